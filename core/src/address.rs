@@ -1,0 +1,337 @@
+//! Email addresses. An [`EmailAddress`] and a [`Mailbox`] cannot be built wrong:
+//! whoever holds one may put it into a header, a URL or a provider's request
+//! without another check. Domains are kept in their ASCII (Punycode) form; the
+//! local part is ASCII too, because none of the providers takes anything else
+//! (SES documents it so).
+
+use std::fmt;
+use std::str::FromStr;
+
+use lettre::message::header::{Headers, To};
+use lettre::message::{Mailbox as HeaderMailbox, Mailboxes};
+use sha2::{Digest, Sha256};
+
+/// The longest address that fits an SMTP path (RFC 5321, 4.5.3.1.3, less the
+/// two angle brackets), in bytes.
+const ADDRESS_BYTES_MAX: usize = 254;
+/// The longest display name that we take, in characters.
+const NAME_CHARS_MAX: usize = 255;
+
+/// Why a text is not an address. `Display` completes "the value …".
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum AddressError {
+    /// The text is empty or all white space.
+    #[error("must not be empty")]
+    Empty,
+    /// A control character, which could smuggle in a header line.
+    #[error("must not contain control characters such as line breaks or NUL")]
+    Control,
+    /// Longer than SMTP allows.
+    #[error("must not be longer than 254 characters")]
+    TooLong,
+    /// A display name beyond our bound.
+    #[error("must not carry a display name of more than 255 characters")]
+    NameTooLong,
+    /// The part before the `@` is not ASCII.
+    #[error("must have only ASCII characters before the @")]
+    LocalPartNotAscii,
+    /// The part after the `@` is no domain name.
+    #[error("must have a valid domain after the @")]
+    Domain,
+    /// Anything else.
+    #[error("must be an email address such as ada@example.com")]
+    Malformed,
+}
+
+/// The SHA-256 of an address in its normal form (trimmed, lower case).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct AddressHash(pub [u8; 32]);
+
+impl AddressHash {
+    /// The lower-case hexadecimal form that the API shows.
+    #[must_use]
+    pub fn to_hex(self) -> String {
+        hex::encode(self.0)
+    }
+}
+
+impl fmt::Debug for AddressHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex::encode(&self.0[..4]))
+    }
+}
+
+/// One address, `local@domain`.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct EmailAddress {
+    text: String,
+    at: usize,
+}
+
+impl EmailAddress {
+    /// Reads an address; white space around it is dropped, an internationalised
+    /// domain is turned into Punycode.
+    ///
+    /// # Errors
+    /// The first rule that the text breaks.
+    pub fn parse(text: &str) -> Result<Self, AddressError> {
+        let mailbox = Mailbox::parse(text)?;
+        match mailbox.name {
+            None => Ok(mailbox.address),
+            Some(_) => Err(AddressError::Malformed),
+        }
+    }
+
+    fn from_parts(local: &str, domain: &str) -> Result<Self, AddressError> {
+        if !local.is_ascii() {
+            return Err(AddressError::LocalPartNotAscii);
+        }
+        let domain = ascii_domain(domain).ok_or(AddressError::Domain)?;
+        let text = format!("{local}@{domain}");
+        if text.len() > ADDRESS_BYTES_MAX {
+            return Err(AddressError::TooLong);
+        }
+        lettre::Address::from_str(&text).map_err(|_| AddressError::Malformed)?;
+        Ok(Self {
+            at: local.len(),
+            text,
+        })
+    }
+
+    /// The address as it goes to a provider: local part as given, domain in
+    /// lower-case ASCII.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The part before the `@`.
+    #[must_use]
+    pub fn local_part(&self) -> &str {
+        &self.text[..self.at]
+    }
+
+    /// The part after the `@`, in lower-case ASCII.
+    #[must_use]
+    pub fn domain(&self) -> &str {
+        &self.text[self.at + 1..]
+    }
+
+    /// The hash that stands for this address in lists, suppressions and logs.
+    #[must_use]
+    pub fn hash(&self) -> AddressHash {
+        AddressHash(Sha256::digest(self.text.to_ascii_lowercase().as_bytes()).into())
+    }
+}
+
+/// An address does not show itself in debug output: logs must not hold one.
+impl fmt::Debug for EmailAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "EmailAddress({:?})", self.hash())
+    }
+}
+
+/// An address with an optional display name, `Ada Lovelace <ada@example.com>`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mailbox {
+    name: Option<String>,
+    address: EmailAddress,
+}
+
+impl Mailbox {
+    /// Reads an address with or without a display name (RFC 5322 mailbox;
+    /// quoted names and Unicode are understood).
+    ///
+    /// # Errors
+    /// The first rule that the text breaks.
+    pub fn parse(text: &str) -> Result<Self, AddressError> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Err(AddressError::Empty);
+        }
+        if text.chars().any(char::is_control) {
+            return Err(AddressError::Control);
+        }
+        let (name, address) = split_name(text);
+        let (local, domain) = address.rsplit_once('@').ok_or(AddressError::Malformed)?;
+        let address = EmailAddress::from_parts(local, domain)?;
+        let name = name.map(|name| unquote(name, &address)).transpose()?;
+        let name = name.filter(|name| !name.is_empty());
+        if name
+            .as_ref()
+            .is_some_and(|name| name.chars().count() > NAME_CHARS_MAX)
+        {
+            return Err(AddressError::NameTooLong);
+        }
+        Ok(Self { name, address })
+    }
+
+    /// The display name, unquoted, where one was given.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// The bare address.
+    #[must_use]
+    pub fn address(&self) -> &EmailAddress {
+        &self.address
+    }
+
+    /// The RFC 5322 form with the name quoted where it must be; Unicode is kept.
+    #[must_use]
+    pub fn to_header(&self) -> String {
+        self.to_string()
+    }
+
+    /// The RFC 5322 form in ASCII: a name outside it becomes encoded words
+    /// (RFC 2047).
+    #[must_use]
+    pub fn to_encoded_header(&self) -> String {
+        let mut headers = Headers::new();
+        headers.set(To::from(Mailboxes::from(self.header_mailbox())));
+        let line = headers.to_string().replace("\r\n", "");
+        line.trim_start_matches("To:").trim().to_owned()
+    }
+
+    fn header_mailbox(&self) -> HeaderMailbox {
+        let address =
+            lettre::Address::new_dangerous(self.address.local_part(), self.address.domain());
+        HeaderMailbox::new(self.name.clone(), address)
+    }
+}
+
+impl From<EmailAddress> for Mailbox {
+    fn from(address: EmailAddress) -> Self {
+        Self {
+            name: None,
+            address,
+        }
+    }
+}
+
+impl fmt::Display for Mailbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.header_mailbox(), f)
+    }
+}
+
+/// The lower-case ASCII form of a domain name with at least two labels, or
+/// nothing where the text is none. Addresses in brackets are not taken: no
+/// provider sends to them.
+#[must_use]
+pub fn ascii_domain(text: &str) -> Option<String> {
+    let domain = if is_plain_domain(text) {
+        text.to_owned()
+    } else {
+        idna::domain_to_ascii_strict(text).ok()?
+    };
+    let last_label = domain.rsplit_once('.')?.1;
+    let numeric = last_label.bytes().all(|byte| byte.is_ascii_digit());
+    (!numeric && !last_label.is_empty()).then_some(domain)
+}
+
+/// Whether `text` already is its own ASCII form: the common case, spared the
+/// full IDNA processing.
+fn is_plain_domain(text: &str) -> bool {
+    text.len() <= 253
+        && text.split('.').all(|label| {
+            (1..=63).contains(&label.len())
+                && !label.starts_with('-')
+                && !label.ends_with('-')
+                && !label.starts_with("xn--")
+                && label
+                    .bytes()
+                    .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+        })
+}
+
+/// Splits `name <address>`; a text without angle brackets is all address.
+fn split_name(text: &str) -> (Option<&str>, &str) {
+    match text
+        .strip_suffix('>')
+        .and_then(|rest| rest.rsplit_once('<'))
+    {
+        Some((name, address)) => (Some(name.trim()), address.trim()),
+        None => (None, text),
+    }
+}
+
+/// The name behind its RFC 5322 quoting. The grammar is the mail library's: the
+/// name is parsed together with the address that it stands before.
+fn unquote(name: &str, address: &EmailAddress) -> Result<String, AddressError> {
+    if !name.contains(['"', '\\', '(', ')', '<', '>', '@', ',', ';', ':']) {
+        return Ok(name.to_owned());
+    }
+    let text = format!("{name} <{}>", address.as_str());
+    let parsed = HeaderMailbox::from_str(&text).map_err(|_| AddressError::Malformed)?;
+    if parsed.email.as_ref() as &str != address.as_str() {
+        return Err(AddressError::Malformed);
+    }
+    parsed.name.ok_or(AddressError::Malformed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_address_is_kept_and_hashed_in_its_normal_form() {
+        let address = EmailAddress::parse("  Ada.L+x@Example.COM ").unwrap();
+        assert_eq!(address.as_str(), "Ada.L+x@example.com");
+        assert_eq!(
+            address.hash(),
+            EmailAddress::parse("ada.l+x@example.com").unwrap().hash()
+        );
+    }
+
+    #[test]
+    fn names_with_quotes_commas_and_unicode_survive() {
+        for (text, name) in [
+            ("Ada <ada@example.com>", "Ada"),
+            ("\"Lovelace, Ada\" <ada@example.com>", "Lovelace, Ada"),
+            (
+                r#""Ada \"Countess\" L" <ada@example.com>"#,
+                r#"Ada "Countess" L"#,
+            ),
+            ("Zoë Müller 📬 <zoe@example.com>", "Zoë Müller 📬"),
+        ] {
+            let mailbox = Mailbox::parse(text).unwrap();
+            assert_eq!(mailbox.name(), Some(name));
+            assert_eq!(Mailbox::parse(&mailbox.to_header()).unwrap(), mailbox);
+            assert!(mailbox.to_encoded_header().is_ascii());
+        }
+    }
+
+    #[test]
+    fn international_domains_become_punycode() {
+        let address = EmailAddress::parse("info@Bücher.example").unwrap();
+        assert_eq!(address.domain(), "xn--bcher-kva.example");
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused_with_its_reason() {
+        use AddressError as E;
+        for (text, reason) in [
+            ("", E::Empty),
+            ("   ", E::Empty),
+            ("a@b.com\r\nBcc: x@y.com", E::Control),
+            ("a\0@b.com", E::Control),
+            ("plain", E::Malformed),
+            ("a@localhost", E::Domain),
+            ("a@127.0.0.1", E::Domain),
+            ("a@[127.0.0.1]", E::Domain),
+            ("a@-b.com", E::Domain),
+            ("a@b..com", E::Domain),
+            ("@b.com", E::Malformed),
+            ("a b@c.com", E::Malformed),
+            ("a@b.com, c@d.com", E::Malformed),
+            ("jörg@example.com", E::LocalPartNotAscii),
+            ("Ada <ada@example.com> <x@y.com>", E::Malformed),
+        ] {
+            assert_eq!(Mailbox::parse(text).unwrap_err(), reason, "{text:?}");
+        }
+        let long = format!("{}@example.com", "a".repeat(65));
+        assert!(EmailAddress::parse(&long).is_err());
+    }
+}

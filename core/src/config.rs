@@ -1,0 +1,444 @@
+//! Configuration: read once, from environment variables, into types. Every
+//! mistake is reported in one message. The list of settings is also where the
+//! README's table and `.env.example` come from.
+
+mod reader;
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use url::Url;
+
+use crate::clock::Clock;
+use crate::crypto::seal::{EXAMPLE_KEYS, Sealer};
+use crate::ids::Ids;
+use crate::issue::Issue;
+use crate::provider::kind::ProviderType;
+use crate::secret::Secret;
+
+use reader::Reader;
+pub use reader::SettingDoc;
+
+/// Time that a provider call may take beyond its own time-out before the lease
+/// that covers it could end: the margin that the configuration insists on.
+const LEASE_MARGIN: Duration = Duration::from_secs(2);
+
+/// Everything that can be set.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Development relaxes what production refuses.
+    pub environment: Environment,
+    /// Where Postgres is.
+    pub database_url: Secret,
+    /// How many connections one process holds to it at the most.
+    pub database_connections: u32,
+    /// Where Redis is.
+    pub redis_url: Secret,
+    /// Put before every Redis key.
+    pub redis_prefix: String,
+    /// What seals credentials and addresses.
+    pub sealer: Sealer,
+    /// Where and how to log.
+    pub log: LogSettings,
+    /// The API process.
+    pub api: ApiSettings,
+    /// The worker and scheduler processes' health listener, where wanted.
+    pub health_listen: Option<SocketAddr>,
+    /// Sending.
+    pub sending: SendingSettings,
+    /// Base URLs that stand in for the providers' own: one for all, or per type.
+    pub provider_base_urls: HashMap<ProviderType, Url>,
+}
+
+/// Where the process runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Environment {
+    /// A developer's machine.
+    Development,
+    /// Anywhere else.
+    Production,
+}
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// For collectors: one JSON object a line.
+    Json,
+}
+
+/// Where and how to log.
+#[derive(Debug, Clone)]
+pub struct LogSettings {
+    /// A filter as `tracing_subscriber::EnvFilter` reads it.
+    pub filter: String,
+    /// Text or JSON.
+    pub format: LogFormat,
+}
+
+/// The API process.
+#[derive(Debug, Clone)]
+pub struct ApiSettings {
+    /// The address that it serves on.
+    pub listen: SocketAddr,
+    /// Messages in one batch at the most.
+    pub batch_messages_max: usize,
+    /// How long requests in flight may take to end when the process is told to.
+    pub shutdown: Duration,
+}
+
+/// Sending: leases, retries, pace.
+#[derive(Debug, Clone)]
+pub struct SendingSettings {
+    /// Jobs that one worker process runs at the same time.
+    pub concurrency: usize,
+    /// The longest a provider may take to answer.
+    pub call_timeout: Duration,
+    /// How long a worker's leases outlive its last heartbeat.
+    pub lease: Duration,
+    /// How long a worker that is told to stop waits for calls in flight.
+    pub shutdown: Duration,
+    /// The upper bound of the first retry's wait; it doubles from there.
+    pub retry_first: Duration,
+    /// The upper bound that the waits grow to.
+    pub retry_longest: Duration,
+    /// How long after acceptance a message is tried again.
+    pub retry_horizon: Duration,
+    /// How long evidence is awaited after an attempt of unknown outcome.
+    pub unknown_wait: Duration,
+    /// How long a job may take from its push before the relay asks whether Redis
+    /// lost it.
+    pub relay_grace: Duration,
+    /// How often the scheduler's short tasks run.
+    pub scheduler_tick: Duration,
+}
+
+/// All mistakes of a configuration.
+#[derive(Debug, thiserror::Error)]
+#[error("the configuration is not usable:{}", list(.issues))]
+pub struct ConfigError {
+    /// One per setting that is wrong or missing; the path is the variable's name.
+    pub issues: Vec<Issue>,
+}
+
+fn list(issues: &[Issue]) -> String {
+    issues
+        .iter()
+        .map(|issue| format!("\n  {} {}", issue.path, issue.message))
+        .collect()
+}
+
+impl Settings {
+    /// Reads the process's environment.
+    ///
+    /// # Errors
+    /// Every mistake in one error.
+    pub fn from_env() -> Result<Self, ConfigError> {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the one place that reads the environment"
+        )]
+        let variables = std::env::vars().collect();
+        Self::from_map(&variables)
+    }
+
+    /// Reads the settings from a map of variables.
+    ///
+    /// # Errors
+    /// Every mistake in one error.
+    pub fn from_map(variables: &HashMap<String, String>) -> Result<Self, ConfigError> {
+        let mut reader = Reader::new(variables);
+        let settings = Self::read(&mut reader);
+        let issues = reader.into_issues();
+        match settings {
+            Some(settings) if issues.is_empty() => Ok(settings),
+            _ => Err(ConfigError { issues }),
+        }
+    }
+
+    /// Every setting with its default and meaning, in the order of the code.
+    #[must_use]
+    pub fn reference() -> Vec<SettingDoc> {
+        let variables = HashMap::new();
+        let mut reader = Reader::new(&variables);
+        let _settings = Self::read(&mut reader);
+        reader.into_docs()
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        let environment = reader.choice(
+            "WAYPOST_ENV",
+            "production",
+            &[
+                ("production", Environment::Production),
+                ("development", Environment::Development),
+            ],
+            "`development` relaxes what production refuses: the example encryption key.",
+        );
+        let database_url = reader.secret(
+            "DATABASE_URL",
+            None,
+            "Postgres, `postgres://user:password@host:port/database`. Required.",
+        );
+        let database_connections = reader.parse(
+            "WAYPOST_DATABASE_CONNECTIONS",
+            "16",
+            "Connections to Postgres that one process holds at the most.",
+            1..=1000,
+        );
+        let redis_url = reader.secret(
+            "REDIS_URL",
+            Some("redis://127.0.0.1:6379"),
+            "Redis, `redis://host:port/number`.",
+        );
+        let redis_prefix = reader.text(
+            "WAYPOST_REDIS_PREFIX",
+            "waypost",
+            "Put before every Redis key, so that installations may share a server.",
+        );
+        let sealer = read_sealer(reader, environment);
+        let log = read_log(reader);
+        let api = read_api(reader);
+        let health_listen = reader.optional(
+            "WAYPOST_HEALTH_LISTEN",
+            "Address on which a worker or scheduler serves `/healthz` and `/readyz`.",
+            |text| text.parse().ok(),
+        );
+        let sending = read_sending(reader);
+        let provider_base_urls = read_base_urls(reader);
+        Some(Self {
+            environment: environment?,
+            database_url: database_url?,
+            database_connections: database_connections?,
+            redis_url: redis_url?,
+            redis_prefix,
+            sealer: sealer?,
+            log: log?,
+            api: api?,
+            health_listen,
+            sending: sending?,
+            provider_base_urls,
+        })
+    }
+}
+
+fn read_sealer(reader: &mut Reader<'_>, environment: Option<Environment>) -> Option<Sealer> {
+    const NAME: &str = "WAYPOST_ENCRYPTION_KEYS";
+    let default = (environment == Some(Environment::Development)).then_some(EXAMPLE_KEYS);
+    let text = reader.given(NAME, "", "Keys that seal credentials and addresses, `id:base64 of 32 bytes`, separated by commas; the first seals, all open. Required in production. Make one with `openssl rand -base64 32`.");
+    let Some(text) = text.as_deref().or(default) else {
+        reader.fault(NAME, "is required: set id:base64 of 32 random bytes");
+        return None;
+    };
+    let is_example = text.contains(
+        EXAMPLE_KEYS
+            .split_once(':')
+            .map_or(EXAMPLE_KEYS, |(_, key)| key),
+    );
+    if is_example && environment != Some(Environment::Development) {
+        reader.fault(
+            NAME,
+            "must not be the published example key outside development",
+        );
+        return None;
+    }
+    match Sealer::parse(text, Ids::new(Clock::system())) {
+        Ok(sealer) => Some(sealer),
+        Err(message) => {
+            reader.fault(NAME, &format!("is not usable: {message}"));
+            None
+        }
+    }
+}
+
+fn read_log(reader: &mut Reader<'_>) -> Option<LogSettings> {
+    let filter = reader.text("WAYPOST_LOG", "info", "What to log: `error`, `warn`, `info`, `debug`, or per module as `info,waypost_core=debug`.");
+    let format = reader.choice(
+        "WAYPOST_LOG_FORMAT",
+        "text",
+        &[("text", LogFormat::Text), ("json", LogFormat::Json)],
+        "`text` for people, `json` for collectors.",
+    );
+    Some(LogSettings {
+        filter,
+        format: format?,
+    })
+}
+
+fn read_api(reader: &mut Reader<'_>) -> Option<ApiSettings> {
+    let listen = reader.parse_any(
+        "WAYPOST_LISTEN",
+        "0.0.0.0:8080",
+        "Address that the API serves on.",
+        |text| text.parse().ok(),
+    );
+    let batch_messages_max = reader.parse(
+        "WAYPOST_BATCH_MESSAGES_MAX",
+        "1000",
+        "Messages in one batch at the most.",
+        1..=10_000,
+    );
+    let shutdown = reader.duration(
+        "WAYPOST_API_SHUTDOWN",
+        "10s",
+        "How long requests in flight may take to end when the API is told to stop.",
+    );
+    Some(ApiSettings {
+        listen: listen?,
+        batch_messages_max: batch_messages_max?,
+        shutdown: shutdown?,
+    })
+}
+
+fn read_sending(reader: &mut Reader<'_>) -> Option<SendingSettings> {
+    let concurrency = reader.parse(
+        "WAYPOST_WORKER_CONCURRENCY",
+        "64",
+        "Jobs that one worker runs at the same time.",
+        1..=10_000,
+    );
+    let call_timeout = reader.duration(
+        "WAYPOST_PROVIDER_TIMEOUT",
+        "30s",
+        "The longest a provider may take to answer.",
+    );
+    let lease = reader.duration("WAYPOST_WORKER_LEASE", "60s", "How long a worker's leases outlive its last heartbeat. At least the provider time-out and 2 s more.");
+    let shutdown = reader.duration(
+        "WAYPOST_WORKER_SHUTDOWN",
+        "35s",
+        "How long a worker that is told to stop waits for calls in flight.",
+    );
+    let retry_first = reader.duration(
+        "WAYPOST_RETRY_FIRST",
+        "5s",
+        "Upper bound of the first retry's wait; it doubles from there, with full jitter.",
+    );
+    let retry_longest = reader.duration(
+        "WAYPOST_RETRY_LONGEST",
+        "30min",
+        "Upper bound that the waits grow to.",
+    );
+    let retry_horizon = reader.duration(
+        "WAYPOST_RETRY_HORIZON",
+        "24h",
+        "How long after acceptance a message is tried again.",
+    );
+    let unknown_wait = reader.duration("WAYPOST_UNKNOWN_WAIT", "15min", "How long evidence is awaited when a provider's answer was lost, before the message is sent once more.");
+    let relay_grace = reader.duration(
+        "WAYPOST_RELAY_GRACE",
+        "15s",
+        "How long after its push a job may be missing before it is pushed to Redis again.",
+    );
+    let scheduler_tick = reader.duration(
+        "WAYPOST_SCHEDULER_TICK",
+        "1s",
+        "How often the scheduler looks for work that Redis lost and for leases that ended.",
+    );
+    let settings = SendingSettings {
+        concurrency: concurrency?,
+        call_timeout: call_timeout?,
+        lease: lease?,
+        shutdown: shutdown?,
+        retry_first: retry_first?,
+        retry_longest: retry_longest?,
+        retry_horizon: retry_horizon?,
+        unknown_wait: unknown_wait?,
+        relay_grace: relay_grace?,
+        scheduler_tick: scheduler_tick?,
+    };
+    if settings.lease < settings.call_timeout + LEASE_MARGIN {
+        reader.fault(
+            "WAYPOST_WORKER_LEASE",
+            "must be at least 2s longer than WAYPOST_PROVIDER_TIMEOUT",
+        );
+    }
+    Some(settings)
+}
+
+fn read_base_urls(reader: &mut Reader<'_>) -> HashMap<ProviderType, Url> {
+    let parse = |text: &str| {
+        Url::parse(text)
+            .ok()
+            .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+    };
+    let all = reader.optional(
+        "WAYPOST_PROVIDER_BASE_URL",
+        "Stands in for every provider's own base URL: for development, with the simulator.",
+        parse,
+    );
+    let mut urls = HashMap::new();
+    for (kind, name) in [
+        (ProviderType::Sendgrid, "WAYPOST_SENDGRID_BASE_URL"),
+        (ProviderType::Postmark, "WAYPOST_POSTMARK_BASE_URL"),
+        (ProviderType::Mailgun, "WAYPOST_MAILGUN_BASE_URL"),
+        (ProviderType::Ses, "WAYPOST_SES_BASE_URL"),
+    ] {
+        let own = reader.optional(name, "The same for one provider alone.", parse);
+        if let Some(url) = own.or_else(|| all.clone()) {
+            urls.insert(kind, url);
+        }
+    }
+    urls
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(pairs: &[(&str, &str)]) -> Result<Settings, ConfigError> {
+        let variables = pairs
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        Settings::from_map(&variables.collect())
+    }
+
+    #[test]
+    fn every_mistake_is_reported_at_once() {
+        let error = read(&[
+            ("WAYPOST_ENV", "staging"),
+            ("WAYPOST_LISTEN", "nowhere"),
+            ("WAYPOST_PROVIDER_TIMEOUT", "soon"),
+            ("WAYPOST_WORKER_CONCURRENCY", "0"),
+        ])
+        .unwrap_err();
+        let names: Vec<&str> = error
+            .issues
+            .iter()
+            .map(|issue| issue.path.as_str())
+            .collect();
+        assert_eq!(
+            names,
+            [
+                "WAYPOST_ENV",
+                "DATABASE_URL",
+                "WAYPOST_ENCRYPTION_KEYS",
+                "WAYPOST_LISTEN",
+                "WAYPOST_WORKER_CONCURRENCY",
+                "WAYPOST_PROVIDER_TIMEOUT",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_example_key_is_refused_outside_development() {
+        let database = ("DATABASE_URL", "postgres://localhost/waypost");
+        let key = ("WAYPOST_ENCRYPTION_KEYS", EXAMPLE_KEYS);
+        assert!(read(&[database, key]).is_err());
+        assert!(read(&[database, key, ("WAYPOST_ENV", "development")]).is_ok());
+        assert!(read(&[database, ("WAYPOST_ENV", "development")]).is_ok());
+    }
+
+    #[test]
+    fn a_lease_shorter_than_the_longest_call_is_refused() {
+        let error = read(&[
+            ("DATABASE_URL", "postgres://localhost/waypost"),
+            ("WAYPOST_ENV", "development"),
+            ("WAYPOST_WORKER_LEASE", "31s"),
+        ])
+        .unwrap_err();
+        assert_eq!(error.issues.len(), 1);
+        assert_eq!(error.issues[0].path, "WAYPOST_WORKER_LEASE");
+    }
+}

@@ -1,0 +1,191 @@
+//! Reads settings one by one, notes what each is for, and collects what is wrong
+//! with them instead of stopping at the first.
+
+use std::collections::HashMap;
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::issue::Issue;
+use crate::secret::Secret;
+
+/// What a setting is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SettingDoc {
+    /// The environment variable.
+    pub name: &'static str,
+    /// The value used where none is given; empty where there is none.
+    pub default: String,
+    /// One or two sentences.
+    pub meaning: &'static str,
+}
+
+/// One reading of a set of variables.
+pub(super) struct Reader<'a> {
+    variables: &'a HashMap<String, String>,
+    issues: Vec<Issue>,
+    docs: Vec<SettingDoc>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(variables: &'a HashMap<String, String>) -> Self {
+        Self {
+            variables,
+            issues: Vec::new(),
+            docs: Vec::new(),
+        }
+    }
+
+    pub(super) fn into_issues(self) -> Vec<Issue> {
+        self.issues
+    }
+
+    pub(super) fn into_docs(self) -> Vec<SettingDoc> {
+        self.docs
+    }
+
+    /// Notes a mistake.
+    pub(super) fn fault(&mut self, name: &str, message: &str) {
+        self.issues.push(Issue::new(name, message));
+    }
+
+    /// The text as given, or nothing where the variable is unset or empty.
+    pub(super) fn given(
+        &mut self,
+        name: &'static str,
+        default: &str,
+        meaning: &'static str,
+    ) -> Option<String> {
+        self.docs.push(SettingDoc {
+            name,
+            default: default.to_owned(),
+            meaning,
+        });
+        let text = self.variables.get(name)?.trim();
+        (!text.is_empty()).then(|| text.to_owned())
+    }
+
+    pub(super) fn text(
+        &mut self,
+        name: &'static str,
+        default: &str,
+        meaning: &'static str,
+    ) -> String {
+        self.given(name, default, meaning)
+            .unwrap_or_else(|| default.to_owned())
+    }
+
+    /// A text that must not be shown. Without a default it is required.
+    pub(super) fn secret(
+        &mut self,
+        name: &'static str,
+        default: Option<&str>,
+        meaning: &'static str,
+    ) -> Option<Secret> {
+        let text = self.given(name, default.unwrap_or_default(), meaning);
+        let text = text.or_else(|| default.map(ToOwned::to_owned));
+        if text.is_none() {
+            self.fault(name, "is required");
+        }
+        text.map(Secret::from)
+    }
+
+    /// A value that may be absent.
+    pub(super) fn optional<T>(
+        &mut self,
+        name: &'static str,
+        meaning: &'static str,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Option<T> {
+        let text = self.given(name, "", meaning)?;
+        let value = parse(&text);
+        if value.is_none() {
+            self.fault(name, "has a form that cannot be read");
+        }
+        value
+    }
+
+    /// A value with a default, by a function of its own.
+    pub(super) fn parse_any<T>(
+        &mut self,
+        name: &'static str,
+        default: &str,
+        meaning: &'static str,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Option<T> {
+        let text = self.text(name, default, meaning);
+        let value = parse(&text);
+        if value.is_none() {
+            self.fault(
+                name,
+                &format!("has a form that cannot be read; an example is {default}"),
+            );
+        }
+        value
+    }
+
+    /// A number within bounds.
+    pub(super) fn parse<T>(
+        &mut self,
+        name: &'static str,
+        default: &str,
+        meaning: &'static str,
+        bounds: RangeInclusive<T>,
+    ) -> Option<T>
+    where
+        T: FromStr + PartialOrd + Display,
+    {
+        let text = self.text(name, default, meaning);
+        let value = text.parse().ok().filter(|value| bounds.contains(value));
+        if value.is_none() {
+            let message = format!(
+                "must be a whole number from {} to {}",
+                bounds.start(),
+                bounds.end()
+            );
+            self.fault(name, &message);
+        }
+        value
+    }
+
+    /// A span of time with its unit: `500ms`, `30s`, `15min`, `24h`.
+    pub(super) fn duration(
+        &mut self,
+        name: &'static str,
+        default: &str,
+        meaning: &'static str,
+    ) -> Option<Duration> {
+        let text = self.text(name, default, meaning);
+        let value = humantime::parse_duration(&text)
+            .ok()
+            .filter(|value| !value.is_zero());
+        if value.is_none() {
+            self.fault(
+                name,
+                "must be a span of time with its unit, such as 500ms, 30s, 15min or 24h",
+            );
+        }
+        value
+    }
+
+    /// One of a few words.
+    pub(super) fn choice<T: Copy>(
+        &mut self,
+        name: &'static str,
+        default: &str,
+        words: &[(&str, T)],
+        meaning: &'static str,
+    ) -> Option<T> {
+        let text = self.text(name, default, meaning);
+        let value = words
+            .iter()
+            .find(|(word, _)| *word == text)
+            .map(|(_, value)| *value);
+        if value.is_none() {
+            let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+            self.fault(name, &format!("must be one of {}", known.join(", ")));
+        }
+        value
+    }
+}

@@ -1,0 +1,233 @@
+//! Sealing: AES-256-GCM under a key with an id, bound to where the value lives.
+//!
+//! A sealed value is `version (1) ‖ key id (2, big endian) ‖ nonce (12) ‖
+//! ciphertext and tag`. Several keys may be configured: the first seals, all
+//! open, so keys rotate without a moment at which something cannot be read. The
+//! associated data names the organization, the kind of value and its row; a value
+//! copied to another row does not open.
+
+use std::fmt;
+
+use aes_gcm::aead::{Aead, KeyInit, Payload};
+use aes_gcm::{Aes256Gcm, Key, Nonce};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use uuid::Uuid;
+
+use crate::fault::Fault;
+use crate::ids::{Ids, OrganizationId};
+
+/// The key that examples and development use. Anything else than development
+/// refuses to start with it.
+pub const EXAMPLE_KEYS: &str = "1:d2F5cG9zdCBleGFtcGxlIGtleSwgbm90IHNlY3JldCE=";
+
+const VERSION: u8 = 1;
+const NONCE_BYTES: usize = 12;
+const HEADER_BYTES: usize = 3 + NONCE_BYTES;
+
+/// The configured keys. The first one seals.
+#[derive(Clone)]
+pub struct Sealer {
+    keys: Vec<(u16, Aes256Gcm)>,
+    ids: Ids,
+}
+
+/// What kind of value is sealed; part of what it is bound to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sealed {
+    /// A provider account's credentials; the row is the account.
+    Credentials,
+    /// A recipient's mailbox; the row is the message.
+    Recipient,
+}
+
+impl Sealed {
+    fn label(self) -> &'static [u8] {
+        match self {
+            Self::Credentials => b"credentials",
+            Self::Recipient => b"recipient",
+        }
+    }
+}
+
+impl Sealer {
+    /// Reads keys of the form `id:base64`, separated by commas: the id a number
+    /// from 0 to 65,535, the key 32 bytes.
+    ///
+    /// # Errors
+    /// A sentence that says which key is wrong, without showing it.
+    pub fn parse(text: &str, ids: Ids) -> Result<Self, String> {
+        let mut keys: Vec<(u16, Aes256Gcm)> = Vec::new();
+        for (index, entry) in text.split(',').map(str::trim).enumerate() {
+            let place = index + 1;
+            let (id, key) = entry
+                .split_once(':')
+                .ok_or(format!("key {place} must have the form id:base64"))?;
+            let id = id
+                .parse::<u16>()
+                .map_err(|_| format!("the id of key {place} must be a number from 0 to 65535"))?;
+            let bytes = STANDARD
+                .decode(key)
+                .map_err(|_| format!("key {place} must be base64"))?;
+            let key = Key::<Aes256Gcm>::try_from(bytes.as_slice())
+                .map_err(|_| format!("key {place} must be 32 bytes long"))?;
+            if keys.iter().any(|(other, _)| *other == id) {
+                return Err(format!("two keys have the id {id}"));
+            }
+            keys.push((id, Aes256Gcm::new(&key)));
+        }
+        Ok(Self { keys, ids })
+    }
+
+    /// Seals `plain`, bound to its organization, kind and row.
+    #[must_use]
+    pub fn seal(
+        &self,
+        organization: OrganizationId,
+        kind: Sealed,
+        row: Uuid,
+        plain: &[u8],
+    ) -> Vec<u8> {
+        let (key_id, cipher) = &self.keys[0];
+        let nonce_bytes: [u8; NONCE_BYTES] = self.ids.random_bytes();
+        let mut sealed = Vec::with_capacity(HEADER_BYTES + plain.len() + 16);
+        sealed.push(VERSION);
+        sealed.extend_from_slice(&key_id.to_be_bytes());
+        sealed.extend_from_slice(&nonce_bytes);
+        let payload = Payload {
+            msg: plain,
+            aad: &binding(organization, kind, row),
+        };
+        let ciphertext = cipher
+            .encrypt(&Nonce::from(nonce_bytes), payload)
+            .expect("AES-GCM takes any plaintext below 64 GiB");
+        sealed.extend_from_slice(&ciphertext);
+        sealed
+    }
+
+    /// Opens what [`Sealer::seal`] made for the same organization, kind and row.
+    ///
+    /// # Errors
+    /// A fault when the value was made with a key that is not configured, was
+    /// changed, or belongs elsewhere.
+    pub fn open(
+        &self,
+        organization: OrganizationId,
+        kind: Sealed,
+        row: Uuid,
+        sealed: &[u8],
+    ) -> Result<Vec<u8>, Fault> {
+        let unreadable = |why: &'static str| Fault::internal("open a sealed value", why);
+        if sealed.len() < HEADER_BYTES || sealed[0] != VERSION {
+            return Err(unreadable("it does not have the form of one"));
+        }
+        let key_id = u16::from_be_bytes([sealed[1], sealed[2]]);
+        let (_, cipher) = self
+            .keys
+            .iter()
+            .find(|(id, _)| *id == key_id)
+            .ok_or_else(|| unreadable("its key is not configured"))?;
+        let mut nonce = [0; NONCE_BYTES];
+        nonce.copy_from_slice(&sealed[3..HEADER_BYTES]);
+        let payload = Payload {
+            msg: &sealed[HEADER_BYTES..],
+            aad: &binding(organization, kind, row),
+        };
+        cipher
+            .decrypt(&Nonce::from(nonce), payload)
+            .map_err(|_| unreadable("it was changed or belongs elsewhere"))
+    }
+}
+
+impl fmt::Debug for Sealer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ids: Vec<u16> = self.keys.iter().map(|(id, _)| *id).collect();
+        write!(f, "Sealer(keys {ids:?})")
+    }
+}
+
+fn binding(organization: OrganizationId, kind: Sealed, row: Uuid) -> Vec<u8> {
+    let mut data = Vec::with_capacity(48);
+    data.extend_from_slice(organization.0.as_bytes());
+    data.extend_from_slice(row.as_bytes());
+    data.extend_from_slice(kind.label());
+    data
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+
+    fn sealer(keys: &str) -> Sealer {
+        Sealer::parse(keys, Ids::new(Clock::system())).unwrap()
+    }
+
+    #[test]
+    fn a_sealed_value_opens_only_where_it_belongs() {
+        let ids = Ids::new(Clock::system());
+        let (ours, theirs): (OrganizationId, OrganizationId) = (ids.next(), ids.next());
+        let row: Uuid = ids.next();
+        let sealer = sealer(EXAMPLE_KEYS);
+        let sealed = sealer.seal(ours, Sealed::Credentials, row, b"secret");
+        assert_eq!(
+            sealer
+                .open(ours, Sealed::Credentials, row, &sealed)
+                .unwrap(),
+            b"secret"
+        );
+        assert!(
+            sealer
+                .open(theirs, Sealed::Credentials, row, &sealed)
+                .is_err()
+        );
+        assert!(sealer.open(ours, Sealed::Recipient, row, &sealed).is_err());
+        assert!(
+            sealer
+                .open(ours, Sealed::Credentials, ids.next(), &sealed)
+                .is_err()
+        );
+        let mut changed = sealed.clone();
+        *changed.last_mut().unwrap() ^= 1;
+        assert!(
+            sealer
+                .open(ours, Sealed::Credentials, row, &changed)
+                .is_err()
+        );
+        assert!(sealer.open(ours, Sealed::Credentials, row, b"").is_err());
+    }
+
+    #[test]
+    fn the_first_key_seals_and_all_keys_open() {
+        let old = "7:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+        let ids = Ids::new(Clock::system());
+        let (organization, row): (OrganizationId, Uuid) = (ids.next(), ids.next());
+        let sealed = sealer(old).seal(organization, Sealed::Recipient, row, b"x");
+        let rotated = sealer(&format!("{EXAMPLE_KEYS},{old}"));
+        assert!(
+            rotated
+                .open(organization, Sealed::Recipient, row, &sealed)
+                .is_ok()
+        );
+        let fresh = rotated.seal(organization, Sealed::Recipient, row, b"x");
+        assert!(
+            sealer(old)
+                .open(organization, Sealed::Recipient, row, &fresh)
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn wrong_keys_are_named_by_their_place() {
+        let ids = Ids::new(Clock::system());
+        for (text, part) in [
+            ("", "key 1 must have the form"),
+            ("x:AAAA", "the id of key 1"),
+            ("1:not base64!", "key 1 must be base64"),
+            ("1:AAAA", "key 1 must be 32 bytes"),
+        ] {
+            let message = Sealer::parse(text, ids.clone()).unwrap_err();
+            assert!(message.contains(part), "{message}");
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Postgres: the pool, the migrations, and what its errors mean. Queries live in
+//! the `store` module of their subject.
+
+use std::error::Error as StdError;
+use std::str::FromStr;
+use std::time::Duration;
+
+use secrecy::ExposeSecret;
+use sqlx::Connection as _;
+use sqlx::migrate::{Migrate, Migrator};
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+pub use sqlx::{PgConnection, PgPool};
+
+use crate::clock::Timestamp;
+use crate::fault::{Fault, FaultKind};
+use crate::secret::Secret;
+
+/// How long a request waits for a connection before it is answered 503.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
+
+static MIGRATOR: Migrator = sqlx::migrate!("../migrations");
+
+/// A pool that connects when first used, so that a process starts while Postgres
+/// is away.
+///
+/// # Errors
+/// A fault when the URL cannot be read.
+pub fn pool(url: &Secret, connections_max: u32) -> Result<PgPool, Fault> {
+    let options = PgConnectOptions::from_str(url.expose_secret())
+        .map_err(|error| Fault::internal("read DATABASE_URL", error))?
+        .application_name("waypost");
+    Ok(PgPoolOptions::new()
+        .max_connections(connections_max)
+        .acquire_timeout(ACQUIRE_TIMEOUT)
+        .test_before_acquire(false)
+        .connect_lazy_with(options))
+}
+
+/// Brings the schema up to date. Several processes may run it at once: one works,
+/// the others wait.
+///
+/// # Errors
+/// A fault when Postgres is away or a migration fails.
+pub async fn migrate(pool: &PgPool) -> Result<(), Fault> {
+    MIGRATOR
+        .run(pool)
+        .await
+        .map_err(|error| fault_of("apply the migrations", error))
+}
+
+/// Whether every migration of this binary has been applied. False too where the
+/// database has none at all.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn is_current(pool: &PgPool) -> Result<bool, Fault> {
+    let mut connection = pool.acquire().await.or_fault("reach Postgres")?;
+    let applied = connection.list_applied_migrations("_sqlx_migrations").await;
+    let Ok(applied) = applied else {
+        // The table is missing until the first migration has run.
+        sqlx::query("SELECT 1")
+            .execute(&mut *connection)
+            .await
+            .or_fault("reach Postgres")?;
+        return Ok(false);
+    };
+    Ok(MIGRATOR.iter().all(|wanted| {
+        applied
+            .iter()
+            .any(|done| done.version == wanted.version && done.checksum == wanted.checksum)
+    }))
+}
+
+/// Turns a database error into a [`Fault`] that says what was being done.
+pub trait OrFault<T> {
+    /// `doing` completes "could not …".
+    ///
+    /// # Errors
+    /// The fault.
+    fn or_fault(self, doing: &'static str) -> Result<T, Fault>;
+}
+
+impl<T> OrFault<T> for Result<T, sqlx::Error> {
+    fn or_fault(self, doing: &'static str) -> Result<T, Fault> {
+        self.map_err(|error| match kind_of(&error) {
+            FaultKind::Unavailable => Fault::unavailable(doing, error),
+            FaultKind::Internal => Fault::internal(doing, error),
+        })
+    }
+}
+
+/// The name of the constraint that a statement broke, where it broke one.
+#[must_use]
+pub fn broken_constraint(error: &sqlx::Error) -> Option<&str> {
+    error
+        .as_database_error()
+        .and_then(|database| database.constraint())
+}
+
+fn fault_of(doing: &'static str, error: impl StdError + Send + Sync + 'static) -> Fault {
+    let away = error
+        .source()
+        .and_then(|source| source.downcast_ref::<sqlx::Error>())
+        .is_some_and(|source| kind_of(source) == FaultKind::Unavailable);
+    if away {
+        Fault::unavailable(doing, error)
+    } else {
+        Fault::internal(doing, error)
+    }
+}
+
+/// Which errors a later try may not meet again: a server that is away, starting
+/// or stopping, too many connections, a deadlock. The codes are those of appendix
+/// A of the Postgres manual.
+fn kind_of(error: &sqlx::Error) -> FaultKind {
+    if let Some(database) = error.as_database_error() {
+        let code = database.code().unwrap_or_default();
+        let passing = ["08", "40", "53", "57P", "55P03", "58", "25006"];
+        return if passing.iter().any(|class| code.starts_with(class)) {
+            FaultKind::Unavailable
+        } else {
+            FaultKind::Internal
+        };
+    }
+    if matches!(
+        error,
+        sqlx::Error::Io(_)
+            | sqlx::Error::Tls(_)
+            | sqlx::Error::Protocol(_)
+            | sqlx::Error::PoolTimedOut
+            | sqlx::Error::PoolClosed
+            | sqlx::Error::WorkerCrashed
+    ) {
+        FaultKind::Unavailable
+    } else {
+        FaultKind::Internal
+    }
+}
+
+/// Creates the partitions of `months` months from that of `start` on, where they
+/// are missing, and says how many it made.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn create_partitions(pool: &PgPool, start: Timestamp, months: i32) -> Result<i32, Fault> {
+    sqlx::query_scalar!(
+        r#"SELECT waypost_create_partitions($1, $2) AS "made!""#,
+        start,
+        months
+    )
+    .fetch_one(pool)
+    .await
+    .or_fault("create partitions")
+}
+
+/// An advisory lock that belongs to a connection of its own: Postgres frees it when
+/// that connection ends, however it ends.
+pub struct SessionLock {
+    connection: PgConnection,
+    key: i64,
+}
+
+impl SessionLock {
+    /// Takes the lock; nothing where another session holds it.
+    ///
+    /// # Errors
+    /// A fault when Postgres is away.
+    pub async fn try_take(pool: &PgPool, key: i64) -> Result<Option<Self>, Fault> {
+        let connection = pool.acquire().await.or_fault("take a lock")?;
+        let mut connection = connection.detach();
+        let taken = sqlx::query_scalar!(r#"SELECT pg_try_advisory_lock($1) AS "taken!""#, key)
+            .fetch_one(&mut connection)
+            .await
+            .or_fault("take a lock")?;
+        Ok(taken.then_some(Self { connection, key }))
+    }
+
+    /// Whether the lock is still held: whether its connection still works.
+    pub async fn is_held(&mut self) -> bool {
+        let ping = sqlx::query("SELECT 1").execute(&mut self.connection);
+        matches!(tokio::time::timeout(ACQUIRE_TIMEOUT, ping).await, Ok(Ok(_)))
+    }
+
+    /// Frees the lock.
+    pub async fn release(mut self) {
+        let unlock = sqlx::query_scalar!(r#"SELECT pg_advisory_unlock($1) AS "freed!""#, self.key);
+        // Where this fails the connection is broken, and with it the lock.
+        let _freed = unlock.fetch_one(&mut self.connection).await;
+        let _closed = self.connection.close().await;
+    }
+}

@@ -1,0 +1,105 @@
+//! Events: the history of a message, in ten types. Every event is kept, in the
+//! order of when it occurred; whether it also moves a status is decided in
+//! `message::status`.
+
+pub mod store;
+
+use std::fmt;
+
+use crate::clock::Timestamp;
+use crate::ids::{EventId, MessageId, OrganizationId};
+
+/// The ten types, shared by the history, by subscriptions and by webhooks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, sqlx::Type)]
+#[sqlx(type_name = "event_type", rename_all = "UPPERCASE")]
+pub enum EventType {
+    /// Accepted and queued.
+    Queued,
+    /// Handed to the provider.
+    Sent,
+    /// The provider confirmed delivery to the mailbox.
+    Delivered,
+    /// Opened, as the tracking pixel tells.
+    Opened,
+    /// A link was clicked.
+    Clicked,
+    /// A hard, soft or block bounce.
+    Bounced,
+    /// Marked as spam.
+    Complained,
+    /// Unsubscribed by the link.
+    Unsubscribed,
+    /// Dropped before delivery.
+    Dropped,
+    /// Put off for a while by the receiving side.
+    Deferred,
+}
+
+impl EventType {
+    /// All of them, in the order of the contract.
+    pub const ALL: [Self; 10] = [
+        Self::Queued,
+        Self::Sent,
+        Self::Delivered,
+        Self::Opened,
+        Self::Clicked,
+        Self::Bounced,
+        Self::Complained,
+        Self::Unsubscribed,
+        Self::Dropped,
+        Self::Deferred,
+    ];
+
+    /// The wire name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "QUEUED",
+            Self::Sent => "SENT",
+            Self::Delivered => "DELIVERED",
+            Self::Opened => "OPENED",
+            Self::Clicked => "CLICKED",
+            Self::Bounced => "BOUNCED",
+            Self::Complained => "COMPLAINED",
+            Self::Unsubscribed => "UNSUBSCRIBED",
+            Self::Dropped => "DROPPED",
+            Self::Deferred => "DEFERRED",
+        }
+    }
+}
+
+impl fmt::Display for EventType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One row of a message's history, about to be recorded.
+#[derive(Debug, Clone)]
+pub struct NewEvent {
+    /// Its id.
+    pub id: EventId,
+    /// The message it is about.
+    pub message_id: MessageId,
+    /// Whose message.
+    pub organization_id: OrganizationId,
+    /// Which recipient it is about.
+    pub position: i32,
+    /// Its type.
+    pub event_type: EventType,
+    /// When it happened.
+    pub occurred_at: Timestamp,
+    /// Particulars, such as a `reason`.
+    pub data: Option<serde_json::Value>,
+}
+
+/// One row of a message's history, as read.
+#[derive(Debug, Clone)]
+pub struct Event {
+    /// Which recipient it is about; nothing where it is about all of them.
+    pub position: Option<i32>,
+    /// Its type.
+    pub event_type: EventType,
+    /// When it happened.
+    pub occurred_at: Timestamp,
+}

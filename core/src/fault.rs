@@ -1,0 +1,76 @@
+//! Faults: our own failures (database, Redis, a bug), as opposed to the answers
+//! that the domain gives (refusals, an enum per operation). A caller can only
+//! report a fault; the one thing it may want to know is whether waiting helps.
+
+use std::error::Error as StdError;
+use std::sync::Arc;
+
+/// A failure of ours, with what was being done and the error beneath it. Can be
+/// cloned, because callers that share a transaction share its failure.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("could not {doing}")]
+pub struct Fault {
+    doing: &'static str,
+    kind: FaultKind,
+    source: Arc<dyn StdError + Send + Sync>,
+}
+
+/// What the receiver of a [`Fault`] may do about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FaultKind {
+    /// A server we depend on is away or overloaded: the same call may work later.
+    Unavailable,
+    /// Anything else: repeating the call will not help.
+    Internal,
+}
+
+impl Fault {
+    /// A fault that repeating will not mend. `doing` completes "could not …".
+    pub fn internal(
+        doing: &'static str,
+        source: impl Into<Box<dyn StdError + Send + Sync>>,
+    ) -> Self {
+        Self {
+            doing,
+            kind: FaultKind::Internal,
+            source: Arc::from(source.into()),
+        }
+    }
+
+    /// A fault of a server that is away. `doing` completes "could not …".
+    pub fn unavailable(
+        doing: &'static str,
+        source: impl Into<Box<dyn StdError + Send + Sync>>,
+    ) -> Self {
+        Self {
+            doing,
+            kind: FaultKind::Unavailable,
+            source: Arc::from(source.into()),
+        }
+    }
+
+    /// Whether waiting helps.
+    #[must_use]
+    pub fn kind(&self) -> FaultKind {
+        self.kind
+    }
+
+    /// The whole chain of causes on one line, for the log.
+    #[must_use]
+    pub fn chain(&self) -> String {
+        error_chain(self)
+    }
+}
+
+/// An error and all its causes on one line, joined by ": ".
+#[must_use]
+pub fn error_chain(error: &(dyn StdError + 'static)) -> String {
+    let mut line = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        line.push_str(": ");
+        line.push_str(&cause.to_string());
+        next = cause.source();
+    }
+    line
+}

@@ -1,0 +1,96 @@
+//! The health listener of processes that serve nothing else: `GET /healthz` says
+//! that the process lives, `GET /readyz` whether it can work.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::db::{self, PgPool};
+use crate::fault::Fault;
+use crate::redis::Redis;
+
+/// How long a caller may take to send its request.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Serves health on `address` until `shutdown`.
+///
+/// # Errors
+/// A fault when the address cannot be bound.
+pub async fn serve(
+    address: SocketAddr,
+    pool: PgPool,
+    redis: Redis,
+    shutdown: CancellationToken,
+) -> Result<(), Fault> {
+    let listener = TcpListener::bind(address)
+        .await
+        .map_err(|error| Fault::internal("listen on WAYPOST_HEALTH_LISTEN", error))?;
+    tokio::spawn(async move {
+        while let Some(Ok((stream, _))) = shutdown.run_until_cancelled(listener.accept()).await {
+            let (pool, redis) = (pool.clone(), redis.clone());
+            let answer = service_fn(move |request| answer(request, pool.clone(), redis.clone()));
+            tokio::spawn(
+                http1::Builder::new()
+                    .timer(TokioTimer::new())
+                    .header_read_timeout(HEADER_TIMEOUT)
+                    .serve_connection(TokioIo::new(stream), answer),
+            );
+        }
+    });
+    Ok(())
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    pool: PgPool,
+    redis: Redis,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    let is_get = matches!(*request.method(), Method::GET | Method::HEAD);
+    let (status, body) = match request.uri().path() {
+        "/healthz" if is_get => (StatusCode::OK, serde_json::json!({ "status": "ok" })),
+        "/readyz" if is_get => readiness(&pool, &redis).await,
+        _ => (
+            StatusCode::NOT_FOUND,
+            serde_json::json!({ "status": "there is no such path" }),
+        ),
+    };
+    let mut response = Response::new(Full::from(body.to_string()));
+    *response.status_mut() = status;
+    let json = http::HeaderValue::from_static("application/json");
+    response
+        .headers_mut()
+        .insert(http::header::CONTENT_TYPE, json);
+    Ok(response)
+}
+
+/// Whether Postgres and Redis answer and the schema is current: the status to
+/// answer with, and what is the matter. Without Redis mail still flows in; it
+/// counts here so that an operator sees it.
+pub async fn readiness(pool: &PgPool, redis: &Redis) -> (StatusCode, serde_json::Value) {
+    let (schema, ping) = tokio::join!(db::is_current(pool), redis.ping());
+    let postgres = match schema {
+        Ok(true) => OK,
+        Ok(false) => "migrations are missing: run waypost-api migrate",
+        Err(_) => "does not answer",
+    };
+    let redis = if ping.is_ok() { OK } else { "does not answer" };
+    let (status, word) = if postgres == OK && redis == OK {
+        (StatusCode::OK, OK)
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, "unavailable")
+    };
+    let body = serde_json::json!({ "status": word, "postgres": postgres, "redis": redis });
+    (status, body)
+}
+
+const OK: &str = "ok";

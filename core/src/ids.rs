@@ -1,0 +1,158 @@
+//! Identifiers and chance. Every entity's id has a type of its own over a
+//! UUIDv7, so that two of them cannot be swapped in a call; ids and random bytes
+//! come from an injected [`Ids`].
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use uuid::{ContextV7, Timestamp as UuidTime, Uuid};
+
+use crate::clock::{Clock, Timestamp};
+
+macro_rules! id_types {
+    ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, sqlx::Type)]
+        #[serde(transparent)]
+        #[sqlx(transparent)]
+        pub struct $name(pub Uuid);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(&self.0, f)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(&self.0, f)
+            }
+        }
+
+        impl From<Uuid> for $name {
+            fn from(id: Uuid) -> Self {
+                Self(id)
+            }
+        }
+
+        impl From<$name> for Uuid {
+            fn from(id: $name) -> Uuid {
+                id.0
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = uuid::Error;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                Uuid::parse_str(text).map(Self)
+            }
+        }
+    )+};
+}
+
+id_types! {
+    /// An organization: the tenant that all data belongs to.
+    OrganizationId,
+    /// An API key's record (never the key itself).
+    ApiKeyId,
+    /// A connected account at a provider.
+    ProviderAccountId,
+    /// A domain verification record of a provider account.
+    DomainId,
+    /// An accepted message. Its time orders the partitions it lives in.
+    MessageId,
+    /// One row of a message's history.
+    EventId,
+    /// One call to one provider for one recipient.
+    SendAttemptId,
+    /// One life of a worker process: the holder of leases.
+    WorkerId,
+}
+
+/// The source of ids and of random bytes. Cheap to clone; clones share the
+/// counter that keeps ids of one millisecond in order.
+#[derive(Clone)]
+pub struct Ids {
+    clock: Clock,
+    context: Arc<std::sync::Mutex<ContextV7>>,
+}
+
+impl fmt::Debug for Ids {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Ids")
+    }
+}
+
+impl Ids {
+    /// Ids that carry the time of `clock`.
+    #[must_use]
+    pub fn new(clock: Clock) -> Self {
+        Self {
+            clock,
+            context: Arc::new(std::sync::Mutex::new(ContextV7::new())),
+        }
+    }
+
+    /// A fresh UUIDv7 of the present moment, greater than those before it from
+    /// the same source.
+    #[must_use]
+    pub fn next<T: From<Uuid>>(&self) -> T {
+        self.next_at(self.clock.now())
+    }
+
+    /// A fresh UUIDv7 that carries the given time.
+    #[must_use]
+    pub fn next_at<T: From<Uuid>>(&self, at: Timestamp) -> T {
+        let seconds = u64::try_from(at.timestamp()).unwrap_or(0);
+        let context = self
+            .context
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let time = UuidTime::from_unix(&*context, seconds, at.timestamp_subsec_nanos());
+        T::from(Uuid::new_v7(time))
+    }
+
+    /// `N` bytes from the operating system's generator, fit for keys and nonces.
+    #[must_use]
+    pub fn random_bytes<const N: usize>(&self) -> [u8; N] {
+        let mut bytes = [0; N];
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the one place that asks for chance"
+        )]
+        getrandom::fill(&mut bytes).expect("the operating system's random generator answers");
+        bytes
+    }
+
+    /// `length` characters of `0-9A-Za-z`, each as likely as any other.
+    #[must_use]
+    pub fn alphanumeric(&self, length: usize) -> String {
+        const ALPHABET: &[u8; 62] =
+            b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+        // Bytes above the largest multiple of 62 would favour some characters.
+        const BYTE_BELOW: u8 = 62 * 4;
+        let mut text = String::with_capacity(length);
+        while text.len() < length {
+            let bytes: [u8; 64] = self.random_bytes();
+            let fair = bytes.iter().filter(|byte| **byte < BYTE_BELOW);
+            let wanted = length - text.len();
+            text.extend(
+                fair.take(wanted)
+                    .map(|byte| char::from(ALPHABET[usize::from(byte % 62)])),
+            );
+        }
+        text
+    }
+
+    /// An evenly distributed number in `0.0..1.0`, for jitter.
+    #[must_use]
+    pub fn fraction(&self) -> f64 {
+        let bits = u64::from_le_bytes(self.random_bytes()) >> 11;
+        #[expect(clippy::cast_precision_loss, reason = "53 bits fit an f64 exactly")]
+        let numerator = bits as f64;
+        numerator / (1u64 << 53) as f64
+    }
+}

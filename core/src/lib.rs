@@ -1,0 +1,31 @@
+//! The domain of Waypost: what a message is, how it is accepted, routed, queued,
+//! sent and remembered, and the SQL beneath. It knows nothing of serving HTTP; the
+//! API, the worker and the scheduler are built on it and not on each other.
+//!
+//! One module per subject. `sqlx` stays in `store` modules, `db` and the queue's
+//! own tables, `apalis` in `queue::backend`, `reqwest` in `http`, the environment
+//! in `config`.
+
+pub mod address;
+pub mod auth;
+pub mod clock;
+pub mod config;
+pub mod crypto;
+pub mod db;
+pub mod event;
+pub mod fault;
+pub mod group;
+pub mod health;
+pub mod http;
+pub mod ids;
+pub mod issue;
+pub mod message;
+pub mod organization;
+pub mod page;
+pub mod provider;
+pub mod queue;
+pub mod redis;
+pub mod routing;
+pub mod secret;
+pub mod telemetry;
+pub mod text;

@@ -1,0 +1,255 @@
+//! Acceptance: from a checked draft to the moment at which its 202 is true.
+//!
+//! Characters: the *draft* (checked), the *route* (which account), the *group* of
+//! concurrent requests that share one transaction, the *dispatcher* that tells
+//! Redis afterwards. What is promised: a receipt means that message, recipients,
+//! QUEUED event and outbox row are committed. What is not: that Redis heard of it;
+//! the relay sees to that.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::draft::Draft;
+use super::rows::{self, NewMessage, NewRecipient};
+use crate::clock::Clock;
+use crate::crypto::seal::{Sealed, Sealer};
+use crate::db::{OrFault, PgPool};
+use crate::fault::{Fault, FaultKind};
+use crate::group::{Group, GroupSettings};
+use crate::ids::{Ids, MessageId, OrganizationId};
+use crate::provider::snapshots::Snapshots;
+use crate::queue::dispatch::Dispatcher;
+use crate::routing::{self, Route, RouteRefusal};
+use crate::text::Tag;
+
+/// Transactions that accept at the same time. More of them make smaller groups.
+const LANES: usize = 3;
+/// Rows, roughly, that one transaction takes.
+const GROUP_WEIGHT_MAX: usize = 4_000;
+/// Requests that may wait for a transaction.
+const WAITING_MAX: usize = 4_096;
+
+/// What the sender of an accepted message learns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Receipt {
+    /// The message's id.
+    pub message_id: MessageId,
+    /// The account that it goes through.
+    pub route: Route,
+}
+
+/// Why a message was not accepted.
+#[derive(Debug, Clone)]
+pub enum Refusal {
+    /// No account takes it.
+    Route(RouteRefusal),
+    /// We failed. The message may have been accepted all the same if Postgres
+    /// went away while it was being written.
+    Fault(Fault),
+}
+
+impl From<Fault> for Refusal {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+/// Accepts messages. Cheap to clone.
+#[derive(Clone)]
+pub struct Acceptor {
+    snapshots: Snapshots,
+    sealer: Sealer,
+    ids: Ids,
+    clock: Clock,
+    group: Group<Vec<NewMessage>, Vec<Result<(), Fault>>>,
+}
+
+/// What an [`Acceptor`] works with.
+#[derive(Clone)]
+pub struct AcceptorParts {
+    /// Postgres.
+    pub pool: PgPool,
+    /// What routing knows.
+    pub snapshots: Snapshots,
+    /// Seals addresses.
+    pub sealer: Sealer,
+    /// Tells Redis.
+    pub dispatcher: Dispatcher,
+    /// Ids.
+    pub ids: Ids,
+    /// Time.
+    pub clock: Clock,
+    /// How long the relay leaves the push to the dispatcher.
+    pub relay_grace: Duration,
+}
+
+impl Acceptor {
+    /// Starts the lanes.
+    #[must_use]
+    pub fn start(parts: AcceptorParts) -> Self {
+        let settings = GroupSettings {
+            lanes: LANES,
+            weight_max: GROUP_WEIGHT_MAX,
+            waiting_max: WAITING_MAX,
+        };
+        let writer = Arc::new(Writer {
+            pool: parts.pool,
+            dispatcher: parts.dispatcher,
+            relay_grace: parts.relay_grace,
+        });
+        Self {
+            snapshots: parts.snapshots,
+            sealer: parts.sealer,
+            ids: parts.ids,
+            clock: parts.clock,
+            group: Group::start(settings, move |requests| {
+                let writer = Arc::clone(&writer);
+                async move { writer.write(requests).await }
+            }),
+        }
+    }
+
+    /// Accepts one message.
+    ///
+    /// # Errors
+    /// Why it was not accepted.
+    pub async fn accept(
+        &self,
+        organization_id: OrganizationId,
+        draft: Draft,
+    ) -> Result<Receipt, Refusal> {
+        let mut results = self.accept_all(organization_id, vec![draft]).await?;
+        results.pop().expect("one draft gives one result")
+    }
+
+    /// Accepts messages, each independently of the others; one result for each
+    /// draft, in their order.
+    ///
+    /// # Errors
+    /// A fault that concerns them all.
+    pub async fn accept_all(
+        &self,
+        organization_id: OrganizationId,
+        drafts: Vec<Draft>,
+    ) -> Result<Vec<Result<Receipt, Refusal>>, Fault> {
+        let mut results = Vec::with_capacity(drafts.len());
+        let mut messages = Vec::with_capacity(drafts.len());
+        for draft in drafts {
+            let route = self.route(organization_id, &draft).await?;
+            results.push(route.map_err(Refusal::Route).map(|route| {
+                let message = self.compose(organization_id, route, draft);
+                let message_id = message.id;
+                messages.push(message);
+                Receipt { message_id, route }
+            }));
+        }
+        if messages.is_empty() {
+            return Ok(results);
+        }
+        let weight = messages.iter().map(NewMessage::weight).sum();
+        let mut written = self.group.run(messages, weight).await?.into_iter();
+        for result in results.iter_mut().filter(|result| result.is_ok()) {
+            if let Some(Err(fault)) = written.next() {
+                *result = Err(Refusal::Fault(fault));
+            }
+        }
+        Ok(results)
+    }
+
+    /// Routes over what is remembered of the organization; a refusal is given
+    /// only after a fresh look, so that an account connected a moment ago in
+    /// another process counts.
+    async fn route(
+        &self,
+        organization_id: OrganizationId,
+        draft: &Draft,
+    ) -> Result<Result<Route, RouteRefusal>, Fault> {
+        let domain = draft.from.address().domain();
+        let snapshot = self.snapshots.get(organization_id).await?;
+        match routing::resolve(&snapshot, domain) {
+            Ok(route) => Ok(Ok(route)),
+            Err(_) => {
+                let fresh = self.snapshots.reload(organization_id).await?;
+                Ok(routing::resolve(&fresh, domain))
+            }
+        }
+    }
+
+    fn compose(&self, organization_id: OrganizationId, route: Route, draft: Draft) -> NewMessage {
+        let created_at = self.clock.now();
+        let id: MessageId = self.ids.next_at(created_at);
+        let recipients = draft.to.iter().map(|mailbox| NewRecipient {
+            address_sealed: self.sealer.seal(
+                organization_id,
+                Sealed::Recipient,
+                id.0,
+                mailbox.to_header().as_bytes(),
+            ),
+            address_hash: mailbox.address().hash(),
+        });
+        NewMessage {
+            id,
+            organization_id,
+            provider_account_id: route.account_id,
+            from_address: draft.from.address().as_str().to_owned(),
+            from_mailbox: draft.from.to_header(),
+            reply_to: draft.reply_to.as_ref().map(|mailbox| mailbox.to_header()),
+            subject: draft.subject.into_string(),
+            html: draft.html,
+            text: draft.text,
+            tags: draft.tags.into_iter().map(Tag::into_string).collect(),
+            metadata: draft.metadata,
+            queued_event: self.ids.next_at(created_at),
+            created_at,
+            recipients: recipients.collect(),
+        }
+    }
+}
+
+/// The work of a lane: one transaction for a group of requests.
+struct Writer {
+    pool: PgPool,
+    dispatcher: Dispatcher,
+    relay_grace: Duration,
+}
+
+impl Writer {
+    async fn write(
+        &self,
+        requests: Vec<Vec<NewMessage>>,
+    ) -> Vec<Result<Vec<Result<(), Fault>>, Fault>> {
+        let messages: Vec<&NewMessage> = requests.iter().flatten().collect();
+        match self.insert(&messages).await {
+            Ok(()) => requests
+                .iter()
+                .map(|request| Ok(request.iter().map(|_| Ok(())).collect()))
+                .collect(),
+            // Postgres refused something in the group: find out what, one by one,
+            // so that its neighbours do not pay for it.
+            Err(fault) if fault.kind() == FaultKind::Internal && messages.len() > 1 => {
+                let mut results = Vec::with_capacity(requests.len());
+                for request in &requests {
+                    results.push(Ok(self.write_singly(request).await));
+                }
+                results
+            }
+            Err(fault) => requests.iter().map(|_| Err(fault.clone())).collect(),
+        }
+    }
+
+    async fn write_singly(&self, request: &[NewMessage]) -> Vec<Result<(), Fault>> {
+        let mut results = Vec::with_capacity(request.len());
+        for message in request {
+            results.push(self.insert(&[message]).await);
+        }
+        results
+    }
+
+    async fn insert(&self, messages: &[&NewMessage]) -> Result<(), Fault> {
+        let mut connection = self.pool.acquire().await.or_fault("accept messages")?;
+        rows::insert(&mut connection, messages, self.relay_grace).await?;
+        self.dispatcher
+            .push(messages.iter().flat_map(|message| message.jobs()));
+        Ok(())
+    }
+}

@@ -1,0 +1,72 @@
+//! Composing: from the rows of a recipient and its message to the mail that an
+//! adapter puts on the wire. Pure; nothing is read or written here.
+
+use crate::address::Mailbox;
+use crate::crypto::seal::{Sealed, Sealer};
+use crate::fault::Fault;
+use crate::ids::{MessageId, OrganizationId, SendAttemptId};
+use crate::provider::mail::OutgoingMail;
+
+/// What all copies of a message share.
+#[derive(Debug, Clone)]
+pub struct MessageContent {
+    /// The message.
+    pub id: MessageId,
+    /// Whose message.
+    pub organization_id: OrganizationId,
+    /// The sender as given, with its name.
+    pub from_mailbox: String,
+    /// Where answers go.
+    pub reply_to: Option<String>,
+    /// The subject.
+    pub subject: String,
+    /// The HTML body.
+    pub html: Option<String>,
+    /// The text body.
+    pub text: Option<String>,
+    /// The tags.
+    pub tags: Vec<String>,
+}
+
+/// Composes the copy for one recipient.
+///
+/// # Errors
+/// A fault when the address cannot be opened (its key is not configured) or a
+/// stored mailbox is none.
+pub fn compose(
+    content: &MessageContent,
+    position: i32,
+    address_sealed: &[u8],
+    attempt_id: SendAttemptId,
+    sealer: &Sealer,
+) -> Result<OutgoingMail, Fault> {
+    let opened = sealer.open(
+        content.organization_id,
+        Sealed::Recipient,
+        content.id.0,
+        address_sealed,
+    )?;
+    let to = String::from_utf8(opened)
+        .map_err(|error| Fault::internal("read a recipient's address", error.utf8_error()))?;
+    Ok(OutgoingMail {
+        message_id: content.id,
+        recipient: u32::try_from(position).unwrap_or_default(),
+        attempt_id,
+        from: stored_mailbox(&content.from_mailbox)?,
+        to: stored_mailbox(&to)?,
+        reply_to: content
+            .reply_to
+            .as_deref()
+            .map(stored_mailbox)
+            .transpose()?,
+        subject: content.subject.clone(),
+        html: content.html.clone(),
+        text: content.text.clone(),
+        tags: content.tags.clone(),
+        headers: Vec::new(),
+    })
+}
+
+fn stored_mailbox(text: &str) -> Result<Mailbox, Fault> {
+    Mailbox::parse(text).map_err(|error| Fault::internal("read a stored mailbox", error))
+}

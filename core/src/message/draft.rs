@@ -1,0 +1,64 @@
+//! Drafts: requests to send that have passed every check of their form. What a
+//! draft holds may go to any provider.
+
+use serde_json::Value;
+
+use crate::address::Mailbox;
+use crate::text::{Subject, Tag};
+
+/// Recipients of one message at the most.
+pub const RECIPIENTS_MAX: usize = 1_000;
+/// Tags of one message at the most.
+pub const TAGS_MAX: usize = 10;
+
+/// A checked request to send.
+#[derive(Debug, Clone)]
+pub struct Draft {
+    /// Who sends.
+    pub from: Mailbox,
+    /// To whom: 1 to [`RECIPIENTS_MAX`], each address once.
+    pub to: Vec<Mailbox>,
+    /// Where answers go.
+    pub reply_to: Option<Mailbox>,
+    /// The subject.
+    pub subject: Subject,
+    /// The HTML body. At least one body is there.
+    pub html: Option<String>,
+    /// The text body.
+    pub text: Option<String>,
+    /// Up to [`TAGS_MAX`], each once.
+    pub tags: Vec<Tag>,
+    /// Whatever the caller wants kept with the message: an object.
+    pub metadata: Option<Value>,
+}
+
+/// Leaves each address in once, at its first place: a recipient gets one copy
+/// however often a request names it.
+#[must_use]
+pub fn distinct(recipients: Vec<Mailbox>) -> Vec<Mailbox> {
+    let mut seen = std::collections::HashSet::with_capacity(recipients.len());
+    let is_new = |mailbox: &Mailbox| seen.insert(mailbox.address().hash());
+    recipients.into_iter().filter(is_new).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_named_twice_gets_one_copy() {
+        let named = [
+            "a@example.com",
+            "B@example.com",
+            "A@Example.com",
+            "b@example.com",
+        ];
+        let mailboxes = named.map(|text| Mailbox::parse(text).unwrap());
+        let left = distinct(mailboxes.to_vec());
+        let left: Vec<&str> = left
+            .iter()
+            .map(|mailbox| mailbox.address().as_str())
+            .collect();
+        assert_eq!(left, ["a@example.com", "B@example.com"]);
+    }
+}

@@ -1,0 +1,71 @@
+//! Messages: accepted requests to send, and the private copies that they become.
+//!
+//! A *message* is one accepted request. Each of its addresses is a *recipient*
+//! with a status, attempts and history of its own; the message shows their
+//! aggregate. Recipients are worked off in *chunks* of up to [`CHUNK_RECIPIENTS`],
+//! each of which is one row of the outbox and one job.
+
+pub mod accept;
+pub mod compose;
+pub mod draft;
+mod rows;
+pub mod status;
+pub mod store;
+
+use crate::clock::Timestamp;
+use crate::event::Event;
+use crate::ids::{MessageId, ProviderAccountId};
+pub use status::MessageStatus;
+
+/// Recipients that one job sends to at the most.
+pub const CHUNK_RECIPIENTS: i32 = 100;
+
+/// One line of the list of messages.
+#[derive(Debug, Clone)]
+pub struct MessageItem {
+    /// Its id.
+    pub id: MessageId,
+    /// The account resolved at acceptance.
+    pub provider_account_id: ProviderAccountId,
+    /// The sender's address.
+    pub from_address: String,
+    /// The first recipient's hash.
+    pub to_hash: Vec<u8>,
+    /// Its subject.
+    pub subject: String,
+    /// The aggregate of its recipients' statuses.
+    pub status: MessageStatus,
+    /// Its tags.
+    pub tags: Vec<String>,
+    /// How many recipients it has.
+    pub recipient_count: i32,
+    /// The first recipient's id at the provider.
+    pub provider_message_id: Option<String>,
+    /// When it was accepted.
+    pub created_at: Timestamp,
+    /// When a provider first took a copy.
+    pub sent_at: Option<Timestamp>,
+    /// When a mailbox first took a copy.
+    pub delivered_at: Option<Timestamp>,
+}
+
+/// One recipient of a message, as its owner sees it.
+#[derive(Debug, Clone)]
+pub struct RecipientItem {
+    /// Its place in the request, from 0.
+    pub position: i32,
+    /// The hash of its address.
+    pub address_hash: Vec<u8>,
+    /// Its status.
+    pub status: MessageStatus,
+    /// The account of the latest attempt.
+    pub provider_account_id: Option<ProviderAccountId>,
+    /// Its id at the provider.
+    pub provider_message_id: Option<String>,
+    /// Attempts made, throttled ones apart.
+    pub attempts: i32,
+    /// What the latest failure said.
+    pub last_error: Option<String>,
+    /// Its history, oldest first.
+    pub events: Vec<Event>,
+}

@@ -1,0 +1,130 @@
+//! The states of a message and the moves between them. A move that is not listed
+//! here is refused; a later state is never overwritten by an earlier one that
+//! arrives late.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The state of a recipient, and of a message as the aggregate of its recipients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, sqlx::Type)]
+#[sqlx(type_name = "message_status", rename_all = "UPPERCASE")]
+pub enum MessageStatus {
+    /// Accepted; nobody works on it.
+    Queued,
+    /// A worker holds the lease, or an attempt's outcome is unknown.
+    Sending,
+    /// A provider took it.
+    Sent,
+    /// A mailbox took it.
+    Delivered,
+    /// It came back.
+    Bounced,
+    /// It was not sent.
+    Failed,
+}
+
+/// A move that the states do not allow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a recipient cannot move from {from} to {to}")]
+pub struct IllegalMove {
+    /// Where it stands.
+    pub from: MessageStatus,
+    /// Where it was to go.
+    pub to: MessageStatus,
+}
+
+impl MessageStatus {
+    /// All of them, in the order of the contract.
+    pub const ALL: [Self; 6] = [
+        Self::Queued,
+        Self::Sending,
+        Self::Sent,
+        Self::Delivered,
+        Self::Bounced,
+        Self::Failed,
+    ];
+
+    /// The wire name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "QUEUED",
+            Self::Sending => "SENDING",
+            Self::Sent => "SENT",
+            Self::Delivered => "DELIVERED",
+            Self::Bounced => "BOUNCED",
+            Self::Failed => "FAILED",
+        }
+    }
+
+    /// Moves from one state to another: the one place that says which moves there
+    /// are.
+    ///
+    /// # Errors
+    /// The move, where it is not one of them.
+    pub fn advance(self, to: Self) -> Result<Self, IllegalMove> {
+        let legal = match self {
+            Self::Queued => matches!(to, Self::Sending | Self::Failed),
+            // SENDING to SENDING: the answer was lost and evidence is awaited.
+            Self::Sending => matches!(to, Self::Queued | Self::Sending | Self::Sent | Self::Failed),
+            Self::Sent => matches!(to, Self::Delivered | Self::Bounced),
+            Self::Delivered => matches!(to, Self::Bounced),
+            Self::Bounced | Self::Failed => false,
+        };
+        if legal {
+            Ok(to)
+        } else {
+            Err(IllegalMove { from: self, to })
+        }
+    }
+
+    /// Whether a worker still has something to do for a recipient in this state.
+    #[must_use]
+    pub fn is_open(self) -> bool {
+        matches!(self, Self::Queued | Self::Sending)
+    }
+}
+
+impl fmt::Display for MessageStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for MessageStatus {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|status| status.as_str() == word)
+            .ok_or_else(|| format!("must be one of {}", Self::ALL.map(Self::as_str).join(", ")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_moves_of_the_table_are_legal() {
+        use MessageStatus::{Bounced, Delivered, Failed, Queued, Sending, Sent};
+        let legal = [
+            (Queued, Sending),
+            (Queued, Failed),
+            (Sending, Queued),
+            (Sending, Sending),
+            (Sending, Sent),
+            (Sending, Failed),
+            (Sent, Delivered),
+            (Sent, Bounced),
+            (Delivered, Bounced),
+        ];
+        for from in MessageStatus::ALL {
+            for to in MessageStatus::ALL {
+                let expected = legal.contains(&(from, to));
+                assert_eq!(from.advance(to).is_ok(), expected, "{from} to {to}");
+            }
+        }
+    }
+}

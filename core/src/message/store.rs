@@ -1,0 +1,220 @@
+//! Messages in Postgres, as their owners read them. How they get there is in
+//! `rows`; how they are worked off is in `queue::lease` and `queue::outcome`.
+
+use sqlx::{PgConnection, query, query_as, query_scalar};
+
+use super::{MessageItem, MessageStatus, RecipientItem};
+use crate::db::OrFault;
+use crate::event;
+use crate::fault::Fault;
+use crate::ids::{MessageId, OrganizationId, ProviderAccountId};
+use crate::page::{Page, PageRequest};
+
+/// Which messages a list shows.
+#[derive(Debug, Clone, Default)]
+pub struct MessageFilter {
+    /// Only those with this status.
+    pub status: Option<MessageStatus>,
+    /// Only those whose subject contains this, in any letter case.
+    pub search: Option<String>,
+}
+
+/// A page of an organization's messages, newest first.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn list(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    filter: &MessageFilter,
+    page: PageRequest,
+) -> Result<Page<MessageItem>, Fault> {
+    let pattern = filter.search.as_deref().map(contains_pattern);
+    let rows = query_as!(
+        MessageItem,
+        r#"SELECT id AS "id: MessageId", provider_account_id AS "provider_account_id: ProviderAccountId",
+                  from_address, to_hash, subject, status AS "status: MessageStatus", tags, recipient_count,
+                  provider_message_id, created_at, sent_at, delivered_at
+           FROM messages
+           WHERE organization_id = $1
+             AND ($2::message_status IS NULL OR status = $2)
+             AND ($3::text IS NULL OR subject ILIKE $3)
+           ORDER BY id DESC
+           LIMIT $4 OFFSET $5"#,
+        organization_id.0,
+        filter.status as Option<MessageStatus>,
+        pattern,
+        i64::from(page.limit()),
+        page.offset(),
+    )
+    .fetch_all(&mut *connection)
+    .await
+    .or_fault("list messages")?;
+    let total = query_scalar!(
+        r#"SELECT count(*) AS "count!"
+           FROM messages
+           WHERE organization_id = $1
+             AND ($2::message_status IS NULL OR status = $2)
+             AND ($3::text IS NULL OR subject ILIKE $3)"#,
+        organization_id.0,
+        filter.status as Option<MessageStatus>,
+        pattern,
+    )
+    .fetch_one(connection)
+    .await
+    .or_fault("count messages")?;
+    Ok(Page {
+        rows,
+        total: u64::try_from(total).unwrap_or_default(),
+    })
+}
+
+/// One message.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn find(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    id: MessageId,
+) -> Result<Option<MessageItem>, Fault> {
+    query_as!(
+        MessageItem,
+        r#"SELECT id AS "id: MessageId", provider_account_id AS "provider_account_id: ProviderAccountId",
+                  from_address, to_hash, subject, status AS "status: MessageStatus", tags, recipient_count,
+                  provider_message_id, created_at, sent_at, delivered_at
+           FROM messages
+           WHERE id = $2 AND organization_id = $1"#,
+        organization_id.0,
+        id.0,
+    )
+    .fetch_optional(connection)
+    .await
+    .or_fault("find a message")
+}
+
+/// A page of a message's recipients in the order of the request, each with its
+/// history; nothing where the message is not there.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn list_recipients(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    id: MessageId,
+    page: PageRequest,
+) -> Result<Option<Page<RecipientItem>>, Fault> {
+    let Some(message) = find(&mut *connection, organization_id, id).await? else {
+        return Ok(None);
+    };
+    let rows = query!(
+        r#"SELECT position, address_hash, status AS "status: MessageStatus",
+                  provider_account_id AS "provider_account_id: ProviderAccountId",
+                  provider_message_id, attempts, last_error
+           FROM recipients
+           WHERE message_id = $2 AND organization_id = $1
+           ORDER BY position
+           LIMIT $3 OFFSET $4"#,
+        organization_id.0,
+        id.0,
+        i64::from(page.limit()),
+        page.offset(),
+    )
+    .fetch_all(&mut *connection)
+    .await
+    .or_fault("list recipients")?;
+    let positions: Vec<i32> = rows.iter().map(|row| row.position).collect();
+    let events =
+        event::store::list_of_recipients(connection, organization_id, id, &positions).await?;
+    let rows = rows.into_iter().map(|row| RecipientItem {
+        events: events
+            .iter()
+            .filter(|event| {
+                event
+                    .position
+                    .is_none_or(|position| position == row.position)
+            })
+            .cloned()
+            .collect(),
+        position: row.position,
+        address_hash: row.address_hash,
+        status: row.status,
+        provider_account_id: row.provider_account_id,
+        provider_message_id: row.provider_message_id,
+        attempts: row.attempts,
+        last_error: row.last_error,
+    });
+    Ok(Some(Page {
+        rows: rows.collect(),
+        total: u64::try_from(message.recipient_count).unwrap_or_default(),
+    }))
+}
+
+/// Writes the aggregate of their recipients' statuses into messages. Called last
+/// in a transaction that changed recipients: the rows are locked in the order of
+/// their ids before the recipients are read, so concurrent callers neither
+/// deadlock nor overlook each other.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn refresh_aggregates(
+    connection: &mut PgConnection,
+    ids: &[MessageId],
+) -> Result<(), Fault> {
+    let mut ids: Vec<uuid::Uuid> = ids.iter().map(|id| id.0).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    query!(
+        "SELECT id FROM messages WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE",
+        &ids
+    )
+    .fetch_all(&mut *connection)
+    .await
+    .or_fault("lock messages")?;
+    query!(
+        r#"UPDATE messages m
+           SET status = a.status, sent_at = a.sent_at, delivered_at = a.delivered_at,
+               provider_message_id = a.provider_message_id
+           FROM (
+               SELECT message_id,
+                      CASE WHEN bool_or(status = 'QUEUED') THEN 'QUEUED'
+                           WHEN bool_or(status = 'SENDING') THEN 'SENDING'
+                           WHEN bool_or(status = 'DELIVERED') THEN 'DELIVERED'
+                           WHEN bool_or(status = 'SENT') THEN 'SENT'
+                           WHEN bool_or(status = 'BOUNCED') THEN 'BOUNCED'
+                           ELSE 'FAILED' END::message_status AS status,
+                      min(sent_at) AS sent_at,
+                      min(delivered_at) AS delivered_at,
+                      (array_agg(provider_message_id ORDER BY position)
+                          FILTER (WHERE provider_message_id IS NOT NULL))[1] AS provider_message_id
+               FROM recipients
+               WHERE message_id = ANY($1)
+               GROUP BY message_id
+           ) a
+           WHERE m.id = a.message_id AND m.id = ANY($1)"#,
+        &ids
+    )
+    .execute(connection)
+    .await
+    .or_fault("update the status of messages")?;
+    Ok(())
+}
+
+/// A pattern for `ILIKE` that matches texts which contain `text` literally.
+fn contains_pattern(text: &str) -> String {
+    let escaped = text
+        .replace('\\', r"\\")
+        .replace('%', r"\%")
+        .replace('_', r"\_");
+    format!("%{escaped}%")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::contains_pattern;
+
+    #[test]
+    fn a_search_for_wildcards_is_literal() {
+        assert_eq!(contains_pattern(r"100%_a\"), r"%100\%\_a\\%");
+    }
+}

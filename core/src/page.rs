@@ -1,0 +1,58 @@
+//! Pages of a list.
+
+/// Which page of a list is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageRequest {
+    page: u32,
+    limit: u32,
+}
+
+impl PageRequest {
+    /// The page size where none is asked for.
+    pub const LIMIT_DEFAULT: u32 = 20;
+    /// The largest page.
+    pub const LIMIT_MAX: u32 = 100;
+    /// The last page number that is taken: beyond it no list reaches.
+    pub const PAGE_MAX: u32 = 10_000_000;
+
+    /// The page `page` (from 1) of `limit` rows; nothing where either is out of
+    /// bounds.
+    #[must_use]
+    pub fn new(page: u32, limit: u32) -> Option<Self> {
+        let within = (1..=Self::PAGE_MAX).contains(&page) && (1..=Self::LIMIT_MAX).contains(&limit);
+        within.then_some(Self { page, limit })
+    }
+
+    /// The page, from 1.
+    #[must_use]
+    pub fn page(self) -> u32 {
+        self.page
+    }
+
+    /// Rows on a page.
+    #[must_use]
+    pub fn limit(self) -> u32 {
+        self.limit
+    }
+
+    /// Rows before this page.
+    #[must_use]
+    pub fn offset(self) -> i64 {
+        i64::from(self.page - 1) * i64::from(self.limit)
+    }
+
+    /// How many pages `total` rows fill.
+    #[must_use]
+    pub fn total_pages(self, total: u64) -> u64 {
+        total.div_ceil(u64::from(self.limit))
+    }
+}
+
+/// One page of a list and how long the whole list is.
+#[derive(Debug, Clone)]
+pub struct Page<T> {
+    /// The rows of this page.
+    pub rows: Vec<T>,
+    /// Rows in the whole list.
+    pub total: u64,
+}

@@ -1,0 +1,345 @@
+//! Provider accounts: connecting, checking, changing and removing them.
+//!
+//! Credentials are checked with the provider before they are sealed and stored.
+//! "Valid" means that the provider accepted the identity; where it did not say,
+//! nothing is changed.
+
+use super::credentials::Credentials;
+use super::domain::{DomainList, DomainState, FoundDomain};
+use super::kind::ProviderType;
+use super::outcome::CredentialCheck;
+use super::snapshots::Snapshots;
+use super::store::{self, AccountChange};
+use super::transport::Transport;
+use super::{Access, Endpoints, adapter};
+use crate::clock::{Clock, Timestamp};
+use crate::crypto::seal::{Sealed, Sealer};
+use crate::db::{OrFault, PgPool};
+use crate::fault::Fault;
+use crate::ids::{DomainId, Ids, OrganizationId, ProviderAccountId};
+use crate::text::Name;
+
+/// A connected account at a provider. Its credentials are never part of it.
+#[derive(Debug, Clone)]
+pub struct ProviderAccount {
+    /// Its id.
+    pub id: ProviderAccountId,
+    /// Whose account.
+    pub organization_id: OrganizationId,
+    /// Which provider.
+    pub provider_type: ProviderType,
+    /// Its name, for people.
+    pub display_name: String,
+    /// Whether messages may go through it.
+    pub is_active: bool,
+    /// Whether its credentials can list its domains.
+    pub domains_visible: bool,
+    /// When it was connected.
+    pub created_at: Timestamp,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+}
+
+/// A domain as recorded for an account.
+#[derive(Debug, Clone)]
+pub struct DomainRecord {
+    /// Its id.
+    pub id: DomainId,
+    /// Whose domain.
+    pub provider_account_id: ProviderAccountId,
+    /// Its name, in ASCII.
+    pub domain: String,
+    /// Whether it may be sent from.
+    pub state: DomainState,
+    /// The DNS records to publish: a list of [`super::domain::DnsRecord`].
+    pub dns_records: serde_json::Value,
+    /// When it was first seen.
+    pub created_at: Timestamp,
+}
+
+/// Why an account was not connected, checked or changed.
+#[derive(Debug)]
+pub enum AccountRefusal {
+    /// There is no such account.
+    NotFound,
+    /// The provider refused the credentials.
+    InvalidCredentials {
+        /// Which provider.
+        provider_type: ProviderType,
+        /// What it said.
+        reason: String,
+    },
+    /// The provider did not say whether it knows the credentials.
+    Undecided {
+        /// Which provider.
+        provider_type: ProviderType,
+        /// What happened.
+        reason: String,
+    },
+    /// We failed.
+    Fault(Fault),
+}
+
+impl From<Fault> for AccountRefusal {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+/// What of an account a caller wants changed.
+#[derive(Debug, Default)]
+pub struct WantedChange {
+    /// A new name.
+    pub display_name: Option<Name>,
+    /// On or off.
+    pub is_active: Option<bool>,
+    /// New credentials.
+    pub credentials: Option<Credentials>,
+}
+
+/// Works on the accounts of organizations. Cheap to clone.
+#[derive(Clone)]
+pub struct Accounts {
+    /// Postgres.
+    pub pool: PgPool,
+    /// Seals credentials.
+    pub sealer: Sealer,
+    /// Calls the providers.
+    pub transport: Transport,
+    /// Where they are.
+    pub endpoints: Endpoints,
+    /// What routing remembers.
+    pub snapshots: Snapshots,
+    /// Time.
+    pub clock: Clock,
+    /// Ids.
+    pub ids: Ids,
+}
+
+impl Accounts {
+    /// Checks credentials with the provider, stores the account and records the
+    /// domains that it has.
+    ///
+    /// # Errors
+    /// Why it was not connected; nothing is stored then.
+    pub async fn connect(
+        &self,
+        organization_id: OrganizationId,
+        display_name: Name,
+        credentials: &Credentials,
+    ) -> Result<ProviderAccount, AccountRefusal> {
+        self.require_valid(credentials).await?;
+        let domains = self.domains_of(credentials).await;
+        let now = self.clock.now();
+        let account = ProviderAccount {
+            id: self.ids.next_at(now),
+            organization_id,
+            provider_type: credentials.provider_type(),
+            display_name: display_name.into_string(),
+            is_active: true,
+            domains_visible: visibility(&domains).unwrap_or(false),
+            created_at: now,
+            updated_at: now,
+        };
+        let sealed = self.seal(organization_id, account.id, credentials);
+        let mut transaction = self.pool.begin().await.or_fault("connect an account")?;
+        store::insert(&mut transaction, &account, &sealed).await?;
+        self.record_domains(&mut transaction, &account, &domains)
+            .await?;
+        transaction.commit().await.or_fault("connect an account")?;
+        self.snapshots.forget(organization_id).await;
+        Ok(account)
+    }
+
+    /// Asks the provider about an account's credentials, sets `isActive` from the
+    /// answer and brings the domains up to date.
+    ///
+    /// # Errors
+    /// Why there is no verdict; the account is untouched then.
+    pub async fn validate(
+        &self,
+        organization_id: OrganizationId,
+        id: ProviderAccountId,
+    ) -> Result<(bool, ProviderType), AccountRefusal> {
+        let (account, credentials) = self.open(organization_id, id).await?;
+        let is_valid = match self.require_valid(&credentials).await {
+            Ok(()) => true,
+            Err(AccountRefusal::InvalidCredentials { .. }) => false,
+            Err(refusal) => return Err(refusal),
+        };
+        let domains = if is_valid {
+            Some(self.domains_of(&credentials).await)
+        } else {
+            None
+        };
+        let change = AccountChange {
+            is_active: Some(is_valid),
+            domains_visible: domains.as_ref().and_then(visibility),
+            ..AccountChange::default()
+        };
+        let mut transaction = self.pool.begin().await.or_fault("validate an account")?;
+        let now = self.clock.now();
+        store::update(&mut transaction, organization_id, id, &change, now)
+            .await?
+            .ok_or(AccountRefusal::NotFound)?;
+        if let Some(domains) = &domains {
+            self.record_domains(&mut transaction, &account, domains)
+                .await?;
+        }
+        transaction.commit().await.or_fault("validate an account")?;
+        self.snapshots.forget(organization_id).await;
+        Ok((is_valid, account.provider_type))
+    }
+
+    /// Changes an account. New credentials are checked first, as on connecting.
+    ///
+    /// # Errors
+    /// Why it was not changed.
+    pub async fn change(
+        &self,
+        organization_id: OrganizationId,
+        id: ProviderAccountId,
+        wanted: WantedChange,
+    ) -> Result<ProviderAccount, AccountRefusal> {
+        let mut domains = None;
+        let mut change = AccountChange {
+            display_name: wanted.display_name.map(Name::into_string),
+            is_active: wanted.is_active,
+            ..AccountChange::default()
+        };
+        if let Some(credentials) = &wanted.credentials {
+            self.require_valid(credentials).await?;
+            let found = self.domains_of(credentials).await;
+            change.credentials_sealed = Some(self.seal(organization_id, id, credentials));
+            change.domains_visible = visibility(&found);
+            domains = Some(found);
+        }
+        let now = self.clock.now();
+        let mut transaction = self.pool.begin().await.or_fault("change an account")?;
+        let account = store::update(&mut transaction, organization_id, id, &change, now)
+            .await?
+            .ok_or(AccountRefusal::NotFound)?;
+        if let Some(domains) = &domains {
+            self.record_domains(&mut transaction, &account, domains)
+                .await?;
+        }
+        transaction.commit().await.or_fault("change an account")?;
+        self.snapshots.forget(organization_id).await;
+        Ok(account)
+    }
+
+    /// Removes an account. Messages that wait for it go through another one.
+    ///
+    /// # Errors
+    /// Why it was not removed.
+    pub async fn remove(
+        &self,
+        organization_id: OrganizationId,
+        id: ProviderAccountId,
+    ) -> Result<(), AccountRefusal> {
+        let mut connection = self.pool.acquire().await.or_fault("remove an account")?;
+        let removed = store::delete(&mut connection, organization_id, id).await?;
+        self.snapshots.forget(organization_id).await;
+        if removed {
+            Ok(())
+        } else {
+            Err(AccountRefusal::NotFound)
+        }
+    }
+
+    /// An account and its credentials, opened.
+    ///
+    /// # Errors
+    /// Why there are none.
+    pub async fn open(
+        &self,
+        organization_id: OrganizationId,
+        id: ProviderAccountId,
+    ) -> Result<(ProviderAccount, Credentials), AccountRefusal> {
+        let mut connection = self.pool.acquire().await.or_fault("open an account")?;
+        let account = store::find(&mut connection, organization_id, id)
+            .await?
+            .ok_or(AccountRefusal::NotFound)?;
+        let sealed = store::find_credentials(&mut connection, organization_id, id)
+            .await?
+            .ok_or(AccountRefusal::NotFound)?;
+        let plain = self
+            .sealer
+            .open(organization_id, Sealed::Credentials, id.0, &sealed)?;
+        let credentials = Credentials::from_plaintext(account.provider_type, &plain)?;
+        Ok((account, credentials))
+    }
+
+    async fn require_valid(&self, credentials: &Credentials) -> Result<(), AccountRefusal> {
+        let provider_type = credentials.provider_type();
+        let access = self.access(credentials);
+        match self.transport.check(adapter(provider_type), &access).await {
+            CredentialCheck::Valid => Ok(()),
+            CredentialCheck::Invalid { reason } => Err(AccountRefusal::InvalidCredentials {
+                provider_type,
+                reason,
+            }),
+            CredentialCheck::Undecided { reason } => Err(AccountRefusal::Undecided {
+                provider_type,
+                reason,
+            }),
+        }
+    }
+
+    async fn domains_of(&self, credentials: &Credentials) -> DomainList {
+        let access = self.access(credentials);
+        self.transport
+            .domains(adapter(credentials.provider_type()), &access)
+            .await
+    }
+
+    /// Records what a provider told of its domains. Where it told nothing, what
+    /// is recorded stays.
+    async fn record_domains(
+        &self,
+        connection: &mut sqlx::PgConnection,
+        account: &ProviderAccount,
+        domains: &DomainList,
+    ) -> Result<(), Fault> {
+        let found: &[FoundDomain] = match domains {
+            DomainList::Visible(found) => found,
+            DomainList::NotVisible { .. } => &[],
+            DomainList::Undecided { .. } => return Ok(()),
+        };
+
+        let now = self.clock.now();
+        store::replace_domains(connection, account, found, &self.ids, now).await
+    }
+
+    fn seal(
+        &self,
+        organization_id: OrganizationId,
+        id: ProviderAccountId,
+        credentials: &Credentials,
+    ) -> Vec<u8> {
+        self.sealer.seal(
+            organization_id,
+            Sealed::Credentials,
+            id.0,
+            &credentials.to_plaintext(),
+        )
+    }
+
+    fn access<'a>(&'a self, credentials: &'a Credentials) -> Access<'a> {
+        Access {
+            credentials,
+            endpoints: &self.endpoints,
+            now: self.clock.now(),
+        }
+    }
+}
+
+/// Whether the provider's list is complete, so that a domain which is not on it is
+/// unverified; nothing where the provider gave no answer.
+fn visibility(domains: &DomainList) -> Option<bool> {
+    match domains {
+        DomainList::Visible(_) => Some(true),
+        DomainList::NotVisible { .. } => Some(false),
+        DomainList::Undecided { .. } => None,
+    }
+}

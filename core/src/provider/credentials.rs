@@ -1,0 +1,396 @@
+//! The credentials of a provider account: parsed once at the edge, sealed at rest,
+//! opened right before a call. What is accepted here may be put into a header, a
+//! URL or a host name without another check.
+
+use std::fmt;
+
+use secrecy::zeroize::Zeroizing;
+use serde_json::{Map, Value};
+
+use super::kind::ProviderType;
+use crate::address::ascii_domain;
+use crate::fault::Fault;
+use crate::issue::Issue;
+use crate::secret::{ExposeSecret, Secret};
+
+/// The longest key or token that is taken, in bytes. AWS session tokens are the
+/// longest: AWS asks callers to assume no maximum; about 1,000 bytes are usual.
+const SECRET_BYTES_MAX: usize = 4_096;
+/// The longest name that is taken, in bytes.
+const NAME_BYTES_MAX: usize = 64;
+
+/// What a provider account authenticates with.
+#[derive(Debug, Clone)]
+pub enum Credentials {
+    /// SendGrid.
+    Sendgrid {
+        /// An API key with the scope `mail.send`.
+        api_key: Secret,
+        /// Which of the two systems the key belongs to.
+        region: SendgridRegion,
+    },
+    /// Postmark.
+    Postmark {
+        /// The token of one server: it sends.
+        server_token: Secret,
+        /// The account's token: it sees the domains.
+        account_token: Option<Secret>,
+        /// The message stream to send through; `outbound` if none is given.
+        message_stream: Option<String>,
+    },
+    /// Mailgun.
+    Mailgun {
+        /// An account key, or a domain's sending key.
+        api_key: Secret,
+        /// The sending domain, in lower-case ASCII.
+        domain: String,
+        /// Which of the two systems the domain lives in.
+        region: MailgunRegion,
+    },
+    /// Amazon SES.
+    Ses {
+        /// The access key's id.
+        access_key_id: Secret,
+        /// The access key's secret.
+        secret_access_key: Secret,
+        /// The region to send from.
+        region: SesRegion,
+        /// The token of temporary credentials.
+        session_token: Option<Secret>,
+        /// The configuration set that publishes events.
+        configuration_set: Option<String>,
+    },
+}
+
+/// SendGrid's systems: `api.sendgrid.com`, and `api.eu.sendgrid.com` for EU
+/// regional subusers (`servers` of its OpenAPI documents).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SendgridRegion {
+    /// `global`, the default.
+    Global,
+    /// `eu`.
+    Eu,
+}
+
+/// Mailgun's systems: `api.mailgun.net` and `api.eu.mailgun.net`. A domain lives
+/// in one of them only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MailgunRegion {
+    /// `us`, the default.
+    Us,
+    /// `eu`.
+    Eu,
+}
+
+/// An AWS region such as `eu-central-1`: safe as a part of a host name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SesRegion(String);
+
+impl SesRegion {
+    /// Reads `[a-z]{2}(-[a-z]+)+-[0-9]`, at most 32 characters.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.split('-');
+        let country = parts.next()?;
+        let number = parts.next_back()?;
+        let names: Vec<&str> = parts.collect();
+        let lower = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_lowercase());
+        let fits = text.len() <= 32
+            && country.len() == 2
+            && lower(country)
+            && !names.is_empty()
+            && names.into_iter().all(lower)
+            && number.len() == 1
+            && number.bytes().all(|b| b.is_ascii_digit());
+        fits.then(|| Self(text.to_owned()))
+    }
+
+    /// The region's name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Credentials that cannot be used for a call: they belong to another provider,
+/// or were put together by hand with something that no header can hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unusable(pub(super) &'static str);
+
+impl Unusable {
+    /// For an adapter that is handed another provider's credentials.
+    pub(super) const OTHER_PROVIDER: Self = Self("the credentials belong to another provider");
+}
+
+impl fmt::Display for Unusable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl Credentials {
+    /// Reads the `credentials` object of a request. Unknown fields are ignored.
+    ///
+    /// # Errors
+    /// Every issue at once, under `credentials`.
+    pub fn parse(kind: ProviderType, value: &Value) -> Result<Self, Vec<Issue>> {
+        let Some(object) = value.as_object() else {
+            return Err(vec![Issue::new("credentials", "must be an object")]);
+        };
+        let mut fields = Fields {
+            object,
+            issues: Vec::new(),
+        };
+        let credentials = match kind {
+            ProviderType::Sendgrid => fields.sendgrid(),
+            ProviderType::Postmark => fields.postmark(),
+            ProviderType::Mailgun => fields.mailgun(),
+            ProviderType::Ses => fields.ses(),
+        };
+        match credentials {
+            Some(credentials) if fields.issues.is_empty() => Ok(credentials),
+            _ => Err(fields.issues),
+        }
+    }
+
+    /// The form that is sealed: JSON with the field names of the API.
+    #[must_use]
+    pub fn to_plaintext(&self) -> Zeroizing<Vec<u8>> {
+        let mut text = Zeroizing::new(Vec::with_capacity(2 * SECRET_BYTES_MAX));
+        let document: std::collections::BTreeMap<&str, &str> = self.fields().into_iter().collect();
+        serde_json::to_writer(&mut *text, &document)
+            .expect("a map of texts serializes, and a Vec takes every write");
+        text
+    }
+
+    /// Reads what [`Credentials::to_plaintext`] wrote.
+    ///
+    /// # Errors
+    /// A fault when it is anything else.
+    pub fn from_plaintext(kind: ProviderType, plaintext: &[u8]) -> Result<Self, Fault> {
+        const DOING: &str = "read the stored credentials";
+        let value: Value =
+            serde_json::from_slice(plaintext).map_err(|error| Fault::internal(DOING, error))?;
+        Self::parse(kind, &value).map_err(|issues| {
+            let paths: Vec<String> = issues.into_iter().map(|issue| issue.path).collect();
+            Fault::internal(DOING, format!("not as written: {}", paths.join(", ")))
+        })
+    }
+
+    /// The provider that these are for.
+    #[must_use]
+    pub fn provider_type(&self) -> ProviderType {
+        match self {
+            Self::Sendgrid { .. } => ProviderType::Sendgrid,
+            Self::Postmark { .. } => ProviderType::Postmark,
+            Self::Mailgun { .. } => ProviderType::Mailgun,
+            Self::Ses { .. } => ProviderType::Ses,
+        }
+    }
+
+    fn fields(&self) -> Vec<(&'static str, &str)> {
+        let fields = match self {
+            Self::Sendgrid { api_key, region } => vec![
+                ("apiKey", Some(api_key.expose_secret())),
+                ("region", Some(region.as_str())),
+            ],
+            Self::Postmark {
+                server_token,
+                account_token,
+                message_stream,
+            } => vec![
+                ("serverToken", Some(server_token.expose_secret())),
+                (
+                    "accountToken",
+                    account_token.as_ref().map(ExposeSecret::expose_secret),
+                ),
+                ("messageStream", message_stream.as_deref()),
+            ],
+            Self::Mailgun {
+                api_key,
+                domain,
+                region,
+            } => vec![
+                ("apiKey", Some(api_key.expose_secret())),
+                ("domain", Some(domain)),
+                ("region", Some(region.as_str())),
+            ],
+            Self::Ses {
+                access_key_id,
+                secret_access_key,
+                region,
+                session_token,
+                configuration_set,
+            } => vec![
+                ("accessKeyId", Some(access_key_id.expose_secret())),
+                ("secretAccessKey", Some(secret_access_key.expose_secret())),
+                ("region", Some(region.as_str())),
+                (
+                    "sessionToken",
+                    session_token.as_ref().map(ExposeSecret::expose_secret),
+                ),
+                ("configurationSet", configuration_set.as_deref()),
+            ],
+        };
+        let given = fields.into_iter();
+        given
+            .filter_map(|(name, value)| Some((name, value?)))
+            .collect()
+    }
+}
+
+impl SendgridRegion {
+    fn parse(text: &str) -> Option<Self> {
+        [Self::Global, Self::Eu]
+            .into_iter()
+            .find(|region| region.as_str() == text)
+    }
+
+    /// The region's name in the API.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Global => "global",
+            Self::Eu => "eu",
+        }
+    }
+}
+
+impl MailgunRegion {
+    fn parse(text: &str) -> Option<Self> {
+        [Self::Us, Self::Eu]
+            .into_iter()
+            .find(|region| region.as_str() == text)
+    }
+
+    /// The region's name in the API.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Us => "us",
+            Self::Eu => "eu",
+        }
+    }
+}
+
+/// The fields of a credentials object, and the issues found while reading them.
+/// A reader gives nothing when it noted an issue, so that all fields are read
+/// before the first missing one ends the parse.
+struct Fields<'a> {
+    object: &'a Map<String, Value>,
+    issues: Vec<Issue>,
+}
+
+impl Fields<'_> {
+    fn sendgrid(&mut self) -> Option<Credentials> {
+        let api_key = self.required("apiKey", read_secret);
+        let region = self.optional("region", read_sendgrid_region);
+        Some(Credentials::Sendgrid {
+            api_key: api_key?,
+            region: region.unwrap_or(SendgridRegion::Global),
+        })
+    }
+
+    fn postmark(&mut self) -> Option<Credentials> {
+        let server_token = self.required("serverToken", read_secret);
+        let account_token = self.optional("accountToken", read_secret);
+        let message_stream = self.optional("messageStream", read_name);
+        Some(Credentials::Postmark {
+            server_token: server_token?,
+            account_token,
+            message_stream,
+        })
+    }
+
+    fn mailgun(&mut self) -> Option<Credentials> {
+        let api_key = self.required("apiKey", read_secret);
+        let domain = self.required("domain", read_domain);
+        let region = self.optional("region", read_mailgun_region);
+        Some(Credentials::Mailgun {
+            api_key: api_key?,
+            domain: domain?,
+            region: region.unwrap_or(MailgunRegion::Us),
+        })
+    }
+
+    fn ses(&mut self) -> Option<Credentials> {
+        let access_key_id = self.required("accessKeyId", read_secret);
+        let secret_access_key = self.required("secretAccessKey", read_secret);
+        let region = self.required("region", read_ses_region);
+        let session_token = self.optional("sessionToken", read_secret);
+        let configuration_set = self.optional("configurationSet", read_name);
+        Some(Credentials::Ses {
+            access_key_id: access_key_id?,
+            secret_access_key: secret_access_key?,
+            region: region?,
+            session_token,
+            configuration_set,
+        })
+    }
+
+    fn required<T>(&mut self, name: &str, read: fn(&str) -> Result<T, &'static str>) -> Option<T> {
+        if matches!(self.object.get(name), None | Some(Value::Null)) {
+            self.note(name, "is required");
+            return None;
+        }
+        self.optional(name, read)
+    }
+
+    fn optional<T>(&mut self, name: &str, read: fn(&str) -> Result<T, &'static str>) -> Option<T> {
+        let text = match self.object.get(name)? {
+            Value::Null => return None,
+            Value::String(text) => text.trim(),
+            Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+                self.note(name, "must be a string");
+                return None;
+            }
+        };
+        let read = if text.is_empty() {
+            Err("must not be empty")
+        } else {
+            read(text)
+        };
+        read.map_err(|message| self.note(name, message)).ok()
+    }
+
+    fn note(&mut self, name: &str, message: &str) {
+        self.issues
+            .push(Issue::new(name, message).under("credentials"));
+    }
+}
+
+fn read_secret(text: &str) -> Result<Secret, &'static str> {
+    if text.len() > SECRET_BYTES_MAX {
+        return Err("must not be longer than 4096 characters");
+    }
+    if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err("must consist of visible ASCII characters without spaces");
+    }
+    Ok(Secret::from(text))
+}
+
+/// A Postmark stream's id or an SES configuration set's name. SES allows exactly
+/// these characters and 64 of them; Postmark's ids are of the same kind.
+fn read_name(text: &str) -> Result<String, &'static str> {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    if text.len() > NAME_BYTES_MAX || !text.bytes().all(allowed) {
+        return Err("must be at most 64 letters, digits, hyphens and underscores");
+    }
+    Ok(text.to_owned())
+}
+
+fn read_domain(text: &str) -> Result<String, &'static str> {
+    ascii_domain(&text.to_lowercase()).ok_or("must be a domain name such as mg.example.com")
+}
+
+fn read_sendgrid_region(text: &str) -> Result<SendgridRegion, &'static str> {
+    SendgridRegion::parse(text).ok_or("must be one of global, eu")
+}
+
+fn read_mailgun_region(text: &str) -> Result<MailgunRegion, &'static str> {
+    MailgunRegion::parse(text).ok_or("must be one of us, eu")
+}
+
+fn read_ses_region(text: &str) -> Result<SesRegion, &'static str> {
+    SesRegion::parse(text).ok_or("must be an AWS region such as eu-central-1")
+}

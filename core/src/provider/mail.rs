@@ -1,0 +1,193 @@
+//! What an adapter is asked to send: one recipient's private copy of a message,
+//! composed and checked. Also what all adapters agree on: the names under which
+//! our ids travel with the mail, and which extra headers are allowed.
+
+use std::fmt;
+
+use super::credentials::Unusable;
+use super::outcome::{Blame, SendOutcome};
+use crate::address::Mailbox;
+use crate::ids::{MessageId, SendAttemptId};
+
+/// The name under which the message's id travels with the mail and comes back in
+/// the provider's events. SendGrid flattens such names into the top level of its
+/// events, so they carry a prefix; Postmark allows 20 characters, SES only
+/// letters, digits, `_` and `-`.
+pub const TAG_MESSAGE: &str = "waypost_message";
+/// The name under which the recipient's position in the message travels.
+pub const TAG_RECIPIENT: &str = "waypost_recipient";
+/// The name under which the send attempt's id travels.
+pub const TAG_ATTEMPT: &str = "waypost_attempt";
+
+/// Headers that the provider or Waypost writes itself. The union of what the
+/// providers refuse (SendGrid's OpenAPI document names most of them).
+const HEADERS_RESERVED: [&str; 16] = [
+    "bcc",
+    "cc",
+    "content-transfer-encoding",
+    "content-type",
+    "date",
+    "dkim-signature",
+    "from",
+    "message-id",
+    "mime-version",
+    "received",
+    "reply-to",
+    "return-path",
+    "subject",
+    "to",
+    "x-sg-eid",
+    "x-sg-id",
+];
+/// SES: a name of up to 126 characters, a value of up to 995, both together up
+/// to 996, and 15 headers in all. The others allow more; one rule serves all.
+const HEADER_NAME_BYTES_MAX: usize = 126;
+const HEADER_VALUE_BYTES_MAX: usize = 995;
+const HEADER_BYTES_MAX: usize = 996;
+const HEADERS_MAX: usize = 15;
+
+/// One recipient's copy of a message.
+#[derive(Clone)]
+pub struct OutgoingMail {
+    /// The message it belongs to.
+    pub message_id: MessageId,
+    /// The recipient's position in the message, from 0.
+    pub recipient: u32,
+    /// The attempt that was recorded before this call.
+    pub attempt_id: SendAttemptId,
+    /// The sender.
+    pub from: Mailbox,
+    /// The one recipient.
+    pub to: Mailbox,
+    /// Where answers go, if not to the sender.
+    pub reply_to: Option<Mailbox>,
+    /// The subject, on one line.
+    pub subject: String,
+    /// The HTML body; at least one body is there.
+    pub html: Option<String>,
+    /// The text body.
+    pub text: Option<String>,
+    /// The message's tags: up to 10, of any text. Each adapter says what the
+    /// provider gets to see of them; the message keeps them all.
+    pub tags: Vec<String>,
+    /// Further headers (`List-Unsubscribe`), in ASCII.
+    pub headers: Vec<(String, String)>,
+}
+
+/// Neither addresses nor content belong into logs.
+impl fmt::Debug for OutgoingMail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OutgoingMail")
+            .field("message_id", &self.message_id)
+            .field("recipient", &self.recipient)
+            .field("attempt_id", &self.attempt_id)
+            .finish_non_exhaustive()
+    }
+}
+
+impl OutgoingMail {
+    /// Our ids, by the names under which they travel. Nothing else goes along:
+    /// providers keep these values as data that is not personal, and some show
+    /// them to the recipient.
+    #[must_use]
+    pub fn correlation(&self) -> [(&'static str, String); 3] {
+        [
+            (TAG_MESSAGE, self.message_id.to_string()),
+            (TAG_RECIPIENT, self.recipient.to_string()),
+            (TAG_ATTEMPT, self.attempt_id.to_string()),
+        ]
+    }
+
+    /// Whether every provider could put this mail on the wire.
+    ///
+    /// # Errors
+    /// The first thing that none of them would take.
+    pub fn require_sendable(&self) -> Result<(), Unsendable> {
+        let filled = |body: &Option<String>| body.as_ref().is_some_and(|text| !text.is_empty());
+        if !filled(&self.html) && !filled(&self.text) {
+            return Err(Unsendable::message("the mail has no body"));
+        }
+        if self.subject.is_empty() || self.subject.chars().any(char::is_control) {
+            return Err(Unsendable::message(
+                "the subject is empty or holds a control character",
+            ));
+        }
+        if self.headers.len() > HEADERS_MAX {
+            return Err(Unsendable::message(
+                "the mail has more than 15 extra headers",
+            ));
+        }
+        self.headers
+            .iter()
+            .try_for_each(|(name, value)| require_header(name, value))
+    }
+}
+
+fn require_header(name: &str, value: &str) -> Result<(), Unsendable> {
+    let refuse = |what: &str| {
+        let shown: String = name.escape_default().take(40).collect();
+        Err(Unsendable::message(format!("the header {shown} {what}")))
+    };
+    let name_fits = (1..=HEADER_NAME_BYTES_MAX).contains(&name.len())
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_graphic() && byte != b':');
+    if !name_fits {
+        return refuse("has a name that is not a header name");
+    }
+    if HEADERS_RESERVED.contains(&name.to_ascii_lowercase().as_str()) {
+        return refuse("is written by Waypost or the provider");
+    }
+    let value_fits = (1..=HEADER_VALUE_BYTES_MAX).contains(&value.len())
+        && name.len() + value.len() <= HEADER_BYTES_MAX
+        && value
+            .bytes()
+            .all(|byte| byte.is_ascii_graphic() || byte == b' ');
+    if !value_fits {
+        return refuse("has a value that is empty, too long or not plain ASCII");
+    }
+    Ok(())
+}
+
+/// Why a mail cannot even be put into a request. Found before any call.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct Unsendable {
+    /// What is wrong, on one line.
+    pub reason: String,
+    /// What it is about.
+    pub blame: Blame,
+}
+
+impl Unsendable {
+    /// A refusal that is about the mail.
+    pub fn message(reason: impl Into<String>) -> Self {
+        Self {
+            reason: reason.into(),
+            blame: Blame::Message,
+        }
+    }
+
+    /// A refusal that is about the account.
+    pub fn account(reason: impl Into<String>) -> Self {
+        Self {
+            reason: reason.into(),
+            blame: Blame::Account,
+        }
+    }
+}
+
+impl From<Unusable> for Unsendable {
+    fn from(unusable: Unusable) -> Self {
+        Self::account(unusable.to_string())
+    }
+}
+
+impl From<Unsendable> for SendOutcome {
+    fn from(refusal: Unsendable) -> Self {
+        Self::Rejected {
+            reason: refusal.reason,
+            blame: refusal.blame,
+        }
+    }
+}

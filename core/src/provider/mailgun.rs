@@ -1,0 +1,377 @@
+//! Mailgun. Sources: Mailgun's OpenAPI document (mailgun/mailgun-mcp-server), its
+//! older documentation (mailgun/documentation), its Go client, and what
+//! django-anymail observed.
+//!
+//! Mailgun gets the first three tags (its documented limit of 2024), made ASCII
+//! and cut to 128 characters. Our ids travel as `v:` variables, and the headers in
+//! which Mailgun would show them and the tags to the recipient are suppressed.
+//!
+//! The domain of the credentials is the sending domain and the only one that this
+//! adapter lists; `From` may use another. The records for receiving mail are left
+//! out: Waypost only sends.
+
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use http::{HeaderValue, header};
+use serde_json::Value;
+
+use super::call::{ProviderCall, ProviderReply, RETRY_AFTER_MAX, Step, wait_until_date};
+use super::credentials::{Credentials, MailgunRegion, Unusable};
+use super::domain::{
+    DnsPurpose, DnsRecord, DnsRecordType, DnsStatus, DomainList, DomainState, FoundDomain,
+    add_domain,
+};
+use super::kind::ProviderType;
+use super::mail::{OutgoingMail, Unsendable};
+use super::outcome::{Blame, CredentialCheck, SendOutcome, no_answer};
+use super::{Access, Adapter, Base};
+use crate::clock::Timestamp;
+use crate::secret::ExposeSecret;
+
+/// The most tags of one mail.
+const TAGS_MAX: usize = 3;
+/// The longest tag, in bytes.
+const TAG_BYTES_MAX: usize = 128;
+/// What Mailgun answers, with 200, on paths that it does not know.
+const WRONG_PATH: &str = "Mailgun Magnificent API";
+
+/// The adapter.
+pub(super) struct Mailgun;
+
+#[derive(Clone)]
+struct Api {
+    base: Base,
+    authorization: HeaderValue,
+    domain: String,
+    region: MailgunRegion,
+}
+
+impl Api {
+    fn of(access: &Access<'_>) -> Result<Self, Unusable> {
+        let Credentials::Mailgun {
+            api_key,
+            domain,
+            region,
+        } = access.credentials
+        else {
+            return Err(Unusable::OTHER_PROVIDER);
+        };
+        let host = match region {
+            MailgunRegion::Us => "api.mailgun.net",
+            MailgunRegion::Eu => "api.eu.mailgun.net",
+        };
+        let pair = BASE64.encode(format!("api:{}", api_key.expose_secret()));
+        let mut authorization = HeaderValue::from_str(&format!("Basic {pair}"))
+            .map_err(|_| Unusable("the API key does not fit into a header"))?;
+        authorization.set_sensitive(true);
+        Ok(Self {
+            base: access.endpoints.base(ProviderType::Mailgun, host),
+            authorization,
+            domain: domain.clone(),
+            region: *region,
+        })
+    }
+
+    /// `GET /v4/domains/{domain}`: proves key, domain and region at once.
+    fn get_domain(&self) -> ProviderCall {
+        let url = self.base.at(&format!("/v4/domains/{}", self.domain));
+        ProviderCall::get(url).with(header::AUTHORIZATION, self.authorization.clone())
+    }
+
+    /// `POST /v3/{domain}/messages`. Forms must be multipart: others get a 400.
+    fn post_message(&self, fields: Vec<(String, String)>) -> ProviderCall {
+        let url = self.base.at(&format!("/v3/{}/messages", self.domain));
+        ProviderCall::post_form(url, fields).with(header::AUTHORIZATION, self.authorization.clone())
+    }
+
+    fn not_found(&self, reply: &ProviderReply) -> CredentialCheck {
+        let (domain, region) = (&self.domain, self.region.as_str());
+        let text = format!("the domain {domain} is not known in the region {region}");
+        CredentialCheck::invalid(reply, &text)
+    }
+}
+
+impl Adapter for Mailgun {
+    /// The domain's record; for a key that may not read it (a domain's sending
+    /// key) a second probe: a send in test mode that lacks its recipient. A 400
+    /// about the parameters means that the key was let in. The second probe is an
+    /// inference from the key's description, not a documented recipe.
+    fn check(&self, access: &Access<'_>) -> Step<CredentialCheck> {
+        let api = match Api::of(access) {
+            Ok(api) => api,
+            Err(unusable) => return Step::Done(unusable.into()),
+        };
+        Step::call(api.get_domain(), move |reply| {
+            if let Some(why) = no_answer(&reply) {
+                return Step::Done(CredentialCheck::undecided(&reply, why));
+            }
+            match reply.status {
+                200 if reply
+                    .json()
+                    .is_some_and(|record| record["domain"].is_object()) =>
+                {
+                    Step::Done(CredentialCheck::Valid)
+                }
+                401 | 403 => probe_sending(api),
+                404 => Step::Done(api.not_found(&reply)),
+                _ => Step::Done(CredentialCheck::undecided(&reply, &error_text(&reply))),
+            }
+        })
+    }
+
+    /// The credentials' own domain.
+    fn domains(&self, access: &Access<'_>) -> Step<DomainList> {
+        match Api::of(access) {
+            Ok(api) => Step::call(api.get_domain(), |reply| Step::Done(read_domains(&reply))),
+            Err(unusable) => Step::Done(unusable.into()),
+        }
+    }
+
+    /// `POST /v3/{domain}/messages` with one recipient: one invalid address fails
+    /// a whole call.
+    fn send(&self, access: &Access<'_>, mail: &OutgoingMail) -> Result<ProviderCall, Unsendable> {
+        mail.require_sendable()?;
+        Ok(Api::of(access)?.post_message(send_fields(mail)))
+    }
+
+    fn read_send(&self, reply: &ProviderReply, now: Timestamp) -> SendOutcome {
+        let text = error_text(reply);
+        if reply.status == 200 && text.contains(WRONG_PATH) {
+            let why = "the base URL is wrong: the answer is Mailgun's page for unknown paths";
+            return SendOutcome::rejected(Blame::Account, reply, why);
+        }
+        if let Some(outcome) = SendOutcome::common(reply, now, &text) {
+            return with_wait_of_text(outcome, &text, now);
+        }
+        let blame = match reply.status {
+            200..=299 => {
+                return message_id(reply).map_or_else(
+                    || SendOutcome::unknown(reply, "not the answer to a send"),
+                    |id| SendOutcome::Accepted {
+                        provider_message_id: Some(id),
+                    },
+                );
+            }
+            400 => blame_for_parameter(&text),
+            402 | 413 => Blame::Message,
+            _ => Blame::Account,
+        };
+        SendOutcome::rejected(blame, reply, &text)
+    }
+
+    /// Mailgun answers 200 on wrong paths too: the body decides.
+    fn status_is_proof(&self, _status: u16) -> bool {
+        false
+    }
+}
+
+fn probe_sending(api: Api) -> Step<CredentialCheck> {
+    let call = api.post_message(vec![field("o:testmode", "yes")]);
+    Step::call(call, move |reply| {
+        if let Some(why) = no_answer(&reply) {
+            return Step::Done(CredentialCheck::undecided(&reply, why));
+        }
+        Step::Done(match reply.status {
+            400 => CredentialCheck::Valid,
+            401 | 403 => CredentialCheck::invalid(&reply, "the API key was refused"),
+            404 => api.not_found(&reply),
+            _ => CredentialCheck::undecided(&reply, &error_text(&reply)),
+        })
+    })
+}
+
+fn field(name: &str, value: impl Into<String>) -> (String, String) {
+    (name.to_owned(), value.into())
+}
+
+fn send_fields(mail: &OutgoingMail) -> Vec<(String, String)> {
+    let mut fields = vec![
+        field("from", mail.from.to_header()),
+        field("to", mail.to.to_header()),
+        field("subject", &mail.subject),
+    ];
+    let bodies = [("text", &mail.text), ("html", &mail.html)];
+    for (name, body) in bodies {
+        if let Some(body) = body.as_deref().filter(|body| !body.is_empty()) {
+            fields.push(field(name, body));
+        }
+    }
+    if let Some(reply_to) = &mail.reply_to {
+        fields.push(field("h:Reply-To", reply_to.to_encoded_header()));
+    }
+    for (name, value) in &mail.headers {
+        fields.push(field(&format!("h:{name}"), value));
+    }
+    for tag in tags(&mail.tags) {
+        fields.push(field("o:tag", tag));
+    }
+    for (name, id) in mail.correlation() {
+        fields.push(field(&format!("v:{name}"), id));
+    }
+    // Not "all": Mailgun needs X-Mailgun-Sid for the complaints that come back.
+    fields.push(field(
+        "o:suppress-headers",
+        "X-Mailgun-Variables,X-Mailgun-Tag",
+    ));
+    for name in ["o:tracking", "o:tracking-opens", "o:tracking-clicks"] {
+        fields.push(field(name, "no"));
+    }
+    fields
+}
+
+/// The tags as Mailgun takes them. What differs only in characters that it does
+/// not take becomes one tag; the message's own tags are not touched.
+fn tags(tags: &[String]) -> Vec<String> {
+    let mut taken: Vec<String> = Vec::with_capacity(TAGS_MAX);
+    for tag in tags {
+        let ascii = tag.chars().map(|c| {
+            if c.is_ascii_graphic() || c == ' ' {
+                c
+            } else {
+                '_'
+            }
+        });
+        let tag: String = ascii.take(TAG_BYTES_MAX).collect();
+        if taken.len() < TAGS_MAX && !tag.is_empty() && !taken.contains(&tag) {
+            taken.push(tag);
+        }
+    }
+    taken
+}
+
+/// The `id`, without its angle brackets: events repeat it without them.
+fn message_id(reply: &ProviderReply) -> Option<String> {
+    let document = reply.json()?;
+    let id = document["id"].as_str()?.trim();
+    let bare = id
+        .strip_prefix('<')
+        .and_then(|id| id.strip_suffix('>'))
+        .unwrap_or(id);
+    (!bare.is_empty()).then(|| bare.to_owned())
+}
+
+/// Limits say in words how long to wait: "try again after 120 seconds", or a mail
+/// date. Read where no header says it.
+fn with_wait_of_text(outcome: SendOutcome, text: &str, now: Timestamp) -> SendOutcome {
+    match outcome {
+        SendOutcome::Throttled {
+            retry_after: None,
+            reason,
+        } => SendOutcome::Throttled {
+            retry_after: wait_of_text(text, now),
+            reason,
+        },
+        SendOutcome::Accepted { .. }
+        | SendOutcome::Rejected { .. }
+        | SendOutcome::Throttled { .. }
+        | SendOutcome::Unavailable { .. }
+        | SendOutcome::Unknown { .. } => outcome,
+    }
+}
+
+fn wait_of_text(text: &str, now: Timestamp) -> Option<Duration> {
+    let (_, wait) = text.split_once("try again after ")?;
+    let wait = wait.trim().trim_end_matches('.');
+    let seconds = wait
+        .strip_suffix(" seconds")
+        .and_then(|number| number.parse().ok());
+    let wait = seconds
+        .map(Duration::from_secs)
+        .or_else(|| wait_until_date(wait, now))?;
+    Some(wait.min(RETRY_AFTER_MAX))
+}
+
+/// What a 400 is about, by its wording ("Domain X is not allowed to send: …",
+/// "'to' parameter is not a valid address", "from parameter is missing").
+fn blame_for_parameter(text: &str) -> Blame {
+    let text = text.to_ascii_lowercase();
+    let mentions = |words: &[&str]| words.iter().any(|word| text.contains(word));
+    if mentions(&[
+        "not allowed to send",
+        "not activated",
+        "sandbox",
+        "free account",
+        "disabled",
+    ]) {
+        Blame::Account
+    } else if mentions(&["'to' parameter", "to parameter", "recipient address"]) {
+        Blame::Recipient
+    } else if mentions(&["'from' parameter", "from parameter"]) {
+        Blame::Sender
+    } else {
+        Blame::Message
+    }
+}
+
+fn read_domains(reply: &ProviderReply) -> DomainList {
+    if let Some(why) = no_answer(reply) {
+        return DomainList::undecided(reply, why);
+    }
+    let record = reply.json().filter(|record| record["domain"].is_object());
+    match (reply.status, record.as_ref().and_then(read_domain)) {
+        (200, Some(domain)) => {
+            let mut found = Vec::with_capacity(1);
+            add_domain(&mut found, domain);
+            DomainList::Visible(found)
+        }
+        (401 | 403, _) => {
+            DomainList::not_visible(reply, "the API key may not read the domain's record")
+        }
+        _ => DomainList::undecided(reply, &error_text(reply)),
+    }
+}
+
+/// `state` is active, unverified or disabled; only an active domain sends.
+fn read_domain(record: &Value) -> Option<FoundDomain> {
+    let domain = &record["domain"];
+    let state = match domain["state"].as_str() {
+        _ if domain["is_disabled"] == true => DomainState::Unverified,
+        Some("active") => DomainState::Verified,
+        Some("unverified" | "disabled") => DomainState::Unverified,
+        _ => DomainState::Unknown,
+    };
+    let name = domain["name"].as_str()?;
+    let records = record["sending_dns_records"].as_array();
+    let records = records.into_iter().flatten();
+    Some(FoundDomain {
+        domain: name.to_owned(),
+        state,
+        dns_records: records
+            .filter_map(|record| read_record(record, name))
+            .collect(),
+    })
+}
+
+/// Only the text `valid` is documented as good; anything else is not yet.
+fn read_record(record: &Value, domain: &str) -> Option<DnsRecord> {
+    let record_type = DnsRecordType::from_name(record["record_type"].as_str()?)?;
+    let name = record["name"].as_str().unwrap_or(domain);
+    let value = record["value"].as_str()?;
+    let purpose = match record_type {
+        _ if name.contains("._domainkey.") => DnsPurpose::Dkim,
+        _ if name.starts_with("_dmarc.") => DnsPurpose::Dmarc,
+        DnsRecordType::Txt if value.starts_with("v=spf1") => DnsPurpose::Spf,
+        DnsRecordType::Txt => DnsPurpose::Ownership,
+        DnsRecordType::Cname => DnsPurpose::Tracking,
+        DnsRecordType::Mx => DnsPurpose::ReturnPath,
+    };
+    Some(DnsRecord {
+        record_type,
+        name: name.to_owned(),
+        value: value.to_owned(),
+        priority: record["priority"]
+            .as_str()
+            .and_then(|text| text.parse().ok()),
+        purpose,
+        status: DnsStatus::from_valid(record["valid"] == "valid"),
+    })
+}
+
+/// `{"message"}` mostly; "Forbidden" as plain text or as a JSON string on 401.
+fn error_text(reply: &ProviderReply) -> String {
+    let document = reply.json().unwrap_or_default();
+    let message = document["message"].as_str().or_else(|| document.as_str());
+    message.map_or_else(|| reply.text(), str::to_owned)
+}

@@ -1,0 +1,355 @@
+//! Amazon SES, API v2. Sources: the service model in boto/botocore (`sesv2`),
+//! called MODEL here, the Amazon SES developer guide (DG), and botocore's parsers
+//! for where an error's name stands.
+//!
+//! Of a message's tags SES gets all, as `EmailTags` named `waypost_tag_0`,
+//! `waypost_tag_1` …, with every character but letters, digits, `_` and `-` turned
+//! into `_` (SES takes nothing else): good for statistics at SES, while the
+//! message keeps the tags as they are. Our ids travel as `EmailTags` too, and come
+//! back with events only when a configuration set publishes them.
+//!
+//! Replies are told apart by the error's name, not the status: 400 holds both
+//! refusals and limits.
+
+mod domains;
+mod signing;
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::call::{ProviderCall, ProviderReply, Step};
+use super::credentials::{Credentials, Unusable};
+use super::domain::DomainList;
+use super::kind::ProviderType;
+use super::mail::{OutgoingMail, Unsendable};
+use super::outcome::{Blame, CredentialCheck, SendOutcome, no_answer, reason};
+use super::{Access, Adapter, Base};
+use crate::address::Mailbox;
+use crate::clock::Timestamp;
+use crate::secret::Secret;
+pub use signing::{SigningKey, sign};
+
+/// The name that signatures carry (`signingName` in MODEL): not `email`.
+const SERVICE: &str = "ses";
+/// The longest tag value, in characters (MODEL).
+const TAG_CHARS_MAX: usize = 256;
+/// The wait where a limit of a day is reached. DG advises up to ten minutes
+/// between tries.
+const WAIT_QUOTA: Duration = Duration::from_mins(10);
+/// The wait where the rate of a second is exceeded.
+const WAIT_RATE: Duration = Duration::from_secs(1);
+
+/// The adapter.
+pub(super) struct Ses;
+
+/// One account's API in one region, at one moment: signatures carry the time.
+#[derive(Clone)]
+struct Api {
+    base: Base,
+    region: String,
+    access_key_id: Secret,
+    secret_access_key: Secret,
+    session_token: Option<Secret>,
+    now: Timestamp,
+}
+
+impl Api {
+    fn of(access: &Access<'_>) -> Result<Self, Unusable> {
+        let Credentials::Ses {
+            access_key_id,
+            secret_access_key,
+            region,
+            session_token,
+            configuration_set: _,
+        } = access.credentials
+        else {
+            return Err(Unusable::OTHER_PROVIDER);
+        };
+        let region = region.as_str();
+        let china = if region.starts_with("cn-") { ".cn" } else { "" };
+        let host = format!("email.{region}.amazonaws.com{china}");
+        Ok(Self {
+            base: access.endpoints.base(ProviderType::Ses, &host),
+            region: region.to_owned(),
+            access_key_id: access_key_id.clone(),
+            secret_access_key: secret_access_key.clone(),
+            session_token: session_token.clone(),
+            now: access.now,
+        })
+    }
+
+    /// Signs a call. It must be sent as it is afterwards.
+    fn signed(&self, mut call: ProviderCall) -> Result<ProviderCall, Unusable> {
+        let key = SigningKey {
+            access_key_id: &self.access_key_id,
+            secret_access_key: &self.secret_access_key,
+            session_token: self.session_token.as_ref(),
+            region: &self.region,
+            service: SERVICE,
+        };
+        sign(&mut call, &key, self.now)?;
+        Ok(call)
+    }
+
+    /// A signed `GET`, and what to make of its reply.
+    fn ask<T: From<Unusable>>(
+        &self,
+        url: url::Url,
+        then: impl FnOnce(ProviderReply) -> Step<T> + Send + 'static,
+    ) -> Step<T> {
+        match self.signed(ProviderCall::get(url)) {
+            Ok(call) => Step::call(call, then),
+            Err(unusable) => Step::Done(unusable.into()),
+        }
+    }
+}
+
+impl Adapter for Ses {
+    /// `GET /v2/email/account`. A key that may only send is refused by name with
+    /// `AccessDenied`, which proves that it is known.
+    fn check(&self, access: &Access<'_>) -> Step<CredentialCheck> {
+        match Api::of(access) {
+            Ok(api) => {
+                let url = api.base.at("/v2/email/account");
+                api.ask(url, |reply| Step::Done(read_check(&reply)))
+            }
+            Err(unusable) => Step::Done(unusable.into()),
+        }
+    }
+
+    /// `GET /v2/email/identities`, then each domain's record.
+    fn domains(&self, access: &Access<'_>) -> Step<DomainList> {
+        match Api::of(access) {
+            Ok(api) => domains::list(api),
+            Err(unusable) => Step::Done(unusable.into()),
+        }
+    }
+
+    /// `POST /v2/email/outbound-emails` with one recipient: one bad recipient
+    /// rejects a whole call (DG).
+    fn send(&self, access: &Access<'_>, mail: &OutgoingMail) -> Result<ProviderCall, Unsendable> {
+        mail.require_sendable()?;
+        let api = Api::of(access)?;
+        let mut body = send_body(mail);
+        if let Credentials::Ses {
+            configuration_set: Some(name),
+            ..
+        } = access.credentials
+        {
+            body["ConfigurationSetName"] = json!(name);
+        }
+        let url = api.base.at("/v2/email/outbound-emails");
+        Ok(api.signed(ProviderCall::post_json(url, &body))?)
+    }
+
+    fn read_send(&self, reply: &ProviderReply, now: Timestamp) -> SendOutcome {
+        let document = reply.json().unwrap_or_default();
+        if let (200..=299, Some(id)) = (reply.status, document["MessageId"].as_str()) {
+            return SendOutcome::Accepted {
+                provider_message_id: Some(id.to_owned()),
+            };
+        }
+        let Some(name) = error_name(reply, &document) else {
+            let text = error_text(reply, &document);
+            return SendOutcome::common(reply, now, &text).unwrap_or_else(|| match reply.status {
+                200..=299 => SendOutcome::unknown(reply, "not the answer to a send"),
+                // Every refusal of SES has a name: this one is not from SES.
+                _ => SendOutcome::unavailable(reply, now, &text),
+            });
+        };
+        read_error(&name, reply, now)
+    }
+
+    fn status_is_proof(&self, _status: u16) -> bool {
+        false
+    }
+}
+
+fn send_body(mail: &OutgoingMail) -> Value {
+    let part = |text: &str| json!({ "Data": text, "Charset": "UTF-8" });
+    let mut body = json!({});
+    for (name, text) in [("Text", &mail.text), ("Html", &mail.html)] {
+        if let Some(text) = text.as_deref().filter(|text| !text.is_empty()) {
+            body[name] = part(text);
+        }
+    }
+    let mut simple = json!({ "Subject": part(&mail.subject), "Body": body });
+    if !mail.headers.is_empty() {
+        let headers = mail.headers.iter();
+        simple["Headers"] = headers
+            .map(|(name, value)| json!({ "Name": name, "Value": value }))
+            .collect();
+    }
+    let mut request = json!({
+        "FromEmailAddress": mail.from.to_encoded_header(),
+        "Destination": { "ToAddresses": [mail.to.to_encoded_header()] },
+        "Content": { "Simple": simple },
+        "EmailTags": email_tags(mail),
+    });
+    if let Some(reply_to) = mail.reply_to.as_ref().map(Mailbox::to_encoded_header) {
+        request["ReplyToAddresses"] = json!([reply_to]);
+    }
+    request
+}
+
+fn email_tags(mail: &OutgoingMail) -> Vec<Value> {
+    let ids = mail.correlation().map(|(name, id)| (name.to_owned(), id));
+    let tags = mail.tags.iter().enumerate();
+    let tags = tags.map(|(index, tag)| (format!("waypost_tag_{index}"), tag_value(tag)));
+    ids.into_iter()
+        .chain(tags.filter(|(_, value)| !value.is_empty()))
+        .map(|(name, value)| json!({ "Name": name, "Value": value }))
+        .collect()
+}
+
+fn tag_value(tag: &str) -> String {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let characters = tag.chars().map(|c| if allowed(c) { c } else { '_' });
+    characters.take(TAG_CHARS_MAX).collect()
+}
+
+/// What a named error means for a send.
+fn read_error(name: &str, reply: &ProviderReply, now: Timestamp) -> SendOutcome {
+    let document = reply.json().unwrap_or_default();
+    let message = error_text(reply, &document);
+    let text = format!("{name}: {message}");
+    let blame = match name {
+        "MessageRejected" if message.contains("not verified") => Blame::Sender,
+        "MailFromDomainNotVerifiedException" => Blame::Sender,
+        "BadRequestException" | "MessageRejected" => Blame::Message,
+        "AccountSuspendedException" | "NotFoundException" => Blame::Account,
+        "TooManyRequestsException"
+        | "ThrottlingException"
+        | "Throttling"
+        | "LimitExceededException" => return throttled(reply, now, &text),
+        "SendingPausedException" => return paused(reply, &text),
+        "ConcurrentModificationException" => return SendOutcome::unavailable(reply, now, &text),
+        _ if is_clock(name, &message) => {
+            return SendOutcome::unavailable(reply, now, &clock_text(name));
+        }
+        _ if is_identity_refused(name) => {
+            return SendOutcome::rejected(Blame::Account, reply, &identity_text(name));
+        }
+        _ => {
+            return SendOutcome::common(reply, now, &text).unwrap_or_else(|| {
+                let account = reply.status == 403;
+                let blame = if account {
+                    Blame::Account
+                } else {
+                    Blame::Message
+                };
+                SendOutcome::rejected(blame, reply, &text)
+            });
+        }
+    };
+    SendOutcome::rejected(blame, reply, &text)
+}
+
+fn throttled(reply: &ProviderReply, now: Timestamp, text: &str) -> SendOutcome {
+    let lower = text.to_ascii_lowercase();
+    let of_text = if lower.contains("daily") || lower.contains("limitexceeded") {
+        WAIT_QUOTA
+    } else {
+        WAIT_RATE
+    };
+    SendOutcome::Throttled {
+        retry_after: Some(reply.retry_after(now).unwrap_or(of_text)),
+        reason: reason(reply.status, text),
+    }
+}
+
+fn paused(reply: &ProviderReply, text: &str) -> SendOutcome {
+    SendOutcome::Unavailable {
+        retry_after: Some(WAIT_QUOTA),
+        reason: reason(reply.status, text),
+    }
+}
+
+fn read_check(reply: &ProviderReply) -> CredentialCheck {
+    let document = reply.json().unwrap_or_default();
+    let Some(name) = error_name(reply, &document) else {
+        let known = document["SendQuota"].is_object() || document["SendingEnabled"].is_boolean();
+        return match no_answer(reply) {
+            Some(why) => CredentialCheck::undecided(reply, why),
+            None if reply.status == 200 && known => CredentialCheck::Valid,
+            None => CredentialCheck::undecided(reply, "not an answer of SES"),
+        };
+    };
+    let message = error_text(reply, &document);
+    if is_clock(&name, &message) {
+        CredentialCheck::undecided(reply, &clock_text(&name))
+    } else if is_access_denied(&name) {
+        CredentialCheck::Valid
+    } else if is_identity_refused(&name) {
+        CredentialCheck::invalid(reply, &identity_text(&name))
+    } else {
+        CredentialCheck::undecided(reply, &format!("{name}: {message}"))
+    }
+}
+
+fn is_access_denied(name: &str) -> bool {
+    matches!(name, "AccessDeniedException" | "AccessDenied")
+}
+
+/// The names by which AWS refuses an identity. Those of a wrong secret are not
+/// confirmed for this API, so both forms are taken.
+fn is_identity_refused(name: &str) -> bool {
+    const NAMES: [&str; 9] = [
+        "UnrecognizedClientException",
+        "InvalidClientTokenId",
+        "InvalidSignatureException",
+        "SignatureDoesNotMatch",
+        "IncompleteSignatureException",
+        "IncompleteSignature",
+        "MissingAuthenticationTokenException",
+        "ExpiredTokenException",
+        "ExpiredToken",
+    ];
+    NAMES.contains(&name) || is_access_denied(name)
+}
+
+/// A request dated more than 15 minutes off is refused: by a name of its own, or
+/// as a bad signature whose text speaks of the time.
+fn is_clock(name: &str, message: &str) -> bool {
+    name.starts_with("RequestExpired")
+        || name.starts_with("RequestTimeTooSkewed")
+        || message.starts_with("Signature expired")
+        || message.starts_with("Signature not yet current")
+}
+
+fn clock_text(name: &str) -> String {
+    format!("{name}: this machine's clock is off by more than AWS allows")
+}
+
+/// AWS explains a wrong signature by repeating the canonical request, and names
+/// the user where a permission is missing: the name says enough.
+fn identity_text(name: &str) -> String {
+    if is_access_denied(name) {
+        format!("{name}: the key lacks the permission")
+    } else {
+        format!("{name}: the credentials were refused")
+    }
+}
+
+/// The error's name: the header, else `__type` or `code` of the body; cut at the
+/// first `:`, then the part after the last `#` (botocore's parsers).
+fn error_name(reply: &ProviderReply, document: &Value) -> Option<String> {
+    let fields = ["code", "Code", "__type"];
+    let in_body = fields.iter().find_map(|name| document[name].as_str());
+    let name = reply.header("x-amzn-errortype").or(in_body)?;
+    let name = name.split(':').next().unwrap_or_default();
+    let name = name.rsplit('#').next().unwrap_or_default().trim();
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
+fn error_text(reply: &ProviderReply, document: &Value) -> String {
+    let message = document["message"]
+        .as_str()
+        .or_else(|| document["Message"].as_str());
+    match message {
+        Some(message) => message.to_owned(),
+        None if reply.is_html() => String::new(),
+        None => reply.text(),
+    }
+}

@@ -1,0 +1,94 @@
+//! AWS Signature Version 4, by the `aws-sigv4` crate. A call is signed as it will
+//! be sent: method, URL with the host that is really called, headers, content.
+
+use std::time::SystemTime;
+
+use aws_credential_types::Credentials as AwsCredentials;
+use aws_sigv4::http_request::{
+    SignableBody, SignableRequest, SigningSettings, sign as sign_request,
+};
+use aws_sigv4::sign::v4::SigningParams;
+use http::{HeaderName, HeaderValue};
+
+use crate::clock::Timestamp;
+use crate::provider::call::{CallBody, ProviderCall};
+use crate::provider::credentials::Unusable;
+use crate::secret::{ExposeSecret, Secret};
+
+/// What a signature is made with.
+#[derive(Debug)]
+pub struct SigningKey<'a> {
+    /// The access key's id.
+    pub access_key_id: &'a Secret,
+    /// The access key's secret.
+    pub secret_access_key: &'a Secret,
+    /// The token of temporary credentials: it is sent and signed too.
+    pub session_token: Option<&'a Secret>,
+    /// The region of the endpoint.
+    pub region: &'a str,
+    /// The service's signing name.
+    pub service: &'a str,
+}
+
+/// Adds the headers that sign a call: `x-amz-date`, `authorization` and, for
+/// temporary credentials, `x-amz-security-token`.
+///
+/// # Errors
+/// When the call cannot be signed at all: its content is a form, or a header is
+/// not text.
+pub fn sign(call: &mut ProviderCall, key: &SigningKey<'_>, now: Timestamp) -> Result<(), Unusable> {
+    let token = key
+        .session_token
+        .map(|token| token.expose_secret().to_owned());
+    let identity = AwsCredentials::new(
+        key.access_key_id.expose_secret(),
+        key.secret_access_key.expose_secret(),
+        token,
+        None,
+        "waypost",
+    )
+    .into();
+    let params = SigningParams::builder()
+        .identity(&identity)
+        .region(key.region)
+        .name(key.service)
+        .time(SystemTime::from(now))
+        .settings(SigningSettings::default())
+        .build()
+        .map_err(|_| UNSIGNABLE)?
+        .into();
+    let signed = sign_request(signable(call)?, &params).map_err(|_| UNSIGNABLE)?;
+    let (instructions, _signature) = signed.into_parts();
+    let (headers, _query) = instructions.into_parts();
+    for header in headers {
+        let name = HeaderName::from_static(header.name());
+        let mut value = HeaderValue::from_str(header.value()).map_err(|_| UNSIGNABLE)?;
+        value.set_sensitive(header.sensitive() || name == http::header::AUTHORIZATION);
+        call.headers.insert(name, value);
+    }
+    Ok(())
+}
+
+const UNSIGNABLE: Unusable = Unusable("the request cannot be signed with these credentials");
+
+/// The call as the signer sees it. The host is taken from the URL, with its port
+/// where that is not the scheme's own: exactly as it will be sent.
+fn signable(call: &ProviderCall) -> Result<SignableRequest<'_>, Unusable> {
+    let content: &[u8] = match &call.body {
+        CallBody::Empty => &[],
+        CallBody::Json(bytes) => bytes,
+        CallBody::Form(_) => return Err(UNSIGNABLE),
+    };
+    let headers: Vec<(&str, &str)> = call
+        .headers
+        .iter()
+        .map(|(name, value)| Ok((name.as_str(), value.to_str().map_err(|_| UNSIGNABLE)?)))
+        .collect::<Result<_, Unusable>>()?;
+    SignableRequest::new(
+        call.method.as_str(),
+        call.url.as_str(),
+        headers.into_iter(),
+        SignableBody::Bytes(content),
+    )
+    .map_err(|_| UNSIGNABLE)
+}

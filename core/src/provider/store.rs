@@ -1,0 +1,320 @@
+//! Provider accounts and their domains in Postgres.
+
+use std::collections::HashMap;
+
+use sqlx::{PgConnection, query, query_as};
+
+use super::account::{DomainRecord, ProviderAccount};
+use super::domain::{DomainState, FoundDomain};
+use super::kind::ProviderType;
+use crate::clock::Timestamp;
+use crate::db::OrFault;
+use crate::fault::Fault;
+use crate::ids::{DomainId, Ids, OrganizationId, ProviderAccountId};
+use crate::organization;
+use crate::routing::{RoutableAccount, RoutingSnapshot};
+
+/// Adds an account with its sealed credentials.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn insert(
+    connection: &mut PgConnection,
+    account: &ProviderAccount,
+    credentials_sealed: &[u8],
+) -> Result<(), Fault> {
+    query!(
+        "INSERT INTO provider_accounts
+             (id, organization_id, provider_type, display_name, is_active, credentials_sealed,
+              domains_visible, created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+        account.id.0,
+        account.organization_id.0,
+        account.provider_type as ProviderType,
+        account.display_name,
+        account.is_active,
+        credentials_sealed,
+        account.domains_visible,
+        account.created_at,
+        account.updated_at,
+    )
+    .execute(connection)
+    .await
+    .or_fault("add a provider account")?;
+    Ok(())
+}
+
+/// An organization's accounts, oldest first.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn list(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+) -> Result<Vec<ProviderAccount>, Fault> {
+    query_as!(
+        ProviderAccount,
+        r#"SELECT id AS "id: ProviderAccountId", organization_id AS "organization_id: OrganizationId",
+                  provider_type AS "provider_type: ProviderType", display_name, is_active, domains_visible,
+                  created_at, updated_at
+           FROM provider_accounts
+           WHERE organization_id = $1
+           ORDER BY created_at, id"#,
+        organization_id.0,
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("list provider accounts")
+}
+
+/// One account.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn find(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    id: ProviderAccountId,
+) -> Result<Option<ProviderAccount>, Fault> {
+    query_as!(
+        ProviderAccount,
+        r#"SELECT id AS "id: ProviderAccountId", organization_id AS "organization_id: OrganizationId",
+                  provider_type AS "provider_type: ProviderType", display_name, is_active, domains_visible,
+                  created_at, updated_at
+           FROM provider_accounts
+           WHERE organization_id = $1 AND id = $2"#,
+        organization_id.0,
+        id.0,
+    )
+    .fetch_optional(connection)
+    .await
+    .or_fault("find a provider account")
+}
+
+/// An account's sealed credentials.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn find_credentials(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    id: ProviderAccountId,
+) -> Result<Option<Vec<u8>>, Fault> {
+    let row = query!(
+        "SELECT credentials_sealed
+         FROM provider_accounts
+         WHERE organization_id = $1 AND id = $2",
+        organization_id.0,
+        id.0,
+    )
+    .fetch_optional(connection)
+    .await
+    .or_fault("find a provider account's credentials")?;
+    Ok(row.map(|row| row.credentials_sealed))
+}
+
+/// What of an account is changed; what is absent stays.
+#[derive(Debug, Default)]
+pub struct AccountChange {
+    /// A new name.
+    pub display_name: Option<String>,
+    /// On or off.
+    pub is_active: Option<bool>,
+    /// New credentials, sealed.
+    pub credentials_sealed: Option<Vec<u8>>,
+    /// Whether the credentials can list the account's domains.
+    pub domains_visible: Option<bool>,
+}
+
+/// Changes an account and returns it; nothing where it is not there.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn update(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    id: ProviderAccountId,
+    change: &AccountChange,
+    now: Timestamp,
+) -> Result<Option<ProviderAccount>, Fault> {
+    query_as!(
+        ProviderAccount,
+        r#"UPDATE provider_accounts
+           SET display_name = coalesce($3, display_name),
+               is_active = coalesce($4, is_active),
+               credentials_sealed = coalesce($5, credentials_sealed),
+               domains_visible = coalesce($6, domains_visible),
+               updated_at = $7
+           WHERE organization_id = $1 AND id = $2
+           RETURNING id AS "id: ProviderAccountId", organization_id AS "organization_id: OrganizationId",
+                     provider_type AS "provider_type: ProviderType", display_name, is_active, domains_visible,
+                     created_at, updated_at"#,
+        organization_id.0,
+        id.0,
+        change.display_name,
+        change.is_active,
+        change.credentials_sealed,
+        change.domains_visible,
+        now,
+    )
+    .fetch_optional(connection)
+    .await
+    .or_fault("change a provider account")
+}
+
+/// Removes an account with its domains; false where it is not there.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn delete(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    id: ProviderAccountId,
+) -> Result<bool, Fault> {
+    let done = query!(
+        "DELETE FROM provider_accounts WHERE organization_id = $1 AND id = $2",
+        organization_id.0,
+        id.0,
+    )
+    .execute(connection)
+    .await
+    .or_fault("delete a provider account")?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// The domains recorded for an account, by name.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn list_domains(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    account_id: ProviderAccountId,
+) -> Result<Vec<DomainRecord>, Fault> {
+    query_as!(
+        DomainRecord,
+        r#"SELECT id AS "id: DomainId", provider_account_id AS "provider_account_id: ProviderAccountId",
+                  domain, state AS "state: DomainState", dns_records, created_at
+           FROM provider_domains
+           WHERE organization_id = $1 AND provider_account_id = $2
+           ORDER BY domain"#,
+        organization_id.0,
+        account_id.0,
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("list an account's domains")
+}
+
+/// Records the domains that an account has at its provider: new ones are added,
+/// known ones brought up to date, vanished ones removed. DNS records that are
+/// known stay where the provider's list came without any.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn replace_domains(
+    connection: &mut PgConnection,
+    account: &ProviderAccount,
+    found: &[FoundDomain],
+    ids: &Ids,
+    now: Timestamp,
+) -> Result<(), Fault> {
+    let names: Vec<&str> = found.iter().map(|domain| domain.domain.as_str()).collect();
+    query!(
+        "DELETE FROM provider_domains
+         WHERE organization_id = $1 AND provider_account_id = $2 AND domain <> ALL($3::text[])",
+        account.organization_id.0,
+        account.id.0,
+        &names as &[&str],
+    )
+    .execute(&mut *connection)
+    .await
+    .or_fault("remove vanished domains")?;
+    let new_ids: Vec<uuid::Uuid> = found.iter().map(|_| ids.next_at(now)).collect();
+    let states: Vec<&str> = found
+        .iter()
+        .map(|domain| state_name(domain.state))
+        .collect();
+    let records: Vec<serde_json::Value> = found
+        .iter()
+        .map(|domain| serde_json::to_value(&domain.dns_records).unwrap_or_default())
+        .collect();
+    query!(
+        r#"INSERT INTO provider_domains
+               (id, organization_id, provider_account_id, domain, state, dns_records, created_at)
+           SELECT id, $1, $2, domain, state::domain_state, dns_records, $7
+           FROM UNNEST($3::uuid[], $4::text[], $5::text[], $6::jsonb[]) AS d (id, domain, state, dns_records)
+           ON CONFLICT ON CONSTRAINT provider_domains_account_domain_key
+           DO UPDATE SET state = excluded.state,
+                         dns_records = CASE WHEN excluded.dns_records = '[]'::jsonb
+                                            THEN provider_domains.dns_records
+                                            ELSE excluded.dns_records END"#,
+        account.organization_id.0,
+        account.id.0,
+        &new_ids,
+        &names as &[&str],
+        &states as &[&str],
+        &records,
+        now,
+    )
+    .execute(connection)
+    .await
+    .or_fault("record an account's domains")?;
+    Ok(())
+}
+
+/// What routing needs to know of an organization; nothing where there is no such
+/// organization.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn routing_snapshot(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+) -> Result<Option<RoutingSnapshot>, Fault> {
+    let Some(organization) = organization::store::find(&mut *connection, organization_id).await?
+    else {
+        return Ok(None);
+    };
+    let rows = query!(
+        r#"SELECT a.id, a.provider_type AS "provider_type: ProviderType", a.created_at, a.domains_visible,
+                  d.domain AS "domain?", d.state AS "state?: DomainState"
+           FROM provider_accounts a
+           LEFT JOIN provider_domains d ON d.provider_account_id = a.id
+           WHERE a.organization_id = $1 AND a.is_active
+           ORDER BY a.created_at, a.id"#,
+        organization_id.0,
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("read an organization's accounts")?;
+    let mut accounts: Vec<RoutableAccount> = Vec::new();
+    for row in rows {
+        if accounts.last().is_none_or(|account| account.id.0 != row.id) {
+            accounts.push(RoutableAccount {
+                id: ProviderAccountId(row.id),
+                provider_type: row.provider_type,
+                created_at: row.created_at,
+                domains_visible: row.domains_visible,
+                domains: HashMap::new(),
+            });
+        }
+        if let (Some(account), Some(domain), Some(state)) =
+            (accounts.last_mut(), row.domain, row.state)
+        {
+            account.domains.insert(domain, state);
+        }
+    }
+    Ok(Some(RoutingSnapshot {
+        unverified_domains: organization.unverified_domains,
+        accounts,
+    }))
+}
+
+fn state_name(state: DomainState) -> &'static str {
+    match state {
+        DomainState::Verified => "verified",
+        DomainState::Unverified => "unverified",
+        DomainState::Unknown => "unknown",
+    }
+}

@@ -1,0 +1,237 @@
+//! The transport: the one place where calls to providers are really made. It
+//! decides what a broken call proves. "Not sent" is claimed only where nothing
+//! can have reached the provider; everything else that breaks is "unanswered",
+//! which for a send means that the provider may have taken the mail.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::call::{CallBody, ProviderCall, ProviderReply, Step};
+use super::domain::DomainList;
+use super::mail::OutgoingMail;
+use super::outcome::{CredentialCheck, SendOutcome, clean};
+use super::{Access, Adapter};
+use crate::clock::Timestamp;
+use crate::fault::Fault;
+use crate::http::{HttpBody, HttpClient, HttpError, HttpReply, HttpRequest, HttpSettings};
+
+/// The longest answer that is read, in bytes. Sends answer with a few hundred;
+/// the largest is a page of a thousand identities.
+const ANSWER_BYTES_MAX: usize = 1024 * 1024;
+/// The most calls of one conversation. Adapters end theirs well before.
+const STEPS_MAX: usize = 100;
+
+/// How patient the transport is.
+#[derive(Debug, Clone)]
+pub struct TransportSettings {
+    /// The longest wait for a connection, TLS included.
+    pub connect_timeout: Duration,
+    /// The longest wait for a complete answer, connecting included.
+    pub call_timeout: Duration,
+    /// The most idle connections that are kept to one host.
+    pub idle_connections_max: usize,
+    /// How long an idle connection is kept. Shorter than the providers keep
+    /// theirs, so that no call is written into a connection that they are closing.
+    pub idle_timeout: Duration,
+}
+
+impl Default for TransportSettings {
+    fn default() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(5),
+            call_timeout: Duration::from_secs(30),
+            idle_connections_max: 128,
+            idle_timeout: Duration::from_secs(20),
+        }
+    }
+}
+
+/// Makes calls to providers. Cheap to clone; clones share the connections.
+#[derive(Debug, Clone)]
+pub struct Transport {
+    http: HttpClient,
+}
+
+/// Why there is no reply.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TransportError {
+    /// The request was certainly not written: the name did not resolve, the
+    /// connection or its TLS failed, the request could not be built.
+    #[error("the request was not sent: {reason}")]
+    NotSent {
+        /// Why, for people.
+        reason: String,
+    },
+    /// The request may have been written, and no complete answer came.
+    #[error("no answer came: {reason}")]
+    Unanswered {
+        /// Why, for people.
+        reason: String,
+    },
+}
+
+impl Transport {
+    /// A transport with a connection pool of its own.
+    ///
+    /// # Errors
+    /// A fault when TLS cannot be set up (no root certificates).
+    pub fn new(settings: &TransportSettings) -> Result<Self, Fault> {
+        let http = HttpClient::new(&HttpSettings {
+            connect_timeout: settings.connect_timeout.min(settings.call_timeout),
+            answer_timeout: settings.call_timeout,
+            idle_connections_max: settings.idle_connections_max,
+            idle_timeout: settings.idle_timeout,
+            answer_bytes_max: ANSWER_BYTES_MAX,
+        })?;
+        Ok(Self { http })
+    }
+
+    /// Makes one call.
+    ///
+    /// # Errors
+    /// Why there is no reply, and whether the request may have been written.
+    pub async fn call(&self, call: ProviderCall) -> Result<ProviderReply, TransportError> {
+        self.http
+            .call(request(call))
+            .await
+            .map(reply)
+            .map_err(|error| match error {
+                HttpError::NotSent { reason } => TransportError::NotSent {
+                    reason: clean(&reason),
+                },
+                HttpError::Unanswered { reason } | HttpError::CutOff { reason, .. } => {
+                    TransportError::Unanswered {
+                        reason: clean(&reason),
+                    }
+                }
+            })
+    }
+
+    /// Holds a conversation to its end.
+    ///
+    /// # Errors
+    /// Those of its first call that got no reply.
+    pub async fn run<T>(&self, conversation: Step<T>) -> Result<T, TransportError> {
+        let mut step = conversation;
+        for _ in 0..STEPS_MAX {
+            match step {
+                Step::Done(result) => return Ok(result),
+                Step::Call { call, then } => step = then(self.call(*call).await?),
+            }
+        }
+        match step {
+            Step::Done(result) => Ok(result),
+            Step::Call { .. } => Err(TransportError::Unanswered {
+                reason: format!("the conversation did not end within {STEPS_MAX} calls"),
+            }),
+        }
+    }
+
+    /// Asks a provider whether it knows the credentials. No reply: no verdict.
+    pub async fn check(&self, adapter: &dyn Adapter, access: &Access<'_>) -> CredentialCheck {
+        self.run(adapter.check(access))
+            .await
+            .unwrap_or_else(|error| CredentialCheck::Undecided {
+                reason: error.to_string(),
+            })
+    }
+
+    /// Asks a provider for the account's domains. No reply: no verdict.
+    pub async fn domains(&self, adapter: &dyn Adapter, access: &Access<'_>) -> DomainList {
+        self.run(adapter.domains(access))
+            .await
+            .unwrap_or_else(|error| DomainList::Undecided {
+                reason: error.to_string(),
+            })
+    }
+
+    /// Sends one mail. The second value is the HTTP status, where one came.
+    pub async fn send(
+        &self,
+        adapter: &dyn Adapter,
+        access: &Access<'_>,
+        mail: &OutgoingMail,
+    ) -> (SendOutcome, Option<u16>) {
+        let call = match adapter.send(access, mail) {
+            Ok(call) => call,
+            Err(refusal) => return (refusal.into(), None),
+        };
+        let started = Instant::now();
+        match self.http.call(request(call)).await {
+            Ok(answer) => {
+                let now = later(access.now, started.elapsed());
+                let status = answer.status;
+                (adapter.read_send(&reply(answer), now), Some(status))
+            }
+            Err(HttpError::NotSent { reason }) => {
+                let retry_after = None;
+                let reason = clean(&format!("the request was not sent: {reason}"));
+                (
+                    SendOutcome::Unavailable {
+                        retry_after,
+                        reason,
+                    },
+                    None,
+                )
+            }
+            Err(HttpError::Unanswered { reason }) => {
+                let reason = clean(&format!("no answer came: {reason}"));
+                (SendOutcome::Unknown { reason }, None)
+            }
+            Err(HttpError::CutOff { head, reason }) => {
+                let status = head.status;
+                (
+                    read_cut_off(adapter, reply(head), &reason, access.now),
+                    Some(status),
+                )
+            }
+        }
+    }
+}
+
+/// What a status and headers prove whose body was lost: a mail was taken where
+/// the provider's status alone says so; with any other 2xx it may have been; with
+/// an error status it was not, and the lost body cannot tell whether for good.
+fn read_cut_off(
+    adapter: &dyn Adapter,
+    head: ProviderReply,
+    reason: &str,
+    now: Timestamp,
+) -> SendOutcome {
+    let text = format!("the answer was cut off: {reason}");
+    match head.status {
+        status if adapter.status_is_proof(status) => adapter.read_send(&head, now),
+        200..=299 => SendOutcome::unknown(&head, &text),
+        429 => SendOutcome::throttled(&head, now, &text),
+        _ => SendOutcome::unavailable(&head, now, &text),
+    }
+}
+
+fn later(start: Timestamp, elapsed: Duration) -> Timestamp {
+    chrono::TimeDelta::from_std(elapsed)
+        .ok()
+        .and_then(|elapsed| start.checked_add_signed(elapsed))
+        .unwrap_or(start)
+}
+
+fn request(call: ProviderCall) -> HttpRequest {
+    HttpRequest {
+        method: call.method,
+        url: call.url,
+        headers: call.headers,
+        body: match call.body {
+            CallBody::Empty => HttpBody::Empty,
+            CallBody::Json(bytes) => HttpBody::Bytes(bytes),
+            CallBody::Form(fields) => HttpBody::Form(fields),
+        },
+    }
+}
+
+fn reply(answer: HttpReply) -> ProviderReply {
+    ProviderReply {
+        status: answer.status,
+        headers: answer.headers,
+        body: answer.body,
+    }
+}

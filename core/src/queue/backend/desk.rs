@@ -1,0 +1,339 @@
+//! The desk of one consumer: the jobs it has fetched and not yet acknowledged,
+//! and what is to be told of them. The fetcher lays jobs on it, the worker takes
+//! them and says how they ended, the acknowledger clears them away. It knows
+//! nothing of Redis and never waits while it holds its lock.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicI64, AtomicUsize};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use super::{JobEnd, Queue, QueueSettings};
+
+/// One consumer of a queue: what its tasks and its worker share.
+#[derive(Debug)]
+pub(super) struct Consumer<J> {
+    pub(super) queue: Queue<J>,
+    pub(super) name: String,
+    pub(super) desk: Desk<J>,
+    /// The fetcher's connection, as Redis names it: 0 while there is none.
+    pub(super) fetcher_id: AtomicI64,
+    /// How many of its connections are broken now, so that only the first and
+    /// the last are worth a line in the log.
+    pub(super) lines_down: Arc<AtomicUsize>,
+}
+
+impl<J> Consumer<J> {
+    /// Notes how a job ended, and decides what that means in the queue.
+    pub(super) fn end(&self, id: EntryId, result: Result<JobEnd, String>) {
+        let settings = self.queue.settings();
+        let attempts = self.desk.attempts(id);
+        let (after, reason) = match result {
+            Ok(JobEnd::Done) => return self.desk.end(id, Ending::Done),
+            Ok(JobEnd::Snooze(after)) => {
+                return self.desk.end(id, Ending::Later { after, attempts });
+            }
+            Ok(JobEnd::Dead { reason }) => return self.desk.end(id, Ending::Dead { reason }),
+            Ok(JobEnd::Retry { after, reason }) => (after, reason),
+            Err(reason) => {
+                let queue = self.queue.name();
+                tracing::warn!(queue, job.entry = %id, "A job failed: {reason}");
+                (backoff(settings, attempts, id), reason)
+            }
+        };
+        let attempts = attempts.saturating_add(1);
+        self.desk.end(
+            id,
+            if attempts >= settings.attempts_max {
+                let reason = format!("failed {attempts} times, at last: {reason}");
+                Ending::Dead { reason }
+            } else {
+                Ending::Later { after, attempts }
+            },
+        );
+    }
+
+    /// Stops fetching, gives back what was not started, and waits (bounded) until
+    /// everything that ended is acknowledged and the consumer has left the group.
+    pub(super) async fn close(&self) {
+        self.desk.stop();
+        let within = self.queue.settings().close_within;
+        if tokio::time::timeout(within, self.desk.left())
+            .await
+            .is_err()
+        {
+            let queue = self.queue.name();
+            tracing::warn!(
+                queue,
+                "Stopped without having acknowledged every job: some will run again"
+            );
+        }
+    }
+}
+
+/// Doubles from the first wait to the longest. The jitter (up to a quarter off)
+/// comes from the entry's id: jobs that failed together do not return together.
+fn backoff(settings: &QueueSettings, attempts: u32, id: EntryId) -> Duration {
+    let doubled = settings
+        .retry_first
+        .saturating_mul(2_u32.saturating_pow(attempts.min(31)));
+    let mut hasher = DefaultHasher::new();
+    (id, attempts).hash(&mut hasher);
+    let per_mille = u32::try_from(hasher.finish() % 250).unwrap_or(0);
+    doubled.min(settings.retry_longest) * (1000 - per_mille) / 1000
+}
+
+/// The id of an entry of the stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct EntryId(u64, u64);
+
+impl EntryId {
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let (time, sequence) = text.split_once('-')?;
+        Some(Self(time.parse().ok()?, sequence.parse().ok()?))
+    }
+}
+
+impl fmt::Display for EntryId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.0, self.1)
+    }
+}
+
+/// An entry as it lies in the stream.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub(super) id: EntryId,
+    pub(super) payload: Vec<u8>,
+    pub(super) attempts: u32,
+}
+
+/// A job that waits for the worker to start it.
+#[derive(Debug)]
+pub(super) struct Fetched<J> {
+    pub(super) id: EntryId,
+    pub(super) job: J,
+    pub(super) attempts: u32,
+}
+
+/// What becomes of an entry. `Again` is a job that was never started.
+#[derive(Debug, Clone)]
+pub(super) enum Ending {
+    Done,
+    Again,
+    Later { after: Duration, attempts: u32 },
+    Dead { reason: String },
+}
+
+#[derive(Debug)]
+pub(super) struct Desk<J> {
+    room: usize,
+    state: Mutex<State<J>>,
+    room_changed: Notify,
+    something_ended: Notify,
+    stop_asked: Notify,
+    has_left: Notify,
+}
+
+#[derive(Debug)]
+struct State<J> {
+    waiting: VecDeque<Fetched<J>>,
+    /// Everything fetched and not acknowledged: waiting, running or just ended.
+    held: HashMap<EntryId, Entry>,
+    ended: Vec<(EntryId, Ending)>,
+    worker: Option<Waker>,
+    stopping: bool,
+    fetcher_gone: bool,
+    left: bool,
+}
+
+impl<J> Desk<J> {
+    /// A desk for at most `room` jobs.
+    pub(super) fn new(room: usize) -> Self {
+        Self {
+            room: room.max(1),
+            state: Mutex::new(State {
+                waiting: VecDeque::new(),
+                held: HashMap::new(),
+                ended: Vec::new(),
+                worker: None,
+                stopping: false,
+                fetcher_gone: false,
+                left: false,
+            }),
+            room_changed: Notify::new(),
+            something_ended: Notify::new(),
+            stop_asked: Notify::new(),
+            has_left: Notify::new(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<J>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until fetching is worth while and tells for how many jobs there is
+    /// room; `None` once the desk is being closed. While the worker still has jobs
+    /// to start, room gathers to a quarter of the desk, so that a busy queue is
+    /// read in batches; a worker with nothing to start is served at once.
+    pub(super) async fn room(&self) -> Option<usize> {
+        loop {
+            {
+                let state = self.state();
+                if state.stopping {
+                    return None;
+                }
+                let free = self.room.saturating_sub(state.held.len());
+                if free > 0 && (state.waiting.is_empty() || free * 4 >= self.room) {
+                    return Some(free);
+                }
+            }
+            self.room_changed.notified().await;
+        }
+    }
+
+    pub(super) fn holds(&self, id: EntryId) -> bool {
+        self.state().held.contains_key(&id)
+    }
+
+    /// The ids of everything held, whose leases are to be renewed.
+    pub(super) fn held(&self) -> Vec<EntryId> {
+        self.state().held.keys().copied().collect()
+    }
+
+    /// Lays fetched jobs on the desk, or marks them to go back if it is closing.
+    pub(super) fn lay(&self, jobs: Vec<(Entry, J)>) {
+        let mut state = self.state();
+        for (entry, job) in jobs {
+            let (id, attempts) = (entry.id, entry.attempts);
+            state.held.insert(id, entry);
+            if state.stopping {
+                state.ended.push((id, Ending::Again));
+            } else {
+                state.waiting.push_back(Fetched { id, job, attempts });
+            }
+        }
+        if state.stopping {
+            self.something_ended.notify_one();
+        }
+        let worker = state.worker.take();
+        drop(state);
+        if let Some(worker) = worker {
+            worker.wake();
+        }
+    }
+
+    /// Lays an entry on the desk that no worker shall see.
+    pub(super) fn lay_dead(&self, entry: Entry, reason: String) {
+        let id = entry.id;
+        self.state().held.insert(id, entry);
+        self.end(id, Ending::Dead { reason });
+    }
+
+    pub(super) fn poll_take(&self, cx: &mut Context<'_>) -> Poll<Fetched<J>> {
+        let mut state = self.state();
+        match state.waiting.pop_front() {
+            Some(fetched) => {
+                if state.waiting.is_empty() {
+                    self.room_changed.notify_one();
+                }
+                Poll::Ready(fetched)
+            }
+            None => {
+                state.worker = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+
+    fn attempts(&self, id: EntryId) -> u32 {
+        self.state().held.get(&id).map_or(0, |entry| entry.attempts)
+    }
+
+    fn end(&self, id: EntryId, ending: Ending) {
+        self.state().ended.push((id, ending));
+        self.something_ended.notify_one();
+    }
+
+    /// Waits until jobs have ended and takes them, up to `max`. They stay held
+    /// until [`Desk::let_go`], so that their leases last until then.
+    pub(super) async fn ended(&self, max: usize) -> Vec<(Entry, Ending)> {
+        loop {
+            {
+                let mut state = self.state();
+                let count = state.ended.len().min(max);
+                if count > 0 {
+                    let ended: Vec<_> = state.ended.drain(..count).collect();
+                    return ended
+                        .into_iter()
+                        .filter_map(|(id, end)| Some((state.held.get(&id)?.clone(), end)))
+                        .collect();
+                }
+            }
+            self.something_ended.notified().await;
+        }
+    }
+
+    /// Forgets jobs: acknowledged ones, or abandoned ones.
+    pub(super) fn let_go(&self, ids: &[EntryId]) {
+        let mut state = self.state();
+        for id in ids {
+            state.held.remove(id);
+        }
+        drop(state);
+        self.room_changed.notify_one();
+    }
+
+    /// Asks for no more jobs and marks those not started to go back.
+    pub(super) fn stop(&self) {
+        let mut state = self.state();
+        state.stopping = true;
+        let unstarted: Vec<_> = state.waiting.drain(..).map(|job| job.id).collect();
+        state
+            .ended
+            .extend(unstarted.into_iter().map(|id| (id, Ending::Again)));
+        drop(state);
+        self.room_changed.notify_one();
+        self.something_ended.notify_one();
+        self.stop_asked.notify_one();
+    }
+
+    /// Completes when [`Desk::stop`] has been called (for its one listener).
+    pub(super) async fn stop_asked(&self) {
+        self.stop_asked.notified().await;
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        self.state().stopping
+    }
+
+    pub(super) fn note_fetcher_gone(&self) {
+        self.state().fetcher_gone = true;
+    }
+
+    pub(super) fn is_fetcher_gone(&self) -> bool {
+        self.state().fetcher_gone
+    }
+
+    /// Whether nothing is left to fetch, run or acknowledge.
+    pub(super) fn is_settled(&self) -> bool {
+        let state = self.state();
+        state.fetcher_gone && state.held.is_empty()
+    }
+
+    pub(super) fn note_left(&self) {
+        self.state().left = true;
+        self.has_left.notify_one();
+    }
+
+    async fn left(&self) {
+        while !self.state().left {
+            self.has_left.notified().await;
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The one connection over which a process pushes to a queue. All pushes share it,
+//! so that many at once become few packets and none pays for a health check. A
+//! push that fails is the caller's to report; the connection mends itself.
+
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, ErrorKind, Pipeline, RedisError, RedisResult};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+/// How long nobody tries to connect after it failed, so that a crowd of pushes does
+/// not wait out one time-out after the other.
+const PAUSE: Duration = Duration::from_millis(100);
+
+pub(super) struct Trunk {
+    client: Client,
+    answer_within: Duration,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    connection: Option<MultiplexedConnection>,
+    /// Counts connections, so that only the broken one is dropped.
+    nth: u64,
+    not_before: Option<Instant>,
+}
+
+impl Trunk {
+    pub(super) fn new(client: Client, answer_within: Duration) -> Self {
+        Self {
+            client,
+            answer_within,
+            state: Mutex::default(),
+        }
+    }
+
+    pub(super) async fn send(&self, pipeline: &Pipeline) -> RedisResult<()> {
+        let (nth, outcome) = self.try_send(pipeline).await?;
+        match outcome {
+            // A connection that broke while it was idle shows only now. Sent twice,
+            // a job does no harm.
+            Err(error) if error.is_connection_dropped() => {
+                self.drop_connection(nth).await;
+                let (nth, outcome) = self.try_send(pipeline).await?;
+                if outcome.is_err() {
+                    self.drop_connection(nth).await;
+                }
+                outcome
+            }
+            Err(error) => {
+                self.drop_connection(nth).await;
+                Err(error)
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
+    async fn try_send(&self, pipeline: &Pipeline) -> RedisResult<(u64, RedisResult<()>)> {
+        let (nth, mut connection) = self.connection().await?;
+        Ok((nth, pipeline.query_async(&mut connection).await))
+    }
+
+    async fn connection(&self) -> RedisResult<(u64, MultiplexedConnection)> {
+        let mut state = self.state.lock().await;
+        if let Some(connection) = &state.connection {
+            return Ok((state.nth, connection.clone()));
+        }
+        if state.not_before.is_some_and(|time| Instant::now() < time) {
+            let what = "Redis could not be reached a moment ago";
+            return Err(RedisError::from((ErrorKind::Io, what)));
+        }
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(self.answer_within))
+            .set_response_timeout(Some(self.answer_within));
+        let opening = self
+            .client
+            .get_multiplexed_async_connection_with_config(&config);
+        match opening.await {
+            Ok(connection) => {
+                state.nth += 1;
+                state.not_before = None;
+                state.connection = Some(connection.clone());
+                Ok((state.nth, connection))
+            }
+            Err(error) => {
+                state.not_before = Some(Instant::now() + PAUSE);
+                Err(error)
+            }
+        }
+    }
+
+    async fn drop_connection(&self, nth: u64) {
+        let mut state = self.state.lock().await;
+        if state.nth == nth {
+            state.connection = None;
+        }
+    }
+}

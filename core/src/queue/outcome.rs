@@ -1,0 +1,210 @@
+//! Recording outcomes: attempt, recipient, event and message in one transaction,
+//! for the outcomes of many jobs at once.
+//!
+//! An outcome counts once. The first to close an attempt wins; the one exception
+//! is evidence: an attempt that was given up as UNKNOWN and turns out to have been
+//! accepted.
+
+use std::collections::HashSet;
+
+use sqlx::{PgConnection, query};
+use uuid::Uuid;
+
+use super::attempt::NewAttempt;
+use super::retry::Verdict;
+use crate::clock::Timestamp;
+use crate::db::OrFault;
+use crate::event::{self, NewEvent};
+use crate::fault::Fault;
+use crate::ids::EventId;
+use crate::provider::outcome::SendOutcome;
+
+/// What came of one attempt.
+#[derive(Debug, Clone)]
+pub struct AttemptOutcome {
+    /// The attempt.
+    pub attempt: NewAttempt,
+    /// Whether it was written. Where something stood in the way before a call
+    /// could be made there is no such row, and only the recipient moves.
+    pub attempted: bool,
+    /// What came of it.
+    pub outcome: SendOutcome,
+    /// The HTTP status of the answer, where there was one.
+    pub status_code: Option<u16>,
+    /// When.
+    pub finished_at: Timestamp,
+    /// What follows.
+    pub verdict: Verdict,
+    /// The id of the event, where one follows.
+    pub event_id: EventId,
+}
+
+impl AttemptOutcome {
+    fn label(&self) -> &'static str {
+        match self.outcome {
+            SendOutcome::Accepted { .. } => "ACCEPTED",
+            SendOutcome::Rejected { .. } => "REJECTED",
+            SendOutcome::Throttled { .. } => "THROTTLED",
+            SendOutcome::Unavailable { .. } => "UNAVAILABLE",
+            SendOutcome::Unknown { .. } => "UNKNOWN",
+        }
+    }
+
+    fn reason(&self) -> Option<&str> {
+        match &self.outcome {
+            SendOutcome::Accepted { .. } => None,
+            SendOutcome::Rejected { reason, .. }
+            | SendOutcome::Throttled { reason, .. }
+            | SendOutcome::Unavailable { reason, .. }
+            | SendOutcome::Unknown { reason } => Some(reason),
+        }
+    }
+
+    fn provider_message_id(&self) -> Option<&str> {
+        match &self.outcome {
+            SendOutcome::Accepted {
+                provider_message_id,
+            } => provider_message_id.as_deref(),
+            SendOutcome::Rejected { .. }
+            | SendOutcome::Throttled { .. }
+            | SendOutcome::Unavailable { .. }
+            | SendOutcome::Unknown { .. } => None,
+        }
+    }
+
+    fn is_accepted(&self) -> bool {
+        matches!(self.outcome, SendOutcome::Accepted { .. })
+    }
+
+    fn event(&self) -> Option<NewEvent> {
+        Some(NewEvent {
+            id: self.event_id,
+            message_id: self.attempt.message_id,
+            organization_id: self.attempt.organization_id,
+            position: self.attempt.position,
+            event_type: self.verdict.event?,
+            occurred_at: self.finished_at,
+            data: self
+                .verdict
+                .error
+                .as_ref()
+                .map(|reason| serde_json::json!({ "reason": reason })),
+        })
+    }
+}
+
+/// Records outcomes. To be run in a transaction, with
+/// [`super::lease::finish`] and [`crate::message::store::refresh_aggregates`]
+/// after it.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn record(
+    connection: &mut PgConnection,
+    outcomes: &[AttemptOutcome],
+) -> Result<(), Fault> {
+    if outcomes.is_empty() {
+        return Ok(());
+    }
+    let closed = close_attempts(&mut *connection, outcomes).await?;
+    let counted: Vec<&AttemptOutcome> = outcomes
+        .iter()
+        .filter(|outcome| !outcome.attempted || closed.contains(&outcome.attempt.id.0))
+        .collect();
+    let moved = move_recipients(&mut *connection, &counted).await?;
+    let events: Vec<NewEvent> = counted
+        .iter()
+        .filter(|outcome| moved.contains(&(outcome.attempt.message_id.0, outcome.attempt.position)))
+        .filter_map(|outcome| outcome.event())
+        .collect();
+    event::store::insert(connection, &events).await
+}
+
+async fn close_attempts(
+    connection: &mut PgConnection,
+    outcomes: &[AttemptOutcome],
+) -> Result<HashSet<Uuid>, Fault> {
+    let status_codes: Vec<Option<i32>> = outcomes
+        .iter()
+        .map(|o| o.status_code.map(i32::from))
+        .collect();
+    let rows = query!(
+        r#"UPDATE send_attempts a
+           SET finished_at = o.finished_at, outcome = o.outcome::attempt_outcome,
+               status_code = o.status_code, reason = o.reason
+           FROM UNNEST($1::uuid[], $2::uuid[], $3::timestamptz[], $4::text[], $5::int[], $6::text[])
+             AS o (message_id, id, finished_at, outcome, status_code, reason)
+           WHERE a.message_id = o.message_id AND a.id = o.id
+             AND (a.outcome IS NULL OR (a.outcome = 'UNKNOWN' AND o.outcome = 'ACCEPTED'))
+           RETURNING a.id"#,
+        &outcomes
+            .iter()
+            .map(|o| o.attempt.message_id.0)
+            .collect::<Vec<_>>(),
+        &outcomes.iter().map(|o| o.attempt.id.0).collect::<Vec<_>>(),
+        &outcomes.iter().map(|o| o.finished_at).collect::<Vec<_>>(),
+        &outcomes
+            .iter()
+            .map(AttemptOutcome::label)
+            .collect::<Vec<_>>() as &[&str],
+        &status_codes as &[Option<i32>],
+        &outcomes
+            .iter()
+            .map(AttemptOutcome::reason)
+            .collect::<Vec<_>>() as &[Option<&str>],
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("record the outcome of attempts")?;
+    Ok(rows.into_iter().map(|row| row.id).collect())
+}
+
+async fn move_recipients(
+    connection: &mut PgConnection,
+    outcomes: &[&AttemptOutcome],
+) -> Result<HashSet<(Uuid, i32)>, Fault> {
+    let column = |pick: fn(&AttemptOutcome) -> bool| -> Vec<i32> {
+        outcomes
+            .iter()
+            .map(|outcome| i32::from(pick(outcome)))
+            .collect()
+    };
+    let sent_at: Vec<Option<Timestamp>> = outcomes
+        .iter()
+        .map(|outcome| outcome.is_accepted().then_some(outcome.finished_at))
+        .collect();
+    let rows = query!(
+        r#"UPDATE recipients r
+           SET status = o.status::message_status,
+               provider_account_id = o.provider_account_id,
+               provider_message_id = coalesce(o.provider_message_id, r.provider_message_id),
+               attempts = r.attempts + o.used,
+               unknowns = r.unknowns + o.unknown,
+               last_error = o.error,
+               next_attempt_at = o.next_attempt_at,
+               sent_at = coalesce(r.sent_at, o.sent_at)
+           FROM UNNEST($1::uuid[], $2::int[], $3::text[], $4::uuid[], $5::text[], $6::int[], $7::int[],
+                       $8::text[], $9::timestamptz[], $10::timestamptz[])
+             AS o (message_id, position, status, provider_account_id, provider_message_id, used, unknown,
+                   error, next_attempt_at, sent_at)
+           WHERE r.message_id = o.message_id AND r.position = o.position AND r.status = 'SENDING'
+           RETURNING r.message_id, r.position"#,
+        &outcomes.iter().map(|o| o.attempt.message_id.0).collect::<Vec<_>>(),
+        &outcomes.iter().map(|o| o.attempt.position).collect::<Vec<_>>(),
+        &outcomes.iter().map(|o| o.verdict.status.as_str()).collect::<Vec<_>>() as &[&str],
+        &outcomes.iter().map(|o| o.attempt.provider_account_id.0).collect::<Vec<_>>(),
+        &outcomes.iter().map(|o| o.provider_message_id()).collect::<Vec<_>>() as &[Option<&str>],
+        &column(|outcome| outcome.verdict.uses_attempt),
+        &column(|outcome| matches!(outcome.outcome, SendOutcome::Unknown { .. })),
+        &outcomes.iter().map(|o| o.verdict.error.as_deref()).collect::<Vec<_>>() as &[Option<&str>],
+        &outcomes.iter().map(|o| o.verdict.next_attempt_at).collect::<Vec<_>>(),
+        &sent_at as &[Option<Timestamp>],
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("move recipients")?;
+    Ok(rows
+        .into_iter()
+        .map(|row| (row.message_id, row.position))
+        .collect())
+}
