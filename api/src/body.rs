@@ -1,0 +1,115 @@
+//! Request bodies. A [`Body`] is read whole, within its bound, and parsed; what is
+//! wrong with it is kept until the handler asks, so that a caller without the
+//! permission is told that first.
+
+use poem::{Request, RequestBody};
+use poem_openapi::registry::{MetaMediaType, MetaRequest, Registry};
+use poem_openapi::types::{ParseFromJSON, Type};
+use poem_openapi::{ApiExtractor, ApiExtractorType, ExtractParamOptions};
+use serde_json::Value;
+use waypost_core::issue::Issue;
+
+use crate::error::{Failure, is_too_large};
+
+/// The bound of a send, in bytes.
+pub(crate) const SEND_BYTES_MAX: usize = 30 * MIB;
+/// The bound of a batch, in bytes.
+pub(crate) const BATCH_BYTES_MAX: usize = 50 * MIB;
+/// The bound elsewhere, in bytes.
+pub(crate) const OTHER_BYTES_MAX: usize = MIB;
+
+const MIB: usize = 1 << 20;
+
+/// A JSON object of at most `MAX` bytes.
+#[derive(Debug)]
+pub(crate) struct Body<T, const MAX: usize>(Result<T, Failure>);
+
+impl<T, const MAX: usize> Body<T, MAX> {
+    /// The parsed body.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn take(self) -> Result<T, Failure> {
+        self.0
+    }
+}
+
+impl<T: ParseFromJSON, const MAX: usize> Body<T, MAX> {
+    async fn read(request: &Request, body: &mut RequestBody) -> Result<T, Failure> {
+        if !request.content_type().is_some_and(is_json) {
+            return Err(Failure::NotJson);
+        }
+        if request.headers().contains_key("idempotency-key") {
+            let message = "is not available in this version of Waypost";
+            return Err(Failure::Invalid(vec![Issue::new(
+                "Idempotency-Key",
+                message,
+            )]));
+        }
+        let whole = |message: String| Failure::Invalid(vec![Issue::new("", message)]);
+        let body = body.take().map_err(|error| whole(error.to_string()))?;
+        let bytes = body.into_bytes_limit(MAX).await.map_err(|error| {
+            if is_too_large(&error) {
+                Failure::TooLarge(MAX)
+            } else {
+                whole(format!("body could not be read: {error}"))
+            }
+        })?;
+        let value: Value = serde_json::from_slice(&bytes).map_err(|error| {
+            let (line, column) = (error.line(), error.column());
+            whole(format!(
+                "body is not valid JSON: {} (line {line}, column {column})",
+                reason(&error)
+            ))
+        })?;
+        if !value.is_object() {
+            return Err(whole("body must be a JSON object".to_owned()));
+        }
+        T::parse_from_json(Some(value)).map_err(|error| whole(error.into_message()))
+    }
+}
+
+/// What is wrong with the JSON, without the place that the error repeats.
+fn reason(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.rsplit_once(" at line ") {
+        Some((reason, _)) => reason.to_owned(),
+        None => text,
+    }
+}
+
+fn is_json(content_type: &str) -> bool {
+    let essence = content_type.split(';').next().unwrap_or_default().trim();
+    let essence = essence.to_ascii_lowercase();
+    essence == "application/json"
+        || (essence.starts_with("application/") && essence.ends_with("+json"))
+}
+
+impl<'a, T: ParseFromJSON, const MAX: usize> ApiExtractor<'a> for Body<T, MAX> {
+    const TYPES: &'static [ApiExtractorType] = &[ApiExtractorType::RequestObject];
+    type ParamType = ();
+    type ParamRawType = ();
+
+    fn register(registry: &mut Registry) {
+        T::register(registry);
+    }
+
+    fn request_meta() -> Option<MetaRequest> {
+        Some(MetaRequest {
+            description: None,
+            content: vec![MetaMediaType {
+                content_type: "application/json",
+                schema: <T as Type>::schema_ref(),
+            }],
+            required: true,
+        })
+    }
+
+    async fn from_request(
+        request: &'a Request,
+        body: &mut RequestBody,
+        _options: ExtractParamOptions<()>,
+    ) -> poem::Result<Self> {
+        Ok(Self(Self::read(request, body).await))
+    }
+}

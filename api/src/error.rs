@@ -1,0 +1,379 @@
+//! Failures on the wire. This is the one place where the domain's refusals and our
+//! faults become HTTP: a row each of the contract's error table, always in the
+//! form `{"error": {"code", "message", "details"?}}`.
+
+use poem::error::ResponseError as _;
+use poem::http::{HeaderValue, StatusCode, header};
+use poem::{IntoResponse, Response};
+use poem_openapi::registry::{MetaMediaType, MetaResponse, MetaResponses, Registry};
+use poem_openapi::types::{Any, Type};
+use poem_openapi::{ApiResponse, Object};
+use serde_json::{Value, json};
+use tracing::{error, warn};
+use waypost_core::auth::Permission;
+use waypost_core::fault::{Fault, FaultKind};
+use waypost_core::issue::Issue;
+use waypost_core::message::accept::Refusal;
+use waypost_core::provider::account::AccountRefusal;
+use waypost_core::provider::kind::ProviderType;
+use waypost_core::routing::RouteRefusal;
+
+/// Seconds after which a caller may try again when a server of ours is away.
+const RETRY_AFTER_SECONDS: u32 = 2;
+
+/// Why a request was not served.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// 400: the request's form is wrong.
+    Invalid(Vec<Issue>),
+    /// 401: no valid API key.
+    Unauthenticated,
+    /// 403: the key lacks a permission.
+    Forbidden(Permission),
+    /// 404: there is no such thing, or it is another organization's.
+    NotFound(&'static str),
+    /// 404: there is no such path.
+    NoSuchPath,
+    /// 405: the path does not know the method.
+    MethodNotAllowed,
+    /// 413: the body is larger than the bound, in bytes.
+    TooLarge(usize),
+    /// 415: the body is not JSON by its content type.
+    NotJson,
+    /// 422: the request is well formed and cannot be done.
+    Unprocessable {
+        /// What stands in the way.
+        message: String,
+        /// The field that it is about, if one.
+        path: Option<&'static str>,
+        /// A word for programs.
+        reason: &'static str,
+    },
+    /// 422: the provider refused the credentials.
+    InvalidCredentials {
+        /// Which provider.
+        provider_type: ProviderType,
+        /// What it said.
+        reason: String,
+    },
+    /// 503: a provider that must be asked gave no verdict.
+    ProviderUndecided {
+        /// Which provider.
+        provider_type: ProviderType,
+        /// What happened.
+        reason: String,
+    },
+    /// 500 or 503: we failed.
+    Fault(Fault),
+}
+
+/// The error envelope.
+#[derive(Debug, Object)]
+#[oai(rename = "ErrorResponse")]
+pub(crate) struct ErrorBody {
+    error: ErrorContent,
+}
+
+#[derive(Debug, Object)]
+#[oai(rename = "Error")]
+struct ErrorContent {
+    /// A word for programs, such as `VALIDATION_ERROR`.
+    code: String,
+    /// A sentence for people.
+    message: String,
+    /// Particulars; for a failed validation `issues`, each with `path` and
+    /// `message`.
+    details: Option<Any<Value>>,
+}
+
+impl Failure {
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::Invalid(_) => StatusCode::BAD_REQUEST,
+            Self::Unauthenticated => StatusCode::UNAUTHORIZED,
+            Self::Forbidden(_) => StatusCode::FORBIDDEN,
+            Self::NotFound(_) | Self::NoSuchPath => StatusCode::NOT_FOUND,
+            Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+            Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::Unprocessable { .. } | Self::InvalidCredentials { .. } => {
+                StatusCode::UNPROCESSABLE_ENTITY
+            }
+            Self::ProviderUndecided { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Fault(fault) => match fault.kind() {
+                FaultKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+                FaultKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+            },
+        }
+    }
+
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Invalid(_) | Self::Unprocessable { .. } => "VALIDATION_ERROR",
+            Self::Unauthenticated => "AUTHENTICATION_ERROR",
+            Self::Forbidden(_) => "FORBIDDEN",
+            Self::NotFound(_) | Self::NoSuchPath => "NOT_FOUND",
+            Self::MethodNotAllowed => "METHOD_NOT_ALLOWED",
+            Self::TooLarge(_) => "PAYLOAD_TOO_LARGE",
+            Self::NotJson => "UNSUPPORTED_MEDIA_TYPE",
+            Self::InvalidCredentials { .. } => "PROVIDER_INVALID_CREDENTIALS",
+            Self::ProviderUndecided { .. } => "SERVICE_UNAVAILABLE",
+            Self::Fault(fault) => match fault.kind() {
+                FaultKind::Unavailable => "SERVICE_UNAVAILABLE",
+                FaultKind::Internal => "INTERNAL_ERROR",
+            },
+        }
+    }
+
+    /// A sentence for people. Faults show nothing of what went wrong.
+    pub(crate) fn message(&self) -> String {
+        match self {
+            Self::Invalid(issues) => invalid_message(issues),
+            Self::Unauthenticated => "The API key is missing or invalid".to_owned(),
+            Self::Forbidden(permission) => format!("The API key lacks the permission {permission}"),
+            Self::NotFound(what) => format!("There is no such {what}"),
+            Self::NoSuchPath => "There is no such path".to_owned(),
+            Self::MethodNotAllowed => "The path does not know this method".to_owned(),
+            Self::TooLarge(max) => format!("The body is larger than {max} bytes"),
+            Self::NotJson => "The body must be sent as application/json".to_owned(),
+            Self::Unprocessable { message, .. } => message.clone(),
+            Self::InvalidCredentials {
+                provider_type,
+                reason,
+            } => {
+                format!("{provider_type} refused the credentials: {reason}")
+            }
+            Self::ProviderUndecided {
+                provider_type,
+                reason,
+            } => {
+                format!(
+                    "{provider_type} could not be asked about the credentials; try again later: {reason}"
+                )
+            }
+            Self::Fault(fault) => match fault.kind() {
+                FaultKind::Unavailable => {
+                    "The service is not available at the moment; try again".to_owned()
+                }
+                FaultKind::Internal => "An unexpected error occurred".to_owned(),
+            },
+        }
+    }
+
+    fn details(&self) -> Option<Value> {
+        match self {
+            Self::Invalid(issues) => Some(json!({ "issues": issues })),
+            Self::Forbidden(permission) => {
+                Some(json!({ "requiredPermission": permission.as_str() }))
+            }
+            Self::Unprocessable {
+                message,
+                path,
+                reason,
+            } => {
+                let issue = path.map(|path| json!({ "path": path, "message": message }));
+                Some(json!({ "reason": reason, "issues": Vec::from_iter(issue) }))
+            }
+            Self::InvalidCredentials { provider_type, .. }
+            | Self::ProviderUndecided { provider_type, .. } => {
+                Some(json!({ "providerType": provider_type }))
+            }
+            Self::Unauthenticated
+            | Self::NotFound(_)
+            | Self::NoSuchPath
+            | Self::MethodNotAllowed
+            | Self::TooLarge(_)
+            | Self::NotJson
+            | Self::Fault(_) => None,
+        }
+    }
+
+    /// Faults are logged here, once; the request's span carries its id.
+    fn log(&self) {
+        match self {
+            Self::Fault(fault) => match fault.kind() {
+                FaultKind::Unavailable => warn!(cause = fault.chain(), "Answering 503"),
+                FaultKind::Internal => error!(cause = fault.chain(), "Answering 500"),
+            },
+            Self::ProviderUndecided {
+                provider_type,
+                reason,
+            } => {
+                warn!(%provider_type, reason, "Answering 503: no verdict on credentials");
+            }
+            Self::Invalid(_)
+            | Self::Unauthenticated
+            | Self::Forbidden(_)
+            | Self::NotFound(_)
+            | Self::NoSuchPath
+            | Self::MethodNotAllowed
+            | Self::TooLarge(_)
+            | Self::NotJson
+            | Self::Unprocessable { .. }
+            | Self::InvalidCredentials { .. } => {}
+        }
+    }
+
+    /// The failure behind an error that poem raised itself.
+    pub(crate) fn from_poem(error: &poem::Error) -> Self {
+        match error.status() {
+            StatusCode::UNAUTHORIZED => Self::Unauthenticated,
+            StatusCode::NOT_FOUND => Self::NoSuchPath,
+            StatusCode::METHOD_NOT_ALLOWED => Self::MethodNotAllowed,
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => Self::NotJson,
+            status if status.is_client_error() => {
+                Self::Invalid(vec![Issue::new("", error.to_string())])
+            }
+            _ => Self::Fault(Fault::internal("serve a request", error.to_string())),
+        }
+    }
+}
+
+fn invalid_message(issues: &[Issue]) -> String {
+    match issues {
+        [issue] if issue.path.is_empty() => format!("The request {}", issue.message),
+        [issue] => format!("{} {}", issue.path, issue.message),
+        _ => format!("The request has {} mistakes", issues.len()),
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        self.log();
+        let mut content = json!({ "code": self.code(), "message": self.message() });
+        if let Some(details) = self.details() {
+            content["details"] = details;
+        }
+        let mut response = poem::web::Json(json!({ "error": content })).into_response();
+        response.set_status(self.status());
+        let headers = response.headers_mut();
+        if self.status() == StatusCode::SERVICE_UNAVAILABLE {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(RETRY_AFTER_SECONDS));
+        }
+        if self.status() == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+impl From<Failure> for poem::Error {
+    fn from(failure: Failure) -> Self {
+        Self::from_response(failure.into_response())
+    }
+}
+
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Route(RouteRefusal::NoActiveProvider) => Self::Unprocessable {
+                message: "There is no active provider account to send through".to_owned(),
+                path: None,
+                reason: "NO_ACTIVE_PROVIDER",
+            },
+            Refusal::Route(RouteRefusal::DomainNotVerified(provider_type)) => Self::Unprocessable {
+                message: format!(
+                    "must have a domain that is verified on the {provider_type} account it is sent through"
+                ),
+                path: Some("from"),
+                reason: "DOMAIN_NOT_VERIFIED",
+            },
+            Refusal::Fault(fault) => Self::Fault(fault),
+        }
+    }
+}
+
+impl From<AccountRefusal> for Failure {
+    fn from(refusal: AccountRefusal) -> Self {
+        match refusal {
+            AccountRefusal::NotFound => Self::NotFound("provider account"),
+            AccountRefusal::InvalidCredentials {
+                provider_type,
+                reason,
+            } => Self::InvalidCredentials {
+                provider_type,
+                reason,
+            },
+            AccountRefusal::Undecided {
+                provider_type,
+                reason,
+            } => Self::ProviderUndecided {
+                provider_type,
+                reason,
+            },
+            AccountRefusal::Fault(fault) => Self::Fault(fault),
+        }
+    }
+}
+
+impl ApiResponse for Failure {
+    fn meta() -> MetaResponses {
+        let rows = [
+            (
+                400,
+                "`VALIDATION_ERROR`: the request's form is wrong; `details.issues` names every mistake.",
+            ),
+            (
+                401,
+                "`AUTHENTICATION_ERROR`: the API key is missing or invalid.",
+            ),
+            (
+                403,
+                "`FORBIDDEN`: the API key lacks `details.requiredPermission`.",
+            ),
+            (404, "`NOT_FOUND`: there is no such record."),
+            (413, "`PAYLOAD_TOO_LARGE`: the body is too large."),
+            (
+                415,
+                "`UNSUPPORTED_MEDIA_TYPE`: the body is not `application/json`.",
+            ),
+            (
+                422,
+                "`VALIDATION_ERROR` or `PROVIDER_INVALID_CREDENTIALS`: well formed, and cannot be done.",
+            ),
+            (500, "`INTERNAL_ERROR`: an unexpected error."),
+            (
+                503,
+                "`SERVICE_UNAVAILABLE`: try again after `Retry-After` seconds.",
+            ),
+        ];
+        let responses = rows.map(|(status, description)| MetaResponse {
+            description,
+            status: Some(status),
+            status_range: None,
+            content: vec![MetaMediaType {
+                content_type: "application/json",
+                schema: ErrorBody::schema_ref(),
+            }],
+            headers: vec![],
+        });
+        MetaResponses {
+            responses: responses.into(),
+        }
+    }
+
+    fn register(registry: &mut Registry) {
+        ErrorBody::register(registry);
+    }
+}
+
+/// The answer to an error of poem's own, in the contract's form; what already is
+/// an answer passes through.
+pub(crate) fn respond(error: poem::Error) -> Response {
+    if error.is_from_response() {
+        error.into_response()
+    } else {
+        Failure::from_poem(&error).into_response()
+    }
+}
+
+/// Whether reading a body failed because it is too large.
+pub(crate) fn is_too_large(error: &poem::error::ReadBodyError) -> bool {
+    error.status() == StatusCode::PAYLOAD_TOO_LARGE
+}

@@ -1,0 +1,394 @@
+//! How the domain's types are read from requests: for each, its schema and its
+//! rule. The rules themselves are the domain's.
+
+use poem_openapi::registry::{MetaSchema, MetaSchemaRef};
+use serde_json::Value;
+use waypost_core::address::Mailbox;
+use waypost_core::issue::Issue;
+use waypost_core::message::MessageStatus;
+use waypost_core::message::draft::{self, RECIPIENTS_MAX, TAGS_MAX};
+use waypost_core::page::PageRequest;
+use waypost_core::provider::kind::ProviderType;
+use waypost_core::text::{self, Name, Subject, Tag};
+
+use crate::checked::{Field, problem};
+
+/// The name of a JSON value's type, for messages.
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+fn string(value: Value) -> Result<String, Vec<Issue>> {
+    let Value::String(text) = value else {
+        return problem(format!("must be a string, not {}", kind_of(&value)));
+    };
+    Ok(text)
+}
+
+fn schema(ty: &'static str, fill: impl FnOnce(&mut MetaSchema)) -> MetaSchemaRef {
+    let mut schema = MetaSchema::new(ty);
+    fill(&mut schema);
+    MetaSchemaRef::Inline(Box::new(schema))
+}
+
+macro_rules! one_line_fields {
+    ($($name:ident: $example:literal),+ $(,)?) => {$(
+        impl Field for $name {
+            fn schema() -> MetaSchemaRef {
+                schema("string", |schema| {
+                    schema.min_length = Some(1);
+                    schema.max_length = Some($name::CHARS_MAX);
+                    schema.example = Some(Value::from($example));
+                })
+            }
+
+            fn read(value: Value) -> Result<Self, Vec<Issue>> {
+                let text = string(value)?;
+                $name::parse(text).or_else(|error| problem(error.to_string()))
+            }
+        }
+    )+};
+}
+
+one_line_fields! {
+    Subject: "Your receipt",
+    Tag: "receipts",
+    Name: "Main account",
+}
+
+/// An HTML or text body.
+#[derive(Debug)]
+pub(crate) struct BodyText(pub(crate) String);
+
+impl Field for BodyText {
+    fn schema() -> MetaSchemaRef {
+        schema("string", |schema| schema.min_length = Some(1))
+    }
+
+    fn read(value: Value) -> Result<Self, Vec<Issue>> {
+        match text::body(string(value)?) {
+            Ok(text) => Ok(Self(text)),
+            Err(error) => problem(error.to_string()),
+        }
+    }
+}
+
+impl Field for Mailbox {
+    fn schema() -> MetaSchemaRef {
+        schema("string", |schema| {
+            schema.min_length = Some(3);
+            schema.example = Some(Value::from("Ada Lovelace <ada@example.com>"));
+        })
+    }
+
+    fn read(value: Value) -> Result<Self, Vec<Issue>> {
+        Mailbox::parse(&string(value)?).or_else(|error| problem(error.to_string()))
+    }
+}
+
+/// One or more recipients, each address once.
+#[derive(Debug)]
+pub(crate) struct Recipients(pub(crate) Vec<Mailbox>);
+
+impl Field for Recipients {
+    fn schema() -> MetaSchemaRef {
+        let list = schema("array", |list| {
+            list.items = Some(Box::new(Mailbox::schema()));
+            list.min_items = Some(1);
+            list.max_items = Some(RECIPIENTS_MAX);
+        });
+        schema("", |schema| schema.one_of = vec![Mailbox::schema(), list])
+    }
+
+    fn read(value: Value) -> Result<Self, Vec<Issue>> {
+        if value.is_string() {
+            return Ok(Self(vec![Mailbox::read(value)?]));
+        }
+        let Value::Array(items) = value else {
+            let kind = kind_of(&value);
+            return problem(format!(
+                "must be a string or an array of strings, not {kind}"
+            ));
+        };
+        let items = bounded(items, 1, RECIPIENTS_MAX, "recipients")?;
+        Ok(Self(draft::distinct(each(items)?)))
+    }
+}
+
+/// Up to ten tags, each once.
+#[derive(Debug, Default)]
+pub(crate) struct Tags(pub(crate) Vec<Tag>);
+
+impl Field for Tags {
+    fn schema() -> MetaSchemaRef {
+        schema("array", |list| {
+            list.items = Some(Box::new(Tag::schema()));
+            list.max_items = Some(TAGS_MAX);
+        })
+    }
+
+    fn read(value: Value) -> Result<Self, Vec<Issue>> {
+        let Value::Array(items) = value else {
+            return problem(format!(
+                "must be an array of strings, not {}",
+                kind_of(&value)
+            ));
+        };
+        let mut tags: Vec<Tag> = Vec::with_capacity(items.len().min(TAGS_MAX));
+        for tag in each::<Tag>(bounded(items, 0, TAGS_MAX, "tags")?)? {
+            if !tags.contains(&tag) {
+                tags.push(tag);
+            }
+        }
+        Ok(Self(tags))
+    }
+}
+
+fn bounded(
+    items: Vec<Value>,
+    min: usize,
+    max: usize,
+    what: &str,
+) -> Result<Vec<Value>, Vec<Issue>> {
+    if items.len() < min {
+        return problem(format!("must name at least {min} of {what}"));
+    }
+    if items.len() > max {
+        return problem(format!(
+            "must not name more than {max} {what}; there are {}",
+            items.len()
+        ));
+    }
+    Ok(items)
+}
+
+/// Reads every item and reports what is wrong with any of them.
+fn each<T: Field>(items: Vec<Value>) -> Result<Vec<T>, Vec<Issue>> {
+    let mut values = Vec::with_capacity(items.len());
+    let mut issues = Vec::new();
+    for (index, item) in items.into_iter().enumerate() {
+        match T::read(item) {
+            Ok(value) => values.push(value),
+            Err(found) => issues.extend(
+                found
+                    .into_iter()
+                    .map(|issue| issue.under(&index.to_string())),
+            ),
+        }
+    }
+    if issues.is_empty() {
+        Ok(values)
+    } else {
+        Err(issues)
+    }
+}
+
+/// Any JSON object.
+#[derive(Debug)]
+pub(crate) struct JsonObject(pub(crate) Value);
+
+impl Field for JsonObject {
+    fn schema() -> MetaSchemaRef {
+        schema("object", |schema| {
+            schema.additional_properties = Some(Box::new(self::schema("", |_| {})));
+        })
+    }
+
+    fn read(value: Value) -> Result<Self, Vec<Issue>> {
+        if !value.is_object() {
+            return problem(format!("must be an object, not {}", kind_of(&value)));
+        }
+        if text::json_has_nul(&value) {
+            return problem("must not contain NUL characters");
+        }
+        Ok(Self(value))
+    }
+}
+
+/// A provider account's credentials as given: which fields they must have depends
+/// on the provider type, so they are read in a second step.
+#[derive(Debug)]
+pub(crate) struct CredentialsObject(pub(crate) Value);
+
+impl Field for CredentialsObject {
+    fn schema() -> MetaSchemaRef {
+        let fields: [(&'static str, &'static str); 10] = [
+            ("apiKey", "SENDGRID, MAILGUN: required."),
+            ("serverToken", "POSTMARK: required."),
+            ("accountToken", "POSTMARK: lets domains be listed."),
+            ("messageStream", "POSTMARK: the stream to send through."),
+            ("domain", "MAILGUN: required; the sending domain."),
+            ("accessKeyId", "SES: required."),
+            ("secretAccessKey", "SES: required."),
+            ("sessionToken", "SES: for temporary credentials."),
+            ("configurationSet", "SES: the set that publishes events."),
+            (
+                "region",
+                "SES: required, such as `eu-central-1`. SENDGRID: `global` or `eu`. MAILGUN: `us` or `eu`.",
+            ),
+        ];
+        schema("object", |object| {
+            for (name, description) in fields {
+                let field = schema("string", |field| {
+                    field.description = Some(description);
+                    field.min_length = Some(1);
+                });
+                object.properties.push((name, field));
+            }
+            object.example = Some(serde_json::json!({ "apiKey": "SG.example" }));
+        })
+    }
+
+    fn read(value: Value) -> Result<Self, Vec<Issue>> {
+        if value.is_object() {
+            Ok(Self(value))
+        } else {
+            problem(format!("must be an object, not {}", kind_of(&value)))
+        }
+    }
+}
+
+impl Field for bool {
+    fn schema() -> MetaSchemaRef {
+        schema("boolean", |_| {})
+    }
+
+    fn read(value: Value) -> Result<Self, Vec<Issue>> {
+        let Value::Bool(flag) = value else {
+            return problem(format!("must be true or false, not {}", kind_of(&value)));
+        };
+        Ok(flag)
+    }
+}
+
+impl Field for ProviderType {
+    fn schema() -> MetaSchemaRef {
+        words(&ProviderType::ALL.map(ProviderType::as_str))
+    }
+
+    fn read(value: Value) -> Result<Self, Vec<Issue>> {
+        string(value)?
+            .parse()
+            .or_else(|error| problem(format!("{error}")))
+    }
+}
+
+impl Field for MessageStatus {
+    fn schema() -> MetaSchemaRef {
+        words(&MessageStatus::ALL.map(MessageStatus::as_str))
+    }
+
+    fn read(value: Value) -> Result<Self, Vec<Issue>> {
+        string(value)?.parse().or_else(problem)
+    }
+}
+
+pub(crate) fn words(words: &[&'static str]) -> MetaSchemaRef {
+    schema("string", |schema| {
+        schema.enum_items = words.iter().map(|word| Value::from(*word)).collect();
+    })
+}
+
+/// What to search for.
+#[derive(Debug)]
+pub(crate) struct SearchText(pub(crate) String);
+
+impl Field for SearchText {
+    fn schema() -> MetaSchemaRef {
+        schema("string", |schema| {
+            schema.max_length = Some(Subject::CHARS_MAX)
+        })
+    }
+
+    fn read(value: Value) -> Result<Self, Vec<Issue>> {
+        let text = string(value)?;
+        if text.contains('\0') {
+            return problem("must not contain NUL characters");
+        }
+        if text.chars().count() > Subject::CHARS_MAX {
+            return problem("must not be longer than 998 characters");
+        }
+        Ok(Self(text))
+    }
+}
+
+/// A page number, from 1.
+#[derive(Debug)]
+pub(crate) struct PageNumber(pub(crate) u32);
+
+impl Field for PageNumber {
+    fn schema() -> MetaSchemaRef {
+        integer(1, PageRequest::PAGE_MAX, 1)
+    }
+
+    fn read(value: Value) -> Result<Self, Vec<Issue>> {
+        whole_number(&value, PageRequest::PAGE_MAX).map(Self)
+    }
+}
+
+/// How many rows a page has.
+#[derive(Debug)]
+pub(crate) struct PageLimit(pub(crate) u32);
+
+impl Field for PageLimit {
+    fn schema() -> MetaSchemaRef {
+        integer(1, PageRequest::LIMIT_MAX, PageRequest::LIMIT_DEFAULT)
+    }
+
+    fn read(value: Value) -> Result<Self, Vec<Issue>> {
+        whole_number(&value, PageRequest::LIMIT_MAX).map(Self)
+    }
+}
+
+fn integer(minimum: u32, maximum: u32, default: u32) -> MetaSchemaRef {
+    schema("integer", |schema| {
+        schema.format = Some("int32");
+        schema.minimum = Some(f64::from(minimum));
+        schema.maximum = Some(f64::from(maximum));
+        schema.default = Some(Value::from(default));
+    })
+}
+
+fn whole_number(value: &Value, max: u32) -> Result<u32, Vec<Issue>> {
+    let digits = |text: &str| -> Option<u32> {
+        let plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        plain.then(|| text.parse().ok()).flatten()
+    };
+    let number = value.as_str().and_then(digits);
+    match number.filter(|number| (1..=max).contains(number)) {
+        Some(number) => Ok(number),
+        None => problem(format!("must be a whole number from 1 to {max}")),
+    }
+}
+
+/// A field of the contract that this version does not serve yet: refused with a
+/// clear message rather than ignored, since ignoring it would send something else
+/// than was asked for.
+#[derive(Debug)]
+pub(crate) struct NotYet;
+
+impl Field for NotYet {
+    const REQUIRED: bool = false;
+
+    fn schema() -> MetaSchemaRef {
+        schema("", |schema| {
+            schema.description =
+                Some("Not available in this version: a request that uses it is refused.");
+        })
+    }
+
+    fn read(_: Value) -> Result<Self, Vec<Issue>> {
+        problem("is not available in this version of Waypost")
+    }
+
+    fn absent() -> Result<Self, Vec<Issue>> {
+        Ok(Self)
+    }
+}

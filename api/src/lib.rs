@@ -1,0 +1,101 @@
+//! Waypost's HTTP API: the operations of the contract, their document, health.
+//!
+//! A request goes through the *envelope* (its id, its log span, the error form),
+//! the *caller* (whose key), and a *handler*, which authorizes, parses into domain
+//! types, calls the core and shapes the answer. HTTP ends here: refusals of the
+//! domain become answers in `error`, and nowhere else.
+
+mod auth;
+mod body;
+mod checked;
+mod context;
+mod envelope;
+mod error;
+mod fields;
+mod health;
+mod ids;
+mod openapi;
+pub mod operator;
+mod v1;
+mod wire;
+
+use std::sync::Arc;
+
+use poem::endpoint::make_sync;
+use poem::listener::TcpAcceptor;
+use poem::web::Html;
+use poem::{Endpoint, EndpointExt, IntoResponse, Response, Route, Server, get};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+use waypost_core::clock::Clock;
+use waypost_core::config::Settings;
+use waypost_core::fault::Fault;
+use waypost_core::ids::Ids;
+
+use context::Context;
+
+/// Serves the API on `listener` until `shutdown`, then lets requests in flight end
+/// within the configured bound.
+///
+/// # Errors
+/// A fault when the configuration cannot be used or the listener fails.
+pub async fn serve(
+    settings: &Settings,
+    clock: Clock,
+    listener: TcpListener,
+    shutdown: CancellationToken,
+) -> Result<(), Fault> {
+    let context = Arc::new(Context::new(settings, &clock)?);
+    let failed = |error| Fault::internal("serve the API", error);
+    let acceptor = TcpAcceptor::from_tokio(listener).map_err(failed)?;
+    info!("Serving the API");
+    Server::new_with_acceptor(acceptor)
+        .run_with_graceful_shutdown(
+            routes(&context, Ids::new(clock)),
+            async move { shutdown.cancelled().await },
+            Some(settings.api.shutdown),
+        )
+        .await
+        .map_err(failed)
+}
+
+/// The document of the API as JSON, for generated files. It does not depend on the
+/// configuration, so none is asked for.
+///
+/// # Errors
+/// A fault when the parts of an API process cannot be put together.
+pub fn document() -> Result<serde_json::Value, Fault> {
+    let nowhere = [
+        ("DATABASE_URL", "postgres://localhost/waypost"),
+        ("WAYPOST_ENV", "development"),
+    ];
+    let nowhere = nowhere.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let settings = Settings::from_map(&nowhere.into())
+        .map_err(|error| Fault::internal("read the example settings", error))?;
+    let context = Arc::new(Context::new(&settings, &Clock::system())?);
+    Ok(openapi::document(&openapi::service(&context)))
+}
+
+fn routes(context: &Arc<Context>, ids: Ids) -> impl Endpoint<Output = Response> + use<> {
+    let service = openapi::service(context);
+    let document = openapi::document(&service);
+    let page = openapi::page(&service, &document);
+    let document = document.to_string();
+    Route::new()
+        .at("/healthz", get(health::healthz))
+        .at("/readyz", get(health::readyz))
+        .at(
+            "/openapi.json",
+            get(make_sync(move |_| {
+                document
+                    .clone()
+                    .with_content_type("application/json")
+                    .into_response()
+            })),
+        )
+        .at("/docs", get(make_sync(move |_| Html(page.clone()))))
+        .nest("/", service)
+        .data(Arc::clone(context))
+        .around(move |next, request| envelope::wrap(next, request, ids.clone()))
+}

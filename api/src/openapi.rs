@@ -1,0 +1,84 @@
+//! The document of the API: what poem-openapi derives from the handlers, mended
+//! where its form trips other tools, and the page that shows it.
+
+use std::sync::Arc;
+
+use poem_openapi::{LicenseObject, OpenApiService};
+use serde_json::{Value, json};
+
+use crate::context::Context;
+use crate::v1::messages::MessagesApi;
+use crate::v1::providers::ProvidersApi;
+use crate::v1::send::SendApi;
+
+type Service = OpenApiService<(SendApi, MessagesApi, ProvidersApi), ()>;
+
+/// All operations over one context.
+pub(crate) fn service(context: &Arc<Context>) -> Service {
+    let operations = (
+        SendApi {
+            context: Arc::clone(context),
+        },
+        MessagesApi {
+            context: Arc::clone(context),
+        },
+        ProvidersApi {
+            context: Arc::clone(context),
+        },
+    );
+    OpenApiService::new(operations, "Waypost", env!("CARGO_PKG_VERSION"))
+        .summary("Self-hosted email delivery")
+        .description(
+            "One API in front of SendGrid, Postmark, Mailgun and Amazon SES. Every error has the form \
+             `{\"error\": {\"code\", \"message\", \"details\"?}}`; every answer carries `X-Request-Id`.",
+        )
+        .license(LicenseObject::new("MIT OR Apache-2.0").url("https://spdx.org/licenses/MIT.html"))
+}
+
+/// The document as JSON.
+pub(crate) fn document(service: &Service) -> Value {
+    let mut document: Value =
+        serde_json::from_str(&service.spec()).expect("poem-openapi writes valid JSON");
+    document["servers"] = json!([{ "url": "/" }]);
+    mend(&mut document);
+    document
+}
+
+/// Generators stumble over media types with a charset, and over a described
+/// reference, which is written as `allOf` of one.
+fn mend(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            if let Some(content) = fields.remove("application/json; charset=utf-8") {
+                fields.insert("application/json".to_owned(), content);
+            }
+            let single = fields
+                .get("allOf")
+                .and_then(Value::as_array)
+                .filter(|parts| parts.len() == 1 && !fields.contains_key("nullable"))
+                .map(|parts| parts[0].clone());
+            if let Some(reference) = single {
+                *value = reference;
+                return mend(value);
+            }
+            fields.values_mut().for_each(mend);
+        }
+        Value::Array(items) => items.iter_mut().for_each(mend),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// A page that shows the document and needs nothing from elsewhere: the viewer is
+/// part of the binary.
+pub(crate) fn page(service: &Service, document: &Value) -> String {
+    let html = service.swagger_ui_html();
+    let spec_start = "let spec = ";
+    let spec_end = ";\n    let oauth2RedirectUrl";
+    let spliced = html.split_once(spec_start).and_then(|(head, rest)| {
+        let (_, tail) = rest.split_once(spec_end)?;
+        // "</" could end the script that the document stands in.
+        let document = document.to_string().replace("</", "<\\/");
+        Some(format!("{head}{spec_start}{document}{spec_end}{tail}"))
+    });
+    spliced.unwrap_or(html)
+}

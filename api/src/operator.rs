@@ -1,0 +1,266 @@
+//! The operator's commands: `waypost-api serve`, `migrate`, `create-organization`
+//! and their like. What a command is asked for goes to standard output, alone;
+//! everything else goes to standard error.
+
+use std::io::{Read as _, Write as _};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::time::Duration;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use waypost_core::auth::{self, ApiKey, Permission, Permissions};
+use waypost_core::clock::Clock;
+use waypost_core::config::Settings;
+use waypost_core::db::{self, OrFault, PgPool};
+use waypost_core::fault::Fault;
+use waypost_core::ids::{Ids, OrganizationId};
+use waypost_core::organization::{self, Organization, UnverifiedDomains};
+use waypost_core::redis::Redis;
+use waypost_core::secret::ExposeSecret;
+use waypost_core::telemetry;
+use waypost_core::text::Name;
+
+/// How long the health check waits.
+const HEALTHCHECK_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Waypost's API and the commands of its operator.
+#[derive(Debug, Parser)]
+#[command(version)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve the API.
+    Serve,
+    /// Bring the database's schema up to date.
+    Migrate,
+    /// Add an organization and print its id.
+    CreateOrganization {
+        /// Its name.
+        #[arg(long)]
+        name: String,
+    },
+    /// Add an API key to an organization and print it. It is shown this once.
+    CreateApiKey {
+        /// The organization's id.
+        #[arg(long)]
+        organization: OrganizationId,
+        /// Its name.
+        #[arg(long)]
+        name: String,
+        /// What it may do; all seven permissions where none is given.
+        #[arg(long = "permission")]
+        permissions: Vec<Permission>,
+    },
+    /// Print the OpenAPI document.
+    Openapi,
+    /// Print every setting with its default and meaning.
+    Config {
+        /// In which form.
+        #[arg(long, default_value = "markdown")]
+        format: ConfigFormat,
+    },
+    /// Check that the configuration is usable and that Postgres and Redis answer.
+    Doctor,
+    /// Exit with success if the API of this configuration answers, for containers.
+    Healthcheck,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ConfigFormat {
+    /// A file of variables, as `.env.example`.
+    Env,
+    /// A table, as in the README.
+    Markdown,
+}
+
+/// Why a command failed, for people.
+pub type CommandError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Runs the command.
+///
+/// # Errors
+/// Why it failed.
+pub async fn run(arguments: Arguments) -> Result<(), CommandError> {
+    match arguments.command {
+        Command::Config { format } => print_config(format),
+        Command::Serve => serve().await,
+        Command::Openapi => {
+            println!("{:#}", crate::document()?);
+            Ok(())
+        }
+        Command::Migrate => {
+            let pool = connect()?;
+            db::migrate(&pool).await?;
+            eprintln!("The schema is up to date");
+            Ok(())
+        }
+        Command::CreateOrganization { name } => create_organization(name).await,
+        Command::CreateApiKey {
+            organization,
+            name,
+            permissions,
+        } => create_api_key(organization, name, permissions).await,
+        Command::Doctor => doctor().await,
+        Command::Healthcheck => healthcheck(&Settings::from_env()?),
+    }
+}
+
+async fn serve() -> Result<(), CommandError> {
+    let settings = Settings::from_env()?;
+    telemetry::init(&settings.log.filter, settings.log.format);
+    let listen = settings.api.listen;
+    let listener = TcpListener::bind(listen)
+        .await
+        .map_err(|error| format!("cannot listen on {listen} (WAYPOST_LISTEN): {error}"))?;
+    let shutdown = CancellationToken::new();
+    tokio::spawn(telemetry::cancel_on_signal(shutdown.clone()));
+    crate::serve(&settings, Clock::system(), listener, shutdown).await?;
+    Ok(())
+}
+
+fn connect() -> Result<PgPool, CommandError> {
+    let settings = Settings::from_env()?;
+    Ok(db::pool(&settings.database_url, 1)?)
+}
+
+async fn create_organization(name: String) -> Result<(), CommandError> {
+    let pool = connect()?;
+    let clock = Clock::system();
+    let organization = Organization {
+        id: Ids::new(clock.clone()).next(),
+        name: checked_name(name)?,
+        unverified_domains: UnverifiedDomains::Reject,
+        created_at: clock.now(),
+    };
+    let mut connection = pool.acquire().await.or_fault("reach Postgres")?;
+    organization::store::insert(&mut connection, &organization).await?;
+    println!("{}", organization.id);
+    Ok(())
+}
+
+async fn create_api_key(
+    organization_id: OrganizationId,
+    name: String,
+    permissions: Vec<Permission>,
+) -> Result<(), CommandError> {
+    let pool = connect()?;
+    let clock = Clock::system();
+    let ids = Ids::new(clock.clone());
+    let mut connection = pool.acquire().await.or_fault("reach Postgres")?;
+    organization::store::find(&mut connection, organization_id)
+        .await?
+        .ok_or_else(|| format!("there is no organization {organization_id}"))?;
+    let (key, hash, prefix) = auth::generate_key(&ids);
+    let permissions = if permissions.is_empty() {
+        Permissions::all()
+    } else {
+        permissions.into_iter().collect()
+    };
+    let record = ApiKey {
+        id: ids.next(),
+        organization_id,
+        name: checked_name(name)?,
+        prefix,
+        permissions,
+        expires_at: None,
+        revoked_at: None,
+        created_at: clock.now(),
+    };
+    auth::store::insert(&mut connection, &record, hash).await?;
+    println!("{}", key.expose_secret());
+    Ok(())
+}
+
+fn checked_name(name: String) -> Result<String, CommandError> {
+    let name = Name::parse(name).map_err(|error| format!("--name {error}"))?;
+    Ok(name.into_string())
+}
+
+async fn doctor() -> Result<(), CommandError> {
+    let settings = Settings::from_env()?;
+    eprintln!("configuration: ok");
+    let pool = db::pool(&settings.database_url, 1)?;
+    let redis = Redis::new(&settings.redis_url, &settings.redis_prefix)?;
+    let postgres = report(
+        "postgres",
+        db::is_current(&pool).await.map(|current| {
+            if current {
+                "ok"
+            } else {
+                "migrations are missing: run waypost-api migrate"
+            }
+        }),
+    );
+    let redis = report("redis", redis.ping().await.map(|()| "ok"));
+    if postgres && redis {
+        Ok(())
+    } else {
+        Err("something is not as it should be".into())
+    }
+}
+
+fn report(what: &str, found: Result<&str, Fault>) -> bool {
+    match found {
+        Ok(state) => {
+            eprintln!("{what}: {state}");
+            state == "ok"
+        }
+        Err(fault) => {
+            eprintln!("{what}: {}", fault.chain());
+            false
+        }
+    }
+}
+
+fn healthcheck(settings: &Settings) -> Result<(), CommandError> {
+    let mut address: SocketAddr = settings.api.listen;
+    if address.ip().is_unspecified() {
+        address.set_ip(match address.ip() {
+            IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    let mut stream = TcpStream::connect_timeout(&address, HEALTHCHECK_TIMEOUT)?;
+    stream.set_read_timeout(Some(HEALTHCHECK_TIMEOUT))?;
+    stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer)?;
+    if &answer == b"HTTP/1.1 200" {
+        Ok(())
+    } else {
+        Err("the API does not answer 200".into())
+    }
+}
+
+fn print_config(format: ConfigFormat) -> Result<(), CommandError> {
+    let mut text = String::new();
+    match format {
+        ConfigFormat::Env => {
+            for setting in Settings::reference() {
+                let commented = format!("# {}={}", setting.name, setting.default);
+                text.push_str(&format!("# {}\n{commented}\n\n", setting.meaning));
+            }
+        }
+        ConfigFormat::Markdown => {
+            text.push_str("| variable | default | meaning |\n|---|---|---|\n");
+            for setting in Settings::reference() {
+                let default = match setting.default.as_str() {
+                    "" => "–".to_owned(),
+                    default => format!("`{default}`"),
+                };
+                text.push_str(&format!(
+                    "| `{}` | {default} | {} |\n",
+                    setting.name, setting.meaning
+                ));
+            }
+        }
+    }
+    print!("{text}");
+    std::io::stdout().flush()?;
+    Ok(())
+}

@@ -1,0 +1,276 @@
+//! Accepted messages: the list, one with its history, its recipients.
+
+use std::sync::Arc;
+
+use poem_openapi::param::{Path, Query};
+use poem_openapi::payload::Json;
+use poem_openapi::{Object, OpenApi};
+use uuid::Uuid;
+use waypost_core::auth::Permission;
+use waypost_core::db::OrFault;
+use waypost_core::event::{self, Event};
+use waypost_core::ids::MessageId;
+use waypost_core::message::store::{self, MessageFilter};
+use waypost_core::message::{MessageItem, MessageStatus, RecipientItem};
+
+use crate::auth::Caller;
+use crate::checked::Checked;
+use crate::context::Context;
+use crate::error::Failure;
+use crate::fields::{PageLimit, PageNumber, SearchText};
+use crate::ids::PathId;
+use crate::v1::Section;
+use crate::wire::{Data, Nullable, Paged, Pagination, Time, read_page};
+
+pub(crate) struct MessagesApi {
+    pub(crate) context: Arc<Context>,
+}
+
+/// A line of the list of messages.
+#[derive(Debug, Object)]
+#[oai(rename_all = "camelCase")]
+struct MessageSummary {
+    id: Uuid,
+    /// The provider account resolved at acceptance.
+    provider_account_id: Uuid,
+    /// The sender's address.
+    from_address: String,
+    /// SHA-256 of the first recipient's address in lower case, as lower-case
+    /// hexadecimal.
+    to_hash: String,
+    subject: String,
+    /// QUEUED, SENDING, SENT, DELIVERED, BOUNCED or FAILED; of several recipients
+    /// the least advanced.
+    status: String,
+    tags: Vec<String>,
+    /// How many recipients the message has.
+    recipient_count: i32,
+    /// The first recipient's id at the provider.
+    provider_message_id: Nullable<String>,
+    created_at: Time,
+    /// When a provider first took a copy.
+    sent_at: Nullable<Time>,
+    /// When a mailbox first took a copy.
+    delivered_at: Nullable<Time>,
+}
+
+impl From<MessageItem> for MessageSummary {
+    fn from(item: MessageItem) -> Self {
+        Self {
+            id: item.id.0,
+            provider_account_id: item.provider_account_id.0,
+            from_address: item.from_address,
+            to_hash: hex(&item.to_hash),
+            subject: item.subject,
+            status: item.status.to_string(),
+            tags: item.tags,
+            recipient_count: item.recipient_count,
+            provider_message_id: Nullable(item.provider_message_id),
+            created_at: Time(item.created_at),
+            sent_at: Nullable(item.sent_at.map(Time)),
+            delivered_at: Nullable(item.delivered_at.map(Time)),
+        }
+    }
+}
+
+/// A message with its history.
+#[derive(Debug, Object)]
+#[oai(rename_all = "camelCase")]
+struct MessageDetail {
+    id: Uuid,
+    /// The sender's address.
+    from_address: String,
+    subject: String,
+    /// As in the list.
+    status: String,
+    tags: Vec<String>,
+    /// How many recipients the message has.
+    recipient_count: i32,
+    /// What happened, oldest first.
+    events: Vec<HistoryEvent>,
+}
+
+/// One thing that happened.
+#[derive(Debug, Object)]
+#[oai(rename_all = "camelCase")]
+struct HistoryEvent {
+    /// QUEUED, SENT, DELIVERED, OPENED, CLICKED, BOUNCED, COMPLAINED,
+    /// UNSUBSCRIBED, DROPPED or DEFERRED.
+    event_type: String,
+    occurred_at: Time,
+}
+
+impl From<Event> for HistoryEvent {
+    fn from(event: Event) -> Self {
+        Self {
+            event_type: event.event_type.to_string(),
+            occurred_at: Time(event.occurred_at),
+        }
+    }
+}
+
+/// One recipient of a message.
+#[derive(Debug, Object)]
+#[oai(rename_all = "camelCase")]
+struct RecipientDetail {
+    /// SHA-256 of the address in lower case, as lower-case hexadecimal.
+    to_hash: String,
+    status: String,
+    /// The account of the latest attempt.
+    provider_account_id: Nullable<Uuid>,
+    /// The recipient's id at the provider.
+    provider_message_id: Nullable<String>,
+    /// Attempts made; being throttled uses up none.
+    attempts: i32,
+    /// What the latest failure said.
+    last_error: Nullable<String>,
+    /// What happened, oldest first.
+    events: Vec<HistoryEvent>,
+}
+
+impl From<RecipientItem> for RecipientDetail {
+    fn from(item: RecipientItem) -> Self {
+        Self {
+            to_hash: hex(&item.address_hash),
+            status: item.status.to_string(),
+            provider_account_id: Nullable(item.provider_account_id.map(|id| id.0)),
+            provider_message_id: Nullable(item.provider_message_id),
+            attempts: item.attempts,
+            last_error: Nullable(item.last_error),
+            events: item.events.into_iter().map(HistoryEvent::from).collect(),
+        }
+    }
+}
+
+#[OpenApi(tag = "Section::Messages")]
+impl MessagesApi {
+    /// List messages
+    ///
+    /// Takes the permission METRICS_READ. Newest first.
+    #[oai(path = "/v1/messages", method = "get", operation_id = "list_messages")]
+    async fn list_messages(
+        &self,
+        caller: Caller,
+        /// The page, from 1.
+        page: Query<Checked<Option<PageNumber>>>,
+        /// Rows on a page.
+        limit: Query<Checked<Option<PageLimit>>>,
+        /// Only messages with this status.
+        status: Query<Checked<Option<MessageStatus>>>,
+        /// Only messages whose subject contains this, in any letter case.
+        search: Query<Checked<Option<SearchText>>>,
+    ) -> Result<Json<Paged<MessageSummary>>, Failure> {
+        caller.require(Permission::MetricsRead)?;
+        let mut issues = Vec::new();
+        let page = read_page(page.0, limit.0, &mut issues);
+        let status = status.0.take("status", &mut issues);
+        let search = search.0.take("search", &mut issues);
+        let (Some(page), Some(status), Some(search)) = (page, status, search) else {
+            return Err(Failure::Invalid(issues));
+        };
+        let filter = MessageFilter {
+            status,
+            search: search
+                .map(|search| search.0)
+                .filter(|search| !search.is_empty()),
+        };
+        let mut connection = self
+            .context
+            .pool
+            .acquire()
+            .await
+            .or_fault("list messages")?;
+        let found = store::list(&mut connection, caller.organization_id(), &filter, page).await?;
+        Ok(Json(Paged {
+            data: found.rows.into_iter().map(MessageSummary::from).collect(),
+            pagination: Pagination::of(page, found.total),
+        }))
+    }
+
+    /// Show a message with its history
+    ///
+    /// Takes the permission METRICS_READ.
+    #[oai(
+        path = "/v1/messages/:id",
+        method = "get",
+        operation_id = "get_message"
+    )]
+    async fn get_message(
+        &self,
+        caller: Caller,
+        id: Path<PathId>,
+    ) -> Result<Json<Data<MessageDetail>>, Failure> {
+        caller.require(Permission::MetricsRead)?;
+        let id: MessageId = id.0.of(MESSAGE)?;
+        let organization_id = caller.organization_id();
+        let mut connection = self
+            .context
+            .pool
+            .acquire()
+            .await
+            .or_fault("show a message")?;
+        let message = store::find(&mut connection, organization_id, id)
+            .await?
+            .ok_or(Failure::NotFound(MESSAGE))?;
+        let events = event::store::list(&mut connection, organization_id, id).await?;
+        Ok(Json(Data {
+            data: MessageDetail {
+                id: message.id.0,
+                from_address: message.from_address,
+                subject: message.subject,
+                status: message.status.to_string(),
+                tags: message.tags,
+                recipient_count: message.recipient_count,
+                events: events.into_iter().map(HistoryEvent::from).collect(),
+            },
+        }))
+    }
+
+    /// List a message's recipients
+    ///
+    /// Takes the permission METRICS_READ. In the order of the request.
+    #[oai(
+        path = "/v1/messages/:id/recipients",
+        method = "get",
+        operation_id = "list_message_recipients"
+    )]
+    async fn list_message_recipients(
+        &self,
+        caller: Caller,
+        id: Path<PathId>,
+        /// The page, from 1.
+        page: Query<Checked<Option<PageNumber>>>,
+        /// Rows on a page.
+        limit: Query<Checked<Option<PageLimit>>>,
+    ) -> Result<Json<Paged<RecipientDetail>>, Failure> {
+        caller.require(Permission::MetricsRead)?;
+        let id: MessageId = id.0.of(MESSAGE)?;
+        let mut issues = Vec::new();
+        let page = read_page(page.0, limit.0, &mut issues).ok_or(Failure::Invalid(issues))?;
+        let mut connection = self
+            .context
+            .pool
+            .acquire()
+            .await
+            .or_fault("list recipients")?;
+        let found = store::list_recipients(&mut connection, caller.organization_id(), id, page)
+            .await?
+            .ok_or(Failure::NotFound(MESSAGE))?;
+        Ok(Json(Paged {
+            data: found.rows.into_iter().map(RecipientDetail::from).collect(),
+            pagination: Pagination::of(page, found.total),
+        }))
+    }
+}
+
+const MESSAGE: &str = "message";
+
+/// The lower-case hexadecimal form of a stored hash.
+fn hex(hash: &[u8]) -> String {
+    use std::fmt::Write as _;
+    hash.iter()
+        .fold(String::with_capacity(hash.len() * 2), |mut text, byte| {
+            let _infallible = write!(text, "{byte:02x}");
+            text
+        })
+}

@@ -1,0 +1,18 @@
+//! The operations of the contract, one module per resource.
+
+pub(crate) mod messages;
+pub(crate) mod providers;
+pub(crate) mod send;
+
+use poem_openapi::Tags;
+
+/// The sections of the document.
+#[derive(Tags)]
+pub(crate) enum Section {
+    /// Sending messages.
+    Sending,
+    /// Accepted messages and their history.
+    Messages,
+    /// Connected accounts at providers.
+    Providers,
+}

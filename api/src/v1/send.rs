@@ -1,0 +1,317 @@
+//! Sending: one message, or a batch of independent ones.
+
+use std::sync::Arc;
+
+use poem_openapi::payload::Json;
+use poem_openapi::registry::MetaSchemaRef;
+use poem_openapi::types::{ParseFromJSON, Type};
+use poem_openapi::{ApiResponse, Object, OpenApi};
+use serde_json::Value;
+use uuid::Uuid;
+use waypost_core::address::Mailbox;
+use waypost_core::auth::Permission;
+use waypost_core::issue::Issue;
+use waypost_core::message::accept::{Receipt, Refusal};
+use waypost_core::message::draft::Draft;
+use waypost_core::text::Subject;
+
+use crate::auth::Caller;
+use crate::body::{BATCH_BYTES_MAX, Body, SEND_BYTES_MAX};
+use crate::checked::{Checked, Field, problem};
+use crate::context::Context;
+use crate::error::Failure;
+use crate::fields::{BodyText, JsonObject, NotYet, Recipients, Tags};
+use crate::v1::Section;
+
+pub(crate) struct SendApi {
+    pub(crate) context: Arc<Context>,
+}
+
+/// A message to send. At least one of `html` and `text` must be there.
+#[derive(Debug, Object)]
+#[oai(rename_all = "camelCase")]
+struct SendMessageRequest {
+    /// One address or up to 1,000, each with or without a display name. Every
+    /// recipient gets a private copy; an address named twice gets one.
+    to: Checked<Recipients>,
+    /// The sender. Its domain must be verified on the provider account that the
+    /// message goes through.
+    from: Checked<Mailbox>,
+    /// The subject, on one line.
+    subject: Checked<Subject>,
+    /// The HTML body.
+    html: Checked<Option<BodyText>>,
+    /// The plain-text body.
+    text: Checked<Option<BodyText>>,
+    /// Where answers go, if not to the sender.
+    reply_to: Checked<Option<Mailbox>>,
+    /// Up to 10, for routing and analytics.
+    tags: Checked<Option<Tags>>,
+    /// Whatever is to be kept with the message.
+    metadata: Checked<Option<JsonObject>>,
+    /// A template to render.
+    template_id: Checked<NotYet>,
+    /// Values for the template.
+    variables: Checked<NotYet>,
+    /// Adds an unsubscribe link and applies the group's suppressions.
+    unsubscribe_group_id: Checked<NotYet>,
+}
+
+impl SendMessageRequest {
+    /// The draft, or everything that is wrong with the request.
+    fn check(self) -> Result<Draft, Vec<Issue>> {
+        let mut issues = Vec::new();
+        let has_body = self.html.is_given() || self.text.is_given();
+        let to = self.to.take("to", &mut issues);
+        let from = self.from.take("from", &mut issues);
+        let subject = self.subject.take("subject", &mut issues);
+        let html = self.html.take("html", &mut issues);
+        let text = self.text.take("text", &mut issues);
+        let reply_to = self.reply_to.take("replyTo", &mut issues);
+        let tags = self.tags.take("tags", &mut issues);
+        let metadata = self.metadata.take("metadata", &mut issues);
+        let template = self.template_id.take("templateId", &mut issues);
+        self.variables.take("variables", &mut issues);
+        self.unsubscribe_group_id
+            .take("unsubscribeGroupId", &mut issues);
+        if !has_body && template.is_some() {
+            issues.push(Issue::new("html", "is required unless text is given"));
+        }
+        let draft = (|| {
+            Some(Draft {
+                to: to?.0,
+                from: from?,
+                subject: subject?,
+                html: html?.map(|body| body.0),
+                text: text?.map(|body| body.0),
+                reply_to: reply_to?,
+                tags: tags?.unwrap_or_default().0,
+                metadata: metadata?.map(|object| object.0),
+            })
+        })();
+        match draft {
+            Some(draft) if issues.is_empty() => Ok(draft),
+            _ => Err(issues),
+        }
+    }
+}
+
+/// A message was accepted.
+#[derive(Debug, Object)]
+#[oai(rename_all = "camelCase")]
+struct SendMessageResponse {
+    /// The message's id.
+    message_id: Uuid,
+    /// The provider account that it goes through.
+    provider_id: Uuid,
+    /// That account's provider type.
+    provider_type: String,
+    /// Always `queued`.
+    status: String,
+    /// Whether the sender's domain is verified on that account.
+    domain_verified: bool,
+}
+
+impl From<Receipt> for SendMessageResponse {
+    fn from(receipt: Receipt) -> Self {
+        Self {
+            message_id: receipt.message_id.0,
+            provider_id: receipt.route.account_id.0,
+            provider_type: receipt.route.provider_type.to_string(),
+            status: QUEUED.to_owned(),
+            domain_verified: receipt.route.domain_verified,
+        }
+    }
+}
+
+const QUEUED: &str = "queued";
+
+#[derive(ApiResponse)]
+enum Accepted {
+    /// The message is accepted: it is stored and queued.
+    #[oai(status = 202)]
+    Queued(Json<SendMessageResponse>),
+}
+
+/// Messages to send, each as in `POST /v1/send`.
+#[derive(Debug, Object)]
+struct SendBatchRequest {
+    /// 1 to 1,000 messages (an operator may set another bound).
+    messages: Checked<BatchItems>,
+}
+
+/// The messages of a batch: each is read by itself, and one that cannot be read
+/// does not spoil the others.
+#[derive(Debug)]
+struct BatchItems(Vec<Result<SendMessageRequest, Vec<Issue>>>);
+
+impl Field for BatchItems {
+    fn schema() -> MetaSchemaRef {
+        let mut schema = poem_openapi::registry::MetaSchema::new("array");
+        schema.items = Some(Box::new(SendMessageRequest::schema_ref()));
+        schema.min_items = Some(1);
+        schema.max_items = Some(1_000);
+        MetaSchemaRef::Inline(Box::new(schema))
+    }
+
+    fn register(registry: &mut poem_openapi::registry::Registry) {
+        SendMessageRequest::register(registry);
+    }
+
+    fn read(value: Value) -> Result<Self, Vec<Issue>> {
+        let Value::Array(items) = value else {
+            return problem("must be an array of messages");
+        };
+        if items.is_empty() {
+            return problem("must hold at least one message");
+        }
+        let items = items.into_iter().map(|item| {
+            if !item.is_object() {
+                return problem("must be an object");
+            }
+            SendMessageRequest::parse_from_json(Some(item))
+                .or_else(|error| problem(error.into_message()))
+        });
+        Ok(Self(items.collect()))
+    }
+}
+
+/// What became of one message of a batch: `messageId` and `status` where it was
+/// accepted, `error` where it was not.
+#[derive(Debug, Default, Object)]
+#[oai(rename_all = "camelCase", skip_serializing_if_is_none)]
+struct BatchResult {
+    /// The message's id.
+    message_id: Option<Uuid>,
+    /// `queued`.
+    status: Option<String>,
+    /// Why it was not accepted.
+    error: Option<String>,
+}
+
+impl BatchResult {
+    fn refused(error: String) -> Self {
+        Self {
+            error: Some(error),
+            ..Self::default()
+        }
+    }
+}
+
+/// One result for each message, in their order.
+#[derive(Debug, Object)]
+struct SendBatchResponse {
+    results: Vec<BatchResult>,
+}
+
+#[OpenApi(tag = "Section::Sending")]
+impl SendApi {
+    /// Send a message
+    ///
+    /// Takes the permission SEND. The answer 202 means that the message is stored
+    /// and will be sent, whatever fails in between.
+    #[oai(path = "/v1/send", method = "post", operation_id = "send_message")]
+    async fn send_message(
+        &self,
+        caller: Caller,
+        body: Body<SendMessageRequest, SEND_BYTES_MAX>,
+    ) -> Result<Accepted, Failure> {
+        caller.require(Permission::Send)?;
+        let draft = body.take()?.check().map_err(Failure::Invalid)?;
+        let receipt = self
+            .context
+            .acceptor
+            .accept(caller.organization_id(), draft)
+            .await?;
+        Ok(Accepted::Queued(Json(receipt.into())))
+    }
+
+    /// Send a batch of messages
+    ///
+    /// Takes the permission SEND. Each message is validated and queued by itself;
+    /// one that fails has an `error` in its place of the answer.
+    #[oai(
+        path = "/v1/emails/batch",
+        method = "post",
+        operation_id = "send_message_batch"
+    )]
+    async fn send_message_batch(
+        &self,
+        caller: Caller,
+        body: Body<SendBatchRequest, BATCH_BYTES_MAX>,
+    ) -> Result<Json<SendBatchResponse>, Failure> {
+        caller.require(Permission::Send)?;
+        let mut issues = Vec::new();
+        let items = body.take()?.messages.take("messages", &mut issues);
+        let items = items.ok_or(Failure::Invalid(issues))?.0;
+        let max = self.context.settings.batch_messages_max;
+        if items.len() > max {
+            let message = format!(
+                "must not hold more than {max} messages; there are {}",
+                items.len()
+            );
+            return Err(Failure::Invalid(vec![Issue::new("messages", message)]));
+        }
+        let results = self.accept_batch(&caller, items).await?;
+        Ok(Json(SendBatchResponse { results }))
+    }
+}
+
+impl SendApi {
+    async fn accept_batch(
+        &self,
+        caller: &Caller,
+        items: Vec<Result<SendMessageRequest, Vec<Issue>>>,
+    ) -> Result<Vec<BatchResult>, Failure> {
+        let mut drafts = Vec::with_capacity(items.len());
+        let mut results: Vec<Option<BatchResult>> = Vec::with_capacity(items.len());
+        for item in items {
+            match item.and_then(SendMessageRequest::check) {
+                Ok(draft) => {
+                    drafts.push(draft);
+                    results.push(None);
+                }
+                Err(issues) => results.push(Some(BatchResult::refused(sentence(&issues)))),
+            }
+        }
+        let accepted = self
+            .context
+            .acceptor
+            .accept_all(caller.organization_id(), drafts)
+            .await?;
+        let mut accepted = accepted.into_iter().map(batch_result);
+        let results = results
+            .into_iter()
+            .map(|result| result.or_else(|| accepted.next()).unwrap_or_default());
+        Ok(results.collect())
+    }
+}
+
+fn batch_result(result: Result<Receipt, Refusal>) -> BatchResult {
+    match result {
+        Ok(receipt) => BatchResult {
+            message_id: Some(receipt.message_id.0),
+            status: Some(QUEUED.to_owned()),
+            error: None,
+        },
+        Err(refusal) => {
+            let path = match &refusal {
+                Refusal::Route(waypost_core::routing::RouteRefusal::DomainNotVerified(_)) => {
+                    "from "
+                }
+                Refusal::Route(_) | Refusal::Fault(_) => "",
+            };
+            BatchResult::refused(format!("{path}{}", Failure::from(refusal).message()))
+        }
+    }
+}
+
+/// All findings of one message on one line.
+fn sentence(issues: &[Issue]) -> String {
+    let findings = issues.iter().map(|issue| {
+        format!("{} {}", issue.path, issue.message)
+            .trim()
+            .to_owned()
+    });
+    findings.collect::<Vec<_>>().join("; ")
+}
