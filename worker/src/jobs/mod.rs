@@ -1,0 +1,3 @@
+//! The jobs, one module each.
+
+pub(crate) mod send_message;

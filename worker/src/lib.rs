@@ -1,0 +1,92 @@
+//! Waypost's worker: takes jobs from Redis, leases their work in Postgres, calls
+//! providers, records what came of it.
+//!
+//! The *tenure* is the span in which this process may act on its leases. The
+//! *ledger* shares transactions between jobs. The *runtime* runs jobs through
+//! apalis. What is promised: no call is made without an attempt on record, none
+//! under a lease that could end before the call does, and an outcome that is known
+//! is recorded however long Postgres is away.
+
+mod jobs;
+mod ledger;
+mod runtime;
+mod senders;
+mod tenure;
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+use waypost_core::clock::Clock;
+use waypost_core::config::Settings;
+use waypost_core::db;
+use waypost_core::fault::Fault;
+use waypost_core::health;
+use waypost_core::ids::Ids;
+use waypost_core::provider::Endpoints;
+use waypost_core::provider::account::Accounts;
+use waypost_core::provider::snapshots::Snapshots;
+use waypost_core::provider::transport::{Transport, TransportSettings};
+use waypost_core::queue::jobs::send_queue;
+use waypost_core::redis::Redis;
+
+use jobs::send_message::{SendMessage, Sending};
+use ledger::Ledger;
+use senders::Senders;
+use tenure::Tenures;
+
+/// Works until `shutdown`; calls in flight then have the configured time to end.
+///
+/// # Errors
+/// A fault when the configuration cannot be used.
+pub async fn run(
+    settings: &Settings,
+    clock: Clock,
+    shutdown: CancellationToken,
+) -> Result<(), Fault> {
+    let ids = Ids::new(clock.clone());
+    let pool = db::pool(&settings.database_url, settings.database_connections)?;
+    let redis = Redis::new(&settings.redis_url, &settings.redis_prefix)?;
+    if let Some(address) = settings.health_listen {
+        health::serve(address, pool.clone(), redis.clone(), shutdown.clone()).await?;
+    }
+    let Some(tenures) =
+        Tenures::begin(pool.clone(), ids.clone(), &settings.sending, &shutdown).await
+    else {
+        return Ok(());
+    };
+    let queue = send_queue(&redis, clock.clone());
+    let accounts = Accounts {
+        pool: pool.clone(),
+        sealer: settings.sealer.clone(),
+        transport: Transport::new(&TransportSettings {
+            call_timeout: settings.sending.call_timeout,
+            idle_connections_max: settings.sending.concurrency.max(16),
+            ..TransportSettings::default()
+        })?,
+        endpoints: Endpoints::from(settings.provider_base_urls.clone()),
+        snapshots: Snapshots::new(pool.clone()),
+        clock: clock.clone(),
+        ids: ids.clone(),
+    };
+    let sending = Sending {
+        ledger: Ledger::start(
+            pool,
+            queue.clone(),
+            tenures.clone(),
+            clock.clone(),
+            settings.sending.clone(),
+        ),
+        senders: Senders::new(accounts.clone()),
+        accounts,
+        tenures: tenures.clone(),
+        ids,
+        clock,
+        settings: settings.sending.clone(),
+    };
+    let handler = SendMessage::new(Arc::new(sending));
+    info!(worker = tenures.name(), "Working");
+    runtime::run(&queue, &tenures, &settings.sending, &shutdown, handler).await;
+    tenures.end().await;
+    Ok(())
+}

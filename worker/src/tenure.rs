@@ -1,0 +1,206 @@
+//! Tenure: the span in which this process may act on its leases. A heartbeat moves
+//! its end on. When the end cannot be moved any more, or something has gone wrong
+//! that may have left a lease behind which nobody here knows of, a new tenure
+//! begins; the reaper takes back what the old one still held.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+use waypost_core::config::SendingSettings;
+use waypost_core::db::{OrFault, PgPool};
+use waypost_core::fault::Fault;
+use waypost_core::ids::{Ids, WorkerId};
+use waypost_core::queue::lease;
+
+/// How long to wait before Postgres is asked again.
+const TRY_AGAIN_AFTER: Duration = Duration::from_millis(500);
+
+/// The tenures of this process, one after the other. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Tenures {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    pool: PgPool,
+    ids: Ids,
+    name: String,
+    lease: Duration,
+    call_timeout: Duration,
+    current: Mutex<Tenure>,
+    given_up: Notify,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Tenure {
+    worker: WorkerId,
+    ends_at: Instant,
+}
+
+impl Tenures {
+    /// Begins the first tenure, waiting for Postgres if it must, and keeps it up
+    /// until `shutdown` and beyond, as long as jobs run. Nothing where the process
+    /// is told to stop before.
+    pub(crate) async fn begin(
+        pool: PgPool,
+        ids: Ids,
+        settings: &SendingSettings,
+        shutdown: &CancellationToken,
+    ) -> Option<Self> {
+        let worker: WorkerId = ids.next();
+        let tenures = Self {
+            shared: Arc::new(Shared {
+                pool,
+                name: format!("worker-{worker}"),
+                ids,
+                lease: settings.lease,
+                call_timeout: settings.call_timeout,
+                current: Mutex::new(Tenure {
+                    worker,
+                    ends_at: Instant::now(),
+                }),
+                given_up: Notify::new(),
+            }),
+        };
+        shutdown
+            .run_until_cancelled(tenures.renew_from_new())
+            .await?;
+        tokio::spawn(keep_up(Arc::downgrade(&tenures.shared), settings.lease / 3));
+        Some(tenures)
+    }
+
+    /// The name of this process among workers.
+    pub(crate) fn name(&self) -> &str {
+        &self.shared.name
+    }
+
+    /// Who may lease now; nobody while the tenure may have ended.
+    pub(crate) fn current(&self) -> Option<WorkerId> {
+        let tenure = self.shared.tenure();
+        self.may_call(tenure.worker).then_some(tenure.worker)
+    }
+
+    /// Whether a call that begins now ends before the leases of `worker` can.
+    pub(crate) fn may_call(&self, worker: WorkerId) -> bool {
+        let tenure = self.shared.tenure();
+        let left = tenure.ends_at.saturating_duration_since(Instant::now());
+        tenure.worker == worker && left > self.shared.call_timeout
+    }
+
+    /// Gives up the tenure of `worker`, if it is the current one: what it holds is
+    /// taken back once its leases end.
+    pub(crate) fn give_up(&self, worker: WorkerId) {
+        if self.shared.replace(worker) {
+            warn!(%worker, "Gave up the leases of this tenure");
+            self.shared.given_up.notify_one();
+        }
+    }
+
+    /// Ends the last tenure: takes this process off the list of workers, unless it
+    /// still holds leases.
+    pub(crate) async fn end(&self) {
+        let worker = self.shared.tenure().worker;
+        let ended = async {
+            let mut connection = self.shared.pool.acquire().await.or_fault("end a tenure")?;
+            lease::unregister(&mut connection, worker).await
+        };
+        if let Err(fault) = ended.await {
+            warn!(
+                cause = fault.chain(),
+                "This worker stays on the list until its leases end"
+            );
+        }
+    }
+
+    async fn renew_from_new(&self) {
+        self.shared.register().await;
+    }
+}
+
+/// Renews the tenure until the process lets go of it.
+async fn keep_up(shared: std::sync::Weak<Shared>, every: Duration) {
+    let mut ticks = interval(every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    while let Some(shared) = shared.upgrade() {
+        tokio::select! {
+            _ = ticks.tick() => shared.renew().await,
+            () = shared.given_up.notified() => shared.register().await,
+        }
+    }
+}
+
+impl Shared {
+    fn tenure(&self) -> Tenure {
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn extend(&self, worker: WorkerId, ends_at: Instant) {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if current.worker == worker {
+            current.ends_at = ends_at;
+        }
+    }
+
+    /// Puts a new tenure, not begun yet, in the place of that of `worker`.
+    fn replace(&self, worker: WorkerId) -> bool {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_current = current.worker == worker;
+        if is_current {
+            *current = Tenure {
+                worker: self.ids.next(),
+                ends_at: Instant::now(),
+            };
+        }
+        is_current
+    }
+
+    async fn renew(&self) {
+        let worker = self.tenure().worker;
+        let asked_at = Instant::now();
+        match self.try_renew(worker).await {
+            Ok(true) => self.extend(worker, asked_at + self.lease),
+            Ok(false) => {
+                warn!(%worker, "The leases of this tenure have ended");
+                self.replace(worker);
+                self.register().await;
+            }
+            Err(fault) => warn!(cause = fault.chain(), "A heartbeat failed"),
+        }
+    }
+
+    async fn try_renew(&self, worker: WorkerId) -> Result<bool, Fault> {
+        let mut connection = self.pool.acquire().await.or_fault("renew a tenure")?;
+        lease::renew(&mut connection, worker, self.lease).await
+    }
+
+    /// Registers the current tenure, as soon as Postgres lets it.
+    async fn register(&self) {
+        loop {
+            let worker = self.tenure().worker;
+            let asked_at = Instant::now();
+            match self.try_register(worker).await {
+                Ok(()) => {
+                    self.extend(worker, asked_at + self.lease);
+                    info!(%worker, "A tenure begins");
+                    return;
+                }
+                Err(fault) => {
+                    warn!(cause = fault.chain(), "Cannot register this worker");
+                    // The row may have been written all the same: a fresh id
+                    // makes the next try a clean one.
+                    self.replace(worker);
+                    tokio::time::sleep(TRY_AGAIN_AFTER).await;
+                }
+            }
+        }
+    }
+
+    async fn try_register(&self, worker: WorkerId) -> Result<(), Fault> {
+        let mut connection = self.pool.acquire().await.or_fault("register a worker")?;
+        lease::register(&mut connection, worker, &self.name, self.lease).await
+    }
+}
