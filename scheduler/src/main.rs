@@ -1,0 +1,32 @@
+//! `waypost-scheduler`: repairs what Redis or a worker lost and keeps partitions
+//! ahead. It takes no arguments; see the README for its settings.
+
+use std::process::ExitCode;
+
+use tokio_util::sync::CancellationToken;
+use waypost_core::clock::Clock;
+use waypost_core::config::Settings;
+use waypost_core::{fault, telemetry};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let settings = match Settings::from_env() {
+        Ok(settings) => settings,
+        Err(error) => return failed(&error),
+    };
+    telemetry::init(&settings.log.filter, settings.log.format);
+    let shutdown = CancellationToken::new();
+    tokio::spawn(telemetry::cancel_on_signal(shutdown.clone()));
+    match waypost_scheduler::run(&settings, Clock::system(), shutdown).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failed(&error),
+    }
+}
+
+fn failed(error: &(dyn std::error::Error + 'static)) -> ExitCode {
+    eprintln!("waypost-scheduler: {}", fault::error_chain(error));
+    ExitCode::FAILURE
+}

@@ -1,0 +1,54 @@
+//! The tasks of the leader.
+
+mod partitions;
+mod reap;
+mod relay;
+
+use waypost_core::clock::Clock;
+use waypost_core::config::SendingSettings;
+use waypost_core::db::PgPool;
+use waypost_core::fault::Fault;
+use waypost_core::ids::Ids;
+use waypost_core::queue::backend::Queue;
+use waypost_core::queue::jobs::SendJob;
+
+/// A task of the leader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Task {
+    /// Creates the partitions of the months to come.
+    Partitions,
+    /// Takes back what dead workers held.
+    Reap,
+    /// Pushes the jobs that Redis does not have.
+    Relay,
+}
+
+impl Task {
+    /// Its name in the log.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Partitions => "partitions",
+            Self::Reap => "reap",
+            Self::Relay => "relay",
+        }
+    }
+}
+
+/// What the tasks work with.
+pub(crate) struct Tasks {
+    pub(crate) pool: PgPool,
+    pub(crate) queue: Queue<SendJob>,
+    pub(crate) ids: Ids,
+    pub(crate) clock: Clock,
+    pub(crate) settings: SendingSettings,
+}
+
+impl Tasks {
+    pub(crate) async fn run(&self, task: Task) -> Result<(), Fault> {
+        match task {
+            Task::Partitions => partitions::create_ahead(self).await,
+            Task::Reap => reap::take_back(self).await,
+            Task::Relay => relay::push_lost(self).await,
+        }
+    }
+}
