@@ -1,0 +1,260 @@
+//! The memory of accepted mail: one record for each copy, that is, for each recipient of a request.
+//!
+//! The newest copies are kept, within a number of copies and of bytes; counts are exact for ever.
+//! One lock guards the ring and is held only to append or to pick.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::clock;
+use crate::mail::{Captured, MailCopy, Record};
+use crate::providers::Provider;
+use crate::state::Config;
+
+/// What a record costs beside its texts, roughly.
+const RECORD_BYTES: usize = 256;
+
+/// A mail that was accepted, ready to be recorded.
+pub(crate) struct Accepted {
+    pub(crate) provider: Provider,
+    pub(crate) provider_message_id: String,
+    pub(crate) copies: Vec<MailCopy>,
+}
+
+/// Where accepted mail is kept.
+pub(crate) struct CaptureStore {
+    ring: Mutex<Ring>,
+    hasher: RandomState,
+    keep_copies_max: usize,
+    keep_bytes_max: usize,
+    keep_bodies: bool,
+}
+
+#[derive(Default)]
+struct Ring {
+    /// The sequence number of the first record kept.
+    first: u64,
+    records: VecDeque<Arc<Record>>,
+    /// The newest record by the hash of its address; older ones hang on `Record::previous`.
+    newest: HashMap<u64, u64>,
+    bytes: usize,
+    counts: [u64; Provider::ALL.len()],
+}
+
+impl CaptureStore {
+    pub(crate) fn new(config: &Config) -> Self {
+        Self {
+            ring: Mutex::default(),
+            hasher: RandomState::new(),
+            keep_copies_max: config.keep_copies_max,
+            keep_bytes_max: config.keep_bytes_max,
+            keep_bodies: config.keep_bodies,
+        }
+    }
+
+    /// Whether bodies are worth handing over.
+    pub(crate) fn keeps_bodies(&self) -> bool {
+        self.keep_bodies
+    }
+
+    pub(crate) fn record(&self, accepted: Accepted) {
+        let (accepted_at, provider) = (clock::now(), accepted.provider);
+        let provider_message_id: Arc<str> = accepted.provider_message_id.into();
+        // What copies share is charged to the last of them, the last to leave.
+        let mut shared_bytes = accepted.copies.first().map_or(0, |copy| copy.body.bytes());
+        let count = accepted.copies.len();
+        let prepared: Vec<_> = accepted
+            .copies
+            .into_iter()
+            .enumerate()
+            .map(|(at, copy)| {
+                let mut bytes = RECORD_BYTES + copy.own_bytes();
+                if at + 1 == count {
+                    bytes += std::mem::take(&mut shared_bytes);
+                }
+                (self.hash(&copy.to), copy, bytes)
+            })
+            .collect();
+        let mut ring = self.ring.lock();
+        ring.counts[provider as usize] += count as u64;
+        for (address_hash, copy, bytes) in prepared {
+            let sequence = ring.first + ring.records.len() as u64;
+            let previous = ring.newest.insert(address_hash, sequence);
+            ring.bytes += bytes;
+            ring.records.push_back(Arc::new(Record {
+                sequence,
+                previous,
+                address_hash,
+                provider,
+                provider_message_id: Arc::clone(&provider_message_id),
+                accepted_at,
+                copy,
+                bytes,
+            }));
+        }
+        let evicted = self.evict(&mut ring);
+        drop(ring);
+        // Freed outside the lock.
+        drop(evicted);
+    }
+
+    /// All copies for one address, oldest first.
+    pub(crate) fn to(&self, address: &str, limit: usize) -> Vec<Captured> {
+        let mut found = Vec::new();
+        let ring = self.ring.lock();
+        let mut at = ring.newest.get(&self.hash(address)).copied();
+        while let Some(record) = at.and_then(|sequence| ring.get(sequence)) {
+            if record.copy.to.eq_ignore_ascii_case(address) {
+                found.push(Arc::clone(record));
+                if found.len() == limit {
+                    break;
+                }
+            }
+            at = record.previous;
+        }
+        drop(ring);
+        found.iter().rev().map(|record| record.render()).collect()
+    }
+
+    /// The newest copies, oldest of them first.
+    pub(crate) fn newest(&self, provider: Option<Provider>, limit: usize) -> Vec<Captured> {
+        let ring = self.ring.lock();
+        let found: Vec<_> = ring
+            .records
+            .iter()
+            .rev()
+            .filter(|record| provider.is_none_or(|own| own == record.provider))
+            .take(limit)
+            .cloned()
+            .collect();
+        drop(ring);
+        found.iter().rev().map(|record| record.render()).collect()
+    }
+
+    pub(crate) fn find(&self, sequence: u64) -> Option<Captured> {
+        let record = self.ring.lock().get(sequence).cloned();
+        record.map(|record| record.render())
+    }
+
+    /// How many copies each provider accepted, kept or not.
+    pub(crate) fn counts(&self) -> [u64; Provider::ALL.len()] {
+        self.ring.lock().counts
+    }
+
+    /// Forgets all mail and all counts. Sequence numbers go on.
+    pub(crate) fn clear(&self) {
+        let mut ring = self.ring.lock();
+        let first = ring.first + ring.records.len() as u64;
+        let old = std::mem::replace(
+            &mut *ring,
+            Ring {
+                first,
+                ..Ring::default()
+            },
+        );
+        drop(ring);
+        drop(old);
+    }
+
+    fn hash(&self, address: &str) -> u64 {
+        self.hasher.hash_one(address.to_ascii_lowercase())
+    }
+
+    fn evict(&self, ring: &mut Ring) -> Vec<Arc<Record>> {
+        let mut evicted = Vec::new();
+        while ring.records.len() > self.keep_copies_max || ring.bytes > self.keep_bytes_max {
+            let Some(record) = ring.records.pop_front() else {
+                break;
+            };
+            ring.first += 1;
+            ring.bytes -= record.bytes;
+            if ring.newest.get(&record.address_hash) == Some(&record.sequence) {
+                ring.newest.remove(&record.address_hash);
+            }
+            evicted.push(record);
+        }
+        evicted
+    }
+}
+
+impl Ring {
+    fn get(&self, sequence: u64) -> Option<&Arc<Record>> {
+        let at = usize::try_from(sequence.checked_sub(self.first)?).ok()?;
+        self.records.get(at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::{Accepted, CaptureStore};
+    use crate::mail::{Body, Envelope, MailCopy};
+    use crate::providers::Provider;
+    use crate::state::Config;
+
+    fn store(keep_copies_max: usize) -> CaptureStore {
+        CaptureStore::new(&Config {
+            keep_copies_max,
+            ..Config::default()
+        })
+    }
+
+    fn record(store: &CaptureStore, addresses: &[&str]) {
+        let envelope = Arc::new(Envelope {
+            subject: "Hello -name-".to_owned(),
+            ..Envelope::default()
+        });
+        let body = Arc::new(Body::default());
+        let copies = addresses.iter().map(|to| MailCopy {
+            to: (*to).to_owned(),
+            visible: None,
+            envelope: Arc::clone(&envelope),
+            body: Arc::clone(&body),
+            metadata: Vec::new(),
+            substitutions: vec![("-name-".to_owned(), "Ann".to_owned())],
+        });
+        store.record(Accepted {
+            provider: Provider::Ses,
+            provider_message_id: "id".to_owned(),
+            copies: copies.collect(),
+        });
+    }
+
+    #[test]
+    fn duplicates_show_as_separate_copies_oldest_first() {
+        let store = store(10);
+        record(&store, &["a@example.com", "b@example.com"]);
+        record(&store, &["A@example.com"]);
+        let found = store.to("a@EXAMPLE.com", 10);
+        let sequences: Vec<_> = found.iter().map(|copy| copy.sequence).collect();
+        assert_eq!(sequences, [0, 2]);
+        assert_eq!(found[0].subject, "Hello Ann");
+    }
+
+    #[test]
+    fn old_copies_leave_but_stay_counted() {
+        let store = store(2);
+        record(&store, &["a@x.test", "b@x.test", "a@x.test"]);
+        assert_eq!(store.to("a@x.test", 10).len(), 1);
+        assert_eq!(store.newest(None, 10).len(), 2);
+        assert_eq!(store.counts()[Provider::Ses as usize], 3);
+        record(&store, &["c@x.test", "c@x.test"]);
+        assert!(store.to("a@x.test", 10).is_empty());
+        assert!(store.to("b@x.test", 10).is_empty());
+    }
+
+    #[test]
+    fn clearing_forgets_mail_and_counts() {
+        let store = store(2);
+        record(&store, &["a@x.test"]);
+        store.clear();
+        assert!(store.newest(None, 10).is_empty());
+        assert_eq!(store.counts(), [0; 4]);
+        record(&store, &["a@x.test"]);
+        assert_eq!(store.to("a@x.test", 10).len(), 1);
+    }
+}

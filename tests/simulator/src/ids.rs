@@ -1,0 +1,98 @@
+//! Ids in the form each provider gives them. Unique within a run, cheap, and not secret.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+/// The step of the SplitMix64 generator.
+const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// A source of ids and of the chances that faults take.
+pub(crate) struct Ids {
+    next: AtomicU64,
+}
+
+impl Ids {
+    /// Seeds from the standard library's random hash keys, the only chance used here.
+    pub(crate) fn new() -> Self {
+        Self {
+            next: AtomicU64::new(RandomState::new().build_hasher().finish()),
+        }
+    }
+
+    /// SendGrid's `X-Message-Id`: 22 characters.
+    pub(crate) fn sendgrid(&self) -> String {
+        URL_SAFE_NO_PAD.encode(self.bytes())
+    }
+
+    /// Postmark's `MessageID`: a UUID.
+    pub(crate) fn uuid(&self) -> String {
+        let digits = hex::encode(self.bytes());
+        format!(
+            "{}-{}-4{}-a{}-{}",
+            &digits[..8],
+            &digits[8..12],
+            &digits[13..16],
+            &digits[17..20],
+            &digits[20..]
+        )
+    }
+
+    /// Mailgun's `id`, with its angle brackets.
+    pub(crate) fn mailgun(&self, domain: &str) -> String {
+        format!("<{}@{domain}>", hex::encode(self.bytes()))
+    }
+
+    /// SES's `MessageId`.
+    pub(crate) fn ses(&self) -> String {
+        format!("0100{:012x}-{}-000000", self.random() >> 16, self.uuid())
+    }
+
+    /// A hexadecimal request id.
+    pub(crate) fn request(&self) -> String {
+        self.uuid()
+    }
+
+    /// True with the given probability.
+    pub(crate) fn chance(&self, rate: f64) -> bool {
+        // 53 bits fill the mantissa of an f64 exactly.
+        let uniform = (self.random() >> 11) as f64 / (1_u64 << 53) as f64;
+        uniform < rate
+    }
+
+    fn bytes(&self) -> [u8; 16] {
+        (u128::from(self.random()) << 64 | u128::from(self.random())).to_be_bytes()
+    }
+
+    /// SplitMix64.
+    fn random(&self) -> u64 {
+        let mut z = self.next.fetch_add(GOLDEN_GAMMA, Ordering::Relaxed);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Ids;
+
+    #[test]
+    fn ids_have_the_length_of_the_real_ones() {
+        let ids = Ids::new();
+        assert_eq!(ids.sendgrid().len(), 22);
+        assert_eq!(ids.uuid().len(), 36);
+        assert_ne!(ids.uuid(), ids.uuid());
+        assert!(ids.mailgun("example.com").ends_with("@example.com>"));
+    }
+
+    #[test]
+    fn chance_is_exact_at_the_ends() {
+        let ids = Ids::new();
+        assert!((0..1_000).all(|_| ids.chance(1.0)));
+        assert!(!(0..1_000).any(|_| ids.chance(0.0)));
+    }
+}

@@ -1,0 +1,185 @@
+//! The inbox: captured mail for people to look at, without scripts and without the internet.
+//!
+//! A mail's HTML is shown in a sandboxed frame, under a policy that loads nothing from anywhere.
+
+use std::fmt::Write;
+
+use http::{Method, StatusCode};
+
+use crate::mail::Captured;
+use crate::reply::{self, Answer};
+use crate::request::Request;
+use crate::state::State;
+
+const ROWS_MAX: usize = 200;
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; \
+    form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+const STYLE: &str = include_str!("inbox.css");
+
+/// `None` when the path is not one of these.
+pub(crate) fn handle(state: &State, request: &Request) -> Option<Answer> {
+    if request.method != Method::GET {
+        return None;
+    }
+    if request.path() == "/" {
+        return Some(page(StatusCode::OK, &list(state, request)));
+    }
+    let sequence = request.path().strip_prefix("/inbox/")?.parse().ok()?;
+    Some(match state.captures.find(sequence) {
+        Some(captured) => page(StatusCode::OK, &detail(&captured)),
+        None => {
+            let gone = "<p class=\"empty\">This mail is no longer kept.</p>";
+            page(StatusCode::NOT_FOUND, gone)
+        }
+    })
+}
+
+fn list(state: &State, request: &Request) -> String {
+    let address = request.query("to").unwrap_or_default();
+    let address = address.trim();
+    let mails = if address.is_empty() {
+        state.captures.newest(None, ROWS_MAX)
+    } else {
+        state.captures.to(address, ROWS_MAX)
+    };
+    let total: u64 = state.captures.counts().iter().sum();
+    let mut html = format!(
+        "<form method=\"get\" action=\"/\"><label>Recipient <input type=\"search\" name=\"to\" \
+         value=\"{}\" placeholder=\"address\"></label><button>Show</button>\
+         <span class=\"count\">{total} accepted</span></form>",
+        escape(address)
+    );
+    if mails.is_empty() {
+        html.push_str("<p class=\"empty\">No mail yet. What a provider accepts appears here.</p>");
+        return html;
+    }
+    html.push_str(
+        "<table><thead><tr><th>Accepted</th><th>Provider</th><th>To</th><th>From</th>\
+         <th>Subject</th></tr></thead><tbody>",
+    );
+    for mail in mails.iter().rev() {
+        // Writing into a String cannot fail.
+        let _ = write!(
+            html,
+            "<tr><td class=\"time\">{}</td><td><span class=\"tag\">{}</span></td><td>{}</td>\
+             <td>{}</td><td><a href=\"/inbox/{}\">{}</a></td></tr>",
+            escape(&mail.accepted_at),
+            mail.provider.name(),
+            escape(&mail.to),
+            escape(&mail.from),
+            mail.sequence,
+            escape(or_else(&mail.subject, "(no subject)"))
+        );
+    }
+    html.push_str("</tbody></table>");
+    html
+}
+
+fn detail(mail: &Captured) -> String {
+    let mut html = format!(
+        "<p><a href=\"/\">All mail</a></p><h2>{}</h2><dl>",
+        escape(or_else(&mail.subject, "(no subject)"))
+    );
+    row(&mut html, "From", &mail.from);
+    row(&mut html, "To", &mail.to);
+    row(
+        &mut html,
+        "Shown in To and Cc",
+        &mail.visible_recipients.join(", "),
+    );
+    row(&mut html, "Provider", mail.provider.name());
+    row(&mut html, "Provider message id", &mail.provider_message_id);
+    row(&mut html, "Accepted", &mail.accepted_at);
+    if !mail.tags.is_empty() {
+        row(&mut html, "Tags", &mail.tags.join(", "));
+    }
+    html.push_str("</dl>");
+    pairs(&mut html, "Headers", &mail.headers);
+    pairs(&mut html, "Metadata", &mail.metadata);
+    if !mail.attachments.is_empty() {
+        html.push_str("<h3>Attachments</h3><ul>");
+        for file in &mail.attachments {
+            let (name, kind) = (escape(&file.filename), escape(&file.content_type));
+            let _ = write!(
+                html,
+                "<li>{name} <small>{kind}, {} bytes</small></li>",
+                file.bytes
+            );
+        }
+        html.push_str("</ul>");
+    }
+    if let Some(content) = &mail.html {
+        let _ = write!(
+            html,
+            "<h3>HTML</h3><iframe sandbox=\"\" title=\"HTML body\" srcdoc=\"{}\"></iframe>",
+            escape(content)
+        );
+    }
+    if let Some(text) = &mail.text {
+        let _ = write!(html, "<h3>Text</h3><pre>{}</pre>", escape(text));
+    }
+    html
+}
+
+fn row(html: &mut String, name: &str, value: &str) {
+    let _ = write!(html, "<dt>{}</dt><dd>{}</dd>", escape(name), escape(value));
+}
+
+fn pairs(html: &mut String, title: &str, pairs: &std::collections::BTreeMap<String, String>) {
+    if pairs.is_empty() {
+        return;
+    }
+    let _ = write!(html, "<h3>{title}</h3><dl>");
+    for (name, value) in pairs {
+        row(html, name, value);
+    }
+    html.push_str("</dl>");
+}
+
+fn page(status: StatusCode, content: &str) -> Answer {
+    let html = format!(
+        "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
+         <title>Simulator inbox</title><style>{STYLE}</style></head><body>\
+         <header><h1><a href=\"/\">Simulator inbox</a></h1>\
+         <p>Mail the simulated providers accepted. Nothing leaves this machine.</p></header>\
+         <main>{content}</main></body></html>"
+    );
+    let answer = reply::html(status, html);
+    let answer = answer.with_header("content-security-policy", POLICY);
+    let answer = answer.with_header("x-content-type-options", "nosniff");
+    answer.with_header("referrer-policy", "no-referrer")
+}
+
+fn or_else<'a>(text: &'a str, other: &'a str) -> &'a str {
+    if text.is_empty() { other } else { text }
+}
+
+/// Fit for element text and for attributes in double quotes.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            _ => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::escape;
+
+    #[test]
+    fn markup_becomes_text() {
+        assert_eq!(
+            escape("<a href=\"x\">'&'</a>"),
+            "&lt;a href=&quot;x&quot;&gt;&#39;&amp;&#39;&lt;/a&gt;"
+        );
+    }
+}

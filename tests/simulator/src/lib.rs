@@ -1,0 +1,36 @@
+//! A simulator of the four providers' HTTP APIs: SendGrid, Postmark, Mailgun and Amazon SES.
+//!
+//! It answers as the real providers answer, strictly: a request they would refuse is refused here
+//! with their status and their body. It keeps what it accepted, so that a test or a person can see
+//! exactly what would have reached each mailbox. It depends on no Waypost crate, so that it cannot
+//! share our mistakes.
+//!
+//! The characters: [`Simulator`] is the running server; `providers` speak for the four companies;
+//! `recipients` and `credentials` hold the magic values that provoke an answer; `faults` are
+//! disturbances for load tests; `capture` is the memory of accepted mail; `control` and `inbox` are
+//! the simulator's own pages. Every instance has its own state and its own port.
+//!
+//! What it does not do: deliver anything, call anybody back, or remember anything after it stops.
+
+mod address;
+mod capture;
+mod clock;
+mod control;
+mod credentials;
+mod domains;
+mod faults;
+mod ids;
+mod inbox;
+mod mail;
+mod providers;
+mod recipients;
+mod reply;
+mod request;
+mod server;
+mod state;
+
+pub use faults::{Fault, FaultCalls, FaultKind};
+pub use mail::{Captured, CapturedAttachment};
+pub use providers::Provider;
+pub use server::Simulator;
+pub use state::{Config, DEFAULT_SES_SECRET};

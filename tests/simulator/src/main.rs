@@ -1,0 +1,77 @@
+//! The simulator as a program: listens until SIGTERM or SIGINT.
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use clap::Parser;
+use tokio::signal::unix::{SignalKind, signal};
+use waypost_simulator::{Config, Simulator};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Simulates the HTTP APIs of SendGrid, Postmark, Mailgun and Amazon SES.
+#[derive(Parser)]
+#[command(version)]
+struct Options {
+    /// Address and port to listen on.
+    #[arg(long, env = "SIMULATOR_LISTEN", default_value = "127.0.0.1:8090")]
+    listen: SocketAddr,
+    /// How many accepted copies to keep in full; older ones are only counted.
+    #[arg(long, env = "SIMULATOR_KEEP", default_value_t = Config::default().keep_copies_max)]
+    keep: usize,
+    /// How many bytes of accepted mail to keep; older mail is only counted.
+    #[arg(long, env = "SIMULATOR_KEEP_BYTES", default_value_t = Config::default().keep_bytes_max)]
+    keep_bytes: usize,
+    /// Whether to keep text and HTML. Load runs switch it off.
+    #[arg(
+        long,
+        env = "SIMULATOR_KEEP_BODIES",
+        default_value_t = true,
+        action = clap::ArgAction::Set
+    )]
+    keep_bodies: bool,
+    /// The secret of an SES access key, as `ACCESS_KEY_ID=SECRET`; may be repeated.
+    #[arg(long = "ses-credential", value_parser = parse_ses_credential)]
+    ses_credentials: Vec<(String, String)>,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match run(Options::parse()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("waypost-simulator: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(options: Options) -> std::io::Result<()> {
+    // Before listening, so that a signal that comes at once is not lost.
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let simulator = Simulator::start(Config {
+        listen: options.listen,
+        keep_copies_max: options.keep,
+        keep_bytes_max: options.keep_bytes,
+        keep_bodies: options.keep_bodies,
+        ses_credentials: options.ses_credentials,
+    })?;
+    println!("waypost-simulator listens on {}", simulator.url());
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    simulator.shutdown().await;
+    Ok(())
+}
+
+fn parse_ses_credential(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((id, secret)) if !id.is_empty() && !secret.is_empty() => {
+            Ok((id.to_owned(), secret.to_owned()))
+        }
+        _ => Err("expected ACCESS_KEY_ID=SECRET".to_owned()),
+    }
+}

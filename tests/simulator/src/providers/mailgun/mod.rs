@@ -1,0 +1,121 @@
+//! Mailgun: `POST /v3/{domain}/messages` and `GET /v4/domains`.
+//!
+//! A path Mailgun does not know is answered with status 200 and a greeting, as the real one does.
+
+mod check;
+mod domains;
+mod form;
+mod send;
+
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::header::AUTHORIZATION;
+use http::{Method, StatusCode};
+use serde_json::json;
+
+use super::reset_at;
+use crate::credentials::{Standing, wall};
+use crate::reply::{self, Answer, Outcome};
+use crate::request::{Request, decode};
+use crate::state::State;
+
+/// The request body may have 52.4 MiB.
+pub(super) const BODY_BYTES_MAX: usize = 54_945_382;
+
+/// How long an account that used up its quota is told to wait.
+const QUOTA_WAIT: Duration = Duration::from_secs(3_600);
+
+pub(super) fn is_send(request: &Request) -> bool {
+    let path = request.path();
+    path.starts_with("/v3/") && path.ends_with("/messages")
+}
+
+pub(super) async fn handle(state: &State, request: &Request) -> Outcome {
+    let segments = request.segments();
+    let (get, post) = (
+        request.method == Method::GET,
+        request.method == Method::POST,
+    );
+    match segments.as_slice() {
+        ["v3", domain, "messages"] if post => match authenticate(request) {
+            Ok(key) => send::send(state, request, &key, &decode(domain)).await,
+            Err(Unauthorized::Wall) => wall().into(),
+            Err(Unauthorized::Key) => forbidden().into(),
+        },
+        ["v4", "domains"] if get => read(request, |key| domains::list(state, request, key)).into(),
+        ["v4", "domains", name] if get => {
+            read(request, |key| domains::find(state, key, &decode(name))).into()
+        }
+        _ => reply::text(StatusCode::OK, "Mailgun Magnificent API").into(),
+    }
+}
+
+pub(super) fn throttled(domain: &str, wait: Duration) -> Answer {
+    over_limit(domain, "account-requests-per-sec", wait)
+}
+
+pub(super) fn server_error() -> Answer {
+    message(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error")
+}
+
+enum Unauthorized {
+    Wall,
+    Key,
+}
+
+fn authenticate(request: &Request) -> Result<String, Unauthorized> {
+    let credentials = request
+        .header(AUTHORIZATION.as_str())
+        .and_then(|value| value.strip_prefix("Basic "))
+        .and_then(|value| STANDARD.decode(value).ok())
+        .and_then(|value| String::from_utf8(value).ok());
+    let key = credentials
+        .as_deref()
+        .and_then(|text| text.strip_prefix("api:"))
+        .filter(|key| !key.is_empty())
+        .ok_or(Unauthorized::Key)?;
+    match Standing::of(key) {
+        Standing::Wall => Err(Unauthorized::Wall),
+        Standing::Invalid => Err(Unauthorized::Key),
+        Standing::Good | Standing::NoSendScope | Standing::SendOnly | Standing::NoCredit => {
+            Ok(key.to_owned())
+        }
+    }
+}
+
+/// A call that a domain sending key may not make.
+fn read(request: &Request, handle: impl FnOnce(&str) -> Answer) -> Answer {
+    match authenticate(request) {
+        Ok(key) if Standing::of(&key) == Standing::SendOnly => forbidden(),
+        Ok(key) => handle(&key),
+        Err(Unauthorized::Wall) => wall(),
+        Err(Unauthorized::Key) => message(StatusCode::UNAUTHORIZED, "Invalid private key"),
+    }
+}
+
+fn message(status: StatusCode, text: &str) -> Answer {
+    reply::json(status, json!({ "message": text }).to_string())
+}
+
+fn forbidden() -> Answer {
+    reply::json(StatusCode::UNAUTHORIZED, "\"Forbidden\"")
+}
+
+fn domain_not_found() -> Answer {
+    message(StatusCode::NOT_FOUND, "Domain not found")
+}
+
+fn over_quota(domain: &str) -> Answer {
+    over_limit(domain, "recipient", QUOTA_WAIT)
+}
+
+fn over_limit(domain: &str, limit: &str, wait: Duration) -> Answer {
+    let text = format!(
+        "Domain {domain} is not allowed to send: {limit} limit exceeded, try again after {} seconds",
+        wait.as_secs()
+    );
+    let answer = message(StatusCode::TOO_MANY_REQUESTS, &text);
+    answer.with_header("x-ratelimit-reset", &reset_at(wait).to_string())
+}

@@ -1,0 +1,161 @@
+//! The four companies. Each module answers for one of them; this one tells whose call it is.
+//!
+//! All four live at the root of one base URL: their paths do not collide, save that SendGrid and
+//! Mailgun both begin with `/v3`, where the second part of the path, or the kind of credential,
+//! decides. SMTP, domain creation, webhook registration and signed callbacks are not spoken.
+
+mod mailgun;
+mod postmark;
+mod sendgrid;
+mod ses;
+
+use http::header::AUTHORIZATION;
+use serde::{Deserialize, Serialize};
+
+use crate::capture::Accepted;
+use crate::faults::Disturbance;
+use crate::recipients::Ending;
+use crate::reply::{Answer, Outcome};
+use crate::request::Request;
+use crate::state::State;
+
+/// One of the simulated providers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Provider {
+    /// Twilio SendGrid, API v3.
+    SendGrid,
+    /// Postmark.
+    Postmark,
+    /// Mailgun, APIs v3 and v4.
+    Mailgun,
+    /// Amazon SES, API v2.
+    Ses,
+}
+
+impl Provider {
+    /// All of them, in the order of their discriminants.
+    pub const ALL: [Self; 4] = [Self::SendGrid, Self::Postmark, Self::Mailgun, Self::Ses];
+
+    /// The name on the wire.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::SendGrid => "SENDGRID",
+            Self::Postmark => "POSTMARK",
+            Self::Mailgun => "MAILGUN",
+            Self::Ses => "SES",
+        }
+    }
+
+    /// The provider of that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|known| known.name() == name)
+    }
+
+    /// The longest request body it reads.
+    pub(crate) fn body_bytes_max(self, path: &str) -> usize {
+        match self {
+            Self::SendGrid => sendgrid::BODY_BYTES_MAX,
+            Self::Postmark if path == "/email/batch" => postmark::BATCH_BYTES_MAX,
+            Self::Postmark => postmark::EMAIL_BYTES_MAX,
+            Self::Mailgun => mailgun::BODY_BYTES_MAX,
+            Self::Ses => ses::BODY_BYTES_MAX,
+        }
+    }
+}
+
+/// Whose call this is; `None` for the simulator's own pages.
+pub(crate) fn route(request: &Request) -> Option<Provider> {
+    let segments = request.segments();
+    match segments.as_slice() {
+        [
+            "v3",
+            "mail" | "scopes" | "whitelabel" | "verified_senders" | "user",
+            ..,
+        ] => Some(Provider::SendGrid),
+        ["v3", _, "messages" | "messages.mime"] | ["v3", "domains", ..] => Some(Provider::Mailgun),
+        ["v3", ..] if is_bearer(request) => Some(Provider::SendGrid),
+        ["v1" | "v3" | "v4" | "v5", ..] => Some(Provider::Mailgun),
+        ["v2", ..] => Some(Provider::Ses),
+        [
+            "email" | "server" | "servers" | "senders" | "webhooks" | "message-streams",
+            ..,
+        ] => Some(Provider::Postmark),
+        // `POST /domains` without a token of Postmark's is the simulator's own.
+        ["domains", ..] if request.method != http::Method::POST => Some(Provider::Postmark),
+        _ if postmark::has_token(request) => Some(Provider::Postmark),
+        _ => None,
+    }
+}
+
+/// Answers a provider's call.
+pub(crate) async fn handle(provider: Provider, state: &State, request: &Request) -> Outcome {
+    let is_send = match provider {
+        Provider::SendGrid => sendgrid::is_send(request),
+        Provider::Postmark => postmark::is_send(request),
+        Provider::Mailgun => mailgun::is_send(request),
+        Provider::Ses => ses::is_send(request),
+    };
+    if let Some(delay) = state.faults.delay(provider, is_send, &state.ids) {
+        tokio::time::sleep(delay).await;
+    }
+    if !is_send && let Some(disturbance) = state.faults.disturb_read(provider, &state.ids) {
+        return disturbed_read(provider, state, disturbance);
+    }
+    match provider {
+        Provider::SendGrid => sendgrid::handle(state, request),
+        Provider::Postmark => postmark::handle(state, request),
+        Provider::Mailgun => mailgun::handle(state, request).await,
+        Provider::Ses => ses::handle(state, request),
+    }
+}
+
+fn disturbed_read(provider: Provider, state: &State, disturbance: Disturbance) -> Outcome {
+    use crate::recipients::THROTTLE_WAIT;
+    let throttle = || match provider {
+        Provider::SendGrid => sendgrid::throttled(THROTTLE_WAIT),
+        Provider::Postmark => postmark::throttled(),
+        Provider::Mailgun => mailgun::throttled("example.com", THROTTLE_WAIT),
+        Provider::Ses => ses::throttled(state),
+    };
+    let error = || match provider {
+        Provider::SendGrid => sendgrid::server_error(),
+        Provider::Postmark => postmark::server_error(),
+        Provider::Mailgun => mailgun::server_error(),
+        Provider::Ses => ses::server_error(state),
+    };
+    match disturbance {
+        Disturbance::Throttle => throttle().into(),
+        Disturbance::Error => error().into(),
+        Disturbance::Timeout => Outcome::Silence,
+        Disturbance::Reset => Outcome::Reset,
+    }
+}
+
+/// Records accepted mail and ends the call as the verdict says.
+fn accept(state: &State, accepted: Accepted, ending: Ending, answer: Answer) -> Outcome {
+    state.captures.record(accepted);
+    finish(ending, answer)
+}
+
+fn finish(ending: Ending, answer: Answer) -> Outcome {
+    match ending {
+        Ending::Answer => Outcome::Answer(answer),
+        Ending::Silence => Outcome::Silence,
+        Ending::Reset => Outcome::Reset,
+    }
+}
+
+fn is_bearer(request: &Request) -> bool {
+    request
+        .headers
+        .get(AUTHORIZATION)
+        .is_some_and(|value| value.as_bytes().starts_with(b"Bearer "))
+}
+
+/// The Unix second at which a wait is over, rounded up.
+fn reset_at(wait: std::time::Duration) -> i64 {
+    let wait = chrono::TimeDelta::from_std(wait).unwrap_or_default();
+    let end = crate::clock::now() + wait;
+    end.timestamp() + i64::from(end.timestamp_subsec_nanos() > 0)
+}

@@ -1,0 +1,143 @@
+//! Postmark: `POST /email`, `POST /email/batch`, the server and the account's domains.
+//!
+//! A server token sends; only an account token sees domains.
+
+mod check;
+mod domains;
+mod model;
+mod send;
+
+use http::header::ACCEPT;
+use http::{Method, StatusCode};
+use serde_json::json;
+
+use crate::credentials::{Standing, wall};
+use crate::reply::{self, Answer, Outcome};
+use crate::request::Request;
+use crate::state::State;
+
+/// One message may have 10 MB.
+pub(super) const EMAIL_BYTES_MAX: usize = 10_000_000;
+/// A batch may have 50 MB.
+pub(super) const BATCH_BYTES_MAX: usize = 50_000_000;
+
+const SERVER_TOKEN: &str = "x-postmark-server-token";
+const ACCOUNT_TOKEN: &str = "x-postmark-account-token";
+/// Validates without sending.
+const TEST_TOKEN: &str = "POSTMARK_API_TEST";
+
+pub(super) fn has_token(request: &Request) -> bool {
+    request.headers.contains_key(SERVER_TOKEN) || request.headers.contains_key(ACCOUNT_TOKEN)
+}
+
+pub(super) fn is_send(request: &Request) -> bool {
+    matches!(request.path(), "/email" | "/email/batch")
+}
+
+pub(super) fn handle(state: &State, request: &Request) -> Outcome {
+    let segments = request.segments();
+    let (get, post) = (
+        request.method == Method::GET,
+        request.method == Method::POST,
+    );
+    match segments.as_slice() {
+        ["email"] if post => match authenticate(request, SERVER_TOKEN) {
+            Ok(token) => send::one(state, request, token),
+            Err(refusal) => refusal.into(),
+        },
+        ["email", "batch"] if post => match authenticate(request, SERVER_TOKEN) {
+            Ok(token) => send::batch(state, request, token),
+            Err(refusal) => refusal.into(),
+        },
+        ["server"] if get => answer(request, SERVER_TOKEN, server),
+        ["domains"] if get => answer(request, ACCOUNT_TOKEN, |token| {
+            domains::list(state, request, token)
+        }),
+        ["domains", id] if get => answer(request, ACCOUNT_TOKEN, |token| {
+            domains::find(state, token, id)
+        }),
+        // The body of such an answer was not found in any text of the vendor's.
+        _ => reply::empty(StatusCode::NOT_FOUND).into(),
+    }
+}
+
+pub(super) fn throttled() -> Answer {
+    error(StatusCode::TOO_MANY_REQUESTS, 429, "Rate limit exceeded.")
+}
+
+pub(super) fn server_error() -> Answer {
+    let message = "An internal server error occurred.";
+    error(StatusCode::INTERNAL_SERVER_ERROR, 100, message)
+}
+
+fn answer(request: &Request, header: &str, handle: impl FnOnce(&str) -> Answer) -> Outcome {
+    let answer = authenticate(request, header).and_then(|token| {
+        accepts_json(request)?;
+        Ok(handle(token))
+    });
+    answer.unwrap_or_else(|refusal| refusal).into()
+}
+
+fn authenticate<'a>(request: &'a Request, header: &str) -> Result<&'a str, Answer> {
+    let unauthorized = |message: &str| Err(error(StatusCode::UNAUTHORIZED, 10, message));
+    let Some(token) = request.header(header).filter(|token| !token.is_empty()) else {
+        return unauthorized(
+            "No Account or Server API tokens were supplied in the HTTP headers. Please add a \
+             header for either X-Postmark-Server-Token or X-Postmark-Account-Token.",
+        );
+    };
+    match Standing::of(token) {
+        Standing::Wall => Err(wall()),
+        Standing::Invalid => unauthorized("Request does not contain a valid Server token."),
+        Standing::Good | Standing::NoSendScope | Standing::SendOnly | Standing::NoCredit => {
+            Ok(token)
+        }
+    }
+}
+
+fn accepts_json(request: &Request) -> Result<(), Answer> {
+    let accept = request.header(ACCEPT.as_str()).unwrap_or_default();
+    if accept.contains("application/json") {
+        return Ok(());
+    }
+    Err(refusal(
+        409,
+        "The 'Accept' header must be set to 'application/json'.",
+    ))
+}
+
+fn error(status: StatusCode, code: u16, message: &str) -> Answer {
+    let body = json!({"ErrorCode": code, "Message": message});
+    reply::json(status, body.to_string())
+}
+
+/// The usual refusal: status 422, and the reason in the body's code.
+fn refusal(code: u16, message: &str) -> Answer {
+    error(StatusCode::UNPROCESSABLE_ENTITY, code, message)
+}
+
+fn server(token: &str) -> Answer {
+    let body = json!({
+        "ID": 1,
+        "Name": "Simulated server",
+        "ApiTokens": [token],
+        "Color": "blue",
+        "SmtpApiActivated": true,
+        "RawEmailEnabled": false,
+        "DeliveryType": "Live",
+        "ServerLink": "https://postmarkapp.com/servers/1/streams",
+        "InboundAddress": "simulator@inbound.postmarkapp.com",
+        "InboundHookUrl": "",
+        "BounceHookUrl": "",
+        "OpenHookUrl": "",
+        "DeliveryHookUrl": "",
+        "ClickHookUrl": "",
+        "PostFirstOpenOnly": false,
+        "TrackOpens": false,
+        "TrackLinks": "None",
+        "InboundDomain": "",
+        "InboundHash": "simulator",
+        "InboundSpamThreshold": 0,
+    });
+    reply::json(StatusCode::OK, body.to_string())
+}

@@ -1,0 +1,129 @@
+//! The account, and the addresses and domains it may send from.
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::{Caller, access_denied, error};
+use crate::credentials::Standing;
+use crate::domains::is_verified;
+use crate::providers::Provider;
+use crate::reply::{self, Answer};
+use crate::request::Request;
+use crate::state::State;
+
+const PAGE_DEFAULT: usize = 100;
+const PAGE_MAX: usize = 1_000;
+
+/// `GET /v2/email/account`.
+pub(super) fn account(state: &State, caller: &Caller<'_>) -> Answer {
+    if caller.standing == Standing::SendOnly {
+        return access_denied(state, caller, "GetAccount");
+    }
+    let sent = state.captures.counts()[Provider::Ses as usize];
+    let body = json!({
+        "DedicatedIpAutoWarmupEnabled": false,
+        "EnforcementStatus": "HEALTHY",
+        "ProductionAccessEnabled": true,
+        "SendQuota": {
+            "Max24HourSend": 50_000.0,
+            "MaxSendRate": 14.0,
+            "SentLast24Hours": sent,
+        },
+        "SendingEnabled": caller.standing != Standing::NoCredit,
+        "SuppressionAttributes": {"SuppressedReasons": ["BOUNCE", "COMPLAINT"]},
+    });
+    reply::json(StatusCode::OK, body.to_string())
+}
+
+/// `GET /v2/email/identities`; the token of a page is its number of the first element.
+pub(super) fn list(state: &State, request: &Request, caller: &Caller<'_>) -> Answer {
+    if caller.standing == Standing::SendOnly {
+        return access_denied(state, caller, "ListEmailIdentities");
+    }
+    let size = match request.query_number("PageSize", PAGE_DEFAULT, PAGE_MAX) {
+        0 => PAGE_DEFAULT,
+        size => size,
+    };
+    let start = request.query_number("NextToken", 0, usize::MAX);
+    let names = state.domains.list(Provider::Ses, caller.access_key_id);
+    let page: Vec<Value> = names
+        .iter()
+        .skip(start)
+        .take(size)
+        .map(|name| summary(name))
+        .collect();
+    let end = start.saturating_add(size);
+    let mut body = json!({ "EmailIdentities": page });
+    if end < names.len() {
+        body["NextToken"] = Value::String(end.to_string());
+    }
+    reply::json(StatusCode::OK, body.to_string())
+}
+
+/// `GET /v2/email/identities/{name}`.
+pub(super) fn find(state: &State, caller: &Caller<'_>, name: &str) -> Answer {
+    if caller.standing == Standing::SendOnly {
+        return access_denied(state, caller, "GetEmailIdentity");
+    }
+    let names = state.domains.list(Provider::Ses, caller.access_key_id);
+    if !names.iter().any(|known| known.eq_ignore_ascii_case(name)) {
+        let message = format!("Email identity {name} does not exist.");
+        return error(state, StatusCode::NOT_FOUND, "NotFoundException", &message);
+    }
+    let verified = is_verified(name);
+    let status = status(name);
+    let body = json!({
+        "IdentityType": kind(name),
+        "FeedbackForwardingStatus": true,
+        "VerifiedForSendingStatus": verified,
+        "VerificationStatus": status,
+        "DkimAttributes": {
+            "SigningEnabled": true,
+            "Status": status,
+            "Tokens": tokens(name),
+            "SigningHostedZone": "dkim.amazonses.com",
+            "SigningAttributesOrigin": "AWS_SES",
+            "NextSigningKeyLength": "RSA_2048_BIT",
+            "CurrentSigningKeyLength": "RSA_2048_BIT",
+        },
+        "MailFromAttributes": {
+            "MailFromDomain": format!("bounce.{name}"),
+            "MailFromDomainStatus": status,
+            "BehaviorOnMxFailure": "USE_DEFAULT_VALUE",
+        },
+        "Policies": {},
+        "Tags": [],
+    });
+    reply::json(StatusCode::OK, body.to_string())
+}
+
+fn summary(name: &str) -> Value {
+    json!({
+        "IdentityType": kind(name),
+        "IdentityName": name,
+        "SendingEnabled": is_verified(name),
+        "VerificationStatus": status(name),
+    })
+}
+
+fn kind(name: &str) -> &'static str {
+    if name.contains('@') {
+        "EMAIL_ADDRESS"
+    } else {
+        "DOMAIN"
+    }
+}
+
+fn status(name: &str) -> &'static str {
+    if is_verified(name) {
+        "SUCCESS"
+    } else {
+        "PENDING"
+    }
+}
+
+/// Three tokens that are the same each time they are asked for.
+fn tokens(name: &str) -> [String; 3] {
+    let label: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
+    ["a", "b", "c"].map(|letter| format!("{label}{letter:0>8}"))
+}

@@ -1,0 +1,263 @@
+//! Connections: reads each request whole, hands it over, and carries out how it ends.
+//!
+//! HTTP/1.1 only, as a local API needs no more. A reset is a true TCP reset (zero linger), so that
+//! a client sees what a dying peer looks like.
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Handle;
+use tokio_util::task::TaskTracker;
+
+use crate::faults::Fault;
+use crate::mail::Captured;
+use crate::providers::{self, Provider};
+use crate::reply::Outcome;
+use crate::request::Request;
+use crate::state::{Config, State};
+use crate::{control, inbox};
+
+/// Longer bodies than this are not even read to their end.
+const BODY_BYTES_HARD_MAX: usize = 96 << 20;
+/// The longest body the simulator's own pages take.
+const OWN_BODY_BYTES_MAX: usize = 1 << 20;
+/// How long "never answers" lasts; far longer than any client waits.
+const SILENCE_MAX: Duration = Duration::from_secs(900);
+/// How long open connections may finish when the simulator stops.
+const STOP_GRACE: Duration = Duration::from_secs(2);
+/// How long to wait before accepting again when the process is out of sockets.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
+
+/// A running simulator. Dropping it stops it.
+pub struct Simulator {
+    address: SocketAddr,
+    state: Arc<State>,
+    tasks: TaskTracker,
+}
+
+impl Simulator {
+    /// Starts listening. Must be called within a Tokio runtime.
+    pub fn start(config: Config) -> io::Result<Self> {
+        let runtime = Handle::try_current().map_err(io::Error::other)?;
+        let listener = std::net::TcpListener::bind(config.listen)?;
+        listener.set_nonblocking(true)?;
+        let listener = TcpListener::from_std(listener)?;
+        let address = listener.local_addr()?;
+        let state = Arc::new(State::new(&config));
+        let tasks = TaskTracker::new();
+        let accepting = accept(listener, Arc::clone(&state), tasks.clone());
+        tasks.spawn_on(accepting, &runtime);
+        Ok(Self {
+            address,
+            state,
+            tasks,
+        })
+    }
+
+    /// The base URL of all four providers and of the simulator's own pages, without a final slash.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Stops accepting, lets answers under way finish for a moment, and cuts what is left.
+    pub async fn shutdown(self) {
+        self.state.stopping.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    /// Every kept copy for an address, oldest first; one element for each accepted copy.
+    pub fn captured_to(&self, address: &str) -> Vec<Captured> {
+        self.state.captures.to(address, usize::MAX)
+    }
+
+    /// How many copies were accepted, kept or not.
+    pub fn captured_count(&self) -> u64 {
+        self.state.captures.counts().iter().sum()
+    }
+
+    /// Forgets all accepted mail and sets the counts to zero.
+    pub fn clear_captured(&self) {
+        self.state.captures.clear();
+    }
+
+    /// Sets a fault, in place of one of the same provider, kind and calls.
+    pub fn set_fault(&self, fault: Fault) {
+        self.state.faults.set(fault);
+    }
+
+    /// Removes every fault.
+    pub fn clear_faults(&self) {
+        self.state.faults.clear(None);
+    }
+
+    /// Gives a credential (API key, account token, access key id) its domains.
+    pub fn set_domains(&self, provider: Provider, credential: &str, domains: &[&str]) {
+        let domains = domains.iter().map(|&domain| domain.to_owned()).collect();
+        self.state.domains.set(provider, credential, domains);
+    }
+
+    /// Tells the secret that requests of this access key id are signed with.
+    pub fn register_ses_credential(&self, access_key_id: &str, secret_access_key: &str) {
+        self.state
+            .ses_secrets
+            .register(access_key_id, secret_access_key);
+    }
+}
+
+impl Drop for Simulator {
+    fn drop(&mut self) {
+        self.state.stopping.cancel();
+    }
+}
+
+impl fmt::Debug for Simulator {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Simulator")
+            .field("address", &self.address)
+            .finish_non_exhaustive()
+    }
+}
+
+async fn accept(listener: TcpListener, state: Arc<State>, tasks: TaskTracker) {
+    loop {
+        tokio::select! {
+            () = state.stopping.cancelled() => return,
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    tasks.spawn(serve(stream, Arc::clone(&state)));
+                }
+                // Out of file descriptors, or a client that went away: neither ends the server.
+                Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+            },
+        }
+    }
+}
+
+/// The error that makes hyper drop a connection without an answer.
+#[derive(Debug)]
+struct Cut;
+
+impl fmt::Display for Cut {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("the simulator cuts this connection")
+    }
+}
+
+impl std::error::Error for Cut {}
+
+type Response = http::Response<Full<Bytes>>;
+type Answering = Pin<Box<dyn Future<Output = Result<Response, Cut>> + Send>>;
+
+async fn serve(stream: TcpStream, state: Arc<State>) {
+    // Small answers must not wait for an acknowledgement; without the option they only come later.
+    let _ = stream.set_nodelay(true);
+    let shared = Arc::clone(&state);
+    let service =
+        service_fn(move |request| -> Answering { Box::pin(respond(request, Arc::clone(&shared))) });
+    let mut connection = http1::Builder::new()
+        // No limit on idle connections: a pooled one must not vanish under a test.
+        .header_read_timeout(None)
+        .serve_connection(TokioIo::new(stream), service);
+    let ended = tokio::select! {
+        ended = poll_fn(|context| connection.poll_without_shutdown(context)) => Some(ended),
+        () = state.stopping.cancelled() => None,
+    };
+    match ended {
+        Some(Ok(())) => {}
+        Some(Err(_)) => {
+            let stream = connection.into_parts().io.into_inner();
+            // Where the option is refused the connection closes plainly.
+            let _ = stream.set_zero_linger();
+        }
+        None => {
+            Pin::new(&mut connection).graceful_shutdown();
+            let _ = tokio::time::timeout(STOP_GRACE, connection).await;
+        }
+    }
+}
+
+async fn respond(request: hyper::Request<Incoming>, state: Arc<State>) -> Result<Response, Cut> {
+    let (parts, body) = request.into_parts();
+    let mut request = Request {
+        method: parts.method,
+        uri: parts.uri,
+        headers: parts.headers,
+        body: Bytes::new(),
+        too_large: false,
+    };
+    let provider = providers::route(&request);
+    let limit = match provider {
+        Some(provider) => provider.body_bytes_max(request.path()),
+        None => OWN_BODY_BYTES_MAX,
+    };
+    match read_body(body, limit).await? {
+        Some(body) => request.body = body,
+        None => request.too_large = true,
+    }
+    let outcome = match provider {
+        Some(provider) => providers::handle(provider, &state, &request).await,
+        None => own_page(&state, &request),
+    };
+    match outcome {
+        Outcome::Answer(answer) => Ok(answer.into_response()),
+        Outcome::Reset => Err(Cut),
+        Outcome::Silence => {
+            tokio::select! {
+                () = tokio::time::sleep(SILENCE_MAX) => {}
+                () = state.stopping.cancelled() => {}
+            }
+            Err(Cut)
+        }
+    }
+}
+
+fn own_page(state: &State, request: &Request) -> Outcome {
+    inbox::handle(state, request)
+        .or_else(|| control::handle(state, request))
+        .unwrap_or_else(|| control::not_found(request))
+        .into()
+}
+
+/// Reads a body up to its limit. What is longer is read on and thrown away, so that the client
+/// gets to see the refusal instead of a broken pipe.
+async fn read_body(mut body: Incoming, limit: usize) -> Result<Option<Bytes>, Cut> {
+    let (mut first, mut rest, mut length) = (Bytes::new(), BytesMut::new(), 0);
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(|_| Cut)?.into_data() else {
+            continue;
+        };
+        length += data.len();
+        if length > BODY_BYTES_HARD_MAX {
+            return Err(Cut);
+        }
+        if length > limit {
+            (first, rest) = (Bytes::new(), BytesMut::new());
+        } else if first.is_empty() {
+            first = data;
+        } else {
+            if rest.is_empty() {
+                rest.extend_from_slice(&first);
+            }
+            rest.extend_from_slice(&data);
+        }
+    }
+    Ok(match (length > limit, rest.is_empty()) {
+        (true, _) => None,
+        (false, true) => Some(first),
+        (false, false) => Some(rest.freeze()),
+    })
+}

@@ -1,0 +1,99 @@
+//! What one running simulator knows: its settings, what it captured, and what it was told.
+
+use std::collections::HashMap;
+use std::net::{Ipv4Addr, SocketAddr};
+
+use parking_lot::RwLock;
+use tokio_util::sync::CancellationToken;
+
+use crate::capture::CaptureStore;
+use crate::domains::Domains;
+use crate::faults::Faults;
+use crate::ids::Ids;
+use crate::recipients::SeenOnce;
+
+/// The secret access key that goes with every access key id nobody registered another for.
+pub const DEFAULT_SES_SECRET: &str = "simulator-secret-access-key";
+
+/// Registered SES credentials beyond this number replace nothing and are refused.
+const SES_CREDENTIALS_MAX: usize = 10_000;
+
+/// How to start a simulator.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where to listen. The default is a free port of the loopback interface.
+    pub listen: SocketAddr,
+    /// How many accepted copies are kept in full; beyond it the oldest are only counted.
+    pub keep_copies_max: usize,
+    /// How many bytes of accepted mail are kept; beyond it the oldest are only counted.
+    pub keep_bytes_max: usize,
+    /// Whether text and HTML are kept at all.
+    pub keep_bodies: bool,
+    /// SES access key ids with their secrets, beside [`DEFAULT_SES_SECRET`].
+    pub ses_credentials: Vec<(String, String)>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            keep_copies_max: 200_000,
+            keep_bytes_max: 1 << 30,
+            keep_bodies: true,
+            ses_credentials: Vec::new(),
+        }
+    }
+}
+
+/// Everything the handlers share.
+pub(crate) struct State {
+    pub(crate) captures: CaptureStore,
+    pub(crate) faults: Faults,
+    pub(crate) seen_once: SeenOnce,
+    pub(crate) domains: Domains,
+    pub(crate) ses_secrets: SesSecrets,
+    pub(crate) ids: Ids,
+    /// Set when the simulator stops; whoever waits for anything also waits for this.
+    pub(crate) stopping: CancellationToken,
+}
+
+impl State {
+    pub(crate) fn new(config: &Config) -> Self {
+        Self {
+            captures: CaptureStore::new(config),
+            faults: Faults::default(),
+            seen_once: SeenOnce::default(),
+            domains: Domains::default(),
+            ses_secrets: SesSecrets(RwLock::new(
+                config.ses_credentials.iter().cloned().collect(),
+            )),
+            ids: Ids::new(),
+            stopping: CancellationToken::new(),
+        }
+    }
+}
+
+/// The secret access keys by access key id.
+pub(crate) struct SesSecrets(RwLock<HashMap<String, String>>);
+
+impl SesSecrets {
+    /// Returns false when there is no room for another one.
+    pub(crate) fn register(&self, access_key_id: &str, secret_access_key: &str) -> bool {
+        let mut secrets = self.0.write();
+        if secrets.len() >= SES_CREDENTIALS_MAX && !secrets.contains_key(access_key_id) {
+            return false;
+        }
+        secrets.insert(access_key_id.to_owned(), secret_access_key.to_owned());
+        true
+    }
+
+    /// Calls `verify` with the secret of this access key id.
+    pub(crate) fn with<T>(&self, access_key_id: &str, verify: impl FnOnce(&str) -> T) -> T {
+        let secrets = self.0.read();
+        verify(
+            secrets
+                .get(access_key_id)
+                .map_or(DEFAULT_SES_SECRET, String::as_str),
+        )
+    }
+}

@@ -1,0 +1,8 @@
+//! The simulator through its front door: HTTP in, and what it answers and keeps.
+
+mod control;
+mod mailgun;
+mod postmark;
+mod sendgrid;
+mod ses;
+mod support;
