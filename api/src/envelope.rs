@@ -11,13 +11,18 @@ use waypost_core::ids::Ids;
 
 use crate::error;
 
+/// The id of a request, as `X-Request-Id` and the log tell it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RequestId(pub(crate) Uuid);
+
 /// Serves one request through `next`.
 pub(crate) async fn wrap<E: Endpoint>(
     next: Arc<E>,
-    request: Request,
+    mut request: Request,
     ids: Ids,
 ) -> poem::Result<Response> {
     let id: Uuid = ids.next();
+    request.set_data(RequestId(id));
     let span = info_span!("request", request.id = %id, method = %request.method());
     let mut response = async {
         let response = match next.call(request).await {

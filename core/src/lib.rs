@@ -7,6 +7,7 @@
 //! in `config`.
 
 pub mod address;
+pub mod audit;
 pub mod auth;
 pub mod clock;
 pub mod config;

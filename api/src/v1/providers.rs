@@ -207,7 +207,12 @@ impl ProvidersApi {
         };
         let accounts = &self.context.accounts;
         let account = accounts
-            .connect(caller.organization_id(), display_name, &credentials)
+            .connect(
+                caller.organization_id(),
+                caller.origin(),
+                display_name,
+                &credentials,
+            )
             .await?;
         Ok(Connected::Created(Json(Data {
             data: account.into(),
@@ -266,7 +271,12 @@ impl ProvidersApi {
         };
         let accounts = &self.context.accounts;
         let account = accounts
-            .change(caller.organization_id(), account.id, wanted)
+            .change(
+                caller.organization_id(),
+                caller.origin(),
+                account.id,
+                wanted,
+            )
             .await?;
         Ok(Json(Data {
             data: account.into(),
@@ -291,7 +301,7 @@ impl ProvidersApi {
         let id: ProviderAccountId = id.0.of(ACCOUNT)?;
         self.context
             .accounts
-            .remove(caller.organization_id(), id)
+            .remove(caller.organization_id(), caller.origin(), id)
             .await?;
         Ok(Json(Success { success: true }))
     }
@@ -316,7 +326,7 @@ impl ProvidersApi {
         let (valid, kind) = self
             .context
             .accounts
-            .validate(caller.organization_id(), id)
+            .validate(caller.organization_id(), caller.origin(), id)
             .await?;
         Ok(Json(ValidationResult {
             valid,

@@ -4,6 +4,8 @@
 //! "Valid" means that the provider accepted the identity; where it did not say,
 //! nothing is changed.
 
+use serde_json::json;
+
 use super::credentials::Credentials;
 use super::domain::{DomainList, DomainState, FoundDomain};
 use super::kind::ProviderType;
@@ -12,6 +14,7 @@ use super::snapshots::Snapshots;
 use super::store::{self, AccountChange};
 use super::transport::Transport;
 use super::{Access, Endpoints, adapter};
+use crate::audit::{self, Change, Origin};
 use crate::clock::{Clock, Timestamp};
 use crate::crypto::seal::{Sealed, Sealer};
 use crate::db::{OrFault, PgPool};
@@ -97,6 +100,20 @@ pub struct WantedChange {
     pub credentials: Option<Credentials>,
 }
 
+impl WantedChange {
+    /// The names of the fields that are to change, for the audit log.
+    fn fields(&self) -> Vec<&'static str> {
+        [
+            self.display_name.is_some().then_some("displayName"),
+            self.is_active.is_some().then_some("isActive"),
+            self.credentials.is_some().then_some("credentials"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
 /// Works on the accounts of organizations. Cheap to clone.
 #[derive(Clone)]
 pub struct Accounts {
@@ -125,6 +142,7 @@ impl Accounts {
     pub async fn connect(
         &self,
         organization_id: OrganizationId,
+        origin: &Origin,
         display_name: Name,
         credentials: &Credentials,
     ) -> Result<ProviderAccount, AccountRefusal> {
@@ -146,6 +164,10 @@ impl Accounts {
         store::insert(&mut transaction, &account, &sealed).await?;
         self.record_domains(&mut transaction, &account, &domains)
             .await?;
+        let change = Change::new("provider.created", account.id)
+            .with(json!({ "providerType": account.provider_type }));
+        self.record(&mut transaction, organization_id, origin, &change)
+            .await?;
         transaction.commit().await.or_fault("connect an account")?;
         self.snapshots.forget(organization_id).await;
         Ok(account)
@@ -159,6 +181,7 @@ impl Accounts {
     pub async fn validate(
         &self,
         organization_id: OrganizationId,
+        origin: &Origin,
         id: ProviderAccountId,
     ) -> Result<(bool, ProviderType), AccountRefusal> {
         let (account, credentials) = self.open(organization_id, id).await?;
@@ -186,6 +209,9 @@ impl Accounts {
             self.record_domains(&mut transaction, &account, domains)
                 .await?;
         }
+        let change = Change::new("provider.validated", id).with(json!({ "valid": is_valid }));
+        self.record(&mut transaction, organization_id, origin, &change)
+            .await?;
         transaction.commit().await.or_fault("validate an account")?;
         self.snapshots.forget(organization_id).await;
         Ok((is_valid, account.provider_type))
@@ -198,9 +224,11 @@ impl Accounts {
     pub async fn change(
         &self,
         organization_id: OrganizationId,
+        origin: &Origin,
         id: ProviderAccountId,
         wanted: WantedChange,
     ) -> Result<ProviderAccount, AccountRefusal> {
+        let fields = wanted.fields();
         let mut domains = None;
         let mut change = AccountChange {
             display_name: wanted.display_name.map(Name::into_string),
@@ -223,6 +251,9 @@ impl Accounts {
             self.record_domains(&mut transaction, &account, domains)
                 .await?;
         }
+        let change = Change::new("provider.updated", id).with(json!({ "fields": fields }));
+        self.record(&mut transaction, organization_id, origin, &change)
+            .await?;
         transaction.commit().await.or_fault("change an account")?;
         self.snapshots.forget(organization_id).await;
         Ok(account)
@@ -235,16 +266,19 @@ impl Accounts {
     pub async fn remove(
         &self,
         organization_id: OrganizationId,
+        origin: &Origin,
         id: ProviderAccountId,
     ) -> Result<(), AccountRefusal> {
-        let mut connection = self.pool.acquire().await.or_fault("remove an account")?;
-        let removed = store::delete(&mut connection, organization_id, id).await?;
-        self.snapshots.forget(organization_id).await;
-        if removed {
-            Ok(())
-        } else {
-            Err(AccountRefusal::NotFound)
+        let mut transaction = self.pool.begin().await.or_fault("remove an account")?;
+        if !store::delete(&mut transaction, organization_id, id).await? {
+            return Err(AccountRefusal::NotFound);
         }
+        let change = Change::new("provider.deleted", id);
+        self.record(&mut transaction, organization_id, origin, &change)
+            .await?;
+        transaction.commit().await.or_fault("remove an account")?;
+        self.snapshots.forget(organization_id).await;
+        Ok(())
     }
 
     /// An account and its credentials, opened.
@@ -309,6 +343,24 @@ impl Accounts {
 
         let now = self.clock.now();
         store::replace_domains(connection, account, found, &self.ids, now).await
+    }
+
+    async fn record(
+        &self,
+        connection: &mut sqlx::PgConnection,
+        organization_id: OrganizationId,
+        origin: &Origin,
+        change: &Change,
+    ) -> Result<(), Fault> {
+        audit::store::insert(
+            connection,
+            organization_id,
+            origin,
+            change,
+            &self.ids,
+            self.clock.now(),
+        )
+        .await
     }
 
     fn seal(

@@ -1,0 +1,85 @@
+//! The audit log: who changed what, from where. Every change through the API and
+//! every unsubscribe writes one entry in the transaction of the change, so there is
+//! no change without its entry and no entry without its change. Entries never hold
+//! an address, a subject, a body or a secret.
+
+pub mod store;
+
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::ids::ApiKeyId;
+
+/// Who acts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Actor {
+    /// A caller of the API, by its key.
+    ApiKey {
+        /// The key's id.
+        id: ApiKeyId,
+        /// The key's name at the time.
+        name: String,
+    },
+    /// The recipient of a message, by a signed link.
+    Recipient,
+    /// Waypost itself.
+    System,
+}
+
+impl Actor {
+    /// The word in the database and on the wire.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::ApiKey { .. } => "api_key",
+            Self::Recipient => "recipient",
+            Self::System => "system",
+        }
+    }
+}
+
+/// Where a change comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// Who acts.
+    pub actor: Actor,
+    /// The client's address, where there is one.
+    pub ip: Option<String>,
+    /// What the client calls itself, bounded.
+    pub user_agent: Option<String>,
+    /// The request's id, as `X-Request-Id` tells it.
+    pub request_id: String,
+}
+
+/// What was done to what.
+#[derive(Debug, Clone)]
+pub struct Change {
+    /// `<target type>.<past participle>`, such as `provider.created`.
+    pub action: &'static str,
+    /// The kind of thing, such as `provider`.
+    pub target_type: &'static str,
+    /// Its id.
+    pub target_id: Uuid,
+    /// Particulars: an object.
+    pub metadata: Value,
+}
+
+impl Change {
+    /// A change to a thing. The action begins with the kind of thing.
+    #[must_use]
+    pub fn new(action: &'static str, target_id: impl Into<Uuid>) -> Self {
+        Self {
+            action,
+            target_type: action.split_once('.').map_or(action, |(kind, _)| kind),
+            target_id: target_id.into(),
+            metadata: Value::Object(serde_json::Map::new()),
+        }
+    }
+
+    /// The same change with particulars.
+    #[must_use]
+    pub fn with(mut self, metadata: Value) -> Self {
+        self.metadata = metadata;
+        self
+    }
+}
