@@ -125,6 +125,13 @@ BEGIN
         month := date_trunc('month', start AT TIME ZONE 'UTC') + make_interval(months => step);
         low := waypost_uuid_floor(month AT TIME ZONE 'UTC');
         high := waypost_uuid_floor((month + interval '1 month') AT TIME ZONE 'UTC');
+        IF to_regclass('messages' || to_char(month, '"_y"YYYY"m"MM')) IS NULL THEN
+            -- Whoever writes into the default partitions waits before it looks:
+            -- a statement that had looked already would find its rows gone.
+            PERFORM set_config('lock_timeout', '2s', true);
+            LOCK TABLE send_attempts_default, recipients_default, events_default,
+                message_bodies_default, messages_default IN ACCESS EXCLUSIVE MODE;
+        END IF;
         FOREACH parent IN ARRAY ARRAY['messages', 'message_bodies', 'recipients', 'events', 'send_attempts'] LOOP
             partition := parent || to_char(month, '"_y"YYYY"m"MM');
             CONTINUE WHEN to_regclass(partition) IS NOT NULL;

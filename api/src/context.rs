@@ -6,7 +6,7 @@ use waypost_core::config::{ApiSettings, Settings};
 use waypost_core::db::{self, PgPool};
 use waypost_core::fault::Fault;
 use waypost_core::ids::Ids;
-use waypost_core::message::accept::{Acceptor, AcceptorParts};
+use waypost_core::message::accept::{self, Acceptor, AcceptorParts};
 use waypost_core::provider::Endpoints;
 use waypost_core::provider::account::Accounts;
 use waypost_core::provider::snapshots::Snapshots;
@@ -33,11 +33,14 @@ impl Context {
     /// A fault when a URL cannot be read.
     pub(crate) fn new(settings: &Settings, clock: &Clock) -> Result<Self, Fault> {
         let ids = Ids::new(clock.clone());
-        let pool = db::pool(&settings.database_url, settings.database_connections)?;
+        let connections = settings
+            .database_connections
+            .saturating_sub(accept::CONNECTIONS);
+        let pool = db::pool(&settings.database_url, connections.max(1))?;
         let redis = Redis::new(&settings.redis_url, &settings.redis_prefix)?;
         let snapshots = Snapshots::new(pool.clone());
         let acceptor = Acceptor::start(AcceptorParts {
-            pool: pool.clone(),
+            pool: db::pool(&settings.database_url, accept::CONNECTIONS)?,
             snapshots: snapshots.clone(),
             sealer: settings.sealer.clone(),
             dispatcher: Dispatcher::start(send_queue(&redis, clock.clone())),

@@ -17,6 +17,9 @@ const ADDRESS_BYTES_MAX: usize = 254;
 /// The longest display name that we take, in characters.
 const NAME_CHARS_MAX: usize = 255;
 
+/// The longest text that is looked at: a name of Unicode, quoted, and an address.
+const MAILBOX_BYTES_MAX: usize = 2_500;
+
 /// Why a text is not an address. `Display` completes "the value …".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
@@ -44,7 +47,8 @@ pub enum AddressError {
 }
 
 /// The SHA-256 of an address in its normal form (trimmed, lower case).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, sqlx::Type)]
+#[sqlx(transparent)]
 pub struct AddressHash(pub [u8; 32]);
 
 impl AddressHash {
@@ -148,6 +152,9 @@ impl Mailbox {
         let text = text.trim();
         if text.is_empty() {
             return Err(AddressError::Empty);
+        }
+        if text.len() > MAILBOX_BYTES_MAX {
+            return Err(AddressError::TooLong);
         }
         if text.chars().any(char::is_control) {
             return Err(AddressError::Control);

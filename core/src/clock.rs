@@ -4,11 +4,18 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
 /// A moment in UTC, truncated to microseconds as Postgres keeps it.
 pub type Timestamp = DateTime<Utc>;
+
+/// A span as chrono counts it; one beyond its range is the longest there is.
+#[must_use]
+pub fn delta(span: Duration) -> TimeDelta {
+    TimeDelta::from_std(span).unwrap_or(TimeDelta::MAX)
+}
 
 /// The source of "now". Cheap to clone; clones share the same time.
 #[derive(Clone, Debug)]

@@ -304,11 +304,11 @@ fn read_sending(reader: &mut Reader<'_>) -> Option<SendingSettings> {
         "30s",
         "The longest a provider may take to answer.",
     );
-    let lease = reader.duration("WAYPOST_WORKER_LEASE", "60s", "How long a worker's leases outlive its last heartbeat. At least the provider time-out and 2 s more.");
+    let lease = reader.duration("WAYPOST_WORKER_LEASE", "60s", "How long a worker's leases outlive its last heartbeat. At least one and a half times the provider time-out plus 2 s.");
     let shutdown = reader.duration(
         "WAYPOST_WORKER_SHUTDOWN",
         "35s",
-        "How long a worker that is told to stop waits for calls in flight.",
+        "How long a worker that is told to stop waits for calls in flight. Longer than the provider time-out.",
     );
     let retry_first = reader.duration(
         "WAYPOST_RETRY_FIRST",
@@ -348,10 +348,17 @@ fn read_sending(reader: &mut Reader<'_>) -> Option<SendingSettings> {
         relay_grace: relay_grace?,
         scheduler_tick: scheduler_tick?,
     };
-    if settings.lease < settings.call_timeout + LEASE_MARGIN {
+    // Heartbeats come at a third of the lease, so two thirds of it are always left.
+    if settings.lease * 2 / 3 < settings.call_timeout + LEASE_MARGIN {
         reader.fault(
             "WAYPOST_WORKER_LEASE",
-            "must be at least 2s longer than WAYPOST_PROVIDER_TIMEOUT",
+            "must be at least one and a half times WAYPOST_PROVIDER_TIMEOUT plus 2s",
+        );
+    }
+    if settings.shutdown <= settings.call_timeout {
+        reader.fault(
+            "WAYPOST_WORKER_SHUTDOWN",
+            "must be longer than WAYPOST_PROVIDER_TIMEOUT",
         );
     }
     Some(settings)
@@ -435,10 +442,12 @@ mod tests {
         let error = read(&[
             ("DATABASE_URL", "postgres://localhost/waypost"),
             ("WAYPOST_ENV", "development"),
-            ("WAYPOST_WORKER_LEASE", "31s"),
+            ("WAYPOST_WORKER_LEASE", "47s"),
+            ("WAYPOST_WORKER_SHUTDOWN", "30s"),
         ])
         .unwrap_err();
-        assert_eq!(error.issues.len(), 1);
+        assert_eq!(error.issues.len(), 2);
         assert_eq!(error.issues[0].path, "WAYPOST_WORKER_LEASE");
+        assert_eq!(error.issues[1].path, "WAYPOST_WORKER_SHUTDOWN");
     }
 }

@@ -9,7 +9,7 @@ use secrecy::ExposeSecret;
 use sqlx::Connection as _;
 use sqlx::migrate::{Migrate, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-pub use sqlx::{PgConnection, PgPool};
+pub use sqlx::{PgConnection, PgPool, PgTransaction};
 
 use crate::clock::Timestamp;
 use crate::fault::{Fault, FaultKind};
@@ -17,6 +17,14 @@ use crate::secret::Secret;
 
 /// How long a request waits for a connection before it is answered 503.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long a piece of work with Postgres may take before it counts as failed. A
+/// connection that died without a word would else hold its caller for as long as
+/// the kernel retries, a quarter of an hour.
+const WORK_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long one statement may take in Postgres, in milliseconds.
+const STATEMENT_TIMEOUT_MS: &str = "30000";
 
 static MIGRATOR: Migrator = sqlx::migrate!("../migrations");
 
@@ -28,7 +36,8 @@ static MIGRATOR: Migrator = sqlx::migrate!("../migrations");
 pub fn pool(url: &Secret, connections_max: u32) -> Result<PgPool, Fault> {
     let options = PgConnectOptions::from_str(url.expose_secret())
         .map_err(|error| Fault::internal("read DATABASE_URL", error))?
-        .application_name("waypost");
+        .application_name("waypost")
+        .options([("statement_timeout", STATEMENT_TIMEOUT_MS)]);
     Ok(PgPoolOptions::new()
         .max_connections(connections_max)
         .acquire_timeout(ACQUIRE_TIMEOUT)
@@ -42,8 +51,13 @@ pub fn pool(url: &Secret, connections_max: u32) -> Result<PgPool, Fault> {
 /// # Errors
 /// A fault when Postgres is away or a migration fails.
 pub async fn migrate(pool: &PgPool) -> Result<(), Fault> {
+    let mut connection = pool.acquire().await.or_fault("apply the migrations")?;
+    sqlx::query("SET statement_timeout = 0")
+        .execute(&mut *connection)
+        .await
+        .or_fault("apply the migrations")?;
     MIGRATOR
-        .run(pool)
+        .run(&mut connection.detach())
         .await
         .map_err(|error| fault_of("apply the migrations", error))
 }
@@ -69,6 +83,20 @@ pub async fn is_current(pool: &PgPool) -> Result<bool, Fault> {
             .iter()
             .any(|done| done.version == wanted.version && done.checksum == wanted.checksum)
     }))
+}
+
+/// Runs a piece of work with Postgres within a bound of time. Where the bound is
+/// passed, nobody knows whether it was committed.
+///
+/// # Errors
+/// The fault of the work, or that it took too long.
+pub async fn bounded<T>(
+    doing: &'static str,
+    work: impl Future<Output = Result<T, Fault>>,
+) -> Result<T, Fault> {
+    tokio::time::timeout(WORK_TIMEOUT, work)
+        .await
+        .unwrap_or_else(|elapsed| Err(Fault::unavailable(doing, elapsed)))
 }
 
 /// Turns a database error into a [`Fault`] that says what was being done.
@@ -110,12 +138,12 @@ fn fault_of(doing: &'static str, error: impl StdError + Send + Sync + 'static) -
 }
 
 /// Which errors a later try may not meet again: a server that is away, starting
-/// or stopping, too many connections, a deadlock. The codes are those of appendix
+/// or stopping, too many connections, a deadlock, a statement cut off. The codes are those of appendix
 /// A of the Postgres manual.
 fn kind_of(error: &sqlx::Error) -> FaultKind {
     if let Some(database) = error.as_database_error() {
         let code = database.code().unwrap_or_default();
-        let passing = ["08", "40", "53", "57P", "55P03", "58", "25006"];
+        let passing = ["08", "25", "40", "53", "55P03", "57", "58"];
         return if passing.iter().any(|class| code.starts_with(class)) {
             FaultKind::Unavailable
         } else {

@@ -19,6 +19,8 @@ use crate::db::{self, PgPool};
 use crate::fault::Fault;
 use crate::redis::Redis;
 
+/// How long to wait after a connection could not be accepted.
+const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 /// How long a caller may take to send its request.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -36,7 +38,12 @@ pub async fn serve(
         .await
         .map_err(|error| Fault::internal("listen on WAYPOST_HEALTH_LISTEN", error))?;
     tokio::spawn(async move {
-        while let Some(Ok((stream, _))) = shutdown.run_until_cancelled(listener.accept()).await {
+        while let Some(accepted) = shutdown.run_until_cancelled(listener.accept()).await {
+            let Ok((stream, _)) = accepted else {
+                // Out of files, say: a moment later there may be some.
+                tokio::time::sleep(ACCEPT_AGAIN_AFTER).await;
+                continue;
+            };
             let (pool, redis) = (pool.clone(), redis.clone());
             let answer = service_fn(move |request| answer(request, pool.clone(), redis.clone()));
             tokio::spawn(

@@ -23,6 +23,10 @@ use waypost_core::redis::Redis;
 use leader::Leadership;
 use tasks::{Task, Tasks};
 
+/// How long one run of a task may take.
+const TASK_TIMEOUT: Duration = Duration::from_secs(120);
+/// How often leases are looked for that belong to nobody.
+const FORGOTTEN_EVERY: Duration = Duration::from_secs(60);
 /// How often partitions are looked after.
 const PARTITIONS_EVERY: Duration = Duration::from_secs(3600);
 
@@ -52,6 +56,7 @@ pub async fn run(
     let mut schedule = [
         (Task::Partitions, PARTITIONS_EVERY),
         (Task::Reap, tick),
+        (Task::ReapForgotten, FORGOTTEN_EVERY),
         (Task::Relay, tick),
     ]
     .map(|(task, every)| Scheduled::new(task, every));
@@ -95,7 +100,10 @@ impl Scheduled {
         if now < self.due_at {
             return;
         }
-        let result = tasks.run(self.task).await;
+        let run = tokio::time::timeout(TASK_TIMEOUT, tasks.run(self.task));
+        let result = run
+            .await
+            .unwrap_or_else(|elapsed| Err(Fault::unavailable("end a task in time", elapsed)));
         match (&result, self.failing) {
             (Err(fault), false) => {
                 tracing::warn!(

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tracing::{error, warn};
 use waypost_core::clock::Clock;
 use waypost_core::config::SendingSettings;
-use waypost_core::db::{OrFault, PgPool};
+use waypost_core::db::{self, OrFault, PgPool};
 use waypost_core::fault::{Fault, FaultKind};
 use waypost_core::group::{Group, GroupSettings};
 use waypost_core::ids::{MessageId, WorkerId};
@@ -17,7 +17,7 @@ use waypost_core::message::store::refresh_aggregates;
 use waypost_core::queue::attempt::{self, NewAttempt};
 use waypost_core::queue::backend::Queue;
 use waypost_core::queue::jobs::SendJob;
-use waypost_core::queue::lease::{self, LeasedMessage, LeasedRecipient, Rescheduled};
+use waypost_core::queue::lease::{self, LeasedChunk, LeasedMessage, LeasedRecipient, Rescheduled};
 use waypost_core::queue::outcome::{self, AttemptOutcome};
 
 use crate::tenure::Tenures;
@@ -41,15 +41,34 @@ pub(crate) struct Claim {
     pub(crate) recipients: Vec<LeasedRecipient>,
 }
 
-/// Something to record.
-#[derive(Debug, Clone, Default)]
+/// Something to record about a chunk.
+#[derive(Debug, Clone)]
 pub(crate) struct Settlement {
+    /// Who leased the chunk.
+    worker: WorkerId,
+    job: SendJob,
     /// What came of an attempt.
     pub(crate) outcome: Option<AttemptOutcome>,
-    /// Recipients that were leased and not tried.
-    pub(crate) untried: Option<(MessageId, Vec<i32>)>,
-    /// The chunk whose lease ends with this.
-    pub(crate) finished: Option<(WorkerId, SendJob)>,
+    /// A recipient that was leased and not tried.
+    pub(crate) untried: Option<i32>,
+    /// An attempt that may be on record and whose call was not made.
+    pub(crate) withdrawn: Option<NewAttempt>,
+    /// Whether the lease ends with this.
+    pub(crate) finished: bool,
+}
+
+impl Settlement {
+    /// Nothing yet about a claimed chunk.
+    pub(crate) fn of(claim: &Claim) -> Self {
+        Self {
+            worker: claim.worker,
+            job: claim.job,
+            outcome: None,
+            untried: None,
+            withdrawn: None,
+            finished: false,
+        }
+    }
 }
 
 /// Shared writing. Cheap to clone.
@@ -110,13 +129,15 @@ impl Ledger {
         self.attempts.run(attempt, 1).await
     }
 
-    /// Records a settlement, however long Postgres is away. What cannot be
-    /// recorded for another reason is left to the reaper: the tenure is given up.
-    pub(crate) async fn settle(&self, worker: WorkerId, settlement: Settlement) {
+    /// Records a settlement, however long Postgres is away, and says whether it
+    /// did. What cannot be recorded for another reason is left to the reaper: the
+    /// tenure is given up, and the chunk must not be finished.
+    pub(crate) async fn settle(&self, settlement: Settlement) -> bool {
+        let worker = settlement.worker;
         let mut wait = RECORD_AGAIN_FIRST;
         loop {
             match self.settlements.run(settlement.clone(), 1).await {
-                Ok(()) => return,
+                Ok(()) => return true,
                 Err(fault) if fault.kind() == FaultKind::Unavailable => {
                     warn!(
                         cause = fault.chain(),
@@ -128,7 +149,7 @@ impl Ledger {
                 Err(fault) => {
                     error!(cause = fault.chain(), "An outcome could not be recorded");
                     self.tenures.give_up(worker);
-                    return;
+                    return false;
                 }
             }
         }
@@ -153,37 +174,54 @@ impl Writer {
     }
 
     async fn try_claim(&self, jobs: &[SendJob]) -> Result<HashMap<SendJob, Claim>, Fault> {
-        let no_tenure = || Fault::unavailable("lease chunks", "this worker's tenure has ended");
+        let no_tenure = || Fault::unavailable(LEASE, "this worker's tenure has ended");
         let worker = self.tenures.current().ok_or_else(no_tenure)?;
         let mut wanted = jobs.to_vec();
         wanted.sort_unstable();
         wanted.dedup();
-        let mut transaction = self.pool.begin().await.or_fault("lease chunks")?;
-        let chunks = lease::lease(&mut transaction, worker, &wanted, self.clock.now()).await?;
+        let leased = db::bounded(LEASE, self.lease(worker, &wanted)).await;
+        if leased.is_err() {
+            // It may have been committed all the same, and then this worker holds
+            // leases that none of its jobs knows of.
+            self.tenures.give_up(worker);
+        }
+        let (chunks, messages, left) = leased?;
+        self.push_again(left);
+        Ok(self.claims(worker, chunks, messages))
+    }
+
+    async fn lease(&self, worker: WorkerId, wanted: &[SendJob]) -> Result<Leased, Fault> {
+        let mut transaction = self.pool.begin().await.or_fault(LEASE)?;
+        let now = self.clock.now();
+        let chunks = lease::lease(&mut transaction, worker, wanted, now).await?;
         let (busy, idle): (Vec<_>, Vec<_>) = chunks
             .into_iter()
             .partition(|chunk| !chunk.recipients.is_empty());
         let idle: Vec<SendJob> = idle.iter().map(|chunk| chunk.job).collect();
-        let left =
-            lease::finish(&mut transaction, worker, &idle, self.settings.relay_grace).await?;
+        let grace = self.settings.relay_grace;
+        let left = lease::finish(&mut transaction, worker, &idle, grace).await?;
         let messages: Vec<MessageId> = busy.iter().map(|chunk| chunk.job.message_id).collect();
         refresh_aggregates(&mut transaction, &messages).await?;
         let loaded = lease::load(&mut transaction, &messages).await?;
-        if let Err(failure) = transaction.commit().await {
-            // It may have been committed all the same, and then this worker holds
-            // leases that none of its jobs knows of.
-            self.tenures.give_up(worker);
-            return Err(failure).or_fault("lease chunks");
-        }
-        self.push_again(&left).await;
-        let loaded: HashMap<MessageId, Arc<LeasedMessage>> = loaded
+        transaction.commit().await.or_fault(LEASE)?;
+        Ok((busy, loaded, left))
+    }
+
+    fn claims(
+        &self,
+        worker: WorkerId,
+        chunks: Vec<LeasedChunk>,
+        messages: HashMap<MessageId, LeasedMessage>,
+    ) -> HashMap<SendJob, Claim> {
+        let messages: HashMap<MessageId, Arc<LeasedMessage>> = messages
             .into_iter()
             .map(|(id, message)| (id, Arc::new(message)))
             .collect();
-        let mut claims = HashMap::with_capacity(busy.len());
-        for chunk in busy {
-            let Some(message) = loaded.get(&chunk.job.message_id) else {
+        let mut claims = HashMap::with_capacity(chunks.len());
+        for chunk in chunks {
+            let Some(message) = messages.get(&chunk.job.message_id) else {
                 error!(message.id = %chunk.job.message_id, "A leased message has no row");
+                self.tenures.give_up(worker);
                 continue;
             };
             let claim = Claim {
@@ -194,14 +232,14 @@ impl Writer {
             };
             claims.insert(chunk.job, claim);
         }
-        Ok(claims)
+        claims
     }
 
     async fn begin_attempts(&self, attempts: Vec<NewAttempt>) -> Vec<Result<(), Fault>> {
-        let written = async {
+        let written = db::bounded("record send attempts", async {
             let mut connection = self.pool.acquire().await.or_fault("record send attempts")?;
             attempt::insert(&mut connection, &attempts).await
-        };
+        });
         let result = written.await;
         attempts.iter().map(|_| result.clone()).collect()
     }
@@ -223,62 +261,78 @@ impl Writer {
     }
 
     async fn try_settle(&self, settlements: &[Settlement]) -> Result<(), Fault> {
-        let outcomes: Vec<AttemptOutcome> = settlements
-            .iter()
-            .filter_map(|s| s.outcome.clone())
-            .collect();
-        let untried = settlements.iter().filter_map(|s| s.untried.as_ref());
-        let now = self.clock.now();
-        let mut transaction = self.pool.begin().await.or_fault("record outcomes")?;
-        outcome::record(&mut transaction, &outcomes).await?;
-        for (message_id, positions) in untried {
-            lease::put_back(&mut transaction, *message_id, positions, now).await?;
-        }
-        let mut left = Vec::new();
-        for (worker, jobs) in finished_by_worker(settlements) {
-            left.extend(
-                lease::finish(&mut transaction, worker, &jobs, self.settings.relay_grace).await?,
-            );
-        }
-        refresh_aggregates(&mut transaction, &messages_of(settlements)).await?;
-        transaction.commit().await.or_fault("record outcomes")?;
-        self.push_again(&left).await;
+        let left = db::bounded(RECORD, self.record(settlements)).await?;
+        self.push_again(left);
         Ok(())
     }
 
-    /// Tells Redis when to bring chunks again. The relay does where this fails.
-    async fn push_again(&self, left: &[Rescheduled]) {
+    /// What a settlement says counts only while its lease is held; that a provider
+    /// took a mail counts always.
+    async fn record(&self, settlements: &[Settlement]) -> Result<Vec<Rescheduled>, Fault> {
+        let now = self.clock.now();
+        let mut transaction = self.pool.begin().await.or_fault(RECORD)?;
+        let leases: Vec<_> = settlements.iter().map(|s| (s.worker, s.job)).collect();
+        let held = lease::hold(&mut transaction, &leases).await?;
+        let holds = |settlement: &&Settlement| held.contains(&(settlement.worker, settlement.job));
+        let outcomes: Vec<AttemptOutcome> = settlements
+            .iter()
+            .filter(|s| holds(s) || s.outcome.as_ref().is_some_and(AttemptOutcome::is_accepted))
+            .filter_map(|s| s.outcome.clone())
+            .collect();
+        outcome::record(&mut transaction, &outcomes).await?;
+        let still: Vec<&Settlement> = settlements.iter().filter(holds).collect();
+        let withdrawn: Vec<NewAttempt> = still.iter().filter_map(|s| s.withdrawn).collect();
+        attempt::withdraw(&mut transaction, &withdrawn).await?;
+        let untried: Vec<(MessageId, i32)> = still
+            .iter()
+            .filter_map(|s| Some((s.job.message_id, s.untried?)))
+            .collect();
+        lease::put_back(&mut transaction, &untried, now).await?;
+        let mut left = Vec::new();
+        for (worker, jobs) in finished_by_worker(&still) {
+            let grace = self.settings.relay_grace;
+            left.extend(lease::finish(&mut transaction, worker, &jobs, grace).await?);
+        }
+        let messages: Vec<MessageId> = settlements.iter().map(|s| s.job.message_id).collect();
+        refresh_aggregates(&mut transaction, &messages).await?;
+        transaction.commit().await.or_fault(RECORD)?;
+        Ok(left)
+    }
+
+    /// Tells Redis when to bring chunks again, without keeping the lane. The relay
+    /// does where this fails.
+    fn push_again(&self, left: Vec<Rescheduled>) {
         if left.is_empty() {
             return;
         }
-        let jobs: Vec<_> = left.iter().map(|left| (left.job, left.due_at)).collect();
-        if let Err(fault) = self.queue.push_at(&jobs).await {
-            warn!(cause = fault.chain(), "Retries are left to the relay");
-        }
+        let queue = self.queue.clone();
+        tokio::spawn(async move {
+            let jobs: Vec<_> = left.iter().map(|left| (left.job, left.due_at)).collect();
+            if let Err(fault) = queue.push_at(&jobs).await {
+                warn!(cause = fault.chain(), "Retries are left to the relay");
+            }
+        });
     }
 }
 
-fn finished_by_worker(settlements: &[Settlement]) -> HashMap<WorkerId, Vec<SendJob>> {
+/// What a leasing transaction gives: chunks with something due, their messages, and
+/// chunks whose next recipient is due later.
+type Leased = (
+    Vec<LeasedChunk>,
+    HashMap<MessageId, LeasedMessage>,
+    Vec<Rescheduled>,
+);
+
+const LEASE: &str = "lease chunks";
+const RECORD: &str = "record outcomes";
+
+fn finished_by_worker(settlements: &[&Settlement]) -> HashMap<WorkerId, Vec<SendJob>> {
     let mut finished: HashMap<WorkerId, Vec<SendJob>> = HashMap::new();
-    for (worker, job) in settlements
-        .iter()
-        .filter_map(|settlement| settlement.finished)
-    {
-        finished.entry(worker).or_default().push(job);
+    for settlement in settlements.iter().filter(|settlement| settlement.finished) {
+        finished
+            .entry(settlement.worker)
+            .or_default()
+            .push(settlement.job);
     }
     finished
-}
-
-fn messages_of(settlements: &[Settlement]) -> Vec<MessageId> {
-    settlements
-        .iter()
-        .flat_map(|settlement| {
-            let tried = settlement
-                .outcome
-                .as_ref()
-                .map(|outcome| outcome.attempt.message_id);
-            let untried = settlement.untried.as_ref().map(|(id, _)| *id);
-            [tried, untried].into_iter().flatten()
-        })
-        .collect()
 }

@@ -83,6 +83,7 @@ pub async fn run(
         ids,
         clock,
         settings: settings.sending.clone(),
+        shutdown: shutdown.clone(),
     };
     let handler = SendMessage::new(Arc::new(sending));
     info!(worker = tenures.name(), "Working");

@@ -11,7 +11,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use waypost_core::config::SendingSettings;
-use waypost_core::db::{OrFault, PgPool};
+use waypost_core::db::{self, OrFault, PgPool};
 use waypost_core::fault::Fault;
 use waypost_core::ids::{Ids, WorkerId};
 use waypost_core::queue::lease;
@@ -67,7 +67,7 @@ impl Tenures {
             }),
         };
         shutdown
-            .run_until_cancelled(tenures.renew_from_new())
+            .run_until_cancelled(tenures.shared.register())
             .await?;
         tokio::spawn(keep_up(Arc::downgrade(&tenures.shared), settings.lease / 3));
         Some(tenures)
@@ -105,8 +105,9 @@ impl Tenures {
     pub(crate) async fn end(&self) {
         let worker = self.shared.tenure().worker;
         let ended = async {
-            let mut connection = self.shared.pool.acquire().await.or_fault("end a tenure")?;
-            lease::unregister(&mut connection, worker).await
+            let mut transaction = self.shared.pool.begin().await.or_fault("end a tenure")?;
+            lease::unregister(&mut transaction, worker).await?;
+            transaction.commit().await.or_fault("end a tenure")
         };
         if let Err(fault) = ended.await {
             warn!(
@@ -114,10 +115,6 @@ impl Tenures {
                 "This worker stays on the list until its leases end"
             );
         }
-    }
-
-    async fn renew_from_new(&self) {
-        self.shared.register().await;
     }
 }
 
@@ -173,8 +170,11 @@ impl Shared {
     }
 
     async fn try_renew(&self, worker: WorkerId) -> Result<bool, Fault> {
-        let mut connection = self.pool.acquire().await.or_fault("renew a tenure")?;
-        lease::renew(&mut connection, worker, self.lease).await
+        db::bounded("renew a tenure", async {
+            let mut connection = self.pool.acquire().await.or_fault("renew a tenure")?;
+            lease::renew(&mut connection, worker, self.lease).await
+        })
+        .await
     }
 
     /// Registers the current tenure, as soon as Postgres lets it.
@@ -200,7 +200,10 @@ impl Shared {
     }
 
     async fn try_register(&self, worker: WorkerId) -> Result<(), Fault> {
-        let mut connection = self.pool.acquire().await.or_fault("register a worker")?;
-        lease::register(&mut connection, worker, &self.name, self.lease).await
+        db::bounded("register a worker", async {
+            let mut connection = self.pool.acquire().await.or_fault("register a worker")?;
+            lease::register(&mut connection, worker, &self.name, self.lease).await
+        })
+        .await
     }
 }

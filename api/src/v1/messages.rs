@@ -31,7 +31,8 @@ pub(crate) struct MessagesApi {
 #[oai(rename_all = "camelCase")]
 struct MessageSummary {
     id: Uuid,
-    /// The provider account resolved at acceptance.
+    /// The provider account used: the one resolved at acceptance, until the first
+    /// recipient has gone through another.
     provider_account_id: Uuid,
     /// The sender's address.
     from_address: String,
@@ -60,7 +61,7 @@ impl From<MessageItem> for MessageSummary {
             id: item.id.0,
             provider_account_id: item.provider_account_id.0,
             from_address: item.from_address,
-            to_hash: hex(&item.to_hash),
+            to_hash: item.to_hash.to_hex(),
             subject: item.subject,
             status: item.status.to_string(),
             tags: item.tags,
@@ -131,7 +132,7 @@ struct RecipientDetail {
 impl From<RecipientItem> for RecipientDetail {
     fn from(item: RecipientItem) -> Self {
         Self {
-            to_hash: hex(&item.address_hash),
+            to_hash: item.address_hash.to_hex(),
             status: item.status.to_string(),
             provider_account_id: Nullable(item.provider_account_id.map(|id| id.0)),
             provider_message_id: Nullable(item.provider_message_id),
@@ -264,13 +265,3 @@ impl MessagesApi {
 }
 
 const MESSAGE: &str = "message";
-
-/// The lower-case hexadecimal form of a stored hash.
-fn hex(hash: &[u8]) -> String {
-    use std::fmt::Write as _;
-    hash.iter()
-        .fold(String::with_capacity(hash.len() * 2), |mut text, byte| {
-            let _infallible = write!(text, "{byte:02x}");
-            text
-        })
-}

@@ -89,18 +89,10 @@ impl From<DomainRecord> for DomainVerification {
             provider_account_id: record.provider_account_id.0,
             domain: record.domain,
             is_verified: record.state == DomainState::Verified,
-            state: state_word(record.state).to_owned(),
+            state: record.state.as_str().to_owned(),
             dns_records: dns_records.into_iter().map(Any).collect(),
             created_at: Time(record.created_at),
         }
-    }
-}
-
-fn state_word(state: DomainState) -> &'static str {
-    match state {
-        DomainState::Verified => "verified",
-        DomainState::Unverified => "unverified",
-        DomainState::Unknown => "unknown",
     }
 }
 

@@ -140,6 +140,9 @@ struct SendBatchRequest {
     messages: Checked<BatchItems>,
 }
 
+/// Messages in a batch that are looked at, whatever an operator allows.
+const BATCH_MESSAGES_EVER: usize = 10_000;
+
 /// The messages of a batch: each is read by itself, and one that cannot be read
 /// does not spoil the others.
 #[derive(Debug)]
@@ -164,6 +167,11 @@ impl Field for BatchItems {
         };
         if items.is_empty() {
             return problem("must hold at least one message");
+        }
+        if items.len() > BATCH_MESSAGES_EVER {
+            return problem(format!(
+                "must not hold more than {BATCH_MESSAGES_EVER} messages"
+            ));
         }
         let items = items.into_iter().map(|item| {
             if !item.is_object() {

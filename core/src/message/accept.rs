@@ -9,21 +9,25 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
+
 use super::draft::Draft;
 use super::rows::{self, NewMessage, NewRecipient};
 use crate::clock::Clock;
 use crate::crypto::seal::{Sealed, Sealer};
-use crate::db::{OrFault, PgPool};
+use crate::db::{self, OrFault, PgPool};
 use crate::fault::{Fault, FaultKind};
 use crate::group::{Group, GroupSettings};
 use crate::ids::{Ids, MessageId, OrganizationId};
 use crate::provider::snapshots::Snapshots;
 use crate::queue::dispatch::Dispatcher;
-use crate::routing::{self, Route, RouteRefusal};
+use crate::routing::{self, Route, RouteRefusal, RoutingSnapshot};
 use crate::text::Tag;
 
 /// Transactions that accept at the same time. More of them make smaller groups.
 const LANES: usize = 3;
+/// Connections to Postgres that acceptance uses at the most.
+pub const CONNECTIONS: u32 = 3;
 /// Rows, roughly, that one transaction takes.
 const GROUP_WEIGHT_MAX: usize = 4_000;
 /// Requests that may wait for a transaction.
@@ -61,13 +65,14 @@ pub struct Acceptor {
     sealer: Sealer,
     ids: Ids,
     clock: Clock,
-    group: Group<Vec<NewMessage>, Vec<Result<(), Fault>>>,
+    group: Group<NewMessage, ()>,
 }
 
 /// What an [`Acceptor`] works with.
 #[derive(Clone)]
 pub struct AcceptorParts {
-    /// Postgres.
+    /// Connections for acceptance alone: [`CONNECTIONS`] of them, so that nothing
+    /// else that is asked of Postgres keeps a send waiting.
     pub pool: PgPool,
     /// What routing knows.
     pub snapshots: Snapshots,
@@ -102,9 +107,9 @@ impl Acceptor {
             sealer: parts.sealer,
             ids: parts.ids,
             clock: parts.clock,
-            group: Group::start(settings, move |requests| {
+            group: Group::start(settings, move |messages| {
                 let writer = Arc::clone(&writer);
-                async move { writer.write(requests).await }
+                async move { writer.write(messages).await }
             }),
         }
     }
@@ -132,22 +137,25 @@ impl Acceptor {
         organization_id: OrganizationId,
         drafts: Vec<Draft>,
     ) -> Result<Vec<Result<Receipt, Refusal>>, Fault> {
+        let snapshot = self.snapshot_for(organization_id, &drafts).await?;
         let mut results = Vec::with_capacity(drafts.len());
         let mut messages = Vec::with_capacity(drafts.len());
         for draft in drafts {
-            let route = self.route(organization_id, &draft).await?;
+            let route = routing::resolve(&snapshot, draft.from.address().domain());
             results.push(route.map_err(Refusal::Route).map(|route| {
                 let message = self.compose(organization_id, route, draft);
                 let message_id = message.id;
                 messages.push(message);
                 Receipt { message_id, route }
             }));
+            // Sealing a thousand addresses takes a millisecond: others may run.
+            tokio::task::yield_now().await;
         }
-        if messages.is_empty() {
-            return Ok(results);
-        }
-        let weight = messages.iter().map(NewMessage::weight).sum();
-        let mut written = self.group.run(messages, weight).await?.into_iter();
+        let written = messages.into_iter().map(|message| {
+            let weight = message.weight();
+            self.group.run(message, weight)
+        });
+        let mut written = join_all(written).await.into_iter();
         for result in results.iter_mut().filter(|result| result.is_ok()) {
             if let Some(Err(fault)) = written.next() {
                 *result = Err(Refusal::Fault(fault));
@@ -156,22 +164,22 @@ impl Acceptor {
         Ok(results)
     }
 
-    /// Routes over what is remembered of the organization; a refusal is given
-    /// only after a fresh look, so that an account connected a moment ago in
-    /// another process counts.
-    async fn route(
+    /// What routing knows. Where that would refuse one of the drafts it is read
+    /// anew, once, so that an account connected a moment ago in another process
+    /// counts.
+    async fn snapshot_for(
         &self,
         organization_id: OrganizationId,
-        draft: &Draft,
-    ) -> Result<Result<Route, RouteRefusal>, Fault> {
-        let domain = draft.from.address().domain();
-        let snapshot = self.snapshots.get(organization_id).await?;
-        match routing::resolve(&snapshot, domain) {
-            Ok(route) => Ok(Ok(route)),
-            Err(_) => {
-                let fresh = self.snapshots.reload(organization_id).await?;
-                Ok(routing::resolve(&fresh, domain))
-            }
+        drafts: &[Draft],
+    ) -> Result<Arc<RoutingSnapshot>, Fault> {
+        let remembered = self.snapshots.get(organization_id).await?;
+        let refused = drafts
+            .iter()
+            .any(|draft| routing::resolve(&remembered, draft.from.address().domain()).is_err());
+        if refused {
+            self.snapshots.reload(organization_id).await
+        } else {
+            Ok(remembered)
         }
     }
 
@@ -214,42 +222,31 @@ struct Writer {
 }
 
 impl Writer {
-    async fn write(
-        &self,
-        requests: Vec<Vec<NewMessage>>,
-    ) -> Vec<Result<Vec<Result<(), Fault>>, Fault>> {
-        let messages: Vec<&NewMessage> = requests.iter().flatten().collect();
-        match self.insert(&messages).await {
-            Ok(()) => requests
-                .iter()
-                .map(|request| Ok(request.iter().map(|_| Ok(())).collect()))
-                .collect(),
+    async fn write(&self, messages: Vec<NewMessage>) -> Vec<Result<(), Fault>> {
+        let all: Vec<&NewMessage> = messages.iter().collect();
+        match self.insert(&all).await {
+            Ok(()) => messages.iter().map(|_| Ok(())).collect(),
             // Postgres refused something in the group: find out what, one by one,
             // so that its neighbours do not pay for it.
             Err(fault) if fault.kind() == FaultKind::Internal && messages.len() > 1 => {
-                let mut results = Vec::with_capacity(requests.len());
-                for request in &requests {
-                    results.push(Ok(self.write_singly(request).await));
+                let mut results = Vec::with_capacity(messages.len());
+                for message in all {
+                    results.push(self.insert(&[message]).await);
                 }
                 results
             }
-            Err(fault) => requests.iter().map(|_| Err(fault.clone())).collect(),
+            Err(fault) => messages.iter().map(|_| Err(fault.clone())).collect(),
         }
-    }
-
-    async fn write_singly(&self, request: &[NewMessage]) -> Vec<Result<(), Fault>> {
-        let mut results = Vec::with_capacity(request.len());
-        for message in request {
-            results.push(self.insert(&[message]).await);
-        }
-        results
     }
 
     async fn insert(&self, messages: &[&NewMessage]) -> Result<(), Fault> {
-        let mut connection = self.pool.acquire().await.or_fault("accept messages")?;
-        rows::insert(&mut connection, messages, self.relay_grace).await?;
-        self.dispatcher
-            .push(messages.iter().flat_map(|message| message.jobs()));
+        db::bounded("accept messages", async {
+            let mut connection = self.pool.acquire().await.or_fault("accept messages")?;
+            rows::insert(&mut connection, messages, self.relay_grace).await
+        })
+        .await?;
+        let jobs = messages.iter().flat_map(|message| message.jobs());
+        self.dispatcher.push(jobs);
         Ok(())
     }
 }

@@ -1,6 +1,8 @@
 //! Composing: from the rows of a recipient and its message to the mail that an
 //! adapter puts on the wire. Pure; nothing is read or written here.
 
+use std::fmt;
+
 use crate::address::Mailbox;
 use crate::crypto::seal::{Sealed, Sealer};
 use crate::fault::Fault;
@@ -8,7 +10,7 @@ use crate::ids::{MessageId, OrganizationId, SendAttemptId};
 use crate::provider::mail::OutgoingMail;
 
 /// What all copies of a message share.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct MessageContent {
     /// The message.
     pub id: MessageId,
@@ -26,6 +28,15 @@ pub struct MessageContent {
     pub text: Option<String>,
     /// The tags.
     pub tags: Vec<String>,
+}
+
+/// Neither addresses nor content belong into logs.
+impl fmt::Debug for MessageContent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MessageContent")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Composes the copy for one recipient.

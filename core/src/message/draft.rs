@@ -11,8 +11,8 @@ pub const RECIPIENTS_MAX: usize = 1_000;
 /// Tags of one message at the most.
 pub const TAGS_MAX: usize = 10;
 
-/// A checked request to send.
-#[derive(Debug, Clone)]
+/// A checked request to send. It shows itself to no log.
+#[derive(Clone)]
 pub struct Draft {
     /// Who sends.
     pub from: Mailbox,

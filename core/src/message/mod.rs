@@ -12,6 +12,7 @@ mod rows;
 pub mod status;
 pub mod store;
 
+use crate::address::AddressHash;
 use crate::clock::Timestamp;
 use crate::event::Event;
 use crate::ids::{MessageId, ProviderAccountId};
@@ -20,17 +21,18 @@ pub use status::MessageStatus;
 /// Recipients that one job sends to at the most.
 pub const CHUNK_RECIPIENTS: i32 = 100;
 
-/// One line of the list of messages.
-#[derive(Debug, Clone)]
+/// One line of the list of messages. It shows itself to no log.
+#[derive(Clone)]
 pub struct MessageItem {
     /// Its id.
     pub id: MessageId,
-    /// The account resolved at acceptance.
+    /// The account that it goes through: the one resolved at acceptance, until the
+    /// first recipient has gone through another.
     pub provider_account_id: ProviderAccountId,
     /// The sender's address.
     pub from_address: String,
     /// The first recipient's hash.
-    pub to_hash: Vec<u8>,
+    pub to_hash: AddressHash,
     /// Its subject.
     pub subject: String,
     /// The aggregate of its recipients' statuses.
@@ -55,7 +57,7 @@ pub struct RecipientItem {
     /// Its place in the request, from 0.
     pub position: i32,
     /// The hash of its address.
-    pub address_hash: Vec<u8>,
+    pub address_hash: AddressHash,
     /// Its status.
     pub status: MessageStatus,
     /// The account of the latest attempt.

@@ -4,21 +4,19 @@
 
 use std::time::Duration;
 
-use chrono::TimeDelta;
 use serde_json::Value;
 use sqlx::{PgConnection, query};
 use uuid::Uuid;
 
 use super::CHUNK_RECIPIENTS;
 use crate::address::AddressHash;
-use crate::clock::Timestamp;
+use crate::clock::{Timestamp, delta};
 use crate::db::OrFault;
 use crate::fault::Fault;
 use crate::ids::{EventId, MessageId, OrganizationId, ProviderAccountId};
 use crate::queue::jobs::SendJob;
 
 /// A message about to be written.
-#[derive(Debug)]
 pub(super) struct NewMessage {
     pub(super) id: MessageId,
     pub(super) organization_id: OrganizationId,
@@ -37,16 +35,17 @@ pub(super) struct NewMessage {
 }
 
 /// A recipient about to be written; its position is its place in the list.
-#[derive(Debug)]
 pub(super) struct NewRecipient {
     pub(super) address_sealed: Vec<u8>,
     pub(super) address_hash: AddressHash,
 }
 
 impl NewMessage {
-    /// How much of a group this message fills: its rows, roughly.
+    /// How much of a group this message fills: its rows, and its bodies at one row
+    /// for 8 KiB. Postgres takes no statement above 1 GiB.
     pub(super) fn weight(&self) -> usize {
-        4 + self.recipients.len()
+        let bytes = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        4 + self.recipients.len() + (bytes(&self.html) + bytes(&self.text)) / 8_192
     }
 
     /// The jobs that send it.
@@ -132,7 +131,7 @@ pub(super) async fn insert(
         &recipient.sealed as &[&[u8]],
         &recipient.hash as &[&[u8]],
         CHUNK_RECIPIENTS,
-        TimeDelta::from_std(relay_grace).unwrap_or_default() as _,
+        delta(relay_grace) as _,
     )
     .execute(connection)
     .await

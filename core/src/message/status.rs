@@ -1,6 +1,7 @@
 //! The states of a message and the moves between them. A move that is not listed
 //! here is refused; a later state is never overwritten by an earlier one that
-//! arrives late.
+//! arrives late. Statements that move many rows at once repeat the part of the
+//! table that they need as a condition on the row.
 
 use std::fmt;
 use std::str::FromStr;
@@ -57,14 +58,15 @@ impl MessageStatus {
         }
     }
 
-    /// Moves from one state to another: the one place that says which moves there
-    /// are.
+    /// Moves from one state to another, if the table has that move.
     ///
     /// # Errors
     /// The move, where it is not one of them.
     pub fn advance(self, to: Self) -> Result<Self, IllegalMove> {
         let legal = match self {
-            Self::Queued => matches!(to, Self::Sending | Self::Failed),
+            // QUEUED to SENT: evidence came, after a lost answer and a retry that
+            // was put off, that the provider had taken it.
+            Self::Queued => matches!(to, Self::Sending | Self::Sent | Self::Failed),
             // SENDING to SENDING: the answer was lost and evidence is awaited.
             Self::Sending => matches!(to, Self::Queued | Self::Sending | Self::Sent | Self::Failed),
             Self::Sent => matches!(to, Self::Delivered | Self::Bounced),
@@ -76,12 +78,6 @@ impl MessageStatus {
         } else {
             Err(IllegalMove { from: self, to })
         }
-    }
-
-    /// Whether a worker still has something to do for a recipient in this state.
-    #[must_use]
-    pub fn is_open(self) -> bool {
-        matches!(self, Self::Queued | Self::Sending)
     }
 }
 
@@ -111,6 +107,7 @@ mod tests {
         use MessageStatus::{Bounced, Delivered, Failed, Queued, Sending, Sent};
         let legal = [
             (Queued, Sending),
+            (Queued, Sent),
             (Queued, Failed),
             (Sending, Queued),
             (Sending, Sending),

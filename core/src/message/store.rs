@@ -4,6 +4,7 @@
 use sqlx::{PgConnection, query, query_as, query_scalar};
 
 use super::{MessageItem, MessageStatus, RecipientItem};
+use crate::address::AddressHash;
 use crate::db::OrFault;
 use crate::event;
 use crate::fault::Fault;
@@ -33,7 +34,7 @@ pub async fn list(
     let rows = query_as!(
         MessageItem,
         r#"SELECT id AS "id: MessageId", provider_account_id AS "provider_account_id: ProviderAccountId",
-                  from_address, to_hash, subject, status AS "status: MessageStatus", tags, recipient_count,
+                  from_address, to_hash AS "to_hash: AddressHash", subject, status AS "status: MessageStatus", tags, recipient_count,
                   provider_message_id, created_at, sent_at, delivered_at
            FROM messages
            WHERE organization_id = $1
@@ -81,7 +82,7 @@ pub async fn find(
     query_as!(
         MessageItem,
         r#"SELECT id AS "id: MessageId", provider_account_id AS "provider_account_id: ProviderAccountId",
-                  from_address, to_hash, subject, status AS "status: MessageStatus", tags, recipient_count,
+                  from_address, to_hash AS "to_hash: AddressHash", subject, status AS "status: MessageStatus", tags, recipient_count,
                   provider_message_id, created_at, sent_at, delivered_at
            FROM messages
            WHERE id = $2 AND organization_id = $1"#,
@@ -108,7 +109,7 @@ pub async fn list_recipients(
         return Ok(None);
     };
     let rows = query!(
-        r#"SELECT position, address_hash, status AS "status: MessageStatus",
+        r#"SELECT position, address_hash AS "address_hash: AddressHash", status AS "status: MessageStatus",
                   provider_account_id AS "provider_account_id: ProviderAccountId",
                   provider_message_id, attempts, last_error
            FROM recipients
@@ -174,7 +175,8 @@ pub async fn refresh_aggregates(
     query!(
         r#"UPDATE messages m
            SET status = a.status, sent_at = a.sent_at, delivered_at = a.delivered_at,
-               provider_message_id = a.provider_message_id
+               provider_message_id = a.provider_message_id,
+               provider_account_id = coalesce(a.provider_account_id, m.provider_account_id)
            FROM (
                SELECT message_id,
                       CASE WHEN bool_or(status = 'QUEUED') THEN 'QUEUED'
@@ -185,6 +187,8 @@ pub async fn refresh_aggregates(
                            ELSE 'FAILED' END::message_status AS status,
                       min(sent_at) AS sent_at,
                       min(delivered_at) AS delivered_at,
+                      (array_agg(provider_account_id ORDER BY position)
+                          FILTER (WHERE provider_account_id IS NOT NULL))[1] AS provider_account_id,
                       (array_agg(provider_message_id ORDER BY position)
                           FILTER (WHERE provider_message_id IS NOT NULL))[1] AS provider_message_id
                FROM recipients

@@ -27,6 +27,18 @@ pub enum DomainState {
     Unknown,
 }
 
+impl DomainState {
+    /// The word in the database and on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Verified => "verified",
+            Self::Unverified => "unverified",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
 /// A DNS record that the provider asks the domain's owner to publish.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -231,10 +231,7 @@ pub async fn replace_domains(
     .await
     .or_fault("remove vanished domains")?;
     let new_ids: Vec<uuid::Uuid> = found.iter().map(|_| ids.next_at(now)).collect();
-    let states: Vec<&str> = found
-        .iter()
-        .map(|domain| state_name(domain.state))
-        .collect();
+    let states: Vec<&str> = found.iter().map(|domain| domain.state.as_str()).collect();
     let records: Vec<serde_json::Value> = found
         .iter()
         .map(|domain| serde_json::to_value(&domain.dns_records).unwrap_or_default())
@@ -309,12 +306,4 @@ pub async fn routing_snapshot(
         unverified_domains: organization.unverified_domains,
         accounts,
     }))
-}
-
-fn state_name(state: DomainState) -> &'static str {
-    match state {
-        DomainState::Verified => "verified",
-        DomainState::Unverified => "unverified",
-        DomainState::Unknown => "unknown",
-    }
 }

@@ -26,6 +26,35 @@ pub struct NewAttempt {
     pub started_at: Timestamp,
 }
 
+/// Forgets attempts whose calls were not made after all. Only open ones go: what
+/// has an outcome happened.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn withdraw(connection: &mut PgConnection, attempts: &[NewAttempt]) -> Result<(), Fault> {
+    if attempts.is_empty() {
+        return Ok(());
+    }
+    query!(
+        r#"DELETE FROM send_attempts a
+           USING UNNEST($1::uuid[], $2::uuid[]) AS given (message_id, id)
+           WHERE a.message_id = given.message_id AND a.message_id = ANY($1) AND a.id = given.id
+             AND a.outcome IS NULL"#,
+        &attempts
+            .iter()
+            .map(|attempt| attempt.message_id.0)
+            .collect::<Vec<_>>(),
+        &attempts
+            .iter()
+            .map(|attempt| attempt.id.0)
+            .collect::<Vec<_>>(),
+    )
+    .execute(connection)
+    .await
+    .or_fault("withdraw send attempts")?;
+    Ok(())
+}
+
 /// Writes attempts, open: their outcome is not known yet.
 ///
 /// # Errors

@@ -3,20 +3,19 @@
 //! whatever the worker holds. Time here is Postgres' own, since what is compared
 //! are the lives of processes on different machines.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use chrono::TimeDelta;
 use sqlx::{PgConnection, query};
 use uuid::Uuid;
 
 use super::jobs::SendJob;
-use crate::clock::Timestamp;
+use crate::clock::{Timestamp, delta};
 use crate::db::OrFault;
 use crate::fault::Fault;
 use crate::ids::{MessageId, OrganizationId, ProviderAccountId, WorkerId};
+use crate::message::CHUNK_RECIPIENTS;
 use crate::message::compose::MessageContent;
-use crate::message::{CHUNK_RECIPIENTS, MessageStatus};
 
 /// Registers a worker; its leases count from now on.
 ///
@@ -33,7 +32,7 @@ pub async fn register(
          VALUES ($1, $2, now(), now() + $3)",
         worker.0,
         name,
-        interval(lease) as _,
+        delta(lease) as _,
     )
     .execute(connection)
     .await
@@ -54,7 +53,7 @@ pub async fn renew(
     let done = query!(
         "UPDATE workers SET leased_until = now() + $2 WHERE id = $1 AND leased_until > now()",
         worker.0,
-        interval(lease) as _,
+        delta(lease) as _,
     )
     .execute(connection)
     .await
@@ -63,11 +62,17 @@ pub async fn renew(
 }
 
 /// Takes a worker off the list that holds nothing any more. One that still holds
-/// leases stays, and the reaper deals with it when they end.
+/// leases stays, and the reaper deals with it when they end. To be run in a
+/// transaction: the row is locked first, so that no claim is under way when the
+/// leases are counted.
 ///
 /// # Errors
 /// A fault when Postgres is away.
 pub async fn unregister(connection: &mut PgConnection, worker: WorkerId) -> Result<(), Fault> {
+    query!("SELECT id FROM workers WHERE id = $1 FOR UPDATE", worker.0)
+        .fetch_optional(&mut *connection)
+        .await
+        .or_fault("unregister a worker")?;
     query!(
         "DELETE FROM workers w
          WHERE w.id = $1 AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.leased_by = w.id)",
@@ -103,7 +108,9 @@ pub struct LeasedRecipient {
 
 /// Leases those of the wanted chunks that nobody holds, and moves their due
 /// recipients to SENDING. To be run in a transaction, with
-/// [`crate::message::store::refresh_aggregates`] after it.
+/// [`crate::message::store::refresh_aggregates`] after it. Nothing is leased to a
+/// worker whose leases have ended; until the transaction ends its row cannot go, so
+/// a lease never belongs to nobody.
 ///
 /// # Errors
 /// A fault when Postgres is away.
@@ -115,15 +122,18 @@ pub async fn lease(
 ) -> Result<Vec<LeasedChunk>, Fault> {
     let (ids, chunks) = columns(jobs);
     let leased = query!(
-        r#"UPDATE outbox o
-           SET leased_by = $3
-           FROM (
+        r#"WITH me AS (
+               SELECT id FROM workers WHERE id = $3 AND leased_until > clock_timestamp() FOR KEY SHARE
+           ), free AS (
                SELECT o.message_id, o.chunk
                FROM outbox o
                JOIN UNNEST($1::uuid[], $2::int[]) AS wanted (message_id, chunk) USING (message_id, chunk)
                WHERE o.leased_by IS NULL
                FOR UPDATE OF o SKIP LOCKED
-           ) free
+           )
+           UPDATE outbox o
+           SET leased_by = me.id
+           FROM free, me
            WHERE o.message_id = free.message_id AND o.chunk = free.chunk
            RETURNING o.message_id, o.chunk"#,
         &ids,
@@ -142,7 +152,7 @@ pub async fn lease(
         r#"UPDATE recipients r
            SET status = 'SENDING'
            FROM UNNEST($1::uuid[], $2::int[]) AS leased (message_id, chunk)
-           WHERE r.message_id = leased.message_id
+           WHERE r.message_id = leased.message_id AND r.message_id = ANY($1)
              AND r.position >= leased.chunk * $3 AND r.position < (leased.chunk + 1) * $3
              AND r.status IN ('QUEUED', 'SENDING')
              AND r.next_attempt_at <= $4
@@ -175,13 +185,19 @@ pub async fn lease(
 pub struct LeasedMessage {
     /// What all copies share.
     pub content: MessageContent,
+    /// Whether the bodies were too large to be read along.
+    pub body_left_out: bool,
     /// The account resolved at acceptance.
     pub provider_account_id: ProviderAccountId,
     /// When it was accepted.
     pub accepted_at: Timestamp,
 }
 
-/// Reads messages with their bodies.
+/// The largest bodies, in bytes, that are read for many messages at once.
+const BODY_BYTES_MAX: i32 = 256 * 1024;
+
+/// Reads messages with their bodies. Bodies above a bound are left out, because
+/// many are read at once; [`load_body`] reads one.
 ///
 /// # Errors
 /// A fault when Postgres is away.
@@ -192,11 +208,17 @@ pub async fn load(
     let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
     let rows = query!(
         r#"SELECT m.id, m.organization_id, m.provider_account_id, m.subject, m.tags, m.created_at,
-                  b.from_mailbox, b.reply_to, b.html, b.text
+                  b.from_mailbox, b.reply_to, l.large AS "large!",
+                  CASE WHEN NOT l.large THEN b.html END AS html,
+                  CASE WHEN NOT l.large THEN b.text END AS text
            FROM messages m
            JOIN message_bodies b ON b.message_id = m.id
+           CROSS JOIN LATERAL (
+               SELECT coalesce(octet_length(b.html), 0) + coalesce(octet_length(b.text), 0) > $2 AS large
+           ) l
            WHERE m.id = ANY($1) AND b.message_id = ANY($1)"#,
         &ids,
+        BODY_BYTES_MAX,
     )
     .fetch_all(connection)
     .await
@@ -215,6 +237,7 @@ pub async fn load(
         };
         let message = LeasedMessage {
             content,
+            body_left_out: row.large,
             provider_account_id: ProviderAccountId(row.provider_account_id),
             accepted_at: row.created_at,
         };
@@ -223,26 +246,85 @@ pub async fn load(
     Ok(messages.collect())
 }
 
-/// Gives up recipients that were leased but not tried: back to QUEUED.
+/// Reads the bodies of one message: html and text.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn load_body(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    id: MessageId,
+) -> Result<(Option<String>, Option<String>), Fault> {
+    let row = query!(
+        "SELECT html, text FROM message_bodies WHERE organization_id = $1 AND message_id = $2",
+        organization_id.0,
+        id.0,
+    )
+    .fetch_one(connection)
+    .await
+    .or_fault("read the bodies of a message")?;
+    Ok((row.html, row.text))
+}
+
+/// Those of the named leases that their workers still hold. They stay held until
+/// the transaction ends: the reaper waits. A statement of its own, so that those
+/// after it see what was decided before.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn hold(
+    connection: &mut PgConnection,
+    leases: &[(WorkerId, SendJob)],
+) -> Result<HashSet<(WorkerId, SendJob)>, Fault> {
+    let jobs: Vec<SendJob> = leases.iter().map(|(_, job)| *job).collect();
+    let (ids, chunks) = columns(&jobs);
+    let workers: Vec<Uuid> = leases.iter().map(|(worker, _)| worker.0).collect();
+    let rows = query!(
+        r#"SELECT o.message_id, o.chunk, o.leased_by AS "leased_by!"
+           FROM outbox o
+           JOIN (SELECT DISTINCT * FROM UNNEST($1::uuid[], $2::int[], $3::uuid[])) AS mine (message_id, chunk, worker)
+             ON o.message_id = mine.message_id AND o.chunk = mine.chunk AND o.leased_by = mine.worker
+           ORDER BY o.message_id, o.chunk
+           FOR SHARE OF o"#,
+        &ids,
+        &chunks,
+        &workers,
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("hold leases")?;
+    let held = rows
+        .into_iter()
+        .map(|row| (WorkerId(row.leased_by), job(row.message_id, row.chunk)));
+    Ok(held.collect())
+}
+
+/// Gives up recipients that were leased but not tried: back to QUEUED. Only for
+/// chunks that are held.
 ///
 /// # Errors
 /// A fault when Postgres is away.
 pub async fn put_back(
     connection: &mut PgConnection,
-    message_id: MessageId,
-    positions: &[i32],
+    recipients: &[(MessageId, i32)],
     now: Timestamp,
 ) -> Result<(), Fault> {
-    let queued = MessageStatus::Sending
-        .advance(MessageStatus::Queued)
-        .map_err(|error| Fault::internal("put recipients back", error))?;
+    if recipients.is_empty() {
+        return Ok(());
+    }
+    let (ids, positions): (Vec<Uuid>, Vec<i32>) = recipients
+        .iter()
+        .map(|(id, position)| (id.0, *position))
+        .unzip();
     query!(
-        r#"UPDATE recipients
-           SET status = $3
-           WHERE message_id = $1 AND position = ANY($2) AND status = 'SENDING' AND next_attempt_at <= $4"#,
-        message_id.0,
-        positions,
-        queued as MessageStatus,
+        r#"UPDATE recipients r
+           SET status = 'QUEUED'
+           FROM UNNEST($1::uuid[], $2::int[]) AS given (message_id, position)
+           WHERE r.message_id = given.message_id AND r.message_id = ANY($1)
+             AND r.position = given.position
+             AND r.status = 'SENDING' AND r.next_attempt_at <= $3"#,
+        &ids,
+        &positions,
         now,
     )
     .execute(connection)
@@ -300,7 +382,7 @@ pub async fn finish(
         &chunks,
         worker.0,
         CHUNK_RECIPIENTS,
-        interval(relay_grace) as _,
+        delta(relay_grace) as _,
     )
     .fetch_all(connection)
     .await
@@ -321,8 +403,4 @@ pub(super) fn job(message_id: Uuid, chunk: i32) -> SendJob {
         message_id: MessageId(message_id),
         chunk,
     }
-}
-
-pub(super) fn interval(span: Duration) -> TimeDelta {
-    TimeDelta::from_std(span).unwrap_or(TimeDelta::MAX)
 }

@@ -10,8 +10,8 @@ use std::time::Duration;
 use sqlx::{PgConnection, query};
 
 use super::jobs::SendJob;
-use super::lease::{interval, job};
-use crate::clock::Timestamp;
+use super::lease::job;
+use crate::clock::{Timestamp, delta};
 use crate::db::OrFault;
 use crate::fault::Fault;
 
@@ -32,8 +32,8 @@ pub async fn take_lost(
     relay_grace: Duration,
     limit: i64,
 ) -> Result<Vec<SendJob>, Fault> {
-    let grace = interval(relay_grace);
-    let before = oldest_waiting.map_or(now, |oldest| now.min(oldest - interval(SLACK) + grace));
+    let grace = delta(relay_grace);
+    let before = oldest_waiting.map_or(now, |oldest| now.min(oldest - delta(SLACK) + grace));
     let rows = query!(
         r#"UPDATE outbox o
            SET wake_at = $2

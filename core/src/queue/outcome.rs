@@ -1,7 +1,8 @@
 //! Recording outcomes: attempt, recipient, event and message in one transaction,
 //! for the outcomes of many jobs at once.
 //!
-//! An outcome counts once. The first to close an attempt wins; the one exception
+//! An outcome counts once, and only from the holder of the lease, so that one which
+//! comes late or twice does not undo what has happened since. The first to close an attempt wins; the one exception
 //! is evidence: an attempt that was given up as UNKNOWN and turns out to have been
 //! accepted.
 
@@ -17,7 +18,11 @@ use crate::db::OrFault;
 use crate::event::{self, NewEvent};
 use crate::fault::Fault;
 use crate::ids::EventId;
+use crate::message::MessageStatus;
 use crate::provider::outcome::SendOutcome;
+
+/// The longest id of a provider that is kept, in characters.
+const PROVIDER_ID_CHARS_MAX: usize = 255;
 
 /// What came of one attempt.
 #[derive(Debug, Clone)]
@@ -60,11 +65,15 @@ impl AttemptOutcome {
         }
     }
 
-    fn provider_message_id(&self) -> Option<&str> {
+    /// The provider's id, without what a text in Postgres or a header may not hold.
+    fn provider_message_id(&self) -> Option<String> {
         match &self.outcome {
             SendOutcome::Accepted {
                 provider_message_id,
-            } => provider_message_id.as_deref(),
+            } => provider_message_id.as_ref().map(|id| {
+                let visible = id.chars().filter(|c| !c.is_control());
+                visible.take(PROVIDER_ID_CHARS_MAX).collect()
+            }),
             SendOutcome::Rejected { .. }
             | SendOutcome::Throttled { .. }
             | SendOutcome::Unavailable { .. }
@@ -72,7 +81,9 @@ impl AttemptOutcome {
         }
     }
 
-    fn is_accepted(&self) -> bool {
+    /// Whether the provider took it: evidence that counts whoever brings it.
+    #[must_use]
+    pub fn is_accepted(&self) -> bool {
         matches!(self.outcome, SendOutcome::Accepted { .. })
     }
 
@@ -93,7 +104,8 @@ impl AttemptOutcome {
     }
 }
 
-/// Records outcomes. To be run in a transaction, with
+/// Records outcomes: of chunks whose lease the caller holds, and accepted ones. To
+/// be run in a transaction, after [`super::lease::hold`] and with
 /// [`super::lease::finish`] and [`crate::message::store::refresh_aggregates`]
 /// after it.
 ///
@@ -134,7 +146,7 @@ async fn close_attempts(
                status_code = o.status_code, reason = o.reason
            FROM UNNEST($1::uuid[], $2::uuid[], $3::timestamptz[], $4::text[], $5::int[], $6::text[])
              AS o (message_id, id, finished_at, outcome, status_code, reason)
-           WHERE a.message_id = o.message_id AND a.id = o.id
+           WHERE a.message_id = o.message_id AND a.message_id = ANY($1) AND a.id = o.id
              AND (a.outcome IS NULL OR (a.outcome = 'UNKNOWN' AND o.outcome = 'ACCEPTED'))
            RETURNING a.id"#,
         &outcomes
@@ -169,6 +181,11 @@ async fn move_recipients(
             .map(|outcome| i32::from(pick(outcome)))
             .collect()
     };
+    for outcome in outcomes {
+        MessageStatus::Sending
+            .advance(outcome.verdict.status)
+            .map_err(|refused| Fault::internal("move a recipient", refused))?;
+    }
     let sent_at: Vec<Option<Timestamp>> = outcomes
         .iter()
         .map(|outcome| outcome.is_accepted().then_some(outcome.finished_at))
@@ -187,13 +204,17 @@ async fn move_recipients(
                        $8::text[], $9::timestamptz[], $10::timestamptz[])
              AS o (message_id, position, status, provider_account_id, provider_message_id, used, unknown,
                    error, next_attempt_at, sent_at)
-           WHERE r.message_id = o.message_id AND r.position = o.position AND r.status = 'SENDING'
+           WHERE r.message_id = o.message_id AND r.message_id = ANY($1) AND r.position = o.position
+             AND (r.status = 'SENDING' OR (r.status = 'QUEUED' AND o.status = 'SENT'))
            RETURNING r.message_id, r.position"#,
         &outcomes.iter().map(|o| o.attempt.message_id.0).collect::<Vec<_>>(),
         &outcomes.iter().map(|o| o.attempt.position).collect::<Vec<_>>(),
         &outcomes.iter().map(|o| o.verdict.status.as_str()).collect::<Vec<_>>() as &[&str],
         &outcomes.iter().map(|o| o.attempt.provider_account_id.0).collect::<Vec<_>>(),
-        &outcomes.iter().map(|o| o.provider_message_id()).collect::<Vec<_>>() as &[Option<&str>],
+        &outcomes
+            .iter()
+            .map(|o| o.provider_message_id())
+            .collect::<Vec<_>>() as &[Option<String>],
         &column(|outcome| outcome.verdict.uses_attempt),
         &column(|outcome| matches!(outcome.outcome, SendOutcome::Unknown { .. })),
         &outcomes.iter().map(|o| o.verdict.error.as_deref()).collect::<Vec<_>>() as &[Option<&str>],

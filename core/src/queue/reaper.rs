@@ -8,8 +8,8 @@ use sqlx::{PgConnection, query};
 use uuid::Uuid;
 
 use super::jobs::SendJob;
-use super::lease::{columns, finish, interval, job};
-use crate::clock::Timestamp;
+use super::lease::{columns, finish, job};
+use crate::clock::{Timestamp, delta};
 use crate::config::SendingSettings;
 use crate::db::OrFault;
 use crate::event::{self, EventType, NewEvent};
@@ -32,22 +32,52 @@ pub struct Reaped {
     pub unknown: usize,
 }
 
-/// A worker whose leases have ended, if there is one.
+/// A worker whose leases have ended, if there is one, locked until the transaction
+/// ends: its heartbeat cannot revive it, and none of its claims is under way.
+/// `passed_over` are those that could not be dealt with a moment ago.
 ///
 /// # Errors
 /// A fault when Postgres is away.
-pub async fn find_dead(connection: &mut PgConnection) -> Result<Option<WorkerId>, Fault> {
-    let row =
-        query!("SELECT id FROM workers WHERE leased_until <= now() ORDER BY leased_until LIMIT 1")
-            .fetch_optional(connection)
-            .await
-            .or_fault("look for dead workers")?;
+pub async fn find_dead(
+    connection: &mut PgConnection,
+    passed_over: &[WorkerId],
+) -> Result<Option<WorkerId>, Fault> {
+    let passed_over: Vec<Uuid> = passed_over.iter().map(|worker| worker.0).collect();
+    let row = query!(
+        "SELECT id
+         FROM workers
+         WHERE leased_until <= now() AND id <> ALL($1)
+         ORDER BY leased_until
+         LIMIT 1
+         FOR UPDATE SKIP LOCKED",
+        &passed_over,
+    )
+    .fetch_optional(connection)
+    .await
+    .or_fault("look for dead workers")?;
     Ok(row.map(|row| WorkerId(row.id)))
 }
 
-/// Takes back a bounded part of what a dead worker held, to be run in a
-/// transaction of its own and repeated until it takes nothing: then the worker is
-/// off the list.
+/// A worker that holds leases and is not on the list: one that a failover to a
+/// replica forgot, say. It reads the whole outbox and is for a slow rhythm.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn find_forgotten(connection: &mut PgConnection) -> Result<Option<WorkerId>, Fault> {
+    let row = query!(
+        r#"SELECT leased_by AS "leased_by!"
+           FROM outbox o
+           WHERE leased_by IS NOT NULL AND NOT EXISTS (SELECT 1 FROM workers w WHERE w.id = o.leased_by)
+           LIMIT 1"#
+    )
+    .fetch_optional(connection)
+    .await
+    .or_fault("look for forgotten workers")?;
+    Ok(row.map(|row| WorkerId(row.leased_by)))
+}
+
+/// Takes back a bounded part of what a dead worker held, in the transaction that
+/// [`find_dead`] found it in, to be repeated until that finds none.
 ///
 /// # Errors
 /// A fault when Postgres is away.
@@ -60,8 +90,11 @@ pub async fn take_back(
 ) -> Result<Reaped, Fault> {
     let jobs = lock_chunks(&mut *connection, worker).await?;
     if jobs.is_empty() {
+        // A chunk that a late outcome is being written for was passed over, and
+        // keeps its worker on the list until the next step.
         query!(
-            "DELETE FROM workers WHERE id = $1 AND leased_until <= now()",
+            "DELETE FROM workers w
+             WHERE w.id = $1 AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.leased_by = w.id)",
             worker.0
         )
         .execute(connection)
@@ -125,7 +158,7 @@ async fn close_open_attempts(
         r#"UPDATE send_attempts a
            SET outcome = 'UNKNOWN', finished_at = $4, reason = 'the worker was lost during the call'
            FROM UNNEST($1::uuid[], $2::int[]) AS held (message_id, chunk)
-           WHERE a.message_id = held.message_id
+           WHERE a.message_id = held.message_id AND a.message_id = ANY($1)
              AND a.position >= held.chunk * $3 AND a.position < (held.chunk + 1) * $3
              AND a.outcome IS NULL
            RETURNING a.message_id, a.position"#,
@@ -161,11 +194,11 @@ async fn settle_unknown(
                last_error = 'the worker was lost during the call',
                next_attempt_at = $3
            FROM UNNEST($1::uuid[], $2::int[]) AS lost (message_id, position)
-           WHERE r.message_id = lost.message_id AND r.position = lost.position AND r.status = 'SENDING'
+           WHERE r.message_id = lost.message_id AND r.message_id = ANY($1) AND r.position = lost.position AND r.status = 'SENDING'
            RETURNING r.message_id, r.organization_id, r.position, r.status = 'FAILED' AS "failed!""#,
         &lost.iter().map(|attempt| attempt.message_id).collect::<Vec<_>>(),
         &lost.iter().map(|attempt| attempt.position).collect::<Vec<_>>(),
-        now + interval(unknown_wait),
+        now + delta(unknown_wait),
     )
     .fetch_all(&mut *connection)
     .await
@@ -195,7 +228,7 @@ async fn requeue_untried(
         r#"UPDATE recipients r
            SET status = 'QUEUED'
            FROM UNNEST($1::uuid[], $2::int[]) AS held (message_id, chunk)
-           WHERE r.message_id = held.message_id
+           WHERE r.message_id = held.message_id AND r.message_id = ANY($1)
              AND r.position >= held.chunk * $3 AND r.position < (held.chunk + 1) * $3
              AND r.status = 'SENDING' AND r.next_attempt_at <= $4"#,
         &ids,

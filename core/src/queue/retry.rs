@@ -3,9 +3,7 @@
 
 use std::time::Duration;
 
-use chrono::TimeDelta;
-
-use crate::clock::Timestamp;
+use crate::clock::{Timestamp, delta};
 use crate::config::SendingSettings;
 use crate::event::EventType;
 use crate::message::MessageStatus;
@@ -69,7 +67,13 @@ pub fn decide(
             retry_after,
             reason,
         } => {
-            let wait = wait(standing.attempts, *retry_after, settings, here.fraction);
+            // No attempt is counted, so the message's age stands in for them: a
+            // bound that grows with it doubles in effect.
+            let age = (here.now - standing.accepted_at)
+                .to_std()
+                .unwrap_or_default();
+            let bound = age.clamp(settings.retry_first, settings.retry_longest);
+            let wait = wait(bound, *retry_after, settings, here.fraction);
             retry(
                 standing,
                 settings,
@@ -85,7 +89,8 @@ pub fn decide(
             retry_after,
             reason,
         } => {
-            let wait = wait(standing.attempts, *retry_after, settings, here.fraction);
+            let bound = backoff(standing.attempts, settings);
+            let wait = wait(bound, *retry_after, settings, here.fraction);
             retry(
                 standing,
                 settings,
@@ -148,18 +153,22 @@ fn failed(now: Timestamp, reason: String) -> Verdict {
     }
 }
 
-/// Exponential backoff with full jitter; what the provider asks for is the least.
+/// The bound of the wait after so many attempts.
+fn backoff(attempts: i32, settings: &SendingSettings) -> Duration {
+    let doublings = u32::try_from(attempts).unwrap_or(0).min(30);
+    settings
+        .retry_first
+        .saturating_mul(1 << doublings)
+        .min(settings.retry_longest)
+}
+
+/// Full jitter below a bound; what the provider asks for is the least.
 fn wait(
-    attempts: i32,
+    bound: Duration,
     retry_after: Option<Duration>,
     settings: &SendingSettings,
     fraction: f64,
 ) -> Duration {
-    let doublings = u32::try_from(attempts).unwrap_or(0).min(30);
-    let bound = settings
-        .retry_first
-        .saturating_mul(1 << doublings)
-        .min(settings.retry_longest);
     let jittered = bound.mul_f64(fraction);
     match retry_after {
         // A little chance on top, so that not all that waited come at once.
@@ -169,14 +178,15 @@ fn wait(
 }
 
 fn after(moment: Timestamp, wait: Duration) -> Timestamp {
-    let wait = TimeDelta::from_std(wait).unwrap_or(TimeDelta::MAX);
     moment
-        .checked_add_signed(wait)
+        .checked_add_signed(delta(wait))
         .unwrap_or(Timestamp::MAX_UTC)
 }
 
 #[cfg(test)]
 mod tests {
+    use chrono::TimeDelta;
+
     use super::*;
     use crate::clock::Clock;
     use crate::config::Settings;
@@ -249,6 +259,22 @@ mod tests {
                 .0
                 .uses_attempt
         );
+    }
+
+    #[test]
+    fn being_throttled_for_long_makes_the_waits_longer() {
+        let throttled = SendOutcome::Throttled {
+            retry_after: None,
+            reason: String::new(),
+        };
+        for (age_seconds, wait_seconds) in [(0, 2.5), (60, 30.0), (20_000, 900.0)] {
+            let (verdict, now) = verdict(&throttled, 0, 0, TimeDelta::seconds(age_seconds));
+            let waited = (verdict.next_attempt_at - now).as_seconds_f64();
+            assert!(
+                (waited - wait_seconds).abs() < 0.001,
+                "{age_seconds}: {waited}"
+            );
+        }
     }
 
     #[test]

@@ -19,6 +19,8 @@ pub(crate) enum Task {
     Partitions,
     /// Takes back what dead workers held.
     Reap,
+    /// Takes back what workers hold that nobody knows any more.
+    ReapForgotten,
     /// Pushes the jobs that Redis does not have.
     Relay,
 }
@@ -29,6 +31,7 @@ impl Task {
         match self {
             Self::Partitions => "partitions",
             Self::Reap => "reap",
+            Self::ReapForgotten => "reap-forgotten",
             Self::Relay => "relay",
         }
     }
@@ -48,6 +51,7 @@ impl Tasks {
         match task {
             Task::Partitions => partitions::create_ahead(self).await,
             Task::Reap => reap::take_back(self).await,
+            Task::ReapForgotten => reap::take_back_forgotten(self).await,
             Task::Relay => relay::push_lost(self).await,
         }
     }

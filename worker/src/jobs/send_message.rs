@@ -2,17 +2,19 @@
 //! call, settle.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use apalis::prelude::BoxDynError;
 use futures_util::{StreamExt as _, stream};
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, warn};
-use waypost_core::address::Mailbox;
 use waypost_core::clock::Clock;
 use waypost_core::config::SendingSettings;
+use waypost_core::db::{self, OrFault};
 use waypost_core::fault::{Fault, FaultKind};
-use waypost_core::ids::{Ids, OrganizationId};
+use waypost_core::ids::Ids;
 use waypost_core::message::compose;
 use waypost_core::provider::account::Accounts;
 use waypost_core::provider::mail::OutgoingMail;
@@ -21,7 +23,7 @@ use waypost_core::provider::{Access, adapter};
 use waypost_core::queue::attempt::NewAttempt;
 use waypost_core::queue::backend::JobEnd;
 use waypost_core::queue::jobs::SendJob;
-use waypost_core::queue::lease::LeasedRecipient;
+use waypost_core::queue::lease::{self, LeasedRecipient};
 use waypost_core::queue::outcome::AttemptOutcome;
 use waypost_core::queue::retry::{self, Circumstance, Standing};
 
@@ -32,6 +34,8 @@ use crate::tenure::Tenures;
 /// Calls that one chunk has under way at once, so that one large send does not
 /// take all of a worker.
 const CHUNK_CALLS_MAX: usize = 16;
+/// Large messages that are worked on at the same time.
+const LARGE_MESSAGES_MAX: usize = 2;
 /// When a job comes again that could not be claimed because Postgres was away.
 const CLAIM_AGAIN_AFTER: Duration = Duration::from_secs(2);
 
@@ -44,6 +48,8 @@ pub(crate) struct Sending {
     pub(crate) ids: Ids,
     pub(crate) clock: Clock,
     pub(crate) settings: SendingSettings,
+    /// No new call is made once the process is told to stop.
+    pub(crate) shutdown: CancellationToken,
 }
 
 /// The handler of [`SendJob`]s. Cheap to clone.
@@ -51,6 +57,8 @@ pub(crate) struct Sending {
 pub(crate) struct SendMessage {
     sending: Arc<Sending>,
     calls: Arc<Semaphore>,
+    /// Large messages under way.
+    large: Arc<Semaphore>,
 }
 
 /// One recipient's try so far.
@@ -63,7 +71,12 @@ struct Try<'a> {
 impl SendMessage {
     pub(crate) fn new(sending: Arc<Sending>) -> Self {
         let calls = Arc::new(Semaphore::new(sending.settings.concurrency));
-        Self { sending, calls }
+        let large = Arc::new(Semaphore::new(LARGE_MESSAGES_MAX));
+        Self {
+            sending,
+            calls,
+            large,
+        }
     }
 
     /// Runs one job. Only a claim that could not be made brings it again; from
@@ -78,43 +91,82 @@ impl SendMessage {
             }
             Err(fault) => return Err(fault.chain().into()),
         };
-        self.work_off(&claim).await;
+        self.work_off(claim).await;
         Ok(JobEnd::Done)
     }
 
-    async fn work_off(&self, claim: &Claim) {
-        let finished = Some((claim.worker, claim.job));
-        if let [recipient] = claim.recipients.as_slice() {
-            let mut settlement = self.send(claim, recipient).await;
-            settlement.finished = finished;
-            return self.sending.ledger.settle(claim.worker, settlement).await;
+    /// Sends to a chunk's recipients and ends its lease. Where something could not
+    /// be recorded the lease is left to the reaper.
+    async fn work_off(&self, mut claim: Claim) {
+        let large = claim.message.body_left_out;
+        // One large message at a time, one copy at a time: its copies are made in
+        // memory.
+        let _permit = if large {
+            Some(self.large.acquire().await)
+        } else {
+            None
+        };
+        if large && let Err(fault) = self.load_body(&mut claim).await {
+            warn!(cause = fault.chain(), "A large message could not be read");
+            self.sending.tenures.give_up(claim.worker);
+            return;
         }
+        if let [recipient] = claim.recipients.as_slice() {
+            let mut settlement = self.send(&claim, recipient).await;
+            settlement.finished = true;
+            self.sending.ledger.settle(settlement).await;
+            return;
+        }
+        let calls = if large { 1 } else { CHUNK_CALLS_MAX };
+        let lost = AtomicBool::new(false);
         stream::iter(&claim.recipients)
-            .for_each_concurrent(CHUNK_CALLS_MAX, |recipient| async {
-                let settlement = self.send(claim, recipient).await;
-                self.sending.ledger.settle(claim.worker, settlement).await;
+            .for_each_concurrent(calls, |recipient| async {
+                let settlement = self.send(&claim, recipient).await;
+                if !self.sending.ledger.settle(settlement).await {
+                    lost.store(true, Ordering::Relaxed);
+                }
             })
             .await;
-        let settlement = Settlement {
-            finished,
-            ..Settlement::default()
-        };
-        self.sending.ledger.settle(claim.worker, settlement).await;
+        if !lost.into_inner() {
+            let mut settlement = Settlement::of(&claim);
+            settlement.finished = true;
+            self.sending.ledger.settle(settlement).await;
+        }
     }
 
-    /// Tries one recipient and says what there is to record of it.
+    async fn load_body(&self, claim: &mut Claim) -> Result<(), Fault> {
+        let mut message = (*claim.message).clone();
+        let content = &mut message.content;
+        let pool = &self.sending.accounts.pool;
+        let read = db::bounded("read a large message", async {
+            let mut connection = pool.acquire().await.or_fault("read a large message")?;
+            lease::load_body(&mut connection, content.organization_id, content.id).await
+        });
+        (content.html, content.text) = read.await?;
+        claim.message = Arc::new(message);
+        Ok(())
+    }
+
+    /// Tries one recipient and says what there is to record of it. Nothing is
+    /// composed before the call has its permit, so memory is bounded by the calls.
     async fn send(&self, claim: &Claim, recipient: &LeasedRecipient) -> Settlement {
+        let sending = &self.sending;
         let content = &claim.message.content;
         let mut attempt = NewAttempt {
-            id: self.sending.ids.next(),
+            id: sending.ids.next(),
             message_id: content.id,
             organization_id: content.organization_id,
             position: recipient.position,
             provider_account_id: claim.message.provider_account_id,
-            started_at: self.sending.clock.now(),
+            started_at: sending.clock.now(),
         };
-        let prepared = self.prepare(claim, recipient, &attempt).await;
-        let (sender, mail) = match prepared {
+        let Ok(_permit) = self.calls.acquire().await else {
+            return untried(claim, recipient);
+        };
+        if sending.shutdown.is_cancelled() || !sending.tenures.may_call(claim.worker) {
+            return untried(claim, recipient);
+        }
+        let (sender, mail) = match self.prepare(claim, recipient, &attempt).await {
             Ok(Some(prepared)) => prepared,
             Ok(None) => {
                 let reason = "there is no active provider account to send through".to_owned();
@@ -126,6 +178,10 @@ impl SendMessage {
                     },
                     reason,
                 );
+            }
+            Err(fault) if fault.kind() == FaultKind::Unavailable => {
+                warn!(cause = fault.chain(), "A message waits for Postgres");
+                return untried(claim, recipient);
             }
             Err(fault) => {
                 error!(message.id = %content.id, cause = fault.chain(), "A message could not be prepared");
@@ -168,49 +224,29 @@ impl SendMessage {
             sealer,
         )?;
         let preferred = claim.message.provider_account_id;
-        let sender = self
-            .find_sender(content.organization_id, preferred, &mail.from)
-            .await?;
-        Ok(sender.map(|sender| (sender, mail)))
-    }
-
-    async fn find_sender(
-        &self,
-        organization_id: OrganizationId,
-        preferred: waypost_core::ids::ProviderAccountId,
-        from: &Mailbox,
-    ) -> Result<Option<Arc<Sender>>, Fault> {
-        let domain = from.address().domain();
-        self.sending
+        let domain = mail.from.address().domain();
+        let found = self
+            .sending
             .senders
-            .find(organization_id, preferred, domain)
-            .await
+            .find(content.organization_id, preferred, domain);
+        Ok(found.await?.map(|sender| (sender, mail)))
     }
 
     /// Writes the attempt and makes the call, unless the lease might end first.
     async fn call(&self, this: Try<'_>, sender: &Sender, mail: &OutgoingMail) -> Settlement {
-        let Ok(_permit) = self.calls.acquire().await else {
-            return untried(&this);
-        };
         let sending = &self.sending;
-        if !sending.tenures.may_call(this.claim.worker) {
-            return untried(&this);
-        }
-        if let Err(fault) = sending.ledger.begin_attempt(this.attempt).await {
+        let begun = sending.ledger.begin_attempt(this.attempt).await;
+        if let Err(fault) = &begun {
             warn!(
                 cause = fault.chain(),
-                "An attempt could not be recorded and was not made"
+                "An attempt could not be recorded and is not made"
             );
-            return untried(&this);
         }
-        // Writing the attempt may have taken long. It stays on record as a call
-        // that was never made.
-        if !sending.tenures.may_call(this.claim.worker) {
-            let outcome = SendOutcome::Unavailable {
-                retry_after: None,
-                reason: "the lease was about to end".to_owned(),
-            };
-            return self.settlement(this, true, outcome, None);
+        // Writing the attempt may have taken long.
+        if begun.is_err() || !sending.tenures.may_call(this.claim.worker) {
+            let mut settlement = untried(this.claim, this.recipient);
+            settlement.withdrawn = Some(this.attempt);
+            return settlement;
         }
         let access = Access {
             credentials: &sender.credentials,
@@ -218,11 +254,8 @@ impl SendMessage {
             now: sending.clock.now(),
         };
         let adapter = adapter(sender.account.provider_type);
-        let (outcome, status_code) = sending
-            .accounts
-            .transport
-            .send(adapter, &access, mail)
-            .await;
+        let transport = &sending.accounts.transport;
+        let (outcome, status_code) = transport.send(adapter, &access, mail).await;
         self.settlement(this, true, outcome, status_code)
     }
 
@@ -253,24 +286,22 @@ impl SendMessage {
             answered: status_code.is_some(),
         };
         let verdict = retry::decide(&outcome, standing, &self.sending.settings, here);
-        Settlement {
-            outcome: Some(AttemptOutcome {
-                attempt: this.attempt,
-                attempted,
-                outcome,
-                status_code,
-                finished_at: now,
-                verdict,
-                event_id: self.sending.ids.next_at(now),
-            }),
-            ..Settlement::default()
-        }
+        let mut settlement = Settlement::of(this.claim);
+        settlement.outcome = Some(AttemptOutcome {
+            attempt: this.attempt,
+            attempted,
+            outcome,
+            status_code,
+            finished_at: now,
+            verdict,
+            event_id: self.sending.ids.next_at(now),
+        });
+        settlement
     }
 }
 
-fn untried(this: &Try<'_>) -> Settlement {
-    Settlement {
-        untried: Some((this.attempt.message_id, vec![this.recipient.position])),
-        ..Settlement::default()
-    }
+fn untried(claim: &Claim, recipient: &LeasedRecipient) -> Settlement {
+    let mut settlement = Settlement::of(claim);
+    settlement.untried = Some(recipient.position);
+    settlement
 }
