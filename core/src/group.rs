@@ -151,12 +151,15 @@ mod tests {
                 items.into_iter().map(|item| Ok(item * 2)).collect()
             }
         });
-        let callers: Vec<_> = (0..50)
-            .map(|item| {
-                let group = group.clone();
-                tokio::spawn(async move { group.run(item, 1).await.unwrap() })
-            })
-            .collect();
+        let call = |item: u32| {
+            let group = group.clone();
+            tokio::spawn(async move { group.run(item, 1).await.unwrap() })
+        };
+        let mut callers = vec![call(0)];
+        while runs.load(Ordering::SeqCst) == 0 {
+            tokio::task::yield_now().await;
+        }
+        callers.extend((1..50).map(call));
         while group.sender.capacity() > 100 - 49 {
             tokio::task::yield_now().await;
         }
