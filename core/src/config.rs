@@ -304,7 +304,7 @@ fn read_sending(reader: &mut Reader<'_>) -> Option<SendingSettings> {
         "30s",
         "The longest a provider may take to answer.",
     );
-    let lease = reader.duration("WAYPOST_WORKER_LEASE", "60s", "How long a worker's leases outlive its last heartbeat. At least one and a half times the provider time-out plus 2 s.");
+    let lease = reader.duration("WAYPOST_WORKER_LEASE", "60s", "How long a worker's leases outlive its last heartbeat. At least one and a half times as long as the provider time-out and 2 s together.");
     let shutdown = reader.duration(
         "WAYPOST_WORKER_SHUTDOWN",
         "35s",
@@ -352,7 +352,7 @@ fn read_sending(reader: &mut Reader<'_>) -> Option<SendingSettings> {
     if settings.lease * 2 / 3 < settings.call_timeout + LEASE_MARGIN {
         reader.fault(
             "WAYPOST_WORKER_LEASE",
-            "must be at least one and a half times WAYPOST_PROVIDER_TIMEOUT plus 2s",
+            "must be at least one and a half times as long as WAYPOST_PROVIDER_TIMEOUT and 2s together",
         );
     }
     if settings.shutdown <= settings.call_timeout {

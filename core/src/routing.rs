@@ -70,7 +70,7 @@ impl RoutableAccount {
     }
 }
 
-/// The account for a message from `sender_domain`.
+/// The account for a message from `sender_domain`: the first active one.
 ///
 /// # Errors
 /// Why none takes it.
@@ -79,12 +79,29 @@ pub fn resolve(snapshot: &RoutingSnapshot, sender_domain: &str) -> Result<Route,
         .accounts
         .first()
         .ok_or(RouteRefusal::NoActiveProvider)?;
+    route(snapshot, account, sender_domain)
+        .ok_or(RouteRefusal::DomainNotVerified(account.provider_type))
+}
+
+/// The account that a message which was accepted goes through when its own is gone
+/// or switched off: the first active one that takes its sender.
+#[must_use]
+pub fn stand_in(snapshot: &RoutingSnapshot, sender_domain: &str) -> Option<Route> {
+    snapshot
+        .accounts
+        .iter()
+        .find_map(|account| route(snapshot, account, sender_domain))
+}
+
+/// The route through one account, unless it refuses the sender's domain.
+fn route(
+    snapshot: &RoutingSnapshot,
+    account: &RoutableAccount,
+    sender_domain: &str,
+) -> Option<Route> {
     let state = account.domain_state(sender_domain);
     let refuses = snapshot.unverified_domains == UnverifiedDomains::Reject;
-    if state == DomainState::Unverified && refuses {
-        return Err(RouteRefusal::DomainNotVerified(account.provider_type));
-    }
-    Ok(Route {
+    (state != DomainState::Unverified || !refuses).then_some(Route {
         account_id: account.id,
         provider_type: account.provider_type,
         domain_verified: state == DomainState::Verified,

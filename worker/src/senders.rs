@@ -44,7 +44,7 @@ impl Senders {
     }
 
     /// The account resolved at acceptance, or, where it is gone or switched off,
-    /// the one that routing finds now. Nothing where there is none.
+    /// one that stands in for it. Nothing where there is none.
     pub(crate) async fn find(
         &self,
         organization_id: OrganizationId,
@@ -55,9 +55,9 @@ impl Senders {
             return Ok(Some(sender));
         }
         let snapshot = self.accounts.snapshots.get(organization_id).await?;
-        match routing::resolve(&snapshot, sender_domain) {
-            Ok(route) => self.open(organization_id, route.account_id).await,
-            Err(_) => Ok(None),
+        match routing::stand_in(&snapshot, sender_domain) {
+            Some(route) => self.open(organization_id, route.account_id).await,
+            None => Ok(None),
         }
     }
 

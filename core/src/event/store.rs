@@ -55,7 +55,7 @@ pub async fn list(
         r#"SELECT position, event_type AS "event_type: EventType", occurred_at
            FROM events
            WHERE message_id = $2 AND organization_id = $1
-           ORDER BY occurred_at, id"#,
+           ORDER BY occurred_at, position NULLS FIRST, id"#,
         organization_id.0,
         message_id.0,
     )
@@ -81,7 +81,7 @@ pub async fn list_of_recipients(
            FROM events
            WHERE message_id = $2 AND organization_id = $1
              AND (position IS NULL OR position = ANY($3))
-           ORDER BY occurred_at, id"#,
+           ORDER BY occurred_at, position NULLS FIRST, id"#,
         organization_id.0,
         message_id.0,
         positions,

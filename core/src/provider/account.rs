@@ -17,7 +17,7 @@ use super::{Access, Endpoints, adapter};
 use crate::audit::{self, Change, Origin};
 use crate::clock::{Clock, Timestamp};
 use crate::crypto::seal::{Sealed, Sealer};
-use crate::db::{OrFault, PgPool};
+use crate::db::{OrFault, PgConnection, PgPool};
 use crate::fault::Fault;
 use crate::ids::{DomainId, Ids, OrganizationId, ProviderAccountId};
 use crate::text::Name;
@@ -331,7 +331,7 @@ impl Accounts {
     /// is recorded stays.
     async fn record_domains(
         &self,
-        connection: &mut sqlx::PgConnection,
+        connection: &mut PgConnection,
         account: &ProviderAccount,
         domains: &DomainList,
     ) -> Result<(), Fault> {
@@ -347,7 +347,7 @@ impl Accounts {
 
     async fn record(
         &self,
-        connection: &mut sqlx::PgConnection,
+        connection: &mut PgConnection,
         organization_id: OrganizationId,
         origin: &Origin,
         change: &Change,

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use apalis::prelude::BoxDynError;
 use futures_util::{StreamExt as _, stream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -38,6 +37,9 @@ const CHUNK_CALLS_MAX: usize = 16;
 const LARGE_MESSAGES_MAX: usize = 2;
 /// When a job comes again that could not be claimed because Postgres was away.
 const CLAIM_AGAIN_AFTER: Duration = Duration::from_secs(2);
+
+/// Why a job could not even be claimed, for the queue's log.
+pub(crate) type JobError = Box<dyn std::error::Error + Send + Sync>;
 
 /// What sending works with.
 pub(crate) struct Sending {
@@ -81,7 +83,7 @@ impl SendMessage {
 
     /// Runs one job. Only a claim that could not be made brings it again; from
     /// there on Postgres knows when the chunk is due.
-    pub(crate) async fn run(&self, job: SendJob) -> Result<JobEnd, BoxDynError> {
+    pub(crate) async fn run(&self, job: SendJob) -> Result<JobEnd, JobError> {
         let claim = match self.sending.ledger.claim(job).await {
             Ok(Some(claim)) => claim,
             Ok(None) => return Ok(JobEnd::Done),
@@ -169,7 +171,8 @@ impl SendMessage {
         let (sender, mail) = match self.prepare(claim, recipient, &attempt).await {
             Ok(Some(prepared)) => prepared,
             Ok(None) => {
-                let reason = "there is no active provider account to send through".to_owned();
+                let reason =
+                    "no active provider account takes a message from this sender".to_owned();
                 return self.not_called(
                     Try {
                         claim,
@@ -274,7 +277,9 @@ impl SendMessage {
         outcome: SendOutcome,
         status_code: Option<u16>,
     ) -> Settlement {
-        let now = self.sending.clock.now();
+        // Clocks of different machines may disagree: nothing happens to a message
+        // before it was accepted.
+        let now = self.sending.clock.now().max(this.claim.message.accepted_at);
         let standing = Standing {
             attempts: this.recipient.attempts,
             unknowns: this.recipient.unknowns,
