@@ -1,0 +1,158 @@
+//! The four providers' adapters: their requests against the providers' official
+//! descriptions, their signatures against published vectors, what they make of
+//! every documented answer, and what the transport makes of broken calls. No
+//! provider and no simulator takes part.
+//!
+//! The descriptions lie beside the repository (`../shared/providers`, or under
+//! `WAYPOST_SHARED_DIR`) and are not part of it; the tests that need them say so
+//! and pass where they are absent.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "in the helpers of tests, too, a panic is how a test fails"
+)]
+
+mod conversations;
+mod credentials;
+mod documents;
+mod local_server;
+mod replies;
+mod requests;
+mod signing;
+mod transport;
+
+use bytes::Bytes;
+use chrono::DateTime;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::{Value, json};
+use url::Url;
+use uuid::Uuid;
+use waypost_core::address::Mailbox;
+use waypost_core::clock::Timestamp;
+use waypost_core::provider::call::{CallBody, ProviderCall, ProviderReply};
+use waypost_core::provider::credentials::Credentials;
+use waypost_core::provider::kind::ProviderType;
+use waypost_core::provider::mail::OutgoingMail;
+use waypost_core::provider::{Access, Endpoints};
+
+/// What every secret in these tests contains.
+const CANARY: &str = "ca9ary";
+
+/// 2026-11-21 12:00:00 UTC.
+fn now() -> Timestamp {
+    DateTime::from_timestamp(1_795_262_400, 0).unwrap()
+}
+
+/// Credentials with every field that the type knows.
+fn credentials_json(kind: ProviderType) -> Value {
+    match kind {
+        ProviderType::Sendgrid => json!({ "apiKey": "SG.ca9ary.key", "region": "eu" }),
+        ProviderType::Postmark => json!({
+            "serverToken": "ca9ary-server",
+            "accountToken": "ca9ary-account",
+            "messageStream": "outbound",
+        }),
+        ProviderType::Mailgun => json!({
+            "apiKey": "ca9ary-key",
+            "domain": "mg.example.com",
+            "region": "eu",
+        }),
+        ProviderType::Ses => json!({
+            "accessKeyId": "AKIAca9ary",
+            "secretAccessKey": "ca9ary/secret+key",
+            "region": "eu-central-1",
+            "sessionToken": "ca9ary-session",
+            "configurationSet": "waypost",
+        }),
+    }
+}
+
+fn credentials(kind: ProviderType) -> Credentials {
+    Credentials::parse(kind, &credentials_json(kind)).unwrap()
+}
+
+/// Runs `test` with access to the account of [`credentials`] at its real hosts.
+fn with_access<T>(kind: ProviderType, test: impl FnOnce(&Access<'_>) -> T) -> T {
+    with_access_at(kind, &Endpoints::real(), test)
+}
+
+fn with_access_at<T>(
+    kind: ProviderType,
+    endpoints: &Endpoints,
+    test: impl FnOnce(&Access<'_>) -> T,
+) -> T {
+    test(&Access {
+        credentials: &credentials(kind),
+        endpoints,
+        now: now(),
+    })
+}
+
+/// A mail that uses everything.
+fn rich_mail() -> OutgoingMail {
+    OutgoingMail {
+        message_id: Uuid::from_u128(0x0190_0000_0000_7000_8000_0000_0000_0001).into(),
+        recipient: 7,
+        attempt_id: Uuid::from_u128(0x0190_0000_0000_7000_8000_0000_0000_0002).into(),
+        from: Mailbox::parse("\"Müller, Zoë\" <zoe@example.com>").unwrap(),
+        to: Mailbox::parse("\"Lovelace, Ada\" <ada@example.org>").unwrap(),
+        reply_to: Some(Mailbox::parse("Hilfe ☂ <help@example.com>").unwrap()),
+        subject: "Grüße 📬".to_owned(),
+        html: Some("<p>Grüße</p>".to_owned()),
+        text: Some("Grüße".to_owned()),
+        tags: vec![
+            "größe: XL".to_owned(),
+            "b".to_owned(),
+            "b".to_owned(),
+            "c".to_owned(),
+            "d".to_owned(),
+        ],
+        headers: vec![(
+            "List-Unsubscribe".to_owned(),
+            "<https://example.com/u/1>".to_owned(),
+        )],
+    }
+}
+
+/// A mail with nothing but what it must have.
+fn plain_mail() -> OutgoingMail {
+    OutgoingMail {
+        from: Mailbox::parse("zoe@example.com").unwrap(),
+        to: Mailbox::parse("ada@example.org").unwrap(),
+        reply_to: None,
+        html: None,
+        tags: Vec::new(),
+        headers: Vec::new(),
+        ..rich_mail()
+    }
+}
+
+fn reply(status: u16, headers: &[(&str, &str)], body: &str) -> ProviderReply {
+    let headers = headers.iter().map(|(name, value)| {
+        let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
+        (name, HeaderValue::from_str(value).unwrap())
+    });
+    ProviderReply {
+        status,
+        headers: HeaderMap::from_iter(headers),
+        body: Bytes::copy_from_slice(body.as_bytes()),
+    }
+}
+
+fn json_body(call: &ProviderCall) -> Value {
+    match &call.body {
+        CallBody::Json(bytes) => serde_json::from_slice(bytes).unwrap(),
+        CallBody::Empty | CallBody::Form(_) => panic!("the call has no JSON body"),
+    }
+}
+
+fn form_fields(call: &ProviderCall) -> &[(String, String)] {
+    match &call.body {
+        CallBody::Form(fields) => fields,
+        CallBody::Empty | CallBody::Json(_) => panic!("the call has no form"),
+    }
+}
+
+fn url(text: &str) -> Url {
+    Url::parse(text).unwrap()
+}

@@ -1,0 +1,105 @@
+//! A server of one connection after the other that says what it is told to say,
+//! right or wrong: the transport must meet answers that no HTTP library sends.
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+use url::Url;
+
+/// What the server does with a connection.
+#[derive(Clone, Copy)]
+pub(super) enum Manner {
+    /// Closes it without reading.
+    Close,
+    /// Reads the request and closes.
+    ReadAndClose,
+    /// Reads the request and never answers.
+    Silent,
+    /// Reads the request, writes these bytes and closes.
+    Say(&'static str),
+    /// Reads the request and answers with so many bytes of content.
+    Flood(usize),
+}
+
+/// A running server. Its task ends with it.
+pub(super) struct LocalServer {
+    pub(super) url: Url,
+    task: JoinHandle<()>,
+    requests: tokio::sync::mpsc::UnboundedReceiver<String>,
+}
+
+impl LocalServer {
+    pub(super) async fn start(manner: Manner) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (sender, requests) = tokio::sync::mpsc::unbounded_channel();
+        let task = tokio::spawn(async move {
+            let mut open = Vec::new();
+            while let Ok((mut stream, _)) = listener.accept().await {
+                if matches!(manner, Manner::Close) {
+                    continue;
+                }
+                let request = read_request(&mut stream).await;
+                // Nobody may be listening any more.
+                let _ = sender.send(request);
+                match manner {
+                    Manner::Close | Manner::ReadAndClose => {}
+                    Manner::Silent => open.push(stream),
+                    Manner::Say(text) => write(&mut stream, text).await,
+                    Manner::Flood(bytes) => {
+                        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {bytes}\r\n\r\n");
+                        write(&mut stream, &head).await;
+                        write(&mut stream, &"x".repeat(bytes)).await;
+                    }
+                }
+            }
+        });
+        let url = Url::parse(&format!("http://{address}")).unwrap();
+        Self {
+            url,
+            task,
+            requests,
+        }
+    }
+
+    /// The next request that the server read.
+    pub(super) async fn request(&mut self) -> String {
+        self.requests.recv().await.unwrap()
+    }
+}
+
+impl Drop for LocalServer {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn write(stream: &mut TcpStream, text: &str) {
+    // The client may have gone: that is its right.
+    let _ = stream.write_all(text.as_bytes()).await;
+    let _ = stream.flush().await;
+}
+
+/// Head and content of one request, by its `content-length`.
+async fn read_request(stream: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    let mut buffer = [0; 4096];
+    loop {
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        if let Some((head, _)) = text.split_once("\r\n\r\n") {
+            let lengths = head.lines().filter_map(|line| line.split_once(':'));
+            let mut lengths =
+                lengths.filter(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+            let length: usize = lengths
+                .next()
+                .map_or(0, |(_, value)| value.trim().parse().unwrap());
+            if bytes.len() >= head.len() + 4 + length {
+                return text;
+            }
+        }
+        match stream.read(&mut buffer).await {
+            Ok(0) | Err(_) => return text,
+            Ok(read) => bytes.extend_from_slice(&buffer[..read]),
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! The shape of the source tree, as an ordinary test: one home for each
+//! dependency, who may depend on whom, and the size of files. The lists of homes
+//! are short on purpose; whoever adds to one explains why there.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use waypost_tests::root;
+
+/// Lines of a file at the most.
+const LINES_MAX: usize = 600;
+
+/// A library, how code names it, and the files that may.
+struct Home {
+    library: &'static str,
+    names: &'static [&'static str],
+    /// Whole paths, or folders with a final slash.
+    places: &'static [&'static str],
+}
+
+const HOMES: [Home; 7] = [
+    Home {
+        library: "poem",
+        names: &["poem::", "poem_openapi::"],
+        places: &["api/src/"],
+    },
+    Home {
+        library: "sqlx",
+        names: &["sqlx::"],
+        places: &[
+            "core/src/db.rs",
+            // One statement writes any number of messages with all that is theirs.
+            "core/src/message/rows.rs",
+            // The queue's own tables, a file for each thing that happens to them.
+            "core/src/queue/attempt.rs",
+            "core/src/queue/lease.rs",
+            "core/src/queue/outbox.rs",
+            "core/src/queue/outcome.rs",
+            "core/src/queue/reaper.rs",
+        ],
+    },
+    Home {
+        library: "apalis",
+        names: &["apalis::", "apalis_core::"],
+        places: &[
+            "core/src/queue/backend.rs",
+            "core/src/queue/backend/",
+            "worker/src/runtime.rs",
+        ],
+    },
+    Home {
+        library: "reqwest",
+        names: &["reqwest::"],
+        places: &["core/src/http.rs"],
+    },
+    Home {
+        library: "redis",
+        names: &["redis::", "deadpool_redis::"],
+        places: &[
+            "core/src/redis.rs",
+            "core/src/queue/backend.rs",
+            "core/src/queue/backend/",
+        ],
+    },
+    Home {
+        library: "the environment",
+        names: &["std::env", "env::var", "env::args"],
+        places: &["core/src/config.rs"],
+    },
+    Home {
+        library: "the machine's clock",
+        names: &["Utc::now", "SystemTime::now"],
+        places: &["core/src/clock.rs"],
+    },
+];
+
+/// Where code of ours that runs in production lies.
+const CRATES: [&str; 4] = ["core", "api", "worker", "scheduler"];
+
+fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let entries =
+        fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    for path in entries.map(|entry| entry.unwrap().path()) {
+        if path.is_dir() {
+            found.extend(rust_files(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+fn shown(path: &Path) -> String {
+    path.strip_prefix(root())
+        .unwrap()
+        .to_string_lossy()
+        .into_owned()
+}
+
+fn production_files() -> Vec<PathBuf> {
+    CRATES
+        .iter()
+        .flat_map(|name| rust_files(&root().join(name).join("src")))
+        .collect()
+}
+
+fn all_files() -> Vec<PathBuf> {
+    let tests = ["tests/src", "tests/it", "tests/simulator/src"];
+    let tests = tests
+        .iter()
+        .flat_map(|folder| rust_files(&root().join(folder)));
+    production_files().into_iter().chain(tests).collect()
+}
+
+/// The lines of a file that are code.
+fn code_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let lines = text
+        .lines()
+        .enumerate()
+        .map(|(index, line)| (index + 1, line.trim_start()));
+    lines.filter(|(_, line)| !line.starts_with("//"))
+}
+
+/// Whether `line` names `name` itself, and not a module of ours of the same name.
+fn names(line: &str, name: &str) -> bool {
+    line.match_indices(name).any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        before.is_none_or(|c| {
+            !c.is_alphanumeric() && c != '_' && (c != ':' || line[..at].ends_with(" ::"))
+        })
+    })
+}
+
+/// A mapping of a type to its column type is not a query.
+fn without_type_mappings(line: &str) -> String {
+    line.replace("sqlx::Type", "")
+}
+
+#[test]
+fn every_dependency_has_one_home() {
+    let mut strays = Vec::new();
+    for path in production_files() {
+        let (place, text) = (shown(&path), fs::read_to_string(&path).unwrap());
+        for home in &HOMES {
+            let is_store = home.library == "sqlx" && place.ends_with("/store.rs");
+            let lives_here = home.places.iter().any(|own| {
+                if own.ends_with('/') {
+                    place.starts_with(own)
+                } else {
+                    place == *own
+                }
+            });
+            if is_store || lives_here {
+                continue;
+            }
+            for (number, line) in code_lines(&text) {
+                let line = without_type_mappings(line);
+                if home.names.iter().any(|name| names(&line, name)) {
+                    strays.push(format!(
+                        "{place}:{number} uses {}: {}",
+                        home.library,
+                        line.trim()
+                    ));
+                }
+            }
+        }
+    }
+    assert!(strays.is_empty(), "{}", strays.join("\n"));
+}
+
+/// The names of the dependencies in a manifest, those for tests included.
+fn dependencies(manifest: &str) -> Vec<String> {
+    let text = fs::read_to_string(root().join(manifest)).unwrap();
+    let mut names = Vec::new();
+    let mut within = false;
+    for line in text.lines().map(str::trim) {
+        if line.starts_with('[') {
+            within = line.contains("dependencies");
+        } else if within && !line.is_empty() && !line.starts_with('#') {
+            let name = line.split(['.', '=', ' ']).next().unwrap_or_default();
+            names.push(name.trim_matches('"').to_owned());
+        }
+    }
+    names
+}
+
+#[test]
+fn the_programs_depend_on_the_core_and_never_on_each_other() {
+    for name in ["api", "worker", "scheduler"] {
+        let ours = dependencies(&format!("{name}/Cargo.toml"));
+        let ours: Vec<&String> = ours
+            .iter()
+            .filter(|dependency| dependency.starts_with("waypost"))
+            .collect();
+        assert_eq!(ours, ["waypost-core"], "{name}");
+    }
+}
+
+#[test]
+fn the_core_and_the_simulator_depend_on_none_of_ours() {
+    for manifest in ["core/Cargo.toml", "tests/simulator/Cargo.toml"] {
+        let ours = dependencies(manifest);
+        assert!(
+            !ours
+                .iter()
+                .any(|dependency| dependency.starts_with("waypost")),
+            "{manifest}: {ours:?}"
+        );
+    }
+}
+
+#[test]
+fn the_manifests_keep_the_homes_too() {
+    for (library, homes) in [
+        ("poem", &["api"][..]),
+        ("poem-openapi", &["api"]),
+        ("sqlx", &["core"]),
+        ("reqwest", &["core"]),
+        ("redis", &["core"]),
+        ("deadpool-redis", &["core"]),
+        ("apalis", &["worker"]),
+        ("apalis-core", &["core"]),
+        ("clap", &["api"]),
+    ] {
+        for name in CRATES {
+            let has = dependencies(&format!("{name}/Cargo.toml"))
+                .iter()
+                .any(|dependency| dependency == library);
+            assert!(!has || homes.contains(&name), "{name} depends on {library}");
+        }
+    }
+}
+
+#[test]
+fn every_module_says_first_what_it_is() {
+    let silent: Vec<String> = all_files()
+        .iter()
+        .filter(|path| !fs::read_to_string(path).unwrap().starts_with("//! "))
+        .map(|path| shown(path))
+        .collect();
+    assert!(silent.is_empty(), "{silent:?}");
+}
+
+#[test]
+fn no_file_is_longer_than_a_reader_is_patient() {
+    let long: Vec<String> = all_files()
+        .iter()
+        .map(|path| {
+            (
+                shown(path),
+                fs::read_to_string(path).unwrap().lines().count(),
+            )
+        })
+        .filter(|(_, lines)| *lines > LINES_MAX)
+        .map(|(path, lines)| format!("{path} has {lines} lines"))
+        .collect();
+    assert!(long.is_empty(), "{long:?}");
+}
+
+#[test]
+fn lints_are_expected_with_a_reason_and_never_allowed() {
+    let allowed = concat!("#[", "allow");
+    let strays: Vec<String> = all_files()
+        .iter()
+        .filter(|path| fs::read_to_string(path).unwrap().contains(allowed))
+        .map(|path| shown(path))
+        .collect();
+    assert!(strays.is_empty(), "{strays:?}");
+}
+
+#[test]
+fn nothing_is_left_to_do_in_merged_code() {
+    let marks = [
+        concat!("TO", "DO"),
+        concat!("FIX", "ME"),
+        concat!("XX", "X:"),
+    ];
+    for path in all_files() {
+        let text = fs::read_to_string(&path).unwrap();
+        for mark in marks {
+            assert!(!text.contains(mark), "{} says {mark}", shown(&path));
+        }
+    }
+}
+
+#[test]
+fn tests_wait_for_states_and_never_sleep() {
+    let sleeps = [concat!("time::", "sleep"), concat!("thread::", "sleep")];
+    // Two subjects have a harness of their own.
+    let own = ["tests/src/wait.rs", "tests/it/queue", "tests/it/adapters"];
+    let files = ["tests/src", "tests/it"]
+        .iter()
+        .flat_map(|folder| rust_files(&root().join(folder)));
+    for path in files.filter(|path| !own.iter().any(|own| shown(path).starts_with(own))) {
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(
+            !sleeps.iter().any(|sleep| text.contains(sleep)),
+            "{} sleeps",
+            shown(&path)
+        );
+    }
+}
+
+#[test]
+fn migrations_are_dated_and_say_what_they_are_for() {
+    for entry in fs::read_dir(root().join("migrations")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let (date, subject) = name.split_once('_').unwrap_or_else(|| panic!("{name}"));
+        assert!(
+            date.len() == 14 && date.bytes().all(|byte| byte.is_ascii_digit()),
+            "{name}"
+        );
+        assert!(subject.ends_with(".sql"), "{name}");
+        assert!(
+            fs::read_to_string(&path).unwrap().starts_with("-- "),
+            "{name} begins without a comment"
+        );
+    }
+}

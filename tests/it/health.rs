@@ -1,0 +1,240 @@
+//! Health, and what the service says of itself.
+
+use std::collections::HashSet;
+
+use http::Method;
+use serde_json::Value;
+use waypost_tests::{Reply, TestApp};
+
+/// What operation ids begin with.
+const VERBS: [&str; 8] = [
+    "create", "delete", "get", "list", "preview", "send", "update", "validate",
+];
+
+async fn ready(app: &TestApp) -> Reply {
+    app.caller().anonymous().get("/readyz").await
+}
+
+#[tokio::test]
+async fn a_process_that_lives_says_so_without_a_key() {
+    let app = TestApp::start().await;
+    let anonymous = app.caller().anonymous();
+    assert_eq!(anonymous.get("/healthz").await.status, 200);
+    let reply = ready(&app).await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+}
+
+#[tokio::test]
+async fn it_is_not_ready_while_redis_is_away_and_says_so() {
+    let mut app = TestApp::builder().private_redis().start().await;
+    assert_eq!(ready(&app).await.status, 200);
+    app.redis.as_mut().unwrap().stop().await;
+    let reply = ready(&app).await;
+    assert_eq!(reply.status, 503, "{reply:?}");
+    let body = reply.json();
+    assert!(
+        body["redis"].as_str().is_some_and(|state| state != "ok"),
+        "{body}"
+    );
+    assert_eq!(body["postgres"], "ok");
+    assert_eq!(app.caller().anonymous().get("/healthz").await.status, 200);
+    app.redis.as_mut().unwrap().resume().await;
+    waypost_tests::wait_until("it is ready again", async || {
+        ready(&app).await.status == 200
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn it_is_not_ready_while_postgres_is_away_and_says_so() {
+    let app = TestApp::builder()
+        .without_worker()
+        .without_scheduler()
+        .setting(
+            "DATABASE_URL",
+            "postgres://nobody:canary-password@127.0.0.1:1/nowhere",
+        )
+        .start()
+        .await;
+    let reply = ready(&app).await;
+    assert_eq!(reply.status, 503, "{reply:?}");
+    let body = reply.json();
+    assert!(
+        body["postgres"].as_str().is_some_and(|state| state != "ok"),
+        "{body}"
+    );
+    assert_eq!(body["redis"], "ok");
+    assert!(!reply.text.contains("canary"), "{reply:?}");
+}
+
+#[tokio::test]
+async fn it_is_not_ready_before_the_migrations_are_applied_and_says_so() {
+    let app = TestApp::builder()
+        .without_migrations()
+        .without_worker()
+        .without_scheduler()
+        .start()
+        .await;
+    let reply = ready(&app).await;
+    assert_eq!(reply.status, 503, "{reply:?}");
+    assert!(reply.text.contains("migrat"), "{reply:?}");
+    waypost_core::db::migrate(&app.pool).await.unwrap();
+    assert_eq!(ready(&app).await.status, 200);
+}
+
+#[tokio::test]
+async fn the_document_is_openapi_3_0_and_its_operations_are_well_named() {
+    let app = TestApp::builder().without_worker().start().await;
+    let reply = app.caller().anonymous().get("/openapi.json").await;
+    assert!(
+        reply
+            .header("content-type")
+            .unwrap()
+            .starts_with("application/json")
+    );
+    let document = reply.expect(200);
+    assert!(
+        document["openapi"].as_str().unwrap().starts_with("3.0."),
+        "{}",
+        document["openapi"]
+    );
+    assert!(document["info"]["title"].is_string() && document["info"]["version"].is_string());
+    let mut seen = HashSet::new();
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        for (method, operation) in operations.as_object().unwrap() {
+            let id = operation["operationId"]
+                .as_str()
+                .unwrap_or_else(|| panic!("{method} {path} has no operationId"));
+            assert!(seen.insert(id.to_owned()), "{id} is there twice");
+            let (verb, resource) = id
+                .split_once('_')
+                .unwrap_or_else(|| panic!("{id} is not verb_resource"));
+            assert!(VERBS.contains(&verb), "{id}");
+            assert!(
+                resource
+                    .bytes()
+                    .all(|byte| byte.is_ascii_lowercase() || byte == b'_'),
+                "{id}"
+            );
+            check_operation(&format!("{method} {path}"), operation);
+        }
+    }
+}
+
+fn check_operation(name: &str, operation: &Value) {
+    let responses = operation["responses"].as_object().unwrap();
+    assert!(
+        responses.keys().any(|status| status.starts_with('2')),
+        "{name} has no answer"
+    );
+    for status in ["401", "403"] {
+        assert!(
+            responses.contains_key(status),
+            "{name} does not document {status}"
+        );
+    }
+    assert!(
+        operation["security"]
+            .as_array()
+            .is_some_and(|security| !security.is_empty()),
+        "{name} needs no key"
+    );
+    assert!(
+        operation["summary"].is_string() || operation["description"].is_string(),
+        "{name} is not described"
+    );
+}
+
+#[tokio::test]
+async fn every_reference_of_the_document_leads_somewhere() {
+    let app = TestApp::builder().without_worker().start().await;
+    let document = app.get("/openapi.json").await.expect(200);
+    let mut references = Vec::new();
+    collect_references(&document, &mut references);
+    assert!(!references.is_empty());
+    for reference in references {
+        let pointer = reference
+            .strip_prefix('#')
+            .unwrap_or_else(|| panic!("{reference} leads elsewhere"));
+        assert!(document.pointer(pointer).is_some(), "{reference}");
+    }
+}
+
+fn collect_references(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            if let Some(Value::String(reference)) = fields.get("$ref") {
+                found.push(reference.clone());
+            }
+            fields
+                .values()
+                .for_each(|value| collect_references(value, found));
+        }
+        Value::Array(items) => items
+            .iter()
+            .for_each(|value| collect_references(value, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+#[tokio::test]
+async fn the_page_of_the_document_needs_nothing_from_elsewhere() {
+    let app = TestApp::builder().without_worker().start().await;
+    let reply = app.caller().anonymous().get("/docs").await;
+    assert_eq!(reply.status, 200);
+    assert!(
+        reply
+            .header("content-type")
+            .unwrap()
+            .starts_with("text/html"),
+        "{:?}",
+        reply.headers
+    );
+    let page = &reply.text;
+    let loads = ["<script", "<link", "<img", "<iframe", "<source"];
+    for tag in page.split('<').map(|part| format!("<{part}")) {
+        if loads.iter().any(|start| tag.starts_with(start)) {
+            let tag = tag.split('>').next().unwrap_or_default();
+            for attribute in ["src=", "href=", "srcset="] {
+                let target = tag
+                    .split(attribute)
+                    .nth(1)
+                    .unwrap_or_default()
+                    .trim_start_matches(['"', '\'']);
+                let leads_away = ["http:", "https:", "//"]
+                    .iter()
+                    .any(|start| target.starts_with(start));
+                assert!(!leads_away, "{tag}");
+            }
+        }
+    }
+    for import in [
+        "@import url(http",
+        "@import \"http",
+        "url(http://",
+        "url(https://",
+        "url(//",
+    ] {
+        assert!(!page.contains(import), "{import}");
+    }
+    let document = app.get("/openapi.json").await.expect(200);
+    let name = document["info"]["title"].as_str().unwrap();
+    assert!(page.contains(name));
+}
+
+#[tokio::test]
+async fn the_head_of_these_pages_can_be_asked_for_or_is_refused_in_form() {
+    let app = TestApp::builder().without_worker().start().await;
+    for path in ["/healthz", "/readyz", "/openapi.json", "/docs"] {
+        let reply = app
+            .caller()
+            .call(Method::HEAD, path, |request| request)
+            .await;
+        assert!([200, 405].contains(&reply.status), "{path}: {reply:?}");
+        let reply = app
+            .caller()
+            .call(Method::POST, path, |request| request)
+            .await;
+        reply.expect_error(405, "METHOD_NOT_ALLOWED");
+    }
+}

@@ -1,0 +1,28 @@
+//! The integration tests: one module per section, all through the front door.
+//! `make test` gives them the servers that they need.
+
+mod adapters;
+#[cfg(test)]
+mod architecture;
+#[cfg(test)]
+mod auth;
+#[cfg(test)]
+mod batch;
+#[cfg(test)]
+mod crash;
+#[cfg(test)]
+mod errors;
+#[cfg(test)]
+mod health;
+#[cfg(test)]
+mod messages;
+#[cfg(test)]
+mod operator;
+#[cfg(test)]
+mod providers;
+#[cfg(test)]
+mod queue;
+#[cfg(test)]
+mod sending;
+#[cfg(test)]
+mod validation;

@@ -1,0 +1,265 @@
+//! What the tests of the queue live in: a queue with its Redis, its clock and its
+//! workers, and a count of what has run.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use apalis::prelude::*;
+use chrono::DateTime;
+use serde::{Deserialize, Serialize};
+use tokio::process::{Child, Command};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use waypost_core::clock::Clock;
+use waypost_core::queue::backend::{Depth, JobEnd, Queue, QueueSettings};
+
+/// The job of these tests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Count {
+    pub(super) number: u32,
+}
+
+/// A queue, its Redis and its clock.
+pub(super) struct House {
+    pub(super) queue: Queue<Count>,
+    pub(super) queue_settings: QueueSettings,
+    client: redis::Client,
+    pub(super) clock: Clock,
+    pub(super) runs: Runs,
+    tag: String,
+    server: Option<(Child, u16)>,
+}
+
+pub(super) struct Running {
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Running {
+    pub(super) async fn stop(self) {
+        self.stop.cancel();
+        tokio::time::timeout(BOUND, self.task)
+            .await
+            .expect("a worker stops in time")
+            .expect("a worker does not panic");
+    }
+
+    /// As `kill -9` would: nothing is said, nothing is finished.
+    pub(super) fn kill(self) {
+        self.task.abort();
+    }
+}
+
+/// How often each job has started.
+#[derive(Clone, Default)]
+pub(super) struct Runs(Arc<Mutex<BTreeMap<u32, usize>>>);
+
+impl Runs {
+    fn note(&self, number: u32) {
+        *self.0.lock().unwrap().entry(number).or_default() += 1;
+    }
+
+    pub(super) fn of(&self, number: u32) -> usize {
+        self.0.lock().unwrap().get(&number).copied().unwrap_or(0)
+    }
+
+    pub(super) fn total(&self) -> usize {
+        self.0.lock().unwrap().values().sum()
+    }
+
+    pub(super) fn all_once(&self) -> bool {
+        self.0.lock().unwrap().values().all(|count| *count == 1)
+    }
+}
+
+const BOUND: Duration = Duration::from_secs(20);
+
+pub(super) fn job(number: u32) -> Count {
+    Count { number }
+}
+
+/// Short times, so that tests need not wait.
+pub(super) fn fast() -> QueueSettings {
+    QueueSettings {
+        lease: Duration::from_millis(400),
+        promote_every: Duration::from_millis(10),
+        ..QueueSettings::default()
+    }
+}
+
+pub(super) async fn until(what: &str, reached: impl AsyncFn() -> bool) {
+    let since = Instant::now();
+    while !reached().await {
+        assert!(since.elapsed() < BOUND, "not reached in {BOUND:?}: {what}");
+        tokio::time::sleep(Duration::from_millis(3)).await;
+    }
+}
+
+impl House {
+    pub(super) fn shared(name: &str) -> Self {
+        Self::shared_with(name, fast())
+    }
+
+    pub(super) fn shared_with(name: &str, settings: QueueSettings) -> Self {
+        let url = setting("WAYPOST_TEST_REDIS_URL", "redis://127.0.0.1:6379");
+        Self::at(&url, name, settings, None)
+    }
+
+    pub(super) async fn private(name: &str) -> Self {
+        Self::private_with(name, fast()).await
+    }
+
+    pub(super) async fn private_with(name: &str, settings: QueueSettings) -> Self {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
+        let server = start_redis(port).await;
+        let url = format!("redis://127.0.0.1:{port}");
+        Self::at(&url, name, settings, Some((server, port)))
+    }
+
+    fn at(url: &str, name: &str, settings: QueueSettings, server: Option<(Child, u16)>) -> Self {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let nth = NEXT.fetch_add(1, Ordering::Relaxed);
+        let prefix = format!("test-{name}-{}-{nth}", std::process::id());
+        let pool = deadpool_redis::Config::from_url(url)
+            .create_pool(Some(deadpool_redis::Runtime::Tokio1))
+            .unwrap();
+        let client = redis::Client::open(url).unwrap();
+        let clock = Clock::manual(DateTime::from_timestamp(1_800_000_000, 0).unwrap());
+        Self {
+            queue: Queue::new(
+                pool,
+                client.clone(),
+                &prefix,
+                "count",
+                clock.clone(),
+                settings.clone(),
+            ),
+            queue_settings: settings,
+            client,
+            clock,
+            runs: Runs::default(),
+            tag: format!("{{{prefix}:count}}"),
+            server,
+        }
+    }
+
+    pub(super) fn worker<F>(
+        &self,
+        name: &str,
+        concurrency: usize,
+        room: usize,
+        handler: impl Fn(Count) -> F + Clone + Send + Sync + 'static,
+    ) -> Running
+    where
+        F: Future<Output = Result<JobEnd, BoxDynError>> + Send + 'static,
+    {
+        let stop = CancellationToken::new();
+        let stopped = stop.clone();
+        let runs = self.runs.clone();
+        let worker = WorkerBuilder::new(name)
+            .backend(self.queue.backend(name.to_owned(), room))
+            .concurrency(concurrency)
+            .build(move |job: Count| {
+                runs.note(job.number);
+                handler(job)
+            });
+        let task = tokio::spawn(async move {
+            let signal = async move {
+                stopped.cancelled().await;
+                Ok::<(), std::io::Error>(())
+            };
+            worker
+                .run_until(signal)
+                .await
+                .expect("a worker never fails");
+        });
+        Running { stop, task }
+    }
+
+    pub(super) async fn push(&self, numbers: impl IntoIterator<Item = u32>) {
+        let jobs: Vec<_> = numbers.into_iter().map(job).collect();
+        self.queue.push(&jobs).await.unwrap();
+    }
+
+    pub(super) async fn depth(&self) -> Depth {
+        self.queue.depth().await.unwrap()
+    }
+
+    pub(super) fn stream(&self) -> String {
+        format!("{}:s", self.tag)
+    }
+
+    pub(super) async fn consumers(&self) -> Vec<String> {
+        let mut redis = self.redis().await;
+        let mut info = redis::cmd("XINFO");
+        info.arg("CONSUMERS").arg(self.stream()).arg("workers");
+        let consumers: Vec<BTreeMap<String, redis::Value>> =
+            info.query_async(&mut redis).await.unwrap_or_default();
+        consumers
+            .into_iter()
+            .map(|mut consumer| redis::from_redis_value(consumer.remove("name").unwrap()).unwrap())
+            .collect()
+    }
+
+    pub(super) async fn redis(&self) -> redis::aio::MultiplexedConnection {
+        self.client
+            .get_multiplexed_async_connection()
+            .await
+            .unwrap()
+    }
+
+    pub(super) async fn command(&self, command: &str) {
+        redis::cmd(command)
+            .query_async::<()>(&mut self.redis().await)
+            .await
+            .unwrap();
+    }
+
+    pub(super) async fn stop_redis(&mut self) {
+        let (server, _) = self.server.as_mut().expect("a server of its own");
+        server.kill().await.unwrap();
+    }
+
+    pub(super) async fn start_redis(&mut self) {
+        let (server, port) = self.server.as_mut().expect("a server of its own");
+        *server = start_redis(*port).await;
+    }
+}
+
+async fn start_redis(port: u16) -> Child {
+    let program = setting("WAYPOST_TEST_REDIS_SERVER", "redis-server");
+    let server = Command::new(program)
+        .args(["--port", &port.to_string(), "--bind", "127.0.0.1"])
+        .args(["--save", "", "--appendonly", "no"])
+        .stdout(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("redis-server can be started");
+    let client = redis::Client::open(format!("redis://127.0.0.1:{port}")).unwrap();
+    until("Redis answers", async || {
+        match client.get_multiplexed_async_connection().await {
+            Ok(mut redis) => redis::cmd("PING")
+                .query_async::<()>(&mut redis)
+                .await
+                .is_ok(),
+            Err(_) => false,
+        }
+    })
+    .await;
+    server
+}
+
+fn setting(name: &str, otherwise: &str) -> String {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "tests are told by their runner where Redis is"
+    )]
+    let value = std::env::var(name);
+    value.unwrap_or_else(|_| otherwise.to_owned())
+}

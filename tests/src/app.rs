@@ -1,0 +1,538 @@
+//! One Waypost for one test, and what tests do with it again and again.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use serde_json::{Value, json};
+use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+use waypost_core::auth::{self, ApiKey, Permission, Permissions};
+use waypost_core::clock::{Clock, Timestamp};
+use waypost_core::ids::{Ids, OrganizationId};
+use waypost_core::organization::{self, Organization, UnverifiedDomains};
+use waypost_core::provider::kind::ProviderType;
+use waypost_core::secret::ExposeSecret;
+use waypost_simulator::{Captured, Config, Simulator};
+
+use crate::builder::{AppBuilder, start_worker};
+use crate::client::{Caller, Reply};
+use crate::database::TestDatabase;
+use crate::ledger::{self, Attempt, LeftOver};
+use crate::process::{Process, Program};
+use crate::redis_server::RedisServer;
+use crate::requests::{credentials, message_to};
+use crate::wait::{WAIT_MAX, wait_until, wait_within};
+
+/// How long the shared Redis may take to forget a test's keys.
+const TIDY_MAX: Duration = Duration::from_secs(5);
+
+/// A running Waypost. Dropping it removes all that it made, and fails the test if
+/// work is left that is due.
+#[derive(Debug)]
+pub struct TestApp {
+    /// Time: tests move it, unless the parts are processes.
+    pub clock: Clock,
+    /// The test's database.
+    pub pool: PgPool,
+    /// The settings of all parts, by the names of their variables.
+    pub variables: HashMap<String, String>,
+    /// The Redis of this test alone, where one was asked for.
+    pub redis: Option<RedisServer>,
+    organization_id: OrganizationId,
+    caller: Caller,
+    ids: Ids,
+    simulator: Option<Simulator>,
+    simulator_url: String,
+    database: TestDatabase,
+    stop: CancellationToken,
+    may_leave_work: AtomicBool,
+}
+
+/// An organization and someone who may do everything in it.
+#[derive(Debug, Clone)]
+pub struct Tenant {
+    /// The organization.
+    pub organization_id: OrganizationId,
+    /// A caller with a key that has all permissions.
+    pub caller: Caller,
+}
+
+/// What the builder hands over.
+pub(crate) struct Parts {
+    pub(crate) clock: Clock,
+    pub(crate) pool: PgPool,
+    pub(crate) variables: HashMap<String, String>,
+    pub(crate) redis: Option<RedisServer>,
+    pub(crate) caller: Caller,
+    pub(crate) ids: Ids,
+    pub(crate) simulator: Simulator,
+    pub(crate) database: TestDatabase,
+    pub(crate) stop: CancellationToken,
+}
+
+impl TestApp {
+    /// API, worker and scheduler as tasks, with an organization and its key.
+    pub async fn start() -> Self {
+        Self::builder().start().await
+    }
+
+    /// Anything else.
+    #[must_use]
+    pub fn builder() -> AppBuilder {
+        AppBuilder::default()
+    }
+
+    pub(crate) fn assemble(parts: Parts) -> Self {
+        Self {
+            organization_id: parts.ids.next(),
+            clock: parts.clock,
+            pool: parts.pool,
+            variables: parts.variables,
+            redis: parts.redis,
+            caller: parts.caller,
+            ids: parts.ids,
+            simulator_url: parts.simulator.url(),
+            simulator: Some(parts.simulator),
+            database: parts.database,
+            stop: parts.stop,
+            may_leave_work: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) async fn found_organization(&mut self) {
+        let tenant = self.tenant("Tests").await;
+        self.organization_id = tenant.organization_id;
+        self.caller = tenant.caller;
+    }
+
+    // --- who calls ------------------------------------------------------------
+
+    /// The organization that most tests work in.
+    #[must_use]
+    pub fn organization_id(&self) -> OrganizationId {
+        self.organization_id
+    }
+
+    /// A caller with all permissions in it.
+    #[must_use]
+    pub fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// A further organization.
+    pub async fn tenant(&self, name: &str) -> Tenant {
+        let organization = Organization {
+            id: self.ids.next(),
+            name: name.to_owned(),
+            unverified_domains: UnverifiedDomains::Reject,
+            created_at: self.clock.now(),
+        };
+        let mut connection = self.pool.acquire().await.expect("the database answers");
+        organization::store::insert(&mut connection, &organization)
+            .await
+            .expect("an organization can be added");
+        drop(connection);
+        let key = self.key(organization.id, &Permission::ALL).await;
+        Tenant {
+            organization_id: organization.id,
+            caller: self.caller.with_key(&key),
+        }
+    }
+
+    /// A key with these permissions.
+    pub async fn key(&self, organization_id: OrganizationId, permissions: &[Permission]) -> String {
+        self.key_until(organization_id, permissions, None).await
+    }
+
+    /// A key with these permissions that expires.
+    pub async fn key_until(
+        &self,
+        organization_id: OrganizationId,
+        permissions: &[Permission],
+        expires_at: Option<Timestamp>,
+    ) -> String {
+        let (secret, hash, prefix) = auth::generate_key(&self.ids);
+        let key = ApiKey {
+            id: self.ids.next(),
+            organization_id,
+            name: "Test key".to_owned(),
+            prefix,
+            permissions: permissions.iter().copied().collect::<Permissions>(),
+            expires_at,
+            revoked_at: None,
+            created_at: self.clock.now(),
+        };
+        let mut connection = self.pool.acquire().await.expect("the database answers");
+        auth::store::insert(&mut connection, &key, hash)
+            .await
+            .expect("a key can be added");
+        secret.expose_secret().to_owned()
+    }
+
+    // --- requests -------------------------------------------------------------
+
+    /// GET with all permissions.
+    pub async fn get(&self, path: &str) -> Reply {
+        self.caller.get(path).await
+    }
+
+    /// POST with all permissions.
+    pub async fn post(&self, path: &str, body: &Value) -> Reply {
+        self.caller.post(path, body).await
+    }
+
+    /// PATCH with all permissions.
+    pub async fn patch(&self, path: &str, body: &Value) -> Reply {
+        self.caller.patch(path, body).await
+    }
+
+    /// DELETE with all permissions.
+    pub async fn delete(&self, path: &str) -> Reply {
+        self.caller.delete(path).await
+    }
+
+    /// Connects an account with good credentials; answers its id.
+    pub async fn connect(&self, kind: ProviderType) -> String {
+        self.connect_with(kind, &credentials(kind)).await
+    }
+
+    /// Connects an account with these credentials; answers its id.
+    pub async fn connect_with(&self, kind: ProviderType, credentials: &Value) -> String {
+        let body = json!({ "providerType": kind, "displayName": "An account", "credentials": credentials });
+        let account = self.post("/v1/providers", &body).await.data(201);
+        account["id"]
+            .as_str()
+            .expect("an account has an id")
+            .to_owned()
+    }
+
+    /// Sends a message that must be accepted; answers its id.
+    pub async fn send(&self, message: &Value) -> String {
+        let receipt = self.post("/v1/send", message).await.expect(202);
+        receipt["messageId"]
+            .as_str()
+            .expect("an accepted message has an id")
+            .to_owned()
+    }
+
+    /// Sends a small message to one recipient; answers its id.
+    pub async fn send_to(&self, recipient: &str) -> String {
+        self.send(&message_to(recipient)).await
+    }
+
+    /// A message as its owner sees it.
+    pub async fn message(&self, id: &str) -> Value {
+        self.get(&format!("/v1/messages/{id}")).await.data(200)
+    }
+
+    /// The status of a message.
+    pub async fn status(&self, id: &str) -> String {
+        self.message(id).await["status"]
+            .as_str()
+            .expect("a message has a status")
+            .to_owned()
+    }
+
+    /// The types of a message's events, in order.
+    pub async fn events(&self, id: &str) -> Vec<String> {
+        let message = self.message(id).await;
+        let events = message["events"].as_array().expect("a message has events");
+        events
+            .iter()
+            .map(|event| {
+                event["eventType"]
+                    .as_str()
+                    .expect("an event has a type")
+                    .to_owned()
+            })
+            .collect()
+    }
+
+    /// The first page of a message's recipients.
+    pub async fn recipients(&self, id: &str) -> Vec<Value> {
+        let page = self
+            .get(&format!("/v1/messages/{id}/recipients?limit=100"))
+            .await;
+        page.data(200).as_array().expect("a list").clone()
+    }
+
+    /// The one recipient of a message.
+    pub async fn recipient(&self, id: &str) -> Value {
+        let mut recipients = self.recipients(id).await;
+        assert_eq!(recipients.len(), 1);
+        recipients.remove(0)
+    }
+
+    /// Starts a worker as a task, for a test that began without one.
+    pub fn start_worker(&self) {
+        start_worker(&self.variables, &self.clock, &self.stop);
+    }
+
+    // --- work and time --------------------------------------------------------
+
+    /// Waits until no work is due at the clock's time and no lease is held.
+    ///
+    /// # Panics
+    /// When that takes too long; the message lists what is left.
+    pub async fn drain(&self) {
+        self.drain_within(WAIT_MAX).await;
+    }
+
+    /// The same with another bound.
+    ///
+    /// # Panics
+    /// When that takes too long; the message lists what is left.
+    pub async fn drain_within(&self, bound: Duration) {
+        let is_done = wait_within(bound, async || self.pending_count().await == 0).await;
+        if !is_done {
+            let left = self.outbox().await;
+            let lines: Vec<String> = left.iter().take(20).map(ToString::to_string).collect();
+            let now = self.clock.now();
+            panic!(
+                "work is left after {bound:?}, at {now} by the clock; {} rows:\n  {}",
+                left.len(),
+                lines.join("\n  ")
+            );
+        }
+    }
+
+    /// Moves the clock.
+    pub fn advance(&self, by: TimeDelta) {
+        self.clock.advance(by);
+    }
+
+    /// Moves the clock, and waits until what has become due is done.
+    pub async fn advance_and_drain(&self, by: TimeDelta) {
+        self.advance(by);
+        self.drain().await;
+    }
+
+    /// Says that this test ends with work that is due, on purpose.
+    pub fn leave_work(&self) {
+        self.may_leave_work.store(true, Ordering::SeqCst);
+    }
+
+    /// Every row of the outbox.
+    pub async fn outbox(&self) -> Vec<LeftOver> {
+        let mut connection = self.pool.acquire().await.expect("the database answers");
+        ledger::outbox(&mut connection, self.clock.now()).await
+    }
+
+    async fn pending_count(&self) -> i64 {
+        let mut connection = self.pool.acquire().await.expect("the database answers");
+        ledger::pending_count(&mut connection, self.clock.now()).await
+    }
+
+    /// The calls made for a message.
+    pub async fn attempts(&self, message_id: &str) -> Vec<Attempt> {
+        let id: Uuid = message_id.parse().expect("an id");
+        let mut connection = self.pool.acquire().await.expect("the database answers");
+        ledger::attempts(&mut connection, id).await
+    }
+
+    /// The outcomes of the calls made for a message.
+    pub async fn outcomes(&self, message_id: &str) -> Vec<String> {
+        let attempts = self.attempts(message_id).await;
+        attempts
+            .into_iter()
+            .map(|attempt| attempt.outcome.unwrap_or_else(|| "OPEN".to_owned()))
+            .collect()
+    }
+
+    /// Runs a statement in the test's database.
+    pub async fn execute(&self, statement: &str) {
+        sqlx::raw_sql(AssertSqlSafe(statement.to_owned()))
+            .execute(&self.pool)
+            .await
+            .unwrap_or_else(|error| panic!("{statement}: {error}"));
+    }
+
+    /// The one value that a query answers, as text.
+    pub async fn value(&self, query: &str) -> Option<String> {
+        let query = format!("SELECT ({query})::text");
+        sqlx::query_scalar(AssertSqlSafe(query.clone()))
+            .fetch_one(&self.pool)
+            .await
+            .unwrap_or_else(|error| panic!("{query}: {error}"))
+    }
+
+    // --- the providers --------------------------------------------------------
+
+    /// The simulator.
+    ///
+    /// # Panics
+    /// While it is stopped.
+    #[must_use]
+    pub fn simulator(&self) -> &Simulator {
+        self.simulator.as_ref().expect("the simulator runs")
+    }
+
+    /// What reached an address.
+    #[must_use]
+    pub fn captured(&self, address: &str) -> Vec<Captured> {
+        self.simulator().captured_to(address)
+    }
+
+    /// The one copy that reached an address.
+    ///
+    /// # Panics
+    /// When it is not one.
+    pub fn captured_once(&self, address: &str) -> Captured {
+        let mut copies = self.captured(address);
+        assert_eq!(copies.len(), 1, "copies for {address}");
+        copies.remove(0)
+    }
+
+    /// Stops the simulator: connections to the providers are refused. What it had
+    /// captured is lost.
+    pub async fn stop_simulator(&mut self) {
+        if let Some(simulator) = self.simulator.take() {
+            simulator.shutdown().await;
+        }
+    }
+
+    /// Starts it again where it was.
+    pub async fn resume_simulator(&mut self) {
+        let address = self.simulator_url.trim_start_matches("http://");
+        let listen: SocketAddr = address.parse().expect("the simulator's URL is an address");
+        self.simulator = Some(
+            Simulator::start(Config {
+                listen,
+                ..Config::default()
+            })
+            .expect("the port is free again"),
+        );
+    }
+
+    // --- processes ------------------------------------------------------------
+
+    /// Starts the API as a process and waits until it answers.
+    ///
+    /// # Panics
+    /// When it ends instead, or does not answer in time.
+    pub async fn spawn_api(&self) -> Process {
+        let api = Mutex::new(Program::Api.spawn(&["serve"], &self.variables));
+        let has_ended = || {
+            api.lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .has_ended()
+        };
+        let caller = self.caller.anonymous();
+        wait_until("the API answers", async || {
+            assert!(!has_ended(), "the API ended");
+            let reply = caller
+                .try_call(http::Method::GET, "/healthz", |request| request)
+                .await;
+            reply.is_ok_and(|reply| reply.status == 200)
+        })
+        .await;
+        api.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts a worker as a process.
+    #[must_use]
+    pub fn spawn_worker(&self) -> Process {
+        Program::Worker.spawn(&[], &self.variables)
+    }
+
+    /// Starts a scheduler as a process.
+    #[must_use]
+    pub fn spawn_scheduler(&self) -> Process {
+        Program::Scheduler.spawn(&[], &self.variables)
+    }
+
+    // --- the end --------------------------------------------------------------
+
+    /// Removes the database and the keys in the shared Redis; answers what was due.
+    fn tidy_up(&self) -> Vec<LeftOver> {
+        let wants_check = !std::thread::panicking() && !self.may_leave_work.load(Ordering::SeqCst);
+        let (database, now) = (self.database.clone(), self.clock.now());
+        let redis_url = self
+            .variables
+            .get("REDIS_URL")
+            .filter(|_| self.redis.is_none())
+            .cloned();
+        // A thread of its own: this one's runtime cannot be waited for from here.
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build();
+            runtime.expect("a runtime can be made").block_on(async {
+                let left = if wants_check {
+                    left_over(&database, now).await
+                } else {
+                    Vec::new()
+                };
+                database.remove().await;
+                if let Some(url) = redis_url {
+                    // Best effort: keys of another test's prefix harm nobody.
+                    let removing = remove_keys(&url, &database.name);
+                    let _kept = tokio::time::timeout(TIDY_MAX, removing).await;
+                }
+                left
+            })
+        });
+        thread.join().unwrap_or_default()
+    }
+}
+
+impl Drop for TestApp {
+    fn drop(&mut self) {
+        self.stop.cancel();
+        let left = self.tidy_up();
+        if !left.is_empty() {
+            let lines: Vec<String> = left.iter().take(20).map(ToString::to_string).collect();
+            panic!(
+                "the test left work that is due (`app.drain().await` waits for it):\n  {}",
+                lines.join("\n  ")
+            );
+        }
+    }
+}
+
+async fn left_over(database: &TestDatabase, now: Timestamp) -> Vec<LeftOver> {
+    // A database without migrations has no outbox, and one that is away no answer.
+    let Ok(mut connection) = PgConnection::connect(&database.url).await else {
+        return Vec::new();
+    };
+    let has_outbox: Option<String> = sqlx::query_scalar("SELECT to_regclass('outbox')::text")
+        .fetch_one(&mut connection)
+        .await
+        .unwrap_or_default();
+    if has_outbox.is_none() {
+        return Vec::new();
+    }
+    let mut left = ledger::outbox(&mut connection, now).await;
+    left.retain(LeftOver::is_pending);
+    left
+}
+
+async fn remove_keys(url: &str, prefix: &str) -> redis::RedisResult<()> {
+    let client = redis::Client::open(url)?;
+    let mut connection = client.get_multiplexed_async_connection().await?;
+    let mut cursor = 0_u64;
+    loop {
+        let mut scan = redis::cmd("SCAN");
+        scan.arg(cursor)
+            .arg("MATCH")
+            .arg(format!("*{prefix}*"))
+            .arg("COUNT")
+            .arg(500);
+        let (next, keys): (u64, Vec<String>) = scan.query_async(&mut connection).await?;
+        if !keys.is_empty() {
+            redis::cmd("UNLINK")
+                .arg(keys)
+                .query_async::<()>(&mut connection)
+                .await?;
+        }
+        if next == 0 {
+            return Ok(());
+        }
+        cursor = next;
+    }
+}

@@ -1,0 +1,260 @@
+//! How a test says what Waypost it wants.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use waypost_core::clock::Clock;
+use waypost_core::config::{LogFormat, Settings};
+use waypost_core::fault::Fault;
+use waypost_core::ids::Ids;
+use waypost_core::secret::Secret;
+use waypost_core::{db, telemetry};
+use waypost_simulator::{Config, Simulator};
+
+use crate::app::{Parts, TestApp};
+use crate::client::Caller;
+use crate::database::TestDatabase;
+use crate::environment;
+use crate::process::free_port;
+use crate::redis_server::RedisServer;
+use crate::wait::wait_until;
+
+/// Connections that the harness itself holds to a test's database.
+const HARNESS_CONNECTIONS: u32 = 4;
+/// Longer than anything a test asks for.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What a test starts with, when nothing else is said: API, worker and scheduler
+/// as tasks, a clock that stands still, the Redis that all tests share.
+#[derive(Debug, Clone)]
+pub struct AppBuilder {
+    worker: bool,
+    scheduler: bool,
+    processes: bool,
+    private_redis: bool,
+    migrated: bool,
+    overrides: Vec<(String, String)>,
+}
+
+impl Default for AppBuilder {
+    fn default() -> Self {
+        Self {
+            worker: true,
+            scheduler: true,
+            processes: false,
+            private_redis: false,
+            migrated: true,
+            overrides: Vec::new(),
+        }
+    }
+}
+
+impl AppBuilder {
+    /// Nobody sends.
+    #[must_use]
+    pub fn without_worker(mut self) -> Self {
+        self.worker = false;
+        self
+    }
+
+    /// Nobody relays, retries or takes back.
+    #[must_use]
+    pub fn without_scheduler(mut self) -> Self {
+        self.scheduler = false;
+        self
+    }
+
+    /// A setting by the name of its variable.
+    #[must_use]
+    pub fn setting(mut self, name: &str, value: &str) -> Self {
+        self.overrides.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// A Redis for this test alone, so that it may be stopped or emptied.
+    #[must_use]
+    pub fn private_redis(mut self) -> Self {
+        self.private_redis = true;
+        self
+    }
+
+    /// A database without migrations, and so without an organization or a key.
+    #[must_use]
+    pub fn without_migrations(mut self) -> Self {
+        self.migrated = false;
+        self
+    }
+
+    /// No tasks: the test starts processes itself. The clock is the machine's, and
+    /// what waits by the clock waits for seconds at most.
+    #[must_use]
+    pub fn processes(mut self) -> Self {
+        self.processes = true;
+        self
+    }
+
+    /// Starts it all.
+    ///
+    /// # Panics
+    /// When anything cannot be started.
+    pub async fn start(self) -> TestApp {
+        if let Some(filter) = environment::log_filter() {
+            telemetry::init(&filter, LogFormat::Text);
+        }
+        let database = if self.migrated {
+            TestDatabase::create().await
+        } else {
+            TestDatabase::create_empty().await
+        };
+        let redis = if self.private_redis {
+            Some(RedisServer::start().await)
+        } else {
+            None
+        };
+        let simulator = Simulator::start(Config::default()).expect("the simulator can listen");
+        let listener = TcpListener::bind("127.0.0.1:0")
+            .await
+            .expect("the loopback interface has free ports");
+        let listen = match self.processes {
+            true => format!("127.0.0.1:{}", free_port()),
+            false => listener
+                .local_addr()
+                .expect("a listener has an address")
+                .to_string(),
+        };
+        let variables = self.variables(&database, redis.as_ref(), &simulator, &listen);
+        let clock = if self.processes {
+            Clock::system()
+        } else {
+            Clock::manual(Clock::system().now())
+        };
+        let pool = db::pool(&Secret::from(database.url.clone()), HARNESS_CONNECTIONS)
+            .expect("the URL can be read");
+        let stop = CancellationToken::new();
+        if !self.processes {
+            self.start_tasks(&variables, &clock, listener, &stop);
+        }
+        let http = reqwest::Client::builder()
+            .no_proxy()
+            .timeout(REQUEST_TIMEOUT)
+            .build();
+        let http = http.expect("an HTTP client can be made");
+        let mut app = TestApp::assemble(Parts {
+            ids: Ids::new(clock.clone()),
+            clock,
+            pool,
+            variables,
+            caller: Caller::new(http, format!("http://{listen}"), None),
+            simulator,
+            redis,
+            database,
+            stop,
+        });
+        if self.migrated {
+            app.found_organization().await;
+        }
+        if !self.processes {
+            let caller = app.caller().anonymous();
+            wait_until("the API answers", async || {
+                caller
+                    .try_call(http::Method::GET, "/healthz", |request| request)
+                    .await
+                    .is_ok()
+            })
+            .await;
+        }
+        app
+    }
+
+    fn variables(
+        &self,
+        database: &TestDatabase,
+        redis: Option<&RedisServer>,
+        simulator: &Simulator,
+        listen: &str,
+    ) -> HashMap<String, String> {
+        let redis_url = redis.map_or_else(environment::redis_url, RedisServer::url);
+        let simulator_url = simulator.url();
+        let common = [
+            ("WAYPOST_ENV", "development"),
+            ("DATABASE_URL", &database.url),
+            ("WAYPOST_DATABASE_CONNECTIONS", "6"),
+            ("REDIS_URL", &redis_url),
+            ("WAYPOST_REDIS_PREFIX", &database.name),
+            ("WAYPOST_PROVIDER_BASE_URL", &simulator_url),
+            ("WAYPOST_LISTEN", listen),
+            ("WAYPOST_RELAY_GRACE", "1s"),
+        ];
+        // Tasks: what waits by the clock waits for the test to move it.
+        let tasks = [
+            ("WAYPOST_PROVIDER_TIMEOUT", "10s"),
+            ("WAYPOST_WORKER_LEASE", "30s"),
+            ("WAYPOST_SCHEDULER_TICK", "50ms"),
+        ];
+        // Processes: real time, in small measures.
+        let processes = [
+            ("WAYPOST_PROVIDER_TIMEOUT", "2s"),
+            ("WAYPOST_WORKER_LEASE", "6s"),
+            ("WAYPOST_WORKER_SHUTDOWN", "5s"),
+            ("WAYPOST_UNKNOWN_WAIT", "2s"),
+            ("WAYPOST_RETRY_FIRST", "200ms"),
+            ("WAYPOST_RETRY_LONGEST", "2s"),
+            ("WAYPOST_SCHEDULER_TICK", "200ms"),
+        ];
+        let own: &[(&str, &str)] = if self.processes { &processes } else { &tasks };
+        let given = common.into_iter().chain(own.iter().copied());
+        let mut variables: HashMap<String, String> = given
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        variables.extend(self.overrides.iter().cloned());
+        variables
+    }
+
+    fn start_tasks(
+        &self,
+        variables: &HashMap<String, String>,
+        clock: &Clock,
+        listener: TcpListener,
+        stop: &CancellationToken,
+    ) {
+        let settings = Settings::from_map(variables).unwrap_or_else(|error| panic!("{error}"));
+        let (own, time, token) = (settings.clone(), clock.clone(), stop.clone());
+        watch("API", async move {
+            waypost_api::serve(&own, time, listener, token).await
+        });
+        if self.worker {
+            start_worker(variables, clock, stop);
+        }
+        if self.scheduler {
+            let (time, token) = (clock.clone(), stop.clone());
+            watch("scheduler", async move {
+                waypost_scheduler::run(&settings, time, token).await
+            });
+        }
+    }
+}
+
+/// Starts a worker as a task.
+pub(crate) fn start_worker(
+    variables: &HashMap<String, String>,
+    clock: &Clock,
+    stop: &CancellationToken,
+) {
+    let settings = Settings::from_map(variables).unwrap_or_else(|error| panic!("{error}"));
+    let (time, token) = (clock.clone(), stop.clone());
+    watch("worker", async move {
+        waypost_worker::run(&settings, time, token).await
+    });
+}
+
+/// Runs a part of Waypost as a task, and says so when it fails.
+fn watch(name: &'static str, part: impl Future<Output = Result<(), Fault>> + Send + 'static) {
+    tokio::spawn(async move {
+        if let Err(fault) = part.await {
+            eprintln!("the {name} ended: {}", fault.chain());
+        }
+    });
+}

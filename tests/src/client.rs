@@ -1,0 +1,278 @@
+//! HTTP as a caller of the API speaks it, and what a caller may rely on in every
+//! answer: a request id, and one form for all errors.
+
+use http::{HeaderMap, Method};
+use serde_json::Value;
+
+/// Someone who calls the API, with or without a key. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    http: reqwest::Client,
+    base_url: String,
+    key: Option<String>,
+}
+
+/// An answer, read whole.
+#[derive(Debug, Clone)]
+pub struct Reply {
+    /// The HTTP status.
+    pub status: u16,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body.
+    pub text: String,
+    request: String,
+}
+
+impl Caller {
+    pub(crate) fn new(http: reqwest::Client, base_url: String, key: Option<String>) -> Self {
+        Self {
+            http,
+            base_url,
+            key,
+        }
+    }
+
+    /// The same caller with another key.
+    #[must_use]
+    pub fn with_key(&self, key: &str) -> Self {
+        Self {
+            key: Some(key.to_owned()),
+            ..self.clone()
+        }
+    }
+
+    /// The same caller without a key.
+    #[must_use]
+    pub fn anonymous(&self) -> Self {
+        Self {
+            key: None,
+            ..self.clone()
+        }
+    }
+
+    /// GET.
+    pub async fn get(&self, path: &str) -> Reply {
+        self.call(Method::GET, path, |request| request).await
+    }
+
+    /// GET with query parameters, encoded here.
+    pub async fn query(&self, path: &str, parameters: &[(&str, &str)]) -> Reply {
+        let mut url = url::Url::parse("http://any").expect("a constant URL");
+        url.query_pairs_mut().extend_pairs(parameters);
+        let query = url.query().unwrap_or_default();
+        self.get(&format!("{path}?{query}")).await
+    }
+
+    /// POST with a JSON body.
+    pub async fn post(&self, path: &str, body: &Value) -> Reply {
+        self.call(Method::POST, path, |request| request.json(body))
+            .await
+    }
+
+    /// POST without a body.
+    pub async fn post_empty(&self, path: &str) -> Reply {
+        self.call(Method::POST, path, |request| request).await
+    }
+
+    /// POST of any bytes, under any content type or none.
+    pub async fn post_raw(
+        &self,
+        path: &str,
+        content_type: Option<&str>,
+        body: impl Into<Vec<u8>>,
+    ) -> Reply {
+        let body = body.into();
+        self.call(Method::POST, path, |request| match content_type {
+            Some(name) => request.header("content-type", name).body(body),
+            None => request.body(body),
+        })
+        .await
+    }
+
+    /// PATCH with a JSON body.
+    pub async fn patch(&self, path: &str, body: &Value) -> Reply {
+        self.call(Method::PATCH, path, |request| request.json(body))
+            .await
+    }
+
+    /// DELETE.
+    pub async fn delete(&self, path: &str) -> Reply {
+        self.call(Method::DELETE, path, |request| request).await
+    }
+
+    /// Any request: `shape` adds to it.
+    ///
+    /// # Panics
+    /// When the API does not answer, or answers without a request id.
+    pub async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        shape: impl FnOnce(reqwest::RequestBuilder) -> reqwest::RequestBuilder,
+    ) -> Reply {
+        let request = format!("{method} {path}");
+        let reply = self.try_call(method, path, shape).await;
+        let reply = reply.unwrap_or_else(|error| panic!("{request} was not answered: {error:?}"));
+        let id = reply
+            .headers
+            .get("x-request-id")
+            .and_then(|id| id.to_str().ok());
+        assert!(
+            id.is_some_and(|id| !id.is_empty()),
+            "{request} was answered without X-Request-Id: {reply:?}"
+        );
+        reply
+    }
+
+    /// Any request, where no answer is an answer too.
+    ///
+    /// # Errors
+    /// Why there was none.
+    pub async fn try_call(
+        &self,
+        method: Method,
+        path: &str,
+        shape: impl FnOnce(reqwest::RequestBuilder) -> reqwest::RequestBuilder,
+    ) -> reqwest::Result<Reply> {
+        let request = format!("{method} {path}");
+        let mut builder = self
+            .http
+            .request(method, format!("{}{path}", self.base_url));
+        if let Some(key) = &self.key {
+            builder = builder.bearer_auth(key);
+        }
+        let mut response = shape(builder).send().await?;
+        let status = response.status().as_u16();
+        let headers = std::mem::take(response.headers_mut());
+        let body = response.bytes().await?;
+        let text = String::from_utf8_lossy(&body).into_owned();
+        Ok(Reply {
+            status,
+            headers,
+            text,
+            request,
+        })
+    }
+}
+
+impl Reply {
+    /// The body as JSON.
+    ///
+    /// # Panics
+    /// When it is none.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error} in {self:?}"))
+    }
+
+    /// The body as JSON of an answer that has this status.
+    ///
+    /// # Panics
+    /// When it has another.
+    pub fn expect(&self, status: u16) -> Value {
+        assert_eq!(
+            self.status, status,
+            "{} answered {}",
+            self.request, self.text
+        );
+        self.json()
+    }
+
+    /// The part `data` of an answer that has this status.
+    ///
+    /// # Panics
+    /// When it has another status or no such part.
+    pub fn data(&self, status: u16) -> Value {
+        let mut body = self.expect(status);
+        body.get_mut("data")
+            .unwrap_or_else(|| panic!("no data in {}", self.text))
+            .take()
+    }
+
+    /// The error of an answer that has this status and this code, after a check of
+    /// the whole form that the contract gives errors.
+    ///
+    /// # Panics
+    /// When anything about it is different.
+    pub fn expect_error(&self, status: u16, code: &str) -> Value {
+        let what = format!("{} answered {} {}", self.request, self.status, self.text);
+        assert_eq!(self.status, status, "{what}");
+        let kind = self
+            .headers
+            .get("content-type")
+            .and_then(|kind| kind.to_str().ok());
+        assert!(
+            kind.is_some_and(|kind| kind.starts_with("application/json")),
+            "{what}: {kind:?}"
+        );
+        let mut body = self.json();
+        assert_eq!(keys(&body), ["error"], "{what}");
+        let error = body["error"].take();
+        let known = ["code", "details", "message"];
+        assert!(
+            keys(&error).iter().all(|key| known.contains(&key.as_str())),
+            "{what}"
+        );
+        assert_eq!(error["code"], code, "{what}");
+        assert!(
+            error["message"]
+                .as_str()
+                .is_some_and(|text| !text.is_empty()),
+            "{what}"
+        );
+        assert!(error.get("details").is_none_or(Value::is_object), "{what}");
+        for issue in issues_of(&error) {
+            assert_eq!(keys(issue), ["message", "path"], "{what}");
+            assert!(issue["path"].is_string(), "{what}");
+            assert!(
+                issue["message"]
+                    .as_str()
+                    .is_some_and(|text| !text.is_empty()),
+                "{what}"
+            );
+        }
+        error
+    }
+
+    /// That the answer refuses the request as invalid and names exactly these
+    /// places, each once, in any order.
+    ///
+    /// # Panics
+    /// When it does not.
+    pub fn expect_issues(&self, status: u16, paths: &[&str]) -> Value {
+        let error = self.expect_error(status, "VALIDATION_ERROR");
+        let mut found: Vec<&str> = issues_of(&error)
+            .iter()
+            .filter_map(|issue| issue["path"].as_str())
+            .collect();
+        found.sort_unstable();
+        let mut wanted = paths.to_vec();
+        wanted.sort_unstable();
+        assert_eq!(found, wanted, "{} answered {}", self.request, self.text);
+        error
+    }
+
+    /// A header's text.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+}
+
+fn keys(value: &Value) -> Vec<String> {
+    let mut keys: Vec<String> = value
+        .as_object()
+        .into_iter()
+        .flat_map(|object| object.keys().cloned())
+        .collect();
+    keys.sort();
+    keys
+}
+
+fn issues_of(error: &Value) -> &[Value] {
+    match error.pointer("/details/issues") {
+        None => &[],
+        Some(issues) => issues.as_array().expect("details.issues is a list"),
+    }
+}

@@ -1,0 +1,67 @@
+//! What the runner tells the tests: where the servers and the programs are.
+
+use std::path::{Path, PathBuf};
+
+/// The PostgreSQL server in which every test makes its own database.
+pub(crate) fn database_url() -> String {
+    required("WAYPOST_TEST_DATABASE_URL")
+}
+
+/// The Redis that tests share, each under its own prefix.
+pub(crate) fn redis_url() -> String {
+    required("WAYPOST_TEST_REDIS_URL")
+}
+
+/// The program that tests start a Redis of their own with.
+pub(crate) fn redis_server() -> String {
+    read("WAYPOST_TEST_REDIS_SERVER").unwrap_or_else(|| "redis-server".to_owned())
+}
+
+/// The filter for log lines of what runs within the tests; none are shown without.
+pub(crate) fn log_filter() -> Option<String> {
+    read("WAYPOST_TEST_LOG")
+}
+
+/// What a child process needs of this one's environment to start at all.
+pub(crate) fn inherited() -> Vec<(&'static str, String)> {
+    let names = ["PATH", "HOME", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR"];
+    names
+        .into_iter()
+        .filter_map(|name| Some((name, read(name)?)))
+        .collect()
+}
+
+/// Where the binaries are: as told, or where cargo puts them next to this one.
+pub(crate) fn binaries() -> PathBuf {
+    if let Some(told) = read("WAYPOST_BIN_DIR") {
+        return PathBuf::from(told);
+    }
+    let own = std::env::current_exe().expect("a process knows its program");
+    let deps = own.parent().expect("a program lies in a folder");
+    deps.parent()
+        .expect("cargo puts tests into target/<profile>/deps")
+        .to_owned()
+}
+
+/// The root of the repository.
+#[must_use]
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("the package lies in the repository")
+}
+
+fn required(name: &str) -> String {
+    read(name).unwrap_or_else(|| {
+        panic!("{name} is not set. `make test` starts the servers that the tests need and sets it.")
+    })
+}
+
+fn read(name: &str) -> Option<String> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "tests are told by their runner where the servers are"
+    )]
+    let value = std::env::var(name).ok();
+    value.filter(|value| !value.is_empty())
+}

@@ -1,0 +1,130 @@
+//! What Postgres says of the work: the truth that tests compare with what reached
+//! the simulator.
+
+use std::fmt;
+
+use sqlx::{PgConnection, Row};
+use uuid::Uuid;
+use waypost_core::clock::Timestamp;
+use waypost_core::message::CHUNK_RECIPIENTS;
+
+/// A row of the outbox.
+#[derive(Debug, Clone)]
+pub struct LeftOver {
+    /// The message.
+    pub message_id: Uuid,
+    /// Which chunk of its recipients.
+    pub chunk: i32,
+    /// Whether a worker holds it.
+    pub is_leased: bool,
+    /// Whether a recipient of it is due.
+    pub is_due: bool,
+    /// When the relay would look at it.
+    pub wake_at: Timestamp,
+    /// Its open recipients: position, status, attempts, error, when due.
+    pub recipients: Vec<String>,
+}
+
+/// A call to a provider as it was recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    /// Which recipient.
+    pub position: i32,
+    /// Through which account.
+    pub account_id: Uuid,
+    /// What came of it; nothing where it is not known yet.
+    pub outcome: Option<String>,
+    /// The HTTP status, where one came.
+    pub status_code: Option<i32>,
+}
+
+impl LeftOver {
+    /// Whether it would keep a test waiting.
+    #[must_use]
+    pub fn is_pending(&self) -> bool {
+        self.is_leased || self.is_due
+    }
+}
+
+impl fmt::Display for LeftOver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let held = if self.is_leased { "leased" } else { "free" };
+        let due = if self.is_due { "due" } else { "not due" };
+        let (id, chunk, wake_at) = (self.message_id, self.chunk, self.wake_at);
+        write!(f, "{id} chunk {chunk}: {held}, {due}, relay at {wake_at}")?;
+        self.recipients
+            .iter()
+            .take(5)
+            .try_for_each(|line| write!(f, "\n    {line}"))
+    }
+}
+
+/// Every row of the outbox. What is due is measured at `now`.
+pub(crate) async fn outbox(connection: &mut PgConnection, now: Timestamp) -> Vec<LeftOver> {
+    let rows = sqlx::query(
+        "SELECT o.message_id, o.chunk, o.leased_by IS NOT NULL AS leased, o.wake_at,
+                coalesce(bool_or(r.next_attempt_at <= $1), false) AS due,
+                coalesce(array_agg(r.position || ' ' || r.status || ', ' || r.attempts || ' attempts, '
+                    || coalesce(r.last_error, 'no error') || ', next ' || r.next_attempt_at
+                    ORDER BY r.position) FILTER (WHERE r.position IS NOT NULL), '{}') AS recipients
+         FROM outbox o
+         LEFT JOIN recipients r
+           ON r.message_id = o.message_id AND r.position / $2 = o.chunk AND r.status IN ('QUEUED', 'SENDING')
+         GROUP BY o.message_id, o.chunk
+         ORDER BY o.message_id, o.chunk",
+    )
+    .bind(now)
+    .bind(CHUNK_RECIPIENTS)
+    .fetch_all(connection)
+    .await
+    .expect("the outbox can be read");
+    let left = rows.iter().map(|row| LeftOver {
+        message_id: row.get("message_id"),
+        chunk: row.get("chunk"),
+        is_leased: row.get("leased"),
+        is_due: row.get("due"),
+        wake_at: row.get("wake_at"),
+        recipients: row.get("recipients"),
+    });
+    left.collect()
+}
+
+/// How many rows the outbox has that are leased or due: the cheap question.
+pub(crate) async fn pending_count(connection: &mut PgConnection, now: Timestamp) -> i64 {
+    let row = sqlx::query(
+        "SELECT count(*)
+         FROM outbox o
+         WHERE o.leased_by IS NOT NULL OR EXISTS (
+             SELECT 1
+             FROM recipients r
+             WHERE r.message_id = o.message_id AND r.position / $2 = o.chunk
+               AND r.status IN ('QUEUED', 'SENDING') AND r.next_attempt_at <= $1)",
+    )
+    .bind(now)
+    .bind(CHUNK_RECIPIENTS)
+    .fetch_one(connection)
+    .await
+    .expect("the outbox can be read");
+    row.get(0)
+}
+
+/// The calls made for a message, in the order in which they were made.
+pub(crate) async fn attempts(connection: &mut PgConnection, message_id: Uuid) -> Vec<Attempt> {
+    let rows = sqlx::query(
+        "SELECT position, provider_account_id, outcome::text AS outcome, status_code
+         FROM send_attempts
+         WHERE message_id = $1
+         ORDER BY started_at, id",
+    )
+    .bind(message_id)
+    .fetch_all(connection)
+    .await
+    .expect("attempts can be read");
+    let attempts = rows.iter().map(|row| Attempt {
+        position: row.get("position"),
+        account_id: row.get("provider_account_id"),
+        outcome: row.get("outcome"),
+        status_code: row.get("status_code"),
+    });
+    attempts.collect()
+}

@@ -1,0 +1,34 @@
+//! The harness of the integration tests. A [`TestApp`] is a whole Waypost for one
+//! test: a database of its own, Redis keys of its own, a clock that the test
+//! moves, a simulator of the providers, and the API, the worker and the scheduler,
+//! either as tasks of the test's process or as processes that can be killed.
+//!
+//! Tests speak HTTP to it and look at what reached the simulator. They never
+//! sleep: [`TestApp::drain`] waits until nothing is due, [`TestApp::advance`] moves
+//! time, and [`wait_until`] waits for a state. A test that ends while work is due
+//! fails.
+//!
+//! The servers are given by `WAYPOST_TEST_DATABASE_URL` (a user with CREATEDB) and
+//! `WAYPOST_TEST_REDIS_URL`; `make test` starts both.
+
+mod app;
+mod builder;
+mod client;
+mod database;
+mod environment;
+mod ledger;
+mod process;
+mod redis_server;
+mod requests;
+mod wait;
+
+pub use app::{Tenant, TestApp};
+pub use builder::AppBuilder;
+pub use client::{Caller, Reply};
+pub use database::TestDatabase;
+pub use environment::root;
+pub use ledger::{Attempt, LeftOver};
+pub use process::{Finished, Process, Program};
+pub use redis_server::RedisServer;
+pub use requests::{SENDER, credentials, decoded, message_to, to_hash};
+pub use wait::{WAIT_MAX, wait_until, wait_within};

@@ -1,0 +1,177 @@
+//! Waypost's programs as processes of their own: to be killed without a word, told
+//! to stop, or run to their end.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::process::{Child, Command};
+
+use crate::environment;
+use crate::wait::WAIT_MAX;
+
+/// Lines of a process's log that are shown when its test fails.
+const LOG_LINES_SHOWN: usize = 40;
+
+/// Which program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Program {
+    /// The API, and the operator's commands.
+    Api,
+    /// The worker.
+    Worker,
+    /// The scheduler.
+    Scheduler,
+}
+
+/// A running process. Dropping it kills it.
+#[derive(Debug)]
+pub struct Process {
+    program: Program,
+    child: Child,
+    log: PathBuf,
+}
+
+/// What a program that ran to its end left behind.
+#[derive(Debug)]
+pub struct Finished {
+    /// Whether it said that all went well.
+    pub success: bool,
+    /// What it printed.
+    pub stdout: String,
+    /// What it complained about.
+    pub stderr: String,
+}
+
+impl Program {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Api => "waypost-api",
+            Self::Worker => "waypost-worker",
+            Self::Scheduler => "waypost-scheduler",
+        }
+    }
+
+    fn command(self, variables: &HashMap<String, String>) -> Command {
+        let path = environment::binaries().join(self.name());
+        assert!(
+            path.exists(),
+            "{} is missing: `cargo build --workspace --bins` makes it",
+            path.display()
+        );
+        let mut command = Command::new(path);
+        command
+            .env_clear()
+            .envs(environment::inherited())
+            .envs(variables)
+            .kill_on_drop(true);
+        command
+    }
+
+    /// Runs it to its end.
+    ///
+    /// # Panics
+    /// When it cannot be started or does not end in time.
+    pub async fn run(self, arguments: &[&str], variables: &HashMap<String, String>) -> Finished {
+        let mut command = self.command(variables);
+        let running = command.args(arguments).stdin(Stdio::null()).output();
+        let output = tokio::time::timeout(WAIT_MAX, running).await;
+        let output =
+            output.unwrap_or_else(|_| panic!("{} {arguments:?} does not end", self.name()));
+        let output = output.expect("a program that is there can be started");
+        Finished {
+            success: output.status.success(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// Starts it.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    #[must_use]
+    pub fn spawn(self, arguments: &[&str], variables: &HashMap<String, String>) -> Process {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let nth = NEXT.fetch_add(1, Ordering::Relaxed);
+        let log = std::env::temp_dir().join(format!("waypost-it-{}-{nth}.log", std::process::id()));
+        let file = std::fs::File::create(&log).expect("a log can be written");
+        let errors = file.try_clone().expect("a file can be shared");
+        let mut command = self.command(variables);
+        command
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(file)
+            .stderr(errors);
+        let child = command
+            .spawn()
+            .expect("a program that is there can be started");
+        Process {
+            program: self,
+            child,
+            log,
+        }
+    }
+}
+
+impl Process {
+    /// `kill -9`: it dies where it stands.
+    pub async fn kill(&mut self) {
+        self.child
+            .kill()
+            .await
+            .expect("a process of ours can be killed");
+    }
+
+    /// `kill`: it is asked to stop, and awaited.
+    ///
+    /// # Panics
+    /// When it does not stop in time.
+    pub async fn terminate(&mut self) -> ExitStatus {
+        let id = self.child.id().expect("the process still runs").to_string();
+        let asked = Command::new("kill").args(["-TERM", &id]).status().await;
+        assert!(
+            asked.is_ok_and(|status| status.success()),
+            "the process can be signalled"
+        );
+        let ended = tokio::time::timeout(WAIT_MAX, self.child.wait()).await;
+        ended
+            .expect("a process that is told to stop stops in time")
+            .expect("a process of ours can be awaited")
+    }
+
+    /// Whether it has ended, by itself or not.
+    pub fn has_ended(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// All that it has logged so far.
+    #[must_use]
+    pub fn log(&self) -> String {
+        let bytes = std::fs::read(&self.log).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let log = self.log();
+            let lines: Vec<&str> = log.lines().rev().take(LOG_LINES_SHOWN).collect();
+            eprintln!("--- the end of the log of {}", self.program.name());
+            lines.iter().rev().for_each(|line| eprintln!("{line}"));
+        }
+        let _already_gone = std::fs::remove_file(&self.log);
+    }
+}
+
+/// A port that was free a moment ago.
+pub(crate) fn free_port() -> u16 {
+    let listener =
+        std::net::TcpListener::bind("127.0.0.1:0").expect("the loopback interface has free ports");
+    listener
+        .local_addr()
+        .expect("a listener has an address")
+        .port()
+}

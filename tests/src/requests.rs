@@ -1,0 +1,65 @@
+//! What tests send: credentials and messages that are in order, to start from.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use waypost_core::provider::kind::ProviderType;
+use waypost_simulator::DEFAULT_SES_SECRET;
+
+/// A sender whose domain is verified on every simulated account.
+pub const SENDER: &str = "news@example.com";
+
+/// Credentials that the simulator takes, with all that makes domains visible.
+#[must_use]
+pub fn credentials(kind: ProviderType) -> Value {
+    match kind {
+        ProviderType::Sendgrid => json!({ "apiKey": "SG.good-key" }),
+        ProviderType::Postmark => {
+            json!({ "serverToken": "good-server", "accountToken": "good-account" })
+        }
+        ProviderType::Mailgun => json!({ "apiKey": "good-key", "domain": "example.com" }),
+        ProviderType::Ses => json!({
+            "accessKeyId": "AKIAGOOD",
+            "secretAccessKey": DEFAULT_SES_SECRET,
+            "region": "eu-central-1",
+        }),
+    }
+}
+
+/// A small message to one recipient.
+#[must_use]
+pub fn message_to(recipient: &str) -> Value {
+    json!({
+        "from": SENDER,
+        "to": recipient,
+        "subject": "Hello",
+        "html": "<p>Hello</p>",
+        "text": "Hello",
+    })
+}
+
+/// How the API names a recipient.
+#[must_use]
+pub fn to_hash(address: &str) -> String {
+    hex::encode(Sha256::digest(address.trim().to_lowercase()))
+}
+
+/// A header as a reader sees it: its encoded words (RFC 2047, base64 only, which is
+/// what Waypost writes) decoded.
+#[must_use]
+pub fn decoded(header: &str) -> String {
+    let mut text = String::new();
+    let mut rest = header;
+    while let Some((before, after)) = rest.split_once("=?utf-8?b?") {
+        let (word, after) = after.split_once("?=").expect("an encoded word ends");
+        let bytes = STANDARD.decode(word).expect("an encoded word is base64");
+        // White space between two encoded words is not part of the text.
+        if text.is_empty() || !before.trim().is_empty() {
+            text.push_str(before);
+        }
+        text.push_str(&String::from_utf8(bytes).expect("an encoded word is whole"));
+        rest = after;
+    }
+    text + rest
+}
