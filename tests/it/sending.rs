@@ -345,7 +345,7 @@ async fn a_message_never_goes_through_an_account_on_which_its_domain_is_unverifi
     let first = app.connect(ProviderType::Sendgrid).await;
     app.advance(TimeDelta::milliseconds(10));
     let other = json!({ "apiKey": "good-key", "domain": "other.example" });
-    let second = app.connect_with(ProviderType::Mailgun, &other).await;
+    app.connect_with(ProviderType::Mailgun, &other).await;
     app.advance(TimeDelta::milliseconds(10));
     app.connect(ProviderType::Postmark).await;
     let id = app.send_to("a@example.org").await;
@@ -353,14 +353,7 @@ async fn a_message_never_goes_through_an_account_on_which_its_domain_is_unverifi
         .await
         .expect(200);
     app.start_worker();
-    app.drain().await;
-    // Without routing rules the first active account is the one that counts: while
-    // that is the wrong one, the message waits.
-    assert_eq!(app.status(&id).await, "QUEUED");
-    assert_eq!(app.simulator().captured_count(), 0);
-    app.delete(&format!("/v1/providers/{second}"))
-        .await
-        .expect(200);
+    // The first account that is left has another domain and is passed over.
     sent_in_the_end(&app, &id).await;
     assert_eq!(
         app.captured_once("a@example.org").provider.name(),

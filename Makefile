@@ -1,0 +1,68 @@
+# Waypost's commands; `make help` lists them. What each does in detail is written at the head of its script.
+#
+# Compiling never asks a database: sqlx reads the committed .sqlx, whatever DATABASE_URL says (`make generate` renews it).
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+OFFLINE := env -u DATABASE_URL SQLX_OFFLINE=true
+
+##@ Running
+
+.PHONY: up
+up: ## build and start everything; ready with key, simulator and a first curl to paste
+	@scripts/up.sh
+
+.PHONY: down
+down: ## stop what `make up` and `make dev-db` started; the data stays
+	@scripts/down.sh
+
+.PHONY: dev-db
+dev-db: ## only the PostgreSQL and Redis of development: eval "$$(make -s dev-db)"
+	@scripts/dev-db.sh
+
+.PHONY: clean-dev
+clean-dev: ## stop everything and remove .dev: data, keys, logs
+	@scripts/clean-dev.sh
+
+##@ Checking
+
+.PHONY: test
+test: ## the whole suite, from nothing; make test ARGS="--test it suppression"
+	@scripts/test.sh $(ARGS)
+
+.PHONY: fmt
+fmt: ## format the code
+	@cargo fmt --all
+
+.PHONY: lint
+lint: ## formatting and clippy, as CI checks them
+	@cargo fmt --all --check
+	@$(OFFLINE) cargo clippy --workspace --all-targets -- -D warnings
+
+.PHONY: docs
+docs: ## the code's documentation, without a warning
+	@$(OFFLINE) RUSTDOCFLAGS='-D warnings' cargo doc --no-deps --document-private-items --workspace
+
+.PHONY: deny
+deny: ## licences, banned crates, sources, known vulnerabilities
+	@scripts/deny.sh
+
+##@ Generated files
+
+.PHONY: generate
+generate: ## write .sqlx, the OpenAPI document, .env.example, the README's table of settings
+	@scripts/generate.sh
+
+.PHONY: check-generated
+check-generated: ## fail if a generated file is not what it would be generated as
+	@scripts/check-generated.sh
+
+##@ Help
+
+.PHONY: help
+help: ## list these targets
+	@awk 'BEGIN { FS = ":.*## " } \
+		/^##@ / { printf "\n%s\n", substr($$0, 5) } \
+		/^[a-z-]+:.*## / { gsub(/\$$\$$/, "$$", $$2); printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

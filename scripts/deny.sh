@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# make deny: licences, banned and duplicate crates, sources (deny.toml), and known vulnerabilities where the advisory
+# database can be reached. Uses the cargo-deny that is installed; else builds one, once per machine.
+set -euo pipefail
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+readonly VERSION=0.20.2
+readonly FETCH_SECONDS_MAX=120
+readonly CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/waypost/cargo-deny-$VERSION
+
+main() {
+    if ! have cargo-deny; then
+        [[ -x $CACHE/bin/cargo-deny ]] || step "Building cargo-deny $VERSION, once on this machine (a minute or two)" build_cargo_deny
+        PATH=$CACHE/bin:$PATH
+    fi
+    cd "$ROOT"
+    cargo deny check licenses bans sources
+    if timeout "$FETCH_SECONDS_MAX" cargo deny fetch db >/dev/null 2>&1; then
+        cargo deny check advisories
+    else
+        say "==> Skipped the check for known vulnerabilities: the advisory database cannot be reached from here"
+    fi
+}
+
+# Unoptimised and without its own git: it runs for seconds, and an optimised one takes ten times as long to build.
+build_cargo_deny() {
+    env -u CARGO_TARGET_DIR CARGO_PROFILE_DEV_DEBUG=false cargo install cargo-deny --version "$VERSION" --locked --quiet \
+        --debug --no-default-features --root "$CACHE"
+}
+
+main

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# make down: stops what `make up` and `make dev-db` started in this checkout, and nothing else. The data stays.
+set -euo pipefail
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+main() {
+    local name names=()
+    if [[ -d $STATE/run ]]; then
+        rm -f "$STATE/env"
+        for name in simulator worker scheduler api redis postgres; do
+            ! is_running "$name" || names+=("$name")
+        done
+    fi
+    if ((${#names[@]} == 0)); then
+        say "Nothing runs that was started here."
+        return 0
+    fi
+    step "Stopping ${names[*]}" stop_all "${names[@]}"
+}
+
+main

@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# make generate: writes what is generated and committed. generate.sh [DIRECTORY] writes below that directory instead of
+# the checkout (make check-generated compares).
+#
+#   .sqlx                     what Postgres says about every query in the code, so that it compiles without a database
+#   openapi/waypost.v1.json   the API's document
+#   .env.example              every setting
+#   README.md                 the table of settings, between its two markers
+set -euo pipefail
+# shellcheck source=servers.sh
+. "$(dirname "$0")/servers.sh"
+
+readonly DATABASE=waypost_generate
+readonly TABLE_BEGIN='<!-- configuration:begin -->'
+readonly TABLE_END='<!-- configuration:end -->'
+
+main() {
+    OUT=${1:-$ROOT}
+    scratch_open generate
+    ensure_postgres_installed
+    step "Starting a PostgreSQL to check the queries against" start_postgres 25432 fsync=off synchronous_commit=off
+    # By psql and not by the program: it may not compile until its queries are described.
+    step "Creating the tables" apply_migrations "$DATABASE"
+    step "Describing the queries: .sqlx" describe_queries
+    step "Building the program that prints the rest" build_program
+    step "Writing openapi/waypost.v1.json, .env.example, README.md" write_printed
+}
+
+# The macros write one file per query when they are expanded against a live database and SQLX_OFFLINE_DIR is set. They
+# are expanded when their crate is compiled, hence the touch; into an empty directory, so that no description outlives
+# its query.
+describe_queries() {
+    DESCRIBED=$STATE/sqlx
+    mkdir "$DESCRIBED"
+    cd "$ROOT"
+    find "$ROOT"/*/src "$ROOT"/tests/it -maxdepth 1 \( -name lib.rs -o -name main.rs \) -exec touch {} + 2>/dev/null || true
+    interruptible env DATABASE_URL="$(private_postgres_url "$DATABASE")" SQLX_OFFLINE=false SQLX_OFFLINE_DIR="$DESCRIBED" \
+        cargo check --workspace --all-targets --quiet
+    compgen -G "$DESCRIBED/query-*.json" >/dev/null || die "sqlx described no query"
+    mkdir -p "$OUT"
+    rm -rf "$OUT/.sqlx"
+    cp -r "$DESCRIBED" "$OUT/.sqlx"
+}
+
+# With the new descriptions, whatever the committed ones are. All programs, as `make test` builds them: what is built
+# for one package alone has other features and would be built twice.
+build_program() { SQLX_OFFLINE_DIR=$DESCRIBED interruptible build_cargo build --workspace --bins --quiet; }
+
+write_printed() {
+    local program
+    program=$(target_dir)/debug/waypost-api
+    mkdir -p "$OUT/openapi"
+    "$program" openapi >"$STATE/openapi.json"
+    mv "$STATE/openapi.json" "$OUT/openapi/waypost.v1.json"
+    "$program" config --format env >"$STATE/env.example"
+    mv "$STATE/env.example" "$OUT/.env.example"
+    "$program" config --format markdown >"$STATE/table.md"
+    if ! grep -qF -- "$TABLE_BEGIN" "$ROOT/README.md" || ! grep -qF -- "$TABLE_END" "$ROOT/README.md"; then
+        die "README.md lacks the markers $TABLE_BEGIN and $TABLE_END around its table of settings"
+    fi
+    awk -v table="$STATE/table.md" -v begin="$TABLE_BEGIN" -v end="$TABLE_END" '
+        index($0, end) { inside = 0 }
+        !inside { print }
+        index($0, begin) { inside = 1; while ((getline line < table) > 0) print line }
+    ' "$ROOT/README.md" >"$STATE/README.md"
+    cat "$STATE/README.md" >"$OUT/README.md"
+}
+
+main "$@"

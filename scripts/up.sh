@@ -1,0 +1,265 @@
+#!/usr/bin/env bash
+# make up: from a checkout to a running Waypost with mail flowing, in the background. Running it again brings up what
+# is missing, restarts what was rebuilt or is set otherwise, and prints the same text.
+#
+# Every setting given in the environment wins over what is chosen here: DATABASE_URL, REDIS_URL, WAYPOST_LISTEN,
+# WAYPOST_PUBLIC_URL, WAYPOST_ENCRYPTION_KEYS, WAYPOST_PROVIDER_BASE_URL, WAYPOST_ENV, WAYPOST_LOG, and all others, which
+# the programs read themselves. SIMULATOR_URL (host and port) says where the simulator listens.
+#
+# Kept in .dev: env (for other programs, written when all is ready), api-key, organization, encryption-keys, the
+# private servers' data, log/*.log. `make down` stops it all, `make clean-dev` forgets it all.
+set -euo pipefail
+# shellcheck source=servers.sh
+. "$(dirname "$0")/servers.sh"
+
+readonly READY_SECONDS_MAX=60
+readonly API_PORT=8080
+readonly WORKER_HEALTH_PORT=8081
+readonly SCHEDULER_HEALTH_PORT=8082
+readonly SIMULATOR_PORT=8090
+
+main() {
+    local since
+    since=$(now_ms)
+    state_open
+    only_one up
+    stop_on_failure
+    is_running api || rm -f "$STATE/env" # whoever waits for the file waits for this start
+    start_development_servers
+    build
+    configure
+    step "Migrating the database" "$BIN/waypost-api" migrate >&2
+    start_programs
+    connect_organization
+    write_env_file
+    say "    all of it in $(elapsed "$since")"
+    print_welcome
+}
+
+build() {
+    BIN=$(target_dir)/release
+    if [[ ! -x $BIN/waypost-api ]]; then
+        say "The first release build compiles every dependency: about six minutes on two cores."
+    fi
+    step "Building (release)" interruptible build_cargo build --release --workspace --bins
+}
+
+# ---------------------------------------------------------------------------------------------------------------
+# Settings
+
+configure() {
+    configure_api_address
+    configure_simulator_address
+    export DATABASE_URL REDIS_URL
+    export WAYPOST_ENV=${WAYPOST_ENV:-development}
+    export WAYPOST_LISTEN WAYPOST_URL SIMULATOR_URL
+    export WAYPOST_PUBLIC_URL=${WAYPOST_PUBLIC_URL:-$WAYPOST_URL}
+    export WAYPOST_PROVIDER_BASE_URL=${WAYPOST_PROVIDER_BASE_URL:-$SIMULATOR_URL}
+    if [[ -z ${WAYPOST_ENCRYPTION_KEYS:-} ]]; then
+        [[ -s $STATE/encryption-keys ]] || { printf '1:' && head -c 32 /dev/urandom | base64; } | write_secret "$STATE/encryption-keys"
+        WAYPOST_ENCRYPTION_KEYS=$(cat "$STATE/encryption-keys")
+    fi
+    export WAYPOST_ENCRYPTION_KEYS
+    choose_program_port worker "$WORKER_HEALTH_PORT"
+    WORKER_HEALTH=127.0.0.1:$CHOSEN_PORT
+    choose_program_port scheduler "$SCHEDULER_HEALTH_PORT"
+    SCHEDULER_HEALTH=127.0.0.1:$CHOSEN_PORT
+}
+
+configure_api_address() {
+    if [[ -n ${WAYPOST_LISTEN:-} ]]; then
+        require_given_port api WAYPOST_LISTEN "${WAYPOST_LISTEN##*:}"
+    else
+        choose_program_port api "$API_PORT"
+        WAYPOST_LISTEN=127.0.0.1:$CHOSEN_PORT
+        say_if_moved "The API" "$CHOSEN_PORT" "$API_PORT"
+    fi
+    WAYPOST_URL=http://127.0.0.1:${WAYPOST_LISTEN##*:}
+}
+
+configure_simulator_address() {
+    local host port
+    if [[ -n ${SIMULATOR_URL:-} ]]; then
+        read -r host port < <(url_host_port "$SIMULATOR_URL" "$SIMULATOR_PORT")
+        require_given_port simulator SIMULATOR_URL "$port"
+        SIMULATOR_LISTEN=$host:$port
+    else
+        choose_program_port simulator "$SIMULATOR_PORT"
+        SIMULATOR_LISTEN=127.0.0.1:$CHOSEN_PORT
+        SIMULATOR_URL=http://$SIMULATOR_LISTEN
+        say_if_moved "The simulator" "$CHOSEN_PORT" "$SIMULATOR_PORT"
+    fi
+}
+
+# choose_program_port NAME DEFAULT : sets CHOSEN_PORT, as choose_port does; but a port which our own program holds is
+# not taken.
+choose_program_port() {
+    local kept
+    kept=$(cat "$STATE/ports/$1" 2>/dev/null || true)
+    if [[ -n $kept ]] && listens_on "$1" "$kept"; then
+        CHOSEN_PORT=$kept
+        RESERVED_PORTS+=("$kept")
+    else
+        choose_port "$1" "$2"
+    fi
+}
+
+# require_given_port NAME VARIABLE PORT : a port that somebody asked for is used or refused, never replaced; and not
+# kept for the next start.
+require_given_port() {
+    if port_taken "$3" && ! listens_on "$1" "$3"; then
+        die "$2 asks for port $3, but another program listens there"
+    fi
+    RESERVED_PORTS+=("$3")
+}
+
+# listens_on NAME PORT : our program runs and was started with that port.
+listens_on() { is_running "$1" && [[ $(cat "$STATE/run/$1.port" 2>/dev/null) == "$2" ]]; }
+
+say_if_moved() {
+    local who=$1 port=$2 usual=$3
+    if [[ $port != "$usual" ]]; then say "==> $who uses port $port (it usually uses $usual, which was taken when it was chosen)"; fi
+}
+
+# ---------------------------------------------------------------------------------------------------------------
+# Programs
+
+start_programs() {
+    start_program simulator "$SIMULATOR_LISTEN" "$BIN/waypost-simulator" --listen "$SIMULATOR_LISTEN"
+    start_program api "$WAYPOST_LISTEN" "$BIN/waypost-api" serve
+    WAYPOST_HEALTH_LISTEN=$WORKER_HEALTH start_program worker "$WORKER_HEALTH" "$BIN/waypost-worker"
+    WAYPOST_HEALTH_LISTEN=$SCHEDULER_HEALTH start_program scheduler "$SCHEDULER_HEALTH" "$BIN/waypost-scheduler"
+    step "Waiting until all of it is ready" await_programs
+}
+
+# start_program NAME ADDRESS COMMAND… : unless it runs already as it would be started now.
+start_program() {
+    local name=$1 port=${2##*:} fingerprint
+    shift 2
+    fingerprint=$(fingerprint "$@")
+    ! runs_as "$name" "$fingerprint" || return 0
+    if is_running "$name"; then
+        say "==> Restarting the $name: it was rebuilt, or its settings changed"
+        stop_all "$name"
+    else
+        say "==> Starting the $name (log: ${STATE#"$PWD"/}/log/$name.log)"
+    fi
+    printf '%s\n' "$port" >"$STATE/run/$name.port"
+    spawn "$name" "$fingerprint" "$@"
+}
+
+# fingerprint COMMAND… : of the program, its arguments and its settings; a digest, since settings hold secrets.
+fingerprint() {
+    {
+        stat -c '%Y %s' "$1" 2>/dev/null || stat -f '%m %z' "$1"
+        printf '%s\n' "$@"
+        # Not those that only tell others about us.
+        env | grep -E '^(WAYPOST_|DATABASE_URL=|REDIS_URL=)' | grep -vE '^WAYPOST_(URL|API_KEY|TEST_[A-Z_]*|BIN_DIR)=' | sort
+    } | sha256
+}
+
+await_programs() {
+    await_program simulator "$SIMULATOR_URL/"
+    await_program api "$WAYPOST_URL/readyz"
+    await_program worker "http://$WORKER_HEALTH/readyz"
+    await_program scheduler "http://$SCHEDULER_HEALTH/readyz"
+}
+
+# await_program NAME URL : until URL answers 200; shows the log if the program ends or takes too long.
+await_program() {
+    local name=$1 url=$2 answer='' deadline
+    deadline=$(($(now_ms) + READY_SECONDS_MAX * 1000))
+    while (($(now_ms) < deadline)); do
+        if ! is_running "$name"; then
+            show_log_tail "$name"
+            die "the $name ended instead of becoming ready"
+        fi
+        answer=$(python3 "$ROOT/scripts/request.py" GET "$url" || true)
+        [[ ${answer%%$'\n'*} != 200 ]] || return 0
+        sleep 0.1
+    done
+    show_log_tail "$name"
+    die "the $name was not ready within $READY_SECONDS_MAX s; $url last answered: ${answer:-nothing}"
+}
+
+# ---------------------------------------------------------------------------------------------------------------
+# The demo organization: a key and one simulated provider account, so that mail flows
+
+# api METHOD PATH [BODY] : sets STATUS and ANSWER.
+api() {
+    local reply
+    reply=$(API_KEY=$WAYPOST_API_KEY python3 "$ROOT/scripts/request.py" "$1" "$WAYPOST_URL$2" "${@:3}") ||
+        die "no answer from $1 $WAYPOST_URL$2"
+    STATUS=${reply%%$'\n'*}
+    ANSWER=${reply#*$'\n'}
+}
+
+connect_organization() {
+    find_or_create_key
+    [[ $ANSWER == *'"data":[]'* || $ANSWER == *'"data": []'* ]] || return 0
+    step "Connecting a simulated SendGrid account" connect_provider
+}
+
+# find_or_create_key : sets WAYPOST_API_KEY to one that works, and ANSWER to the organization's provider accounts.
+find_or_create_key() {
+    local given=${WAYPOST_API_KEY:-} kept
+    kept=$(cat "$STATE/api-key" 2>/dev/null || true)
+    for WAYPOST_API_KEY in $given $kept; do
+        api GET /v1/providers
+        [[ $STATUS != 200 ]] || return 0
+        [[ $STATUS == 401 ]] || die "GET /v1/providers answered $STATUS: $ANSWER"
+    done
+    # One that was made here before and is no longer known (another database, removed data) is simply replaced.
+    [[ -z $given || $given == "$kept" ]] || die "WAYPOST_API_KEY is set, but the service does not know that key; unset it to get a new one"
+    step "Creating a demo organization and its key" create_key
+    api GET /v1/providers
+    [[ $STATUS == 200 ]] || die "GET /v1/providers answered $STATUS: $ANSWER"
+}
+
+create_key() {
+    local organization
+    organization=$("$BIN/waypost-api" create-organization --name Demo)
+    WAYPOST_API_KEY=$("$BIN/waypost-api" create-api-key --organization "$organization" --name 'make up')
+    printf '%s\n' "$WAYPOST_API_KEY" | write_secret "$STATE/api-key"
+}
+
+connect_provider() {
+    api POST /v1/providers '{"providerType":"SENDGRID","displayName":"Simulated SendGrid","credentials":{"apiKey":"SG.simulated"}}'
+    [[ $STATUS == 201 ]] || die "connecting the simulated provider account answered $STATUS: $ANSWER"
+}
+
+# ---------------------------------------------------------------------------------------------------------------
+# Telling others
+
+write_env_file() {
+    printf '%s\n' "WAYPOST_URL=$WAYPOST_URL" "WAYPOST_API_KEY=$WAYPOST_API_KEY" "SIMULATOR_URL=$SIMULATOR_URL" \
+        "DATABASE_URL=$DATABASE_URL" "REDIS_URL=$REDIS_URL" | write_secret "$STATE/env"
+}
+
+print_welcome() {
+    cat <<TEXT
+
+Waypost is running.
+
+  API             $WAYPOST_URL
+  API docs        $WAYPOST_URL/docs
+  API key         $WAYPOST_API_KEY
+  Sent mail       $SIMULATOR_URL/   (the simulated provider's inbox: nothing leaves this machine)
+
+Send a first mail:
+
+  curl -s $WAYPOST_URL/v1/send \\
+    -H 'Authorization: Bearer $WAYPOST_API_KEY' -H 'Content-Type: application/json' \\
+    -d '{"from":"hello@example.com","to":"you@example.org","subject":"Hello","text":"It works."}'
+
+See what became of the latest one:
+
+  curl -s $WAYPOST_URL/v1/messages/\$(curl -s '$WAYPOST_URL/v1/messages?limit=1' \\
+    -H 'Authorization: Bearer $WAYPOST_API_KEY' | python3 -c 'import json,sys; print(json.load(sys.stdin)["data"][0]["id"])') \\
+    -H 'Authorization: Bearer $WAYPOST_API_KEY'
+
+  Settings for other programs: .dev/env    Logs: .dev/log/    Stop: make down
+TEXT
+}
+
+main
