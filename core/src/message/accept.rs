@@ -19,7 +19,7 @@ use crate::group::{Group, GroupSettings};
 use crate::ids::{Ids, MessageId, OrganizationId};
 use crate::provider::snapshots::Snapshots;
 use crate::queue::dispatch::Dispatcher;
-use crate::routing::{self, Route, RouteRefusal};
+use crate::routing::{self, Enquiry, Route, RouteRefusal};
 use crate::text::Tag;
 
 /// Transactions that accept at the same time. More of them make smaller groups.
@@ -164,13 +164,16 @@ impl Acceptor {
         organization_id: OrganizationId,
         draft: &Draft,
     ) -> Result<Result<Route, RouteRefusal>, Fault> {
-        let domain = draft.from.address().domain();
+        let enquiry = Enquiry {
+            sender_domain: draft.from.address().domain(),
+            tags: draft.tags.iter().map(Tag::as_str).collect(),
+        };
         let snapshot = self.snapshots.get(organization_id).await?;
-        match routing::resolve(&snapshot, domain) {
+        match routing::resolve(&snapshot, &enquiry) {
             Ok(route) => Ok(Ok(route)),
             Err(_) => {
                 let fresh = self.snapshots.reload(organization_id).await?;
-                Ok(routing::resolve(&fresh, domain))
+                Ok(routing::resolve(&fresh, &enquiry))
             }
         }
     }
@@ -191,6 +194,7 @@ impl Acceptor {
             id,
             organization_id,
             provider_account_id: route.account_id,
+            routing_rule_id: route.rule_id,
             from_address: draft.from.address().as_str().to_owned(),
             from_mailbox: draft.from.to_header(),
             reply_to: draft.reply_to.as_ref().map(|mailbox| mailbox.to_header()),

@@ -8,11 +8,10 @@ use apalis::prelude::BoxDynError;
 use futures_util::{StreamExt as _, stream};
 use tokio::sync::Semaphore;
 use tracing::{debug, error, warn};
-use waypost_core::address::Mailbox;
 use waypost_core::clock::Clock;
 use waypost_core::config::SendingSettings;
 use waypost_core::fault::{Fault, FaultKind};
-use waypost_core::ids::{Ids, OrganizationId};
+use waypost_core::ids::Ids;
 use waypost_core::message::compose;
 use waypost_core::provider::account::Accounts;
 use waypost_core::provider::mail::OutgoingMail;
@@ -24,6 +23,7 @@ use waypost_core::queue::jobs::SendJob;
 use waypost_core::queue::lease::LeasedRecipient;
 use waypost_core::queue::outcome::AttemptOutcome;
 use waypost_core::queue::retry::{self, Circumstance, Standing};
+use waypost_core::routing::Enquiry;
 
 use crate::ledger::{Claim, Ledger, Settlement};
 use crate::senders::{Sender, Senders};
@@ -168,23 +168,15 @@ impl SendMessage {
             sealer,
         )?;
         let preferred = claim.message.provider_account_id;
-        let sender = self
-            .find_sender(content.organization_id, preferred, &mail.from)
+        let enquiry = Enquiry {
+            sender_domain: mail.from.address().domain(),
+            tags: content.tags.iter().map(String::as_str).collect(),
+        };
+        let senders = &self.sending.senders;
+        let sender = senders
+            .find(content.organization_id, preferred, &enquiry)
             .await?;
         Ok(sender.map(|sender| (sender, mail)))
-    }
-
-    async fn find_sender(
-        &self,
-        organization_id: OrganizationId,
-        preferred: waypost_core::ids::ProviderAccountId,
-        from: &Mailbox,
-    ) -> Result<Option<Arc<Sender>>, Fault> {
-        let domain = from.address().domain();
-        self.sending
-            .senders
-            .find(organization_id, preferred, domain)
-            .await
     }
 
     /// Writes the attempt and makes the call, unless the lease might end first.
