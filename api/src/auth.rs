@@ -1,6 +1,7 @@
 //! Who calls. The key is looked up before anything else of a request is read; the
 //! first line of every handler says which permission it takes.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use poem::Request;
@@ -9,6 +10,7 @@ use poem_openapi::auth::Bearer;
 use waypost_core::audit::{Actor, Origin};
 use waypost_core::auth::{ApiKey, Permission};
 use waypost_core::ids::OrganizationId;
+use waypost_core::network;
 use waypost_core::secret::Secret;
 
 use crate::context::Context;
@@ -42,6 +44,11 @@ impl Caller {
         self.0.key.organization_id
     }
 
+    /// The caller's own key.
+    pub(crate) fn key(&self) -> &ApiKey {
+        &self.0.key
+    }
+
     /// Where the request comes from, for the audit log.
     pub(crate) fn origin(&self) -> &Origin {
         &self.0.origin
@@ -61,13 +68,10 @@ impl Caller {
 }
 
 async fn authenticate(request: &Request, bearer: Bearer) -> poem::Result<KnownCaller> {
-    let context: &Arc<Context> = request
-        .data()
-        .expect("the context is data of every request");
     let key = Secret::from(bearer.token);
-    let found = context
+    let found = context(request)
         .authenticator
-        .find(&key)
+        .find(&key, client_address(request))
         .await
         .map_err(Failure::from)?;
     let key = found.ok_or(Failure::Unauthenticated)?;
@@ -84,14 +88,26 @@ pub(crate) fn origin(request: &Request, actor: Actor) -> Origin {
     let user_agent = request.header("user-agent");
     Origin {
         actor,
-        ip: request
-            .remote_addr()
-            .as_socket_addr()
-            .map(|address| address.ip().to_string()),
+        ip: client_address(request).map(|address| address.to_string()),
         user_agent: user_agent.map(|text| text.chars().take(USER_AGENT_CHARS_MAX).collect()),
         request_id: request
             .data::<RequestId>()
             .map(|id| id.0.to_string())
             .unwrap_or_default(),
     }
+}
+
+/// The client's address, behind proxies of ours too.
+fn client_address(request: &Request) -> Option<IpAddr> {
+    let peer = request.remote_addr().as_socket_addr()?.ip();
+    let lines = request.headers().get_all("x-forwarded-for").iter();
+    let hops = lines.flat_map(|line| line.to_str().unwrap_or_default().split(','));
+    let proxies = &context(request).settings.trusted_proxies;
+    Some(network::client_address(peer, hops, proxies))
+}
+
+fn context(request: &Request) -> &Arc<Context> {
+    request
+        .data()
+        .expect("the context is data of every request")
 }

@@ -35,6 +35,14 @@ pub(crate) trait Field: Sized + Send + Sync {
         problem("is required")
     }
 
+    /// What a null means, where that is not what an absent value means.
+    ///
+    /// # Errors
+    /// Why it may not be null.
+    fn null() -> Result<Self, Vec<Issue>> {
+        Self::absent()
+    }
+
     /// Reads the values of a query parameter.
     ///
     /// # Errors
@@ -70,6 +78,46 @@ impl<T: Field> Field for Option<T> {
 
     fn read_parameter(text: &str) -> Result<Self, Vec<Issue>> {
         T::read_parameter(text).map(Some)
+    }
+}
+
+/// A field of a change, which null clears and absence leaves as it is.
+#[derive(Debug)]
+pub(crate) struct Clearable<T>(pub(crate) Option<Option<T>>);
+
+impl<T> Default for Clearable<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<T: Field> Field for Clearable<T> {
+    const REQUIRED: bool = false;
+
+    fn schema() -> MetaSchemaRef {
+        match T::schema() {
+            MetaSchemaRef::Inline(mut schema) => {
+                schema.nullable = true;
+                MetaSchemaRef::Inline(schema)
+            }
+            reference @ MetaSchemaRef::Reference(_) => reference,
+        }
+    }
+
+    fn register(registry: &mut Registry) {
+        T::register(registry);
+    }
+
+    fn read(value: Value) -> Result<Self, Vec<Issue>> {
+        T::read(value).map(|value| Self(Some(Some(value))))
+    }
+
+    fn absent() -> Result<Self, Vec<Issue>> {
+        Ok(Self(None))
+    }
+
+    fn null() -> Result<Self, Vec<Issue>> {
+        Ok(Self(Some(None)))
     }
 }
 
@@ -126,7 +174,8 @@ impl<T: Field> Type for Checked<T> {
 impl<T: Field> ParseFromJSON for Checked<T> {
     fn parse_from_json(value: Option<Value>) -> ParseResult<Self> {
         Ok(Self(match value {
-            None | Some(Value::Null) => T::absent(),
+            None => T::absent(),
+            Some(Value::Null) => T::null(),
             Some(value) => T::read(value),
         }))
     }

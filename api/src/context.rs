@@ -1,12 +1,13 @@
 //! What the handlers work with: one set per process.
 
-use waypost_core::auth::Authenticator;
+use waypost_core::auth::{Authenticator, Keys};
 use waypost_core::clock::Clock;
 use waypost_core::config::{ApiSettings, Settings};
 use waypost_core::db::{self, PgPool};
 use waypost_core::fault::Fault;
 use waypost_core::ids::Ids;
 use waypost_core::message::accept::{self, Acceptor, AcceptorParts};
+use waypost_core::organization::settings::SettingsBoard;
 use waypost_core::provider::Endpoints;
 use waypost_core::provider::account::Accounts;
 use waypost_core::provider::snapshots::Snapshots;
@@ -14,6 +15,7 @@ use waypost_core::provider::transport::{Transport, TransportSettings};
 use waypost_core::queue::dispatch::Dispatcher;
 use waypost_core::queue::jobs::send_queue;
 use waypost_core::redis::Redis;
+use waypost_core::routing::rule::Rules;
 
 /// The parts of an API process.
 pub(crate) struct Context {
@@ -22,6 +24,9 @@ pub(crate) struct Context {
     pub(crate) authenticator: Authenticator,
     pub(crate) acceptor: Acceptor,
     pub(crate) accounts: Accounts,
+    pub(crate) rules: Rules,
+    pub(crate) keys: Keys,
+    pub(crate) board: SettingsBoard,
     pub(crate) settings: ApiSettings,
 }
 
@@ -56,12 +61,29 @@ impl Context {
                 ..TransportSettings::default()
             })?,
             endpoints: Endpoints::from(settings.provider_base_urls.clone()),
-            snapshots,
+            snapshots: snapshots.clone(),
             clock: clock.clone(),
-            ids,
+            ids: ids.clone(),
         };
         Ok(Self {
-            authenticator: Authenticator::new(pool.clone(), clock.clone()),
+            authenticator: Authenticator::start(pool.clone(), clock.clone()),
+            rules: Rules {
+                pool: pool.clone(),
+                snapshots: snapshots.clone(),
+                clock: clock.clone(),
+                ids: ids.clone(),
+            },
+            keys: Keys {
+                pool: pool.clone(),
+                clock: clock.clone(),
+                ids: ids.clone(),
+            },
+            board: SettingsBoard {
+                pool: pool.clone(),
+                snapshots,
+                clock: clock.clone(),
+                ids,
+            },
             pool,
             redis,
             acceptor,

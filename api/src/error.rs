@@ -11,12 +11,14 @@ use poem_openapi::{ApiResponse, Object};
 use serde_json::{Value, json};
 use tracing::{error, warn};
 use waypost_core::auth::Permission;
+use waypost_core::auth::keys::KeyRefusal;
 use waypost_core::fault::{Fault, FaultKind};
 use waypost_core::issue::Issue;
 use waypost_core::message::accept::Refusal;
 use waypost_core::provider::account::AccountRefusal;
 use waypost_core::provider::kind::ProviderType;
 use waypost_core::routing::RouteRefusal;
+use waypost_core::routing::rule::{RULES_MAX, RuleRefusal};
 
 /// Seconds after which a caller may try again when a server of ours is away.
 const RETRY_AFTER_SECONDS: u32 = 2;
@@ -36,6 +38,8 @@ pub(crate) enum Failure {
     NoSuchPath,
     /// 405: the path does not know the method.
     MethodNotAllowed,
+    /// 409: what there is stands in the way.
+    Conflict(&'static str),
     /// 413: the body is larger than the bound, in bytes.
     TooLarge(usize),
     /// 415: the body is not JSON by its content type.
@@ -49,6 +53,8 @@ pub(crate) enum Failure {
         /// A word for programs.
         reason: &'static str,
     },
+    /// 422: the request names records that are not there.
+    UnknownIds(Vec<Issue>),
     /// 422: the provider refused the credentials.
     InvalidCredentials {
         /// Which provider.
@@ -94,9 +100,10 @@ impl Failure {
             Self::Forbidden(_) => StatusCode::FORBIDDEN,
             Self::NotFound(_) | Self::NoSuchPath => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Conflict(_) => StatusCode::CONFLICT,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::Unprocessable { .. } | Self::InvalidCredentials { .. } => {
+            Self::Unprocessable { .. } | Self::UnknownIds(_) | Self::InvalidCredentials { .. } => {
                 StatusCode::UNPROCESSABLE_ENTITY
             }
             Self::ProviderUndecided { .. } => StatusCode::SERVICE_UNAVAILABLE,
@@ -109,11 +116,14 @@ impl Failure {
 
     fn code(&self) -> &'static str {
         match self {
-            Self::Invalid(_) | Self::Unprocessable { .. } => "VALIDATION_ERROR",
+            Self::Invalid(_) | Self::Unprocessable { .. } | Self::UnknownIds(_) => {
+                "VALIDATION_ERROR"
+            }
             Self::Unauthenticated => "AUTHENTICATION_ERROR",
             Self::Forbidden(_) => "FORBIDDEN",
             Self::NotFound(_) | Self::NoSuchPath => "NOT_FOUND",
             Self::MethodNotAllowed => "METHOD_NOT_ALLOWED",
+            Self::Conflict(_) => "CONFLICT",
             Self::TooLarge(_) => "PAYLOAD_TOO_LARGE",
             Self::NotJson => "UNSUPPORTED_MEDIA_TYPE",
             Self::InvalidCredentials { .. } => "PROVIDER_INVALID_CREDENTIALS",
@@ -128,12 +138,13 @@ impl Failure {
     /// A sentence for people. Faults show nothing of what went wrong.
     pub(crate) fn message(&self) -> String {
         match self {
-            Self::Invalid(issues) => invalid_message(issues),
+            Self::Invalid(issues) | Self::UnknownIds(issues) => invalid_message(issues),
             Self::Unauthenticated => "The API key is missing or invalid".to_owned(),
             Self::Forbidden(permission) => format!("The API key lacks the permission {permission}"),
             Self::NotFound(what) => format!("There is no such {what}"),
             Self::NoSuchPath => "There is no such path".to_owned(),
             Self::MethodNotAllowed => "The path does not know this method".to_owned(),
+            Self::Conflict(message) => (*message).to_owned(),
             Self::TooLarge(max) => format!("The body is larger than {max} bytes"),
             Self::NotJson => "The body must be sent as application/json".to_owned(),
             Self::Unprocessable { message, .. } => message.clone(),
@@ -163,6 +174,7 @@ impl Failure {
     fn details(&self) -> Option<Value> {
         match self {
             Self::Invalid(issues) => Some(json!({ "issues": issues })),
+            Self::UnknownIds(issues) => Some(json!({ "reason": "UNKNOWN_ID", "issues": issues })),
             Self::Forbidden(permission) => {
                 Some(json!({ "requiredPermission": permission.as_str() }))
             }
@@ -182,6 +194,7 @@ impl Failure {
             | Self::NotFound(_)
             | Self::NoSuchPath
             | Self::MethodNotAllowed
+            | Self::Conflict(_)
             | Self::TooLarge(_)
             | Self::NotJson
             | Self::Fault(_) => None,
@@ -207,9 +220,11 @@ impl Failure {
             | Self::NotFound(_)
             | Self::NoSuchPath
             | Self::MethodNotAllowed
+            | Self::Conflict(_)
             | Self::TooLarge(_)
             | Self::NotJson
             | Self::Unprocessable { .. }
+            | Self::UnknownIds(_)
             | Self::InvalidCredentials { .. } => {}
         }
     }
@@ -312,6 +327,40 @@ impl From<AccountRefusal> for Failure {
     }
 }
 
+impl From<KeyRefusal> for Failure {
+    fn from(refusal: KeyRefusal) -> Self {
+        match refusal {
+            KeyRefusal::NotFound => Self::NotFound("API key"),
+            KeyRefusal::Lacks(permission) => Self::Forbidden(permission),
+            KeyRefusal::Ended => Self::Conflict("The API key was revoked or has expired"),
+            KeyRefusal::Fault(fault) => Self::Fault(fault),
+        }
+    }
+}
+
+impl From<RuleRefusal> for Failure {
+    fn from(refusal: RuleRefusal) -> Self {
+        match refusal {
+            RuleRefusal::NotFound => Self::NotFound("routing rule"),
+            RuleRefusal::UnknownAccounts { main, fallbacks } => {
+                let main = main.then(|| "providerAccountId".to_owned());
+                let fallbacks = fallbacks.into_iter();
+                let fallbacks =
+                    fallbacks.map(|place| format!("fallbackProviderAccountIds.{place}"));
+                let paths = main.into_iter().chain(fallbacks);
+                let message = "must be the id of a provider account";
+                Self::UnknownIds(paths.map(|path| Issue::new(path, message)).collect())
+            }
+            RuleRefusal::TooMany => Self::Unprocessable {
+                message: format!("An organization has at most {RULES_MAX} routing rules"),
+                path: None,
+                reason: "TOO_MANY_ROUTING_RULES",
+            },
+            RuleRefusal::Fault(fault) => Self::Fault(fault),
+        }
+    }
+}
+
 impl ApiResponse for Failure {
     fn meta() -> MetaResponses {
         let rows = [
@@ -328,6 +377,10 @@ impl ApiResponse for Failure {
                 "`FORBIDDEN`: the API key lacks `details.requiredPermission`.",
             ),
             (404, "`NOT_FOUND`: there is no such record."),
+            (
+                409,
+                "`CONFLICT`: the state of what there is does not permit it.",
+            ),
             (413, "`PAYLOAD_TOO_LARGE`: the body is too large."),
             (
                 415,

@@ -1,9 +1,12 @@
 //! How the domain's types are read from requests: for each, its schema and its
 //! rule. The rules themselves are the domain's.
 
+use chrono::{DateTime, SubsecRound as _};
 use poem_openapi::registry::{MetaSchema, MetaSchemaRef};
 use serde_json::Value;
+use uuid::Uuid;
 use waypost_core::address::Mailbox;
+use waypost_core::clock::Timestamp;
 use waypost_core::issue::Issue;
 use waypost_core::message::MessageStatus;
 use waypost_core::message::draft::{self, RECIPIENTS_MAX, TAGS_MAX};
@@ -14,7 +17,7 @@ use waypost_core::text::{self, Name, Subject, Tag};
 use crate::checked::{Field, problem};
 
 /// The name of a JSON value's type, for messages.
-fn kind_of(value: &Value) -> &'static str {
+pub(crate) fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",
@@ -25,14 +28,14 @@ fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-fn string(value: Value) -> Result<String, Vec<Issue>> {
+pub(crate) fn string(value: Value) -> Result<String, Vec<Issue>> {
     let Value::String(text) = value else {
         return problem(format!("must be a string, not {}", kind_of(&value)));
     };
     Ok(text)
 }
 
-fn schema(ty: &'static str, fill: impl FnOnce(&mut MetaSchema)) -> MetaSchemaRef {
+pub(crate) fn schema(ty: &'static str, fill: impl FnOnce(&mut MetaSchema)) -> MetaSchemaRef {
     let mut schema = MetaSchema::new(ty);
     fill(&mut schema);
     MetaSchemaRef::Inline(Box::new(schema))
@@ -135,12 +138,7 @@ impl Field for Tags {
     }
 
     fn read(value: Value) -> Result<Self, Vec<Issue>> {
-        let Value::Array(items) = value else {
-            return problem(format!(
-                "must be an array of strings, not {}",
-                kind_of(&value)
-            ));
-        };
+        let items = list_of_strings(value)?;
         let mut tags: Vec<Tag> = Vec::with_capacity(items.len().min(TAGS_MAX));
         for tag in each::<Tag>(bounded(items, 0, TAGS_MAX, "tags")?)? {
             if !tags.contains(&tag) {
@@ -151,7 +149,16 @@ impl Field for Tags {
     }
 }
 
-fn bounded(
+/// The items of a list of strings, which may still turn out not to be strings.
+pub(crate) fn list_of_strings(value: Value) -> Result<Vec<Value>, Vec<Issue>> {
+    let Value::Array(items) = value else {
+        let kind = kind_of(&value);
+        return problem(format!("must be an array of strings, not {kind}"));
+    };
+    Ok(items)
+}
+
+pub(crate) fn bounded(
     items: Vec<Value>,
     min: usize,
     max: usize,
@@ -170,7 +177,7 @@ fn bounded(
 }
 
 /// Reads every item and reports what is wrong with any of them.
-fn each<T: Field>(items: Vec<Value>) -> Result<Vec<T>, Vec<Issue>> {
+pub(crate) fn each<T: Field>(items: Vec<Value>) -> Result<Vec<T>, Vec<Issue>> {
     let mut values = Vec::with_capacity(items.len());
     let mut issues = Vec::new();
     for (index, item) in items.into_iter().enumerate() {
@@ -354,6 +361,65 @@ fn integer(minimum: u32, maximum: u32, default: u32) -> MetaSchemaRef {
         schema.maximum = Some(f64::from(maximum));
         schema.default = Some(Value::from(default));
     })
+}
+
+/// A whole number of a body, within bounds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Whole<const MIN: u32, const MAX: u32>(pub(crate) u32);
+
+impl<const MIN: u32, const MAX: u32> Field for Whole<MIN, MAX> {
+    fn schema() -> MetaSchemaRef {
+        schema("integer", |schema| {
+            schema.format = Some("int32");
+            schema.minimum = Some(f64::from(MIN));
+            schema.maximum = Some(f64::from(MAX));
+        })
+    }
+
+    fn read(value: Value) -> Result<Self, Vec<Issue>> {
+        let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
+        match number.filter(|number| (MIN..=MAX).contains(number)) {
+            Some(number) => Ok(Self(number)),
+            None => problem(format!("must be a whole number from {MIN} to {MAX}")),
+        }
+    }
+}
+
+/// A moment: ISO 8601 with its offset from UTC (RFC 3339).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Moment(pub(crate) Timestamp);
+
+impl Field for Moment {
+    fn schema() -> MetaSchemaRef {
+        schema("string", |schema| {
+            schema.format = Some("date-time");
+            schema.example = Some(Value::from("2026-11-20T12:00:00.000Z"));
+        })
+    }
+
+    fn read(value: Value) -> Result<Self, Vec<Issue>> {
+        match DateTime::parse_from_rfc3339(&string(value)?) {
+            Ok(moment) => Ok(Self(moment.to_utc().trunc_subsecs(6))),
+            Err(_) => problem("must be a time such as 2026-11-20T12:00:00Z"),
+        }
+    }
+}
+
+/// An id in a body or a query.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Id(pub(crate) Uuid);
+
+impl Field for Id {
+    fn schema() -> MetaSchemaRef {
+        schema("string", |schema| schema.format = Some("uuid"))
+    }
+
+    fn read(value: Value) -> Result<Self, Vec<Issue>> {
+        match Uuid::parse_str(&string(value)?) {
+            Ok(id) => Ok(Self(id)),
+            Err(_) => problem("must be a UUID"),
+        }
+    }
 }
 
 fn whole_number(value: &Value, max: u32) -> Result<u32, Vec<Issue>> {

@@ -47,6 +47,8 @@ pub async fn serve(
     shutdown: CancellationToken,
 ) -> Result<(), Fault> {
     let context = Arc::new(Context::new(settings, &clock)?);
+    let snapshots = context.accounts.snapshots.clone();
+    tokio::spawn(snapshots.listen(shutdown.clone()));
     let failed = |error| Fault::internal("serve the API", error);
     let acceptor = TcpAcceptor::from_tokio(listener).map_err(failed)?;
     info!("Serving the API");

@@ -7,11 +7,26 @@ use poem_openapi::{LicenseObject, OpenApiService};
 use serde_json::{Value, json};
 
 use crate::context::Context;
+use crate::v1::api_keys::ApiKeysApi;
+use crate::v1::audit_logs::AuditLogsApi;
 use crate::v1::messages::MessagesApi;
 use crate::v1::providers::ProvidersApi;
+use crate::v1::routing_rules::RoutingRulesApi;
 use crate::v1::send::SendApi;
+use crate::v1::settings::SettingsApi;
 
-type Service = OpenApiService<(SendApi, MessagesApi, ProvidersApi), ()>;
+type Service = OpenApiService<
+    (
+        SendApi,
+        MessagesApi,
+        ProvidersApi,
+        RoutingRulesApi,
+        ApiKeysApi,
+        SettingsApi,
+        AuditLogsApi,
+    ),
+    (),
+>;
 
 /// All operations over one context.
 pub(crate) fn service(context: &Arc<Context>) -> Service {
@@ -23,6 +38,18 @@ pub(crate) fn service(context: &Arc<Context>) -> Service {
             context: Arc::clone(context),
         },
         ProvidersApi {
+            context: Arc::clone(context),
+        },
+        RoutingRulesApi {
+            context: Arc::clone(context),
+        },
+        ApiKeysApi {
+            context: Arc::clone(context),
+        },
+        SettingsApi {
+            context: Arc::clone(context),
+        },
+        AuditLogsApi {
             context: Arc::clone(context),
         },
     );

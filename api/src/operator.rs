@@ -9,12 +9,13 @@ use std::time::Duration;
 use clap::{Parser, Subcommand, ValueEnum};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use waypost_core::auth::{self, ApiKey, Permission, Permissions};
+use waypost_core::auth::{self, KeyDraft, Permission, Permissions};
 use waypost_core::clock::Clock;
 use waypost_core::config::Settings;
 use waypost_core::db::{self, OrFault, PgPool};
 use waypost_core::fault::Fault;
 use waypost_core::ids::{Ids, OrganizationId};
+use waypost_core::network::Networks;
 use waypost_core::organization::{self, Organization, UnverifiedDomains};
 use waypost_core::redis::Redis;
 use waypost_core::secret::ExposeSecret;
@@ -133,7 +134,7 @@ async fn create_organization(name: String) -> Result<(), CommandError> {
     let clock = Clock::system();
     let organization = Organization {
         id: Ids::new(clock.clone()).next(),
-        name: checked_name(name)?,
+        name: checked_name(name)?.into_string(),
         unverified_domains: UnverifiedDomains::Reject,
         created_at: clock.now(),
     };
@@ -155,30 +156,25 @@ async fn create_api_key(
     organization::store::find(&mut connection, organization_id)
         .await?
         .ok_or_else(|| format!("there is no organization {organization_id}"))?;
-    let (key, hash, prefix) = auth::generate_key(&ids);
     let permissions = if permissions.is_empty() {
         Permissions::all()
     } else {
         permissions.into_iter().collect()
     };
-    let record = ApiKey {
-        id: ids.next(),
-        organization_id,
+    let draft = KeyDraft {
         name: checked_name(name)?,
-        prefix,
         permissions,
+        allowed_ips: Networks::default(),
         expires_at: None,
-        revoked_at: None,
-        created_at: clock.now(),
     };
-    auth::store::insert(&mut connection, &record, hash).await?;
-    println!("{}", key.expose_secret());
+    let key = auth::mint(organization_id, draft, None, &ids, clock.now());
+    auth::store::insert(&mut connection, &key.record, key.hash).await?;
+    println!("{}", key.secret.expose_secret());
     Ok(())
 }
 
-fn checked_name(name: String) -> Result<String, CommandError> {
-    let name = Name::parse(name).map_err(|error| format!("--name {error}"))?;
-    Ok(name.into_string())
+fn checked_name(name: String) -> Result<Name, CommandError> {
+    Ok(Name::parse(name).map_err(|error| format!("--name {error}"))?)
 }
 
 async fn doctor() -> Result<(), CommandError> {

@@ -14,6 +14,7 @@ use crate::clock::Clock;
 use crate::crypto::seal::{EXAMPLE_KEYS, Sealer};
 use crate::ids::Ids;
 use crate::issue::Issue;
+use crate::network::Networks;
 use crate::provider::kind::ProviderType;
 use crate::secret::Secret;
 
@@ -87,6 +88,12 @@ pub struct ApiSettings {
     pub batch_messages_max: usize,
     /// How long requests in flight may take to end when the process is told to.
     pub shutdown: Duration,
+    /// Proxies in front of the API, whose word on the client's address counts.
+    pub trusted_proxies: Networks,
+    /// The most sends per second that an organization may give itself.
+    pub rate_limit_send_max: u32,
+    /// The most other requests per second that an organization may give itself.
+    pub rate_limit_other_max: u32,
 }
 
 /// Sending: leases, retries, pace.
@@ -285,10 +292,30 @@ fn read_api(reader: &mut Reader<'_>) -> Option<ApiSettings> {
         "10s",
         "How long requests in flight may take to end when the API is told to stop.",
     );
+    let trusted_proxies = reader.optional(
+        "WAYPOST_TRUSTED_PROXIES",
+        "Proxies in front of the API, addresses and networks (CIDR) separated by commas. What these say in `X-Forwarded-For` is believed, and nobody else.",
+        |text| text.parse().ok(),
+    );
+    let rate_limit_send_max = reader.parse(
+        "WAYPOST_RATE_LIMIT_SEND_MAX",
+        "100",
+        "The most sends per second that an organization may set for itself.",
+        1..=1_000_000,
+    );
+    let rate_limit_other_max = reader.parse(
+        "WAYPOST_RATE_LIMIT_OTHER_MAX",
+        "1000",
+        "The most other requests per second that an organization may set for itself.",
+        1..=1_000_000,
+    );
     Some(ApiSettings {
         listen: listen?,
         batch_messages_max: batch_messages_max?,
         shutdown: shutdown?,
+        trusted_proxies: trusted_proxies.unwrap_or_default(),
+        rate_limit_send_max: rate_limit_send_max?,
+        rate_limit_other_max: rate_limit_other_max?,
     })
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use secrecy::ExposeSecret;
 use sqlx::Connection as _;
 use sqlx::migrate::{Migrate, Migrator};
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 pub use sqlx::{PgConnection, PgPool, PgTransaction};
 
 use crate::clock::Timestamp;
@@ -179,6 +179,52 @@ pub async fn create_partitions(pool: &PgPool, start: Timestamp, months: i32) -> 
     .fetch_one(pool)
     .await
     .or_fault("create partitions")
+}
+
+/// How long a listener hears nothing before it makes sure that it could.
+const LISTENER_QUIET: Duration = Duration::from_secs(5);
+
+/// Hears what is notified on a channel, over a connection of its own.
+pub struct Listener {
+    inner: PgListener,
+}
+
+impl Listener {
+    /// Listens; what is notified after this is heard.
+    ///
+    /// # Errors
+    /// A fault when Postgres is away.
+    pub async fn connect(pool: &PgPool, channel: &str) -> Result<Self, Fault> {
+        let options = PgConnectOptions::clone(&pool.connect_options());
+        let own = PgPoolOptions::new()
+            .max_connections(1)
+            .acquire_timeout(ACQUIRE_TIMEOUT)
+            .connect_lazy_with(options);
+        let mut inner = PgListener::connect_with(&own).await.or_fault("listen")?;
+        // A connection that was lost may have missed something: whoever listens
+        // must know.
+        inner.eager_reconnect(false);
+        inner.listen(channel).await.or_fault("listen")?;
+        Ok(Self { inner })
+    }
+
+    /// The next thing that is notified; nothing where for a while there was none.
+    ///
+    /// # Errors
+    /// A fault when the connection is lost, and with it perhaps something notified.
+    pub async fn hear(&mut self) -> Result<Option<String>, Fault> {
+        match tokio::time::timeout(LISTENER_QUIET, self.inner.try_recv()).await {
+            Ok(Ok(Some(heard))) => return Ok(Some(heard.payload().to_owned())),
+            Ok(Ok(None)) => return Err(Fault::unavailable("listen", "the connection was lost")),
+            Ok(Err(error)) => return Err(error).or_fault("listen"),
+            Err(_quiet) => {}
+        }
+        let ping = sqlx::query("SELECT 1").execute(&mut self.inner);
+        match tokio::time::timeout(ACQUIRE_TIMEOUT, ping).await {
+            Ok(answer) => answer.map(|_| None).or_fault("listen"),
+            Err(late) => Err(Fault::unavailable("listen", late)),
+        }
+    }
 }
 
 /// An advisory lock that belongs to a connection of its own: Postgres frees it when

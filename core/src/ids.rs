@@ -60,6 +60,8 @@ id_types! {
     ApiKeyId,
     /// A connected account at a provider.
     ProviderAccountId,
+    /// A routing rule.
+    RoutingRuleId,
     /// A domain verification record of a provider account.
     DomainId,
     /// An accepted message. Its time orders the partitions it lives in.

@@ -21,6 +21,7 @@ pub mod http;
 pub mod ids;
 pub mod issue;
 pub mod message;
+pub mod network;
 pub mod organization;
 pub mod page;
 pub mod provider;

@@ -1,16 +1,23 @@
 //! Routing: which provider account takes a message. Pure: it decides over a
 //! snapshot of the organization's accounts.
 //!
-//! Without routing rules the first active account (the oldest) is used, as the
-//! contract says.
+//! The rules are asked by their priority, the highest first, and by their age, the
+//! oldest first, where it is the same. The first that is active, matches and has an
+//! active account decides. Where none does, the first active account (the oldest)
+//! is used, as the contract says.
+
+pub mod rule;
+pub mod store;
 
 use std::collections::HashMap;
 
 use crate::clock::Timestamp;
-use crate::ids::ProviderAccountId;
+use crate::ids::{ProviderAccountId, RoutingRuleId};
 use crate::organization::UnverifiedDomains;
 use crate::provider::domain::DomainState;
 use crate::provider::kind::ProviderType;
+
+use rule::{RoutingRule, RuleTerms, TagMatch};
 
 /// What routing needs to know of an organization.
 #[derive(Debug, Clone)]
@@ -19,6 +26,25 @@ pub struct RoutingSnapshot {
     pub unverified_domains: UnverifiedDomains,
     /// The active accounts, oldest first.
     pub accounts: Vec<RoutableAccount>,
+    /// The rules, inactive ones too, in the order in which they are asked.
+    pub rules: Vec<RoutingRule>,
+}
+
+impl RoutingSnapshot {
+    /// An active account; nothing where it is switched off or gone.
+    #[must_use]
+    pub fn account(&self, id: ProviderAccountId) -> Option<&RoutableAccount> {
+        self.accounts.iter().find(|account| account.id == id)
+    }
+}
+
+/// What of a message decides its route.
+#[derive(Debug, Clone)]
+pub struct Enquiry<'a> {
+    /// The sender's domain, in lower-case ASCII.
+    pub sender_domain: &'a str,
+    /// The message's tags.
+    pub tags: Vec<&'a str>,
 }
 
 /// An active account.
@@ -46,6 +72,8 @@ pub struct Route {
     pub provider_type: ProviderType,
     /// Whether the sender's domain is verified on it.
     pub domain_verified: bool,
+    /// The rule that chose it; nothing where none matched.
+    pub rule_id: Option<RoutingRuleId>,
 }
 
 /// Why no account takes a message.
@@ -55,6 +83,32 @@ pub enum RouteRefusal {
     NoActiveProvider,
     /// The account that would take it does not have the sender's domain verified.
     DomainNotVerified(ProviderType),
+}
+
+/// Why a rule does not decide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PassedOver {
+    /// It is switched off.
+    RuleInactive,
+    /// It is for other senders.
+    SenderDomain,
+    /// It is for other tags.
+    Tags,
+    /// Its account is switched off or gone.
+    ProviderInactive,
+}
+
+impl PassedOver {
+    /// The word on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::RuleInactive => "RULE_INACTIVE",
+            Self::SenderDomain => "SENDER_DOMAIN",
+            Self::Tags => "TAGS",
+            Self::ProviderInactive => "PROVIDER_INACTIVE",
+        }
+    }
 }
 
 impl RoutableAccount {
@@ -70,41 +124,83 @@ impl RoutableAccount {
     }
 }
 
-/// The account for a message from `sender_domain`: the first active one.
+/// Whether a rule decides over a message, and with which account.
+///
+/// # Errors
+/// Why it does not.
+pub fn ask<'a>(
+    rule: &RoutingRule,
+    snapshot: &'a RoutingSnapshot,
+    enquiry: &Enquiry<'_>,
+) -> Result<&'a RoutableAccount, PassedOver> {
+    let terms = &rule.terms;
+    if !terms.is_active {
+        return Err(PassedOver::RuleInactive);
+    }
+    let pattern = terms.sender_domain.as_ref();
+    if pattern.is_some_and(|pattern| !pattern.matches(enquiry.sender_domain)) {
+        return Err(PassedOver::SenderDomain);
+    }
+    if !matches_tags(terms, enquiry) {
+        return Err(PassedOver::Tags);
+    }
+    snapshot
+        .account(terms.provider_account_id)
+        .ok_or(PassedOver::ProviderInactive)
+}
+
+fn matches_tags(terms: &RuleTerms, enquiry: &Enquiry<'_>) -> bool {
+    let mut wanted = terms.tags.iter().map(|tag| tag.as_str());
+    match terms.tag_match {
+        _ if terms.tags.is_empty() => true,
+        TagMatch::Any => wanted.any(|tag| enquiry.tags.contains(&tag)),
+        TagMatch::All => wanted.all(|tag| enquiry.tags.contains(&tag)),
+    }
+}
+
+/// The account for a message.
 ///
 /// # Errors
 /// Why none takes it.
-pub fn resolve(snapshot: &RoutingSnapshot, sender_domain: &str) -> Result<Route, RouteRefusal> {
-    let account = snapshot
-        .accounts
-        .first()
+pub fn resolve(snapshot: &RoutingSnapshot, enquiry: &Enquiry<'_>) -> Result<Route, RouteRefusal> {
+    let mut rules = snapshot.rules.iter();
+    let by_rule = rules.find_map(|rule| Some((ask(rule, snapshot, enquiry).ok()?, Some(rule.id))));
+    let (account, rule_id) = by_rule
+        .or_else(|| Some((snapshot.accounts.first()?, None)))
         .ok_or(RouteRefusal::NoActiveProvider)?;
-    route(snapshot, account, sender_domain)
+    route(snapshot, account, rule_id, enquiry)
         .ok_or(RouteRefusal::DomainNotVerified(account.provider_type))
 }
 
 /// The account that a message which was accepted goes through when its own is gone
-/// or switched off: the first active one that takes its sender.
+/// or switched off: the first that takes its sender, of those that rules name, then
+/// of all active ones.
 #[must_use]
-pub fn stand_in(snapshot: &RoutingSnapshot, sender_domain: &str) -> Option<Route> {
-    snapshot
-        .accounts
+pub fn stand_in(snapshot: &RoutingSnapshot, enquiry: &Enquiry<'_>) -> Option<Route> {
+    let by_rules = snapshot
+        .rules
         .iter()
-        .find_map(|account| route(snapshot, account, sender_domain))
+        .filter_map(|rule| Some((ask(rule, snapshot, enquiry).ok()?, Some(rule.id))));
+    let others = snapshot.accounts.iter().map(|account| (account, None));
+    by_rules
+        .chain(others)
+        .find_map(|(account, rule_id)| route(snapshot, account, rule_id, enquiry))
 }
 
 /// The route through one account, unless it refuses the sender's domain.
 fn route(
     snapshot: &RoutingSnapshot,
     account: &RoutableAccount,
-    sender_domain: &str,
+    rule_id: Option<RoutingRuleId>,
+    enquiry: &Enquiry<'_>,
 ) -> Option<Route> {
-    let state = account.domain_state(sender_domain);
+    let state = account.domain_state(enquiry.sender_domain);
     let refuses = snapshot.unverified_domains == UnverifiedDomains::Reject;
     (state != DomainState::Unverified || !refuses).then_some(Route {
         account_id: account.id,
         provider_type: account.provider_type,
         domain_verified: state == DomainState::Verified,
+        rule_id,
     })
 }
 
@@ -113,6 +209,8 @@ mod tests {
     use super::*;
     use crate::clock::Clock;
     use crate::ids::Ids;
+    use crate::text::{Name, Tag};
+    use rule::{DomainPattern, OnUnknown};
 
     fn account(state: Option<DomainState>, domains_visible: bool) -> RoutableAccount {
         let domains = state.map(|state| ("example.com".to_owned(), state));
@@ -132,8 +230,9 @@ mod tests {
         let snapshot = RoutingSnapshot {
             unverified_domains,
             accounts: vec![account],
+            rules: vec![],
         };
-        resolve(&snapshot, "example.com").map(|route| route.domain_verified)
+        resolve(&snapshot, &enquiry("example.com", &[])).map(|route| route.domain_verified)
     }
 
     #[test]
@@ -154,10 +253,99 @@ mod tests {
         let snapshot = RoutingSnapshot {
             unverified_domains: UnverifiedDomains::Reject,
             accounts: vec![],
+            rules: vec![],
         };
         assert_eq!(
-            resolve(&snapshot, "example.com"),
+            resolve(&snapshot, &enquiry("example.com", &[])),
             Err(RouteRefusal::NoActiveProvider)
         );
+    }
+
+    fn enquiry<'a>(sender_domain: &'a str, tags: &[&'a str]) -> Enquiry<'a> {
+        Enquiry {
+            sender_domain,
+            tags: tags.to_vec(),
+        }
+    }
+
+    fn rule(account: &RoutableAccount, change: impl FnOnce(&mut RuleTerms)) -> RoutingRule {
+        let ids = Ids::new(Clock::system());
+        let mut terms = RuleTerms {
+            name: Name::parse("A rule".to_owned()).unwrap(),
+            priority: 0,
+            is_active: true,
+            sender_domain: None,
+            tags: vec![],
+            tag_match: TagMatch::Any,
+            provider_account_id: account.id,
+            fallbacks: vec![],
+            on_unknown: OnUnknown::Wait,
+        };
+        change(&mut terms);
+        RoutingRule {
+            id: ids.next(),
+            organization_id: ids.next(),
+            terms,
+            created_at: Clock::system().now(),
+            updated_at: Clock::system().now(),
+        }
+    }
+
+    fn tags(words: &[&str]) -> Vec<Tag> {
+        let tags = words.iter().map(|word| Tag::parse((*word).to_owned()));
+        tags.collect::<Result<_, _>>().unwrap()
+    }
+
+    #[test]
+    fn the_first_rule_that_matches_decides() {
+        let first = account(None, false);
+        let second = account(None, false);
+        let rules = vec![
+            rule(&second, |terms| terms.is_active = false),
+            rule(&account(None, false), |_| ()),
+            rule(&second, |terms| {
+                terms.sender_domain = DomainPattern::parse("other.com");
+            }),
+            rule(&second, |terms| terms.tags = tags(&["bulk"])),
+            rule(&second, |terms| {
+                terms.sender_domain = DomainPattern::parse("example.com");
+            }),
+            rule(&first, |_| ()),
+        ];
+        let snapshot = RoutingSnapshot {
+            unverified_domains: UnverifiedDomains::Reject,
+            accounts: vec![first, second],
+            rules,
+        };
+        let message = enquiry("example.com", &["receipts"]);
+        let asked = |place: usize| ask(&snapshot.rules[place], &snapshot, &message).map(|_| ());
+        assert_eq!(asked(0), Err(PassedOver::RuleInactive));
+        assert_eq!(asked(1), Err(PassedOver::ProviderInactive));
+        assert_eq!(asked(2), Err(PassedOver::SenderDomain));
+        assert_eq!(asked(3), Err(PassedOver::Tags));
+        assert_eq!(asked(4), Ok(()));
+        let route = resolve(&snapshot, &message).unwrap();
+        assert_eq!(route.rule_id, Some(snapshot.rules[4].id));
+        assert_eq!(route.account_id, snapshot.accounts[1].id);
+    }
+
+    #[test]
+    fn tags_match_by_one_or_by_all_of_them() {
+        use TagMatch::{All, Any};
+        let account = account(None, false);
+        let asked = |tag_match, wanted: &[&str], given: &[&str]| {
+            let rule = rule(&account, |terms| {
+                terms.tags = tags(wanted);
+                terms.tag_match = tag_match;
+            });
+            matches_tags(&rule.terms, &enquiry("example.com", given))
+        };
+        assert!(asked(Any, &["a", "b"], &["b", "c"]));
+        assert!(!asked(Any, &["a", "b"], &["c"]));
+        assert!(!asked(Any, &["a"], &["A"]));
+        assert!(asked(All, &["a", "b"], &["b", "c", "a"]));
+        assert!(!asked(All, &["a", "b"], &["a", "c"]));
+        assert!(asked(All, &[], &[]));
+        assert!(asked(Any, &[], &["c"]));
     }
 }

@@ -56,6 +56,8 @@ pub async fn run(
         return Ok(());
     };
     let queue = send_queue(&redis, clock.clone());
+    let snapshots = Snapshots::new(pool.clone());
+    tokio::spawn(snapshots.clone().listen(shutdown.clone()));
     let accounts = Accounts {
         pool: pool.clone(),
         sealer: settings.sealer.clone(),
@@ -65,7 +67,7 @@ pub async fn run(
             ..TransportSettings::default()
         })?,
         endpoints: Endpoints::from(settings.provider_base_urls.clone()),
-        snapshots: Snapshots::new(pool.clone()),
+        snapshots,
         clock: clock.clone(),
         ids: ids.clone(),
     };

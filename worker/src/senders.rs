@@ -10,7 +10,7 @@ use waypost_core::fault::Fault;
 use waypost_core::ids::{OrganizationId, ProviderAccountId};
 use waypost_core::provider::account::{AccountRefusal, Accounts, ProviderAccount};
 use waypost_core::provider::credentials::Credentials;
-use waypost_core::routing;
+use waypost_core::routing::{self, Enquiry};
 
 /// How long opened credentials may be used.
 const MEMORY: Duration = Duration::from_secs(2);
@@ -49,13 +49,13 @@ impl Senders {
         &self,
         organization_id: OrganizationId,
         preferred: ProviderAccountId,
-        sender_domain: &str,
+        enquiry: &Enquiry<'_>,
     ) -> Result<Option<Arc<Sender>>, Fault> {
         if let Some(sender) = self.open(organization_id, preferred).await? {
             return Ok(Some(sender));
         }
         let snapshot = self.accounts.snapshots.get(organization_id).await?;
-        match routing::stand_in(&snapshot, sender_domain) {
+        match routing::stand_in(&snapshot, enquiry) {
             Some(route) => self.open(organization_id, route.account_id).await,
             None => Ok(None),
         }

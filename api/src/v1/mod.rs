@@ -1,8 +1,12 @@
 //! The operations of the contract, one module per resource.
 
+pub(crate) mod api_keys;
+pub(crate) mod audit_logs;
 pub(crate) mod messages;
 pub(crate) mod providers;
+pub(crate) mod routing_rules;
 pub(crate) mod send;
+pub(crate) mod settings;
 
 use poem_openapi::Tags;
 
@@ -15,4 +19,12 @@ pub(crate) enum Section {
     Messages,
     /// Connected accounts at providers.
     Providers,
+    /// Which account takes which messages.
+    RoutingRules,
+    /// API keys and what they may do.
+    ApiKeys,
+    /// The organization's own switches.
+    Settings,
+    /// Who changed what.
+    AuditLog,
 }

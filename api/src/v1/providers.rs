@@ -37,7 +37,7 @@ pub(crate) struct ProvidersApi {
 /// A connected account at a provider. Its credentials are never shown.
 #[derive(Debug, Object)]
 #[oai(rename = "ProviderAccount", rename_all = "camelCase")]
-struct ProviderAccountView {
+pub(crate) struct ProviderAccountView {
     id: Uuid,
     organization_id: Uuid,
     /// SENDGRID, POSTMARK, MAILGUN or SES.
@@ -278,7 +278,8 @@ impl ProvidersApi {
     /// Remove a provider account
     ///
     /// Takes the permission PROVIDERS_WRITE. Messages that wait for it go through
-    /// another active account.
+    /// another active account. In the routing rules the first fallback takes its
+    /// place; a rule that has none is switched off.
     #[oai(
         path = "/v1/providers/:id",
         method = "delete",

@@ -8,6 +8,7 @@ pub mod store;
 use serde_json::Value;
 use uuid::Uuid;
 
+use crate::clock::Timestamp;
 use crate::ids::ApiKeyId;
 
 /// Who acts.
@@ -49,6 +50,35 @@ pub struct Origin {
     pub user_agent: Option<String>,
     /// The request's id, as `X-Request-Id` tells it.
     pub request_id: String,
+}
+
+/// One entry, as its organization reads it.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// Its id.
+    pub id: Uuid,
+    /// What was done, such as `provider.created`.
+    pub action: String,
+    /// When.
+    pub occurred_at: Timestamp,
+    /// The word for who did it: see [`Actor::kind`].
+    pub actor_type: String,
+    /// The actor's id, where it has one.
+    pub actor_id: Option<Uuid>,
+    /// The actor's name at the time, where it has one.
+    pub actor_name: Option<String>,
+    /// The kind of thing that was changed, such as `provider`.
+    pub target_type: String,
+    /// Its id.
+    pub target_id: Uuid,
+    /// The client's address, where there was one.
+    pub ip: Option<String>,
+    /// What the client called itself.
+    pub user_agent: Option<String>,
+    /// The request's id.
+    pub request_id: String,
+    /// Particulars: an object.
+    pub metadata: Value,
 }
 
 /// What was done to what.

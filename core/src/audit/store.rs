@@ -1,13 +1,14 @@
 //! The audit log in Postgres.
 
-use sqlx::{PgConnection, query};
+use sqlx::{PgConnection, query, query_as, query_scalar};
 use uuid::Uuid;
 
-use super::{Actor, Change, Origin};
+use super::{Actor, Change, Entry, Origin};
 use crate::clock::Timestamp;
 use crate::db::OrFault;
 use crate::fault::Fault;
 use crate::ids::{Ids, OrganizationId};
+use crate::page::{Page, PageRequest};
 
 /// Writes one entry, in the transaction of the change that it is about.
 ///
@@ -48,4 +49,79 @@ pub async fn insert(
     .await
     .or_fault("write the audit log")?;
     Ok(())
+}
+
+/// Which entries a list shows.
+#[derive(Debug, Clone, Default)]
+pub struct EntryFilter {
+    /// Only those of this action.
+    pub action: Option<String>,
+    /// Only those about this kind of thing.
+    pub target_type: Option<String>,
+    /// Only those about this thing.
+    pub target_id: Option<Uuid>,
+    /// Only those of this moment and later.
+    pub from: Option<Timestamp>,
+    /// Only those before this moment.
+    pub to: Option<Timestamp>,
+}
+
+/// A page of an organization's entries, newest first.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn list(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    filter: &EntryFilter,
+    page: PageRequest,
+) -> Result<Page<Entry>, Fault> {
+    let rows = query_as!(
+        Entry,
+        "SELECT id, action, occurred_at, actor_type, actor_id, actor_name, target_type, target_id,
+                ip, user_agent, request_id, metadata
+         FROM audit_logs
+         WHERE organization_id = $1
+           AND ($2::text IS NULL OR action = $2)
+           AND ($3::text IS NULL OR target_type = $3)
+           AND ($4::uuid IS NULL OR target_id = $4)
+           AND ($5::timestamptz IS NULL OR occurred_at >= $5)
+           AND ($6::timestamptz IS NULL OR occurred_at < $6)
+         ORDER BY occurred_at DESC, id DESC
+         LIMIT $7 OFFSET $8",
+        organization_id.0,
+        filter.action,
+        filter.target_type,
+        filter.target_id,
+        filter.from,
+        filter.to,
+        i64::from(page.limit()),
+        page.offset(),
+    )
+    .fetch_all(&mut *connection)
+    .await
+    .or_fault("list the audit log")?;
+    let total = query_scalar!(
+        r#"SELECT count(*) AS "count!"
+         FROM audit_logs
+         WHERE organization_id = $1
+           AND ($2::text IS NULL OR action = $2)
+           AND ($3::text IS NULL OR target_type = $3)
+           AND ($4::uuid IS NULL OR target_id = $4)
+           AND ($5::timestamptz IS NULL OR occurred_at >= $5)
+           AND ($6::timestamptz IS NULL OR occurred_at < $6)"#,
+        organization_id.0,
+        filter.action,
+        filter.target_type,
+        filter.target_id,
+        filter.from,
+        filter.to,
+    )
+    .fetch_one(connection)
+    .await
+    .or_fault("count the audit log")?;
+    Ok(Page {
+        rows,
+        total: u64::try_from(total).unwrap_or_default(),
+    })
 }

@@ -1,11 +1,15 @@
 //! API keys and what they may do. A key is random, so one SHA-256 of it is what
 //! is stored and looked up; the key itself is shown once, when it is made. Looked
 //! up keys are remembered for a few seconds: a revocation reaches every process
-//! within [`KEY_MEMORY`].
+//! within [`KEY_MEMORY`]. A rotated key has several secrets for a while: the new
+//! one, and each old one until its grace period ends.
 
+pub mod keys;
 pub mod permission;
 pub mod store;
+mod usage;
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use moka::future::Cache;
@@ -15,8 +19,13 @@ use crate::clock::{Clock, Timestamp};
 use crate::db::{OrFault, PgPool};
 use crate::fault::Fault;
 use crate::ids::{ApiKeyId, Ids, OrganizationId};
+use crate::network::Networks;
 use crate::secret::{ExposeSecret, Secret};
+use crate::text::Name;
 
+use usage::Usage;
+
+pub use keys::Keys;
 pub use permission::{Permission, Permissions};
 
 /// How long a process may go on using what it knows of a key.
@@ -44,17 +53,87 @@ pub struct ApiKey {
     pub prefix: String,
     /// What it may do.
     pub permissions: Permissions,
+    /// Where it may be used from; anywhere where there are none.
+    pub allowed_ips: Networks,
     /// From when on it is refused.
     pub expires_at: Option<Timestamp>,
+    /// When it was last used, to the minute.
+    pub last_used_at: Option<Timestamp>,
+    /// Until when a secret opens it that a rotation replaced.
+    pub old_secret_valid_until: Option<Timestamp>,
     /// When it was revoked.
     pub revoked_at: Option<Timestamp>,
     /// When it was created.
     pub created_at: Timestamp,
+    /// The key that made it; nothing where the operator did.
+    pub created_by: Option<ApiKeyId>,
 }
 
 impl ApiKey {
     fn is_valid(&self, now: Timestamp) -> bool {
         self.revoked_at.is_none() && self.expires_at.is_none_or(|end| now < end)
+    }
+
+    /// Whether it may be used from there. Where the address is not known, only a
+    /// key that may be used from anywhere.
+    fn allows(&self, address: Option<IpAddr>) -> bool {
+        let networks = &self.allowed_ips;
+        networks.0.is_empty() || address.is_some_and(|address| networks.contain(address))
+    }
+}
+
+/// What a key is to be.
+#[derive(Debug)]
+pub struct KeyDraft {
+    /// Its name, for people.
+    pub name: Name,
+    /// What it may do.
+    pub permissions: Permissions,
+    /// Where it may be used from; anywhere where there are none.
+    pub allowed_ips: Networks,
+    /// From when on it is refused.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// A key just made, with its secret, which is shown once.
+#[derive(Debug)]
+pub struct MintedKey {
+    /// Its record.
+    pub record: ApiKey,
+    /// The key itself.
+    pub secret: Secret,
+    /// What is stored of it.
+    pub hash: KeyHash,
+}
+
+/// Makes a key from its draft; nothing is stored yet.
+#[must_use]
+pub fn mint(
+    organization_id: OrganizationId,
+    draft: KeyDraft,
+    created_by: Option<ApiKeyId>,
+    ids: &Ids,
+    now: Timestamp,
+) -> MintedKey {
+    let (secret, hash, prefix) = generate_key(ids);
+    let record = ApiKey {
+        id: ids.next_at(now),
+        organization_id,
+        name: draft.name.into_string(),
+        prefix,
+        permissions: draft.permissions,
+        allowed_ips: draft.allowed_ips,
+        expires_at: draft.expires_at,
+        last_used_at: None,
+        old_secret_valid_until: None,
+        revoked_at: None,
+        created_at: now,
+        created_by,
+    };
+    MintedKey {
+        record,
+        secret,
+        hash,
     }
 }
 
@@ -75,34 +154,56 @@ fn hash_key(key: &str) -> KeyHash {
     KeyHash(Sha256::digest(key.as_bytes()).into())
 }
 
+/// A key as one of its secrets opens it.
+#[derive(Debug, Clone)]
+pub struct OpenedKey {
+    /// Its record.
+    pub record: ApiKey,
+    /// When this secret ends, where a rotation replaced it.
+    pub secret_valid_until: Option<Timestamp>,
+}
+
+impl OpenedKey {
+    fn is_valid(&self, now: Timestamp) -> bool {
+        self.record.is_valid(now) && self.secret_valid_until.is_none_or(|end| now < end)
+    }
+}
+
 /// Tells whose key a request carries.
 #[derive(Clone)]
 pub struct Authenticator {
     pool: PgPool,
     clock: Clock,
-    remembered: Cache<KeyHash, Option<ApiKey>>,
+    usage: Usage,
+    remembered: Cache<KeyHash, Option<OpenedKey>>,
 }
 
 impl Authenticator {
-    /// Looks keys up in `pool`.
+    /// Looks keys up in `pool`, and records there when they were used.
     #[must_use]
-    pub fn new(pool: PgPool, clock: Clock) -> Self {
+    pub fn start(pool: PgPool, clock: Clock) -> Self {
         let remembered = Cache::builder()
             .max_capacity(REMEMBERED_MAX)
             .time_to_live(KEY_MEMORY)
             .build();
         Self {
+            usage: Usage::start(pool.clone()),
             pool,
             clock,
             remembered,
         }
     }
 
-    /// The record behind a key; nothing where it is unknown, expired or revoked.
+    /// The record behind a key that is used from `address`; nothing where it is
+    /// unknown, expired, revoked or not to be used from there.
     ///
     /// # Errors
     /// A fault when Postgres is away and the key is not remembered.
-    pub async fn find(&self, key: &Secret) -> Result<Option<ApiKey>, Fault> {
+    pub async fn find(
+        &self,
+        key: &Secret,
+        address: Option<IpAddr>,
+    ) -> Result<Option<ApiKey>, Fault> {
         let key = key.expose_secret();
         if !key.starts_with(KEY_PREFIX) {
             return Ok(None);
@@ -113,10 +214,15 @@ impl Authenticator {
             .try_get_with(hash, self.look_up(hash))
             .await
             .map_err(|fault| (*fault).clone())?;
-        Ok(found.filter(|key| key.is_valid(self.clock.now())))
+        let now = self.clock.now();
+        let valid = found.filter(|key| key.is_valid(now) && key.record.allows(address));
+        Ok(valid.map(|key| {
+            self.usage.note(&key.record, now);
+            key.record
+        }))
     }
 
-    async fn look_up(&self, hash: KeyHash) -> Result<Option<ApiKey>, Fault> {
+    async fn look_up(&self, hash: KeyHash) -> Result<Option<OpenedKey>, Fault> {
         let mut connection = self.pool.acquire().await.or_fault("look up an API key")?;
         store::find_by_hash(&mut connection, hash).await
     }

@@ -86,6 +86,22 @@ impl Permissions {
         self.0.contains(&permission)
     }
 
+    /// These and the others.
+    #[must_use]
+    pub fn union(&self, others: &Self) -> Self {
+        let either =
+            |permission: &Permission| self.contains(*permission) || others.contains(*permission);
+        Permission::ALL.into_iter().filter(either).collect()
+    }
+
+    /// The first of these that is not in `others`.
+    #[must_use]
+    pub fn first_beyond(&self, others: &Self) -> Option<Permission> {
+        Permission::ALL
+            .into_iter()
+            .find(|permission| self.contains(*permission) && !others.contains(*permission))
+    }
+
     /// The wire names, in the order of the contract.
     #[must_use]
     pub fn names(&self) -> Vec<String> {

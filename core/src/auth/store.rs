@@ -1,11 +1,18 @@
 //! API keys in Postgres.
 
-use sqlx::{PgConnection, query};
+use sqlx::{PgConnection, query, query_as, query_scalar};
+use uuid::Uuid;
 
-use super::{ApiKey, KeyHash};
+use super::keys::KeyChange;
+use super::usage::{NOTE_EVERY, Use};
+use super::{ApiKey, KeyHash, OpenedKey};
+use crate::clock::Timestamp;
 use crate::db::OrFault;
 use crate::fault::Fault;
 use crate::ids::{ApiKeyId, OrganizationId};
+use crate::network::Networks;
+use crate::page::{Page, PageRequest};
+use crate::text::Name;
 
 /// Adds a key's record.
 ///
@@ -18,17 +25,20 @@ pub async fn insert(
 ) -> Result<(), Fault> {
     query!(
         "INSERT INTO api_keys
-             (id, organization_id, name, prefix, key_hash, permissions, expires_at, revoked_at, created_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+             (id, organization_id, name, prefix, key_hash, permissions, allowed_ips, expires_at,
+              revoked_at, created_at, created_by)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
         key.id.0,
         key.organization_id.0,
         key.name,
         key.prefix,
         hash.0.as_slice(),
         &key.permissions.names(),
+        &key.allowed_ips.texts(),
         key.expires_at,
         key.revoked_at,
         key.created_at,
+        key.created_by.map(|id| id.0),
     )
     .execute(connection)
     .await
@@ -36,36 +46,346 @@ pub async fn insert(
     Ok(())
 }
 
-/// The record of the key with this hash. The one query that finds an
-/// organization rather than being given one: this is how a caller is known.
+/// The key that has this hash, or had it before a rotation. The one query that
+/// finds an organization rather than being given one: this is how a caller is
+/// known.
 ///
 /// # Errors
 /// A fault when Postgres is away.
 pub async fn find_by_hash(
     connection: &mut PgConnection,
     hash: KeyHash,
-) -> Result<Option<ApiKey>, Fault> {
-    let row = query!(
-        "SELECT id, organization_id, name, prefix, permissions, expires_at, revoked_at, created_at
-         FROM api_keys
-         WHERE key_hash = $1",
+) -> Result<Option<OpenedKey>, Fault> {
+    let secret = query!(
+        r#"SELECT id AS "id!", NULL::timestamptz AS valid_until
+           FROM api_keys
+           WHERE key_hash = $1
+           UNION ALL
+           SELECT api_key_id, valid_until
+           FROM api_key_old_secrets
+           WHERE key_hash = $1"#,
         hash.0.as_slice(),
+    )
+    .fetch_optional(&mut *connection)
+    .await
+    .or_fault("look up an API key")?;
+    let Some(secret) = secret else {
+        return Ok(None);
+    };
+    let row = query_as!(
+        KeyRow,
+        "SELECT id, organization_id, name, prefix, permissions, allowed_ips, expires_at, last_used_at,
+                revoked_at, created_at, created_by,
+                (SELECT max(o.valid_until) FROM api_key_old_secrets o WHERE o.api_key_id = k.id) AS old_secret_valid_until
+         FROM api_keys k
+         WHERE id = $1",
+        secret.id,
     )
     .fetch_optional(connection)
     .await
     .or_fault("look up an API key")?;
-    Ok(row.map(|row| ApiKey {
-        id: ApiKeyId(row.id),
-        organization_id: OrganizationId(row.organization_id),
-        name: row.name,
-        prefix: row.prefix,
-        permissions: row
-            .permissions
-            .iter()
-            .filter_map(|name| name.parse().ok())
-            .collect(),
-        expires_at: row.expires_at,
-        revoked_at: row.revoked_at,
-        created_at: row.created_at,
+    let record = row.map(ApiKey::try_from).transpose()?;
+    Ok(record.map(|record| OpenedKey {
+        record,
+        secret_valid_until: secret.valid_until,
     }))
+}
+
+/// A page of an organization's keys, newest first.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn list(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    page: PageRequest,
+) -> Result<Page<ApiKey>, Fault> {
+    let rows = query_as!(
+        KeyRow,
+        "SELECT id, organization_id, name, prefix, permissions, allowed_ips, expires_at, last_used_at,
+                revoked_at, created_at, created_by,
+                (SELECT max(o.valid_until) FROM api_key_old_secrets o WHERE o.api_key_id = k.id) AS old_secret_valid_until
+         FROM api_keys k
+         WHERE organization_id = $1
+         ORDER BY created_at DESC, id DESC
+         LIMIT $2 OFFSET $3",
+        organization_id.0,
+        i64::from(page.limit()),
+        page.offset(),
+    )
+    .fetch_all(&mut *connection)
+    .await
+    .or_fault("list API keys")?;
+    let total = query_scalar!(
+        r#"SELECT count(*) AS "count!" FROM api_keys WHERE organization_id = $1"#,
+        organization_id.0,
+    )
+    .fetch_one(connection)
+    .await
+    .or_fault("count API keys")?;
+    Ok(Page {
+        rows: rows
+            .into_iter()
+            .map(ApiKey::try_from)
+            .collect::<Result<_, _>>()?,
+        total: u64::try_from(total).unwrap_or_default(),
+    })
+}
+
+/// One key.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn find(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    id: ApiKeyId,
+) -> Result<Option<ApiKey>, Fault> {
+    let row = query_as!(
+        KeyRow,
+        "SELECT id, organization_id, name, prefix, permissions, allowed_ips, expires_at, last_used_at,
+                revoked_at, created_at, created_by,
+                (SELECT max(o.valid_until) FROM api_key_old_secrets o WHERE o.api_key_id = k.id) AS old_secret_valid_until
+         FROM api_keys k
+         WHERE organization_id = $1 AND id = $2",
+        organization_id.0,
+        id.0,
+    )
+    .fetch_optional(connection)
+    .await
+    .or_fault("find an API key")?;
+    row.map(ApiKey::try_from).transpose()
+}
+
+/// One key, which nobody else changes before the transaction ends.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub(super) async fn find_for_update(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    id: ApiKeyId,
+) -> Result<Option<ApiKey>, Fault> {
+    query!(
+        "SELECT id FROM api_keys WHERE organization_id = $1 AND id = $2 FOR UPDATE",
+        organization_id.0,
+        id.0,
+    )
+    .fetch_optional(&mut *connection)
+    .await
+    .or_fault("lock an API key")?;
+    find(connection, organization_id, id).await
+}
+
+/// Changes a key and returns it; nothing where it is not there.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub(super) async fn update(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    id: ApiKeyId,
+    change: &KeyChange,
+) -> Result<Option<ApiKey>, Fault> {
+    let permissions = change.permissions.as_ref().map(|some| some.names());
+    let networks = change.allowed_ips.as_ref().map(Networks::texts);
+    query!(
+        "UPDATE api_keys
+         SET name = coalesce($3, name),
+             permissions = coalesce($4, permissions),
+             allowed_ips = coalesce($5, allowed_ips),
+             expires_at = CASE WHEN $6 THEN $7 ELSE expires_at END
+         WHERE organization_id = $1 AND id = $2",
+        organization_id.0,
+        id.0,
+        change.name.as_ref().map(Name::as_str),
+        permissions as Option<Vec<String>>,
+        networks as Option<Vec<String>>,
+        change.expires_at.is_some(),
+        change.expires_at.flatten(),
+    )
+    .execute(&mut *connection)
+    .await
+    .or_fault("change an API key")?;
+    find(connection, organization_id, id).await
+}
+
+/// Lets the present secret of a key, and those before it, open the key until
+/// `grace_ends` at the most, and forgets those that open it no longer.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub(super) async fn retire_secret(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    id: ApiKeyId,
+    grace_ends: Timestamp,
+    now: Timestamp,
+) -> Result<(), Fault> {
+    query!(
+        "INSERT INTO api_key_old_secrets (key_hash, api_key_id, organization_id, valid_until)
+         SELECT key_hash, id, organization_id, $3
+         FROM api_keys
+         WHERE organization_id = $1 AND id = $2",
+        organization_id.0,
+        id.0,
+        grace_ends,
+    )
+    .execute(&mut *connection)
+    .await
+    .or_fault("retire an API key's secret")?;
+    query!(
+        "UPDATE api_key_old_secrets
+         SET valid_until = $3
+         WHERE organization_id = $1 AND api_key_id = $2 AND valid_until > $3",
+        organization_id.0,
+        id.0,
+        grace_ends,
+    )
+    .execute(&mut *connection)
+    .await
+    .or_fault("shorten the life of old secrets")?;
+    query!(
+        "DELETE FROM api_key_old_secrets
+         WHERE organization_id = $1 AND api_key_id = $2 AND valid_until <= $3",
+        organization_id.0,
+        id.0,
+        now,
+    )
+    .execute(connection)
+    .await
+    .or_fault("forget ended secrets")?;
+    Ok(())
+}
+
+/// Gives a key another secret and returns it; nothing where it is not there.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub(super) async fn replace_secret(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    id: ApiKeyId,
+    hash: KeyHash,
+    prefix: &str,
+) -> Result<Option<ApiKey>, Fault> {
+    query!(
+        "UPDATE api_keys
+         SET key_hash = $3, prefix = $4
+         WHERE organization_id = $1 AND id = $2",
+        organization_id.0,
+        id.0,
+        hash.0.as_slice(),
+        prefix,
+    )
+    .execute(&mut *connection)
+    .await
+    .or_fault("replace an API key's secret")?;
+    find(connection, organization_id, id).await
+}
+
+/// Revokes a key.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub(super) async fn revoke(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    id: ApiKeyId,
+    now: Timestamp,
+) -> Result<(), Fault> {
+    query!(
+        "UPDATE api_keys
+         SET revoked_at = $3
+         WHERE organization_id = $1 AND id = $2 AND revoked_at IS NULL",
+        organization_id.0,
+        id.0,
+        now,
+    )
+    .execute(connection)
+    .await
+    .or_fault("revoke an API key")?;
+    Ok(())
+}
+
+/// Records when keys were used, unless another process has just done so. Rows are
+/// locked in the order of their ids, as other processes do it.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub(super) async fn record_uses(connection: &mut PgConnection, uses: &[Use]) -> Result<(), Fault> {
+    let organization_ids: Vec<Uuid> = uses.iter().map(|one| one.organization_id.0).collect();
+    let key_ids: Vec<Uuid> = uses.iter().map(|one| one.key_id.0).collect();
+    let times: Vec<Timestamp> = uses.iter().map(|one| one.at).collect();
+    query!(
+        "WITH used AS (
+             SELECT organization_id, key_id, max(at) AS at
+             FROM UNNEST($1::uuid[], $2::uuid[], $3::timestamptz[]) AS u (organization_id, key_id, at)
+             GROUP BY organization_id, key_id
+         ), due AS (
+             SELECT k.id, used.at
+             FROM api_keys k
+             JOIN used ON used.organization_id = k.organization_id AND used.key_id = k.id
+             WHERE k.last_used_at IS NULL OR k.last_used_at <= used.at - $4::interval
+             ORDER BY k.id
+             FOR UPDATE OF k
+         )
+         UPDATE api_keys k
+         SET last_used_at = due.at
+         FROM due
+         WHERE k.id = due.id",
+        &organization_ids,
+        &key_ids,
+        &times,
+        NOTE_EVERY as _,
+    )
+    .execute(connection)
+    .await
+    .or_fault("record the use of API keys")?;
+    Ok(())
+}
+
+struct KeyRow {
+    id: Uuid,
+    organization_id: Uuid,
+    name: String,
+    prefix: String,
+    permissions: Vec<String>,
+    allowed_ips: Vec<String>,
+    expires_at: Option<Timestamp>,
+    last_used_at: Option<Timestamp>,
+    revoked_at: Option<Timestamp>,
+    created_at: Timestamp,
+    created_by: Option<Uuid>,
+    old_secret_valid_until: Option<Timestamp>,
+}
+
+impl TryFrom<KeyRow> for ApiKey {
+    type Error = Fault;
+
+    /// A network that cannot be read is a fault: leaving it out could open the key
+    /// to everywhere.
+    fn try_from(row: KeyRow) -> Result<Self, Fault> {
+        let networks: Result<Vec<_>, _> = row.allowed_ips.iter().map(|text| text.parse()).collect();
+        let networks =
+            networks.map_err(|error| Fault::internal("read an API key's networks", error))?;
+        Ok(Self {
+            id: ApiKeyId(row.id),
+            organization_id: OrganizationId(row.organization_id),
+            name: row.name,
+            prefix: row.prefix,
+            permissions: row
+                .permissions
+                .iter()
+                .filter_map(|name| name.parse().ok())
+                .collect(),
+            allowed_ips: Networks(networks),
+            expires_at: row.expires_at,
+            last_used_at: row.last_used_at,
+            old_secret_valid_until: row.old_secret_valid_until,
+            revoked_at: row.revoked_at,
+            created_at: row.created_at,
+            created_by: row.created_by.map(ApiKeyId),
+        })
+    }
 }

@@ -21,7 +21,7 @@ use crate::group::{Group, GroupSettings};
 use crate::ids::{Ids, MessageId, OrganizationId};
 use crate::provider::snapshots::Snapshots;
 use crate::queue::dispatch::Dispatcher;
-use crate::routing::{self, Route, RouteRefusal, RoutingSnapshot};
+use crate::routing::{self, Enquiry, Route, RouteRefusal, RoutingSnapshot};
 use crate::text::Tag;
 
 /// Transactions that accept at the same time. More of them make smaller groups.
@@ -141,7 +141,7 @@ impl Acceptor {
         let mut results = Vec::with_capacity(drafts.len());
         let mut messages = Vec::with_capacity(drafts.len());
         for draft in drafts {
-            let route = routing::resolve(&snapshot, draft.from.address().domain());
+            let route = routing::resolve(&snapshot, &enquiry(&draft));
             results.push(route.map_err(Refusal::Route).map(|route| {
                 let message = self.compose(organization_id, route, draft);
                 let message_id = message.id;
@@ -175,7 +175,7 @@ impl Acceptor {
         let remembered = self.snapshots.get(organization_id).await?;
         let refused = drafts
             .iter()
-            .any(|draft| routing::resolve(&remembered, draft.from.address().domain()).is_err());
+            .any(|draft| routing::resolve(&remembered, &enquiry(draft)).is_err());
         if refused {
             self.snapshots.reload(organization_id).await
         } else {
@@ -199,6 +199,7 @@ impl Acceptor {
             id,
             organization_id,
             provider_account_id: route.account_id,
+            routing_rule_id: route.rule_id,
             from_address: draft.from.address().as_str().to_owned(),
             from_mailbox: draft.from.to_header(),
             reply_to: draft.reply_to.as_ref().map(|mailbox| mailbox.to_header()),
@@ -211,6 +212,14 @@ impl Acceptor {
             created_at,
             recipients: recipients.collect(),
         }
+    }
+}
+
+/// What routing is asked about a draft.
+fn enquiry(draft: &Draft) -> Enquiry<'_> {
+    Enquiry {
+        sender_domain: draft.from.address().domain(),
+        tags: draft.tags.iter().map(Tag::as_str).collect(),
     }
 }
 

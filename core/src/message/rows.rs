@@ -13,7 +13,7 @@ use crate::address::AddressHash;
 use crate::clock::{Timestamp, delta};
 use crate::db::OrFault;
 use crate::fault::Fault;
-use crate::ids::{EventId, MessageId, OrganizationId, ProviderAccountId};
+use crate::ids::{EventId, MessageId, OrganizationId, ProviderAccountId, RoutingRuleId};
 use crate::queue::jobs::SendJob;
 
 /// A message about to be written.
@@ -21,6 +21,7 @@ pub(super) struct NewMessage {
     pub(super) id: MessageId,
     pub(super) organization_id: OrganizationId,
     pub(super) provider_account_id: ProviderAccountId,
+    pub(super) routing_rule_id: Option<RoutingRuleId>,
     pub(super) from_address: String,
     pub(super) from_mailbox: String,
     pub(super) reply_to: Option<String>,
@@ -83,14 +84,15 @@ pub(super) async fn insert(
                SELECT *
                FROM UNNEST($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::bytea[], $6::text[], $7::text[],
                            $8::jsonb[], $9::int[], $10::timestamptz[], $11::text[], $12::text[], $13::text[],
-                           $14::text[], $15::uuid[])
+                           $14::text[], $15::uuid[], $23::uuid[])
                  AS n (id, organization_id, provider_account_id, from_address, to_hash, subject, tags,
-                       metadata, recipient_count, created_at, from_mailbox, reply_to, html, text, event_id)
+                       metadata, recipient_count, created_at, from_mailbox, reply_to, html, text, event_id,
+                       routing_rule_id)
            ), message AS (
                INSERT INTO messages (id, organization_id, provider_account_id, from_address, to_hash, subject,
-                                     status, tags, metadata, recipient_count, created_at)
+                                     status, tags, metadata, recipient_count, created_at, routing_rule_id)
                SELECT id, organization_id, provider_account_id, from_address, to_hash, subject,
-                      'QUEUED', tags::text[], metadata, recipient_count, created_at
+                      'QUEUED', tags::text[], metadata, recipient_count, created_at, routing_rule_id
                FROM new
            ), body AS (
                INSERT INTO message_bodies (message_id, organization_id, from_mailbox, reply_to, html, text)
@@ -132,6 +134,7 @@ pub(super) async fn insert(
         &recipient.hash as &[&[u8]],
         CHUNK_RECIPIENTS,
         delta(relay_grace) as _,
+        &message.routing_rule_id as &[Option<Uuid>],
     )
     .execute(connection)
     .await
@@ -144,6 +147,7 @@ struct MessageColumns<'a> {
     id: Vec<Uuid>,
     organization_id: Vec<Uuid>,
     provider_account_id: Vec<Uuid>,
+    routing_rule_id: Vec<Option<Uuid>>,
     from_address: Vec<&'a str>,
     to_hash: Vec<&'a [u8]>,
     subject: Vec<&'a str>,
@@ -171,6 +175,9 @@ impl<'a> MessageColumns<'a> {
             columns
                 .provider_account_id
                 .push(message.provider_account_id.0);
+            columns
+                .routing_rule_id
+                .push(message.routing_rule_id.map(|id| id.0));
             columns.from_address.push(&message.from_address);
             columns.to_hash.push(&first.address_hash.0);
             columns.subject.push(&message.subject);

@@ -1,5 +1,6 @@
 //! Organizations: the tenants. Everything else belongs to one of them.
 
+pub mod settings;
 pub mod store;
 
 use crate::clock::Timestamp;
@@ -28,6 +29,9 @@ pub enum UnverifiedDomains {
 }
 
 impl UnverifiedDomains {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Reject, Self::Accept];
+
     /// The word in the database and on the wire.
     #[must_use]
     pub fn as_str(self) -> &'static str {

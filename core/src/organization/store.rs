@@ -1,7 +1,8 @@
 //! Organizations in Postgres.
 
-use sqlx::{PgConnection, query};
+use sqlx::{PgConnection, query, query_as};
 
+use super::settings::{OrganizationSettings, SettingsChange};
 use super::{Organization, UnverifiedDomains};
 use crate::db::OrFault;
 use crate::fault::Fault;
@@ -53,4 +54,96 @@ pub async fn find(
             .unwrap_or(UnverifiedDomains::Reject),
         created_at: row.created_at,
     }))
+}
+
+/// An organization's switches; nothing where there is no such organization.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn find_settings(
+    connection: &mut PgConnection,
+    id: OrganizationId,
+) -> Result<Option<OrganizationSettings>, Fault> {
+    let row = query_as!(
+        SettingsRow,
+        "SELECT unverified_domains, track_opens, track_clicks, retention_days, send_per_second,
+                other_per_second
+         FROM organizations
+         WHERE id = $1",
+        id.0,
+    )
+    .fetch_optional(connection)
+    .await
+    .or_fault("find the settings")?;
+    Ok(row.map(OrganizationSettings::from))
+}
+
+/// Changes switches and returns them all; nothing where there is no such
+/// organization.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn update_settings(
+    connection: &mut PgConnection,
+    id: OrganizationId,
+    change: &SettingsChange,
+) -> Result<Option<OrganizationSettings>, Fault> {
+    let row = query_as!(
+        SettingsRow,
+        "UPDATE organizations
+         SET unverified_domains = coalesce($2, unverified_domains),
+             track_opens = coalesce($3, track_opens),
+             track_clicks = coalesce($4, track_clicks),
+             retention_days = CASE WHEN $5 THEN $6 ELSE retention_days END,
+             send_per_second = CASE WHEN $7 THEN $8 ELSE send_per_second END,
+             other_per_second = CASE WHEN $9 THEN $10 ELSE other_per_second END
+         WHERE id = $1
+         RETURNING unverified_domains, track_opens, track_clicks, retention_days, send_per_second,
+                   other_per_second",
+        id.0,
+        change.unverified_domains.map(UnverifiedDomains::as_str),
+        change.track_opens,
+        change.track_clicks,
+        change.retention_days.is_some(),
+        stored(change.retention_days),
+        change.send_per_second.is_some(),
+        stored(change.send_per_second),
+        change.other_per_second.is_some(),
+        stored(change.other_per_second),
+    )
+    .fetch_optional(connection)
+    .await
+    .or_fault("change the settings")?;
+    Ok(row.map(OrganizationSettings::from))
+}
+
+struct SettingsRow {
+    unverified_domains: String,
+    track_opens: bool,
+    track_clicks: bool,
+    retention_days: Option<i32>,
+    send_per_second: Option<i32>,
+    other_per_second: Option<i32>,
+}
+
+impl From<SettingsRow> for OrganizationSettings {
+    fn from(row: SettingsRow) -> Self {
+        let number = |stored: Option<i32>| stored.and_then(|number| u32::try_from(number).ok());
+        Self {
+            unverified_domains: UnverifiedDomains::parse(&row.unverified_domains)
+                .unwrap_or(UnverifiedDomains::Reject),
+            track_opens: row.track_opens,
+            track_clicks: row.track_clicks,
+            retention_days: number(row.retention_days),
+            send_per_second: number(row.send_per_second),
+            other_per_second: number(row.other_per_second),
+        }
+    }
+}
+
+/// A number as its column holds it.
+fn stored(wanted: Option<Option<u32>>) -> Option<i32> {
+    wanted
+        .flatten()
+        .map(|number| i32::try_from(number).unwrap_or(i32::MAX))
 }

@@ -20,6 +20,7 @@ use crate::crypto::seal::{Sealed, Sealer};
 use crate::db::{OrFault, PgConnection, PgPool};
 use crate::fault::Fault;
 use crate::ids::{DomainId, Ids, OrganizationId, ProviderAccountId};
+use crate::routing;
 use crate::text::Name;
 
 /// A connected account at a provider. Its credentials are never part of it.
@@ -259,7 +260,8 @@ impl Accounts {
         Ok(account)
     }
 
-    /// Removes an account. Messages that wait for it go through another one.
+    /// Removes an account, from the routing rules too. Messages that wait for it go
+    /// through another one.
     ///
     /// # Errors
     /// Why it was not removed.
@@ -273,7 +275,11 @@ impl Accounts {
         if !store::delete(&mut transaction, organization_id, id).await? {
             return Err(AccountRefusal::NotFound);
         }
-        let change = Change::new("provider.deleted", id);
+        let now = self.clock.now();
+        let switched_off =
+            routing::store::release_account(&mut transaction, organization_id, id, now).await?;
+        let change = Change::new("provider.deleted", id)
+            .with(json!({ "routingRulesSwitchedOff": switched_off }));
         self.record(&mut transaction, organization_id, origin, &change)
             .await?;
         transaction.commit().await.or_fault("remove an account")?;

@@ -1,21 +1,35 @@
-//! What each process remembers of the organizations' accounts, so that acceptance
-//! does not read them for every message. A change made by this process is seen at
-//! once, one made by another within [`MEMORY`].
+//! What each process remembers of the organizations' accounts and routing rules,
+//! so that acceptance does not read them for every message.
+//!
+//! A change made by this process is seen at once. Postgres tells of every change
+//! in the transaction that makes it, so one made elsewhere is seen as soon as it is
+//! told. As long as nobody listens, or while a change may have passed during the
+//! reading, a snapshot is used for a second only.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
+use moka::Expiry;
 use moka::future::Cache;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info};
 
 use super::store;
-use crate::db::{OrFault, PgPool};
+use crate::db::{Listener, OrFault, PgPool};
 use crate::fault::Fault;
 use crate::ids::OrganizationId;
 use crate::organization::UnverifiedDomains;
 use crate::routing::RoutingSnapshot;
 
-/// How long a snapshot may be used.
-const MEMORY: Duration = Duration::from_secs(1);
+/// Where Postgres tells of changes; the triggers name it too.
+const CHANNEL: &str = "waypost_routing";
+/// How long a snapshot may be used while changes are told.
+const MEMORY: Duration = Duration::from_secs(10);
+/// How long where a change could pass unnoticed.
+const SHORT_MEMORY: Duration = Duration::from_secs(1);
+/// How long after a lost connection listening is tried again.
+const LISTEN_AGAIN: Duration = Duration::from_millis(500);
 /// Organizations remembered at the most.
 const REMEMBERED_MAX: u64 = 100_000;
 
@@ -24,7 +38,36 @@ const REMEMBERED_MAX: u64 = 100_000;
 #[derive(Clone)]
 pub struct Snapshots {
     pool: PgPool,
-    remembered: Cache<OrganizationId, Arc<RoutingSnapshot>>,
+    remembered: Cache<OrganizationId, Remembered>,
+    news: Arc<News>,
+}
+
+/// What is known of changes.
+#[derive(Debug, Default)]
+struct News {
+    /// Whether every change is heard of.
+    listening: AtomicBool,
+    /// Changes heard of so far, of any organization.
+    changes: AtomicU64,
+}
+
+#[derive(Clone)]
+struct Remembered {
+    snapshot: Arc<RoutingSnapshot>,
+    memory: Duration,
+}
+
+struct OwnMemory;
+
+impl Expiry<OrganizationId, Remembered> for OwnMemory {
+    fn expire_after_create(
+        &self,
+        _: &OrganizationId,
+        value: &Remembered,
+        _: Instant,
+    ) -> Option<Duration> {
+        Some(value.memory)
+    }
 }
 
 impl Snapshots {
@@ -33,9 +76,13 @@ impl Snapshots {
     pub fn new(pool: PgPool) -> Self {
         let remembered = Cache::builder()
             .max_capacity(REMEMBERED_MAX)
-            .time_to_live(MEMORY)
+            .expire_after(OwnMemory)
             .build();
-        Self { pool, remembered }
+        Self {
+            pool,
+            remembered,
+            news: Arc::default(),
+        }
     }
 
     /// What routing may use of an organization.
@@ -49,6 +96,7 @@ impl Snapshots {
         self.remembered
             .try_get_with(organization_id, self.read(organization_id))
             .await
+            .map(|remembered| remembered.snapshot)
             .map_err(|fault| (*fault).clone())
     }
 
@@ -64,21 +112,73 @@ impl Snapshots {
         self.get(organization_id).await
     }
 
-    /// Forgets an organization whose accounts were changed.
+    /// Forgets an organization of which something was changed.
     pub async fn forget(&self, organization_id: OrganizationId) {
+        self.news.changes.fetch_add(1, Ordering::SeqCst);
         self.remembered.invalidate(&organization_id).await;
     }
 
-    async fn read(&self, organization_id: OrganizationId) -> Result<Arc<RoutingSnapshot>, Fault> {
-        let mut connection = self
-            .pool
-            .acquire()
-            .await
-            .or_fault("read an organization's accounts")?;
+    /// Listens for changes made elsewhere, until `shutdown`. After a lost
+    /// connection everything is forgotten: nobody knows what passed meanwhile.
+    pub async fn listen(self, shutdown: CancellationToken) {
+        while let Some(fault) = shutdown.run_until_cancelled(self.listen_once()).await {
+            self.news.listening.store(false, Ordering::SeqCst);
+            self.forget_all();
+            debug!(
+                cause = fault.chain(),
+                "Not told of changes; will listen again"
+            );
+            let pause = tokio::time::sleep(LISTEN_AGAIN);
+            if shutdown.run_until_cancelled(pause).await.is_none() {
+                return;
+            }
+        }
+    }
+
+    async fn listen_once(&self) -> Fault {
+        let mut listener = match Listener::connect(&self.pool, CHANNEL).await {
+            Ok(listener) => listener,
+            Err(fault) => return fault,
+        };
+        self.forget_all();
+        self.news.listening.store(true, Ordering::SeqCst);
+        info!("Listening for changes of routing");
+        loop {
+            match listener.hear().await {
+                Ok(Some(text)) => match text.parse() {
+                    Ok(organization_id) => self.forget(organization_id).await,
+                    Err(_) => self.forget_all(),
+                },
+                Ok(None) => {}
+                Err(fault) => return fault,
+            }
+        }
+    }
+
+    fn forget_all(&self) {
+        self.news.changes.fetch_add(1, Ordering::SeqCst);
+        self.remembered.invalidate_all();
+    }
+
+    async fn read(&self, organization_id: OrganizationId) -> Result<Remembered, Fault> {
+        let told_before = self.told();
+        let doing = "read an organization's accounts";
+        let mut connection = self.pool.acquire().await.or_fault(doing)?;
         let snapshot = store::routing_snapshot(&mut connection, organization_id).await?;
-        Ok(Arc::new(snapshot.unwrap_or(RoutingSnapshot {
+        let snapshot = Arc::new(snapshot.unwrap_or(RoutingSnapshot {
             unverified_domains: UnverifiedDomains::Reject,
             accounts: Vec::new(),
-        })))
+            rules: Vec::new(),
+        }));
+        // What was told while this was read may be missing from it.
+        let is_current = told_before.is_some() && told_before == self.told();
+        let memory = if is_current { MEMORY } else { SHORT_MEMORY };
+        Ok(Remembered { snapshot, memory })
+    }
+
+    /// How many changes were told so far; nothing where some may not have been.
+    fn told(&self) -> Option<u64> {
+        let is_listening = self.news.listening.load(Ordering::SeqCst);
+        is_listening.then(|| self.news.changes.load(Ordering::SeqCst))
     }
 }

@@ -12,7 +12,7 @@ use crate::db::OrFault;
 use crate::fault::Fault;
 use crate::ids::{DomainId, Ids, OrganizationId, ProviderAccountId};
 use crate::organization;
-use crate::routing::{RoutableAccount, RoutingSnapshot};
+use crate::routing::{self, RoutableAccount, RoutingSnapshot};
 
 /// Adds an account with its sealed credentials.
 ///
@@ -282,7 +282,7 @@ pub async fn routing_snapshot(
            ORDER BY a.created_at, a.id"#,
         organization_id.0,
     )
-    .fetch_all(connection)
+    .fetch_all(&mut *connection)
     .await
     .or_fault("read an organization's accounts")?;
     let mut accounts: Vec<RoutableAccount> = Vec::new();
@@ -302,8 +302,10 @@ pub async fn routing_snapshot(
             account.domains.insert(domain, state);
         }
     }
+    let rules = routing::store::list(connection, organization_id).await?;
     Ok(Some(RoutingSnapshot {
         unverified_domains: organization.unverified_domains,
         accounts,
+        rules,
     }))
 }

@@ -25,6 +25,7 @@ use waypost_core::queue::jobs::SendJob;
 use waypost_core::queue::lease::{self, LeasedRecipient};
 use waypost_core::queue::outcome::AttemptOutcome;
 use waypost_core::queue::retry::{self, Circumstance, Standing};
+use waypost_core::routing::Enquiry;
 
 use crate::ledger::{Claim, Ledger, Settlement};
 use crate::senders::{Sender, Senders};
@@ -227,12 +228,15 @@ impl SendMessage {
             sealer,
         )?;
         let preferred = claim.message.provider_account_id;
-        let domain = mail.from.address().domain();
-        let found = self
-            .sending
-            .senders
-            .find(content.organization_id, preferred, domain);
-        Ok(found.await?.map(|sender| (sender, mail)))
+        let enquiry = Enquiry {
+            sender_domain: mail.from.address().domain(),
+            tags: content.tags.iter().map(String::as_str).collect(),
+        };
+        let senders = &self.sending.senders;
+        let sender = senders
+            .find(content.organization_id, preferred, &enquiry)
+            .await?;
+        Ok(sender.map(|sender| (sender, mail)))
     }
 
     /// Writes the attempt and makes the call, unless the lease might end first.

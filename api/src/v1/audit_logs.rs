@@ -1,0 +1,194 @@
+//! The audit log: who changed what, from where.
+
+use std::sync::Arc;
+
+use poem_openapi::param::Query;
+use poem_openapi::payload::Json;
+use poem_openapi::registry::MetaSchemaRef;
+use poem_openapi::types::Any;
+use poem_openapi::{Object, OpenApi};
+use serde_json::Value;
+use uuid::Uuid;
+use waypost_core::audit::Entry;
+use waypost_core::audit::store::{self, EntryFilter};
+use waypost_core::auth::Permission;
+use waypost_core::db::OrFault;
+use waypost_core::ids::OrganizationId;
+use waypost_core::issue::Issue;
+
+use crate::auth::Caller;
+use crate::checked::{Checked, Field, problem};
+use crate::context::Context;
+use crate::error::Failure;
+use crate::fields::{self, Id, Moment, PageLimit, PageNumber};
+use crate::v1::Section;
+use crate::wire::{Nullable, Paged, Pagination, Time, read_page};
+
+pub(crate) struct AuditLogsApi {
+    pub(crate) context: Arc<Context>,
+}
+
+/// The longest action or kind of thing that is searched for, in characters.
+const WORD_CHARS_MAX: usize = 100;
+
+/// One change.
+#[derive(Debug, Object)]
+#[oai(rename_all = "camelCase")]
+struct AuditLogEntry {
+    id: Uuid,
+    organization_id: Uuid,
+    /// What was done, such as `provider.created`.
+    action: String,
+    occurred_at: Time,
+    actor: AuditActor,
+    target: AuditTarget,
+    context: AuditContext,
+    /// Particulars: an object.
+    metadata: Any<Value>,
+}
+
+/// Who did it.
+#[derive(Debug, Object)]
+struct AuditActor {
+    /// `api_key`, `recipient` or `system`.
+    #[oai(rename = "type")]
+    kind: String,
+    id: Nullable<Uuid>,
+    /// Its name at the time.
+    name: Nullable<String>,
+}
+
+/// What was changed.
+#[derive(Debug, Object)]
+struct AuditTarget {
+    /// Such as `provider`.
+    #[oai(rename = "type")]
+    kind: String,
+    id: Uuid,
+}
+
+/// Where the change came from.
+#[derive(Debug, Object)]
+#[oai(rename_all = "camelCase")]
+struct AuditContext {
+    /// The client's address.
+    ip: Nullable<String>,
+    user_agent: Nullable<String>,
+    /// As `X-Request-Id` told it.
+    request_id: String,
+}
+
+impl AuditLogEntry {
+    fn of(organization_id: OrganizationId, entry: Entry) -> Self {
+        Self {
+            id: entry.id,
+            organization_id: organization_id.0,
+            action: entry.action,
+            occurred_at: Time(entry.occurred_at),
+            actor: AuditActor {
+                kind: entry.actor_type,
+                id: Nullable(entry.actor_id),
+                name: Nullable(entry.actor_name),
+            },
+            target: AuditTarget {
+                kind: entry.target_type,
+                id: entry.target_id,
+            },
+            context: AuditContext {
+                ip: Nullable(entry.ip),
+                user_agent: Nullable(entry.user_agent),
+                request_id: entry.request_id,
+            },
+            metadata: Any(entry.metadata),
+        }
+    }
+}
+
+/// An action or a kind of thing to search for.
+#[derive(Debug)]
+struct Word(String);
+
+impl Field for Word {
+    fn schema() -> MetaSchemaRef {
+        fields::schema("string", |schema| schema.max_length = Some(WORD_CHARS_MAX))
+    }
+
+    fn read(value: Value) -> Result<Self, Vec<Issue>> {
+        let text = fields::string(value)?;
+        if text.contains('\0') {
+            return problem("must not contain NUL characters");
+        }
+        if text.chars().count() > WORD_CHARS_MAX {
+            return problem(format!(
+                "must not be longer than {WORD_CHARS_MAX} characters"
+            ));
+        }
+        Ok(Self(text))
+    }
+}
+
+#[OpenApi(tag = "Section::AuditLog")]
+impl AuditLogsApi {
+    /// List the audit log
+    ///
+    /// Takes the permission SETTINGS_WRITE. Newest first. Every change through the
+    /// API has its entry.
+    #[oai(
+        path = "/v1/audit-logs",
+        method = "get",
+        operation_id = "list_audit_logs"
+    )]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the query parameters of the contract"
+    )]
+    async fn list_audit_logs(
+        &self,
+        caller: Caller,
+        /// The page, from 1.
+        page: Query<Checked<Option<PageNumber>>>,
+        /// Rows on a page.
+        limit: Query<Checked<Option<PageLimit>>>,
+        /// Only changes of this kind, such as `provider.created`.
+        action: Query<Checked<Option<Word>>>,
+        /// Only changes of this kind of thing, such as `provider`.
+        #[oai(name = "targetType")]
+        target_type: Query<Checked<Option<Word>>>,
+        /// Only changes of this thing.
+        #[oai(name = "targetId")]
+        target_id: Query<Checked<Option<Id>>>,
+        /// Only changes at this time and later.
+        from: Query<Checked<Option<Moment>>>,
+        /// Only changes before this time.
+        to: Query<Checked<Option<Moment>>>,
+    ) -> Result<Json<Paged<AuditLogEntry>>, Failure> {
+        caller.require(Permission::SettingsWrite)?;
+        let mut issues = Vec::new();
+        let page = read_page(page.0, limit.0, &mut issues);
+        let action = action.0.take("action", &mut issues).flatten();
+        let target_type = target_type.0.take("targetType", &mut issues).flatten();
+        let target_id = target_id.0.take("targetId", &mut issues).flatten();
+        let filter = EntryFilter {
+            action: action.map(|word| word.0),
+            target_type: target_type.map(|word| word.0),
+            target_id: target_id.map(|id| id.0),
+            from: from.0.take("from", &mut issues).flatten().map(|at| at.0),
+            to: to.0.take("to", &mut issues).flatten().map(|at| at.0),
+        };
+        let page = match page {
+            Some(page) if issues.is_empty() => page,
+            _ => return Err(Failure::Invalid(issues)),
+        };
+        let organization_id = caller.organization_id();
+        let doing = "list the audit log";
+        let mut connection = self.context.pool.acquire().await.or_fault(doing)?;
+        let found = store::list(&mut connection, organization_id, &filter, page).await?;
+        let rows = found.rows.into_iter();
+        Ok(Json(Paged {
+            data: rows
+                .map(|entry| AuditLogEntry::of(organization_id, entry))
+                .collect(),
+            pagination: Pagination::of(page, found.total),
+        }))
+    }
+}

@@ -1,0 +1,491 @@
+//! Routing rules: which account takes which messages.
+
+use std::sync::Arc;
+
+use poem_openapi::param::Path;
+use poem_openapi::payload::Json;
+use poem_openapi::registry::MetaSchemaRef;
+use poem_openapi::{ApiResponse, Object, OpenApi};
+use serde_json::Value;
+use uuid::Uuid;
+use waypost_core::address::Mailbox;
+use waypost_core::auth::Permission;
+use waypost_core::db::OrFault;
+use waypost_core::ids::{ProviderAccountId, RoutingRuleId};
+use waypost_core::issue::Issue;
+use waypost_core::provider;
+use waypost_core::routing::rule::{
+    DomainPattern, FALLBACKS_MAX, OnUnknown, PRIORITY_MAX, RoutingRule, RuleChange, RuleTerms,
+    TagMatch,
+};
+use waypost_core::routing::{self, Enquiry, RouteRefusal, store};
+use waypost_core::text::{Name, Tag};
+
+use crate::auth::Caller;
+use crate::body::{Body, OTHER_BYTES_MAX};
+use crate::checked::{Checked, Clearable, Field, problem};
+use crate::context::Context;
+use crate::error::Failure;
+use crate::fields::{self, Id, Tags, Whole};
+use crate::ids::PathId;
+use crate::v1::Section;
+use crate::v1::providers::ProviderAccountView;
+use crate::wire::{Data, Nullable, Success, Time};
+
+pub(crate) struct RoutingRulesApi {
+    pub(crate) context: Arc<Context>,
+}
+
+/// A routing rule. A condition that is absent matches every message; those that
+/// are there must all match.
+#[derive(Debug, Object)]
+#[oai(rename = "RoutingRule", rename_all = "camelCase")]
+struct RoutingRuleView {
+    id: Uuid,
+    organization_id: Uuid,
+    name: String,
+    /// 0 to 1,000; higher ones are asked first, older ones before younger.
+    priority: u32,
+    is_active: bool,
+    /// `example.com`, or `*.example.com` for every subdomain and not the domain
+    /// itself.
+    sender_domain: Nullable<String>,
+    tags: Vec<String>,
+    /// Whether a message must have `any` or `all` of the tags.
+    tag_match: String,
+    /// The account that takes the messages.
+    provider_account_id: Uuid,
+    /// The accounts that take them when that one cannot, in order.
+    fallback_provider_account_ids: Vec<Uuid>,
+    /// What follows when a provider's answer was lost: `wait` for evidence,
+    /// `resend` at once, or `fail`.
+    on_unknown: String,
+    created_at: Time,
+    updated_at: Time,
+}
+
+impl From<RoutingRule> for RoutingRuleView {
+    fn from(rule: RoutingRule) -> Self {
+        let terms = rule.terms;
+        Self {
+            id: rule.id.0,
+            organization_id: rule.organization_id.0,
+            name: terms.name.into_string(),
+            priority: terms.priority,
+            is_active: terms.is_active,
+            sender_domain: Nullable(terms.sender_domain.map(|pattern| pattern.to_string())),
+            tags: terms.tags.into_iter().map(Tag::into_string).collect(),
+            tag_match: terms.tag_match.as_str().to_owned(),
+            provider_account_id: terms.provider_account_id.0,
+            fallback_provider_account_ids: terms.fallbacks.into_iter().map(|id| id.0).collect(),
+            on_unknown: terms.on_unknown.as_str().to_owned(),
+            created_at: Time(rule.created_at),
+            updated_at: Time(rule.updated_at),
+        }
+    }
+}
+
+type Priority = Whole<0, PRIORITY_MAX>;
+
+/// A rule to make.
+#[derive(Debug, Object)]
+#[oai(rename_all = "camelCase")]
+struct CreateRoutingRuleRequest {
+    /// A name for people.
+    name: Checked<Name>,
+    /// Higher ones are asked first; 0 where nothing is said.
+    priority: Checked<Option<Priority>>,
+    /// Whether it is asked at all; true where nothing is said.
+    is_active: Checked<Option<bool>>,
+    /// The senders that it is for; all where nothing is said.
+    sender_domain: Checked<Option<DomainPattern>>,
+    /// The tags that it is for; all messages where there are none.
+    tags: Checked<Option<Tags>>,
+    /// Whether a message must have `any` (the default) or `all` of the tags.
+    tag_match: Checked<Option<TagMatch>>,
+    /// The account that takes the messages.
+    provider_account_id: Checked<Id>,
+    /// Up to 5 accounts that take them when that one cannot, in order.
+    fallback_provider_account_ids: Checked<Option<Fallbacks>>,
+    /// What follows when a provider's answer was lost; `wait` where nothing is
+    /// said.
+    on_unknown: Checked<Option<OnUnknown>>,
+}
+
+impl CreateRoutingRuleRequest {
+    fn check(self) -> Result<RuleTerms, Vec<Issue>> {
+        let mut issues = Vec::new();
+        let name = self.name.take("name", &mut issues);
+        let priority = self.priority.take("priority", &mut issues).flatten();
+        let is_active = self.is_active.take("isActive", &mut issues).flatten();
+        let sender_domain = self.sender_domain.take("senderDomain", &mut issues);
+        let tags = self.tags.take("tags", &mut issues).flatten();
+        let tag_match = self.tag_match.take("tagMatch", &mut issues).flatten();
+        let account = self
+            .provider_account_id
+            .take("providerAccountId", &mut issues);
+        let fallbacks = self
+            .fallback_provider_account_ids
+            .take("fallbackProviderAccountIds", &mut issues);
+        let on_unknown = self.on_unknown.take("onUnknown", &mut issues).flatten();
+        let (Some(name), Some(account), true) = (name, account, issues.is_empty()) else {
+            return Err(issues);
+        };
+        Ok(RuleTerms {
+            name,
+            priority: priority.map_or(0, |priority| priority.0),
+            is_active: is_active.unwrap_or(true),
+            sender_domain: sender_domain.flatten(),
+            tags: tags.unwrap_or_default().0,
+            tag_match: tag_match.unwrap_or(TagMatch::Any),
+            provider_account_id: account.0.into(),
+            fallbacks: fallbacks.flatten().unwrap_or_default().0,
+            on_unknown: on_unknown.unwrap_or(OnUnknown::Wait),
+        })
+    }
+}
+
+/// What of a rule is to change; what is absent stays.
+#[derive(Debug, Object)]
+#[oai(rename_all = "camelCase")]
+struct UpdateRoutingRuleRequest {
+    /// A name for people.
+    name: Checked<Option<Name>>,
+    /// Higher ones are asked first.
+    priority: Checked<Option<Priority>>,
+    /// Whether it is asked at all.
+    is_active: Checked<Option<bool>>,
+    /// The senders that it is for; null means all.
+    sender_domain: Checked<Clearable<DomainPattern>>,
+    /// The tags that it is for; all messages where there are none.
+    tags: Checked<Option<Tags>>,
+    /// Whether a message must have `any` or `all` of the tags.
+    tag_match: Checked<Option<TagMatch>>,
+    /// The account that takes the messages.
+    provider_account_id: Checked<Option<Id>>,
+    /// Up to 5 accounts that take them when that one cannot, in order.
+    fallback_provider_account_ids: Checked<Option<Fallbacks>>,
+    /// What follows when a provider's answer was lost.
+    on_unknown: Checked<Option<OnUnknown>>,
+}
+
+impl UpdateRoutingRuleRequest {
+    fn check(self) -> Result<RuleChange, Vec<Issue>> {
+        let mut issues = Vec::new();
+        let priority = self.priority.take("priority", &mut issues).flatten();
+        let sender_domain = self.sender_domain.take("senderDomain", &mut issues);
+        let tags = self.tags.take("tags", &mut issues).flatten();
+        let account = self
+            .provider_account_id
+            .take("providerAccountId", &mut issues);
+        let fallbacks = self
+            .fallback_provider_account_ids
+            .take("fallbackProviderAccountIds", &mut issues);
+        let change = RuleChange {
+            name: self.name.take("name", &mut issues).flatten(),
+            priority: priority.map(|priority| priority.0),
+            is_active: self.is_active.take("isActive", &mut issues).flatten(),
+            sender_domain: sender_domain.and_then(|given| given.0),
+            tags: tags.map(|tags| tags.0),
+            tag_match: self.tag_match.take("tagMatch", &mut issues).flatten(),
+            provider_account_id: account.flatten().map(|id| id.0.into()),
+            fallbacks: fallbacks.flatten().map(|fallbacks| fallbacks.0),
+            on_unknown: self.on_unknown.take("onUnknown", &mut issues).flatten(),
+        };
+        if issues.is_empty() {
+            Ok(change)
+        } else {
+            Err(issues)
+        }
+    }
+}
+
+/// The accounts that follow, in order.
+#[derive(Debug, Default)]
+struct Fallbacks(Vec<ProviderAccountId>);
+
+impl Field for Fallbacks {
+    fn schema() -> MetaSchemaRef {
+        fields::schema("array", |list| {
+            list.items = Some(Box::new(Id::schema()));
+            list.max_items = Some(FALLBACKS_MAX);
+        })
+    }
+
+    fn read(value: Value) -> Result<Self, Vec<Issue>> {
+        let items = fields::list_of_strings(value)?;
+        let items = fields::bounded(items, 0, FALLBACKS_MAX, "accounts")?;
+        let ids: Vec<Id> = fields::each(items)?;
+        Ok(Self(ids.into_iter().map(|id| id.0.into()).collect()))
+    }
+}
+
+impl Field for DomainPattern {
+    fn schema() -> MetaSchemaRef {
+        fields::schema("string", |schema| {
+            schema.example = Some(Value::from("*.example.com"));
+        })
+    }
+
+    fn read(value: Value) -> Result<Self, Vec<Issue>> {
+        match Self::parse(&fields::string(value)?) {
+            Some(pattern) => Ok(pattern),
+            None => problem("must be a domain such as example.com or *.example.com"),
+        }
+    }
+}
+
+macro_rules! word_fields {
+    ($($name:ident),+) => {$(
+        impl Field for $name {
+            fn schema() -> MetaSchemaRef {
+                let words: Vec<&'static str> = Self::ALL.iter().map(|one| one.as_str()).collect();
+                fields::words(&words)
+            }
+
+            fn read(value: Value) -> Result<Self, Vec<Issue>> {
+                Self::parse(&fields::string(value)?).map_or_else(
+                    || {
+                        let words: Vec<&str> = Self::ALL.iter().map(|one| one.as_str()).collect();
+                        problem(format!("must be one of {}", words.join(", ")))
+                    },
+                    Ok,
+                )
+            }
+        }
+    )+};
+}
+
+word_fields!(TagMatch, OnUnknown);
+
+/// A message to find the route of.
+#[derive(Debug, Object)]
+struct ResolveRouteRequest {
+    /// The sender.
+    from: Checked<Mailbox>,
+    /// The message's tags.
+    tags: Checked<Option<Tags>>,
+}
+
+/// The route of a message.
+#[derive(Debug, Object)]
+#[oai(rename_all = "camelCase")]
+struct RouteResolution {
+    /// The rule that matched; null where none did.
+    rule: Nullable<RoutingRuleView>,
+    /// The rules that were asked before and did not decide, in order.
+    passed_over: Vec<PassedOverRule>,
+    /// The account that the message would go through; null where there is none.
+    account: Nullable<ProviderAccountView>,
+    /// Whether the sender's domain is verified on it.
+    domain_verified: bool,
+    /// Why a send would be refused: `NO_ACTIVE_PROVIDER`, `DOMAIN_NOT_VERIFIED`;
+    /// null where it would be accepted.
+    refusal: Nullable<String>,
+}
+
+/// A rule that did not decide.
+#[derive(Debug, Object)]
+struct PassedOverRule {
+    rule: RoutingRuleView,
+    /// `RULE_INACTIVE`, `SENDER_DOMAIN`, `TAGS` or `PROVIDER_INACTIVE`.
+    reason: String,
+}
+
+#[derive(ApiResponse)]
+enum Made {
+    /// The rule is made, and counts at once.
+    #[oai(status = 201)]
+    Created(Json<Data<RoutingRuleView>>),
+}
+
+type One = Result<Json<Data<RoutingRuleView>>, Failure>;
+
+#[OpenApi(tag = "Section::RoutingRules")]
+impl RoutingRulesApi {
+    /// List routing rules
+    ///
+    /// Takes the permission PROVIDERS_READ. In the order in which they are asked.
+    #[oai(
+        path = "/v1/routing-rules",
+        method = "get",
+        operation_id = "list_routing_rules"
+    )]
+    async fn list_routing_rules(
+        &self,
+        caller: Caller,
+    ) -> Result<Json<Data<Vec<RoutingRuleView>>>, Failure> {
+        caller.require(Permission::ProvidersRead)?;
+        let doing = "list routing rules";
+        let mut connection = self.context.pool.acquire().await.or_fault(doing)?;
+        let rules = store::list(&mut connection, caller.organization_id()).await?;
+        let data = rules.into_iter().map(RoutingRuleView::from).collect();
+        Ok(Json(Data { data }))
+    }
+
+    /// Create a routing rule
+    ///
+    /// Takes the permission PROVIDERS_WRITE.
+    #[oai(
+        path = "/v1/routing-rules",
+        method = "post",
+        operation_id = "create_routing_rule"
+    )]
+    async fn create_routing_rule(
+        &self,
+        caller: Caller,
+        body: Body<CreateRoutingRuleRequest, OTHER_BYTES_MAX>,
+    ) -> Result<Made, Failure> {
+        caller.require(Permission::ProvidersWrite)?;
+        let terms = body.take()?.check().map_err(Failure::Invalid)?;
+        let rules = &self.context.rules;
+        let rule = rules
+            .create(caller.organization_id(), caller.origin(), terms)
+            .await?;
+        Ok(Made::Created(Json(Data { data: rule.into() })))
+    }
+
+    /// Show a routing rule
+    ///
+    /// Takes the permission PROVIDERS_READ.
+    #[oai(
+        path = "/v1/routing-rules/:id",
+        method = "get",
+        operation_id = "get_routing_rule"
+    )]
+    async fn get_routing_rule(&self, caller: Caller, id: Path<PathId>) -> One {
+        caller.require(Permission::ProvidersRead)?;
+        let id: RoutingRuleId = id.0.of(RULE)?;
+        let doing = "show a routing rule";
+        let mut connection = self.context.pool.acquire().await.or_fault(doing)?;
+        let rule = store::find(&mut connection, caller.organization_id(), id)
+            .await?
+            .ok_or(Failure::NotFound(RULE))?;
+        Ok(Json(Data { data: rule.into() }))
+    }
+
+    /// Change a routing rule
+    ///
+    /// Takes the permission PROVIDERS_WRITE. It counts at once.
+    #[oai(
+        path = "/v1/routing-rules/:id",
+        method = "patch",
+        operation_id = "update_routing_rule"
+    )]
+    async fn update_routing_rule(
+        &self,
+        caller: Caller,
+        id: Path<PathId>,
+        body: Body<UpdateRoutingRuleRequest, OTHER_BYTES_MAX>,
+    ) -> One {
+        caller.require(Permission::ProvidersWrite)?;
+        let id: RoutingRuleId = id.0.of(RULE)?;
+        let wanted = body.take()?.check().map_err(Failure::Invalid)?;
+        let rules = &self.context.rules;
+        let rule = rules
+            .change(caller.organization_id(), caller.origin(), id, wanted)
+            .await?;
+        Ok(Json(Data { data: rule.into() }))
+    }
+
+    /// Remove a routing rule
+    ///
+    /// Takes the permission PROVIDERS_WRITE.
+    #[oai(
+        path = "/v1/routing-rules/:id",
+        method = "delete",
+        operation_id = "delete_routing_rule"
+    )]
+    async fn delete_routing_rule(
+        &self,
+        caller: Caller,
+        id: Path<PathId>,
+    ) -> Result<Json<Success>, Failure> {
+        caller.require(Permission::ProvidersWrite)?;
+        let id: RoutingRuleId = id.0.of(RULE)?;
+        let rules = &self.context.rules;
+        rules
+            .remove(caller.organization_id(), caller.origin(), id)
+            .await?;
+        Ok(Json(Success { success: true }))
+    }
+
+    /// Find a message's route
+    ///
+    /// Takes the permission PROVIDERS_READ. Says which account a message would go
+    /// through, and why, and sends nothing.
+    #[oai(
+        path = "/v1/routing-rules/resolve",
+        method = "post",
+        operation_id = "resolve_route"
+    )]
+    async fn resolve_route(
+        &self,
+        caller: Caller,
+        body: Body<ResolveRouteRequest, OTHER_BYTES_MAX>,
+    ) -> Result<Json<Data<RouteResolution>>, Failure> {
+        caller.require(Permission::ProvidersRead)?;
+        let request = body.take()?;
+        let mut issues = Vec::new();
+        let from = request.from.take("from", &mut issues);
+        let tags = request.tags.take("tags", &mut issues);
+        let (Some(from), Some(tags)) = (from, tags) else {
+            return Err(Failure::Invalid(issues));
+        };
+        let tags = tags.unwrap_or_default().0;
+        let enquiry = Enquiry {
+            sender_domain: from.address().domain(),
+            tags: tags.iter().map(Tag::as_str).collect(),
+        };
+        let data = self.explain(&caller, &enquiry).await?;
+        Ok(Json(Data { data }))
+    }
+}
+
+const RULE: &str = "routing rule";
+
+impl RoutingRulesApi {
+    async fn explain(
+        &self,
+        caller: &Caller,
+        enquiry: &Enquiry<'_>,
+    ) -> Result<RouteResolution, Failure> {
+        let organization_id = caller.organization_id();
+        let snapshot = self.context.rules.snapshots.reload(organization_id).await?;
+        let mut passed_over = Vec::new();
+        let mut decided = None;
+        for rule in &snapshot.rules {
+            match routing::ask(rule, &snapshot, enquiry) {
+                Ok(account) => {
+                    decided = Some((rule, account));
+                    break;
+                }
+                Err(reason) => passed_over.push(PassedOverRule {
+                    rule: rule.clone().into(),
+                    reason: reason.as_str().to_owned(),
+                }),
+            }
+        }
+        let account = decided.map(|(_, account)| account);
+        let account = match account.or_else(|| snapshot.accounts.first()) {
+            Some(account) => {
+                let doing = "find a message's route";
+                let mut connection = self.context.pool.acquire().await.or_fault(doing)?;
+                provider::store::find(&mut connection, organization_id, account.id).await?
+            }
+            None => None,
+        };
+        let route = routing::resolve(&snapshot, enquiry);
+        let refusal = route.as_ref().err().map(|refusal| match refusal {
+            RouteRefusal::NoActiveProvider => "NO_ACTIVE_PROVIDER".to_owned(),
+            RouteRefusal::DomainNotVerified(_) => "DOMAIN_NOT_VERIFIED".to_owned(),
+        });
+        Ok(RouteResolution {
+            rule: Nullable(decided.map(|(rule, _)| rule.clone().into())),
+            passed_over,
+            account: Nullable(account.map(ProviderAccountView::from)),
+            domain_verified: route.is_ok_and(|route| route.domain_verified),
+            refusal: Nullable(refusal),
+        })
+    }
+}

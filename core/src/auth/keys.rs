@@ -1,0 +1,225 @@
+//! What callers do with keys: making, changing, rotating and revoking them. A key
+//! cannot hand on a permission that it lacks, neither to a new key nor to one that
+//! it changes, nor by taking a secret of a key that may do more than itself.
+
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use serde_json::json;
+
+use super::{ApiKey, KeyDraft, MintedKey, Permission, Permissions, generate_key, mint, store};
+use crate::audit::{self, Change, Origin};
+use crate::clock::{Clock, Timestamp};
+use crate::db::{OrFault, PgConnection, PgPool};
+use crate::fault::Fault;
+use crate::ids::{ApiKeyId, Ids, OrganizationId};
+use crate::network::Networks;
+use crate::secret::Secret;
+use crate::text::Name;
+
+/// Networks of one key at the most.
+pub const ALLOWED_IPS_MAX: usize = 100;
+/// The longest time that a rotated key's old secret may live on.
+pub const GRACE_MAX: Duration = Duration::from_secs(7 * 24 * 3_600);
+/// How long it does where nothing is said.
+pub const GRACE_DEFAULT: Duration = Duration::from_secs(24 * 3_600);
+
+/// Why a key was not made or changed.
+#[derive(Debug)]
+pub enum KeyRefusal {
+    /// There is no such key.
+    NotFound,
+    /// The caller's own key lacks a permission that the key would have.
+    Lacks(Permission),
+    /// The key was revoked or has expired.
+    Ended,
+    /// We failed.
+    Fault(Fault),
+}
+
+impl From<Fault> for KeyRefusal {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+/// What of a key is to change; what is absent stays.
+#[derive(Debug, Default)]
+pub struct KeyChange {
+    /// A new name.
+    pub name: Option<Name>,
+    /// Other permissions.
+    pub permissions: Option<Permissions>,
+    /// Other networks.
+    pub allowed_ips: Option<Networks>,
+    /// Another end, or none.
+    pub expires_at: Option<Option<Timestamp>>,
+}
+
+impl KeyChange {
+    /// The names of the fields that are to change, for the audit log.
+    fn fields(&self) -> Vec<&'static str> {
+        [
+            self.name.is_some().then_some("name"),
+            self.permissions.is_some().then_some("permissions"),
+            self.allowed_ips.is_some().then_some("allowedIps"),
+            self.expires_at.is_some().then_some("expiresAt"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
+/// Works on the keys of organizations. Cheap to clone.
+#[derive(Clone)]
+pub struct Keys {
+    /// Postgres.
+    pub pool: PgPool,
+    /// Time.
+    pub clock: Clock,
+    /// Ids and keys.
+    pub ids: Ids,
+}
+
+impl Keys {
+    /// Makes a key on behalf of another one.
+    ///
+    /// # Errors
+    /// Why it was not made.
+    pub async fn create(
+        &self,
+        maker: &ApiKey,
+        origin: &Origin,
+        draft: KeyDraft,
+    ) -> Result<MintedKey, KeyRefusal> {
+        refuse_beyond(&draft.permissions, &maker.permissions)?;
+        let organization_id = maker.organization_id;
+        let now = self.clock.now();
+        let minted = mint(organization_id, draft, Some(maker.id), &self.ids, now);
+        let change = Change::new("api_key.created", minted.record.id).with(json!({
+            "name": minted.record.name,
+            "permissions": minted.record.permissions.names(),
+        }));
+        let mut transaction = self.pool.begin().await.or_fault("make an API key")?;
+        store::insert(&mut transaction, &minted.record, minted.hash).await?;
+        self.record(&mut transaction, organization_id, origin, &change)
+            .await?;
+        transaction.commit().await.or_fault("make an API key")?;
+        Ok(minted)
+    }
+
+    /// Changes a key that was not revoked.
+    ///
+    /// # Errors
+    /// Why it was not changed.
+    pub async fn change(
+        &self,
+        changer: &ApiKey,
+        origin: &Origin,
+        id: ApiKeyId,
+        wanted: KeyChange,
+    ) -> Result<ApiKey, KeyRefusal> {
+        let organization_id = changer.organization_id;
+        let mut transaction = self.pool.begin().await.or_fault("change an API key")?;
+        let key = store::find_for_update(&mut transaction, organization_id, id)
+            .await?
+            .ok_or(KeyRefusal::NotFound)?;
+        if key.revoked_at.is_some() {
+            return Err(KeyRefusal::Ended);
+        }
+        if let Some(permissions) = &wanted.permissions {
+            // What it already may do is not granted by this change.
+            let known = changer.permissions.union(&key.permissions);
+            refuse_beyond(permissions, &known)?;
+        }
+        let key = store::update(&mut transaction, organization_id, id, &wanted)
+            .await?
+            .ok_or(KeyRefusal::NotFound)?;
+        let change = Change::new("api_key.updated", id).with(json!({ "fields": wanted.fields() }));
+        self.record(&mut transaction, organization_id, origin, &change)
+            .await?;
+        transaction.commit().await.or_fault("change an API key")?;
+        Ok(key)
+    }
+
+    /// Gives a key a new secret. Those before it open the key for `grace` longer,
+    /// at the most.
+    ///
+    /// # Errors
+    /// Why it was not rotated.
+    pub async fn rotate(
+        &self,
+        changer: &ApiKey,
+        origin: &Origin,
+        id: ApiKeyId,
+        grace: Duration,
+    ) -> Result<(ApiKey, Secret), KeyRefusal> {
+        let organization_id = changer.organization_id;
+        let now = self.clock.now();
+        let mut transaction = self.pool.begin().await.or_fault("rotate an API key")?;
+        let key = store::find_for_update(&mut transaction, organization_id, id)
+            .await?
+            .ok_or(KeyRefusal::NotFound)?;
+        if !key.is_valid(now) {
+            return Err(KeyRefusal::Ended);
+        }
+        refuse_beyond(&key.permissions, &changer.permissions)?;
+        let (secret, hash, prefix) = generate_key(&self.ids);
+        let grace_ends = now + TimeDelta::from_std(grace).unwrap_or_default();
+        store::retire_secret(&mut transaction, organization_id, id, grace_ends, now).await?;
+        let key = store::replace_secret(&mut transaction, organization_id, id, hash, &prefix)
+            .await?
+            .ok_or(KeyRefusal::NotFound)?;
+        let change = Change::new("api_key.rotated", id)
+            .with(json!({ "gracePeriodSeconds": grace.as_secs() }));
+        self.record(&mut transaction, organization_id, origin, &change)
+            .await?;
+        transaction.commit().await.or_fault("rotate an API key")?;
+        Ok((key, secret))
+    }
+
+    /// Revokes a key with all its secrets. Its record stays. Revoking it again
+    /// changes nothing.
+    ///
+    /// # Errors
+    /// Why it was not revoked.
+    pub async fn revoke(
+        &self,
+        organization_id: OrganizationId,
+        origin: &Origin,
+        id: ApiKeyId,
+    ) -> Result<(), KeyRefusal> {
+        let mut transaction = self.pool.begin().await.or_fault("revoke an API key")?;
+        let key = store::find_for_update(&mut transaction, organization_id, id)
+            .await?
+            .ok_or(KeyRefusal::NotFound)?;
+        if key.revoked_at.is_some() {
+            return Ok(());
+        }
+        store::revoke(&mut transaction, organization_id, id, self.clock.now()).await?;
+        let change = Change::new("api_key.revoked", id);
+        self.record(&mut transaction, organization_id, origin, &change)
+            .await?;
+        transaction.commit().await.or_fault("revoke an API key")?;
+        Ok(())
+    }
+
+    async fn record(
+        &self,
+        connection: &mut PgConnection,
+        organization_id: OrganizationId,
+        origin: &Origin,
+        change: &Change,
+    ) -> Result<(), Fault> {
+        let now = self.clock.now();
+        audit::store::insert(connection, organization_id, origin, change, &self.ids, now).await
+    }
+}
+
+fn refuse_beyond(wanted: &Permissions, held: &Permissions) -> Result<(), KeyRefusal> {
+    match wanted.first_beyond(held) {
+        Some(permission) => Err(KeyRefusal::Lacks(permission)),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,116 @@
+//! The switches of an organization, which it sets itself.
+
+use serde_json::json;
+
+use super::{UnverifiedDomains, store};
+use crate::audit::{self, Change, Origin};
+use crate::clock::Clock;
+use crate::db::{OrFault, PgPool};
+use crate::fault::Fault;
+use crate::ids::{Ids, OrganizationId};
+use crate::provider::snapshots::Snapshots;
+
+/// The longest time that messages are kept, in days: a hundred years.
+pub const RETENTION_DAYS_MAX: u32 = 36_500;
+
+/// An organization's switches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OrganizationSettings {
+    /// What a send from an unverified domain gets.
+    pub unverified_domains: UnverifiedDomains,
+    /// Whether opens are tracked where a message does not say.
+    pub track_opens: bool,
+    /// Whether clicks are tracked where a message does not say.
+    pub track_clicks: bool,
+    /// How many days messages are kept; for ever where nothing is said.
+    pub retention_days: Option<u32>,
+    /// Sends per second; the operator's bound where nothing is said.
+    pub send_per_second: Option<u32>,
+    /// Other requests per second; the operator's bound where nothing is said.
+    pub other_per_second: Option<u32>,
+}
+
+/// What of the switches is to change; what is absent stays.
+#[derive(Debug, Default)]
+pub struct SettingsChange {
+    /// What a send from an unverified domain gets.
+    pub unverified_domains: Option<UnverifiedDomains>,
+    /// Whether opens are tracked.
+    pub track_opens: Option<bool>,
+    /// Whether clicks are tracked.
+    pub track_clicks: Option<bool>,
+    /// Another number of days, or none.
+    pub retention_days: Option<Option<u32>>,
+    /// Another bound, or none.
+    pub send_per_second: Option<Option<u32>>,
+    /// Another bound, or none.
+    pub other_per_second: Option<Option<u32>>,
+}
+
+impl SettingsChange {
+    /// The names of the fields that are to change, for the audit log.
+    fn fields(&self) -> Vec<&'static str> {
+        [
+            self.unverified_domains
+                .is_some()
+                .then_some("unverifiedDomains"),
+            self.track_opens.is_some().then_some("trackOpens"),
+            self.track_clicks.is_some().then_some("trackClicks"),
+            self.retention_days.is_some().then_some("retentionDays"),
+            self.send_per_second
+                .is_some()
+                .then_some("rateLimits.sendPerSecond"),
+            self.other_per_second
+                .is_some()
+                .then_some("rateLimits.otherPerSecond"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
+/// Works on the switches of organizations. Cheap to clone.
+#[derive(Clone)]
+pub struct SettingsBoard {
+    /// Postgres.
+    pub pool: PgPool,
+    /// What routing remembers of them.
+    pub snapshots: Snapshots,
+    /// Time.
+    pub clock: Clock,
+    /// Ids.
+    pub ids: Ids,
+}
+
+impl SettingsBoard {
+    /// Changes switches; nothing where there is no such organization.
+    ///
+    /// # Errors
+    /// A fault when Postgres is away.
+    pub async fn change(
+        &self,
+        organization_id: OrganizationId,
+        origin: &Origin,
+        wanted: &SettingsChange,
+    ) -> Result<Option<OrganizationSettings>, Fault> {
+        let doing = "change the settings";
+        let mut transaction = self.pool.begin().await.or_fault(doing)?;
+        let changed = store::update_settings(&mut transaction, organization_id, wanted).await?;
+        let change = Change::new("settings.updated", organization_id)
+            .with(json!({ "fields": wanted.fields() }));
+        let now = self.clock.now();
+        audit::store::insert(
+            &mut transaction,
+            organization_id,
+            origin,
+            &change,
+            &self.ids,
+            now,
+        )
+        .await?;
+        transaction.commit().await.or_fault(doing)?;
+        self.snapshots.forget(organization_id).await;
+        Ok(changed)
+    }
+}
