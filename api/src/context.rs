@@ -14,6 +14,7 @@ use waypost_core::provider::transport::{Transport, TransportSettings};
 use waypost_core::queue::dispatch::Dispatcher;
 use waypost_core::queue::jobs::send_queue;
 use waypost_core::redis::Redis;
+use waypost_core::template::Templates;
 
 /// The parts of an API process.
 pub(crate) struct Context {
@@ -22,6 +23,7 @@ pub(crate) struct Context {
     pub(crate) authenticator: Authenticator,
     pub(crate) acceptor: Acceptor,
     pub(crate) accounts: Accounts,
+    pub(crate) templates: Templates,
     pub(crate) settings: ApiSettings,
 }
 
@@ -36,8 +38,10 @@ impl Context {
         let pool = db::pool(&settings.database_url, settings.database_connections)?;
         let redis = Redis::new(&settings.redis_url, &settings.redis_prefix)?;
         let snapshots = Snapshots::new(pool.clone());
+        let templates = Templates::start(pool.clone(), clock.clone(), ids.clone())?;
         let acceptor = Acceptor::start(AcceptorParts {
             pool: pool.clone(),
+            templates: templates.clone(),
             snapshots: snapshots.clone(),
             sealer: settings.sealer.clone(),
             dispatcher: Dispatcher::start(send_queue(&redis, clock.clone())),
@@ -63,6 +67,7 @@ impl Context {
             redis,
             acceptor,
             accounts,
+            templates,
             settings: settings.api.clone(),
         })
     }

@@ -25,14 +25,14 @@ fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-fn string(value: Value) -> Result<String, Vec<Issue>> {
+pub(crate) fn string(value: Value) -> Result<String, Vec<Issue>> {
     let Value::String(text) = value else {
         return problem(format!("must be a string, not {}", kind_of(&value)));
     };
     Ok(text)
 }
 
-fn schema(ty: &'static str, fill: impl FnOnce(&mut MetaSchema)) -> MetaSchemaRef {
+pub(crate) fn schema(ty: &'static str, fill: impl FnOnce(&mut MetaSchema)) -> MetaSchemaRef {
     let mut schema = MetaSchema::new(ty);
     fill(&mut schema);
     MetaSchemaRef::Inline(Box::new(schema))
@@ -128,27 +128,36 @@ pub(crate) struct Tags(pub(crate) Vec<Tag>);
 
 impl Field for Tags {
     fn schema() -> MetaSchemaRef {
-        schema("array", |list| {
-            list.items = Some(Box::new(Tag::schema()));
-            list.max_items = Some(TAGS_MAX);
-        })
+        tag_list(TAGS_MAX)
     }
 
     fn read(value: Value) -> Result<Self, Vec<Issue>> {
-        let Value::Array(items) = value else {
-            return problem(format!(
-                "must be an array of strings, not {}",
-                kind_of(&value)
-            ));
-        };
-        let mut tags: Vec<Tag> = Vec::with_capacity(items.len().min(TAGS_MAX));
-        for tag in each::<Tag>(bounded(items, 0, TAGS_MAX, "tags")?)? {
-            if !tags.contains(&tag) {
-                tags.push(tag);
-            }
-        }
-        Ok(Self(tags))
+        distinct_tags(value, TAGS_MAX).map(Self)
     }
+}
+
+pub(crate) fn tag_list(max: usize) -> MetaSchemaRef {
+    schema("array", |list| {
+        list.items = Some(Box::new(Tag::schema()));
+        list.max_items = Some(max);
+    })
+}
+
+/// Up to `max` tags; one that is given twice is there once.
+pub(crate) fn distinct_tags(value: Value, max: usize) -> Result<Vec<Tag>, Vec<Issue>> {
+    let Value::Array(items) = value else {
+        return problem(format!(
+            "must be an array of strings, not {}",
+            kind_of(&value)
+        ));
+    };
+    let mut tags: Vec<Tag> = Vec::with_capacity(items.len().min(max));
+    for tag in each::<Tag>(bounded(items, 0, max, "tags")?)? {
+        if !tags.contains(&tag) {
+            tags.push(tag);
+        }
+    }
+    Ok(tags)
 }
 
 fn bounded(

@@ -10,8 +10,19 @@ use crate::context::Context;
 use crate::v1::messages::MessagesApi;
 use crate::v1::providers::ProvidersApi;
 use crate::v1::send::SendApi;
+use crate::v1::template_versions::TemplateVersionsApi;
+use crate::v1::templates::TemplatesApi;
 
-type Service = OpenApiService<(SendApi, MessagesApi, ProvidersApi), ()>;
+type Service = OpenApiService<
+    (
+        SendApi,
+        MessagesApi,
+        ProvidersApi,
+        TemplatesApi,
+        TemplateVersionsApi,
+    ),
+    (),
+>;
 
 /// All operations over one context.
 pub(crate) fn service(context: &Arc<Context>) -> Service {
@@ -23,6 +34,12 @@ pub(crate) fn service(context: &Arc<Context>) -> Service {
             context: Arc::clone(context),
         },
         ProvidersApi {
+            context: Arc::clone(context),
+        },
+        TemplatesApi {
+            context: Arc::clone(context),
+        },
+        TemplateVersionsApi {
             context: Arc::clone(context),
         },
     );

@@ -3,6 +3,8 @@
 pub(crate) mod messages;
 pub(crate) mod providers;
 pub(crate) mod send;
+pub(crate) mod template_versions;
+pub(crate) mod templates;
 
 use poem_openapi::Tags;
 
@@ -15,4 +17,6 @@ pub(crate) enum Section {
     Messages,
     /// Connected accounts at providers.
     Providers,
+    /// Subjects and bodies written once, and their versions.
+    Templates,
 }

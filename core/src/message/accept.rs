@@ -9,6 +9,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::{StreamExt as _, stream};
+
 use super::draft::Draft;
 use super::rows::{self, NewMessage, NewRecipient};
 use crate::clock::Clock;
@@ -20,6 +22,8 @@ use crate::ids::{Ids, MessageId, OrganizationId};
 use crate::provider::snapshots::Snapshots;
 use crate::queue::dispatch::Dispatcher;
 use crate::routing::{self, Route, RouteRefusal};
+use crate::template::fill::Filled;
+use crate::template::{TemplateRefusal, Templates};
 use crate::text::Tag;
 
 /// Transactions that accept at the same time. More of them make smaller groups.
@@ -28,6 +32,10 @@ const LANES: usize = 3;
 const GROUP_WEIGHT_MAX: usize = 4_000;
 /// Requests that may wait for a transaction.
 const WAITING_MAX: usize = 4_096;
+/// Messages of one request that are rendered at the same time.
+const FILLED_AT_ONCE: usize = 4;
+/// Bytes that the templates of one request may render to, all messages together.
+const FILLED_BYTES_MAX: usize = 64 << 20;
 
 /// What the sender of an accepted message learns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,9 +51,24 @@ pub struct Receipt {
 pub enum Refusal {
     /// No account takes it.
     Route(RouteRefusal),
+    /// Its template gives no message.
+    Template(TemplateRefusal),
     /// We failed. The message may have been accepted all the same if Postgres
     /// went away while it was being written.
     Fault(Fault),
+}
+
+impl From<TemplateRefusal> for Refusal {
+    fn from(refusal: TemplateRefusal) -> Self {
+        match refusal {
+            TemplateRefusal::Fault(fault) => Self::Fault(fault),
+            refusal @ (TemplateRefusal::NotFound
+            | TemplateRefusal::VersionNotFound
+            | TemplateRefusal::WithoutVersion
+            | TemplateRefusal::Invalid(_)
+            | TemplateRefusal::Unrenderable(_)) => Self::Template(refusal),
+        }
+    }
 }
 
 impl From<Fault> for Refusal {
@@ -57,6 +80,7 @@ impl From<Fault> for Refusal {
 /// Accepts messages. Cheap to clone.
 #[derive(Clone)]
 pub struct Acceptor {
+    templates: Templates,
     snapshots: Snapshots,
     sealer: Sealer,
     ids: Ids,
@@ -69,6 +93,8 @@ pub struct Acceptor {
 pub struct AcceptorParts {
     /// Postgres.
     pub pool: PgPool,
+    /// What messages are rendered from.
+    pub templates: Templates,
     /// What routing knows.
     pub snapshots: Snapshots,
     /// Seals addresses.
@@ -98,6 +124,7 @@ impl Acceptor {
             relay_grace: parts.relay_grace,
         });
         Self {
+            templates: parts.templates,
             snapshots: parts.snapshots,
             sealer: parts.sealer,
             ids: parts.ids,
@@ -134,10 +161,17 @@ impl Acceptor {
     ) -> Result<Vec<Result<Receipt, Refusal>>, Fault> {
         let mut results = Vec::with_capacity(drafts.len());
         let mut messages = Vec::with_capacity(drafts.len());
-        for draft in drafts {
-            let route = self.route(organization_id, &draft).await?;
+        for filled in self.fill(organization_id, drafts).await {
+            let filled = match filled {
+                Ok(filled) => filled,
+                Err(refusal) => {
+                    results.push(Err(refusal));
+                    continue;
+                }
+            };
+            let route = self.route(organization_id, &filled.draft).await?;
             results.push(route.map_err(Refusal::Route).map(|route| {
-                let message = self.compose(organization_id, route, draft);
+                let message = self.compose(organization_id, route, filled);
                 let message_id = message.id;
                 messages.push(message);
                 Receipt { message_id, route }
@@ -154,6 +188,35 @@ impl Acceptor {
             }
         }
         Ok(results)
+    }
+
+    /// Renders the drafts that name a template; one result for each draft, in
+    /// their order.
+    async fn fill(
+        &self,
+        organization_id: OrganizationId,
+        drafts: Vec<Draft>,
+    ) -> Vec<Result<Filled, Refusal>> {
+        let deadline = Templates::deadline();
+        let mut filling = stream::iter(drafts)
+            .map(|draft| self.templates.fill(organization_id, draft, deadline))
+            .buffered(FILLED_AT_ONCE);
+        let mut results = Vec::new();
+        let mut bytes = 0;
+        while let Some(filled) = filling.next().await {
+            let filled = filled.map_err(Refusal::from);
+            results.push(filled.and_then(|filled| {
+                bytes += filled.rendered_bytes();
+                if bytes > FILLED_BYTES_MAX {
+                    let problem = format!(
+                        "and those before it in the batch render to more than {FILLED_BYTES_MAX} bytes"
+                    );
+                    return Err(Refusal::Template(TemplateRefusal::Unrenderable(problem)));
+                }
+                Ok(filled)
+            }));
+        }
+        results
     }
 
     /// Routes over what is remembered of the organization; a refusal is given
@@ -175,7 +238,8 @@ impl Acceptor {
         }
     }
 
-    fn compose(&self, organization_id: OrganizationId, route: Route, draft: Draft) -> NewMessage {
+    fn compose(&self, organization_id: OrganizationId, route: Route, filled: Filled) -> NewMessage {
+        let Filled { draft, version } = filled;
         let created_at = self.clock.now();
         let id: MessageId = self.ids.next_at(created_at);
         let recipients = draft.to.iter().map(|mailbox| NewRecipient {
@@ -199,6 +263,7 @@ impl Acceptor {
             text: draft.text,
             tags: draft.tags.into_iter().map(Tag::into_string).collect(),
             metadata: draft.metadata,
+            version,
             queued_event: self.ids.next_at(created_at),
             created_at,
             recipients: recipients.collect(),
