@@ -15,6 +15,8 @@ use crate::error::{Failure, is_too_large};
 pub(crate) const SEND_BYTES_MAX: usize = 30 * MIB;
 /// The bound of a batch, in bytes.
 pub(crate) const BATCH_BYTES_MAX: usize = 50 * MIB;
+/// The bound of a template version, in bytes.
+pub(crate) const VERSION_BYTES_MAX: usize = 5 * MIB;
 /// The bound elsewhere, in bytes.
 pub(crate) const OTHER_BYTES_MAX: usize = MIB;
 

@@ -16,6 +16,7 @@ use waypost_core::queue::dispatch::Dispatcher;
 use waypost_core::queue::jobs::send_queue;
 use waypost_core::redis::Redis;
 use waypost_core::routing::rule::Rules;
+use waypost_core::template::Templates;
 
 /// The parts of an API process.
 pub(crate) struct Context {
@@ -27,6 +28,7 @@ pub(crate) struct Context {
     pub(crate) rules: Rules,
     pub(crate) keys: Keys,
     pub(crate) board: SettingsBoard,
+    pub(crate) templates: Templates,
     pub(crate) settings: ApiSettings,
 }
 
@@ -44,8 +46,10 @@ impl Context {
         let pool = db::pool(&settings.database_url, connections.max(1))?;
         let redis = Redis::new(&settings.redis_url, &settings.redis_prefix)?;
         let snapshots = Snapshots::new(pool.clone());
+        let templates = Templates::start(pool.clone(), clock.clone(), ids.clone())?;
         let acceptor = Acceptor::start(AcceptorParts {
             pool: db::pool(&settings.database_url, accept::CONNECTIONS)?,
+            templates: templates.clone(),
             snapshots: snapshots.clone(),
             sealer: settings.sealer.clone(),
             dispatcher: Dispatcher::start(send_queue(&redis, clock.clone())),
@@ -88,6 +92,7 @@ impl Context {
             redis,
             acceptor,
             accounts,
+            templates,
             settings: settings.api.clone(),
         })
     }

@@ -19,6 +19,7 @@ use waypost_core::provider::account::AccountRefusal;
 use waypost_core::provider::kind::ProviderType;
 use waypost_core::routing::RouteRefusal;
 use waypost_core::routing::rule::{RULES_MAX, RuleRefusal};
+use waypost_core::template::TemplateRefusal;
 
 /// Seconds after which a caller may try again when a server of ours is away.
 const RETRY_AFTER_SECONDS: u32 = 2;
@@ -171,6 +172,30 @@ impl Failure {
         }
     }
 
+    /// All that is wrong on one line, for a message of a batch.
+    pub(crate) fn sentence(&self) -> String {
+        #[expect(
+            clippy::wildcard_enum_match_arm,
+            reason = "only these two are about fields"
+        )]
+        match self {
+            Self::Invalid(issues) => {
+                let findings = issues.iter().map(|issue| {
+                    format!("{} {}", issue.path, issue.message)
+                        .trim()
+                        .to_owned()
+                });
+                findings.collect::<Vec<_>>().join("; ")
+            }
+            Self::Unprocessable {
+                message,
+                path: Some(path),
+                ..
+            } => format!("{path} {message}"),
+            other => other.message(),
+        }
+    }
+
     fn details(&self) -> Option<Value> {
         match self {
             Self::Invalid(issues) => Some(json!({ "issues": issues })),
@@ -299,7 +324,61 @@ impl From<Refusal> for Failure {
                 path: Some("from"),
                 reason: "DOMAIN_NOT_VERIFIED",
             },
+            Refusal::Template(refusal) => Self::of_send(refusal),
             Refusal::Fault(fault) => Self::Fault(fault),
+        }
+    }
+}
+
+/// What a template is called in answers.
+pub(crate) const TEMPLATE: &str = "template";
+/// What a version of a template is called in answers.
+pub(crate) const VERSION: &str = "template version";
+
+impl Failure {
+    /// What a template's refusal means for the message that names it: the template
+    /// is not what the request is about, so it is never a 404.
+    fn of_send(refusal: TemplateRefusal) -> Self {
+        let about_the_template = |message: &str, reason| Self::Unprocessable {
+            message: message.to_owned(),
+            path: Some("templateId"),
+            reason,
+        };
+        match refusal {
+            TemplateRefusal::NotFound | TemplateRefusal::VersionNotFound => {
+                about_the_template("names no template", "TEMPLATE_NOT_FOUND")
+            }
+            TemplateRefusal::WithoutVersion => about_the_template(
+                "names a template that has no version",
+                "TEMPLATE_WITHOUT_VERSION",
+            ),
+            TemplateRefusal::Unrenderable(problem) => about_the_template(
+                &format!("names a template that {problem}"),
+                "TEMPLATE_NOT_RENDERABLE",
+            ),
+            TemplateRefusal::Invalid(issues) => Self::Invalid(issues),
+            TemplateRefusal::Fault(fault) => Self::Fault(fault),
+        }
+    }
+}
+
+impl From<TemplateRefusal> for Failure {
+    fn from(refusal: TemplateRefusal) -> Self {
+        match refusal {
+            TemplateRefusal::NotFound => Self::NotFound(TEMPLATE),
+            TemplateRefusal::VersionNotFound => Self::NotFound(VERSION),
+            TemplateRefusal::WithoutVersion => Self::Unprocessable {
+                message: "The template has no version".to_owned(),
+                path: None,
+                reason: "TEMPLATE_WITHOUT_VERSION",
+            },
+            TemplateRefusal::Unrenderable(problem) => Self::Unprocessable {
+                message: format!("The template {problem}"),
+                path: None,
+                reason: "TEMPLATE_NOT_RENDERABLE",
+            },
+            TemplateRefusal::Invalid(issues) => Self::Invalid(issues),
+            TemplateRefusal::Fault(fault) => Self::Fault(fault),
         }
     }
 }

@@ -131,22 +131,31 @@ pub(crate) struct Tags(pub(crate) Vec<Tag>);
 
 impl Field for Tags {
     fn schema() -> MetaSchemaRef {
-        schema("array", |list| {
-            list.items = Some(Box::new(Tag::schema()));
-            list.max_items = Some(TAGS_MAX);
-        })
+        tag_list(TAGS_MAX)
     }
 
     fn read(value: Value) -> Result<Self, Vec<Issue>> {
-        let items = list_of_strings(value)?;
-        let mut tags: Vec<Tag> = Vec::with_capacity(items.len().min(TAGS_MAX));
-        for tag in each::<Tag>(bounded(items, 0, TAGS_MAX, "tags")?)? {
-            if !tags.contains(&tag) {
-                tags.push(tag);
-            }
-        }
-        Ok(Self(tags))
+        distinct_tags(value, TAGS_MAX).map(Self)
     }
+}
+
+pub(crate) fn tag_list(max: usize) -> MetaSchemaRef {
+    schema("array", |list| {
+        list.items = Some(Box::new(Tag::schema()));
+        list.max_items = Some(max);
+    })
+}
+
+/// Up to `max` tags; one that is given twice is there once.
+pub(crate) fn distinct_tags(value: Value, max: usize) -> Result<Vec<Tag>, Vec<Issue>> {
+    let items = list_of_strings(value)?;
+    let mut tags: Vec<Tag> = Vec::with_capacity(items.len().min(max));
+    for tag in each::<Tag>(bounded(items, 0, max, "tags")?)? {
+        if !tags.contains(&tag) {
+            tags.push(tag);
+        }
+    }
+    Ok(tags)
 }
 
 /// The items of a list of strings, which may still turn out not to be strings.

@@ -16,6 +16,7 @@ mod health;
 mod ids;
 mod openapi;
 pub mod operator;
+mod template_fields;
 mod v1;
 mod wire;
 

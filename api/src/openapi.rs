@@ -14,6 +14,8 @@ use crate::v1::providers::ProvidersApi;
 use crate::v1::routing_rules::RoutingRulesApi;
 use crate::v1::send::SendApi;
 use crate::v1::settings::SettingsApi;
+use crate::v1::template_versions::TemplateVersionsApi;
+use crate::v1::templates::TemplatesApi;
 
 type Service = OpenApiService<
     (
@@ -24,6 +26,8 @@ type Service = OpenApiService<
         ApiKeysApi,
         SettingsApi,
         AuditLogsApi,
+        TemplatesApi,
+        TemplateVersionsApi,
     ),
     (),
 >;
@@ -50,6 +54,12 @@ pub(crate) fn service(context: &Arc<Context>) -> Service {
             context: Arc::clone(context),
         },
         AuditLogsApi {
+            context: Arc::clone(context),
+        },
+        TemplatesApi {
+            context: Arc::clone(context),
+        },
+        TemplateVersionsApi {
             context: Arc::clone(context),
         },
     );

@@ -70,6 +70,10 @@ id_types! {
     EventId,
     /// One call to one provider for one recipient.
     SendAttemptId,
+    /// A template.
+    TemplateId,
+    /// One version of a template.
+    TemplateVersionId,
     /// One life of a worker process: the holder of leases.
     WorkerId,
 }

@@ -30,4 +30,5 @@ pub mod redis;
 pub mod routing;
 pub mod secret;
 pub mod telemetry;
+pub mod template;
 pub mod text;

@@ -83,6 +83,43 @@ fn one_line(text: String, chars_max: usize) -> Result<String, TextError> {
     Ok(text)
 }
 
+/// What something in an organization is for, in the words of its owner. May have
+/// several lines, or none.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Description(String);
+
+impl Description {
+    /// The bound, in characters.
+    pub const CHARS_MAX: usize = 2_000;
+
+    /// Takes a text within the bound that Postgres can store.
+    ///
+    /// # Errors
+    /// The first rule that it breaks.
+    pub fn parse(text: String) -> Result<Self, TextError> {
+        if text.contains('\0') {
+            return Err(TextError::Nul);
+        }
+        if text.len() > Self::CHARS_MAX && text.chars().count() > Self::CHARS_MAX {
+            return Err(TextError::TooLong(Self::CHARS_MAX));
+        }
+        Ok(Self(text))
+    }
+
+    /// The text, given away.
+    #[must_use]
+    pub fn into_string(self) -> String {
+        self.0
+    }
+}
+
+/// Logs must not hold what customers write.
+impl fmt::Debug for Description {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Description({} characters)", self.0.chars().count())
+    }
+}
+
 /// Takes a body: any text that is not empty and that Postgres can store. Its size
 /// is bounded by that of the request.
 ///

@@ -13,7 +13,7 @@ use waypost_core::provider::kind::ProviderType;
 use waypost_tests::{Caller, Reply, TestApp, credentials, message_to, wait_until};
 
 /// Every operation, and the permission that it takes.
-const OPERATIONS: [(&str, &str, Permission); 12] = [
+const OPERATIONS: [(&str, &str, Permission); 37] = [
     ("POST", "/v1/send", Permission::Send),
     ("POST", "/v1/emails/batch", Permission::Send),
     ("GET", "/v1/providers", Permission::ProvidersRead),
@@ -27,9 +27,58 @@ const OPERATIONS: [(&str, &str, Permission); 12] = [
         Permission::ProvidersWrite,
     ),
     ("GET", "/v1/providers/{}/domains", Permission::ProvidersRead),
+    ("GET", "/v1/templates", Permission::TemplatesRead),
+    ("POST", "/v1/templates", Permission::TemplatesWrite),
+    ("GET", "/v1/templates/{}", Permission::TemplatesRead),
+    ("PATCH", "/v1/templates/{}", Permission::TemplatesWrite),
+    ("DELETE", "/v1/templates/{}", Permission::TemplatesWrite),
+    (
+        "POST",
+        "/v1/templates/{}/versions",
+        Permission::TemplatesWrite,
+    ),
+    (
+        "GET",
+        "/v1/templates/{}/versions",
+        Permission::TemplatesRead,
+    ),
+    (
+        "GET",
+        "/v1/templates/{}/versions/{}",
+        Permission::TemplatesRead,
+    ),
+    (
+        "POST",
+        "/v1/templates/{}/preview",
+        Permission::TemplatesRead,
+    ),
+    (
+        "POST",
+        "/v1/templates/{}/rollback/{}",
+        Permission::TemplatesWrite,
+    ),
     ("GET", "/v1/messages", Permission::MetricsRead),
     ("GET", "/v1/messages/{}", Permission::MetricsRead),
     ("GET", "/v1/messages/{}/recipients", Permission::MetricsRead),
+    ("GET", "/v1/routing-rules", Permission::ProvidersRead),
+    ("POST", "/v1/routing-rules", Permission::ProvidersWrite),
+    ("GET", "/v1/routing-rules/{}", Permission::ProvidersRead),
+    ("PATCH", "/v1/routing-rules/{}", Permission::ProvidersWrite),
+    ("DELETE", "/v1/routing-rules/{}", Permission::ProvidersWrite),
+    (
+        "POST",
+        "/v1/routing-rules/resolve",
+        Permission::ProvidersRead,
+    ),
+    ("GET", "/v1/api-keys", Permission::SettingsWrite),
+    ("POST", "/v1/api-keys", Permission::SettingsWrite),
+    ("GET", "/v1/api-keys/{}", Permission::SettingsWrite),
+    ("PATCH", "/v1/api-keys/{}", Permission::SettingsWrite),
+    ("DELETE", "/v1/api-keys/{}", Permission::SettingsWrite),
+    ("POST", "/v1/api-keys/{}/rotate", Permission::SettingsWrite),
+    ("GET", "/v1/settings", Permission::SettingsWrite),
+    ("PATCH", "/v1/settings", Permission::SettingsWrite),
+    ("GET", "/v1/audit-logs", Permission::SettingsWrite),
 ];
 
 async fn quiet() -> TestApp {
@@ -259,15 +308,33 @@ async fn another_organizations_ids_are_not_found() {
     let app = quiet().await;
     let account = app.connect(ProviderType::Sendgrid).await;
     let message = app.send_to("ada@example.org").await;
+    let key = app
+        .post(
+            "/v1/api-keys",
+            &json!({ "name": "A key", "permissions": ["SEND"] }),
+        )
+        .await
+        .data(201);
+    let key = key["id"].as_str().unwrap().to_owned();
+    let rule = json!({ "name": "A rule", "providerAccountId": account });
+    let rule = app.post("/v1/routing-rules", &rule).await.data(201);
+    let rule = rule["id"].as_str().unwrap().to_owned();
+    let template = app
+        .post("/v1/templates", &json!({ "name": "Ours" }))
+        .await
+        .data(201);
+    let template = template["id"].as_str().unwrap();
     let other = app.tenant("Other").await;
     for (method, path, _) in OPERATIONS
         .into_iter()
         .filter(|(_, path, _)| path.contains("{}"))
     {
-        let id = if path.contains("messages") {
-            &message
-        } else {
-            &account
+        let id = match path {
+            path if path.contains("messages") => message.as_str(),
+            path if path.contains("api-keys") => key.as_str(),
+            path if path.contains("routing-rules") => rule.as_str(),
+            path if path.contains("templates") => template,
+            _ => account.as_str(),
         };
         perform(&other.caller, (method, path), id)
             .await

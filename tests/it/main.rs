@@ -3,7 +3,11 @@
 
 mod adapters;
 #[cfg(test)]
+mod api_keys;
+#[cfg(test)]
 mod architecture;
+#[cfg(test)]
+mod audit;
 #[cfg(test)]
 mod auth;
 #[cfg(test)]
@@ -23,6 +27,12 @@ mod providers;
 #[cfg(test)]
 mod queue;
 #[cfg(test)]
+mod routing_rules;
+#[cfg(test)]
 mod sending;
+#[cfg(test)]
+mod settings;
+#[cfg(test)]
+mod templates;
 #[cfg(test)]
 mod validation;

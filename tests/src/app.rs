@@ -11,15 +11,17 @@ use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
-use waypost_core::auth::{self, ApiKey, Permission, Permissions};
+use waypost_core::auth::{self, KeyDraft, Permission, Permissions};
 use waypost_core::clock::{Clock, Timestamp};
 use waypost_core::ids::{Ids, OrganizationId};
+use waypost_core::network::Networks;
 use waypost_core::organization::{self, Organization, UnverifiedDomains};
 use waypost_core::provider::kind::ProviderType;
 use waypost_core::secret::ExposeSecret;
+use waypost_core::text::Name;
 use waypost_simulator::{Captured, Config, Simulator};
 
-use crate::builder::{AppBuilder, start_worker};
+use crate::builder::{AppBuilder, start_api, start_worker};
 use crate::client::{Caller, Reply};
 use crate::database::TestDatabase;
 use crate::ledger::{self, Attempt, LeftOver};
@@ -156,22 +158,18 @@ impl TestApp {
         permissions: &[Permission],
         expires_at: Option<Timestamp>,
     ) -> String {
-        let (secret, hash, prefix) = auth::generate_key(&self.ids);
-        let key = ApiKey {
-            id: self.ids.next(),
-            organization_id,
-            name: "Test key".to_owned(),
-            prefix,
+        let draft = KeyDraft {
+            name: Name::parse("Test key".to_owned()).expect("a constant name"),
             permissions: permissions.iter().copied().collect::<Permissions>(),
+            allowed_ips: Networks::default(),
             expires_at,
-            revoked_at: None,
-            created_at: self.clock.now(),
         };
+        let key = auth::mint(organization_id, draft, None, &self.ids, self.clock.now());
         let mut connection = self.pool.acquire().await.expect("the database answers");
-        auth::store::insert(&mut connection, &key, hash)
+        auth::store::insert(&mut connection, &key.record, key.hash)
             .await
             .expect("a key can be added");
-        secret.expose_secret().to_owned()
+        key.secret.expose_secret().to_owned()
     }
 
     // --- requests -------------------------------------------------------------
@@ -266,6 +264,21 @@ impl TestApp {
         let mut recipients = self.recipients(id).await;
         assert_eq!(recipients.len(), 1);
         recipients.remove(0)
+    }
+
+    /// Starts a further API beside the first, with memory of its own; answers a
+    /// caller of it with all permissions.
+    pub async fn start_another_api(&self) -> Caller {
+        let address = start_api(&self.variables, &self.clock, &self.stop).await;
+        let caller = self.caller.at(&format!("http://{address}"));
+        wait_until("the other API answers", async || {
+            caller
+                .try_call(http::Method::GET, "/healthz", |request| request)
+                .await
+                .is_ok()
+        })
+        .await;
+        caller
     }
 
     /// Starts a worker as a task, for a test that began without one.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
@@ -235,6 +236,24 @@ impl AppBuilder {
             });
         }
     }
+}
+
+/// Starts a further API as a task, on a port of its own.
+pub(crate) async fn start_api(
+    variables: &HashMap<String, String>,
+    clock: &Clock,
+    stop: &CancellationToken,
+) -> SocketAddr {
+    let settings = Settings::from_map(variables).unwrap_or_else(|error| panic!("{error}"));
+    let listener = TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("the loopback interface has free ports");
+    let address = listener.local_addr().expect("a listener has an address");
+    let (time, token) = (clock.clone(), stop.clone());
+    watch("other API", async move {
+        waypost_api::serve(&settings, time, listener, token).await
+    });
+    address
 }
 
 /// Starts a worker as a task.

@@ -42,6 +42,15 @@ impl Caller {
         }
     }
 
+    /// The same caller, calling another API.
+    #[must_use]
+    pub fn at(&self, base_url: &str) -> Self {
+        Self {
+            base_url: base_url.to_owned(),
+            ..self.clone()
+        }
+    }
+
     /// The same caller without a key.
     #[must_use]
     pub fn anonymous(&self) -> Self {

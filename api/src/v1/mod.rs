@@ -7,6 +7,8 @@ pub(crate) mod providers;
 pub(crate) mod routing_rules;
 pub(crate) mod send;
 pub(crate) mod settings;
+pub(crate) mod template_versions;
+pub(crate) mod templates;
 
 use poem_openapi::Tags;
 
@@ -27,4 +29,6 @@ pub(crate) enum Section {
     Settings,
     /// Who changed what.
     AuditLog,
+    /// Subjects and bodies written once, and their versions.
+    Templates,
 }

@@ -10,9 +10,10 @@ use serde_json::Value;
 use uuid::Uuid;
 use waypost_core::address::Mailbox;
 use waypost_core::auth::Permission;
+use waypost_core::ids::TemplateId;
 use waypost_core::issue::Issue;
 use waypost_core::message::accept::{Receipt, Refusal};
-use waypost_core::message::draft::Draft;
+use waypost_core::message::draft::{Draft, TemplateUse};
 use waypost_core::text::Subject;
 
 use crate::auth::Caller;
@@ -21,13 +22,15 @@ use crate::checked::{Checked, Field, problem};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::fields::{BodyText, JsonObject, NotYet, Recipients, Tags};
+use crate::template_fields::{RecordId, Variables};
 use crate::v1::Section;
 
 pub(crate) struct SendApi {
     pub(crate) context: Arc<Context>,
 }
 
-/// A message to send. At least one of `html` and `text` must be there.
+/// A message to send. At least one of `templateId`, `html` and `text` must be
+/// there.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct SendMessageRequest {
@@ -37,11 +40,14 @@ struct SendMessageRequest {
     /// The sender. Its domain must be verified on the provider account that the
     /// message goes through.
     from: Checked<Mailbox>,
-    /// The subject, on one line.
+    /// The subject, on one line. With `templateId` it is Handlebars itself, and the
+    /// bound holds for what it renders to as well.
     subject: Checked<Subject>,
-    /// The HTML body.
+    /// The HTML body. With `templateId` it takes the place of the template's, as it
+    /// is.
     html: Checked<Option<BodyText>>,
-    /// The plain-text body.
+    /// The plain-text body. With `templateId` it takes the place of the template's,
+    /// as it is.
     text: Checked<Option<BodyText>>,
     /// Where answers go, if not to the sender.
     reply_to: Checked<Option<Mailbox>>,
@@ -49,10 +55,12 @@ struct SendMessageRequest {
     tags: Checked<Option<Tags>>,
     /// Whatever is to be kept with the message.
     metadata: Checked<Option<JsonObject>>,
-    /// A template to render.
-    template_id: Checked<NotYet>,
-    /// Values for the template.
-    variables: Checked<NotYet>,
+    /// A template. Its current version is rendered now: later versions do not
+    /// change the message.
+    template_id: Checked<Option<RecordId>>,
+    /// Values for the template: an object of up to 256 KiB. Without `templateId`
+    /// they have no effect.
+    variables: Checked<Option<Variables>>,
     /// Adds an unsubscribe link and applies the group's suppressions.
     unsubscribe_group_id: Checked<NotYet>,
 }
@@ -61,7 +69,8 @@ impl SendMessageRequest {
     /// The draft, or everything that is wrong with the request.
     fn check(self) -> Result<Draft, Vec<Issue>> {
         let mut issues = Vec::new();
-        let has_body = self.html.is_given() || self.text.is_given();
+        let has_content =
+            self.html.is_given() || self.text.is_given() || self.template_id.is_given();
         let to = self.to.take("to", &mut issues);
         let from = self.from.take("from", &mut issues);
         let subject = self.subject.take("subject", &mut issues);
@@ -70,20 +79,29 @@ impl SendMessageRequest {
         let reply_to = self.reply_to.take("replyTo", &mut issues);
         let tags = self.tags.take("tags", &mut issues);
         let metadata = self.metadata.take("metadata", &mut issues);
-        let template = self.template_id.take("templateId", &mut issues);
-        self.variables.take("variables", &mut issues);
+        let template_id = self.template_id.take("templateId", &mut issues);
+        let variables = self.variables.take("variables", &mut issues);
         self.unsubscribe_group_id
             .take("unsubscribeGroupId", &mut issues);
-        if !has_body && template.is_some() {
-            issues.push(Issue::new("html", "is required unless text is given"));
+        if !has_content {
+            issues.push(Issue::new(
+                "html",
+                "is required unless text or templateId is given",
+            ));
         }
+        let variables = variables.map(Option::unwrap_or_default);
         let draft = (|| {
+            let variables = variables?.0;
             Some(Draft {
                 to: to?.0,
                 from: from?,
                 subject: subject?,
                 html: html?.map(|body| body.0),
                 text: text?.map(|body| body.0),
+                template: template_id?.map(|id| TemplateUse {
+                    template_id: TemplateId(id.0),
+                    variables,
+                }),
                 reply_to: reply_to?,
                 tags: tags?.unwrap_or_default().0,
                 metadata: metadata?.map(|object| object.0),
@@ -279,7 +297,9 @@ impl SendApi {
                     drafts.push(draft);
                     results.push(None);
                 }
-                Err(issues) => results.push(Some(BatchResult::refused(sentence(&issues)))),
+                Err(issues) => results.push(Some(BatchResult::refused(
+                    Failure::Invalid(issues).sentence(),
+                ))),
             }
         }
         let accepted = self
@@ -302,24 +322,6 @@ fn batch_result(result: Result<Receipt, Refusal>) -> BatchResult {
             status: Some(QUEUED.to_owned()),
             error: None,
         },
-        Err(refusal) => {
-            let path = match &refusal {
-                Refusal::Route(waypost_core::routing::RouteRefusal::DomainNotVerified(_)) => {
-                    "from "
-                }
-                Refusal::Route(_) | Refusal::Fault(_) => "",
-            };
-            BatchResult::refused(format!("{path}{}", Failure::from(refusal).message()))
-        }
+        Err(refusal) => BatchResult::refused(Failure::from(refusal).sentence()),
     }
-}
-
-/// All findings of one message on one line.
-fn sentence(issues: &[Issue]) -> String {
-    let findings = issues.iter().map(|issue| {
-        format!("{} {}", issue.path, issue.message)
-            .trim()
-            .to_owned()
-    });
-    findings.collect::<Vec<_>>().join("; ")
 }

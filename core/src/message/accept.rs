@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use futures_util::{StreamExt as _, stream};
 
 use super::draft::Draft;
 use super::rows::{self, NewMessage, NewRecipient};
@@ -22,6 +23,8 @@ use crate::ids::{Ids, MessageId, OrganizationId};
 use crate::provider::snapshots::Snapshots;
 use crate::queue::dispatch::Dispatcher;
 use crate::routing::{self, Enquiry, Route, RouteRefusal, RoutingSnapshot};
+use crate::template::fill::Filled;
+use crate::template::{TemplateRefusal, Templates};
 use crate::text::Tag;
 
 /// Transactions that accept at the same time. More of them make smaller groups.
@@ -32,6 +35,10 @@ pub const CONNECTIONS: u32 = 3;
 const GROUP_WEIGHT_MAX: usize = 4_000;
 /// Requests that may wait for a transaction.
 const WAITING_MAX: usize = 4_096;
+/// Messages of one request that are rendered at the same time.
+const FILLED_AT_ONCE: usize = 4;
+/// Bytes that the templates of one request may render to, all messages together.
+const FILLED_BYTES_MAX: usize = 64 << 20;
 
 /// What the sender of an accepted message learns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,9 +54,24 @@ pub struct Receipt {
 pub enum Refusal {
     /// No account takes it.
     Route(RouteRefusal),
+    /// Its template gives no message.
+    Template(TemplateRefusal),
     /// We failed. The message may have been accepted all the same if Postgres
     /// went away while it was being written.
     Fault(Fault),
+}
+
+impl From<TemplateRefusal> for Refusal {
+    fn from(refusal: TemplateRefusal) -> Self {
+        match refusal {
+            TemplateRefusal::Fault(fault) => Self::Fault(fault),
+            refusal @ (TemplateRefusal::NotFound
+            | TemplateRefusal::VersionNotFound
+            | TemplateRefusal::WithoutVersion
+            | TemplateRefusal::Invalid(_)
+            | TemplateRefusal::Unrenderable(_)) => Self::Template(refusal),
+        }
+    }
 }
 
 impl From<Fault> for Refusal {
@@ -61,6 +83,7 @@ impl From<Fault> for Refusal {
 /// Accepts messages. Cheap to clone.
 #[derive(Clone)]
 pub struct Acceptor {
+    templates: Templates,
     snapshots: Snapshots,
     sealer: Sealer,
     ids: Ids,
@@ -74,6 +97,8 @@ pub struct AcceptorParts {
     /// Connections for acceptance alone: [`CONNECTIONS`] of them, so that nothing
     /// else that is asked of Postgres keeps a send waiting.
     pub pool: PgPool,
+    /// What messages are rendered from.
+    pub templates: Templates,
     /// What routing knows.
     pub snapshots: Snapshots,
     /// Seals addresses.
@@ -103,6 +128,7 @@ impl Acceptor {
             relay_grace: parts.relay_grace,
         });
         Self {
+            templates: parts.templates,
             snapshots: parts.snapshots,
             sealer: parts.sealer,
             ids: parts.ids,
@@ -140,10 +166,17 @@ impl Acceptor {
         let snapshot = self.snapshot_for(organization_id, &drafts).await?;
         let mut results = Vec::with_capacity(drafts.len());
         let mut messages = Vec::with_capacity(drafts.len());
-        for draft in drafts {
-            let route = routing::resolve(&snapshot, &enquiry(&draft));
+        for filled in self.fill(organization_id, drafts).await {
+            let filled = match filled {
+                Ok(filled) => filled,
+                Err(refusal) => {
+                    results.push(Err(refusal));
+                    continue;
+                }
+            };
+            let route = routing::resolve(&snapshot, &enquiry(&filled.draft));
             results.push(route.map_err(Refusal::Route).map(|route| {
-                let message = self.compose(organization_id, route, draft);
+                let message = self.compose(organization_id, route, filled);
                 let message_id = message.id;
                 messages.push(message);
                 Receipt { message_id, route }
@@ -162,6 +195,35 @@ impl Acceptor {
             }
         }
         Ok(results)
+    }
+
+    /// Renders the drafts that name a template; one result for each draft, in
+    /// their order.
+    async fn fill(
+        &self,
+        organization_id: OrganizationId,
+        drafts: Vec<Draft>,
+    ) -> Vec<Result<Filled, Refusal>> {
+        let deadline = Templates::deadline();
+        let mut filling = stream::iter(drafts)
+            .map(|draft| self.templates.fill(organization_id, draft, deadline))
+            .buffered(FILLED_AT_ONCE);
+        let mut results = Vec::new();
+        let mut bytes = 0;
+        while let Some(filled) = filling.next().await {
+            let filled = filled.map_err(Refusal::from);
+            results.push(filled.and_then(|filled| {
+                bytes += filled.rendered_bytes();
+                if bytes > FILLED_BYTES_MAX {
+                    let problem = format!(
+                        "and those before it in the batch render to more than {FILLED_BYTES_MAX} bytes"
+                    );
+                    return Err(Refusal::Template(TemplateRefusal::Unrenderable(problem)));
+                }
+                Ok(filled)
+            }));
+        }
+        results
     }
 
     /// What routing knows. Where that would refuse one of the drafts it is read
@@ -183,7 +245,8 @@ impl Acceptor {
         }
     }
 
-    fn compose(&self, organization_id: OrganizationId, route: Route, draft: Draft) -> NewMessage {
+    fn compose(&self, organization_id: OrganizationId, route: Route, filled: Filled) -> NewMessage {
+        let Filled { draft, version } = filled;
         let created_at = self.clock.now();
         let id: MessageId = self.ids.next_at(created_at);
         let recipients = draft.to.iter().map(|mailbox| NewRecipient {
@@ -208,6 +271,7 @@ impl Acceptor {
             text: draft.text,
             tags: draft.tags.into_iter().map(Tag::into_string).collect(),
             metadata: draft.metadata,
+            version,
             queued_event: self.ids.next_at(created_at),
             created_at,
             recipients: recipients.collect(),

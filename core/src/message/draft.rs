@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use crate::address::Mailbox;
+use crate::ids::TemplateId;
 use crate::text::{Subject, Tag};
 
 /// Recipients of one message at the most.
@@ -20,16 +21,27 @@ pub struct Draft {
     pub to: Vec<Mailbox>,
     /// Where answers go.
     pub reply_to: Option<Mailbox>,
-    /// The subject.
+    /// The subject; with a template a template text itself.
     pub subject: Subject,
-    /// The HTML body. At least one body is there.
+    /// The HTML body. At least one body or a template is there.
     pub html: Option<String>,
     /// The text body.
     pub text: Option<String>,
+    /// The template that gives the bodies which are not there.
+    pub template: Option<TemplateUse>,
     /// Up to [`TAGS_MAX`], each once.
     pub tags: Vec<Tag>,
     /// Whatever the caller wants kept with the message: an object.
     pub metadata: Option<Value>,
+}
+
+/// A template and the values to render it with.
+#[derive(Debug, Clone)]
+pub struct TemplateUse {
+    /// The template; its current version is rendered.
+    pub template_id: TemplateId,
+    /// The values: an object.
+    pub variables: Value,
 }
 
 /// Leaves each address in once, at its first place: a recipient gets one copy

@@ -15,6 +15,7 @@ use crate::db::OrFault;
 use crate::fault::Fault;
 use crate::ids::{EventId, MessageId, OrganizationId, ProviderAccountId, RoutingRuleId};
 use crate::queue::jobs::SendJob;
+use crate::template::render::VersionUse;
 
 /// A message about to be written.
 pub(super) struct NewMessage {
@@ -30,6 +31,7 @@ pub(super) struct NewMessage {
     pub(super) text: Option<String>,
     pub(super) tags: Vec<String>,
     pub(super) metadata: Option<Value>,
+    pub(super) version: Option<VersionUse>,
     pub(super) queued_event: EventId,
     pub(super) created_at: Timestamp,
     pub(super) recipients: Vec<NewRecipient>,
@@ -84,15 +86,17 @@ pub(super) async fn insert(
                SELECT *
                FROM UNNEST($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::bytea[], $6::text[], $7::text[],
                            $8::jsonb[], $9::int[], $10::timestamptz[], $11::text[], $12::text[], $13::text[],
-                           $14::text[], $15::uuid[], $23::uuid[])
+                           $14::text[], $15::uuid[], $16::uuid[], $17::uuid[], $25::uuid[])
                  AS n (id, organization_id, provider_account_id, from_address, to_hash, subject, tags,
                        metadata, recipient_count, created_at, from_mailbox, reply_to, html, text, event_id,
-                       routing_rule_id)
+                       template_id, template_version_id, routing_rule_id)
            ), message AS (
                INSERT INTO messages (id, organization_id, provider_account_id, from_address, to_hash, subject,
-                                     status, tags, metadata, recipient_count, created_at, routing_rule_id)
+                                     status, tags, metadata, recipient_count, created_at,
+                                     template_id, template_version_id, routing_rule_id)
                SELECT id, organization_id, provider_account_id, from_address, to_hash, subject,
-                      'QUEUED', tags::text[], metadata, recipient_count, created_at, routing_rule_id
+                      'QUEUED', tags::text[], metadata, recipient_count, created_at,
+                      template_id, template_version_id, routing_rule_id
                FROM new
            ), body AS (
                INSERT INTO message_bodies (message_id, organization_id, from_mailbox, reply_to, html, text)
@@ -102,7 +106,7 @@ pub(super) async fn insert(
                INSERT INTO recipients (message_id, position, organization_id, address_sealed, address_hash,
                                        status, next_attempt_at)
                SELECT message_id, position, organization_id, sealed, hash, 'QUEUED', 'epoch'
-               FROM UNNEST($16::uuid[], $17::int[], $18::uuid[], $19::bytea[], $20::bytea[])
+               FROM UNNEST($18::uuid[], $19::int[], $20::uuid[], $21::bytea[], $22::bytea[])
                  AS r (message_id, position, organization_id, sealed, hash)
            ), event AS (
                INSERT INTO events (message_id, id, organization_id, position, event_type, occurred_at)
@@ -110,8 +114,8 @@ pub(super) async fn insert(
                FROM new
            )
            INSERT INTO outbox (message_id, chunk, organization_id, wake_at)
-           SELECT id, chunk, organization_id, created_at + $22
-           FROM new CROSS JOIN LATERAL generate_series(0, (recipient_count - 1) / $21::int) AS chunk"#,
+           SELECT id, chunk, organization_id, created_at + $24
+           FROM new CROSS JOIN LATERAL generate_series(0, (recipient_count - 1) / $23::int) AS chunk"#,
         &message.id,
         &message.organization_id,
         &message.provider_account_id,
@@ -127,6 +131,8 @@ pub(super) async fn insert(
         &message.html as &[Option<&str>],
         &message.text as &[Option<&str>],
         &message.event_id,
+        &message.template_id as &[Option<Uuid>],
+        &message.template_version_id as &[Option<Uuid>],
         &recipient.message_id,
         &recipient.position,
         &recipient.organization_id,
@@ -160,6 +166,8 @@ struct MessageColumns<'a> {
     html: Vec<Option<&'a str>>,
     text: Vec<Option<&'a str>>,
     event_id: Vec<Uuid>,
+    template_id: Vec<Option<Uuid>>,
+    template_version_id: Vec<Option<Uuid>>,
 }
 
 impl<'a> MessageColumns<'a> {
@@ -190,6 +198,13 @@ impl<'a> MessageColumns<'a> {
             columns.html.push(message.html.as_deref());
             columns.text.push(message.text.as_deref());
             columns.event_id.push(message.queued_event.0);
+            let version = message.version.as_ref();
+            columns
+                .template_id
+                .push(version.map(|version| version.template_id.0));
+            columns
+                .template_version_id
+                .push(version.map(|version| version.version_id.0));
         }
         columns
     }

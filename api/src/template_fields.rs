@@ -1,0 +1,122 @@
+//! How templates, their versions and the values for them are read from requests.
+
+use std::io::{self, Write};
+
+use poem_openapi::registry::MetaSchemaRef;
+use serde_json::{Value, json};
+use uuid::Uuid;
+use waypost_core::issue::Issue;
+use waypost_core::template::{SOURCE_BYTES_MAX, TAGS_MAX, VARIABLES_BYTES_MAX};
+use waypost_core::text::{self, Description, Tag};
+
+use crate::checked::{Field, problem};
+use crate::fields::{JsonObject, distinct_tags, schema, string, tag_list};
+
+/// The id of a record, in a body.
+#[derive(Debug)]
+pub(crate) struct RecordId(pub(crate) Uuid);
+
+impl Field for RecordId {
+    fn schema() -> MetaSchemaRef {
+        schema("string", |schema| schema.format = Some("uuid"))
+    }
+
+    fn read(value: Value) -> Result<Self, Vec<Issue>> {
+        match Uuid::parse_str(&string(value)?) {
+            Ok(id) => Ok(Self(id)),
+            Err(_) => problem("must be a UUID"),
+        }
+    }
+}
+
+impl Field for Description {
+    fn schema() -> MetaSchemaRef {
+        schema("string", |schema| {
+            schema.max_length = Some(Self::CHARS_MAX);
+            schema.example = Some(Value::from("Goes out with every order"));
+        })
+    }
+
+    fn read(value: Value) -> Result<Self, Vec<Issue>> {
+        Self::parse(string(value)?).or_else(|error| problem(error.to_string()))
+    }
+}
+
+/// Up to twenty tags of a template, each once.
+#[derive(Debug, Default)]
+pub(crate) struct TemplateTags(pub(crate) Vec<Tag>);
+
+impl Field for TemplateTags {
+    fn schema() -> MetaSchemaRef {
+        tag_list(TAGS_MAX)
+    }
+
+    fn read(value: Value) -> Result<Self, Vec<Issue>> {
+        distinct_tags(value, TAGS_MAX).map(Self)
+    }
+}
+
+/// The source of a template: HTML, MJML or text. May be empty.
+#[derive(Debug)]
+pub(crate) struct SourceText(pub(crate) String);
+
+impl Field for SourceText {
+    fn schema() -> MetaSchemaRef {
+        schema("string", |schema| {
+            schema.example = Some(Value::from("<p>Hello {{name}}</p>"));
+        })
+    }
+
+    fn read(value: Value) -> Result<Self, Vec<Issue>> {
+        let text = string(value)?;
+        if text.len() > SOURCE_BYTES_MAX {
+            return problem(format!("must not be larger than {SOURCE_BYTES_MAX} bytes"));
+        }
+        if text.contains('\0') {
+            return problem(text::TextError::Nul.to_string());
+        }
+        Ok(Self(text))
+    }
+}
+
+/// The values for a template: an object of bounded size.
+#[derive(Debug)]
+pub(crate) struct Variables(pub(crate) Value);
+
+impl Default for Variables {
+    fn default() -> Self {
+        Self(json!({}))
+    }
+}
+
+impl Field for Variables {
+    fn schema() -> MetaSchemaRef {
+        JsonObject::schema()
+    }
+
+    fn read(value: Value) -> Result<Self, Vec<Issue>> {
+        let JsonObject(object) = JsonObject::read(value)?;
+        let mut room = Room(VARIABLES_BYTES_MAX);
+        if serde_json::to_writer(&mut room, &object).is_err() {
+            return problem(format!(
+                "must not be larger than {VARIABLES_BYTES_MAX} bytes"
+            ));
+        }
+        Ok(Self(object))
+    }
+}
+
+/// Counts bytes down, and refuses what there is no room for.
+struct Room(usize);
+
+impl Write for Room {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let left = self.0.checked_sub(bytes.len());
+        self.0 = left.ok_or_else(|| io::Error::other("too large"))?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,351 @@
+//! The versions of templates: adding, listing and showing them, looking at one
+//! rendered, going back to one.
+
+use std::sync::Arc;
+
+use poem_openapi::param::Path;
+use poem_openapi::payload::Json;
+use poem_openapi::types::Any;
+use poem_openapi::{ApiResponse, Object, OpenApi};
+use serde_json::Value;
+use uuid::Uuid;
+use waypost_core::auth::Permission;
+use waypost_core::db::OrFault;
+use waypost_core::ids::{TemplateId, TemplateVersionId};
+use waypost_core::issue::Issue;
+use waypost_core::template::{TemplateVersion, VersionContent, VersionSummary, store};
+
+use crate::auth::Caller;
+use crate::body::{Body, OTHER_BYTES_MAX, VERSION_BYTES_MAX};
+use crate::checked::Checked;
+use crate::context::Context;
+use crate::error::{Failure, TEMPLATE, VERSION};
+use crate::fields::JsonObject;
+use crate::ids::PathId;
+use crate::template_fields::{RecordId, SourceText, Variables};
+use crate::v1::Section;
+use crate::wire::{Data, Nullable, Time};
+
+pub(crate) struct TemplateVersionsApi {
+    pub(crate) context: Arc<Context>,
+}
+
+/// A version of a template. It never changes.
+#[derive(Debug, Object)]
+#[oai(rename = "TemplateVersion", rename_all = "camelCase")]
+pub(crate) struct TemplateVersionView {
+    id: Uuid,
+    template_id: Uuid,
+    /// From 1, without gaps.
+    version_number: i32,
+    /// The MJML that `htmlContent` was compiled from.
+    mjml_source: Nullable<String>,
+    /// What is rendered.
+    html_content: String,
+    text_content: Nullable<String>,
+    /// A JSON Schema of the variables.
+    variables_schema: Nullable<Any<Value>>,
+    /// The id of the API key that created it.
+    created_by: String,
+    created_at: Time,
+}
+
+impl From<TemplateVersion> for TemplateVersionView {
+    fn from(version: TemplateVersion) -> Self {
+        Self {
+            id: version.id.0,
+            template_id: version.template_id.0,
+            version_number: version.version_number,
+            mjml_source: Nullable(version.mjml_source),
+            html_content: version.html_content,
+            text_content: Nullable(version.text_content),
+            variables_schema: Nullable(version.variables_schema.map(Any)),
+            created_by: version.created_by,
+            created_at: Time(version.created_at),
+        }
+    }
+}
+
+/// A version of a template, without its content.
+#[derive(Debug, Object)]
+#[oai(rename_all = "camelCase")]
+struct TemplateVersionSummary {
+    id: Uuid,
+    template_id: Uuid,
+    version_number: i32,
+    /// The id of the API key that created it.
+    created_by: String,
+    created_at: Time,
+}
+
+impl From<VersionSummary> for TemplateVersionSummary {
+    fn from(version: VersionSummary) -> Self {
+        Self {
+            id: version.id.0,
+            template_id: version.template_id.0,
+            version_number: version.version_number,
+            created_by: version.created_by,
+            created_at: Time(version.created_at),
+        }
+    }
+}
+
+/// All versions of a template, newest first.
+#[derive(Debug, Object)]
+#[oai(rename_all = "camelCase")]
+struct TemplateVersionList {
+    data: Vec<TemplateVersionSummary>,
+    /// The version that messages are rendered from; null until there is one.
+    current_version_id: Nullable<Uuid>,
+}
+
+/// The content of a new version. Each source may be 1 MiB large, and is
+/// Handlebars: variables, `if`, `unless`, `each`, `with`, `lookup`, `eq`, `ne`,
+/// `gt`, `gte`, `lt`, `lte`, `and`, `or`, `not`, `len`, `raw`; no partials.
+#[derive(Debug, Object)]
+#[oai(rename_all = "camelCase")]
+struct CreateTemplateVersionRequest {
+    /// The HTML. May be empty where `mjmlSource` is given, which takes its place.
+    html_content: Checked<SourceText>,
+    /// MJML. It is compiled now, and what it compiles to is the version's
+    /// `htmlContent`, whatever was given there.
+    mjml_source: Checked<Option<SourceText>>,
+    /// The plain text.
+    text_content: Checked<Option<SourceText>>,
+    /// A JSON Schema (draft 7, 2019-09 or 2020-12) that the variables of every
+    /// send must match. References stay within it.
+    variables_schema: Checked<Option<JsonObject>>,
+}
+
+impl CreateTemplateVersionRequest {
+    /// The content, or everything that is wrong with the request.
+    fn check(self) -> Result<VersionContent, Vec<Issue>> {
+        let mut issues = Vec::new();
+        let html = self.html_content.take("htmlContent", &mut issues);
+        let mjml = self.mjml_source.take("mjmlSource", &mut issues);
+        let text = self.text_content.take("textContent", &mut issues);
+        let schema = self.variables_schema.take("variablesSchema", &mut issues);
+        let non_empty = |source: Option<SourceText>| {
+            source
+                .map(|source| source.0)
+                .filter(|text| !text.is_empty())
+        };
+        let mjml = mjml.map(non_empty);
+        if mjml == Some(None) && html.as_ref().is_some_and(|html| html.0.is_empty()) {
+            issues.push(Issue::new("htmlContent", "must not be empty"));
+        }
+        let content = (|| {
+            Some(VersionContent {
+                html_content: html?.0,
+                mjml_source: mjml?,
+                text_content: non_empty(text?),
+                variables_schema: schema?.map(|schema| schema.0),
+            })
+        })();
+        content.filter(|_| issues.is_empty()).ok_or(issues)
+    }
+}
+
+#[derive(ApiResponse)]
+enum CreatedVersion {
+    /// The version is there, and current.
+    #[oai(status = 201)]
+    Created(Json<Data<TemplateVersionView>>),
+}
+
+/// What to look at.
+#[derive(Debug, Object)]
+#[oai(rename_all = "camelCase")]
+struct PreviewTemplateRequest {
+    /// Values for the template. They need not match its schema.
+    variables: Checked<Option<Variables>>,
+    /// The version; the current one where none is given.
+    version_id: Checked<Option<RecordId>>,
+}
+
+/// A rendered version.
+#[derive(Debug, Object)]
+struct TemplatePreview {
+    html: String,
+    /// Empty where the version has no text.
+    text: String,
+}
+
+/// The version that is current now.
+#[derive(Debug, Object)]
+#[oai(rename_all = "camelCase")]
+struct RolledBack {
+    template_id: Uuid,
+    current_version_id: Uuid,
+    version_number: i32,
+}
+
+#[OpenApi(tag = "Section::Templates")]
+impl TemplateVersionsApi {
+    /// Add a version to a template
+    ///
+    /// Takes the permission TEMPLATES_WRITE. The version gets the next number and
+    /// becomes current. Mistakes in its sources are found now.
+    #[oai(
+        path = "/v1/templates/:id/versions",
+        method = "post",
+        operation_id = "create_template_version"
+    )]
+    async fn create_template_version(
+        &self,
+        caller: Caller,
+        id: Path<PathId>,
+        body: Body<CreateTemplateVersionRequest, VERSION_BYTES_MAX>,
+    ) -> Result<CreatedVersion, Failure> {
+        caller.require(Permission::TemplatesWrite)?;
+        let id: TemplateId = id.0.of(TEMPLATE)?;
+        self.require_template(&caller, id).await?;
+        let content = body.take()?.check().map_err(Failure::Invalid)?;
+        let templates = &self.context.templates;
+        let version = templates
+            .add_version(caller.organization_id(), caller.origin(), id, content)
+            .await?;
+        Ok(CreatedVersion::Created(Json(Data {
+            data: version.into(),
+        })))
+    }
+
+    /// List a template's versions
+    ///
+    /// Takes the permission TEMPLATES_READ. Newest first, without their content.
+    #[oai(
+        path = "/v1/templates/:id/versions",
+        method = "get",
+        operation_id = "list_template_versions"
+    )]
+    async fn list_template_versions(
+        &self,
+        caller: Caller,
+        id: Path<PathId>,
+    ) -> Result<Json<TemplateVersionList>, Failure> {
+        caller.require(Permission::TemplatesRead)?;
+        let id: TemplateId = id.0.of(TEMPLATE)?;
+        let templates = &self.context.templates;
+        let (template, versions) = templates.versions(caller.organization_id(), id).await?;
+        Ok(Json(TemplateVersionList {
+            data: versions
+                .into_iter()
+                .map(TemplateVersionSummary::from)
+                .collect(),
+            current_version_id: Nullable(template.current_version_id.map(|id| id.0)),
+        }))
+    }
+
+    /// Show a version of a template
+    ///
+    /// Takes the permission TEMPLATES_READ.
+    #[oai(
+        path = "/v1/templates/:id/versions/:version_id",
+        method = "get",
+        operation_id = "get_template_version"
+    )]
+    async fn get_template_version(
+        &self,
+        caller: Caller,
+        id: Path<PathId>,
+        version_id: Path<PathId>,
+    ) -> Result<Json<Data<TemplateVersionView>>, Failure> {
+        caller.require(Permission::TemplatesRead)?;
+        let id: TemplateId = id.0.of(TEMPLATE)?;
+        let version_id: TemplateVersionId = version_id.0.of(VERSION)?;
+        let organization_id = caller.organization_id();
+        let mut connection = self
+            .context
+            .pool
+            .acquire()
+            .await
+            .or_fault("show a template version")?;
+        let version = store::find_version(&mut connection, organization_id, id, version_id).await?;
+        let version = version.ok_or(Failure::NotFound(VERSION))?;
+        Ok(Json(Data {
+            data: version.into(),
+        }))
+    }
+
+    /// Look at a template rendered
+    ///
+    /// Takes the permission TEMPLATES_READ. Nothing is sent. Variables that are
+    /// not given render as nothing.
+    #[oai(
+        path = "/v1/templates/:id/preview",
+        method = "post",
+        operation_id = "preview_template"
+    )]
+    async fn preview_template(
+        &self,
+        caller: Caller,
+        id: Path<PathId>,
+        body: Body<PreviewTemplateRequest, OTHER_BYTES_MAX>,
+    ) -> Result<Json<TemplatePreview>, Failure> {
+        caller.require(Permission::TemplatesRead)?;
+        let id: TemplateId = id.0.of(TEMPLATE)?;
+        self.require_template(&caller, id).await?;
+        let request = body.take()?;
+        let mut issues = Vec::new();
+        let variables = request.variables.take("variables", &mut issues);
+        let version_id = request.version_id.take("versionId", &mut issues);
+        let (Some(variables), Some(version_id)) = (variables, version_id) else {
+            return Err(Failure::Invalid(issues));
+        };
+        let version_id = version_id.map(|id| TemplateVersionId(id.0));
+        let variables = variables.unwrap_or_default().0;
+        let templates = &self.context.templates;
+        let rendered = templates
+            .preview(caller.organization_id(), id, version_id, variables)
+            .await?;
+        Ok(Json(TemplatePreview {
+            html: rendered.html,
+            text: rendered.text.unwrap_or_default(),
+        }))
+    }
+
+    /// Go back to a version of a template
+    ///
+    /// Takes the permission TEMPLATES_WRITE. The version becomes current; none is
+    /// added or removed.
+    #[oai(
+        path = "/v1/templates/:id/rollback/:version_id",
+        method = "post",
+        operation_id = "rollback_template"
+    )]
+    async fn rollback_template(
+        &self,
+        caller: Caller,
+        id: Path<PathId>,
+        version_id: Path<PathId>,
+    ) -> Result<Json<Data<RolledBack>>, Failure> {
+        caller.require(Permission::TemplatesWrite)?;
+        let id: TemplateId = id.0.of(TEMPLATE)?;
+        let version_id: TemplateVersionId = version_id.0.of(VERSION)?;
+        let templates = &self.context.templates;
+        let version_number = templates
+            .roll_back(caller.organization_id(), caller.origin(), id, version_id)
+            .await?;
+        Ok(Json(Data {
+            data: RolledBack {
+                template_id: id.0,
+                current_version_id: version_id.0,
+                version_number,
+            },
+        }))
+    }
+}
+
+impl TemplateVersionsApi {
+    /// That there is such a template, before what is wanted of it is read.
+    async fn require_template(&self, caller: &Caller, id: TemplateId) -> Result<(), Failure> {
+        let mut connection = self
+            .context
+            .pool
+            .acquire()
+            .await
+            .or_fault("find a template")?;
+        let template = store::find(&mut connection, caller.organization_id(), id).await?;
+        template.map(|_| ()).ok_or(Failure::NotFound(TEMPLATE))
+    }
+}

@@ -1,0 +1,289 @@
+//! Templates: creating, listing, showing, changing and removing them. Their
+//! versions are in `template_versions`.
+
+use std::sync::Arc;
+
+use poem_openapi::param::{Path, Query};
+use poem_openapi::payload::Json;
+use poem_openapi::{ApiResponse, Object, OpenApi};
+use uuid::Uuid;
+use waypost_core::auth::Permission;
+use waypost_core::db::OrFault;
+use waypost_core::ids::TemplateId;
+use waypost_core::template::{NewTemplate, Template, TemplateChange, store};
+use waypost_core::text::{Description, Name};
+
+use crate::auth::Caller;
+use crate::body::{Body, OTHER_BYTES_MAX};
+use crate::checked::Checked;
+use crate::context::Context;
+use crate::error::{Failure, TEMPLATE};
+use crate::fields::{PageLimit, PageNumber};
+use crate::ids::PathId;
+use crate::template_fields::TemplateTags;
+use crate::v1::Section;
+use crate::v1::template_versions::TemplateVersionView;
+use crate::wire::{Data, Nullable, Paged, Pagination, Success, Time, read_page};
+
+pub(crate) struct TemplatesApi {
+    pub(crate) context: Arc<Context>,
+}
+
+/// A template. Its content is in its versions.
+#[derive(Debug, Object)]
+#[oai(rename = "Template", rename_all = "camelCase")]
+struct TemplateView {
+    id: Uuid,
+    organization_id: Uuid,
+    name: String,
+    description: Nullable<String>,
+    tags: Vec<String>,
+    /// The version that messages are rendered from; null until there is one.
+    current_version_id: Nullable<Uuid>,
+    created_at: Time,
+    updated_at: Time,
+}
+
+impl From<Template> for TemplateView {
+    fn from(template: Template) -> Self {
+        Self {
+            id: template.id.0,
+            organization_id: template.organization_id.0,
+            name: template.name,
+            description: Nullable(template.description),
+            tags: template.tags,
+            current_version_id: Nullable(template.current_version_id.map(|id| id.0)),
+            created_at: Time(template.created_at),
+            updated_at: Time(template.updated_at),
+        }
+    }
+}
+
+/// A template with the content of its current version.
+#[derive(Debug, Object)]
+#[oai(rename_all = "camelCase")]
+struct TemplateDetail {
+    #[oai(flatten)]
+    template: TemplateView,
+    /// Null until there is a version.
+    current_version: Nullable<TemplateVersionView>,
+}
+
+/// A template to create.
+#[derive(Debug, Object)]
+#[oai(rename_all = "camelCase")]
+struct CreateTemplateRequest {
+    /// A name for people.
+    name: Checked<Name>,
+    /// What it is for.
+    description: Checked<Option<Description>>,
+    /// Up to 20, of up to 100 characters each.
+    tags: Checked<Option<TemplateTags>>,
+}
+
+/// What of a template is to be changed; what is absent stays.
+#[derive(Debug, Object)]
+#[oai(rename_all = "camelCase")]
+struct UpdateTemplateRequest {
+    /// A name for people.
+    name: Checked<Option<Name>>,
+    /// What it is for.
+    description: Checked<Option<Description>>,
+    /// Up to 20, of up to 100 characters each, in place of the present ones.
+    tags: Checked<Option<TemplateTags>>,
+}
+
+#[derive(ApiResponse)]
+enum CreatedTemplate {
+    /// The template is there. It has no version yet.
+    #[oai(status = 201)]
+    Created(Json<Data<TemplateView>>),
+}
+
+#[OpenApi(tag = "Section::Templates")]
+impl TemplatesApi {
+    /// List templates
+    ///
+    /// Takes the permission TEMPLATES_READ. Newest first.
+    #[oai(
+        path = "/v1/templates",
+        method = "get",
+        operation_id = "list_templates"
+    )]
+    async fn list_templates(
+        &self,
+        caller: Caller,
+        /// The page, from 1.
+        page: Query<Checked<Option<PageNumber>>>,
+        /// Rows on a page.
+        limit: Query<Checked<Option<PageLimit>>>,
+    ) -> Result<Json<Paged<TemplateView>>, Failure> {
+        caller.require(Permission::TemplatesRead)?;
+        let mut issues = Vec::new();
+        let page = read_page(page.0, limit.0, &mut issues).ok_or(Failure::Invalid(issues))?;
+        let mut connection = self
+            .context
+            .pool
+            .acquire()
+            .await
+            .or_fault("list templates")?;
+        let found = store::list(&mut connection, caller.organization_id(), page).await?;
+        Ok(Json(Paged {
+            data: found.rows.into_iter().map(TemplateView::from).collect(),
+            pagination: Pagination::of(page, found.total),
+        }))
+    }
+
+    /// Create a template
+    ///
+    /// Takes the permission TEMPLATES_WRITE. Messages can be rendered from it once
+    /// it has a version.
+    #[oai(
+        path = "/v1/templates",
+        method = "post",
+        operation_id = "create_template"
+    )]
+    async fn create_template(
+        &self,
+        caller: Caller,
+        body: Body<CreateTemplateRequest, OTHER_BYTES_MAX>,
+    ) -> Result<CreatedTemplate, Failure> {
+        caller.require(Permission::TemplatesWrite)?;
+        let request = body.take()?;
+        let mut issues = Vec::new();
+        let name = request.name.take("name", &mut issues);
+        let description = request.description.take("description", &mut issues);
+        let tags = request.tags.take("tags", &mut issues);
+        let (Some(name), Some(description), Some(tags)) = (name, description, tags) else {
+            return Err(Failure::Invalid(issues));
+        };
+        let new = NewTemplate {
+            name,
+            description,
+            tags: tags.unwrap_or_default().0,
+        };
+        let templates = &self.context.templates;
+        let template = templates
+            .create(caller.organization_id(), caller.origin(), new)
+            .await?;
+        Ok(CreatedTemplate::Created(Json(Data {
+            data: template.into(),
+        })))
+    }
+
+    /// Show a template
+    ///
+    /// Takes the permission TEMPLATES_READ. `currentVersion` carries the content.
+    #[oai(
+        path = "/v1/templates/:id",
+        method = "get",
+        operation_id = "get_template"
+    )]
+    async fn get_template(
+        &self,
+        caller: Caller,
+        id: Path<PathId>,
+    ) -> Result<Json<Data<TemplateDetail>>, Failure> {
+        caller.require(Permission::TemplatesRead)?;
+        let id: TemplateId = id.0.of(TEMPLATE)?;
+        let organization_id = caller.organization_id();
+        let mut connection = self
+            .context
+            .pool
+            .acquire()
+            .await
+            .or_fault("show a template")?;
+        let template = store::find(&mut connection, organization_id, id)
+            .await?
+            .ok_or(Failure::NotFound(TEMPLATE))?;
+        let version = match template.current_version_id {
+            Some(version) => {
+                store::find_version(&mut connection, organization_id, id, version).await?
+            }
+            None => None,
+        };
+        Ok(Json(Data {
+            data: TemplateDetail {
+                template: template.into(),
+                current_version: Nullable(version.map(TemplateVersionView::from)),
+            },
+        }))
+    }
+
+    /// Change a template
+    ///
+    /// Takes the permission TEMPLATES_WRITE. The content is changed by adding a
+    /// version.
+    #[oai(
+        path = "/v1/templates/:id",
+        method = "patch",
+        operation_id = "update_template"
+    )]
+    async fn update_template(
+        &self,
+        caller: Caller,
+        id: Path<PathId>,
+        body: Body<UpdateTemplateRequest, OTHER_BYTES_MAX>,
+    ) -> Result<Json<Data<TemplateView>>, Failure> {
+        caller.require(Permission::TemplatesWrite)?;
+        let id: TemplateId = id.0.of(TEMPLATE)?;
+        self.require_template(&caller, id).await?;
+        let request = body.take()?;
+        let mut issues = Vec::new();
+        let name = request.name.take("name", &mut issues);
+        let description = request.description.take("description", &mut issues);
+        let tags = request.tags.take("tags", &mut issues);
+        if !issues.is_empty() {
+            return Err(Failure::Invalid(issues));
+        }
+        let wanted = TemplateChange {
+            name: name.flatten(),
+            description: description.flatten(),
+            tags: tags.flatten().map(|tags| tags.0),
+        };
+        let templates = &self.context.templates;
+        let template = templates
+            .change(caller.organization_id(), caller.origin(), id, wanted)
+            .await?;
+        Ok(Json(Data {
+            data: template.into(),
+        }))
+    }
+
+    /// Remove a template
+    ///
+    /// Takes the permission TEMPLATES_WRITE. All its versions go with it. Messages
+    /// that were accepted with it are sent as they are.
+    #[oai(
+        path = "/v1/templates/:id",
+        method = "delete",
+        operation_id = "delete_template"
+    )]
+    async fn delete_template(
+        &self,
+        caller: Caller,
+        id: Path<PathId>,
+    ) -> Result<Json<Success>, Failure> {
+        caller.require(Permission::TemplatesWrite)?;
+        let id: TemplateId = id.0.of(TEMPLATE)?;
+        self.context
+            .templates
+            .remove(caller.organization_id(), caller.origin(), id)
+            .await?;
+        Ok(Json(Success { success: true }))
+    }
+}
+
+impl TemplatesApi {
+    /// That there is such a template, before what is wanted of it is read.
+    async fn require_template(&self, caller: &Caller, id: TemplateId) -> Result<(), Failure> {
+        let mut connection = self
+            .context
+            .pool
+            .acquire()
+            .await
+            .or_fault("find a template")?;
+        let template = store::find(&mut connection, caller.organization_id(), id).await?;
+        template.map(|_| ()).ok_or(Failure::NotFound(TEMPLATE))
+    }
+}

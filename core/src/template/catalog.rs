@@ -1,0 +1,340 @@
+//! The templates of organizations: creating, changing and removing them, adding
+//! versions, going back to one, looking at one rendered. How messages are filled
+//! in from them is in `fill`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use moka::future::Cache;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::compiled::{self, Compiled};
+use super::render::{self, Rendered};
+use super::store::{self, ColumnChange};
+use super::workshop::Workshop;
+use super::{
+    NewTemplate, Template, TemplateChange, TemplateRefusal, TemplateVersion, VersionContent,
+    VersionSummary,
+};
+use crate::audit::{self, Actor, Change, Origin};
+use crate::clock::Clock;
+use crate::db::{OrFault, PgConnection, PgPool};
+use crate::fault::Fault;
+use crate::ids::{Ids, OrganizationId, TemplateId, TemplateVersionId};
+use crate::text::{Description, Name, Tag};
+
+/// How long a request waits for its template.
+pub(super) const WAIT_MAX: Duration = Duration::from_secs(10);
+/// Bytes of compiled versions that are kept, roughly.
+const COMPILED_BYTES_MAX: u64 = 128 << 20;
+/// How long a process may go by the current version that it remembers. A change
+/// that it made itself it sees at once.
+const CURRENT_MEMORY: Duration = Duration::from_secs(1);
+/// Templates whose current version is remembered.
+const CURRENT_MAX: u64 = 100_000;
+
+/// Works on the templates of organizations. Cheap to clone; clones share what they
+/// remember.
+#[derive(Clone)]
+pub struct Templates {
+    pub(super) pool: PgPool,
+    clock: Clock,
+    ids: Ids,
+    pub(super) workshop: Workshop,
+    pub(super) current: Cache<(OrganizationId, TemplateId), TemplateVersionId>,
+    compiled: Cache<TemplateVersionId, Arc<Compiled>>,
+}
+
+impl Templates {
+    /// Works on the templates in `pool`.
+    ///
+    /// # Errors
+    /// A fault when the system gives no thread.
+    pub fn start(pool: PgPool, clock: Clock, ids: Ids) -> Result<Self, Fault> {
+        Ok(Self {
+            pool,
+            clock,
+            ids,
+            workshop: Workshop::start()?,
+            current: Cache::builder()
+                .max_capacity(CURRENT_MAX)
+                .time_to_live(CURRENT_MEMORY)
+                .build(),
+            compiled: Cache::builder()
+                .max_capacity(COMPILED_BYTES_MAX)
+                .weigher(|_, version: &Arc<Compiled>| version.bytes())
+                .build(),
+        })
+    }
+
+    /// Creates a template. It has no version yet.
+    ///
+    /// # Errors
+    /// A fault when Postgres is away.
+    pub async fn create(
+        &self,
+        organization_id: OrganizationId,
+        origin: &Origin,
+        new: NewTemplate,
+    ) -> Result<Template, TemplateRefusal> {
+        let now = self.clock.now();
+        let template = Template {
+            id: self.ids.next_at(now),
+            organization_id,
+            name: new.name.into_string(),
+            description: new.description.map(Description::into_string),
+            tags: new.tags.into_iter().map(Tag::into_string).collect(),
+            current_version_id: None,
+            created_at: now,
+            updated_at: now,
+        };
+        let mut transaction = self.pool.begin().await.or_fault("create a template")?;
+        store::insert(&mut transaction, &template).await?;
+        let change = Change::new("template.created", template.id);
+        self.record(&mut transaction, organization_id, origin, &change)
+            .await?;
+        transaction.commit().await.or_fault("create a template")?;
+        Ok(template)
+    }
+
+    /// Changes a template's name, description or tags.
+    ///
+    /// # Errors
+    /// Why it was not changed.
+    pub async fn change(
+        &self,
+        organization_id: OrganizationId,
+        origin: &Origin,
+        id: TemplateId,
+        wanted: TemplateChange,
+    ) -> Result<Template, TemplateRefusal> {
+        let change = Change::new("template.updated", id).with(json!({ "fields": wanted.fields() }));
+        let columns = ColumnChange {
+            name: wanted.name.map(Name::into_string),
+            description: wanted.description.map(Description::into_string),
+            tags: wanted
+                .tags
+                .map(|tags| tags.into_iter().map(Tag::into_string).collect()),
+        };
+        let mut transaction = self.pool.begin().await.or_fault("change a template")?;
+        let now = self.clock.now();
+        let template = store::update(&mut transaction, organization_id, id, &columns, now)
+            .await?
+            .ok_or(TemplateRefusal::NotFound)?;
+        self.record(&mut transaction, organization_id, origin, &change)
+            .await?;
+        transaction.commit().await.or_fault("change a template")?;
+        Ok(template)
+    }
+
+    /// Removes a template with all its versions. Messages that were rendered from
+    /// it stay as they are.
+    ///
+    /// # Errors
+    /// Why it was not removed.
+    pub async fn remove(
+        &self,
+        organization_id: OrganizationId,
+        origin: &Origin,
+        id: TemplateId,
+    ) -> Result<(), TemplateRefusal> {
+        let mut transaction = self.pool.begin().await.or_fault("remove a template")?;
+        if !store::delete(&mut transaction, organization_id, id).await? {
+            return Err(TemplateRefusal::NotFound);
+        }
+        let change = Change::new("template.deleted", id);
+        self.record(&mut transaction, organization_id, origin, &change)
+            .await?;
+        transaction.commit().await.or_fault("remove a template")?;
+        self.current.invalidate(&(organization_id, id)).await;
+        Ok(())
+    }
+
+    /// Adds a version, which becomes current.
+    ///
+    /// # Errors
+    /// Why it was not added: the template is not there, or the content is wrong.
+    pub async fn add_version(
+        &self,
+        organization_id: OrganizationId,
+        origin: &Origin,
+        id: TemplateId,
+        content: VersionContent,
+    ) -> Result<TemplateVersion, TemplateRefusal> {
+        let deadline = Instant::now() + WAIT_MAX;
+        let content = self
+            .workshop
+            .run(organization_id, deadline, || compiled::check(content))
+            .await?
+            .map_err(TemplateRefusal::Invalid)?;
+        let mut transaction = self.pool.begin().await.or_fault("add a template version")?;
+        let version_number = store::next_version_number(&mut transaction, organization_id, id)
+            .await?
+            .ok_or(TemplateRefusal::NotFound)?;
+        let now = self.clock.now();
+        let version = TemplateVersion {
+            id: self.ids.next_at(now),
+            template_id: id,
+            version_number,
+            mjml_source: content.mjml_source,
+            html_content: content.html_content,
+            text_content: content.text_content,
+            variables_schema: content.variables_schema,
+            created_by: author(&origin.actor),
+            created_at: now,
+        };
+        store::insert_version(&mut transaction, organization_id, &version).await?;
+        store::make_current(&mut transaction, organization_id, id, version.id, now)
+            .await?
+            .ok_or(TemplateRefusal::VersionNotFound)?;
+        let change = Change::new("template.version_created", id)
+            .with(json!({ "versionId": version.id, "versionNumber": version_number }));
+        self.record(&mut transaction, organization_id, origin, &change)
+            .await?;
+        transaction
+            .commit()
+            .await
+            .or_fault("add a template version")?;
+        self.current.invalidate(&(organization_id, id)).await;
+        Ok(version)
+    }
+
+    /// Makes a version current that was so before, or was added later; answers its
+    /// number.
+    ///
+    /// # Errors
+    /// Why it was not done.
+    pub async fn roll_back(
+        &self,
+        organization_id: OrganizationId,
+        origin: &Origin,
+        id: TemplateId,
+        version_id: TemplateVersionId,
+    ) -> Result<i32, TemplateRefusal> {
+        let mut transaction = self.pool.begin().await.or_fault("roll a template back")?;
+        let now = self.clock.now();
+        let number = store::make_current(&mut transaction, organization_id, id, version_id, now)
+            .await?
+            .ok_or(TemplateRefusal::VersionNotFound)?;
+        let change = Change::new("template.rolled_back", id)
+            .with(json!({ "versionId": version_id, "versionNumber": number }));
+        self.record(&mut transaction, organization_id, origin, &change)
+            .await?;
+        transaction
+            .commit()
+            .await
+            .or_fault("roll a template back")?;
+        self.current.invalidate(&(organization_id, id)).await;
+        Ok(number)
+    }
+
+    /// A template's versions, newest first, and the template.
+    ///
+    /// # Errors
+    /// Why there are none to show.
+    pub async fn versions(
+        &self,
+        organization_id: OrganizationId,
+        id: TemplateId,
+    ) -> Result<(Template, Vec<VersionSummary>), TemplateRefusal> {
+        let mut connection = self
+            .pool
+            .acquire()
+            .await
+            .or_fault("list template versions")?;
+        let template = store::find(&mut connection, organization_id, id)
+            .await?
+            .ok_or(TemplateRefusal::NotFound)?;
+        let versions = store::list_versions(&mut connection, organization_id, id).await?;
+        Ok((template, versions))
+    }
+
+    /// Renders a version, the current one where none is named. The schema is not
+    /// applied: a preview may be looked at before all variables are known.
+    ///
+    /// # Errors
+    /// Why there is nothing to show.
+    pub async fn preview(
+        &self,
+        organization_id: OrganizationId,
+        id: TemplateId,
+        version_id: Option<TemplateVersionId>,
+        variables: Value,
+    ) -> Result<Rendered, TemplateRefusal> {
+        let mut connection = self.pool.acquire().await.or_fault("preview a template")?;
+        let template = store::find(&mut connection, organization_id, id)
+            .await?
+            .ok_or(TemplateRefusal::NotFound)?;
+        drop(connection);
+        let version_id = version_id
+            .or(template.current_version_id)
+            .ok_or(TemplateRefusal::WithoutVersion)?;
+        let deadline = Instant::now() + WAIT_MAX;
+        let compiled = self
+            .compiled(organization_id, id, version_id, deadline)
+            .await?;
+        self.workshop
+            .run(organization_id, deadline, move || {
+                render::bodies(&compiled, &render::context(variables))
+            })
+            .await?
+            .map_err(TemplateRefusal::Unrenderable)
+    }
+
+    /// A version of a template, compiled now or earlier.
+    ///
+    /// # Errors
+    /// Why it cannot be had.
+    pub(super) async fn compiled(
+        &self,
+        organization_id: OrganizationId,
+        id: TemplateId,
+        version_id: TemplateVersionId,
+        deadline: Instant,
+    ) -> Result<Arc<Compiled>, TemplateRefusal> {
+        // A version that is remembered of another template is no version of this one.
+        if let Some(found) = self.compiled.get(&version_id).await
+            && found.belongs_to(organization_id, id)
+        {
+            return Ok(found);
+        }
+        let mut connection = self
+            .pool
+            .acquire()
+            .await
+            .or_fault("read a template version")?;
+        let version = store::find_version(&mut connection, organization_id, id, version_id)
+            .await?
+            .ok_or(TemplateRefusal::VersionNotFound)?;
+        drop(connection);
+        let work = move || compiled::compile(organization_id, &version);
+        let compiled = self.workshop.run(organization_id, deadline, work).await?;
+        let compiled = compiled
+            .map(Arc::new)
+            .map_err(|problem| Fault::internal("compile a stored template version", problem))?;
+        self.compiled
+            .insert(version_id, Arc::clone(&compiled))
+            .await;
+        Ok(compiled)
+    }
+
+    async fn record(
+        &self,
+        connection: &mut PgConnection,
+        organization_id: OrganizationId,
+        origin: &Origin,
+        change: &Change,
+    ) -> Result<(), Fault> {
+        let now = self.clock.now();
+        audit::store::insert(connection, organization_id, origin, change, &self.ids, now).await
+    }
+}
+
+/// Who a version was created by: the id of the caller's API key.
+fn author(actor: &Actor) -> String {
+    match actor {
+        Actor::ApiKey { id, .. } => id.to_string(),
+        Actor::Recipient | Actor::System => actor.kind().to_owned(),
+    }
+}

@@ -1,0 +1,103 @@
+//! A version, compiled: done once when it is created, to find its mistakes, and
+//! once more in each process that renders it.
+
+use handlebars::Template;
+
+use super::schema::Schema;
+use super::{TemplateVersion, VersionContent, mjml, source};
+use crate::ids::{OrganizationId, TemplateId};
+use crate::issue::Issue;
+
+/// Bytes of memory, roughly, that an element or a parameter takes.
+const ELEMENT_BYTES: u64 = 400;
+
+/// A version that can be rendered.
+pub(super) struct Compiled {
+    pub(super) html: Template,
+    pub(super) text: Option<Template>,
+    pub(super) schema: Option<Schema>,
+    owner: (OrganizationId, TemplateId),
+    bytes: u64,
+}
+
+impl Compiled {
+    /// Whether it is a version of this template.
+    pub(super) fn belongs_to(&self, organization_id: OrganizationId, id: TemplateId) -> bool {
+        self.owner == (organization_id, id)
+    }
+
+    /// How much memory it takes, roughly.
+    pub(super) fn bytes(&self) -> u32 {
+        u32::try_from(self.bytes).unwrap_or(u32::MAX)
+    }
+}
+
+/// Compiles MJML into the HTML of the same content, and checks that all of it can
+/// be used.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub(super) fn check(mut content: VersionContent) -> Result<VersionContent, Vec<Issue>> {
+    let mut issues = Vec::new();
+    let html = match &content.mjml_source {
+        None => source::parse(&content.html_content)
+            .map_err(|problem| Issue::new("htmlContent", problem))
+            .map(|_| None),
+        Some(mjml) => mjml::compile(mjml)
+            .and_then(|html| match source::parse(&html) {
+                Ok(_) => Ok(Some(html)),
+                Err(problem) => Err(format!("its HTML cannot be rendered: {problem}")),
+            })
+            .map_err(|problem| Issue::new("mjmlSource", problem)),
+    };
+    match html {
+        Ok(Some(html)) => content.html_content = html,
+        Ok(None) => {}
+        Err(issue) => issues.push(issue),
+    }
+    if let Some(Err(problem)) = content.text_content.as_deref().map(source::parse) {
+        issues.push(Issue::new("textContent", problem));
+    }
+    if let Some(Err(issue)) = content.variables_schema.as_ref().map(Schema::compile) {
+        issues.push(issue.under("variablesSchema"));
+    }
+    if issues.is_empty() {
+        Ok(content)
+    } else {
+        Err(issues)
+    }
+}
+
+/// Compiles a stored version, which [`check`] let through.
+///
+/// # Errors
+/// What is wrong with it all the same.
+pub(super) fn compile(
+    organization_id: OrganizationId,
+    version: &TemplateVersion,
+) -> Result<Compiled, String> {
+    let html = source::parse(&version.html_content)?;
+    let text = version
+        .text_content
+        .as_deref()
+        .map(source::parse)
+        .transpose()?;
+    let schema = version
+        .variables_schema
+        .as_ref()
+        .map(Schema::compile)
+        .transpose();
+    let elements = source::weight(&html) + text.as_ref().map_or(0, source::weight);
+    let texts = version.html_content.len() + version.text_content.as_ref().map_or(0, String::len);
+    let schema_bytes = version
+        .variables_schema
+        .as_ref()
+        .map_or(0, |schema| schema.to_string().len() * 20);
+    Ok(Compiled {
+        html,
+        text,
+        schema: schema.map_err(|issue| issue.message)?,
+        owner: (organization_id, version.template_id),
+        bytes: elements * ELEMENT_BYTES + (texts + schema_bytes) as u64,
+    })
+}

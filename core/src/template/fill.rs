@@ -1,0 +1,131 @@
+//! Filling in: from a draft that names a template to one with bodies. It happens
+//! once, at acceptance, so that nothing foreign runs when the message is sent.
+//!
+//! The template's current version gives the bodies that the request does not
+//! bring itself; what it brings is taken as it is. The subject of such a request
+//! is a template too.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::catalog::{Templates, WAIT_MAX};
+use super::compiled::Compiled;
+use super::render::{self, VersionUse};
+use super::{TemplateRefusal, store};
+use crate::db::OrFault;
+use crate::ids::{OrganizationId, TemplateId};
+use crate::issue::Issue;
+use crate::message::draft::{Draft, TemplateUse};
+
+/// A draft that needs no template any more, and the version that it was filled in
+/// from.
+pub struct Filled {
+    /// The draft, with bodies.
+    pub draft: Draft,
+    /// What it was rendered from.
+    pub version: Option<VersionUse>,
+}
+
+impl Filled {
+    /// Bytes of its bodies where they were rendered.
+    pub(crate) fn rendered_bytes(&self) -> usize {
+        let bodies = [&self.draft.html, &self.draft.text];
+        let bytes = bodies.into_iter().flatten().map(String::len).sum();
+        if self.version.is_some() { bytes } else { 0 }
+    }
+}
+
+impl Templates {
+    /// When a request that comes now has waited long enough for its templates.
+    pub(crate) fn deadline() -> Instant {
+        Instant::now() + WAIT_MAX
+    }
+
+    /// Fills in a draft. One that names no template passes through.
+    ///
+    /// # Errors
+    /// Why it cannot be filled in.
+    pub async fn fill(
+        &self,
+        organization_id: OrganizationId,
+        mut draft: Draft,
+        deadline: Instant,
+    ) -> Result<Filled, TemplateRefusal> {
+        let Some(wanted) = draft.template.take() else {
+            return Ok(Filled {
+                draft,
+                version: None,
+            });
+        };
+        let (compiled, version) = self
+            .current(organization_id, wanted.template_id, deadline)
+            .await?;
+        let work = move || render(&compiled, wanted, draft);
+        let draft = self.workshop.run(organization_id, deadline, work).await??;
+        Ok(Filled {
+            draft,
+            version: Some(version),
+        })
+    }
+
+    /// A template's current version. What is remembered of it is used; that it has
+    /// none is said only after a fresh look.
+    async fn current(
+        &self,
+        organization_id: OrganizationId,
+        id: TemplateId,
+        deadline: Instant,
+    ) -> Result<(Arc<Compiled>, VersionUse), TemplateRefusal> {
+        let key = (organization_id, id);
+        let version_id = match self.current.get(&key).await {
+            Some(version_id) => version_id,
+            None => {
+                let mut connection = self.pool.acquire().await.or_fault("find a template")?;
+                let template = store::find(&mut connection, organization_id, id)
+                    .await?
+                    .ok_or(TemplateRefusal::NotFound)?;
+                let version_id = template
+                    .current_version_id
+                    .ok_or(TemplateRefusal::WithoutVersion)?;
+                self.current.insert(key, version_id).await;
+                version_id
+            }
+        };
+        // It may have been removed a moment ago: a version that is gone is a
+        // template that is gone, for whoever sends.
+        let compiled = self
+            .compiled(organization_id, id, version_id, deadline)
+            .await?;
+        let version = VersionUse {
+            template_id: id,
+            version_id,
+        };
+        Ok((compiled, version))
+    }
+}
+
+fn render(
+    compiled: &Compiled,
+    wanted: TemplateUse,
+    mut draft: Draft,
+) -> Result<Draft, TemplateRefusal> {
+    if let Some(schema) = &compiled.schema {
+        let issues = schema.check(&wanted.variables);
+        if !issues.is_empty() {
+            return Err(TemplateRefusal::Invalid(issues));
+        }
+    }
+    let context = render::context(wanted.variables);
+    let subject = render::subject(&draft.subject, &context);
+    draft.subject = subject.map_err(|issue| TemplateRefusal::Invalid(vec![issue]))?;
+    let rendered = render::bodies(compiled, &context).map_err(TemplateRefusal::Unrenderable)?;
+    let non_empty = |body: String| Some(body).filter(|body| !body.is_empty());
+    draft.html = draft.html.or_else(|| non_empty(rendered.html));
+    draft.text = draft.text.or_else(|| rendered.text.and_then(non_empty));
+    if draft.html.is_none() && draft.text.is_none() {
+        let issue = Issue::new("variables", "leave the template's bodies empty");
+        return Err(TemplateRefusal::Invalid(vec![issue]));
+    }
+    Ok(draft)
+}

@@ -1,0 +1,175 @@
+//! Templates: subjects and bodies written once, in Handlebars or in MJML with
+//! Handlebars in it, and filled in for each message.
+//!
+//! A *template* has a name and *versions*; a version never changes, and one of
+//! them is current. A message is rendered when it is accepted, and its bodies are
+//! stored with it, so it stays on the version that it was accepted with.
+//!
+//! Templates are foreign code. What they may do is bounded four times: `source`
+//! and `mjml` look at a text before any parser does, since a parser that recurses
+//! too deeply ends the process; parsers and renderings run in the `workshop`, on
+//! threads whose stack is known; `budget` counts the work of a rendering; the
+//! output is written into a bounded text. There are no partials, no includes, and
+//! no helpers that read files, call anyone or write to the log.
+
+mod budget;
+pub mod catalog;
+mod compiled;
+pub mod fill;
+mod helpers;
+mod mjml;
+pub mod render;
+mod schema;
+mod source;
+pub mod store;
+mod workshop;
+
+use serde_json::Value;
+
+use crate::clock::Timestamp;
+use crate::fault::Fault;
+use crate::ids::{OrganizationId, TemplateId, TemplateVersionId};
+use crate::issue::Issue;
+use crate::text::{Description, Name, Tag};
+pub use catalog::Templates;
+
+/// Tags of one template at the most.
+pub const TAGS_MAX: usize = 20;
+/// Bytes of each of a version's sources, and of the HTML that its MJML becomes.
+pub const SOURCE_BYTES_MAX: usize = 1 << 20;
+/// Bytes of a rendered body.
+pub const RENDERED_BYTES_MAX: usize = 2 << 20;
+/// Bytes of a message's variables, as JSON.
+pub const VARIABLES_BYTES_MAX: usize = 256 << 10;
+
+/// A template.
+#[derive(Debug, Clone)]
+pub struct Template {
+    /// Its id.
+    pub id: TemplateId,
+    /// Whose template.
+    pub organization_id: OrganizationId,
+    /// Its name, for people.
+    pub name: String,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Its tags.
+    pub tags: Vec<String>,
+    /// The version that is rendered; nothing until there is one.
+    pub current_version_id: Option<TemplateVersionId>,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+}
+
+/// A version of a template, with its content.
+#[derive(Debug, Clone)]
+pub struct TemplateVersion {
+    /// Its id.
+    pub id: TemplateVersionId,
+    /// The template.
+    pub template_id: TemplateId,
+    /// Its number, from 1.
+    pub version_number: i32,
+    /// The MJML that it was compiled from.
+    pub mjml_source: Option<String>,
+    /// The HTML template.
+    pub html_content: String,
+    /// The text template.
+    pub text_content: Option<String>,
+    /// What its variables must look like.
+    pub variables_schema: Option<Value>,
+    /// Who created it.
+    pub created_by: String,
+    /// When it was created.
+    pub created_at: Timestamp,
+}
+
+/// A version of a template in a list.
+#[derive(Debug, Clone)]
+pub struct VersionSummary {
+    /// Its id.
+    pub id: TemplateVersionId,
+    /// The template.
+    pub template_id: TemplateId,
+    /// Its number, from 1.
+    pub version_number: i32,
+    /// Who created it.
+    pub created_by: String,
+    /// When it was created.
+    pub created_at: Timestamp,
+}
+
+/// A template to create.
+#[derive(Debug)]
+pub struct NewTemplate {
+    /// Its name.
+    pub name: Name,
+    /// What it is for.
+    pub description: Option<Description>,
+    /// Up to [`TAGS_MAX`], each once.
+    pub tags: Vec<Tag>,
+}
+
+/// What of a template a caller wants changed; what is absent stays.
+#[derive(Debug, Default)]
+pub struct TemplateChange {
+    /// A new name.
+    pub name: Option<Name>,
+    /// A new description.
+    pub description: Option<Description>,
+    /// New tags in place of the old.
+    pub tags: Option<Vec<Tag>>,
+}
+
+impl TemplateChange {
+    /// The names of the fields that are to change, for the audit log.
+    fn fields(&self) -> Vec<&'static str> {
+        [
+            self.name.is_some().then_some("name"),
+            self.description.is_some().then_some("description"),
+            self.tags.is_some().then_some("tags"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
+/// The content of a version, each text within [`SOURCE_BYTES_MAX`].
+#[derive(Debug, Clone)]
+pub struct VersionContent {
+    /// MJML; what it compiles to takes the place of the HTML.
+    pub mjml_source: Option<String>,
+    /// The HTML template.
+    pub html_content: String,
+    /// The text template.
+    pub text_content: Option<String>,
+    /// A JSON Schema of the variables.
+    pub variables_schema: Option<Value>,
+}
+
+/// Why something was not done with a template.
+#[derive(Debug, Clone)]
+pub enum TemplateRefusal {
+    /// There is no such template.
+    NotFound,
+    /// The template has no such version.
+    VersionNotFound,
+    /// The template has no version yet.
+    WithoutVersion,
+    /// The content of a version, or the values for one, are wrong.
+    Invalid(Vec<Issue>),
+    /// The template cannot be rendered with these values. Completes "the template
+    /// …".
+    Unrenderable(String),
+    /// We failed.
+    Fault(Fault),
+}
+
+impl From<Fault> for TemplateRefusal {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}

@@ -1,0 +1,341 @@
+//! The schema of a version's variables: JSON Schema (drafts 7, 2019-09 and
+//! 2020-12). It is foreign code too, so references stay within the schema and
+//! never lead back to themselves, what they expand to is bounded, and patterns are
+//! matched in linear time.
+
+use std::collections::HashMap;
+
+use jsonschema::error::ValidationErrorKind;
+use jsonschema::paths::{Location, LocationSegment};
+use jsonschema::{PatternOptions, ValidationError, Validator};
+use serde_json::Value;
+
+use crate::issue::Issue;
+
+/// Bytes of a schema, as JSON.
+const BYTES_MAX: usize = 64 << 10;
+/// Values in a schema, with every reference written out.
+const VALUES_MAX: usize = 4_000;
+/// How deep it may nest, with every reference written out.
+const DEPTH_MAX: usize = 64;
+/// Bytes that one compiled pattern may take.
+const PATTERN_BYTES_MAX: usize = 256 << 10;
+/// Patterns in a schema.
+const PATTERNS_MAX: usize = 100;
+/// Findings that are reported of one message's variables.
+const ISSUES_MAX: usize = 100;
+
+const DRAFTS: [&str; 3] = [
+    "http://json-schema.org/draft-07/schema",
+    "https://json-schema.org/draft/2019-09/schema",
+    "https://json-schema.org/draft/2020-12/schema",
+];
+
+/// A schema, ready to be used.
+pub(super) struct Schema(Validator);
+
+impl Schema {
+    /// Compiles a schema.
+    ///
+    /// # Errors
+    /// What is wrong with it; paths are relative to the schema.
+    pub(super) fn compile(schema: &Value) -> Result<Self, Issue> {
+        if schema.to_string().len() > BYTES_MAX {
+            let message = format!("must not be larger than {BYTES_MAX} bytes");
+            return Err(Issue::new("", message));
+        }
+        Survey::of(schema).map_err(|problem| Issue::new("", problem))?;
+        let patterns = PatternOptions::regex()
+            .size_limit(PATTERN_BYTES_MAX)
+            .dfa_size_limit(PATTERN_BYTES_MAX);
+        let validator = jsonschema::options()
+            .offline()
+            .with_pattern_options(patterns)
+            .build(schema)
+            .map_err(|error| {
+                let message = format!(
+                    "is not a valid JSON Schema: {}",
+                    error.masked_with("the value")
+                );
+                Issue::new(dotted(error.instance_path()), message)
+            })?;
+        Ok(Self(validator))
+    }
+
+    /// Everything that is wrong with the variables, by paths from `variables` on.
+    pub(super) fn check(&self, variables: &Value) -> Vec<Issue> {
+        let issues = self
+            .0
+            .iter_errors(variables)
+            .flat_map(|error| issues_of(&error));
+        issues
+            .take(ISSUES_MAX)
+            .map(|issue| issue.under("variables"))
+            .collect()
+    }
+}
+
+/// The findings behind an error. What is missing and what is too much is named by
+/// its own path.
+fn issues_of(error: &ValidationError<'_>) -> Vec<Issue> {
+    let at = |name: &str| {
+        Issue::new(name, "")
+            .under(&dotted(error.instance_path()))
+            .path
+    };
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "all other kinds are about the value itself"
+    )]
+    match error.kind() {
+        ValidationErrorKind::Required { property } => {
+            let name = property.as_str().unwrap_or_default();
+            vec![Issue::new(at(name), "is required")]
+        }
+        ValidationErrorKind::AdditionalProperties { unexpected }
+        | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
+            let unexpected = unexpected.iter();
+            unexpected
+                .map(|name| Issue::new(at(name), "is not known to the schema"))
+                .collect()
+        }
+        _ => {
+            let message = error.masked_with("the value").to_string();
+            vec![Issue::new(dotted(error.instance_path()), message)]
+        }
+    }
+}
+
+fn dotted(location: &Location) -> String {
+    let segments = location.segments().map(|segment| match segment {
+        LocationSegment::Property(name) => name.into_owned(),
+        LocationSegment::Index(index) => index.to_string(),
+    });
+    segments.collect::<Vec<_>>().join(".")
+}
+
+/// What a part of a schema amounts to, references written out.
+#[derive(Clone, Copy, Default)]
+struct Extent {
+    values: usize,
+    depth: usize,
+}
+
+/// The look at a schema before it is compiled.
+struct Survey<'a> {
+    root: &'a Value,
+    /// What references lead to; nothing while it is being looked at.
+    targets: HashMap<&'a str, Option<Extent>>,
+    patterns: usize,
+}
+
+impl<'a> Survey<'a> {
+    fn of(schema: &'a Value) -> Result<(), String> {
+        if let Some(draft) = schema.get("$schema") {
+            let draft = draft.as_str().unwrap_or_default().trim_end_matches('#');
+            if !DRAFTS.contains(&draft) {
+                return Err(format!(
+                    "has a $schema that is not served; it may be one of {}",
+                    DRAFTS.join(", ")
+                ));
+            }
+        }
+        let mut survey = Self {
+            root: schema,
+            targets: HashMap::new(),
+            patterns: 0,
+        };
+        survey.value(schema, 0)?;
+        Ok(())
+    }
+
+    fn value(&mut self, value: &'a Value, depth: usize) -> Result<Extent, String> {
+        if depth > DEPTH_MAX {
+            return Err(format!(
+                "must not nest more than {DEPTH_MAX} deep, references included"
+            ));
+        }
+        let mut whole = Extent {
+            values: 1,
+            depth: 1,
+        };
+        match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+            Value::Array(items) => {
+                for item in items {
+                    whole = sum(whole, self.value(item, depth + 1)?)?;
+                }
+            }
+            Value::Object(fields) => {
+                for (key, field) in fields {
+                    whole = sum(whole, self.field(key, field, depth)?)?;
+                }
+            }
+        }
+        Ok(whole)
+    }
+
+    fn field(&mut self, key: &str, field: &'a Value, depth: usize) -> Result<Extent, String> {
+        match (key, field) {
+            ("$ref", Value::String(target)) => return self.target(target, depth),
+            ("$dynamicRef" | "$recursiveRef" | "$anchor" | "$dynamicAnchor", Value::String(_)) => {
+                return Err(format!(
+                    "must not use {key}; a $ref to #/$defs/… does the same"
+                ));
+            }
+            ("$id", Value::String(_)) if depth > 0 => {
+                return Err("must not have an $id within".to_owned());
+            }
+            ("pattern", Value::String(_)) => self.patterns += 1,
+            ("patternProperties", Value::Object(patterns)) => self.patterns += patterns.len(),
+            _ => {}
+        }
+        if self.patterns > PATTERNS_MAX {
+            return Err(format!("must not hold more than {PATTERNS_MAX} patterns"));
+        }
+        self.value(field, depth + 1)
+    }
+
+    fn target(&mut self, reference: &'a str, depth: usize) -> Result<Extent, String> {
+        let shown: String = reference.chars().take(100).collect();
+        let known = self.targets.get(reference).copied();
+        let extent = match known {
+            Some(Some(extent)) => extent,
+            Some(None) => return Err(format!("must not refer to itself, as $ref {shown} does")),
+            None => {
+                let pointer = reference
+                    .strip_prefix('#')
+                    .filter(|rest| rest.starts_with('/'));
+                let found = pointer.and_then(|pointer| self.root.pointer(pointer));
+                let found = found.ok_or_else(|| {
+                    format!("has a $ref that leads nowhere within the schema: {shown}")
+                })?;
+                self.targets.insert(reference, None);
+                let extent = self.value(found, depth + 1)?;
+                self.targets.insert(reference, Some(extent));
+                extent
+            }
+        };
+        if depth + extent.depth > DEPTH_MAX {
+            return Err(format!(
+                "must not nest more than {DEPTH_MAX} deep, references included"
+            ));
+        }
+        Ok(extent)
+    }
+}
+
+fn sum(whole: Extent, part: Extent) -> Result<Extent, String> {
+    let values = whole.values + part.values;
+    if values > VALUES_MAX {
+        return Err(format!(
+            "must not hold more than {VALUES_MAX} values, references written out"
+        ));
+    }
+    Ok(Extent {
+        values,
+        depth: whole.depth.max(part.depth + 1),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn refusal(schema: &Value) -> Issue {
+        match Schema::compile(schema) {
+            Ok(_) => panic!("{schema} was taken"),
+            Err(issue) => issue,
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_variables_is_named_by_its_path() {
+        let schema = json!({
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "type": "object",
+            "required": ["name", "items"],
+            "additionalProperties": false,
+            "properties": {
+                "name": { "type": "string", "pattern": "^[A-Z]" },
+                "items": { "type": "array", "items": { "$ref": "#/$defs/item" } },
+            },
+            "$defs": { "item": { "type": "object", "required": ["sku"], "properties": { "price": { "type": "number" } } } },
+        });
+        let schema = Schema::compile(&schema).ok().unwrap();
+        let paths = |variables: &Value| {
+            let issues = schema.check(variables);
+            let mut paths: Vec<String> = issues.into_iter().map(|issue| issue.path).collect();
+            paths.sort();
+            paths
+        };
+        assert_eq!(paths(&json!({})), ["variables.items", "variables.name"]);
+        let wrong = json!({ "name": "ada", "items": [{ "sku": 1 }, {}, { "sku": 1, "price": "2" }], "more": 1 });
+        assert_eq!(
+            paths(&wrong),
+            [
+                "variables.items.1.sku",
+                "variables.items.2.price",
+                "variables.more",
+                "variables.name"
+            ]
+        );
+        assert!(paths(&json!({ "name": "Ada", "items": [] })).is_empty());
+    }
+
+    #[test]
+    fn schemas_that_cannot_be_trusted_are_refused() {
+        let mut doubling = json!({ "$defs": { "d0": { "type": "string" } } });
+        for level in 1..40 {
+            let inner = json!({ "$ref": format!("#/$defs/d{}", level - 1) });
+            doubling["$defs"][format!("d{level}")] = json!({ "anyOf": [inner, inner] });
+        }
+        let mut deep = json!({});
+        for _ in 0..70 {
+            deep = json!({ "not": deep });
+        }
+        let patterns: Vec<Value> = (0..101)
+            .map(|n| json!({ "pattern": format!("a{n}") }))
+            .collect();
+        for schema in [
+            json!({ "$ref": "#" }),
+            json!({ "$ref": "#/$defs/a", "$defs": { "a": { "allOf": [{ "$ref": "#/$defs/a" }] } } }),
+            json!({ "properties": { "a": { "$ref": "http://127.0.0.1:1/schema.json" } } }),
+            json!({ "properties": { "a": { "$ref": "file:///etc/passwd" } } }),
+            json!({ "properties": { "a": { "$ref": "other.json" } } }),
+            json!({ "properties": { "a": { "$ref": "#/nowhere" } } }),
+            json!({ "$schema": "http://127.0.0.1:1/meta.json" }),
+            json!({ "properties": { "a": { "$id": "http://example.com/a" } } }),
+            json!({ "$dynamicRef": "#x" }),
+            json!({ "pattern": "(a{1000}){1000}" }),
+            json!({ "pattern": "(?=a)b" }),
+            json!({ "pattern": "(" }),
+            json!({ "type": "nothing" }),
+            json!({ "required": "name" }),
+            json!({ "enum": vec![0; 5_000] }),
+            json!({ "description": "x".repeat(70_000) }),
+            json!({ "allOf": patterns }),
+            doubling,
+            deep,
+        ] {
+            assert!(!refusal(&schema).message.is_empty());
+        }
+        assert_eq!(
+            refusal(&json!({ "properties": { "a": { "type": 1 } } })).path,
+            "properties.a.type"
+        );
+    }
+
+    #[test]
+    fn patterns_that_backtrack_elsewhere_are_matched_at_once() {
+        let schema = Schema::compile(&json!({ "properties": { "a": { "pattern": "^(a+)+$" } } }));
+        let issues = schema
+            .ok()
+            .unwrap()
+            .check(&json!({ "a": format!("{}!", "a".repeat(100_000)) }));
+        assert_eq!(issues[0].path, "variables.a");
+        assert!(issues[0].message.len() < 200, "{}", issues[0].message.len());
+    }
+}

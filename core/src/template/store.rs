@@ -1,0 +1,295 @@
+//! Templates and their versions in Postgres.
+
+use sqlx::{PgConnection, query, query_as, query_scalar};
+
+use super::{Template, TemplateVersion, VersionSummary};
+use crate::clock::Timestamp;
+use crate::db::OrFault;
+use crate::fault::Fault;
+use crate::ids::{OrganizationId, TemplateId, TemplateVersionId};
+use crate::page::{Page, PageRequest};
+
+/// Adds a template without a version.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn insert(connection: &mut PgConnection, template: &Template) -> Result<(), Fault> {
+    query!(
+        "INSERT INTO templates (id, organization_id, name, description, tags, created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7)",
+        template.id.0,
+        template.organization_id.0,
+        template.name,
+        template.description,
+        &template.tags,
+        template.created_at,
+        template.updated_at,
+    )
+    .execute(connection)
+    .await
+    .or_fault("add a template")?;
+    Ok(())
+}
+
+/// A page of an organization's templates, newest first.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn list(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    page: PageRequest,
+) -> Result<Page<Template>, Fault> {
+    let rows = query_as!(
+        Template,
+        r#"SELECT id AS "id: TemplateId", organization_id AS "organization_id: OrganizationId",
+                  name, description, tags, current_version_id AS "current_version_id: TemplateVersionId",
+                  created_at, updated_at
+           FROM templates
+           WHERE organization_id = $1
+           ORDER BY created_at DESC, id DESC
+           LIMIT $2 OFFSET $3"#,
+        organization_id.0,
+        i64::from(page.limit()),
+        page.offset(),
+    )
+    .fetch_all(&mut *connection)
+    .await
+    .or_fault("list templates")?;
+    let total = query_scalar!(
+        r#"SELECT count(*) AS "count!"
+           FROM templates
+           WHERE organization_id = $1"#,
+        organization_id.0,
+    )
+    .fetch_one(connection)
+    .await
+    .or_fault("count templates")?;
+    Ok(Page {
+        rows,
+        total: u64::try_from(total).unwrap_or_default(),
+    })
+}
+
+/// One template.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn find(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    id: TemplateId,
+) -> Result<Option<Template>, Fault> {
+    query_as!(
+        Template,
+        r#"SELECT id AS "id: TemplateId", organization_id AS "organization_id: OrganizationId",
+                  name, description, tags, current_version_id AS "current_version_id: TemplateVersionId",
+                  created_at, updated_at
+           FROM templates
+           WHERE organization_id = $1 AND id = $2"#,
+        organization_id.0,
+        id.0,
+    )
+    .fetch_optional(connection)
+    .await
+    .or_fault("find a template")
+}
+
+/// What of a template is written anew; what is absent stays.
+#[derive(Debug, Default)]
+pub struct ColumnChange {
+    /// A new name.
+    pub name: Option<String>,
+    /// A new description.
+    pub description: Option<String>,
+    /// New tags.
+    pub tags: Option<Vec<String>>,
+}
+
+/// Changes a template and returns it; nothing where it is not there.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn update(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    id: TemplateId,
+    change: &ColumnChange,
+    now: Timestamp,
+) -> Result<Option<Template>, Fault> {
+    query_as!(
+        Template,
+        r#"UPDATE templates
+           SET name = coalesce($3, name),
+               description = coalesce($4, description),
+               tags = coalesce($5, tags),
+               updated_at = $6
+           WHERE organization_id = $1 AND id = $2
+           RETURNING id AS "id: TemplateId", organization_id AS "organization_id: OrganizationId",
+                     name, description, tags, current_version_id AS "current_version_id: TemplateVersionId",
+                     created_at, updated_at"#,
+        organization_id.0,
+        id.0,
+        change.name,
+        change.description,
+        change.tags.as_deref(),
+        now,
+    )
+    .fetch_optional(connection)
+    .await
+    .or_fault("change a template")
+}
+
+/// Removes a template with its versions; false where it is not there.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn delete(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    id: TemplateId,
+) -> Result<bool, Fault> {
+    let done = query!(
+        "DELETE FROM templates WHERE organization_id = $1 AND id = $2",
+        organization_id.0,
+        id.0,
+    )
+    .execute(connection)
+    .await
+    .or_fault("delete a template")?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Counts a template's versions up and returns the new number; nothing where the
+/// template is not there. Holds the template's row until the transaction ends, so
+/// that concurrent callers get one number after the other and none is left out.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn next_version_number(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    id: TemplateId,
+) -> Result<Option<i32>, Fault> {
+    query_scalar!(
+        "UPDATE templates
+         SET version_count = version_count + 1
+         WHERE organization_id = $1 AND id = $2
+         RETURNING version_count",
+        organization_id.0,
+        id.0,
+    )
+    .fetch_optional(connection)
+    .await
+    .or_fault("number a template version")
+}
+
+/// Adds a version. It is not current yet.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn insert_version(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    version: &TemplateVersion,
+) -> Result<(), Fault> {
+    query!(
+        "INSERT INTO template_versions
+             (id, organization_id, template_id, version_number, mjml_source, html_content, text_content,
+              variables_schema, created_by, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+        version.id.0,
+        organization_id.0,
+        version.template_id.0,
+        version.version_number,
+        version.mjml_source,
+        version.html_content,
+        version.text_content,
+        version.variables_schema,
+        version.created_by,
+        version.created_at,
+    )
+    .execute(connection)
+    .await
+    .or_fault("add a template version")?;
+    Ok(())
+}
+
+/// Makes a version the current one and returns its number; nothing where the
+/// template has no such version.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn make_current(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    id: TemplateId,
+    version_id: TemplateVersionId,
+    now: Timestamp,
+) -> Result<Option<i32>, Fault> {
+    query_scalar!(
+        "UPDATE templates t
+         SET current_version_id = v.id, updated_at = $4
+         FROM template_versions v
+         WHERE t.organization_id = $1 AND t.id = $2
+           AND v.organization_id = $1 AND v.template_id = $2 AND v.id = $3
+         RETURNING v.version_number",
+        organization_id.0,
+        id.0,
+        version_id.0,
+        now,
+    )
+    .fetch_optional(connection)
+    .await
+    .or_fault("make a template version current")
+}
+
+/// A template's versions without their content, newest first.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn list_versions(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    id: TemplateId,
+) -> Result<Vec<VersionSummary>, Fault> {
+    query_as!(
+        VersionSummary,
+        r#"SELECT id AS "id: TemplateVersionId", template_id AS "template_id: TemplateId",
+                  version_number, created_by, created_at
+           FROM template_versions
+           WHERE organization_id = $1 AND template_id = $2
+           ORDER BY version_number DESC"#,
+        organization_id.0,
+        id.0,
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("list template versions")
+}
+
+/// One version of a template.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn find_version(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    id: TemplateId,
+    version_id: TemplateVersionId,
+) -> Result<Option<TemplateVersion>, Fault> {
+    query_as!(
+        TemplateVersion,
+        r#"SELECT id AS "id: TemplateVersionId", template_id AS "template_id: TemplateId",
+                  version_number, mjml_source, html_content, text_content, variables_schema,
+                  created_by, created_at
+           FROM template_versions
+           WHERE organization_id = $1 AND template_id = $2 AND id = $3"#,
+        organization_id.0,
+        id.0,
+        version_id.0,
+    )
+    .fetch_optional(connection)
+    .await
+    .or_fault("find a template version")
+}
