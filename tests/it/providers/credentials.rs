@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use waypost_core::provider::kind::ProviderType;
 use waypost_simulator::{Fault, FaultCalls, FaultKind};
-use waypost_tests::{TestApp, credentials, message_to};
+use waypost_tests::{TestApp, credentials, message_to, wait_until};
 
 use super::{account_count, connect, is_active, quiet, with};
 
@@ -309,6 +309,7 @@ async fn neither_credentials_nor_addresses_nor_keys_nor_contents_are_logged() {
         .processes()
         .setting("WAYPOST_LOG", "trace")
         .setting("WAYPOST_LOG_FORMAT", "json")
+        .setting("WAYPOST_RETRY_FIRST", "1s")
         .start()
         .await;
     let api = app.spawn_api().await;
@@ -325,8 +326,9 @@ async fn neither_credentials_nor_addresses_nor_keys_nor_contents_are_logged() {
     )
     .await
     .expect_error(422, "PROVIDER_INVALID_CREDENTIALS");
+    let mut ids = Vec::new();
     for local in ["ca9ary-fine", "refuse+ca9ary", "flaky+ca9ary"] {
-        app.send(&json!({
+        let id = app.send(&json!({
             "from": "Ca9ary <ca9ary-sender@example.com>",
             "to": format!("{local}@example.org"),
             "subject": "ca9ary subject",
@@ -334,9 +336,19 @@ async fn neither_credentials_nor_addresses_nor_keys_nor_contents_are_logged() {
             "text": "ca9ary text",
             "replyTo": "ca9ary-reply@example.org",
             "metadata": { "ca9ary": "ca9ary" },
-        }))
-        .await;
+        }));
+        ids.push(id.await);
     }
+    // The clock of processes is the real one: the retries come by themselves.
+    wait_until("every message is settled", async || {
+        for id in &ids {
+            if ["QUEUED", "SENDING"].contains(&app.status(id).await.as_str()) {
+                return false;
+            }
+        }
+        true
+    })
+    .await;
     app.drain().await;
     let key = app.key(app.organization_id(), &[]).await;
     app.caller()
