@@ -17,6 +17,8 @@ pub(crate) const SEND_BYTES_MAX: usize = 30 * MIB;
 pub(crate) const BATCH_BYTES_MAX: usize = 50 * MIB;
 /// The bound of a template version, in bytes.
 pub(crate) const VERSION_BYTES_MAX: usize = 5 * MIB;
+/// The bound of an import of suppressions, in bytes.
+pub(crate) const IMPORT_BYTES_MAX: usize = 5 * MIB;
 /// The bound elsewhere, in bytes.
 pub(crate) const OTHER_BYTES_MAX: usize = MIB;
 

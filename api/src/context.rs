@@ -16,7 +16,11 @@ use waypost_core::queue::dispatch::Dispatcher;
 use waypost_core::queue::jobs::send_queue;
 use waypost_core::redis::Redis;
 use waypost_core::routing::rule::Rules;
+use waypost_core::suppression::Suppressions;
+use waypost_core::suppression::check::Checker;
+use waypost_core::suppression::filter::Filters;
 use waypost_core::template::Templates;
+use waypost_core::unsubscribe::Groups;
 
 /// The parts of an API process.
 pub(crate) struct Context {
@@ -29,6 +33,8 @@ pub(crate) struct Context {
     pub(crate) keys: Keys,
     pub(crate) board: SettingsBoard,
     pub(crate) templates: Templates,
+    pub(crate) groups: Groups,
+    pub(crate) suppressions: Suppressions,
     pub(crate) settings: ApiSettings,
 }
 
@@ -38,6 +44,7 @@ impl Context {
     ///
     /// # Errors
     /// A fault when a URL cannot be read.
+    #[expect(clippy::too_many_lines, reason = "a list of parts")]
     pub(crate) fn new(settings: &Settings, clock: &Clock) -> Result<Self, Fault> {
         let ids = Ids::new(clock.clone());
         let connections = settings
@@ -47,9 +54,11 @@ impl Context {
         let redis = Redis::new(&settings.redis_url, &settings.redis_prefix)?;
         let snapshots = Snapshots::new(pool.clone());
         let templates = Templates::start(pool.clone(), clock.clone(), ids.clone())?;
+        let filters = Filters::start(pool.clone(), redis.clone(), ids.clone());
         let acceptor = Acceptor::start(AcceptorParts {
             pool: db::pool(&settings.database_url, accept::CONNECTIONS)?,
             templates: templates.clone(),
+            checker: Checker::start(pool.clone(), filters.clone()),
             snapshots: snapshots.clone(),
             sealer: settings.sealer.clone(),
             dispatcher: Dispatcher::start(send_queue(&redis, clock.clone())),
@@ -66,6 +75,17 @@ impl Context {
             })?,
             endpoints: Endpoints::from(settings.provider_base_urls.clone()),
             snapshots: snapshots.clone(),
+            clock: clock.clone(),
+            ids: ids.clone(),
+        };
+        let groups = Groups {
+            pool: pool.clone(),
+            clock: clock.clone(),
+            ids: ids.clone(),
+        };
+        let suppressions = Suppressions {
+            pool: pool.clone(),
+            filters,
             clock: clock.clone(),
             ids: ids.clone(),
         };
@@ -93,6 +113,8 @@ impl Context {
             acceptor,
             accounts,
             templates,
+            groups,
+            suppressions,
             settings: settings.api.clone(),
         })
     }

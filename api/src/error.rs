@@ -19,7 +19,9 @@ use waypost_core::provider::account::AccountRefusal;
 use waypost_core::provider::kind::ProviderType;
 use waypost_core::routing::RouteRefusal;
 use waypost_core::routing::rule::{RULES_MAX, RuleRefusal};
+use waypost_core::suppression::SuppressionRefusal;
 use waypost_core::template::TemplateRefusal;
+use waypost_core::unsubscribe::GroupRefusal;
 
 /// Seconds after which a caller may try again when a server of ours is away.
 const RETRY_AFTER_SECONDS: u32 = 2;
@@ -417,6 +419,15 @@ impl From<KeyRefusal> for Failure {
     }
 }
 
+impl From<GroupRefusal> for Failure {
+    fn from(refusal: GroupRefusal) -> Self {
+        match refusal {
+            GroupRefusal::NotFound => Self::NotFound("unsubscribe group"),
+            GroupRefusal::Fault(fault) => Self::Fault(fault),
+        }
+    }
+}
+
 impl From<RuleRefusal> for Failure {
     fn from(refusal: RuleRefusal) -> Self {
         match refusal {
@@ -436,6 +447,21 @@ impl From<RuleRefusal> for Failure {
                 reason: "TOO_MANY_ROUTING_RULES",
             },
             RuleRefusal::Fault(fault) => Self::Fault(fault),
+        }
+    }
+}
+
+impl From<SuppressionRefusal> for Failure {
+    fn from(refusal: SuppressionRefusal) -> Self {
+        match refusal {
+            SuppressionRefusal::NotFound => Self::NotFound("suppression"),
+            SuppressionRefusal::Exists => Self::Conflict("The address is suppressed there already"),
+            SuppressionRefusal::UnknownGroup => Self::Unprocessable {
+                message: "must be the id of an unsubscribe group of the organization".to_owned(),
+                path: Some("unsubscribeGroupId"),
+                reason: "UNKNOWN_UNSUBSCRIBE_GROUP",
+            },
+            SuppressionRefusal::Fault(fault) => Self::Fault(fault),
         }
     }
 }

@@ -5,14 +5,17 @@ use chrono::{DateTime, SubsecRound as _};
 use poem_openapi::registry::{MetaSchema, MetaSchemaRef};
 use serde_json::Value;
 use uuid::Uuid;
-use waypost_core::address::Mailbox;
+use waypost_core::address::{EmailAddress, Mailbox};
 use waypost_core::clock::Timestamp;
+use waypost_core::ids::UnsubscribeGroupId;
 use waypost_core::issue::Issue;
 use waypost_core::message::MessageStatus;
 use waypost_core::message::draft::{self, RECIPIENTS_MAX, TAGS_MAX};
 use waypost_core::page::PageRequest;
 use waypost_core::provider::kind::ProviderType;
-use waypost_core::text::{self, Name, Subject, Tag};
+use waypost_core::suppression::SuppressionSource;
+use waypost_core::suppression::import::IMPORT_MAX;
+use waypost_core::text::{self, Description, Name, Subject, Tag};
 
 use crate::checked::{Field, problem};
 
@@ -93,6 +96,41 @@ impl Field for Mailbox {
 
     fn read(value: Value) -> Result<Self, Vec<Issue>> {
         Mailbox::parse(&string(value)?).or_else(|error| problem(error.to_string()))
+    }
+}
+
+impl Field for EmailAddress {
+    fn schema() -> MetaSchemaRef {
+        schema("string", |schema| {
+            schema.min_length = Some(3);
+            schema.example = Some(Value::from("ada@example.com"));
+        })
+    }
+
+    fn read(value: Value) -> Result<Self, Vec<Issue>> {
+        EmailAddress::parse(&string(value)?).or_else(|error| problem(error.to_string()))
+    }
+}
+
+/// Many addresses.
+#[derive(Debug)]
+pub(crate) struct Addresses(pub(crate) Vec<EmailAddress>);
+
+impl Field for Addresses {
+    fn schema() -> MetaSchemaRef {
+        schema("array", |list| {
+            list.items = Some(Box::new(EmailAddress::schema()));
+            list.min_items = Some(1);
+            list.max_items = Some(IMPORT_MAX);
+        })
+    }
+
+    fn read(value: Value) -> Result<Self, Vec<Issue>> {
+        let Value::Array(items) = value else {
+            let kind = kind_of(&value);
+            return problem(format!("must be an array of strings, not {kind}"));
+        };
+        Ok(Self(each(bounded(items, 1, IMPORT_MAX, "addresses")?)?))
     }
 }
 
@@ -281,6 +319,39 @@ impl Field for bool {
             return problem(format!("must be true or false, not {}", kind_of(&value)));
         };
         Ok(flag)
+    }
+}
+
+impl Field for Description {
+    fn schema() -> MetaSchemaRef {
+        schema("string", |schema| {
+            schema.max_length = Some(Self::CHARS_MAX);
+        })
+    }
+
+    fn read(value: Value) -> Result<Self, Vec<Issue>> {
+        Self::parse(string(value)?).or_else(|error| problem(error.to_string()))
+    }
+}
+
+impl Field for UnsubscribeGroupId {
+    fn schema() -> MetaSchemaRef {
+        schema("string", |schema| schema.format = Some("uuid"))
+    }
+
+    fn read(value: Value) -> Result<Self, Vec<Issue>> {
+        let id = string(value)?.parse();
+        id.or_else(|_| problem("must be a UUID"))
+    }
+}
+
+impl Field for SuppressionSource {
+    fn schema() -> MetaSchemaRef {
+        words(&SuppressionSource::ALL.map(SuppressionSource::as_str))
+    }
+
+    fn read(value: Value) -> Result<Self, Vec<Issue>> {
+        string(value)?.parse().or_else(problem)
     }
 }
 

@@ -14,23 +14,25 @@ use crate::v1::providers::ProvidersApi;
 use crate::v1::routing_rules::RoutingRulesApi;
 use crate::v1::send::SendApi;
 use crate::v1::settings::SettingsApi;
+use crate::v1::suppressions::SuppressionsApi;
 use crate::v1::template_versions::TemplateVersionsApi;
 use crate::v1::templates::TemplatesApi;
+use crate::v1::unsubscribe_groups::UnsubscribeGroupsApi;
 
-type Service = OpenApiService<
-    (
-        SendApi,
-        MessagesApi,
-        ProvidersApi,
-        RoutingRulesApi,
-        ApiKeysApi,
-        SettingsApi,
-        AuditLogsApi,
-        TemplatesApi,
-        TemplateVersionsApi,
-    ),
-    (),
->;
+type Operations = (
+    SendApi,
+    MessagesApi,
+    ProvidersApi,
+    RoutingRulesApi,
+    ApiKeysApi,
+    SettingsApi,
+    AuditLogsApi,
+    TemplatesApi,
+    TemplateVersionsApi,
+    UnsubscribeGroupsApi,
+    SuppressionsApi,
+);
+type Service = OpenApiService<Operations, ()>;
 
 /// All operations over one context.
 pub(crate) fn service(context: &Arc<Context>) -> Service {
@@ -60,6 +62,12 @@ pub(crate) fn service(context: &Arc<Context>) -> Service {
             context: Arc::clone(context),
         },
         TemplateVersionsApi {
+            context: Arc::clone(context),
+        },
+        UnsubscribeGroupsApi {
+            context: Arc::clone(context),
+        },
+        SuppressionsApi {
             context: Arc::clone(context),
         },
     );

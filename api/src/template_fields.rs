@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 use waypost_core::issue::Issue;
 use waypost_core::template::{SOURCE_BYTES_MAX, TAGS_MAX, VARIABLES_BYTES_MAX};
-use waypost_core::text::{self, Description, Tag};
+use waypost_core::text::{self, Tag};
 
 use crate::checked::{Field, problem};
 use crate::fields::{JsonObject, distinct_tags, schema, string, tag_list};
@@ -26,19 +26,6 @@ impl Field for RecordId {
             Ok(id) => Ok(Self(id)),
             Err(_) => problem("must be a UUID"),
         }
-    }
-}
-
-impl Field for Description {
-    fn schema() -> MetaSchemaRef {
-        schema("string", |schema| {
-            schema.max_length = Some(Self::CHARS_MAX);
-            schema.example = Some(Value::from("Goes out with every order"));
-        })
-    }
-
-    fn read(value: Value) -> Result<Self, Vec<Issue>> {
-        Self::parse(string(value)?).or_else(|error| problem(error.to_string()))
     }
 }
 

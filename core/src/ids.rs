@@ -74,6 +74,10 @@ id_types! {
     TemplateId,
     /// One version of a template.
     TemplateVersionId,
+    /// A subject that recipients may unsubscribe from.
+    UnsubscribeGroupId,
+    /// An address that is not sent to.
+    SuppressionId,
     /// One life of a worker process: the holder of leases.
     WorkerId,
 }

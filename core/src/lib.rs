@@ -29,6 +29,8 @@ pub mod queue;
 pub mod redis;
 pub mod routing;
 pub mod secret;
+pub mod suppression;
 pub mod telemetry;
 pub mod template;
 pub mod text;
+pub mod unsubscribe;

@@ -60,6 +60,7 @@ const HOMES: [Home; 7] = [
             "core/src/redis.rs",
             "core/src/queue/backend.rs",
             "core/src/queue/backend/",
+            "core/src/suppression/filter/",
         ],
     },
     Home {

@@ -13,7 +13,7 @@ use waypost_core::provider::kind::ProviderType;
 use waypost_tests::{Caller, Reply, TestApp, credentials, message_to, wait_until};
 
 /// Every operation, and the permission that it takes.
-const OPERATIONS: [(&str, &str, Permission); 37] = [
+const OPERATIONS: [(&str, &str, Permission); 45] = [
     ("POST", "/v1/send", Permission::Send),
     ("POST", "/v1/emails/batch", Permission::Send),
     ("GET", "/v1/providers", Permission::ProvidersRead),
@@ -57,6 +57,22 @@ const OPERATIONS: [(&str, &str, Permission); 37] = [
         "/v1/templates/{}/rollback/{}",
         Permission::TemplatesWrite,
     ),
+    ("GET", "/v1/unsubscribe-groups", Permission::SettingsWrite),
+    ("POST", "/v1/unsubscribe-groups", Permission::SettingsWrite),
+    (
+        "PATCH",
+        "/v1/unsubscribe-groups/{}",
+        Permission::SettingsWrite,
+    ),
+    (
+        "DELETE",
+        "/v1/unsubscribe-groups/{}",
+        Permission::SettingsWrite,
+    ),
+    ("GET", "/v1/suppressions", Permission::SettingsWrite),
+    ("POST", "/v1/suppressions", Permission::SettingsWrite),
+    ("POST", "/v1/suppressions/import", Permission::SettingsWrite),
+    ("DELETE", "/v1/suppressions/{}", Permission::SettingsWrite),
     ("GET", "/v1/messages", Permission::MetricsRead),
     ("GET", "/v1/messages/{}", Permission::MetricsRead),
     ("GET", "/v1/messages/{}/recipients", Permission::MetricsRead),
@@ -324,6 +340,10 @@ async fn another_organizations_ids_are_not_found() {
         .await
         .data(201);
     let template = template["id"].as_str().unwrap();
+    let group = json!({ "name": "News" });
+    let group = app.post("/v1/unsubscribe-groups", &group).await.data(201);
+    let suppression = json!({ "email": "bob@example.org" });
+    let suppression = app.post("/v1/suppressions", &suppression).await.data(201);
     let other = app.tenant("Other").await;
     for (method, path, _) in OPERATIONS
         .into_iter()
@@ -334,6 +354,8 @@ async fn another_organizations_ids_are_not_found() {
             path if path.contains("api-keys") => key.as_str(),
             path if path.contains("routing-rules") => rule.as_str(),
             path if path.contains("templates") => template,
+            path if path.contains("unsubscribe-groups") => group["id"].as_str().unwrap(),
+            path if path.contains("suppressions") => suppression["id"].as_str().unwrap(),
             _ => account.as_str(),
         };
         perform(&other.caller, (method, path), id)
@@ -343,6 +365,10 @@ async fn another_organizations_ids_are_not_found() {
     // Nothing of it happened.
     let shown = app.get(&format!("/v1/providers/{account}")).await.data(200);
     assert_eq!(shown["isActive"], true);
+    for path in ["/v1/unsubscribe-groups", "/v1/suppressions"] {
+        let kept = app.get(path).await.data(200);
+        assert_eq!(kept.as_array().unwrap().len(), 1, "{path}");
+    }
     app.leave_work();
 }
 

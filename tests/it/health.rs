@@ -7,9 +7,9 @@ use serde_json::Value;
 use waypost_tests::{Reply, TestApp};
 
 /// What operation ids begin with.
-const VERBS: [&str; 12] = [
-    "create", "delete", "get", "list", "preview", "resolve", "revoke", "rollback", "rotate",
-    "send", "update", "validate",
+const VERBS: [&str; 13] = [
+    "create", "delete", "get", "import", "list", "preview", "resolve", "revoke", "rollback",
+    "rotate", "send", "update", "validate",
 ];
 
 async fn ready(app: &TestApp) -> Reply {

@@ -33,6 +33,10 @@ mod sending;
 #[cfg(test)]
 mod settings;
 #[cfg(test)]
+mod suppressions;
+#[cfg(test)]
 mod templates;
+#[cfg(test)]
+mod unsubscribe_groups;
 #[cfg(test)]
 mod validation;

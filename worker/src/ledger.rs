@@ -75,7 +75,7 @@ impl Settlement {
 #[derive(Clone)]
 pub(crate) struct Ledger {
     claims: Group<SendJob, Option<Claim>>,
-    attempts: Group<NewAttempt, ()>,
+    attempts: Group<NewAttempt, bool>,
     settlements: Group<Settlement, ()>,
     tenures: Tenures,
 }
@@ -124,8 +124,9 @@ impl Ledger {
         self.claims.run(job, 1).await
     }
 
-    /// Writes an attempt before its call.
-    pub(crate) async fn begin_attempt(&self, attempt: NewAttempt) -> Result<(), Fault> {
+    /// Writes an attempt before its call. False where the recipient is suppressed:
+    /// there is no attempt then, and there must be no call.
+    pub(crate) async fn begin_attempt(&self, attempt: NewAttempt) -> Result<bool, Fault> {
         self.attempts.run(attempt, 1).await
     }
 
@@ -235,13 +236,18 @@ impl Writer {
         claims
     }
 
-    async fn begin_attempts(&self, attempts: Vec<NewAttempt>) -> Vec<Result<(), Fault>> {
+    async fn begin_attempts(&self, attempts: Vec<NewAttempt>) -> Vec<Result<bool, Fault>> {
         let written = db::bounded("record send attempts", async {
             let mut connection = self.pool.acquire().await.or_fault("record send attempts")?;
             attempt::insert(&mut connection, &attempts).await
         });
-        let result = written.await;
-        attempts.iter().map(|_| result.clone()).collect()
+        match written.await {
+            Ok(written) => attempts
+                .iter()
+                .map(|attempt| Ok(written.contains(&attempt.id)))
+                .collect(),
+            Err(fault) => attempts.iter().map(|_| Err(fault.clone())).collect(),
+        }
     }
 
     async fn settle(&self, settlements: Vec<Settlement>) -> Vec<Result<(), Fault>> {

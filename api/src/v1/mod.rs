@@ -7,8 +7,10 @@ pub(crate) mod providers;
 pub(crate) mod routing_rules;
 pub(crate) mod send;
 pub(crate) mod settings;
+pub(crate) mod suppressions;
 pub(crate) mod template_versions;
 pub(crate) mod templates;
+pub(crate) mod unsubscribe_groups;
 
 use poem_openapi::Tags;
 
@@ -31,4 +33,9 @@ pub(crate) enum Section {
     AuditLog,
     /// Subjects and bodies written once, and their versions.
     Templates,
+    /// Subjects that recipients may unsubscribe from.
+    #[oai(rename = "Unsubscribe groups")]
+    UnsubscribeGroups,
+    /// Addresses that are not sent to.
+    Suppressions,
 }

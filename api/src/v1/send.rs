@@ -12,7 +12,7 @@ use waypost_core::address::Mailbox;
 use waypost_core::auth::Permission;
 use waypost_core::ids::TemplateId;
 use waypost_core::issue::Issue;
-use waypost_core::message::accept::{Receipt, Refusal};
+use waypost_core::message::accept::{Acceptance, Receipt, Refusal};
 use waypost_core::message::draft::{Draft, TemplateUse};
 use waypost_core::text::Subject;
 
@@ -24,6 +24,7 @@ use crate::error::Failure;
 use crate::fields::{BodyText, JsonObject, NotYet, Recipients, Tags};
 use crate::template_fields::{RecordId, Variables};
 use crate::v1::Section;
+use crate::wire::Nullable;
 
 pub(crate) struct SendApi {
     pub(crate) context: Arc<Context>,
@@ -105,6 +106,7 @@ impl SendMessageRequest {
                 reply_to: reply_to?,
                 tags: tags?.unwrap_or_default().0,
                 metadata: metadata?.map(|object| object.0),
+                unsubscribe_group_id: None,
             })
         })();
         match draft {
@@ -114,39 +116,67 @@ impl SendMessageRequest {
     }
 }
 
-/// A message was accepted.
+/// What became of a message. Recipients that are suppressed are dropped; where all
+/// of them are, there is no message.
 #[derive(Debug, Object)]
-#[oai(rename_all = "camelCase")]
+#[oai(rename_all = "camelCase", skip_serializing_if_is_none)]
 struct SendMessageResponse {
-    /// The message's id.
-    message_id: Uuid,
-    /// The provider account that it goes through.
-    provider_id: Uuid,
+    /// The message's id; null where all recipients are suppressed.
+    message_id: Nullable<Uuid>,
+    /// The provider account that it goes through; null where all recipients are
+    /// suppressed.
+    provider_id: Nullable<Uuid>,
     /// That account's provider type.
-    provider_type: String,
-    /// Always `queued`.
+    provider_type: Option<String>,
+    /// `queued`, or `suppressed` where all recipients are.
     status: String,
     /// Whether the sender's domain is verified on that account.
-    domain_verified: bool,
+    domain_verified: Option<bool>,
+    /// How many recipients are suppressed, where any is.
+    suppressed_count: Option<u64>,
+    /// How many recipients it is sent to, where some are suppressed.
+    accepted_count: Option<u64>,
+}
+
+impl From<Acceptance> for SendMessageResponse {
+    fn from(acceptance: Acceptance) -> Self {
+        match acceptance {
+            Acceptance::Queued(receipt) => receipt.into(),
+            Acceptance::Suppressed { suppressed_count } => Self {
+                message_id: Nullable(None),
+                provider_id: Nullable(None),
+                provider_type: None,
+                status: SUPPRESSED.to_owned(),
+                domain_verified: None,
+                suppressed_count: Some(suppressed_count as u64),
+                accepted_count: None,
+            },
+        }
+    }
 }
 
 impl From<Receipt> for SendMessageResponse {
     fn from(receipt: Receipt) -> Self {
+        let is_partial = receipt.suppressed_count > 0;
         Self {
-            message_id: receipt.message_id.0,
-            provider_id: receipt.route.account_id.0,
-            provider_type: receipt.route.provider_type.to_string(),
+            message_id: Nullable(Some(receipt.message_id.0)),
+            provider_id: Nullable(Some(receipt.route.account_id.0)),
+            provider_type: Some(receipt.route.provider_type.to_string()),
             status: QUEUED.to_owned(),
-            domain_verified: receipt.route.domain_verified,
+            domain_verified: Some(receipt.route.domain_verified),
+            suppressed_count: is_partial.then_some(receipt.suppressed_count as u64),
+            accepted_count: is_partial.then_some(receipt.accepted_count as u64),
         }
     }
 }
 
 const QUEUED: &str = "queued";
+const SUPPRESSED: &str = "suppressed";
 
 #[derive(ApiResponse)]
 enum Accepted {
-    /// The message is accepted: it is stored and queued.
+    /// The message is accepted: it is stored and queued, unless all of its
+    /// recipients are suppressed.
     #[oai(status = 202)]
     Queued(Json<SendMessageResponse>),
 }
@@ -203,13 +233,14 @@ impl Field for BatchItems {
 }
 
 /// What became of one message of a batch: `messageId` and `status` where it was
-/// accepted, `error` where it was not.
+/// accepted (a null `messageId` where all of its recipients are suppressed),
+/// `error` where it was not.
 #[derive(Debug, Default, Object)]
 #[oai(rename_all = "camelCase", skip_serializing_if_is_none)]
 struct BatchResult {
     /// The message's id.
-    message_id: Option<Uuid>,
-    /// `queued`.
+    message_id: Option<Nullable<Uuid>>,
+    /// `queued`, or `suppressed` where all recipients are.
     status: Option<String>,
     /// Why it was not accepted.
     error: Option<String>,
@@ -235,7 +266,8 @@ impl SendApi {
     /// Send a message
     ///
     /// Takes the permission SEND. The answer 202 means that the message is stored
-    /// and will be sent, whatever fails in between.
+    /// and will be sent, whatever fails in between. Suppressed recipients are
+    /// dropped; where all are, the status is `suppressed` and there is no message.
     #[oai(path = "/v1/send", method = "post", operation_id = "send_message")]
     async fn send_message(
         &self,
@@ -244,12 +276,12 @@ impl SendApi {
     ) -> Result<Accepted, Failure> {
         caller.require(Permission::Send)?;
         let draft = body.take()?.check().map_err(Failure::Invalid)?;
-        let receipt = self
+        let acceptance = self
             .context
             .acceptor
             .accept(caller.organization_id(), draft)
             .await?;
-        Ok(Accepted::Queued(Json(receipt.into())))
+        Ok(Accepted::Queued(Json(acceptance.into())))
     }
 
     /// Send a batch of messages
@@ -315,11 +347,16 @@ impl SendApi {
     }
 }
 
-fn batch_result(result: Result<Receipt, Refusal>) -> BatchResult {
+fn batch_result(result: Result<Acceptance, Refusal>) -> BatchResult {
     match result {
-        Ok(receipt) => BatchResult {
-            message_id: Some(receipt.message_id.0),
+        Ok(Acceptance::Queued(receipt)) => BatchResult {
+            message_id: Some(Nullable(Some(receipt.message_id.0))),
             status: Some(QUEUED.to_owned()),
+            error: None,
+        },
+        Ok(Acceptance::Suppressed { .. }) => BatchResult {
+            message_id: Some(Nullable(None)),
+            status: Some(SUPPRESSED.to_owned()),
             error: None,
         },
         Err(refusal) => BatchResult::refused(Failure::from(refusal).sentence()),

@@ -1,8 +1,8 @@
 //! Acceptance: from a checked draft to the moment at which its 202 is true.
 //!
-//! Characters: the *draft* (checked), the *route* (which account), the *group* of
-//! concurrent requests that share one transaction, the *dispatcher* that tells
-//! Redis afterwards. What is promised: a receipt means that message, recipients,
+//! Characters: the *draft* (checked), the *checker* (who is suppressed), the *route*
+//! (which account), the *group* of concurrent requests that share one transaction,
+//! the *dispatcher* that tells Redis afterwards. What is promised: a receipt means that message, recipients,
 //! QUEUED event and outbox row are committed. What is not: that Redis heard of it;
 //! the relay sees to that.
 
@@ -14,6 +14,7 @@ use futures_util::{StreamExt as _, stream};
 
 use super::draft::Draft;
 use super::rows::{self, NewMessage, NewRecipient};
+use crate::address::AddressHash;
 use crate::clock::Clock;
 use crate::crypto::seal::{Sealed, Sealer};
 use crate::db::{self, OrFault, PgPool};
@@ -23,6 +24,7 @@ use crate::ids::{Ids, MessageId, OrganizationId};
 use crate::provider::snapshots::Snapshots;
 use crate::queue::dispatch::Dispatcher;
 use crate::routing::{self, Enquiry, Route, RouteRefusal, RoutingSnapshot};
+use crate::suppression::check::{Asked, Checker};
 use crate::template::fill::Filled;
 use crate::template::{TemplateRefusal, Templates};
 use crate::text::Tag;
@@ -47,6 +49,22 @@ pub struct Receipt {
     pub message_id: MessageId,
     /// The account that it goes through.
     pub route: Route,
+    /// Recipients that it is sent to.
+    pub accepted_count: usize,
+    /// Recipients that were dropped, because they are suppressed.
+    pub suppressed_count: usize,
+}
+
+/// What became of a draft.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Acceptance {
+    /// A message was written, for those recipients that are not suppressed.
+    Queued(Receipt),
+    /// All of its recipients are suppressed: there is no message.
+    Suppressed {
+        /// How many they are.
+        suppressed_count: usize,
+    },
 }
 
 /// Why a message was not accepted.
@@ -84,6 +102,7 @@ impl From<Fault> for Refusal {
 #[derive(Clone)]
 pub struct Acceptor {
     templates: Templates,
+    checker: Checker,
     snapshots: Snapshots,
     sealer: Sealer,
     ids: Ids,
@@ -99,6 +118,8 @@ pub struct AcceptorParts {
     pub pool: PgPool,
     /// What messages are rendered from.
     pub templates: Templates,
+    /// Knows who is suppressed.
+    pub checker: Checker,
     /// What routing knows.
     pub snapshots: Snapshots,
     /// Seals addresses.
@@ -129,6 +150,7 @@ impl Acceptor {
         });
         Self {
             templates: parts.templates,
+            checker: parts.checker,
             snapshots: parts.snapshots,
             sealer: parts.sealer,
             ids: parts.ids,
@@ -148,7 +170,7 @@ impl Acceptor {
         &self,
         organization_id: OrganizationId,
         draft: Draft,
-    ) -> Result<Receipt, Refusal> {
+    ) -> Result<Acceptance, Refusal> {
         let mut results = self.accept_all(organization_id, vec![draft]).await?;
         results.pop().expect("one draft gives one result")
     }
@@ -162,11 +184,13 @@ impl Acceptor {
         &self,
         organization_id: OrganizationId,
         drafts: Vec<Draft>,
-    ) -> Result<Vec<Result<Receipt, Refusal>>, Fault> {
+    ) -> Result<Vec<Result<Acceptance, Refusal>>, Fault> {
+        let recipients = self.look_up(organization_id, &drafts).await?;
         let snapshot = self.snapshot_for(organization_id, &drafts).await?;
         let mut results = Vec::with_capacity(drafts.len());
         let mut messages = Vec::with_capacity(drafts.len());
-        for filled in self.fill(organization_id, drafts).await {
+        let filled = self.fill(organization_id, drafts).await;
+        for (filled, recipients) in filled.into_iter().zip(recipients) {
             let filled = match filled {
                 Ok(filled) => filled,
                 Err(refusal) => {
@@ -174,12 +198,25 @@ impl Acceptor {
                     continue;
                 }
             };
+            let suppressed_count = recipients.iter().filter(|found| found.suppressed).count();
+            // Decided before routing: it does not matter which account would not
+            // send it.
+            if suppressed_count == recipients.len() {
+                results.push(Ok(Acceptance::Suppressed { suppressed_count }));
+                continue;
+            }
             let route = routing::resolve(&snapshot, &enquiry(&filled.draft));
             results.push(route.map_err(Refusal::Route).map(|route| {
-                let message = self.compose(organization_id, route, filled);
+                let accepted_count = recipients.len() - suppressed_count;
+                let message = self.compose(organization_id, route, filled, &recipients);
                 let message_id = message.id;
                 messages.push(message);
-                Receipt { message_id, route }
+                Acceptance::Queued(Receipt {
+                    message_id,
+                    route,
+                    accepted_count,
+                    suppressed_count,
+                })
             }));
             // Sealing a thousand addresses takes a millisecond: others may run.
             tokio::task::yield_now().await;
@@ -189,7 +226,10 @@ impl Acceptor {
             self.group.run(message, weight)
         });
         let mut written = join_all(written).await.into_iter();
-        for result in results.iter_mut().filter(|result| result.is_ok()) {
+        let queued = results
+            .iter_mut()
+            .filter(|result| matches!(result, Ok(Acceptance::Queued(_))));
+        for result in queued {
             if let Some(Err(fault)) = written.next() {
                 *result = Err(Refusal::Fault(fault));
             }
@@ -226,6 +266,33 @@ impl Acceptor {
         results
     }
 
+    /// Asks for the recipients of all drafts at once; one list for each draft.
+    async fn look_up(
+        &self,
+        organization_id: OrganizationId,
+        drafts: &[Draft],
+    ) -> Result<Vec<Vec<LookedUp>>, Fault> {
+        let asked = drafts.iter().flat_map(|draft| {
+            draft.to.iter().map(|mailbox| Asked {
+                hash: mailbox.address().hash(),
+                unsubscribe_group_id: draft.unsubscribe_group_id,
+            })
+        });
+        let asked: Vec<Asked> = asked.collect();
+        let suppressed = self.checker.check(organization_id, &asked).await?;
+        let mut found = asked
+            .iter()
+            .zip(suppressed)
+            .map(|(asked, suppressed)| LookedUp {
+                hash: asked.hash,
+                suppressed,
+            });
+        let lists = drafts
+            .iter()
+            .map(|draft| found.by_ref().take(draft.to.len()).collect());
+        Ok(lists.collect())
+    }
+
     /// What routing knows. Where that would refuse one of the drafts it is read
     /// anew, once, so that an account connected a moment ago in another process
     /// counts.
@@ -245,18 +312,28 @@ impl Acceptor {
         }
     }
 
-    fn compose(&self, organization_id: OrganizationId, route: Route, filled: Filled) -> NewMessage {
+    fn compose(
+        &self,
+        organization_id: OrganizationId,
+        route: Route,
+        filled: Filled,
+        recipients: &[LookedUp],
+    ) -> NewMessage {
         let Filled { draft, version } = filled;
         let created_at = self.clock.now();
         let id: MessageId = self.ids.next_at(created_at);
-        let recipients = draft.to.iter().map(|mailbox| NewRecipient {
+        // Before those of dropped recipients: a history begins with QUEUED.
+        let queued_event = self.ids.next_at(created_at);
+        let recipients = draft.to.iter().zip(recipients);
+        let recipients = recipients.map(|(mailbox, found)| NewRecipient {
             address_sealed: self.sealer.seal(
                 organization_id,
                 Sealed::Recipient,
                 id.0,
                 mailbox.to_header().as_bytes(),
             ),
-            address_hash: mailbox.address().hash(),
+            address_hash: found.hash,
+            dropped_event: found.suppressed.then(|| self.ids.next_at(created_at)),
         });
         NewMessage {
             id,
@@ -272,7 +349,8 @@ impl Acceptor {
             tags: draft.tags.into_iter().map(Tag::into_string).collect(),
             metadata: draft.metadata,
             version,
-            queued_event: self.ids.next_at(created_at),
+            unsubscribe_group_id: draft.unsubscribe_group_id,
+            queued_event,
             created_at,
             recipients: recipients.collect(),
         }
@@ -285,6 +363,12 @@ fn enquiry(draft: &Draft) -> Enquiry<'_> {
         sender_domain: draft.from.address().domain(),
         tags: draft.tags.iter().map(Tag::as_str).collect(),
     }
+}
+
+/// A recipient of a draft, looked up.
+struct LookedUp {
+    hash: AddressHash,
+    suppressed: bool,
 }
 
 /// The work of a lane: one transaction for a group of requests.

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::address::Mailbox;
-use crate::ids::TemplateId;
+use crate::ids::{TemplateId, UnsubscribeGroupId};
 use crate::text::{Subject, Tag};
 
 /// Recipients of one message at the most.
@@ -33,6 +33,8 @@ pub struct Draft {
     pub tags: Vec<Tag>,
     /// Whatever the caller wants kept with the message: an object.
     pub metadata: Option<Value>,
+    /// The group whose suppressions count besides the global ones.
+    pub unsubscribe_group_id: Option<UnsubscribeGroupId>,
 }
 
 /// A template and the values to render it with.

@@ -13,8 +13,11 @@ use crate::address::AddressHash;
 use crate::clock::{Timestamp, delta};
 use crate::db::OrFault;
 use crate::fault::Fault;
-use crate::ids::{EventId, MessageId, OrganizationId, ProviderAccountId, RoutingRuleId};
+use crate::ids::{
+    EventId, MessageId, OrganizationId, ProviderAccountId, RoutingRuleId, UnsubscribeGroupId,
+};
 use crate::queue::jobs::SendJob;
+use crate::suppression;
 use crate::template::render::VersionUse;
 
 /// A message about to be written.
@@ -32,6 +35,7 @@ pub(super) struct NewMessage {
     pub(super) tags: Vec<String>,
     pub(super) metadata: Option<Value>,
     pub(super) version: Option<VersionUse>,
+    pub(super) unsubscribe_group_id: Option<UnsubscribeGroupId>,
     pub(super) queued_event: EventId,
     pub(super) created_at: Timestamp,
     pub(super) recipients: Vec<NewRecipient>,
@@ -41,6 +45,8 @@ pub(super) struct NewMessage {
 pub(super) struct NewRecipient {
     pub(super) address_sealed: Vec<u8>,
     pub(super) address_hash: AddressHash,
+    /// Its DROPPED event, where it is suppressed and nothing is sent to it.
+    pub(super) dropped_event: Option<EventId>,
 }
 
 impl NewMessage {
@@ -51,29 +57,30 @@ impl NewMessage {
         4 + self.recipients.len() + (bytes(&self.html) + bytes(&self.text)) / 8_192
     }
 
-    /// The jobs that send it.
+    /// The jobs that send it: one for each chunk that has a recipient to send to.
     pub(super) fn jobs(&self) -> impl Iterator<Item = SendJob> + '_ {
-        (0..self.chunk_count()).map(|chunk| SendJob {
-            message_id: self.id,
-            chunk,
-        })
+        let size = usize::try_from(CHUNK_RECIPIENTS).unwrap_or(usize::MAX);
+        let chunks = (0..).zip(self.recipients.chunks(size));
+        chunks
+            .filter(|(_, recipients)| recipients.iter().any(|to| to.dropped_event.is_none()))
+            .map(|(chunk, _)| SendJob {
+                message_id: self.id,
+                chunk,
+            })
     }
 
     fn recipient_count(&self) -> i32 {
         i32::try_from(self.recipients.len()).unwrap_or(i32::MAX)
     }
-
-    fn chunk_count(&self) -> i32 {
-        (self.recipient_count() - 1) / CHUNK_RECIPIENTS + 1
-    }
 }
 
-/// Writes messages with their bodies, recipients, QUEUED events and outbox rows,
+/// Writes messages with their bodies, recipients, first events and outbox rows,
 /// in one statement and so in one transaction. `relay_grace` is how long the
 /// relay leaves the push to whoever accepted them.
 ///
 /// # Errors
 /// A fault; nothing is written then.
+#[expect(clippy::too_many_lines, reason = "one statement and its columns")]
 pub(super) async fn insert(
     connection: &mut PgConnection,
     messages: &[&NewMessage],
@@ -81,21 +88,26 @@ pub(super) async fn insert(
 ) -> Result<(), Fault> {
     let message = MessageColumns::of(messages);
     let recipient = RecipientColumns::of(messages);
+    let (job_ids, chunks) = job_columns(messages);
     query!(
         r#"WITH new AS (
                SELECT *
                FROM UNNEST($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::bytea[], $6::text[], $7::text[],
                            $8::jsonb[], $9::int[], $10::timestamptz[], $11::text[], $12::text[], $13::text[],
-                           $14::text[], $15::uuid[], $16::uuid[], $17::uuid[], $25::uuid[])
+                           $14::text[], $15::uuid[], $16::uuid[], $27::uuid[], $28::uuid[], $29::uuid[])
                  AS n (id, organization_id, provider_account_id, from_address, to_hash, subject, tags,
-                       metadata, recipient_count, created_at, from_mailbox, reply_to, html, text, event_id,
+                       metadata, recipient_count, created_at, from_mailbox, reply_to, html, text, event_id, group_id,
                        template_id, template_version_id, routing_rule_id)
+           ), new_recipient AS (
+               SELECT *
+               FROM UNNEST($17::uuid[], $18::int[], $19::uuid[], $20::bytea[], $21::bytea[], $22::uuid[])
+                 AS r (message_id, position, organization_id, sealed, hash, dropped_event_id)
            ), message AS (
                INSERT INTO messages (id, organization_id, provider_account_id, from_address, to_hash, subject,
-                                     status, tags, metadata, recipient_count, created_at,
+                                     status, tags, metadata, recipient_count, created_at, unsubscribe_group_id,
                                      template_id, template_version_id, routing_rule_id)
                SELECT id, organization_id, provider_account_id, from_address, to_hash, subject,
-                      'QUEUED', tags::text[], metadata, recipient_count, created_at,
+                      'QUEUED', tags::text[], metadata, recipient_count, created_at, group_id,
                       template_id, template_version_id, routing_rule_id
                FROM new
            ), body AS (
@@ -104,48 +116,54 @@ pub(super) async fn insert(
                FROM new
            ), recipient AS (
                INSERT INTO recipients (message_id, position, organization_id, address_sealed, address_hash,
-                                       status, next_attempt_at)
-               SELECT message_id, position, organization_id, sealed, hash, 'QUEUED', 'epoch'
-               FROM UNNEST($18::uuid[], $19::int[], $20::uuid[], $21::bytea[], $22::bytea[])
-                 AS r (message_id, position, organization_id, sealed, hash)
+                                       status, last_error, next_attempt_at)
+               SELECT message_id, position, organization_id, sealed, hash,
+                      CASE WHEN dropped_event_id IS NULL THEN 'QUEUED' ELSE 'FAILED' END::message_status,
+                      CASE WHEN dropped_event_id IS NOT NULL THEN $26 END,
+                      'epoch'
+               FROM new_recipient
            ), event AS (
-               INSERT INTO events (message_id, id, organization_id, position, event_type, occurred_at)
-               SELECT id, event_id, organization_id, NULL, 'QUEUED', created_at
+               INSERT INTO events (message_id, id, organization_id, position, event_type, occurred_at, data)
+               SELECT id, event_id, organization_id, NULL, 'QUEUED'::event_type, created_at, NULL
                FROM new
+               UNION ALL
+               SELECT r.message_id, r.dropped_event_id, r.organization_id, r.position, 'DROPPED', n.created_at,
+                      jsonb_build_object('reason', $26::text)
+               FROM new_recipient r
+               JOIN new n ON n.id = r.message_id
+               WHERE r.dropped_event_id IS NOT NULL
            )
            INSERT INTO outbox (message_id, chunk, organization_id, wake_at)
-           SELECT id, chunk, organization_id, created_at + $24
-           FROM new CROSS JOIN LATERAL generate_series(0, (recipient_count - 1) / $23::int) AS chunk"#,
-        &message.id,
-        &message.organization_id,
-        &message.provider_account_id,
-        &message.from_address as &[&str],
-        &message.to_hash as &[&[u8]],
-        &message.subject as &[&str],
-        &message.tags,
+           SELECT n.id, job.chunk, n.organization_id, n.created_at + $25
+           FROM UNNEST($23::uuid[], $24::int[]) AS job (message_id, chunk)
+           JOIN new n ON n.id = job.message_id"#,
+        &message.id, &message.organization_id, &message.provider_account_id,
+        &message.from_address as &[&str], &message.to_hash as &[&[u8]],
+        &message.subject as &[&str], &message.tags,
         &message.metadata as &[Option<&Value>],
-        &message.recipient_count,
-        &message.created_at,
-        &message.from_mailbox as &[&str],
-        &message.reply_to as &[Option<&str>],
-        &message.html as &[Option<&str>],
-        &message.text as &[Option<&str>],
-        &message.event_id,
+        &message.recipient_count, &message.created_at,
+        &message.from_mailbox as &[&str], &message.reply_to as &[Option<&str>],
+        &message.html as &[Option<&str>], &message.text as &[Option<&str>],
+        &message.event_id, &message.group_id as &[Option<Uuid>],
+        &recipient.message_id, &recipient.position, &recipient.organization_id,
+        &recipient.sealed as &[&[u8]], &recipient.hash as &[&[u8]],
+        &recipient.dropped_event_id as &[Option<Uuid>],
+        &job_ids, &chunks,
+        delta(relay_grace) as _,
+        suppression::REASON,
         &message.template_id as &[Option<Uuid>],
         &message.template_version_id as &[Option<Uuid>],
-        &recipient.message_id,
-        &recipient.position,
-        &recipient.organization_id,
-        &recipient.sealed as &[&[u8]],
-        &recipient.hash as &[&[u8]],
-        CHUNK_RECIPIENTS,
-        delta(relay_grace) as _,
         &message.routing_rule_id as &[Option<Uuid>],
     )
     .execute(connection)
     .await
     .or_fault("accept messages")?;
     Ok(())
+}
+
+fn job_columns(messages: &[&NewMessage]) -> (Vec<Uuid>, Vec<i32>) {
+    let jobs = messages.iter().flat_map(|message| message.jobs());
+    jobs.map(|job| (job.message_id.0, job.chunk)).unzip()
 }
 
 #[derive(Default)]
@@ -168,6 +186,7 @@ struct MessageColumns<'a> {
     event_id: Vec<Uuid>,
     template_id: Vec<Option<Uuid>>,
     template_version_id: Vec<Option<Uuid>>,
+    group_id: Vec<Option<Uuid>>,
 }
 
 impl<'a> MessageColumns<'a> {
@@ -205,6 +224,8 @@ impl<'a> MessageColumns<'a> {
             columns
                 .template_version_id
                 .push(version.map(|version| version.version_id.0));
+            let group_id = message.unsubscribe_group_id;
+            columns.group_id.push(group_id.map(|id| id.0));
         }
         columns
     }
@@ -217,6 +238,7 @@ struct RecipientColumns<'a> {
     organization_id: Vec<Uuid>,
     sealed: Vec<&'a [u8]>,
     hash: Vec<&'a [u8]>,
+    dropped_event_id: Vec<Option<Uuid>>,
 }
 
 impl<'a> RecipientColumns<'a> {
@@ -229,6 +251,8 @@ impl<'a> RecipientColumns<'a> {
                 columns.organization_id.push(message.organization_id.0);
                 columns.sealed.push(&recipient.address_sealed);
                 columns.hash.push(&recipient.address_hash.0);
+                let dropped_event = recipient.dropped_event;
+                columns.dropped_event_id.push(dropped_event.map(|id| id.0));
             }
         }
         columns

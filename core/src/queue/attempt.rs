@@ -1,9 +1,14 @@
 //! Send attempts: written before the call is made, so that a call which may have
-//! reached a provider always has a trace.
+//! reached a provider always has a trace. The statement that writes them is also
+//! the last look at the suppressions: a suppressed recipient gets no attempt, and
+//! without an attempt there is no call.
 
-use sqlx::{PgConnection, query};
+use std::collections::HashSet;
+
+use sqlx::{PgConnection, query, query_scalar};
 use uuid::Uuid;
 
+use crate::address::AddressHash;
 use crate::clock::Timestamp;
 use crate::db::OrFault;
 use crate::fault::Fault;
@@ -20,6 +25,8 @@ pub struct NewAttempt {
     pub organization_id: OrganizationId,
     /// Which recipient.
     pub position: i32,
+    /// The hash of its address.
+    pub address_hash: AddressHash,
     /// Through which account.
     pub provider_account_id: ProviderAccountId,
     /// When.
@@ -55,24 +62,43 @@ pub async fn withdraw(connection: &mut PgConnection, attempts: &[NewAttempt]) ->
     Ok(())
 }
 
-/// Writes attempts, open: their outcome is not known yet.
+/// Writes attempts, open: their outcome is not known yet. The ids of those that
+/// were written are returned; the recipients of the others are suppressed.
 ///
 /// # Errors
 /// A fault when Postgres is away. None of the calls may be made then.
-pub async fn insert(connection: &mut PgConnection, attempts: &[NewAttempt]) -> Result<(), Fault> {
+pub async fn insert(
+    connection: &mut PgConnection,
+    attempts: &[NewAttempt],
+) -> Result<HashSet<SendAttemptId>, Fault> {
     let ids = |pick: fn(&NewAttempt) -> Uuid| attempts.iter().map(pick).collect::<Vec<_>>();
-    query!(
+    let hashes = attempts
+        .iter()
+        .map(|attempt| attempt.address_hash.0.as_slice());
+    let written = query_scalar!(
         r#"INSERT INTO send_attempts (message_id, id, organization_id, position, provider_account_id, started_at)
-           SELECT * FROM UNNEST($1::uuid[], $2::uuid[], $3::uuid[], $4::int[], $5::uuid[], $6::timestamptz[])"#,
+           SELECT message_id, id, organization_id, position, provider_account_id, started_at
+           FROM UNNEST($1::uuid[], $2::uuid[], $3::uuid[], $4::int[], $5::uuid[], $6::timestamptz[], $7::bytea[])
+             AS a (message_id, id, organization_id, position, provider_account_id, started_at, address_hash)
+           WHERE NOT EXISTS (
+               SELECT 1
+               FROM suppressions s
+               WHERE s.organization_id = a.organization_id AND s.email_hash = a.address_hash
+                 AND (s.unsubscribe_group_id IS NULL
+                      OR s.unsubscribe_group_id = (SELECT m.unsubscribe_group_id
+                                                   FROM messages m
+                                                   WHERE m.id = a.message_id)))
+           RETURNING id AS "id: SendAttemptId""#,
         &ids(|attempt| attempt.message_id.0),
         &ids(|attempt| attempt.id.0),
         &ids(|attempt| attempt.organization_id.0),
         &attempts.iter().map(|attempt| attempt.position).collect::<Vec<_>>(),
         &ids(|attempt| attempt.provider_account_id.0),
         &attempts.iter().map(|attempt| attempt.started_at).collect::<Vec<_>>(),
+        &hashes.collect::<Vec<_>>() as &[&[u8]],
     )
-    .execute(connection)
+    .fetch_all(connection)
     .await
     .or_fault("record send attempts")?;
-    Ok(())
+    Ok(written.into_iter().collect())
 }

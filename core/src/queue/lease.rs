@@ -10,6 +10,7 @@ use sqlx::{PgConnection, query};
 use uuid::Uuid;
 
 use super::jobs::SendJob;
+use crate::address::AddressHash;
 use crate::clock::{Timestamp, delta};
 use crate::db::OrFault;
 use crate::fault::Fault;
@@ -100,6 +101,8 @@ pub struct LeasedRecipient {
     pub position: i32,
     /// Its mailbox, sealed.
     pub address_sealed: Vec<u8>,
+    /// The hash of its address.
+    pub address_hash: AddressHash,
     /// Attempts used up.
     pub attempts: i32,
     /// Attempts whose outcome nobody knows.
@@ -156,7 +159,8 @@ pub async fn lease(
              AND r.position >= leased.chunk * $3 AND r.position < (leased.chunk + 1) * $3
              AND r.status IN ('QUEUED', 'SENDING')
              AND r.next_attempt_at <= $4
-           RETURNING r.message_id, r.position, r.address_sealed, r.attempts, r.unknowns"#,
+           RETURNING r.message_id, r.position, r.address_sealed, r.address_hash AS "address_hash: AddressHash",
+                     r.attempts, r.unknowns"#,
         &ids,
         &chunks,
         CHUNK_RECIPIENTS,
@@ -170,6 +174,7 @@ pub async fn lease(
         found.entry(of).or_default().push(LeasedRecipient {
             position: row.position,
             address_sealed: row.address_sealed,
+            address_hash: row.address_hash,
             attempts: row.attempts,
             unknowns: row.unknowns,
         });

@@ -190,10 +190,14 @@ async fn move_recipients(
         .iter()
         .map(|outcome| outcome.is_accepted().then_some(outcome.finished_at))
         .collect();
+    let accounts: Vec<Option<Uuid>> = outcomes
+        .iter()
+        .map(|o| o.attempted.then_some(o.attempt.provider_account_id.0))
+        .collect();
     let rows = query!(
         r#"UPDATE recipients r
            SET status = o.status::message_status,
-               provider_account_id = o.provider_account_id,
+               provider_account_id = coalesce(o.provider_account_id, r.provider_account_id),
                provider_message_id = coalesce(o.provider_message_id, r.provider_message_id),
                attempts = r.attempts + o.used,
                unknowns = r.unknowns + o.unknown,
@@ -210,7 +214,7 @@ async fn move_recipients(
         &outcomes.iter().map(|o| o.attempt.message_id.0).collect::<Vec<_>>(),
         &outcomes.iter().map(|o| o.attempt.position).collect::<Vec<_>>(),
         &outcomes.iter().map(|o| o.verdict.status.as_str()).collect::<Vec<_>>() as &[&str],
-        &outcomes.iter().map(|o| o.attempt.provider_account_id.0).collect::<Vec<_>>(),
+        &accounts as &[Option<Uuid>],
         &outcomes
             .iter()
             .map(|o| o.provider_message_id())

@@ -8,6 +8,7 @@ use crate::config::SendingSettings;
 use crate::event::EventType;
 use crate::message::MessageStatus;
 use crate::provider::outcome::SendOutcome;
+use crate::suppression;
 
 /// Where a recipient stood before the attempt.
 #[derive(Debug, Clone, Copy)]
@@ -115,6 +116,15 @@ pub fn decide(
             here.now,
             format!("the provider's answer was lost twice: {reason}"),
         ),
+    }
+}
+
+/// What follows where a recipient turns out to be suppressed before the call.
+#[must_use]
+pub fn suppressed(now: Timestamp) -> Verdict {
+    Verdict {
+        uses_attempt: false,
+        ..failed(now, suppression::REASON.to_owned())
     }
 }
 

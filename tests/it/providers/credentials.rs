@@ -328,7 +328,7 @@ async fn neither_credentials_nor_addresses_nor_keys_nor_contents_are_logged() {
     .expect_error(422, "PROVIDER_INVALID_CREDENTIALS");
     let mut ids = Vec::new();
     for local in ["ca9ary-fine", "refuse+ca9ary", "flaky+ca9ary"] {
-        let id = app.send(&json!({
+        let message = json!({
             "from": "Ca9ary <ca9ary-sender@example.com>",
             "to": format!("{local}@example.org"),
             "subject": "ca9ary subject",
@@ -336,8 +336,8 @@ async fn neither_credentials_nor_addresses_nor_keys_nor_contents_are_logged() {
             "text": "ca9ary text",
             "replyTo": "ca9ary-reply@example.org",
             "metadata": { "ca9ary": "ca9ary" },
-        }));
-        ids.push(id.await);
+        });
+        ids.push(app.send(&message).await);
     }
     // The clock of processes is the real one: the retries come by themselves.
     wait_until("every message is settled", async || {

@@ -17,7 +17,7 @@ use waypost_core::ids::Ids;
 use waypost_core::message::compose;
 use waypost_core::provider::account::Accounts;
 use waypost_core::provider::mail::OutgoingMail;
-use waypost_core::provider::outcome::SendOutcome;
+use waypost_core::provider::outcome::{Blame, SendOutcome};
 use waypost_core::provider::{Access, adapter};
 use waypost_core::queue::attempt::NewAttempt;
 use waypost_core::queue::backend::JobEnd;
@@ -26,6 +26,7 @@ use waypost_core::queue::lease::{self, LeasedRecipient};
 use waypost_core::queue::outcome::AttemptOutcome;
 use waypost_core::queue::retry::{self, Circumstance, Standing};
 use waypost_core::routing::Enquiry;
+use waypost_core::suppression;
 
 use crate::ledger::{Claim, Ledger, Settlement};
 use crate::senders::{Sender, Senders};
@@ -160,6 +161,7 @@ impl SendMessage {
             message_id: content.id,
             organization_id: content.organization_id,
             position: recipient.position,
+            address_hash: recipient.address_hash,
             provider_account_id: claim.message.provider_account_id,
             started_at: sending.clock.now(),
         };
@@ -243,6 +245,9 @@ impl SendMessage {
     async fn call(&self, this: Try<'_>, sender: &Sender, mail: &OutgoingMail) -> Settlement {
         let sending = &self.sending;
         let begun = sending.ledger.begin_attempt(this.attempt).await;
+        if let Ok(false) = begun {
+            return self.dropped(&this);
+        }
         if let Err(fault) = &begun {
             warn!(
                 cause = fault.chain(),
@@ -272,6 +277,25 @@ impl SendMessage {
             reason,
         };
         self.settlement(this, false, outcome, None)
+    }
+
+    /// The recipient was suppressed after its message was accepted.
+    fn dropped(&self, this: &Try<'_>) -> Settlement {
+        let now = self.sending.clock.now();
+        let mut settlement = Settlement::of(this.claim);
+        settlement.outcome = Some(AttemptOutcome {
+            attempt: this.attempt,
+            attempted: false,
+            outcome: SendOutcome::Rejected {
+                blame: Blame::Recipient,
+                reason: suppression::REASON.to_owned(),
+            },
+            status_code: None,
+            finished_at: now,
+            verdict: retry::suppressed(now),
+            event_id: self.sending.ids.next_at(now),
+        });
+        settlement
     }
 
     fn settlement(

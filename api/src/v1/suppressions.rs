@@ -1,0 +1,255 @@
+//! Suppressions: addresses that are not sent to.
+
+use std::sync::Arc;
+
+use poem_openapi::param::{Path, Query};
+use poem_openapi::payload::Json;
+use poem_openapi::{ApiResponse, Object, OpenApi};
+use uuid::Uuid;
+use waypost_core::address::EmailAddress;
+use waypost_core::auth::Permission;
+use waypost_core::db::OrFault;
+use waypost_core::ids::{SuppressionId, UnsubscribeGroupId};
+use waypost_core::suppression::import::Imported;
+use waypost_core::suppression::store::{self, SuppressionFilter};
+use waypost_core::suppression::{Suppression, SuppressionSource};
+
+use crate::auth::Caller;
+use crate::body::{Body, IMPORT_BYTES_MAX, OTHER_BYTES_MAX};
+use crate::checked::Checked;
+use crate::context::Context;
+use crate::error::Failure;
+use crate::fields::{Addresses, PageLimit, PageNumber};
+use crate::ids::PathId;
+use crate::v1::Section;
+use crate::wire::{Data, Nullable, Paged, Pagination, Success, Time, read_page};
+
+pub(crate) struct SuppressionsApi {
+    pub(crate) context: Arc<Context>,
+}
+
+/// An address that is not sent to. The address itself is not stored.
+#[derive(Debug, Object)]
+#[oai(rename = "Suppression", rename_all = "camelCase")]
+struct SuppressionView {
+    id: Uuid,
+    organization_id: Uuid,
+    /// The lower-case hexadecimal SHA-256 of the address, trimmed and in lower
+    /// case.
+    email_hash: String,
+    /// The group that it is valid in; null where it is valid everywhere.
+    unsubscribe_group_id: Nullable<Uuid>,
+    /// BOUNCE, COMPLAINT, MANUAL, IMPORT or UNSUBSCRIBE.
+    source: String,
+    created_at: Time,
+}
+
+impl From<Suppression> for SuppressionView {
+    fn from(suppression: Suppression) -> Self {
+        Self {
+            id: suppression.id.0,
+            organization_id: suppression.organization_id.0,
+            email_hash: suppression.email_hash.to_hex(),
+            unsubscribe_group_id: Nullable(suppression.unsubscribe_group_id.map(|id| id.0)),
+            source: suppression.source.to_string(),
+            created_at: Time(suppression.created_at),
+        }
+    }
+}
+
+/// An address to suppress.
+#[derive(Debug, Object)]
+#[oai(rename_all = "camelCase")]
+struct CreateSuppressionRequest {
+    /// The address; only its hash is stored.
+    email: Checked<EmailAddress>,
+    /// The group that it is suppressed in; everywhere where it is absent.
+    unsubscribe_group_id: Checked<Option<UnsubscribeGroupId>>,
+    /// Where the suppression comes from; MANUAL where it is absent.
+    source: Checked<Option<SuppressionSource>>,
+}
+
+/// Addresses to suppress.
+#[derive(Debug, Object)]
+#[oai(rename_all = "camelCase")]
+struct ImportSuppressionsRequest {
+    /// 1 to 10,000 addresses; only their hashes are stored.
+    emails: Checked<Addresses>,
+    /// The group that all are suppressed in; everywhere where it is absent.
+    unsubscribe_group_id: Checked<Option<UnsubscribeGroupId>>,
+}
+
+/// What became of an import.
+#[derive(Debug, Object)]
+struct ImportResult {
+    /// Addresses that are suppressed now and were not before.
+    imported: u64,
+    /// Addresses that were suppressed already, or came twice.
+    skipped: u64,
+    /// Both together: the addresses of the request.
+    total: u64,
+}
+
+impl From<Imported> for ImportResult {
+    fn from(imported: Imported) -> Self {
+        Self {
+            imported: imported.imported as u64,
+            skipped: imported.skipped as u64,
+            total: (imported.imported + imported.skipped) as u64,
+        }
+    }
+}
+
+#[derive(ApiResponse)]
+enum Created {
+    /// The address is suppressed.
+    #[oai(status = 201)]
+    Created(Json<Data<SuppressionView>>),
+}
+
+const SUPPRESSION: &str = "suppression";
+
+#[OpenApi(tag = "Section::Suppressions")]
+impl SuppressionsApi {
+    /// List suppressions
+    ///
+    /// Takes the permission SETTINGS_WRITE. Newest first.
+    #[oai(
+        path = "/v1/suppressions",
+        method = "get",
+        operation_id = "list_suppressions"
+    )]
+    async fn list_suppressions(
+        &self,
+        caller: Caller,
+        /// The page, from 1.
+        page: Query<Checked<Option<PageNumber>>>,
+        /// Rows on a page.
+        limit: Query<Checked<Option<PageLimit>>>,
+        /// Only suppressions with this source.
+        source: Query<Checked<Option<SuppressionSource>>>,
+        /// Only suppressions of this group.
+        #[oai(name = "groupId")]
+        group_id: Query<Checked<Option<UnsubscribeGroupId>>>,
+    ) -> Result<Json<Paged<SuppressionView>>, Failure> {
+        caller.require(Permission::SettingsWrite)?;
+        let mut issues = Vec::new();
+        let page = read_page(page.0, limit.0, &mut issues);
+        let source = source.0.take("source", &mut issues);
+        let group_id = group_id.0.take("groupId", &mut issues);
+        let (Some(page), Some(source), Some(group_id)) = (page, source, group_id) else {
+            return Err(Failure::Invalid(issues));
+        };
+        let filter = SuppressionFilter {
+            source,
+            unsubscribe_group_id: group_id,
+        };
+        let mut connection = self
+            .context
+            .pool
+            .acquire()
+            .await
+            .or_fault("list suppressions")?;
+        let found = store::list(&mut connection, caller.organization_id(), filter, page).await?;
+        Ok(Json(Paged {
+            data: found.rows.into_iter().map(SuppressionView::from).collect(),
+            pagination: Pagination::of(page, found.total),
+        }))
+    }
+
+    /// Suppress an address
+    ///
+    /// Takes the permission SETTINGS_WRITE. From then on nothing is sent to it, not
+    /// even what was accepted before.
+    #[oai(
+        path = "/v1/suppressions",
+        method = "post",
+        operation_id = "create_suppression"
+    )]
+    async fn create_suppression(
+        &self,
+        caller: Caller,
+        body: Body<CreateSuppressionRequest, OTHER_BYTES_MAX>,
+    ) -> Result<Created, Failure> {
+        caller.require(Permission::SettingsWrite)?;
+        let request = body.take()?;
+        let mut issues = Vec::new();
+        let email = request.email.take("email", &mut issues);
+        let group_id = request
+            .unsubscribe_group_id
+            .take("unsubscribeGroupId", &mut issues);
+        let source = request.source.take("source", &mut issues);
+        let (Some(email), Some(group_id), Some(source)) = (email, group_id, source) else {
+            return Err(Failure::Invalid(issues));
+        };
+        let suppressions = &self.context.suppressions;
+        let suppression = suppressions
+            .create(
+                caller.organization_id(),
+                caller.origin(),
+                &email,
+                group_id,
+                source.unwrap_or(SuppressionSource::Manual),
+            )
+            .await?;
+        Ok(Created::Created(Json(Data {
+            data: suppression.into(),
+        })))
+    }
+
+    /// Suppress many addresses
+    ///
+    /// Takes the permission SETTINGS_WRITE. Addresses that are suppressed already
+    /// are skipped.
+    #[oai(
+        path = "/v1/suppressions/import",
+        method = "post",
+        operation_id = "import_suppressions"
+    )]
+    async fn import_suppressions(
+        &self,
+        caller: Caller,
+        body: Body<ImportSuppressionsRequest, IMPORT_BYTES_MAX>,
+    ) -> Result<Json<Data<ImportResult>>, Failure> {
+        caller.require(Permission::SettingsWrite)?;
+        let request = body.take()?;
+        let mut issues = Vec::new();
+        let emails = request.emails.take("emails", &mut issues);
+        let group_id = request
+            .unsubscribe_group_id
+            .take("unsubscribeGroupId", &mut issues);
+        let (Some(emails), Some(group_id)) = (emails, group_id) else {
+            return Err(Failure::Invalid(issues));
+        };
+        let hashes = emails.0.iter().map(EmailAddress::hash).collect();
+        let suppressions = &self.context.suppressions;
+        let imported = suppressions
+            .import(caller.organization_id(), caller.origin(), hashes, group_id)
+            .await?;
+        Ok(Json(Data {
+            data: imported.into(),
+        }))
+    }
+
+    /// Lift a suppression
+    ///
+    /// Takes the permission SETTINGS_WRITE. The address may be sent to again.
+    #[oai(
+        path = "/v1/suppressions/:id",
+        method = "delete",
+        operation_id = "delete_suppression"
+    )]
+    async fn delete_suppression(
+        &self,
+        caller: Caller,
+        id: Path<PathId>,
+    ) -> Result<Json<Success>, Failure> {
+        caller.require(Permission::SettingsWrite)?;
+        let id: SuppressionId = id.0.of(SUPPRESSION)?;
+        self.context
+            .suppressions
+            .remove(caller.organization_id(), caller.origin(), id)
+            .await?;
+        Ok(Json(Success { success: true }))
+    }
+}

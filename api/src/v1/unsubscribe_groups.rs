@@ -1,0 +1,223 @@
+//! Unsubscribe groups: the subjects that recipients may unsubscribe from.
+
+use std::sync::Arc;
+
+use poem_openapi::param::Path;
+use poem_openapi::payload::Json;
+use poem_openapi::{ApiResponse, Object, OpenApi};
+use uuid::Uuid;
+use waypost_core::auth::Permission;
+use waypost_core::db::OrFault;
+use waypost_core::ids::UnsubscribeGroupId;
+use waypost_core::text::{Description, Name};
+use waypost_core::unsubscribe::{UnsubscribeGroup, WantedGroup, WantedGroupChange, store};
+
+use crate::auth::Caller;
+use crate::body::{Body, OTHER_BYTES_MAX};
+use crate::checked::Checked;
+use crate::context::Context;
+use crate::error::Failure;
+use crate::ids::PathId;
+use crate::v1::Section;
+use crate::wire::{Data, Nullable, Success, Time};
+
+pub(crate) struct UnsubscribeGroupsApi {
+    pub(crate) context: Arc<Context>,
+}
+
+/// A subject that recipients may unsubscribe from.
+#[derive(Debug, Object)]
+#[oai(rename = "UnsubscribeGroup", rename_all = "camelCase")]
+struct UnsubscribeGroupView {
+    id: Uuid,
+    organization_id: Uuid,
+    name: String,
+    description: Nullable<String>,
+    /// Whether it is the organization's default: at most one is.
+    is_default: bool,
+    created_at: Time,
+}
+
+impl From<UnsubscribeGroup> for UnsubscribeGroupView {
+    fn from(group: UnsubscribeGroup) -> Self {
+        Self {
+            id: group.id.0,
+            organization_id: group.organization_id.0,
+            name: group.name,
+            description: Nullable(group.description),
+            is_default: group.is_default,
+            created_at: Time(group.created_at),
+        }
+    }
+}
+
+/// A group to add.
+#[derive(Debug, Object)]
+#[oai(rename_all = "camelCase")]
+struct CreateUnsubscribeGroupRequest {
+    /// A name, as recipients see it.
+    name: Checked<Name>,
+    /// What it is about.
+    description: Checked<Option<Description>>,
+    /// Whether it becomes the default, in place of the previous one. False where
+    /// it is absent.
+    is_default: Checked<Option<bool>>,
+}
+
+/// What of a group is to be changed; what is absent stays.
+#[derive(Debug, Object)]
+#[oai(rename_all = "camelCase")]
+struct UpdateUnsubscribeGroupRequest {
+    /// A name, as recipients see it.
+    name: Checked<Option<Name>>,
+    /// What it is about.
+    description: Checked<Option<Description>>,
+    /// Whether it is the default; true unsets the previous one.
+    is_default: Checked<Option<bool>>,
+}
+
+#[derive(ApiResponse)]
+enum Created {
+    /// The group is there.
+    #[oai(status = 201)]
+    Created(Json<Data<UnsubscribeGroupView>>),
+}
+
+const GROUP: &str = "unsubscribe group";
+
+#[OpenApi(tag = "Section::UnsubscribeGroups")]
+impl UnsubscribeGroupsApi {
+    /// List unsubscribe groups
+    ///
+    /// Takes the permission SETTINGS_WRITE. Oldest first.
+    #[oai(
+        path = "/v1/unsubscribe-groups",
+        method = "get",
+        operation_id = "list_unsubscribe_groups"
+    )]
+    async fn list_unsubscribe_groups(
+        &self,
+        caller: Caller,
+    ) -> Result<Json<Data<Vec<UnsubscribeGroupView>>>, Failure> {
+        caller.require(Permission::SettingsWrite)?;
+        let mut connection = self
+            .context
+            .pool
+            .acquire()
+            .await
+            .or_fault("list unsubscribe groups")?;
+        let groups = store::list(&mut connection, caller.organization_id()).await?;
+        let data = groups.into_iter().map(UnsubscribeGroupView::from).collect();
+        Ok(Json(Data { data }))
+    }
+
+    /// Add an unsubscribe group
+    ///
+    /// Takes the permission SETTINGS_WRITE.
+    #[oai(
+        path = "/v1/unsubscribe-groups",
+        method = "post",
+        operation_id = "create_unsubscribe_group"
+    )]
+    async fn create_unsubscribe_group(
+        &self,
+        caller: Caller,
+        body: Body<CreateUnsubscribeGroupRequest, OTHER_BYTES_MAX>,
+    ) -> Result<Created, Failure> {
+        caller.require(Permission::SettingsWrite)?;
+        let request = body.take()?;
+        let mut issues = Vec::new();
+        let name = request.name.take("name", &mut issues);
+        let description = request.description.take("description", &mut issues);
+        let is_default = request.is_default.take("isDefault", &mut issues);
+        let (Some(name), Some(description), Some(is_default)) = (name, description, is_default)
+        else {
+            return Err(Failure::Invalid(issues));
+        };
+        let wanted = WantedGroup {
+            name,
+            description,
+            is_default: is_default.unwrap_or(false),
+        };
+        let groups = &self.context.groups;
+        let group = groups
+            .create(caller.organization_id(), caller.origin(), wanted)
+            .await?;
+        Ok(Created::Created(Json(Data { data: group.into() })))
+    }
+
+    /// Change an unsubscribe group
+    ///
+    /// Takes the permission SETTINGS_WRITE.
+    #[oai(
+        path = "/v1/unsubscribe-groups/:id",
+        method = "patch",
+        operation_id = "update_unsubscribe_group"
+    )]
+    async fn update_unsubscribe_group(
+        &self,
+        caller: Caller,
+        id: Path<PathId>,
+        body: Body<UpdateUnsubscribeGroupRequest, OTHER_BYTES_MAX>,
+    ) -> Result<Json<Data<UnsubscribeGroupView>>, Failure> {
+        caller.require(Permission::SettingsWrite)?;
+        let id: UnsubscribeGroupId = id.0.of(GROUP)?;
+        self.require_there(&caller, id).await?;
+        let request = body.take()?;
+        let mut issues = Vec::new();
+        let name = request.name.take("name", &mut issues);
+        let description = request.description.take("description", &mut issues);
+        let is_default = request.is_default.take("isDefault", &mut issues);
+        let (Some(name), Some(description), Some(is_default)) = (name, description, is_default)
+        else {
+            return Err(Failure::Invalid(issues));
+        };
+        let wanted = WantedGroupChange {
+            name,
+            description,
+            is_default,
+        };
+        let groups = &self.context.groups;
+        let group = groups
+            .change(caller.organization_id(), caller.origin(), id, wanted)
+            .await?;
+        Ok(Json(Data { data: group.into() }))
+    }
+
+    /// Remove an unsubscribe group
+    ///
+    /// Takes the permission SETTINGS_WRITE. Its suppressions are deleted with it.
+    #[oai(
+        path = "/v1/unsubscribe-groups/:id",
+        method = "delete",
+        operation_id = "delete_unsubscribe_group"
+    )]
+    async fn delete_unsubscribe_group(
+        &self,
+        caller: Caller,
+        id: Path<PathId>,
+    ) -> Result<Json<Success>, Failure> {
+        caller.require(Permission::SettingsWrite)?;
+        let id: UnsubscribeGroupId = id.0.of(GROUP)?;
+        self.context
+            .groups
+            .remove(caller.organization_id(), caller.origin(), id)
+            .await?;
+        Ok(Json(Success { success: true }))
+    }
+}
+
+impl UnsubscribeGroupsApi {
+    /// Whoever names a group that is not theirs learns that before anything about
+    /// the body.
+    async fn require_there(&self, caller: &Caller, id: UnsubscribeGroupId) -> Result<(), Failure> {
+        let mut connection = self
+            .context
+            .pool
+            .acquire()
+            .await
+            .or_fault("find an unsubscribe group")?;
+        let found = store::exists(&mut connection, caller.organization_id(), id).await?;
+        found.then_some(()).ok_or(Failure::NotFound(GROUP))
+    }
+}

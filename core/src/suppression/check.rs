@@ -1,0 +1,207 @@
+//! The check at acceptance: which recipients are suppressed. The filter is asked
+//! first where the organization has one; what it does not rule out, and everything
+//! where it cannot be believed, is asked of Postgres. Requests that ask at the
+//! same time share one statement.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use moka::future::Cache;
+
+use super::filter::{FilterState, Filters};
+use super::store::{self, AskedColumns};
+use crate::address::AddressHash;
+use crate::db::{OrFault, PgPool};
+use crate::fault::Fault;
+use crate::group::{Group, GroupSettings};
+use crate::ids::{OrganizationId, UnsubscribeGroupId};
+
+/// How long a process relies on what Postgres told it of a filter. A filter that
+/// loses something in the meantime may be believed for that long.
+const MEMORY: Duration = Duration::from_secs(1);
+/// Organizations remembered at the most.
+const REMEMBERED_MAX: u64 = 100_000;
+/// Addresses asked for in one command or statement, roughly.
+const ADDRESSES_MAX: usize = 5_000;
+/// Statements under way at the same time.
+const LANES: usize = 3;
+/// Requests that may wait for a statement.
+const WAITING_MAX: usize = 4_096;
+
+/// One recipient to be looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asked {
+    /// Its address.
+    pub hash: AddressHash,
+    /// The unsubscribe group that it is written to in, where there is one.
+    pub unsubscribe_group_id: Option<UnsubscribeGroupId>,
+}
+
+/// Looks recipients up. Cheap to clone.
+#[derive(Clone)]
+pub struct Checker {
+    filters: Filters,
+    states: Cache<OrganizationId, FilterState>,
+    group: Group<Question, Vec<bool>>,
+}
+
+/// What one request asks of Postgres.
+struct Question {
+    organization_id: OrganizationId,
+    asked: Vec<Asked>,
+}
+
+impl Checker {
+    /// Starts the lanes.
+    #[must_use]
+    pub fn start(pool: PgPool, filters: Filters) -> Self {
+        let settings = GroupSettings {
+            lanes: LANES,
+            weight_max: ADDRESSES_MAX,
+            waiting_max: WAITING_MAX,
+        };
+        let states = Cache::builder()
+            .max_capacity(REMEMBERED_MAX)
+            .time_to_live(MEMORY)
+            .build();
+        let reader = Arc::new(Reader {
+            pool,
+            states: states.clone(),
+        });
+        Self {
+            filters,
+            states,
+            group: Group::start(settings, move |questions| {
+                let reader = Arc::clone(&reader);
+                async move { reader.answer(questions).await }
+            }),
+        }
+    }
+
+    /// For each of these recipients whether it is suppressed.
+    ///
+    /// # Errors
+    /// A fault when Postgres is needed and away.
+    pub async fn check(
+        &self,
+        organization_id: OrganizationId,
+        asked: &[Asked],
+    ) -> Result<Vec<bool>, Fault> {
+        let mut suppressed = Vec::with_capacity(asked.len());
+        for part in asked.chunks(ADDRESSES_MAX) {
+            suppressed.extend(self.check_part(organization_id, part).await?);
+        }
+        Ok(suppressed)
+    }
+
+    async fn check_part(
+        &self,
+        organization_id: OrganizationId,
+        asked: &[Asked],
+    ) -> Result<Vec<bool>, Fault> {
+        let mut suppressed = self.presume(organization_id, asked).await;
+        let open = asked.iter().zip(&suppressed);
+        let open: Vec<Asked> = open
+            .filter_map(|(asked, maybe)| maybe.then_some(*asked))
+            .collect();
+        if open.is_empty() {
+            return Ok(suppressed);
+        }
+        let weight = open.len();
+        let question = Question {
+            organization_id,
+            asked: open,
+        };
+        let answers = self.group.run(question, weight).await?;
+        let maybes = suppressed.iter_mut().filter(|maybe| **maybe);
+        for (maybe, answer) in maybes.zip(answers) {
+            *maybe = answer;
+        }
+        Ok(suppressed)
+    }
+
+    /// What Postgres must be asked for: everything, unless there is a filter that
+    /// can be believed and rules something out.
+    async fn presume(&self, organization_id: OrganizationId, asked: &[Asked]) -> Vec<bool> {
+        let state = self.states.get(&organization_id).await.unwrap_or_default();
+        let ruled = if state.has_filter() {
+            let hashes = asked.iter().map(|asked| asked.hash);
+            self.filters.ask(organization_id, state, hashes).await
+        } else {
+            None
+        };
+        if state.is_outgrown() || (ruled.is_none() && state.wants_filter()) {
+            self.filters.tend(organization_id).await;
+        }
+        ruled.unwrap_or_else(|| vec![true; asked.len()])
+    }
+}
+
+/// The work of a lane: one statement for the questions of several requests.
+struct Reader {
+    pool: PgPool,
+    states: Cache<OrganizationId, FilterState>,
+}
+
+impl Reader {
+    async fn answer(&self, questions: Vec<Question>) -> Vec<Result<Vec<bool>, Fault>> {
+        match self.look_up(&questions).await {
+            Ok(suppressed) => {
+                let mut rest = suppressed.as_slice();
+                let answers = questions.iter().map(|question| {
+                    let (own, others) = rest.split_at(question.asked.len());
+                    rest = others;
+                    Ok(own.to_vec())
+                });
+                answers.collect()
+            }
+            Err(fault) => questions.iter().map(|_| Err(fault.clone())).collect(),
+        }
+    }
+
+    async fn look_up(&self, questions: &[Question]) -> Result<Vec<bool>, Fault> {
+        let mut columns = AskedColumns::default();
+        for question in questions {
+            for asked in &question.asked {
+                columns.organization_ids.push(question.organization_id.0);
+                columns.hashes.push(asked.hash.0.to_vec());
+                columns
+                    .group_ids
+                    .push(asked.unsubscribe_group_id.map(|id| id.0));
+            }
+        }
+        let mut connection = self
+            .pool
+            .acquire()
+            .await
+            .or_fault("look for suppressions")?;
+        let mut suppressed = vec![false; columns.hashes.len()];
+        for place in store::list_suppressed(&mut connection, &columns).await? {
+            suppressed[place] = true;
+        }
+        let forgotten = self.forgotten(questions);
+        if !forgotten.is_empty() {
+            let found = store::list_states(&mut connection, &forgotten).await?;
+            drop(connection);
+            // Those without a row have no suppressions: that is remembered too.
+            for organization_id in forgotten {
+                let own = found.iter().find(|(id, _)| *id == organization_id);
+                let state = own.map(|(_, state)| *state).unwrap_or_default();
+                self.states.insert(organization_id, state).await;
+            }
+        }
+        Ok(suppressed)
+    }
+
+    /// The organizations whose filters this process knows nothing of.
+    fn forgotten(&self, questions: &[Question]) -> Vec<OrganizationId> {
+        let mut ids: Vec<OrganizationId> = questions
+            .iter()
+            .map(|question| question.organization_id)
+            .filter(|id| !self.states.contains_key(id))
+            .collect();
+        ids.sort_unstable();
+        ids.dedup();
+        ids
+    }
+}

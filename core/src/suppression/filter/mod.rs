@@ -1,0 +1,324 @@
+//! Suppression filters: a Bloom filter for each organization with many
+//! suppressions, as one plain string in Redis. "No" from a filter that can be
+//! believed spares Postgres the question; anything else asks Postgres.
+//!
+//! The string begins with three words: the *generation* (which building of the
+//! filter this is), the *additions* (suppressions that entered it since), and
+//! whether it is *complete*. Postgres keeps generation and additions too. A filter
+//! is believed only where it is complete, of the present generation, and has
+//! counted at least what Postgres has. An emptied Redis has no generation; one
+//! restored from an old snapshot has counted less, and since an addition is
+//! counted once and together with its bits, it never catches up. Header and bits
+//! are one string, so no eviction takes the one and leaves the other, and one
+//! command reads both.
+//!
+//! A suppression enters before its transaction is committed ([`Filters::announce`],
+//! so that whoever relies on what it knew a moment ago finds it), and is counted
+//! after ([`Filters::confirm`]).
+//!
+//! What is not promised: that a filter which lost something within the last second
+//! is found out at once. The check before the provider call does not ask it.
+
+mod build;
+mod layout;
+
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use moka::future::Cache;
+use redis::{Cmd, FromRedisValue, Script};
+use tokio::sync::mpsc;
+use tracing::{debug, warn};
+
+use crate::address::AddressHash;
+use crate::db::PgPool;
+use crate::ids::{Ids, OrganizationId};
+use crate::redis::Redis;
+use build::Builder;
+use layout::{HEADER_WORDS, Layout, Place};
+
+/// Suppressions from which on an organization has a filter. Below, Postgres finds
+/// them as fast.
+const ENTRIES_MIN: u64 = 2_000;
+/// How long anyone waits for Redis before going on without.
+const WAIT_MAX: Duration = Duration::from_millis(50);
+/// How long Redis is not asked again after it failed to answer.
+const REST: Duration = Duration::from_secs(1);
+/// Addresses that one script adds, so that others wait for it no longer than for
+/// a short command.
+const ADDED_AT_ONCE: usize = 500;
+/// How long a filter that was tended to is left alone.
+const TENDED_FOR: Duration = Duration::from_secs(5);
+/// Organizations whose filters may wait to be tended to.
+const WAITING_MAX: usize = 1_024;
+
+/// Adds bits where the generation is the expected one, and counts in the same
+/// breath. Bits that are there already stay.
+static ADD: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        r"
+        if redis.call('GETRANGE', KEYS[1], 0, 7) ~= ARGV[1] then return 0 end
+        for i = 3, #ARGV do redis.call('SETBIT', KEYS[1], ARGV[i], 1) end
+        if ARGV[2] ~= '0' then redis.call('BITFIELD', KEYS[1], 'INCRBY', 'i64', '#1', ARGV[2]) end
+        return 1",
+    )
+});
+
+/// What Postgres knows of an organization's filter.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FilterState {
+    /// How many suppressions the organization has.
+    pub entries: u64,
+    generation: i64,
+    layout: Option<Layout>,
+    additions: i64,
+}
+
+impl FilterState {
+    pub(super) fn of(entries: i64, generation: i64, words: i32, additions: i64) -> Self {
+        Self {
+            entries: u64::try_from(entries).unwrap_or_default(),
+            generation,
+            layout: Layout::of_words(words),
+            additions,
+        }
+    }
+
+    /// Whether a filter was ever begun.
+    pub(super) fn has_filter(self) -> bool {
+        self.layout.is_some()
+    }
+
+    /// Whether a filter is worth having.
+    pub(super) fn wants_filter(self) -> bool {
+        self.entries >= ENTRIES_MIN
+    }
+
+    /// Whether the filter holds twice what it was made for.
+    pub(super) fn is_outgrown(self) -> bool {
+        let additions = u64::try_from(self.additions).unwrap_or_default();
+        self.layout
+            .is_some_and(|layout| additions >= layout.capacity().max(ENTRIES_MIN))
+    }
+}
+
+/// The filters in Redis. Cheap to clone.
+#[derive(Clone)]
+pub struct Filters {
+    redis: Redis,
+    resting_until: Arc<Mutex<Option<Instant>>>,
+    builder: mpsc::Sender<OrganizationId>,
+    tended: Cache<OrganizationId, ()>,
+}
+
+impl Filters {
+    /// Starts the task that builds filters.
+    #[must_use]
+    pub fn start(pool: PgPool, redis: Redis, ids: Ids) -> Self {
+        let (sender, receiver) = mpsc::channel(WAITING_MAX);
+        let builder = Builder::new(pool, redis.clone(), ids);
+        tokio::spawn(builder.run(receiver));
+        Self {
+            redis,
+            resting_until: Arc::default(),
+            builder: sender,
+            tended: Cache::builder()
+                .max_capacity(100_000)
+                .time_to_live(TENDED_FOR)
+                .build(),
+        }
+    }
+
+    /// For each address whether it may be suppressed; nothing where there is no
+    /// filter that can be believed. One command, however many addresses.
+    pub(super) async fn ask(
+        &self,
+        organization_id: OrganizationId,
+        state: FilterState,
+        hashes: impl Iterator<Item = AddressHash>,
+    ) -> Option<Vec<bool>> {
+        let layout = state.layout?;
+        if self.is_resting() {
+            return None;
+        }
+        let places: Vec<Place> = hashes.map(|hash| layout.place(&hash)).collect();
+        let mut command = read_header(&key(&self.redis, organization_id));
+        for place in &places {
+            read_word(&mut command, HEADER_WORDS + place.word);
+        }
+        let words: Vec<i64> = self.within_bound(&command).await?;
+        if !is_believed(state, &words) {
+            return None;
+        }
+        let found = words.iter().skip(HEADER_WORDS as usize);
+        let maybes = places.iter().zip(found);
+        Some(
+            maybes
+                .map(|(place, found)| place.is_in(found.cast_unsigned()))
+                .collect(),
+        )
+    }
+
+    /// Lets addresses enter an organization's filter before they are committed.
+    pub async fn announce(
+        &self,
+        organization_id: OrganizationId,
+        state: FilterState,
+        hashes: &[AddressHash],
+    ) {
+        self.add(organization_id, state, hashes, false).await;
+    }
+
+    /// Lets addresses that were committed enter the filter for certain, and counts
+    /// them. `state` is what the transaction that added them returned. Where this
+    /// fails the filter is not believed any more and is built anew.
+    pub async fn confirm(
+        &self,
+        organization_id: OrganizationId,
+        state: FilterState,
+        hashes: &[AddressHash],
+    ) {
+        self.add(organization_id, state, hashes, true).await;
+    }
+
+    /// Asks for a look at an organization's filter in the background: it is built
+    /// where it is missing, behind or outgrown.
+    pub(super) async fn tend(&self, organization_id: OrganizationId) {
+        if self.tended.contains_key(&organization_id) {
+            return;
+        }
+        self.tended.insert(organization_id, ()).await;
+        // Where too many wait, the next request after the pause asks again.
+        let _full = self.builder.try_send(organization_id);
+    }
+
+    async fn add(
+        &self,
+        organization_id: OrganizationId,
+        state: FilterState,
+        hashes: &[AddressHash],
+        counted: bool,
+    ) {
+        let Some(layout) = state.layout else {
+            return;
+        };
+        let key = key(&self.redis, organization_id);
+        for part in hashes.chunks(ADDED_AT_ONCE) {
+            let mut script = ADD.key(&key);
+            script.arg(&state.generation.to_be_bytes());
+            script.arg(if counted { part.len() } else { 0 });
+            for hash in part {
+                for offset in layout.place(hash).offsets() {
+                    script.arg(offset);
+                }
+            }
+            let added = async {
+                let mut connection = self.redis.pool.get().await.map_err(away)?;
+                script.invoke_async::<i64>(&mut connection).await
+            };
+            match tokio::time::timeout(WAIT_MAX, added).await {
+                Ok(Ok(1)) => {}
+                Ok(Ok(_)) => return,
+                Ok(Err(error)) => return self.rest(&error),
+                Err(_) => return self.rest(&"it did not answer in time"),
+            }
+        }
+    }
+
+    async fn within_bound<T: FromRedisValue>(&self, command: &Cmd) -> Option<T> {
+        let asked = async {
+            let mut connection = self.redis.pool.get().await.map_err(away)?;
+            command.query_async::<T>(&mut connection).await
+        };
+        match tokio::time::timeout(WAIT_MAX, asked).await {
+            Ok(Ok(answer)) => Some(answer),
+            Ok(Err(error)) => {
+                self.rest(&error);
+                None
+            }
+            Err(_) => {
+                self.rest(&"it did not answer in time");
+                None
+            }
+        }
+    }
+
+    fn is_resting(&self) -> bool {
+        let until = self
+            .resting_until
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        until.is_some_and(|until| Instant::now() < until)
+    }
+
+    /// Leaves Redis alone for a while, so that its absence costs one request the
+    /// wait and not all.
+    fn rest(&self, cause: &dyn std::fmt::Display) {
+        debug!(%cause, "Suppressions are asked of Postgres alone for a while");
+        let mut until = self
+            .resting_until
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if until.is_none() {
+            warn!(%cause, "Redis failed a suppression filter; Postgres answers");
+        }
+        *until = Some(Instant::now() + REST);
+    }
+}
+
+/// Whether a filter that begins with these words can be believed.
+fn is_believed(state: FilterState, words: &[i64]) -> bool {
+    let [generation, additions, complete, ..] = words else {
+        return false;
+    };
+    *generation == state.generation && *additions >= state.additions && *complete == 1
+}
+
+/// The organization's id is a hash tag: all keys of a filter lie together.
+fn key(redis: &Redis, organization_id: OrganizationId) -> String {
+    format!("{}:suppressions:{{{organization_id}}}", redis.prefix)
+}
+
+fn read_header(key: &str) -> Cmd {
+    let mut command = redis::cmd("BITFIELD_RO");
+    command.arg(key);
+    for word in 0..HEADER_WORDS {
+        read_word(&mut command, word);
+    }
+    command
+}
+
+fn read_word(command: &mut Cmd, word: u32) {
+    command.arg("GET").arg("i64").arg(format!("#{word}"));
+}
+
+fn away(error: deadpool_redis::PoolError) -> redis::RedisError {
+    let kind = redis::ErrorKind::Io;
+    redis::RedisError::from((kind, "no connection to Redis", error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(generation: i64, additions: i64) -> FilterState {
+        FilterState::of(5_000, generation, 1_250, additions)
+    }
+
+    #[test]
+    fn a_filter_is_believed_only_if_it_lost_nothing() {
+        assert!(is_believed(state(7, 3), &[7, 3, 1]));
+        // Another process has added what this one does not know of yet.
+        assert!(is_believed(state(7, 3), &[7, 4, 1, 99]));
+        for words in [&[7, 2, 1][..], &[8, 3, 1], &[7, 3, 0], &[0, 0, 0], &[]] {
+            assert!(!is_believed(state(7, 3), words), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn a_filter_is_outgrown_when_it_has_doubled() {
+        assert!(!state(7, 4_999).is_outgrown());
+        assert!(state(7, 5_000).is_outgrown());
+        assert!(!FilterState::default().is_outgrown());
+    }
+}

@@ -1,0 +1,69 @@
+//! Importing suppressions: many addresses in one statement, duplicates skipped.
+
+use serde_json::json;
+
+use super::{SuppressionRefusal, Suppressions, store};
+use crate::address::AddressHash;
+use crate::audit::{Change, Origin};
+use crate::db::OrFault;
+use crate::ids::{OrganizationId, UnsubscribeGroupId};
+
+/// Addresses of one import at the most.
+pub const IMPORT_MAX: usize = 10_000;
+
+/// What became of an import.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Imported {
+    /// Addresses that are suppressed now and were not before.
+    pub imported: usize,
+    /// Addresses that were suppressed already, or came twice.
+    pub skipped: usize,
+}
+
+impl Suppressions {
+    /// Suppresses addresses, everywhere or in a group. Those that are suppressed
+    /// already, and repetitions, are skipped and counted.
+    ///
+    /// # Errors
+    /// Why nothing was imported.
+    pub async fn import(
+        &self,
+        organization_id: OrganizationId,
+        origin: &Origin,
+        hashes: Vec<AddressHash>,
+        unsubscribe_group_id: Option<UnsubscribeGroupId>,
+    ) -> Result<Imported, SuppressionRefusal> {
+        let given = hashes.len();
+        let mut distinct = hashes;
+        // In one order in every import: two that share addresses then wait for
+        // each other and never in a circle.
+        distinct.sort_unstable();
+        distinct.dedup();
+        self.announce(organization_id, &distinct).await?;
+        let now = self.clock.now();
+        let ids: Vec<uuid::Uuid> = distinct.iter().map(|_| self.ids.next_at(now)).collect();
+        let new = store::NewSuppressions {
+            ids: &ids,
+            hashes: &distinct,
+            unsubscribe_group_id,
+        };
+        let mut transaction = self.pool.begin().await.or_fault("import suppressions")?;
+        let added = store::import(&mut transaction, organization_id, new, now).await?;
+        let result = Imported {
+            imported: added.len(),
+            skipped: given - added.len(),
+        };
+        let change =
+            Change::new("suppression.imported", self.ids.next_at::<uuid::Uuid>(now)).with(json!({
+                "imported": result.imported,
+                "skipped": result.skipped,
+                "unsubscribeGroupId": unsubscribe_group_id,
+            }));
+        self.record(&mut transaction, organization_id, origin, &change)
+            .await?;
+        let state = store::count_added(&mut transaction, organization_id, added.len()).await?;
+        transaction.commit().await.or_fault("import suppressions")?;
+        self.filters.confirm(organization_id, state, &added).await;
+        Ok(result)
+    }
+}

@@ -1,0 +1,379 @@
+//! Suppressions in Postgres, and what it knows of the filters.
+
+use sqlx::{PgConnection, query, query_as, query_scalar};
+use uuid::Uuid;
+
+use super::filter::FilterState;
+use super::{Suppression, SuppressionRefusal, SuppressionSource};
+use crate::address::AddressHash;
+use crate::clock::Timestamp;
+use crate::db::{OrFault, broken_constraint};
+use crate::fault::Fault;
+use crate::ids::{OrganizationId, SuppressionId, UnsubscribeGroupId};
+use crate::page::{Page, PageRequest};
+
+/// What refuses a group that is not the organization's.
+const GROUP_FKEY: &str = "suppressions_group_fkey";
+
+/// Which suppressions a list shows.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SuppressionFilter {
+    /// Only those with this source.
+    pub source: Option<SuppressionSource>,
+    /// Only those of this group.
+    pub unsubscribe_group_id: Option<UnsubscribeGroupId>,
+}
+
+/// A page of an organization's suppressions, newest first.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn list(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    filter: SuppressionFilter,
+    page: PageRequest,
+) -> Result<Page<Suppression>, Fault> {
+    // One branch of the three has rows, each along an index of its own.
+    let rows = query_as!(
+        Suppression,
+        r#"SELECT id AS "id!: SuppressionId", organization_id AS "organization_id!: OrganizationId",
+                  email_hash AS "email_hash!: AddressHash",
+                  unsubscribe_group_id AS "unsubscribe_group_id: UnsubscribeGroupId",
+                  source AS "source!: SuppressionSource", created_at AS "created_at!"
+           FROM (
+               (SELECT *
+                FROM suppressions
+                WHERE organization_id = $1 AND $2::suppression_source IS NULL AND $3::uuid IS NULL
+                ORDER BY id DESC
+                LIMIT $4::bigint + $5::bigint)
+               UNION ALL
+               (SELECT *
+                FROM suppressions
+                WHERE organization_id = $1 AND source = $2 AND $3 IS NULL
+                ORDER BY id DESC
+                LIMIT $4::bigint + $5::bigint)
+               UNION ALL
+               (SELECT *
+                FROM suppressions
+                WHERE organization_id = $1 AND unsubscribe_group_id = $3 AND ($2 IS NULL OR source = $2)
+                ORDER BY id DESC
+                LIMIT $4::bigint + $5::bigint)
+           ) s
+           ORDER BY id DESC
+           LIMIT $4 OFFSET $5"#,
+        organization_id.0,
+        filter.source as Option<SuppressionSource>,
+        filter.unsubscribe_group_id.map(|id| id.0),
+        i64::from(page.limit()),
+        page.offset(),
+    )
+    .fetch_all(&mut *connection)
+    .await
+    .or_fault("list suppressions")?;
+    let total = count(connection, organization_id, filter).await?;
+    Ok(Page { rows, total })
+}
+
+async fn count(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    filter: SuppressionFilter,
+) -> Result<u64, Fault> {
+    if filter.source.is_none() && filter.unsubscribe_group_id.is_none() {
+        let state = find_state(connection, organization_id).await?;
+        return Ok(state.entries);
+    }
+    let total = query_scalar!(
+        r#"SELECT (SELECT count(*)
+                   FROM suppressions
+                   WHERE organization_id = $1 AND source = $2 AND $3::uuid IS NULL)
+                + (SELECT count(*)
+                   FROM suppressions
+                   WHERE organization_id = $1 AND unsubscribe_group_id = $3
+                     AND ($2::suppression_source IS NULL OR source = $2)) AS "count!""#,
+        organization_id.0,
+        filter.source as Option<SuppressionSource>,
+        filter.unsubscribe_group_id.map(|id| id.0),
+    )
+    .fetch_one(connection)
+    .await
+    .or_fault("count suppressions")?;
+    Ok(u64::try_from(total).unwrap_or_default())
+}
+
+/// Adds a suppression; false where it is there already. [`count_added`] follows in
+/// the same transaction.
+///
+/// # Errors
+/// That the group is unknown, or a fault.
+pub async fn insert(
+    connection: &mut PgConnection,
+    suppression: &Suppression,
+) -> Result<bool, SuppressionRefusal> {
+    let done = query!(
+        "INSERT INTO suppressions (id, organization_id, email_hash, unsubscribe_group_id, source, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6)
+         ON CONFLICT ON CONSTRAINT suppressions_address_key DO NOTHING",
+        suppression.id.0,
+        suppression.organization_id.0,
+        suppression.email_hash as AddressHash,
+        suppression.unsubscribe_group_id.map(|id| id.0),
+        suppression.source as SuppressionSource,
+        suppression.created_at,
+    )
+    .execute(connection)
+    .await
+    .map_err(refusal)?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Addresses about to be suppressed in one place, each once, with an id each.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NewSuppressions<'a> {
+    pub(super) ids: &'a [Uuid],
+    pub(super) hashes: &'a [AddressHash],
+    pub(super) unsubscribe_group_id: Option<UnsubscribeGroupId>,
+}
+
+/// Adds those that are not there yet, and returns them.
+pub(super) async fn import(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    new: NewSuppressions<'_>,
+    now: Timestamp,
+) -> Result<Vec<AddressHash>, SuppressionRefusal> {
+    let hashes: Vec<&[u8]> = new.hashes.iter().map(|hash| hash.0.as_slice()).collect();
+    query_scalar!(
+        r#"INSERT INTO suppressions (id, organization_id, email_hash, unsubscribe_group_id, source, created_at)
+           SELECT id, $1, email_hash, $4, 'IMPORT', $5
+           FROM UNNEST($2::uuid[], $3::bytea[]) AS n (id, email_hash)
+           ON CONFLICT ON CONSTRAINT suppressions_address_key DO NOTHING
+           RETURNING email_hash AS "email_hash: AddressHash""#,
+        organization_id.0,
+        new.ids,
+        &hashes as &[&[u8]],
+        new.unsubscribe_group_id.map(|id| id.0),
+        now,
+    )
+    .fetch_all(connection)
+    .await
+    .map_err(refusal)
+}
+
+fn refusal(error: sqlx::Error) -> SuppressionRefusal {
+    if broken_constraint(&error) == Some(GROUP_FKEY) {
+        return SuppressionRefusal::UnknownGroup;
+    }
+    match Err::<(), _>(error).or_fault("add suppressions") {
+        Err(fault) => SuppressionRefusal::Fault(fault),
+        Ok(()) => SuppressionRefusal::Exists,
+    }
+}
+
+/// Removes a suppression; false where it is not there.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn delete(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    id: SuppressionId,
+) -> Result<bool, Fault> {
+    let done = query!(
+        "DELETE FROM suppressions WHERE organization_id = $1 AND id = $2",
+        organization_id.0,
+        id.0,
+    )
+    .execute(&mut *connection)
+    .await
+    .or_fault("delete a suppression")?;
+    count_deleted(connection, organization_id, done.rows_affected()).await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Removes the suppressions of a group and says how many they were.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn delete_of_group(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    group_id: UnsubscribeGroupId,
+) -> Result<u64, Fault> {
+    let done = query!(
+        "DELETE FROM suppressions WHERE organization_id = $1 AND unsubscribe_group_id = $2",
+        organization_id.0,
+        group_id.0,
+    )
+    .execute(&mut *connection)
+    .await
+    .or_fault("delete the suppressions of a group")?;
+    count_deleted(connection, organization_id, done.rows_affected()).await?;
+    Ok(done.rows_affected())
+}
+
+/// What Postgres knows of an organization's filter.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn find_state(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+) -> Result<FilterState, Fault> {
+    let states = list_states(connection, &[organization_id]).await?;
+    let state = states.into_iter().next();
+    Ok(state.map(|(_, state)| state).unwrap_or_default())
+}
+
+/// What Postgres knows of the filters of several organizations; those without
+/// suppressions are left out.
+pub(super) async fn list_states(
+    connection: &mut PgConnection,
+    organization_ids: &[OrganizationId],
+) -> Result<Vec<(OrganizationId, FilterState)>, Fault> {
+    let ids: Vec<Uuid> = organization_ids.iter().map(|id| id.0).collect();
+    let rows = query!(
+        "SELECT organization_id, entries, generation, words, additions
+         FROM suppression_filters
+         WHERE organization_id = ANY($1)",
+        &ids,
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("read the state of suppression filters")?;
+    let states = rows.into_iter().map(|row| {
+        let state = FilterState::of(row.entries, row.generation, row.words, row.additions);
+        (OrganizationId(row.organization_id), state)
+    });
+    Ok(states.collect())
+}
+
+/// Counts suppressions that were added in this transaction. Called last in it,
+/// since callers for one organization wait for each other from here on.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn count_added(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    added: usize,
+) -> Result<FilterState, Fault> {
+    let row = query!(
+        "INSERT INTO suppression_filters AS f (organization_id, entries)
+         VALUES ($1, $2)
+         ON CONFLICT (organization_id)
+         DO UPDATE SET entries = f.entries + excluded.entries, additions = f.additions + excluded.entries
+         RETURNING entries, generation, words, additions",
+        organization_id.0,
+        i64::try_from(added).unwrap_or(i64::MAX),
+    )
+    .fetch_one(connection)
+    .await
+    .or_fault("count suppressions")?;
+    Ok(FilterState::of(
+        row.entries,
+        row.generation,
+        row.words,
+        row.additions,
+    ))
+}
+
+/// A deleted suppression stays in the filter, which costs a question to Postgres
+/// and nothing else.
+async fn count_deleted(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    deleted: u64,
+) -> Result<(), Fault> {
+    if deleted == 0 {
+        return Ok(());
+    }
+    query!(
+        "UPDATE suppression_filters SET entries = entries - $2 WHERE organization_id = $1",
+        organization_id.0,
+        i64::try_from(deleted).unwrap_or(i64::MAX),
+    )
+    .execute(connection)
+    .await
+    .or_fault("count suppressions")?;
+    Ok(())
+}
+
+/// Begins a generation of an organization's filter: from now on additions are
+/// counted anew.
+pub(super) async fn begin_generation(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    generation: i64,
+    words: i32,
+) -> Result<(), Fault> {
+    query!(
+        "UPDATE suppression_filters SET generation = $2, words = $3, additions = 0 WHERE organization_id = $1",
+        organization_id.0,
+        generation,
+        words,
+    )
+    .execute(connection)
+    .await
+    .or_fault("begin a suppression filter")?;
+    Ok(())
+}
+
+/// Up to `limit` hashes after `after`, in their order. An address that is
+/// suppressed in several places may come several times.
+pub(super) async fn list_hashes(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    after: &[u8],
+    limit: i64,
+) -> Result<Vec<AddressHash>, Fault> {
+    query_scalar!(
+        r#"SELECT email_hash AS "email_hash: AddressHash"
+         FROM suppressions
+         WHERE organization_id = $1 AND email_hash > $2
+         ORDER BY email_hash
+         LIMIT $3"#,
+        organization_id.0,
+        after,
+        limit,
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("read suppressions for the filter")
+}
+
+/// Addresses to be looked up, by columns: whose, which, and in which group.
+#[derive(Debug, Default)]
+pub(super) struct AskedColumns {
+    pub(super) organization_ids: Vec<Uuid>,
+    pub(super) hashes: Vec<Vec<u8>>,
+    pub(super) group_ids: Vec<Option<Uuid>>,
+}
+
+/// The places, from 0, of those that are suppressed everywhere or in their group.
+pub(super) async fn list_suppressed(
+    connection: &mut PgConnection,
+    asked: &AskedColumns,
+) -> Result<Vec<usize>, Fault> {
+    let places = query_scalar!(
+        r#"SELECT a.place AS "place!"
+           FROM UNNEST($1::uuid[], $2::bytea[], $3::uuid[])
+             WITH ORDINALITY AS a (organization_id, email_hash, group_id, place)
+           WHERE EXISTS (
+               SELECT 1
+               FROM suppressions s
+               WHERE s.organization_id = a.organization_id AND s.email_hash = a.email_hash
+                 AND (s.unsubscribe_group_id IS NULL OR s.unsubscribe_group_id = a.group_id))"#,
+        &asked.organization_ids,
+        &asked.hashes,
+        &asked.group_ids as &[Option<Uuid>],
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("look for suppressions")?;
+    let places = places
+        .into_iter()
+        .filter_map(|place| usize::try_from(place - 1).ok());
+    Ok(places.collect())
+}

@@ -1,0 +1,169 @@
+//! Unsubscribe groups in Postgres.
+
+use sqlx::{PgConnection, query, query_as, query_scalar};
+
+use super::{UnsubscribeGroup, WantedGroupChange};
+use crate::db::OrFault;
+use crate::fault::Fault;
+use crate::ids::{OrganizationId, UnsubscribeGroupId};
+use crate::text::{Description, Name};
+
+/// Adds a group. One that is the default needs [`unset_default`] before it.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn insert(connection: &mut PgConnection, group: &UnsubscribeGroup) -> Result<(), Fault> {
+    query!(
+        "INSERT INTO unsubscribe_groups (id, organization_id, name, description, is_default, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6)",
+        group.id.0,
+        group.organization_id.0,
+        group.name,
+        group.description,
+        group.is_default,
+        group.created_at,
+    )
+    .execute(connection)
+    .await
+    .or_fault("add an unsubscribe group")?;
+    Ok(())
+}
+
+/// An organization's groups, oldest first.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn list(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+) -> Result<Vec<UnsubscribeGroup>, Fault> {
+    query_as!(
+        UnsubscribeGroup,
+        r#"SELECT id AS "id: UnsubscribeGroupId", organization_id AS "organization_id: OrganizationId",
+                  name, description, is_default, created_at
+           FROM unsubscribe_groups
+           WHERE organization_id = $1
+           ORDER BY id"#,
+        organization_id.0,
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("list unsubscribe groups")
+}
+
+/// Leaves the organization without a default group, and keeps every other caller
+/// of this function waiting until the transaction ends.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn unset_default(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+) -> Result<(), Fault> {
+    query!(
+        "SELECT id FROM organizations WHERE id = $1 FOR NO KEY UPDATE",
+        organization_id.0
+    )
+    .fetch_optional(&mut *connection)
+    .await
+    .or_fault("take turns at the default group")?;
+    query!(
+        "UPDATE unsubscribe_groups SET is_default = false WHERE organization_id = $1 AND is_default",
+        organization_id.0,
+    )
+    .execute(connection)
+    .await
+    .or_fault("unset the default group")?;
+    Ok(())
+}
+
+/// Changes a group and returns it; nothing where it is not there. One that becomes
+/// the default needs [`unset_default`] before it.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn update(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    id: UnsubscribeGroupId,
+    change: WantedGroupChange,
+) -> Result<Option<UnsubscribeGroup>, Fault> {
+    query_as!(
+        UnsubscribeGroup,
+        r#"UPDATE unsubscribe_groups
+           SET name = coalesce($3, name),
+               description = coalesce($4, description),
+               is_default = coalesce($5, is_default)
+           WHERE organization_id = $1 AND id = $2
+           RETURNING id AS "id: UnsubscribeGroupId", organization_id AS "organization_id: OrganizationId",
+                     name, description, is_default, created_at"#,
+        organization_id.0,
+        id.0,
+        change.name.map(Name::into_string),
+        change.description.map(Description::into_string),
+        change.is_default,
+    )
+    .fetch_optional(connection)
+    .await
+    .or_fault("change an unsubscribe group")
+}
+
+/// Whether an organization has a group.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn exists(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    id: UnsubscribeGroupId,
+) -> Result<bool, Fault> {
+    query_scalar!(
+        r#"SELECT EXISTS (SELECT 1 FROM unsubscribe_groups WHERE organization_id = $1 AND id = $2) AS "exists!""#,
+        organization_id.0,
+        id.0,
+    )
+    .fetch_one(connection)
+    .await
+    .or_fault("find an unsubscribe group")
+}
+
+/// Keeps others off a group until the transaction ends; false where it is not
+/// there.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn lock(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    id: UnsubscribeGroupId,
+) -> Result<bool, Fault> {
+    let row = query!(
+        "SELECT id FROM unsubscribe_groups WHERE organization_id = $1 AND id = $2 FOR UPDATE",
+        organization_id.0,
+        id.0,
+    )
+    .fetch_optional(connection)
+    .await
+    .or_fault("lock an unsubscribe group")?;
+    Ok(row.is_some())
+}
+
+/// Removes a group; false where it is not there.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn delete(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    id: UnsubscribeGroupId,
+) -> Result<bool, Fault> {
+    let done = query!(
+        "DELETE FROM unsubscribe_groups WHERE organization_id = $1 AND id = $2",
+        organization_id.0,
+        id.0,
+    )
+    .execute(connection)
+    .await
+    .or_fault("delete an unsubscribe group")?;
+    Ok(done.rows_affected() == 1)
+}

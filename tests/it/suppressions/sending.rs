@@ -1,0 +1,424 @@
+//! What suppressions do to sending: at acceptance, right before the call, and with
+//! a Redis that forgets.
+
+use serde_json::{Value, json};
+use waypost_core::provider::kind::ProviderType;
+use waypost_tests::{TestApp, message_to, wait_until};
+
+use super::{IMPORT, PATH, addresses, group, import, suppress};
+
+/// Enough suppressions for a filter.
+const MANY: u32 = 3_000;
+
+fn message_to_all(to: &[&str]) -> Value {
+    let mut message = message_to("");
+    message["to"] = json!(to);
+    message
+}
+
+async fn suppressed(app: &TestApp, to: &str) -> bool {
+    app.post("/v1/send", &message_to(to)).await.expect(202)["status"] == "suppressed"
+}
+
+/// The dropped recipients of a message, by their places.
+async fn dropped(app: &TestApp, id: &str) -> Vec<usize> {
+    let recipients = app.recipients(id).await;
+    let dropped = recipients.iter().enumerate().filter(|(_, recipient)| {
+        let types: Vec<&str> = recipient["events"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|event| event["eventType"].as_str().unwrap())
+            .collect();
+        let is_dropped = types == ["QUEUED", "DROPPED"];
+        assert_eq!(
+            is_dropped,
+            recipient["lastError"] == "suppressed",
+            "{recipient}"
+        );
+        assert_eq!(is_dropped, recipient["status"] == "FAILED", "{recipient}");
+        is_dropped
+    });
+    dropped.map(|(place, _)| place).collect()
+}
+
+#[tokio::test]
+async fn suppressed_recipients_are_dropped_and_the_others_are_sent_to() {
+    let app = TestApp::start().await;
+    let account = app.connect(ProviderType::Sendgrid).await;
+    suppress(&app, "Two@example.org").await;
+    let to = [
+        "one@example.org",
+        "Two <TWO@example.org>",
+        "three@example.org",
+    ];
+    let reply = app.post("/v1/send", &message_to_all(&to)).await.expect(202);
+    let id = reply["messageId"].as_str().unwrap();
+    let expected = json!({
+        "messageId": id,
+        "providerId": account,
+        "providerType": "SENDGRID",
+        "status": "queued",
+        "domainVerified": true,
+        "suppressedCount": 1,
+        "acceptedCount": 2,
+    });
+    assert_eq!(reply, expected);
+    app.drain().await;
+    assert_eq!(app.status(id).await, "SENT");
+    assert_eq!(dropped(&app, id).await, [1]);
+    let recipient = &app.recipients(id).await[1];
+    assert_eq!(
+        (&recipient["attempts"], &recipient["providerAccountId"]),
+        (&json!(0), &Value::Null)
+    );
+    assert_eq!(app.simulator().captured_count(), 2);
+    assert!(app.captured("two@example.org").is_empty());
+    let reason = "SELECT data->>'reason' FROM events WHERE event_type = 'DROPPED'";
+    assert_eq!(app.value(reason).await.as_deref(), Some("suppressed"));
+}
+
+#[tokio::test]
+async fn a_message_with_all_recipients_suppressed_is_none() {
+    let app = TestApp::start().await;
+    let emails = ["a@example.org".to_owned(), "b@example.org".to_owned()];
+    import(&app, &emails).await;
+    // Decided before routing: there is not even an account.
+    let message = message_to_all(&["a@example.org", "B@example.org", "A@example.org"]);
+    let reply = app.post("/v1/send", &message).await.expect(202);
+    let expected = json!({ "messageId": null, "providerId": null, "status": "suppressed", "suppressedCount": 2 });
+    assert_eq!(reply, expected);
+    for table in ["messages", "recipients", "events", "outbox"] {
+        let count = app.value(&format!("SELECT count(*) FROM {table}")).await;
+        assert_eq!(count.as_deref(), Some("0"), "{table}");
+    }
+}
+
+#[tokio::test]
+async fn a_batch_says_of_each_message_whether_it_is_suppressed() {
+    let app = TestApp::start().await;
+    app.connect(ProviderType::Mailgun).await;
+    suppress(&app, "a@example.org").await;
+    let messages = [
+        message_to("a@example.org"),
+        message_to("b@example.org"),
+        json!({}),
+        message_to_all(&["a@example.org", "c@example.org"]),
+    ];
+    let body = app
+        .post("/v1/emails/batch", &json!({ "messages": messages }))
+        .await
+        .expect(200);
+    let results = body["results"].as_array().unwrap();
+    assert_eq!(
+        results[0],
+        json!({ "messageId": null, "status": "suppressed" })
+    );
+    for queued in [&results[1], &results[3]] {
+        assert!(queued["messageId"].is_string(), "{queued}");
+        assert_eq!(
+            (&queued["status"], queued.as_object().unwrap().len()),
+            (&json!("queued"), 2)
+        );
+    }
+    assert!(results[2]["error"].is_string());
+    app.drain().await;
+    assert_eq!(app.simulator().captured_count(), 2);
+    assert!(app.captured("a@example.org").is_empty());
+}
+
+#[tokio::test]
+async fn whole_chunks_of_suppressed_recipients_owe_no_work() {
+    let app = TestApp::builder().without_worker().start().await;
+    app.connect(ProviderType::Sendgrid).await;
+    let all = addresses(0..250);
+    import(&app, &all[..200]).await;
+    let to: Vec<&str> = all.iter().map(String::as_str).collect();
+    let reply = app.post("/v1/send", &message_to_all(&to)).await.expect(202);
+    assert_eq!(
+        (&reply["suppressedCount"], &reply["acceptedCount"]),
+        (&json!(200), &json!(50))
+    );
+    let chunks = app
+        .value("SELECT string_agg(chunk::text, ',') FROM outbox")
+        .await;
+    assert_eq!(chunks.as_deref(), Some("2"));
+    app.start_worker();
+    app.drain().await;
+    assert_eq!(
+        app.status(reply["messageId"].as_str().unwrap()).await,
+        "SENT"
+    );
+    assert_eq!(app.simulator().captured_count(), 50);
+}
+
+#[tokio::test]
+async fn a_lifted_suppression_lets_mail_through_again_and_a_groups_holds_none_back() {
+    let app = TestApp::start().await;
+    app.connect(ProviderType::Sendgrid).await;
+    let suppression = suppress(&app, "a@example.org").await;
+    assert!(suppressed(&app, "A@example.org").await);
+    let _done = app
+        .delete(&format!("{PATH}/{}", suppression["id"].as_str().unwrap()))
+        .await
+        .expect(200);
+    let news = group(&app, "News").await;
+    let grouped = json!({ "email": "a@example.org", "unsubscribeGroupId": news });
+    let _done = app.post(PATH, &grouped).await.data(201);
+    assert!(!suppressed(&app, "a@example.org").await);
+    app.drain().await;
+    let _copy = app.captured_once("a@example.org");
+}
+
+#[tokio::test]
+async fn another_organizations_suppressions_hold_nothing_back() {
+    let app = TestApp::start().await;
+    app.connect(ProviderType::Sendgrid).await;
+    let other = app.tenant("Other").await;
+    let _done = other
+        .caller
+        .post(PATH, &json!({ "email": "a@example.org" }))
+        .await
+        .data(201);
+    assert!(!suppressed(&app, "a@example.org").await);
+    app.drain().await;
+}
+
+#[tokio::test]
+async fn who_is_suppressed_after_acceptance_is_never_sent_to() {
+    let app = TestApp::builder()
+        .without_worker()
+        .private_redis()
+        .start()
+        .await;
+    app.connect(ProviderType::Sendgrid).await;
+    let id = app
+        .send(&message_to_all(&[
+            "a@example.org",
+            "b@example.org",
+            "c@example.org",
+        ]))
+        .await;
+    let alone = app.send_to("b@example.org").await;
+    suppress(&app, "B@example.org").await;
+    app.redis.as_ref().unwrap().flush().await;
+    app.start_worker();
+    app.advance_and_drain(chrono::TimeDelta::minutes(1)).await;
+    assert_eq!(dropped(&app, &id).await, [1]);
+    assert_eq!(
+        (app.status(&id).await, app.status(&alone).await),
+        ("SENT".to_owned(), "FAILED".to_owned())
+    );
+    assert_eq!(app.events(&alone).await, ["QUEUED", "DROPPED"]);
+    assert!(app.attempts(&alone).await.is_empty());
+    assert!(app.captured("b@example.org").is_empty());
+    assert_eq!(app.simulator().captured_count(), 2);
+}
+
+#[tokio::test]
+async fn the_group_of_a_message_counts_before_the_call() {
+    let app = TestApp::builder().without_worker().start().await;
+    app.connect(ProviderType::Sendgrid).await;
+    let (news, offers) = (group(&app, "News").await, group(&app, "Offers").await);
+    let mut ids = Vec::new();
+    for own in [Some(&news), Some(&offers), None] {
+        let id = app.send_to("a@example.org").await;
+        if let Some(own) = own {
+            app.execute(&format!(
+                "UPDATE messages SET unsubscribe_group_id = '{own}' WHERE id = '{id}'"
+            ))
+            .await;
+        }
+        ids.push(id);
+    }
+    let grouped = json!({ "emails": ["a@example.org"], "unsubscribeGroupId": news });
+    let _done = app.post(IMPORT, &grouped).await.data(200);
+    app.start_worker();
+    app.drain().await;
+    let mut found = Vec::new();
+    for id in &ids {
+        found.push(app.status(id).await);
+    }
+    assert_eq!(found, ["FAILED", "SENT", "SENT"]);
+    assert_eq!(app.captured("a@example.org").len(), 2);
+}
+
+#[tokio::test]
+async fn a_retry_does_not_reach_who_was_suppressed_meanwhile() {
+    let app = TestApp::start().await;
+    app.connect(ProviderType::Sendgrid).await;
+    let id = app.send_to("flaky@example.org").await;
+    app.drain().await;
+    assert_eq!(app.status(&id).await, "QUEUED");
+    suppress(&app, "flaky@example.org").await;
+    app.advance_and_drain(chrono::TimeDelta::minutes(1)).await;
+    assert_eq!(app.status(&id).await, "FAILED");
+    assert_eq!(app.events(&id).await, ["QUEUED", "DEFERRED", "DROPPED"]);
+    assert!(app.captured("flaky@example.org").is_empty());
+}
+
+/// Redis commands for the filter of this test's organization.
+struct FilterKey {
+    connection: redis::aio::MultiplexedConnection,
+    key: String,
+}
+
+impl FilterKey {
+    async fn of(app: &TestApp) -> Self {
+        let client = redis::Client::open(app.variables["REDIS_URL"].as_str()).unwrap();
+        Self {
+            connection: client.get_multiplexed_async_connection().await.unwrap(),
+            key: format!(
+                "{}:suppressions:{{{}}}",
+                app.variables["WAYPOST_REDIS_PREFIX"],
+                app.organization_id()
+            ),
+        }
+    }
+
+    async fn is_complete(&self) -> bool {
+        let words: Vec<i64> = redis::cmd("BITFIELD_RO")
+            .arg(&self.key)
+            .arg(&["GET", "i64", "#2"])
+            .query_async(&mut self.connection.clone())
+            .await
+            .unwrap();
+        words == [1]
+    }
+
+    async fn read(&self) -> Vec<u8> {
+        redis::cmd("GET")
+            .arg(&self.key)
+            .query_async(&mut self.connection.clone())
+            .await
+            .unwrap()
+    }
+
+    async fn write(&self, value: &[u8]) {
+        redis::cmd("SET")
+            .arg(&self.key)
+            .arg(value)
+            .query_async(&mut self.connection.clone())
+            .await
+            .unwrap()
+    }
+}
+
+/// Sends until the filter has been asked for and built.
+async fn with_filter(app: &TestApp) -> FilterKey {
+    import(app, &addresses(0..MANY)).await;
+    let filter = FilterKey::of(app).await;
+    wait_until("the filter is built", async || {
+        assert!(suppressed(app, "r1@example.org").await);
+        filter.is_complete().await
+    })
+    .await;
+    filter
+}
+
+#[tokio::test]
+async fn a_filter_is_built_and_misses_nobody_added_before_or_after() {
+    let app = TestApp::builder()
+        .without_worker()
+        .private_redis()
+        .start()
+        .await;
+    app.connect(ProviderType::Sendgrid).await;
+    let filter = with_filter(&app).await;
+    for number in (0..MANY).step_by(97) {
+        assert!(
+            suppressed(&app, &format!("R{number}@example.org")).await,
+            "{number}"
+        );
+    }
+    // Added one by one and by the hundred, while the filter is in use.
+    suppress(&app, "later@example.org").await;
+    assert!(suppressed(&app, "later@example.org").await);
+    let more = addresses(MANY..MANY + 600);
+    import(&app, &more).await;
+    for number in (MANY..MANY + 600).step_by(23) {
+        assert!(
+            suppressed(&app, &format!("r{number}@example.org")).await,
+            "{number}"
+        );
+    }
+    let counted = i64::from_be_bytes(filter.read().await[8..16].try_into().unwrap());
+    let additions = app
+        .value("SELECT additions FROM suppression_filters")
+        .await
+        .unwrap();
+    assert_eq!((counted, additions.as_str()), (601, "601"));
+    assert!(!suppressed(&app, "stranger@example.org").await);
+    app.leave_work();
+}
+
+#[tokio::test]
+async fn a_redis_that_was_emptied_lets_nobody_through() {
+    let app = TestApp::builder()
+        .without_worker()
+        .private_redis()
+        .start()
+        .await;
+    app.connect(ProviderType::Sendgrid).await;
+    let filter = with_filter(&app).await;
+    app.redis.as_ref().unwrap().flush().await;
+    assert!(suppressed(&app, "r7@example.org").await);
+    suppress(&app, "later@example.org").await;
+    assert!(suppressed(&app, "later@example.org").await);
+    wait_until("the filter is built again", async || {
+        assert!(suppressed(&app, "later@example.org").await);
+        filter.is_complete().await
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_filter_from_an_old_snapshot_is_not_believed() {
+    let app = TestApp::builder()
+        .without_worker()
+        .private_redis()
+        .start()
+        .await;
+    app.connect(ProviderType::Sendgrid).await;
+    let filter = with_filter(&app).await;
+    let old = filter.read().await;
+    let accepted = app.send_to("later@example.org").await;
+    suppress(&app, "later@example.org").await;
+    assert_ne!(filter.read().await, old);
+    filter.write(&old).await;
+    // Whoever knows of the addition does not believe what has not counted it,
+    // from the next second on.
+    wait_until("the snapshot is found out", async || {
+        suppressed(&app, "later@example.org").await
+    })
+    .await;
+    wait_until("the filter is built again", async || {
+        assert!(suppressed(&app, "later@example.org").await);
+        let counted = filter.read().await;
+        counted[..8] != old[..8] && filter.is_complete().await
+    })
+    .await;
+    // Whatever acceptance believed in between: nothing was sent.
+    app.start_worker();
+    app.drain().await;
+    assert_eq!(app.status(&accepted).await, "FAILED");
+    assert!(app.captured("later@example.org").is_empty());
+}
+
+#[tokio::test]
+async fn without_redis_postgres_answers() {
+    let mut app = TestApp::builder()
+        .without_worker()
+        .private_redis()
+        .start()
+        .await;
+    app.connect(ProviderType::Sendgrid).await;
+    with_filter(&app).await;
+    app.redis.as_mut().unwrap().stop().await;
+    suppress(&app, "later@example.org").await;
+    for address in ["later@example.org", "r1@example.org", "r2999@example.org"] {
+        assert!(suppressed(&app, address).await, "{address}");
+    }
+    assert!(!suppressed(&app, "stranger@example.org").await);
+    app.leave_work();
+}
