@@ -32,6 +32,10 @@ clean-dev: ## stop everything and remove .dev: data, keys, logs
 test: ## the whole suite, from nothing; make test ARGS="--test it suppression"
 	@scripts/test.sh $(ARGS)
 
+.PHONY: fuzz
+fuzz: ## the API against requests made up from its document, for FUZZ_SECONDS (120)
+	@scripts/fuzz.sh $(ARGS)
+
 .PHONY: fmt
 fmt: ## format the code
 	@cargo fmt --all

@@ -52,6 +52,17 @@ pub(crate) trait Field: Sized + Send + Sync {
     }
 }
 
+/// The same schema, for a value that may be null too.
+fn nullable(schema: MetaSchemaRef) -> MetaSchemaRef {
+    match schema {
+        MetaSchemaRef::Inline(mut schema) => {
+            schema.nullable = true;
+            MetaSchemaRef::Inline(schema)
+        }
+        reference @ MetaSchemaRef::Reference(_) => reference,
+    }
+}
+
 /// One finding about the value itself.
 pub(crate) fn problem<T>(message: impl Into<String>) -> Result<T, Vec<Issue>> {
     Err(vec![Issue::new("", message)])
@@ -61,7 +72,7 @@ impl<T: Field> Field for Option<T> {
     const REQUIRED: bool = false;
 
     fn schema() -> MetaSchemaRef {
-        T::schema()
+        nullable(T::schema())
     }
 
     fn register(registry: &mut Registry) {
@@ -95,13 +106,7 @@ impl<T: Field> Field for Clearable<T> {
     const REQUIRED: bool = false;
 
     fn schema() -> MetaSchemaRef {
-        match T::schema() {
-            MetaSchemaRef::Inline(mut schema) => {
-                schema.nullable = true;
-                MetaSchemaRef::Inline(schema)
-            }
-            reference @ MetaSchemaRef::Reference(_) => reference,
-        }
+        nullable(T::schema())
     }
 
     fn register(registry: &mut Registry) {

@@ -102,6 +102,7 @@ impl Field for Mailbox {
 impl Field for EmailAddress {
     fn schema() -> MetaSchemaRef {
         schema("string", |schema| {
+            schema.format = Some("email");
             schema.min_length = Some(3);
             schema.example = Some(Value::from("ada@example.com"));
         })
@@ -271,28 +272,31 @@ impl Field for JsonObject {
 #[derive(Debug)]
 pub(crate) struct CredentialsObject(pub(crate) Value);
 
+/// The fields that credentials can have, and what the document says of them.
+const CREDENTIAL_FIELDS: [(&str, &str); 10] = [
+    ("apiKey", "SENDGRID, MAILGUN: required."),
+    ("serverToken", "POSTMARK: required."),
+    ("accountToken", "POSTMARK: lets domains be listed."),
+    ("messageStream", "POSTMARK: the stream to send through."),
+    ("domain", "MAILGUN: required; the sending domain."),
+    ("accessKeyId", "SES: required."),
+    ("secretAccessKey", "SES: required."),
+    ("sessionToken", "SES: for temporary credentials."),
+    ("configurationSet", "SES: the set that publishes events."),
+    (
+        "region",
+        "SES: required, such as `eu-central-1`. SENDGRID: `global` or `eu`. MAILGUN: `us` or `eu`.",
+    ),
+];
+
 impl Field for CredentialsObject {
     fn schema() -> MetaSchemaRef {
-        let fields: [(&'static str, &'static str); 10] = [
-            ("apiKey", "SENDGRID, MAILGUN: required."),
-            ("serverToken", "POSTMARK: required."),
-            ("accountToken", "POSTMARK: lets domains be listed."),
-            ("messageStream", "POSTMARK: the stream to send through."),
-            ("domain", "MAILGUN: required; the sending domain."),
-            ("accessKeyId", "SES: required."),
-            ("secretAccessKey", "SES: required."),
-            ("sessionToken", "SES: for temporary credentials."),
-            ("configurationSet", "SES: the set that publishes events."),
-            (
-                "region",
-                "SES: required, such as `eu-central-1`. SENDGRID: `global` or `eu`. MAILGUN: `us` or `eu`.",
-            ),
-        ];
         schema("object", |object| {
-            for (name, description) in fields {
+            for (name, description) in CREDENTIAL_FIELDS {
                 let field = schema("string", |field| {
                     field.description = Some(description);
                     field.min_length = Some(1);
+                    field.nullable = true;
                 });
                 object.properties.push((name, field));
             }
@@ -300,11 +304,30 @@ impl Field for CredentialsObject {
         })
     }
 
+    /// Which fields must be there depends on the provider type, and is checked with
+    /// it; what is there must be a text, whichever type it belongs to.
     fn read(value: Value) -> Result<Self, Vec<Issue>> {
-        if value.is_object() {
+        let Value::Object(fields) = &value else {
+            return problem(format!("must be an object, not {}", kind_of(&value)));
+        };
+        let issues = CREDENTIAL_FIELDS
+            .iter()
+            .filter_map(|(name, _)| match fields.get(*name) {
+                None | Some(Value::Null) => None,
+                Some(Value::String(text)) if text.is_empty() => {
+                    Some(Issue::new(*name, "must not be empty"))
+                }
+                Some(Value::String(_)) => None,
+                Some(other) => Some(Issue::new(
+                    *name,
+                    format!("must be a string, not {}", kind_of(other)),
+                )),
+            });
+        let issues: Vec<Issue> = issues.collect();
+        if issues.is_empty() {
             Ok(Self(value))
         } else {
-            problem(format!("must be an object, not {}", kind_of(&value)))
+            Err(issues)
         }
     }
 }
@@ -473,7 +496,7 @@ impl Field for Moment {
     fn schema() -> MetaSchemaRef {
         schema("string", |schema| {
             schema.format = Some("date-time");
-            schema.example = Some(Value::from("2026-11-20T12:00:00.000Z"));
+            schema.example = Some(Value::from("2036-11-20T12:00:00.000Z"));
         })
     }
 

@@ -35,6 +35,7 @@ use waypost_core::fault::Fault;
 use waypost_core::ids::Ids;
 
 use context::Context;
+use openapi::methods::{self, Methods};
 
 /// Serves the API on `listener` until `shutdown`, then lets requests in flight end
 /// within the configured bound.
@@ -84,6 +85,7 @@ fn routes(context: &Arc<Context>, ids: Ids) -> impl Endpoint<Output = Response> 
     let service = openapi::service(context);
     let document = openapi::document(&service);
     let page = openapi::page(&service, &document);
+    let methods = Arc::new(Methods::of(&document));
     let document = document.to_string();
     Route::new()
         .at("/healthz", get(health::healthz))
@@ -101,4 +103,5 @@ fn routes(context: &Arc<Context>, ids: Ids) -> impl Endpoint<Output = Response> 
         .nest("/", service)
         .data(Arc::clone(context))
         .around(move |next, request| envelope::wrap(next, request, ids.clone()))
+        .around(move |next, request| methods::wrap(next, request, Arc::clone(&methods)))
 }

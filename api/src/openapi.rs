@@ -1,6 +1,10 @@
 //! The document of the API: what poem-openapi derives from the handlers, mended
 //! where its form trips other tools, and the page that shows it.
 
+pub(crate) mod methods;
+mod responses;
+mod values;
+
 use std::sync::Arc;
 
 use poem_openapi::{LicenseObject, OpenApiService};
@@ -72,9 +76,8 @@ pub(crate) fn service(context: &Arc<Context>) -> Service {
         },
     );
     OpenApiService::new(operations, "Waypost", env!("CARGO_PKG_VERSION"))
-        .summary("Self-hosted email delivery")
         .description(
-            "One API in front of SendGrid, Postmark, Mailgun and Amazon SES. Every error has the form \
+            "Self-hosted email delivery: one API in front of SendGrid, Postmark, Mailgun and Amazon SES. Every error has the form \
              `{\"error\": {\"code\", \"message\", \"details\"?}}`; every answer carries `X-Request-Id`.",
         )
         .license(LicenseObject::new("MIT OR Apache-2.0").url("https://spdx.org/licenses/MIT.html"))
@@ -86,6 +89,8 @@ pub(crate) fn document(service: &Service) -> Value {
         serde_json::from_str(&service.spec()).expect("poem-openapi writes valid JSON");
     document["servers"] = json!([{ "url": "/" }]);
     mend(&mut document);
+    responses::mend(&mut document);
+    values::mend(&mut document);
     document
 }
 

@@ -550,3 +550,32 @@ async fn organizations_have_their_own_rules() {
     );
     assert_eq!(app.get(&path_of(&rule)).await.data(200), rule);
 }
+
+#[tokio::test]
+async fn changes_of_rules_and_removals_of_their_accounts_do_not_block_each_other() {
+    let app = quiet().await;
+    let kept = app.connect(ProviderType::Sendgrid).await;
+    for _ in 0..10 {
+        let removed = app.connect(ProviderType::Postmark).await;
+        let rule = create(&app, &rule_for(&removed)).await;
+        let path = path_of(&rule);
+        let fallbacks = json!({ "fallbackProviderAccountIds": [&kept, &removed] });
+        let main = json!({ "providerAccountId": &removed });
+        let account = format!("/v1/providers/{removed}");
+        let (one, other, removal) = tokio::join!(
+            app.patch(&path, &fallbacks),
+            app.patch(&path, &main),
+            app.delete(&account),
+        );
+        for change in [one, other] {
+            assert!([200, 422].contains(&change.status), "{change:?}");
+        }
+        assert_eq!(removal.status, 200, "{removal:?}");
+        let rule = app.get(&path).await.data(200);
+        let names_it = rule["fallbackProviderAccountIds"]
+            .as_array()
+            .unwrap()
+            .contains(&json!(removed));
+        assert!(!names_it, "{rule}");
+    }
+}

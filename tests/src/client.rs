@@ -4,6 +4,8 @@
 use http::{HeaderMap, Method};
 use serde_json::Value;
 
+use crate::document;
+
 /// Someone who calls the API, with or without a key. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Caller {
@@ -138,6 +140,9 @@ impl Caller {
     ///
     /// # Errors
     /// Why there was none.
+    ///
+    /// # Panics
+    /// When the answer is not one that the API's document lists.
     pub async fn try_call(
         &self,
         method: Method,
@@ -147,7 +152,7 @@ impl Caller {
         let request = format!("{method} {path}");
         let mut builder = self
             .http
-            .request(method, format!("{}{path}", self.base_url));
+            .request(method.clone(), format!("{}{path}", self.base_url));
         if let Some(key) = &self.key {
             builder = builder.bearer_auth(key);
         }
@@ -156,12 +161,14 @@ impl Caller {
         let headers = std::mem::take(response.headers_mut());
         let body = response.bytes().await?;
         let text = String::from_utf8_lossy(&body).into_owned();
-        Ok(Reply {
+        let reply = Reply {
             status,
             headers,
             text,
             request,
-        })
+        };
+        document::check(&method, path, &reply);
+        Ok(reply)
     }
 }
 

@@ -15,6 +15,7 @@ mod app;
 mod builder;
 mod client;
 mod database;
+mod document;
 mod environment;
 mod ledger;
 mod process;

@@ -240,7 +240,7 @@ impl TemplateVersionsApi {
     ///
     /// Takes the permission TEMPLATES_READ.
     #[oai(
-        path = "/v1/templates/:id/versions/:version_id",
+        path = "/v1/templates/:id/versions/:versionId",
         method = "get",
         operation_id = "get_template_version"
     )]
@@ -248,7 +248,7 @@ impl TemplateVersionsApi {
         &self,
         caller: Caller,
         id: Path<PathId>,
-        version_id: Path<PathId>,
+        #[oai(name = "versionId")] version_id: Path<PathId>,
     ) -> Result<Json<Data<TemplateVersionView>>, Failure> {
         caller.require(Permission::TemplatesRead)?;
         let id: TemplateId = id.0.of(TEMPLATE)?;
@@ -309,7 +309,7 @@ impl TemplateVersionsApi {
     /// Takes the permission TEMPLATES_WRITE. The version becomes current; none is
     /// added or removed.
     #[oai(
-        path = "/v1/templates/:id/rollback/:version_id",
+        path = "/v1/templates/:id/rollback/:versionId",
         method = "post",
         operation_id = "rollback_template"
     )]
@@ -317,7 +317,7 @@ impl TemplateVersionsApi {
         &self,
         caller: Caller,
         id: Path<PathId>,
-        version_id: Path<PathId>,
+        #[oai(name = "versionId")] version_id: Path<PathId>,
     ) -> Result<Json<Data<RolledBack>>, Failure> {
         caller.require(Permission::TemplatesWrite)?;
         let id: TemplateId = id.0.of(TEMPLATE)?;

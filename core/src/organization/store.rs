@@ -117,6 +117,26 @@ pub async fn update_settings(
     Ok(row.map(OrganizationSettings::from))
 }
 
+/// Keeps every other caller of this function waiting until the transaction ends:
+/// for changes of an organization's records that would else lock them in different
+/// orders.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn take_turns(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+) -> Result<(), Fault> {
+    query!(
+        "SELECT id FROM organizations WHERE id = $1 FOR NO KEY UPDATE",
+        organization_id.0
+    )
+    .fetch_optional(connection)
+    .await
+    .or_fault("take turns at an organization's records")?;
+    Ok(())
+}
+
 struct SettingsRow {
     unverified_domains: String,
     track_opens: bool,

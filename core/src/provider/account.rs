@@ -20,6 +20,7 @@ use crate::crypto::seal::{Sealed, Sealer};
 use crate::db::{OrFault, PgConnection, PgPool};
 use crate::fault::Fault;
 use crate::ids::{DomainId, Ids, OrganizationId, ProviderAccountId};
+use crate::organization;
 use crate::routing;
 use crate::text::Name;
 
@@ -272,6 +273,8 @@ impl Accounts {
         id: ProviderAccountId,
     ) -> Result<(), AccountRefusal> {
         let mut transaction = self.pool.begin().await.or_fault("remove an account")?;
+        // A change of a rule locks rule and accounts in the other order.
+        organization::store::take_turns(&mut transaction, organization_id).await?;
         if !store::delete(&mut transaction, organization_id, id).await? {
             return Err(AccountRefusal::NotFound);
         }

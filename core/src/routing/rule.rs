@@ -12,6 +12,7 @@ use crate::clock::{Clock, Timestamp};
 use crate::db::{OrFault, PgConnection, PgPool};
 use crate::fault::Fault;
 use crate::ids::{Ids, OrganizationId, ProviderAccountId, RoutingRuleId};
+use crate::organization;
 use crate::provider::snapshots::Snapshots;
 use crate::text::{Name, Tag};
 
@@ -297,6 +298,8 @@ impl Rules {
     ) -> Result<RoutingRule, RuleRefusal> {
         let doing = "change a routing rule";
         let mut transaction = self.pool.begin().await.or_fault(doing)?;
+        // The removal of an account locks account and rules in the other order.
+        organization::store::take_turns(&mut transaction, organization_id).await?;
         let mut rule = store::find_for_update(&mut transaction, organization_id, id)
             .await?
             .ok_or(RuleRefusal::NotFound)?;

@@ -6,6 +6,7 @@ use super::{UnsubscribeGroup, WantedGroupChange};
 use crate::db::OrFault;
 use crate::fault::Fault;
 use crate::ids::{OrganizationId, UnsubscribeGroupId};
+use crate::organization;
 use crate::text::{Description, Name};
 
 /// Adds a group. One that is the default needs [`unset_default`] before it.
@@ -60,13 +61,7 @@ pub async fn unset_default(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
 ) -> Result<(), Fault> {
-    query!(
-        "SELECT id FROM organizations WHERE id = $1 FOR NO KEY UPDATE",
-        organization_id.0
-    )
-    .fetch_optional(&mut *connection)
-    .await
-    .or_fault("take turns at the default group")?;
+    organization::store::take_turns(connection, organization_id).await?;
     query!(
         "UPDATE unsubscribe_groups SET is_default = false WHERE organization_id = $1 AND is_default",
         organization_id.0,

@@ -1,0 +1,115 @@
+//! Which answers each operation gives. poem-openapi lists every row of the error
+//! table under every operation, since handlers share one failure type; here the
+//! rows that an operation cannot answer are taken out, by what it reads and by a
+//! table for the two statuses that its form does not show. The tests hold every
+//! answer that they get against the document, so a row that is missing fails
+//! there.
+
+use serde_json::{Map, Value, json};
+
+/// Operations that answer 409 for another reason than a repeated
+/// `Idempotency-Key`.
+const CONFLICTS: [&str; 3] = ["create_suppression", "rotate_api_key", "update_api_key"];
+
+/// Operations that can refuse what is well formed.
+const UNPROCESSABLE: [&str; 8] = [
+    "create_provider",
+    "create_routing_rule",
+    "create_suppression",
+    "import_suppressions",
+    "preview_template",
+    "send_message",
+    "update_provider",
+    "update_routing_rule",
+];
+
+/// What the document says of the headers that answers carry: name, description,
+/// and an example.
+const HEADERS: [(&str, &str, &str); 2] = [
+    (
+        "X-Request-Id",
+        "The request's id, as the log names it.",
+        "01a1fbfa-b12e-763c-a29e-ce02006ba540",
+    ),
+    (
+        "Retry-After",
+        "Seconds after which the request may be tried again.",
+        "2",
+    ),
+];
+
+/// Takes the answers out that an operation cannot give, says which permission it
+/// takes, and adds the headers of its answers.
+pub(super) fn mend(document: &mut Value) {
+    for operation in operations(document) {
+        let has_query = parameters(operation).any(|parameter| parameter["in"] == "query");
+        let has_path = parameters(operation).any(|parameter| parameter["in"] == "path");
+        let has_key = parameters(operation).any(|parameter| parameter["name"] == "Idempotency-Key");
+        let has_body = operation.contains_key("requestBody");
+        let id = operation["operationId"].as_str().unwrap_or_default();
+        let gives = |status: &str| match status {
+            "400" => has_query || has_body || has_key,
+            "404" => has_path,
+            "409" => has_key || CONFLICTS.contains(&id),
+            "413" | "415" => has_body,
+            "422" => UNPROCESSABLE.contains(&id),
+            _ => true,
+        };
+        let unwanted: Vec<String> = answers(operation)
+            .keys()
+            .filter(|status| !gives(status))
+            .cloned()
+            .collect();
+        let permission = permission(operation);
+        if let Some(permission) = permission {
+            operation.insert("x-required-permission".to_owned(), json!(permission));
+        }
+        let Some(Value::Object(answers)) = operation.get_mut("responses") else {
+            continue;
+        };
+        answers.retain(|status, _| !unwanted.contains(status));
+        for (status, answer) in answers {
+            for (name, ..) in HEADERS {
+                if name == "Retry-After" && !["429", "503"].contains(&status.as_str()) {
+                    continue;
+                }
+                answer["headers"][name] = json!({ "$ref": format!("#/components/headers/{name}") });
+            }
+        }
+    }
+    for (name, description, example) in HEADERS {
+        document["components"]["headers"][name] = json!({
+            "description": description,
+            "schema": { "type": "string", "example": example },
+        });
+    }
+}
+
+fn operations(document: &mut Value) -> impl Iterator<Item = &mut Map<String, Value>> {
+    let paths = document["paths"].as_object_mut().into_iter().flatten();
+    let operations = paths.filter_map(|(_, operations)| operations.as_object_mut());
+    operations
+        .flatten()
+        .filter_map(|(_, operation)| operation.as_object_mut())
+}
+
+fn parameters(operation: &Map<String, Value>) -> impl Iterator<Item = &Value> {
+    let parameters = operation.get("parameters").and_then(Value::as_array);
+    parameters.into_iter().flatten()
+}
+
+fn answers(operation: &Map<String, Value>) -> &Map<String, Value> {
+    operation["responses"]
+        .as_object()
+        .expect("an operation has answers")
+}
+
+/// The permission that an operation's description names.
+fn permission(operation: &Map<String, Value>) -> Option<String> {
+    let description = operation.get("description")?.as_str()?;
+    let (_, rest) = description.split_once("Takes the permission ")?;
+    let name = rest
+        .chars()
+        .take_while(|letter| letter.is_ascii_uppercase() || *letter == '_');
+    Some(name.collect())
+}

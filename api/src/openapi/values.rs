@@ -1,0 +1,137 @@
+//! Values in the document: an example for everything that has none of its own, and
+//! the words that a field of an answer can hold. Both are looked up by the field,
+//! `Schema.field` before `field`.
+
+use serde_json::{Map, Value, json};
+use waypost_core::auth::Permission;
+use waypost_core::event::EventType;
+use waypost_core::message::status::MessageStatus;
+use waypost_core::organization::UnverifiedDomains;
+use waypost_core::provider::kind::ProviderType;
+use waypost_core::suppression::SuppressionSource;
+
+/// What is added to fields: `example` as a rule.
+const ADDITIONS: &str = include_str!("values.json");
+
+/// Adds what is missing to every field and parameter.
+pub(super) fn mend(document: &mut Value) {
+    let additions: Map<String, Value> =
+        serde_json::from_str(ADDITIONS).expect("values.json is an object");
+    let words = words();
+    let add = |schema: &str, field: &str, target: &mut Value| {
+        let keys = [format!("{schema}.{field}"), field.to_owned()];
+        if let Some(words) = keys.iter().find_map(|key| words.get(key)) {
+            let inner = innermost(target);
+            if inner.get("enum").is_none() {
+                inner["enum"] = words.clone();
+            }
+        }
+        list_null(innermost(target));
+        let [own, common] = keys.map(|key| additions.get(&key));
+        if let Some(additions) = own {
+            replace(innermost(target), additions);
+        } else if let Some(additions) = common {
+            supplement(innermost(target), additions);
+        }
+    };
+    let schemas = document["components"]["schemas"].as_object_mut();
+    for (name, schema) in schemas.into_iter().flatten() {
+        for_each_field(name, schema, &add);
+    }
+    let paths = document["paths"].as_object_mut().into_iter().flatten();
+    for (_, operations) in paths {
+        for operation in operations.as_object_mut().into_iter().flatten() {
+            let id = operation.1["operationId"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned();
+            let parameters = operation
+                .1
+                .get_mut("parameters")
+                .and_then(Value::as_array_mut);
+            for parameter in parameters.into_iter().flatten() {
+                let name = parameter["name"].as_str().unwrap_or_default().to_owned();
+                let schema = &mut parameter["schema"];
+                add(&id, &name, schema);
+                // A parameter is there or not; it has no null.
+                if let Some(schema) = schema.as_object_mut() {
+                    schema.remove("nullable");
+                    if let Some(Value::Array(words)) = schema.get_mut("enum") {
+                        words.retain(|word| !word.is_null());
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn for_each_field(name: &str, schema: &mut Value, add: &impl Fn(&str, &str, &mut Value)) {
+    let fields = schema.get_mut("properties").and_then(Value::as_object_mut);
+    for (field, target) in fields.into_iter().flatten() {
+        add(name, field, target);
+        for_each_field(&format!("{name}.{field}"), target, add);
+    }
+}
+
+/// A list is described by its items.
+fn innermost(schema: &mut Value) -> &mut Value {
+    if schema.get("items").is_some() {
+        innermost(&mut schema["items"])
+    } else {
+        schema
+    }
+}
+
+/// In OpenAPI 3.0 a null must be among the words, `nullable` or not.
+fn list_null(schema: &mut Value) {
+    let is_nullable = schema.get("nullable") == Some(&Value::Bool(true));
+    if let Some(Value::Array(words)) = schema.get_mut("enum")
+        && is_nullable
+        && !words.contains(&Value::Null)
+    {
+        words.push(Value::Null);
+    }
+}
+
+/// What is said of one field alone goes before what its type says.
+fn replace(schema: &mut Value, additions: &Value) {
+    for (name, value) in additions.as_object().into_iter().flatten() {
+        schema[name] = value.clone();
+    }
+}
+
+/// Adds what a schema does not say itself. References say all there is to say.
+fn supplement(schema: &mut Value, additions: &Value) {
+    let Some(schema) = schema.as_object_mut() else {
+        return;
+    };
+    if schema.contains_key("$ref") || schema.contains_key("allOf") {
+        return;
+    }
+    for (name, value) in additions.as_object().into_iter().flatten() {
+        schema.entry(name.clone()).or_insert_with(|| value.clone());
+    }
+}
+
+/// The words that fields of answers can hold, from the types that write them.
+fn words() -> Map<String, Value> {
+    let statuses = MessageStatus::ALL.map(MessageStatus::as_str);
+    let provider_types = ProviderType::ALL.map(ProviderType::as_str);
+    let words = serde_json::from_value(json!({
+        "providerType": provider_types,
+        "permissions": Permission::ALL.map(Permission::as_str),
+        "eventType": EventType::ALL.map(EventType::as_str),
+        "Suppression.source": SuppressionSource::ALL.map(SuppressionSource::as_str),
+        "MessageDetail.status": statuses,
+        "MessageSummary.status": statuses,
+        "RecipientDetail.status": statuses,
+        "BatchResult.status": ["queued", "suppressed"],
+        "SendMessageResponse.status": ["queued", "suppressed"],
+        "unverifiedDomains": UnverifiedDomains::ALL.map(UnverifiedDomains::as_str),
+        "DomainVerification.state": ["verified", "unverified", "unknown"],
+        "RoutingRule.tagMatch": ["any", "all"],
+        "RoutingRule.onUnknown": ["wait", "resend", "fail"],
+        "AuditActor.type": ["api_key", "recipient", "system"],
+    }));
+    words.expect("the words are an object")
+}

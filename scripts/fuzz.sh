@@ -1,0 +1,96 @@
+#!/usr/bin/env bash
+# make fuzz: the API's document is validated, and the API called with requests that schemathesis makes up from it:
+# well-formed ones and broken ones. It fails on a 5xx, on an answer that the document does not list, and on an invalid
+# request that is accepted. A PostgreSQL, a Redis, an API and a simulator of this run alone; the rest of the machine is
+# not touched.
+#
+# FUZZ_SECONDS bounds the calling (120), FUZZ_SEED repeats a run (a new one each time; it is printed).
+set -euo pipefail
+# shellcheck source=servers.sh
+. "$(dirname "$0")/servers.sh"
+
+readonly SCHEMATHESIS=4.32.5
+readonly VALIDATOR=0.9.0
+readonly FUZZ_POSTGRES_PORT=17432
+readonly FUZZ_REDIS_PORT=17379
+readonly FUZZ_API_PORT=17080
+readonly FUZZ_SIMULATOR_PORT=17090
+
+main() {
+    local since
+    since=$(now_ms)
+    scratch_open fuzz
+    install_tools
+    step "Building (debug)" interruptible build_cargo build --workspace --bins
+    BIN=$(target_dir)/debug
+    step "Starting a PostgreSQL" start_postgres "$FUZZ_POSTGRES_PORT" fsync=off synchronous_commit=off full_page_writes=off
+    step "Starting a Redis" start_redis "$FUZZ_REDIS_PORT" --save '' --appendonly no
+    start_service
+    step "Validating the document" validate_document
+    FUZZ_SEED=${FUZZ_SEED:-$((RANDOM * 32768 + RANDOM))}
+    step "Calling the API for about ${FUZZ_SECONDS:=120} s (FUZZ_SEED=$FUZZ_SEED repeats it)" interruptible fuzz
+    say "==> Nothing found; $(elapsed "$since") with everything"
+}
+
+# The tools come from PyPI into a place of their own, once for each pair of versions.
+install_tools() {
+    TOOLS=$ROOT/.dev/python/schemathesis-$SCHEMATHESIS-$VALIDATOR
+    [[ ! -x $TOOLS/bin/schemathesis || ! -e $TOOLS/complete ]] || return 0
+    step "Installing schemathesis $SCHEMATHESIS from PyPI" install_tools_into "$TOOLS"
+}
+
+install_tools_into() {
+    local log=$STATE/log/pip.log
+    rm -rf -- "$1"
+    # Debian splits venv off Python; its ensurepip may be missing.
+    if ! python3 -m venv "$1" >"$log" 2>&1; then
+        install_packages "Python's venv" python3-venv python3 python
+        rm -rf -- "$1"
+        python3 -m venv "$1" >"$log" 2>&1 || { show_log_tail pip; die "python3 -m venv failed"; }
+    fi
+    "$1/bin/pip" install --quiet --disable-pip-version-check \
+        "schemathesis==$SCHEMATHESIS" "openapi-spec-validator==$VALIDATOR" >>"$log" 2>&1 ||
+        { show_log_tail pip; die "schemathesis could not be installed (it needs Python 3.10 or newer)"; }
+    touch "$1/complete"
+}
+
+start_service() {
+    local organization
+    DATABASE_URL=$(private_postgres_url waypost)
+    REDIS_URL=$(private_redis_url)
+    choose_port simulator "$FUZZ_SIMULATOR_PORT"
+    SIMULATOR=127.0.0.1:$CHOSEN_PORT
+    choose_port api "$FUZZ_API_PORT"
+    WAYPOST_URL=http://127.0.0.1:$CHOSEN_PORT
+    export DATABASE_URL REDIS_URL
+    export WAYPOST_ENV=development WAYPOST_LISTEN=127.0.0.1:$CHOSEN_PORT WAYPOST_PUBLIC_URL=$WAYPOST_URL
+    export WAYPOST_PROVIDER_BASE_URL=http://$SIMULATOR WAYPOST_LOG=warn
+    "$BIN/waypost-api" migrate >&2
+    organization=$("$BIN/waypost-api" create-organization --name Fuzz)
+    API_KEY=$("$BIN/waypost-api" create-api-key --organization "$organization" --name fuzz)
+    spawn simulator fuzz "$BIN/waypost-simulator" --listen "$SIMULATOR"
+    spawn api fuzz "$BIN/waypost-api" serve
+    wait_for_server api api_answers || { show_log_tail api; die "the API did not start"; }
+}
+
+api_answers() { [[ $(python3 "$ROOT/scripts/request.py" GET "$WAYPOST_URL/readyz" 2>/dev/null | head -n 1) == 200 ]]; }
+
+validate_document() { "$TOOLS/bin/openapi-spec-validator" --schema 3.0 "$ROOT/openapi/waypost.v1.json" >&2; }
+
+# Two runs: one that follows the ids it is given everywhere but among the API keys, where it would revoke its own; and one
+# over those, with ids made up. What is not checked is in schemathesis.toml.
+fuzz() {
+    schemathesis --exclude-path-regex '^/v1/api-keys' --max-time "$FUZZ_SECONDS"
+    schemathesis --include-path-regex '^/v1/api-keys' --max-time "$((FUZZ_SECONDS / 4))" --phases examples,coverage,fuzzing
+}
+
+schemathesis() {
+    # It keeps what it found in the directory it runs in.
+    cd "$STATE"
+    "$TOOLS/bin/schemathesis" --config-file "$ROOT/scripts/schemathesis.toml" run "$WAYPOST_URL/openapi.json" "$@" \
+        --header "Authorization: Bearer $API_KEY" \
+        --seed "$FUZZ_SEED" --request-timeout 30 --workers 2 --generation-database none --no-color >&2 ||
+        { show_log_tail api; die "FUZZ_SEED=$FUZZ_SEED found something"; }
+}
+
+main "$@"

@@ -1,0 +1,145 @@
+//! Every answer that a test gets is held against the API's document: its status must
+//! be one that the operation lists, and its body must match the schema there. So the
+//! whole suite proves that the document is true.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use http::Method;
+use jsonschema::Validator;
+use serde_json::{Map, Value, json};
+
+use crate::client::Reply;
+
+/// The document with its schemas as JSON Schema.
+static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
+    let mut document = waypost_api::document().expect("the document can be written");
+    translate(&mut document);
+    document
+});
+
+static VALIDATORS: LazyLock<Mutex<HashMap<String, Arc<Validator>>>> = LazyLock::new(Mutex::default);
+
+/// Checks an answer.
+///
+/// # Panics
+/// When the document does not have it.
+pub(crate) fn check(method: &Method, path: &str, reply: &Reply) {
+    let path = path.split('?').next().unwrap_or_default();
+    if !path.starts_with("/v1/") || method == Method::HEAD || method == Method::OPTIONS {
+        return;
+    }
+    let what = || {
+        let text: String = reply.text.chars().take(2_000).collect();
+        format!("{method} {path} answered {} {text}", reply.status)
+    };
+    let Some((id, operation)) = operation(method, path) else {
+        assert!(
+            [404, 405].contains(&reply.status),
+            "{}, which the document does not know",
+            what()
+        );
+        return;
+    };
+    let Some(answer) = operation["responses"].get(reply.status.to_string()) else {
+        panic!("{}, which the document does not list for {id}", what());
+    };
+    let headers = answer["headers"].as_object().into_iter().flatten();
+    for (name, _) in headers {
+        assert!(
+            reply.headers.contains_key(name.as_str()),
+            "{} without {name}",
+            what()
+        );
+    }
+    if let Some(schema) = answer.pointer("/content/application~1json/schema") {
+        let validator = validator(format!("{id} {}", reply.status), schema);
+        let found = validator.iter_errors(&reply.json()).next().map(|error| {
+            let place = error.instance_path().to_string();
+            format!("{place}: {error}")
+        });
+        assert!(found.is_none(), "{}: {found:?}", what());
+    }
+}
+
+/// The operation that serves a path; a path without parameters goes first.
+fn operation(method: &Method, path: &str) -> Option<(String, &'static Value)> {
+    let method = method.as_str().to_ascii_lowercase();
+    let paths = DOCUMENT["paths"].as_object()?;
+    let mut candidates: Vec<&String> = paths
+        .keys()
+        .filter(|template| matches_template(template, path))
+        .collect();
+    candidates.sort_by_key(|template| template.matches('{').count());
+    let operation = paths.get(*candidates.first()?)?.get(&method)?;
+    let id = operation["operationId"].as_str()?.to_owned();
+    Some((id, operation))
+}
+
+fn matches_template(template: &str, path: &str) -> bool {
+    let (mut wanted, mut given) = (template.split('/'), path.split('/'));
+    loop {
+        match (wanted.next(), given.next()) {
+            (None, None) => return true,
+            (Some(wanted), Some(given)) => {
+                let is_parameter = wanted.starts_with('{') && !given.is_empty();
+                if !is_parameter && wanted != given {
+                    return false;
+                }
+            }
+            _ => return false,
+        }
+    }
+}
+
+fn validator(key: String, schema: &Value) -> Arc<Validator> {
+    let mut validators = VALIDATORS.lock().unwrap_or_else(PoisonError::into_inner);
+    let validator = validators.entry(key).or_insert_with(|| {
+        let mut schema = schema.clone();
+        resolve(&mut schema);
+        Arc::new(jsonschema::validator_for(&schema).expect("the document's schemas are schemas"))
+    });
+    Arc::clone(validator)
+}
+
+/// Puts the schemas in the place of references to them. None contains itself.
+fn resolve(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            if let Some(Value::String(reference)) = fields.get("$ref") {
+                let pointer = reference.trim_start_matches('#');
+                let schema = DOCUMENT.pointer(pointer);
+                *value = schema.expect("a reference leads somewhere").clone();
+                return resolve(value);
+            }
+            fields.values_mut().for_each(resolve);
+        }
+        Value::Array(items) => items.iter_mut().for_each(resolve),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// OpenAPI 3.0 says `nullable` where JSON Schema lists a further type.
+fn translate(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            if fields.remove("nullable") == Some(Value::Bool(true)) {
+                let own = std::mem::take(fields);
+                fields.insert("anyOf".to_owned(), json!([{ "type": "null" }, own]));
+            }
+            if is_plain_object(fields) {
+                // What the schema does not list is not there.
+                fields.insert("additionalProperties".to_owned(), Value::Bool(false));
+            }
+            fields.values_mut().for_each(translate);
+        }
+        Value::Array(items) => items.iter_mut().for_each(translate),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn is_plain_object(fields: &Map<String, Value>) -> bool {
+    fields.get("type").is_some_and(|kind| kind == "object")
+        && fields.get("properties").is_some_and(Value::is_object)
+        && !fields.contains_key("additionalProperties")
+}
