@@ -151,6 +151,26 @@ async fn the_table_of_operations_is_complete() {
 }
 
 #[tokio::test]
+async fn the_document_names_the_permission_that_each_operation_takes() {
+    let app = quiet().await;
+    let document = app.get("/openapi.json").await.expect(200);
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        for (method, operation) in operations.as_object().unwrap() {
+            let wanted = (method.to_uppercase(), without_parameters(path));
+            let listed = OPERATIONS
+                .iter()
+                .find(|(method, path, _)| (*method, *path) == (&wanted.0, &wanted.1));
+            let (_, _, permission) = listed.unwrap_or_else(|| panic!("{wanted:?} is not listed"));
+            assert_eq!(
+                operation["x-required-permission"],
+                permission.as_str(),
+                "{wanted:?}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
 async fn without_a_valid_key_every_operation_answers_the_same_401() {
     let app = quiet().await;
     let organization = app.organization_id();

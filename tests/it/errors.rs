@@ -190,3 +190,53 @@ async fn every_answer_names_its_request_and_no_two_alike() {
         );
     }
 }
+
+#[tokio::test]
+async fn the_error_table_of_the_contract_is_reachable_row_by_row() {
+    let app = TestApp::builder()
+        .without_worker()
+        .without_scheduler()
+        .start()
+        .await;
+    let address = json!({ "email": "ada@example.org" });
+    app.post("/v1/suppressions", &json!({}))
+        .await
+        .expect_issues(400, &["email"]);
+    app.query("/v1/messages", &[("page", "0")])
+        .await
+        .expect_issues(400, &["page"]);
+    app.caller()
+        .anonymous()
+        .get("/v1/messages")
+        .await
+        .expect_error(401, "AUTHENTICATION_ERROR");
+    app.get(&format!("/v1/messages/{}", Uuid::nil()))
+        .await
+        .expect_error(404, "NOT_FOUND");
+    let _first = app.post("/v1/suppressions", &address).await.data(201);
+    app.post("/v1/suppressions", &address)
+        .await
+        .expect_error(409, "CONFLICT");
+    let error = app
+        .post("/v1/send", &message_to("bob@example.org"))
+        .await
+        .expect_error(422, "VALIDATION_ERROR");
+    assert_eq!(error["details"]["reason"], "NO_ACTIVE_PROVIDER");
+    let account = json!({
+        "providerType": "POSTMARK",
+        "displayName": "Refused",
+        "credentials": { "serverToken": "invalid" },
+    });
+    let error = app
+        .post("/v1/providers", &account)
+        .await
+        .expect_error(422, "PROVIDER_INVALID_CREDENTIALS");
+    assert!(error["message"].as_str().unwrap().contains("POSTMARK"));
+    app.execute("ALTER TABLE templates RENAME TO lost").await;
+    let error = app
+        .get("/v1/templates")
+        .await
+        .expect_error(500, "INTERNAL_ERROR");
+    assert!(error.get("details").is_none(), "{error}");
+    assert!(!error["message"].as_str().unwrap().contains("templates"));
+}

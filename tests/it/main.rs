@@ -27,6 +27,8 @@ mod providers;
 #[cfg(test)]
 mod queue;
 #[cfg(test)]
+mod races;
+#[cfg(test)]
 mod routing_rules;
 #[cfg(test)]
 mod sending;
