@@ -1,14 +1,18 @@
-//! Who calls. The key is looked up before anything else of a request is read; the
-//! first line of every handler says which permission it takes.
+//! Who calls. The key is looked up before anything else of a request is read, and
+//! before it is counted against a limit (`limits`); the first line of every handler
+//! says which permission it takes.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use poem::Request;
+use poem::web::headers::authorization::Bearer as BearerToken;
+use poem::web::headers::{Authorization, HeaderMapExt as _};
 use poem_openapi::SecurityScheme;
 use poem_openapi::auth::Bearer;
 use waypost_core::audit::{Actor, Origin};
-use waypost_core::auth::{ApiKey, Permission};
+use waypost_core::auth::{ApiKey, OpenedKey, Permission};
+use waypost_core::fault::Fault;
 use waypost_core::ids::OrganizationId;
 use waypost_core::network;
 use waypost_core::secret::Secret;
@@ -31,8 +35,19 @@ pub(crate) struct Caller(KnownCaller);
 
 /// The key behind a request and where the request comes from.
 pub(crate) struct KnownCaller {
-    key: ApiKey,
+    key: Arc<OpenedKey>,
     origin: Origin,
+}
+
+/// Who a request comes from, as its key tells.
+#[derive(Debug, Clone)]
+pub(crate) enum Identity {
+    /// Whoever holds this key.
+    Known(Arc<OpenedKey>),
+    /// Someone without a valid key.
+    Stranger,
+    /// Someone with a key that could not be looked up.
+    Undecided(Fault),
 }
 
 /// The longest `User-Agent` that is kept, in characters.
@@ -41,12 +56,12 @@ const USER_AGENT_CHARS_MAX: usize = 255;
 impl Caller {
     /// The organization whose data the caller may see.
     pub(crate) fn organization_id(&self) -> OrganizationId {
-        self.0.key.organization_id
+        self.0.key.record.organization_id
     }
 
     /// The caller's own key.
     pub(crate) fn key(&self) -> &ApiKey {
-        &self.0.key
+        &self.0.key.record
     }
 
     /// Where the request comes from, for the audit log.
@@ -59,7 +74,7 @@ impl Caller {
     /// # Errors
     /// The refusal that names it.
     pub(crate) fn require(&self, permission: Permission) -> Result<(), Failure> {
-        if self.0.key.permissions.contains(permission) {
+        if self.0.key.record.permissions.contains(permission) {
             Ok(())
         } else {
             Err(Failure::Forbidden(permission))
@@ -67,17 +82,29 @@ impl Caller {
     }
 }
 
-async fn authenticate(request: &Request, bearer: Bearer) -> poem::Result<KnownCaller> {
-    let key = Secret::from(bearer.token);
-    let found = context(request)
-        .authenticator
-        .find(&key, client_address(request))
-        .await
-        .map_err(Failure::from)?;
-    let key = found.ok_or(Failure::Unauthenticated)?;
+/// Looks up the key of a request. It is read as [`Bearer`] reads it.
+pub(crate) async fn identify(request: &Request) -> Identity {
+    let Some(header) = request.headers().typed_get::<Authorization<BearerToken>>() else {
+        return Identity::Stranger;
+    };
+    let key = Secret::from(header.token());
+    let authenticator = &context(request).authenticator;
+    match authenticator.find(&key, client_address(request)).await {
+        Ok(Some(key)) => Identity::Known(key),
+        Ok(None) => Identity::Stranger,
+        Err(fault) => Identity::Undecided(fault),
+    }
+}
+
+async fn authenticate(request: &Request, _bearer: Bearer) -> poem::Result<KnownCaller> {
+    let key = match request.data::<Identity>() {
+        Some(Identity::Known(key)) => Arc::clone(key),
+        Some(Identity::Stranger) | None => return Err(Failure::Unauthenticated.into()),
+        Some(Identity::Undecided(fault)) => return Err(Failure::from(fault.clone()).into()),
+    };
     let actor = Actor::ApiKey {
-        id: key.id,
-        name: key.name.clone(),
+        id: key.record.id,
+        name: key.record.name.clone(),
     };
     let origin = origin(request, actor);
     Ok(KnownCaller { key, origin })
@@ -98,7 +125,7 @@ pub(crate) fn origin(request: &Request, actor: Actor) -> Origin {
 }
 
 /// The client's address, behind proxies of ours too.
-fn client_address(request: &Request) -> Option<IpAddr> {
+pub(crate) fn client_address(request: &Request) -> Option<IpAddr> {
     let peer = request.remote_addr().as_socket_addr()?.ip();
     let lines = request.headers().get_all("x-forwarded-for").iter();
     let hops = lines.flat_map(|line| line.to_str().unwrap_or_default().split(','));
@@ -106,7 +133,8 @@ fn client_address(request: &Request) -> Option<IpAddr> {
     Some(network::client_address(peer, hops, proxies))
 }
 
-fn context(request: &Request) -> &Arc<Context> {
+/// The parts of the process that serves a request.
+pub(crate) fn context(request: &Request) -> &Arc<Context> {
     request
         .data()
         .expect("the context is data of every request")

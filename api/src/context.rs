@@ -6,6 +6,7 @@ use waypost_core::config::{ApiSettings, Settings};
 use waypost_core::db::{self, PgPool};
 use waypost_core::fault::Fault;
 use waypost_core::ids::Ids;
+use waypost_core::limit::Limiter;
 use waypost_core::message::accept::{self, Acceptor, AcceptorParts};
 use waypost_core::organization::settings::SettingsBoard;
 use waypost_core::provider::Endpoints;
@@ -27,6 +28,7 @@ pub(crate) struct Context {
     pub(crate) pool: PgPool,
     pub(crate) redis: Redis,
     pub(crate) authenticator: Authenticator,
+    pub(crate) limiter: Limiter,
     pub(crate) acceptor: Acceptor,
     pub(crate) accounts: Accounts,
     pub(crate) rules: Rules,
@@ -91,6 +93,7 @@ impl Context {
         };
         Ok(Self {
             authenticator: Authenticator::start(pool.clone(), clock.clone()),
+            limiter: Limiter::start(redis.clone(), &settings.api),
             rules: Rules {
                 pool: pool.clone(),
                 snapshots: snapshots.clone(),

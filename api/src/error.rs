@@ -2,6 +2,8 @@
 //! faults become HTTP: a row each of the contract's error table, always in the
 //! form `{"error": {"code", "message", "details"?}}`.
 
+use std::time::Duration;
+
 use poem::error::ResponseError as _;
 use poem::http::{HeaderValue, StatusCode, header};
 use poem::{IntoResponse, Response};
@@ -22,6 +24,8 @@ use waypost_core::routing::rule::{RULES_MAX, RuleRefusal};
 use waypost_core::suppression::SuppressionRefusal;
 use waypost_core::template::TemplateRefusal;
 use waypost_core::unsubscribe::GroupRefusal;
+
+use crate::limits::whole_seconds;
 
 /// Seconds after which a caller may try again when a server of ours is away.
 const RETRY_AFTER_SECONDS: u32 = 2;
@@ -72,6 +76,8 @@ pub(crate) enum Failure {
         /// What happened.
         reason: String,
     },
+    /// 429: one request too many; the next one passes after so long.
+    RateLimited(Duration),
     /// 500 or 503: we failed.
     Fault(Fault),
 }
@@ -110,6 +116,7 @@ impl Failure {
                 StatusCode::UNPROCESSABLE_ENTITY
             }
             Self::ProviderUndecided { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            Self::RateLimited(_) => StatusCode::TOO_MANY_REQUESTS,
             Self::Fault(fault) => match fault.kind() {
                 FaultKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
                 FaultKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
@@ -131,6 +138,7 @@ impl Failure {
             Self::NotJson => "UNSUPPORTED_MEDIA_TYPE",
             Self::InvalidCredentials { .. } => "PROVIDER_INVALID_CREDENTIALS",
             Self::ProviderUndecided { .. } => "SERVICE_UNAVAILABLE",
+            Self::RateLimited(_) => "RATE_LIMIT_EXCEEDED",
             Self::Fault(fault) => match fault.kind() {
                 FaultKind::Unavailable => "SERVICE_UNAVAILABLE",
                 FaultKind::Internal => "INTERNAL_ERROR",
@@ -163,6 +171,12 @@ impl Failure {
             } => {
                 format!(
                     "{provider_type} could not be asked about the credentials; try again later: {reason}"
+                )
+            }
+            Self::RateLimited(wait) => {
+                format!(
+                    "Too many requests; try again after {} s",
+                    at_least_a_second(*wait)
                 )
             }
             Self::Fault(fault) => match fault.kind() {
@@ -224,6 +238,7 @@ impl Failure {
             | Self::Conflict(_)
             | Self::TooLarge(_)
             | Self::NotJson
+            | Self::RateLimited(_)
             | Self::Fault(_) => None,
         }
     }
@@ -252,6 +267,7 @@ impl Failure {
             | Self::NotJson
             | Self::Unprocessable { .. }
             | Self::UnknownIds(_)
+            | Self::RateLimited(_)
             | Self::InvalidCredentials { .. } => {}
         }
     }
@@ -279,6 +295,11 @@ fn invalid_message(issues: &[Issue]) -> String {
     }
 }
 
+/// A wait as `Retry-After` tells it: in whole seconds, and never none.
+fn at_least_a_second(wait: Duration) -> u64 {
+    whole_seconds(wait).max(1)
+}
+
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         self.log();
@@ -291,6 +312,10 @@ impl IntoResponse for Failure {
         let headers = response.headers_mut();
         if self.status() == StatusCode::SERVICE_UNAVAILABLE {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(RETRY_AFTER_SECONDS));
+        }
+        if let Self::RateLimited(wait) = &self {
+            let seconds = HeaderValue::from(at_least_a_second(*wait));
+            headers.insert(header::RETRY_AFTER, seconds);
         }
         if self.status() == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
@@ -494,6 +519,10 @@ impl ApiResponse for Failure {
             (
                 422,
                 "`VALIDATION_ERROR` or `PROVIDER_INVALID_CREDENTIALS`: well formed, and cannot be done.",
+            ),
+            (
+                429,
+                "`RATE_LIMIT_EXCEEDED`: try again after `Retry-After` seconds.",
             ),
             (500, "`INTERNAL_ERROR`: an unexpected error."),
             (

@@ -1,9 +1,10 @@
 //! Waypost's HTTP API: the operations of the contract, their document, health.
 //!
 //! A request goes through the *envelope* (its id, its log span, the error form),
-//! the *caller* (whose key), and a *handler*, which authorizes, parses into domain
-//! types, calls the core and shapes the answer. HTTP ends here: refusals of the
-//! domain become answers in `error`, and nowhere else.
+//! the *limits* (whose key it carries, and whether it is one too many), the *caller*
+//! (there must be one), and a *handler*, which authorizes, parses into domain types,
+//! calls the core and shapes the answer. HTTP ends here: refusals of the domain
+//! become answers in `error`, and nowhere else.
 
 mod auth;
 mod body;
@@ -14,6 +15,7 @@ mod error;
 mod fields;
 mod health;
 mod ids;
+mod limits;
 mod openapi;
 pub mod operator;
 mod template_fields;
@@ -101,6 +103,7 @@ fn routes(context: &Arc<Context>, ids: Ids) -> impl Endpoint<Output = Response> 
         )
         .at("/docs", get(make_sync(move |_| Html(page.clone()))))
         .nest("/", service)
+        .around(limits::wrap)
         .data(Arc::clone(context))
         .around(move |next, request| envelope::wrap(next, request, ids.clone()))
         .around(move |next, request| methods::wrap(next, request, Arc::clone(&methods)))

@@ -78,7 +78,8 @@ pub(crate) fn service(context: &Arc<Context>) -> Service {
     OpenApiService::new(operations, "Waypost", env!("CARGO_PKG_VERSION"))
         .description(
             "Self-hosted email delivery: one API in front of SendGrid, Postmark, Mailgun and Amazon SES. Every error has the form \
-             `{\"error\": {\"code\", \"message\", \"details\"?}}`; every answer carries `X-Request-Id`.",
+             `{\"error\": {\"code\", \"message\", \"details\"?}}`; every answer carries `X-Request-Id`, \
+             and `X-RateLimit-Limit`, `X-RateLimit-Remaining` and `X-RateLimit-Reset` (seconds).",
         )
         .license(LicenseObject::new("MIT OR Apache-2.0").url("https://spdx.org/licenses/MIT.html"))
 }

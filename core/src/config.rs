@@ -94,6 +94,8 @@ pub struct ApiSettings {
     pub rate_limit_send_max: u32,
     /// The most other requests per second that an organization may give itself.
     pub rate_limit_other_max: u32,
+    /// Requests per minute that one address may make without a valid key.
+    pub rate_limit_anonymous_per_minute: u32,
 }
 
 /// Sending: leases, retries, pace.
@@ -309,6 +311,12 @@ fn read_api(reader: &mut Reader<'_>) -> Option<ApiSettings> {
         "The most other requests per second that an organization may set for itself.",
         1..=1_000_000,
     );
+    let rate_limit_anonymous_per_minute = reader.parse(
+        "WAYPOST_RATE_LIMIT_ANONYMOUS_PER_MINUTE",
+        "20",
+        "Requests per minute that one address may make without a valid API key; the largest, 1000000, lifts the bound.",
+        1..=1_000_000,
+    );
     Some(ApiSettings {
         listen: listen?,
         batch_messages_max: batch_messages_max?,
@@ -316,6 +324,7 @@ fn read_api(reader: &mut Reader<'_>) -> Option<ApiSettings> {
         trusted_proxies: trusted_proxies.unwrap_or_default(),
         rate_limit_send_max: rate_limit_send_max?,
         rate_limit_other_max: rate_limit_other_max?,
+        rate_limit_anonymous_per_minute: rate_limit_anonymous_per_minute?,
     })
 }
 

@@ -20,6 +20,7 @@ pub mod health;
 pub mod http;
 pub mod ids;
 pub mod issue;
+pub mod limit;
 pub mod message;
 pub mod network;
 pub mod organization;

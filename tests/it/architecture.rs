@@ -18,7 +18,7 @@ struct Home {
     places: &'static [&'static str],
 }
 
-const HOMES: [Home; 7] = [
+const HOMES: [Home; 8] = [
     Home {
         library: "poem",
         names: &["poem::", "poem_openapi::"],
@@ -61,7 +61,13 @@ const HOMES: [Home; 7] = [
             "core/src/queue/backend.rs",
             "core/src/queue/backend/",
             "core/src/suppression/filter/",
+            "core/src/limit/shared.rs",
         ],
+    },
+    Home {
+        library: "governor",
+        names: &["governor::"],
+        places: &["core/src/limit/local.rs"],
     },
     Home {
         library: "the environment",
@@ -224,6 +230,7 @@ fn the_manifests_keep_the_homes_too() {
         ("apalis", &["worker"]),
         ("apalis-core", &["core"]),
         ("clap", &["api"]),
+        ("governor", &["core"]),
     ] {
         for name in CRATES {
             let has = dependencies(&format!("{name}/Cargo.toml"))

@@ -4,7 +4,7 @@ use http::Method;
 use serde_json::json;
 use uuid::Uuid;
 use waypost_core::provider::kind::ProviderType;
-use waypost_tests::{TestApp, message_to};
+use waypost_tests::{TestApp, message_to, wait_until};
 
 const MIB: usize = 1 << 20;
 
@@ -202,7 +202,7 @@ async fn the_error_table_of_the_contract_is_reachable_row_by_row() {
     app.post("/v1/suppressions", &json!({}))
         .await
         .expect_issues(400, &["email"]);
-    app.query("/v1/messages", &[("page", "0")])
+    app.get("/v1/messages?page=0")
         .await
         .expect_issues(400, &["page"]);
     app.caller()
@@ -232,6 +232,22 @@ async fn the_error_table_of_the_contract_is_reachable_row_by_row() {
         .await
         .expect_error(422, "PROVIDER_INVALID_CREDENTIALS");
     assert!(error["message"].as_str().unwrap().contains("POSTMARK"));
+    let limits = json!({ "rateLimits": { "otherPerSecond": 1 } });
+    let _settings = app.patch("/v1/settings", &limits).await.data(200);
+    wait_until("the limit counts", async || {
+        let reply = app.get("/v1/settings").await;
+        if reply.status == 429 {
+            assert!(reply.header("retry-after").is_some(), "{reply:?}");
+            reply.expect_error(429, "RATE_LIMIT_EXCEEDED");
+        }
+        reply.status == 429
+    })
+    .await;
+    let app = TestApp::builder()
+        .without_worker()
+        .without_scheduler()
+        .start()
+        .await;
     app.execute("ALTER TABLE templates RENAME TO lost").await;
     let error = app
         .get("/v1/templates")

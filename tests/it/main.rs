@@ -29,6 +29,8 @@ mod queue;
 #[cfg(test)]
 mod races;
 #[cfg(test)]
+mod rate_limits;
+#[cfg(test)]
 mod routing_rules;
 #[cfg(test)]
 mod sending;

@@ -1,5 +1,6 @@
 //! HTTP as a caller of the API speaks it, and what a caller may rely on in every
-//! answer: a request id, and one form for all errors.
+//! answer: a request id, what is left of its rate limit, and one form for all
+//! errors.
 
 use http::{HeaderMap, Method};
 use serde_json::Value;
@@ -115,7 +116,8 @@ impl Caller {
     /// Any request: `shape` adds to it.
     ///
     /// # Panics
-    /// When the API does not answer, or answers without a request id.
+    /// When the API does not answer, or answers without a request id or what is
+    /// left of the rate limit.
     pub async fn call(
         &self,
         method: Method,
@@ -132,6 +134,10 @@ impl Caller {
         assert!(
             id.is_some_and(|id| !id.is_empty()),
             "{request} was answered without X-Request-Id: {reply:?}"
+        );
+        assert!(
+            reply.rate().is_some_and(|(limit, left, _)| left <= limit),
+            "{request} was answered without its rate limit: {reply:?}"
         );
         reply
     }
@@ -267,6 +273,18 @@ impl Reply {
         wanted.sort_unstable();
         assert_eq!(found, wanted, "{} answered {}", self.request, self.text);
         error
+    }
+
+    /// The rate limit that the answer tells: requests in a period, what is left of
+    /// them, and the seconds until nothing of it is used.
+    #[must_use]
+    pub fn rate(&self) -> Option<(u32, u32, u32)> {
+        let number = |name| self.header(name)?.parse().ok();
+        Some((
+            number("x-ratelimit-limit")?,
+            number("x-ratelimit-remaining")?,
+            number("x-ratelimit-reset")?,
+        ))
     }
 
     /// A header's text.

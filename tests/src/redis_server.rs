@@ -1,4 +1,5 @@
-//! A Redis that one test has to itself, to be stopped, started and emptied.
+//! A Redis that one test has to itself, to be stopped, stalled, started and
+//! emptied.
 
 use std::process::Stdio;
 
@@ -58,6 +59,27 @@ impl RedisServer {
         .await;
     }
 
+    /// Lets it hang: connections stay and new ones are taken, and nothing is
+    /// answered.
+    pub async fn stall(&self) {
+        self.signal("-STOP").await;
+    }
+
+    /// Lets it go on after it hung.
+    pub async fn wake(&self) {
+        self.signal("-CONT").await;
+    }
+
+    async fn signal(&self, signal: &str) {
+        let child = self.child.as_ref().expect("Redis runs");
+        let id = child.id().expect("Redis has not ended").to_string();
+        let sent = Command::new("kill").args([signal, &id]).status().await;
+        assert!(
+            sent.is_ok_and(|status| status.success()),
+            "Redis can be signalled"
+        );
+    }
+
     /// Removes every key.
     pub async fn flush(&self) {
         self.try_command("FLUSHALL")
@@ -65,9 +87,19 @@ impl RedisServer {
             .expect("Redis can be emptied");
     }
 
+    /// Removes every script.
+    pub async fn forget_scripts(&self) {
+        self.try_command("SCRIPT FLUSH")
+            .await
+            .expect("scripts can be removed");
+    }
+
     async fn try_command(&self, command: &str) -> redis::RedisResult<()> {
         let client = redis::Client::open(self.url())?;
         let mut connection = client.get_multiplexed_async_connection().await?;
-        redis::cmd(command).query_async(&mut connection).await
+        let mut words = command.split(' ');
+        let mut command = redis::cmd(words.next().unwrap_or_default());
+        command.arg(words.collect::<Vec<_>>());
+        command.query_async(&mut connection).await
     }
 }

@@ -23,19 +23,46 @@ const UNPROCESSABLE: [&str; 8] = [
     "update_routing_rule",
 ];
 
-/// What the document says of the headers that answers carry: name, description,
-/// and an example.
-const HEADERS: [(&str, &str, &str); 2] = [
-    (
-        "X-Request-Id",
-        "The request's id, as the log names it.",
-        "01a1fbfa-b12e-763c-a29e-ce02006ba540",
-    ),
-    (
-        "Retry-After",
-        "Seconds after which the request may be tried again.",
-        "2",
-    ),
+/// What the document says of a header that answers carry.
+struct Header {
+    name: &'static str,
+    description: &'static str,
+    schema: fn() -> Value,
+    /// The statuses that carry it; all of them where there are none.
+    statuses: &'static [&'static str],
+}
+
+const HEADERS: [Header; 5] = [
+    Header {
+        name: "X-Request-Id",
+        description: "The request's id, as the log names it.",
+        schema: || json!({ "type": "string", "format": "uuid", "example": "01a1fbfa-b12e-763c-a29e-ce02006ba540" }),
+        statuses: &[],
+    },
+    Header {
+        name: "X-RateLimit-Limit",
+        description: "Requests per second that the organization has for this operation.",
+        schema: || json!({ "type": "integer", "example": 1000 }),
+        statuses: &[],
+    },
+    Header {
+        name: "X-RateLimit-Remaining",
+        description: "How many of them are left.",
+        schema: || json!({ "type": "integer", "example": 999 }),
+        statuses: &[],
+    },
+    Header {
+        name: "X-RateLimit-Reset",
+        description: "Seconds until all of them are there again.",
+        schema: || json!({ "type": "integer", "example": 1 }),
+        statuses: &[],
+    },
+    Header {
+        name: "Retry-After",
+        description: "Seconds after which the request may be tried again.",
+        schema: || json!({ "type": "integer", "example": 2 }),
+        statuses: &["429", "503"],
+    },
 ];
 
 /// Takes the answers out that an operation cannot give, says which permission it
@@ -69,19 +96,17 @@ pub(super) fn mend(document: &mut Value) {
         };
         answers.retain(|status, _| !unwanted.contains(status));
         for (status, answer) in answers {
-            for (name, ..) in HEADERS {
-                if name == "Retry-After" && !["429", "503"].contains(&status.as_str()) {
-                    continue;
+            for Header { name, statuses, .. } in HEADERS {
+                if statuses.is_empty() || statuses.contains(&status.as_str()) {
+                    let reference = format!("#/components/headers/{name}");
+                    answer["headers"][name] = json!({ "$ref": reference });
                 }
-                answer["headers"][name] = json!({ "$ref": format!("#/components/headers/{name}") });
             }
         }
     }
-    for (name, description, example) in HEADERS {
-        document["components"]["headers"][name] = json!({
-            "description": description,
-            "schema": { "type": "string", "example": example },
-        });
+    for header in HEADERS {
+        document["components"]["headers"][header.name] =
+            json!({ "description": header.description, "schema": (header.schema)() });
     }
 }
 

@@ -170,7 +170,8 @@ impl SettingsApi {
 
     /// Change the settings
     ///
-    /// Takes the permission SETTINGS_WRITE. `unverifiedDomains` counts at once.
+    /// Takes the permission SETTINGS_WRITE. `unverifiedDomains` counts at once,
+    /// `rateLimits` within a few seconds.
     #[oai(
         path = "/v1/settings",
         method = "patch",

@@ -1,8 +1,12 @@
 //! API keys and what they may do. A key is random, so one SHA-256 of it is what
 //! is stored and looked up; the key itself is shown once, when it is made. Looked
 //! up keys are remembered for a few seconds: a revocation reaches every process
-//! within [`KEY_MEMORY`]. A rotated key has several secrets for a while: the new
-//! one, and each old one until its grace period ends.
+//! within [`KEY_MEMORY`], and so does a change of the organization's rate limits,
+//! which are read with the key. A rotated key has several secrets for a while: the
+//! new one, and each old one until its grace period ends.
+//!
+//! Keys that are not remembered are looked up many at once, over few connections:
+//! whoever guesses keys costs Postgres little, and nobody else their connection.
 
 pub mod keys;
 pub mod permission;
@@ -10,15 +14,18 @@ pub mod store;
 mod usage;
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use moka::future::Cache;
 use sha2::{Digest, Sha256};
 
 use crate::clock::{Clock, Timestamp};
-use crate::db::{OrFault, PgPool};
+use crate::db::{self, OrFault, PgPool};
 use crate::fault::Fault;
+use crate::group::{Group, GroupSettings};
 use crate::ids::{ApiKeyId, Ids, OrganizationId};
+use crate::limit::OwnRates;
 use crate::network::Networks;
 use crate::secret::{ExposeSecret, Secret};
 use crate::text::Name;
@@ -39,6 +46,13 @@ const KEY_RANDOM_CHARS: usize = 32;
 const SHOWN_CHARS: usize = KEY_PREFIX.len() + 6;
 /// Keys remembered at the most, and texts that are no keys.
 const REMEMBERED_MAX: u64 = 100_000;
+/// How keys are looked up: over two connections, so that one that died without a
+/// word is not the only one, and few enough at once to be found by an index.
+const LOOK_UPS: GroupSettings = GroupSettings {
+    lanes: 2,
+    weight_max: 500,
+    waiting_max: 10_000,
+};
 
 /// An API key's record.
 #[derive(Debug, Clone)]
@@ -161,6 +175,8 @@ pub struct OpenedKey {
     pub record: ApiKey,
     /// When this secret ends, where a rotation replaced it.
     pub secret_valid_until: Option<Timestamp>,
+    /// The rate limits that its organization gave itself.
+    pub rates: OwnRates,
 }
 
 impl OpenedKey {
@@ -172,10 +188,10 @@ impl OpenedKey {
 /// Tells whose key a request carries.
 #[derive(Clone)]
 pub struct Authenticator {
-    pool: PgPool,
+    look_ups: Group<KeyHash, Option<Arc<OpenedKey>>>,
     clock: Clock,
     usage: Usage,
-    remembered: Cache<KeyHash, Option<OpenedKey>>,
+    remembered: Cache<KeyHash, Option<Arc<OpenedKey>>>,
 }
 
 impl Authenticator {
@@ -188,13 +204,13 @@ impl Authenticator {
             .build();
         Self {
             usage: Usage::start(pool.clone()),
-            pool,
+            look_ups: Group::start(LOOK_UPS, move |hashes| look_up(pool.clone(), hashes)),
             clock,
             remembered,
         }
     }
 
-    /// The record behind a key that is used from `address`; nothing where it is
+    /// What is known of a key that is used from `address`; nothing where it is
     /// unknown, expired, revoked or not to be used from there.
     ///
     /// # Errors
@@ -203,7 +219,7 @@ impl Authenticator {
         &self,
         key: &Secret,
         address: Option<IpAddr>,
-    ) -> Result<Option<ApiKey>, Fault> {
+    ) -> Result<Option<Arc<OpenedKey>>, Fault> {
         let key = key.expose_secret();
         if !key.starts_with(KEY_PREFIX) {
             return Ok(None);
@@ -211,19 +227,26 @@ impl Authenticator {
         let hash = hash_key(key);
         let found = self
             .remembered
-            .try_get_with(hash, self.look_up(hash))
+            .try_get_with(hash, self.look_ups.run(hash, 1))
             .await
             .map_err(|fault| (*fault).clone())?;
         let now = self.clock.now();
         let valid = found.filter(|key| key.is_valid(now) && key.record.allows(address));
-        Ok(valid.map(|key| {
-            self.usage.note(&key.record, now);
-            key.record
-        }))
+        Ok(valid.inspect(|key| self.usage.note(&key.record, now)))
     }
+}
 
-    async fn look_up(&self, hash: KeyHash) -> Result<Option<OpenedKey>, Fault> {
-        let mut connection = self.pool.acquire().await.or_fault("look up an API key")?;
-        store::find_by_hash(&mut connection, hash).await
+/// What is known of each of these keys, in their order.
+async fn look_up(pool: PgPool, hashes: Vec<KeyHash>) -> Vec<Result<Option<Arc<OpenedKey>>, Fault>> {
+    let found = db::bounded("look up API keys", async {
+        let mut connection = pool.acquire().await.or_fault("look up API keys")?;
+        store::list_by_hash(&mut connection, &hashes).await
+    });
+    match found.await {
+        Ok(found) => {
+            let found = hashes.iter().map(|hash| found.get(hash).cloned());
+            found.map(Option::transpose).collect()
+        }
+        Err(fault) => hashes.iter().map(|_| Err(fault.clone())).collect(),
     }
 }

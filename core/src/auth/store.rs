@@ -1,5 +1,8 @@
 //! API keys in Postgres.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use sqlx::{PgConnection, query, query_as, query_scalar};
 use uuid::Uuid;
 
@@ -10,6 +13,7 @@ use crate::clock::Timestamp;
 use crate::db::OrFault;
 use crate::fault::Fault;
 use crate::ids::{ApiKeyId, OrganizationId};
+use crate::limit::OwnRates;
 use crate::network::Networks;
 use crate::page::{Page, PageRequest};
 use crate::text::Name;
@@ -46,49 +50,72 @@ pub async fn insert(
     Ok(())
 }
 
-/// The key that has this hash, or had it before a rotation. The one query that
-/// finds an organization rather than being given one: this is how a caller is
-/// known.
+/// The keys that have these hashes, or had them before a rotation, with the rate
+/// limits of their organizations. The one query that finds organizations rather
+/// than being given one: this is how a caller is known. A record that cannot be read
+/// is its own key's fault alone.
 ///
 /// # Errors
 /// A fault when Postgres is away.
-pub async fn find_by_hash(
+pub async fn list_by_hash(
     connection: &mut PgConnection,
-    hash: KeyHash,
-) -> Result<Option<OpenedKey>, Fault> {
-    let secret = query!(
-        r#"SELECT id AS "id!", NULL::timestamptz AS valid_until
-           FROM api_keys
-           WHERE key_hash = $1
-           UNION ALL
-           SELECT api_key_id, valid_until
-           FROM api_key_old_secrets
-           WHERE key_hash = $1"#,
-        hash.0.as_slice(),
+    hashes: &[KeyHash],
+) -> Result<HashMap<KeyHash, Result<Arc<OpenedKey>, Fault>>, Fault> {
+    let hashes: Vec<Vec<u8>> = hashes.iter().map(|hash| hash.0.to_vec()).collect();
+    let rows = query!(
+        r#"WITH secrets AS (
+               SELECT key_hash, id, NULL::timestamptz AS valid_until
+               FROM api_keys
+               WHERE key_hash = ANY ($1)
+               UNION ALL
+               SELECT key_hash, api_key_id, valid_until
+               FROM api_key_old_secrets
+               WHERE key_hash = ANY ($1)
+           )
+           SELECT s.key_hash AS "key_hash!", s.valid_until AS secret_valid_until,
+                  k.id, k.organization_id, k.name, k.prefix, k.permissions, k.allowed_ips,
+                  k.expires_at, k.last_used_at, k.revoked_at, k.created_at, k.created_by,
+                  (SELECT max(o.valid_until) FROM api_key_old_secrets o WHERE o.api_key_id = k.id)
+                      AS old_secret_valid_until,
+                  organizations.send_per_second, organizations.other_per_second
+           FROM secrets s
+           JOIN api_keys k ON k.id = s.id
+           JOIN organizations ON organizations.id = k.organization_id"#,
+        &hashes,
     )
-    .fetch_optional(&mut *connection)
+    .fetch_all(connection)
     .await
-    .or_fault("look up an API key")?;
-    let Some(secret) = secret else {
-        return Ok(None);
-    };
-    let row = query_as!(
-        KeyRow,
-        "SELECT id, organization_id, name, prefix, permissions, allowed_ips, expires_at, last_used_at,
-                revoked_at, created_at, created_by,
-                (SELECT max(o.valid_until) FROM api_key_old_secrets o WHERE o.api_key_id = k.id) AS old_secret_valid_until
-         FROM api_keys k
-         WHERE id = $1",
-        secret.id,
-    )
-    .fetch_optional(connection)
-    .await
-    .or_fault("look up an API key")?;
-    let record = row.map(ApiKey::try_from).transpose()?;
-    Ok(record.map(|record| OpenedKey {
-        record,
-        secret_valid_until: secret.valid_until,
-    }))
+    .or_fault("look up API keys")?;
+    let number = |stored: Option<i32>| stored.and_then(|number| u32::try_from(number).ok());
+    let opened = rows.into_iter().filter_map(|row| {
+        let hash = KeyHash(row.key_hash.try_into().ok()?);
+        let record = ApiKey::try_from(KeyRow {
+            id: row.id,
+            organization_id: row.organization_id,
+            name: row.name,
+            prefix: row.prefix,
+            permissions: row.permissions,
+            allowed_ips: row.allowed_ips,
+            expires_at: row.expires_at,
+            last_used_at: row.last_used_at,
+            revoked_at: row.revoked_at,
+            created_at: row.created_at,
+            created_by: row.created_by,
+            old_secret_valid_until: row.old_secret_valid_until,
+        });
+        let opened = record.map(|record| {
+            Arc::new(OpenedKey {
+                record,
+                secret_valid_until: row.secret_valid_until,
+                rates: OwnRates {
+                    send_per_second: number(row.send_per_second),
+                    other_per_second: number(row.other_per_second),
+                },
+            })
+        });
+        Some((hash, opened))
+    });
+    Ok(opened.collect())
 }
 
 /// A page of an organization's keys, newest first.

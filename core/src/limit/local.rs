@@ -1,0 +1,89 @@
+//! Limits kept by this process alone: the stand-in while Redis is away, and the
+//! wide bounds that nobody else needs to know of.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use governor::clock::{Clock as _, DefaultClock};
+use governor::middleware::StateInformationMiddleware;
+use governor::state::{InMemoryState, NotKeyed};
+use governor::{Quota, RateLimiter};
+use moka::future::Cache;
+
+use super::Bucket;
+use super::rate::{Rate, Verdict};
+
+/// Buckets remembered at the most. One that is forgotten is full again.
+const REMEMBERED_MAX: u64 = 100_000;
+/// How long an unused bucket is remembered: longer than any takes to be full.
+const UNUSED_MAX: Duration = Duration::from_secs(120);
+
+type Counter = RateLimiter<NotKeyed, InMemoryState, DefaultClock, StateInformationMiddleware>;
+
+/// A process's own buckets. A rate that changes begins with a full bucket.
+pub(super) struct Local {
+    buckets: Cache<(Bucket, Rate), Arc<Counter>>,
+    clock: DefaultClock,
+}
+
+impl Local {
+    pub(super) fn new() -> Self {
+        Self {
+            buckets: Cache::builder()
+                .max_capacity(REMEMBERED_MAX)
+                .time_to_idle(UNUSED_MAX)
+                .build(),
+            clock: DefaultClock::default(),
+        }
+    }
+
+    /// Takes one request from a bucket.
+    pub(super) async fn take(&self, bucket: Bucket, rate: Rate) -> Verdict {
+        let new = async { Arc::new(self.counter(rate)) };
+        let counter = self.buckets.get_with((bucket, rate), new).await;
+        let interval = rate.interval();
+        let limit = rate.requests().get();
+        match counter.check() {
+            Ok(state) => {
+                let taken = limit.saturating_sub(state.remaining_burst_capacity());
+                Verdict::passed(rate, interval * taken)
+            }
+            Err(not_until) => {
+                let wait = not_until.wait_time_from(self.clock.now());
+                Verdict::refused(rate, interval * (limit - 1) + wait)
+            }
+        }
+    }
+
+    fn counter(&self, rate: Rate) -> Counter {
+        let quota = Quota::with_period(rate.interval()).expect("an interval is not zero");
+        RateLimiter::direct_with_clock(quota.allow_burst(rate.requests()), self.clock.clone())
+            .with_middleware()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+    use crate::limit::Network;
+
+    #[tokio::test]
+    async fn a_bucket_lets_its_limit_pass_and_no_more() {
+        let local = Local::new();
+        let bucket = Bucket::Stranger(Network::V4(Ipv4Addr::LOCALHOST));
+        let rate = Rate::per_minute(3);
+        for remaining in [2, 1, 0] {
+            let verdict = local.take(bucket, rate).await;
+            assert_eq!((verdict.limit, verdict.remaining), (3, remaining));
+            assert_eq!(verdict.refused_for, None);
+        }
+        let verdict = local.take(bucket, rate).await;
+        assert_eq!(verdict.remaining, 0);
+        let wait = verdict.refused_for.unwrap();
+        assert!(wait > Duration::ZERO && wait <= Duration::from_secs(20));
+        let other = Bucket::Open(Network::V4(Ipv4Addr::LOCALHOST));
+        assert_eq!(local.take(other, rate).await.remaining, 2);
+    }
+}
