@@ -22,6 +22,8 @@ use waypost_core::suppression::check::Checker;
 use waypost_core::suppression::filter::Filters;
 use waypost_core::template::Templates;
 use waypost_core::unsubscribe::Groups;
+use waypost_core::unsubscribe::known::KnownGroups;
+use waypost_core::unsubscribe::token::Tokens;
 
 /// The parts of an API process.
 pub(crate) struct Context {
@@ -37,6 +39,8 @@ pub(crate) struct Context {
     pub(crate) templates: Templates,
     pub(crate) groups: Groups,
     pub(crate) suppressions: Suppressions,
+    pub(crate) unsubscribe_tokens: Tokens,
+    pub(crate) clock: Clock,
     pub(crate) settings: ApiSettings,
 }
 
@@ -57,9 +61,11 @@ impl Context {
         let snapshots = Snapshots::new(pool.clone());
         let templates = Templates::start(pool.clone(), clock.clone(), ids.clone())?;
         let filters = Filters::start(pool.clone(), redis.clone(), ids.clone());
+        let known_groups = KnownGroups::new(pool.clone());
         let acceptor = Acceptor::start(AcceptorParts {
             pool: db::pool(&settings.database_url, accept::CONNECTIONS)?,
             templates: templates.clone(),
+            groups: known_groups.clone(),
             checker: Checker::start(pool.clone(), filters.clone()),
             snapshots: snapshots.clone(),
             sealer: settings.sealer.clone(),
@@ -82,6 +88,7 @@ impl Context {
         };
         let groups = Groups {
             pool: pool.clone(),
+            known: known_groups,
             clock: clock.clone(),
             ids: ids.clone(),
         };
@@ -118,6 +125,8 @@ impl Context {
             templates,
             groups,
             suppressions,
+            unsubscribe_tokens: Tokens::new(settings),
+            clock: clock.clone(),
             settings: settings.api.clone(),
         })
     }

@@ -28,7 +28,7 @@ use waypost_core::unsubscribe::GroupRefusal;
 use crate::limits::whole_seconds;
 
 /// Seconds after which a caller may try again when a server of ours is away.
-const RETRY_AFTER_SECONDS: u32 = 2;
+pub(crate) const RETRY_AFTER_SECONDS: u32 = 2;
 
 /// Why a request was not served.
 #[derive(Debug)]
@@ -102,7 +102,7 @@ struct ErrorContent {
 }
 
 impl Failure {
-    fn status(&self) -> StatusCode {
+    pub(crate) fn status(&self) -> StatusCode {
         match self {
             Self::Invalid(_) => StatusCode::BAD_REQUEST,
             Self::Unauthenticated => StatusCode::UNAUTHORIZED,
@@ -244,7 +244,7 @@ impl Failure {
     }
 
     /// Faults are logged here, once; the request's span carries its id.
-    fn log(&self) {
+    pub(crate) fn log(&self) {
         match self {
             Self::Fault(fault) => match fault.kind() {
                 FaultKind::Unavailable => warn!(cause = fault.chain(), "Answering 503"),
@@ -352,6 +352,7 @@ impl From<Refusal> for Failure {
                 reason: "DOMAIN_NOT_VERIFIED",
             },
             Refusal::Template(refusal) => Self::of_send(refusal),
+            Refusal::UnknownGroup => SuppressionRefusal::UnknownGroup.into(),
             Refusal::Fault(fault) => Self::Fault(fault),
         }
     }

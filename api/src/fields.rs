@@ -536,28 +536,3 @@ fn whole_number(value: &Value, max: u32) -> Result<u32, Vec<Issue>> {
         None => problem(format!("must be a whole number from 1 to {max}")),
     }
 }
-
-/// A field of the contract that this version does not serve yet: refused with a
-/// clear message rather than ignored, since ignoring it would send something else
-/// than was asked for.
-#[derive(Debug)]
-pub(crate) struct NotYet;
-
-impl Field for NotYet {
-    const REQUIRED: bool = false;
-
-    fn schema() -> MetaSchemaRef {
-        schema("", |schema| {
-            schema.description =
-                Some("Not available in this version: a request that uses it is refused.");
-        })
-    }
-
-    fn read(_: Value) -> Result<Self, Vec<Issue>> {
-        problem("is not available in this version of Waypost")
-    }
-
-    fn absent() -> Result<Self, Vec<Issue>> {
-        Ok(Self)
-    }
-}

@@ -18,6 +18,7 @@ mod ids;
 mod limits;
 mod openapi;
 pub mod operator;
+mod public;
 mod template_fields;
 mod v1;
 mod wire;

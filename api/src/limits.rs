@@ -48,7 +48,7 @@ pub(crate) async fn wrap<E: Endpoint>(
             Ok(output) => output.into_response(),
             Err(failure) => error::respond(failure),
         },
-        Err(refusal) => refusal.into_response(),
+        Err(wait) => Failure::RateLimited(wait).into_response(),
     };
     if let Some(verdict) = shown.get() {
         let headers = response.headers_mut();
@@ -66,8 +66,8 @@ pub(crate) async fn wrap<E: Endpoint>(
 /// Counts a request whose token or signature is not valid.
 ///
 /// # Errors
-/// The refusal where its address has made too many of them.
-pub(crate) async fn count_stranger(request: &Request) -> Result<(), Failure> {
+/// How long to wait, where its address has made too many of them.
+pub(crate) async fn count_stranger(request: &Request) -> Result<(), Duration> {
     let limiter = &auth::context(request).limiter;
     judge(request, limiter.stranger(address(request)).await)
 }
@@ -77,7 +77,7 @@ pub(crate) fn whole_seconds(span: Duration) -> u64 {
     span.as_secs() + u64::from(span.subsec_nanos() > 0)
 }
 
-async fn admit(request: &mut Request) -> Result<(), Failure> {
+async fn admit(request: &mut Request) -> Result<(), Duration> {
     let context = Arc::clone(auth::context(request));
     let limiter = &context.limiter;
     if is_open(request.uri().path()) {
@@ -110,13 +110,13 @@ fn operation(request: &Request) -> Operation {
     }
 }
 
-fn judge(request: &Request, verdict: Verdict) -> Result<(), Failure> {
+fn judge(request: &Request, verdict: Verdict) -> Result<(), Duration> {
     if let Some(shown) = request.data::<Shown>() {
         shown.set(verdict);
     }
     match verdict.refused_for {
         None => Ok(()),
-        Some(wait) => Err(Failure::RateLimited(wait)),
+        Some(wait) => Err(wait),
     }
 }
 

@@ -11,6 +11,7 @@ use poem_openapi::{LicenseObject, OpenApiService};
 use serde_json::{Value, json};
 
 use crate::context::Context;
+use crate::public::unsubscribe::UnsubscribeApi;
 use crate::v1::api_keys::ApiKeysApi;
 use crate::v1::audit_logs::AuditLogsApi;
 use crate::v1::messages::MessagesApi;
@@ -35,6 +36,7 @@ type Operations = (
     TemplateVersionsApi,
     UnsubscribeGroupsApi,
     SuppressionsApi,
+    UnsubscribeApi,
 );
 type Service = OpenApiService<Operations, ()>;
 
@@ -72,6 +74,9 @@ pub(crate) fn service(context: &Arc<Context>) -> Service {
             context: Arc::clone(context),
         },
         SuppressionsApi {
+            context: Arc::clone(context),
+        },
+        UnsubscribeApi {
             context: Arc::clone(context),
         },
     );

@@ -2,6 +2,7 @@
 //! mistake is reported in one message. The list of settings is also where the
 //! README's table and `.env.example` come from.
 
+mod links;
 mod reader;
 
 use std::collections::HashMap;
@@ -12,12 +13,14 @@ use url::Url;
 
 use crate::clock::Clock;
 use crate::crypto::seal::{EXAMPLE_KEYS, Sealer};
+use crate::crypto::sign::Signer;
 use crate::ids::Ids;
 use crate::issue::Issue;
 use crate::network::Networks;
 use crate::provider::kind::ProviderType;
 use crate::secret::Secret;
 
+pub use links::{LinkSettings, PUBLIC_URL_BYTES_MAX};
 use reader::Reader;
 pub use reader::SettingDoc;
 
@@ -40,12 +43,16 @@ pub struct Settings {
     pub redis_prefix: String,
     /// What seals credentials and addresses.
     pub sealer: Sealer,
+    /// What signs links; by keys derived from those that seal.
+    pub signer: Signer,
     /// Where and how to log.
     pub log: LogSettings,
     /// The API process.
     pub api: ApiSettings,
     /// The worker and scheduler processes' health listener, where wanted.
     pub health_listen: Option<SocketAddr>,
+    /// The links in messages.
+    pub links: LinkSettings,
     /// Sending.
     pub sending: SendingSettings,
     /// Base URLs that stand in for the providers' own: one for all, or per type.
@@ -207,9 +214,10 @@ impl Settings {
             "waypost",
             "Put before every Redis key, so that installations may share a server.",
         );
-        let sealer = read_sealer(reader, environment);
+        let (sealer, signer) = read_keys(reader, environment).unzip();
         let log = read_log(reader);
         let api = read_api(reader);
+        let links = links::read(reader, environment, api.as_ref());
         let health_listen = reader.optional(
             "WAYPOST_HEALTH_LISTEN",
             "Address on which a worker or scheduler serves `/healthz` and `/readyz`.",
@@ -224,19 +232,24 @@ impl Settings {
             redis_url: redis_url?,
             redis_prefix,
             sealer: sealer?,
+            signer: signer?,
             log: log?,
             api: api?,
             health_listen,
+            links: links?,
             sending: sending?,
             provider_base_urls,
         })
     }
 }
 
-fn read_sealer(reader: &mut Reader<'_>, environment: Option<Environment>) -> Option<Sealer> {
+fn read_keys(
+    reader: &mut Reader<'_>,
+    environment: Option<Environment>,
+) -> Option<(Sealer, Signer)> {
     const NAME: &str = "WAYPOST_ENCRYPTION_KEYS";
     let default = (environment == Some(Environment::Development)).then_some(EXAMPLE_KEYS);
-    let text = reader.given(NAME, "", "Keys that seal credentials and addresses, `id:base64 of 32 bytes`, separated by commas; the first seals, all open. Required in production. Make one with `openssl rand -base64 32`.");
+    let text = reader.given(NAME, "", "Keys that seal credentials and addresses and sign links, `id:base64 of 32 bytes`, separated by commas; the first seals and signs, all open and verify. Required in production. Make one with `openssl rand -base64 32`.");
     let Some(text) = text.as_deref().or(default) else {
         reader.fault(NAME, "is required: set id:base64 of 32 random bytes");
         return None;
@@ -253,8 +266,9 @@ fn read_sealer(reader: &mut Reader<'_>, environment: Option<Environment>) -> Opt
         );
         return None;
     }
-    match Sealer::parse(text, Ids::new(Clock::system())) {
-        Ok(sealer) => Some(sealer),
+    let sealer = Sealer::parse(text, Ids::new(Clock::system()));
+    match sealer.and_then(|sealer| Ok((sealer, Signer::parse(text)?))) {
+        Ok(keys) => Some(keys),
         Err(message) => {
             reader.fault(NAME, &format!("is not usable: {message}"));
             None
@@ -458,6 +472,7 @@ mod tests {
                 "DATABASE_URL",
                 "WAYPOST_ENCRYPTION_KEYS",
                 "WAYPOST_LISTEN",
+                "WAYPOST_PUBLIC_URL",
                 "WAYPOST_WORKER_CONCURRENCY",
                 "WAYPOST_PROVIDER_TIMEOUT",
             ]

@@ -41,6 +41,8 @@ mod suppressions;
 #[cfg(test)]
 mod templates;
 #[cfg(test)]
+mod unsubscribe;
+#[cfg(test)]
 mod unsubscribe_groups;
 #[cfg(test)]
 mod validation;

@@ -69,6 +69,11 @@ const HEADERS: [Header; 5] = [
 /// takes, and adds the headers of its answers.
 pub(super) fn mend(document: &mut Value) {
     for operation in operations(document) {
+        if !operation.contains_key("security") {
+            // Public ones have answers of their own.
+            add_headers(operation);
+            continue;
+        }
         let has_query = parameters(operation).any(|parameter| parameter["in"] == "query");
         let has_path = parameters(operation).any(|parameter| parameter["in"] == "path");
         let has_key = parameters(operation).any(|parameter| parameter["name"] == "Idempotency-Key");
@@ -91,22 +96,28 @@ pub(super) fn mend(document: &mut Value) {
         if let Some(permission) = permission {
             operation.insert("x-required-permission".to_owned(), json!(permission));
         }
-        let Some(Value::Object(answers)) = operation.get_mut("responses") else {
-            continue;
-        };
-        answers.retain(|status, _| !unwanted.contains(status));
-        for (status, answer) in answers {
-            for Header { name, statuses, .. } in HEADERS {
-                if statuses.is_empty() || statuses.contains(&status.as_str()) {
-                    let reference = format!("#/components/headers/{name}");
-                    answer["headers"][name] = json!({ "$ref": reference });
-                }
-            }
+        if let Some(Value::Object(answers)) = operation.get_mut("responses") {
+            answers.retain(|status, _| !unwanted.contains(status));
         }
+        add_headers(operation);
     }
     for header in HEADERS {
         document["components"]["headers"][header.name] =
             json!({ "description": header.description, "schema": (header.schema)() });
+    }
+}
+
+fn add_headers(operation: &mut Map<String, Value>) {
+    let answers = operation
+        .get_mut("responses")
+        .and_then(Value::as_object_mut);
+    for (status, answer) in answers.into_iter().flatten() {
+        for Header { name, statuses, .. } in HEADERS {
+            if statuses.is_empty() || statuses.contains(&status.as_str()) {
+                let reference = format!("#/components/headers/{name}");
+                answer["headers"][name] = json!({ "$ref": reference });
+            }
+        }
     }
 }
 

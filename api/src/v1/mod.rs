@@ -38,4 +38,7 @@ pub(crate) enum Section {
     UnsubscribeGroups,
     /// Addresses that are not sent to.
     Suppressions,
+    /// The links that recipients follow, without a key.
+    #[oai(rename = "Unsubscribe links")]
+    UnsubscribeLinks,
 }

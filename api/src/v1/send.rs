@@ -10,7 +10,7 @@ use serde_json::Value;
 use uuid::Uuid;
 use waypost_core::address::Mailbox;
 use waypost_core::auth::Permission;
-use waypost_core::ids::TemplateId;
+use waypost_core::ids::{TemplateId, UnsubscribeGroupId};
 use waypost_core::issue::Issue;
 use waypost_core::message::accept::{Acceptance, Receipt, Refusal};
 use waypost_core::message::draft::{Draft, TemplateUse};
@@ -21,7 +21,7 @@ use crate::body::{BATCH_BYTES_MAX, Body, SEND_BYTES_MAX};
 use crate::checked::{Checked, Field, problem};
 use crate::context::Context;
 use crate::error::Failure;
-use crate::fields::{BodyText, JsonObject, NotYet, Recipients, Tags};
+use crate::fields::{BodyText, JsonObject, Recipients, Tags};
 use crate::template_fields::{RecordId, Variables};
 use crate::v1::Section;
 use crate::wire::Nullable;
@@ -62,8 +62,11 @@ struct SendMessageRequest {
     /// Values for the template: an object of up to 256 KiB. Without `templateId`
     /// they have no effect.
     variables: Checked<Option<Variables>>,
-    /// Adds an unsubscribe link and applies the group's suppressions.
-    unsubscribe_group_id: Checked<NotYet>,
+    /// The group that the recipients may unsubscribe from. Its suppressions apply
+    /// besides the global ones, and each copy gets an unsubscribe link: where a body
+    /// says `{{unsubscribeUrl}}`, else at its end, and in the headers for the mail
+    /// program's own button.
+    unsubscribe_group_id: Checked<Option<UnsubscribeGroupId>>,
 }
 
 impl SendMessageRequest {
@@ -82,7 +85,8 @@ impl SendMessageRequest {
         let metadata = self.metadata.take("metadata", &mut issues);
         let template_id = self.template_id.take("templateId", &mut issues);
         let variables = self.variables.take("variables", &mut issues);
-        self.unsubscribe_group_id
+        let unsubscribe_group_id = self
+            .unsubscribe_group_id
             .take("unsubscribeGroupId", &mut issues);
         if !has_content {
             issues.push(Issue::new(
@@ -106,7 +110,7 @@ impl SendMessageRequest {
                 reply_to: reply_to?,
                 tags: tags?.unwrap_or_default().0,
                 metadata: metadata?.map(|object| object.0),
-                unsubscribe_group_id: None,
+                unsubscribe_group_id: unsubscribe_group_id?,
             })
         })();
         match draft {

@@ -9,11 +9,10 @@
 use std::fmt;
 
 use aes_gcm::aead::{Aead, KeyInit, Payload};
-use aes_gcm::{Aes256Gcm, Key, Nonce};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use aes_gcm::{Aes256Gcm, Nonce};
 use uuid::Uuid;
 
+use super::keys;
 use crate::fault::Fault;
 use crate::ids::{Ids, OrganizationId};
 
@@ -39,6 +38,8 @@ pub enum Sealed {
     Credentials,
     /// A recipient's mailbox; the row is the message.
     Recipient,
+    /// The address in an unsubscribe link; the row is the message.
+    UnsubscribeLink,
 }
 
 impl Sealed {
@@ -46,6 +47,7 @@ impl Sealed {
         match self {
             Self::Credentials => b"credentials",
             Self::Recipient => b"recipient",
+            Self::UnsubscribeLink => b"unsubscribe link",
         }
     }
 }
@@ -57,25 +59,9 @@ impl Sealer {
     /// # Errors
     /// A sentence that says which key is wrong, without showing it.
     pub fn parse(text: &str, ids: Ids) -> Result<Self, String> {
-        let mut keys: Vec<(u16, Aes256Gcm)> = Vec::new();
-        for (index, entry) in text.split(',').map(str::trim).enumerate() {
-            let place = index + 1;
-            let (id, key) = entry
-                .split_once(':')
-                .ok_or(format!("key {place} must have the form id:base64"))?;
-            let id = id
-                .parse::<u16>()
-                .map_err(|_| format!("the id of key {place} must be a number from 0 to 65535"))?;
-            let bytes = STANDARD
-                .decode(key)
-                .map_err(|_| format!("key {place} must be base64"))?;
-            let key = Key::<Aes256Gcm>::try_from(bytes.as_slice())
-                .map_err(|_| format!("key {place} must be 32 bytes long"))?;
-            if keys.iter().any(|(other, _)| *other == id) {
-                return Err(format!("two keys have the id {id}"));
-            }
-            keys.push((id, Aes256Gcm::new(&key)));
-        }
+        let keys = keys::parse(text)?.into_iter();
+        let keys = keys.map(|key| (key.id, Aes256Gcm::new(&key.bytes.into())));
+        let keys = keys.collect();
         Ok(Self { keys, ids })
     }
 

@@ -28,6 +28,7 @@ use crate::suppression::check::{Asked, Checker};
 use crate::template::fill::Filled;
 use crate::template::{TemplateRefusal, Templates};
 use crate::text::Tag;
+use crate::unsubscribe::known::KnownGroups;
 
 /// Transactions that accept at the same time. More of them make smaller groups.
 const LANES: usize = 3;
@@ -74,6 +75,8 @@ pub enum Refusal {
     Route(RouteRefusal),
     /// Its template gives no message.
     Template(TemplateRefusal),
+    /// Its unsubscribe group is none of the organization's.
+    UnknownGroup,
     /// We failed. The message may have been accepted all the same if Postgres
     /// went away while it was being written.
     Fault(Fault),
@@ -102,6 +105,7 @@ impl From<Fault> for Refusal {
 #[derive(Clone)]
 pub struct Acceptor {
     templates: Templates,
+    groups: KnownGroups,
     checker: Checker,
     snapshots: Snapshots,
     sealer: Sealer,
@@ -118,6 +122,8 @@ pub struct AcceptorParts {
     pub pool: PgPool,
     /// What messages are rendered from.
     pub templates: Templates,
+    /// Knows which unsubscribe groups there are.
+    pub groups: KnownGroups,
     /// Knows who is suppressed.
     pub checker: Checker,
     /// What routing knows.
@@ -150,6 +156,7 @@ impl Acceptor {
         });
         Self {
             templates: parts.templates,
+            groups: parts.groups,
             checker: parts.checker,
             snapshots: parts.snapshots,
             sealer: parts.sealer,
@@ -185,6 +192,11 @@ impl Acceptor {
         organization_id: OrganizationId,
         drafts: Vec<Draft>,
     ) -> Result<Vec<Result<Acceptance, Refusal>>, Fault> {
+        let groups = drafts.iter().filter_map(|draft| draft.unsubscribe_group_id);
+        let unknown_groups = self
+            .groups
+            .missing(organization_id, groups.collect())
+            .await?;
         let recipients = self.look_up(organization_id, &drafts).await?;
         let snapshot = self.snapshot_for(organization_id, &drafts).await?;
         let mut results = Vec::with_capacity(drafts.len());
@@ -198,6 +210,11 @@ impl Acceptor {
                     continue;
                 }
             };
+            let group = filled.draft.unsubscribe_group_id;
+            if group.is_some_and(|group| unknown_groups.contains(&group)) {
+                results.push(Err(Refusal::UnknownGroup));
+                continue;
+            }
             let suppressed_count = recipients.iter().filter(|found| found.suppressed).count();
             // Decided before routing: it does not matter which account would not
             // send it.

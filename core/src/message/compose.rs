@@ -1,12 +1,14 @@
 //! Composing: from the rows of a recipient and its message to the mail that an
-//! adapter puts on the wire. Pure; nothing is read or written here.
+//! adapter puts on the wire. Pure; nothing is read or written here. The unsubscribe
+//! link comes last ([`crate::unsubscribe::link`]), over all that others did to the
+//! bodies.
 
 use std::fmt;
 
 use crate::address::Mailbox;
 use crate::crypto::seal::{Sealed, Sealer};
 use crate::fault::Fault;
-use crate::ids::{MessageId, OrganizationId, SendAttemptId};
+use crate::ids::{MessageId, OrganizationId, SendAttemptId, UnsubscribeGroupId};
 use crate::provider::mail::OutgoingMail;
 
 /// What all copies of a message share.
@@ -28,6 +30,8 @@ pub struct MessageContent {
     pub text: Option<String>,
     /// The tags.
     pub tags: Vec<String>,
+    /// The group that its recipients may unsubscribe from.
+    pub unsubscribe_group_id: Option<UnsubscribeGroupId>,
 }
 
 /// Neither addresses nor content belong into logs.

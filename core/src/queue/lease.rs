@@ -14,7 +14,7 @@ use crate::address::AddressHash;
 use crate::clock::{Timestamp, delta};
 use crate::db::OrFault;
 use crate::fault::Fault;
-use crate::ids::{MessageId, OrganizationId, ProviderAccountId, WorkerId};
+use crate::ids::{MessageId, OrganizationId, ProviderAccountId, UnsubscribeGroupId, WorkerId};
 use crate::message::CHUNK_RECIPIENTS;
 use crate::message::compose::MessageContent;
 
@@ -213,6 +213,7 @@ pub async fn load(
     let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
     let rows = query!(
         r#"SELECT m.id, m.organization_id, m.provider_account_id, m.subject, m.tags, m.created_at,
+                  m.unsubscribe_group_id,
                   b.from_mailbox, b.reply_to, l.large AS "large!",
                   CASE WHEN NOT l.large THEN b.html END AS html,
                   CASE WHEN NOT l.large THEN b.text END AS text
@@ -239,6 +240,7 @@ pub async fn load(
             html: row.html,
             text: row.text,
             tags: row.tags,
+            unsubscribe_group_id: row.unsubscribe_group_id.map(UnsubscribeGroupId),
         };
         let message = LeasedMessage {
             content,

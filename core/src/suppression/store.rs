@@ -192,6 +192,69 @@ pub async fn delete(
     Ok(done.rows_affected() == 1)
 }
 
+/// Removes the suppression of an address in one place, if it is of this source, and
+/// says which it was.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub(super) async fn delete_of_source(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    place: Place,
+    source: SuppressionSource,
+) -> Result<Option<SuppressionId>, Fault> {
+    let deleted = query_scalar!(
+        r#"DELETE FROM suppressions
+           WHERE organization_id = $1 AND email_hash = $2
+             AND unsubscribe_group_id IS NOT DISTINCT FROM $3 AND source = $4
+           RETURNING id AS "id: SuppressionId""#,
+        organization_id.0,
+        place.email_hash as AddressHash,
+        place.unsubscribe_group_id.map(|id| id.0),
+        source as SuppressionSource,
+    )
+    .fetch_optional(&mut *connection)
+    .await
+    .or_fault("delete a suppression")?;
+    count_deleted(connection, organization_id, u64::from(deleted.is_some())).await?;
+    Ok(deleted)
+}
+
+/// An address and where it is suppressed: in a group, or everywhere.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub(super) email_hash: AddressHash,
+    pub(super) unsubscribe_group_id: Option<UnsubscribeGroupId>,
+}
+
+/// Where the suppressions of an address come from that hold mail in this place
+/// back: the one in the group, if any, and the one that is valid everywhere.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub(super) async fn list_sources(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    place: Place,
+) -> Result<Vec<(Option<UnsubscribeGroupId>, SuppressionSource)>, Fault> {
+    let rows = query!(
+        r#"SELECT unsubscribe_group_id AS "group_id: UnsubscribeGroupId", source AS "source: SuppressionSource"
+           FROM suppressions
+           WHERE organization_id = $1 AND email_hash = $2
+             AND (unsubscribe_group_id IS NULL OR unsubscribe_group_id = $3)"#,
+        organization_id.0,
+        place.email_hash as AddressHash,
+        place.unsubscribe_group_id.map(|id| id.0),
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("look for suppressions")?;
+    Ok(rows
+        .into_iter()
+        .map(|row| (row.group_id, row.source))
+        .collect())
+}
+
 /// Removes the suppressions of a group and says how many they were.
 ///
 /// # Errors

@@ -23,6 +23,7 @@ use crate::db::{OrFault, PgConnection, PgPool};
 use crate::fault::Fault;
 use crate::ids::{Ids, OrganizationId, TemplateId, TemplateVersionId};
 use crate::text::{Description, Name, Tag};
+use crate::unsubscribe::place;
 
 /// How long a request waits for its template.
 pub(super) const WAIT_MAX: Duration = Duration::from_secs(10);
@@ -251,7 +252,8 @@ impl Templates {
     }
 
     /// Renders a version, the current one where none is named. The schema is not
-    /// applied: a preview may be looked at before all variables are known.
+    /// applied: a preview may be looked at before all variables are known. An example
+    /// stands for the unsubscribe link.
     ///
     /// # Errors
     /// Why there is nothing to show.
@@ -260,7 +262,7 @@ impl Templates {
         organization_id: OrganizationId,
         id: TemplateId,
         version_id: Option<TemplateVersionId>,
-        variables: Value,
+        mut variables: Value,
     ) -> Result<Rendered, TemplateRefusal> {
         let mut connection = self.pool.acquire().await.or_fault("preview a template")?;
         let template = store::find(&mut connection, organization_id, id)
@@ -270,6 +272,10 @@ impl Templates {
         let version_id = version_id
             .or(template.current_version_id)
             .ok_or(TemplateRefusal::WithoutVersion)?;
+        if let Some(given) = variables.as_object_mut() {
+            let link = given.entry(place::VARIABLE);
+            link.or_insert_with(|| place::EXAMPLE_URL.into());
+        }
         let deadline = Instant::now() + WAIT_MAX;
         let compiled = self
             .compiled(organization_id, id, version_id, deadline)

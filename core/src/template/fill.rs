@@ -3,20 +3,24 @@
 //!
 //! The template's current version gives the bodies that the request does not
 //! bring itself; what it brings is taken as it is. The subject of such a request
-//! is a template too.
+//! is a template too. In a message with an unsubscribe group the bodies' variable
+//! `unsubscribeUrl` is the place of the link.
 
 use std::sync::Arc;
 
+use serde_json::Value;
 use tokio::time::Instant;
 
 use super::catalog::{Templates, WAIT_MAX};
 use super::compiled::Compiled;
 use super::render::{self, VersionUse};
+use super::schema::Schema;
 use super::{TemplateRefusal, store};
 use crate::db::OrFault;
 use crate::ids::{OrganizationId, TemplateId};
 use crate::issue::Issue;
 use crate::message::draft::{Draft, TemplateUse};
+use crate::unsubscribe::place;
 
 /// A draft that needs no template any more, and the version that it was filled in
 /// from.
@@ -105,20 +109,46 @@ impl Templates {
     }
 }
 
+/// Holds variables against a schema. One that asks for the link gets it.
+fn check(schema: &Schema, variables: &Value, has_link: bool) -> Vec<Issue> {
+    let issues = schema.check(variables);
+    if issues.is_empty() || !has_link {
+        return issues;
+    }
+    let mut linked = variables.clone();
+    linked[place::VARIABLE] = place::EXAMPLE_URL.into();
+    let linked = schema.check(&linked);
+    if linked.len() < issues.len() {
+        linked
+    } else {
+        issues
+    }
+}
+
 fn render(
     compiled: &Compiled,
     wanted: TemplateUse,
     mut draft: Draft,
 ) -> Result<Draft, TemplateRefusal> {
+    let has_link = draft.unsubscribe_group_id.is_some();
+    if has_link && wanted.variables.get(place::VARIABLE).is_some() {
+        let path = format!("variables.{}", place::VARIABLE);
+        let issue = Issue::new(path, "stands for the unsubscribe link of the group");
+        return Err(TemplateRefusal::Invalid(vec![issue]));
+    }
     if let Some(schema) = &compiled.schema {
-        let issues = schema.check(&wanted.variables);
+        let issues = check(schema, &wanted.variables, has_link);
         if !issues.is_empty() {
             return Err(TemplateRefusal::Invalid(issues));
         }
     }
-    let context = render::context(wanted.variables);
+    let mut context = render::context(wanted.variables);
     let subject = render::subject(&draft.subject, &context);
     draft.subject = subject.map_err(|issue| TemplateRefusal::Invalid(vec![issue]))?;
+    // After the subject, which no link belongs into.
+    if has_link {
+        context.data_mut()[place::VARIABLE] = place::PLACEHOLDER.into();
+    }
     let rendered = render::bodies(compiled, &context).map_err(TemplateRefusal::Unrenderable)?;
     let non_empty = |body: String| Some(body).filter(|body| !body.is_empty());
     draft.html = draft.html.or_else(|| non_empty(rendered.html));

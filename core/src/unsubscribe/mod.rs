@@ -5,8 +5,16 @@
 //! At most one group of an organization is its default. Whoever makes a group the
 //! default holds the organization's row until the previous one is unset, so
 //! concurrent callers come one after the other and none of them fails.
+//!
+//! A message that is sent in a group carries a *link* for each recipient (`link`,
+//! `place`), which a *token* makes (`token`). What following it does is written in
+//! [`crate::suppression::by_link`].
 
+pub mod known;
+pub mod link;
+pub mod place;
 pub mod store;
+pub mod token;
 
 use serde_json::json;
 
@@ -17,6 +25,7 @@ use crate::fault::Fault;
 use crate::ids::{Ids, OrganizationId, UnsubscribeGroupId};
 use crate::suppression;
 use crate::text::{Description, Name};
+use known::KnownGroups;
 
 /// A subject that recipients may unsubscribe from.
 #[derive(Debug, Clone)]
@@ -91,6 +100,8 @@ impl From<Fault> for GroupRefusal {
 pub struct Groups {
     /// Postgres.
     pub pool: PgPool,
+    /// What sends go by.
+    pub known: KnownGroups,
     /// Time.
     pub clock: Clock,
     /// Ids.
@@ -179,6 +190,7 @@ impl Groups {
         self.record(&mut transaction, organization_id, origin, &change)
             .await?;
         transaction.commit().await.or_fault("remove a group")?;
+        self.known.forget(organization_id, id).await;
         Ok(())
     }
 

@@ -1,11 +1,14 @@
 //! Unsubscribe groups in Postgres.
 
 use sqlx::{PgConnection, query, query_as, query_scalar};
+use uuid::Uuid;
 
 use super::{UnsubscribeGroup, WantedGroupChange};
+use crate::address::AddressHash;
+use crate::clock::Timestamp;
 use crate::db::OrFault;
 use crate::fault::Fault;
-use crate::ids::{OrganizationId, UnsubscribeGroupId};
+use crate::ids::{MessageId, OrganizationId, UnsubscribeGroupId};
 use crate::organization;
 use crate::text::{Description, Name};
 
@@ -120,6 +123,91 @@ pub async fn exists(
     .fetch_one(connection)
     .await
     .or_fault("find an unsubscribe group")
+}
+
+/// Those of the given groups that an organization has.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn list_existing(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    ids: &[UnsubscribeGroupId],
+) -> Result<Vec<UnsubscribeGroupId>, Fault> {
+    let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+    query_scalar!(
+        r#"SELECT id AS "id: UnsubscribeGroupId" FROM unsubscribe_groups WHERE organization_id = $1 AND id = ANY($2)"#,
+        organization_id.0,
+        &ids,
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("find unsubscribe groups")
+}
+
+/// A group's name, and a promise that the group stays until the transaction ends;
+/// nothing where it is not there.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn hold(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    id: UnsubscribeGroupId,
+) -> Result<Option<String>, Fault> {
+    query_scalar!(
+        "SELECT name FROM unsubscribe_groups WHERE organization_id = $1 AND id = $2 FOR KEY SHARE",
+        organization_id.0,
+        id.0,
+    )
+    .fetch_optional(connection)
+    .await
+    .or_fault("hold an unsubscribe group")
+}
+
+/// What is left of the copy that a link was in.
+#[derive(Debug)]
+pub struct LinkedCopy {
+    /// The organization's name.
+    pub organization_name: String,
+    /// The sender with its name; only the address where the bodies are removed, and
+    /// nothing where the message is.
+    pub sender: Option<String>,
+    /// The recipient's place in the message.
+    pub position: Option<i32>,
+    /// When the message was accepted.
+    pub accepted_at: Option<Timestamp>,
+}
+
+/// What is left of the copy that was sent to an address; nothing where even the
+/// organization is gone.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn find_copy(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    message_id: MessageId,
+    address_hash: AddressHash,
+) -> Result<Option<LinkedCopy>, Fault> {
+    query_as!(
+        LinkedCopy,
+        r#"SELECT o.name AS organization_name,
+                  coalesce(b.from_mailbox, m.from_address) AS sender,
+                  r.position AS "position?", m.created_at AS "accepted_at?"
+           FROM organizations o
+           LEFT JOIN messages m ON m.id = $2 AND m.organization_id = o.id
+           LEFT JOIN message_bodies b ON b.message_id = $2 AND b.organization_id = o.id
+           LEFT JOIN recipients r
+             ON r.message_id = $2 AND r.organization_id = o.id AND r.address_hash = $3
+           WHERE o.id = $1"#,
+        organization_id.0,
+        message_id.0,
+        address_hash as AddressHash,
+    )
+    .fetch_optional(connection)
+    .await
+    .or_fault("find what an unsubscribe link was in")
 }
 
 /// Keeps others off a group until the transaction ends; false where it is not

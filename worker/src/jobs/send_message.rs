@@ -27,6 +27,7 @@ use waypost_core::queue::outcome::AttemptOutcome;
 use waypost_core::queue::retry::{self, Circumstance, Standing};
 use waypost_core::routing::Enquiry;
 use waypost_core::suppression;
+use waypost_core::unsubscribe::link::{LinkUse, Links};
 
 use crate::ledger::{Claim, Ledger, Settlement};
 use crate::senders::{Sender, Senders};
@@ -49,6 +50,7 @@ pub(crate) struct Sending {
     pub(crate) senders: Senders,
     pub(crate) accounts: Accounts,
     pub(crate) tenures: Tenures,
+    pub(crate) links: Links,
     pub(crate) ids: Ids,
     pub(crate) clock: Clock,
     pub(crate) settings: SendingSettings,
@@ -222,13 +224,21 @@ impl SendMessage {
     ) -> Result<Option<(Arc<Sender>, OutgoingMail)>, Fault> {
         let content = &claim.message.content;
         let sealer = &self.sending.accounts.sealer;
-        let mail = compose::compose(
+        let mut mail = compose::compose(
             content,
             recipient.position,
             &recipient.address_sealed,
             attempt.id,
             sealer,
         )?;
+        if let Some(unsubscribe_group_id) = content.unsubscribe_group_id {
+            let this = LinkUse {
+                organization_id: content.organization_id,
+                unsubscribe_group_id,
+                at: attempt.started_at,
+            };
+            self.sending.links.add_to(&mut mail, this);
+        }
         let preferred = claim.message.provider_account_id;
         let enquiry = Enquiry {
             sender_domain: mail.from.address().domain(),

@@ -1,0 +1,144 @@
+//! The settings of links in messages: where they lead, and how long they work.
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use url::Url;
+
+use super::reader::Reader;
+use super::{ApiSettings, Environment};
+
+/// The longest public URL, in bytes: a link must fit into a header.
+pub const PUBLIC_URL_BYTES_MAX: usize = 300;
+
+/// The links in messages.
+#[derive(Debug, Clone)]
+pub struct LinkSettings {
+    /// What recipients reach the API under: scheme, host and perhaps a port and a
+    /// path, without a slash at the end. All of its characters mean nothing to HTML.
+    pub public_url: String,
+    /// How long an unsubscribe link works.
+    pub unsubscribe_lifetime: Duration,
+}
+
+/// Reads them. `api` says where the API is reached in development.
+pub(super) fn read(
+    reader: &mut Reader<'_>,
+    environment: Option<Environment>,
+    api: Option<&ApiSettings>,
+) -> Option<LinkSettings> {
+    const NAME: &str = "WAYPOST_PUBLIC_URL";
+    let given = reader.given(NAME, "", "What recipients reach the API under, as the links in messages say: `https://mail.example.com`, a path may follow. The same in all processes. Required in production, where it should be https: one-click unsubscribing needs it. In development the API's own address.");
+    let is_development = environment == Some(Environment::Development);
+    let own = api.filter(|_| is_development).map(own_url);
+    let public_url = match (given, own) {
+        (Some(text), _) => parse_public_url(&text),
+        (None, Some(own)) => Ok(own),
+        (None, None) => Err("is required: set the URL that recipients reach the API under"),
+    };
+    let public_url = public_url.map_err(|message| reader.fault(NAME, message));
+    let unsubscribe_lifetime = reader.duration(
+        "WAYPOST_UNSUBSCRIBE_LIFETIME",
+        "60days",
+        "How long an unsubscribe link works after its message was sent. The law asks for 30 days in some countries.",
+    );
+    Some(LinkSettings {
+        public_url: public_url.ok()?,
+        unsubscribe_lifetime: unsubscribe_lifetime?,
+    })
+}
+
+/// Where an API on this machine is reached from it.
+fn own_url(api: &ApiSettings) -> String {
+    let mut address = api.listen;
+    if address.ip().is_unspecified() {
+        address.set_ip(Ipv4Addr::LOCALHOST.into());
+    }
+    format!("http://{address}")
+}
+
+fn parse_public_url(text: &str) -> Result<String, &'static str> {
+    let malformed =
+        "must be a URL such as https://mail.example.com, with a path at the most after the host";
+    let url = Url::parse(text).map_err(|_| malformed)?;
+    let is_bare = url.username().is_empty()
+        && url.password().is_none()
+        && url.query().is_none()
+        && url.fragment().is_none();
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/%:[]".contains(&byte);
+    let url_text = url.as_str().trim_end_matches('/');
+    if !matches!(url.scheme(), "http" | "https") || !url.has_host() || !is_bare {
+        return Err(malformed);
+    }
+    if !url_text.bytes().all(is_plain) {
+        return Err("must be of letters, digits and - . _ ~ / % alone");
+    }
+    if url_text.len() > PUBLIC_URL_BYTES_MAX {
+        return Err("must not be longer than 300 characters");
+    }
+    Ok(url_text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ConfigError, Settings};
+
+    fn read(pairs: &[(&str, &str)]) -> Result<Settings, ConfigError> {
+        let variables = pairs
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        Settings::from_map(&variables.collect())
+    }
+
+    #[test]
+    fn production_must_say_what_recipients_reach_it_under() {
+        let database = ("DATABASE_URL", "postgres://localhost/waypost");
+        let key = "1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+        let key = ("WAYPOST_ENCRYPTION_KEYS", key);
+        let error = read(&[database, key]).unwrap_err();
+        assert_eq!(error.issues[0].path, "WAYPOST_PUBLIC_URL");
+        assert_eq!(error.issues.len(), 1);
+        for (text, expected) in [
+            ("https://mail.example.com", Some("https://mail.example.com")),
+            (
+                "https://Mail.Example.com/",
+                Some("https://mail.example.com"),
+            ),
+            (
+                "http://[::1]:8080/way/post/",
+                Some("http://[::1]:8080/way/post"),
+            ),
+            ("mail.example.com", None),
+            ("ftp://mail.example.com", None),
+            ("https://user@mail.example.com", None),
+            ("https://mail.example.com/?a=b", None),
+            ("https://mail.example.com/#a", None),
+            ("https://mail.example.com/a&b", None),
+            ("https://mail.example.com/a'b", None),
+            (
+                &format!("https://mail.example.com/{}", "a".repeat(300)),
+                None,
+            ),
+        ] {
+            let settings = read(&[database, key, ("WAYPOST_PUBLIC_URL", text)]);
+            let url = settings.ok().map(|settings| settings.links.public_url);
+            assert_eq!(url.as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn in_development_it_is_the_apis_own_address() {
+        let base = [
+            ("DATABASE_URL", "postgres://localhost/waypost"),
+            ("WAYPOST_ENV", "development"),
+        ];
+        for (listen, expected) in [
+            ("0.0.0.0:8080", "http://127.0.0.1:8080"),
+            ("[::]:8080", "http://127.0.0.1:8080"),
+            ("192.0.2.7:99", "http://192.0.2.7:99"),
+        ] {
+            let settings = read(&[base[0], base[1], ("WAYPOST_LISTEN", listen)]).unwrap();
+            assert_eq!(settings.links.public_url, expected);
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Signing: HMAC-SHA256 (RFC 2104) under a key with an id, for what leaves the
+//! house and comes back. The first key signs, all keys verify, so keys rotate
+//! without a moment at which a signature is refused.
+//!
+//! The keys are derived from those that seal: one secret to keep, and neither use
+//! tells anything of the other. What is signed begins with a label of its kind, so
+//! that a signature of one kind is none of another.
+
+use std::fmt;
+
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::Sha256;
+
+use super::keys::{self, KEY_BYTES};
+
+/// Bytes of a signature.
+pub const SIGNATURE_BYTES: usize = 32;
+
+/// What the signing keys are derived with.
+const DERIVATION: &[u8] = b"waypost: key for signing";
+
+/// The derived keys. The first one signs.
+#[derive(Clone)]
+pub struct Signer {
+    keys: Vec<(u16, Hmac<Sha256>)>,
+}
+
+/// What kind of thing is signed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signed {
+    /// The token of an unsubscribe link.
+    UnsubscribeLink,
+}
+
+impl Signed {
+    /// No label is the beginning of another.
+    fn label(self) -> &'static [u8] {
+        match self {
+            Self::UnsubscribeLink => b"unsubscribe link\0",
+        }
+    }
+}
+
+impl Signer {
+    /// Derives keys from those of [`super::seal::Sealer::parse`], given in the same
+    /// form.
+    ///
+    /// # Errors
+    /// A sentence that says which key is wrong, without showing it.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let keys = keys::parse(text)?;
+        let keys = keys.into_iter().map(|key| (key.id, derived(key.bytes)));
+        Ok(Self {
+            keys: keys.collect(),
+        })
+    }
+
+    /// The id of the key that signs. It belongs into what is signed, where the
+    /// verifier finds it.
+    #[must_use]
+    pub fn key_id(&self) -> u16 {
+        self.keys[0].0
+    }
+
+    /// Signs.
+    #[must_use]
+    pub fn sign(&self, kind: Signed, bytes: &[u8]) -> [u8; SIGNATURE_BYTES] {
+        let (_, key) = &self.keys[0];
+        begin(key, kind, bytes).finalize().into_bytes().into()
+    }
+
+    /// Whether the key of this id signed. It takes as long for a signature that is
+    /// almost right as for any other.
+    #[must_use]
+    pub fn has_signed(&self, key_id: u16, kind: Signed, bytes: &[u8], signature: &[u8]) -> bool {
+        let key = self.keys.iter().find(|(id, _)| *id == key_id);
+        key.is_some_and(|(_, key)| begin(key, kind, bytes).verify_slice(signature).is_ok())
+    }
+}
+
+impl fmt::Debug for Signer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ids: Vec<u16> = self.keys.iter().map(|(id, _)| *id).collect();
+        write!(f, "Signer(keys {ids:?})")
+    }
+}
+
+fn derived(key: [u8; KEY_BYTES]) -> Hmac<Sha256> {
+    let mut derivation = keyed(&key);
+    derivation.update(DERIVATION);
+    keyed(&derivation.finalize().into_bytes())
+}
+
+fn keyed(key: &[u8]) -> Hmac<Sha256> {
+    Hmac::new_from_slice(key).expect("HMAC takes keys of any length")
+}
+
+fn begin(key: &Hmac<Sha256>, kind: Signed, bytes: &[u8]) -> Hmac<Sha256> {
+    let mut mac = key.clone();
+    mac.update(kind.label());
+    mac.update(bytes);
+    mac
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::crypto::seal::EXAMPLE_KEYS;
+
+    const OTHER: &str = "7:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+    const KIND: Signed = Signed::UnsubscribeLink;
+
+    fn signer(keys: &str) -> Signer {
+        Signer::parse(keys).unwrap()
+    }
+
+    #[test]
+    fn a_signature_is_of_its_text_and_its_key_alone() {
+        let signer = signer(&format!("{EXAMPLE_KEYS},{OTHER}"));
+        let signature = signer.sign(KIND, b"text");
+        assert_eq!(signer.key_id(), 1);
+        assert!(signer.has_signed(1, KIND, b"text", &signature));
+        assert!(!signer.has_signed(7, KIND, b"text", &signature));
+        assert!(!signer.has_signed(2, KIND, b"text", &signature));
+        assert!(!signer.has_signed(1, KIND, b"other", &signature));
+        assert!(!signer.has_signed(1, KIND, b"text", &signature[..31]));
+        assert!(!signer.has_signed(1, KIND, b"text", b""));
+    }
+
+    #[test]
+    fn keys_rotate() {
+        let signature = signer(OTHER).sign(KIND, b"text");
+        let rotated = signer(&format!("{EXAMPLE_KEYS},{OTHER}"));
+        assert!(rotated.has_signed(7, KIND, b"text", &signature));
+        assert!(!signer(EXAMPLE_KEYS).has_signed(7, KIND, b"text", &signature));
+        assert_ne!(rotated.sign(KIND, b"text"), signature);
+    }
+
+    #[test]
+    fn the_sealing_key_itself_signs_nothing() {
+        let key = keys::parse(OTHER).unwrap().remove(0);
+        let mut direct = keyed(&key.bytes);
+        direct.update(KIND.label());
+        direct.update(b"text");
+        let direct: [u8; 32] = direct.finalize().into_bytes().into();
+        assert_ne!(signer(OTHER).sign(KIND, b"text"), direct);
+    }
+}

@@ -1,0 +1,543 @@
+//! Following links: once, twice, by one click, back again, from many places at
+//! once, and with tokens that are none.
+
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use futures_util::future::join_all;
+use http::Method;
+use serde_json::{Value, json};
+use waypost_tests::{Caller, Reply, TestApp, to_hash, wait_until};
+
+use super::{
+    SUPPRESSIONS, assert_unsubscribed, count, follow, group, link_of, linked, message_in, path_of,
+    sending, suppressions, undo,
+};
+
+const ADA: &str = "ada@example.org";
+const UNSUBSCRIBED: &str = "events WHERE event_type = 'UNSUBSCRIBED'";
+
+async fn head(caller: &Caller, link: &str) -> Reply {
+    caller
+        .anonymous()
+        .call(Method::HEAD, path_of(link), |request| request)
+        .await
+}
+
+/// That nothing but the sending of messages has happened.
+async fn assert_untouched(app: &TestApp) {
+    assert_eq!(suppressions(app).await, []);
+    assert_eq!(count(app, UNSUBSCRIBED).await, 0);
+    assert_eq!(
+        count(app, "audit_logs WHERE actor_type = 'recipient'").await,
+        0
+    );
+}
+
+#[tokio::test]
+async fn only_looking_at_a_link_does_nothing() {
+    let app = sending().await;
+    let news = group(&app, "News").await;
+    let (_, link) = linked(&app, &news, ADA).await;
+    let reply = head(app.caller(), &link).await;
+    assert_eq!((reply.status, reply.text.as_str()), (200, ""), "{reply:?}");
+    assert_eq!(head(app.caller(), &format!("{link}x")).await.status, 400);
+    assert_untouched(&app).await;
+    assert_unsubscribed(&follow(&app, &link).await);
+    assert_eq!(head(app.caller(), &link).await.status, 200);
+    assert_eq!(suppressions(&app).await.len(), 1);
+}
+
+#[tokio::test]
+async fn following_a_link_again_in_any_way_changes_nothing() {
+    let app = sending().await;
+    let news = group(&app, "News").await;
+    let id = app
+        .send(&message_in(&news, &["bob@example.org", ADA]))
+        .await;
+    app.drain().await;
+    let link = link_of(&app.captured_once(ADA));
+    app.advance(TimeDelta::minutes(5));
+    let first = follow(&app, &link).await;
+    assert_unsubscribed(&first);
+    app.advance(TimeDelta::minutes(5));
+    let caller = app.caller().anonymous();
+    let path = path_of(&link);
+    let form = Some("application/x-www-form-urlencoded");
+    for reply in [
+        follow(&app, &link).await,
+        caller
+            .post_raw(path, form, "List-Unsubscribe=One-Click")
+            .await,
+        caller.post_empty(path).await,
+    ] {
+        assert_eq!((reply.status, &reply.text), (200, &first.text));
+    }
+    assert_eq!(suppressions(&app).await.len(), 1);
+    assert_eq!(
+        app.events(&id).await,
+        ["QUEUED", "SENT", "SENT", "UNSUBSCRIBED"]
+    );
+    let types = |recipient: &Value| -> Vec<String> {
+        let events = recipient["events"].as_array().unwrap().iter();
+        events
+            .map(|event| event["eventType"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let recipients = app.recipients(&id).await;
+    assert_eq!(types(&recipients[0]), ["QUEUED", "SENT"]);
+    assert_eq!(types(&recipients[1]), ["QUEUED", "SENT", "UNSUBSCRIBED"]);
+    assert_eq!(recipients[1]["status"], "SENT");
+    assert_eq!(app.status(&id).await, "SENT");
+    assert_eq!(
+        count(&app, "audit_logs WHERE actor_type = 'recipient'").await,
+        1
+    );
+    let entries = "SELECT entries FROM suppression_filters";
+    assert_eq!(app.value(entries).await.as_deref(), Some("1"));
+}
+
+#[tokio::test]
+async fn one_click_takes_whatever_body_comes() {
+    let app = sending().await;
+    let news = group(&app, "News").await;
+    let caller = app.caller().anonymous();
+    let bodies: [(Option<&str>, &[u8]); 6] = [
+        (
+            Some("application/x-www-form-urlencoded"),
+            b"List-Unsubscribe=One-Click",
+        ),
+        (
+            Some("multipart/form-data; boundary=x"),
+            b"--x\r\nContent-Disposition: form-data; name=\"List-Unsubscribe\"\r\n\r\nOne-Click\r\n--x--\r\n",
+        ),
+        (Some("application/json"), b"{"),
+        (Some("no content type at all"), b"\xff\xfe"),
+        (None, b""),
+        (None, &[b'x'; 100_000]),
+    ];
+    for (number, (kind, body)) in bodies.into_iter().enumerate() {
+        let (_, link) = linked(&app, &news, &format!("r{number}@example.org")).await;
+        let reply = caller.post_raw(path_of(&link), kind, body).await;
+        assert_unsubscribed(&reply);
+        assert_eq!(suppressions(&app).await.len(), number + 1);
+    }
+}
+
+#[tokio::test]
+async fn an_unsubscribe_and_its_undoing_are_on_record() {
+    let app = sending().await;
+    let news = group(&app, "News").await;
+    let (message, link) = linked(&app, &news, ADA).await;
+    let caller = app.caller().anonymous();
+    let reply = caller
+        .call(Method::GET, path_of(&link), |request| {
+            request.header("user-agent", "A mail program")
+        })
+        .await;
+    assert_unsubscribed(&reply);
+    let suppression = app.get(SUPPRESSIONS).await.data(200);
+    let suppression = suppression[0]["id"].as_str().unwrap();
+    let undone = undo(&app, &link).await;
+    let entries = app.get("/v1/audit-logs?limit=2").await.data(200);
+    let entry = |place: usize, action: &str, reply: &Reply, user_agent: Value| {
+        json!({
+            "id": entries[place]["id"],
+            "organizationId": app.organization_id().to_string(),
+            "action": action,
+            "occurredAt": entries[place]["occurredAt"],
+            "actor": { "type": "recipient", "id": null, "name": null },
+            "target": { "type": "suppression", "id": suppression },
+            "context": { "ip": "127.0.0.1", "userAgent": user_agent, "requestId": reply.header("x-request-id").unwrap() },
+            "metadata": { "source": "UNSUBSCRIBE", "unsubscribeGroupId": news, "messageId": message },
+        })
+    };
+    let agent = json!("A mail program");
+    assert_eq!(
+        entries[0],
+        entry(0, "suppression.deleted", &undone, Value::Null)
+    );
+    assert_eq!(entries[1], entry(1, "suppression.created", &reply, agent));
+}
+
+#[tokio::test]
+async fn what_a_recipient_did_can_be_undone_and_done_again() {
+    let app = sending().await;
+    let news = group(&app, "News").await;
+    let (id, link) = linked(&app, &news, ADA).await;
+    // Before there is anything to undo, and twice after.
+    for times in 0..3 {
+        if times == 1 {
+            assert_unsubscribed(&follow(&app, &link).await);
+        }
+        let reply = undo(&app, &link).await;
+        assert_eq!(reply.status, 200);
+        assert!(reply.text.contains("You are subscribed again"), "{reply:?}");
+        assert_eq!(suppressions(&app).await, []);
+    }
+    assert_eq!(
+        count(&app, "audit_logs WHERE actor_type = 'recipient'").await,
+        2
+    );
+    linked(&app, &news, ADA).await;
+    assert_unsubscribed(&follow(&app, &link).await);
+    assert_eq!(suppressions(&app).await.len(), 1);
+    assert_eq!(
+        app.events(&id).await,
+        ["QUEUED", "SENT", "UNSUBSCRIBED", "UNSUBSCRIBED"]
+    );
+    let message = message_in(&news, &[ADA]);
+    let reply = app.post("/v1/send", &message).await.expect(202);
+    assert_eq!(reply["status"], "suppressed");
+}
+
+#[tokio::test]
+async fn undoing_lifts_nobody_elses_suppression() {
+    let app = sending().await;
+    let news = group(&app, "News").await;
+    let (id, link) = linked(&app, &news, ADA).await;
+    let grouped = json!({ "email": ADA, "unsubscribeGroupId": news, "source": "MANUAL" });
+    let _done = app.post(SUPPRESSIONS, &grouped).await.data(201);
+    // The recipient is told the same, and cannot take back what someone else did.
+    let page = follow(&app, &link).await;
+    assert_unsubscribed(&page);
+    assert!(!page.text.contains("<form"), "{page:?}");
+    assert_eq!(app.events(&id).await, ["QUEUED", "SENT"]);
+    let held = undo(&app, &link).await;
+    assert_eq!(held.status, 200);
+    assert!(held.text.contains("You will not get messages"), "{held:?}");
+    let manual = (to_hash(ADA), json!(news), "MANUAL".to_owned());
+    assert_eq!(suppressions(&app).await, [manual]);
+    // The same beside one that is valid everywhere.
+    let (_, link) = linked(&app, &news, "bob@example.org").await;
+    assert_unsubscribed(&follow(&app, &link).await);
+    let bounce = json!({ "email": "bob@example.org", "source": "BOUNCE" });
+    let _done = app.post(SUPPRESSIONS, &bounce).await.data(201);
+    let held = undo(&app, &link).await;
+    assert!(held.text.contains("You will not get messages"), "{held:?}");
+    let left = suppressions(&app).await;
+    let bounce = (to_hash("bob@example.org"), Value::Null, "BOUNCE".to_owned());
+    assert!(left.len() == 2 && left.contains(&bounce), "{left:?}");
+}
+
+#[tokio::test]
+async fn two_apis_that_race_write_it_once() {
+    let app = sending().await;
+    let other = app.start_another_api().await.anonymous();
+    let own = app.caller().anonymous();
+    let news = group(&app, "News").await;
+    let (id, link) = linked(&app, &news, ADA).await;
+    let path = path_of(&link);
+    for _ in 0..3 {
+        let calls = (0..24).map(|number| {
+            let caller = [&own, &other][number % 2];
+            async move {
+                if number % 3 == 0 {
+                    caller.post_empty(path).await
+                } else {
+                    caller.get(path).await
+                }
+            }
+        });
+        join_all(calls).await.iter().for_each(assert_unsubscribed);
+    }
+    assert_eq!(suppressions(&app).await.len(), 1);
+    assert_eq!(app.events(&id).await, ["QUEUED", "SENT", "UNSUBSCRIBED"]);
+    let recorded = "audit_logs WHERE actor_type = 'recipient'";
+    assert_eq!(count(&app, recorded).await, 1);
+    let entries = "SELECT entries FROM suppression_filters";
+    assert_eq!(app.value(entries).await.as_deref(), Some("1"));
+    let undone = join_all((0..12).map(|number| {
+        let caller = [&own, &other][number % 2];
+        let path = format!("{path}/undo");
+        async move { caller.post_empty(&path).await }
+    }));
+    for reply in undone.await {
+        assert_eq!(reply.status, 200, "{reply:?}");
+    }
+    assert_eq!(suppressions(&app).await, []);
+    assert_eq!(count(&app, recorded).await, 2);
+    assert_eq!(app.value(entries).await.as_deref(), Some("0"));
+}
+
+#[tokio::test]
+async fn a_group_removed_while_its_links_are_followed_leaves_one_suppression_each() {
+    let app = sending().await;
+    let news = group(&app, "News").await;
+    let all: Vec<String> = (0..20).map(|n| format!("r{n}@example.org")).collect();
+    let to: Vec<&str> = all.iter().map(String::as_str).collect();
+    app.send(&message_in(&news, &to)).await;
+    app.drain().await;
+    let links: Vec<String> = to
+        .iter()
+        .map(|to| link_of(&app.captured_once(to)))
+        .collect();
+    let path = format!("/v1/unsubscribe-groups/{news}");
+    let follow_all = || join_all(links.iter().map(|link| follow(&app, link)));
+    let (pages, removed) = futures_util::join!(follow_all(), app.delete(&path));
+    removed.expect(200);
+    pages.iter().for_each(assert_unsubscribed);
+    // What was in the group went with it. Who follows again is suppressed everywhere.
+    follow_all().await.iter().for_each(assert_unsubscribed);
+    let found = suppressions(&app).await;
+    assert_eq!(found.len(), 20);
+    assert!(found.iter().all(|row| row.1.is_null()), "{found:?}");
+    let entries = "SELECT entries FROM suppression_filters";
+    assert_eq!(app.value(entries).await.as_deref(), Some("20"));
+}
+
+#[tokio::test]
+async fn a_token_that_is_none_is_refused_whatever_is_wrong_with_it() {
+    let app = sending().await;
+    let news = group(&app, "News").await;
+    let (_, link) = linked(&app, &news, ADA).await;
+    let token = link.rsplit('/').next().unwrap();
+    let swapped = |place: usize| -> String {
+        let other = if &token[place..=place] == "A" {
+            "B"
+        } else {
+            "A"
+        };
+        format!("{}{other}{}", &token[..place], &token[place + 1..])
+    };
+    let middle = token.len() / 2;
+    let tokens = [
+        "x".to_owned(),
+        token[..token.len() - 1].to_owned(),
+        token[..middle].to_owned(),
+        token[1..].to_owned(),
+        format!("{token}A"),
+        format!("{token}%3D"),
+        token.to_uppercase(),
+        // The version, the key id, the organization, the address, the signature.
+        swapped(0),
+        swapped(2),
+        swapped(8),
+        swapped(middle),
+        swapped(token.len() - 2),
+        "%00".to_owned(),
+        "%C3%A4".repeat(50),
+        "A".repeat(6_000),
+    ];
+    let anonymous = app.caller().anonymous();
+    let mut pages = Vec::new();
+    for token in tokens {
+        let path = format!("/v1/unsubscribe/{token}");
+        for reply in [
+            anonymous.get(&path).await,
+            anonymous.post_empty(&path).await,
+            anonymous.post_empty(&format!("{path}/undo")).await,
+            // A key changes nothing.
+            app.get(&path).await,
+        ] {
+            assert_eq!(reply.status, 400, "{token}: {reply:?}");
+            pages.push(reply.text);
+        }
+        assert_eq!(head(app.caller(), &path).await.status, 400);
+    }
+    pages.dedup();
+    assert_eq!(pages.len(), 1, "{pages:?}");
+    assert!(pages[0].contains("not valid"));
+    assert_untouched(&app).await;
+    assert_unsubscribed(&follow(&app, &link).await);
+}
+
+#[tokio::test]
+async fn a_link_works_for_sixty_days_from_its_sending() {
+    let app = TestApp::builder().without_worker().start().await;
+    app.connect(waypost_core::provider::kind::ProviderType::Sendgrid)
+        .await;
+    let news = group(&app, "News").await;
+    let id = app.send(&message_in(&news, &[ADA])).await;
+    app.advance(TimeDelta::hours(20));
+    app.start_worker();
+    app.drain().await;
+    let link = link_of(&app.captured_once(ADA));
+    app.advance(TimeDelta::days(60) - TimeDelta::seconds(2));
+    assert_eq!(head(app.caller(), &link).await.status, 200);
+    assert_unsubscribed(&follow(&app, &link).await);
+    assert!(undo(&app, &link).await.text.contains("subscribed again"));
+    app.advance(TimeDelta::seconds(2));
+    for reply in [follow(&app, &link).await, undo(&app, &link).await] {
+        assert_eq!(reply.status, 410, "{reply:?}");
+        assert!(reply.text.contains("This link has expired"), "{reply:?}");
+    }
+    assert_eq!(head(app.caller(), &link).await.status, 410);
+    // Only an authentic link is told that it has expired.
+    assert_eq!(follow(&app, &format!("{link}A")).await.status, 400);
+    assert_eq!(suppressions(&app).await, []);
+    assert_eq!(app.events(&id).await, ["QUEUED", "SENT", "UNSUBSCRIBED"]);
+}
+
+#[tokio::test]
+async fn an_operator_may_set_another_time() {
+    let app = TestApp::builder()
+        .setting("WAYPOST_UNSUBSCRIBE_LIFETIME", "30days")
+        .start()
+        .await;
+    app.connect(waypost_core::provider::kind::ProviderType::Ses)
+        .await;
+    let news = group(&app, "News").await;
+    let (_, link) = linked(&app, &news, ADA).await;
+    app.advance(TimeDelta::days(30) - TimeDelta::seconds(2));
+    assert_unsubscribed(&follow(&app, &link).await);
+    app.advance(TimeDelta::seconds(1));
+    assert_eq!(follow(&app, &link).await.status, 410);
+}
+
+#[tokio::test]
+async fn links_outlive_a_rotation_of_the_keys_and_end_with_their_own() {
+    const OLD: &str = "1:d2F5cG9zdCBleGFtcGxlIGtleSwgbm90IHNlY3JldCE=";
+    const NEW: &str = "2:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+    const FOREIGN: &str = "1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+    let mut app = sending().await;
+    let news = group(&app, "News").await;
+    let (_, link) = linked(&app, &news, ADA).await;
+    for (keys, status) in [
+        (format!("{NEW},{OLD}"), 200),
+        (NEW.to_owned(), 400),
+        (FOREIGN.to_owned(), 400),
+    ] {
+        app.variables
+            .insert("WAYPOST_ENCRYPTION_KEYS".to_owned(), keys.clone());
+        let other = app.start_another_api().await;
+        let reply = other.anonymous().get(path_of(&link)).await;
+        assert_eq!(reply.status, status, "{keys}: {reply:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_link_works_when_its_message_has_been_removed() {
+    let app = sending().await;
+    let news = group(&app, "News").await;
+    let (_, bodiless) = linked(&app, &news, "bob@example.org").await;
+    app.execute("DELETE FROM message_bodies").await;
+    let page = follow(&app, &bodiless).await;
+    assert_unsubscribed(&page);
+    assert!(page.text.contains("news@example.com"), "{page:?}");
+    let (_, link) = linked(&app, &news, ADA).await;
+    for table in [
+        "messages",
+        "message_bodies",
+        "recipients",
+        "send_attempts",
+        "events",
+    ] {
+        app.execute(&format!("DELETE FROM {table}")).await;
+    }
+    let page = follow(&app, &link).await;
+    assert_unsubscribed(&page);
+    // The organization's name stands for the sender.
+    assert!(
+        page.text.contains("Tests") && page.text.contains("News"),
+        "{page:?}"
+    );
+    let own = (to_hash(ADA), json!(news), "UNSUBSCRIBE".to_owned());
+    assert!(suppressions(&app).await.contains(&own));
+    assert_eq!(count(&app, "events").await, 0);
+    assert!(undo(&app, &link).await.text.contains("subscribed again"));
+    // And nothing is left to unsubscribe from when even the organization is gone.
+    app.execute("TRUNCATE organizations CASCADE").await;
+    assert_eq!(follow(&app, &link).await.status, 400);
+    assert_eq!(undo(&app, &link).await.status, 400);
+}
+
+#[tokio::test]
+async fn while_postgres_is_away_a_page_says_so_and_asks_to_come_again() {
+    let mut app = sending().await;
+    let news = group(&app, "News").await;
+    let (_, link) = linked(&app, &news, ADA).await;
+    app.variables.insert(
+        "DATABASE_URL".to_owned(),
+        "postgres://nobody:canary-password@127.0.0.1:1/nowhere".to_owned(),
+    );
+    let cut_off = app.start_another_api().await.anonymous();
+    let undo = format!("{}/undo", path_of(&link));
+    for reply in [
+        cut_off.get(path_of(&link)).await,
+        cut_off.post_empty(&undo).await,
+    ] {
+        assert_eq!(reply.status, 503, "{reply:?}");
+        assert!(reply.header("retry-after").is_some(), "{reply:?}");
+        let kind = reply.header("content-type").unwrap();
+        assert!(kind.starts_with("text/html"), "{kind}");
+        assert!(!reply.text.contains("canary"), "{reply:?}");
+    }
+    // What needs no Postgres needs none.
+    assert_eq!(head(&cut_off, &link).await.status, 200);
+    assert_eq!(cut_off.get("/v1/unsubscribe/x").await.status, 400);
+    assert_untouched(&app).await;
+}
+
+#[tokio::test]
+async fn the_filter_in_redis_learns_of_it() {
+    let app = TestApp::builder().private_redis().start().await;
+    app.connect(waypost_core::provider::kind::ProviderType::Sendgrid)
+        .await;
+    let news = group(&app, "News").await;
+    let (_, link) = linked(&app, &news, ADA).await;
+    let many: Vec<String> = (0..3_000).map(|n| format!("r{n}@example.org")).collect();
+    let many = json!({ "emails": many });
+    let _done = app
+        .post(&format!("{SUPPRESSIONS}/import"), &many)
+        .await
+        .data(200);
+    let client = redis::Client::open(app.variables["REDIS_URL"].as_str()).unwrap();
+    let connection = client.get_multiplexed_async_connection().await.unwrap();
+    let key = format!(
+        "{}:suppressions:{{{}}}",
+        app.variables["WAYPOST_REDIS_PREFIX"],
+        app.organization_id()
+    );
+    // The words of the header: additions, and whether it is complete.
+    let word = async |number: usize| -> i64 {
+        let words: Vec<i64> = redis::cmd("BITFIELD_RO")
+            .arg(&key)
+            .arg(&["GET", "i64", &format!("#{number}")])
+            .query_async(&mut connection.clone())
+            .await
+            .unwrap();
+        words[0]
+    };
+    let message = message_in(&news, &["r1@example.org"]);
+    wait_until("the filter is built", async || {
+        let reply = app.post("/v1/send", &message).await.expect(202);
+        assert_eq!(reply["status"], "suppressed");
+        word(2).await == 1
+    })
+    .await;
+    assert_eq!(word(1).await, 0);
+    assert_unsubscribed(&follow(&app, &link).await);
+    assert_unsubscribed(&follow(&app, &link).await);
+    assert_eq!(word(1).await, 1);
+    let reply = app.post("/v1/send", &message_in(&news, &[ADA])).await;
+    assert_eq!(reply.expect(202)["status"], "suppressed");
+}
+
+#[tokio::test]
+async fn tokens_and_addresses_stay_out_of_the_logs() {
+    let app = TestApp::builder()
+        .processes()
+        .setting("WAYPOST_LOG", "debug")
+        .start()
+        .await;
+    let api = app.spawn_api().await;
+    let worker = app.spawn_worker();
+    app.connect(waypost_core::provider::kind::ProviderType::Sendgrid)
+        .await;
+    let news = group(&app, "News").await;
+    app.send(&message_in(&news, &[ADA])).await;
+    app.drain_within(Duration::from_secs(30)).await;
+    let link = link_of(&app.captured_once(ADA));
+    let token = link.rsplit('/').next().unwrap();
+    assert_unsubscribed(&follow(&app, &link).await);
+    assert_eq!(follow(&app, &format!("{link}x")).await.status, 400);
+    assert_eq!(undo(&app, &link).await.status, 200);
+    assert_eq!(app.delete(path_of(&link)).await.status, 405);
+    for log in [api.log(), worker.log()] {
+        assert!(log.len() > 100, "{log}");
+        assert!(!log.contains(&token[..40]), "{log}");
+        assert!(!log.contains(&token[token.len() - 40..]), "{log}");
+        assert!(!log.contains(ADA), "{log}");
+    }
+}

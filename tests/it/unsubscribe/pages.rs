@@ -1,0 +1,197 @@
+//! The pages that recipients see.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest, Sha256};
+use waypost_core::provider::kind::ProviderType;
+use waypost_tests::{Reply, TestApp};
+
+use super::{
+    assert_unsubscribed, follow, group, link_of, linked, message_in, path_of, sending, undo,
+};
+
+/// What every page promises, whatever it says.
+fn check(reply: &Reply) {
+    let page = &reply.text;
+    let html = reply.header("content-type").unwrap();
+    assert_eq!(html, "text/html; charset=utf-8", "{reply:?}");
+    for (name, value) in [
+        ("cache-control", "no-store"),
+        ("referrer-policy", "no-referrer"),
+        ("x-robots-tag", "noindex"),
+        ("x-content-type-options", "nosniff"),
+    ] {
+        assert_eq!(reply.header(name), Some(value), "{reply:?}");
+    }
+    assert!(
+        page.starts_with("<!DOCTYPE html>\n<html lang=\"en\">"),
+        "{page}"
+    );
+    let title = between(page, "<title>", "</title>");
+    assert!(!title.is_empty());
+    assert_eq!(between(page, "<h1>", "</h1>"), title);
+    for tag in [
+        "<main>",
+        "</main>",
+        "<h1>",
+        "<title>",
+        "name=\"viewport\"",
+        "</html>",
+    ] {
+        assert_eq!(page.matches(tag).count(), 1, "{tag} in {page}");
+    }
+    for tag in [
+        "<script", "<link", "<img", "<iframe", "http:", "https:", "url(", "@import", "{{",
+    ] {
+        assert!(!page.contains(tag), "{tag} in {page}");
+    }
+    // The one style is the one that the policy names.
+    let style = between(page, "<style>", "</style>");
+    let hash = STANDARD.encode(Sha256::digest(style));
+    let policy = format!(
+        "default-src 'none'; style-src 'sha256-{hash}'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    );
+    assert_eq!(
+        reply.header("content-security-policy"),
+        Some(policy.as_str())
+    );
+    assert!(!page.contains("style="), "{page}");
+}
+
+fn between<'a>(page: &'a str, start: &str, end: &str) -> &'a str {
+    let (_, rest) = page.split_once(start).unwrap_or_else(|| panic!("{page}"));
+    rest.split_once(end).unwrap_or_else(|| panic!("{page}")).0
+}
+
+#[tokio::test]
+async fn every_page_is_plain_and_names_sender_and_group() {
+    let app = sending().await;
+    let news = group(&app, "News & more").await;
+    let mut message = message_in(&news, &["ada@example.org"]);
+    message["from"] = "Ada Lovelace <news@example.com>".into();
+    app.send(&message).await;
+    app.drain().await;
+    let link = link_of(&app.captured_once("ada@example.org"));
+    let done = follow(&app, &link).await;
+    assert_unsubscribed(&done);
+    let undone = undo(&app, &link).await;
+    for page in [&done, &undone] {
+        check(page);
+        assert!(
+            page.text.contains("Ada Lovelace &lt;news@example.com&gt;"),
+            "{page:?}"
+        );
+        assert!(page.text.contains("News &amp; more"), "{page:?}");
+        assert_eq!(page.text.matches("<form method=\"post\"").count(), 1);
+        assert!(!page.text.contains("ada@example.org"), "{page:?}");
+    }
+    assert!(done.text.contains(">Undo</button>"), "{done:?}");
+    assert!(undone.text.contains(">Unsubscribe</button>"), "{undone:?}");
+    check(&follow(&app, &format!("{link}x")).await);
+    app.advance(chrono::TimeDelta::days(60));
+    check(&follow(&app, &link).await);
+}
+
+#[tokio::test]
+async fn hostile_names_are_shown_and_not_obeyed() {
+    let app = sending().await;
+    let name = "<script>alert(1)</script>\"'`=&{{7}}</main><h1>";
+    let evil = group(&app, name).await;
+    let mut message = message_in(&evil, &["ada@example.org"]);
+    message["from"] =
+        r#""<img src=x onerror=alert(1)> {{group}} & 'Co'" <news@example.com>"#.into();
+    app.send(&message).await;
+    app.drain().await;
+    let link = link_of(&app.captured_once("ada@example.org"));
+    for page in [follow(&app, &link).await, undo(&app, &link).await] {
+        assert_eq!(page.status, 200);
+        let text = page.text.as_str();
+        assert!(text.contains("&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#x27;&#x60;&#x3D;&amp;{{7}}&lt;/main&gt;&lt;h1&gt;"), "{text}");
+        assert!(
+            text.contains("&lt;img src&#x3D;x onerror&#x3D;alert(1)&gt;"),
+            "{text}"
+        );
+        assert!(text.contains("{{group}} &amp; &#x27;Co&#x27;"), "{text}");
+        for tag in ["<script", "<img", "onerror=alert"] {
+            assert!(!text.contains(tag), "{tag} in {text}");
+        }
+        assert_eq!(text.matches("<h1>").count(), 1, "{text}");
+    }
+    // Neither does the mail itself: it names no group.
+    let copy = app.captured_once("ada@example.org");
+    assert!(!copy.html.unwrap().contains("script"));
+}
+
+#[tokio::test]
+async fn other_methods_and_paths_are_refused_in_the_contracts_form() {
+    let app = sending().await;
+    let news = group(&app, "News").await;
+    let (_, link) = linked(&app, &news, "ada@example.org").await;
+    let anonymous = app.caller().anonymous();
+    let path = path_of(&link);
+    anonymous
+        .delete(path)
+        .await
+        .expect_error(405, "METHOD_NOT_ALLOWED");
+    let undo = format!("{path}/undo");
+    anonymous
+        .get(&undo)
+        .await
+        .expect_error(405, "METHOD_NOT_ALLOWED");
+    for path in [
+        "/v1/unsubscribe",
+        "/v1/unsubscribe/",
+        &format!("{path}/more"),
+    ] {
+        let reply = anonymous.get(path).await;
+        assert!([400, 404].contains(&reply.status), "{path}: {reply:?}");
+    }
+    assert_eq!(super::suppressions(&app).await, []);
+}
+
+#[tokio::test]
+async fn the_document_lists_them_as_open_to_all() {
+    let app = TestApp::builder().without_worker().start().await;
+    let document = app.get("/openapi.json").await.expect(200);
+    let operations = &document["paths"]["/v1/unsubscribe/{token}"];
+    for method in ["get", "head", "post"] {
+        let operation = &operations[method];
+        assert!(operation.get("security").is_none(), "{operation}");
+        let answers = operation["responses"].as_object().unwrap();
+        let statuses: Vec<&String> = answers.keys().collect();
+        assert_eq!(statuses, ["200", "400", "410", "500", "503"]);
+        assert!(answers["200"]["content"]["text/html"].is_object());
+    }
+}
+
+#[tokio::test]
+async fn links_that_are_not_valid_use_up_the_limit_of_strangers_and_valid_ones_do_not() {
+    let app = TestApp::builder()
+        .setting("WAYPOST_RATE_LIMIT_ANONYMOUS_PER_MINUTE", "20")
+        .start()
+        .await;
+    app.connect(ProviderType::Sendgrid).await;
+    let group = group(&app, "News").await;
+    let (_, link) = linked(&app, &group, "ada@example.org").await;
+    let anonymous = app.caller().anonymous();
+    let mut replies = Vec::new();
+    // Some come back while this goes on.
+    for _ in 0..60 {
+        let reply = anonymous.get("/v1/unsubscribe/nonsense").await;
+        let status = reply.status;
+        replies.push(reply);
+        if status != 400 {
+            break;
+        }
+    }
+    assert!(replies.len() > 20, "{}", replies.len());
+    let last = replies.last().unwrap();
+    assert_eq!(last.status, 429, "{last:?}");
+    assert!(last.text.contains("<h1>Too many tries</h1>"), "{last:?}");
+    let wait: u64 = last.header("retry-after").unwrap().parse().unwrap();
+    assert!((1..=60).contains(&wait), "{wait}");
+    for _ in 0..3 {
+        let reply = anonymous.get(path_of(&link)).await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+    }
+}
