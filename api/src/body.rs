@@ -7,9 +7,11 @@ use poem_openapi::registry::{MetaMediaType, MetaRequest, Registry};
 use poem_openapi::types::{ParseFromJSON, Type};
 use poem_openapi::{ApiExtractor, ApiExtractorType, ExtractParamOptions};
 use serde_json::Value;
+use waypost_core::idempotency::fingerprint::BodyHash;
 use waypost_core::issue::Issue;
 
 use crate::error::{Failure, is_too_large};
+use crate::idempotency::hash_of_keyed;
 
 /// The bound of a send, in bytes.
 pub(crate) const SEND_BYTES_MAX: usize = 30 * MIB;
@@ -26,7 +28,10 @@ const MIB: usize = 1 << 20;
 
 /// A JSON object of at most `MAX` bytes.
 #[derive(Debug)]
-pub(crate) struct Body<T, const MAX: usize>(Result<T, Failure>);
+pub(crate) struct Body<T, const MAX: usize> {
+    parsed: Result<T, Failure>,
+    hash: Option<BodyHash>,
+}
 
 impl<T, const MAX: usize> Body<T, MAX> {
     /// The parsed body.
@@ -34,23 +39,21 @@ impl<T, const MAX: usize> Body<T, MAX> {
     /// # Errors
     /// What is wrong with it.
     pub(crate) fn take(self) -> Result<T, Failure> {
-        self.0
+        self.parsed
+    }
+
+    /// The hash of the JSON, where the request has an idempotency key and the body
+    /// is JSON.
+    pub(crate) fn hash(&self) -> Option<BodyHash> {
+        self.hash
     }
 }
 
 impl<T: ParseFromJSON, const MAX: usize> Body<T, MAX> {
-    async fn read(request: &Request, body: &mut RequestBody) -> Result<T, Failure> {
+    async fn read(request: &Request, body: &mut RequestBody) -> Result<Value, Failure> {
         if !request.content_type().is_some_and(is_json) {
             return Err(Failure::NotJson);
         }
-        if request.headers().contains_key("idempotency-key") {
-            let message = "is not available in this version of Waypost";
-            return Err(Failure::Invalid(vec![Issue::new(
-                "Idempotency-Key",
-                message,
-            )]));
-        }
-        let whole = |message: String| Failure::Invalid(vec![Issue::new("", message)]);
         let body = body.take().map_err(|error| whole(error.to_string()))?;
         let bytes = body.into_bytes_limit(MAX).await.map_err(|error| {
             if is_too_large(&error) {
@@ -69,8 +72,13 @@ impl<T: ParseFromJSON, const MAX: usize> Body<T, MAX> {
         if !value.is_object() {
             return Err(whole("body must be a JSON object".to_owned()));
         }
-        T::parse_from_json(Some(value)).map_err(|error| whole(error.into_message()))
+        Ok(value)
     }
+}
+
+/// A finding about the body as a whole.
+fn whole(message: String) -> Failure {
+    Failure::Invalid(vec![Issue::new("", message)])
 }
 
 /// What is wrong with the JSON, without the place that the error repeats.
@@ -114,6 +122,14 @@ impl<'a, T: ParseFromJSON, const MAX: usize> ApiExtractor<'a> for Body<T, MAX> {
         body: &mut RequestBody,
         _options: ExtractParamOptions<()>,
     ) -> poem::Result<Self> {
-        Ok(Self(Self::read(request, body).await))
+        let value = Self::read(request, body).await;
+        let hash = value
+            .as_ref()
+            .ok()
+            .and_then(|value| hash_of_keyed(request, value));
+        let parsed = value.and_then(|value| {
+            T::parse_from_json(Some(value)).map_err(|error| whole(error.into_message()))
+        });
+        Ok(Self { parsed, hash })
     }
 }

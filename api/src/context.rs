@@ -3,6 +3,7 @@
 use waypost_core::auth::{Authenticator, Keys};
 use waypost_core::clock::Clock;
 use waypost_core::config::{ApiSettings, Settings};
+use waypost_core::crypto::seal::Sealer;
 use waypost_core::db::{self, PgPool};
 use waypost_core::fault::Fault;
 use waypost_core::ids::Ids;
@@ -42,6 +43,7 @@ pub(crate) struct Context {
     pub(crate) unsubscribe_tokens: Tokens,
     pub(crate) clock: Clock,
     pub(crate) settings: ApiSettings,
+    pub(crate) sealer: Sealer,
 }
 
 impl Context {
@@ -63,7 +65,8 @@ impl Context {
         let filters = Filters::start(pool.clone(), redis.clone(), ids.clone());
         let known_groups = KnownGroups::new(pool.clone());
         let acceptor = Acceptor::start(AcceptorParts {
-            pool: db::pool(&settings.database_url, accept::CONNECTIONS)?,
+            pool: accept::pool(&settings.database_url)?,
+            reader: pool.clone(),
             templates: templates.clone(),
             groups: known_groups.clone(),
             checker: Checker::start(pool.clone(), filters.clone()),
@@ -128,6 +131,7 @@ impl Context {
             unsubscribe_tokens: Tokens::new(settings),
             clock: clock.clone(),
             settings: settings.api.clone(),
+            sealer: settings.sealer.clone(),
         })
     }
 }

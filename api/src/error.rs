@@ -15,6 +15,8 @@ use tracing::{error, warn};
 use waypost_core::auth::Permission;
 use waypost_core::auth::keys::KeyRefusal;
 use waypost_core::fault::{Fault, FaultKind};
+use waypost_core::idempotency::once::Undone;
+use waypost_core::idempotency::{Answer, KeyConflict, Repeat};
 use waypost_core::issue::Issue;
 use waypost_core::message::accept::Refusal;
 use waypost_core::provider::account::AccountRefusal;
@@ -25,6 +27,7 @@ use waypost_core::suppression::SuppressionRefusal;
 use waypost_core::template::TemplateRefusal;
 use waypost_core::unsubscribe::GroupRefusal;
 
+use crate::idempotency::respond_again;
 use crate::limits::whole_seconds;
 
 /// Seconds after which a caller may try again when a server of ours is away.
@@ -78,6 +81,8 @@ pub(crate) enum Failure {
     },
     /// 429: one request too many; the next one passes after so long.
     RateLimited(Duration),
+    /// It was served before: its key gets the answer of then.
+    Repeated(Answer),
     /// 500 or 503: we failed.
     Fault(Fault),
 }
@@ -117,6 +122,7 @@ impl Failure {
             }
             Self::ProviderUndecided { .. } => StatusCode::SERVICE_UNAVAILABLE,
             Self::RateLimited(_) => StatusCode::TOO_MANY_REQUESTS,
+            Self::Repeated(answer) => StatusCode::from_u16(answer.status).unwrap_or_default(),
             Self::Fault(fault) => match fault.kind() {
                 FaultKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
                 FaultKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
@@ -139,6 +145,8 @@ impl Failure {
             Self::InvalidCredentials { .. } => "PROVIDER_INVALID_CREDENTIALS",
             Self::ProviderUndecided { .. } => "SERVICE_UNAVAILABLE",
             Self::RateLimited(_) => "RATE_LIMIT_EXCEEDED",
+            // Never written: the answer of then is.
+            Self::Repeated(_) => "REPEATED",
             Self::Fault(fault) => match fault.kind() {
                 FaultKind::Unavailable => "SERVICE_UNAVAILABLE",
                 FaultKind::Internal => "INTERNAL_ERROR",
@@ -179,6 +187,7 @@ impl Failure {
                     at_least_a_second(*wait)
                 )
             }
+            Self::Repeated(_) => "The request was served before".to_owned(),
             Self::Fault(fault) => match fault.kind() {
                 FaultKind::Unavailable => {
                     "The service is not available at the moment; try again".to_owned()
@@ -239,6 +248,7 @@ impl Failure {
             | Self::TooLarge(_)
             | Self::NotJson
             | Self::RateLimited(_)
+            | Self::Repeated(_)
             | Self::Fault(_) => None,
         }
     }
@@ -268,7 +278,8 @@ impl Failure {
             | Self::Unprocessable { .. }
             | Self::UnknownIds(_)
             | Self::RateLimited(_)
-            | Self::InvalidCredentials { .. } => {}
+            | Self::InvalidCredentials { .. }
+            | Self::Repeated(_) => {}
         }
     }
 
@@ -302,6 +313,9 @@ fn at_least_a_second(wait: Duration) -> u64 {
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
+        if let Self::Repeated(answer) = self {
+            return respond_again(answer);
+        }
         self.log();
         let mut content = json!({ "code": self.code(), "message": self.message() });
         if let Some(details) = self.details() {
@@ -353,7 +367,45 @@ impl From<Refusal> for Failure {
             },
             Refusal::Template(refusal) => Self::of_send(refusal),
             Refusal::UnknownGroup => SuppressionRefusal::UnknownGroup.into(),
+            Refusal::Before(message) => Self::Unprocessable {
+                message,
+                path: None,
+                reason: "REFUSED_BEFORE",
+            },
+            Refusal::Key(conflict) => conflict.into(),
             Refusal::Fault(fault) => Self::Fault(fault),
+        }
+    }
+}
+
+impl From<KeyConflict> for Failure {
+    fn from(conflict: KeyConflict) -> Self {
+        match conflict {
+            KeyConflict::OtherBody => {
+                Self::Conflict("The idempotency key was used for another request")
+            }
+            KeyConflict::StillRunning => {
+                Self::Conflict("An earlier request with the idempotency key still runs; try again")
+            }
+        }
+    }
+}
+
+impl From<Repeat> for Failure {
+    fn from(repeat: Repeat) -> Self {
+        match repeat {
+            Repeat::Answered(answer) => Self::Repeated(answer),
+            Repeat::Conflict(conflict) => conflict.into(),
+            Repeat::Fault(fault) => Self::Fault(fault),
+        }
+    }
+}
+
+impl<R: Into<Self>> From<Undone<R>> for Failure {
+    fn from(undone: Undone<R>) -> Self {
+        match undone {
+            Undone::Repeat(repeat) => repeat.into(),
+            Undone::Refused(refusal) => refusal.into(),
         }
     }
 }
@@ -510,7 +562,7 @@ impl ApiResponse for Failure {
             (404, "`NOT_FOUND`: there is no such record."),
             (
                 409,
-                "`CONFLICT`: the state of what there is does not permit it.",
+                "`CONFLICT`: the state of what there is does not permit it, or an idempotency key was used for another request.",
             ),
             (413, "`PAYLOAD_TOO_LARGE`: the body is too large."),
             (

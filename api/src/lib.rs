@@ -14,6 +14,7 @@ mod envelope;
 mod error;
 mod fields;
 mod health;
+mod idempotency;
 mod ids;
 mod limits;
 mod openapi;

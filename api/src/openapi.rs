@@ -11,6 +11,7 @@ use poem_openapi::{LicenseObject, OpenApiService};
 use serde_json::{Value, json};
 
 use crate::context::Context;
+use crate::idempotency;
 use crate::public::unsubscribe::UnsubscribeApi;
 use crate::v1::api_keys::ApiKeysApi;
 use crate::v1::audit_logs::AuditLogsApi;
@@ -95,6 +96,11 @@ pub(crate) fn document(service: &Service) -> Value {
         serde_json::from_str(&service.spec()).expect("poem-openapi writes valid JSON");
     document["servers"] = json!([{ "url": "/" }]);
     mend(&mut document);
+    let paths = document["paths"].as_object_mut().into_iter().flatten();
+    for (_, operations) in paths {
+        let operations = operations.as_object_mut().into_iter().flatten();
+        operations.for_each(|(_, operation)| idempotency::document(operation));
+    }
     responses::mend(&mut document);
     values::mend(&mut document);
     document

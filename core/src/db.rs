@@ -26,6 +26,13 @@ const WORK_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long one statement may take in Postgres, in milliseconds.
 const STATEMENT_TIMEOUT_MS: &str = "30000";
 
+/// How long a transaction may wait for its next statement, in milliseconds. A
+/// process that stands still would else keep its locks for as long as it does.
+const IDLE_TRANSACTION_TIMEOUT_MS: &str = "60000";
+
+/// What Postgres calls it when `lock_timeout` has passed.
+const LOCK_TIMEOUT: &str = "55P03";
+
 static MIGRATOR: Migrator = sqlx::migrate!("../migrations");
 
 /// A pool that connects when first used, so that a process starts while Postgres
@@ -34,15 +41,42 @@ static MIGRATOR: Migrator = sqlx::migrate!("../migrations");
 /// # Errors
 /// A fault when the URL cannot be read.
 pub fn pool(url: &Secret, connections_max: u32) -> Result<PgPool, Fault> {
-    let options = PgConnectOptions::from_str(url.expose_secret())
+    Ok(pool_of(options(url)?, connections_max))
+}
+
+/// The same, for statements that wait for a lock no longer than `wait_max`.
+///
+/// # Errors
+/// A fault when the URL cannot be read.
+pub fn impatient_pool(
+    url: &Secret,
+    connections_max: u32,
+    wait_max: Duration,
+) -> Result<PgPool, Fault> {
+    let wait_max = wait_max.as_millis();
+    let options = options(url)?.options([("lock_timeout", wait_max)]);
+    Ok(pool_of(options, connections_max))
+}
+
+fn options(url: &Secret) -> Result<PgConnectOptions, Fault> {
+    Ok(PgConnectOptions::from_str(url.expose_secret())
         .map_err(|error| Fault::internal("read DATABASE_URL", error))?
         .application_name("waypost")
-        .options([("statement_timeout", STATEMENT_TIMEOUT_MS)]);
-    Ok(PgPoolOptions::new()
+        .options([
+            ("statement_timeout", STATEMENT_TIMEOUT_MS),
+            (
+                "idle_in_transaction_session_timeout",
+                IDLE_TRANSACTION_TIMEOUT_MS,
+            ),
+        ]))
+}
+
+fn pool_of(options: PgConnectOptions, connections_max: u32) -> PgPool {
+    PgPoolOptions::new()
         .max_connections(connections_max)
         .acquire_timeout(ACQUIRE_TIMEOUT)
         .test_before_acquire(false)
-        .connect_lazy_with(options))
+        .connect_lazy_with(options)
 }
 
 /// Brings the schema up to date. Several processes may run it at once: one works,
@@ -123,6 +157,16 @@ pub fn broken_constraint(error: &sqlx::Error) -> Option<&str> {
     error
         .as_database_error()
         .and_then(|database| database.constraint())
+}
+
+/// Whether a statement gave up because it waited too long for a lock.
+#[must_use]
+pub fn is_lock_timeout(fault: &Fault) -> bool {
+    fault
+        .cause()
+        .downcast_ref::<sqlx::Error>()
+        .and_then(sqlx::Error::as_database_error)
+        .is_some_and(|database| database.code().as_deref() == Some(LOCK_TIMEOUT))
 }
 
 fn fault_of(doing: &'static str, error: impl StdError + Send + Sync + 'static) -> Fault {

@@ -55,6 +55,11 @@ impl Fault {
         self.kind
     }
 
+    /// The error beneath it.
+    pub(crate) fn cause(&self) -> &(dyn StdError + Send + Sync + 'static) {
+        &*self.source
+    }
+
     /// The whole chain of causes on one line, for the log.
     #[must_use]
     pub fn chain(&self) -> String {

@@ -18,6 +18,7 @@ pub mod fault;
 pub mod group;
 pub mod health;
 pub mod http;
+pub mod idempotency;
 pub mod ids;
 pub mod issue;
 pub mod limit;

@@ -27,6 +27,8 @@ use tasks::{Task, Tasks};
 const TASK_TIMEOUT: Duration = Duration::from_secs(120);
 /// How often leases are looked for that belong to nobody.
 const FORGOTTEN_EVERY: Duration = Duration::from_secs(60);
+/// How often idempotency keys are forgotten.
+const FORGET_KEYS_EVERY: Duration = Duration::from_secs(10);
 /// How often partitions are looked after.
 const PARTITIONS_EVERY: Duration = Duration::from_secs(3600);
 
@@ -58,6 +60,7 @@ pub async fn run(
         (Task::Reap, tick),
         (Task::ReapForgotten, FORGOTTEN_EVERY),
         (Task::Relay, tick),
+        (Task::ForgetKeys, FORGET_KEYS_EVERY),
     ]
     .map(|(task, every)| Scheduled::new(task, every));
     let mut ticks = interval(tick);

@@ -19,6 +19,8 @@ mod errors;
 #[cfg(test)]
 mod health;
 #[cfg(test)]
+mod idempotency;
+#[cfg(test)]
 mod messages;
 #[cfg(test)]
 mod operator;

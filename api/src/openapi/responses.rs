@@ -102,8 +102,7 @@ pub(super) fn mend(document: &mut Value) {
         add_headers(operation);
     }
     for header in HEADERS {
-        document["components"]["headers"][header.name] =
-            json!({ "description": header.description, "schema": (header.schema)() });
+        document["components"]["headers"][header.name] = json!({ "description": header.description, "required": true, "schema": (header.schema)() });
     }
 }
 

@@ -9,10 +9,11 @@ use poem_openapi::registry::MetaSchemaRef;
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde_json::Value;
 use uuid::Uuid;
-use waypost_core::auth::keys::{ALLOWED_IPS_MAX, GRACE_DEFAULT, GRACE_MAX, KeyChange};
-use waypost_core::auth::{ApiKey, KeyDraft, Permission, Permissions, store};
+use waypost_core::auth::keys::{ALLOWED_IPS_MAX, GRACE_DEFAULT, GRACE_MAX, KeyChange, Rotation};
+use waypost_core::auth::{ApiKey, KeyDraft, MintedKey, Permission, Permissions, store};
 use waypost_core::clock::Timestamp;
 use waypost_core::db::OrFault;
+use waypost_core::idempotency::once::Once;
 use waypost_core::ids::ApiKeyId;
 use waypost_core::issue::Issue;
 use waypost_core::network::{Network, Networks};
@@ -25,6 +26,7 @@ use crate::checked::{Checked, Clearable, Field, problem};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::fields::{self, Moment, PageLimit, PageNumber, Whole};
+use crate::idempotency::{KeyHeader, answer, created};
 use crate::ids::PathId;
 use crate::v1::Section;
 use crate::wire::{Data, Nullable, Paged, Pagination, Success, Time, read_page};
@@ -248,17 +250,24 @@ impl ApiKeysApi {
     async fn create_api_key(
         &self,
         caller: Caller,
+        /// Makes it safe to repeat the request.
+        #[oai(name = "Idempotency-Key")]
+        key: KeyHeader,
         body: Body<CreateApiKeyRequest, OTHER_BYTES_MAX>,
     ) -> Result<Made, Failure> {
         caller.require(Permission::SettingsWrite)?;
-        let request = body.take()?;
         let mut issues = Vec::new();
+        let claim = key.claim(&self.context, &caller, &body, &mut issues);
+        let request = body.take()?;
         let name = request.name.take("name", &mut issues);
         let permissions = request.permissions.take("permissions", &mut issues);
         let allowed_ips = request.allowed_ips.take("allowedIps", &mut issues);
         let expires_at = request.expires_at.take(EXPIRES_AT, &mut issues);
         let expires_at = self.to_come(expires_at.flatten(), &mut issues);
-        let (Some(name), Some(permissions), true) = (name, permissions, issues.is_empty()) else {
+        let is_right = issues.is_empty();
+        let (Some(name), Some(permissions), Some(claim), true) =
+            (name, permissions, claim, is_right)
+        else {
             return Err(Failure::Invalid(issues));
         };
         let draft = KeyDraft {
@@ -267,8 +276,14 @@ impl ApiKeysApi {
             allowed_ips: allowed_ips.flatten().unwrap_or_default(),
             expires_at,
         };
+        let once = Once::new(claim, &self.context.sealer, |made: &MintedKey| {
+            let data = ApiKeyWithSecret::of(made.record.clone(), &made.secret);
+            created(&Data { data })
+        });
         let keys = &self.context.keys;
-        let made = keys.create(caller.key(), caller.origin(), draft).await?;
+        let made = keys
+            .create(caller.key(), caller.origin(), draft, &once)
+            .await?;
         Ok(Made::Created(Json(Data {
             data: ApiKeyWithSecret::of(made.record, &made.secret),
         })))
@@ -371,18 +386,28 @@ impl ApiKeysApi {
         &self,
         caller: Caller,
         id: Path<PathId>,
+        /// Makes it safe to repeat the request.
+        #[oai(name = "Idempotency-Key")]
+        key: KeyHeader,
         body: Body<RotateApiKeyRequest, OTHER_BYTES_MAX>,
     ) -> Result<Json<Data<ApiKeyWithSecret>>, Failure> {
         caller.require(Permission::SettingsWrite)?;
         let id: ApiKeyId = id.0.of(KEY)?;
         let mut issues = Vec::new();
+        let claim = key.claim(&self.context, &caller, &body, &mut issues);
         let grace = body.take()?.grace_period_seconds;
         let grace = grace.take("gracePeriodSeconds", &mut issues);
-        let grace = grace.ok_or(Failure::Invalid(issues))?;
+        let (Some(grace), Some(claim)) = (grace, claim) else {
+            return Err(Failure::Invalid(issues));
+        };
+        let once = Once::new(claim, &self.context.sealer, |(key, secret)| {
+            let data = ApiKeyWithSecret::of(ApiKey::clone(key), secret);
+            answer(200, &Data { data })
+        });
         let grace = grace.map_or(GRACE_DEFAULT, |given| Duration::from_secs(given.0.into()));
         let keys = &self.context.keys;
         let (key, secret) = keys
-            .rotate(caller.key(), caller.origin(), id, grace)
+            .rotate(caller.key(), caller.origin(), Rotation { id, grace }, &once)
             .await?;
         Ok(Json(Data {
             data: ApiKeyWithSecret::of(key, &secret),

@@ -11,6 +11,7 @@ use serde_json::Value;
 use uuid::Uuid;
 use waypost_core::auth::Permission;
 use waypost_core::db::OrFault;
+use waypost_core::idempotency::once::Once;
 use waypost_core::ids::ProviderAccountId;
 use waypost_core::issue::Issue;
 use waypost_core::provider::account::{DomainRecord, ProviderAccount, WantedChange};
@@ -26,6 +27,7 @@ use crate::checked::Checked;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::fields::CredentialsObject;
+use crate::idempotency::{KeyHeader, created};
 use crate::ids::PathId;
 use crate::v1::Section;
 use crate::wire::{Data, Success, Time};
@@ -182,11 +184,15 @@ impl ProvidersApi {
     async fn create_provider(
         &self,
         caller: Caller,
+        /// Makes it safe to repeat the request.
+        #[oai(name = "Idempotency-Key")]
+        key: KeyHeader,
         body: Body<ConnectProviderRequest, OTHER_BYTES_MAX>,
     ) -> Result<Connected, Failure> {
         caller.require(Permission::ProvidersWrite)?;
-        let request = body.take()?;
         let mut issues = Vec::new();
+        let claim = key.claim(&self.context, &caller, &body, &mut issues);
+        let request = body.take()?;
         let provider_type = request.provider_type.take("providerType", &mut issues);
         let display_name = request.display_name.take("displayName", &mut issues);
         let credentials = request.credentials.take("credentials", &mut issues);
@@ -194,9 +200,15 @@ impl ProvidersApi {
             (Some(kind), Some(given)) => read_credentials(kind, &given, &mut issues),
             _ => None,
         };
-        let (Some(display_name), Some(credentials)) = (display_name, credentials) else {
+        let (Some(display_name), Some(credentials), Some(claim)) =
+            (display_name, credentials, claim)
+        else {
             return Err(Failure::Invalid(issues));
         };
+        let once = Once::new(claim, &self.context.sealer, |account: &ProviderAccount| {
+            let data = ProviderAccountView::from(account.clone());
+            created(&Data { data })
+        });
         let accounts = &self.context.accounts;
         let account = accounts
             .connect(
@@ -204,6 +216,7 @@ impl ProvidersApi {
                 caller.origin(),
                 display_name,
                 &credentials,
+                &once,
             )
             .await?;
         Ok(Connected::Created(Json(Data {

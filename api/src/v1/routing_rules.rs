@@ -11,6 +11,7 @@ use uuid::Uuid;
 use waypost_core::address::Mailbox;
 use waypost_core::auth::Permission;
 use waypost_core::db::OrFault;
+use waypost_core::idempotency::once::Once;
 use waypost_core::ids::{ProviderAccountId, RoutingRuleId};
 use waypost_core::issue::Issue;
 use waypost_core::provider;
@@ -27,6 +28,7 @@ use crate::checked::{Checked, Clearable, Field, problem};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::fields::{self, Id, Tags, Whole};
+use crate::idempotency::{KeyHeader, created};
 use crate::ids::PathId;
 use crate::v1::Section;
 use crate::v1::providers::ProviderAccountView;
@@ -334,13 +336,26 @@ impl RoutingRulesApi {
     async fn create_routing_rule(
         &self,
         caller: Caller,
+        /// Makes it safe to repeat the request.
+        #[oai(name = "Idempotency-Key")]
+        key: KeyHeader,
         body: Body<CreateRoutingRuleRequest, OTHER_BYTES_MAX>,
     ) -> Result<Made, Failure> {
         caller.require(Permission::ProvidersWrite)?;
-        let terms = body.take()?.check().map_err(Failure::Invalid)?;
+        let mut issues = Vec::new();
+        let claim = key.claim(&self.context, &caller, &body, &mut issues);
+        let terms = body.take()?.check();
+        let terms = terms.map_err(|found| issues.extend(found));
+        let (Ok(terms), Some(claim)) = (terms, claim) else {
+            return Err(Failure::Invalid(issues));
+        };
+        let once = Once::new(claim, &self.context.sealer, |rule: &RoutingRule| {
+            let data = RoutingRuleView::from(rule.clone());
+            created(&Data { data })
+        });
         let rules = &self.context.rules;
         let rule = rules
-            .create(caller.organization_id(), caller.origin(), terms)
+            .create(caller.organization_id(), caller.origin(), terms, &once)
             .await?;
         Ok(Made::Created(Json(Data { data: rule.into() })))
     }

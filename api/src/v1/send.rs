@@ -10,9 +10,12 @@ use serde_json::Value;
 use uuid::Uuid;
 use waypost_core::address::Mailbox;
 use waypost_core::auth::Permission;
+use waypost_core::idempotency::fingerprint::{self, BodyHash};
+use waypost_core::idempotency::parts::Parts;
+use waypost_core::idempotency::{Claim, IdempotencyKey, KeyConflict};
 use waypost_core::ids::{TemplateId, UnsubscribeGroupId};
 use waypost_core::issue::Issue;
-use waypost_core::message::accept::{Acceptance, Receipt, Refusal};
+use waypost_core::message::accept::{Acceptance, Answered, Receipt, Refusal};
 use waypost_core::message::draft::{Draft, TemplateUse};
 use waypost_core::text::Subject;
 
@@ -22,6 +25,7 @@ use crate::checked::{Checked, Field, problem};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::fields::{BodyText, JsonObject, Recipients, Tags};
+use crate::idempotency::{KeyHeader, SEND_PATH, answer};
 use crate::template_fields::{RecordId, Variables};
 use crate::v1::Section;
 use crate::wire::Nullable;
@@ -111,6 +115,7 @@ impl SendMessageRequest {
                 tags: tags?.unwrap_or_default().0,
                 metadata: metadata?.map(|object| object.0),
                 unsubscribe_group_id: unsubscribe_group_id?,
+                claim: None,
             })
         })();
         match draft {
@@ -185,6 +190,18 @@ enum Accepted {
     Queued(Json<SendMessageResponse>),
 }
 
+/// A message of a batch: as in `POST /v1/send`, and a key of its own.
+#[derive(Debug, Object)]
+#[oai(rename_all = "camelCase")]
+struct BatchMessage {
+    #[oai(flatten)]
+    message: SendMessageRequest,
+    /// Makes it safe to send the message again, in another batch too, or with this
+    /// key as `Idempotency-Key` of `POST /v1/send`. Where it is absent, that of the
+    /// batch does, if the batch has one.
+    idempotency_key: Checked<Option<IdempotencyKey>>,
+}
+
 /// Messages to send, each as in `POST /v1/send`.
 #[derive(Debug, Object)]
 struct SendBatchRequest {
@@ -198,19 +215,68 @@ const BATCH_MESSAGES_EVER: usize = 10_000;
 /// The messages of a batch: each is read by itself, and one that cannot be read
 /// does not spoil the others.
 #[derive(Debug)]
-struct BatchItems(Vec<Result<SendMessageRequest, Vec<Issue>>>);
+struct BatchItems(Vec<Result<BatchItem, Vec<Issue>>>);
+
+/// A message of a batch that could be read, and what it is without its key.
+#[derive(Debug)]
+struct BatchItem {
+    message: BatchMessage,
+    hash: Option<BodyHash>,
+}
+
+impl BatchItem {
+    fn read(item: Value) -> Result<Self, Vec<Issue>> {
+        let Value::Object(mut members) = item else {
+            return problem("must be an object");
+        };
+        let key = members.remove(MESSAGE_KEY);
+        let rest = Value::Object(members);
+        let hash = key.is_some().then(|| fingerprint::of(&rest));
+        let idempotency_key =
+            Checked::parse_from_json(key).or_else(|error| problem(error.into_message()))?;
+        let message = SendMessageRequest::parse_from_json(Some(rest))
+            .or_else(|error| problem(error.into_message()))?;
+        Ok(Self {
+            message: BatchMessage {
+                message,
+                idempotency_key,
+            },
+            hash,
+        })
+    }
+
+    /// The draft and its claim, by its own key or as a part of its batch.
+    fn check(
+        self,
+        claim: impl FnOnce(&IdempotencyKey, BodyHash) -> Claim,
+        part: Option<Claim>,
+    ) -> Result<Draft, Vec<Issue>> {
+        let mut issues = Vec::new();
+        let key = self.message.idempotency_key.take(MESSAGE_KEY, &mut issues);
+        let draft = self.message.message.check();
+        let draft = draft.map_err(|found| issues.extend(found));
+        let (Ok(mut draft), Some(key)) = (draft, key) else {
+            return Err(issues);
+        };
+        let own = key.zip(self.hash);
+        draft.claim = own.map(|(key, hash)| claim(&key, hash)).or(part);
+        Ok(draft)
+    }
+}
+
+const MESSAGE_KEY: &str = "idempotencyKey";
 
 impl Field for BatchItems {
     fn schema() -> MetaSchemaRef {
         let mut schema = poem_openapi::registry::MetaSchema::new("array");
-        schema.items = Some(Box::new(SendMessageRequest::schema_ref()));
+        schema.items = Some(Box::new(BatchMessage::schema_ref()));
         schema.min_items = Some(1);
         schema.max_items = Some(1_000);
         MetaSchemaRef::Inline(Box::new(schema))
     }
 
     fn register(registry: &mut poem_openapi::registry::Registry) {
-        SendMessageRequest::register(registry);
+        BatchMessage::register(registry);
     }
 
     fn read(value: Value) -> Result<Self, Vec<Issue>> {
@@ -225,14 +291,7 @@ impl Field for BatchItems {
                 "must not hold more than {BATCH_MESSAGES_EVER} messages"
             ));
         }
-        let items = items.into_iter().map(|item| {
-            if !item.is_object() {
-                return problem("must be an object");
-            }
-            SendMessageRequest::parse_from_json(Some(item))
-                .or_else(|error| problem(error.into_message()))
-        });
-        Ok(Self(items.collect()))
+        Ok(Self(items.into_iter().map(BatchItem::read).collect()))
     }
 }
 
@@ -276,16 +335,30 @@ impl SendApi {
     async fn send_message(
         &self,
         caller: Caller,
+        /// Makes it safe to repeat the request.
+        #[oai(name = "Idempotency-Key")]
+        key: KeyHeader,
         body: Body<SendMessageRequest, SEND_BYTES_MAX>,
     ) -> Result<Accepted, Failure> {
         caller.require(Permission::Send)?;
-        let draft = body.take()?.check().map_err(Failure::Invalid)?;
-        let acceptance = self
+        let mut issues = Vec::new();
+        let claim = key.claim(&self.context, &caller, &body, &mut issues);
+        let draft = body.take()?.check();
+        let draft = draft.map_err(|found| issues.extend(found));
+        let (Ok(mut draft), Some(claim)) = (draft, claim) else {
+            return Err(Failure::Invalid(issues));
+        };
+        draft.claim = claim;
+        let answered = self
             .context
             .acceptor
             .accept(caller.organization_id(), draft)
             .await?;
-        Ok(Accepted::Queued(Json(acceptance.into())))
+        let response = SendMessageResponse::from(answered.acceptance);
+        if answered.is_repeat {
+            return Err(Failure::Repeated(answer(202, &response)));
+        }
+        Ok(Accepted::Queued(Json(response)))
     }
 
     /// Send a batch of messages
@@ -300,12 +373,18 @@ impl SendApi {
     async fn send_message_batch(
         &self,
         caller: Caller,
+        /// Makes it safe to repeat the request.
+        #[oai(name = "Idempotency-Key")]
+        key: KeyHeader,
         body: Body<SendBatchRequest, BATCH_BYTES_MAX>,
     ) -> Result<Json<SendBatchResponse>, Failure> {
         caller.require(Permission::Send)?;
         let mut issues = Vec::new();
+        let claim = key.claim(&self.context, &caller, &body, &mut issues);
         let items = body.take()?.messages.take("messages", &mut issues);
-        let items = items.ok_or(Failure::Invalid(issues))?.0;
+        let (Some(BatchItems(items)), Some(claim)) = (items, claim) else {
+            return Err(Failure::Invalid(issues));
+        };
         let max = self.context.settings.batch_messages_max;
         if items.len() > max {
             let message = format!(
@@ -314,22 +393,43 @@ impl SendApi {
             );
             return Err(Failure::Invalid(vec![Issue::new("messages", message)]));
         }
-        let results = self.accept_batch(&caller, items).await?;
-        Ok(Json(SendBatchResponse { results }))
+        let Some(claim) = claim else {
+            let (results, _) = self.accept_batch(&caller, items, None).await?;
+            return Ok(Json(SendBatchResponse { results }));
+        };
+        let (pool, sealer) = (&self.context.pool, &self.context.sealer);
+        let parts = Parts::begin(pool, sealer, claim).await?;
+        let (results, is_settled) = self.accept_batch(&caller, items, Some(&parts)).await?;
+        let response = SendBatchResponse { results };
+        // What may succeed yet is not kept: whoever repeats the batch goes on.
+        if is_settled {
+            parts.finish(&answer(200, &response)).await?;
+        }
+        Ok(Json(response))
     }
 }
 
 impl SendApi {
+    /// Accepts the messages of a batch; their results, and whether another try
+    /// would come to the same ones.
     async fn accept_batch(
         &self,
         caller: &Caller,
-        items: Vec<Result<SendMessageRequest, Vec<Issue>>>,
-    ) -> Result<Vec<BatchResult>, Failure> {
+        items: Vec<Result<BatchItem, Vec<Issue>>>,
+        parts: Option<&Parts<'_>>,
+    ) -> Result<(Vec<BatchResult>, bool), Failure> {
+        let at = parts.map_or_else(|| self.context.clock.now(), Parts::begun_at);
+        let claim = |key: &IdempotencyKey, hash| {
+            Claim::new(caller.organization_id(), SEND_PATH, key, hash, at)
+        };
         let mut drafts = Vec::with_capacity(items.len());
         let mut results: Vec<Option<BatchResult>> = Vec::with_capacity(items.len());
-        for item in items {
-            match item.and_then(SendMessageRequest::check) {
+        let mut part_of_draft = Vec::new();
+        for (place, item) in items.into_iter().enumerate() {
+            let part = parts.map(|parts| parts.part(place));
+            match item.and_then(|item| item.check(claim, part)) {
                 Ok(draft) => {
+                    part_of_draft.extend(part);
                     drafts.push(draft);
                     results.push(None);
                 }
@@ -338,21 +438,56 @@ impl SendApi {
                 ))),
             }
         }
-        let accepted = self
+        let mut accepted = self
             .context
             .acceptor
             .accept_all(caller.organization_id(), drafts)
             .await?;
+        self.keep_refusals(&part_of_draft, &mut accepted).await?;
+        let is_settled = !accepted.iter().any(may_change);
         let mut accepted = accepted.into_iter().map(batch_result);
         let results = results
             .into_iter()
             .map(|result| result.or_else(|| accepted.next()).unwrap_or_default());
-        Ok(results.collect())
+        Ok((results.collect(), is_settled))
     }
 }
 
-fn batch_result(result: Result<Acceptance, Refusal>) -> BatchResult {
-    match result {
+impl SendApi {
+    /// A batch with a key may run twice at once, when it is repeated too early: what
+    /// one run refuses, the other must not accept. `parts` are the claims of the
+    /// messages, empty where the batch has no key.
+    async fn keep_refusals(
+        &self,
+        parts: &[Claim],
+        results: &mut [Result<Answered, Refusal>],
+    ) -> Result<(), Failure> {
+        let refused = parts.iter().zip(results).filter_map(|(part, result)| {
+            let Err(refusal @ (Refusal::Route(_) | Refusal::Template(_))) = &*result else {
+                return None;
+            };
+            let words = Failure::from(refusal.clone()).sentence();
+            Some(((*part, words), result))
+        });
+        let (refused, results): (Vec<_>, Vec<_>) = refused.unzip();
+        if !refused.is_empty() {
+            let acceptor = &self.context.acceptor;
+            acceptor.keep_refusals(refused, results).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a message failed for want of time or of Postgres.
+fn may_change(result: &Result<Answered, Refusal>) -> bool {
+    matches!(
+        result,
+        Err(Refusal::Fault(_) | Refusal::Key(KeyConflict::StillRunning))
+    )
+}
+
+fn batch_result(result: Result<Answered, Refusal>) -> BatchResult {
+    match result.map(|answered| answered.acceptance) {
         Ok(Acceptance::Queued(receipt)) => BatchResult {
             message_id: Some(Nullable(Some(receipt.message_id.0))),
             status: Some(QUEUED.to_owned()),

@@ -9,10 +9,11 @@ use uuid::Uuid;
 use waypost_core::address::EmailAddress;
 use waypost_core::auth::Permission;
 use waypost_core::db::OrFault;
+use waypost_core::idempotency::once::Once;
 use waypost_core::ids::{SuppressionId, UnsubscribeGroupId};
 use waypost_core::suppression::import::Imported;
 use waypost_core::suppression::store::{self, SuppressionFilter};
-use waypost_core::suppression::{Suppression, SuppressionSource};
+use waypost_core::suppression::{Suppression, SuppressionSource, WantedSuppression};
 
 use crate::auth::Caller;
 use crate::body::{Body, IMPORT_BYTES_MAX, OTHER_BYTES_MAX};
@@ -20,6 +21,7 @@ use crate::checked::Checked;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::fields::{Addresses, PageLimit, PageNumber};
+use crate::idempotency::{KeyHeader, answer, created};
 use crate::ids::PathId;
 use crate::v1::Section;
 use crate::wire::{Data, Nullable, Paged, Pagination, Success, Time, read_page};
@@ -169,28 +171,37 @@ impl SuppressionsApi {
     async fn create_suppression(
         &self,
         caller: Caller,
+        /// Makes it safe to repeat the request.
+        #[oai(name = "Idempotency-Key")]
+        key: KeyHeader,
         body: Body<CreateSuppressionRequest, OTHER_BYTES_MAX>,
     ) -> Result<Created, Failure> {
         caller.require(Permission::SettingsWrite)?;
-        let request = body.take()?;
         let mut issues = Vec::new();
+        let claim = key.claim(&self.context, &caller, &body, &mut issues);
+        let request = body.take()?;
         let email = request.email.take("email", &mut issues);
         let group_id = request
             .unsubscribe_group_id
             .take("unsubscribeGroupId", &mut issues);
         let source = request.source.take("source", &mut issues);
-        let (Some(email), Some(group_id), Some(source)) = (email, group_id, source) else {
+        let (Some(email), Some(group_id), Some(source), Some(claim)) =
+            (email, group_id, source, claim)
+        else {
             return Err(Failure::Invalid(issues));
+        };
+        let once = Once::new(claim, &self.context.sealer, |suppression: &Suppression| {
+            let data = SuppressionView::from(suppression.clone());
+            created(&Data { data })
+        });
+        let wanted = WantedSuppression {
+            address: &email,
+            unsubscribe_group_id: group_id,
+            source: source.unwrap_or(SuppressionSource::Manual),
         };
         let suppressions = &self.context.suppressions;
         let suppression = suppressions
-            .create(
-                caller.organization_id(),
-                caller.origin(),
-                &email,
-                group_id,
-                source.unwrap_or(SuppressionSource::Manual),
-            )
+            .create(caller.organization_id(), caller.origin(), wanted, &once)
             .await?;
         Ok(Created::Created(Json(Data {
             data: suppression.into(),
@@ -209,22 +220,36 @@ impl SuppressionsApi {
     async fn import_suppressions(
         &self,
         caller: Caller,
+        /// Makes it safe to repeat the request.
+        #[oai(name = "Idempotency-Key")]
+        key: KeyHeader,
         body: Body<ImportSuppressionsRequest, IMPORT_BYTES_MAX>,
     ) -> Result<Json<Data<ImportResult>>, Failure> {
         caller.require(Permission::SettingsWrite)?;
-        let request = body.take()?;
         let mut issues = Vec::new();
+        let claim = key.claim(&self.context, &caller, &body, &mut issues);
+        let request = body.take()?;
         let emails = request.emails.take("emails", &mut issues);
         let group_id = request
             .unsubscribe_group_id
             .take("unsubscribeGroupId", &mut issues);
-        let (Some(emails), Some(group_id)) = (emails, group_id) else {
+        let (Some(emails), Some(group_id), Some(claim)) = (emails, group_id, claim) else {
             return Err(Failure::Invalid(issues));
         };
+        let once = Once::new(claim, &self.context.sealer, |imported: &Imported| {
+            let data = ImportResult::from(*imported);
+            answer(200, &Data { data })
+        });
         let hashes = emails.0.iter().map(EmailAddress::hash).collect();
         let suppressions = &self.context.suppressions;
         let imported = suppressions
-            .import(caller.organization_id(), caller.origin(), hashes, group_id)
+            .import(
+                caller.organization_id(),
+                caller.origin(),
+                hashes,
+                group_id,
+                &once,
+            )
             .await?;
         Ok(Json(Data {
             data: imported.into(),

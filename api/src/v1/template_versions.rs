@@ -11,6 +11,7 @@ use serde_json::Value;
 use uuid::Uuid;
 use waypost_core::auth::Permission;
 use waypost_core::db::OrFault;
+use waypost_core::idempotency::once::Once;
 use waypost_core::ids::{TemplateId, TemplateVersionId};
 use waypost_core::issue::Issue;
 use waypost_core::template::{TemplateVersion, VersionContent, VersionSummary, store};
@@ -21,6 +22,7 @@ use crate::checked::Checked;
 use crate::context::Context;
 use crate::error::{Failure, TEMPLATE, VERSION};
 use crate::fields::JsonObject;
+use crate::idempotency::{KeyHeader, created};
 use crate::ids::PathId;
 use crate::template_fields::{RecordId, SourceText, Variables};
 use crate::v1::Section;
@@ -195,15 +197,40 @@ impl TemplateVersionsApi {
         &self,
         caller: Caller,
         id: Path<PathId>,
+        /// Makes it safe to repeat the request.
+        #[oai(name = "Idempotency-Key")]
+        key: KeyHeader,
         body: Body<CreateTemplateVersionRequest, VERSION_BYTES_MAX>,
     ) -> Result<CreatedVersion, Failure> {
         caller.require(Permission::TemplatesWrite)?;
         let id: TemplateId = id.0.of(TEMPLATE)?;
+        let mut issues = Vec::new();
+        let claim = key.claim(&self.context, &caller, &body, &mut issues);
+        let once = Once::new(
+            claim.flatten(),
+            &self.context.sealer,
+            |version: &TemplateVersion| {
+                let data = TemplateVersionView::from(version.clone());
+                created(&Data { data })
+            },
+        );
+        // The template may be gone by now, and a version takes time to check.
+        once.look_up(&self.context.pool).await?;
         self.require_template(&caller, id).await?;
-        let content = body.take()?.check().map_err(Failure::Invalid)?;
+        let content = body.take()?.check();
+        let content = content.map_err(|found| issues.extend(found));
+        let (Ok(content), true) = (content, issues.is_empty()) else {
+            return Err(Failure::Invalid(issues));
+        };
         let templates = &self.context.templates;
         let version = templates
-            .add_version(caller.organization_id(), caller.origin(), id, content)
+            .add_version(
+                caller.organization_id(),
+                caller.origin(),
+                id,
+                content,
+                &once,
+            )
             .await?;
         Ok(CreatedVersion::Created(Json(Data {
             data: version.into(),

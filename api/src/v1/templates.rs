@@ -9,6 +9,7 @@ use poem_openapi::{ApiResponse, Object, OpenApi};
 use uuid::Uuid;
 use waypost_core::auth::Permission;
 use waypost_core::db::OrFault;
+use waypost_core::idempotency::once::Once;
 use waypost_core::ids::TemplateId;
 use waypost_core::template::{NewTemplate, Template, TemplateChange, store};
 use waypost_core::text::{Description, Name};
@@ -19,6 +20,7 @@ use crate::checked::Checked;
 use crate::context::Context;
 use crate::error::{Failure, TEMPLATE};
 use crate::fields::{PageLimit, PageNumber};
+use crate::idempotency::{KeyHeader, created};
 use crate::ids::PathId;
 use crate::template_fields::TemplateTags;
 use crate::v1::Section;
@@ -146,17 +148,27 @@ impl TemplatesApi {
     async fn create_template(
         &self,
         caller: Caller,
+        /// Makes it safe to repeat the request.
+        #[oai(name = "Idempotency-Key")]
+        key: KeyHeader,
         body: Body<CreateTemplateRequest, OTHER_BYTES_MAX>,
     ) -> Result<CreatedTemplate, Failure> {
         caller.require(Permission::TemplatesWrite)?;
-        let request = body.take()?;
         let mut issues = Vec::new();
+        let claim = key.claim(&self.context, &caller, &body, &mut issues);
+        let request = body.take()?;
         let name = request.name.take("name", &mut issues);
         let description = request.description.take("description", &mut issues);
         let tags = request.tags.take("tags", &mut issues);
-        let (Some(name), Some(description), Some(tags)) = (name, description, tags) else {
+        let (Some(name), Some(description), Some(tags), Some(claim)) =
+            (name, description, tags, claim)
+        else {
             return Err(Failure::Invalid(issues));
         };
+        let once = Once::new(claim, &self.context.sealer, |template: &Template| {
+            let data = TemplateView::from(template.clone());
+            created(&Data { data })
+        });
         let new = NewTemplate {
             name,
             description,
@@ -164,7 +176,7 @@ impl TemplatesApi {
         };
         let templates = &self.context.templates;
         let template = templates
-            .create(caller.organization_id(), caller.origin(), new)
+            .create(caller.organization_id(), caller.origin(), new, &once)
             .await?;
         Ok(CreatedTemplate::Created(Json(Data {
             data: template.into(),

@@ -8,6 +8,7 @@ use poem_openapi::{ApiResponse, Object, OpenApi};
 use uuid::Uuid;
 use waypost_core::auth::Permission;
 use waypost_core::db::OrFault;
+use waypost_core::idempotency::once::Once;
 use waypost_core::ids::UnsubscribeGroupId;
 use waypost_core::text::{Description, Name};
 use waypost_core::unsubscribe::{UnsubscribeGroup, WantedGroup, WantedGroupChange, store};
@@ -17,6 +18,7 @@ use crate::body::{Body, OTHER_BYTES_MAX};
 use crate::checked::Checked;
 use crate::context::Context;
 use crate::error::Failure;
+use crate::idempotency::{KeyHeader, created};
 use crate::ids::PathId;
 use crate::v1::Section;
 use crate::wire::{Data, Nullable, Success, Time};
@@ -122,18 +124,27 @@ impl UnsubscribeGroupsApi {
     async fn create_unsubscribe_group(
         &self,
         caller: Caller,
+        /// Makes it safe to repeat the request.
+        #[oai(name = "Idempotency-Key")]
+        key: KeyHeader,
         body: Body<CreateUnsubscribeGroupRequest, OTHER_BYTES_MAX>,
     ) -> Result<Created, Failure> {
         caller.require(Permission::SettingsWrite)?;
-        let request = body.take()?;
         let mut issues = Vec::new();
+        let claim = key.claim(&self.context, &caller, &body, &mut issues);
+        let request = body.take()?;
         let name = request.name.take("name", &mut issues);
         let description = request.description.take("description", &mut issues);
         let is_default = request.is_default.take("isDefault", &mut issues);
-        let (Some(name), Some(description), Some(is_default)) = (name, description, is_default)
+        let (Some(name), Some(description), Some(is_default), Some(claim)) =
+            (name, description, is_default, claim)
         else {
             return Err(Failure::Invalid(issues));
         };
+        let once = Once::new(claim, &self.context.sealer, |group: &UnsubscribeGroup| {
+            let data = UnsubscribeGroupView::from(group.clone());
+            created(&Data { data })
+        });
         let wanted = WantedGroup {
             name,
             description,
@@ -141,7 +152,7 @@ impl UnsubscribeGroupsApi {
         };
         let groups = &self.context.groups;
         let group = groups
-            .create(caller.organization_id(), caller.origin(), wanted)
+            .create(caller.organization_id(), caller.origin(), wanted, &once)
             .await?;
         Ok(Created::Created(Json(Data { data: group.into() })))
     }

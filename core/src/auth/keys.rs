@@ -12,6 +12,7 @@ use crate::audit::{self, Change, Origin};
 use crate::clock::{Clock, Timestamp};
 use crate::db::{OrFault, PgConnection, PgPool};
 use crate::fault::Fault;
+use crate::idempotency::once::{Once, Undone};
 use crate::ids::{ApiKeyId, Ids, OrganizationId};
 use crate::network::Networks;
 use crate::secret::Secret;
@@ -43,6 +44,12 @@ impl From<Fault> for KeyRefusal {
     }
 }
 
+impl From<KeyRefusal> for Undone<KeyRefusal> {
+    fn from(refusal: KeyRefusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
 /// What of a key is to change; what is absent stays.
 #[derive(Debug, Default)]
 pub struct KeyChange {
@@ -71,6 +78,15 @@ impl KeyChange {
     }
 }
 
+/// What a caller wants of a rotation.
+#[derive(Debug, Clone, Copy)]
+pub struct Rotation {
+    /// The key.
+    pub id: ApiKeyId,
+    /// How long its secrets up to now live on, at the most.
+    pub grace: Duration,
+}
+
 /// Works on the keys of organizations. Cheap to clone.
 #[derive(Clone)]
 pub struct Keys {
@@ -92,7 +108,9 @@ impl Keys {
         maker: &ApiKey,
         origin: &Origin,
         draft: KeyDraft,
-    ) -> Result<MintedKey, KeyRefusal> {
+        once: &Once<'_, MintedKey>,
+    ) -> Result<MintedKey, Undone<KeyRefusal>> {
+        // Before a repeated answer too, since it shows the key.
         refuse_beyond(&draft.permissions, &maker.permissions)?;
         let organization_id = maker.organization_id;
         let now = self.clock.now();
@@ -101,11 +119,11 @@ impl Keys {
             "name": minted.record.name,
             "permissions": minted.record.permissions.names(),
         }));
-        let mut transaction = self.pool.begin().await.or_fault("make an API key")?;
+        let mut transaction = once.begin(&self.pool, "make an API key").await?;
         store::insert(&mut transaction, &minted.record, minted.hash).await?;
         self.record(&mut transaction, organization_id, origin, &change)
             .await?;
-        transaction.commit().await.or_fault("make an API key")?;
+        once.commit(transaction, &minted, "make an API key").await?;
         Ok(minted)
     }
 
@@ -143,7 +161,7 @@ impl Keys {
         Ok(key)
     }
 
-    /// Gives a key a new secret. Those before it open the key for `grace` longer,
+    /// Gives a key a new secret. Those before it open the key for the grace longer,
     /// at the most.
     ///
     /// # Errors
@@ -152,17 +170,18 @@ impl Keys {
         &self,
         changer: &ApiKey,
         origin: &Origin,
-        id: ApiKeyId,
-        grace: Duration,
-    ) -> Result<(ApiKey, Secret), KeyRefusal> {
+        Rotation { id, grace }: Rotation,
+        once: &Once<'_, (ApiKey, Secret)>,
+    ) -> Result<(ApiKey, Secret), Undone<KeyRefusal>> {
         let organization_id = changer.organization_id;
+        self.refuse_secret_of(changer, id).await?;
         let now = self.clock.now();
-        let mut transaction = self.pool.begin().await.or_fault("rotate an API key")?;
+        let mut transaction = once.begin(&self.pool, "rotate an API key").await?;
         let key = store::find_for_update(&mut transaction, organization_id, id)
             .await?
             .ok_or(KeyRefusal::NotFound)?;
         if !key.is_valid(now) {
-            return Err(KeyRefusal::Ended);
+            return Err(KeyRefusal::Ended.into());
         }
         refuse_beyond(&key.permissions, &changer.permissions)?;
         let (secret, hash, prefix) = generate_key(&self.ids);
@@ -175,8 +194,20 @@ impl Keys {
             .with(json!({ "gracePeriodSeconds": grace.as_secs() }));
         self.record(&mut transaction, organization_id, origin, &change)
             .await?;
-        transaction.commit().await.or_fault("rotate an API key")?;
-        Ok((key, secret))
+        let rotated = (key, secret);
+        once.commit(transaction, &rotated, "rotate an API key")
+            .await?;
+        Ok(rotated)
+    }
+
+    /// Turns away who may not have the secrets of a key, a repeated one included.
+    async fn refuse_secret_of(&self, changer: &ApiKey, id: ApiKeyId) -> Result<(), KeyRefusal> {
+        let doing = "rotate an API key";
+        let mut connection = self.pool.acquire().await.or_fault(doing)?;
+        let key = store::find(&mut connection, changer.organization_id, id)
+            .await?
+            .ok_or(KeyRefusal::NotFound)?;
+        refuse_beyond(&key.permissions, &changer.permissions)
     }
 
     /// Revokes a key with all its secrets. Its record stays. Revoking it again

@@ -40,6 +40,8 @@ pub enum Sealed {
     Recipient,
     /// The address in an unsubscribe link; the row is the message.
     UnsubscribeLink,
+    /// What a request was answered; the row is the first half of its key's hash.
+    Answer,
 }
 
 impl Sealed {
@@ -48,6 +50,7 @@ impl Sealed {
             Self::Credentials => b"credentials",
             Self::Recipient => b"recipient",
             Self::UnsubscribeLink => b"unsubscribe link",
+            Self::Answer => b"answer",
         }
     }
 }

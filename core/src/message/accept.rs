@@ -13,17 +13,21 @@ use futures_util::future::join_all;
 use futures_util::{StreamExt as _, stream};
 
 use super::draft::Draft;
-use super::rows::{self, NewMessage, NewRecipient};
+use super::keyed::{self, Entry, Kept, Written};
+use super::rows::{NewMessage, NewRecipient};
+use super::writer::Writer;
 use crate::address::AddressHash;
 use crate::clock::Clock;
 use crate::crypto::seal::{Sealed, Sealer};
-use crate::db::{self, OrFault, PgPool};
-use crate::fault::{Fault, FaultKind};
+use crate::db::{self, PgPool};
+use crate::fault::Fault;
 use crate::group::{Group, GroupSettings};
+use crate::idempotency::{Claim, KeyConflict, WAIT_MAX};
 use crate::ids::{Ids, MessageId, OrganizationId};
 use crate::provider::snapshots::Snapshots;
 use crate::queue::dispatch::Dispatcher;
 use crate::routing::{self, Enquiry, Route, RouteRefusal, RoutingSnapshot};
+use crate::secret::Secret;
 use crate::suppression::check::{Asked, Checker};
 use crate::template::fill::Filled;
 use crate::template::{TemplateRefusal, Templates};
@@ -68,6 +72,15 @@ pub enum Acceptance {
     },
 }
 
+/// What a draft is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Answered {
+    /// What became of it.
+    pub acceptance: Acceptance,
+    /// Whether that became of an earlier one with its key.
+    pub is_repeat: bool,
+}
+
 /// Why a message was not accepted.
 #[derive(Debug, Clone)]
 pub enum Refusal {
@@ -77,6 +90,10 @@ pub enum Refusal {
     Template(TemplateRefusal),
     /// Its unsubscribe group is none of the organization's.
     UnknownGroup,
+    /// An earlier run of its batch refused it, in these words.
+    Before(String),
+    /// Its key cannot be had.
+    Key(KeyConflict),
     /// We failed. The message may have been accepted all the same if Postgres
     /// went away while it was being written.
     Fault(Fault),
@@ -111,15 +128,18 @@ pub struct Acceptor {
     sealer: Sealer,
     ids: Ids,
     clock: Clock,
-    group: Group<NewMessage, ()>,
+    group: Group<Entry, Written>,
+    reader: PgPool,
 }
 
 /// What an [`Acceptor`] works with.
 #[derive(Clone)]
 pub struct AcceptorParts {
-    /// Connections for acceptance alone: [`CONNECTIONS`] of them, so that nothing
-    /// else that is asked of Postgres keeps a send waiting.
+    /// Connections for acceptance alone, so that nothing else that is asked of
+    /// Postgres keeps a send waiting: those of [`pool`].
     pub pool: PgPool,
+    /// Connections for what is seldom asked.
+    pub reader: PgPool,
     /// What messages are rendered from.
     pub templates: Templates,
     /// Knows which unsubscribe groups there are.
@@ -138,6 +158,15 @@ pub struct AcceptorParts {
     pub clock: Clock,
     /// How long the relay leaves the push to the dispatcher.
     pub relay_grace: Duration,
+}
+
+/// Connections for acceptance: [`CONNECTIONS`] of them. They wait for nobody's key
+/// longer than a request does.
+///
+/// # Errors
+/// A fault when the URL cannot be read.
+pub fn pool(url: &Secret) -> Result<PgPool, Fault> {
+    db::impatient_pool(url, CONNECTIONS, WAIT_MAX)
 }
 
 impl Acceptor {
@@ -162,10 +191,11 @@ impl Acceptor {
             sealer: parts.sealer,
             ids: parts.ids,
             clock: parts.clock,
-            group: Group::start(settings, move |messages| {
+            group: Group::start(settings, move |entries| {
                 let writer = Arc::clone(&writer);
-                async move { writer.write(messages).await }
+                async move { writer.write(entries).await }
             }),
+            reader: parts.reader,
         }
     }
 
@@ -177,7 +207,7 @@ impl Acceptor {
         &self,
         organization_id: OrganizationId,
         draft: Draft,
-    ) -> Result<Acceptance, Refusal> {
+    ) -> Result<Answered, Refusal> {
         let mut results = self.accept_all(organization_id, vec![draft]).await?;
         results.pop().expect("one draft gives one result")
     }
@@ -191,18 +221,20 @@ impl Acceptor {
         &self,
         organization_id: OrganizationId,
         drafts: Vec<Draft>,
-    ) -> Result<Vec<Result<Acceptance, Refusal>>, Fault> {
+    ) -> Result<Vec<Result<Answered, Refusal>>, Fault> {
         let groups = drafts.iter().filter_map(|draft| draft.unsubscribe_group_id);
         let unknown_groups = self
             .groups
             .missing(organization_id, groups.collect())
             .await?;
+        let claims: Vec<Option<Claim>> = drafts.iter().map(|draft| draft.claim).collect();
         let recipients = self.look_up(organization_id, &drafts).await?;
         let snapshot = self.snapshot_for(organization_id, &drafts).await?;
         let mut results = Vec::with_capacity(drafts.len());
-        let mut messages = Vec::with_capacity(drafts.len());
+        let mut entries = Vec::with_capacity(drafts.len());
         let filled = self.fill(organization_id, drafts).await;
-        for (filled, recipients) in filled.into_iter().zip(recipients) {
+        let prepared = filled.into_iter().zip(recipients);
+        for (place, (filled, recipients)) in prepared.enumerate() {
             let filled = match filled {
                 Ok(filled) => filled,
                 Err(refusal) => {
@@ -219,39 +251,92 @@ impl Acceptor {
             // Decided before routing: it does not matter which account would not
             // send it.
             if suppressed_count == recipients.len() {
-                results.push(Ok(Acceptance::Suppressed { suppressed_count }));
+                let acceptance = Acceptance::Suppressed { suppressed_count };
+                entries.extend(entry(None, claims[place], acceptance).map(|new| (place, new)));
+                results.push(Ok(acceptance));
                 continue;
             }
             let route = routing::resolve(&snapshot, &enquiry(&filled.draft));
             results.push(route.map_err(Refusal::Route).map(|route| {
                 let accepted_count = recipients.len() - suppressed_count;
                 let message = self.compose(organization_id, route, filled, &recipients);
-                let message_id = message.id;
-                messages.push(message);
-                Acceptance::Queued(Receipt {
-                    message_id,
+                let acceptance = Acceptance::Queued(Receipt {
+                    message_id: message.id,
                     route,
                     accepted_count,
                     suppressed_count,
-                })
+                });
+                let new = entry(Some(message), claims[place], acceptance);
+                entries.extend(new.map(|new| (place, new)));
+                acceptance
             }));
             // Sealing a thousand addresses takes a millisecond: others may run.
             tokio::task::yield_now().await;
         }
-        let written = messages.into_iter().map(|message| {
-            let weight = message.weight();
-            self.group.run(message, weight)
+        let results = results.into_iter().map(|result| result.map(first));
+        let mut results: Vec<Result<Answered, Refusal>> = results.collect();
+        let written = entries.into_iter().map(async |(place, entry)| {
+            let weight = entry.weight();
+            (place, self.group.run(entry, weight).await)
         });
-        let mut written = join_all(written).await.into_iter();
-        let queued = results
-            .iter_mut()
-            .filter(|result| matches!(result, Ok(Acceptance::Queued(_))));
-        for result in queued {
-            if let Some(Err(fault)) = written.next() {
-                *result = Err(Refusal::Fault(fault));
+        for (place, written) in join_all(written).await {
+            match written {
+                Ok(written) => settle(&mut results[place], written),
+                Err(fault) => results[place] = Err(Refusal::Fault(fault)),
             }
         }
+        self.reconsider(&claims, &mut results).await;
         Ok(results)
+    }
+
+    /// Keeps that parts of a batch are refused, in these words, so that no other run
+    /// of the batch accepts them; `results` become what holds for them.
+    ///
+    /// # Errors
+    /// A fault when Postgres is away.
+    pub async fn keep_refusals(
+        &self,
+        parts: Vec<(Claim, String)>,
+        results: Vec<&mut Result<Answered, Refusal>>,
+    ) -> Result<(), Fault> {
+        let decided = keyed::refuse(&self.reader, parts).await?;
+        for (result, written) in results.into_iter().zip(decided) {
+            settle(result, written);
+        }
+        Ok(())
+    }
+
+    /// What is refused now may have been accepted before, with the same key: then
+    /// that is the answer.
+    async fn reconsider(
+        &self,
+        claims: &[Option<Claim>],
+        results: &mut [Result<Answered, Refusal>],
+    ) {
+        let refused = claims.iter().zip(&*results).enumerate();
+        let refused = refused.filter_map(|(place, (claim, result))| match result {
+            Err(Refusal::Route(_) | Refusal::Template(_) | Refusal::UnknownGroup) => {
+                Some((place, (*claim)?))
+            }
+            Err(Refusal::Before(_) | Refusal::Key(_) | Refusal::Fault(_)) | Ok(_) => None,
+        });
+        let (places, claims): (Vec<usize>, Vec<Claim>) = refused.unzip();
+        if claims.is_empty() {
+            return;
+        }
+        match keyed::find_earlier(&self.reader, &claims).await {
+            Ok(found) => {
+                for (place, written) in places.into_iter().zip(found) {
+                    settle(&mut results[place], written.unwrap_or(Written::Now));
+                }
+            }
+            // Whether it was accepted before is not known, so it is not refused.
+            Err(fault) => {
+                for place in places {
+                    results[place] = Err(Refusal::Fault(fault.clone()));
+                }
+            }
+        }
     }
 
     /// Renders the drafts that name a template; one result for each draft, in
@@ -374,6 +459,39 @@ impl Acceptor {
     }
 }
 
+/// What is to be written for a draft, if anything.
+fn entry(
+    message: Option<NewMessage>,
+    claim: Option<Claim>,
+    acceptance: Acceptance,
+) -> Option<Entry> {
+    let kept = claim.map(|claim| Kept { claim, acceptance });
+    let is_empty = message.is_none() && kept.is_none();
+    (!is_empty).then_some(Entry { message, kept })
+}
+
+fn first(acceptance: Acceptance) -> Answered {
+    Answered {
+        acceptance,
+        is_repeat: false,
+    }
+}
+
+/// What was found in Postgres counts more than what the request came to.
+fn settle(result: &mut Result<Answered, Refusal>, written: Written) {
+    match written {
+        Written::Now => {}
+        Written::Before(decided) => {
+            let again = |acceptance| Answered {
+                acceptance,
+                is_repeat: true,
+            };
+            *result = decided.map(again).map_err(Refusal::Before);
+        }
+        Written::Refused(conflict) => *result = Err(Refusal::Key(conflict)),
+    }
+}
+
 /// What routing is asked about a draft.
 fn enquiry(draft: &Draft) -> Enquiry<'_> {
     Enquiry {
@@ -386,41 +504,4 @@ fn enquiry(draft: &Draft) -> Enquiry<'_> {
 struct LookedUp {
     hash: AddressHash,
     suppressed: bool,
-}
-
-/// The work of a lane: one transaction for a group of requests.
-struct Writer {
-    pool: PgPool,
-    dispatcher: Dispatcher,
-    relay_grace: Duration,
-}
-
-impl Writer {
-    async fn write(&self, messages: Vec<NewMessage>) -> Vec<Result<(), Fault>> {
-        let all: Vec<&NewMessage> = messages.iter().collect();
-        match self.insert(&all).await {
-            Ok(()) => messages.iter().map(|_| Ok(())).collect(),
-            // Postgres refused something in the group: find out what, one by one,
-            // so that its neighbours do not pay for it.
-            Err(fault) if fault.kind() == FaultKind::Internal && messages.len() > 1 => {
-                let mut results = Vec::with_capacity(messages.len());
-                for message in all {
-                    results.push(self.insert(&[message]).await);
-                }
-                results
-            }
-            Err(fault) => messages.iter().map(|_| Err(fault.clone())).collect(),
-        }
-    }
-
-    async fn insert(&self, messages: &[&NewMessage]) -> Result<(), Fault> {
-        db::bounded("accept messages", async {
-            let mut connection = self.pool.acquire().await.or_fault("accept messages")?;
-            rows::insert(&mut connection, messages, self.relay_grace).await
-        })
-        .await?;
-        let jobs = messages.iter().flat_map(|message| message.jobs());
-        self.dispatcher.push(jobs);
-        Ok(())
-    }
 }

@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use crate::address::Mailbox;
+use crate::idempotency::Claim;
 use crate::ids::{TemplateId, UnsubscribeGroupId};
 use crate::text::{Subject, Tag};
 
@@ -35,6 +36,8 @@ pub struct Draft {
     pub metadata: Option<Value>,
     /// The group whose suppressions count besides the global ones.
     pub unsubscribe_group_id: Option<UnsubscribeGroupId>,
+    /// The claim of the request's idempotency key.
+    pub claim: Option<Claim>,
 }
 
 /// A template and the values to render it with.

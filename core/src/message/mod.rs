@@ -8,9 +8,11 @@
 pub mod accept;
 pub mod compose;
 pub mod draft;
+mod keyed;
 mod rows;
 pub mod status;
 pub mod store;
+mod writer;
 
 use crate::address::AddressHash;
 use crate::clock::Timestamp;

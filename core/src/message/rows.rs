@@ -5,14 +5,17 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use sqlx::{PgConnection, query};
+use sqlx::{PgConnection, query_scalar};
 use uuid::Uuid;
 
 use super::CHUNK_RECIPIENTS;
+use super::keyed::{Entry, stored};
 use crate::address::AddressHash;
 use crate::clock::{Timestamp, delta};
 use crate::db::OrFault;
 use crate::fault::Fault;
+use crate::idempotency::store::{self, ClaimColumns};
+use crate::idempotency::{Claim, KEPT};
 use crate::ids::{
     EventId, MessageId, OrganizationId, ProviderAccountId, RoutingRuleId, UnsubscribeGroupId,
 };
@@ -78,19 +81,45 @@ impl NewMessage {
 /// in one statement and so in one transaction. `relay_grace` is how long the
 /// relay leaves the push to whoever accepted them.
 ///
+/// Those with a key claim it first, no key twice in one call. Where the key is
+/// another request's, the message is left out; answers the claims of those.
+///
 /// # Errors
 /// A fault; nothing is written then.
 #[expect(clippy::too_many_lines, reason = "one statement and its columns")]
-pub(super) async fn insert(
+pub(super) async fn insert<'a>(
     connection: &mut PgConnection,
-    messages: &[&NewMessage],
+    entries: &[&'a Entry],
     relay_grace: Duration,
-) -> Result<(), Fault> {
-    let message = MessageColumns::of(messages);
-    let recipient = RecipientColumns::of(messages);
-    let (job_ids, chunks) = job_columns(messages);
-    query!(
-        r#"WITH new AS (
+) -> Result<Vec<&'a Claim>, Fault> {
+    let messages = entries.iter().filter_map(|entry| entry.message.as_ref());
+    let messages: Vec<&NewMessage> = messages.collect();
+    let message = MessageColumns::of(&messages);
+    let recipient = RecipientColumns::of(&messages);
+    let (job_ids, chunks) = job_columns(&messages);
+    let kept = KeptColumns::of(entries);
+    let claim = ClaimColumns::of(&kept.claims);
+    let taken = query_scalar!(
+        r#"WITH kept AS (
+               SELECT *
+               FROM UNNEST($30::uuid[], $31::bytea[], $32::bytea[], $33::bytea[], $34::timestamptz[], $35::uuid[])
+                 WITH ORDINALITY AS k (organization_id, key_hash, body_hash, answer, created_at, message_id, place)
+           ), claim AS (
+               INSERT INTO idempotency_keys (organization_id, key_hash, body_hash, answer, created_at)
+               SELECT organization_id, key_hash, body_hash, answer, created_at
+               FROM kept
+               ON CONFLICT (organization_id, key_hash) DO UPDATE
+               SET body_hash = EXCLUDED.body_hash, answer = EXCLUDED.answer, created_at = EXCLUDED.created_at
+               WHERE idempotency_keys.created_at <= EXCLUDED.created_at - $36::interval
+               RETURNING organization_id, key_hash
+           ), taken AS (
+               SELECT k.message_id, k.place
+               FROM kept k
+               WHERE NOT EXISTS (
+                   SELECT 1
+                   FROM claim c
+                   WHERE c.organization_id = k.organization_id AND c.key_hash = k.key_hash)
+           ), new AS (
                SELECT *
                FROM UNNEST($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::bytea[], $6::text[], $7::text[],
                            $8::jsonb[], $9::int[], $10::timestamptz[], $11::text[], $12::text[], $13::text[],
@@ -98,10 +127,12 @@ pub(super) async fn insert(
                  AS n (id, organization_id, provider_account_id, from_address, to_hash, subject, tags,
                        metadata, recipient_count, created_at, from_mailbox, reply_to, html, text, event_id, group_id,
                        template_id, template_version_id, routing_rule_id)
+               WHERE id <> ALL (ARRAY(SELECT message_id FROM taken WHERE message_id IS NOT NULL))
            ), new_recipient AS (
                SELECT *
                FROM UNNEST($17::uuid[], $18::int[], $19::uuid[], $20::bytea[], $21::bytea[], $22::uuid[])
                  AS r (message_id, position, organization_id, sealed, hash, dropped_event_id)
+               WHERE message_id <> ALL (ARRAY(SELECT message_id FROM taken WHERE message_id IS NOT NULL))
            ), message AS (
                INSERT INTO messages (id, organization_id, provider_account_id, from_address, to_hash, subject,
                                      status, tags, metadata, recipient_count, created_at, unsubscribe_group_id,
@@ -132,11 +163,14 @@ pub(super) async fn insert(
                FROM new_recipient r
                JOIN new n ON n.id = r.message_id
                WHERE r.dropped_event_id IS NOT NULL
+           ), job AS (
+               INSERT INTO outbox (message_id, chunk, organization_id, wake_at)
+               SELECT n.id, job.chunk, n.organization_id, n.created_at + $25
+               FROM UNNEST($23::uuid[], $24::int[]) AS job (message_id, chunk)
+               JOIN new n ON n.id = job.message_id
            )
-           INSERT INTO outbox (message_id, chunk, organization_id, wake_at)
-           SELECT n.id, job.chunk, n.organization_id, n.created_at + $25
-           FROM UNNEST($23::uuid[], $24::int[]) AS job (message_id, chunk)
-           JOIN new n ON n.id = job.message_id"#,
+           SELECT place AS "place!"
+           FROM taken"#,
         &message.id, &message.organization_id, &message.provider_account_id,
         &message.from_address as &[&str], &message.to_hash as &[&[u8]],
         &message.subject as &[&str], &message.tags,
@@ -154,11 +188,46 @@ pub(super) async fn insert(
         &message.template_id as &[Option<Uuid>],
         &message.template_version_id as &[Option<Uuid>],
         &message.routing_rule_id as &[Option<Uuid>],
+        &claim.organization_ids, &claim.key_hashes as &[&[u8]], &claim.body_hashes as &[&[u8]],
+        &kept.answers, &claim.created_at, &kept.message_ids as &[Option<Uuid>],
+        delta(KEPT) as _,
     )
-    .execute(connection)
+    .fetch_all(connection)
     .await
     .or_fault("accept messages")?;
-    Ok(())
+    let taken = taken.into_iter().filter_map(|place| {
+        let place = usize::try_from(place - 1).ok()?;
+        kept.claims.get(place).copied()
+    });
+    Ok(taken.collect())
+}
+
+/// Claims with their answers, in the one order in which everybody takes them.
+#[derive(Default)]
+struct KeptColumns<'a> {
+    claims: Vec<&'a Claim>,
+    answers: Vec<Vec<u8>>,
+    message_ids: Vec<Option<Uuid>>,
+}
+
+impl<'a> KeptColumns<'a> {
+    fn of(entries: &[&'a Entry]) -> Self {
+        let keyed = entries
+            .iter()
+            .filter_map(|entry| Some((entry, entry.kept.as_ref()?)));
+        let mut keyed: Vec<_> = keyed.collect();
+        keyed.sort_by_key(|(_, kept)| store::order(&kept.claim));
+        let mut columns = Self::default();
+        for (entry, kept) in keyed {
+            columns.claims.push(&kept.claim);
+            columns.answers.push(stored(&kept.acceptance));
+            let message = entry.message.as_ref();
+            columns
+                .message_ids
+                .push(message.map(|message| message.id.0));
+        }
+        columns
+    }
 }
 
 fn job_columns(messages: &[&NewMessage]) -> (Vec<Uuid>, Vec<i32>) {

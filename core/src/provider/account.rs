@@ -19,6 +19,7 @@ use crate::clock::{Clock, Timestamp};
 use crate::crypto::seal::{Sealed, Sealer};
 use crate::db::{OrFault, PgConnection, PgPool};
 use crate::fault::Fault;
+use crate::idempotency::once::{Once, Undone};
 use crate::ids::{DomainId, Ids, OrganizationId, ProviderAccountId};
 use crate::organization;
 use crate::routing;
@@ -91,6 +92,12 @@ impl From<Fault> for AccountRefusal {
     }
 }
 
+impl From<AccountRefusal> for Undone<AccountRefusal> {
+    fn from(refusal: AccountRefusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
 /// What of an account a caller wants changed.
 #[derive(Debug, Default)]
 pub struct WantedChange {
@@ -147,7 +154,10 @@ impl Accounts {
         origin: &Origin,
         display_name: Name,
         credentials: &Credentials,
-    ) -> Result<ProviderAccount, AccountRefusal> {
+        once: &Once<'_, ProviderAccount>,
+    ) -> Result<ProviderAccount, Undone<AccountRefusal>> {
+        // The provider is not asked about what was connected before.
+        once.look_up(&self.pool).await?;
         self.require_valid(credentials).await?;
         let domains = self.domains_of(credentials).await;
         let now = self.clock.now();
@@ -162,7 +172,7 @@ impl Accounts {
             updated_at: now,
         };
         let sealed = self.seal(organization_id, account.id, credentials);
-        let mut transaction = self.pool.begin().await.or_fault("connect an account")?;
+        let mut transaction = once.begin(&self.pool, "connect an account").await?;
         store::insert(&mut transaction, &account, &sealed).await?;
         self.record_domains(&mut transaction, &account, &domains)
             .await?;
@@ -170,7 +180,8 @@ impl Accounts {
             .with(json!({ "providerType": account.provider_type }));
         self.record(&mut transaction, organization_id, origin, &change)
             .await?;
-        transaction.commit().await.or_fault("connect an account")?;
+        once.commit(transaction, &account, "connect an account")
+            .await?;
         self.snapshots.forget(organization_id).await;
         Ok(account)
     }

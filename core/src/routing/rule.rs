@@ -11,6 +11,7 @@ use crate::audit::{self, Change, Origin};
 use crate::clock::{Clock, Timestamp};
 use crate::db::{OrFault, PgConnection, PgPool};
 use crate::fault::Fault;
+use crate::idempotency::once::{Once, Undone};
 use crate::ids::{Ids, OrganizationId, ProviderAccountId, RoutingRuleId};
 use crate::organization;
 use crate::provider::snapshots::Snapshots;
@@ -235,6 +236,12 @@ impl From<Fault> for RuleRefusal {
     }
 }
 
+impl From<RuleRefusal> for Undone<RuleRefusal> {
+    fn from(refusal: RuleRefusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
 /// Works on the rules of organizations. Cheap to clone.
 #[derive(Clone)]
 pub struct Rules {
@@ -258,11 +265,12 @@ impl Rules {
         organization_id: OrganizationId,
         origin: &Origin,
         mut terms: RuleTerms,
-    ) -> Result<RoutingRule, RuleRefusal> {
+        once: &Once<'_, RoutingRule>,
+    ) -> Result<RoutingRule, Undone<RuleRefusal>> {
         let doing = "make a routing rule";
-        let mut transaction = self.pool.begin().await.or_fault(doing)?;
+        let mut transaction = once.begin(&self.pool, doing).await?;
         if store::count(&mut transaction, organization_id).await? >= RULES_MAX {
-            return Err(RuleRefusal::TooMany);
+            return Err(RuleRefusal::TooMany.into());
         }
         let main = Some(terms.provider_account_id);
         require_known(&mut transaction, organization_id, main, &terms.fallbacks).await?;
@@ -279,7 +287,7 @@ impl Rules {
         let change = Change::new("routing_rule.created", rule.id);
         self.record(&mut transaction, organization_id, origin, &change)
             .await?;
-        transaction.commit().await.or_fault(doing)?;
+        once.commit(transaction, &rule, doing).await?;
         self.snapshots.forget(organization_id).await;
         Ok(rule)
     }

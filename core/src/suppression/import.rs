@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{SuppressionRefusal, Suppressions, store};
 use crate::address::AddressHash;
 use crate::audit::{Change, Origin};
-use crate::db::OrFault;
+use crate::idempotency::once::{Once, Undone};
 use crate::ids::{OrganizationId, UnsubscribeGroupId};
 
 /// Addresses of one import at the most.
@@ -32,7 +32,8 @@ impl Suppressions {
         origin: &Origin,
         hashes: Vec<AddressHash>,
         unsubscribe_group_id: Option<UnsubscribeGroupId>,
-    ) -> Result<Imported, SuppressionRefusal> {
+        once: &Once<'_, Imported>,
+    ) -> Result<Imported, Undone<SuppressionRefusal>> {
         let given = hashes.len();
         let mut distinct = hashes;
         // In one order in every import: two that share addresses then wait for
@@ -47,7 +48,7 @@ impl Suppressions {
             hashes: &distinct,
             unsubscribe_group_id,
         };
-        let mut transaction = self.pool.begin().await.or_fault("import suppressions")?;
+        let mut transaction = once.begin(&self.pool, "import suppressions").await?;
         let added = store::import(&mut transaction, organization_id, new, now).await?;
         let result = Imported {
             imported: added.len(),
@@ -62,7 +63,8 @@ impl Suppressions {
         self.record(&mut transaction, organization_id, origin, &change)
             .await?;
         let state = store::count_added(&mut transaction, organization_id, added.len()).await?;
-        transaction.commit().await.or_fault("import suppressions")?;
+        once.commit(transaction, &result, "import suppressions")
+            .await?;
         self.filters.confirm(organization_id, state, &added).await;
         Ok(result)
     }

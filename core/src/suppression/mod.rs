@@ -28,6 +28,7 @@ use crate::audit::{self, Change, Origin};
 use crate::clock::{Clock, Timestamp};
 use crate::db::{OrFault, PgConnection, PgPool};
 use crate::fault::Fault;
+use crate::idempotency::once::{Once, Undone};
 use crate::ids::{Ids, OrganizationId, SuppressionId, UnsubscribeGroupId};
 use filter::Filters;
 
@@ -49,6 +50,17 @@ pub struct Suppression {
     pub source: SuppressionSource,
     /// When it was added.
     pub created_at: Timestamp,
+}
+
+/// What a caller wants suppressed.
+#[derive(Debug, Clone, Copy)]
+pub struct WantedSuppression<'a> {
+    /// The address.
+    pub address: &'a EmailAddress,
+    /// The group that it is suppressed in; everywhere where there is none.
+    pub unsubscribe_group_id: Option<UnsubscribeGroupId>,
+    /// Where the suppression comes from.
+    pub source: SuppressionSource,
 }
 
 /// Where a suppression comes from.
@@ -126,6 +138,12 @@ impl From<Fault> for SuppressionRefusal {
     }
 }
 
+impl From<SuppressionRefusal> for Undone<SuppressionRefusal> {
+    fn from(refusal: SuppressionRefusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
 /// Works on the suppressions of organizations. Cheap to clone.
 #[derive(Clone)]
 pub struct Suppressions {
@@ -148,10 +166,14 @@ impl Suppressions {
         &self,
         organization_id: OrganizationId,
         origin: &Origin,
-        address: &EmailAddress,
-        unsubscribe_group_id: Option<UnsubscribeGroupId>,
-        source: SuppressionSource,
-    ) -> Result<Suppression, SuppressionRefusal> {
+        wanted: WantedSuppression<'_>,
+        once: &Once<'_, Suppression>,
+    ) -> Result<Suppression, Undone<SuppressionRefusal>> {
+        let WantedSuppression {
+            address,
+            unsubscribe_group_id,
+            source,
+        } = wanted;
         let hash = address.hash();
         self.announce(organization_id, &[hash]).await?;
         let now = self.clock.now();
@@ -163,16 +185,17 @@ impl Suppressions {
             source,
             created_at: now,
         };
-        let mut transaction = self.pool.begin().await.or_fault("add a suppression")?;
+        let mut transaction = once.begin(&self.pool, "add a suppression").await?;
         if !store::insert(&mut transaction, &suppression).await? {
-            return Err(SuppressionRefusal::Exists);
+            return Err(SuppressionRefusal::Exists.into());
         }
         let change = Change::new("suppression.created", suppression.id)
             .with(json!({ "source": source.as_str(), "unsubscribeGroupId": unsubscribe_group_id }));
         self.record(&mut transaction, organization_id, origin, &change)
             .await?;
         let state = store::count_added(&mut transaction, organization_id, 1).await?;
-        transaction.commit().await.or_fault("add a suppression")?;
+        once.commit(transaction, &suppression, "add a suppression")
+            .await?;
         self.filters.confirm(organization_id, state, &[hash]).await;
         Ok(suppression)
     }

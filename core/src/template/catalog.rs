@@ -21,6 +21,7 @@ use crate::audit::{self, Actor, Change, Origin};
 use crate::clock::Clock;
 use crate::db::{OrFault, PgConnection, PgPool};
 use crate::fault::Fault;
+use crate::idempotency::once::{Once, Undone};
 use crate::ids::{Ids, OrganizationId, TemplateId, TemplateVersionId};
 use crate::text::{Description, Name, Tag};
 use crate::unsubscribe::place;
@@ -72,13 +73,14 @@ impl Templates {
     /// Creates a template. It has no version yet.
     ///
     /// # Errors
-    /// A fault when Postgres is away.
+    /// Why it was not created.
     pub async fn create(
         &self,
         organization_id: OrganizationId,
         origin: &Origin,
         new: NewTemplate,
-    ) -> Result<Template, TemplateRefusal> {
+        once: &Once<'_, Template>,
+    ) -> Result<Template, Undone<TemplateRefusal>> {
         let now = self.clock.now();
         let template = Template {
             id: self.ids.next_at(now),
@@ -90,12 +92,13 @@ impl Templates {
             created_at: now,
             updated_at: now,
         };
-        let mut transaction = self.pool.begin().await.or_fault("create a template")?;
+        let mut transaction = once.begin(&self.pool, "create a template").await?;
         store::insert(&mut transaction, &template).await?;
         let change = Change::new("template.created", template.id);
         self.record(&mut transaction, organization_id, origin, &change)
             .await?;
-        transaction.commit().await.or_fault("create a template")?;
+        once.commit(transaction, &template, "create a template")
+            .await?;
         Ok(template)
     }
 
@@ -162,14 +165,15 @@ impl Templates {
         origin: &Origin,
         id: TemplateId,
         content: VersionContent,
-    ) -> Result<TemplateVersion, TemplateRefusal> {
+        once: &Once<'_, TemplateVersion>,
+    ) -> Result<TemplateVersion, Undone<TemplateRefusal>> {
         let deadline = Instant::now() + WAIT_MAX;
         let content = self
             .workshop
             .run(organization_id, deadline, || compiled::check(content))
             .await?
             .map_err(TemplateRefusal::Invalid)?;
-        let mut transaction = self.pool.begin().await.or_fault("add a template version")?;
+        let mut transaction = once.begin(&self.pool, "add a template version").await?;
         let version_number = store::next_version_number(&mut transaction, organization_id, id)
             .await?
             .ok_or(TemplateRefusal::NotFound)?;
@@ -193,10 +197,8 @@ impl Templates {
             .with(json!({ "versionId": version.id, "versionNumber": version_number }));
         self.record(&mut transaction, organization_id, origin, &change)
             .await?;
-        transaction
-            .commit()
-            .await
-            .or_fault("add a template version")?;
+        once.commit(transaction, &version, "add a template version")
+            .await?;
         self.current.invalidate(&(organization_id, id)).await;
         Ok(version)
     }

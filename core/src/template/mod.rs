@@ -28,6 +28,7 @@ use serde_json::Value;
 
 use crate::clock::Timestamp;
 use crate::fault::Fault;
+use crate::idempotency::once::Undone;
 use crate::ids::{OrganizationId, TemplateId, TemplateVersionId};
 use crate::issue::Issue;
 use crate::text::{Description, Name, Tag};
@@ -171,5 +172,11 @@ pub enum TemplateRefusal {
 impl From<Fault> for TemplateRefusal {
     fn from(fault: Fault) -> Self {
         Self::Fault(fault)
+    }
+}
+
+impl From<TemplateRefusal> for Undone<TemplateRefusal> {
+    fn from(refusal: TemplateRefusal) -> Self {
+        Self::Refused(refusal)
     }
 }

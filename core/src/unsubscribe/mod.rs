@@ -22,6 +22,7 @@ use crate::audit::{self, Change, Origin};
 use crate::clock::{Clock, Timestamp};
 use crate::db::{OrFault, PgConnection, PgPool};
 use crate::fault::Fault;
+use crate::idempotency::once::{Once, Undone};
 use crate::ids::{Ids, OrganizationId, UnsubscribeGroupId};
 use crate::suppression;
 use crate::text::{Description, Name};
@@ -112,13 +113,14 @@ impl Groups {
     /// Adds a group.
     ///
     /// # Errors
-    /// A fault; nothing is stored then.
+    /// Why it was not added; nothing is stored then.
     pub async fn create(
         &self,
         organization_id: OrganizationId,
         origin: &Origin,
         wanted: WantedGroup,
-    ) -> Result<UnsubscribeGroup, Fault> {
+        once: &Once<'_, UnsubscribeGroup>,
+    ) -> Result<UnsubscribeGroup, Undone<Fault>> {
         let now = self.clock.now();
         let group = UnsubscribeGroup {
             id: self.ids.next_at(now),
@@ -128,7 +130,7 @@ impl Groups {
             is_default: wanted.is_default,
             created_at: now,
         };
-        let mut transaction = self.pool.begin().await.or_fault("add a group")?;
+        let mut transaction = once.begin(&self.pool, "add a group").await?;
         if group.is_default {
             store::unset_default(&mut transaction, organization_id).await?;
         }
@@ -137,7 +139,7 @@ impl Groups {
             .with(json!({ "isDefault": group.is_default }));
         self.record(&mut transaction, organization_id, origin, &change)
             .await?;
-        transaction.commit().await.or_fault("add a group")?;
+        once.commit(transaction, &group, "add a group").await?;
         Ok(group)
     }
 

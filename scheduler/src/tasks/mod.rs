@@ -1,5 +1,6 @@
 //! The tasks of the leader.
 
+mod keys;
 mod partitions;
 mod reap;
 mod relay;
@@ -23,6 +24,8 @@ pub(crate) enum Task {
     ReapForgotten,
     /// Pushes the jobs that Redis does not have.
     Relay,
+    /// Forgets idempotency keys whose time is over.
+    ForgetKeys,
 }
 
 impl Task {
@@ -33,6 +36,7 @@ impl Task {
             Self::Reap => "reap",
             Self::ReapForgotten => "reap-forgotten",
             Self::Relay => "relay",
+            Self::ForgetKeys => "forget-keys",
         }
     }
 }
@@ -53,6 +57,7 @@ impl Tasks {
             Task::Reap => reap::take_back(self).await,
             Task::ReapForgotten => reap::take_back_forgotten(self).await,
             Task::Relay => relay::push_lost(self).await,
+            Task::ForgetKeys => keys::forget(self).await,
         }
     }
 }
