@@ -16,6 +16,7 @@ use crate::public::unsubscribe::UnsubscribeApi;
 use crate::v1::api_keys::ApiKeysApi;
 use crate::v1::audit_logs::AuditLogsApi;
 use crate::v1::messages::MessagesApi;
+use crate::v1::metrics::MetricsApi;
 use crate::v1::providers::ProvidersApi;
 use crate::v1::routing_rules::RoutingRulesApi;
 use crate::v1::send::SendApi;
@@ -28,6 +29,7 @@ use crate::v1::unsubscribe_groups::UnsubscribeGroupsApi;
 type Operations = (
     SendApi,
     MessagesApi,
+    MetricsApi,
     ProvidersApi,
     RoutingRulesApi,
     ApiKeysApi,
@@ -48,6 +50,9 @@ pub(crate) fn service(context: &Arc<Context>) -> Service {
             context: Arc::clone(context),
         },
         MessagesApi {
+            context: Arc::clone(context),
+        },
+        MetricsApi {
             context: Arc::clone(context),
         },
         ProvidersApi {

@@ -23,6 +23,7 @@ pub mod ids;
 pub mod issue;
 pub mod limit;
 pub mod message;
+pub mod metrics;
 pub mod network;
 pub mod organization;
 pub mod page;

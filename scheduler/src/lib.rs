@@ -61,6 +61,7 @@ pub async fn run(
         (Task::ReapForgotten, FORGOTTEN_EVERY),
         (Task::Relay, tick),
         (Task::ForgetKeys, FORGET_KEYS_EVERY),
+        (Task::Fold, tick),
     ]
     .map(|(task, every)| Scheduled::new(task, every));
     let mut ticks = interval(tick);

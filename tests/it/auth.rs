@@ -13,7 +13,7 @@ use waypost_core::provider::kind::ProviderType;
 use waypost_tests::{Caller, Reply, TestApp, credentials, message_to, wait_until};
 
 /// Every operation, and the permission that it takes.
-const OPERATIONS: [(&str, &str, Permission); 45] = [
+const OPERATIONS: [(&str, &str, Permission); 48] = [
     ("POST", "/v1/send", Permission::Send),
     ("POST", "/v1/emails/batch", Permission::Send),
     ("GET", "/v1/providers", Permission::ProvidersRead),
@@ -73,6 +73,9 @@ const OPERATIONS: [(&str, &str, Permission); 45] = [
     ("POST", "/v1/suppressions", Permission::SettingsWrite),
     ("POST", "/v1/suppressions/import", Permission::SettingsWrite),
     ("DELETE", "/v1/suppressions/{}", Permission::SettingsWrite),
+    ("GET", "/v1/metrics", Permission::MetricsRead),
+    ("GET", "/v1/metrics/breakdown", Permission::MetricsRead),
+    ("GET", "/v1/metrics/summary", Permission::MetricsRead),
     ("GET", "/v1/messages", Permission::MetricsRead),
     ("GET", "/v1/messages/{}", Permission::MetricsRead),
     ("GET", "/v1/messages/{}/recipients", Permission::MetricsRead),

@@ -174,6 +174,45 @@ fn check_operation(name: &str, operation: &Value, needs_key: bool) {
 }
 
 #[tokio::test]
+async fn every_field_and_parameter_of_the_document_has_an_example() {
+    let app = TestApp::builder().without_worker().start().await;
+    let document = app.get("/openapi.json").await.expect(200);
+    let mut lacking = Vec::new();
+    for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
+        collect_without_example(name, schema, &mut lacking);
+    }
+    let paths = document["paths"].as_object().unwrap().values();
+    for operation in paths.flat_map(|operations| operations.as_object().unwrap().values()) {
+        let parameters = operation["parameters"].as_array();
+        for parameter in parameters.into_iter().flatten() {
+            if parameter["schema"].get("example").is_none() {
+                lacking.push(format!(
+                    "{}: {}",
+                    operation["operationId"], parameter["name"]
+                ));
+            }
+        }
+    }
+    assert!(lacking.is_empty(), "{lacking:#?}");
+}
+
+fn collect_without_example(name: &str, schema: &Value, lacking: &mut Vec<String>) {
+    let fields = schema["properties"].as_object().into_iter().flatten();
+    for (field, mut schema) in fields {
+        let name = format!("{name}.{field}");
+        while schema.get("items").is_some() {
+            schema = &schema["items"];
+        }
+        let says = |what: &str| schema.get(what).is_some();
+        if says("properties") && !says("example") {
+            collect_without_example(&name, schema, lacking);
+        } else if !says("example") && !says("$ref") && !says("allOf") {
+            lacking.push(name);
+        }
+    }
+}
+
+#[tokio::test]
 async fn every_reference_of_the_document_leads_somewhere() {
     let app = TestApp::builder().without_worker().start().await;
     let document = app.get("/openapi.json").await.expect(200);

@@ -23,6 +23,8 @@ mod idempotency;
 #[cfg(test)]
 mod messages;
 #[cfg(test)]
+mod metrics;
+#[cfg(test)]
 mod operator;
 #[cfg(test)]
 mod providers;

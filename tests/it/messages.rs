@@ -2,6 +2,7 @@
 //! owner can see what became of it.
 
 mod list;
+mod totals;
 
 use std::collections::BTreeSet;
 use std::time::Duration;

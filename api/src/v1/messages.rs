@@ -10,8 +10,8 @@ use waypost_core::auth::Permission;
 use waypost_core::db::OrFault;
 use waypost_core::event::{self, Event};
 use waypost_core::ids::MessageId;
-use waypost_core::message::store::{self, MessageFilter};
-use waypost_core::message::{MessageItem, MessageStatus, RecipientItem};
+use waypost_core::message::list::{self, MessageFilter};
+use waypost_core::message::{MessageItem, MessageStatus, RecipientItem, store};
 
 use crate::auth::Caller;
 use crate::checked::Checked;
@@ -148,6 +148,12 @@ impl MessagesApi {
     /// List messages
     ///
     /// Takes the permission METRICS_READ. Newest first.
+    ///
+    /// A search lists the newest 2,000 messages that match, and `total` counts
+    /// these. A text without three letters or digits in a row is looked for in the
+    /// newest 100,000 messages. With a status, such a text, or one that more than
+    /// 2,000 messages of any status contain, is looked for among the newest 50,000
+    /// messages and at least in the newest 5,000 of that status.
     #[oai(path = "/v1/messages", method = "get", operation_id = "list_messages")]
     async fn list_messages(
         &self,
@@ -181,7 +187,7 @@ impl MessagesApi {
             .acquire()
             .await
             .or_fault("list messages")?;
-        let found = store::list(&mut connection, caller.organization_id(), &filter, page).await?;
+        let found = list::list(&mut connection, caller.organization_id(), &filter, page).await?;
         Ok(Json(Paged {
             data: found.rows.into_iter().map(MessageSummary::from).collect(),
             pagination: Pagination::of(page, found.total),

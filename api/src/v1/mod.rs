@@ -3,6 +3,7 @@
 pub(crate) mod api_keys;
 pub(crate) mod audit_logs;
 pub(crate) mod messages;
+pub(crate) mod metrics;
 pub(crate) mod providers;
 pub(crate) mod routing_rules;
 pub(crate) mod send;
@@ -21,6 +22,8 @@ pub(crate) enum Section {
     Sending,
     /// Accepted messages and their history.
     Messages,
+    /// How many copies were sent, delivered, opened.
+    Metrics,
     /// Connected accounts at providers.
     Providers,
     /// Which account takes which messages.

@@ -1,6 +1,6 @@
 //! Events: the history of a message, in ten types. Every event is kept, in the
 //! order of when it occurred; whether it also moves a status is decided in
-//! `message::status`.
+//! `message::status`. Recording an event is what counts it (`metrics`).
 
 pub mod store;
 

@@ -9,6 +9,7 @@ pub mod accept;
 pub mod compose;
 pub mod draft;
 mod keyed;
+pub mod list;
 mod rows;
 pub mod status;
 pub mod store;

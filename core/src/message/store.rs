@@ -1,7 +1,8 @@
-//! Messages in Postgres, as their owners read them. How they get there is in
-//! `rows`; how they are worked off is in `queue::lease` and `queue::outcome`.
+//! Messages in Postgres, as their owners read them one by one; their list is in
+//! `list`. How they get there is in `rows`; how they are worked off is in
+//! `queue::lease` and `queue::outcome`.
 
-use sqlx::{PgConnection, query, query_as, query_scalar};
+use sqlx::{PgConnection, query, query_as};
 
 use super::{MessageItem, MessageStatus, RecipientItem};
 use crate::address::AddressHash;
@@ -10,65 +11,6 @@ use crate::event;
 use crate::fault::Fault;
 use crate::ids::{MessageId, OrganizationId, ProviderAccountId};
 use crate::page::{Page, PageRequest};
-
-/// Which messages a list shows.
-#[derive(Debug, Clone, Default)]
-pub struct MessageFilter {
-    /// Only those with this status.
-    pub status: Option<MessageStatus>,
-    /// Only those whose subject contains this, in any letter case.
-    pub search: Option<String>,
-}
-
-/// A page of an organization's messages, newest first.
-///
-/// # Errors
-/// A fault when Postgres is away.
-pub async fn list(
-    connection: &mut PgConnection,
-    organization_id: OrganizationId,
-    filter: &MessageFilter,
-    page: PageRequest,
-) -> Result<Page<MessageItem>, Fault> {
-    let pattern = filter.search.as_deref().map(contains_pattern);
-    let rows = query_as!(
-        MessageItem,
-        r#"SELECT id AS "id: MessageId", provider_account_id AS "provider_account_id: ProviderAccountId",
-                  from_address, to_hash AS "to_hash: AddressHash", subject, status AS "status: MessageStatus", tags, recipient_count,
-                  provider_message_id, created_at, sent_at, delivered_at
-           FROM messages
-           WHERE organization_id = $1
-             AND ($2::message_status IS NULL OR status = $2)
-             AND ($3::text IS NULL OR subject ILIKE $3)
-           ORDER BY id DESC
-           LIMIT $4 OFFSET $5"#,
-        organization_id.0,
-        filter.status as Option<MessageStatus>,
-        pattern,
-        i64::from(page.limit()),
-        page.offset(),
-    )
-    .fetch_all(&mut *connection)
-    .await
-    .or_fault("list messages")?;
-    let total = query_scalar!(
-        r#"SELECT count(*) AS "count!"
-           FROM messages
-           WHERE organization_id = $1
-             AND ($2::message_status IS NULL OR status = $2)
-             AND ($3::text IS NULL OR subject ILIKE $3)"#,
-        organization_id.0,
-        filter.status as Option<MessageStatus>,
-        pattern,
-    )
-    .fetch_one(connection)
-    .await
-    .or_fault("count messages")?;
-    Ok(Page {
-        rows,
-        total: u64::try_from(total).unwrap_or_default(),
-    })
-}
 
 /// One message.
 ///
@@ -202,23 +144,4 @@ pub async fn refresh_aggregates(
     .await
     .or_fault("update the status of messages")?;
     Ok(())
-}
-
-/// A pattern for `ILIKE` that matches texts which contain `text` literally.
-fn contains_pattern(text: &str) -> String {
-    let escaped = text
-        .replace('\\', r"\\")
-        .replace('%', r"\%")
-        .replace('_', r"\_");
-    format!("%{escaped}%")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::contains_pattern;
-
-    #[test]
-    fn a_search_for_wildcards_is_literal() {
-        assert_eq!(contains_pattern(r"100%_a\"), r"%100\%\_a\\%");
-    }
 }

@@ -1,5 +1,6 @@
 //! The tasks of the leader.
 
+mod fold;
 mod keys;
 mod partitions;
 mod reap;
@@ -26,6 +27,8 @@ pub(crate) enum Task {
     Relay,
     /// Forgets idempotency keys whose time is over.
     ForgetKeys,
+    /// Folds what was counted and what is to be searched.
+    Fold,
 }
 
 impl Task {
@@ -37,6 +40,7 @@ impl Task {
             Self::ReapForgotten => "reap-forgotten",
             Self::Relay => "relay",
             Self::ForgetKeys => "forget-keys",
+            Self::Fold => "fold",
         }
     }
 }
@@ -58,6 +62,7 @@ impl Tasks {
             Task::ReapForgotten => reap::take_back_forgotten(self).await,
             Task::Relay => relay::push_lost(self).await,
             Task::ForgetKeys => keys::forget(self).await,
+            Task::Fold => fold::fold(self).await,
         }
     }
 }

@@ -1,0 +1,251 @@
+//! Metrics: how many copies were sent, delivered, opened … in which hour, by
+//! provider, sender domain and template.
+//!
+//! Every event that counts leaves a *delta* in its own transaction: a trigger on
+//! `events` writes it, so nothing that records events can forget to. The scheduler
+//! folds deltas into hourly *roll-ups*, one per dimension. A query reads the
+//! roll-ups and the deltas that are left in one snapshot, so it is exact at any
+//! moment, and how often the folding runs changes only how long it takes.
+//!
+//! All three questions count whole hours: those that the period touches. That is
+//! why their sums agree.
+
+pub mod store;
+
+use chrono::{Datelike as _, NaiveDateTime, TimeDelta};
+
+use crate::clock::Timestamp;
+
+/// How far back a question reaches that does not say.
+pub const PERIOD_DEFAULT: TimeDelta = TimeDelta::days(30);
+/// The most buckets of one series.
+pub const BUCKETS_MAX: i64 = 10_000;
+
+/// From when until when; not the other way round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Period {
+    from: Timestamp,
+    to: Timestamp,
+}
+
+impl Period {
+    /// The time from `from` until just before `to`; nothing where `from` is after
+    /// `to`.
+    #[must_use]
+    pub fn new(from: Timestamp, to: Timestamp) -> Option<Self> {
+        (from <= to).then_some(Self { from, to })
+    }
+
+    /// When it begins.
+    #[must_use]
+    pub fn from(self) -> Timestamp {
+        self.from
+    }
+
+    /// When it ends.
+    #[must_use]
+    pub fn to(self) -> Timestamp {
+        self.to
+    }
+
+    /// The first hour that it touches.
+    fn first_hour(self) -> Timestamp {
+        start_of_hour(self.from)
+    }
+
+    /// The end of the last hour that it touches.
+    fn end_hour(self) -> Timestamp {
+        let start = start_of_hour(self.to);
+        if start == self.to {
+            start
+        } else {
+            start + TimeDelta::hours(1)
+        }
+    }
+
+    fn is_empty(self) -> bool {
+        self.first_hour() >= self.end_hour()
+    }
+}
+
+fn start_of_hour(at: Timestamp) -> Timestamp {
+    let hours = at.timestamp().div_euclid(3_600);
+    Timestamp::from_timestamp(hours * 3_600, 0).unwrap_or(at)
+}
+
+/// How long a bucket of a series is. Buckets are those of UTC; a week begins on
+/// Monday.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Granularity {
+    /// An hour.
+    Hour,
+    /// A day.
+    Day,
+    /// A week.
+    Week,
+    /// A calendar month.
+    Month,
+}
+
+impl Granularity {
+    /// All of them, in the order of the contract.
+    pub const ALL: [Self; 4] = [Self::Hour, Self::Day, Self::Week, Self::Month];
+
+    /// The wire name; also what Postgres calls it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Hour => "hour",
+            Self::Day => "day",
+            Self::Week => "week",
+            Self::Month => "month",
+        }
+    }
+
+    /// How many buckets a period has.
+    #[must_use]
+    pub fn buckets(self, period: Period) -> i64 {
+        if period.is_empty() {
+            return 0;
+        }
+        let last = period.end_hour() - TimeDelta::hours(1);
+        self.number(last) - self.number(period.first_hour()) + 1
+    }
+
+    /// Numbers the buckets of all time.
+    fn number(self, at: Timestamp) -> i64 {
+        // Day 1 of this count is 0001-01-01, a Monday.
+        let days = i64::from(at.num_days_from_ce()) - 1;
+        match self {
+            Self::Hour => at.timestamp().div_euclid(3_600),
+            Self::Day => days,
+            Self::Week => days.div_euclid(7),
+            Self::Month => i64::from(at.year()) * 12 + i64::from(at.month0()),
+        }
+    }
+}
+
+/// What a breakdown is by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GroupBy {
+    /// The provider that the copy went through.
+    Provider,
+    /// The sender's domain.
+    Domain,
+    /// The template that the message was rendered from.
+    Template,
+}
+
+impl GroupBy {
+    /// All of them, in the order of the contract.
+    pub const ALL: [Self; 3] = [Self::Provider, Self::Domain, Self::Template];
+
+    /// The wire name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Provider => "provider",
+            Self::Domain => "domain",
+            Self::Template => "template",
+        }
+    }
+}
+
+/// How much happened. `sent` counts copies, one per recipient; opens and clicks
+/// count each recipient once per message.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// A provider took it.
+    pub sent: i64,
+    /// A mailbox took it.
+    pub delivered: i64,
+    /// Opened for the first time.
+    pub opened: i64,
+    /// A link was followed for the first time.
+    pub clicked: i64,
+    /// Came back.
+    pub bounced: i64,
+    /// Marked as spam.
+    pub complained: i64,
+    /// Unsubscribed by the link.
+    pub unsubscribed: i64,
+}
+
+/// A bucket of a series.
+#[derive(Debug, Clone, Copy)]
+pub struct Bucket {
+    /// When it begins, in UTC.
+    pub start: NaiveDateTime,
+    /// What happened in it.
+    pub counts: Counts,
+}
+
+/// A line of a breakdown.
+#[derive(Debug, Clone)]
+pub struct Group {
+    /// What it is about.
+    pub name: String,
+    /// What happened.
+    pub counts: Counts,
+}
+
+/// `part` of `whole`, to four decimals; 0 where there is no whole.
+#[must_use]
+pub fn rate(part: i64, whole: i64) -> f64 {
+    if whole == 0 {
+        return 0.0;
+    }
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "counts stay far below 2^53, and four decimals are asked for"
+    )]
+    let ratio = part as f64 / whole as f64;
+    (ratio * 10_000.0).round() / 10_000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().expect("a constant time")
+    }
+
+    #[test]
+    fn a_period_counts_the_hours_that_it_touches() {
+        let period = Period::new(at("2026-03-01T10:30:00Z"), at("2026-03-01T12:00:00Z"));
+        let period = period.expect("in order");
+        assert_eq!(period.first_hour(), at("2026-03-01T10:00:00Z"));
+        assert_eq!(period.end_hour(), at("2026-03-01T12:00:00Z"));
+        assert_eq!(Granularity::Hour.buckets(period), 2);
+        let a_little_longer = Period::new(period.from(), period.to() + TimeDelta::microseconds(1));
+        let a_little_longer = a_little_longer.expect("in order");
+        assert_eq!(Granularity::Hour.buckets(a_little_longer), 3);
+        assert!(Period::new(period.to(), period.from()).is_none());
+    }
+
+    #[test]
+    fn buckets_are_counted_over_the_ends_of_weeks_months_and_years() {
+        // A Sunday and the Monday after it.
+        let period = Period::new(at("2026-11-29T23:00:00Z"), at("2026-11-30T01:00:00Z"));
+        let period = period.expect("in order");
+        let buckets = Granularity::ALL.map(|granularity| granularity.buckets(period));
+        assert_eq!(buckets, [2, 2, 2, 1]);
+        let period = Period::new(at("2025-12-31T00:00:00Z"), at("2026-01-02T00:00:00Z"));
+        let period = period.expect("in order");
+        let buckets = Granularity::ALL.map(|granularity| granularity.buckets(period));
+        assert_eq!(buckets, [48, 2, 1, 2]);
+        let nothing = Period::new(period.from(), period.from()).expect("in order");
+        assert_eq!(Granularity::Day.buckets(nothing), 0);
+    }
+
+    #[test]
+    fn rates_have_four_decimals_and_need_no_whole() {
+        assert_eq!(rate(1, 3).to_string(), "0.3333");
+        assert_eq!(rate(2, 3).to_string(), "0.6667");
+        assert_eq!(rate(7, 7).to_string(), "1");
+        assert_eq!(rate(0, 0).to_string(), "0");
+        assert_eq!(rate(5, 0).to_string(), "0");
+        assert_eq!(rate(3, 2).to_string(), "1.5");
+    }
+}

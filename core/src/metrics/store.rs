@@ -1,0 +1,234 @@
+//! Metrics in Postgres. What writes deltas is in the migration that made them: a
+//! trigger on `events`.
+
+use sqlx::{PgConnection, query, query_scalar};
+
+use super::{Bucket, Counts, Granularity, Group, GroupBy, Period};
+use crate::db::OrFault;
+use crate::fault::Fault;
+use crate::ids::OrganizationId;
+
+/// What happened in each bucket of a period, oldest first, with those where nothing
+/// did.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn series(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    period: Period,
+    granularity: Granularity,
+) -> Result<Vec<Bucket>, Fault> {
+    if period.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rows = query!(
+        r#"WITH counted AS (
+               SELECT hour, sent, delivered, opened, clicked, bounced, complained, unsubscribed
+               FROM metric_rollups
+               WHERE organization_id = $1 AND dimension = 'TOTAL' AND hour >= $2 AND hour < $3
+               UNION ALL
+               SELECT hour, sent, delivered, opened, clicked, bounced, complained, unsubscribed
+               FROM metric_deltas
+               WHERE organization_id = $1 AND hour >= $2 AND hour < $3
+           ), summed AS (
+               SELECT date_trunc($4, hour AT TIME ZONE 'UTC') AS start,
+                      sum(sent) AS sent, sum(delivered) AS delivered, sum(opened) AS opened,
+                      sum(clicked) AS clicked, sum(bounced) AS bounced, sum(complained) AS complained,
+                      sum(unsubscribed) AS unsubscribed
+               FROM counted
+               GROUP BY 1
+           )
+           SELECT b.start AS "start!",
+                  coalesce(s.sent, 0)::bigint AS "sent!", coalesce(s.delivered, 0)::bigint AS "delivered!",
+                  coalesce(s.opened, 0)::bigint AS "opened!", coalesce(s.clicked, 0)::bigint AS "clicked!",
+                  coalesce(s.bounced, 0)::bigint AS "bounced!",
+                  coalesce(s.complained, 0)::bigint AS "complained!",
+                  coalesce(s.unsubscribed, 0)::bigint AS "unsubscribed!"
+           FROM generate_series(date_trunc($4, $2::timestamptz AT TIME ZONE 'UTC'),
+                                $3::timestamptz AT TIME ZONE 'UTC' - interval '1 hour',
+                                ('1 ' || $4)::interval) AS b (start)
+           LEFT JOIN summed s ON s.start = b.start
+           ORDER BY b.start"#,
+        organization_id.0,
+        period.first_hour(),
+        period.end_hour(),
+        granularity.as_str(),
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("read metrics")?;
+    let buckets = rows.into_iter().map(|row| Bucket {
+        start: row.start,
+        counts: Counts {
+            sent: row.sent,
+            delivered: row.delivered,
+            opened: row.opened,
+            clicked: row.clicked,
+            bounced: row.bounced,
+            complained: row.complained,
+            unsubscribed: row.unsubscribed,
+        },
+    });
+    Ok(buckets.collect())
+}
+
+/// What happened in a period.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn summary(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    period: Period,
+) -> Result<Counts, Fault> {
+    let row = query!(
+        r#"SELECT coalesce(sum(sent), 0)::bigint AS "sent!", coalesce(sum(delivered), 0)::bigint AS "delivered!",
+                  coalesce(sum(opened), 0)::bigint AS "opened!", coalesce(sum(clicked), 0)::bigint AS "clicked!",
+                  coalesce(sum(bounced), 0)::bigint AS "bounced!",
+                  coalesce(sum(complained), 0)::bigint AS "complained!",
+                  coalesce(sum(unsubscribed), 0)::bigint AS "unsubscribed!"
+           FROM (
+               SELECT sent, delivered, opened, clicked, bounced, complained, unsubscribed
+               FROM metric_rollups
+               WHERE organization_id = $1 AND dimension = 'TOTAL' AND hour >= $2 AND hour < $3
+               UNION ALL
+               SELECT sent, delivered, opened, clicked, bounced, complained, unsubscribed
+               FROM metric_deltas
+               WHERE organization_id = $1 AND hour >= $2 AND hour < $3
+           ) counted"#,
+        organization_id.0,
+        period.first_hour(),
+        period.end_hour(),
+    )
+    .fetch_one(connection)
+    .await
+    .or_fault("read metrics")?;
+    Ok(Counts {
+        sent: row.sent,
+        delivered: row.delivered,
+        opened: row.opened,
+        clicked: row.clicked,
+        bounced: row.bounced,
+        complained: row.complained,
+        unsubscribed: row.unsubscribed,
+    })
+}
+
+/// What happened in a period by the values of a dimension: most sent first, then by
+/// name. A template is named as it is called now, with its id where another has
+/// the same name; one that is gone by its id; messages without a template are
+/// `(none)`.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn breakdown(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    period: Period,
+    group_by: GroupBy,
+) -> Result<Vec<Group>, Fault> {
+    let dimension = match group_by {
+        GroupBy::Provider => "PROVIDER",
+        GroupBy::Domain => "DOMAIN",
+        GroupBy::Template => "TEMPLATE",
+    };
+    let rows = query!(
+        r#"WITH counted AS (
+               SELECT key, sent, delivered, opened, clicked, bounced, complained, unsubscribed
+               FROM metric_rollups
+               WHERE organization_id = $1 AND dimension = $4::text::metric_dimension AND hour >= $2 AND hour < $3
+               UNION ALL
+               SELECT CASE $4 WHEN 'PROVIDER' THEN provider WHEN 'DOMAIN' THEN domain ELSE template END,
+                      sent, delivered, opened, clicked, bounced, complained, unsubscribed
+               FROM metric_deltas
+               WHERE organization_id = $1 AND hour >= $2 AND hour < $3
+           ), summed AS (
+               SELECT key, sum(sent)::bigint AS sent, sum(delivered)::bigint AS delivered,
+                      sum(opened)::bigint AS opened, sum(clicked)::bigint AS clicked,
+                      sum(bounced)::bigint AS bounced, sum(complained)::bigint AS complained,
+                      sum(unsubscribed)::bigint AS unsubscribed
+               FROM counted
+               GROUP BY key
+           ), named AS (
+               SELECT s.*,
+                      CASE WHEN $4 <> 'TEMPLATE' THEN s.key
+                           WHEN s.key = '' THEN '(none)'
+                           WHEN t.name IS NULL THEN s.key
+                           WHEN count(*) OVER (PARTITION BY t.name) > 1 THEN t.name || ' (' || s.key || ')'
+                           ELSE t.name END AS name
+               FROM summed s
+               LEFT JOIN templates t
+                 -- A key of another dimension is no id, and must not be read as one.
+                 ON t.organization_id = $1 AND t.id = CASE $4 WHEN 'TEMPLATE' THEN nullif(s.key, '')::uuid END
+           )
+           SELECT name AS "name!", sent AS "sent!", delivered AS "delivered!", opened AS "opened!",
+                  clicked AS "clicked!", bounced AS "bounced!", complained AS "complained!",
+                  unsubscribed AS "unsubscribed!"
+           FROM named
+           ORDER BY sent DESC, name, key"#,
+        organization_id.0,
+        period.first_hour(),
+        period.end_hour(),
+        dimension,
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("read metrics")?;
+    let groups = rows.into_iter().map(|row| Group {
+        name: row.name,
+        counts: Counts {
+            sent: row.sent,
+            delivered: row.delivered,
+            opened: row.opened,
+            clicked: row.clicked,
+            bounced: row.bounced,
+            complained: row.complained,
+            unsubscribed: row.unsubscribed,
+        },
+    });
+    Ok(groups.collect())
+}
+
+/// Folds up to `limit` deltas into the roll-ups and says how many they were. One
+/// statement takes them away and adds them, so that each counts once: whoever reads
+/// sees them in the one place or in the other, and several may fold at once.
+///
+/// # Errors
+/// A fault when Postgres is away; nothing has changed then.
+pub async fn fold(connection: &mut PgConnection, limit: i64) -> Result<i64, Fault> {
+    query_scalar!(
+        r#"WITH taken AS (
+               DELETE FROM metric_deltas
+               WHERE ctid = ANY(ARRAY(SELECT ctid FROM metric_deltas LIMIT $1 FOR UPDATE SKIP LOCKED))
+               RETURNING *
+           ), folded AS (
+               INSERT INTO metric_rollups (organization_id, dimension, hour, key, sent, delivered, opened, clicked,
+                                           bounced, complained, unsubscribed)
+               SELECT t.organization_id, d.dimension, t.hour, d.key,
+                      sum(t.sent), sum(t.delivered), sum(t.opened), sum(t.clicked),
+                      sum(t.bounced), sum(t.complained), sum(t.unsubscribed)
+               FROM taken t
+               CROSS JOIN LATERAL (
+                   VALUES ('TOTAL'::metric_dimension, ''), ('PROVIDER', t.provider),
+                          ('DOMAIN', t.domain), ('TEMPLATE', t.template)
+               ) AS d (dimension, key)
+               GROUP BY 1, 2, 3, 4
+               -- Those who fold at once lock the rows in one order.
+               ORDER BY 1, 2, 3, 4
+               ON CONFLICT (organization_id, dimension, hour, key) DO UPDATE
+               SET sent = metric_rollups.sent + excluded.sent,
+                   delivered = metric_rollups.delivered + excluded.delivered,
+                   opened = metric_rollups.opened + excluded.opened,
+                   clicked = metric_rollups.clicked + excluded.clicked,
+                   bounced = metric_rollups.bounced + excluded.bounced,
+                   complained = metric_rollups.complained + excluded.complained,
+                   unsubscribed = metric_rollups.unsubscribed + excluded.unsubscribed
+           )
+           SELECT count(*) AS "taken!" FROM taken"#,
+        limit,
+    )
+    .fetch_one(connection)
+    .await
+    .or_fault("fold metrics")
+}

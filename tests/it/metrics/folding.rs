@@ -1,0 +1,185 @@
+//! Folding: whatever is folded, by whomever, however often and in the midst of what,
+//! the answers stay the same.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use chrono::TimeDelta;
+use futures_util::future::join_all;
+use serde_json::Value;
+use sqlx::PgPool;
+use waypost_core::event::EventType;
+use waypost_core::message::list;
+use waypost_core::metrics;
+use waypost_core::provider::kind::ProviderType;
+use waypost_tests::{TestApp, wait_until};
+
+use super::{agreed, quiet, record, sent_in_all, total};
+
+/// Copies that were sent over some days, and other things that happened, none of it
+/// folded.
+async fn history(app: &TestApp, copies: i64) {
+    app.connect(ProviderType::Sendgrid).await;
+    let id = app.send_to("a@example.org").await;
+    app.leave_work();
+    let now = app.clock.now();
+    for number in 0..copies {
+        let at = now - TimeDelta::hours(number * 7);
+        record(app, &id, 0, EventType::Sent, at, None).await;
+        if number % 3 == 0 {
+            record(app, &id, 0, EventType::Delivered, at, None).await;
+        }
+    }
+    record(app, &id, 0, EventType::Opened, now, None).await;
+}
+
+async fn unfolded(app: &TestApp) -> i64 {
+    let count = app.value("SELECT count(*) FROM metric_deltas").await;
+    count.unwrap().parse().unwrap()
+}
+
+async fn fold(pool: &PgPool, limit: i64) -> i64 {
+    let mut connection = pool.acquire().await.unwrap();
+    metrics::store::fold(&mut connection, limit).await.unwrap()
+}
+
+async fn answer(app: &TestApp) -> Value {
+    let now = app.clock.now();
+    agreed(
+        app.caller(),
+        now - TimeDelta::days(60),
+        now + TimeDelta::hours(1),
+    )
+    .await
+}
+
+#[tokio::test]
+async fn folding_in_parts_and_again_changes_nothing() {
+    let app = quiet().await;
+    history(&app, 20).await;
+    let before = answer(&app).await;
+    assert_eq!(total(&before, "sent"), 20);
+    assert!(unfolded(&app).await > 20);
+    while fold(&app.pool, 3).await > 0 {
+        assert_eq!(answer(&app).await, before);
+    }
+    assert_eq!(unfolded(&app).await, 0);
+    assert_eq!(fold(&app.pool, 100).await, 0);
+    assert_eq!(answer(&app).await, before);
+    // What comes later is added to what was folded.
+    let id = app.value("SELECT id FROM messages").await.unwrap();
+    record(&app, &id, 0, EventType::Sent, app.clock.now(), None).await;
+    assert_eq!(total(&answer(&app).await, "sent"), 21);
+    fold(&app.pool, 100).await;
+    assert_eq!(total(&answer(&app).await, "sent"), 21);
+}
+
+#[tokio::test]
+async fn two_that_fold_at_once_while_others_read_count_everything_once() {
+    let app = quiet().await;
+    history(&app, 60).await;
+    let before = answer(&app).await;
+    let done = Arc::new(AtomicBool::new(false));
+    let folders = (0..2).map(|_| {
+        let (pool, done) = (app.pool.clone(), Arc::clone(&done));
+        tokio::spawn(async move {
+            let mut taken = 0;
+            while !done.load(Ordering::SeqCst) {
+                taken += fold(&pool, 2).await;
+            }
+            taken
+        })
+    });
+    let folders: Vec<_> = folders.collect();
+    let all = unfolded(&app).await;
+    let mut looks = 0;
+    while unfolded(&app).await > 0 || looks < 3 {
+        assert_eq!(answer(&app).await, before);
+        looks += 1;
+    }
+    done.store(true, Ordering::SeqCst);
+    let taken: i64 = join_all(folders)
+        .await
+        .into_iter()
+        .map(Result::unwrap)
+        .sum();
+    assert!(taken >= all, "{taken} of {all}");
+    assert_eq!(answer(&app).await, before);
+}
+
+#[tokio::test]
+async fn a_scheduler_that_dies_while_it_folds_has_changed_nothing() {
+    let app = quiet().await;
+    history(&app, 10).await;
+    let before = answer(&app).await;
+    let waiting = unfolded(&app).await;
+    let mut transaction = app.pool.begin().await.unwrap();
+    let taken = metrics::store::fold(&mut transaction, 1_000).await.unwrap();
+    assert_eq!(taken, waiting);
+    assert_eq!(answer(&app).await, before);
+    // Another one passes over what the first has in hand, and does not wait for it.
+    assert_eq!(fold(&app.pool, 1_000).await, 0);
+    // The connection is cut, as it is when a process is killed.
+    app.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+         WHERE datname = current_database() AND state = 'idle in transaction'",
+    )
+    .await;
+    drop(transaction);
+    wait_until("the deltas are back", async || {
+        unfolded(&app).await == waiting
+    })
+    .await;
+    assert_eq!(answer(&app).await, before);
+    assert_eq!(fold(&app.pool, 1_000).await, waiting);
+    assert_eq!(answer(&app).await, before);
+}
+
+#[tokio::test]
+async fn the_scheduler_folds_all_three_and_a_second_one_does_not_mind() {
+    let app = TestApp::builder().start().await;
+    app.connect(ProviderType::Sendgrid).await;
+    let second = app.spawn_scheduler();
+    for number in 0..20 {
+        app.send_to(&format!("r{number}@example.org")).await;
+    }
+    app.drain().await;
+    assert_eq!(sent_in_all(&app).await, 20);
+    for table in [
+        "metric_deltas",
+        "message_count_deltas",
+        "message_subject_queue",
+    ] {
+        wait_until(table, async || {
+            app.value(&format!("SELECT count(*) FROM {table}"))
+                .await
+                .as_deref()
+                == Some("0")
+        })
+        .await;
+    }
+    assert_eq!(sent_in_all(&app).await, 20);
+    let rolled_up = "SELECT sum(sent) FROM metric_rollups WHERE dimension = 'TOTAL'";
+    assert_eq!(app.value(rolled_up).await.as_deref(), Some("20"));
+    let counts = app.value("SELECT sum(count) FROM message_counts").await;
+    assert_eq!(counts.as_deref(), Some("20"));
+    let subjects = app.value("SELECT count(*) FROM message_subjects").await;
+    assert_eq!(subjects.as_deref(), Some("20"));
+    drop(second);
+}
+
+#[tokio::test]
+async fn every_event_that_counts_leaves_its_delta_whoever_writes_it() {
+    let app = quiet().await;
+    history(&app, 5).await;
+    // Even an operator's SQL.
+    app.execute(
+        "INSERT INTO events (message_id, id, organization_id, position, event_type, occurred_at)
+         SELECT id, gen_random_uuid(), organization_id, 0, 'SENT', created_at FROM messages",
+    )
+    .await;
+    assert_eq!(total(&answer(&app).await, "sent"), 6);
+    let mut connection = app.pool.acquire().await.unwrap();
+    while list::store::fold_counts(&mut connection, 1).await.unwrap() > 0 {}
+    assert_eq!(total(&answer(&app).await, "sent"), 6);
+}

@@ -1,0 +1,236 @@
+//! Periods and buckets: which hours count, what buckets there are, what is refused.
+
+use chrono::{Datelike as _, Days, NaiveDate, TimeDelta, Timelike as _};
+use serde_json::json;
+use waypost_core::clock::Timestamp;
+use waypost_core::event::EventType;
+use waypost_core::provider::kind::ProviderType;
+use waypost_tests::TestApp;
+
+use super::{BREAKDOWN, SERIES, SUMMARY, advance_to_hour, agreed, quiet, record, total, wire};
+
+/// The start of a bucket, worked out another way than Postgres does.
+fn bucket_of(at: Timestamp, granularity: &str) -> String {
+    let day = at.date_naive();
+    let (day, hour) = match granularity {
+        "hour" => (day, at.hour()),
+        "day" => (day, 0),
+        "week" => (
+            day - Days::new(u64::from(day.weekday().num_days_from_monday())),
+            0,
+        ),
+        "month" => (
+            NaiveDate::from_ymd_opt(day.year(), day.month(), 1).unwrap(),
+            0,
+        ),
+        other => panic!("{other}"),
+    };
+    format!("{} {hour:02}:00:00", day.format("%Y-%m-%d"))
+}
+
+#[tokio::test]
+async fn buckets_are_hours_days_weeks_from_monday_and_months_of_utc() {
+    let app = TestApp::start().await;
+    app.connect(ProviderType::Sendgrid).await;
+    advance_to_hour(&app, 22);
+    let start = app.clock.now();
+    let mut sent: Vec<Timestamp> = Vec::new();
+    // Over midnight, then over every kind of end there is within three months.
+    let steps = [
+        0,
+        30,
+        59,
+        1,
+        45,
+        24 * 60,
+        5 * 24 * 60 + 7,
+        9 * 24 * 60,
+        31 * 24 * 60,
+        30 * 24 * 60,
+    ];
+    for (number, minutes) in steps.into_iter().enumerate() {
+        app.advance(TimeDelta::minutes(minutes));
+        app.send_to(&format!("r{number}@example.org")).await;
+        app.drain().await;
+        sent.push(app.clock.now());
+    }
+    let end = app.clock.now() + TimeDelta::hours(1);
+    for granularity in ["hour", "day", "week", "month"] {
+        let (from, to) = (wire(start), wire(end));
+        let query = [
+            ("from", from.as_str()),
+            ("to", to.as_str()),
+            ("granularity", granularity),
+        ];
+        let buckets = app.caller().query(SERIES, &query).await.data(200);
+        let buckets = buckets.as_array().unwrap();
+        let mut names: Vec<&str> = Vec::new();
+        for bucket in buckets {
+            let name = bucket["timestamp"].as_str().unwrap();
+            let expected = sent
+                .iter()
+                .filter(|at| bucket_of(**at, granularity) == name)
+                .count();
+            assert_eq!(bucket["sent"], expected, "{granularity} {name}");
+            names.push(name);
+        }
+        assert_eq!(names[0], bucket_of(start, granularity));
+        assert_eq!(
+            names[names.len() - 1],
+            bucket_of(end - TimeDelta::microseconds(1), granularity)
+        );
+        let mut sorted = names.clone();
+        sorted.sort_unstable();
+        sorted.dedup();
+        assert_eq!(names, sorted, "{granularity}");
+        let hours = usize::try_from((end - start).num_hours()).unwrap();
+        let per_bucket = match granularity {
+            "hour" => 1,
+            "day" => 24,
+            "week" => 168,
+            _ => 31 * 24,
+        };
+        assert!(names.len() >= hours / per_bucket, "{granularity}: a gap");
+    }
+    let summary = agreed(app.caller(), start, end).await;
+    assert_eq!(total(&summary, "sent"), i64::try_from(sent.len()).unwrap());
+}
+
+#[tokio::test]
+async fn hours_count_whole_where_a_period_touches_them() {
+    let app = quiet().await;
+    app.connect(ProviderType::Sendgrid).await;
+    advance_to_hour(&app, 12);
+    let id = app.send_to("a@example.org").await;
+    app.leave_work();
+    let noon = app.clock.now();
+    record(
+        &app,
+        &id,
+        0,
+        EventType::Sent,
+        noon + TimeDelta::minutes(50),
+        None,
+    )
+    .await;
+    let minutes = TimeDelta::minutes;
+    for (from, to, expected) in [
+        (minutes(10), minutes(20), 1),
+        (minutes(0), minutes(60), 1),
+        (minutes(59), minutes(200), 1),
+        (minutes(60), minutes(200), 0),
+        (minutes(-90), minutes(0), 0),
+        (minutes(-90), minutes(1), 1),
+        (minutes(0), minutes(0), 0),
+        (minutes(-600), minutes(600), 1),
+    ] {
+        let summary = agreed(app.caller(), noon + from, noon + to).await;
+        assert_eq!(total(&summary, "sent"), expected, "{from} {to}");
+    }
+    // A first bucket that begins before the period holds the hours of the period.
+    let (from, to) = (wire(noon + minutes(60)), wire(noon + minutes(120)));
+    let query = [("from", from.as_str()), ("to", to.as_str())];
+    let days = app.caller().query(SERIES, &query).await.data(200);
+    assert_eq!(days.as_array().unwrap().len(), 1);
+    assert_eq!(days[0]["sent"], 0);
+    assert_eq!(days[0]["timestamp"], bucket_of(noon, "day"));
+}
+
+#[tokio::test]
+async fn what_is_asked_wrongly_is_refused_by_name_and_all_at_once() {
+    let app = quiet().await;
+    for path in [SERIES, BREAKDOWN, SUMMARY] {
+        for bad in [
+            "yesterday",
+            "2026-13-01T00:00:00Z",
+            "2026-01-01",
+            "",
+            "1700000000",
+        ] {
+            let reply = app
+                .caller()
+                .query(path, &[("from", bad), ("to", bad)])
+                .await;
+            reply.expect_issues(400, &["from", "to"]);
+        }
+        let backwards = [
+            ("from", "2026-02-01T00:00:00Z"),
+            ("to", "2026-01-01T00:00:00Z"),
+        ];
+        app.caller()
+            .query(path, &backwards)
+            .await
+            .expect_issues(400, &["from"]);
+        let only_to = [("to", "2020-01-01T00:00:00Z")];
+        app.caller()
+            .query(path, &only_to)
+            .await
+            .expect_issues(400, &["to"]);
+        let only_from = [("from", "2999-01-01T00:00:00Z")];
+        app.caller()
+            .query(path, &only_from)
+            .await
+            .expect_issues(400, &["from"]);
+    }
+    for bad in ["minute", "DAY", "", "year"] {
+        let query = [("granularity", bad), ("from", "no"), ("to", "no")];
+        let reply = app.caller().query(SERIES, &query).await;
+        reply.expect_issues(400, &["from", "granularity", "to"]);
+        let query = [("groupBy", bad), ("from", "no")];
+        app.caller()
+            .query(BREAKDOWN, &query)
+            .await
+            .expect_issues(400, &["from", "groupBy"]);
+    }
+    // An offset is a way to write a time.
+    let query = [
+        ("from", "2026-01-01T02:00:00+02:00"),
+        ("to", "2026-01-01T03:30:00+02:00"),
+        ("granularity", "hour"),
+    ];
+    let series = app.caller().query(SERIES, &query).await.expect(200);
+    let expected = json!({ "from": "2026-01-01T00:00:00.000Z", "to": "2026-01-01T01:30:00.000Z", "granularity": "hour" });
+    assert_eq!(series["query"], expected);
+    assert_eq!(series["data"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_series_has_ten_thousand_buckets_at_the_most() {
+    let app = quiet().await;
+    let start: Timestamp = "2020-01-01T00:00:00Z".parse().unwrap();
+    for (granularity, bucket) in [("hour", TimeDelta::hours(1)), ("day", TimeDelta::days(1))] {
+        let from = wire(start);
+        let ask = async |buckets: i32| {
+            let to = wire(start + bucket * buckets);
+            let query = [
+                ("from", from.as_str()),
+                ("to", to.as_str()),
+                ("granularity", granularity),
+            ];
+            app.caller().query(SERIES, &query).await
+        };
+        let longest = ask(10_000).await.data(200);
+        assert_eq!(longest.as_array().unwrap().len(), 10_000);
+        let refusal = ask(10_001).await.expect_issues(400, &["granularity"]);
+        let text = refusal.to_string();
+        assert!(text.contains("10000") && text.contains("10001"), "{text}");
+    }
+    // The other two have no buckets, and so no bound: not even the ends of what can
+    // be written.
+    let all = [
+        ("from", "0000-01-01T00:00:00+23:59"),
+        ("to", "9999-12-31T23:59:59.999999-23:59"),
+    ];
+    for path in [BREAKDOWN, SUMMARY] {
+        let _answer = app.caller().query(path, &all).await.expect(200);
+    }
+    let reply = app.caller().query(SERIES, &all).await;
+    reply.expect_issues(400, &["granularity"]);
+    let months = [
+        all[0],
+        ("to", "0800-01-01T00:00:00Z"),
+        ("granularity", "month"),
+    ];
+    let months = app.caller().query(SERIES, &months).await.data(200);
+    assert!(months.as_array().unwrap().len() > 9_500);
+}
