@@ -55,7 +55,6 @@ install_tools_into() {
 }
 
 start_service() {
-    local organization
     DATABASE_URL=$(private_postgres_url waypost)
     REDIS_URL=$(private_redis_url)
     choose_port simulator "$FUZZ_SIMULATOR_PORT"
@@ -65,10 +64,10 @@ start_service() {
     export DATABASE_URL REDIS_URL
     export WAYPOST_ENV=development WAYPOST_LISTEN=127.0.0.1:$CHOSEN_PORT WAYPOST_PUBLIC_URL=$WAYPOST_URL
     export WAYPOST_PROVIDER_BASE_URL=http://$SIMULATOR WAYPOST_LOG=warn
-    export WAYPOST_RATE_LIMIT_ANONYMOUS_PER_MINUTE=1000000 # 401 and not 429 for those without a key
+    # What answers 429 is not looked at further.
+    export WAYPOST_RATE_LIMIT_ANONYMOUS_PER_MINUTE=1000000 WAYPOST_RATE_LIMIT_SEND_MAX=1000000
+    export WAYPOST_RATE_LIMIT_OTHER_MAX=1000000
     "$BIN/waypost-api" migrate >&2
-    organization=$("$BIN/waypost-api" create-organization --name Fuzz)
-    API_KEY=$("$BIN/waypost-api" create-api-key --organization "$organization" --name fuzz)
     spawn simulator fuzz "$BIN/waypost-simulator" --listen "$SIMULATOR"
     spawn api fuzz "$BIN/waypost-api" serve
     wait_for_server api api_answers || { show_log_tail api; die "the API did not start"; }
@@ -78,19 +77,24 @@ api_answers() { [[ $(python3 "$ROOT/scripts/request.py" GET "$WAYPOST_URL/readyz
 
 validate_document() { "$TOOLS/bin/openapi-spec-validator" --schema 3.0 "$ROOT/openapi/waypost.v1.json" >&2; }
 
-# Two runs: one that follows the ids it is given everywhere but among the API keys, where it would revoke its own; and one
-# over those, with ids made up. What is not checked is in schemathesis.toml.
+# A run for each of these, with an organization of its own: among the API keys one would revoke its own, and a rate limit
+# that it sets in the settings would hold up all others. Only the first follows the ids that it is given.
 fuzz() {
-    schemathesis --exclude-path-regex '^/v1/api-keys' --max-time "$FUZZ_SECONDS"
-    schemathesis --include-path-regex '^/v1/api-keys' --max-time "$((FUZZ_SECONDS / 4))" --phases examples,coverage,fuzzing
+    schemathesis --exclude-path-regex '^/v1/(api-keys|settings)' --max-time "$FUZZ_SECONDS"
+    schemathesis --include-path-regex '^/v1/api-keys' --max-time "$((FUZZ_SECONDS / 6))" --phases examples,coverage,fuzzing
+    schemathesis --include-path-regex '^/v1/settings' --max-time "$((FUZZ_SECONDS / 6))" --phases examples,coverage,fuzzing
 }
 
+# What is not checked is in schemathesis.toml. One worker: CPython 3.11 fails now and then to parse in two threads.
 schemathesis() {
+    local organization key
+    organization=$("$BIN/waypost-api" create-organization --name Fuzz)
+    key=$("$BIN/waypost-api" create-api-key --organization "$organization" --name fuzz)
     # It keeps what it found in the directory it runs in.
     cd "$STATE"
     "$TOOLS/bin/schemathesis" --config-file "$ROOT/scripts/schemathesis.toml" run "$WAYPOST_URL/openapi.json" "$@" \
-        --header "Authorization: Bearer $API_KEY" \
-        --seed "$FUZZ_SEED" --request-timeout 30 --workers 2 --generation-database none --no-color >&2 ||
+        --header "Authorization: Bearer $key" \
+        --seed "$FUZZ_SEED" --request-timeout 30 --workers 1 --generation-database none --no-color >&2 ||
         { show_log_tail api; die "FUZZ_SEED=$FUZZ_SEED found something"; }
 }
 

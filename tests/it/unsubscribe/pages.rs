@@ -159,7 +159,7 @@ async fn the_document_lists_them_as_open_to_all() {
         assert!(operation.get("security").is_none(), "{operation}");
         let answers = operation["responses"].as_object().unwrap();
         let statuses: Vec<&String> = answers.keys().collect();
-        assert_eq!(statuses, ["200", "400", "410", "500", "503"]);
+        assert_eq!(statuses, ["200", "400", "410", "429", "500", "503"]);
         assert!(answers["200"]["content"]["text/html"].is_object());
     }
 }

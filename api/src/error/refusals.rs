@@ -1,0 +1,209 @@
+//! What the domain's refusals are on the wire.
+
+use waypost_core::auth::keys::KeyRefusal;
+use waypost_core::idempotency::once::Undone;
+use waypost_core::idempotency::{KeyConflict, Repeat};
+use waypost_core::issue::Issue;
+use waypost_core::message::accept::Refusal;
+use waypost_core::provider::account::AccountRefusal;
+use waypost_core::routing::RouteRefusal;
+use waypost_core::routing::rule::{RULES_MAX, RuleRefusal};
+use waypost_core::suppression::SuppressionRefusal;
+use waypost_core::template::TemplateRefusal;
+use waypost_core::unsubscribe::GroupRefusal;
+
+use super::Failure;
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Route(RouteRefusal::NoActiveProvider) => Self::Unprocessable {
+                message: "There is no active provider account to send through".to_owned(),
+                path: None,
+                reason: "NO_ACTIVE_PROVIDER",
+            },
+            Refusal::Route(RouteRefusal::DomainNotVerified(provider_type)) => Self::Unprocessable {
+                message: format!(
+                    "must have a domain that is verified on the {provider_type} account it is sent through"
+                ),
+                path: Some("from"),
+                reason: "DOMAIN_NOT_VERIFIED",
+            },
+            Refusal::Template(refusal) => Self::of_send(refusal),
+            Refusal::UnknownGroup => SuppressionRefusal::UnknownGroup.into(),
+            Refusal::Before(message) => Self::Unprocessable {
+                message,
+                path: None,
+                reason: "REFUSED_BEFORE",
+            },
+            Refusal::Key(conflict) => conflict.into(),
+            Refusal::Fault(fault) => Self::Fault(fault),
+        }
+    }
+}
+
+impl From<KeyConflict> for Failure {
+    fn from(conflict: KeyConflict) -> Self {
+        match conflict {
+            KeyConflict::OtherBody => {
+                Self::Conflict("The idempotency key was used for another request")
+            }
+            KeyConflict::StillRunning => {
+                Self::Conflict("An earlier request with the idempotency key still runs; try again")
+            }
+        }
+    }
+}
+
+impl From<Repeat> for Failure {
+    fn from(repeat: Repeat) -> Self {
+        match repeat {
+            Repeat::Answered(answer) => Self::Repeated(answer),
+            Repeat::Conflict(conflict) => conflict.into(),
+            Repeat::Fault(fault) => Self::Fault(fault),
+        }
+    }
+}
+
+impl<R: Into<Self>> From<Undone<R>> for Failure {
+    fn from(undone: Undone<R>) -> Self {
+        match undone {
+            Undone::Repeat(repeat) => repeat.into(),
+            Undone::Refused(refusal) => refusal.into(),
+        }
+    }
+}
+
+/// What a template is called in answers.
+pub(crate) const TEMPLATE: &str = "template";
+/// What a version of a template is called in answers.
+pub(crate) const VERSION: &str = "template version";
+
+impl Failure {
+    /// What a template's refusal means for the message that names it: the template
+    /// is not what the request is about, so it is never a 404.
+    fn of_send(refusal: TemplateRefusal) -> Self {
+        let about_the_template = |message: &str, reason| Self::Unprocessable {
+            message: message.to_owned(),
+            path: Some("templateId"),
+            reason,
+        };
+        match refusal {
+            TemplateRefusal::NotFound | TemplateRefusal::VersionNotFound => {
+                about_the_template("names no template", "TEMPLATE_NOT_FOUND")
+            }
+            TemplateRefusal::WithoutVersion => about_the_template(
+                "names a template that has no version",
+                "TEMPLATE_WITHOUT_VERSION",
+            ),
+            TemplateRefusal::Unrenderable(problem) => about_the_template(
+                &format!("names a template that {problem}"),
+                "TEMPLATE_NOT_RENDERABLE",
+            ),
+            TemplateRefusal::Invalid(issues) => Self::Invalid(issues),
+            TemplateRefusal::Fault(fault) => Self::Fault(fault),
+        }
+    }
+}
+
+impl From<TemplateRefusal> for Failure {
+    fn from(refusal: TemplateRefusal) -> Self {
+        match refusal {
+            TemplateRefusal::NotFound => Self::NotFound(TEMPLATE),
+            TemplateRefusal::VersionNotFound => Self::NotFound(VERSION),
+            TemplateRefusal::WithoutVersion => Self::Unprocessable {
+                message: "The template has no version".to_owned(),
+                path: None,
+                reason: "TEMPLATE_WITHOUT_VERSION",
+            },
+            TemplateRefusal::Unrenderable(problem) => Self::Unprocessable {
+                message: format!("The template {problem}"),
+                path: None,
+                reason: "TEMPLATE_NOT_RENDERABLE",
+            },
+            TemplateRefusal::Invalid(issues) => Self::Invalid(issues),
+            TemplateRefusal::Fault(fault) => Self::Fault(fault),
+        }
+    }
+}
+
+impl From<AccountRefusal> for Failure {
+    fn from(refusal: AccountRefusal) -> Self {
+        match refusal {
+            AccountRefusal::NotFound => Self::NotFound("provider account"),
+            AccountRefusal::InvalidCredentials {
+                provider_type,
+                reason,
+            } => Self::InvalidCredentials {
+                provider_type,
+                reason,
+            },
+            AccountRefusal::Undecided {
+                provider_type,
+                reason,
+            } => Self::ProviderUndecided {
+                provider_type,
+                reason,
+            },
+            AccountRefusal::Fault(fault) => Self::Fault(fault),
+        }
+    }
+}
+
+impl From<KeyRefusal> for Failure {
+    fn from(refusal: KeyRefusal) -> Self {
+        match refusal {
+            KeyRefusal::NotFound => Self::NotFound("API key"),
+            KeyRefusal::Lacks(permission) => Self::Forbidden(permission),
+            KeyRefusal::Ended => Self::Conflict("The API key was revoked or has expired"),
+            KeyRefusal::Fault(fault) => Self::Fault(fault),
+        }
+    }
+}
+
+impl From<GroupRefusal> for Failure {
+    fn from(refusal: GroupRefusal) -> Self {
+        match refusal {
+            GroupRefusal::NotFound => Self::NotFound("unsubscribe group"),
+            GroupRefusal::Fault(fault) => Self::Fault(fault),
+        }
+    }
+}
+
+impl From<RuleRefusal> for Failure {
+    fn from(refusal: RuleRefusal) -> Self {
+        match refusal {
+            RuleRefusal::NotFound => Self::NotFound("routing rule"),
+            RuleRefusal::UnknownAccounts { main, fallbacks } => {
+                let main = main.then(|| "providerAccountId".to_owned());
+                let fallbacks = fallbacks.into_iter();
+                let fallbacks =
+                    fallbacks.map(|place| format!("fallbackProviderAccountIds.{place}"));
+                let paths = main.into_iter().chain(fallbacks);
+                let message = "must be the id of a provider account";
+                Self::UnknownIds(paths.map(|path| Issue::new(path, message)).collect())
+            }
+            RuleRefusal::TooMany => Self::Unprocessable {
+                message: format!("An organization has at most {RULES_MAX} routing rules"),
+                path: None,
+                reason: "TOO_MANY_ROUTING_RULES",
+            },
+            RuleRefusal::Fault(fault) => Self::Fault(fault),
+        }
+    }
+}
+
+impl From<SuppressionRefusal> for Failure {
+    fn from(refusal: SuppressionRefusal) -> Self {
+        match refusal {
+            SuppressionRefusal::NotFound => Self::NotFound("suppression"),
+            SuppressionRefusal::Exists => Self::Conflict("The address is suppressed there already"),
+            SuppressionRefusal::UnknownGroup => Self::Unprocessable {
+                message: "must be the id of an unsubscribe group of the organization".to_owned(),
+                path: Some("unsubscribeGroupId"),
+                reason: "UNKNOWN_UNSUBSCRIBE_GROUP",
+            },
+            SuppressionRefusal::Fault(fault) => Self::Fault(fault),
+        }
+    }
+}
