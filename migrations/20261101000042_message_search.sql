@@ -30,6 +30,10 @@ CREATE TABLE message_subject_queue (
     subject text NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 
+-- A search reads what an organization has waiting here.
+CREATE INDEX message_subject_queue_organization_idx
+    ON message_subject_queue (organization_id, message_id DESC);
+
 CREATE FUNCTION waypost_queue_subjects() RETURNS trigger
 LANGUAGE plpgsql
 AS $$

@@ -70,6 +70,7 @@ start_service() {
     "$BIN/waypost-api" migrate >&2
     spawn simulator fuzz "$BIN/waypost-simulator" --listen "$SIMULATOR"
     spawn api fuzz "$BIN/waypost-api" serve
+    spawn worker fuzz "$BIN/waypost-worker"
     wait_for_server api api_answers || { show_log_tail api; die "the API did not start"; }
 }
 

@@ -415,7 +415,7 @@ scratch_open() {
         [[ $(start_time "$pid" || true) != "$started" ]] || continue
         say "==> Clearing what an interrupted run left in $dir"
         STATE=$dir
-        stop_all simulator api postgres redis
+        stop_all simulator api worker postgres redis
         remove_data
         rm -rf -- "$dir"
     done
@@ -432,7 +432,7 @@ scratch_open() {
 
 scratch_close() {
     trap '' INT TERM HUP
-    stop_all simulator api postgres redis
+    stop_all simulator api worker postgres redis
     remove_data
     rm -rf -- "$STATE"
 }

@@ -46,6 +46,10 @@ pub(crate) struct Context {
     pub(crate) sealer: Sealer,
 }
 
+/// Connections, at the most, for what sends look up before they are accepted: keys,
+/// accounts and rules, suppressions, groups. Most of it is remembered.
+const LOOK_UP_CONNECTIONS: u32 = 4;
+
 impl Context {
     /// Puts the parts together. Nothing is connected yet: a process starts while
     /// Postgres and Redis are away.
@@ -55,21 +59,23 @@ impl Context {
     #[expect(clippy::too_many_lines, reason = "a list of parts")]
     pub(crate) fn new(settings: &Settings, clock: &Clock) -> Result<Self, Fault> {
         let ids = Ids::new(clock.clone());
-        let connections = settings
-            .database_connections
-            .saturating_sub(accept::CONNECTIONS);
+        let connections = settings.database_connections;
+        let look_up_connections = (connections / 4).clamp(1, LOOK_UP_CONNECTIONS);
+        let connections = connections.saturating_sub(accept::CONNECTIONS + look_up_connections);
         let pool = db::pool(&settings.database_url, connections.max(1))?;
+        // What every send may have to ask, whatever else keeps Postgres busy.
+        let look_ups = db::pool(&settings.database_url, look_up_connections)?;
         let redis = Redis::new(&settings.redis_url, &settings.redis_prefix)?;
-        let snapshots = Snapshots::new(pool.clone());
+        let snapshots = Snapshots::new(look_ups.clone());
         let templates = Templates::start(pool.clone(), clock.clone(), ids.clone())?;
         let filters = Filters::start(pool.clone(), redis.clone(), ids.clone());
-        let known_groups = KnownGroups::new(pool.clone());
+        let known_groups = KnownGroups::new(look_ups.clone());
         let acceptor = Acceptor::start(AcceptorParts {
             pool: accept::pool(&settings.database_url)?,
             reader: pool.clone(),
             templates: templates.clone(),
             groups: known_groups.clone(),
-            checker: Checker::start(pool.clone(), filters.clone()),
+            checker: Checker::start(look_ups.clone(), filters.clone()),
             snapshots: snapshots.clone(),
             sealer: settings.sealer.clone(),
             dispatcher: Dispatcher::start(send_queue(&redis, clock.clone())),
@@ -102,7 +108,7 @@ impl Context {
             ids: ids.clone(),
         };
         Ok(Self {
-            authenticator: Authenticator::start(pool.clone(), clock.clone()),
+            authenticator: Authenticator::start(look_ups, clock.clone()),
             limiter: Limiter::start(redis.clone(), &settings.api),
             rules: Rules {
                 pool: pool.clone(),

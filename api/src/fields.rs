@@ -1,7 +1,7 @@
 //! How the domain's types are read from requests: for each, its schema and its
 //! rule. The rules themselves are the domain's.
 
-use chrono::{DateTime, SubsecRound as _};
+use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, ParseError, SubsecRound as _};
 use poem_openapi::registry::{MetaSchema, MetaSchemaRef};
 use serde_json::Value;
 use uuid::Uuid;
@@ -501,9 +501,18 @@ impl Field for Moment {
     }
 
     fn read(value: Value) -> Result<Self, Vec<Issue>> {
-        match DateTime::parse_from_rfc3339(&string(value)?) {
-            Ok(moment) => Ok(Self(moment.to_utc().trunc_subsecs(6))),
-            Err(_) => problem("must be a time such as 2026-11-20T12:00:00Z"),
+        let text = string(value)?;
+        let with_offset = DateTime::parse_from_rfc3339(&text).map(|moment| moment.to_utc());
+        // ISO 8601 has more forms than RFC 3339; without an offset it is UTC.
+        let in_utc = |_: ParseError| {
+            let day = text
+                .parse()
+                .map(|day: NaiveDate| day.and_time(NaiveTime::MIN));
+            text.parse::<NaiveDateTime>().or(day)
+        };
+        match with_offset.or_else(|error| in_utc(error).map(|moment| moment.and_utc())) {
+            Ok(moment) => Ok(Self(moment.trunc_subsecs(6))),
+            Err(_) => problem("must be a time such as 2026-11-20T12:00:00Z, or a day"),
         }
     }
 }

@@ -182,7 +182,7 @@ impl AppBuilder {
         let common = [
             ("WAYPOST_ENV", "development"),
             ("DATABASE_URL", &database.url),
-            ("WAYPOST_DATABASE_CONNECTIONS", "6"),
+            ("WAYPOST_DATABASE_CONNECTIONS", "8"),
             ("REDIS_URL", &redis_url),
             ("WAYPOST_REDIS_PREFIX", &database.name),
             ("WAYPOST_PROVIDER_BASE_URL", &simulator_url),

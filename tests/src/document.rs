@@ -106,7 +106,12 @@ fn validator(key: String, schema: &Value) -> Arc<Validator> {
     let validator = validators.entry(key).or_insert_with(|| {
         let mut schema = schema.clone();
         resolve(&mut schema);
-        Arc::new(jsonschema::validator_for(&schema).expect("the document's schemas are schemas"))
+        let options = jsonschema::options().should_validate_formats(true);
+        Arc::new(
+            options
+                .build(&schema)
+                .expect("the document's schemas are schemas"),
+        )
     });
     Arc::clone(validator)
 }

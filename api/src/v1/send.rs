@@ -399,25 +399,27 @@ impl SendApi {
         };
         let (pool, sealer) = (&self.context.pool, &self.context.sealer);
         let parts = Parts::begin(pool, sealer, claim).await?;
-        let (results, is_settled) = self.accept_batch(&caller, items, Some(&parts)).await?;
-        let response = SendBatchResponse { results };
-        // What may succeed yet is not kept: whoever repeats the batch goes on.
-        if is_settled {
-            parts.finish(&answer(200, &response)).await?;
+        let (results, unsettled) = self.accept_batch(&caller, items, Some(&parts)).await?;
+        // Where the fate of a message is open, an answer with an error in its place
+        // might be false. Whoever repeats the batch goes on.
+        if let Some(refusal) = unsettled {
+            return Err(refusal.into());
         }
+        let response = SendBatchResponse { results };
+        parts.finish(&answer(200, &response)).await?;
         Ok(Json(response))
     }
 }
 
 impl SendApi {
-    /// Accepts the messages of a batch; their results, and whether another try
-    /// would come to the same ones.
+    /// Accepts the messages of a batch; their results, and the first of them that
+    /// another try might change.
     async fn accept_batch(
         &self,
         caller: &Caller,
         items: Vec<Result<BatchItem, Vec<Issue>>>,
         parts: Option<&Parts<'_>>,
-    ) -> Result<(Vec<BatchResult>, bool), Failure> {
+    ) -> Result<(Vec<BatchResult>, Option<Refusal>), Failure> {
         let at = parts.map_or_else(|| self.context.clock.now(), Parts::begun_at);
         let claim = |key: &IdempotencyKey, hash| {
             Claim::new(caller.organization_id(), SEND_PATH, key, hash, at)
@@ -444,12 +446,12 @@ impl SendApi {
             .accept_all(caller.organization_id(), drafts)
             .await?;
         self.keep_refusals(&part_of_draft, &mut accepted).await?;
-        let is_settled = !accepted.iter().any(may_change);
+        let unsettled = accepted.iter().find_map(unsettled).cloned();
         let mut accepted = accepted.into_iter().map(batch_result);
         let results = results
             .into_iter()
             .map(|result| result.or_else(|| accepted.next()).unwrap_or_default());
-        Ok((results.collect(), is_settled))
+        Ok((results.collect(), unsettled))
     }
 }
 
@@ -463,7 +465,9 @@ impl SendApi {
         results: &mut [Result<Answered, Refusal>],
     ) -> Result<(), Failure> {
         let refused = parts.iter().zip(results).filter_map(|(part, result)| {
-            let Err(refusal @ (Refusal::Route(_) | Refusal::Template(_))) = &*result else {
+            let Err(refusal @ (Refusal::Route(_) | Refusal::Template(_) | Refusal::UnknownGroup)) =
+                &*result
+            else {
                 return None;
             };
             let words = Failure::from(refusal.clone()).sentence();
@@ -478,12 +482,14 @@ impl SendApi {
     }
 }
 
-/// Whether a message failed for want of time or of Postgres.
-fn may_change(result: &Result<Answered, Refusal>) -> bool {
-    matches!(
-        result,
-        Err(Refusal::Fault(_) | Refusal::Key(KeyConflict::StillRunning))
-    )
+/// Why a message failed, if it was for want of time or of Postgres.
+fn unsettled(result: &Result<Answered, Refusal>) -> Option<&Refusal> {
+    result.as_ref().err().filter(|refusal| {
+        matches!(
+            refusal,
+            Refusal::Fault(_) | Refusal::Key(KeyConflict::StillRunning)
+        )
+    })
 }
 
 fn batch_result(result: Result<Answered, Refusal>) -> BatchResult {

@@ -34,11 +34,14 @@ struct Settings {
     /// What a send from a domain gets that is not verified on the account it goes
     /// through: `reject` (422) or `accept` (202 with `domainVerified: false`).
     unverified_domains: String,
-    /// Whether opens are tracked where a message does not say.
+    /// Whether opens are tracked where a message does not say. Stored, and not
+    /// acted on in this version.
     track_opens: bool,
-    /// Whether clicks are tracked where a message does not say.
+    /// Whether clicks are tracked where a message does not say. Stored, and not
+    /// acted on in this version.
     track_clicks: bool,
-    /// How many days messages are kept; null means for ever.
+    /// How many days messages are kept; null means for ever. Stored, and not acted on in
+    /// this version.
     retention_days: Nullable<u32>,
     rate_limits: RateLimits,
 }
@@ -74,11 +77,14 @@ impl From<OrganizationSettings> for Settings {
 struct UpdateSettingsRequest {
     /// What a send from a domain gets that is not verified.
     unverified_domains: Checked<Option<UnverifiedDomains>>,
-    /// Whether opens are tracked.
+    /// Whether opens are tracked. Stored, and not
+    /// acted on in this version.
     track_opens: Checked<Option<bool>>,
-    /// Whether clicks are tracked.
+    /// Whether clicks are tracked. Stored, and not
+    /// acted on in this version.
     track_clicks: Checked<Option<bool>>,
-    /// How many days messages are kept; null means for ever.
+    /// How many days messages are kept; null means for ever. Stored, and not acted on in
+    /// this version.
     retention_days: Checked<Clearable<Whole<1, RETENTION_DAYS_MAX>>>,
     /// Requests per second, up to the operator's bounds; null means those.
     rate_limits: Checked<Option<WantedRateLimits>>,

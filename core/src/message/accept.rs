@@ -11,11 +11,12 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use futures_util::{StreamExt as _, stream};
+use tokio::sync::Semaphore;
 
 use super::draft::Draft;
 use super::keyed::{self, Entry, Kept, Written};
 use super::rows::{NewMessage, NewRecipient};
-use super::writer::Writer;
+use super::writer::{LANE_WAIT, Writer};
 use crate::address::AddressHash;
 use crate::clock::Clock;
 use crate::crypto::seal::{Sealed, Sealer};
@@ -40,6 +41,9 @@ const LANES: usize = 3;
 pub const CONNECTIONS: u32 = 3;
 /// Rows, roughly, that one transaction takes.
 const GROUP_WEIGHT_MAX: usize = 4_000;
+/// Requests that wait for a key which another one holds, at the same time: each has a
+/// connection while it does.
+const WAITS: usize = 3;
 /// Requests that may wait for a transaction.
 const WAITING_MAX: usize = 4_096;
 /// Messages of one request that are rendered at the same time.
@@ -128,8 +132,9 @@ pub struct Acceptor {
     sealer: Sealer,
     ids: Ids,
     clock: Clock,
-    group: Group<Entry, Written>,
+    group: Group<Arc<Entry>, Written>,
     reader: PgPool,
+    waits: Arc<Semaphore>,
 }
 
 /// What an [`Acceptor`] works with.
@@ -160,13 +165,13 @@ pub struct AcceptorParts {
     pub relay_grace: Duration,
 }
 
-/// Connections for acceptance: [`CONNECTIONS`] of them. They wait for nobody's key
-/// longer than a request does.
+/// Connections for acceptance: [`CONNECTIONS`] of them. They wait for nobody's lock
+/// for long.
 ///
 /// # Errors
 /// A fault when the URL cannot be read.
 pub fn pool(url: &Secret) -> Result<PgPool, Fault> {
-    db::impatient_pool(url, CONNECTIONS, WAIT_MAX)
+    db::impatient_pool(url, CONNECTIONS, LANE_WAIT)
 }
 
 impl Acceptor {
@@ -196,6 +201,7 @@ impl Acceptor {
                 async move { writer.write(entries).await }
             }),
             reader: parts.reader,
+            waits: Arc::new(Semaphore::new(WAITS)),
         }
     }
 
@@ -275,18 +281,80 @@ impl Acceptor {
         }
         let results = results.into_iter().map(|result| result.map(first));
         let mut results: Vec<Result<Answered, Refusal>> = results.collect();
+        let entries = entries.into_iter();
+        let entries: Vec<_> = entries.map(|(place, new)| (place, Arc::new(new))).collect();
+        let mut held = Vec::new();
+        for (place, entry, written) in self.write(entries).await {
+            match (written, claims[place]) {
+                (Ok(Written::Refused(KeyConflict::StillRunning)), Some(claim)) => {
+                    held.push((place, entry, claim));
+                }
+                (Ok(written), _) => settle(&mut results[place], written),
+                (Err(fault), _) => results[place] = Err(Refusal::Fault(fault)),
+            }
+        }
+        self.await_held(held, &mut results).await;
+        self.reconsider(&claims, &mut results).await;
+        Ok(results)
+    }
+
+    /// Hands entries to the lanes.
+    async fn write(
+        &self,
+        entries: Vec<(usize, Arc<Entry>)>,
+    ) -> Vec<(usize, Arc<Entry>, Result<Written, Fault>)> {
         let written = entries.into_iter().map(async |(place, entry)| {
             let weight = entry.weight();
-            (place, self.group.run(entry, weight).await)
+            let written = self.group.run(Arc::clone(&entry), weight).await;
+            (place, entry, written)
         });
-        for (place, written) in join_all(written).await {
+        join_all(written).await
+    }
+
+    /// Waits, outside of the lanes, for requests that hold the keys of these entries:
+    /// what they were answered holds, and where they were not served, the entries are
+    /// written after all.
+    async fn await_held(
+        &self,
+        held: Vec<(usize, Arc<Entry>, Claim)>,
+        results: &mut [Result<Answered, Refusal>],
+    ) {
+        if held.is_empty() {
+            return;
+        }
+        let claims: Vec<Claim> = held.iter().map(|(_, _, claim)| *claim).collect();
+        let found = match tokio::time::timeout(WAIT_MAX, self.waits.acquire()).await {
+            Ok(Ok(_permit)) => {
+                let looking = keyed::find_earlier(&self.reader, &claims);
+                db::bounded("wait for keys", looking).await
+            }
+            Ok(Err(_)) | Err(_) => {
+                let running = Written::Refused(KeyConflict::StillRunning);
+                Ok(vec![Some(running); claims.len()])
+            }
+        };
+        let mut free = Vec::new();
+        match found {
+            Ok(found) => {
+                for ((place, entry, _), written) in held.into_iter().zip(found) {
+                    match written {
+                        Some(written) => settle(&mut results[place], written),
+                        None => free.push((place, entry)),
+                    }
+                }
+            }
+            Err(fault) => {
+                for (place, ..) in held {
+                    results[place] = Err(Refusal::Fault(fault.clone()));
+                }
+            }
+        }
+        for (place, _, written) in self.write(free).await {
             match written {
                 Ok(written) => settle(&mut results[place], written),
                 Err(fault) => results[place] = Err(Refusal::Fault(fault)),
             }
         }
-        self.reconsider(&claims, &mut results).await;
-        Ok(results)
     }
 
     /// Keeps that parts of a batch are refused, in these words, so that no other run
@@ -324,7 +392,8 @@ impl Acceptor {
         if claims.is_empty() {
             return;
         }
-        match keyed::find_earlier(&self.reader, &claims).await {
+        let looking = keyed::find_earlier(&self.reader, &claims);
+        match db::bounded("look for keys", looking).await {
             Ok(found) => {
                 for (place, written) in places.into_iter().zip(found) {
                     settle(&mut results[place], written.unwrap_or(Written::Now));

@@ -53,11 +53,13 @@ pub(super) struct NewRecipient {
 }
 
 impl NewMessage {
-    /// How much of a group this message fills: its rows, and its bodies at one row
-    /// for 8 KiB. Postgres takes no statement above 1 GiB.
+    /// How much of a group this message fills: its rows, and its bodies and its
+    /// metadata at one row for 8 KiB. Postgres takes no statement above 1 GiB.
     pub(super) fn weight(&self) -> usize {
         let bytes = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-        4 + self.recipients.len() + (bytes(&self.html) + bytes(&self.text)) / 8_192
+        let metadata = self.metadata.as_ref();
+        let metadata = metadata.map_or(0, |metadata| metadata.to_string().len());
+        4 + self.recipients.len() + (bytes(&self.html) + bytes(&self.text) + metadata) / 8_192
     }
 
     /// The jobs that send it: one for each chunk that has a recipient to send to.

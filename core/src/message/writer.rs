@@ -2,15 +2,20 @@
 //! what follows where one of them spoils it.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::keyed::{Earlier, Entry, Kept, Written};
 use super::rows::{self, NewMessage};
 use crate::db::{self, OrFault, PgPool};
 use crate::fault::{Fault, FaultKind};
-use crate::idempotency::{KeyConflict, KeyHash, store};
+use crate::idempotency::{Claim, KeyConflict, KeyHash, WAIT_MAX, store};
 use crate::ids::OrganizationId;
 use crate::queue::dispatch::Dispatcher;
+
+/// How long a group waits for a lock. What waits in a lane keeps others waiting that
+/// it is not the concern of; longer waits are outside of it.
+pub(super) const LANE_WAIT: Duration = Duration::from_millis(500);
 
 /// How long an entry waits for its key when its group has waited in vain, in
 /// milliseconds. It comes by itself, one after the other.
@@ -27,13 +32,14 @@ type Key = (OrganizationId, KeyHash);
 
 impl Writer {
     /// Writes entries; one result for each, in their order.
-    pub(super) async fn write(&self, entries: Vec<Entry>) -> Vec<Result<Written, Fault>> {
-        let all: Vec<&Entry> = entries.iter().collect();
+    pub(super) async fn write(&self, entries: Vec<Arc<Entry>>) -> Vec<Result<Written, Fault>> {
+        let all: Vec<&Entry> = entries.iter().map(Arc::as_ref).collect();
         match self.insert(&all, None).await {
             Ok(written) => written,
             Err(fault) if db::is_lock_timeout(&fault) && has_keys(&all) => {
                 self.write_without_waiting(&all).await
             }
+            Err(fault) if db::is_lock_timeout(&fault) => self.write_patiently(&all).await,
             // Postgres refused something in the group: find out what, one by one,
             // so that its neighbours do not pay for it.
             Err(fault) if fault.kind() == FaultKind::Internal && all.len() > 1 => {
@@ -50,7 +56,13 @@ impl Writer {
             all.iter().partition(|entry| entry.kept.is_some());
         let mut plain_results = match self.insert(&plain, None).await {
             Ok(written) => written,
-            Err(_) => self.write_each(&plain, None).await,
+            Err(fault) if db::is_lock_timeout(&fault) => self.write_patiently(&plain).await,
+            Err(fault) if fault.kind() == FaultKind::Internal => {
+                self.write_each(&plain, None).await
+            }
+            // Whether they were written is not known: trying again would only find
+            // their ids taken.
+            Err(fault) => plain.iter().map(|_| Err(fault.clone())).collect(),
         }
         .into_iter();
         let mut keyed_results = if keyed.len() == 1 {
@@ -69,19 +81,36 @@ impl Writer {
         results.collect()
     }
 
+    /// Entries without keys, while a table is locked: that concerns all of them.
+    async fn write_patiently(&self, plain: &[&Entry]) -> Vec<Result<Written, Fault>> {
+        match self.insert(plain, Some(WAIT_MAX.as_millis())).await {
+            Ok(written) => written,
+            Err(fault) => plain.iter().map(|_| Err(fault.clone())).collect(),
+        }
+    }
+
     async fn write_each(
         &self,
         entries: &[&Entry],
         wait_ms: Option<u128>,
     ) -> Vec<Result<Written, Fault>> {
-        let mut results = Vec::with_capacity(entries.len());
+        let mut results: Vec<Result<Written, Fault>> = Vec::with_capacity(entries.len());
+        let mut away = None;
         for entry in entries {
+            // Each would wait for a connection in its turn, and the lane with it.
+            if let Some(fault) = &away {
+                results.push(Err(Fault::clone(fault)));
+                continue;
+            }
             results.push(match self.insert(&[entry], wait_ms).await {
                 Ok(mut written) => written.pop().expect("one entry has one result"),
                 Err(fault) if db::is_lock_timeout(&fault) && entry.kept.is_some() => {
                     Ok(Written::Refused(KeyConflict::StillRunning))
                 }
-                Err(fault) => Err(fault),
+                Err(fault) => {
+                    away = (fault.kind() == FaultKind::Unavailable).then(|| fault.clone());
+                    Err(fault)
+                }
             });
         }
         results
@@ -99,21 +128,28 @@ impl Writer {
         let places = (0..entries.len()).filter(|place| is_written(*place));
         let chosen: Vec<&Entry> = places.map(|place| entries[place]).collect();
         let taken = db::bounded("accept messages", self.insert_chosen(&chosen, wait_ms)).await?;
+        // From here on it is committed, and nothing that fails concerns more than the
+        // entries whose keys were taken.
+        let is_taken = |key: Key| {
+            taken
+                .iter()
+                .any(|claim| (claim.organization_id, claim.key_hash) == key)
+        };
         let jobs = chosen
             .iter()
-            .filter(|entry| key(entry).is_none_or(|key| !taken.contains_key(&key)))
+            .filter(|entry| key(entry).is_none_or(|key| !is_taken(key)))
             .filter_map(|entry| entry.message.as_ref())
             .flat_map(NewMessage::jobs);
         self.dispatcher.push(jobs);
+        let mut earlier = self.find_taken(&taken).await;
         let results = entries.iter().enumerate().map(|(place, entry)| {
             let Some(Kept { claim, .. }) = &entry.kept else {
                 return Ok(Written::Now);
             };
             let key = (claim.organization_id, claim.key_hash);
-            match taken.get(&key) {
-                Some(Some(earlier)) => Ok(earlier.judge(claim)),
-                // Between the claim and the look it was given back.
-                Some(None) => Err(Fault::unavailable("find a key", "it is gone")),
+            match earlier.get_mut(&key) {
+                Some(Ok(earlier)) => Ok(earlier.judge(claim)),
+                Some(Err(fault)) => Err(fault.clone()),
                 None if is_written(place) => Ok(Written::Now),
                 None => Ok(leader_of(entries, &leaders, key).judge(claim)),
             }
@@ -121,38 +157,51 @@ impl Writer {
         Ok(results.collect())
     }
 
-    /// The transaction: what was taken already, with what is kept of it.
-    async fn insert_chosen(
+    /// The transaction; answers the claims that were taken already.
+    async fn insert_chosen<'a>(
         &self,
-        entries: &[&Entry],
+        entries: &[&'a Entry],
         wait_ms: Option<u128>,
-    ) -> Result<HashMap<Key, Option<Earlier>>, Fault> {
+    ) -> Result<Vec<&'a Claim>, Fault> {
         let doing = "accept messages";
-        let taken = match wait_ms {
-            None => {
-                let mut connection = self.pool.acquire().await.or_fault(doing)?;
-                rows::insert(&mut connection, entries, self.relay_grace).await?
-            }
-            Some(wait_ms) => {
-                let mut transaction = self.pool.begin().await.or_fault(doing)?;
-                store::bound_waits(&mut transaction, wait_ms).await?;
-                let taken = rows::insert(&mut transaction, entries, self.relay_grace).await?;
-                transaction.commit().await.or_fault(doing)?;
-                taken
-            }
+        let Some(wait_ms) = wait_ms else {
+            let mut connection = self.pool.acquire().await.or_fault(doing)?;
+            return rows::insert(&mut connection, entries, self.relay_grace).await;
         };
+        let mut transaction = self.pool.begin().await.or_fault(doing)?;
+        store::bound_waits(&mut transaction, wait_ms).await?;
+        let taken = rows::insert(&mut transaction, entries, self.relay_grace).await?;
+        transaction.commit().await.or_fault(doing)?;
+        Ok(taken)
+    }
+
+    /// What is kept with claims that were taken, for each of them.
+    async fn find_taken(&self, taken: &[&Claim]) -> HashMap<Key, Result<Earlier, Fault>> {
+        let key = |claim: &Claim| (claim.organization_id, claim.key_hash);
         if taken.is_empty() {
-            return Ok(HashMap::new());
+            return HashMap::new();
         }
-        let mut earlier: HashMap<Key, Option<Earlier>> = taken
-            .iter()
-            .map(|claim| ((claim.organization_id, claim.key_hash), None))
-            .collect();
-        let mut connection = self.pool.acquire().await.or_fault(doing)?;
-        for (organization_id, key_hash, found) in store::list(&mut connection, &taken).await? {
-            earlier.insert((organization_id, key_hash), Some(found.try_into()?));
+        let doing = "find what was kept";
+        let looking = db::bounded(doing, async {
+            let mut connection = self.pool.acquire().await.or_fault(doing)?;
+            store::list(&mut connection, taken).await
+        });
+        match looking.await {
+            Ok(found) => {
+                // Between the claim and the look it may have been given back.
+                let gone = || Err(Fault::unavailable("find a key", "it is gone"));
+                let mut earlier: HashMap<Key, Result<Earlier, Fault>> =
+                    taken.iter().map(|claim| (key(claim), gone())).collect();
+                for (organization_id, key_hash, found) in found {
+                    earlier.insert((organization_id, key_hash), found.try_into());
+                }
+                earlier
+            }
+            Err(fault) => {
+                let failed = taken.iter().map(|claim| (key(claim), Err(fault.clone())));
+                failed.collect()
+            }
         }
-        Ok(earlier)
     }
 }
 

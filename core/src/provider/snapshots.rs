@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info};
 
 use super::store;
-use crate::db::{Listener, OrFault, PgPool};
+use crate::db::{self, Listener, OrFault, PgPool};
 use crate::fault::Fault;
 use crate::ids::OrganizationId;
 use crate::organization::UnverifiedDomains;
@@ -163,8 +163,11 @@ impl Snapshots {
     async fn read(&self, organization_id: OrganizationId) -> Result<Remembered, Fault> {
         let told_before = self.told();
         let doing = "read an organization's accounts";
-        let mut connection = self.pool.acquire().await.or_fault(doing)?;
-        let snapshot = store::routing_snapshot(&mut connection, organization_id).await?;
+        let reading = db::bounded(doing, async {
+            let mut connection = self.pool.acquire().await.or_fault(doing)?;
+            store::routing_snapshot(&mut connection, organization_id).await
+        });
+        let snapshot = reading.await?;
         let snapshot = Arc::new(snapshot.unwrap_or(RoutingSnapshot {
             unverified_domains: UnverifiedDomains::Reject,
             accounts: Vec::new(),

@@ -11,7 +11,7 @@ use moka::future::Cache;
 use super::filter::{FilterState, Filters};
 use super::store::{self, AskedColumns};
 use crate::address::AddressHash;
-use crate::db::{OrFault, PgPool};
+use crate::db::{self, OrFault, PgPool};
 use crate::fault::Fault;
 use crate::group::{Group, GroupSettings};
 use crate::ids::{OrganizationId, UnsubscribeGroupId};
@@ -160,6 +160,10 @@ impl Reader {
     }
 
     async fn look_up(&self, questions: &[Question]) -> Result<Vec<bool>, Fault> {
+        db::bounded("look for suppressions", self.ask(questions)).await
+    }
+
+    async fn ask(&self, questions: &[Question]) -> Result<Vec<bool>, Fault> {
         let mut columns = AskedColumns::default();
         for question in questions {
             for asked in &question.asked {

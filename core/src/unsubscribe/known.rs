@@ -7,7 +7,7 @@ use std::time::Duration;
 use moka::future::Cache;
 
 use super::store;
-use crate::db::{OrFault, PgPool};
+use crate::db::{self, OrFault, PgPool};
 use crate::fault::Fault;
 use crate::ids::{OrganizationId, UnsubscribeGroupId};
 
@@ -50,13 +50,13 @@ impl KnownGroups {
         if ids.is_empty() {
             return Ok(ids);
         }
-        let mut connection = self
-            .pool
-            .acquire()
-            .await
-            .or_fault("find unsubscribe groups")?;
+        let doing = "find unsubscribe groups";
         let asked: Vec<UnsubscribeGroupId> = ids.iter().copied().collect();
-        for found in store::list_existing(&mut connection, organization_id, &asked).await? {
+        let looking = db::bounded(doing, async {
+            let mut connection = self.pool.acquire().await.or_fault(doing)?;
+            store::list_existing(&mut connection, organization_id, &asked).await
+        });
+        for found in looking.await? {
             self.known.insert((organization_id, found), ()).await;
             ids.remove(&found);
         }

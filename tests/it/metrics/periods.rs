@@ -143,7 +143,8 @@ async fn what_is_asked_wrongly_is_refused_by_name_and_all_at_once() {
         for bad in [
             "yesterday",
             "2026-13-01T00:00:00Z",
-            "2026-01-01",
+            "2026-01-32",
+            "2026-01",
             "",
             "1700000000",
         ] {
@@ -233,4 +234,13 @@ async fn a_series_has_ten_thousand_buckets_at_the_most() {
     ];
     let months = app.caller().query(SERIES, &months).await.data(200);
     assert!(months.as_array().unwrap().len() > 9_500);
+}
+
+#[tokio::test]
+async fn times_without_an_offset_are_utc_and_a_day_begins_at_midnight() {
+    let app = quiet().await;
+    let query = [("from", "2026-01-01"), ("to", "2026-01-03T12:30:00")];
+    let summary = app.caller().query(SUMMARY, &query).await.expect(200);
+    let expected = json!({ "from": "2026-01-01T00:00:00.000Z", "to": "2026-01-03T12:30:00.000Z" });
+    assert_eq!(summary["period"], expected);
 }

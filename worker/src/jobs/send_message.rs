@@ -291,7 +291,7 @@ impl SendMessage {
 
     /// The recipient was suppressed after its message was accepted.
     fn dropped(&self, this: &Try<'_>) -> Settlement {
-        let now = self.sending.clock.now();
+        let now = self.sending.clock.now().max(this.claim.message.accepted_at);
         let mut settlement = Settlement::of(this.claim);
         settlement.outcome = Some(AttemptOutcome {
             attempt: this.attempt,

@@ -348,7 +348,8 @@ pub async fn index_subjects(connection: &mut PgConnection, limit: i64) -> Result
            INSERT INTO message_subjects (organization_id, message_id, subject)
            SELECT organization_id, message_id, subject
            FROM taken
-           ORDER BY message_id"#,
+           ORDER BY message_id
+           ON CONFLICT DO NOTHING"#,
         limit,
     )
     .execute(connection)
