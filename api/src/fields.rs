@@ -1,7 +1,9 @@
 //! How the domain's types are read from requests: for each, its schema and its
 //! rule. The rules themselves are the domain's.
 
-use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, ParseError, SubsecRound as _};
+use chrono::{
+    DateTime, Datelike as _, NaiveDate, NaiveDateTime, NaiveTime, ParseError, SubsecRound as _,
+};
 use poem_openapi::registry::{MetaSchema, MetaSchemaRef};
 use serde_json::Value;
 use uuid::Uuid;
@@ -511,6 +513,10 @@ impl Field for Moment {
             text.parse::<NaiveDateTime>().or(day)
         };
         match with_offset.or_else(|error| in_utc(error).map(|moment| moment.and_utc())) {
+            // What lies beyond cannot be written in the form that answers have.
+            Ok(moment) if !(0..=9_999).contains(&moment.year()) => {
+                problem("must lie in the years 0000 to 9999 of UTC")
+            }
             Ok(moment) => Ok(Self(moment.trunc_subsecs(6))),
             Err(_) => problem("must be a time such as 2026-11-20T12:00:00Z, or a day"),
         }

@@ -18,7 +18,7 @@ const DELTAS: i64 = 10_000;
 const SUBJECTS: i64 = 5_000;
 /// How long each of the three goes on at the most, but for the statement that it is
 /// at: the other tasks must have their turn. The next run goes on.
-const TURN: Duration = Duration::from_millis(200);
+const TURN: Duration = Duration::from_millis(500);
 
 /// One failing does not keep the others from their work.
 pub(super) async fn fold(tasks: &Tasks) -> Result<(), Fault> {
