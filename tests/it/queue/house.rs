@@ -6,7 +6,7 @@ use std::future::Future;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use apalis::prelude::*;
 use chrono::DateTime;
@@ -16,6 +16,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use waypost_core::clock::Clock;
 use waypost_core::queue::backend::{Depth, JobEnd, Queue, QueueSettings};
+use waypost_tests::wait_within;
 
 /// The job of these tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,11 +93,8 @@ pub(super) fn fast() -> QueueSettings {
 }
 
 pub(super) async fn until(what: &str, reached: impl AsyncFn() -> bool) {
-    let since = Instant::now();
-    while !reached().await {
-        assert!(since.elapsed() < BOUND, "not reached in {BOUND:?}: {what}");
-        tokio::time::sleep(Duration::from_millis(3)).await;
-    }
+    let is_reached = wait_within(BOUND, reached).await;
+    assert!(is_reached, "not reached in {BOUND:?}: {what}");
 }
 
 impl House {
