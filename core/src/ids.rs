@@ -80,6 +80,12 @@ id_types! {
     SuppressionId,
     /// One life of a worker process: the holder of leases.
     WorkerId,
+    /// A customer's address that events are posted to.
+    WebhookEndpointId,
+    /// One event for one endpoint.
+    WebhookDeliveryId,
+    /// One call to an endpoint.
+    WebhookAttemptId,
 }
 
 /// The source of ids and of random bytes. Cheap to clone; clones share the

@@ -28,6 +28,8 @@ pub mod account;
 pub mod call;
 pub mod credentials;
 pub mod domain;
+pub mod event;
+pub mod event_secrets;
 pub mod kind;
 pub mod mail;
 mod mailgun;
