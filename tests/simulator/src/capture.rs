@@ -18,8 +18,10 @@ use crate::state::Config;
 const RECORD_BYTES: usize = 256;
 
 /// A mail that was accepted, ready to be recorded.
-pub(crate) struct Accepted {
+pub(crate) struct Accepted<'a> {
     pub(crate) provider: Provider,
+    /// Who sent it: API key, server token or access key id.
+    pub(crate) credential: &'a str,
     pub(crate) provider_message_id: String,
     pub(crate) copies: Vec<MailCopy>,
 }
@@ -60,7 +62,8 @@ impl CaptureStore {
         self.keep_bodies
     }
 
-    pub(crate) fn record(&self, accepted: Accepted) {
+    /// Keeps the copies and returns them as they are kept.
+    pub(crate) fn record(&self, accepted: Accepted<'_>) -> Vec<Arc<Record>> {
         let (accepted_at, provider) = (clock::now(), accepted.provider);
         let provider_message_id: Arc<str> = accepted.provider_message_id.into();
         // What copies share is charged to the last of them, the last to leave.
@@ -78,13 +81,14 @@ impl CaptureStore {
                 (self.hash(&copy.to), copy, bytes)
             })
             .collect();
+        let mut records = Vec::with_capacity(count);
         let mut ring = self.ring.lock();
         ring.counts[provider as usize] += count as u64;
         for (address_hash, copy, bytes) in prepared {
             let sequence = ring.first + ring.records.len() as u64;
             let previous = ring.newest.insert(address_hash, sequence);
             ring.bytes += bytes;
-            ring.records.push_back(Arc::new(Record {
+            let record = Arc::new(Record {
                 sequence,
                 previous,
                 address_hash,
@@ -93,12 +97,15 @@ impl CaptureStore {
                 accepted_at,
                 copy,
                 bytes,
-            }));
+            });
+            records.push(Arc::clone(&record));
+            ring.records.push_back(record);
         }
         let evicted = self.evict(&mut ring);
         drop(ring);
         // Freed outside the lock.
         drop(evicted);
+        records
     }
 
     /// All copies for one address, oldest first.
@@ -219,6 +226,7 @@ mod tests {
         });
         store.record(Accepted {
             provider: Provider::Ses,
+            credential: "AKIA",
             provider_message_id: "id".to_owned(),
             copies: copies.collect(),
         });

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest, Sha256};
 
 /// The step of the SplitMix64 generator.
 const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -30,15 +31,7 @@ impl Ids {
 
     /// Postmark's `MessageID`: a UUID.
     pub(crate) fn uuid(&self) -> String {
-        let digits = hex::encode(self.bytes());
-        format!(
-            "{}-{}-4{}-a{}-{}",
-            &digits[..8],
-            &digits[8..12],
-            &digits[13..16],
-            &digits[17..20],
-            &digits[20..]
-        )
+        uuid(self.bytes())
     }
 
     /// Mailgun's `id`, with its angle brackets.
@@ -51,6 +44,11 @@ impl Ids {
         format!("0100{:012x}-{}-000000", self.random() >> 16, self.uuid())
     }
 
+    /// A token of 64 hexadecimal digits, as SNS and Mailgun make them (theirs are of other lengths).
+    pub(crate) fn token(&self) -> String {
+        hex::encode([self.bytes(), self.bytes()].concat())
+    }
+
     /// A hexadecimal request id.
     pub(crate) fn request(&self) -> String {
         self.uuid()
@@ -58,9 +56,18 @@ impl Ids {
 
     /// True with the given probability.
     pub(crate) fn chance(&self, rate: f64) -> bool {
+        self.uniform() < rate
+    }
+
+    /// A number from 0 to below 1.
+    pub(crate) fn uniform(&self) -> f64 {
         // 53 bits fill the mantissa of an f64 exactly.
-        let uniform = (self.random() >> 11) as f64 / (1_u64 << 53) as f64;
-        uniform < rate
+        (self.random() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// Any number.
+    pub(crate) fn number(&self) -> u64 {
+        self.random()
     }
 
     fn bytes(&self) -> [u8; 16] {
@@ -74,6 +81,31 @@ impl Ids {
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
     }
+}
+
+/// 16 bytes that follow from the parts: an id that is the same whenever it is told again.
+pub(crate) fn derived(parts: &[&str]) -> [u8; 16] {
+    let mut digest = Sha256::new();
+    for part in parts {
+        digest.update(part.as_bytes());
+        digest.update([0]);
+    }
+    let mut id = [0; 16];
+    id.copy_from_slice(&digest.finalize()[..16]);
+    id
+}
+
+/// Bytes in the form of a UUID.
+pub(crate) fn uuid(bytes: [u8; 16]) -> String {
+    let digits = hex::encode(bytes);
+    format!(
+        "{}-{}-4{}-a{}-{}",
+        &digits[..8],
+        &digits[8..12],
+        &digits[13..16],
+        &digits[17..20],
+        &digits[20..]
+    )
 }
 
 #[cfg(test)]

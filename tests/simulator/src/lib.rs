@@ -7,12 +7,13 @@
 //!
 //! The characters: [`Simulator`] is the running server; `providers` speak for the four companies;
 //! `recipients` and `credentials` hold the magic values that provoke an answer; `faults` are
-//! disturbances for load tests; `capture` is the memory of accepted mail; `control` and `inbox` are
-//! the simulator's own pages. Every instance has its own state and its own port.
+//! disturbances for load tests; `capture` is the memory of accepted mail; `callbacks` tell what became
+//! of it; `control` and `inbox` are the simulator's own pages. Every instance has its own state and its own port.
 //!
-//! What it does not do: deliver anything, call anybody back, or remember anything after it stops.
+//! What it does not do: deliver anything, or remember anything after it stops.
 
 mod address;
+mod callbacks;
 mod capture;
 mod clock;
 mod control;
@@ -29,6 +30,7 @@ mod request;
 mod server;
 mod state;
 
+pub use callbacks::{CallbackCounts, CallbackSettings, SignatureFault};
 pub use faults::{Fault, FaultCalls, FaultKind};
 pub use mail::{Captured, CapturedAttachment};
 pub use providers::Provider;

@@ -69,6 +69,9 @@ pub(crate) struct Envelope {
     pub(crate) subject: String,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) tags: Vec<String>,
+    /// What callbacks are asked for by: Mailgun's domain, Postmark's stream, the configuration set
+    /// of SES. Empty where there is none.
+    pub(crate) scope: String,
 }
 
 /// The content of one mail.
@@ -124,7 +127,12 @@ impl MailCopy {
             + pairs(&self.envelope.headers)
     }
 
-    fn fill(&self, text: &str) -> String {
+    /// Custom args, metadata, variables or tags as this recipient's copy carries them.
+    pub(crate) fn filled_metadata(&self) -> BTreeMap<String, String> {
+        self.fill_pairs(&self.metadata)
+    }
+
+    pub(crate) fn fill(&self, text: &str) -> String {
         let mut filled = text.to_owned();
         for (from, to) in &self.substitutions {
             if !from.is_empty() && filled.contains(from.as_str()) {

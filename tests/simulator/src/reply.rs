@@ -65,6 +65,11 @@ pub(crate) fn html(status: StatusCode, body: impl Into<Bytes>) -> Answer {
     with_type(status, "text/html; charset=utf-8", body)
 }
 
+/// An answer in XML.
+pub(crate) fn xml(status: StatusCode, body: impl Into<Bytes>) -> Answer {
+    with_type(status, "text/xml", body)
+}
+
 /// An answer without a body.
 pub(crate) fn empty(status: StatusCode) -> Answer {
     Answer {

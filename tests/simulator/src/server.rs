@@ -21,9 +21,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
+use crate::callbacks::{self, CallbackCounts, CallbackSettings};
 use crate::faults::Fault;
 use crate::mail::Captured;
-use crate::providers::{self, Provider};
+use crate::providers::{self, Provider, sns};
 use crate::reply::Outcome;
 use crate::request::Request;
 use crate::state::{Config, State};
@@ -55,8 +56,10 @@ impl Simulator {
         listener.set_nonblocking(true)?;
         let listener = TcpListener::from_std(listener)?;
         let address = listener.local_addr()?;
-        let state = Arc::new(State::new(&config));
         let tasks = TaskTracker::new();
+        let state = Arc::new(State::new(&config, &tasks));
+        let telling = Arc::clone(&state.callbacks).run();
+        tasks.spawn_on(telling, &runtime);
         let accepting = accept(listener, Arc::clone(&state), tasks.clone());
         tasks.spawn_on(accepting, &runtime);
         Ok(Self {
@@ -101,6 +104,16 @@ impl Simulator {
     /// Removes every fault.
     pub fn clear_faults(&self) {
         self.state.faults.clear(None);
+    }
+
+    /// Says how callbacks are sent.
+    pub fn set_callbacks(&self, settings: CallbackSettings) {
+        self.state.callbacks.set(settings);
+    }
+
+    /// What became of the callbacks so far.
+    pub fn callbacks(&self) -> CallbackCounts {
+        self.state.callbacks.counts()
     }
 
     /// Gives a credential (API key, account token, access key id) its domains.
@@ -226,7 +239,9 @@ async fn respond(request: hyper::Request<Incoming>, state: Arc<State>) -> Result
 }
 
 fn own_page(state: &State, request: &Request) -> Outcome {
-    inbox::handle(state, request)
+    sns::handle(state, request)
+        .or_else(|| callbacks::handle(state, request))
+        .or_else(|| inbox::handle(state, request))
         .or_else(|| control::handle(state, request))
         .unwrap_or_else(|| control::not_found(request))
         .into()

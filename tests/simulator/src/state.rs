@@ -2,14 +2,18 @@
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 
 use parking_lot::RwLock;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
+use crate::callbacks::Callbacks;
 use crate::capture::CaptureStore;
 use crate::domains::Domains;
 use crate::faults::Faults;
 use crate::ids::Ids;
+use crate::providers::{MailgunWebhooks, PostmarkWebhooks, SendGridWebhooks, Topics};
 use crate::recipients::SeenOnce;
 
 /// The secret access key that goes with every access key id nobody registered another for.
@@ -52,13 +56,19 @@ pub(crate) struct State {
     pub(crate) seen_once: SeenOnce,
     pub(crate) domains: Domains,
     pub(crate) ses_secrets: SesSecrets,
+    pub(crate) sendgrid_webhooks: SendGridWebhooks,
+    pub(crate) postmark_webhooks: PostmarkWebhooks,
+    pub(crate) mailgun_webhooks: MailgunWebhooks,
+    pub(crate) sns_topics: Topics,
+    pub(crate) callbacks: Arc<Callbacks>,
     pub(crate) ids: Ids,
     /// Set when the simulator stops; whoever waits for anything also waits for this.
     pub(crate) stopping: CancellationToken,
 }
 
 impl State {
-    pub(crate) fn new(config: &Config) -> Self {
+    pub(crate) fn new(config: &Config, tasks: &TaskTracker) -> Self {
+        let stopping = CancellationToken::new();
         Self {
             captures: CaptureStore::new(config),
             faults: Faults::default(),
@@ -67,8 +77,13 @@ impl State {
             ses_secrets: SesSecrets(RwLock::new(
                 config.ses_credentials.iter().cloned().collect(),
             )),
+            sendgrid_webhooks: SendGridWebhooks::default(),
+            postmark_webhooks: PostmarkWebhooks::default(),
+            mailgun_webhooks: MailgunWebhooks::default(),
+            sns_topics: Topics::default(),
+            callbacks: Arc::new(Callbacks::new(tasks.clone(), stopping.clone())),
             ids: Ids::new(),
-            stopping: CancellationToken::new(),
+            stopping,
         }
     }
 }

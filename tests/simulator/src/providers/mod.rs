@@ -2,18 +2,26 @@
 //!
 //! All four live at the root of one base URL: their paths do not collide, save that SendGrid and
 //! Mailgun both begin with `/v3`, where the second part of the path, or the kind of credential,
-//! decides. SMTP, domain creation, webhook registration and signed callbacks are not spoken.
+//! decides. SMTP and domain creation are not spoken.
 
 mod mailgun;
 mod postmark;
 mod sendgrid;
 mod ses;
+mod told;
+
+pub(crate) use mailgun::webhooks::Webhooks as MailgunWebhooks;
+pub(crate) use postmark::webhooks::Webhooks as PostmarkWebhooks;
+pub(crate) use sendgrid::webhooks::Webhooks as SendGridWebhooks;
+pub(crate) use ses::sns::{self, Topics};
 
 use http::header::AUTHORIZATION;
 use serde::{Deserialize, Serialize};
 
+use crate::callbacks::{Dressed, Event, Lane, Stamp, Subscriber, Target};
 use crate::capture::Accepted;
 use crate::faults::Disturbance;
+use crate::ids::Ids;
 use crate::recipients::Ending;
 use crate::reply::{Answer, Outcome};
 use crate::request::Request;
@@ -133,9 +141,54 @@ fn disturbed_read(provider: Provider, state: &State, disturbance: Disturbance) -
 }
 
 /// Records accepted mail and ends the call as the verdict says.
-fn accept(state: &State, accepted: Accepted, ending: Ending, answer: Answer) -> Outcome {
-    state.captures.record(accepted);
+fn accept(state: &State, accepted: Accepted<'_>, ending: Ending, answer: Answer) -> Outcome {
+    record(state, accepted);
     finish(ending, answer)
+}
+
+/// Keeps accepted mail, and sees to it that those who asked are told what becomes of it.
+fn record(state: &State, accepted: Accepted<'_>) {
+    let subscribers = subscribers(state, &accepted);
+    let records = state.captures.record(accepted);
+    if !subscribers.is_empty() {
+        state.callbacks.tell(&records, &subscribers);
+    }
+}
+
+fn subscribers(state: &State, accepted: &Accepted<'_>) -> Vec<Subscriber> {
+    let Some(copy) = accepted.copies.first() else {
+        return Vec::new();
+    };
+    let (key, scope) = (accepted.credential, copy.envelope.scope.as_str());
+    match accepted.provider {
+        Provider::SendGrid => state.sendgrid_webhooks.subscribers(key),
+        Provider::Postmark => state.postmark_webhooks.subscribers(key, scope),
+        Provider::Mailgun => state.mailgun_webhooks.subscribers(key, scope),
+        // Without a configuration set there are no events.
+        Provider::Ses if scope.is_empty() => Vec::new(),
+        Provider::Ses => state.sns_topics.subscribers(scope),
+    }
+}
+
+/// What a call says: the text, and how many of the events it tells.
+pub(crate) fn word(lane: &Lane, events: &[Event], stamp: Stamp) -> (String, usize) {
+    let first = &events[0];
+    match &lane.target {
+        Target::SendGrid { .. } => sendgrid::events::word(events),
+        Target::Postmark { stream, .. } => (postmark::events::word(first, stream), 1),
+        Target::Mailgun { .. } => (mailgun::events::word(first), 1),
+        Target::Sns { .. } => (ses::events::word(lane, first, stamp), 1),
+    }
+}
+
+/// Makes a call ready for one try: adds what proves whose it is.
+pub(crate) fn dress(lane: &Lane, text: &str, stamp: Stamp, ids: &Ids) -> Dressed {
+    match &lane.target {
+        Target::SendGrid { key } => sendgrid::events::dress(key.as_deref(), text, stamp),
+        Target::Postmark { auth, .. } => postmark::events::dress(auth.as_ref(), text, stamp),
+        Target::Mailgun { signing_key } => mailgun::events::dress(signing_key, text, stamp, ids),
+        Target::Sns { .. } => ses::events::dress(lane, text),
+    }
 }
 
 fn finish(ending: Ending, answer: Answer) -> Outcome {

@@ -1,5 +1,6 @@
 //! The simulator through its front door: HTTP in, and what it answers and keeps.
 
+mod callbacks;
 mod control;
 mod mailgun;
 mod postmark;

@@ -10,14 +10,14 @@ use crate::support::{Seen, World, assert_cut, assert_silent, seen};
 const SEND: &str = "/v2/email/outbound-emails";
 
 /// A caller with its own, second implementation of the signature.
-struct Signer {
+pub(crate) struct Signer {
     key: &'static str,
     secret: &'static str,
     age: TimeDelta,
 }
 
 impl Signer {
-    fn new(key: &'static str) -> Self {
+    pub(crate) fn new(key: &'static str) -> Self {
         Self {
             key,
             secret: DEFAULT_SES_SECRET,
@@ -63,7 +63,7 @@ impl Signer {
             .body(body)
     }
 
-    fn send(&self, world: &World, email: &Value) -> RequestBuilder {
+    pub(crate) fn send(&self, world: &World, email: &Value) -> RequestBuilder {
         self.request(world, "POST", SEND, email.to_string().into_bytes())
     }
 
@@ -72,7 +72,7 @@ impl Signer {
     }
 }
 
-fn email(to: &str) -> Value {
+pub(crate) fn email(to: &str) -> Value {
     json!({
         "FromEmailAddress": "Example <hello@example.com>",
         "Destination": {"ToAddresses": [to]},

@@ -1,11 +1,13 @@
-//! Mailgun: `POST /v3/{domain}/messages` and `GET /v4/domains`.
+//! Mailgun: `POST /v3/{domain}/messages`, `GET /v4/domains` and webhooks.
 //!
 //! A path Mailgun does not know is answered with status 200 and a greeting, as the real one does.
 
 mod check;
 mod domains;
+pub(super) mod events;
 mod form;
 mod send;
+pub(super) mod webhooks;
 
 use std::time::Duration;
 
@@ -48,6 +50,21 @@ pub(super) async fn handle(state: &State, request: &Request) -> Outcome {
         ["v4", "domains", name] if get => {
             read(request, |key| domains::find(state, key, &decode(name))).into()
         }
+        ["v3", "domains", domain, "webhooks", rest @ ..] if rest.len() < 2 => {
+            let (domain, name) = (decode(domain), rest.first().copied());
+            match authorize(request) {
+                Ok(key) => webhooks::handle(state, request, &key, &domain, name).await,
+                Err(refusal) => refusal,
+            }
+            .into()
+        }
+        ["v4", "domains", domain, "webhooks"] => read(request, |key| {
+            webhooks::handle_v4(state, request, key, &decode(domain))
+        })
+        .into(),
+        ["v5", "accounts", "http_signing_key"] if get => {
+            read(request, webhooks::show_signing_key).into()
+        }
         _ => reply::text(StatusCode::OK, "Mailgun Magnificent API").into(),
     }
 }
@@ -87,11 +104,19 @@ fn authenticate(request: &Request) -> Result<String, Unauthorized> {
 
 /// A call that a domain sending key may not make.
 fn read(request: &Request, handle: impl FnOnce(&str) -> Answer) -> Answer {
+    authorize(request).map_or_else(|refusal| refusal, |key| handle(&key))
+}
+
+/// The key of a call that a domain sending key may not make.
+fn authorize(request: &Request) -> Result<String, Answer> {
     match authenticate(request) {
-        Ok(key) if Standing::of(&key) == Standing::SendOnly => forbidden(),
-        Ok(key) => handle(&key),
-        Err(Unauthorized::Wall) => wall(),
-        Err(Unauthorized::Key) => message(StatusCode::UNAUTHORIZED, "Invalid private key"),
+        Ok(key) if Standing::of(&key) == Standing::SendOnly => Err(forbidden()),
+        Ok(key) => Ok(key),
+        Err(Unauthorized::Wall) => Err(wall()),
+        Err(Unauthorized::Key) => {
+            let text = "Invalid private key";
+            Err(message(StatusCode::UNAUTHORIZED, text))
+        }
     }
 }
 

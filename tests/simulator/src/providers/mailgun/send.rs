@@ -30,7 +30,7 @@ pub(super) async fn send(state: &State, request: &Request, key: &str, domain: &s
         Err(text) => return message(StatusCode::BAD_REQUEST, &text).into(),
     };
     match prepare(&form, key, domain) {
-        Ok(checked) => deliver(state, form, checked, domain),
+        Ok(checked) => deliver(state, form, checked, (key, domain)),
         Err(refusal) => refusal.into(),
     }
 }
@@ -50,7 +50,7 @@ fn prepare(form: &Form, key: &str, domain: &str) -> Result<Checked, Answer> {
     Ok(checked)
 }
 
-fn deliver(state: &State, form: Form, checked: Checked, domain: &str) -> Outcome {
+fn deliver(state: &State, form: Form, checked: Checked, (key, domain): (&str, &str)) -> Outcome {
     let ending = match judge(state, Provider::Mailgun, checked.recipients()) {
         Verdict::Throttle { wait } => return throttled(domain, wait).into(),
         Verdict::Error => return server_error().into(),
@@ -67,13 +67,14 @@ fn deliver(state: &State, form: Form, checked: Checked, domain: &str) -> Outcome
     }
     let accepted = Accepted {
         provider: Provider::Mailgun,
+        credential: key,
         provider_message_id: id,
-        copies: copies(form, checked, state.captures.keeps_bodies()),
+        copies: copies(form, checked, domain, state.captures.keeps_bodies()),
     };
     accept(state, accepted, ending, answer)
 }
 
-fn copies(form: Form, checked: Checked, keep_bodies: bool) -> Vec<MailCopy> {
+fn copies(form: Form, checked: Checked, domain: &str, keep_bodies: bool) -> Vec<MailCopy> {
     let is_reply_to = |name: &str| name.eq_ignore_ascii_case("reply-to");
     let headers = form.prefixed("h:").filter(|(name, _)| !is_reply_to(name));
     let reply_to = form.prefixed("h:").find(|(name, _)| is_reply_to(name));
@@ -83,6 +84,7 @@ fn copies(form: Form, checked: Checked, keep_bodies: bool) -> Vec<MailCopy> {
         subject: form.get("subject").unwrap_or_default().to_owned(),
         headers: headers.map(owned).collect(),
         tags: form.all("o:tag").map(str::to_owned).collect(),
+        scope: domain.to_owned(),
     });
     let kept = |name: &str| form.get(name).filter(|_| keep_bodies).map(str::to_owned);
     let body = Arc::new(Body {

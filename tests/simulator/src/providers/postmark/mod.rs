@@ -1,11 +1,13 @@
-//! Postmark: `POST /email`, `POST /email/batch`, the server and the account's domains.
+//! Postmark: `POST /email`, `POST /email/batch`, the server, its webhooks and the account's domains.
 //!
 //! A server token sends; only an account token sees domains.
 
 mod check;
 mod domains;
+pub(super) mod events;
 mod model;
 mod send;
+pub(super) mod webhooks;
 
 use http::header::ACCEPT;
 use http::{Method, StatusCode};
@@ -55,6 +57,12 @@ pub(super) fn handle(state: &State, request: &Request) -> Outcome {
         }),
         ["domains", id] if get => answer(request, ACCOUNT_TOKEN, |token| {
             domains::find(state, token, id)
+        }),
+        ["webhooks"] => answer(request, SERVER_TOKEN, |token| {
+            webhooks::handle(state, request, token, None)
+        }),
+        ["webhooks", id] => answer(request, SERVER_TOKEN, |token| {
+            webhooks::handle(state, request, token, Some(id))
         }),
         // The body of such an answer was not found in any text of the vendor's.
         _ => reply::empty(StatusCode::NOT_FOUND).into(),

@@ -16,7 +16,7 @@ use crate::capture::Accepted;
 use crate::clock;
 use crate::credentials::Standing;
 use crate::mail::{Body, CapturedAttachment, Envelope, MailCopy};
-use crate::providers::{Provider, finish};
+use crate::providers::{Provider, finish, record};
 use crate::recipients::{Ending, Verdict, is_refused, judge};
 use crate::reply::{self, Answer, Outcome};
 use crate::request::Request;
@@ -147,11 +147,13 @@ fn deliver(
         },
     });
     if token != TEST_TOKEN {
-        state.captures.record(Accepted {
+        let accepted = Accepted {
             provider: Provider::Postmark,
+            credential: token,
             provider_message_id: id,
             copies: copies(email, recipients, state.captures.keeps_bodies()),
-        });
+        };
+        record(state, accepted);
     }
     Ok(entry)
 }
@@ -184,6 +186,9 @@ fn copies(email: Email, recipients: Recipients, keep_bodies: bool) -> Vec<MailCo
             .into_iter()
             .filter(|tag| !tag.is_empty())
             .collect(),
+        scope: email
+            .message_stream
+            .unwrap_or_else(|| "outbound".to_owned()),
     });
     let metadata: Vec<_> = email.metadata.into_iter().flatten().collect();
     let shown = recipients.to.iter().chain(&recipients.cc).cloned();

@@ -1,9 +1,12 @@
-//! SendGrid, API v3: `POST /v3/mail/send` and what tells about keys, domains and senders.
+//! SendGrid, API v3: `POST /v3/mail/send`, event webhooks, and what tells about keys, domains and
+//! senders.
 
 mod check;
 mod domains;
+pub(super) mod events;
 mod model;
 mod send;
+pub(super) mod webhooks;
 
 use std::time::Duration;
 
@@ -47,6 +50,9 @@ pub(super) fn handle(state: &State, request: &Request) -> Outcome {
             domains::validate(state, key, id)
         }
         ["v3", "verified_senders"] if get => domains::senders(state, request, key),
+        ["v3", "user", "webhooks", "event", "settings", rest @ ..] => {
+            webhooks::handle(state, request, key, rest)
+        }
         ["v3", "mail", "send"]
         | ["v3", "scopes"]
         | ["v3", "whitelabel", "domains"]

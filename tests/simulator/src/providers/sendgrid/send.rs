@@ -29,7 +29,7 @@ const SENDER_NOT_VERIFIED: &str = "The from address does not match a verified Se
 
 pub(super) fn send(state: &State, request: &Request, key: &str) -> Outcome {
     match prepare(request, key) {
-        Ok(mail) => deliver(state, mail),
+        Ok(mail) => deliver(state, mail, key),
         Err(refusal) => refusal.into(),
     }
 }
@@ -87,7 +87,7 @@ fn prepare(request: &Request, key: &str) -> Result<Mail, Answer> {
     Ok(mail)
 }
 
-fn deliver(state: &State, mail: Mail) -> Outcome {
+fn deliver(state: &State, mail: Mail, key: &str) -> Outcome {
     let recipients = mail
         .personalizations
         .iter()
@@ -115,6 +115,7 @@ fn deliver(state: &State, mail: Mail) -> Outcome {
     let answer = reply::empty(StatusCode::ACCEPTED).with_header("x-message-id", &id);
     let accepted = Accepted {
         provider: Provider::SendGrid,
+        credential: key,
         provider_message_id: id,
         copies: copies(mail, state.captures.keeps_bodies()),
     };
@@ -179,6 +180,7 @@ fn copies(mail: Mail, keep_bodies: bool) -> Vec<MailCopy> {
         subject: mail.subject.unwrap_or_default(),
         headers: mail.headers.unwrap_or_default().into_iter().collect(),
         tags: mail.categories.unwrap_or_default(),
+        scope: String::new(),
     });
     let custom_args = mail.custom_args.unwrap_or_default();
     let mut copies = Vec::with_capacity(mail.personalizations.len());

@@ -1,11 +1,14 @@
-//! Amazon SES, API v2: sending, the account and its identities. Every call must be signed.
+//! Amazon SES, API v2: sending, the account and its identities. Every call must be signed. SNS, which
+//! carries its events, is in `sns`.
 
 mod check;
+pub(super) mod events;
 mod identities;
 mod model;
 mod raw;
 mod send;
 mod sigv4;
+pub(crate) mod sns;
 
 use http::{Method, StatusCode};
 use serde_json::json;

@@ -123,6 +123,7 @@ fn deliver(state: &State, mail: Mail, caller: &Caller<'_>) -> Outcome {
     let answer = answer.with_header("x-amzn-requestid", &state.ids.request());
     let accepted = Accepted {
         provider: Provider::Ses,
+        credential: caller.access_key_id,
         provider_message_id: id,
         copies: copies(mail, state.captures.keeps_bodies()),
     };
@@ -143,6 +144,7 @@ fn from_simple(email: SendEmail) -> Mail {
     let mut envelope = Envelope {
         from: email.from_email_address.unwrap_or_default(),
         reply_to: (!reply_to.is_empty()).then_some(reply_to),
+        scope: email.configuration_set_name.unwrap_or_default(),
         ..Envelope::default()
     };
     let mut body = Body::default();
@@ -210,6 +212,7 @@ fn from_raw(email: SendEmail) -> Result<Mail, String> {
         subject: raw.header("subject").unwrap_or_default().to_owned(),
         headers: raw.headers.clone(),
         tags: Vec::new(),
+        scope: email.configuration_set_name.unwrap_or_default(),
     };
     Ok(Mail {
         envelope,
