@@ -51,7 +51,7 @@ pub(crate) enum Identity {
 }
 
 /// The longest `User-Agent` that is kept, in characters.
-const USER_AGENT_CHARS_MAX: usize = 255;
+pub(crate) const USER_AGENT_CHARS_MAX: usize = 255;
 
 impl Caller {
     /// The organization whose data the caller may see.

@@ -1,5 +1,7 @@
 //! What the handlers work with: one set per process.
 
+use std::time::Duration;
+
 use waypost_core::auth::{Authenticator, Keys};
 use waypost_core::clock::Clock;
 use waypost_core::config::{ApiSettings, Settings};
@@ -22,6 +24,7 @@ use waypost_core::suppression::Suppressions;
 use waypost_core::suppression::check::Checker;
 use waypost_core::suppression::filter::Filters;
 use waypost_core::template::Templates;
+use waypost_core::tracking::{self, record::Recorder};
 use waypost_core::unsubscribe::Groups;
 use waypost_core::unsubscribe::known::KnownGroups;
 use waypost_core::unsubscribe::token::Tokens;
@@ -41,6 +44,9 @@ pub(crate) struct Context {
     pub(crate) groups: Groups,
     pub(crate) suppressions: Suppressions,
     pub(crate) unsubscribe_tokens: Tokens,
+    pub(crate) tracking_tokens: tracking::token::Tokens,
+    pub(crate) recorder: Recorder,
+    pub(crate) machine_window: Duration,
     pub(crate) clock: Clock,
     pub(crate) settings: ApiSettings,
     pub(crate) sealer: Sealer,
@@ -95,6 +101,7 @@ impl Context {
             clock: clock.clone(),
             ids: ids.clone(),
         };
+        let recorder = Recorder::start(pool.clone(), ids.clone());
         let groups = Groups {
             pool: pool.clone(),
             known: known_groups,
@@ -135,6 +142,9 @@ impl Context {
             groups,
             suppressions,
             unsubscribe_tokens: Tokens::new(settings),
+            tracking_tokens: tracking::token::Tokens::new(settings),
+            recorder,
+            machine_window: settings.links.machine_window,
             clock: clock.clone(),
             settings: settings.api.clone(),
             sealer: settings.sealer.clone(),

@@ -21,6 +21,7 @@ mod openapi;
 pub mod operator;
 mod public;
 mod template_fields;
+mod tracking_fields;
 mod v1;
 mod wire;
 

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::idempotency;
+use crate::public::tracking::TrackingApi;
 use crate::public::unsubscribe::UnsubscribeApi;
 use crate::v1::api_keys::ApiKeysApi;
 use crate::v1::audit_logs::AuditLogsApi;
@@ -40,6 +41,7 @@ type Operations = (
     UnsubscribeGroupsApi,
     SuppressionsApi,
     UnsubscribeApi,
+    TrackingApi,
 );
 type Service = OpenApiService<Operations, ()>;
 
@@ -83,6 +85,9 @@ pub(crate) fn service(context: &Arc<Context>) -> Service {
             context: Arc::clone(context),
         },
         UnsubscribeApi {
+            context: Arc::clone(context),
+        },
+        TrackingApi {
             context: Arc::clone(context),
         },
     );

@@ -36,4 +36,5 @@ pub mod suppression;
 pub mod telemetry;
 pub mod template;
 pub mod text;
+pub mod tracking;
 pub mod unsubscribe;

@@ -16,6 +16,7 @@ use crate::ids::{ProviderAccountId, RoutingRuleId};
 use crate::organization::UnverifiedDomains;
 use crate::provider::domain::DomainState;
 use crate::provider::kind::ProviderType;
+use crate::tracking::Tracking;
 
 use rule::{RoutingRule, RuleTerms, TagMatch};
 
@@ -24,6 +25,9 @@ use rule::{RoutingRule, RuleTerms, TagMatch};
 pub struct RoutingSnapshot {
     /// What a send from an unverified domain gets.
     pub unverified_domains: UnverifiedDomains,
+    /// What is tracked where a message does not say. It decides no route; it is
+    /// remembered with what does, so that acceptance need not ask for it.
+    pub tracking: Tracking,
     /// The active accounts, oldest first.
     pub accounts: Vec<RoutableAccount>,
     /// The rules, inactive ones too, in the order in which they are asked.
@@ -229,6 +233,7 @@ mod tests {
     ) -> Result<bool, RouteRefusal> {
         let snapshot = RoutingSnapshot {
             unverified_domains,
+            tracking: Tracking::default(),
             accounts: vec![account],
             rules: vec![],
         };
@@ -252,6 +257,7 @@ mod tests {
     fn without_an_active_account_nothing_is_routed() {
         let snapshot = RoutingSnapshot {
             unverified_domains: UnverifiedDomains::Reject,
+            tracking: Tracking::default(),
             accounts: vec![],
             rules: vec![],
         };
@@ -314,6 +320,7 @@ mod tests {
         ];
         let snapshot = RoutingSnapshot {
             unverified_domains: UnverifiedDomains::Reject,
+            tracking: Tracking::default(),
             accounts: vec![first, second],
             rules,
         };

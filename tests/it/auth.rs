@@ -101,11 +101,15 @@ const OPERATIONS: [(&str, &str, Permission); 48] = [
 ];
 
 /// The operations that take no key: their token says who calls.
-const PUBLIC: [(&str, &str); 4] = [
+const PUBLIC: [(&str, &str); 8] = [
     ("GET", "/v1/unsubscribe/{}"),
     ("HEAD", "/v1/unsubscribe/{}"),
     ("POST", "/v1/unsubscribe/{}"),
     ("POST", "/v1/unsubscribe/{}/undo"),
+    ("GET", "/v1/t/o/{}"),
+    ("HEAD", "/v1/t/o/{}"),
+    ("GET", "/v1/t/c/{}"),
+    ("HEAD", "/v1/t/c/{}"),
 ];
 
 async fn quiet() -> TestApp {

@@ -45,6 +45,8 @@ mod suppressions;
 #[cfg(test)]
 mod templates;
 #[cfg(test)]
+mod tracking;
+#[cfg(test)]
 mod unsubscribe;
 #[cfg(test)]
 mod unsubscribe_groups;

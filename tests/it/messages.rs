@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 use waypost_core::provider::kind::ProviderType;
 use waypost_simulator::Captured;
-use waypost_tests::{TestApp, decoded, message_to, to_hash};
+use waypost_tests::{TestApp, decoded, message_to, to_hash, untracked};
 
 /// What a debug build needs for a thousand recipients on a busy machine.
 const THOUSAND_WITHIN: Duration = Duration::from_secs(60);
@@ -41,6 +41,7 @@ fn rich_message(to: &Value) -> Value {
         "replyTo": "Zoë Müller <answers@example.org>",
         "tags": ["receipts", "2026-11", "third_tag"],
         "metadata": { "order": 1 },
+        "tracking": untracked(),
     })
 }
 
@@ -157,7 +158,8 @@ async fn a_message_with_one_body_arrives_with_that_body_alone() {
     for kind in ProviderType::ALL {
         let app = TestApp::start().await;
         app.connect(kind).await;
-        let base = json!({ "from": "a@example.com", "subject": "One body" });
+        let base =
+            json!({ "from": "a@example.com", "subject": "One body", "tracking": untracked() });
         for (field, other) in [("html", "text"), ("text", "html")] {
             let mut message = base.clone();
             message["to"] = json!(format!("{field}-only@example.org"));

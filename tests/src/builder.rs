@@ -140,6 +140,7 @@ impl AppBuilder {
         }
         let http = reqwest::Client::builder()
             .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
             .timeout(REQUEST_TIMEOUT)
             .build();
         let http = http.expect("an HTTP client can be made");

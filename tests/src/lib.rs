@@ -31,5 +31,5 @@ pub use environment::root;
 pub use ledger::{Attempt, LeftOver};
 pub use process::{Finished, Process, Program};
 pub use redis_server::RedisServer;
-pub use requests::{SENDER, credentials, decoded, message_to, to_hash};
+pub use requests::{SENDER, credentials, decoded, message_to, to_hash, untracked};
 pub use wait::{WAIT_MAX, wait_until, wait_within};

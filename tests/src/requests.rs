@@ -27,7 +27,13 @@ pub fn credentials(kind: ProviderType) -> Value {
     }
 }
 
-/// A small message to one recipient.
+/// What keeps a message's HTML as it is, wherever the test is not about tracking.
+#[must_use]
+pub fn untracked() -> Value {
+    json!({ "opens": false, "clicks": false })
+}
+
+/// A small message to one recipient, which arrives as it was written.
 #[must_use]
 pub fn message_to(recipient: &str) -> Value {
     json!({
@@ -36,6 +42,7 @@ pub fn message_to(recipient: &str) -> Value {
         "subject": "Hello",
         "html": "<p>Hello</p>",
         "text": "Hello",
+        "tracking": untracked(),
     })
 }
 

@@ -19,6 +19,7 @@ use waypost_core::queue::backend::Queue;
 use waypost_core::queue::jobs::SendJob;
 use waypost_core::queue::lease::{self, LeasedChunk, LeasedMessage, LeasedRecipient, Rescheduled};
 use waypost_core::queue::outcome::{self, AttemptOutcome};
+use waypost_core::tracking::link::Plan;
 
 use crate::tenure::Tenures;
 
@@ -39,6 +40,8 @@ pub(crate) struct Claim {
     pub(crate) job: SendJob,
     pub(crate) message: Arc<LeasedMessage>,
     pub(crate) recipients: Vec<LeasedRecipient>,
+    /// What is tracked in its copies; nothing until the body was read.
+    pub(crate) plan: Plan,
 }
 
 /// Something to record about a chunk.
@@ -230,6 +233,7 @@ impl Writer {
                 job: chunk.job,
                 message: Arc::clone(message),
                 recipients: chunk.recipients,
+                plan: Plan::default(),
             };
             claims.insert(chunk.job, claim);
         }

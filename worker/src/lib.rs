@@ -29,6 +29,7 @@ use waypost_core::provider::snapshots::Snapshots;
 use waypost_core::provider::transport::{Transport, TransportSettings};
 use waypost_core::queue::jobs::send_queue;
 use waypost_core::redis::Redis;
+use waypost_core::tracking::link::Tracker;
 use waypost_core::unsubscribe::link::Links;
 
 use jobs::send_message::{SendMessage, Sending};
@@ -83,6 +84,7 @@ pub async fn run(
         senders: Senders::new(accounts.clone()),
         accounts,
         tenures: tenures.clone(),
+        tracker: Tracker::new(settings),
         links: Links::new(settings),
         ids,
         clock,

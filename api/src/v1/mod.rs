@@ -44,4 +44,7 @@ pub(crate) enum Section {
     /// The links that recipients follow, without a key.
     #[oai(rename = "Unsubscribe links")]
     UnsubscribeLinks,
+    /// Pixels and links in messages, without a key.
+    #[oai(rename = "Tracking links")]
+    TrackingLinks,
 }

@@ -18,6 +18,7 @@ use waypost_core::issue::Issue;
 use waypost_core::message::accept::{Acceptance, Answered, Receipt, Refusal};
 use waypost_core::message::draft::{Draft, TemplateUse};
 use waypost_core::text::Subject;
+use waypost_core::tracking::TrackingChoice;
 
 use crate::auth::Caller;
 use crate::body::{BATCH_BYTES_MAX, Body, SEND_BYTES_MAX};
@@ -71,6 +72,10 @@ struct SendMessageRequest {
     /// says `{{unsubscribeUrl}}`, else at its end, and in the headers for the mail
     /// program's own button.
     unsubscribe_group_id: Checked<Option<UnsubscribeGroupId>>,
+    /// What is tracked of the message's HTML, in place of what the organization's
+    /// settings say: a pixel tells of opens, links through this service of clicks.
+    /// A link with the attribute `data-waypost-no-track` leads straight to its target.
+    tracking: Checked<Option<TrackingChoice>>,
 }
 
 impl SendMessageRequest {
@@ -92,6 +97,7 @@ impl SendMessageRequest {
         let unsubscribe_group_id = self
             .unsubscribe_group_id
             .take("unsubscribeGroupId", &mut issues);
+        let tracking = self.tracking.take("tracking", &mut issues);
         if !has_content {
             issues.push(Issue::new(
                 "html",
@@ -115,6 +121,7 @@ impl SendMessageRequest {
                 tags: tags?.unwrap_or_default().0,
                 metadata: metadata?.map(|object| object.0),
                 unsubscribe_group_id: unsubscribe_group_id?,
+                tracking: tracking?.unwrap_or_default(),
                 claim: None,
             })
         })();

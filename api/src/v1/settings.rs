@@ -34,11 +34,11 @@ struct Settings {
     /// What a send from a domain gets that is not verified on the account it goes
     /// through: `reject` (422) or `accept` (202 with `domainVerified: false`).
     unverified_domains: String,
-    /// Whether opens are tracked where a message does not say. Stored, and not
-    /// acted on in this version.
+    /// Whether opens are tracked where a message does not say. Counts for messages
+    /// that are accepted from then on.
     track_opens: bool,
-    /// Whether clicks are tracked where a message does not say. Stored, and not
-    /// acted on in this version.
+    /// Whether clicks are tracked where a message does not say. Counts for messages
+    /// that are accepted from then on.
     track_clicks: bool,
     /// How many days messages are kept; null means for ever. Stored, and not acted on in
     /// this version.
@@ -77,11 +77,9 @@ impl From<OrganizationSettings> for Settings {
 struct UpdateSettingsRequest {
     /// What a send from a domain gets that is not verified.
     unverified_domains: Checked<Option<UnverifiedDomains>>,
-    /// Whether opens are tracked. Stored, and not
-    /// acted on in this version.
+    /// Whether opens are tracked where a message does not say.
     track_opens: Checked<Option<bool>>,
-    /// Whether clicks are tracked. Stored, and not
-    /// acted on in this version.
+    /// Whether clicks are tracked where a message does not say.
     track_clicks: Checked<Option<bool>>,
     /// How many days messages are kept; null means for ever. Stored, and not acted on in
     /// this version.
@@ -176,8 +174,8 @@ impl SettingsApi {
 
     /// Change the settings
     ///
-    /// Takes the permission SETTINGS_WRITE. `unverifiedDomains` counts at once,
-    /// `rateLimits` within a few seconds.
+    /// Takes the permission SETTINGS_WRITE. `unverifiedDomains`, `trackOpens` and
+    /// `trackClicks` count at once, `rateLimits` within a few seconds.
     #[oai(
         path = "/v1/settings",
         method = "patch",

@@ -19,6 +19,11 @@ pub struct LinkSettings {
     pub public_url: String,
     /// How long an unsubscribe link works.
     pub unsubscribe_lifetime: Duration,
+    /// How long opens and clicks of a copy are recorded. Its links work for ever.
+    pub tracking_lifetime: Duration,
+    /// What is fetched so soon after its copy was made was fetched by a machine; not
+    /// looked at where it is zero.
+    pub machine_window: Duration,
 }
 
 /// Reads them. `api` says where the API is reached in development.
@@ -42,10 +47,32 @@ pub(super) fn read(
         "60days",
         "How long an unsubscribe link works after its message was sent. The law asks for 30 days in some countries.",
     );
+    let tracking_lifetime = reader.duration(
+        "WAYPOST_TRACKING_LIFETIME",
+        "400days",
+        "How long opens and clicks are recorded after the message was sent. Tracked links lead to their targets for as long as the key that signed them is in WAYPOST_ENCRYPTION_KEYS.",
+    );
+    let machine_window = read_machine_window(reader, is_development);
     Some(LinkSettings {
         public_url: public_url.ok()?,
         unsubscribe_lifetime: unsubscribe_lifetime?,
+        tracking_lifetime: tracking_lifetime?,
+        machine_window: machine_window?,
     })
+}
+
+fn read_machine_window(reader: &mut Reader<'_>, is_development: bool) -> Option<Duration> {
+    const NAME: &str = "WAYPOST_TRACKING_MACHINE_WINDOW";
+    let given = reader.given(NAME, "", "Opens and clicks so soon after the sending are a machine's: they are shown as such and not counted. 2s in production; 0s in development, where scripts read the mail.");
+    let default = if is_development { "0s" } else { "2s" };
+    let window = humantime::parse_duration(given.as_deref().unwrap_or(default)).ok();
+    if window.is_none() {
+        reader.fault(
+            NAME,
+            "must be a span of time with its unit, such as 0s or 2s",
+        );
+    }
+    window
 }
 
 /// Where an API on this machine is reached from it.
@@ -124,6 +151,29 @@ mod tests {
             let url = settings.ok().map(|settings| settings.links.public_url);
             assert_eq!(url.as_deref(), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn only_in_production_a_quick_reader_is_a_machine() {
+        let base = [
+            ("DATABASE_URL", "postgres://localhost/waypost"),
+            (
+                "WAYPOST_ENCRYPTION_KEYS",
+                "1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
+            ),
+            ("WAYPOST_PUBLIC_URL", "https://mail.example.com"),
+        ];
+        let window = |more: &[(&str, &str)]| {
+            let settings = read(&[&base, more].concat());
+            settings.map(|settings| settings.links.machine_window.as_millis())
+        };
+        assert_eq!(window(&[]).unwrap(), 2_000);
+        assert_eq!(window(&[("WAYPOST_ENV", "development")]).unwrap(), 0);
+        const NAME: &str = "WAYPOST_TRACKING_MACHINE_WINDOW";
+        assert_eq!(window(&[(NAME, "0s")]).unwrap(), 0);
+        assert_eq!(window(&[(NAME, "1500ms")]).unwrap(), 1_500);
+        let error = window(&[(NAME, "soon")]).unwrap_err();
+        assert_eq!(error.issues[0].path, NAME);
     }
 
     #[test]

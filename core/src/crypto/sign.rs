@@ -16,6 +16,9 @@ use super::keys::{self, KEY_BYTES};
 /// Bytes of a signature.
 pub const SIGNATURE_BYTES: usize = 32;
 
+/// Bytes of a short signature: the first half of a whole one.
+pub const SHORT_SIGNATURE_BYTES: usize = SIGNATURE_BYTES / 2;
+
 /// What the signing keys are derived with.
 const DERIVATION: &[u8] = b"waypost: key for signing";
 
@@ -30,6 +33,10 @@ pub struct Signer {
 pub enum Signed {
     /// The token of an unsubscribe link.
     UnsubscribeLink,
+    /// The token of a pixel.
+    OpenPixel,
+    /// The token of a tracked link.
+    ClickLink,
 }
 
 impl Signed {
@@ -37,6 +44,8 @@ impl Signed {
     fn label(self) -> &'static [u8] {
         match self {
             Self::UnsubscribeLink => b"unsubscribe link\0",
+            Self::OpenPixel => b"open pixel\0",
+            Self::ClickLink => b"click link\0",
         }
     }
 }
@@ -75,6 +84,30 @@ impl Signer {
     pub fn has_signed(&self, key_id: u16, kind: Signed, bytes: &[u8], signature: &[u8]) -> bool {
         let key = self.keys.iter().find(|(id, _)| *id == key_id);
         key.is_some_and(|(_, key)| begin(key, kind, bytes).verify_slice(signature).is_ok())
+    }
+
+    /// Signs where room is short.
+    #[must_use]
+    pub fn sign_shortly(&self, kind: Signed, bytes: &[u8]) -> [u8; SHORT_SIGNATURE_BYTES] {
+        let signature = self.sign(kind, bytes);
+        let half = signature.first_chunk();
+        *half.expect("a short signature is a part of a whole one")
+    }
+
+    /// The same as [`Signer::has_signed`], of a short signature.
+    #[must_use]
+    pub fn has_signed_shortly(
+        &self,
+        key_id: u16,
+        kind: Signed,
+        bytes: &[u8],
+        signature: &[u8; SHORT_SIGNATURE_BYTES],
+    ) -> bool {
+        let key = self.keys.iter().find(|(id, _)| *id == key_id);
+        key.is_some_and(|(_, key)| {
+            let mac = begin(key, kind, bytes);
+            mac.verify_truncated_left(signature).is_ok()
+        })
     }
 }
 
@@ -125,6 +158,18 @@ mod tests {
         assert!(!signer.has_signed(1, KIND, b"other", &signature));
         assert!(!signer.has_signed(1, KIND, b"text", &signature[..31]));
         assert!(!signer.has_signed(1, KIND, b"text", b""));
+    }
+
+    #[test]
+    fn a_short_signature_is_half_of_a_whole_one() {
+        let signer = signer(EXAMPLE_KEYS);
+        let short = signer.sign_shortly(KIND, b"text");
+        assert_eq!(short, signer.sign(KIND, b"text")[..16]);
+        assert!(signer.has_signed_shortly(1, KIND, b"text", &short));
+        assert!(!signer.has_signed_shortly(2, KIND, b"text", &short));
+        assert!(!signer.has_signed_shortly(1, KIND, b"other", &short));
+        assert!(!signer.has_signed_shortly(1, Signed::ClickLink, b"text", &short));
+        assert!(!signer.has_signed(1, KIND, b"text", &short));
     }
 
     #[test]

@@ -265,7 +265,7 @@ impl Acceptor {
             let route = routing::resolve(&snapshot, &enquiry(&filled.draft));
             results.push(route.map_err(Refusal::Route).map(|route| {
                 let accepted_count = recipients.len() - suppressed_count;
-                let message = self.compose(organization_id, route, filled, &recipients);
+                let message = self.compose(&snapshot, organization_id, route, filled, &recipients);
                 let acceptance = Acceptance::Queued(Receipt {
                     message_id: message.id,
                     route,
@@ -485,6 +485,7 @@ impl Acceptor {
 
     fn compose(
         &self,
+        snapshot: &RoutingSnapshot,
         organization_id: OrganizationId,
         route: Route,
         filled: Filled,
@@ -521,6 +522,7 @@ impl Acceptor {
             metadata: draft.metadata,
             version,
             unsubscribe_group_id: draft.unsubscribe_group_id,
+            tracking: draft.tracking.or(snapshot.tracking),
             queued_event,
             created_at,
             recipients: recipients.collect(),

@@ -1,7 +1,7 @@
 //! Composing: from the rows of a recipient and its message to the mail that an
-//! adapter puts on the wire. Pure; nothing is read or written here. The unsubscribe
-//! link comes last ([`crate::unsubscribe::link`]), over all that others did to the
-//! bodies.
+//! adapter puts on the wire. Pure; nothing is read or written here. What is tracked
+//! comes next ([`crate::tracking::link`]), and the unsubscribe link last
+//! ([`crate::unsubscribe::link`]), over all that others did to the bodies.
 
 use std::fmt;
 
@@ -10,6 +10,7 @@ use crate::crypto::seal::{Sealed, Sealer};
 use crate::fault::Fault;
 use crate::ids::{MessageId, OrganizationId, SendAttemptId, UnsubscribeGroupId};
 use crate::provider::mail::OutgoingMail;
+use crate::tracking::Tracking;
 
 /// What all copies of a message share.
 #[derive(Clone)]
@@ -32,6 +33,8 @@ pub struct MessageContent {
     pub tags: Vec<String>,
     /// The group that its recipients may unsubscribe from.
     pub unsubscribe_group_id: Option<UnsubscribeGroupId>,
+    /// What of it is tracked.
+    pub tracking: Tracking,
 }
 
 /// Neither addresses nor content belong into logs.

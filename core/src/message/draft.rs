@@ -7,6 +7,7 @@ use crate::address::Mailbox;
 use crate::idempotency::Claim;
 use crate::ids::{TemplateId, UnsubscribeGroupId};
 use crate::text::{Subject, Tag};
+use crate::tracking::TrackingChoice;
 
 /// Recipients of one message at the most.
 pub const RECIPIENTS_MAX: usize = 1_000;
@@ -36,6 +37,8 @@ pub struct Draft {
     pub metadata: Option<Value>,
     /// The group whose suppressions count besides the global ones.
     pub unsubscribe_group_id: Option<UnsubscribeGroupId>,
+    /// What is tracked, as far as the request says.
+    pub tracking: TrackingChoice,
     /// The claim of the request's idempotency key.
     pub claim: Option<Claim>,
 }

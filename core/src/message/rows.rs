@@ -22,6 +22,7 @@ use crate::ids::{
 use crate::queue::jobs::SendJob;
 use crate::suppression;
 use crate::template::render::VersionUse;
+use crate::tracking::Tracking;
 
 /// A message about to be written.
 pub(super) struct NewMessage {
@@ -39,6 +40,7 @@ pub(super) struct NewMessage {
     pub(super) metadata: Option<Value>,
     pub(super) version: Option<VersionUse>,
     pub(super) unsubscribe_group_id: Option<UnsubscribeGroupId>,
+    pub(super) tracking: Tracking,
     pub(super) queued_event: EventId,
     pub(super) created_at: Timestamp,
     pub(super) recipients: Vec<NewRecipient>,
@@ -125,10 +127,11 @@ pub(super) async fn insert<'a>(
                SELECT *
                FROM UNNEST($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::bytea[], $6::text[], $7::text[],
                            $8::jsonb[], $9::int[], $10::timestamptz[], $11::text[], $12::text[], $13::text[],
-                           $14::text[], $15::uuid[], $16::uuid[], $27::uuid[], $28::uuid[], $29::uuid[])
+                           $14::text[], $15::uuid[], $16::uuid[], $27::uuid[], $28::uuid[], $29::uuid[],
+                           $37::bool[], $38::bool[])
                  AS n (id, organization_id, provider_account_id, from_address, to_hash, subject, tags,
                        metadata, recipient_count, created_at, from_mailbox, reply_to, html, text, event_id, group_id,
-                       template_id, template_version_id, routing_rule_id)
+                       template_id, template_version_id, routing_rule_id, track_opens, track_clicks)
                WHERE id <> ALL (ARRAY(SELECT message_id FROM taken WHERE message_id IS NOT NULL))
            ), new_recipient AS (
                SELECT *
@@ -138,10 +141,11 @@ pub(super) async fn insert<'a>(
            ), message AS (
                INSERT INTO messages (id, organization_id, provider_account_id, from_address, to_hash, subject,
                                      status, tags, metadata, recipient_count, created_at, unsubscribe_group_id,
-                                     template_id, template_version_id, routing_rule_id)
+                                     template_id, template_version_id, routing_rule_id, track_opens,
+                                     track_clicks)
                SELECT id, organization_id, provider_account_id, from_address, to_hash, subject,
                       'QUEUED', tags::text[], metadata, recipient_count, created_at, group_id,
-                      template_id, template_version_id, routing_rule_id
+                      template_id, template_version_id, routing_rule_id, track_opens, track_clicks
                FROM new
            ), body AS (
                INSERT INTO message_bodies (message_id, organization_id, from_mailbox, reply_to, html, text)
@@ -193,6 +197,7 @@ pub(super) async fn insert<'a>(
         &claim.organization_ids, &claim.key_hashes as &[&[u8]], &claim.body_hashes as &[&[u8]],
         &kept.answers, &claim.created_at, &kept.message_ids as &[Option<Uuid>],
         delta(KEPT) as _,
+        &message.track_opens, &message.track_clicks,
     )
     .fetch_all(connection)
     .await
@@ -258,6 +263,8 @@ struct MessageColumns<'a> {
     template_id: Vec<Option<Uuid>>,
     template_version_id: Vec<Option<Uuid>>,
     group_id: Vec<Option<Uuid>>,
+    track_opens: Vec<bool>,
+    track_clicks: Vec<bool>,
 }
 
 impl<'a> MessageColumns<'a> {
@@ -297,6 +304,8 @@ impl<'a> MessageColumns<'a> {
                 .push(version.map(|version| version.version_id.0));
             let group_id = message.unsubscribe_group_id;
             columns.group_id.push(group_id.map(|id| id.0));
+            columns.track_opens.push(message.tracking.opens);
+            columns.track_clicks.push(message.tracking.clicks);
         }
         columns
     }

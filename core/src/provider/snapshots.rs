@@ -21,6 +21,7 @@ use crate::fault::Fault;
 use crate::ids::OrganizationId;
 use crate::organization::UnverifiedDomains;
 use crate::routing::RoutingSnapshot;
+use crate::tracking::Tracking;
 
 /// Where Postgres tells of changes; the triggers name it too.
 const CHANNEL: &str = "waypost_routing";
@@ -170,6 +171,7 @@ impl Snapshots {
         let snapshot = reading.await?;
         let snapshot = Arc::new(snapshot.unwrap_or(RoutingSnapshot {
             unverified_domains: UnverifiedDomains::Reject,
+            tracking: Tracking::default(),
             accounts: Vec::new(),
             rules: Vec::new(),
         }));

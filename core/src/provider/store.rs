@@ -13,6 +13,7 @@ use crate::fault::Fault;
 use crate::ids::{DomainId, Ids, OrganizationId, ProviderAccountId};
 use crate::organization;
 use crate::routing::{self, RoutableAccount, RoutingSnapshot};
+use crate::tracking::Tracking;
 
 /// Adds an account with its sealed credentials.
 ///
@@ -269,8 +270,8 @@ pub async fn routing_snapshot(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
 ) -> Result<Option<RoutingSnapshot>, Fault> {
-    let Some(organization) = organization::store::find(&mut *connection, organization_id).await?
-    else {
+    let settings = organization::store::find_settings(&mut *connection, organization_id).await?;
+    let Some(settings) = settings else {
         return Ok(None);
     };
     let rows = query!(
@@ -304,7 +305,11 @@ pub async fn routing_snapshot(
     }
     let rules = routing::store::list(connection, organization_id).await?;
     Ok(Some(RoutingSnapshot {
-        unverified_domains: organization.unverified_domains,
+        unverified_domains: settings.unverified_domains,
+        tracking: Tracking {
+            opens: settings.track_opens,
+            clicks: settings.track_clicks,
+        },
         accounts,
         rules,
     }))

@@ -17,6 +17,7 @@ use crate::fault::Fault;
 use crate::ids::{MessageId, OrganizationId, ProviderAccountId, UnsubscribeGroupId, WorkerId};
 use crate::message::CHUNK_RECIPIENTS;
 use crate::message::compose::MessageContent;
+use crate::tracking::Tracking;
 
 /// Registers a worker; its leases count from now on.
 ///
@@ -213,7 +214,7 @@ pub async fn load(
     let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
     let rows = query!(
         r#"SELECT m.id, m.organization_id, m.provider_account_id, m.subject, m.tags, m.created_at,
-                  m.unsubscribe_group_id,
+                  m.unsubscribe_group_id, m.track_opens, m.track_clicks,
                   b.from_mailbox, b.reply_to, l.large AS "large!",
                   CASE WHEN NOT l.large THEN b.html END AS html,
                   CASE WHEN NOT l.large THEN b.text END AS text
@@ -241,6 +242,10 @@ pub async fn load(
             text: row.text,
             tags: row.tags,
             unsubscribe_group_id: row.unsubscribe_group_id.map(UnsubscribeGroupId),
+            tracking: Tracking {
+                opens: row.track_opens,
+                clicks: row.track_clicks,
+            },
         };
         let message = LeasedMessage {
             content,

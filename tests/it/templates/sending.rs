@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 use waypost_core::provider::kind::ProviderType;
-use waypost_tests::{SENDER, TestApp};
+use waypost_tests::{SENDER, TestApp, untracked};
 
 use super::{add_version, quiet, template, version};
 
 fn message(template_id: &str, variables: &Value) -> Value {
     json!({
         "from": SENDER, "to": "ada@example.org", "subject": "For {{name}}",
-        "templateId": template_id, "variables": variables,
+        "templateId": template_id, "variables": variables, "tracking": untracked(),
     })
 }
 

@@ -27,6 +27,8 @@ use waypost_core::queue::outcome::AttemptOutcome;
 use waypost_core::queue::retry::{self, Circumstance, Standing};
 use waypost_core::routing::Enquiry;
 use waypost_core::suppression;
+use waypost_core::tracking::TrackedCopy;
+use waypost_core::tracking::link::Tracker;
 use waypost_core::unsubscribe::link::{LinkUse, Links};
 
 use crate::ledger::{Claim, Ledger, Settlement};
@@ -50,6 +52,7 @@ pub(crate) struct Sending {
     pub(crate) senders: Senders,
     pub(crate) accounts: Accounts,
     pub(crate) tenures: Tenures,
+    pub(crate) tracker: Tracker,
     pub(crate) links: Links,
     pub(crate) ids: Ids,
     pub(crate) clock: Clock,
@@ -117,6 +120,9 @@ impl SendMessage {
             self.sending.tenures.give_up(claim.worker);
             return;
         }
+        let content = &claim.message.content;
+        let html = content.html.as_deref();
+        claim.plan = self.sending.tracker.plan(html, content.tracking);
         if let [recipient] = claim.recipients.as_slice() {
             let mut settlement = self.send(&claim, recipient).await;
             settlement.finished = true;
@@ -231,6 +237,13 @@ impl SendMessage {
             attempt.id,
             sealer,
         )?;
+        let copy = TrackedCopy {
+            organization_id: content.organization_id,
+            message_id: content.id,
+            position: recipient.position,
+            issued_at: attempt.started_at,
+        };
+        self.sending.tracker.add_to(&mut mail, &claim.plan, copy);
         if let Some(unsubscribe_group_id) = content.unsubscribe_group_id {
             let this = LinkUse {
                 organization_id: content.organization_id,

@@ -1,0 +1,82 @@
+//! The pixel and the links of a copy. What all copies of a message share is found
+//! once, in a *plan*; a copy then costs its tokens and one pass of copying.
+
+use super::html::Places;
+use super::token::Tokens;
+use super::{TrackedCopy, Tracking};
+use crate::config::Settings;
+use crate::provider::mail::OutgoingMail;
+
+/// What of a link's path stands before the token.
+const CLICK_PATH: &str = "/v1/t/c/";
+/// What of a pixel's path stands before the token.
+const OPEN_PATH: &str = "/v1/t/o/";
+
+/// What is to be put into the copies of one body, and where.
+#[derive(Debug, Default)]
+pub struct Plan {
+    /// Nothing where there is nothing to put in.
+    places: Option<Places>,
+    tracking: Tracking,
+}
+
+/// Puts pixels and links into copies. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Tracker {
+    tokens: Tokens,
+    public_url: String,
+    /// What the URLs begin with that lead to us.
+    own: String,
+}
+
+impl Tracker {
+    /// Makes links that lead to the public URL.
+    #[must_use]
+    pub fn new(settings: &Settings) -> Self {
+        let public_url = settings.links.public_url.clone();
+        Self {
+            tokens: Tokens::new(settings),
+            own: format!("{public_url}/v1/"),
+            public_url,
+        }
+    }
+
+    /// Reads a message's HTML body, if anything of it is tracked.
+    #[must_use]
+    pub fn plan(&self, html: Option<&str>, tracking: Tracking) -> Plan {
+        let html = html.filter(|html| (tracking.opens || tracking.clicks) && !html.is_empty());
+        Plan {
+            places: html.map(|html| {
+                let places = Places::of(html, &self.own);
+                if tracking.clicks {
+                    places
+                } else {
+                    places.without_links()
+                }
+            }),
+            tracking,
+        }
+    }
+
+    /// Gives a copy its pixel and its links. Its HTML is the one that was planned.
+    pub fn add_to(&self, mail: &mut OutgoingMail, plan: &Plan, copy: TrackedCopy) {
+        let (Some(html), Some(places)) = (&mut mail.html, &plan.places) else {
+            return;
+        };
+        let link = |url: &str| {
+            let token = self.tokens.issue_click(copy, url);
+            format!("{}{CLICK_PATH}{token}", self.public_url)
+        };
+        let pixel = plan.tracking.opens.then(|| self.pixel(copy));
+        *html = places.fill(html, link, pixel.as_deref());
+    }
+
+    /// Not hidden: some programs load nothing that is.
+    fn pixel(&self, copy: TrackedCopy) -> String {
+        let token = self.tokens.issue_open(copy);
+        format!(
+            "<img src=\"{}{OPEN_PATH}{token}\" alt=\"\" width=\"1\" height=\"1\" style=\"border:0;width:1px;height:1px\">",
+            self.public_url
+        )
+    }
+}

@@ -1,0 +1,308 @@
+//! Recording sightings. Whoever fetched a pixel or followed a link waits for it, so
+//! it is short: sightings that come together share a transaction, and nobody waits
+//! longer than a second. While Postgres is away nobody waits; what can be kept in
+//! memory is recorded when it is back within a minute, and lost otherwise. Where
+//! nobody knows whether a transaction was committed it is tried again: an event may
+//! be there twice then, and is counted once.
+//!
+//! What one recipient leaves in the history is bounded, since anybody may call a
+//! link a million times: of what is fetched again within ten seconds nothing is
+//! recorded (each process by itself), and of each kind, by people and by machines,
+//! no more than [`KEPT_MAX`]. A machine that follows every link ten times does not
+//! hide the person that comes after it.
+//!
+//! A person who opens a message or follows a link has it: the recipient is DELIVERED
+//! where it was SENT. A machine proves nothing: gateways fetch what they then refuse.
+//! A click makes no open; programs that load no images follow links all the same.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use moka::future::Cache;
+use moka::ops::compute::{CompResult, Op};
+use serde_json::json;
+use tokio::time::{Instant, sleep, timeout};
+use tracing::{error, warn};
+
+use super::Sighting;
+use super::store::{self, Counts, Kept, Read};
+use crate::clock::Timestamp;
+use crate::db::{self, OrFault, PgConnection, PgPool};
+use crate::event::{self, EventType, NewEvent};
+use crate::fault::{Fault, FaultKind};
+use crate::group::{Group, GroupSettings};
+use crate::ids::{Ids, MessageId, OrganizationId};
+use crate::message::MessageStatus;
+use crate::message::store::refresh_aggregates;
+
+/// Events of one recipient and one kind that are kept.
+pub const KEPT_MAX: i16 = 100;
+/// What is fetched again within this time is the same.
+const SAME_WITHIN: TimeDelta = TimeDelta::seconds(10);
+/// How long whoever asks waits for the commit.
+const WAIT_MAX: Duration = Duration::from_secs(1);
+/// Transactions under way at the same time.
+const LANES: usize = 1;
+/// Sightings in one transaction.
+const GROUP_MAX: usize = 500;
+/// Sightings kept in memory: 10 MiB or so with the longest URLs.
+const WAITING_MAX: usize = 4_096;
+/// How long a sighting is kept while Postgres is away, and between tries.
+const KEPT_FOR: Duration = Duration::from_secs(60);
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
+/// Sightings remembered, to know them again. At 24 bytes and what the cache adds.
+const REMEMBERED_MAX: u64 = 100_000;
+
+const RECORD: &str = "record opens and clicks";
+
+/// Records sightings. Cheap to clone.
+#[derive(Clone)]
+pub struct Recorder {
+    group: Group<Sighting, ()>,
+    recent: Cache<u64, Timestamp>,
+    is_away: Arc<AtomicBool>,
+}
+
+impl Recorder {
+    /// Starts the lane.
+    #[must_use]
+    pub fn start(pool: PgPool, ids: Ids) -> Self {
+        let is_away = Arc::new(AtomicBool::new(false));
+        let settings = GroupSettings {
+            lanes: LANES,
+            weight_max: GROUP_MAX,
+            waiting_max: WAITING_MAX,
+        };
+        let writer = Arc::new(Writer {
+            pool,
+            ids,
+            is_away: Arc::clone(&is_away),
+        });
+        let recent = Cache::builder()
+            .max_capacity(REMEMBERED_MAX)
+            .time_to_live(SAME_WITHIN.to_std().unwrap_or_default());
+        Self {
+            group: Group::start(settings, move |sightings| {
+                let writer = Arc::clone(&writer);
+                async move { writer.write(sightings).await }
+            }),
+            recent: recent.build(),
+            is_away,
+        }
+    }
+
+    /// Records a sighting, if it can be done soon; afterwards otherwise.
+    pub async fn record(&self, sighting: Sighting) {
+        if self.is_repeated(&sighting).await {
+            return;
+        }
+        let wait = match self.is_away.load(Ordering::Relaxed) {
+            true => Duration::ZERO,
+            false => WAIT_MAX,
+        };
+        // Handed in before the first wait, so that who gives up, or is gone, leaves
+        // it to the lane. What comes of it is the lane's to report.
+        let _late = timeout(wait, self.group.run(sighting, 1)).await;
+    }
+
+    /// Whether the same was seen a moment ago.
+    async fn is_repeated(&self, sighting: &Sighting) -> bool {
+        let mut hasher = DefaultHasher::new();
+        let copy = &sighting.copy;
+        let what = (&sighting.url, sighting.is_bot);
+        (copy.message_id, copy.position, what).hash(&mut hasher);
+        let is_same = |last: Timestamp| sighting.at - last < SAME_WITHIN;
+        let entry = self.recent.entry(hasher.finish());
+        let change = entry.and_compute_with(|last| {
+            let is_repeated = last.is_some_and(|last| is_same(last.into_value()));
+            let operation = match is_repeated {
+                true => Op::Nop,
+                false => Op::Put(sighting.at),
+            };
+            std::future::ready(operation)
+        });
+        matches!(change.await, CompResult::Unchanged(_))
+    }
+}
+
+struct Writer {
+    pool: PgPool,
+    ids: Ids,
+    is_away: Arc<AtomicBool>,
+}
+
+impl Writer {
+    /// Records what it can and answers for all: nobody does anything else then.
+    async fn write(&self, sightings: Vec<Sighting>) -> Vec<Result<(), Fault>> {
+        let answers = sightings.iter().map(|_| Ok(())).collect();
+        match self.write_until_known(&sightings).await {
+            Ok(()) => {}
+            Err(fault) if fault.kind() == FaultKind::Internal && sightings.len() > 1 => {
+                // One that Postgres refuses does not cost the others.
+                for sighting in &sightings {
+                    let written = self.write_until_known(std::slice::from_ref(sighting)).await;
+                    report(written, 1);
+                }
+            }
+            Err(fault) => report(Err(fault), sightings.len()),
+        }
+        answers
+    }
+
+    /// Tries until Postgres has answered, or for too long.
+    async fn write_until_known(&self, sightings: &[Sighting]) -> Result<(), Fault> {
+        let begun = Instant::now();
+        loop {
+            let written = db::bounded(RECORD, self.try_write(sightings)).await;
+            let is_away = matches!(&written, Err(fault) if fault.kind() == FaultKind::Unavailable);
+            self.is_away.store(is_away, Ordering::Relaxed);
+            if !is_away || begun.elapsed() > KEPT_FOR {
+                return written;
+            }
+            sleep(AGAIN_AFTER).await;
+        }
+    }
+
+    async fn try_write(&self, sightings: &[Sighting]) -> Result<(), Fault> {
+        let mut transaction = self.pool.begin().await.or_fault(RECORD)?;
+        record(&mut transaction, &self.ids, sightings).await?;
+        transaction.commit().await.or_fault(RECORD)
+    }
+}
+
+fn report(written: Result<(), Fault>, count: usize) {
+    match written {
+        Ok(()) => {}
+        Err(fault) if fault.kind() == FaultKind::Unavailable => {
+            warn!(
+                count,
+                cause = fault.chain(),
+                "Opens and clicks are lost: Postgres was away for too long"
+            );
+        }
+        Err(fault) => error!(
+            count,
+            cause = fault.chain(),
+            "Opens and clicks could not be recorded"
+        ),
+    }
+}
+
+/// Records sightings, in a transaction of the caller. Those of recipients that are
+/// removed, and those beyond the bound, are left out.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn record(
+    connection: &mut PgConnection,
+    ids: &Ids,
+    sightings: &[Sighting],
+) -> Result<(), Fault> {
+    let mut seen: BTreeMap<(MessageId, i32, OrganizationId), Vec<&Sighting>> = BTreeMap::new();
+    for sighting in sightings {
+        let copy = sighting.copy;
+        let of = (copy.message_id, copy.position, copy.organization_id);
+        seen.entry(of).or_default().push(sighting);
+    }
+    let wanted = seen.keys();
+    let wanted: Vec<_> = wanted
+        .map(|(message, position, of)| (*of, *message, *position))
+        .collect();
+    let mut changed = Vec::new();
+    let mut events = Vec::new();
+    let mut read = Vec::new();
+    for mut kept in store::lock(&mut *connection, &wanted).await? {
+        let key = (kept.message_id, kept.position, kept.organization_id);
+        let Some(seen) = seen.get(&key) else {
+            continue;
+        };
+        // Before the others of the same moment: a history says DELIVERED first.
+        read.extend(reading(&kept, seen, ids));
+        let before = kept.counts;
+        for sighting in seen {
+            let is_new = keep(&mut kept.counts, sighting);
+            events.extend(is_new.then(|| event(&kept, sighting, ids)));
+        }
+        if kept.counts != before {
+            changed.push(kept);
+        }
+    }
+    if !changed.is_empty() {
+        store::update_counts(&mut *connection, &changed).await?;
+        event::store::insert(&mut *connection, &events).await?;
+    }
+    deliver(connection, &read).await
+}
+
+/// Whether a person was seen with a copy of which nobody knew that it arrived.
+fn reading(kept: &Kept, seen: &[&Sighting], ids: &Ids) -> Option<Read> {
+    let person = seen.iter().find(|sighting| !sighting.is_bot)?;
+    let at = person.at.max(kept.accepted_at);
+    (kept.status == MessageStatus::Sent).then(|| Read {
+        organization_id: kept.organization_id,
+        message_id: kept.message_id,
+        position: kept.position,
+        at,
+        event_id: ids.next(),
+    })
+}
+
+/// Counts a sighting, if there is room for it.
+fn keep(counts: &mut Counts, sighting: &Sighting) -> bool {
+    let count = match (&sighting.url, sighting.is_bot) {
+        (None, false) => &mut counts.opens,
+        (None, true) => &mut counts.machine_opens,
+        (Some(_), false) => &mut counts.clicks,
+        (Some(_), true) => &mut counts.machine_clicks,
+    };
+    let has_room = *count < KEPT_MAX;
+    *count += i16::from(has_room);
+    has_room
+}
+
+fn event(kept: &Kept, sighting: &Sighting, ids: &Ids) -> NewEvent {
+    let mut data = json!({ "isBot": sighting.is_bot });
+    if let Some(url) = &sighting.url {
+        data["url"] = json!(url);
+    }
+    if let Some(user_agent) = &sighting.user_agent {
+        data["userAgent"] = json!(user_agent);
+    }
+    // Clocks of different machines may disagree: nothing happens to a message before
+    // it was accepted.
+    let occurred_at = sighting.at.max(kept.accepted_at);
+    NewEvent {
+        // Of the moment of recording, which may be later.
+        id: ids.next(),
+        message_id: kept.message_id,
+        organization_id: kept.organization_id,
+        position: kept.position,
+        event_type: sighting.event_type(),
+        occurred_at,
+        data: Some(data),
+    }
+}
+
+/// Moves recipients that read their copies to DELIVERED, with an event that says so.
+async fn deliver(connection: &mut PgConnection, read: &[Read]) -> Result<(), Fault> {
+    if read.is_empty() {
+        return Ok(());
+    }
+    store::update_delivered(&mut *connection, read).await?;
+    let events = read.iter().map(|read| NewEvent {
+        id: read.event_id,
+        message_id: read.message_id,
+        organization_id: read.organization_id,
+        position: read.position,
+        event_type: EventType::Delivered,
+        occurred_at: read.at,
+        data: Some(json!({ "isImplied": true })),
+    });
+    event::store::insert(&mut *connection, &events.collect::<Vec<_>>()).await?;
+    let messages: Vec<MessageId> = read.iter().map(|read| read.message_id).collect();
+    refresh_aggregates(connection, &messages).await
+}
