@@ -28,6 +28,8 @@ use waypost_core::tracking::{self, record::Recorder};
 use waypost_core::unsubscribe::Groups;
 use waypost_core::unsubscribe::known::KnownGroups;
 use waypost_core::unsubscribe::token::Tokens;
+use waypost_core::webhook::client::WebhookClient;
+use waypost_core::webhook::endpoint::Endpoints as WebhookEndpoints;
 
 /// The parts of an API process.
 pub(crate) struct Context {
@@ -47,6 +49,7 @@ pub(crate) struct Context {
     pub(crate) tracking_tokens: tracking::token::Tokens,
     pub(crate) recorder: Recorder,
     pub(crate) machine_window: Duration,
+    pub(crate) webhook_endpoints: WebhookEndpoints,
     pub(crate) clock: Clock,
     pub(crate) settings: ApiSettings,
     pub(crate) sealer: Sealer,
@@ -114,6 +117,13 @@ impl Context {
             clock: clock.clone(),
             ids: ids.clone(),
         };
+        let webhook_endpoints = WebhookEndpoints {
+            pool: pool.clone(),
+            client: WebhookClient::new(&settings.webhooks, clock.clone())?,
+            sealer: settings.sealer.clone(),
+            clock: clock.clone(),
+            ids: ids.clone(),
+        };
         Ok(Self {
             authenticator: Authenticator::start(look_ups, clock.clone()),
             limiter: Limiter::start(redis.clone(), &settings.api),
@@ -145,6 +155,7 @@ impl Context {
             tracking_tokens: tracking::token::Tokens::new(settings),
             recorder,
             machine_window: settings.links.machine_window,
+            webhook_endpoints,
             clock: clock.clone(),
             settings: settings.api.clone(),
             sealer: settings.sealer.clone(),

@@ -23,7 +23,7 @@ use waypost_core::provider::kind::ProviderType;
 use crate::idempotency::respond_again;
 use crate::limits::whole_seconds;
 
-pub(crate) use refusals::{TEMPLATE, VERSION};
+pub(crate) use refusals::{DELIVERY, TEMPLATE, VERSION};
 
 /// Seconds after which a caller may try again when a server of ours is away.
 pub(crate) const RETRY_AFTER_SECONDS: u32 = 2;

@@ -26,6 +26,8 @@ use crate::v1::suppressions::SuppressionsApi;
 use crate::v1::template_versions::TemplateVersionsApi;
 use crate::v1::templates::TemplatesApi;
 use crate::v1::unsubscribe_groups::UnsubscribeGroupsApi;
+use crate::v1::webhook_deliveries::WebhookDeliveriesApi;
+use crate::v1::webhook_endpoints::WebhookEndpointsApi;
 
 type Operations = (
     SendApi,
@@ -42,6 +44,8 @@ type Operations = (
     SuppressionsApi,
     UnsubscribeApi,
     TrackingApi,
+    WebhookEndpointsApi,
+    WebhookDeliveriesApi,
 );
 type Service = OpenApiService<Operations, ()>;
 
@@ -88,6 +92,12 @@ pub(crate) fn service(context: &Arc<Context>) -> Service {
             context: Arc::clone(context),
         },
         TrackingApi {
+            context: Arc::clone(context),
+        },
+        WebhookEndpointsApi {
+            context: Arc::clone(context),
+        },
+        WebhookDeliveriesApi {
             context: Arc::clone(context),
         },
     );

@@ -4,6 +4,7 @@
 
 mod links;
 mod reader;
+mod webhooks;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -23,6 +24,7 @@ use crate::secret::Secret;
 pub use links::{LinkSettings, PUBLIC_URL_BYTES_MAX};
 use reader::Reader;
 pub use reader::SettingDoc;
+pub use webhooks::WebhookSettings;
 
 /// Time that a provider call may take beyond its own time-out before the lease
 /// that covers it could end: the margin that the configuration insists on.
@@ -55,6 +57,8 @@ pub struct Settings {
     pub links: LinkSettings,
     /// Sending.
     pub sending: SendingSettings,
+    /// Calls to customers' endpoints.
+    pub webhooks: WebhookSettings,
     /// Base URLs that stand in for the providers' own: one for all, or per type.
     pub provider_base_urls: HashMap<ProviderType, Url>,
 }
@@ -224,6 +228,7 @@ impl Settings {
             |text| text.parse().ok(),
         );
         let sending = read_sending(reader);
+        let webhooks = webhooks::read(reader, environment);
         let provider_base_urls = read_base_urls(reader);
         Some(Self {
             environment: environment?,
@@ -238,6 +243,7 @@ impl Settings {
             health_listen,
             links: links?,
             sending: sending?,
+            webhooks: webhooks?,
             provider_base_urls,
         })
     }

@@ -3,6 +3,8 @@
 //! time and the size of every answer. What a broken call proves is part of its
 //! error: see [`HttpError`].
 
+pub mod guarded;
+
 use std::error::Error as StdError;
 use std::fmt;
 use std::time::Duration;
@@ -121,16 +123,7 @@ impl HttpClient {
     /// # Errors
     /// A fault when TLS cannot be set up (no root certificates).
     pub fn new(settings: &HttpSettings) -> Result<Self, Fault> {
-        let client = reqwest::Client::builder()
-            .user_agent(USER_AGENT)
-            .redirect(Policy::none())
-            .referer(false)
-            .no_proxy()
-            .http1_only()
-            .connect_timeout(settings.connect_timeout)
-            .timeout(settings.answer_timeout)
-            .pool_max_idle_per_host(settings.idle_connections_max)
-            .pool_idle_timeout(settings.idle_timeout)
+        let client = builder(settings)
             .build()
             .map_err(|error| Fault::internal("set up the HTTP client", error))?;
         Ok(Self {
@@ -181,6 +174,20 @@ impl HttpClient {
         head.body = body.freeze();
         Ok(head)
     }
+}
+
+/// A client library set up as all of ours are.
+fn builder(settings: &HttpSettings) -> reqwest::ClientBuilder {
+    reqwest::Client::builder()
+        .user_agent(USER_AGENT)
+        .redirect(Policy::none())
+        .referer(false)
+        .no_proxy()
+        .http1_only()
+        .connect_timeout(settings.connect_timeout)
+        .timeout(settings.answer_timeout)
+        .pool_max_idle_per_host(settings.idle_connections_max)
+        .pool_idle_timeout(settings.idle_timeout)
 }
 
 /// A form of text parts. Our names are plain ASCII, so they stand as they are.

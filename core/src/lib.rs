@@ -38,3 +38,4 @@ pub mod template;
 pub mod text;
 pub mod tracking;
 pub mod unsubscribe;
+pub mod webhook;

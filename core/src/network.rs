@@ -3,6 +3,8 @@
 //! `X-Forwarded-For` can be written by anyone. It is believed as far as proxies of
 //! ours wrote it: from the right, up to the first address that is none of theirs.
 
+pub mod guard;
+
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;

@@ -51,7 +51,7 @@ const HOMES: [Home; 8] = [
     Home {
         library: "reqwest",
         names: &["reqwest::"],
-        places: &["core/src/http.rs"],
+        places: &["core/src/http.rs", "core/src/http/"],
     },
     Home {
         library: "redis",

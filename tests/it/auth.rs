@@ -13,7 +13,7 @@ use waypost_core::provider::kind::ProviderType;
 use waypost_tests::{Caller, Reply, TestApp, credentials, message_to, wait_until};
 
 /// Every operation, and the permission that it takes.
-const OPERATIONS: [(&str, &str, Permission); 48] = [
+const OPERATIONS: [(&str, &str, Permission); 58] = [
     ("POST", "/v1/send", Permission::Send),
     ("POST", "/v1/emails/batch", Permission::Send),
     ("GET", "/v1/providers", Permission::ProvidersRead),
@@ -98,6 +98,44 @@ const OPERATIONS: [(&str, &str, Permission); 48] = [
     ("GET", "/v1/settings", Permission::SettingsWrite),
     ("PATCH", "/v1/settings", Permission::SettingsWrite),
     ("GET", "/v1/audit-logs", Permission::SettingsWrite),
+    ("GET", "/v1/webhook-endpoints", Permission::SettingsWrite),
+    ("POST", "/v1/webhook-endpoints", Permission::SettingsWrite),
+    ("GET", "/v1/webhook-endpoints/{}", Permission::SettingsWrite),
+    (
+        "PATCH",
+        "/v1/webhook-endpoints/{}",
+        Permission::SettingsWrite,
+    ),
+    (
+        "DELETE",
+        "/v1/webhook-endpoints/{}",
+        Permission::SettingsWrite,
+    ),
+    (
+        "POST",
+        "/v1/webhook-endpoints/{}/test",
+        Permission::SettingsWrite,
+    ),
+    (
+        "POST",
+        "/v1/webhook-endpoints/{}/rotate-secret",
+        Permission::SettingsWrite,
+    ),
+    (
+        "GET",
+        "/v1/webhook-endpoints/{}/deliveries",
+        Permission::SettingsWrite,
+    ),
+    (
+        "POST",
+        "/v1/webhook-endpoints/{}/deliveries/{}/replay",
+        Permission::SettingsWrite,
+    ),
+    (
+        "POST",
+        "/v1/webhook-endpoints/{}/replay",
+        Permission::SettingsWrite,
+    ),
 ];
 
 /// The operations that take no key: their token says who calls.

@@ -7,18 +7,20 @@ use serde_json::Value;
 use waypost_tests::{Reply, TestApp};
 
 /// What operation ids begin with.
-const VERBS: [&str; 16] = [
+const VERBS: [&str; 18] = [
     "create",
     "delete",
     "get",
     "import",
     "list",
     "preview",
+    "replay",
     "resolve",
     "revoke",
     "rollback",
     "rotate",
     "send",
+    "test",
     "track",
     "undo",
     "unsubscribe",

@@ -70,6 +70,11 @@ async fn creations(app: &TestApp) -> Vec<(&'static str, String, Value)> {
     let key = json!({ "name": "A key", "permissions": ["SEND"] });
     let key = app.post("/v1/api-keys", &key).await.data(201);
     let key = key["id"].as_str().unwrap();
+    // Any server that answers will do.
+    let receiver = app.simulator().url();
+    let endpoint = json!({ "url": receiver, "events": ["COMPLAINED"] });
+    let endpoint = app.post("/v1/webhook-endpoints", &endpoint).await.data(201);
+    let endpoint = endpoint["id"].as_str().unwrap();
     let requests = [
         ("/v1/send", message_to("ada@example.org")),
         (
@@ -106,10 +111,17 @@ async fn creations(app: &TestApp) -> Vec<(&'static str, String, Value)> {
             "/v1/templates/{id}/versions",
             json!({ "htmlContent": "<p>{{x}}</p>" }),
         ),
+        (
+            "/v1/webhook-endpoints",
+            json!({ "url": receiver, "events": ["COMPLAINED"] }),
+        ),
+        ("/v1/webhook-endpoints/{id}/rotate-secret", json!({})),
     ];
     let requests = requests.map(|(path, body)| {
         let id = if path.contains("templates") {
             template
+        } else if path.contains("webhook-endpoints") {
+            endpoint
         } else {
             key
         };
@@ -266,7 +278,7 @@ async fn a_wrong_key_is_named_beside_all_other_mistakes_of_every_creation() {
     for (path, url, body) in creations(&app).await {
         let reply = keyed(app.caller(), &url, &"k".repeat(257), &body).await;
         reply.expect_issues(400, &["Idempotency-Key"]);
-        if path != "/v1/emails/batch" && path != "/v1/api-keys/{id}/rotate" {
+        if path != "/v1/emails/batch" && !path.contains("/{id}/rotate") {
             let reply = keyed(app.caller(), &url, &"k".repeat(257), &json!({})).await;
             let error = reply.expect_error(400, "VALIDATION_ERROR");
             let issues = error["details"]["issues"].as_array().unwrap();

@@ -52,3 +52,5 @@ mod unsubscribe;
 mod unsubscribe_groups;
 #[cfg(test)]
 mod validation;
+#[cfg(test)]
+mod webhook_endpoints;

@@ -11,6 +11,7 @@ use waypost_core::routing::rule::{RULES_MAX, RuleRefusal};
 use waypost_core::suppression::SuppressionRefusal;
 use waypost_core::template::TemplateRefusal;
 use waypost_core::unsubscribe::GroupRefusal;
+use waypost_core::webhook::endpoint::{ENDPOINTS_MAX, EndpointRefusal};
 
 use super::Failure;
 
@@ -78,6 +79,8 @@ impl<R: Into<Self>> From<Undone<R>> for Failure {
 pub(crate) const TEMPLATE: &str = "template";
 /// What a version of a template is called in answers.
 pub(crate) const VERSION: &str = "template version";
+/// What one event for one endpoint is called in answers.
+pub(crate) const DELIVERY: &str = "webhook delivery";
 
 impl Failure {
     /// What a template's refusal means for the message that names it: the template
@@ -204,6 +207,35 @@ impl From<SuppressionRefusal> for Failure {
                 reason: "UNKNOWN_UNSUBSCRIBE_GROUP",
             },
             SuppressionRefusal::Fault(fault) => Self::Fault(fault),
+        }
+    }
+}
+
+impl From<EndpointRefusal> for Failure {
+    fn from(refusal: EndpointRefusal) -> Self {
+        let about_the_url = |message: String, reason| Self::Unprocessable {
+            message,
+            path: Some("url"),
+            reason,
+        };
+        match refusal {
+            EndpointRefusal::NotFound => Self::NotFound("webhook endpoint"),
+            EndpointRefusal::DeliveryNotFound => Self::NotFound(DELIVERY),
+            EndpointRefusal::TooMany => Self::Unprocessable {
+                message: format!("An organization has at most {ENDPOINTS_MAX} webhook endpoints"),
+                path: None,
+                reason: "TOO_MANY_WEBHOOK_ENDPOINTS",
+            },
+            EndpointRefusal::Unreachable { reason } => about_the_url(
+                format!("must be the URL of a server that answers: {reason}"),
+                "URL_UNREACHABLE",
+            ),
+            EndpointRefusal::AddressNotPublic => about_the_url(
+                "must have a host with a public address".to_owned(),
+                "ADDRESS_NOT_PUBLIC",
+            ),
+            EndpointRefusal::Inactive => Self::Conflict("The webhook endpoint is not active"),
+            EndpointRefusal::Fault(fault) => Self::Fault(fault),
         }
     }
 }

@@ -9,18 +9,26 @@ use serde_json::{Map, Value, json};
 
 /// Operations that answer 409 for another reason than a repeated
 /// `Idempotency-Key`.
-const CONFLICTS: [&str; 3] = ["create_suppression", "rotate_api_key", "update_api_key"];
+const CONFLICTS: [&str; 5] = [
+    "create_suppression",
+    "replay_webhook_delivery",
+    "replay_webhook_endpoint",
+    "rotate_api_key",
+    "update_api_key",
+];
 
 /// Operations that can refuse what is well formed.
-const UNPROCESSABLE: [&str; 8] = [
+const UNPROCESSABLE: [&str; 10] = [
     "create_provider",
     "create_routing_rule",
     "create_suppression",
+    "create_webhook_endpoint",
     "import_suppressions",
     "preview_template",
     "send_message",
     "update_provider",
     "update_routing_rule",
+    "update_webhook_endpoint",
 ];
 
 /// What the document says of a header that answers carry.

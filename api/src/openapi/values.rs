@@ -9,6 +9,7 @@ use waypost_core::message::status::MessageStatus;
 use waypost_core::organization::UnverifiedDomains;
 use waypost_core::provider::kind::ProviderType;
 use waypost_core::suppression::SuppressionSource;
+use waypost_core::webhook::status::DeliveryStatus;
 
 /// What is added to fields: `example` as a rule.
 const ADDITIONS: &str = include_str!("values.json");
@@ -131,6 +132,7 @@ fn words() -> Map<String, Value> {
         "DomainVerification.state": ["verified", "unverified", "unknown"],
         "RoutingRule.tagMatch": ["any", "all"],
         "RoutingRule.onUnknown": ["wait", "resend", "fail"],
+        "WebhookDelivery.status": DeliveryStatus::ALL.map(DeliveryStatus::as_str),
         "AuditActor.type": ["api_key", "recipient", "system"],
     }));
     words.expect("the words are an object")

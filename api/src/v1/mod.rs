@@ -12,6 +12,8 @@ pub(crate) mod suppressions;
 pub(crate) mod template_versions;
 pub(crate) mod templates;
 pub(crate) mod unsubscribe_groups;
+pub(crate) mod webhook_deliveries;
+pub(crate) mod webhook_endpoints;
 
 use poem_openapi::Tags;
 
@@ -47,4 +49,7 @@ pub(crate) enum Section {
     /// Pixels and links in messages, without a key.
     #[oai(rename = "Tracking links")]
     TrackingLinks,
+    /// URLs that events are posted to.
+    #[oai(rename = "Webhook endpoints")]
+    WebhookEndpoints,
 }

@@ -42,6 +42,9 @@ pub enum Sealed {
     UnsubscribeLink,
     /// What a request was answered; the row is the first half of its key's hash.
     Answer,
+    /// The signing secret of a webhook endpoint, the one in use and those before
+    /// it; the row is the endpoint.
+    WebhookSecret,
 }
 
 impl Sealed {
@@ -51,6 +54,7 @@ impl Sealed {
             Self::Recipient => b"recipient",
             Self::UnsubscribeLink => b"unsubscribe link",
             Self::Answer => b"answer",
+            Self::WebhookSecret => b"webhook secret",
         }
     }
 }

@@ -1,0 +1,301 @@
+//! Deliveries and their attempts in Postgres, as far as customers see and replay
+//! them.
+
+use sqlx::{PgConnection, query, query_as, query_scalar};
+use uuid::Uuid;
+
+use super::{Attempt, Delivery};
+use crate::address::AddressHash;
+use crate::clock::Timestamp;
+use crate::db::OrFault;
+use crate::event::EventType;
+use crate::fault::Fault;
+use crate::ids::{
+    EventId, MessageId, OrganizationId, WebhookAttemptId, WebhookDeliveryId, WebhookEndpointId,
+};
+use crate::page::{Page, PageRequest};
+use crate::webhook::replay::ReplayStep;
+use crate::webhook::status::DeliveryStatus;
+
+/// A page of an endpoint's deliveries, newest first, without their attempts.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub(super) async fn list(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    endpoint_id: WebhookEndpointId,
+    status: Option<DeliveryStatus>,
+    page: PageRequest,
+) -> Result<Page<Delivery>, Fault> {
+    // One branch of the two has rows, each along an index of its own.
+    let rows = query_as!(
+        DeliveryRow,
+        r#"SELECT d.message_id AS "message_id!: MessageId", d.id AS "id!: WebhookDeliveryId",
+                  d.webhook_endpoint_id AS "webhook_endpoint_id!: WebhookEndpointId",
+                  d.event_id AS "event_id!: EventId", d.event_type AS "event_type!: EventType",
+                  d.status AS "status!: DeliveryStatus", d.attempts AS "attempts!", d.next_attempt_at,
+                  d.created_at AS "created_at!", d.ended_at,
+                  (SELECT r.address_hash
+                   FROM recipients r
+                   WHERE r.message_id = d.message_id AND r.position = d.position) AS "to_hash: AddressHash"
+           FROM (
+               (SELECT *
+                FROM webhook_deliveries
+                WHERE organization_id = $1 AND webhook_endpoint_id = $2
+                  AND $3::webhook_delivery_status IS NULL
+                ORDER BY id DESC
+                LIMIT $4::bigint + $5::bigint)
+               UNION ALL
+               (SELECT *
+                FROM webhook_deliveries
+                WHERE organization_id = $1 AND webhook_endpoint_id = $2 AND status = $3
+                ORDER BY id DESC
+                LIMIT $4::bigint + $5::bigint)
+               ORDER BY id DESC
+               LIMIT $4 OFFSET $5
+           ) d
+           ORDER BY d.id DESC"#,
+        organization_id.0,
+        endpoint_id.0,
+        status as Option<DeliveryStatus>,
+        i64::from(page.limit()),
+        page.offset(),
+    )
+    .fetch_all(&mut *connection)
+    .await
+    .or_fault("list webhook deliveries")?;
+    // Asked so, the indexes say it all.
+    let total = query_scalar!(
+        r#"WITH endpoint AS (SELECT id FROM webhook_endpoints WHERE organization_id = $1 AND id = $2)
+           SELECT (SELECT count(*)
+                   FROM webhook_deliveries
+                   WHERE webhook_endpoint_id = (SELECT id FROM endpoint)
+                     AND $3::webhook_delivery_status IS NULL)
+                + (SELECT count(*)
+                   FROM webhook_deliveries
+                   WHERE webhook_endpoint_id = (SELECT id FROM endpoint) AND status = $3) AS "count!""#,
+        organization_id.0,
+        endpoint_id.0,
+        status as Option<DeliveryStatus>,
+    )
+    .fetch_one(connection)
+    .await
+    .or_fault("count webhook deliveries")?;
+    Ok(Page {
+        rows: rows.into_iter().map(Delivery::from).collect(),
+        total: u64::try_from(total).unwrap_or_default(),
+    })
+}
+
+/// One delivery, without its attempts.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub(in crate::webhook) async fn find(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    endpoint_id: WebhookEndpointId,
+    id: WebhookDeliveryId,
+) -> Result<Option<Delivery>, Fault> {
+    let row = query_as!(
+        DeliveryRow,
+        r#"SELECT d.message_id AS "message_id!: MessageId", d.id AS "id!: WebhookDeliveryId",
+                  d.webhook_endpoint_id AS "webhook_endpoint_id!: WebhookEndpointId",
+                  d.event_id AS "event_id!: EventId", d.event_type AS "event_type!: EventType",
+                  d.status AS "status!: DeliveryStatus", d.attempts AS "attempts!", d.next_attempt_at,
+                  d.created_at AS "created_at!", d.ended_at,
+                  (SELECT r.address_hash
+                   FROM recipients r
+                   WHERE r.message_id = d.message_id AND r.position = d.position) AS "to_hash: AddressHash"
+           FROM webhook_deliveries d
+           WHERE d.organization_id = $1 AND d.webhook_endpoint_id = $2 AND d.id = $3"#,
+        organization_id.0,
+        endpoint_id.0,
+        id.0,
+    )
+    .fetch_optional(connection)
+    .await
+    .or_fault("find a webhook delivery")?;
+    Ok(row.map(Delivery::from))
+}
+
+/// The newest attempts at some deliveries, up to `each_max` of each, oldest first,
+/// with the delivery that each belongs to.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub(super) async fn list_attempts(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    deliveries: &[Delivery],
+    each_max: i64,
+) -> Result<Vec<(WebhookDeliveryId, Attempt)>, Fault> {
+    let message_ids: Vec<Uuid> = deliveries.iter().map(|one| one.message_id.0).collect();
+    let ids: Vec<Uuid> = deliveries.iter().map(|one| one.id.0).collect();
+    let rows = query!(
+        r#"SELECT d.id AS "delivery_id!: WebhookDeliveryId", a.id AS "id!: WebhookAttemptId",
+                  a.started_at AS "started_at!", a.duration_ms AS "duration_ms!", a.status_code, a.answer
+           FROM UNNEST($2::uuid[], $3::uuid[]) AS d (message_id, id)
+           CROSS JOIN LATERAL (
+               SELECT *
+               FROM webhook_attempts a
+               WHERE a.message_id = d.message_id AND a.webhook_delivery_id = d.id AND a.organization_id = $1
+               ORDER BY a.id DESC
+               LIMIT $4
+           ) a
+           ORDER BY a.id"#,
+        organization_id.0,
+        &message_ids,
+        &ids,
+        each_max,
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("list webhook attempts")?;
+    let attempts = rows.into_iter().map(|row| {
+        let attempt = Attempt {
+            id: row.id,
+            started_at: row.started_at,
+            duration_ms: u32::try_from(row.duration_ms).unwrap_or_default(),
+            status_code: row.status_code.and_then(|code| u16::try_from(code).ok()),
+            answer: row.answer,
+        };
+        (row.delivery_id, attempt)
+    });
+    Ok(attempts.collect())
+}
+
+/// Makes a delivery due again, as if it were new; one that still waits is due now.
+/// False where it is not there.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub(in crate::webhook) async fn replay(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    endpoint_id: WebhookEndpointId,
+    id: WebhookDeliveryId,
+    now: Timestamp,
+) -> Result<bool, Fault> {
+    let done = query!(
+        "UPDATE webhook_deliveries
+         SET attempts = CASE WHEN status = 'PENDING' THEN attempts ELSE 0 END,
+             next_attempt_at = least(next_attempt_at, $4),
+             ended_at = NULL,
+             status = 'PENDING'
+         WHERE organization_id = $1 AND webhook_endpoint_id = $2 AND id = $3",
+        organization_id.0,
+        endpoint_id.0,
+        id.0,
+        now,
+    )
+    .execute(connection)
+    .await
+    .or_fault("replay a webhook delivery")?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Does the same with up to `step.limit` deliveries, oldest first, and says which.
+/// What somebody holds at this moment is being delivered, and left out.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub(in crate::webhook) async fn replay_step(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    endpoint_id: WebhookEndpointId,
+    step: &ReplayStep,
+    now: Timestamp,
+) -> Result<Vec<(WebhookDeliveryId, Timestamp)>, Fault> {
+    let rows = query!(
+        r#"WITH chosen AS (
+               SELECT message_id, id
+               FROM webhook_deliveries
+               WHERE organization_id = $1 AND webhook_endpoint_id = $2 AND id > $3 AND id < $4
+                 AND created_at >= $5 AND created_at < $6
+                 AND ($7::webhook_delivery_status IS NULL OR status = $7)
+               ORDER BY id
+               LIMIT $8
+               FOR UPDATE SKIP LOCKED
+           )
+           UPDATE webhook_deliveries d
+           SET attempts = CASE WHEN d.status = 'PENDING' THEN d.attempts ELSE 0 END,
+               next_attempt_at = least(d.next_attempt_at, $9),
+               ended_at = NULL,
+               status = 'PENDING'
+           FROM chosen c
+           WHERE d.message_id = c.message_id AND d.id = c.id
+           RETURNING d.id AS "id!: WebhookDeliveryId", d.created_at AS "created_at!""#,
+        organization_id.0,
+        endpoint_id.0,
+        step.after,
+        step.before,
+        step.period.since,
+        step.period.until,
+        step.period.status as Option<DeliveryStatus>,
+        step.limit,
+        now,
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("replay webhook deliveries")?;
+    let mut replayed: Vec<_> = rows
+        .into_iter()
+        .map(|row| (row.id, row.created_at))
+        .collect();
+    replayed.sort_unstable();
+    Ok(replayed)
+}
+
+/// Tells whoever serves the endpoint that something is due, when the transaction is
+/// committed.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub(in crate::webhook) async fn notify_due(
+    connection: &mut PgConnection,
+    endpoint_id: WebhookEndpointId,
+) -> Result<(), Fault> {
+    query!(
+        "SELECT pg_notify('waypost_webhooks', 'due ' || $1::text)",
+        endpoint_id.to_string(),
+    )
+    .fetch_one(connection)
+    .await
+    .or_fault("tell of webhook deliveries")?;
+    Ok(())
+}
+
+struct DeliveryRow {
+    message_id: MessageId,
+    id: WebhookDeliveryId,
+    webhook_endpoint_id: WebhookEndpointId,
+    event_id: EventId,
+    event_type: EventType,
+    status: DeliveryStatus,
+    attempts: i32,
+    next_attempt_at: Option<Timestamp>,
+    created_at: Timestamp,
+    ended_at: Option<Timestamp>,
+    to_hash: Option<AddressHash>,
+}
+
+impl From<DeliveryRow> for Delivery {
+    fn from(row: DeliveryRow) -> Self {
+        Self {
+            id: row.id,
+            webhook_endpoint_id: row.webhook_endpoint_id,
+            message_id: row.message_id,
+            event_id: row.event_id,
+            event_type: row.event_type,
+            to_hash: row.to_hash,
+            status: row.status,
+            attempt_count: u32::try_from(row.attempts).unwrap_or_default(),
+            next_attempt_at: row.next_attempt_at,
+            created_at: row.created_at,
+            ended_at: row.ended_at,
+            attempts: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! What an endpoint is told of an event. Pure: whoever calls has read the rows.
+
+use bytes::Bytes;
+use chrono::SecondsFormat;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::clock::Timestamp;
+use crate::event::EventType;
+use crate::ids::{EventId, MessageId};
+use crate::provider::kind::ProviderType;
+
+/// An event of one recipient, with all that is told of it.
+#[derive(Clone)]
+pub struct Payload<'a> {
+    /// The event.
+    pub event_id: EventId,
+    /// Its type.
+    pub event_type: EventType,
+    /// When it happened.
+    pub occurred_at: Timestamp,
+    /// The message.
+    pub message_id: MessageId,
+    /// The recipient's address.
+    pub recipient: &'a str,
+    /// The sender's address.
+    pub from: &'a str,
+    /// The message's subject.
+    pub subject: &'a str,
+    /// The message's tags.
+    pub tags: &'a [String],
+    /// The metadata that the sender gave, where there is any.
+    pub metadata: Option<&'a Value>,
+    /// The provider that the copy went through, where there was one.
+    pub provider_type: Option<ProviderType>,
+    /// The event's own particulars (`events.data`). Of these `bounceType`, `reason`,
+    /// `url` and `isBot` are told, and nothing else.
+    pub particulars: Option<&'a Value>,
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    event: &'a str,
+    timestamp: String,
+    data: Data<'a>,
+}
+
+/// The keys of the contract are always there, the others where they have a value.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Data<'a> {
+    message_id: MessageId,
+    event_type: &'a str,
+    recipient: &'a str,
+    from: &'a str,
+    subject: &'a str,
+    event_id: EventId,
+    tags: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provider_type: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bounce_type: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    is_bot: Option<&'a Value>,
+}
+
+impl Payload<'_> {
+    /// The body of the call.
+    #[must_use]
+    pub fn body(&self) -> Bytes {
+        let particular = |name: &str| {
+            let value = self.particulars.and_then(|data| data.get(name));
+            value.filter(|value| !value.is_null())
+        };
+        let event = self.event_type.as_str();
+        let body = Body {
+            event,
+            timestamp: self
+                .occurred_at
+                .to_rfc3339_opts(SecondsFormat::Millis, true),
+            data: Data {
+                message_id: self.message_id,
+                event_type: event,
+                recipient: self.recipient,
+                from: self.from,
+                subject: self.subject,
+                event_id: self.event_id,
+                tags: self.tags,
+                metadata: self.metadata.filter(|metadata| !metadata.is_null()),
+                provider_type: self.provider_type.map(ProviderType::as_str),
+                bounce_type: particular("bounceType"),
+                reason: particular("reason"),
+                url: particular("url"),
+                is_bot: particular("isBot"),
+            },
+        };
+        let bytes = serde_json::to_vec(&body).expect("texts and JSON values can be written");
+        Bytes::from(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+    use serde_json::json;
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn event<'a>() -> Payload<'a> {
+        Payload {
+            event_id: EventId(Uuid::from_u128(1)),
+            event_type: EventType::Delivered,
+            occurred_at: DateTime::from_timestamp_millis(1_795_000_000_042).unwrap(),
+            message_id: MessageId(Uuid::from_u128(2)),
+            recipient: "ada@example.com",
+            from: "shop@example.org",
+            subject: "Your \"receipt\"",
+            tags: &[],
+            metadata: None,
+            provider_type: None,
+            particulars: None,
+        }
+    }
+
+    #[test]
+    fn the_contracts_keys_are_there_and_come_first() {
+        let body = event().body();
+        assert_eq!(
+            std::str::from_utf8(&body).unwrap(),
+            concat!(
+                r#"{"event":"DELIVERED","timestamp":"2026-11-18T11:06:40.042Z","data":{"#,
+                r#""messageId":"00000000-0000-0000-0000-000000000002","eventType":"DELIVERED","#,
+                r#""recipient":"ada@example.com","from":"shop@example.org","#,
+                r#""subject":"Your \"receipt\"","#,
+                r#""eventId":"00000000-0000-0000-0000-000000000001","tags":[]}}"#,
+            )
+        );
+    }
+
+    #[test]
+    fn particulars_are_told_by_name_and_others_stay_here() {
+        let tags = ["receipts".to_owned()];
+        let (metadata, particulars) = (
+            json!({ "order": 7 }),
+            json!({ "bounceType": "hard", "reason": "550 no such user", "url": null, "isBot": false, "userAgent": "x" }),
+        );
+        let payload = Payload {
+            event_type: EventType::Bounced,
+            tags: &tags,
+            metadata: Some(&metadata),
+            provider_type: Some(ProviderType::Ses),
+            particulars: Some(&particulars),
+            ..event()
+        };
+        let body: Value = serde_json::from_slice(&payload.body()).unwrap();
+        assert_eq!(
+            body["data"],
+            json!({
+                "messageId": "00000000-0000-0000-0000-000000000002",
+                "eventType": "BOUNCED",
+                "recipient": "ada@example.com",
+                "from": "shop@example.org",
+                "subject": "Your \"receipt\"",
+                "eventId": "00000000-0000-0000-0000-000000000001",
+                "tags": ["receipts"],
+                "metadata": { "order": 7 },
+                "providerType": "SES",
+                "bounceType": "hard",
+                "reason": "550 no such user",
+                "isBot": false,
+            })
+        );
+    }
+}

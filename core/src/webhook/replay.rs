@@ -1,0 +1,194 @@
+//! Delivering again. A replayed delivery is the same one, due once more: receivers
+//! know it by the same `webhook-id`, and its earlier attempts stay with it. One
+//! that still waits for its next attempt is due at once.
+
+use std::time::Duration;
+
+use chrono::SecondsFormat;
+use serde_json::json;
+use uuid::Uuid;
+
+use super::deliveries::{Delivery, add_attempts, store};
+use super::endpoint::{EndpointRefusal, Endpoints, WebhookEndpoint};
+use super::status::DeliveryStatus;
+use crate::audit::{Change, Origin};
+use crate::clock::Timestamp;
+use crate::db::OrFault;
+use crate::ids::{OrganizationId, WebhookDeliveryId, WebhookEndpointId};
+
+/// The longest period that is replayed at once.
+pub const PERIOD_MAX: Duration = Duration::from_secs(30 * 24 * 3_600);
+/// Deliveries that one request replays at the most.
+const REPLAYED_MAX: usize = 100_000;
+/// Deliveries that one transaction replays at the most.
+const STEP: i64 = 1_000;
+
+/// The deliveries that are to be made again.
+#[derive(Debug, Clone, Copy)]
+pub struct ReplayPeriod {
+    /// Those that were made from then on.
+    pub since: Timestamp,
+    /// And before then.
+    pub until: Timestamp,
+    /// Only those that stand so.
+    pub status: Option<DeliveryStatus>,
+}
+
+/// What came of replaying a period.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Replayed {
+    /// How many deliveries are due again.
+    pub count: usize,
+    /// Where to go on; nothing where all were replayed.
+    pub continue_from: Option<Timestamp>,
+}
+
+/// The next part of a period.
+#[derive(Debug)]
+pub(super) struct ReplayStep {
+    pub(super) period: ReplayPeriod,
+    /// Deliveries with greater ids, which carry the time that they were made at.
+    pub(super) after: Uuid,
+    /// And with lesser ids.
+    pub(super) before: Uuid,
+    pub(super) limit: i64,
+}
+
+impl Endpoints {
+    /// Makes one delivery due again.
+    ///
+    /// # Errors
+    /// Why it is not.
+    pub async fn replay_one(
+        &self,
+        organization_id: OrganizationId,
+        origin: &Origin,
+        endpoint_id: WebhookEndpointId,
+        id: WebhookDeliveryId,
+    ) -> Result<Delivery, EndpointRefusal> {
+        let doing = "replay a webhook delivery";
+        self.find_active(organization_id, endpoint_id).await?;
+        let now = self.clock.now();
+        let mut transaction = self.pool.begin().await.or_fault(doing)?;
+        if !store::replay(&mut transaction, organization_id, endpoint_id, id, now).await? {
+            return Err(EndpointRefusal::DeliveryNotFound);
+        }
+        let change =
+            Change::new("webhook_delivery.replayed", id).with(json!({ "endpointId": endpoint_id }));
+        self.record(&mut transaction, organization_id, origin, &change)
+            .await?;
+        store::notify_due(&mut transaction, endpoint_id).await?;
+        let mut delivery = store::find(&mut transaction, organization_id, endpoint_id, id)
+            .await?
+            .ok_or(EndpointRefusal::DeliveryNotFound)?;
+        add_attempts(
+            &mut transaction,
+            organization_id,
+            std::slice::from_mut(&mut delivery),
+        )
+        .await?;
+        transaction.commit().await.or_fault(doing)?;
+        Ok(delivery)
+    }
+
+    /// Makes the deliveries of a period due again, oldest first, in several
+    /// transactions: whoever repeats it after a failure repeats what was done.
+    ///
+    /// # Errors
+    /// Why they are not.
+    pub async fn replay(
+        &self,
+        organization_id: OrganizationId,
+        origin: &Origin,
+        endpoint_id: WebhookEndpointId,
+        period: ReplayPeriod,
+    ) -> Result<Replayed, EndpointRefusal> {
+        let doing = "replay webhook deliveries";
+        self.find_active(organization_id, endpoint_id).await?;
+        let mut step = ReplayStep {
+            period,
+            after: first_id(period.since),
+            // Ids know milliseconds; the rest of the last one belongs to the period.
+            before: first_id(period.until + chrono::TimeDelta::milliseconds(1)),
+            limit: STEP,
+        };
+        let mut count = 0;
+        loop {
+            let now = self.clock.now();
+            let mut transaction = self.pool.begin().await.or_fault(doing)?;
+            if count == 0 {
+                let change = Change::new("webhook_endpoint.replayed", endpoint_id)
+                    .with(particulars(&period));
+                self.record(&mut transaction, organization_id, origin, &change)
+                    .await?;
+            }
+            let replayed =
+                store::replay_step(&mut transaction, organization_id, endpoint_id, &step, now)
+                    .await?;
+            if !replayed.is_empty() {
+                store::notify_due(&mut transaction, endpoint_id).await?;
+            }
+            transaction.commit().await.or_fault(doing)?;
+            count += replayed.len();
+            let last = replayed.last().copied();
+            let Some((id, created_at)) = last.filter(|_| replayed.len() as i64 == STEP) else {
+                return Ok(Replayed {
+                    count,
+                    continue_from: None,
+                });
+            };
+            if count >= REPLAYED_MAX {
+                return Ok(Replayed {
+                    count,
+                    continue_from: Some(created_at),
+                });
+            }
+            step.after = id.0;
+        }
+    }
+
+    /// An endpoint that something may be posted to.
+    async fn find_active(
+        &self,
+        organization_id: OrganizationId,
+        id: WebhookEndpointId,
+    ) -> Result<WebhookEndpoint, EndpointRefusal> {
+        let endpoint = self.find(organization_id, id).await?;
+        if endpoint.is_active {
+            Ok(endpoint)
+        } else {
+            Err(EndpointRefusal::Inactive)
+        }
+    }
+}
+
+fn particulars(period: &ReplayPeriod) -> serde_json::Value {
+    let text = |moment: Timestamp| moment.to_rfc3339_opts(SecondsFormat::Millis, true);
+    json!({
+        "since": text(period.since),
+        "until": text(period.until),
+        "status": period.status.map(DeliveryStatus::as_str),
+    })
+}
+
+/// The least UUIDv7 of a moment's millisecond: one begins with 48 bits of Unix
+/// milliseconds (RFC 9562, 5.7).
+fn first_id(moment: Timestamp) -> Uuid {
+    let millis = u128::try_from(moment.timestamp_millis()).unwrap_or_default();
+    Uuid::from_u128(millis << 80)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::ids::Ids;
+
+    #[test]
+    fn ids_of_a_moment_come_after_its_first_id_and_before_the_next_milliseconds() {
+        let now = Clock::system().now();
+        let id: Uuid = Ids::new(Clock::system()).next_at(now);
+        assert!(first_id(now) < id);
+        assert!(id < first_id(now + chrono::TimeDelta::milliseconds(1)));
+    }
+}

@@ -1,0 +1,182 @@
+//! How calls to endpoints are signed: two signatures over one body.
+//!
+//! `X-Waypost-Signature` is the contract's: the hexadecimal HMAC-SHA256 of
+//! `timestamp.body`, keyed with the secret's text, and one only, since receivers
+//! compare it as a whole. `webhook-signature` is that of Standard Webhooks
+//! (<https://www.standardwebhooks.com>, "Signature scheme"): `v1,` and the base64
+//! of the HMAC-SHA256 of `id.timestamp.body`, keyed with the secret's bytes; it
+//! lists one for each secret.
+//!
+//! While a rotation's grace lasts, a receiver holds the new secret or the old one,
+//! and nobody knows which. The contract's header then takes *turns*: attempts with
+//! an even number are signed by the newest secret, the next by the one before it.
+//! A receiver that refuses the wrong one gets the right one with the first retry.
+//! The other signatures stand in `X-Waypost-Signature-Other` meanwhile.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hmac::{Hmac, Mac as _};
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use sha2::Sha256;
+
+use super::secret::SigningSecret;
+use crate::clock::Timestamp;
+use crate::event::EventType;
+use crate::ids::WebhookDeliveryId;
+
+/// The contract's signature.
+pub const SIGNATURE: HeaderName = HeaderName::from_static("x-waypost-signature");
+/// The same by the other secrets, separated by commas; absent where there is one.
+pub const SIGNATURE_OTHER: HeaderName = HeaderName::from_static("x-waypost-signature-other");
+/// When the call was signed, in Unix seconds.
+pub const TIMESTAMP: HeaderName = HeaderName::from_static("x-waypost-timestamp");
+/// The event's type.
+pub const EVENT: HeaderName = HeaderName::from_static("x-waypost-event");
+/// Standard Webhooks: what a receiver knows a repeated delivery by.
+pub const STANDARD_ID: HeaderName = HeaderName::from_static("webhook-id");
+/// Standard Webhooks: when the call was signed, in Unix seconds.
+pub const STANDARD_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
+/// Standard Webhooks: the signatures, separated by spaces.
+pub const STANDARD_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
+
+/// One call, as its headers tell of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Signing {
+    /// The delivery; the same for all its attempts and when it is replayed.
+    pub delivery_id: WebhookDeliveryId,
+    /// The event's type.
+    pub event_type: EventType,
+    /// Now: receivers refuse what was signed more than 5 minutes ago.
+    pub at: Timestamp,
+    /// Attempts at this delivery before this one.
+    pub attempt: u32,
+}
+
+/// All headers of a call with `body`. `secrets` are those in force, the newest
+/// first; without one there is no signature.
+#[must_use]
+pub fn headers(secrets: &[SigningSecret], signing: Signing, body: &[u8]) -> HeaderMap {
+    let seconds = signing.at.timestamp().to_string();
+    let id = signing.delivery_id.to_string();
+    let mut own: Vec<String> = secrets
+        .iter()
+        .map(|secret| hex::encode(mac(&secret.by_text, &[seconds.as_bytes(), body])))
+        .collect();
+    let standard: Vec<String> = secrets
+        .iter()
+        .map(|secret| standard(secret, &id, &seconds, body))
+        .collect();
+    let mut headers = HeaderMap::with_capacity(8);
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let event = HeaderValue::from_static(signing.event_type.as_str());
+    headers.insert(EVENT, event);
+    let mut insert = |name, text: &str| {
+        let value = HeaderValue::from_str(text).expect("digits, letters and base64 are ASCII");
+        headers.insert(name, value);
+    };
+    insert(TIMESTAMP, &seconds);
+    insert(STANDARD_TIMESTAMP, &seconds);
+    insert(STANDARD_ID, &id);
+    insert(STANDARD_SIGNATURE, &standard.join(" "));
+    if !own.is_empty() {
+        let turn = signing.attempt as usize % own.len();
+        insert(SIGNATURE, &own.remove(turn));
+    }
+    if !own.is_empty() {
+        insert(SIGNATURE_OTHER, &own.join(","));
+    }
+    headers
+}
+
+fn standard(secret: &SigningSecret, id: &str, seconds: &str, body: &[u8]) -> String {
+    let signature = mac(&secret.by_bytes, &[id.as_bytes(), seconds.as_bytes(), body]);
+    format!("v1,{}", STANDARD.encode(signature))
+}
+
+/// The signature of the parts, joined by dots.
+fn mac(key: &Hmac<Sha256>, parts: &[&[u8]]) -> [u8; 32] {
+    let mut mac = key.clone();
+    for (place, part) in parts.iter().enumerate() {
+        if place > 0 {
+            mac.update(b".");
+        }
+        mac.update(part);
+    }
+    mac.finalize().into_bytes().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+    use uuid::Uuid;
+
+    use super::*;
+
+    /// The test vector of Standard Webhooks' libraries.
+    const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    const ID: &str = "msg_p5jXN8AQM9LWM0D4loKWxJek";
+    const SECONDS: &str = "1614265330";
+    const BODY: &[u8] = br#"{"test": 2432232314}"#;
+
+    fn secret(text: &str) -> SigningSecret {
+        SigningSecret::parse(text).unwrap()
+    }
+
+    fn signing(attempt: u32) -> Signing {
+        Signing {
+            delivery_id: WebhookDeliveryId(Uuid::from_u128(7)),
+            event_type: EventType::Delivered,
+            at: DateTime::from_timestamp(1_614_265_330, 999_000_000).unwrap(),
+            attempt,
+        }
+    }
+
+    fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+        headers.get(name).map(|value| value.to_str().unwrap())
+    }
+
+    #[test]
+    fn the_standard_signature_is_that_of_the_published_test_vector() {
+        assert_eq!(
+            standard(&secret(SECRET), ID, SECONDS, BODY),
+            "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+        );
+    }
+
+    #[test]
+    fn the_contracts_signature_is_keyed_with_the_whole_secret() {
+        let headers = headers(&[secret(SECRET)], signing(0), BODY);
+        // openssl dgst -sha256 -hmac whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw
+        let expected = "2e37df5d4a028c51a7f3133d64ae1e300d2c2c900f1b1d49d4369ad2530f8964";
+        assert_eq!(text(&headers, SIGNATURE), Some(expected));
+        assert_eq!(text(&headers, SIGNATURE_OTHER), None);
+        assert_eq!(text(&headers, TIMESTAMP), Some(SECONDS));
+        assert_eq!(text(&headers, STANDARD_TIMESTAMP), Some(SECONDS));
+        assert_eq!(text(&headers, EVENT), Some("DELIVERED"));
+        let id = "00000000-0000-0000-0000-000000000007";
+        assert_eq!(text(&headers, STANDARD_ID), Some(id));
+        assert_eq!(text(&headers, CONTENT_TYPE), Some("application/json"));
+    }
+
+    #[test]
+    fn during_a_rotation_both_secrets_sign_and_take_turns_in_the_contracts_header() {
+        let new = "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+        let both = [secret(new), secret(SECRET)];
+        let alone = |text: &str| headers(&[secret(text)], signing(0), BODY);
+        let (by_new, by_old) = (alone(new), alone(SECRET));
+        for attempt in 0..4 {
+            let headers = headers(&both, signing(attempt), BODY);
+            let (turn, other) = match attempt % 2 {
+                0 => (&by_new, &by_old),
+                _ => (&by_old, &by_new),
+            };
+            assert_eq!(text(&headers, SIGNATURE), text(turn, SIGNATURE));
+            assert_eq!(text(&headers, SIGNATURE_OTHER), text(other, SIGNATURE));
+            let listed = text(&headers, STANDARD_SIGNATURE).unwrap();
+            let expected = [&by_new, &by_old];
+            let expected = expected.map(|one| text(one, STANDARD_SIGNATURE).unwrap());
+            assert_eq!(listed, expected.join(" "));
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The URL of an endpoint, as a customer gave it.
+
+use std::fmt;
+
+use url::Url;
+
+/// A URL that events may be posted to, as far as its form tells. Where it leads is
+/// the guard's concern, whenever it is called.
+#[derive(Clone, PartialEq, Eq)]
+pub struct WebhookUrl {
+    text: String,
+    url: Url,
+}
+
+/// Why a text is no such URL. `Display` completes "the value …".
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum UrlError {
+    /// No URL, or not one of HTTP.
+    #[error("must be an HTTPS URL such as https://example.com/webhooks")]
+    Malformed,
+    /// Longer than the bound.
+    #[error("must not be longer than {} characters", WebhookUrl::CHARS_MAX)]
+    TooLong,
+    /// It would be shown to whoever may list endpoints.
+    #[error("must not hold a user name or a password")]
+    Credentials,
+}
+
+impl WebhookUrl {
+    /// The bound, in characters; they are all ASCII.
+    pub const CHARS_MAX: usize = 2_048;
+
+    /// Reads a URL of HTTPS, or of HTTP: whether that will do depends on the host.
+    ///
+    /// # Errors
+    /// The first rule that it breaks.
+    pub fn parse(text: String) -> Result<Self, UrlError> {
+        // The parser would leave white space and line breaks out.
+        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(UrlError::Malformed);
+        }
+        if text.len() > Self::CHARS_MAX {
+            return Err(UrlError::TooLong);
+        }
+        let url = Url::parse(&text).map_err(|_| UrlError::Malformed)?;
+        if !matches!(url.scheme(), "https" | "http") || !url.has_host() {
+            return Err(UrlError::Malformed);
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(UrlError::Credentials);
+        }
+        Ok(Self { text, url })
+    }
+
+    /// Whether it is plain HTTP, without TLS.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        self.url.scheme() == "http"
+    }
+
+    /// The text, as it was given.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// What it means.
+    #[must_use]
+    pub fn url(&self) -> &Url {
+        &self.url
+    }
+}
+
+/// Paths and queries often hold a token.
+impl fmt::Debug for WebhookUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WebhookUrl")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<bool, UrlError> {
+        WebhookUrl::parse(text.to_owned()).map(|url| url.is_plain())
+    }
+
+    #[test]
+    fn only_urls_of_http_are_read_and_kept_as_they_are() {
+        assert_eq!(parse("https://example.com/hooks?a=b#c"), Ok(false));
+        assert_eq!(parse("HTTP://example.com"), Ok(true));
+        let kept = WebhookUrl::parse("https://Example.com".to_owned()).unwrap();
+        assert_eq!(kept.as_str(), "https://Example.com");
+        for text in [
+            "",
+            "example.com",
+            "//example.com",
+            "https://",
+            "https:// example.com",
+            "https://example.com/\n",
+            "https://exa\tmple.com",
+            "https://b\u{fc}cher.example",
+            "ftp://example.com",
+            "file:///etc/passwd",
+            "javascript:alert(1)",
+            "https://256.256.256.256",
+        ] {
+            assert_eq!(parse(text), Err(UrlError::Malformed), "{text}");
+        }
+        for text in ["https://user@example.com", "https://:pass@example.com"] {
+            assert_eq!(parse(text), Err(UrlError::Credentials), "{text}");
+        }
+        let long = format!("https://example.com/{}", "a".repeat(2_029));
+        assert_eq!(parse(&long), Err(UrlError::TooLong));
+        assert_eq!(parse(&long[..2_048]), Ok(false));
+    }
+}
