@@ -45,9 +45,6 @@ CREATE TABLE webhook_deliveries (
     attempts integer NOT NULL DEFAULT 0,
     -- When it is due; NULL once it ended.
     next_attempt_at timestamptz,
-    -- The worker that holds it, and until when.
-    leased_by uuid,
-    leased_until timestamptz,
     created_at timestamptz NOT NULL,
     ended_at timestamptz,
     PRIMARY KEY (message_id, id)

@@ -29,6 +29,8 @@ const TASK_TIMEOUT: Duration = Duration::from_secs(120);
 const FORGOTTEN_EVERY: Duration = Duration::from_secs(60);
 /// How often idempotency keys are forgotten.
 const FORGET_KEYS_EVERY: Duration = Duration::from_secs(10);
+/// How often it is looked for what deleted webhook endpoints left behind.
+const SWEEP_WEBHOOKS_EVERY: Duration = Duration::from_secs(5);
 /// How often partitions are looked after.
 const PARTITIONS_EVERY: Duration = Duration::from_secs(3600);
 
@@ -60,6 +62,8 @@ pub async fn run(
         (Task::Reap, tick),
         (Task::ReapForgotten, FORGOTTEN_EVERY),
         (Task::Relay, tick),
+        (Task::RelayWebhooks, tick),
+        (Task::SweepWebhooks, SWEEP_WEBHOOKS_EVERY),
         (Task::ForgetKeys, FORGET_KEYS_EVERY),
         (Task::Fold, tick),
     ]

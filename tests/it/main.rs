@@ -53,4 +53,6 @@ mod unsubscribe_groups;
 #[cfg(test)]
 mod validation;
 #[cfg(test)]
+mod webhook_deliveries;
+#[cfg(test)]
 mod webhook_endpoints;

@@ -89,16 +89,25 @@ pub(crate) async fn outbox(connection: &mut PgConnection, now: Timestamp) -> Vec
     left.collect()
 }
 
-/// How many rows the outbox has that are leased or due: the cheap question.
+/// How many rows the outbox has that are leased or due, and how many webhooks are:
+/// the cheap question.
 pub(crate) async fn pending_count(connection: &mut PgConnection, now: Timestamp) -> i64 {
     let row = sqlx::query(
-        "SELECT count(*)
-         FROM outbox o
-         WHERE o.leased_by IS NOT NULL OR EXISTS (
-             SELECT 1
-             FROM recipients r
-             WHERE r.message_id = o.message_id AND r.position / $2 = o.chunk
-               AND r.status IN ('QUEUED', 'SENDING') AND r.next_attempt_at <= $1)",
+        "SELECT (
+             SELECT count(*)
+             FROM outbox o
+             WHERE o.leased_by IS NOT NULL OR EXISTS (
+                 SELECT 1
+                 FROM recipients r
+                 WHERE r.message_id = o.message_id AND r.position / $2 = o.chunk
+                   AND r.status IN ('QUEUED', 'SENDING') AND r.next_attempt_at <= $1)
+         ) + (
+             SELECT count(*)
+             FROM webhook_deliveries d
+             JOIN webhook_endpoints e ON e.id = d.webhook_endpoint_id
+             WHERE d.status = 'PENDING' AND d.next_attempt_at <= $1 AND e.is_active
+               AND (e.paused_until IS NULL OR e.paused_until <= $1)
+         )",
     )
     .bind(now)
     .bind(CHUNK_RECIPIENTS)

@@ -5,13 +5,15 @@
 //! *ledger* shares transactions between jobs. The *runtime* runs jobs through
 //! apalis. What is promised: no call is made without an attempt on record, none
 //! under a lease that could end before the call does, and an outcome that is known
-//! is recorded however long Postgres is away.
+//! is recorded however long Postgres is away. *Webhooks* are delivered beside all
+//! that, with promises of their own.
 
 mod jobs;
 mod ledger;
 mod runtime;
 mod senders;
 mod tenure;
+mod webhooks;
 
 use std::sync::Arc;
 
@@ -36,6 +38,7 @@ use jobs::send_message::{SendMessage, Sending};
 use ledger::Ledger;
 use senders::Senders;
 use tenure::Tenures;
+use webhooks::Webhooks;
 
 /// Works until `shutdown`; calls in flight then have the configured time to end.
 ///
@@ -57,6 +60,7 @@ pub async fn run(
     else {
         return Ok(());
     };
+    let webhooks = Webhooks::start(settings, clock.clone(), tenures.clone(), shutdown.clone())?;
     let queue = send_queue(&redis, clock.clone());
     let snapshots = Snapshots::new(pool.clone());
     tokio::spawn(snapshots.clone().listen(shutdown.clone()));
@@ -94,6 +98,7 @@ pub async fn run(
     let handler = SendMessage::new(Arc::new(sending));
     info!(worker = tenures.name(), "Working");
     runtime::run(&queue, &tenures, &settings.sending, &shutdown, handler).await;
+    webhooks.ended(settings.sending.shutdown).await;
     tenures.end().await;
     Ok(())
 }

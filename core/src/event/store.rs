@@ -9,7 +9,7 @@ use crate::ids::{MessageId, OrganizationId};
 
 /// Adds events of any number of messages. Those that metrics show are counted in the
 /// same statement, by a trigger: opens and clicks once for each recipient, and not
-/// where `data` says `"isBot": true`.
+/// where `data` says `"isBot": true`. Another trigger adds what they owe to webhooks.
 ///
 /// # Errors
 /// A fault when Postgres is away.

@@ -10,8 +10,10 @@
 pub mod client;
 pub mod deliveries;
 pub mod endpoint;
+pub mod engine;
 pub mod payload;
 pub mod replay;
+pub mod schedule;
 pub mod secret;
 pub mod signature;
 pub mod status;

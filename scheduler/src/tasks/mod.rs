@@ -5,6 +5,7 @@ mod keys;
 mod partitions;
 mod reap;
 mod relay;
+mod webhooks;
 
 use waypost_core::clock::Clock;
 use waypost_core::config::SendingSettings;
@@ -27,6 +28,10 @@ pub(crate) enum Task {
     Relay,
     /// Forgets idempotency keys whose time is over.
     ForgetKeys,
+    /// Tells workers of due webhooks.
+    RelayWebhooks,
+    /// Deletes what deleted webhook endpoints left behind.
+    SweepWebhooks,
     /// Folds what was counted and what is to be searched.
     Fold,
 }
@@ -40,6 +45,8 @@ impl Task {
             Self::ReapForgotten => "reap-forgotten",
             Self::Relay => "relay",
             Self::ForgetKeys => "forget-keys",
+            Self::RelayWebhooks => "relay-webhooks",
+            Self::SweepWebhooks => "sweep-webhooks",
             Self::Fold => "fold",
         }
     }
@@ -62,6 +69,8 @@ impl Tasks {
             Task::ReapForgotten => reap::take_back_forgotten(self).await,
             Task::Relay => relay::push_lost(self).await,
             Task::ForgetKeys => keys::forget(self).await,
+            Task::RelayWebhooks => webhooks::notify_due(self).await,
+            Task::SweepWebhooks => webhooks::delete_of_deleted(self).await,
             Task::Fold => fold::fold(self).await,
         }
     }

@@ -1,0 +1,538 @@
+//! The engine's statements.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use sqlx::{PgConnection, query, query_as, query_scalar};
+use url::Url;
+use uuid::Uuid;
+
+use super::fare::Fare;
+use super::{CallRecord, DueDelivery, ServedEndpoint};
+use crate::clock::{Timestamp, delta};
+use crate::db::OrFault;
+use crate::event::EventType;
+use crate::fault::Fault;
+use crate::ids::{
+    EventId, MessageId, OrganizationId, WebhookDeliveryId, WebhookEndpointId, WorkerId,
+};
+use crate::provider::kind::ProviderType;
+use crate::webhook::schedule::Verdict;
+
+/// Leases those of the wanted endpoints that nobody else alive serves and that may be
+/// called. One that is leased to `worker` already is leased again: it asks only for
+/// those of which it does not know.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn lease(
+    connection: &mut PgConnection,
+    worker: WorkerId,
+    wanted: &[WebhookEndpointId],
+    now: Timestamp,
+) -> Result<Vec<WebhookEndpointId>, Fault> {
+    let wanted: Vec<Uuid> = wanted.iter().map(|id| id.0).collect();
+    query_scalar!(
+        r#"WITH free AS (
+               SELECT e.id
+               FROM webhook_endpoints e
+               WHERE e.id = ANY($2) AND e.is_active
+                 AND (e.paused_until IS NULL OR e.paused_until <= $3)
+                 AND (e.leased_by = $1 OR NOT EXISTS (
+                     SELECT FROM workers w WHERE w.id = e.leased_by AND w.leased_until > clock_timestamp()))
+               FOR NO KEY UPDATE OF e SKIP LOCKED
+           )
+           UPDATE webhook_endpoints e
+           SET leased_by = $1
+           FROM free
+           WHERE e.id = free.id
+           RETURNING e.id AS "id: WebhookEndpointId""#,
+        worker.0,
+        &wanted,
+        now,
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("lease webhook endpoints")
+}
+
+/// Ends the lease of an endpoint.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn release(
+    connection: &mut PgConnection,
+    worker: WorkerId,
+    id: WebhookEndpointId,
+) -> Result<(), Fault> {
+    query!(
+        "UPDATE webhook_endpoints
+         SET leased_by = NULL, awake_until = NULL
+         WHERE id = $2 AND leased_by = $1",
+        worker.0,
+        id.0,
+    )
+    .execute(connection)
+    .await
+    .or_fault("release a webhook endpoint")?;
+    Ok(())
+}
+
+/// Says that `worker` looks for what is due at an endpoint by itself, without being
+/// notified.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn stay_awake(
+    connection: &mut PgConnection,
+    worker: WorkerId,
+    id: WebhookEndpointId,
+    span: Duration,
+) -> Result<(), Fault> {
+    query!(
+        "UPDATE webhook_endpoints
+         SET awake_until = clock_timestamp() + $3
+         WHERE id = $2 AND leased_by = $1",
+        worker.0,
+        id.0,
+        delta(span) as _,
+    )
+    .execute(connection)
+    .await
+    .or_fault("watch a webhook endpoint")?;
+    Ok(())
+}
+
+/// The endpoint as it is now; nothing where `worker` does not serve it any more or it
+/// is not active.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn find_served(
+    connection: &mut PgConnection,
+    worker: WorkerId,
+    id: WebhookEndpointId,
+    now: Timestamp,
+) -> Result<Option<ServedEndpoint>, Fault> {
+    let row = query!(
+        r#"SELECT e.organization_id, e.url, e.secret_sealed, e.failures, e.failing_since, e.paused_until,
+                  ARRAY(SELECT o.secret_sealed
+                        FROM webhook_endpoint_old_secrets o
+                        WHERE o.webhook_endpoint_id = e.id AND o.valid_until > $3
+                        ORDER BY o.created_at DESC) AS "old_secrets!"
+           FROM webhook_endpoints e
+           WHERE e.id = $2 AND e.leased_by = $1 AND e.is_active"#,
+        worker.0,
+        id.0,
+        now,
+    )
+    .fetch_optional(connection)
+    .await
+    .or_fault("read a webhook endpoint")?;
+    let Some(row) = row else {
+        return Ok(None);
+    };
+    let url = Url::parse(&row.url)
+        .map_err(|error| Fault::internal("read a webhook endpoint's URL", error))?;
+    Ok(Some(ServedEndpoint {
+        id,
+        organization_id: OrganizationId(row.organization_id),
+        url,
+        secrets_sealed: std::iter::once(row.secret_sealed)
+            .chain(row.old_secrets)
+            .collect(),
+        fare: Fare {
+            failures: row.failures,
+            failing_since: row.failing_since,
+            paused_until: row.paused_until,
+        },
+    }))
+}
+
+/// What is due at an endpoint.
+#[derive(Debug, Default)]
+pub struct Due {
+    /// Deliveries with all that they say.
+    pub deliveries: Vec<DueDelivery>,
+    /// Deliveries whose event, message or recipient is removed: nothing can be said.
+    pub orphans: Vec<(MessageId, WebhookDeliveryId)>,
+}
+
+/// Up to `limit` deliveries that are due at an endpoint, the longest due first, but
+/// for those that are in hand. Each look-up has a limit, so that it stays one by
+/// primary key, whatever the planner believes of tables that have just grown.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn list_due(
+    connection: &mut PgConnection,
+    endpoint: &ServedEndpoint,
+    now: Timestamp,
+    in_hand: &[WebhookDeliveryId],
+    limit: i64,
+) -> Result<Due, Fault> {
+    let in_hand: Vec<Uuid> = in_hand.iter().map(|id| id.0).collect();
+    let rows = query_as!(
+        DueRow,
+        r#"SELECT d.id, d.attempts, d.message_id, d.event_id, d.event_type AS "event_type: EventType",
+                  e.occurred_at AS "occurred_at?", e.data, m.from_address AS "from_address?",
+                  m.subject AS "subject?", m.tags AS "tags?", m.metadata, r.address_sealed AS "address_sealed?",
+                  p.provider_type AS "provider_type?: ProviderType"
+           FROM (
+               SELECT id, attempts, message_id, event_id, event_type, position
+               FROM webhook_deliveries
+               WHERE webhook_endpoint_id = $1 AND status = 'PENDING' AND next_attempt_at <= $3
+                 AND organization_id = $2 AND id <> ALL($4)
+               ORDER BY next_attempt_at
+               LIMIT $5
+           ) d
+           LEFT JOIN LATERAL (
+               SELECT occurred_at, data FROM events WHERE message_id = d.message_id AND id = d.event_id LIMIT 1
+           ) e ON true
+           LEFT JOIN LATERAL (
+               SELECT from_address, subject, tags, metadata, provider_account_id
+               FROM messages
+               WHERE id = d.message_id
+               LIMIT 1
+           ) m ON true
+           LEFT JOIN LATERAL (
+               SELECT address_sealed, provider_account_id
+               FROM recipients
+               WHERE message_id = d.message_id AND position = d.position
+               LIMIT 1
+           ) r ON true
+           LEFT JOIN LATERAL (
+               SELECT provider_type
+               FROM provider_account_types
+               WHERE provider_account_id = coalesce(r.provider_account_id, m.provider_account_id)
+               LIMIT 1
+           ) p ON true"#,
+        endpoint.id.0,
+        endpoint.organization_id.0,
+        now,
+        &in_hand,
+        limit,
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("list due webhook deliveries")?;
+    Ok(Due::of(rows))
+}
+
+/// What is not there is removed.
+struct DueRow {
+    id: Uuid,
+    attempts: i32,
+    message_id: Uuid,
+    event_id: Uuid,
+    event_type: EventType,
+    occurred_at: Option<Timestamp>,
+    data: Option<Value>,
+    from_address: Option<String>,
+    subject: Option<String>,
+    tags: Option<Vec<String>>,
+    metadata: Option<Value>,
+    address_sealed: Option<Vec<u8>>,
+    provider_type: Option<ProviderType>,
+}
+
+impl Due {
+    fn of(rows: Vec<DueRow>) -> Self {
+        let mut due = Self::default();
+        for row in rows {
+            let (message_id, id) = (MessageId(row.message_id), WebhookDeliveryId(row.id));
+            match row.delivery() {
+                Some(delivery) => due.deliveries.push(delivery),
+                None => due.orphans.push((message_id, id)),
+            }
+        }
+        due
+    }
+}
+
+impl DueRow {
+    fn delivery(self) -> Option<DueDelivery> {
+        Some(DueDelivery {
+            id: WebhookDeliveryId(self.id),
+            attempts: self.attempts,
+            message_id: MessageId(self.message_id),
+            event_id: EventId(self.event_id),
+            event_type: self.event_type,
+            occurred_at: self.occurred_at?,
+            data: self.data,
+            from_address: self.from_address?,
+            subject: self.subject?,
+            tags: self.tags?,
+            metadata: self.metadata,
+            address_sealed: self.address_sealed?,
+            provider_type: self.provider_type,
+        })
+    }
+}
+
+/// Gives up deliveries without a call.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn fail_orphans(
+    connection: &mut PgConnection,
+    orphans: &[(MessageId, WebhookDeliveryId)],
+    now: Timestamp,
+) -> Result<(), Fault> {
+    if orphans.is_empty() {
+        return Ok(());
+    }
+    let (message_ids, ids): (Vec<Uuid>, Vec<Uuid>) = orphans
+        .iter()
+        .map(|(message_id, id)| (message_id.0, id.0))
+        .unzip();
+    query!(
+        "UPDATE webhook_deliveries
+         SET status = 'FAILED', next_attempt_at = NULL, ended_at = $3
+         WHERE message_id = ANY($1) AND id = ANY($2) AND status = 'PENDING'",
+        &message_ids,
+        &ids,
+        now,
+    )
+    .execute(connection)
+    .await
+    .or_fault("give up webhook deliveries")?;
+    Ok(())
+}
+
+/// Keeps calls and moves their deliveries on. A record that comes twice, or after
+/// another worker's, counts once; a call to what was deleted meanwhile is not kept.
+///
+/// # Errors
+/// A fault when Postgres is away; nothing is recorded then.
+pub async fn record(connection: &mut PgConnection, calls: &[CallRecord]) -> Result<(), Fault> {
+    let columns = CallColumns::of(calls);
+    query!(
+        r#"WITH call AS (
+               SELECT *
+               FROM UNNEST($1::uuid[], $2::uuid[], $3::int[], $4::text[], $5::timestamptz[], $6::timestamptz[],
+                           $7::uuid[], $8::timestamptz[], $9::int[], $10::int[], $11::text[])
+                 AS c (message_id, delivery_id, attempts_before, status, next_attempt_at, ended_at,
+                       id, started_at, duration_ms, status_code, answer)
+           ), moved AS (
+               UPDATE webhook_deliveries d
+               SET status = c.status::webhook_delivery_status,
+                   attempts = d.attempts + 1,
+                   next_attempt_at = c.next_attempt_at,
+                   ended_at = c.ended_at
+               FROM call c
+               WHERE d.message_id = c.message_id AND d.message_id = ANY($1) AND d.id = c.delivery_id
+                 AND d.status = 'PENDING' AND d.attempts = c.attempts_before
+               RETURNING d.id, d.organization_id
+           )
+           INSERT INTO webhook_attempts (message_id, id, organization_id, webhook_delivery_id,
+                                         started_at, duration_ms, status_code, answer)
+           SELECT c.message_id, c.id, m.organization_id, c.delivery_id,
+                  c.started_at, c.duration_ms, c.status_code, c.answer
+           FROM call c
+           JOIN moved m ON m.id = c.delivery_id"#,
+        &columns.message_ids,
+        &columns.delivery_ids,
+        &columns.attempts_before,
+        &columns.statuses as &[&str],
+        &columns.next_attempts_at as &[Option<Timestamp>],
+        &columns.ended_at as &[Option<Timestamp>],
+        &columns.attempt_ids,
+        &columns.started_at,
+        &columns.durations_ms,
+        &columns.status_codes as &[Option<i32>],
+        &columns.answers as &[Option<&str>],
+    )
+    .execute(connection)
+    .await
+    .or_fault("record webhook attempts")?;
+    Ok(())
+}
+
+#[derive(Default)]
+struct CallColumns<'a> {
+    message_ids: Vec<Uuid>,
+    delivery_ids: Vec<Uuid>,
+    attempts_before: Vec<i32>,
+    statuses: Vec<&'static str>,
+    next_attempts_at: Vec<Option<Timestamp>>,
+    ended_at: Vec<Option<Timestamp>>,
+    attempt_ids: Vec<Uuid>,
+    started_at: Vec<Timestamp>,
+    durations_ms: Vec<i32>,
+    status_codes: Vec<Option<i32>>,
+    answers: Vec<Option<&'a str>>,
+}
+
+impl<'a> CallColumns<'a> {
+    fn of(calls: &'a [CallRecord]) -> Self {
+        let mut columns = Self::default();
+        for call in calls {
+            let attempt = &call.attempt;
+            let ended_at =
+                attempt.started_at + chrono::TimeDelta::milliseconds(attempt.duration_ms.into());
+            let (status, next_attempt_at, ended_at) = match call.verdict {
+                Verdict::Delivered => ("DELIVERED", None, Some(ended_at)),
+                Verdict::Again(at) => ("PENDING", Some(at), None),
+                Verdict::Failed => ("FAILED", None, Some(ended_at)),
+            };
+            columns.message_ids.push(call.message_id.0);
+            columns.delivery_ids.push(call.delivery_id.0);
+            columns.attempts_before.push(call.attempts_before);
+            columns.statuses.push(status);
+            columns.next_attempts_at.push(next_attempt_at);
+            columns.ended_at.push(ended_at);
+            columns.attempt_ids.push(attempt.id.0);
+            columns.started_at.push(attempt.started_at);
+            columns.durations_ms.push(attempt.duration_ms);
+            columns.status_codes.push(attempt.status_code);
+            columns.answers.push(attempt.answer.as_deref());
+        }
+        columns
+    }
+}
+
+/// Records how an endpoint fares, as long as the caller serves it at the address that
+/// was called.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn update_fare(
+    connection: &mut PgConnection,
+    call: &CallRecord,
+    fare: Fare,
+) -> Result<(), Fault> {
+    query!(
+        "UPDATE webhook_endpoints
+         SET failures = $4, failing_since = $5, paused_until = $6
+         WHERE id = $2 AND leased_by = $1 AND url = $3",
+        call.worker.0,
+        call.endpoint_id.0,
+        call.url.as_str(),
+        fare.failures,
+        fare.failing_since,
+        fare.paused_until,
+    )
+    .execute(connection)
+    .await
+    .or_fault("record how a webhook endpoint fares")?;
+    Ok(())
+}
+
+/// Switches an endpoint off; false where it was off already, or the caller does not
+/// serve it any more, or it is at another address than the one that was called.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn deactivate(
+    connection: &mut PgConnection,
+    call: &CallRecord,
+    now: Timestamp,
+) -> Result<bool, Fault> {
+    let done = query!(
+        "UPDATE webhook_endpoints
+         SET is_active = false, updated_at = $4
+         WHERE id = $2 AND leased_by = $1 AND url = $3 AND is_active",
+        call.worker.0,
+        call.endpoint_id.0,
+        call.url.as_str(),
+        now,
+    )
+    .execute(connection)
+    .await
+    .or_fault("deactivate a webhook endpoint")?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Notifies of every endpoint at which something is due, whoever serves it, and says
+/// how many there are: what was told before may have been missed, and nothing else
+/// tells of retries.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn notify_due(connection: &mut PgConnection, now: Timestamp) -> Result<i64, Fault> {
+    query_scalar!(
+        r#"SELECT count(pg_notify('waypost_webhooks', 'due ' || e.id)) AS "count!"
+           FROM webhook_endpoints e
+           CROSS JOIN LATERAL (
+               SELECT d.next_attempt_at
+               FROM webhook_deliveries d
+               WHERE d.webhook_endpoint_id = e.id AND d.status = 'PENDING'
+               ORDER BY d.next_attempt_at
+               LIMIT 1
+           ) first
+           WHERE e.is_active AND (e.paused_until IS NULL OR e.paused_until <= $1)
+             AND first.next_attempt_at <= $1"#,
+        now,
+    )
+    .fetch_one(connection)
+    .await
+    .or_fault("find due webhook deliveries")
+}
+
+/// Wakes who serves an endpoint, once the transaction is committed: for whoever makes
+/// a delivery due by hand.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn notify(connection: &mut PgConnection, id: WebhookEndpointId) -> Result<(), Fault> {
+    query!(
+        "SELECT pg_notify('waypost_webhooks', 'due ' || $1)",
+        id.0.to_string()
+    )
+    .execute(connection)
+    .await
+    .or_fault("wake who serves a webhook endpoint")?;
+    Ok(())
+}
+
+/// How long after an endpoint was deleted a transaction may still add to it.
+const LATE: Duration = Duration::from_secs(600);
+
+/// Deletes up to `limit` deliveries, with their attempts, of endpoints that were
+/// deleted, and says how many. Endpoints of which nothing is left are forgotten.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn delete_of_deleted(connection: &mut PgConnection, limit: i64) -> Result<u64, Fault> {
+    let deleted = query_scalar!(
+        r#"WITH doomed AS (
+               SELECT d.message_id, d.id
+               FROM webhook_endpoint_deletions gone
+               CROSS JOIN LATERAL (
+                   SELECT message_id, id
+                   FROM webhook_deliveries
+                   WHERE webhook_endpoint_id = gone.webhook_endpoint_id
+                   ORDER BY id DESC
+                   LIMIT $1
+               ) d
+               LIMIT $1
+           ), attempt AS (
+               DELETE FROM webhook_attempts a
+               USING doomed
+               WHERE a.message_id = doomed.message_id AND a.webhook_delivery_id = doomed.id
+           ), delivery AS (
+               DELETE FROM webhook_deliveries d
+               USING doomed
+               WHERE d.message_id = doomed.message_id AND d.id = doomed.id
+               RETURNING d.id
+           )
+           SELECT count(*) AS "count!"
+           FROM delivery"#,
+        limit,
+    )
+    .fetch_one(&mut *connection)
+    .await
+    .or_fault("delete the deliveries of deleted webhook endpoints")?;
+    query!(
+        "DELETE FROM webhook_endpoint_deletions gone
+         WHERE gone.deleted_at < now() - $1::interval
+           AND NOT EXISTS (
+               SELECT FROM webhook_deliveries d WHERE d.webhook_endpoint_id = gone.webhook_endpoint_id)",
+        delta(LATE) as _,
+    )
+    .execute(connection)
+    .await
+    .or_fault("forget deleted webhook endpoints")?;
+    Ok(u64::try_from(deleted).unwrap_or_default())
+}

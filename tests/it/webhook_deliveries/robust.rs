@@ -1,0 +1,214 @@
+//! Deaths and losses: workers that are killed, a Redis that is away, notifications
+//! that nobody heard, several workers.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use waypost_core::provider::kind::ProviderType;
+use waypost_tests::{Answer, Receiver, TestApp, wait_until, wait_within};
+
+use super::{deliveries, gist, gists, number, sending, subscribe};
+
+const ADA: &str = "ada@example.org";
+/// Leases of 6 s end, and builds share the machine.
+const RECOVERED_WITHIN: Duration = Duration::from_secs(60);
+
+#[tokio::test]
+async fn what_a_killed_worker_was_telling_is_told_again_by_another() {
+    let app = TestApp::builder().processes().start().await;
+    let (_api, _scheduler) = (app.spawn_api().await, app.spawn_scheduler());
+    let receiver = Receiver::start().await;
+    receiver.answer(Answer::Silence);
+    subscribe(&app, &receiver, &["QUEUED"]).await;
+    app.connect(ProviderType::Sendgrid).await;
+    let mut doomed = app.spawn_worker();
+    app.send_to(ADA).await;
+    wait_until("a call is under way", async || receiver.count() == 1).await;
+    doomed.kill().await;
+    receiver.answer(Answer::Status(200));
+    assert_eq!(deliveries(&app, "PENDING").await, (1, 0));
+    let _worker = app.spawn_worker();
+    let is_told = wait_within(RECOVERED_WITHIN, async || {
+        deliveries(&app, "DELIVERED").await == (1, 1)
+    });
+    assert!(is_told.await, "told again by the other worker");
+    let ids: BTreeSet<String> = receiver
+        .received()
+        .iter()
+        .map(|webhook| webhook.header("webhook-id").to_owned())
+        .collect();
+    assert_eq!((receiver.count(), ids.len()), (2, 1), "known by its id");
+    app.leave_work();
+}
+
+#[tokio::test]
+async fn a_worker_that_is_told_to_stop_finishes_its_calls() {
+    let app = TestApp::builder().processes().start().await;
+    let (_api, _scheduler) = (app.spawn_api().await, app.spawn_scheduler());
+    let receiver = Receiver::start().await;
+    subscribe(&app, &receiver, &["QUEUED"]).await;
+    app.connect(ProviderType::Sendgrid).await;
+    let mut worker = app.spawn_worker();
+    app.send_to(ADA).await;
+    wait_until("it is told", async || receiver.count() == 1).await;
+    assert!(worker.terminate().await.success());
+    assert_eq!(deliveries(&app, "DELIVERED").await, (1, 1));
+    let leased = "SELECT count(*) FROM webhook_endpoints WHERE leased_by IS NOT NULL";
+    assert_eq!(number(&app, leased).await, 0, "no lease is left");
+    app.leave_work();
+}
+
+#[tokio::test]
+async fn webhooks_need_no_redis() {
+    let mut app = TestApp::builder().private_redis().start().await;
+    app.connect(ProviderType::Sendgrid).await;
+    let receiver = Receiver::start().await;
+    subscribe(&app, &receiver, &["QUEUED", "SENT"]).await;
+    app.redis.as_mut().unwrap().stop().await;
+    app.send_to(ADA).await;
+    let queued = BTreeSet::from([gist("QUEUED", ADA)]);
+    wait_until("it is told without Redis", async || {
+        gists(&receiver) == queued
+    })
+    .await;
+    app.redis.as_mut().unwrap().resume().await;
+    app.redis.as_ref().unwrap().flush().await;
+    app.advance_and_drain(TimeDelta::seconds(5)).await;
+    assert_eq!(gists(&receiver).len(), 2);
+}
+
+#[tokio::test]
+async fn what_nobody_heard_of_is_told_all_the_same() {
+    let app = TestApp::builder().without_worker().start().await;
+    app.connect(ProviderType::Sendgrid).await;
+    let receiver = Receiver::start().await;
+    subscribe(&app, &receiver, &["QUEUED"]).await;
+    app.send_to(ADA).await;
+    // Nobody listened when it was accepted.
+    app.start_worker();
+    app.drain().await;
+    assert_eq!(gists(&receiver), BTreeSet::from([gist("QUEUED", ADA)]));
+}
+
+/// The answer to a lease may be lost after its commit, and nobody is left who would
+/// serve the endpoint by itself.
+#[tokio::test]
+async fn an_endpoint_whose_lease_nobody_knows_of_is_served_again() {
+    let app = sending().await;
+    let receiver = Receiver::start().await;
+    subscribe(&app, &receiver, &["QUEUED"]).await;
+    wait_until("the worker is on the list", async || {
+        number(&app, "SELECT count(*) FROM workers").await == 1
+    })
+    .await;
+    app.execute("UPDATE webhook_endpoints SET leased_by = (SELECT id FROM workers)")
+        .await;
+    app.send_to(ADA).await;
+    app.drain().await;
+    assert_eq!(gists(&receiver), BTreeSet::from([gist("QUEUED", ADA)]));
+}
+
+#[tokio::test]
+async fn several_workers_tell_everything_once() {
+    let app = sending().await;
+    app.start_worker();
+    app.start_worker();
+    let receivers = [Receiver::start().await, Receiver::start().await];
+    for receiver in &receivers {
+        subscribe(&app, receiver, &["QUEUED", "SENT"]).await;
+    }
+    let mut expected = BTreeSet::new();
+    for number in 0..100 {
+        let address = format!("r{number}@example.org");
+        app.send_to(&address).await;
+        expected.extend([gist("QUEUED", &address), gist("SENT", &address)]);
+    }
+    app.drain().await;
+    for receiver in &receivers {
+        assert_eq!(gists(receiver), expected);
+        let connections = receiver.connections();
+        assert!(connections <= 24, "{connections} connections for 200 calls");
+    }
+    assert_eq!(deliveries(&app, "DELIVERED").await, (400, 400));
+}
+
+#[tokio::test]
+async fn a_backlog_beyond_what_is_read_at_once_is_worked_off() {
+    let app = TestApp::builder().without_worker().start().await;
+    app.connect(ProviderType::Sendgrid).await;
+    let receiver = Receiver::start().await;
+    subscribe(&app, &receiver, &["QUEUED"]).await;
+    let mut message = waypost_tests::message_to("");
+    let all: Vec<String> = (0..1_000)
+        .map(|number| format!("r{number}@example.org"))
+        .collect();
+    message["to"] = serde_json::json!(all);
+    app.send(&message).await;
+    app.start_worker();
+    wait_until("all are told", async || {
+        deliveries(&app, "DELIVERED").await == (1_000, 1_000)
+    })
+    .await;
+    assert_eq!(gists(&receiver).len(), 1_000);
+    app.leave_work();
+}
+
+/// No scheduler: nothing repeats what a lane that looks by itself would miss.
+#[tokio::test]
+async fn a_stream_of_events_is_told_of_to_its_last_one() {
+    let app = TestApp::builder()
+        .without_scheduler()
+        .without_worker()
+        .start()
+        .await;
+    app.connect(ProviderType::Sendgrid).await;
+    app.start_worker();
+    let receiver = Receiver::start().await;
+    subscribe(&app, &receiver, &["QUEUED"]).await;
+    let mut expected = BTreeSet::new();
+    for round in 0..15 {
+        let addresses: Vec<String> = (0..20)
+            .map(|place| format!("r{round}-{place}@example.org"))
+            .collect();
+        let sends = addresses.iter().map(|address| app.send_to(address));
+        futures_util::future::join_all(sends).await;
+        expected.extend(addresses.iter().map(|address| gist("QUEUED", address)));
+        wait_until("the round is told", async || gists(&receiver) == expected).await;
+    }
+    app.leave_work();
+}
+
+#[tokio::test]
+async fn what_a_deleted_endpoint_leaves_behind_is_deleted() {
+    let app = sending().await;
+    let (kept, deleted) = (Receiver::start().await, Receiver::start().await);
+    deleted.answer(Answer::Status(500));
+    subscribe(&app, &kept, &["QUEUED"]).await;
+    let endpoint = subscribe(&app, &deleted, &["QUEUED", "SENT"]).await;
+    app.send_to(ADA).await;
+    app.drain().await;
+    assert_eq!(
+        number(&app, "SELECT count(*) FROM webhook_attempts").await,
+        3
+    );
+    let id = endpoint.id;
+    app.execute(&format!("DELETE FROM webhook_endpoints WHERE id = '{id}'"))
+        .await;
+    wait_until("its deliveries and attempts are gone", async || {
+        number(&app, "SELECT count(*) FROM webhook_deliveries").await == 1
+            && number(&app, "SELECT count(*) FROM webhook_attempts").await == 1
+    })
+    .await;
+    // A transaction that had begun before may still add to it.
+    assert_eq!(
+        number(&app, "SELECT count(*) FROM webhook_endpoint_deletions").await,
+        1
+    );
+    app.execute("UPDATE webhook_endpoint_deletions SET deleted_at = now() - interval '1 hour'")
+        .await;
+    wait_until("it is forgotten", async || {
+        number(&app, "SELECT count(*) FROM webhook_endpoint_deletions").await == 0
+    })
+    .await;
+}

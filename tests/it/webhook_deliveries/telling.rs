@@ -1,0 +1,196 @@
+//! What is told to whom, and how it is signed.
+
+use std::collections::BTreeSet;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use chrono::{DateTime, TimeDelta};
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use serde_json::json;
+use sha2::Sha256;
+use waypost_core::provider::kind::ProviderType;
+use waypost_tests::{Receiver, SENDER, TestApp, message_to, wait_until};
+
+use super::{deliveries, gist, gists, number, sending, set_active, subscribe, subscribe_as};
+
+const ADA: &str = "ada@example.org";
+
+fn hmac(key: &[u8], text: &[u8]) -> Vec<u8> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).unwrap();
+    mac.update(text);
+    mac.finalize().into_bytes().to_vec()
+}
+
+#[tokio::test]
+async fn an_endpoint_is_told_of_the_types_that_it_wants_and_of_no_others() {
+    let app = sending().await;
+    let (both, sent, off, other) = (
+        Receiver::start().await,
+        Receiver::start().await,
+        Receiver::start().await,
+        Receiver::start().await,
+    );
+    subscribe(&app, &both, &["QUEUED", "SENT"]).await;
+    subscribe(&app, &sent, &["SENT", "BOUNCED"]).await;
+    let endpoint = subscribe(&app, &off, &["QUEUED", "SENT"]).await;
+    set_active(&app, &endpoint, false).await;
+    let neighbour = app.tenant("Neighbours").await;
+    let all = ["QUEUED", "SENT"];
+    subscribe_as(&app, neighbour.organization_id, &other.url(), &all).await;
+    app.send_to(ADA).await;
+    app.drain().await;
+    let expected = BTreeSet::from([gist("QUEUED", ADA), gist("SENT", ADA)]);
+    assert_eq!(gists(&both), expected);
+    assert_eq!(gists(&sent), BTreeSet::from([gist("SENT", ADA)]));
+    assert_eq!((off.count(), other.count()), (0, 0));
+    assert_eq!(deliveries(&app, "DELIVERED").await, (3, 3));
+    assert_eq!(
+        number(&app, "SELECT count(*) FROM webhook_attempts").await,
+        3
+    );
+}
+
+#[tokio::test]
+async fn a_message_that_is_queued_is_told_of_once_for_each_recipient() {
+    let app = sending().await;
+    let receiver = Receiver::start().await;
+    subscribe(&app, &receiver, &["QUEUED"]).await;
+    let mut message = message_to("");
+    let all = [ADA, "bob@example.org", "cy@example.org"];
+    message["to"] = json!(["Ada <ada@example.org>", all[1], all[2]]);
+    app.send(&message).await;
+    app.drain().await;
+    let expected = all.map(|address| gist("QUEUED", address));
+    assert_eq!(gists(&receiver), BTreeSet::from(expected));
+}
+
+#[tokio::test]
+async fn what_is_told_and_its_signatures_are_those_of_the_contract() {
+    let app = sending().await;
+    let receiver = Receiver::start().await;
+    let endpoint = subscribe(&app, &receiver, &["SENT"]).await;
+    let mut message = message_to(ADA);
+    message["tags"] = json!(["receipts"]);
+    message["metadata"] = json!({ "order": 7 });
+    let id = app.send(&message).await;
+    app.drain().await;
+    let webhook = receiver.received().remove(0);
+    let event = app.value("SELECT id FROM events WHERE event_type = 'SENT'");
+    let body = webhook.json();
+    let at = DateTime::parse_from_rfc3339(body["timestamp"].as_str().unwrap()).unwrap();
+    assert_eq!(at.timestamp(), app.clock.now().timestamp());
+    assert_eq!(
+        body["data"],
+        json!({
+            "messageId": id,
+            "eventType": "SENT",
+            "recipient": ADA,
+            "from": SENDER,
+            "subject": "Hello",
+            "eventId": event.await,
+            "tags": ["receipts"],
+            "metadata": { "order": 7 },
+            "providerType": "SENDGRID",
+        })
+    );
+    assert_eq!(webhook.header("content-type"), "application/json");
+    assert_eq!(webhook.header("x-waypost-event"), "SENT");
+    let seconds = webhook.header("x-waypost-timestamp");
+    assert_eq!(seconds, app.clock.now().timestamp().to_string());
+    let signed = [seconds.as_bytes(), b".", &webhook.body].concat();
+    let signature = hex::encode(hmac(endpoint.secret.as_bytes(), &signed));
+    assert_eq!(webhook.header("x-waypost-signature"), signature);
+    let delivery = app
+        .value("SELECT id FROM webhook_deliveries")
+        .await
+        .unwrap();
+    assert_eq!(webhook.header("webhook-id"), delivery);
+    let signed = [delivery.as_bytes(), b".", &signed].concat();
+    let key = STANDARD.decode(&endpoint.secret["whsec_".len()..]).unwrap();
+    let signature = format!("v1,{}", STANDARD.encode(hmac(&key, &signed)));
+    assert_eq!(webhook.header("webhook-signature"), signature);
+}
+
+/// No scheduler: nothing repeats what the recorders do not tell at once.
+#[tokio::test]
+async fn every_path_that_records_an_event_wakes_who_delivers_it() {
+    let app = TestApp::builder().without_scheduler().start().await;
+    app.connect(ProviderType::Sendgrid).await;
+    let receiver = Receiver::start().await;
+    let all = ["QUEUED", "SENT", "DROPPED", "DEFERRED", "UNSUBSCRIBED"];
+    subscribe(&app, &receiver, &all).await;
+    let group = json!({ "name": "News" });
+    let group = app.post("/v1/unsubscribe-groups", &group).await.data(201);
+    // Accepted, dropped at acceptance, sent.
+    let barred = json!({ "emails": ["barred@example.org"] });
+    app.post("/v1/suppressions/import", &barred)
+        .await
+        .expect(200);
+    let mut message = message_to("");
+    message["to"] = json!([ADA, "barred@example.org"]);
+    message["unsubscribeGroupId"] = group["id"].clone();
+    app.send(&message).await;
+    let mut expected = BTreeSet::from([
+        gist("QUEUED", ADA),
+        gist("QUEUED", "barred@example.org"),
+        gist("DROPPED", "barred@example.org"),
+        gist("SENT", ADA),
+    ]);
+    wait_until("what sending records is told", async || {
+        gists(&receiver) == expected
+    })
+    .await;
+    // Unsubscribed, a second later.
+    app.advance(TimeDelta::seconds(1));
+    let link = app.captured_once(ADA).headers["List-Unsubscribe"].clone();
+    let link = link.trim_matches(['<', '>']);
+    let path = &link[link.find("/v1/").unwrap()..];
+    let page = app.caller().anonymous().get(path).await;
+    assert_eq!(page.status, 200);
+    expected.insert(gist("UNSUBSCRIBED", ADA));
+    wait_until("unsubscribing is told", async || {
+        gists(&receiver) == expected
+    })
+    .await;
+    // Refused by the provider, and put off by it.
+    app.send_to("refuse@example.org").await;
+    app.send_to("throttle@example.org").await;
+    expected.extend([
+        gist("QUEUED", "refuse@example.org"),
+        gist("DROPPED", "refuse@example.org"),
+        gist("QUEUED", "throttle@example.org"),
+        gist("DEFERRED", "throttle@example.org"),
+    ]);
+    wait_until("what providers refuse is told", async || {
+        gists(&receiver) == expected
+    })
+    .await;
+    app.leave_work();
+}
+
+#[tokio::test]
+async fn rows_that_move_between_partitions_are_not_told_of_again() {
+    let app = sending().await;
+    let receiver = Receiver::start().await;
+    subscribe(&app, &receiver, &["QUEUED", "SENT"]).await;
+    // Months for which there is no partition yet.
+    app.advance(TimeDelta::days(400));
+    app.send_to(ADA).await;
+    app.drain().await;
+    assert_eq!(
+        number(&app, "SELECT count(*) FROM webhook_deliveries_default").await,
+        2
+    );
+    let now = app.clock.now().to_rfc3339();
+    app.execute(&format!("SELECT waypost_create_partitions('{now}', 1)"))
+        .await;
+    assert_eq!(
+        number(&app, "SELECT count(*) FROM webhook_deliveries_default").await,
+        0
+    );
+    assert_eq!(deliveries(&app, "DELIVERED").await, (2, 2));
+    assert_eq!(
+        number(&app, "SELECT count(*) FROM webhook_deliveries").await,
+        2
+    );
+}

@@ -1,0 +1,211 @@
+//! A customer's server: takes webhooks and keeps them, and answers as it is told.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use http::header::RETRY_AFTER;
+use http::{HeaderMap, HeaderValue, Method, Response};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::Instant;
+
+/// How the server answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// With this status.
+    Status(u16),
+    /// With this status, asking to be left alone for so many seconds.
+    RetryAfter(u16, u64),
+    /// Never.
+    Silence,
+}
+
+/// A webhook that came.
+#[derive(Debug, Clone)]
+pub struct ReceivedWebhook {
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Its content.
+    pub body: Bytes,
+    /// When it came.
+    pub at: Instant,
+}
+
+impl ReceivedWebhook {
+    /// A header.
+    ///
+    /// # Panics
+    /// Where there is none.
+    #[must_use]
+    pub fn header(&self, name: &str) -> &str {
+        let value = self.headers.get(name);
+        let value = value.unwrap_or_else(|| panic!("no {name} in {:?}", self.headers));
+        value.to_str().expect("our headers are ASCII")
+    }
+
+    /// The content as JSON.
+    ///
+    /// # Panics
+    /// Where it is none.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).expect("a webhook is JSON")
+    }
+
+    /// The event's type and the recipient.
+    #[must_use]
+    pub fn gist(&self) -> (String, String) {
+        let body = self.json();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        (text(&body["event"]), text(&body["data"]["recipient"]))
+    }
+}
+
+/// The running server. Dropping it ends it.
+#[derive(Debug)]
+pub struct Receiver {
+    address: SocketAddr,
+    state: Arc<State>,
+    task: JoinHandle<()>,
+}
+
+#[derive(Debug)]
+struct State {
+    answer: Mutex<Answer>,
+    keeps: bool,
+    received: Mutex<Vec<ReceivedWebhook>>,
+    count: AtomicUsize,
+    connections: AtomicUsize,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Receiver {
+    /// Starts one that takes everything.
+    pub async fn start() -> Self {
+        Self::with(true).await
+    }
+
+    /// Starts one that only counts, for measurements.
+    pub async fn counting() -> Self {
+        Self::with(false).await
+    }
+
+    async fn with(keeps: bool) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0")
+            .await
+            .expect("the loopback interface has free ports");
+        let address = listener.local_addr().expect("a listener has an address");
+        let state = Arc::new(State {
+            answer: Mutex::new(Answer::Status(200)),
+            keeps,
+            received: Mutex::default(),
+            count: AtomicUsize::new(0),
+            connections: AtomicUsize::new(0),
+        });
+        let task = tokio::spawn(serve(listener, Arc::clone(&state)));
+        Self {
+            address,
+            state,
+            task,
+        }
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}/hooks", self.address)
+    }
+
+    /// Says how it answers from now on.
+    pub fn answer(&self, answer: Answer) {
+        *lock(&self.state.answer) = answer;
+    }
+
+    /// What came so far, in order.
+    #[must_use]
+    pub fn received(&self) -> Vec<ReceivedWebhook> {
+        lock(&self.state.received).clone()
+    }
+
+    /// How much came so far.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.state.count.load(Ordering::SeqCst)
+    }
+
+    /// How many connections were opened so far.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.state.connections.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn serve(listener: TcpListener, state: Arc<State>) {
+    let mut connections = JoinSet::new();
+    while let Ok((stream, _)) = listener.accept().await {
+        state.connections.fetch_add(1, Ordering::SeqCst);
+        connections.spawn(converse(stream, Arc::clone(&state)));
+        while connections.try_join_next().is_some() {}
+    }
+}
+
+async fn converse(stream: TcpStream, state: Arc<State>) {
+    let service = service_fn(move |request| {
+        let state = Arc::clone(&state);
+        async move { Ok::<_, Infallible>(state.take(request).await) }
+    });
+    // A caller that goes away is none of our business.
+    let _gone = hyper::server::conn::http1::Builder::new()
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+}
+
+impl State {
+    async fn take(&self, request: http::Request<Incoming>) -> Response<Full<Bytes>> {
+        let (head, body) = request.into_parts();
+        // Whoever asks whether somebody is there tells nothing.
+        if head.method == Method::HEAD {
+            return Response::default();
+        }
+        let body = body.collect().await;
+        let body = body.map(http_body_util::Collected::to_bytes);
+        if self.keeps {
+            lock(&self.received).push(ReceivedWebhook {
+                headers: head.headers,
+                body: body.unwrap_or_default(),
+                at: Instant::now(),
+            });
+        }
+        self.count.fetch_add(1, Ordering::SeqCst);
+        let answer = *lock(&self.answer);
+        let mut response = Response::new(Full::new(Bytes::from_static(b"noted")));
+        let status = match answer {
+            Answer::Status(status) => status,
+            Answer::RetryAfter(status, seconds) => {
+                let headers = response.headers_mut();
+                headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+                status
+            }
+            Answer::Silence => std::future::pending().await,
+        };
+        *response.status_mut() = status.try_into().expect("a status of three digits");
+        response
+    }
+}

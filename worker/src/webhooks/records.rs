@@ -1,0 +1,158 @@
+//! What came of calls, written to Postgres for many at once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use tracing::{error, info, warn};
+use waypost_core::audit::{self, Actor, Change, Origin};
+use waypost_core::clock::Clock;
+use waypost_core::db::{self, OrFault, PgConnection, PgPool};
+use waypost_core::fault::{Fault, FaultKind};
+use waypost_core::group::{Group, GroupSettings};
+use waypost_core::ids::Ids;
+use waypost_core::webhook::engine::{CallRecord, store};
+
+/// One at a time: how an endpoint fares must not be overwritten by what was known
+/// earlier.
+const LANES: usize = 1;
+/// Calls in one transaction at the most.
+const GROUP_MAX: usize = 500;
+/// Calls that may wait for a transaction.
+const WAITING_MAX: usize = 8_192;
+/// The waits between tries while Postgres is away.
+const AGAIN_FIRST: Duration = Duration::from_millis(100);
+const AGAIN_LONGEST: Duration = Duration::from_secs(5);
+
+const RECORD: &str = "record webhook attempts";
+
+/// Shared writing. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Records {
+    group: Group<CallRecord, ()>,
+}
+
+impl Records {
+    pub(super) fn start(pool: PgPool, ids: Ids, clock: Clock) -> Self {
+        let settings = GroupSettings {
+            lanes: LANES,
+            weight_max: GROUP_MAX,
+            waiting_max: WAITING_MAX,
+        };
+        let writer = Arc::new(Writer { pool, ids, clock });
+        let group = Group::start(settings, move |calls| {
+            let writer = Arc::clone(&writer);
+            async move { writer.write(calls).await }
+        });
+        Self { group }
+    }
+
+    /// Records a call, however long Postgres is away, and says whether it did.
+    pub(super) async fn add(&self, call: CallRecord) -> bool {
+        let mut wait = AGAIN_FIRST;
+        loop {
+            match self.group.run(call.clone(), 1).await {
+                Ok(()) => return true,
+                Err(fault) if fault.kind() == FaultKind::Unavailable => {
+                    warn!(
+                        cause = fault.chain(),
+                        "A webhook attempt could not be recorded yet"
+                    );
+                    tokio::time::sleep(wait).await;
+                    wait = (wait * 2).min(AGAIN_LONGEST);
+                }
+                Err(fault) => {
+                    error!(
+                        cause = fault.chain(),
+                        "A webhook attempt could not be recorded"
+                    );
+                    return false;
+                }
+            }
+        }
+    }
+}
+
+struct Writer {
+    pool: PgPool,
+    ids: Ids,
+    clock: Clock,
+}
+
+impl Writer {
+    async fn write(&self, calls: Vec<CallRecord>) -> Vec<Result<(), Fault>> {
+        match db::bounded(RECORD, self.try_write(&calls)).await {
+            Ok(()) => calls.iter().map(|_| Ok(())).collect(),
+            // Find the one that Postgres refuses, so that its neighbours do not
+            // pay for it.
+            Err(fault) if fault.kind() == FaultKind::Internal && calls.len() > 1 => {
+                let mut results = Vec::with_capacity(calls.len());
+                for call in &calls {
+                    let one = self.try_write(std::slice::from_ref(call));
+                    results.push(db::bounded(RECORD, one).await);
+                }
+                results
+            }
+            Err(fault) => calls.iter().map(|_| Err(fault.clone())).collect(),
+        }
+    }
+
+    async fn try_write(&self, calls: &[CallRecord]) -> Result<(), Fault> {
+        let mut news: Vec<&CallRecord> = calls.iter().filter(|call| call.fare.is_some()).collect();
+        if news.is_empty() {
+            let mut connection = self.pool.acquire().await.or_fault(RECORD)?;
+            return store::record(&mut connection, calls).await;
+        }
+        // Rows of several endpoints are locked in one order; of one endpoint the
+        // last word counts.
+        news.sort_by_key(|call| call.endpoint_id);
+        let mut transaction = self.pool.begin().await.or_fault(RECORD)?;
+        store::record(&mut transaction, calls).await?;
+        for (place, call) in news.iter().enumerate() {
+            let is_last = news
+                .get(place + 1)
+                .is_none_or(|next| next.endpoint_id != call.endpoint_id);
+            if let Some(fare) = call.fare.filter(|_| is_last) {
+                store::update_fare(&mut transaction, call, fare).await?;
+            }
+            self.deactivate(&mut transaction, call).await?;
+        }
+        transaction.commit().await.or_fault(RECORD)
+    }
+
+    async fn deactivate(
+        &self,
+        connection: &mut PgConnection,
+        call: &CallRecord,
+    ) -> Result<(), Fault> {
+        let Some(reason) = call.deactivated else {
+            return Ok(());
+        };
+        let (id, now) = (call.endpoint_id, self.clock.now());
+        if !store::deactivate(connection, call, now).await? {
+            return Ok(());
+        }
+        info!(webhook_endpoint.id = %id, reason = reason.as_str(), "Deactivated a webhook endpoint");
+        let origin = Origin {
+            actor: Actor::System,
+            ip: None,
+            user_agent: None,
+            // Nobody asked for it: the call that decided it stands in.
+            request_id: call.attempt.id.to_string(),
+        };
+        let change = Change::new("webhook_endpoint.deactivated", id).with(json!({
+            "reason": reason.as_str(),
+            "failingSince": call.fare.and_then(|fare| fare.failing_since),
+        }));
+        let organization_id = call.organization_id;
+        audit::store::insert(
+            connection,
+            organization_id,
+            &origin,
+            &change,
+            &self.ids,
+            now,
+        )
+        .await
+    }
+}
