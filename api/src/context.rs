@@ -97,6 +97,7 @@ impl Context {
             sealer: settings.sealer.clone(),
             transport: Transport::new(&TransportSettings {
                 call_timeout: settings.sending.call_timeout,
+                smtp: settings.smtp.clone(),
                 ..TransportSettings::default()
             })?,
             endpoints: Endpoints::from(settings.provider_base_urls.clone()),

@@ -275,7 +275,7 @@ impl Field for JsonObject {
 pub(crate) struct CredentialsObject(pub(crate) Value);
 
 /// The fields that credentials can have, and what the document says of them.
-const CREDENTIAL_FIELDS: [(&str, &str); 10] = [
+const CREDENTIAL_FIELDS: [(&str, &str); 14] = [
     ("apiKey", "SENDGRID, MAILGUN: required."),
     ("serverToken", "POSTMARK: required."),
     ("accountToken", "POSTMARK: lets domains be listed."),
@@ -288,6 +288,19 @@ const CREDENTIAL_FIELDS: [(&str, &str); 10] = [
     (
         "region",
         "SES: required, such as `eu-central-1`. SENDGRID: `global` or `eu`. MAILGUN: `us` or `eu`.",
+    ),
+    (
+        "host",
+        "SMTP: required; the mail server's name or IP address.",
+    ),
+    (
+        "username",
+        "SMTP: what to log in with, together with `password`.",
+    ),
+    ("password", "SMTP: the password of `username`."),
+    (
+        "tls",
+        "SMTP: `starttls` (the default), `implicit` or `none`.",
     ),
 ];
 
@@ -302,12 +315,22 @@ impl Field for CredentialsObject {
                 });
                 object.properties.push((name, field));
             }
+            let port = schema("integer", |port| {
+                port.description = Some(
+                    "SMTP: the mail server's port. By default 587, with `implicit` 465, with `none` 25.",
+                );
+                port.minimum = Some(1.0);
+                port.maximum = Some(f64::from(u16::MAX));
+                port.nullable = true;
+            });
+            object.properties.push(("port", port));
             object.example = Some(serde_json::json!({ "apiKey": "SG.example" }));
         })
     }
 
     /// Which fields must be there depends on the provider type, and is checked with
-    /// it; what is there must be a text, whichever type it belongs to.
+    /// it; what is there must be a text, and the port a port, whichever type they belong
+    /// to.
     fn read(value: Value) -> Result<Self, Vec<Issue>> {
         let Value::Object(fields) = &value else {
             return problem(format!("must be an object, not {}", kind_of(&value)));
@@ -325,7 +348,14 @@ impl Field for CredentialsObject {
                     format!("must be a string, not {}", kind_of(other)),
                 )),
             });
-        let issues: Vec<Issue> = issues.collect();
+        let mut issues: Vec<Issue> = issues.collect();
+        if let Some(port) = fields.get("port").filter(|port| !port.is_null())
+            && !port
+                .as_u64()
+                .is_some_and(|port| (1..=65_535).contains(&port))
+        {
+            issues.push(Issue::new("port", "must be a whole number from 1 to 65535"));
+        }
         if issues.is_empty() {
             Ok(Self(value))
         } else {

@@ -4,6 +4,7 @@
 
 mod links;
 mod reader;
+mod smtp;
 mod webhooks;
 
 use std::collections::HashMap;
@@ -24,6 +25,7 @@ use crate::secret::Secret;
 pub use links::{LinkSettings, PUBLIC_URL_BYTES_MAX};
 use reader::Reader;
 pub use reader::SettingDoc;
+pub use smtp::SmtpSettings;
 pub use webhooks::WebhookSettings;
 
 /// Time that a provider call may take beyond its own time-out before the lease
@@ -59,6 +61,8 @@ pub struct Settings {
     pub sending: SendingSettings,
     /// Calls to customers' endpoints.
     pub webhooks: WebhookSettings,
+    /// SMTP accounts.
+    pub smtp: SmtpSettings,
     /// Base URLs that stand in for the providers' own: one for all, or per type.
     pub provider_base_urls: HashMap<ProviderType, Url>,
 }
@@ -229,6 +233,7 @@ impl Settings {
         );
         let sending = read_sending(reader);
         let webhooks = webhooks::read(reader, environment);
+        let smtp = smtp::read(reader, environment, links.as_ref());
         let provider_base_urls = read_base_urls(reader);
         Some(Self {
             environment: environment?,
@@ -244,6 +249,7 @@ impl Settings {
             links: links?,
             sending: sending?,
             webhooks: webhooks?,
+            smtp,
             provider_base_urls,
         })
     }

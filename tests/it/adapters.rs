@@ -1,4 +1,4 @@
-//! The four providers' adapters: their requests against the providers' official
+//! The adapters of the four providers with an HTTP API: their requests against the providers' official
 //! descriptions, their signatures against published vectors, what they make of
 //! every documented answer, and what the transport makes of broken calls. No
 //! provider and no simulator takes part.
@@ -63,6 +63,13 @@ fn credentials_json(kind: ProviderType) -> Value {
             "region": "eu-central-1",
             "sessionToken": "ca9ary-session",
             "configurationSet": "waypost",
+        }),
+        ProviderType::Smtp => json!({
+            "host": "smtp.example.com",
+            "port": 2525,
+            "username": "ca9ary user",
+            "password": "ca9ary-pässword",
+            "tls": "implicit",
         }),
     }
 }

@@ -41,6 +41,8 @@ mod sending;
 #[cfg(test)]
 mod settings;
 #[cfg(test)]
+mod smtp;
+#[cfg(test)]
 mod suppressions;
 #[cfg(test)]
 mod templates;

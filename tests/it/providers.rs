@@ -123,7 +123,7 @@ async fn the_other_fields_of_an_account_are_checked_too() {
     for kind in [
         json!("sendgrid"),
         json!("TYPE_A"),
-        json!("SMTP"),
+        json!("RESEND"),
         json!(""),
         json!(1),
         json!(["SES"]),

@@ -176,6 +176,11 @@ async fn ses_carries_links_and_following_one_suppresses_its_recipient_in_its_gro
 }
 
 #[tokio::test]
+async fn smtp_carries_links_and_following_one_suppresses_its_recipient_in_its_group() {
+    everywhere_through(ProviderType::Smtp).await;
+}
+
+#[tokio::test]
 async fn a_group_that_is_not_the_organizations_is_refused() {
     let app = sending().await;
     let to = ["ada@example.org"];

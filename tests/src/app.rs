@@ -416,6 +416,7 @@ impl TestApp {
         self.simulator = Some(
             Simulator::start(Config {
                 listen,
+                smtp_listen: self.variables["WAYPOST_SMTP_SERVER"].parse().ok(),
                 ..Config::default()
             })
             .expect("the port is free again"),

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
@@ -13,7 +15,7 @@ use waypost_core::fault::Fault;
 use waypost_core::ids::Ids;
 use waypost_core::secret::Secret;
 use waypost_core::{db, telemetry};
-use waypost_simulator::{Config, Simulator};
+use waypost_simulator::{Config, Simulator, smtp_certificate};
 
 use crate::app::{Parts, TestApp};
 use crate::client::Caller;
@@ -180,6 +182,8 @@ impl AppBuilder {
     ) -> HashMap<String, String> {
         let redis_url = redis.map_or_else(environment::redis_url, RedisServer::url);
         let simulator_url = simulator.url();
+        let smtp_server = simulator.smtp_address().map(|address| address.to_string());
+        let smtp_certificate = smtp_certificate_file();
         let common = [
             ("WAYPOST_ENV", "development"),
             ("DATABASE_URL", &database.url),
@@ -187,6 +191,8 @@ impl AppBuilder {
             ("REDIS_URL", &redis_url),
             ("WAYPOST_REDIS_PREFIX", &database.name),
             ("WAYPOST_PROVIDER_BASE_URL", &simulator_url),
+            ("WAYPOST_SMTP_SERVER", &smtp_server.unwrap_or_default()),
+            ("WAYPOST_SMTP_CA_FILE", &smtp_certificate.to_string_lossy()),
             ("WAYPOST_LISTEN", listen),
             ("WAYPOST_RELAY_GRACE", "1s"),
             // Tests are many callers at one address. Those of the limits set them.
@@ -281,4 +287,14 @@ fn watch(name: &'static str, part: impl Future<Output = Result<(), Fault>> + Sen
             eprintln!("the {name} ended: {}", fault.chain());
         }
     });
+}
+
+/// The file that says what this process's simulators prove themselves by over SMTP.
+fn smtp_certificate_file() -> &'static Path {
+    static FILE: LazyLock<PathBuf> = LazyLock::new(|| {
+        let path = std::env::temp_dir().join(format!("waypost-it-{}.pem", std::process::id()));
+        std::fs::write(&path, smtp_certificate()).expect("a certificate can be written");
+        path
+    });
+    &FILE
 }

@@ -33,5 +33,5 @@ pub use ledger::{Attempt, LeftOver};
 pub use process::{Finished, Process, Program};
 pub use receiver::{Answer, ReceivedWebhook, Receiver};
 pub use redis_server::RedisServer;
-pub use requests::{SENDER, credentials, decoded, message_to, to_hash, untracked};
+pub use requests::{HTTP_PROVIDERS, SENDER, credentials, decoded, message_to, to_hash, untracked};
 pub use wait::{WAIT_MAX, wait_until, wait_within};

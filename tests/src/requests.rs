@@ -10,6 +10,15 @@ use waypost_simulator::DEFAULT_SES_SECRET;
 /// A sender whose domain is verified on every simulated account.
 pub const SENDER: &str = "news@example.com";
 
+/// The types with an HTTP API. SMTP has none, and with it no domains, no tags and no
+/// ids of ours.
+pub const HTTP_PROVIDERS: [ProviderType; 4] = [
+    ProviderType::Sendgrid,
+    ProviderType::Postmark,
+    ProviderType::Mailgun,
+    ProviderType::Ses,
+];
+
 /// Credentials that the simulator takes, with all that makes domains visible.
 #[must_use]
 pub fn credentials(kind: ProviderType) -> Value {
@@ -23,6 +32,11 @@ pub fn credentials(kind: ProviderType) -> Value {
             "accessKeyId": "AKIAGOOD",
             "secretAccessKey": DEFAULT_SES_SECRET,
             "region": "eu-central-1",
+        }),
+        ProviderType::Smtp => json!({
+            "host": "smtp.example.com",
+            "username": "good-user",
+            "password": "good-password",
         }),
     }
 }

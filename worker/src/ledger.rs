@@ -12,13 +12,15 @@ use waypost_core::config::SendingSettings;
 use waypost_core::db::{self, OrFault, PgPool};
 use waypost_core::fault::{Fault, FaultKind};
 use waypost_core::group::{Group, GroupSettings};
-use waypost_core::ids::{MessageId, WorkerId};
+use waypost_core::ids::{Ids, MessageId, WorkerId};
 use waypost_core::message::store::refresh_aggregates;
 use waypost_core::queue::attempt::{self, NewAttempt};
 use waypost_core::queue::backend::Queue;
 use waypost_core::queue::jobs::SendJob;
 use waypost_core::queue::lease::{self, LeasedChunk, LeasedMessage, LeasedRecipient, Rescheduled};
 use waypost_core::queue::outcome::{self, AttemptOutcome};
+use waypost_core::suppression::bounced::{self, Bounced};
+use waypost_core::suppression::filter::Filters;
 use waypost_core::tracking::link::Plan;
 
 use crate::tenure::Tenures;
@@ -90,6 +92,7 @@ impl Ledger {
         tenures: Tenures,
         clock: Clock,
         settings: SendingSettings,
+        filters: Filters,
     ) -> Self {
         let group = GroupSettings {
             lanes: LANES,
@@ -98,6 +101,8 @@ impl Ledger {
         };
         let writer = Arc::new(Writer {
             pool,
+            filters,
+            ids: Ids::new(clock.clone()),
             queue,
             tenures: tenures.clone(),
             clock,
@@ -162,6 +167,8 @@ impl Ledger {
 
 struct Writer {
     pool: PgPool,
+    filters: Filters,
+    ids: Ids,
     queue: Queue<SendJob>,
     tenures: Tenures,
     clock: Clock,
@@ -280,6 +287,7 @@ impl Writer {
     /// took a mail counts always.
     async fn record(&self, settlements: &[Settlement]) -> Result<Vec<Rescheduled>, Fault> {
         let now = self.clock.now();
+        self.announce_bounced(settlements).await?;
         let mut transaction = self.pool.begin().await.or_fault(RECORD)?;
         let leases: Vec<_> = settlements.iter().map(|s| (s.worker, s.job)).collect();
         let held = lease::hold(&mut transaction, &leases).await?;
@@ -289,7 +297,7 @@ impl Writer {
             .filter(|s| holds(s) || s.outcome.as_ref().is_some_and(AttemptOutcome::is_accepted))
             .filter_map(|s| s.outcome.clone())
             .collect();
-        outcome::record(&mut transaction, &outcomes).await?;
+        let without_mailbox = outcome::record(&mut transaction, &outcomes).await?;
         let still: Vec<&Settlement> = settlements.iter().filter(holds).collect();
         let withdrawn: Vec<NewAttempt> = still.iter().filter_map(|s| s.withdrawn).collect();
         attempt::withdraw(&mut transaction, &withdrawn).await?;
@@ -305,8 +313,20 @@ impl Writer {
         }
         let messages: Vec<MessageId> = settlements.iter().map(|s| s.job.message_id).collect();
         refresh_aggregates(&mut transaction, &messages).await?;
+        let added = bounced::insert(&mut transaction, &without_mailbox, &self.ids, now).await?;
         transaction.commit().await.or_fault(RECORD)?;
+        added.confirm(&self.filters).await;
         Ok(left)
+    }
+
+    async fn announce_bounced(&self, settlements: &[Settlement]) -> Result<(), Fault> {
+        let outcomes = settlements.iter().filter_map(|s| s.outcome.as_ref());
+        let bounced: Vec<Bounced> = outcomes.filter_map(AttemptOutcome::bounced).collect();
+        if bounced.is_empty() {
+            return Ok(());
+        }
+        let mut connection = self.pool.acquire().await.or_fault(RECORD)?;
+        bounced::announce(&self.filters, &mut connection, &bounced).await
     }
 
     /// Tells Redis when to bring chunks again, without keeping the lane. The relay

@@ -31,6 +31,7 @@ use waypost_core::provider::snapshots::Snapshots;
 use waypost_core::provider::transport::{Transport, TransportSettings};
 use waypost_core::queue::jobs::send_queue;
 use waypost_core::redis::Redis;
+use waypost_core::suppression::filter::Filters;
 use waypost_core::tracking::link::Tracker;
 use waypost_core::unsubscribe::link::Links;
 
@@ -70,6 +71,7 @@ pub async fn run(
         transport: Transport::new(&TransportSettings {
             call_timeout: settings.sending.call_timeout,
             idle_connections_max: settings.sending.concurrency.max(16),
+            smtp: settings.smtp.clone(),
             ..TransportSettings::default()
         })?,
         endpoints: Endpoints::from(settings.provider_base_urls.clone()),
@@ -77,6 +79,7 @@ pub async fn run(
         clock: clock.clone(),
         ids: ids.clone(),
     };
+    let filters = Filters::start(pool.clone(), redis.clone(), ids.clone());
     let sending = Sending {
         ledger: Ledger::start(
             pool,
@@ -84,6 +87,7 @@ pub async fn run(
             tenures.clone(),
             clock.clone(),
             settings.sending.clone(),
+            filters,
         ),
         senders: Senders::new(accounts.clone()),
         accounts,

@@ -42,7 +42,7 @@ pub(crate) struct ProvidersApi {
 pub(crate) struct ProviderAccountView {
     id: Uuid,
     organization_id: Uuid,
-    /// SENDGRID, POSTMARK, MAILGUN or SES.
+    /// SENDGRID, POSTMARK, MAILGUN, SES or SMTP.
     provider_type: String,
     display_name: String,
     /// Whether messages may go through it.
@@ -107,7 +107,7 @@ struct ConnectProviderRequest {
     display_name: Checked<Name>,
     /// Which fields it must have depends on `providerType`: SENDGRID `apiKey`;
     /// POSTMARK `serverToken`; MAILGUN `apiKey` and `domain`; SES `accessKeyId`,
-    /// `secretAccessKey` and `region`.
+    /// `secretAccessKey` and `region`; SMTP `host`.
     credentials: Checked<CredentialsObject>,
 }
 

@@ -2,12 +2,15 @@
 //! opened right before a call. What is accepted here may be put into a header, a
 //! URL or a host name without another check.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use secrecy::zeroize::Zeroizing;
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::kind::ProviderType;
+use super::smtp::{SmtpAccount, SmtpHost, SmtpLogin, SmtpServer, SmtpTls};
 use crate::address::ascii_domain;
 use crate::fault::Fault;
 use crate::issue::Issue;
@@ -60,6 +63,8 @@ pub enum Credentials {
         /// The configuration set that publishes events.
         configuration_set: Option<String>,
     },
+    /// A mail server.
+    Smtp(SmtpAccount),
 }
 
 /// SendGrid's systems: `api.sendgrid.com`, and `api.eu.sendgrid.com` for EU
@@ -146,6 +151,7 @@ impl Credentials {
             ProviderType::Postmark => fields.postmark(),
             ProviderType::Mailgun => fields.mailgun(),
             ProviderType::Ses => fields.ses(),
+            ProviderType::Smtp => fields.smtp(),
         };
         match credentials {
             Some(credentials) if fields.issues.is_empty() => Ok(credentials),
@@ -157,9 +163,15 @@ impl Credentials {
     #[must_use]
     pub fn to_plaintext(&self) -> Zeroizing<Vec<u8>> {
         let mut text = Zeroizing::new(Vec::with_capacity(2 * SECRET_BYTES_MAX));
-        let document: std::collections::BTreeMap<&str, &str> = self.fields().into_iter().collect();
+        let texts = self.fields().into_iter();
+        let mut document: BTreeMap<&str, Plain<'_>> = texts
+            .map(|(name, text)| (name, Plain::Text(text)))
+            .collect();
+        if let Self::Smtp(account) = self {
+            document.insert("port", Plain::Number(account.server.port));
+        }
         serde_json::to_writer(&mut *text, &document)
-            .expect("a map of texts serializes, and a Vec takes every write");
+            .expect("a map of texts and numbers serializes, and a Vec takes every write");
         text
     }
 
@@ -185,6 +197,18 @@ impl Credentials {
             Self::Postmark { .. } => ProviderType::Postmark,
             Self::Mailgun { .. } => ProviderType::Mailgun,
             Self::Ses { .. } => ProviderType::Ses,
+            Self::Smtp(_) => ProviderType::Smtp,
+        }
+    }
+
+    /// The mail server, for the one type that has no HTTP API.
+    pub(super) fn mail_server(&self) -> Option<&SmtpAccount> {
+        match self {
+            Self::Smtp(account) => Some(account),
+            Self::Sendgrid { .. }
+            | Self::Postmark { .. }
+            | Self::Mailgun { .. }
+            | Self::Ses { .. } => None,
         }
     }
 
@@ -231,12 +255,35 @@ impl Credentials {
                 ),
                 ("configurationSet", configuration_set.as_deref()),
             ],
+            Self::Smtp(account) => {
+                let login = account.login.as_ref();
+                vec![
+                    ("host", Some(account.server.host.as_str())),
+                    (
+                        "username",
+                        login.map(|login| login.username.expose_secret()),
+                    ),
+                    (
+                        "password",
+                        login.map(|login| login.password.expose_secret()),
+                    ),
+                    ("tls", Some(account.tls.as_str())),
+                ]
+            }
         };
         let given = fields.into_iter();
         given
             .filter_map(|(name, value)| Some((name, value?)))
             .collect()
     }
+}
+
+/// A value in the sealed form.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Plain<'a> {
+    Text(&'a str),
+    Number(u16),
 }
 
 impl SendgridRegion {
@@ -328,8 +375,49 @@ impl Fields<'_> {
         })
     }
 
+    fn smtp(&mut self) -> Option<Credentials> {
+        let host = self.required("host", read_host);
+        let port = self.port();
+        let username = self.optional("username", read_login);
+        let password = self.optional("password", read_login);
+        for (name, other) in [("username", "password"), ("password", "username")] {
+            if self.is_absent(name) && !self.is_absent(other) {
+                self.note(name, &format!("is required with a {other}"));
+            }
+        }
+        let tls = self.optional("tls", read_smtp_tls);
+        let tls = tls.unwrap_or(SmtpTls::StartTls);
+        let login = username.zip(password);
+        Some(Credentials::Smtp(SmtpAccount {
+            server: SmtpServer {
+                host: host?,
+                port: port.unwrap_or_else(|| tls.usual_port()),
+            },
+            login: login.map(|(username, password)| SmtpLogin { username, password }),
+            tls,
+        }))
+    }
+
+    /// A number, and nothing where there is none or it is none.
+    fn port(&mut self) -> Option<u16> {
+        if self.is_absent("port") {
+            return None;
+        }
+        let number = self.object["port"].as_u64();
+        let port = number.and_then(|number| u16::try_from(number).ok());
+        let port = port.filter(|port| *port > 0);
+        if port.is_none() {
+            self.note("port", "must be a whole number from 1 to 65535");
+        }
+        port
+    }
+
+    fn is_absent(&self, name: &str) -> bool {
+        matches!(self.object.get(name), None | Some(Value::Null))
+    }
+
     fn required<T>(&mut self, name: &str, read: fn(&str) -> Result<T, &'static str>) -> Option<T> {
-        if matches!(self.object.get(name), None | Some(Value::Null)) {
+        if self.is_absent(name) {
             self.note(name, "is required");
             return None;
         }
@@ -367,6 +455,27 @@ fn read_secret(text: &str) -> Result<Secret, &'static str> {
         return Err("must consist of visible ASCII characters without spaces");
     }
     Ok(Secret::from(text))
+}
+
+/// A user name or password of SMTP: of any text, since it travels in base64. NUL
+/// separates them (RFC 4616).
+fn read_login(text: &str) -> Result<Secret, &'static str> {
+    if text.len() > SECRET_BYTES_MAX {
+        return Err("must not be longer than 4096 bytes");
+    }
+    if text.chars().any(char::is_control) {
+        return Err("must not contain control characters");
+    }
+    Ok(Secret::from(text))
+}
+
+fn read_host(text: &str) -> Result<SmtpHost, &'static str> {
+    SmtpHost::parse(text)
+        .ok_or("must be a host name such as smtp.example.com or an IP address, without a port")
+}
+
+fn read_smtp_tls(text: &str) -> Result<SmtpTls, &'static str> {
+    SmtpTls::parse(text).ok_or("must be one of starttls, implicit, none")
 }
 
 /// A Postmark stream's id or an SES configuration set's name. SES allows exactly

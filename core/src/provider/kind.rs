@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A service that takes mail over HTTP.
+/// A service that takes mail.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, sqlx::Type,
 )]
@@ -22,11 +22,19 @@ pub enum ProviderType {
     Mailgun,
     /// Amazon SES, API v2.
     Ses,
+    /// Any mail server, over SMTP.
+    Smtp,
 }
 
 impl ProviderType {
     /// Every type, in the order in which the documentation lists them.
-    pub const ALL: [Self; 4] = [Self::Sendgrid, Self::Postmark, Self::Mailgun, Self::Ses];
+    pub const ALL: [Self; 5] = [
+        Self::Sendgrid,
+        Self::Postmark,
+        Self::Mailgun,
+        Self::Ses,
+        Self::Smtp,
+    ];
 
     /// The name on the wire and in the database.
     #[must_use]
@@ -36,6 +44,7 @@ impl ProviderType {
             Self::Postmark => "POSTMARK",
             Self::Mailgun => "MAILGUN",
             Self::Ses => "SES",
+            Self::Smtp => "SMTP",
         }
     }
 }
@@ -48,7 +57,7 @@ impl fmt::Display for ProviderType {
 
 /// The text names no provider type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("must be one of SENDGRID, POSTMARK, MAILGUN, SES")]
+#[error("must be one of SENDGRID, POSTMARK, MAILGUN, SES, SMTP")]
 pub struct UnknownProviderType;
 
 impl FromStr for ProviderType {
@@ -74,6 +83,7 @@ mod tests {
             ProviderType::Postmark => 1,
             ProviderType::Mailgun => 2,
             ProviderType::Ses => 3,
+            ProviderType::Smtp => 4,
         }
     }
 

@@ -4,6 +4,8 @@
 //! requests and reads the replies, so tests need no server and all adapters read
 //! alike. The one [`transport`] sends what they build. What a provider says is
 //! turned at once into our own words ([`outcome`], [`domain`]).
+//! SMTP has no requests and replies as values; the transport holds that conversation
+//! itself ([`smtp`]).
 //!
 //! Every mail carries our ids to the provider ([`mail::TAG_MESSAGE`] and its
 //! neighbours), because its events must find their recipient even where the
@@ -37,6 +39,7 @@ pub mod outcome;
 mod postmark;
 mod sendgrid;
 pub mod ses;
+pub mod smtp;
 pub mod snapshots;
 pub mod store;
 pub mod transport;
@@ -86,6 +89,7 @@ pub fn adapter(kind: ProviderType) -> &'static dyn Adapter {
         ProviderType::Postmark => &postmark::Postmark,
         ProviderType::Mailgun => &mailgun::Mailgun,
         ProviderType::Ses => &ses::Ses,
+        ProviderType::Smtp => &smtp::Smtp,
     }
 }
 

@@ -57,6 +57,9 @@ pub enum Blame {
     Message,
     /// The recipient's address.
     Recipient,
+    /// The recipient's address, for there is no such mailbox: a hard bounce that no
+    /// event will tell of.
+    Mailbox,
     /// The sender's address or its domain.
     Sender,
     /// The provider account: its credentials, its standing, its settings. Other

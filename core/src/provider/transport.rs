@@ -11,8 +11,10 @@ use super::call::{CallBody, ProviderCall, ProviderReply, Step};
 use super::domain::DomainList;
 use super::mail::OutgoingMail;
 use super::outcome::{CredentialCheck, SendOutcome, clean};
+use super::smtp::client::SmtpClient;
 use super::{Access, Adapter};
 use crate::clock::Timestamp;
+use crate::config::SmtpSettings;
 use crate::fault::Fault;
 use crate::http::{HttpBody, HttpClient, HttpError, HttpReply, HttpRequest, HttpSettings};
 
@@ -34,6 +36,8 @@ pub struct TransportSettings {
     /// How long an idle connection is kept. Shorter than the providers keep
     /// theirs, so that no call is written into a connection that they are closing.
     pub idle_timeout: Duration,
+    /// How mail servers are reached.
+    pub smtp: SmtpSettings,
 }
 
 impl Default for TransportSettings {
@@ -43,6 +47,7 @@ impl Default for TransportSettings {
             call_timeout: Duration::from_secs(30),
             idle_connections_max: 128,
             idle_timeout: Duration::from_secs(20),
+            smtp: SmtpSettings::default(),
         }
     }
 }
@@ -51,6 +56,7 @@ impl Default for TransportSettings {
 #[derive(Debug, Clone)]
 pub struct Transport {
     http: HttpClient,
+    smtp: SmtpClient,
 }
 
 /// Why there is no reply.
@@ -84,7 +90,8 @@ impl Transport {
             idle_timeout: settings.idle_timeout,
             answer_bytes_max: ANSWER_BYTES_MAX,
         })?;
-        Ok(Self { http })
+        let smtp = SmtpClient::new(settings)?;
+        Ok(Self { http, smtp })
     }
 
     /// Makes one call.
@@ -130,6 +137,9 @@ impl Transport {
 
     /// Asks a provider whether it knows the credentials. No reply: no verdict.
     pub async fn check(&self, adapter: &dyn Adapter, access: &Access<'_>) -> CredentialCheck {
+        if let Some(account) = access.credentials.mail_server() {
+            return self.smtp.check(account).await;
+        }
         self.run(adapter.check(access))
             .await
             .unwrap_or_else(|error| CredentialCheck::Undecided {
@@ -146,13 +156,17 @@ impl Transport {
             })
     }
 
-    /// Sends one mail. The second value is the HTTP status, where one came.
+    /// Sends one mail. The second value is the HTTP status or the SMTP code, where one
+    /// came.
     pub async fn send(
         &self,
         adapter: &dyn Adapter,
         access: &Access<'_>,
         mail: &OutgoingMail,
     ) -> (SendOutcome, Option<u16>) {
+        if let Some(account) = access.credentials.mail_server() {
+            return self.smtp.send(account, mail, access.now).await;
+        }
         let call = match adapter.send(access, mail) {
             Ok(call) => call,
             Err(refusal) => return (refusal.into(), None),

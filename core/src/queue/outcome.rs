@@ -19,7 +19,8 @@ use crate::event::{self, NewEvent};
 use crate::fault::Fault;
 use crate::ids::EventId;
 use crate::message::MessageStatus;
-use crate::provider::outcome::SendOutcome;
+use crate::provider::outcome::{Blame, SendOutcome};
+use crate::suppression::bounced::Bounced;
 
 /// The longest id of a provider that is kept, in characters.
 const PROVIDER_ID_CHARS_MAX: usize = 255;
@@ -87,6 +88,22 @@ impl AttemptOutcome {
         matches!(self.outcome, SendOutcome::Accepted { .. })
     }
 
+    /// The address, where the answer says that it has no mailbox.
+    #[must_use]
+    pub fn bounced(&self) -> Option<Bounced> {
+        let blame = match &self.outcome {
+            SendOutcome::Rejected { blame, .. } => *blame,
+            SendOutcome::Accepted { .. }
+            | SendOutcome::Throttled { .. }
+            | SendOutcome::Unavailable { .. }
+            | SendOutcome::Unknown { .. } => return None,
+        };
+        match blame {
+            Blame::Mailbox => Some((self.attempt.organization_id, self.attempt.address_hash)),
+            Blame::Message | Blame::Recipient | Blame::Sender | Blame::Account => None,
+        }
+    }
+
     fn event(&self) -> Option<NewEvent> {
         Some(NewEvent {
             id: self.event_id,
@@ -95,11 +112,13 @@ impl AttemptOutcome {
             position: self.attempt.position,
             event_type: self.verdict.event?,
             occurred_at: self.finished_at,
-            data: self
-                .verdict
-                .error
-                .as_ref()
-                .map(|reason| serde_json::json!({ "reason": reason })),
+            data: self.verdict.error.as_ref().map(|reason| {
+                if self.bounced().is_some() {
+                    serde_json::json!({ "reason": reason, "bounceType": "hard" })
+                } else {
+                    serde_json::json!({ "reason": reason })
+                }
+            }),
         })
     }
 }
@@ -107,16 +126,18 @@ impl AttemptOutcome {
 /// Records outcomes: of chunks whose lease the caller holds, and accepted ones. To
 /// be run in a transaction, after [`super::lease::hold`] and with
 /// [`super::lease::finish`] and [`crate::message::store::refresh_aggregates`]
-/// after it.
+/// after it, and with [`crate::suppression::bounced::insert`] for the addresses that
+/// are returned: those that these outcomes, as far as they counted, found to have no
+/// mailbox.
 ///
 /// # Errors
 /// A fault when Postgres is away.
 pub async fn record(
     connection: &mut PgConnection,
     outcomes: &[AttemptOutcome],
-) -> Result<(), Fault> {
+) -> Result<Vec<Bounced>, Fault> {
     if outcomes.is_empty() {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let closed = close_attempts(&mut *connection, outcomes).await?;
     let counted: Vec<&AttemptOutcome> = outcomes
@@ -129,7 +150,11 @@ pub async fn record(
         .filter(|outcome| moved.contains(&(outcome.attempt.message_id.0, outcome.attempt.position)))
         .filter_map(|outcome| outcome.event())
         .collect();
-    event::store::insert(connection, &events).await
+    event::store::insert(connection, &events).await?;
+    Ok(counted
+        .iter()
+        .filter_map(|outcome| outcome.bounced())
+        .collect())
 }
 
 async fn close_attempts(

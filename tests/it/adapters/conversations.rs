@@ -10,6 +10,7 @@ use waypost_core::provider::domain::{DomainList, DomainState, FoundDomain};
 use waypost_core::provider::kind::ProviderType;
 use waypost_core::provider::outcome::CredentialCheck;
 use waypost_core::provider::{Access, Endpoints, adapter};
+use waypost_tests::HTTP_PROVIDERS;
 
 use super::{form_fields, now, reply, with_access};
 
@@ -72,7 +73,7 @@ fn json_reply(status: u16, body: &Value) -> ProviderReply {
 
 #[test]
 fn no_verdict_is_drawn_from_limits_failures_and_network_layers() {
-    for kind in ProviderType::ALL {
+    for kind in HTTP_PROVIDERS {
         for (status, body) in [
             (403, HTML),
             (401, HTML),

@@ -5,6 +5,7 @@ use waypost_core::provider::call::Step;
 use waypost_core::provider::credentials::Credentials;
 use waypost_core::provider::kind::ProviderType;
 use waypost_core::provider::{Endpoints, adapter};
+use waypost_tests::HTTP_PROVIDERS;
 
 use super::{CANARY, credentials, credentials_json, reply, rich_mail, with_access};
 
@@ -144,7 +145,7 @@ fn the_sealed_form_reads_back_as_it_was() {
 #[test]
 fn neither_secrets_nor_addresses_nor_content_show_in_debug_output() {
     let mail = rich_mail();
-    for kind in ProviderType::ALL {
+    for kind in HTTP_PROVIDERS {
         let shown = with_access(kind, |access| {
             let adapter = adapter(kind);
             let call = adapter.send(access, &mail).unwrap();

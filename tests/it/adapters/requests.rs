@@ -9,6 +9,7 @@ use waypost_core::provider::kind::ProviderType;
 use waypost_core::provider::mail::{OutgoingMail, TAG_ATTEMPT, TAG_MESSAGE, TAG_RECIPIENT};
 use waypost_core::provider::outcome::Blame;
 use waypost_core::provider::{Endpoints, adapter};
+use waypost_tests::HTTP_PROVIDERS;
 
 use super::documents::Document;
 use super::{form_fields, json_body, plain_mail, rich_mail, url, with_access, with_access_at};
@@ -284,7 +285,7 @@ fn mail_that_no_provider_could_take_is_refused_before_any_call() {
     for (what, breaking) in broken {
         let mut mail = rich_mail();
         breaking(&mut mail);
-        for kind in ProviderType::ALL {
+        for kind in HTTP_PROVIDERS {
             let sent = with_access(kind, |access| adapter(kind).send(access, &mail));
             let refusal = sent.expect_err(what);
             assert_eq!(refusal.blame, Blame::Message, "{what}");
@@ -295,7 +296,7 @@ fn mail_that_no_provider_could_take_is_refused_before_any_call() {
 
 #[test]
 fn credentials_of_another_provider_are_refused_and_not_sent() {
-    for kind in ProviderType::ALL {
+    for kind in HTTP_PROVIDERS {
         for other in ProviderType::ALL.into_iter().filter(|other| *other != kind) {
             let sent = with_access(other, |access| adapter(kind).send(access, &plain_mail()));
             assert_eq!(sent.unwrap_err().blame, Blame::Account);

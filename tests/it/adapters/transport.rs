@@ -10,6 +10,7 @@ use waypost_core::provider::kind::ProviderType;
 use waypost_core::provider::outcome::{CredentialCheck, SendOutcome};
 use waypost_core::provider::transport::{Transport, TransportError, TransportSettings};
 use waypost_core::provider::{Access, Endpoints, adapter};
+use waypost_tests::HTTP_PROVIDERS;
 
 use super::local_server::{LocalServer, Manner};
 use super::{credentials, now, plain_mail, rich_mail, url};
@@ -89,7 +90,7 @@ async fn a_send_that_was_not_sent_is_unavailable_and_one_without_answer_unknown(
     let refused = nobody().await;
     let silent = LocalServer::start(Manner::Silent).await;
     let reset = LocalServer::start(Manner::ReadAndClose).await;
-    for kind in ProviderType::ALL {
+    for kind in HTTP_PROVIDERS {
         let (outcome, status) = send_to(kind, &refused).await;
         assert!(
             matches!(outcome, SendOutcome::Unavailable { .. }),
@@ -122,7 +123,7 @@ async fn an_answer_that_was_cut_off_proves_what_its_status_proves() {
     ))
     .await;
     let wait = Some(Duration::from_secs(5));
-    for kind in ProviderType::ALL {
+    for kind in HTTP_PROVIDERS {
         let (outcome, status) = send_to(kind, &accepted.url).await;
         assert_eq!(status, Some(202));
         if kind == ProviderType::Sendgrid {
@@ -172,7 +173,7 @@ async fn a_redirection_is_not_followed() {
 async fn no_reply_decides_neither_a_check_nor_a_list() {
     let base = nobody().await;
     let endpoints = Endpoints::all_at(&base);
-    for kind in ProviderType::ALL {
+    for kind in HTTP_PROVIDERS {
         let credentials = credentials(kind);
         let access = Access {
             credentials: &credentials,

@@ -14,6 +14,7 @@ fn judged(kind: ProviderType) -> &'static str {
         ProviderType::Sendgrid | ProviderType::Mailgun => "apiKey",
         ProviderType::Postmark => "serverToken",
         ProviderType::Ses => "accessKeyId",
+        ProviderType::Smtp => "username",
     }
 }
 
@@ -263,6 +264,10 @@ async fn credentials_are_never_shown_and_never_stored_in_plain() {
             ProviderType::Ses,
             json!({ "accessKeyId": "AKIAca9ary", "secretAccessKey": "ca9ary-five", "region": "eu-west-1" }),
         ),
+        (
+            ProviderType::Smtp,
+            json!({ "host": "smtp.example.com", "username": "ca9ary-six", "password": "ca9ary-seven" }),
+        ),
     ];
     app.simulator()
         .register_ses_credential("AKIAca9ary", "ca9ary-five");
@@ -284,7 +289,7 @@ async fn credentials_are_never_shown_and_never_stored_in_plain() {
                 "{reply:?}"
             );
         }
-        let refused = json!({ "apiKey": "ca9ary invalid", "serverToken": "ca9ary invalid", "accessKeyId": "ca9ary invalid" });
+        let refused = json!({ "apiKey": "ca9ary invalid", "serverToken": "ca9ary invalid", "accessKeyId": "ca9ary invalid", "port": "ca9ary" });
         let reply = connect(&app, kind, &refused).await;
         assert_eq!(reply.status, 400, "{reply:?}");
         assert!(!reply.text.contains("ca9ary"), "{reply:?}");

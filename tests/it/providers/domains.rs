@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 use waypost_core::provider::kind::ProviderType;
-use waypost_tests::{TestApp, message_to};
+use waypost_tests::{HTTP_PROVIDERS, TestApp, message_to};
 
 use super::{quiet, with};
 
 #[tokio::test]
 async fn domains_are_imported_with_the_records_to_publish() {
-    for kind in ProviderType::ALL {
+    for kind in HTTP_PROVIDERS {
         let app = quiet().await;
         let id = app.connect(kind).await;
         let domains = app
@@ -153,7 +153,7 @@ async fn a_key_too_narrow_to_see_domains_is_good_and_sends_from_domains_unknown(
 
 #[tokio::test]
 async fn a_send_from_a_domain_that_is_not_verified_is_refused_with_its_reason() {
-    for kind in ProviderType::ALL {
+    for kind in HTTP_PROVIDERS {
         let app = quiet().await;
         app.connect(kind).await;
         for sender in [

@@ -1,6 +1,7 @@
 //! The simulator as a program: listens until SIGTERM or SIGINT.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -10,13 +11,22 @@ use waypost_simulator::{Config, Simulator};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Simulates the HTTP APIs of SendGrid, Postmark, Mailgun and Amazon SES.
+/// Simulates the HTTP APIs of SendGrid, Postmark, Mailgun and Amazon SES, and a mail server.
 #[derive(Parser)]
 #[command(version)]
 struct Options {
     /// Address and port to listen on.
     #[arg(long, env = "SIMULATOR_LISTEN", default_value = "127.0.0.1:8090")]
     listen: SocketAddr,
+    /// Address and port to take mail on over SMTP, with STARTTLS; nowhere if not given.
+    #[arg(long, env = "SIMULATOR_SMTP_LISTEN")]
+    smtp_listen: Option<SocketAddr>,
+    /// The same with TLS from the first byte.
+    #[arg(long, env = "SIMULATOR_SMTPS_LISTEN")]
+    smtps_listen: Option<SocketAddr>,
+    /// File to write the mail server's certificate to, made anew at each start, as PEM.
+    #[arg(long, env = "SIMULATOR_SMTP_CERTIFICATE")]
+    smtp_certificate: Option<PathBuf>,
     /// How many accepted copies to keep in full; older ones are only counted.
     #[arg(long, env = "SIMULATOR_KEEP", default_value_t = Config::default().keep_copies_max)]
     keep: usize,
@@ -51,14 +61,27 @@ async fn run(options: Options) -> std::io::Result<()> {
     // Before listening, so that a signal that comes at once is not lost.
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    if let Some(path) = options.smtp_certificate {
+        std::fs::write(path, waypost_simulator::smtp_certificate())?;
+    }
     let simulator = Simulator::start(Config {
         listen: options.listen,
+        smtp_listen: options.smtp_listen,
+        smtps_listen: options.smtps_listen,
         keep_copies_max: options.keep,
         keep_bytes_max: options.keep_bytes,
         keep_bodies: options.keep_bodies,
         ses_credentials: options.ses_credentials,
     })?;
     println!("waypost-simulator listens on {}", simulator.url());
+    for (address, how) in [
+        (simulator.smtp_address(), "STARTTLS"),
+        (simulator.smtps_address(), "TLS"),
+    ] {
+        if let Some(address) = address {
+            println!("waypost-simulator takes mail on {address}, with {how}");
+        }
+    }
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}

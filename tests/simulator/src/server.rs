@@ -9,6 +9,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -27,6 +28,7 @@ use crate::mail::Captured;
 use crate::providers::{self, Provider, sns};
 use crate::reply::Outcome;
 use crate::request::Request;
+use crate::smtp::{self, Encryption};
 use crate::state::{Config, State};
 use crate::{control, inbox};
 
@@ -44,6 +46,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 /// A running simulator. Dropping it stops it.
 pub struct Simulator {
     address: SocketAddr,
+    smtp_address: Option<SocketAddr>,
+    smtps_address: Option<SocketAddr>,
     state: Arc<State>,
     tasks: TaskTracker,
 }
@@ -62,8 +66,16 @@ impl Simulator {
         tasks.spawn_on(telling, &runtime);
         let accepting = accept(listener, Arc::clone(&state), tasks.clone());
         tasks.spawn_on(accepting, &runtime);
+        let listen = |address: Option<SocketAddr>, encryption| {
+            let listen = |address| smtp::listen(address, encryption, &state, &tasks);
+            address.map(listen).transpose()
+        };
+        let smtp_address = listen(config.smtp_listen, Encryption::Offered)?;
+        let smtps_address = listen(config.smtps_listen, Encryption::Implicit)?;
         Ok(Self {
             address,
+            smtp_address,
+            smtps_address,
             state,
             tasks,
         })
@@ -72,6 +84,21 @@ impl Simulator {
     /// The base URL of all four providers and of the simulator's own pages, without a final slash.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// Where mail is taken over SMTP, with STARTTLS.
+    pub fn smtp_address(&self) -> Option<SocketAddr> {
+        self.smtp_address
+    }
+
+    /// Where mail is taken over SMTP with TLS from the first byte.
+    pub fn smtps_address(&self) -> Option<SocketAddr> {
+        self.smtps_address
+    }
+
+    /// How many connections were made over SMTP.
+    pub fn smtp_connection_count(&self) -> u64 {
+        self.state.smtp_connections.load(Ordering::Relaxed)
     }
 
     /// Stops accepting, lets answers under way finish for a moment, and cuts what is left.

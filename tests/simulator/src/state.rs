@@ -1,8 +1,9 @@
 //! What one running simulator knows: its settings, what it captured, and what it was told.
 
 use std::collections::HashMap;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use parking_lot::RwLock;
 use tokio_util::sync::CancellationToken;
@@ -22,11 +23,18 @@ pub const DEFAULT_SES_SECRET: &str = "simulator-secret-access-key";
 /// Registered SES credentials beyond this number replace nothing and are refused.
 const SES_CREDENTIALS_MAX: usize = 10_000;
 
+/// A free port of the loopback interface.
+const FREE_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
 /// How to start a simulator.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Where to listen. The default is a free port of the loopback interface.
     pub listen: SocketAddr,
+    /// Where to take mail over SMTP, with STARTTLS; nowhere if not given. The default is a free port.
+    pub smtp_listen: Option<SocketAddr>,
+    /// The same with TLS from the first byte.
+    pub smtps_listen: Option<SocketAddr>,
     /// How many accepted copies are kept in full; beyond it the oldest are only counted.
     pub keep_copies_max: usize,
     /// How many bytes of accepted mail are kept; beyond it the oldest are only counted.
@@ -40,7 +48,9 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            listen: FREE_PORT,
+            smtp_listen: Some(FREE_PORT),
+            smtps_listen: Some(FREE_PORT),
             keep_copies_max: 200_000,
             keep_bytes_max: 1 << 30,
             keep_bodies: true,
@@ -62,6 +72,8 @@ pub(crate) struct State {
     pub(crate) sns_topics: Topics,
     pub(crate) callbacks: Arc<Callbacks>,
     pub(crate) ids: Ids,
+    /// How many connections the mail server has taken.
+    pub(crate) smtp_connections: AtomicU64,
     /// Set when the simulator stops; whoever waits for anything also waits for this.
     pub(crate) stopping: CancellationToken,
 }
@@ -83,6 +95,7 @@ impl State {
             sns_topics: Topics::default(),
             callbacks: Arc::new(Callbacks::new(tasks.clone(), stopping.clone())),
             ids: Ids::new(),
+            smtp_connections: AtomicU64::new(0),
             stopping,
         }
     }

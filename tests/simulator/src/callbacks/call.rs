@@ -84,10 +84,12 @@ impl Call {
             (_, None) => false,
             // By their texts, no other success counts.
             (Provider::Postmark | Provider::Mailgun, Some(status)) => status == 200,
-            (Provider::SendGrid | Provider::Ses, Some(status)) => (200..300).contains(&status),
+            (Provider::SendGrid | Provider::Ses | Provider::Smtp, Some(status)) => {
+                (200..300).contains(&status)
+            }
         };
         let is_final = match provider {
-            Provider::SendGrid => false,
+            Provider::SendGrid | Provider::Smtp => false,
             Provider::Postmark => status == Some(403),
             Provider::Mailgun => status == Some(406),
             Provider::Ses => status.is_some_and(|status| (300..500).contains(&status)),
@@ -112,7 +114,8 @@ fn pause(provider: Provider, tries: usize) -> Option<Duration> {
         // hours, 14 times, is a little over a day.
         Provider::SendGrid if at < 14 => (MINUTE << at.min(8)).min(240 * MINUTE),
         Provider::Ses if at < 3 => 20,
-        Provider::SendGrid | Provider::Ses => return None,
+        // A mail server calls nobody.
+        Provider::SendGrid | Provider::Ses | Provider::Smtp => return None,
     };
     Some(Duration::from_secs(seconds))
 }
@@ -150,6 +153,7 @@ fn with_headers(mut request: RequestBuilder, lane: &Lane, dressed: &Dressed) -> 
             "Amazon Simple Notification Service Agent",
             "text/plain; charset=UTF-8",
         ),
+        Provider::Smtp => return request,
     };
     request = request
         .header(USER_AGENT, agent)

@@ -2,7 +2,7 @@
 //!
 //! All four live at the root of one base URL: their paths do not collide, save that SendGrid and
 //! Mailgun both begin with `/v3`, where the second part of the path, or the kind of credential,
-//! decides. SMTP and domain creation are not spoken.
+//! decides. Domain creation is not spoken.
 
 mod mailgun;
 mod postmark;
@@ -15,6 +15,7 @@ pub(crate) use postmark::webhooks::Webhooks as PostmarkWebhooks;
 pub(crate) use sendgrid::webhooks::Webhooks as SendGridWebhooks;
 pub(crate) use ses::sns::{self, Topics};
 
+use http::StatusCode;
 use http::header::AUTHORIZATION;
 use serde::{Deserialize, Serialize};
 
@@ -23,8 +24,9 @@ use crate::capture::Accepted;
 use crate::faults::Disturbance;
 use crate::ids::Ids;
 use crate::recipients::Ending;
-use crate::reply::{Answer, Outcome};
+use crate::reply::{self, Answer, Outcome};
 use crate::request::Request;
+use crate::smtp;
 use crate::state::State;
 
 /// One of the simulated providers.
@@ -39,11 +41,19 @@ pub enum Provider {
     Mailgun,
     /// Amazon SES, API v2.
     Ses,
+    /// A mail server, over SMTP.
+    Smtp,
 }
 
 impl Provider {
     /// All of them, in the order of their discriminants.
-    pub const ALL: [Self; 4] = [Self::SendGrid, Self::Postmark, Self::Mailgun, Self::Ses];
+    pub const ALL: [Self; 5] = [
+        Self::SendGrid,
+        Self::Postmark,
+        Self::Mailgun,
+        Self::Ses,
+        Self::Smtp,
+    ];
 
     /// The name on the wire.
     pub const fn name(self) -> &'static str {
@@ -52,6 +62,7 @@ impl Provider {
             Self::Postmark => "POSTMARK",
             Self::Mailgun => "MAILGUN",
             Self::Ses => "SES",
+            Self::Smtp => "SMTP",
         }
     }
 
@@ -68,6 +79,7 @@ impl Provider {
             Self::Postmark => postmark::EMAIL_BYTES_MAX,
             Self::Mailgun => mailgun::BODY_BYTES_MAX,
             Self::Ses => ses::BODY_BYTES_MAX,
+            Self::Smtp => smtp::MAIL_BYTES_MAX,
         }
     }
 }
@@ -103,6 +115,7 @@ pub(crate) async fn handle(provider: Provider, state: &State, request: &Request)
         Provider::Postmark => postmark::is_send(request),
         Provider::Mailgun => mailgun::is_send(request),
         Provider::Ses => ses::is_send(request),
+        Provider::Smtp => false,
     };
     if let Some(delay) = state.faults.delay(provider, is_send, &state.ids) {
         tokio::time::sleep(delay).await;
@@ -115,6 +128,8 @@ pub(crate) async fn handle(provider: Provider, state: &State, request: &Request)
         Provider::Postmark => postmark::handle(state, request),
         Provider::Mailgun => mailgun::handle(state, request).await,
         Provider::Ses => ses::handle(state, request),
+        // It takes no HTTP requests, and none is routed to it.
+        Provider::Smtp => Outcome::Reset,
     }
 }
 
@@ -125,12 +140,14 @@ fn disturbed_read(provider: Provider, state: &State, disturbance: Disturbance) -
         Provider::Postmark => postmark::throttled(),
         Provider::Mailgun => mailgun::throttled("example.com", THROTTLE_WAIT),
         Provider::Ses => ses::throttled(state),
+        Provider::Smtp => reply::empty(StatusCode::NOT_FOUND),
     };
     let error = || match provider {
         Provider::SendGrid => sendgrid::server_error(),
         Provider::Postmark => postmark::server_error(),
         Provider::Mailgun => mailgun::server_error(),
         Provider::Ses => ses::server_error(state),
+        Provider::Smtp => reply::empty(StatusCode::NOT_FOUND),
     };
     match disturbance {
         Disturbance::Throttle => throttle().into(),
@@ -166,6 +183,7 @@ fn subscribers(state: &State, accepted: &Accepted<'_>) -> Vec<Subscriber> {
         Provider::Mailgun => state.mailgun_webhooks.subscribers(key, scope),
         // Without a configuration set there are no events.
         Provider::Ses if scope.is_empty() => Vec::new(),
+        Provider::Smtp => Vec::new(),
         Provider::Ses => state.sns_topics.subscribers(scope),
     }
 }

@@ -60,7 +60,7 @@ async fn captured_mail_is_listed_counted_and_cleared() {
     assert_eq!(seen(world.get("/captured?provider=X")).await.status, 400);
     let counted = json!({
         "count": 3,
-        "byProvider": {"SENDGRID": 3, "POSTMARK": 0, "MAILGUN": 0, "SES": 0},
+        "byProvider": {"SENDGRID": 3, "POSTMARK": 0, "MAILGUN": 0, "SES": 0, "SMTP": 0},
     });
     assert_eq!(get(&world, "/captured/count").await, counted);
     let cleared = seen(world.client.delete(world.url("/captured"))).await;

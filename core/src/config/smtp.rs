@@ -1,0 +1,144 @@
+//! The settings of SMTP accounts: which servers may be reached, and whom to trust.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+
+use url::{Host, Url};
+
+use super::reader::Reader;
+use super::{Environment, LinkSettings};
+use crate::network::Networks;
+use crate::network::guard::AddressGuard;
+use crate::provider::smtp::SmtpServer;
+
+/// How mail servers are reached.
+#[derive(Debug, Clone)]
+pub struct SmtpSettings {
+    /// Which addresses a server that an account names may have.
+    pub guard: AddressGuard,
+    /// Certificates to trust beside the machine's, in PEM.
+    pub ca_file: Option<PathBuf>,
+    /// The server that is dialled in place of every account's own.
+    pub stand_in: Option<SmtpServer>,
+    /// The name that we greet with: a domain, or an address in brackets.
+    pub hello: String,
+}
+
+/// As strict as can be.
+impl Default for SmtpSettings {
+    fn default() -> Self {
+        Self {
+            guard: AddressGuard::default(),
+            ca_file: None,
+            stand_in: None,
+            hello: address_literal(Ipv4Addr::LOCALHOST.into()),
+        }
+    }
+}
+
+/// Reads them. `links` know the name that the world knows us by.
+pub(super) fn read(
+    reader: &mut Reader<'_>,
+    environment: Option<Environment>,
+    links: Option<&LinkSettings>,
+) -> SmtpSettings {
+    let allow = reader.optional(
+        "WAYPOST_SMTP_ALLOW",
+        "Networks, addresses and CIDRs separated by commas, in which SMTP accounts may name servers though they are not public. In development the machine itself, else none: a customer could reach into the operator's network.",
+        |text| text.parse().ok(),
+    );
+    let of_development = || match environment {
+        Some(Environment::Development) => "127.0.0.0/8, ::1"
+            .parse()
+            .expect("a constant list of networks"),
+        Some(Environment::Production) | None => Networks::default(),
+    };
+    let ca_file = reader.optional(
+        "WAYPOST_SMTP_CA_FILE",
+        "File of certificates in PEM that SMTP connections trust beside the machine's: for relays with a certificate of one's own.",
+        |text| Some(PathBuf::from(text)),
+    );
+    let stand_in = reader.optional(
+        "WAYPOST_SMTP_SERVER",
+        "Server, `host:port`, that is dialled in place of every SMTP account's own: for development, with the simulator.",
+        SmtpServer::parse,
+    );
+    SmtpSettings {
+        guard: AddressGuard::new(allow.unwrap_or_else(of_development)),
+        ca_file,
+        stand_in,
+        hello: links.map_or_else(|| SmtpSettings::default().hello, hello),
+    }
+}
+
+/// The host of the public URL, as RFC 5321, 4.1.3 writes it.
+fn hello(links: &LinkSettings) -> String {
+    let url = Url::parse(&links.public_url).ok();
+    match url.as_ref().and_then(Url::host) {
+        Some(Host::Domain(name)) => name.to_owned(),
+        Some(Host::Ipv4(address)) => address_literal(address.into()),
+        Some(Host::Ipv6(address)) => address_literal(address.into()),
+        None => SmtpSettings::default().hello,
+    }
+}
+
+fn address_literal(address: IpAddr) -> String {
+    match address {
+        IpAddr::V4(address) => format!("[{address}]"),
+        IpAddr::V6(address) => format!("[IPv6:{address}]"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Settings;
+
+    #[test]
+    fn what_may_be_reached_and_how_we_greet_follow_the_environment() {
+        let production = [
+            (
+                "WAYPOST_ENCRYPTION_KEYS",
+                "1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
+            ),
+            ("WAYPOST_PUBLIC_URL", "https://mail.example.com/waypost"),
+        ];
+        let development = [
+            ("WAYPOST_ENV", "development"),
+            ("WAYPOST_LISTEN", "[2001:db8::1]:80"),
+        ];
+        for (given, own_machine, hello) in [
+            (production, false, "mail.example.com"),
+            (development, true, "[IPv6:2001:db8::1]"),
+        ] {
+            let base = [("DATABASE_URL", "postgres://localhost/waypost")];
+            let variables = base.into_iter().chain(given);
+            let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+            let smtp = Settings::from_map(&variables.collect()).unwrap().smtp;
+            for address in ["127.0.0.1", "::1"] {
+                let permitted = smtp.guard.permits(address.parse().unwrap());
+                assert_eq!(permitted, own_machine, "{address}");
+            }
+            assert!(!smtp.guard.permits("10.0.0.1".parse().unwrap()));
+            assert_eq!(smtp.hello, hello);
+            assert_eq!((smtp.ca_file, smtp.stand_in), (None, None));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named() {
+        let variables = [
+            ("DATABASE_URL", "postgres://localhost/waypost"),
+            ("WAYPOST_ENV", "development"),
+            ("WAYPOST_SMTP_ALLOW", "10.0.0.0/33"),
+            ("WAYPOST_SMTP_SERVER", "localhost"),
+        ];
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let error = Settings::from_map(&variables.into()).unwrap_err();
+        let names: Vec<&str> = error
+            .issues
+            .iter()
+            .map(|issue| issue.path.as_str())
+            .collect();
+        assert_eq!(names, ["WAYPOST_SMTP_ALLOW", "WAYPOST_SMTP_SERVER"]);
+    }
+}

@@ -1,0 +1,123 @@
+//! The wire: lines in, replies out, in the clear or encrypted.
+
+use std::io;
+
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+use tokio_rustls::server::TlsStream;
+
+use super::{ACCEPTOR, MAIL_BYTES_MAX};
+
+/// The longest command (RFC 4954 allows 12,288 bytes for AUTH).
+const COMMAND_BYTES_MAX: u64 = 12_288;
+/// The longest line of a mail, without its end (RFC 5322, 2.1.1).
+const MAIL_LINE_BYTES_MAX: usize = 998;
+
+/// What carries a conversation.
+pub(super) trait Wire: AsyncRead + AsyncWrite + Send + Unpin {
+    /// Makes the end of this connection a TCP reset.
+    fn reset_on_close(&self);
+}
+
+impl Wire for TcpStream {
+    fn reset_on_close(&self) {
+        // Where the option is refused the connection closes plainly.
+        let _ = self.set_zero_linger();
+    }
+}
+
+impl Wire for TlsStream<TcpStream> {
+    fn reset_on_close(&self) {
+        self.get_ref().0.reset_on_close();
+    }
+}
+
+/// A connection, read line by line.
+pub(super) struct Lines<W: Wire>(BufReader<W>);
+
+/// What a client sent after DATA.
+pub(super) enum Content {
+    /// A mail, with the doubled dots undone.
+    Mail(Vec<u8>),
+    /// Something to refuse, with the reply that does so.
+    Wrong(&'static str),
+}
+
+/// Encrypts a connection.
+pub(super) async fn encrypt(stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+    ACCEPTOR.accept(stream).await
+}
+
+impl<W: Wire> Lines<W> {
+    pub(super) fn new(wire: W) -> Self {
+        Self(BufReader::new(wire))
+    }
+
+    /// The connection; nothing where the client has already said more than it was answered.
+    pub(super) fn into_wire(self) -> Option<W> {
+        self.0.buffer().is_empty().then(|| self.0.into_inner())
+    }
+
+    /// The next command without its end; nothing at the end of the connection.
+    pub(super) async fn command(&mut self) -> io::Result<Option<String>> {
+        let mut line = Vec::new();
+        let mut bounded = (&mut self.0).take(COMMAND_BYTES_MAX);
+        bounded.read_until(b'\n', &mut line).await?;
+        if line.is_empty() {
+            return Ok(None);
+        }
+        let text = String::from_utf8_lossy(&line);
+        Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned()))
+    }
+
+    /// One reply, of one or more lines.
+    pub(super) async fn reply(&mut self, text: &str) -> io::Result<()> {
+        self.0.write_all(text.as_bytes()).await?;
+        self.0.write_all(b"\r\n").await?;
+        self.0.flush().await
+    }
+
+    /// Ends the connection with a reset.
+    pub(super) fn reset(self) {
+        self.0.get_ref().reset_on_close();
+    }
+
+    /// Reads a mail up to the line with a single dot.
+    pub(super) async fn content(&mut self, takes_8_bit: bool) -> io::Result<Content> {
+        let (mut mail, mut wrong) = (Vec::new(), None);
+        loop {
+            let mut line = Vec::new();
+            let mut bounded = (&mut self.0).take(MAIL_BYTES_MAX as u64);
+            if bounded.read_until(b'\n', &mut line).await? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            if line == b".\r\n" {
+                break;
+            }
+            let line = line.strip_prefix(b".").unwrap_or(&line);
+            wrong = wrong.or_else(|| complaint(line, takes_8_bit));
+            if mail.len() + line.len() > MAIL_BYTES_MAX {
+                wrong = wrong.or(Some("552 5.3.4 Error: message file too big"));
+            } else {
+                mail.extend_from_slice(line);
+            }
+        }
+        Ok(wrong.map_or(Content::Mail(mail), Content::Wrong))
+    }
+}
+
+fn complaint(line: &[u8], takes_8_bit: bool) -> Option<&'static str> {
+    let Some(text) = line.strip_suffix(b"\r\n") else {
+        return Some("550 5.5.2 Error: bare <LF> received");
+    };
+    if text.contains(&b'\r') {
+        return Some("550 5.5.2 Error: bare <CR> received");
+    }
+    if text.len() > MAIL_LINE_BYTES_MAX {
+        return Some("554 5.6.0 Error: line too long");
+    }
+    if !takes_8_bit && !text.is_ascii() {
+        return Some("554 5.6.1 Error: 8-bit text without BODY=8BITMIME");
+    }
+    None
+}
