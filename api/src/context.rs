@@ -101,6 +101,7 @@ impl Context {
                 ..TransportSettings::default()
             })?,
             endpoints: Endpoints::from(settings.provider_base_urls.clone()),
+            public_url: settings.links.public_url.clone(),
             snapshots: snapshots.clone(),
             clock: clock.clone(),
             ids: ids.clone(),

@@ -172,9 +172,7 @@ impl Failure {
                 provider_type,
                 reason,
             } => {
-                format!(
-                    "{provider_type} could not be asked about the credentials; try again later: {reason}"
-                )
+                format!("{provider_type} could not be asked; try again later: {reason}")
             }
             Self::RateLimited(wait) => {
                 format!(
@@ -259,7 +257,7 @@ impl Failure {
                 provider_type,
                 reason,
             } => {
-                warn!(%provider_type, reason, "Answering 503: no verdict on credentials");
+                warn!(%provider_type, reason, "Answering 503: the provider gave no answer");
             }
             Self::Invalid(_)
             | Self::Unauthenticated

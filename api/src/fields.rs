@@ -278,7 +278,10 @@ pub(crate) struct CredentialsObject(pub(crate) Value);
 const CREDENTIAL_FIELDS: [(&str, &str); 14] = [
     ("apiKey", "SENDGRID, MAILGUN: required."),
     ("serverToken", "POSTMARK: required."),
-    ("accountToken", "POSTMARK: lets domains be listed."),
+    (
+        "accountToken",
+        "POSTMARK: lets domains be listed and added.",
+    ),
     ("messageStream", "POSTMARK: the stream to send through."),
     ("domain", "MAILGUN: required; the sending domain."),
     ("accessKeyId", "SES: required."),

@@ -12,6 +12,7 @@ mod checked;
 mod context;
 mod envelope;
 mod error;
+mod event_secret_fields;
 mod fields;
 mod health;
 mod idempotency;

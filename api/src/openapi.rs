@@ -18,6 +18,7 @@ use crate::v1::api_keys::ApiKeysApi;
 use crate::v1::audit_logs::AuditLogsApi;
 use crate::v1::messages::MessagesApi;
 use crate::v1::metrics::MetricsApi;
+use crate::v1::provider_upkeep::ProviderUpkeepApi;
 use crate::v1::providers::ProvidersApi;
 use crate::v1::routing_rules::RoutingRulesApi;
 use crate::v1::send::SendApi;
@@ -29,81 +30,37 @@ use crate::v1::unsubscribe_groups::UnsubscribeGroupsApi;
 use crate::v1::webhook_deliveries::WebhookDeliveriesApi;
 use crate::v1::webhook_endpoints::WebhookEndpointsApi;
 
+/// In groups, as a tuple of APIs has sixteen members at the most.
 type Operations = (
-    SendApi,
-    MessagesApi,
-    MetricsApi,
-    ProvidersApi,
-    RoutingRulesApi,
-    ApiKeysApi,
-    SettingsApi,
-    AuditLogsApi,
-    TemplatesApi,
-    TemplateVersionsApi,
-    UnsubscribeGroupsApi,
-    SuppressionsApi,
-    UnsubscribeApi,
-    TrackingApi,
-    WebhookEndpointsApi,
-    WebhookDeliveriesApi,
+    (SendApi, MessagesApi, MetricsApi),
+    (ProvidersApi, ProviderUpkeepApi, RoutingRulesApi),
+    (ApiKeysApi, SettingsApi, AuditLogsApi),
+    (TemplatesApi, TemplateVersionsApi),
+    (UnsubscribeGroupsApi, SuppressionsApi),
+    (WebhookEndpointsApi, WebhookDeliveriesApi),
+    (UnsubscribeApi, TrackingApi),
 );
 type Service = OpenApiService<Operations, ()>;
 
 /// All operations over one context.
 pub(crate) fn service(context: &Arc<Context>) -> Service {
+    macro_rules! apis {
+        ($($api:ident),+) => {
+            ($($api { context: Arc::clone(context) }),+)
+        };
+    }
     let operations = (
-        SendApi {
-            context: Arc::clone(context),
-        },
-        MessagesApi {
-            context: Arc::clone(context),
-        },
-        MetricsApi {
-            context: Arc::clone(context),
-        },
-        ProvidersApi {
-            context: Arc::clone(context),
-        },
-        RoutingRulesApi {
-            context: Arc::clone(context),
-        },
-        ApiKeysApi {
-            context: Arc::clone(context),
-        },
-        SettingsApi {
-            context: Arc::clone(context),
-        },
-        AuditLogsApi {
-            context: Arc::clone(context),
-        },
-        TemplatesApi {
-            context: Arc::clone(context),
-        },
-        TemplateVersionsApi {
-            context: Arc::clone(context),
-        },
-        UnsubscribeGroupsApi {
-            context: Arc::clone(context),
-        },
-        SuppressionsApi {
-            context: Arc::clone(context),
-        },
-        UnsubscribeApi {
-            context: Arc::clone(context),
-        },
-        TrackingApi {
-            context: Arc::clone(context),
-        },
-        WebhookEndpointsApi {
-            context: Arc::clone(context),
-        },
-        WebhookDeliveriesApi {
-            context: Arc::clone(context),
-        },
+        apis!(SendApi, MessagesApi, MetricsApi),
+        apis!(ProvidersApi, ProviderUpkeepApi, RoutingRulesApi),
+        apis!(ApiKeysApi, SettingsApi, AuditLogsApi),
+        apis!(TemplatesApi, TemplateVersionsApi),
+        apis!(UnsubscribeGroupsApi, SuppressionsApi),
+        apis!(WebhookEndpointsApi, WebhookDeliveriesApi),
+        apis!(UnsubscribeApi, TrackingApi),
     );
     OpenApiService::new(operations, "Waypost", env!("CARGO_PKG_VERSION"))
         .description(
-            "Self-hosted email delivery: one API in front of SendGrid, Postmark, Mailgun and Amazon SES. Every error has the form \
+            "Self-hosted email delivery: one API in front of SendGrid, Postmark, Mailgun, Amazon SES and SMTP. Every error has the form \
              `{\"error\": {\"code\", \"message\", \"details\"?}}`; every answer carries `X-Request-Id`, \
              and `X-RateLimit-Limit`, `X-RateLimit-Remaining` and `X-RateLimit-Reset` (seconds).",
         )

@@ -13,15 +13,19 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 use waypost_core::clock::Clock;
 use waypost_core::config::Settings;
-use waypost_core::db;
+use waypost_core::db::{self, PgPool};
 use waypost_core::fault::Fault;
 use waypost_core::health;
 use waypost_core::ids::Ids;
+use waypost_core::provider::Endpoints;
+use waypost_core::provider::account::Accounts;
+use waypost_core::provider::snapshots::Snapshots;
+use waypost_core::provider::transport::{Transport, TransportSettings};
 use waypost_core::queue::jobs::send_queue;
 use waypost_core::redis::Redis;
 
 use leader::Leadership;
-use tasks::{Task, Tasks};
+use tasks::{Rechecks, Task, Tasks};
 
 /// How long one run of a task may take.
 const TASK_TIMEOUT: Duration = Duration::from_secs(120);
@@ -31,6 +35,8 @@ const FORGOTTEN_EVERY: Duration = Duration::from_secs(60);
 const FORGET_KEYS_EVERY: Duration = Duration::from_secs(10);
 /// How often it is looked for what deleted webhook endpoints left behind.
 const SWEEP_WEBHOOKS_EVERY: Duration = Duration::from_secs(5);
+/// How long a provider may take to answer a question about a domain.
+const RECHECK_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often partitions are looked after.
 const PARTITIONS_EVERY: Duration = Duration::from_secs(3600);
 
@@ -49,12 +55,14 @@ pub async fn run(
         health::serve(address, pool.clone(), redis.clone(), shutdown.clone()).await?;
     }
     let tick = settings.sending.scheduler_tick;
+    let rechecks = Rechecks::new(accounts(settings, &clock, &pool)?);
     let tasks = Tasks {
         queue: send_queue(&redis, clock.clone()),
         ids: Ids::new(clock.clone()),
         clock,
         settings: settings.sending.clone(),
         pool: pool.clone(),
+        rechecks,
     };
     let mut leadership = Leadership::new(pool);
     let mut schedule = [
@@ -66,6 +74,7 @@ pub async fn run(
         (Task::SweepWebhooks, SWEEP_WEBHOOKS_EVERY),
         (Task::ForgetKeys, FORGET_KEYS_EVERY),
         (Task::Fold, tick),
+        (Task::Domains, tick),
     ]
     .map(|(task, every)| Scheduled::new(task, every));
     let mut ticks = interval(tick);
@@ -82,6 +91,24 @@ pub async fn run(
     leadership.give_up().await;
     info!("Stopped");
     Ok(())
+}
+
+/// What asks providers about domains. Nobody waits for it, so it is less patient
+/// than sends are.
+fn accounts(settings: &Settings, clock: &Clock, pool: &PgPool) -> Result<Accounts, Fault> {
+    Ok(Accounts {
+        pool: pool.clone(),
+        sealer: settings.sealer.clone(),
+        transport: Transport::new(&TransportSettings {
+            call_timeout: settings.sending.call_timeout.min(RECHECK_TIMEOUT),
+            ..TransportSettings::default()
+        })?,
+        endpoints: Endpoints::from(settings.provider_base_urls.clone()),
+        public_url: settings.links.public_url.clone(),
+        snapshots: Snapshots::new(pool.clone()),
+        clock: clock.clone(),
+        ids: Ids::new(clock.clone()),
+    })
 }
 
 /// A task and when it runs next. Its rhythm is the process's own time, whatever

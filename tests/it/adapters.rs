@@ -20,6 +20,7 @@ mod replies;
 mod requests;
 mod signing;
 mod transport;
+mod upkeep;
 
 use bytes::Bytes;
 use chrono::DateTime;

@@ -13,7 +13,7 @@ use waypost_core::provider::kind::ProviderType;
 use waypost_tests::{Caller, Reply, TestApp, credentials, message_to, wait_until};
 
 /// Every operation, and the permission that it takes.
-const OPERATIONS: [(&str, &str, Permission); 58] = [
+const OPERATIONS: [(&str, &str, Permission); 62] = [
     ("POST", "/v1/send", Permission::Send),
     ("POST", "/v1/emails/batch", Permission::Send),
     ("GET", "/v1/providers", Permission::ProvidersRead),
@@ -27,6 +27,26 @@ const OPERATIONS: [(&str, &str, Permission); 58] = [
         Permission::ProvidersWrite,
     ),
     ("GET", "/v1/providers/{}/domains", Permission::ProvidersRead),
+    (
+        "POST",
+        "/v1/providers/{}/domains",
+        Permission::ProvidersWrite,
+    ),
+    (
+        "POST",
+        "/v1/providers/{}/domains/{}/verify",
+        Permission::ProvidersWrite,
+    ),
+    (
+        "DELETE",
+        "/v1/providers/{}/domains/{}",
+        Permission::ProvidersWrite,
+    ),
+    (
+        "POST",
+        "/v1/providers/{}/event-webhook",
+        Permission::ProvidersWrite,
+    ),
     ("GET", "/v1/templates", Permission::TemplatesRead),
     ("POST", "/v1/templates", Permission::TemplatesWrite),
     ("GET", "/v1/templates/{}", Permission::TemplatesRead),

@@ -7,13 +7,14 @@ use serde_json::Value;
 use waypost_tests::{Reply, TestApp};
 
 /// What operation ids begin with.
-const VERBS: [&str; 18] = [
+const VERBS: [&str; 20] = [
     "create",
     "delete",
     "get",
     "import",
     "list",
     "preview",
+    "register",
     "replay",
     "resolve",
     "revoke",
@@ -26,6 +27,7 @@ const VERBS: [&str; 18] = [
     "unsubscribe",
     "update",
     "validate",
+    "verify",
 ];
 
 /// The operations that need no key.

@@ -47,6 +47,7 @@ async fn inventory(app: &TestApp) -> String {
         "messages",
         "audit_logs",
         "provider_accounts",
+        "provider_domains",
         "routing_rules",
         "api_keys",
         "api_key_old_secrets",
@@ -89,6 +90,10 @@ async fn creations(app: &TestApp) -> Vec<(&'static str, String, Value)> {
             }),
         ),
         (
+            "/v1/providers/{id}/domains",
+            json!({ "domain": "new.example.org" }),
+        ),
+        (
             "/v1/routing-rules",
             json!({ "name": "A rule", "providerAccountId": account }),
         ),
@@ -122,6 +127,8 @@ async fn creations(app: &TestApp) -> Vec<(&'static str, String, Value)> {
             template
         } else if path.contains("webhook-endpoints") {
             endpoint
+        } else if path.contains("providers") {
+            &account
         } else {
             key
         };

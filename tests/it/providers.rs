@@ -3,6 +3,10 @@
 
 mod credentials;
 mod domains;
+mod event_secrets;
+mod event_webhook;
+mod rechecks;
+mod upkeep;
 
 use chrono::TimeDelta;
 use serde_json::{Value, json};
@@ -59,6 +63,8 @@ async fn an_account_of_each_type_is_connected_shown_changed_checked_and_removed(
             "providerType": kind,
             "displayName": format!("Our {kind}"),
             "isActive": true,
+            "webhookUrl": account["webhookUrl"],
+            "eventsVerified": false,
             "createdAt": account["createdAt"],
             "updatedAt": account["createdAt"],
         });

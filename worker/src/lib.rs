@@ -75,6 +75,7 @@ pub async fn run(
             ..TransportSettings::default()
         })?,
         endpoints: Endpoints::from(settings.provider_base_urls.clone()),
+        public_url: settings.links.public_url.clone(),
         snapshots,
         clock: clock.clone(),
         ids: ids.clone(),

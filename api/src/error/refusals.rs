@@ -6,6 +6,9 @@ use waypost_core::idempotency::{KeyConflict, Repeat};
 use waypost_core::issue::Issue;
 use waypost_core::message::accept::Refusal;
 use waypost_core::provider::account::AccountRefusal;
+use waypost_core::provider::domain::DOMAINS_MAX;
+use waypost_core::provider::domains::DomainRefusal;
+use waypost_core::provider::event_webhook::EventWebhookRefusal;
 use waypost_core::routing::RouteRefusal;
 use waypost_core::routing::rule::{RULES_MAX, RuleRefusal};
 use waypost_core::suppression::SuppressionRefusal;
@@ -149,6 +152,70 @@ impl From<AccountRefusal> for Failure {
                 reason,
             },
             AccountRefusal::Fault(fault) => Self::Fault(fault),
+        }
+    }
+}
+
+impl From<DomainRefusal> for Failure {
+    fn from(refusal: DomainRefusal) -> Self {
+        match refusal {
+            DomainRefusal::AccountNotFound => Self::NotFound("provider account"),
+            DomainRefusal::NotFound => Self::NotFound("domain"),
+            DomainRefusal::Present => Self::Conflict("The account has this domain"),
+            DomainRefusal::Busy => {
+                Self::Conflict("Another request is changing this domain; try again")
+            }
+            DomainRefusal::TooMany => Self::Unprocessable {
+                message: format!("The account has {DOMAINS_MAX} domains, the most it may have"),
+                path: None,
+                reason: "TOO_MANY_DOMAINS",
+            },
+            DomainRefusal::Refused {
+                provider_type,
+                reason,
+            } => Self::Unprocessable {
+                message: format!("{provider_type} refused: {reason}"),
+                path: None,
+                reason: "PROVIDER_REFUSED",
+            },
+            DomainRefusal::Undecided {
+                provider_type,
+                reason,
+            } => Self::ProviderUndecided {
+                provider_type,
+                reason,
+            },
+            DomainRefusal::Fault(fault) => Self::Fault(fault),
+        }
+    }
+}
+
+impl From<EventWebhookRefusal> for Failure {
+    fn from(refusal: EventWebhookRefusal) -> Self {
+        match refusal {
+            EventWebhookRefusal::NotFound => Self::NotFound("provider account"),
+            EventWebhookRefusal::Busy => {
+                Self::Conflict("Another request is registering the event webhook; try again")
+            }
+            EventWebhookRefusal::Refused {
+                provider_type,
+                reason,
+                steps,
+            } => Self::Unprocessable {
+                message: [&[format!("{provider_type} refused: {reason}.")], &steps[..]]
+                    .concat()
+                    .join(" "),
+                path: None,
+                reason: "PROVIDER_REFUSED",
+            },
+            EventWebhookRefusal::Undecided {
+                provider_type,
+                reason,
+            } => Self::ProviderUndecided {
+                provider_type,
+                reason,
+            },
+            EventWebhookRefusal::Fault(fault) => Self::Fault(fault),
         }
     }
 }

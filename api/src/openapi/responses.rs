@@ -9,8 +9,11 @@ use serde_json::{Map, Value, json};
 
 /// Operations that answer 409 for another reason than a repeated
 /// `Idempotency-Key`.
-const CONFLICTS: [&str; 5] = [
+const CONFLICTS: [&str; 8] = [
+    "create_provider_domain",
     "create_suppression",
+    "delete_provider_domain",
+    "register_event_webhook",
     "replay_webhook_delivery",
     "replay_webhook_endpoint",
     "rotate_api_key",
@@ -18,17 +21,21 @@ const CONFLICTS: [&str; 5] = [
 ];
 
 /// Operations that can refuse what is well formed.
-const UNPROCESSABLE: [&str; 10] = [
+const UNPROCESSABLE: [&str; 14] = [
     "create_provider",
+    "create_provider_domain",
     "create_routing_rule",
     "create_suppression",
     "create_webhook_endpoint",
+    "delete_provider_domain",
     "import_suppressions",
     "preview_template",
+    "register_event_webhook",
     "send_message",
     "update_provider",
     "update_routing_rule",
     "update_webhook_endpoint",
+    "verify_provider_domain",
 ];
 
 /// What the document says of a header that answers carry.

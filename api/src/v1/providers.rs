@@ -1,22 +1,19 @@
-//! Provider accounts: connecting, checking, changing and removing them, and the
-//! domains that they have.
+//! Provider accounts: connecting, checking, changing and removing them.
 
 use std::sync::Arc;
 
 use poem_openapi::param::Path;
 use poem_openapi::payload::Json;
-use poem_openapi::types::Any;
 use poem_openapi::{ApiResponse, Object, OpenApi};
-use serde_json::Value;
 use uuid::Uuid;
 use waypost_core::auth::Permission;
 use waypost_core::db::OrFault;
 use waypost_core::idempotency::once::Once;
 use waypost_core::ids::ProviderAccountId;
 use waypost_core::issue::Issue;
-use waypost_core::provider::account::{DomainRecord, ProviderAccount, WantedChange};
+use waypost_core::provider::account::{Accounts, NewAccount, ProviderAccount, WantedChange};
 use waypost_core::provider::credentials::Credentials;
-use waypost_core::provider::domain::DomainState;
+use waypost_core::provider::event_secrets::EventSecrets;
 use waypost_core::provider::kind::ProviderType;
 use waypost_core::provider::store;
 use waypost_core::text::Name;
@@ -26,6 +23,7 @@ use crate::body::{Body, OTHER_BYTES_MAX};
 use crate::checked::Checked;
 use crate::context::Context;
 use crate::error::Failure;
+use crate::event_secret_fields::EventSecretsObject;
 use crate::fields::CredentialsObject;
 use crate::idempotency::{KeyHeader, created};
 use crate::ids::PathId;
@@ -47,13 +45,20 @@ pub(crate) struct ProviderAccountView {
     display_name: String,
     /// Whether messages may go through it.
     is_active: bool,
+    /// Where the provider is to tell of events. Keep it to yourself.
+    webhook_url: String,
+    /// Whether an event came from the provider and was found to be genuine, since
+    /// what events are verified with was last set.
+    events_verified: bool,
     created_at: Time,
     updated_at: Time,
 }
 
-impl From<ProviderAccount> for ProviderAccountView {
-    fn from(account: ProviderAccount) -> Self {
+impl ProviderAccountView {
+    pub(crate) fn of(accounts: &Accounts, account: ProviderAccount) -> Self {
         Self {
+            webhook_url: accounts.webhook_url(&account),
+            events_verified: account.events_verified_at.is_some(),
             id: account.id.0,
             organization_id: account.organization_id.0,
             provider_type: account.provider_type.to_string(),
@@ -61,39 +66,6 @@ impl From<ProviderAccount> for ProviderAccountView {
             is_active: account.is_active,
             created_at: Time(account.created_at),
             updated_at: Time(account.updated_at),
-        }
-    }
-}
-
-/// A sender domain of an account.
-#[derive(Debug, Object)]
-#[oai(rename_all = "camelCase")]
-struct DomainVerification {
-    id: Uuid,
-    provider_account_id: Uuid,
-    /// The domain, in ASCII.
-    domain: String,
-    /// Whether the provider says that it may be sent from.
-    is_verified: bool,
-    /// `verified`, `unverified`, or `unknown` where the credentials cannot see it.
-    state: String,
-    /// The records to publish: `type`, `name`, `value`, `priority`, `purpose` and
-    /// `status` each.
-    dns_records: Vec<Any<Value>>,
-    created_at: Time,
-}
-
-impl From<DomainRecord> for DomainVerification {
-    fn from(record: DomainRecord) -> Self {
-        let dns_records = record.dns_records.as_array().cloned().unwrap_or_default();
-        Self {
-            id: record.id.0,
-            provider_account_id: record.provider_account_id.0,
-            domain: record.domain,
-            is_verified: record.state == DomainState::Verified,
-            state: record.state.as_str().to_owned(),
-            dns_records: dns_records.into_iter().map(Any).collect(),
-            created_at: Time(record.created_at),
         }
     }
 }
@@ -109,6 +81,10 @@ struct ConnectProviderRequest {
     /// POSTMARK `serverToken`; MAILGUN `apiKey` and `domain`; SES `accessKeyId`,
     /// `secretAccessKey` and `region`; SMTP `host`.
     credentials: Checked<CredentialsObject>,
+    /// What the provider's events are verified with: SENDGRID `publicKey`, MAILGUN
+    /// `signingKey`, SES `topicArn`. POSTMARK takes none. Registering the event
+    /// webhook finds it out where the provider's API tells.
+    event_secrets: Checked<Option<EventSecretsObject>>,
 }
 
 /// What of an account is to be changed; what is absent stays.
@@ -121,6 +97,9 @@ struct UpdateProviderRequest {
     is_active: Checked<Option<bool>>,
     /// New credentials, checked with the provider before they replace the old.
     credentials: Checked<Option<CredentialsObject>>,
+    /// What the provider's events are verified with from now on; `eventsVerified`
+    /// is false until one was.
+    event_secrets: Checked<Option<EventSecretsObject>>,
 }
 
 /// What the provider says of an account's credentials.
@@ -166,7 +145,7 @@ impl ProvidersApi {
         let accounts = store::list(&mut connection, caller.organization_id()).await?;
         let data = accounts
             .into_iter()
-            .map(ProviderAccountView::from)
+            .map(|account| self.view(account))
             .collect();
         Ok(Json(Data { data }))
     }
@@ -196,31 +175,40 @@ impl ProvidersApi {
         let provider_type = request.provider_type.take("providerType", &mut issues);
         let display_name = request.display_name.take("displayName", &mut issues);
         let credentials = request.credentials.take("credentials", &mut issues);
+        let event_secrets = request.event_secrets.take("eventSecrets", &mut issues);
         let credentials = match (provider_type, credentials) {
             (Some(kind), Some(given)) => read_credentials(kind, &given, &mut issues),
             _ => None,
         };
-        let (Some(display_name), Some(credentials), Some(claim)) =
-            (display_name, credentials, claim)
+        let event_secrets = match (provider_type, event_secrets.flatten()) {
+            (Some(kind), Some(given)) => read_event_secrets(kind, &given, &mut issues),
+            _ => None,
+        };
+        let misfit = event_secrets
+            .as_ref()
+            .zip(credentials.as_ref())
+            .and_then(|(secrets, credentials)| secrets.misfit(credentials));
+        issues.extend(misfit);
+        let (Some(display_name), Some(credentials), Some(claim), true) =
+            (display_name, credentials, claim, issues.is_empty())
         else {
             return Err(Failure::Invalid(issues));
         };
         let once = Once::new(claim, &self.context.sealer, |account: &ProviderAccount| {
-            let data = ProviderAccountView::from(account.clone());
+            let data = self.view(account.clone());
             created(&Data { data })
         });
+        let new = NewAccount {
+            display_name,
+            credentials,
+            event_secrets,
+        };
         let accounts = &self.context.accounts;
         let account = accounts
-            .connect(
-                caller.organization_id(),
-                caller.origin(),
-                display_name,
-                &credentials,
-                &once,
-            )
+            .connect(caller.organization_id(), caller.origin(), new, &once)
             .await?;
         Ok(Connected::Created(Json(Data {
-            data: account.into(),
+            data: self.view(account),
         })))
     }
 
@@ -236,7 +224,7 @@ impl ProvidersApi {
         caller.require(Permission::ProvidersRead)?;
         let account = self.find(&caller, &id.0).await?;
         Ok(Json(Data {
-            data: account.into(),
+            data: self.view(account),
         }))
     }
 
@@ -266,6 +254,14 @@ impl ProvidersApi {
             .flatten();
         let credentials =
             given.and_then(|given| read_credentials(account.provider_type, &given, &mut issues));
+        let given = request.event_secrets.take("eventSecrets", &mut issues);
+        let event_secrets = given
+            .flatten()
+            .and_then(|given| read_event_secrets(account.provider_type, &given, &mut issues));
+        if let Some(secrets) = &event_secrets {
+            let misfit = self.misfit(&account, secrets, credentials.as_ref()).await?;
+            issues.extend(misfit);
+        }
         if !issues.is_empty() {
             return Err(Failure::Invalid(issues));
         }
@@ -273,6 +269,7 @@ impl ProvidersApi {
             display_name: display_name.flatten(),
             is_active: is_active.flatten(),
             credentials,
+            event_secrets,
         };
         let accounts = &self.context.accounts;
         let account = accounts
@@ -284,7 +281,7 @@ impl ProvidersApi {
             )
             .await?;
         Ok(Json(Data {
-            data: account.into(),
+            data: self.view(account),
         }))
     }
 
@@ -339,31 +336,9 @@ impl ProvidersApi {
             provider_type: kind.to_string(),
         }))
     }
-
-    /// List a provider account's domains
-    ///
-    /// Takes the permission PROVIDERS_READ.
-    #[oai(
-        path = "/v1/providers/:id/domains",
-        method = "get",
-        operation_id = "list_provider_domains"
-    )]
-    async fn list_provider_domains(
-        &self,
-        caller: Caller,
-        id: Path<PathId>,
-    ) -> Result<Json<Data<Vec<DomainVerification>>>, Failure> {
-        caller.require(Permission::ProvidersRead)?;
-        let account = self.find(&caller, &id.0).await?;
-        let mut connection = self.context.pool.acquire().await.or_fault("list domains")?;
-        let domains =
-            store::list_domains(&mut connection, caller.organization_id(), account.id).await?;
-        let data = domains.into_iter().map(DomainVerification::from).collect();
-        Ok(Json(Data { data }))
-    }
 }
 
-const ACCOUNT: &str = "provider account";
+pub(crate) const ACCOUNT: &str = "provider account";
 
 impl ProvidersApi {
     async fn find(&self, caller: &Caller, id: &PathId) -> Result<ProviderAccount, Failure> {
@@ -376,6 +351,26 @@ impl ProvidersApi {
             .or_fault("find a provider account")?;
         let account = store::find(&mut connection, caller.organization_id(), id).await?;
         account.ok_or(Failure::NotFound(ACCOUNT))
+    }
+
+    fn view(&self, account: ProviderAccount) -> ProviderAccountView {
+        ProviderAccountView::of(&self.context.accounts, account)
+    }
+
+    /// What is wrong with event secrets for an account, whose credentials are to be
+    /// replaced or stay.
+    async fn misfit(
+        &self,
+        account: &ProviderAccount,
+        secrets: &EventSecrets,
+        credentials: Option<&Credentials>,
+    ) -> Result<Option<Issue>, Failure> {
+        if let Some(credentials) = credentials {
+            return Ok(secrets.misfit(credentials));
+        }
+        let accounts = &self.context.accounts;
+        let (_, stored) = accounts.open(account.organization_id, account.id).await?;
+        Ok(secrets.misfit(&stored))
     }
 }
 
@@ -391,4 +386,14 @@ fn read_credentials(
             None
         }
     }
+}
+
+fn read_event_secrets(
+    kind: ProviderType,
+    given: &EventSecretsObject,
+    issues: &mut Vec<Issue>,
+) -> Option<EventSecrets> {
+    EventSecrets::parse(kind, &given.0)
+        .map_err(|found| issues.extend(found))
+        .ok()
 }

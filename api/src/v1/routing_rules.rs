@@ -498,7 +498,9 @@ impl RoutingRulesApi {
         Ok(RouteResolution {
             rule: Nullable(decided.map(|(rule, _)| rule.clone().into())),
             passed_over,
-            account: Nullable(account.map(ProviderAccountView::from)),
+            account: Nullable(
+                account.map(|account| ProviderAccountView::of(&self.context.accounts, account)),
+            ),
             domain_verified: route.is_ok_and(|route| route.domain_verified),
             refusal: Nullable(refusal),
         })

@@ -45,6 +45,8 @@ pub enum Sealed {
     /// The signing secret of a webhook endpoint, the one in use and those before
     /// it; the row is the endpoint.
     WebhookSecret,
+    /// What a provider's calls are verified with; the row is the account.
+    EventSecrets,
 }
 
 impl Sealed {
@@ -55,6 +57,7 @@ impl Sealed {
             Self::UnsubscribeLink => b"unsubscribe link",
             Self::Answer => b"answer",
             Self::WebhookSecret => b"webhook secret",
+            Self::EventSecrets => b"event secrets",
         }
     }
 }

@@ -8,10 +8,11 @@ use serde_json::json;
 
 use super::credentials::Credentials;
 use super::domain::{DomainList, DomainState, FoundDomain};
+use super::event_secrets::{EventSecrets, EventToken};
 use super::kind::ProviderType;
 use super::outcome::CredentialCheck;
 use super::snapshots::Snapshots;
-use super::store::{self, AccountChange};
+use super::store::{self, AccountChange, SealedSecrets};
 use super::transport::Transport;
 use super::{Access, Endpoints, adapter};
 use crate::audit::{self, Change, Origin};
@@ -40,6 +41,11 @@ pub struct ProviderAccount {
     pub is_active: bool,
     /// Whether its credentials can list its domains.
     pub domains_visible: bool,
+    /// The last part of the URL that its provider tells of events under.
+    pub event_token: EventToken,
+    /// When an event of its provider was first found to be genuine since the
+    /// secrets were set; nothing as long as none was.
+    pub events_verified_at: Option<Timestamp>,
     /// When it was connected.
     pub created_at: Timestamp,
     /// When it was last changed.
@@ -107,6 +113,19 @@ pub struct WantedChange {
     pub is_active: Option<bool>,
     /// New credentials.
     pub credentials: Option<Credentials>,
+    /// What its provider's events are verified with from now on.
+    pub event_secrets: Option<EventSecrets>,
+}
+
+/// An account to connect.
+#[derive(Debug)]
+pub struct NewAccount {
+    /// Its name, for people.
+    pub display_name: Name,
+    /// What it authenticates with.
+    pub credentials: Credentials,
+    /// What its provider's events are verified with, where that is known already.
+    pub event_secrets: Option<EventSecrets>,
 }
 
 impl WantedChange {
@@ -116,6 +135,7 @@ impl WantedChange {
             self.display_name.is_some().then_some("displayName"),
             self.is_active.is_some().then_some("isActive"),
             self.credentials.is_some().then_some("credentials"),
+            self.event_secrets.is_some().then_some("eventSecrets"),
         ]
         .into_iter()
         .flatten()
@@ -134,6 +154,9 @@ pub struct Accounts {
     pub transport: Transport,
     /// Where they are.
     pub endpoints: Endpoints,
+    /// What the API is reached under from outside: see
+    /// [`crate::config::LinkSettings::public_url`].
+    pub public_url: String,
     /// What routing remembers.
     pub snapshots: Snapshots,
     /// Time.
@@ -152,12 +175,12 @@ impl Accounts {
         &self,
         organization_id: OrganizationId,
         origin: &Origin,
-        display_name: Name,
-        credentials: &Credentials,
+        new: NewAccount,
         once: &Once<'_, ProviderAccount>,
     ) -> Result<ProviderAccount, Undone<AccountRefusal>> {
         // The provider is not asked about what was connected before.
         once.look_up(&self.pool).await?;
+        let credentials = &new.credentials;
         self.require_valid(credentials).await?;
         let domains = self.domains_of(credentials).await;
         let now = self.clock.now();
@@ -165,13 +188,21 @@ impl Accounts {
             id: self.ids.next_at(now),
             organization_id,
             provider_type: credentials.provider_type(),
-            display_name: display_name.into_string(),
+            display_name: new.display_name.into_string(),
             is_active: true,
             domains_visible: visibility(&domains).unwrap_or(false),
+            event_token: EventToken::fresh(&self.ids),
+            events_verified_at: None,
             created_at: now,
             updated_at: now,
         };
-        let sealed = self.seal(organization_id, account.id, credentials);
+        let sealed = SealedSecrets {
+            credentials: self.seal(organization_id, account.id, credentials),
+            event_secrets: new
+                .event_secrets
+                .or_else(|| EventSecrets::initial(account.provider_type, &self.ids))
+                .map(|secrets| secrets.seal(&self.sealer, organization_id, account.id)),
+        };
         let mut transaction = once.begin(&self.pool, "connect an account").await?;
         store::insert(&mut transaction, &account, &sealed).await?;
         self.record_domains(&mut transaction, &account, &domains)
@@ -246,6 +277,9 @@ impl Accounts {
         let mut change = AccountChange {
             display_name: wanted.display_name.map(Name::into_string),
             is_active: wanted.is_active,
+            event_secrets_sealed: wanted
+                .event_secrets
+                .map(|secrets| secrets.seal(&self.sealer, organization_id, id)),
             ..AccountChange::default()
         };
         if let Some(credentials) = &wanted.credentials {
@@ -299,6 +333,35 @@ impl Accounts {
         transaction.commit().await.or_fault("remove an account")?;
         self.snapshots.forget(organization_id).await;
         Ok(())
+    }
+
+    /// Where an account's provider tells of events: its `webhookUrl`.
+    #[must_use]
+    pub fn webhook_url(&self, account: &ProviderAccount) -> String {
+        let (public_url, token) = (&self.public_url, account.event_token.as_str());
+        format!("{public_url}/v1/provider-events/{token}")
+    }
+
+    /// The account whose provider calls with this token, and what its calls are
+    /// verified with; no secrets where none are known yet, and then no call is
+    /// believed.
+    ///
+    /// # Errors
+    /// A fault when Postgres is away or the secrets do not open.
+    pub async fn find_by_event_token(
+        &self,
+        token: &str,
+    ) -> Result<Option<(ProviderAccount, Option<EventSecrets>)>, Fault> {
+        let doing = "find an account by its token";
+        let mut connection = self.pool.acquire().await.or_fault(doing)?;
+        let found = store::find_by_event_token(&mut connection, token).await?;
+        let Some((account, sealed)) = found else {
+            return Ok(None);
+        };
+        let secrets = sealed
+            .map(|sealed| EventSecrets::open(&self.sealer, &account, &sealed))
+            .transpose()?;
+        Ok(Some((account, secrets)))
     }
 
     /// An account and its credentials, opened.
@@ -355,17 +418,19 @@ impl Accounts {
         account: &ProviderAccount,
         domains: &DomainList,
     ) -> Result<(), Fault> {
+        let now = self.clock.now();
         let found: &[FoundDomain] = match domains {
             DomainList::Visible(found) => found,
-            DomainList::NotVisible { .. } => &[],
+            DomainList::NotVisible { .. } => {
+                store::obscure_domains(connection, account).await?;
+                return Ok(());
+            }
             DomainList::Undecided { .. } => return Ok(()),
         };
-
-        let now = self.clock.now();
         store::replace_domains(connection, account, found, &self.ids, now).await
     }
 
-    async fn record(
+    pub(super) async fn record(
         &self,
         connection: &mut PgConnection,
         organization_id: OrganizationId,
@@ -397,7 +462,7 @@ impl Accounts {
         )
     }
 
-    fn access<'a>(&'a self, credentials: &'a Credentials) -> Access<'a> {
+    pub(super) fn access<'a>(&'a self, credentials: &'a Credentials) -> Access<'a> {
         Access {
             credentials,
             endpoints: &self.endpoints,

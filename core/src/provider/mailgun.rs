@@ -10,6 +10,9 @@
 //! adapter lists; `From` may use another. The records for receiving mail are left
 //! out: Waypost only sends.
 
+mod domain_changes;
+mod event_webhook;
+
 use std::time::Duration;
 
 use base64::Engine;
@@ -26,6 +29,7 @@ use super::domain::{
 use super::kind::ProviderType;
 use super::mail::{OutgoingMail, Unsendable};
 use super::outcome::{Blame, CredentialCheck, SendOutcome, no_answer};
+use super::upkeep::{DomainAnswer, EventTarget, Registration};
 use super::{Access, Adapter, Base};
 use crate::clock::Timestamp;
 use crate::secret::ExposeSecret;
@@ -164,6 +168,34 @@ impl Adapter for Mailgun {
     /// Mailgun answers 200 on wrong paths too: the body decides.
     fn status_is_proof(&self, _status: u16) -> bool {
         false
+    }
+
+    fn add_domain(&self, access: &Access<'_>, domain: &str) -> Step<DomainAnswer> {
+        match Api::of(access) {
+            Ok(api) => domain_changes::add(api, domain.to_owned()),
+            Err(unusable) => Step::Done(unusable.into()),
+        }
+    }
+
+    fn verify_domain(&self, access: &Access<'_>, domain: &str) -> Step<DomainAnswer> {
+        match Api::of(access) {
+            Ok(api) => domain_changes::verify(&api, domain),
+            Err(unusable) => Step::Done(unusable.into()),
+        }
+    }
+
+    fn remove_domain(&self, access: &Access<'_>, domain: &str) -> Step<DomainAnswer> {
+        match Api::of(access) {
+            Ok(api) => domain_changes::remove(&api, domain),
+            Err(unusable) => Step::Done(unusable.into()),
+        }
+    }
+
+    fn register_events(&self, access: &Access<'_>, target: EventTarget) -> Step<Registration> {
+        match Api::of(access) {
+            Ok(api) => event_webhook::register(api, target),
+            Err(unusable) => Step::Done(unusable.into()),
+        }
     }
 }
 

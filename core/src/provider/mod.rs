@@ -24,14 +24,19 @@
 //!    cut-off answer proves ([`Adapter::status_is_proof`]).
 //! 5. Name it in [`adapter`].
 //! 6. Read its events (`event.rs`) by the ids that the send carries.
-//! 7. Add its rows to `tests/it/adapters.rs`, and teach the simulator its API.
+//! 7. Where its API keeps domains or registers webhooks, hold those conversations
+//!    ([`Adapter::add_domain`] and its neighbours).
+//! 8. Add its rows to `tests/it/adapters.rs`, and teach the simulator its API.
 
 pub mod account;
 pub mod call;
+mod claim;
 pub mod credentials;
 pub mod domain;
+pub mod domains;
 pub mod event;
 pub mod event_secrets;
+pub mod event_webhook;
 pub mod kind;
 pub mod mail;
 mod mailgun;
@@ -43,6 +48,7 @@ pub mod smtp;
 pub mod snapshots;
 pub mod store;
 pub mod transport;
+pub mod upkeep;
 
 use std::collections::HashMap;
 
@@ -55,6 +61,7 @@ use domain::DomainList;
 use kind::ProviderType;
 use mail::{OutgoingMail, Unsendable};
 use outcome::{CredentialCheck, SendOutcome};
+use upkeep::{DomainAnswer, EventTarget, Registration};
 
 /// One provider's wire format: requests out, replies in, no I/O.
 pub trait Adapter: Send + Sync {
@@ -79,6 +86,30 @@ pub trait Adapter: Send + Sync {
     /// Whether this status alone proves that the mail was taken, so that it
     /// counts even where the rest of the answer was cut off.
     fn status_is_proof(&self, status: u16) -> bool;
+
+    /// The conversation that adds a domain, in lower-case ASCII, unless the account
+    /// has it. This one and the next three are refused where nothing else is said:
+    /// by providers that have no API for it.
+    fn add_domain(&self, _access: &Access<'_>, _domain: &str) -> Step<DomainAnswer> {
+        Step::Done(DomainAnswer::not_offered())
+    }
+
+    /// The conversation that lets the provider look into DNS now, where it can be
+    /// asked to, and says how the domain stands.
+    fn verify_domain(&self, _access: &Access<'_>, _domain: &str) -> Step<DomainAnswer> {
+        Step::Done(DomainAnswer::not_offered())
+    }
+
+    /// The conversation that removes a domain; `Missing` when it is gone.
+    fn remove_domain(&self, _access: &Access<'_>, _domain: &str) -> Step<DomainAnswer> {
+        Step::Done(DomainAnswer::not_offered())
+    }
+
+    /// The conversation that lets the provider tell of events under our URL. Held
+    /// twice it makes no second webhook.
+    fn register_events(&self, _access: &Access<'_>, _target: EventTarget) -> Step<Registration> {
+        Step::Done(Registration::not_offered())
+    }
 }
 
 /// The adapter of a provider type.

@@ -8,6 +8,9 @@
 //!
 //! With the server token alone domains cannot be seen; the account token can.
 
+mod domain_changes;
+mod event_webhook;
+
 use http::{HeaderName, HeaderValue, header};
 use serde_json::{Map, Value, json};
 
@@ -20,6 +23,7 @@ use super::domain::{
 use super::kind::ProviderType;
 use super::mail::{OutgoingMail, Unsendable};
 use super::outcome::{Blame, CredentialCheck, SendOutcome, no_answer};
+use super::upkeep::{DomainAnswer, EventTarget, Registration};
 use super::{Access, Adapter, Base};
 use crate::clock::Timestamp;
 use crate::secret::{ExposeSecret, Secret};
@@ -28,6 +32,9 @@ const SERVER_TOKEN: HeaderName = HeaderName::from_static("x-postmark-server-toke
 const ACCOUNT_TOKEN: HeaderName = HeaderName::from_static("x-postmark-account-token");
 /// How many domains one page of the list holds: the most that is allowed.
 const PAGE: usize = 500;
+
+/// Why nothing is known of domains.
+const WITHOUT_ACCOUNT_TOKEN: &str = "a server token cannot see domains: add the accountToken";
 
 /// The adapter.
 pub(super) struct Postmark;
@@ -90,8 +97,11 @@ impl AccountApi {
     }
 
     fn domain(&self, id: i64) -> ProviderCall {
-        let url = self.base.at(&format!("/domains/{id}"));
-        accepting_json(ProviderCall::get(url)).with(ACCOUNT_TOKEN, self.token.clone())
+        self.authorize(ProviderCall::get(self.base.at(&format!("/domains/{id}"))))
+    }
+
+    fn authorize(&self, call: ProviderCall) -> ProviderCall {
+        accepting_json(call).with(ACCOUNT_TOKEN, self.token.clone())
     }
 }
 
@@ -138,7 +148,7 @@ impl Adapter for Postmark {
         match Api::of(access).map(|api| api.account()) {
             Ok(Some(account)) => list_domains(account, Listing::default()),
             Ok(None) => Step::Done(DomainList::NotVisible {
-                reason: "a server token cannot see domains: add the accountToken".to_owned(),
+                reason: WITHOUT_ACCOUNT_TOKEN.to_owned(),
             }),
             Err(unusable) => Step::Done(unusable.into()),
         }
@@ -172,6 +182,45 @@ impl Adapter for Postmark {
 
     fn status_is_proof(&self, _status: u16) -> bool {
         false
+    }
+
+    fn add_domain(&self, access: &Access<'_>, domain: &str) -> Step<DomainAnswer> {
+        with_account(access, |account| {
+            domain_changes::add(account, domain.to_owned())
+        })
+    }
+
+    fn verify_domain(&self, access: &Access<'_>, domain: &str) -> Step<DomainAnswer> {
+        with_account(access, |account| {
+            domain_changes::verify(account, domain.to_owned())
+        })
+    }
+
+    fn remove_domain(&self, access: &Access<'_>, domain: &str) -> Step<DomainAnswer> {
+        with_account(access, |account| {
+            domain_changes::remove(account, domain.to_owned())
+        })
+    }
+
+    fn register_events(&self, access: &Access<'_>, target: EventTarget) -> Step<Registration> {
+        match Api::of(access) {
+            Ok(api) => event_webhook::register(&api, target),
+            Err(unusable) => Step::Done(unusable.into()),
+        }
+    }
+}
+
+/// A conversation that takes the account token.
+fn with_account(
+    access: &Access<'_>,
+    hold: impl FnOnce(AccountApi) -> Step<DomainAnswer>,
+) -> Step<DomainAnswer> {
+    match Api::of(access).map(|api| api.account()) {
+        Ok(Some(account)) => hold(account),
+        Ok(None) => Step::Done(DomainAnswer::NotVisible {
+            reason: WITHOUT_ACCOUNT_TOKEN.to_owned(),
+        }),
+        Err(unusable) => Step::Done(unusable.into()),
     }
 }
 

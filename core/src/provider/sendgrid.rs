@@ -7,6 +7,9 @@
 //! personalization. Suppressed and malformed recipients are no API error: the
 //! answer is 202, and a `dropped` event follows.
 
+mod domain_changes;
+mod event_webhook;
+
 use http::{HeaderMap, HeaderValue, header};
 use serde_json::{Map, Value, json};
 
@@ -19,6 +22,7 @@ use super::domain::{
 use super::kind::ProviderType;
 use super::mail::{OutgoingMail, Unsendable};
 use super::outcome::{Blame, CredentialCheck, SendOutcome, no_answer};
+use super::upkeep::{DomainAnswer, EventTarget, Registration};
 use super::{Access, Adapter, Base};
 use crate::address::Mailbox;
 use crate::clock::Timestamp;
@@ -40,6 +44,7 @@ pub(super) struct Sendgrid;
 struct Api {
     base: Base,
     authorization: HeaderValue,
+    region: SendgridRegion,
 }
 
 impl Api {
@@ -58,6 +63,7 @@ impl Api {
         Ok(Self {
             base: access.endpoints.base(ProviderType::Sendgrid, host),
             authorization,
+            region: *region,
         })
     }
 
@@ -119,6 +125,34 @@ impl Adapter for Sendgrid {
     /// A 202 has no body: the message id is in a header.
     fn status_is_proof(&self, status: u16) -> bool {
         status == 202
+    }
+
+    fn add_domain(&self, access: &Access<'_>, domain: &str) -> Step<DomainAnswer> {
+        match Api::of(access) {
+            Ok(api) => domain_changes::add(api, domain.to_owned()),
+            Err(unusable) => Step::Done(unusable.into()),
+        }
+    }
+
+    fn verify_domain(&self, access: &Access<'_>, domain: &str) -> Step<DomainAnswer> {
+        match Api::of(access) {
+            Ok(api) => domain_changes::verify(api, domain.to_owned()),
+            Err(unusable) => Step::Done(unusable.into()),
+        }
+    }
+
+    fn remove_domain(&self, access: &Access<'_>, domain: &str) -> Step<DomainAnswer> {
+        match Api::of(access) {
+            Ok(api) => domain_changes::remove(api, domain.to_owned()),
+            Err(unusable) => Step::Done(unusable.into()),
+        }
+    }
+
+    fn register_events(&self, access: &Access<'_>, target: EventTarget) -> Step<Registration> {
+        match Api::of(access) {
+            Ok(api) => event_webhook::register(api, target),
+            Err(unusable) => Step::Done(unusable.into()),
+        }
     }
 }
 

@@ -11,7 +11,9 @@
 //! Replies are told apart by the error's name, not the status: 400 holds both
 //! refusals and limits.
 
+mod domain_changes;
 mod domains;
+mod event_topic;
 mod signing;
 
 use std::time::Duration;
@@ -24,6 +26,7 @@ use super::domain::DomainList;
 use super::kind::ProviderType;
 use super::mail::{OutgoingMail, Unsendable};
 use super::outcome::{Blame, CredentialCheck, SendOutcome, no_answer, reason};
+use super::upkeep::{DomainAnswer, EventTarget, Registration};
 use super::{Access, Adapter, Base};
 use crate::address::Mailbox;
 use crate::clock::Timestamp;
@@ -98,7 +101,16 @@ impl Api {
         url: url::Url,
         then: impl FnOnce(ProviderReply) -> Step<T> + Send + 'static,
     ) -> Step<T> {
-        match self.signed(ProviderCall::get(url)) {
+        self.hold(ProviderCall::get(url), then)
+    }
+
+    /// Any call, signed, and what to make of its reply.
+    fn hold<T: From<Unusable>>(
+        &self,
+        call: ProviderCall,
+        then: impl FnOnce(ProviderReply) -> Step<T> + Send + 'static,
+    ) -> Step<T> {
+        match self.signed(call) {
             Ok(call) => Step::call(call, then),
             Err(unusable) => Step::Done(unusable.into()),
         }
@@ -163,6 +175,44 @@ impl Adapter for Ses {
 
     fn status_is_proof(&self, _status: u16) -> bool {
         false
+    }
+
+    fn add_domain(&self, access: &Access<'_>, domain: &str) -> Step<DomainAnswer> {
+        match Api::of(access) {
+            Ok(api) => domain_changes::add(api, domain.to_owned()),
+            Err(unusable) => Step::Done(unusable.into()),
+        }
+    }
+
+    fn verify_domain(&self, access: &Access<'_>, domain: &str) -> Step<DomainAnswer> {
+        match Api::of(access) {
+            Ok(api) => domain_changes::verify(api, domain.to_owned()),
+            Err(unusable) => Step::Done(unusable.into()),
+        }
+    }
+
+    fn remove_domain(&self, access: &Access<'_>, domain: &str) -> Step<DomainAnswer> {
+        match Api::of(access) {
+            Ok(api) => domain_changes::remove(api, domain.to_owned()),
+            Err(unusable) => Step::Done(unusable.into()),
+        }
+    }
+
+    /// Nothing is called.
+    fn register_events(&self, access: &Access<'_>, target: EventTarget) -> Step<Registration> {
+        let configuration_set = match access.credentials {
+            Credentials::Ses {
+                configuration_set, ..
+            } => configuration_set.as_deref(),
+            Credentials::Sendgrid { .. }
+            | Credentials::Postmark { .. }
+            | Credentials::Mailgun { .. }
+            | Credentials::Smtp(_) => None,
+        };
+        Step::Done(match Api::of(access) {
+            Ok(api) => event_topic::steps(&api, configuration_set, &target),
+            Err(unusable) => unusable.into(),
+        })
     }
 }
 

@@ -6,6 +6,8 @@ use sqlx::{PgConnection, query, query_as};
 
 use super::account::{DomainRecord, ProviderAccount};
 use super::domain::{DomainState, FoundDomain};
+use super::domains::first_look;
+use super::event_secrets::EventToken;
 use super::kind::ProviderType;
 use crate::clock::Timestamp;
 use crate::db::OrFault;
@@ -15,27 +17,38 @@ use crate::organization;
 use crate::routing::{self, RoutableAccount, RoutingSnapshot};
 use crate::tracking::Tracking;
 
-/// Adds an account with its sealed credentials.
+/// What of an account is stored sealed.
+#[derive(Debug)]
+pub struct SealedSecrets {
+    /// Its credentials.
+    pub credentials: Vec<u8>,
+    /// What its provider's events are verified with, once that is known.
+    pub event_secrets: Option<Vec<u8>>,
+}
+
+/// Adds an account.
 ///
 /// # Errors
 /// A fault when Postgres is away.
 pub async fn insert(
     connection: &mut PgConnection,
     account: &ProviderAccount,
-    credentials_sealed: &[u8],
+    sealed: &SealedSecrets,
 ) -> Result<(), Fault> {
     query!(
         "INSERT INTO provider_accounts
              (id, organization_id, provider_type, display_name, is_active, credentials_sealed,
-              domains_visible, created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+              domains_visible, event_token, event_secrets_sealed, created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
         account.id.0,
         account.organization_id.0,
         account.provider_type as ProviderType,
         account.display_name,
         account.is_active,
-        credentials_sealed,
+        sealed.credentials,
         account.domains_visible,
+        account.event_token.as_str(),
+        sealed.event_secrets,
         account.created_at,
         account.updated_at,
     )
@@ -57,7 +70,7 @@ pub async fn list(
         ProviderAccount,
         r#"SELECT id AS "id: ProviderAccountId", organization_id AS "organization_id: OrganizationId",
                   provider_type AS "provider_type: ProviderType", display_name, is_active, domains_visible,
-                  created_at, updated_at
+                  event_token AS "event_token: EventToken", events_verified_at, created_at, updated_at
            FROM provider_accounts
            WHERE organization_id = $1
            ORDER BY created_at, id"#,
@@ -81,7 +94,7 @@ pub async fn find(
         ProviderAccount,
         r#"SELECT id AS "id: ProviderAccountId", organization_id AS "organization_id: OrganizationId",
                   provider_type AS "provider_type: ProviderType", display_name, is_active, domains_visible,
-                  created_at, updated_at
+                  event_token AS "event_token: EventToken", events_verified_at, created_at, updated_at
            FROM provider_accounts
            WHERE organization_id = $1 AND id = $2"#,
         organization_id.0,
@@ -90,6 +103,43 @@ pub async fn find(
     .fetch_optional(connection)
     .await
     .or_fault("find a provider account")
+}
+
+/// The account that a token belongs to, of whichever organization, with its sealed
+/// event secrets where there are any.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn find_by_event_token(
+    connection: &mut PgConnection,
+    token: &str,
+) -> Result<Option<(ProviderAccount, Option<Vec<u8>>)>, Fault> {
+    let row = query!(
+        r#"SELECT id, organization_id, provider_type AS "provider_type: ProviderType", display_name,
+                  is_active, domains_visible, event_token AS "event_token: EventToken",
+                  event_secrets_sealed, events_verified_at, created_at, updated_at
+           FROM provider_accounts
+           WHERE event_token = $1"#,
+        token,
+    )
+    .fetch_optional(connection)
+    .await
+    .or_fault("find an account by its token")?;
+    Ok(row.map(|row| {
+        let account = ProviderAccount {
+            id: ProviderAccountId(row.id),
+            organization_id: OrganizationId(row.organization_id),
+            provider_type: row.provider_type,
+            display_name: row.display_name,
+            is_active: row.is_active,
+            domains_visible: row.domains_visible,
+            event_token: row.event_token,
+            events_verified_at: row.events_verified_at,
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+        };
+        (account, row.event_secrets_sealed)
+    }))
 }
 
 /// An account's sealed credentials.
@@ -114,6 +164,28 @@ pub async fn find_credentials(
     Ok(row.map(|row| row.credentials_sealed))
 }
 
+/// An account's sealed event secrets, where there are any.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn find_event_secrets(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    id: ProviderAccountId,
+) -> Result<Option<Vec<u8>>, Fault> {
+    let row = query!(
+        "SELECT event_secrets_sealed
+         FROM provider_accounts
+         WHERE organization_id = $1 AND id = $2",
+        organization_id.0,
+        id.0,
+    )
+    .fetch_optional(connection)
+    .await
+    .or_fault("find an account's event secrets")?;
+    Ok(row.and_then(|row| row.event_secrets_sealed))
+}
+
 /// What of an account is changed; what is absent stays.
 #[derive(Debug, Default)]
 pub struct AccountChange {
@@ -123,6 +195,9 @@ pub struct AccountChange {
     pub is_active: Option<bool>,
     /// New credentials, sealed.
     pub credentials_sealed: Option<Vec<u8>>,
+    /// What events are verified with, sealed. No event has been verified with them
+    /// yet.
+    pub event_secrets_sealed: Option<Vec<u8>>,
     /// Whether the credentials can list the account's domains.
     pub domains_visible: Option<bool>,
 }
@@ -145,17 +220,20 @@ pub async fn update(
                is_active = coalesce($4, is_active),
                credentials_sealed = coalesce($5, credentials_sealed),
                domains_visible = coalesce($6, domains_visible),
-               updated_at = $7
+               event_secrets_sealed = coalesce($7, event_secrets_sealed),
+               events_verified_at = CASE WHEN $7::bytea IS NULL THEN events_verified_at END,
+               updated_at = $8
            WHERE organization_id = $1 AND id = $2
            RETURNING id AS "id: ProviderAccountId", organization_id AS "organization_id: OrganizationId",
                      provider_type AS "provider_type: ProviderType", display_name, is_active, domains_visible,
-                     created_at, updated_at"#,
+                     event_token AS "event_token: EventToken", events_verified_at, created_at, updated_at"#,
         organization_id.0,
         id.0,
         change.display_name,
         change.is_active,
         change.credentials_sealed,
         change.domains_visible,
+        change.event_secrets_sealed,
         now,
     )
     .fetch_optional(connection)
@@ -207,9 +285,41 @@ pub async fn list_domains(
     .or_fault("list an account's domains")
 }
 
+/// Records that an account's domains cannot be seen: those that were found by
+/// themselves go, those that were added stay and are unknown.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn obscure_domains(
+    connection: &mut PgConnection,
+    account: &ProviderAccount,
+) -> Result<(), Fault> {
+    query!(
+        "DELETE FROM provider_domains
+         WHERE organization_id = $1 AND provider_account_id = $2 AND NOT is_added",
+        account.organization_id.0,
+        account.id.0,
+    )
+    .execute(&mut *connection)
+    .await
+    .or_fault("remove domains that are not visible")?;
+    query!(
+        "UPDATE provider_domains
+         SET state = 'unknown'
+         WHERE organization_id = $1 AND provider_account_id = $2",
+        account.organization_id.0,
+        account.id.0,
+    )
+    .execute(connection)
+    .await
+    .or_fault("mark domains as not visible")?;
+    Ok(())
+}
+
 /// Records the domains that an account has at its provider: new ones are added,
 /// known ones brought up to date, vanished ones removed. DNS records that are
-/// known stay where the provider's list came without any.
+/// known stay where the provider's list came without any. Mailgun's list shows one
+/// domain of many, so others that were added are not taken for vanished.
 ///
 /// # Errors
 /// A fault when Postgres is away.
@@ -223,27 +333,37 @@ pub async fn replace_domains(
     let names: Vec<&str> = found.iter().map(|domain| domain.domain.as_str()).collect();
     query!(
         "DELETE FROM provider_domains
-         WHERE organization_id = $1 AND provider_account_id = $2 AND domain <> ALL($3::text[])",
+         WHERE organization_id = $1 AND provider_account_id = $2 AND domain <> ALL($3::text[])
+           AND NOT (is_added AND $4)",
         account.organization_id.0,
         account.id.0,
         &names as &[&str],
+        account.provider_type == ProviderType::Mailgun,
     )
     .execute(&mut *connection)
     .await
     .or_fault("remove vanished domains")?;
     let new_ids: Vec<uuid::Uuid> = found.iter().map(|_| ids.next_at(now)).collect();
     let states: Vec<&str> = found.iter().map(|domain| domain.state.as_str()).collect();
+    let looks = found
+        .iter()
+        .map(|domain| first_look(domain.state, now, ids.fraction()));
+    let looks: Vec<Timestamp> = looks.collect();
     let records: Vec<serde_json::Value> = found
         .iter()
         .map(|domain| serde_json::to_value(&domain.dns_records).unwrap_or_default())
         .collect();
     query!(
         r#"INSERT INTO provider_domains
-               (id, organization_id, provider_account_id, domain, state, dns_records, created_at)
-           SELECT id, $1, $2, domain, state::domain_state, dns_records, $7
-           FROM UNNEST($3::uuid[], $4::text[], $5::text[], $6::jsonb[]) AS d (id, domain, state, dns_records)
+               (id, organization_id, provider_account_id, domain, state, dns_records, created_at,
+                checked_at, check_at)
+           SELECT id, $1, $2, domain, state::domain_state, dns_records, $7, $7, check_at
+           FROM UNNEST($3::uuid[], $4::text[], $5::text[], $6::jsonb[], $8::timestamptz[])
+                AS d (id, domain, state, dns_records, check_at)
            ON CONFLICT ON CONSTRAINT provider_domains_account_domain_key
            DO UPDATE SET state = excluded.state,
+                         checked_at = excluded.checked_at,
+                         check_at = excluded.check_at,
                          dns_records = CASE WHEN excluded.dns_records = '[]'::jsonb
                                             THEN provider_domains.dns_records
                                             ELSE excluded.dns_records END"#,
@@ -254,6 +374,7 @@ pub async fn replace_domains(
         &states as &[&str],
         &records,
         now,
+        &looks,
     )
     .execute(connection)
     .await

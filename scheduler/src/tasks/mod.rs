@@ -1,5 +1,6 @@
 //! The tasks of the leader.
 
+mod domains;
 mod fold;
 mod keys;
 mod partitions;
@@ -14,6 +15,8 @@ use waypost_core::fault::Fault;
 use waypost_core::ids::Ids;
 use waypost_core::queue::backend::Queue;
 use waypost_core::queue::jobs::SendJob;
+
+pub(crate) use domains::Rechecks;
 
 /// A task of the leader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +35,8 @@ pub(crate) enum Task {
     RelayWebhooks,
     /// Deletes what deleted webhook endpoints left behind.
     SweepWebhooks,
+    /// Looks at domains whose look is due.
+    Domains,
     /// Folds what was counted and what is to be searched.
     Fold,
 }
@@ -47,6 +52,7 @@ impl Task {
             Self::ForgetKeys => "forget-keys",
             Self::RelayWebhooks => "relay-webhooks",
             Self::SweepWebhooks => "sweep-webhooks",
+            Self::Domains => "domains",
             Self::Fold => "fold",
         }
     }
@@ -59,6 +65,7 @@ pub(crate) struct Tasks {
     pub(crate) ids: Ids,
     pub(crate) clock: Clock,
     pub(crate) settings: SendingSettings,
+    pub(crate) rechecks: Rechecks,
 }
 
 impl Tasks {
@@ -71,6 +78,7 @@ impl Tasks {
             Task::ForgetKeys => keys::forget(self).await,
             Task::RelayWebhooks => webhooks::notify_due(self).await,
             Task::SweepWebhooks => webhooks::delete_of_deleted(self).await,
+            Task::Domains => domains::begin(self).await,
             Task::Fold => fold::fold(self).await,
         }
     }

@@ -24,7 +24,7 @@ const PAGES_MAX: usize = 10;
 const DKIM_ZONE: &str = "dkim.amazonses.com";
 /// What may stand unencoded in a path segment or a query value (RFC 3986
 /// "unreserved"), as signatures want it.
-const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
+pub(super) const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
@@ -104,6 +104,15 @@ fn ask_details(api: Api, index: usize, mut found: Vec<FoundDomain>) -> Step<Doma
         domain.dns_records = read_records(&record, &domain.domain, &api.region);
         ask_details(api, index + 1, found)
     })
+}
+
+/// A domain by its own record.
+pub(super) fn read_identity(identity: &Value, domain: &str, region: &str) -> FoundDomain {
+    FoundDomain {
+        domain: domain.to_owned(),
+        state: read_state(identity["VerificationStatus"].as_str()),
+        dns_records: read_records(identity, domain, region),
+    }
 }
 
 /// `TEMPORARY_FAILURE` means that SES cannot tell at the moment.

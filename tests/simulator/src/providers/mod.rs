@@ -2,7 +2,7 @@
 //!
 //! All four live at the root of one base URL: their paths do not collide, save that SendGrid and
 //! Mailgun both begin with `/v3`, where the second part of the path, or the kind of credential,
-//! decides. Domain creation is not spoken.
+//! decides.
 
 mod mailgun;
 mod postmark;

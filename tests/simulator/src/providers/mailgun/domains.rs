@@ -1,10 +1,12 @@
-//! The account's domains. Whatever domain is asked for exists, unless it says it is `invalid`.
+//! The account's domains. Whatever domain is asked for exists, unless it says it is `invalid` or
+//! begins with `new` and was not created yet.
 
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::domain_not_found;
-use crate::domains::is_verified;
+use super::form::Form;
+use super::{domain_not_found, message};
+use crate::domains::is_name;
 use crate::providers::Provider;
 use crate::reply::{self, Answer};
 use crate::request::Request;
@@ -21,14 +23,14 @@ pub(super) fn list(state: &State, request: &Request, key: &str) -> Answer {
     names.retain(|name| {
         wanted
             .as_deref()
-            .is_none_or(|wanted| wanted == state_of(name))
+            .is_none_or(|wanted| wanted == state_of(state, key, name))
     });
     names.retain(|name| search.as_deref().is_none_or(|part| name.contains(part)));
     let items: Vec<Value> = names
         .iter()
         .skip(request.query_number("skip", 0, usize::MAX))
         .take(request.query_number("limit", PAGE_DEFAULT, PAGE_MAX))
-        .map(|name| summary(name))
+        .map(|name| summary(state, key, name))
         .collect();
     let body = json!({"total_count": names.len(), "items": items});
     reply::json(StatusCode::OK, body.to_string())
@@ -36,19 +38,71 @@ pub(super) fn list(state: &State, request: &Request, key: &str) -> Answer {
 
 /// `GET /v4/domains/{name}`.
 pub(super) fn find(state: &State, key: &str, name: &str) -> Answer {
-    if name.contains("invalid") || !name.contains('.') {
+    if !exists(state, key, name) {
         return domain_not_found();
     }
-    state.domains.note(Provider::Mailgun, key, name);
-    let valid = if is_verified(name) {
-        "valid"
-    } else {
-        "unknown"
+    reply::json(StatusCode::OK, details(state, key, name).to_string())
+}
+
+/// `POST /v4/domains`.
+pub(super) async fn create(state: &State, request: &Request, key: &str) -> Answer {
+    let form = match Form::read(request).await {
+        Ok(form) => form,
+        Err(text) => return message(StatusCode::BAD_REQUEST, &text),
     };
+    let Some(name) = form.get("name").filter(|name| is_name(name)) else {
+        return message(StatusCode::BAD_REQUEST, "'name' parameter is not a domain");
+    };
+    let name = name.to_ascii_lowercase();
+    if state
+        .domains
+        .create(Provider::Mailgun, key, &name)
+        .is_none()
+    {
+        return message(StatusCode::BAD_REQUEST, "This domain name is already taken");
+    }
+    let mut body = details(state, key, &name);
+    body["message"] = json!("Domain has been created");
+    reply::json(StatusCode::OK, body.to_string())
+}
+
+/// `PUT /v4/domains/{name}/verify`: DNS is asked now.
+pub(super) fn verify(state: &State, key: &str, name: &str) -> Answer {
+    if !exists(state, key, name) {
+        return domain_not_found();
+    }
+    state.domains.look(Provider::Mailgun, key, name);
+    let mut body = details(state, key, name);
+    body["message"] = json!("Domain DNS records have been updated");
+    reply::json(StatusCode::OK, body.to_string())
+}
+
+/// `DELETE /v3/domains/{name}`.
+pub(super) fn remove(state: &State, key: &str, name: &str) -> Answer {
+    if !state.domains.remove(Provider::Mailgun, key, name) {
+        return domain_not_found();
+    }
+    message(StatusCode::OK, "Domain has been deleted")
+}
+
+fn exists(state: &State, key: &str, name: &str) -> bool {
+    if state.domains.has(Provider::Mailgun, key, name) {
+        return true;
+    }
+    if name.contains("invalid") || name.starts_with("new") || !name.contains('.') {
+        return false;
+    }
+    state.domains.note(Provider::Mailgun, key, name);
+    true
+}
+
+fn details(state: &State, key: &str, name: &str) -> Value {
+    let verified = state.domains.is_verified(Provider::Mailgun, key, name);
+    let valid = if verified { "valid" } else { "unknown" };
     let record = |kind: &str, host: String, value: &str| {
         json!({
-            "is_active": is_verified(name),
-            "cached": if is_verified(name) { vec![value] } else { Vec::new() },
+            "is_active": verified,
+            "cached": if verified { vec![value] } else { Vec::new() },
             "name": host,
             "record_type": kind,
             "valid": valid,
@@ -57,7 +111,7 @@ pub(super) fn find(state: &State, key: &str, name: &str) -> Answer {
     };
     let exchanger = |host: &str| {
         json!({
-            "is_active": is_verified(name),
+            "is_active": verified,
             "cached": [],
             "priority": "10",
             "record_type": "MX",
@@ -65,19 +119,18 @@ pub(super) fn find(state: &State, key: &str, name: &str) -> Answer {
             "value": host,
         })
     };
-    let body = json!({
-        "domain": summary(name),
+    json!({
+        "domain": summary(state, key, name),
         "receiving_dns_records": [exchanger("mxa.mailgun.org"), exchanger("mxb.mailgun.org")],
         "sending_dns_records": [
             record("TXT", name.to_owned(), "v=spf1 include:mailgun.org ~all"),
             record("TXT", format!("mx._domainkey.{name}"), "k=rsa; p=SIMULATED"),
             record("CNAME", format!("email.{name}"), "mailgun.org"),
         ],
-    });
-    reply::json(StatusCode::OK, body.to_string())
+    })
 }
 
-fn summary(name: &str) -> Value {
+fn summary(state: &State, key: &str, name: &str) -> Value {
     json!({
         "created_at": "Thu, 01 Jan 2026 00:00:00 GMT",
         "id": format!("{name:0>24}"),
@@ -87,7 +140,7 @@ fn summary(name: &str) -> Value {
         "skip_verification": false,
         "smtp_login": format!("postmaster@{name}"),
         "spam_action": "disabled",
-        "state": state_of(name),
+        "state": state_of(state, key, name),
         "type": "custom",
         "use_automatic_sender_security": false,
         "web_prefix": "email",
@@ -96,8 +149,8 @@ fn summary(name: &str) -> Value {
     })
 }
 
-fn state_of(name: &str) -> &'static str {
-    if is_verified(name) {
+fn state_of(state: &State, key: &str, name: &str) -> &'static str {
+    if state.domains.is_verified(Provider::Mailgun, key, name) {
         "active"
     } else {
         "unverified"

@@ -50,6 +50,17 @@ pub(super) async fn handle(state: &State, request: &Request) -> Outcome {
         ["v4", "domains", name] if get => {
             read(request, |key| domains::find(state, key, &decode(name))).into()
         }
+        ["v4", "domains"] if post => match authorize(request) {
+            Ok(key) => domains::create(state, request, &key).await,
+            Err(refusal) => refusal,
+        }
+        .into(),
+        ["v4", "domains", name, "verify"] if request.method == Method::PUT => {
+            read(request, |key| domains::verify(state, key, &decode(name))).into()
+        }
+        ["v3", "domains", name] if request.method == Method::DELETE => {
+            read(request, |key| domains::remove(state, key, &decode(name))).into()
+        }
         ["v3", "domains", domain, "webhooks", rest @ ..] if rest.len() < 2 => {
             let (domain, name) = (decode(domain), rest.first().copied());
             match authorize(request) {

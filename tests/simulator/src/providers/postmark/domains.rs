@@ -4,7 +4,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::refusal;
-use crate::domains::is_verified;
+use crate::domains::is_name;
 use crate::providers::Provider;
 use crate::reply::{self, Answer};
 use crate::request::Request;
@@ -28,10 +28,9 @@ pub(super) fn list(state: &State, request: &Request, token: &str) -> Answer {
     let all = domains(state, token);
     let page: Vec<Value> = all
         .iter()
-        .enumerate()
         .skip(offset)
         .take(count)
-        .map(|(at, name)| summary(at + 1, name))
+        .map(|(id, name)| summary(state, token, *id, name))
         .collect();
     let body = json!({"TotalCount": all.len(), "Domains": page});
     reply::json(StatusCode::OK, body.to_string())
@@ -39,12 +38,56 @@ pub(super) fn list(state: &State, request: &Request, token: &str) -> Answer {
 
 /// `GET /domains/{id}`: the same and its records.
 pub(super) fn find(state: &State, token: &str, id: &str) -> Answer {
-    let at = id.parse::<usize>().ok().and_then(|id| id.checked_sub(1));
-    let found = at.and_then(|at| Some((at, domains(state, token).into_iter().nth(at)?)));
-    let Some((at, name)) = found else {
-        return refusal(510, "This domain was not found.");
+    named(state, token, id, |id, name| details(state, token, id, name))
+}
+
+/// `POST /domains`.
+pub(super) fn create(state: &State, request: &Request, token: &str) -> Answer {
+    let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+    let Some(name) = body["Name"].as_str().filter(|name| is_name(name)) else {
+        return refusal(300, "Invalid 'Name' value.");
     };
-    let verified = is_verified(&name);
+    match state.domains.create(Provider::Postmark, token, name) {
+        Some(id) => details(state, token, id, &name.to_ascii_lowercase()),
+        // The code of this refusal was found in no text of the vendor's.
+        None => refusal(300, "This domain already exists."),
+    }
+}
+
+/// `PUT /domains/{id}/verifydkim` and `…/verifyreturnpath`: DNS is asked now.
+pub(super) fn verify(state: &State, token: &str, id: &str) -> Answer {
+    named(state, token, id, |id, name| {
+        state.domains.look(Provider::Postmark, token, name);
+        details(state, token, id, name)
+    })
+}
+
+/// `DELETE /domains/{id}`.
+pub(super) fn remove(state: &State, token: &str, id: &str) -> Answer {
+    named(state, token, id, |_, name| {
+        state.domains.remove(Provider::Postmark, token, name);
+        let body = json!({"ErrorCode": 0, "Message": format!("Domain {name} removed.")});
+        reply::json(StatusCode::OK, body.to_string())
+    })
+}
+
+/// Calls `handle` with the domain of that number.
+fn named(
+    state: &State,
+    token: &str,
+    id: &str,
+    handle: impl FnOnce(usize, &str) -> Answer,
+) -> Answer {
+    let id = id.parse::<usize>().ok();
+    let mut all = domains(state, token).into_iter();
+    match all.find(|(own, _)| Some(*own) == id) {
+        Some((id, name)) => handle(id, &name),
+        None => refusal(510, "This domain was not found."),
+    }
+}
+
+fn details(state: &State, token: &str, id: usize, name: &str) -> Answer {
+    let verified = state.domains.is_verified(Provider::Postmark, token, name);
     let (host, text) = (
         format!("20260101._domainkey.{name}"),
         "k=rsa;p=SIMULATED".to_owned(),
@@ -56,7 +99,7 @@ pub(super) fn find(state: &State, token: &str, id: &str) -> Answer {
             String::new()
         }
     };
-    let mut body = summary(at + 1, &name);
+    let mut body = summary(state, token, id, name);
     let records = json!({
         "SPFHost": name,
         "SPFTextValue": "v=spf1 a mx include:spf.mtasv.net ~all",
@@ -77,14 +120,14 @@ pub(super) fn find(state: &State, token: &str, id: &str) -> Answer {
     reply::json(StatusCode::OK, body.to_string())
 }
 
-fn domains(state: &State, token: &str) -> Vec<String> {
-    let mut names = state.domains.list(Provider::Postmark, token);
-    names.retain(|name| !name.contains('@'));
+fn domains(state: &State, token: &str) -> Vec<(usize, String)> {
+    let mut names = state.domains.numbered(Provider::Postmark, token);
+    names.retain(|(_, name)| !name.contains('@'));
     names
 }
 
-fn summary(id: usize, name: &str) -> Value {
-    let verified = is_verified(name);
+fn summary(state: &State, token: &str, id: usize, name: &str) -> Value {
+    let verified = state.domains.is_verified(Provider::Postmark, token, name);
     json!({
         "ID": id,
         "Name": name,

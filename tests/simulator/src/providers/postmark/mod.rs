@@ -55,9 +55,22 @@ pub(super) fn handle(state: &State, request: &Request) -> Outcome {
         ["domains"] if get => answer(request, ACCOUNT_TOKEN, |token| {
             domains::list(state, request, token)
         }),
+        ["domains"] if post => answer(request, ACCOUNT_TOKEN, |token| {
+            domains::create(state, request, token)
+        }),
         ["domains", id] if get => answer(request, ACCOUNT_TOKEN, |token| {
             domains::find(state, token, id)
         }),
+        ["domains", id] if request.method == Method::DELETE => {
+            answer(request, ACCOUNT_TOKEN, |token| {
+                domains::remove(state, token, id)
+            })
+        }
+        ["domains", id, "verifydkim" | "verifyreturnpath"] if request.method == Method::PUT => {
+            answer(request, ACCOUNT_TOKEN, |token| {
+                domains::verify(state, token, id)
+            })
+        }
         ["webhooks"] => answer(request, SERVER_TOKEN, |token| {
             webhooks::handle(state, request, token, None)
         }),

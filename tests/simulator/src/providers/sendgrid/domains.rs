@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::error;
 use crate::credentials::Standing;
-use crate::domains::is_verified;
+use crate::domains::{is_name, is_verified};
 use crate::providers::Provider;
 use crate::reply::{self, Answer};
 use crate::request::Request;
@@ -22,31 +22,83 @@ pub(super) fn list(state: &State, request: &Request, key: &str) -> Answer {
     let wanted = request.query("domain");
     let found: Vec<Value> = domains(state, key)
         .into_iter()
-        .enumerate()
         .filter(|(_, name)| wanted.as_ref().is_none_or(|wanted| wanted == name))
-        .map(|(at, name)| element(at + 1, &name))
+        .map(|(id, name)| element(state, key, id, &name))
         .skip(request.query_number("offset", 0, usize::MAX))
         .take(request.query_number("limit", PAGE_DEFAULT, PAGE_MAX))
         .collect();
     reply::json(StatusCode::OK, Value::Array(found).to_string())
 }
 
-/// `POST /v3/whitelabel/domains/{id}/validate`: as if DNS were asked now.
-pub(super) fn validate(state: &State, key: &str, id: &str) -> Answer {
+/// `POST /v3/whitelabel/domains`. A name that is there gets a second entry at the real one; here it
+/// is refused.
+pub(super) fn create(state: &State, request: &Request, key: &str) -> Answer {
     if let Some(refusal) = forbidden(key) {
         return refusal;
     }
-    let at = id.parse::<usize>().ok().and_then(|id| id.checked_sub(1));
-    let Some(name) = at.and_then(|at| domains(state, key).into_iter().nth(at)) else {
-        return error(StatusCode::NOT_FOUND, "resource not found", None);
+    let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+    let Some(name) = body["domain"].as_str().filter(|name| is_name(name)) else {
+        let message = "domain is invalid";
+        return error(StatusCode::BAD_REQUEST, message, Some("domain"));
     };
-    let valid = is_verified(&name);
+    match state.domains.create(Provider::SendGrid, key, name) {
+        Some(id) => {
+            let body = element(state, key, id, &name.to_ascii_lowercase());
+            reply::json(StatusCode::CREATED, body.to_string())
+        }
+        None => error(
+            StatusCode::BAD_REQUEST,
+            "domain already exists",
+            Some("domain"),
+        ),
+    }
+}
+
+/// `GET /v3/whitelabel/domains/{id}`.
+pub(super) fn find(state: &State, key: &str, id: &str) -> Answer {
+    named(state, key, id, |id, name| {
+        let body = element(state, key, id, name);
+        reply::json(StatusCode::OK, body.to_string())
+    })
+}
+
+/// `DELETE /v3/whitelabel/domains/{id}`.
+pub(super) fn remove(state: &State, key: &str, id: &str) -> Answer {
+    named(state, key, id, |_, name| {
+        state.domains.remove(Provider::SendGrid, key, name);
+        reply::empty(StatusCode::NO_CONTENT)
+    })
+}
+
+/// `POST /v3/whitelabel/domains/{id}/validate`: DNS is asked now.
+pub(super) fn validate(state: &State, key: &str, id: &str) -> Answer {
+    named(state, key, id, |id, name| {
+        state.domains.look(Provider::SendGrid, key, name);
+        validated(id, name)
+    })
+}
+
+/// Calls `handle` with the domain of that number.
+fn named(state: &State, key: &str, id: &str, handle: impl FnOnce(usize, &str) -> Answer) -> Answer {
+    if let Some(refusal) = forbidden(key) {
+        return refusal;
+    }
+    let id = id.parse::<usize>().ok();
+    let found = domains(state, key).into_iter();
+    match found.into_iter().find(|(own, _)| Some(*own) == id) {
+        Some((id, name)) => handle(id, &name),
+        None => error(StatusCode::NOT_FOUND, "resource not found", None),
+    }
+}
+
+fn validated(id: usize, name: &str) -> Answer {
+    let valid = is_verified(name);
     let result = |host: &str| {
         let reason = format!("Expected CNAME for \"{host}.{name}\" but found none.");
         json!({"valid": valid, "reason": (!valid).then_some(reason)})
     };
     let body = json!({
-        "id": id.parse::<usize>().unwrap_or_default(),
+        "id": id,
         "valid": valid,
         "validation_results": {
             "mail_cname": result("em1"),
@@ -76,9 +128,9 @@ pub(super) fn senders(state: &State, request: &Request, key: &str) -> Answer {
     reply::json(StatusCode::OK, json!({ "results": results }).to_string())
 }
 
-fn domains(state: &State, key: &str) -> Vec<String> {
-    let mut names = state.domains.list(Provider::SendGrid, key);
-    names.retain(|name| !name.contains('@'));
+fn domains(state: &State, key: &str) -> Vec<(usize, String)> {
+    let mut names = state.domains.numbered(Provider::SendGrid, key);
+    names.retain(|(_, name)| !name.contains('@'));
     names
 }
 
@@ -87,8 +139,8 @@ fn forbidden(key: &str) -> Option<Answer> {
         .then(|| error(StatusCode::FORBIDDEN, "access forbidden", None))
 }
 
-fn element(id: usize, name: &str) -> Value {
-    let valid = is_verified(name);
+fn element(state: &State, key: &str, id: usize, name: &str) -> Value {
+    let valid = state.domains.is_verified(Provider::SendGrid, key, name);
     let cname = |host: &str, data: String| {
         json!({
             "valid": valid,

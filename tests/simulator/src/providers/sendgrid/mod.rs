@@ -46,6 +46,13 @@ pub(super) fn handle(state: &State, request: &Request) -> Outcome {
         }
         ["v3", "scopes"] if get => scopes(key),
         ["v3", "whitelabel", "domains"] if get => domains::list(state, request, key),
+        ["v3", "whitelabel", "domains"] if request.method == Method::POST => {
+            domains::create(state, request, key)
+        }
+        ["v3", "whitelabel", "domains", id] if get => domains::find(state, key, id),
+        ["v3", "whitelabel", "domains", id] if request.method == Method::DELETE => {
+            domains::remove(state, key, id)
+        }
         ["v3", "whitelabel", "domains", id, "validate"] if request.method == Method::POST => {
             domains::validate(state, key, id)
         }

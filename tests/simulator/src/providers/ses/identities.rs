@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{Caller, access_denied, error};
 use crate::credentials::Standing;
-use crate::domains::is_verified;
+use crate::domains::is_name;
 use crate::providers::Provider;
 use crate::reply::{self, Answer};
 use crate::request::Request;
@@ -50,7 +50,7 @@ pub(super) fn list(state: &State, request: &Request, caller: &Caller<'_>) -> Ans
         .iter()
         .skip(start)
         .take(size)
-        .map(|name| summary(name))
+        .map(|name| summary(name, is_verified(state, caller, name)))
         .collect();
     let end = start.saturating_add(size);
     let mut body = json!({ "EmailIdentities": page });
@@ -70,8 +70,12 @@ pub(super) fn find(state: &State, caller: &Caller<'_>, name: &str) -> Answer {
         let message = format!("Email identity {name} does not exist.");
         return error(state, StatusCode::NOT_FOUND, "NotFoundException", &message);
     }
-    let verified = is_verified(name);
-    let status = status(name);
+    let verified = is_verified(state, caller, name);
+    let status = status(verified);
+    // SES looks by itself, and the next who asks sees what it found.
+    state
+        .domains
+        .look(Provider::Ses, caller.access_key_id, name);
     let body = json!({
         "IdentityType": kind(name),
         "FeedbackForwardingStatus": true,
@@ -97,13 +101,62 @@ pub(super) fn find(state: &State, caller: &Caller<'_>, name: &str) -> Answer {
     reply::json(StatusCode::OK, body.to_string())
 }
 
-fn summary(name: &str) -> Value {
+/// `POST /v2/email/identities`.
+pub(super) fn create(state: &State, request: &Request, caller: &Caller<'_>) -> Answer {
+    if caller.standing == Standing::SendOnly {
+        return access_denied(state, caller, "CreateEmailIdentity");
+    }
+    let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+    let refuse = |name, message: &str| error(state, StatusCode::BAD_REQUEST, name, message);
+    let Some(name) = body["EmailIdentity"].as_str().filter(|name| is_name(name)) else {
+        return refuse("BadRequestException", "Invalid identity.");
+    };
+    let key = caller.access_key_id;
+    if state.domains.create(Provider::Ses, key, name).is_none() {
+        let message = format!("Email identity {name} already exist.");
+        return refuse("AlreadyExistsException", &message);
+    }
+    let body = json!({
+        "IdentityType": kind(name),
+        "VerifiedForSendingStatus": false,
+        "DkimAttributes": {
+            "SigningEnabled": true,
+            "Status": "NOT_STARTED",
+            "Tokens": tokens(name),
+            "SigningHostedZone": "dkim.amazonses.com",
+            "SigningAttributesOrigin": "AWS_SES",
+        },
+    });
+    reply::json(StatusCode::OK, body.to_string())
+}
+
+/// `DELETE /v2/email/identities/{name}`.
+pub(super) fn remove(state: &State, caller: &Caller<'_>, name: &str) -> Answer {
+    if caller.standing == Standing::SendOnly {
+        return access_denied(state, caller, "DeleteEmailIdentity");
+    }
+    if !state
+        .domains
+        .remove(Provider::Ses, caller.access_key_id, name)
+    {
+        let message = format!("Email identity {name} does not exist.");
+        return error(state, StatusCode::NOT_FOUND, "NotFoundException", &message);
+    }
+    reply::json(StatusCode::OK, "{}")
+}
+
+fn summary(name: &str, verified: bool) -> Value {
     json!({
         "IdentityType": kind(name),
         "IdentityName": name,
-        "SendingEnabled": is_verified(name),
-        "VerificationStatus": status(name),
+        "SendingEnabled": verified,
+        "VerificationStatus": status(verified),
     })
+}
+
+fn is_verified(state: &State, caller: &Caller<'_>, name: &str) -> bool {
+    let key = caller.access_key_id;
+    state.domains.is_verified(Provider::Ses, key, name)
 }
 
 fn kind(name: &str) -> &'static str {
@@ -114,12 +167,8 @@ fn kind(name: &str) -> &'static str {
     }
 }
 
-fn status(name: &str) -> &'static str {
-    if is_verified(name) {
-        "SUCCESS"
-    } else {
-        "PENDING"
-    }
+fn status(verified: bool) -> &'static str {
+    if verified { "SUCCESS" } else { "PENDING" }
 }
 
 /// Three tokens that are the same each time they are asked for.

@@ -47,8 +47,14 @@ pub(super) fn handle(state: &State, request: &Request) -> Outcome {
         }
         ["v2", "email", "account"] if get => identities::account(state, &caller).into(),
         ["v2", "email", "identities"] if get => identities::list(state, request, &caller).into(),
+        ["v2", "email", "identities"] if request.method == Method::POST => {
+            identities::create(state, request, &caller).into()
+        }
         ["v2", "email", "identities", name] if get => {
             identities::find(state, &caller, &decode(name)).into()
+        }
+        ["v2", "email", "identities", name] if request.method == Method::DELETE => {
+            identities::remove(state, &caller, &decode(name)).into()
         }
         _ => error(
             state,

@@ -1,0 +1,65 @@
+//! Turns at providers in Postgres.
+
+use sqlx::{PgConnection, query};
+use uuid::Uuid;
+
+use crate::clock::Timestamp;
+use crate::db::OrFault;
+use crate::fault::Fault;
+use crate::ids::ProviderAccountId;
+
+/// Takes a turn that nobody holds; false where somebody does. An account that is
+/// gone has no turns: its claim is somebody else's for good.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub(crate) async fn insert(
+    connection: &mut PgConnection,
+    account_id: ProviderAccountId,
+    subject: &str,
+    holder: Uuid,
+    now: Timestamp,
+    until: Timestamp,
+) -> Result<bool, Fault> {
+    let done = query!(
+        "INSERT INTO provider_claims (provider_account_id, subject, holder, held_until)
+         SELECT id, $2, $3, $5
+         FROM provider_accounts
+         WHERE id = $1
+         ON CONFLICT (provider_account_id, subject)
+         DO UPDATE SET holder = excluded.holder, held_until = excluded.held_until
+         WHERE provider_claims.held_until <= $4",
+        account_id.0,
+        subject,
+        holder,
+        now,
+        until,
+    )
+    .execute(connection)
+    .await
+    .or_fault("claim a turn at a provider")?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Gives a turn up, unless it is somebody else's by now.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub(crate) async fn delete(
+    connection: &mut PgConnection,
+    account_id: ProviderAccountId,
+    subject: &str,
+    holder: Uuid,
+) -> Result<(), Fault> {
+    query!(
+        "DELETE FROM provider_claims
+         WHERE provider_account_id = $1 AND subject = $2 AND holder = $3",
+        account_id.0,
+        subject,
+        holder,
+    )
+    .execute(connection)
+    .await
+    .or_fault("give up a turn at a provider")?;
+    Ok(())
+}

@@ -1,0 +1,117 @@
+//! SendGrid's event webhook (OAI `tsg_webhooks_v3`). One URL belongs to one webhook,
+//! so ours is looked for first. Its events are signed once that is switched on,
+//! which is a call of its own and answers with the key.
+
+use http::Method;
+use serde_json::{Value, json};
+
+use super::{Api, error_text};
+use crate::provider::call::{ProviderCall, ProviderReply, Step};
+use crate::provider::event_secrets::EventSecrets;
+use crate::provider::outcome::no_answer;
+use crate::provider::upkeep::{EventTarget, Registration};
+
+const SETTINGS: &str = "/v3/user/webhooks/event/settings";
+
+pub(super) fn register(api: Api, target: EventTarget) -> Step<Registration> {
+    let url = api.base.at(&format!("{SETTINGS}/all"));
+    Step::call(api.authorize(ProviderCall::get(url)), move |reply| {
+        let document = reply.json().unwrap_or_default();
+        let Some(webhooks) = document["webhooks"].as_array() else {
+            return Step::Done(unmade(&reply));
+        };
+        let ours = webhooks
+            .iter()
+            .find(|webhook| webhook["url"] == *target.url.0);
+        let body = settings(&target.url.0);
+        match ours.and_then(webhook_id) {
+            Some(id) => {
+                let url = api.base.at(&format!("{SETTINGS}/{id}"));
+                let call = patch(url, &body);
+                Step::call(api.authorize(call), move |reply| saved(api, &reply))
+            }
+            None => {
+                let call = ProviderCall::post_json(api.base.at(SETTINGS), &body);
+                Step::call(api.authorize(call), move |reply| saved(api, &reply))
+            }
+        }
+    })
+}
+
+/// `PATCH …/settings/signed/{id}`: switches the signature on.
+fn saved(api: Api, reply: &ProviderReply) -> Step<Registration> {
+    let document = reply.json().unwrap_or_default();
+    let id = webhook_id(&document).filter(|_| matches!(reply.status, 200 | 201));
+    let Some(id) = id else {
+        return Step::Done(unmade(reply));
+    };
+    let url = api.base.at(&format!("{SETTINGS}/signed/{id}"));
+    let call = patch(url, &json!({ "enabled": true }));
+    Step::call(api.authorize(call), |reply| Step::Done(read_key(&reply)))
+}
+
+fn read_key(reply: &ProviderReply) -> Registration {
+    let document = reply.json().unwrap_or_default();
+    match (reply.status, document["public_key"].as_str()) {
+        (200, Some(key)) => EventSecrets::sendgrid(key).map_or_else(
+            || Registration::undecided(reply, "its public key is none of P-256"),
+            Registration::Registered,
+        ),
+        _ => unmade(reply),
+    }
+}
+
+/// Every kind of event about a mail. Waypost tracks opens and clicks itself; those
+/// of mail that was sent otherwise are told all the same and known by nobody.
+fn settings(url: &str) -> Value {
+    json!({
+        "enabled": true,
+        "url": url,
+        "friendly_name": "Waypost",
+        "processed": true,
+        "delivered": true,
+        "deferred": true,
+        "bounce": true,
+        "dropped": true,
+        "open": true,
+        "click": true,
+        "spam_report": true,
+        "unsubscribe": true,
+        "group_unsubscribe": true,
+        "group_resubscribe": false,
+    })
+}
+
+/// An id that may stand in a path.
+fn webhook_id(webhook: &Value) -> Option<String> {
+    let id = webhook["id"].as_str()?;
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    (!id.is_empty() && id.bytes().all(is_plain)).then(|| id.to_owned())
+}
+
+fn patch(url: url::Url, body: &Value) -> ProviderCall {
+    ProviderCall {
+        method: Method::PATCH,
+        ..ProviderCall::post_json(url, body)
+    }
+}
+
+fn unmade(reply: &ProviderReply) -> Registration {
+    if let Some(why) = no_answer(reply) {
+        return Registration::undecided(reply, why);
+    }
+    match reply.status {
+        400..=499 => Registration::refused(reply, &error_text(reply), by_hand()),
+        _ => Registration::undecided(reply, "not the answer to the question"),
+    }
+}
+
+fn by_hand() -> Vec<String> {
+    [
+        "Give the API key the scopes user.webhooks.event.settings.read, user.webhooks.event.settings.create and user.webhooks.event.settings.update and register again; or go on by hand.",
+        "In SendGrid, under Settings, Mail Settings, Event Webhooks, create a webhook with this account's webhookUrl as its post URL and all actions.",
+        "Enable its signature verification and give its verification key to this account as eventSecrets.publicKey.",
+    ]
+    .map(str::to_owned)
+    .into()
+}

@@ -1,0 +1,36 @@
+//! How SES tells of events: a configuration set publishes them to an SNS topic, and
+//! the topic posts them to us. A topic is not created with credentials that may only
+//! send, and it costs; so these are steps for the operator. Confirming the
+//! subscription is ours.
+
+use super::Api;
+use crate::provider::event_secrets::EventSecrets;
+use crate::provider::upkeep::{EventTarget, Registration};
+
+/// The steps that are left.
+pub(super) fn steps(
+    api: &Api,
+    configuration_set: Option<&str>,
+    target: &EventTarget,
+) -> Registration {
+    let region = &api.region;
+    let mut steps = Vec::with_capacity(4);
+    let topic = match &target.secrets {
+        Some(EventSecrets::Ses { topic_arn }) => topic_arn.as_str().to_owned(),
+        Some(_) | None => {
+            steps.push(format!("In Amazon SNS, in the region {region}, create a standard topic, and let Amazon SES publish to it."));
+            steps.push("Give its ARN to this account as eventSecrets.topicArn: only messages of this topic are believed.".to_owned());
+            "the topic".to_owned()
+        }
+    };
+    steps.push(format!("Subscribe this account's webhookUrl to {topic} with the protocol HTTPS, without raw message delivery. Waypost confirms the subscription."));
+    let set = match configuration_set {
+        Some(name) => format!("the configuration set {name}"),
+        None => {
+            steps.push("In Amazon SES, create a configuration set and give its name to this account as credentials.configurationSet.".to_owned());
+            "it".to_owned()
+        }
+    };
+    steps.push(format!("In Amazon SES, add an event destination of the type SNS to {set}, with {topic} and the event types sends, deliveries, delivery delays, hard bounces, complaints, rejects, rendering failures, opens and clicks."));
+    Registration::ByHand { steps }
+}

@@ -1,0 +1,178 @@
+//! Registering our URL at the providers.
+
+use serde_json::{Value, json};
+use waypost_core::provider::event_secrets::EventSecrets;
+use waypost_core::provider::kind::ProviderType;
+use waypost_core::secret::ExposeSecret;
+use waypost_simulator::{Fault, FaultCalls, FaultKind};
+use waypost_tests::{Reply, TestApp};
+
+use super::event_secrets::stored;
+use super::quiet;
+
+async fn register(app: &TestApp, id: &str) -> Reply {
+    let path = format!("/v1/providers/{id}/event-webhook");
+    app.caller().post_empty(&path).await
+}
+
+async fn account(app: &TestApp, id: &str) -> Value {
+    app.get(&format!("/v1/providers/{id}")).await.data(200)
+}
+
+/// Everything secret in an account's secrets.
+fn secret(secrets: &EventSecrets) -> String {
+    match secrets {
+        EventSecrets::Sendgrid { public_key } => public_key.clone(),
+        EventSecrets::Postmark { password, .. } => password.expose_secret().to_owned(),
+        EventSecrets::Mailgun { signing_key } => signing_key.expose_secret().to_owned(),
+        EventSecrets::Ses { topic_arn } => topic_arn.as_str().to_owned(),
+    }
+}
+
+#[tokio::test]
+async fn it_is_registered_once_and_what_comes_back_is_stored() {
+    for kind in [
+        ProviderType::Sendgrid,
+        ProviderType::Postmark,
+        ProviderType::Mailgun,
+    ] {
+        let app = quiet().await;
+        let id = app.connect(kind).await;
+        let shown = account(&app, &id).await;
+        let first = register(&app, &id).await;
+        let expected = json!({ "data": {
+            "registered": true,
+            "webhookUrl": shown["webhookUrl"],
+            "eventsVerified": false,
+            "steps": [],
+        }});
+        assert_eq!(first.expect(200), expected, "{kind}");
+        let secrets = stored(&app, &shown).await.unwrap();
+        assert!(!first.text.contains(&secret(&secrets)), "{kind}");
+        app.execute("UPDATE provider_accounts SET events_verified_at = now()")
+            .await;
+        // A server has at most ten webhooks at Postmark, a URL one at SendGrid.
+        for _ in 0..11 {
+            let again = register(&app, &id).await.data(200);
+            assert_eq!(again["registered"], true, "{kind}");
+            assert_eq!(again["eventsVerified"], true, "{kind}: nothing changed");
+        }
+        let after = stored(&app, &shown).await.unwrap();
+        assert_eq!(secret(&after), secret(&secrets), "{kind}");
+        let entries = app.get("/v1/audit-logs?action=provider.event_webhook_registered");
+        let entries = entries.await.data(200);
+        let entries = entries.as_array().unwrap();
+        assert_eq!(entries.len(), 12, "{kind}");
+        assert_eq!(entries[0]["metadata"], json!({ "secretsChanged": false }));
+        let is_new = kind != ProviderType::Postmark;
+        assert_eq!(
+            entries[11]["metadata"],
+            json!({ "secretsChanged": is_new }),
+            "{kind}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_account_from_before_gets_its_password_when_it_is_registered() {
+    let app = quiet().await;
+    let id = app.connect(ProviderType::Postmark).await;
+    app.execute("UPDATE provider_accounts SET event_secrets_sealed = NULL")
+        .await;
+    assert_eq!(register(&app, &id).await.data(200)["registered"], true);
+    let shown = account(&app, &id).await;
+    assert!(stored(&app, &shown).await.is_some());
+}
+
+#[tokio::test]
+async fn for_ses_the_answer_says_what_is_left_to_do() {
+    let app = quiet().await;
+    let id = app.connect(ProviderType::Ses).await;
+    let answer = register(&app, &id).await.data(200);
+    assert_eq!(answer["registered"], false);
+    let steps = |answer: &Value| -> Vec<String> {
+        serde_json::from_value(answer["steps"].clone()).unwrap()
+    };
+    let all = steps(&answer);
+    assert_eq!(all.len(), 5, "{all:#?}");
+    assert!(all[0].contains("eu-central-1"), "{all:#?}");
+    let topic = "arn:aws:sns:eu-central-1:123456789012:ses-events";
+    let mut credentials = waypost_tests::credentials(ProviderType::Ses);
+    credentials["configurationSet"] = json!("waypost");
+    let body = json!({ "eventSecrets": { "topicArn": topic }, "credentials": credentials });
+    app.patch(&format!("/v1/providers/{id}"), &body)
+        .await
+        .data(200);
+    let left = steps(&register(&app, &id).await.data(200));
+    assert_eq!(left.len(), 2, "{left:#?}");
+    assert!(left.iter().all(|step| step.contains(topic)), "{left:#?}");
+    assert!(left[1].contains("waypost"), "{left:#?}");
+    let entries = app.get("/v1/audit-logs?action=provider.event_webhook_registered");
+    assert_eq!(entries.await.data(200), json!([]), "nothing was changed");
+}
+
+#[tokio::test]
+async fn a_key_too_narrow_is_a_422_that_says_what_to_do_by_hand() {
+    let app = quiet().await;
+    for (kind, narrow, field) in [
+        (
+            ProviderType::Sendgrid,
+            json!({ "apiKey": "SG.restricted" }),
+            "eventSecrets.publicKey",
+        ),
+        (
+            ProviderType::Mailgun,
+            json!({ "apiKey": "restricted", "domain": "example.com" }),
+            "eventSecrets.signingKey",
+        ),
+    ] {
+        let id = app.connect_with(kind, &narrow).await;
+        let error = register(&app, &id).await;
+        let error = error.expect_error(422, "VALIDATION_ERROR");
+        assert_eq!(error["details"]["reason"], "PROVIDER_REFUSED");
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains(field), "{message}");
+        let shown = account(&app, &id).await;
+        assert!(stored(&app, &shown).await.is_none(), "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn without_an_answer_nothing_is_stored_and_it_works_later() {
+    let app = quiet().await;
+    for kind in [ProviderType::Sendgrid, ProviderType::Mailgun] {
+        let id = app.connect(kind).await;
+        app.simulator().set_fault(Fault {
+            provider: None,
+            kind: FaultKind::Error,
+            rate: 1.0,
+            latency_ms: 0,
+            calls: FaultCalls::All,
+        });
+        register(&app, &id)
+            .await
+            .expect_error(503, "SERVICE_UNAVAILABLE");
+        app.simulator().clear_faults();
+        let shown = account(&app, &id).await;
+        assert!(stored(&app, &shown).await.is_none(), "{kind}");
+        assert_eq!(register(&app, &id).await.data(200)["registered"], true);
+    }
+    let nobody = uuid::Uuid::nil().to_string();
+    register(&app, &nobody).await.expect_error(404, "NOT_FOUND");
+}
+
+#[tokio::test]
+async fn registered_twice_at_once_it_is_there_once() {
+    let app = quiet().await;
+    let other = app.start_another_api().await;
+    for kind in [
+        ProviderType::Sendgrid,
+        ProviderType::Postmark,
+        ProviderType::Mailgun,
+    ] {
+        let id = app.connect(kind).await;
+        let path = format!("/v1/providers/{id}/event-webhook");
+        let (one, two) = tokio::join!(app.caller().post_empty(&path), other.post_empty(&path));
+        assert_eq!((one.status, two.status), (200, 200), "{one:?} {two:?}");
+    }
+}
