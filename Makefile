@@ -36,6 +36,10 @@ test: ## the whole suite, from nothing; make test ARGS="--test it suppression"
 fuzz: ## the API against requests made up from its document, for FUZZ_SECONDS (120)
 	@scripts/fuzz.sh $(ARGS)
 
+.PHONY: fuzz-code
+fuzz-code: ## the parsers of what others send, by libFuzzer, FUZZ_SECONDS (60) each; ARGS=events_ses
+	@scripts/fuzz-code.sh $(ARGS)
+
 .PHONY: fmt
 fmt: ## format the code
 	@cargo fmt --all

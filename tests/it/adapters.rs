@@ -1,7 +1,8 @@
 //! The adapters of the four providers with an HTTP API: their requests against the providers' official
 //! descriptions, their signatures against published vectors, what they make of
-//! every documented answer, and what the transport makes of broken calls. No
-//! provider and no simulator takes part.
+//! every documented answer, what the transport makes of broken calls, and which of
+//! the events that are posted to us are believed. No provider and no simulator takes
+//! part.
 //!
 //! The descriptions lie beside the repository (`../shared/providers`, or under
 //! `WAYPOST_SHARED_DIR`) and are not part of it; the tests that need them say so
@@ -15,6 +16,7 @@
 mod conversations;
 mod credentials;
 mod documents;
+mod events;
 mod local_server;
 mod replies;
 mod requests;

@@ -33,6 +33,9 @@ pub struct ProviderEvent {
     /// Particulars that our history keeps: some of `reason`, `smtpCode`, `url`,
     /// `userAgent`. Never an address.
     pub details: serde_json::Map<String, Value>,
+    /// The provider's own words for it, as they came: its JSON, cut off after
+    /// 16 KiB. Holds addresses; kept sealed.
+    pub raw: Vec<u8>,
 }
 
 /// Our ids, as they travelled with the mail.

@@ -23,7 +23,8 @@
 //!    the source of every fact. Decide for each refusal whom it blames, and what a
 //!    cut-off answer proves ([`Adapter::status_is_proof`]).
 //! 5. Name it in [`adapter`].
-//! 6. Read its events (`event.rs`) by the ids that the send carries.
+//! 6. Read its events in `inbound/<name>.rs`, by the ids that the send carries, and
+//!    name its reader in [`inbound::receive`]: verify first, then read.
 //! 7. Where its API keeps domains or registers webhooks, hold those conversations
 //!    ([`Adapter::add_domain`] and its neighbours).
 //! 8. Add its rows to `tests/it/adapters.rs`, and teach the simulator its API.
@@ -37,6 +38,7 @@ pub mod domains;
 pub mod event;
 pub mod event_secrets;
 pub mod event_webhook;
+pub mod inbound;
 pub mod kind;
 pub mod mail;
 mod mailgun;

@@ -16,6 +16,8 @@ mod budget;
 pub mod catalog;
 mod compiled;
 pub mod fill;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod helpers;
 mod mjml;
 pub mod render;

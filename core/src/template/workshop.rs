@@ -19,7 +19,7 @@ use crate::ids::OrganizationId;
 
 /// The stack of a thread. The bounds of `source`, `mjml` and `schema` keep every
 /// parser well within it; only what is used becomes memory.
-const STACK_BYTES: usize = 32 << 20;
+pub(super) const STACK_BYTES: usize = 32 << 20;
 /// Threads at the least and at the most.
 const THREADS_MIN: usize = 2;
 const THREADS_MAX: usize = 8;

@@ -9,6 +9,9 @@
 //! change of what it is bound to, but not of the group and the time; the signature
 //! covers all, and nothing of a token is believed, or opened, before it.
 
+#[cfg(fuzzing)]
+mod fuzzing;
+
 use std::time::Duration;
 
 use base64::Engine as _;

@@ -8,6 +8,11 @@ use serde_json::{Map, Value};
 /// A file of the shared folder, or nothing (and a line that says so) where the
 /// folder is not there.
 pub(super) fn shared(path: &str) -> Option<Value> {
+    Some(serde_json::from_slice(&shared_bytes(path)?).unwrap())
+}
+
+/// The same, byte for byte.
+pub(super) fn shared_bytes(path: &str) -> Option<Vec<u8>> {
     let folder = std::env::var_os("WAYPOST_SHARED_DIR").map_or_else(
         || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared")),
         PathBuf::from,
@@ -16,8 +21,7 @@ pub(super) fn shared(path: &str) -> Option<Value> {
         eprintln!("skipped: {} is not there", folder.display());
         return None;
     }
-    let text = std::fs::read(folder.join(path)).unwrap();
-    Some(serde_json::from_slice(&text).unwrap())
+    Some(std::fs::read(folder.join(path)).unwrap())
 }
 
 /// An OpenAPI or Swagger document.

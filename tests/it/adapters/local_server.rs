@@ -17,6 +17,9 @@ pub(super) enum Manner {
     Silent,
     /// Reads the request, writes these bytes and closes.
     Say(&'static str),
+    /// Reads the requests, writes one of these after the other, and the last one
+    /// from then on.
+    SayInTurn(&'static [&'static str]),
     /// Reads the request and answers with so many bytes of content.
     Flood(usize),
 }
@@ -35,6 +38,7 @@ impl LocalServer {
         let (sender, requests) = tokio::sync::mpsc::unbounded_channel();
         let task = tokio::spawn(async move {
             let mut open = Vec::new();
+            let mut turn = 0;
             while let Ok((mut stream, _)) = listener.accept().await {
                 if matches!(manner, Manner::Close) {
                     continue;
@@ -46,6 +50,10 @@ impl LocalServer {
                     Manner::Close | Manner::ReadAndClose => {}
                     Manner::Silent => open.push(stream),
                     Manner::Say(text) => write(&mut stream, text).await,
+                    Manner::SayInTurn(texts) => {
+                        write(&mut stream, texts[turn.min(texts.len() - 1)]).await;
+                        turn += 1;
+                    }
                     Manner::Flood(bytes) => {
                         let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {bytes}\r\n\r\n");
                         write(&mut stream, &head).await;
@@ -60,6 +68,11 @@ impl LocalServer {
             task,
             requests,
         }
+    }
+
+    /// The requests that the server read since it was last asked.
+    pub(super) fn requests_so_far(&mut self) -> Vec<String> {
+        std::iter::from_fn(|| self.requests.try_recv().ok()).collect()
     }
 
     /// The next request that the server read.

@@ -1,0 +1,328 @@
+//! Mailgun's webhooks. Sources: mailgun/documentation (user_manual.rst,
+//! api-events.rst), mailgun/mailgun-go (webhooks.go, events/enums.go) for the
+//! signature and the names of reasons, and django-anymail for the codes of 6xx.
+//!
+//! The signature lies in the body and covers a time and a token, *not* the event:
+//! whoever has seen one could put it before an event of their own. So the token
+//! goes to the caller with what identifies the content ([`ReplayGuard`]). One post
+//! holds one event. Posts of forms, as before 2018, carry no such signature and are
+//! not believed.
+
+use std::borrow::Cow;
+
+use chrono::{DateTime, TimeDelta};
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use sha2::Sha256;
+
+use super::item::{Details, Item, Passed, Told, copy_ids, is_machine, message_id, parse_address};
+use super::{Inbound, Received, Refused, ReplayGuard, require_recent, without_mark};
+use crate::clock::Timestamp;
+use crate::idempotency::fingerprint;
+use crate::provider::event::{BounceType, Happening, ProviderEvent};
+use crate::secret::{ExposeSecret, Secret};
+
+/// How old a signature may be. Mailgun repeats a post for about 8 h, and does not
+/// say whether each try is signed anew. Tokens are remembered for as long.
+const AGE_MAX: TimeDelta = TimeDelta::hours(12);
+/// The longest token that is taken; Mailgun's have 50 characters.
+const TOKEN_BYTES_MAX: usize = 128;
+
+/// A post, with its event as it came.
+#[derive(Deserialize)]
+struct Post<'a> {
+    signature: Signature<'a>,
+    #[serde(rename = "event-data", borrow)]
+    event_data: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Signature<'a> {
+    /// Seconds since 1970: a text in what Mailgun sends, a number in some samples.
+    timestamp: Value,
+    #[serde(borrow)]
+    token: Cow<'a, str>,
+    #[serde(borrow)]
+    signature: Cow<'a, str>,
+}
+
+impl Signature<'_> {
+    fn timestamp(&self) -> String {
+        let text = self.timestamp.as_str().map(str::to_owned);
+        text.unwrap_or_else(|| self.timestamp.to_string())
+    }
+
+    fn signed_at(&self) -> Option<Timestamp> {
+        DateTime::from_timestamp(self.timestamp().parse().ok()?, 0)
+    }
+}
+
+fn post(body: &[u8]) -> Option<Post<'_>> {
+    serde_json::from_slice(without_mark(body)).ok()
+}
+
+/// Whether the account's key signed its time and token, of late.
+pub(super) fn verify(signing_key: &Secret, inbound: &Inbound<'_>) -> Result<(), Refused> {
+    let signature = post(inbound.body).map(|post| post.signature);
+    let signature = signature.ok_or(Refused::unverified("it holds no signature"))?;
+    let token = signature.token.as_bytes();
+    if !(1..=TOKEN_BYTES_MAX).contains(&token.len()) || !token.iter().all(u8::is_ascii_graphic) {
+        return Err(Refused::unverified("its token is none of Mailgun's"));
+    }
+    let key = signing_key.expose_secret().as_bytes();
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes keys of any length");
+    mac.update(signature.timestamp().as_bytes());
+    mac.update(token);
+    hex::decode(signature.signature.as_bytes())
+        .ok()
+        .filter(|given| mac.verify_slice(given).is_ok())
+        .ok_or(Refused::unverified("the signature is not the account's"))?;
+    require_recent(signature.signed_at(), inbound.now, AGE_MAX).map(|_| ())
+}
+
+/// Reads one event.
+pub(super) fn read(body: &[u8], now: Timestamp) -> Result<Received, Refused> {
+    let not_an_event = Refused::Malformed {
+        why: "its event-data is not an event",
+    };
+    let post = post(body).ok_or(not_an_event.clone())?;
+    let item = post.event_data.ok_or(not_an_event.clone())?;
+    let item = Item::parse(item.get(), now).map_err(|_| not_an_event)?;
+    let signed_at = post.signature.signed_at().unwrap_or(now);
+    let mut received = Received {
+        replay_guard: Some(ReplayGuard {
+            content: fingerprint::of(item.at(&[])).0,
+            until: signed_at.checked_add_signed(AGE_MAX).unwrap_or(now),
+            token: post.signature.token.into_owned(),
+        }),
+        ..Received::default()
+    };
+    received.add(read_event(&item).map(Some));
+    Ok(received)
+}
+
+fn read_event(item: &Item<'_>) -> Result<ProviderEvent, Passed> {
+    let event = item.text(&["event"]).ok_or(Passed::Unreadable)?;
+    let is_bot = item.text(&["client-info", "bot"]).is_some()
+        || is_machine(item.text(&["client-info", "user-agent"]));
+    let happening = match event {
+        "accepted" => Happening::Sent,
+        "rejected" => Happening::Dropped,
+        "delivered" => Happening::Delivered,
+        "failed" => failure(item)?,
+        "opened" => Happening::Opened { is_bot },
+        "clicked" => Happening::Clicked { is_bot },
+        "unsubscribed" => Happening::Unsubscribed,
+        "complained" => Happening::Complained,
+        // stored, list_…, email_validation.
+        _ => return Err(Passed::Skipped),
+    };
+    // Rejected mail names no recipient but its header.
+    let recipient = item.text(&["recipient"]);
+    let recipient = recipient.or_else(|| item.text(&["message", "headers", "to"]));
+    let message = item.text(&["message", "headers", "message-id"]);
+    let message = message.map(|id| id.trim_start_matches('<').trim_end_matches('>'));
+    Ok(item.event(Told {
+        id: event_id(item, event),
+        happening,
+        occurred_at: item.seconds(&["timestamp"]),
+        copy: copy_ids(|name| item.at(&["user-variables", name])),
+        provider_message_id: message_id(message),
+        recipient: recipient.and_then(parse_address),
+        details: details(item, happening),
+    }))
+}
+
+/// Mailgun's id is unique within a day only, so its time belongs to it.
+fn event_id(item: &Item<'_>, event: &str) -> String {
+    match item.text(&["id"]) {
+        Some(id) => super::item::event_id(&format!("{id}@{}", item.at(&["timestamp"]))),
+        None => item.id_of_content(event),
+    }
+}
+
+/// What a failure is, by `severity`, `reason` and the code. Codes from 605 on are
+/// Mailgun's own: it did not try.
+fn failure(item: &Item<'_>) -> Result<Happening, Passed> {
+    let code = item.at(&["delivery-status", "code"]).as_i64();
+    let is_delayed = *item.at(&["flags", "is-delayed-bounce"]) == true;
+    match item.text(&["severity"]).ok_or(Passed::Unreadable)? {
+        "temporary" => return Ok(Happening::Deferred),
+        "permanent" => {}
+        _ => return Err(Passed::Skipped),
+    }
+    Ok(match (item.text(&["reason"]), code) {
+        (Some("suppress-bounce" | "suppress-unsubscribe" | "suppress-complaint"), _)
+        | (_, Some(605..=607)) => Happening::Dropped,
+        (Some("espblock" | "blacklisted"), _) => Happening::Bounced(BounceType::Block),
+        (Some("old"), _) => Happening::Bounced(BounceType::Soft),
+        (_, Some(400..=499)) if !is_delayed => Happening::Bounced(BounceType::Soft),
+        _ => Happening::Bounced(BounceType::Hard),
+    })
+}
+
+fn details(item: &Item<'_>, happening: Happening) -> Details {
+    let status = |name: &str| item.text(&["delivery-status", name]);
+    let code = item.at(&["delivery-status", "code"]).as_i64();
+    let code = code.map(|code| code.to_string());
+    let enhanced = status("enhanced-code").or_else(|| status("bounce-code"));
+    let why = status("message")
+        .or_else(|| status("description"))
+        .or_else(|| item.text(&["reject", "reason"]))
+        .or_else(|| item.text(&["reason"]));
+    let details = Details::default();
+    match happening {
+        Happening::Delivered => details.smtp_code(code.as_deref(), enhanced),
+        Happening::Deferred | Happening::Bounced(_) => {
+            details.reason(why).smtp_code(code.as_deref(), enhanced)
+        }
+        Happening::Dropped => details.reason(why),
+        Happening::Opened { .. } | Happening::Clicked { .. } => details
+            .url(item.text(&["url"]))
+            .user_agent(item.text(&["client-info", "user-agent"])),
+        Happening::Sent | Happening::Complained | Happening::Unsubscribed => details,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn now() -> Timestamp {
+        DateTime::from_timestamp(1_795_262_400, 0).unwrap()
+    }
+
+    fn event(data: &Value) -> Result<ProviderEvent, Passed> {
+        read_event(&Item::parse(&data.to_string(), now()).unwrap())
+    }
+
+    #[test]
+    fn every_kind_of_event_has_its_meaning() {
+        use Happening::*;
+        let of = |name: &str| json!({ "event": name });
+        let opened_by = |info: Value| json!({ "event": "opened", "client-info": info });
+        for (data, expected) in [
+            (of("accepted"), Ok(Sent)),
+            (of("rejected"), Ok(Dropped)),
+            (of("delivered"), Ok(Delivered)),
+            (of("opened"), Ok(Opened { is_bot: false })),
+            (
+                opened_by(json!({ "bot": "" })),
+                Ok(Opened { is_bot: false }),
+            ),
+            (
+                opened_by(json!({ "bot": "apple" })),
+                Ok(Opened { is_bot: true }),
+            ),
+            (
+                opened_by(json!({ "user-agent": "bingbot" })),
+                Ok(Opened { is_bot: true }),
+            ),
+            (of("clicked"), Ok(Clicked { is_bot: false })),
+            (of("unsubscribed"), Ok(Unsubscribed)),
+            (of("complained"), Ok(Complained)),
+            (of("stored"), Err(Passed::Skipped)),
+            (of("list_uploaded"), Err(Passed::Skipped)),
+            (of("email_validation"), Err(Passed::Skipped)),
+            (of("failed"), Err(Passed::Unreadable)),
+            (json!({}), Err(Passed::Unreadable)),
+        ] {
+            let happened = event(&data).map(|event| event.happening);
+            assert_eq!(happened, expected, "{data}");
+        }
+    }
+
+    #[test]
+    fn every_failure_has_its_meaning() {
+        use BounceType::{Block, Hard, Soft};
+        use Happening::*;
+        for (severity, reason, code, is_delayed, expected) in [
+            ("temporary", "generic", 452, false, Ok(Deferred)),
+            ("temporary", "espblock", 421, false, Ok(Deferred)),
+            ("permanent", "bounce", 550, false, Ok(Bounced(Hard))),
+            ("permanent", "hardfail", 550, false, Ok(Bounced(Hard))),
+            ("permanent", "generic", 550, false, Ok(Bounced(Hard))),
+            ("permanent", "unknown", 0, false, Ok(Bounced(Hard))),
+            ("permanent", "generic", 452, false, Ok(Bounced(Soft))),
+            ("permanent", "generic", 452, true, Ok(Bounced(Hard))),
+            ("permanent", "generic", 550, true, Ok(Bounced(Hard))),
+            ("permanent", "old", 602, false, Ok(Bounced(Soft))),
+            ("permanent", "espblock", 554, false, Ok(Bounced(Block))),
+            ("permanent", "blacklisted", 554, false, Ok(Bounced(Block))),
+            ("permanent", "suppress-bounce", 605, false, Ok(Dropped)),
+            ("permanent", "suppress-unsubscribe", 606, false, Ok(Dropped)),
+            ("permanent", "suppress-complaint", 607, false, Ok(Dropped)),
+            ("permanent", "suppress-bounce", 550, false, Ok(Dropped)),
+            ("permanent", "unknown", 605, false, Ok(Dropped)),
+            ("later", "generic", 550, false, Err(Passed::Skipped)),
+        ] {
+            let data = json!({
+                "event": "failed",
+                "severity": severity,
+                "reason": reason,
+                "delivery-status": { "code": code },
+                "flags": { "is-delayed-bounce": is_delayed },
+            });
+            let happened = event(&data).map(|event| event.happening);
+            assert_eq!(happened, expected, "{data}");
+        }
+    }
+
+    #[test]
+    fn an_event_says_all_that_it_knows() {
+        let data = json!({
+            "id": "G9Bn5sl1TC6nu79C8C0bwg",
+            "timestamp": 1_521_233_195.375_624,
+            "event": "failed",
+            "severity": "permanent",
+            "reason": "bounce",
+            "delivery-status": { "message": "No Such User", "code": 550, "enhanced-code": "" },
+            "message": { "headers": { "message-id": "2013.1@app.example" } },
+            "recipient": "alice@example.com",
+            "user-variables": {
+                "waypost_message": "01934c6e-5c00-7000-8000-000000000001",
+                "waypost_recipient": 5,
+                "waypost_attempt": "01934c6e-5c00-7000-8000-000000000002",
+            },
+        });
+        let told = event(&data).unwrap();
+        assert_eq!(told.id, "G9Bn5sl1TC6nu79C8C0bwg@1521233195.375624");
+        assert_eq!(told.occurred_at.timestamp_micros(), 1_521_233_195_375_624);
+        assert_eq!(told.copy.unwrap().position, 5);
+        assert_eq!(
+            told.provider_message_id.as_deref(),
+            Some("2013.1@app.example")
+        );
+        assert_eq!(told.recipient.unwrap().as_str(), "alice@example.com");
+        assert_eq!(
+            Value::Object(told.details),
+            json!({ "reason": "No Such User", "smtpCode": "550" })
+        );
+        let rejected = event(&json!({
+            "event": "rejected",
+            "reject": { "reason": "Sandbox" },
+            "message": { "headers": { "to": "Joan <joan@example.org>", "message-id": "<m@x>" } },
+        }));
+        let rejected = rejected.unwrap();
+        assert_eq!(rejected.recipient.unwrap().as_str(), "joan@example.org");
+        assert_eq!(rejected.provider_message_id.as_deref(), Some("m@x"));
+        assert_eq!(rejected.details["reason"], "Sandbox");
+    }
+
+    #[test]
+    fn a_genuine_signature_without_an_event_is_not_readable() {
+        let signed = json!({ "timestamp": "1795262400", "token": "t", "signature": "00" });
+        for data in [json!(null), json!(7), json!([]), json!("x")] {
+            let body = json!({ "signature": signed, "event-data": data }).to_string();
+            let refused = read(body.as_bytes(), now()).unwrap_err();
+            assert!(matches!(refused, Refused::Malformed { .. }), "{body}");
+        }
+        let body = json!({ "signature": signed, "event-data": {} }).to_string();
+        let received = read(body.as_bytes(), now()).unwrap();
+        assert_eq!((received.events.len(), received.unreadable), (0, 1));
+    }
+}

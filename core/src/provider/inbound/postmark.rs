@@ -1,0 +1,328 @@
+//! Postmark's webhooks. Sources: ActiveCampaign/postmark-skills (postmark-webhooks),
+//! ActiveCampaign/postmark.js (models/webhooks/payload), and django-anymail's list
+//! of bounce types.
+//!
+//! Postmark signs nothing: a user name and a password of ours come as HTTP Basic.
+//! One post holds one event. Deliveries, opens, clicks and changes of subscriptions
+//! have no id; one is made up from what makes them what they are.
+
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use http::header::AUTHORIZATION;
+use secrecy::zeroize::Zeroizing;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::item::{Details, Item, Passed, Told, copy_ids, is_machine, message_id};
+use super::{Inbound, Received, Refused, header, without_mark};
+use crate::clock::Timestamp;
+use crate::provider::event::{BounceType, Happening, ProviderEvent};
+use crate::secret::{ExposeSecret, Secret};
+
+/// Whether it carries the account's user name and password. Digests are compared,
+/// and in constant time: neither the place of the first difference nor a length
+/// shows in how long it takes.
+pub(super) fn verify(
+    username: &str,
+    password: &Secret,
+    inbound: &Inbound<'_>,
+) -> Result<(), Refused> {
+    let authorization = header(inbound.headers, AUTHORIZATION.as_str());
+    let given = authorization
+        .and_then(|text| text.split_once(' '))
+        .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("basic"))
+        .and_then(|(_, pair)| BASE64.decode(pair.trim()).ok())
+        .map(Zeroizing::new)
+        .ok_or(Refused::unverified("it carries no user name and password"))?;
+    let expected = Zeroizing::new(format!("{username}:{}", password.expose_secret()));
+    let (given, expected) = (Sha256::digest(&*given), Sha256::digest(expected.as_bytes()));
+    verify_slices_are_equal(&given, &expected)
+        .map_err(|_| Refused::unverified("the user name or the password is wrong"))
+}
+
+/// Reads one event.
+pub(super) fn read(body: &[u8], now: Timestamp) -> Result<Received, Refused> {
+    let not_an_event = Refused::Malformed {
+        why: "it is not a JSON object with a RecordType",
+    };
+    let raw = std::str::from_utf8(without_mark(body)).map_err(|_| not_an_event.clone())?;
+    let event = read_event(raw, now);
+    if event.as_ref().err() == Some(&Passed::Unreadable) {
+        return Err(not_an_event);
+    }
+    let mut received = Received::default();
+    received.add(event.map(Some));
+    Ok(received)
+}
+
+/// Which field holds the address, which the time, and what makes up the id.
+struct Shape {
+    address: &'static str,
+    time: &'static str,
+    identity: &'static [&'static str],
+}
+
+const BOUNCE: Shape = Shape {
+    address: "Email",
+    time: "BouncedAt",
+    identity: &["Type", "ID"],
+};
+const DELIVERY: Shape = Shape {
+    address: "Recipient",
+    time: "DeliveredAt",
+    identity: &["MessageID", "Recipient"],
+};
+const OPEN: Shape = Shape {
+    address: "Recipient",
+    time: "ReceivedAt",
+    identity: &["MessageID", "Recipient", "ReceivedAt"],
+};
+const CLICK: Shape = Shape {
+    identity: &["MessageID", "Recipient", "ReceivedAt", "OriginalLink"],
+    ..OPEN
+};
+const CHANGE: Shape = Shape {
+    address: "Recipient",
+    time: "ChangedAt",
+    identity: &["MessageID", "Recipient", "ChangedAt"],
+};
+
+fn read_event(raw: &str, now: Timestamp) -> Result<ProviderEvent, Passed> {
+    let item = Item::parse(raw, now)?;
+    let record_type = item.text(&["RecordType"]).ok_or(Passed::Unreadable)?;
+    let is_bot = is_machine(item.text(&["UserAgent"]));
+    let (happening, shape) = match record_type {
+        "Delivery" => (Happening::Delivered, DELIVERY),
+        "Bounce" => (bounce(item.text(&["Type"]))?, BOUNCE),
+        "SpamComplaint" => (Happening::Complained, BOUNCE),
+        "Open" => (Happening::Opened { is_bot }, OPEN),
+        "Click" => (Happening::Clicked { is_bot }, CLICK),
+        "SubscriptionChange" => (subscription_change(&item)?, CHANGE),
+        _ => return Err(Passed::Skipped),
+    };
+    let parts = shape.identity.iter().map(|name| item.at(&[name]));
+    let parts: Vec<&Value> = parts.collect();
+    // Where a part is missing, all of it tells it apart.
+    let id = if parts.iter().any(|part| part.is_null()) {
+        item.id_of_content(record_type)
+    } else {
+        let parts: Vec<String> = parts.iter().map(ToString::to_string).collect();
+        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+        Item::made_up_id(record_type, &parts)
+    };
+    Ok(item.event(Told {
+        id,
+        happening,
+        occurred_at: item.date(&[shape.time]),
+        copy: copy_ids(|name| item.at(&["Metadata", name])),
+        provider_message_id: message_id(item.text(&["MessageID"])),
+        recipient: item.address(&[shape.address]),
+        details: details(&item, happening),
+    }))
+}
+
+/// `Type`, not `TypeCode`: the samples give one code for two types.
+fn bounce(bounce_type: Option<&str>) -> Result<Happening, Passed> {
+    Ok(match bounce_type.ok_or(Passed::Unreadable)? {
+        "HardBounce" | "BadEmailAddress" => Happening::Bounced(BounceType::Hard),
+        "SoftBounce" | "Unknown" => Happening::Bounced(BounceType::Soft),
+        "Transient" | "DnsError" => Happening::Deferred,
+        "Blocked" | "SpamNotification" | "DMARCPolicy" | "VirusNotification" => {
+            Happening::Bounced(BounceType::Block)
+        }
+        "ManuallyDeactivated" | "Unconfirmed" | "SMTPApiError" | "TemplateRenderingFailed" => {
+            Happening::Dropped
+        }
+        "Unsubscribe" => Happening::Unsubscribed,
+        // AutoResponder, AddressChange, ChallengeVerification, OpenRelayTest and
+        // Subscribe say nothing of the mail's fate.
+        _ => return Err(Passed::Skipped),
+    })
+}
+
+/// Other reasons echo an event that is told by itself; a reactivated address is
+/// not unsubscribed.
+fn subscription_change(item: &Item<'_>) -> Result<Happening, Passed> {
+    let is_stopped = *item.at(&["SuppressSending"]) == true;
+    let is_manual = item.text(&["SuppressionReason"]) == Some("ManualSuppression");
+    if is_stopped && is_manual {
+        Ok(Happening::Unsubscribed)
+    } else {
+        Err(Passed::Skipped)
+    }
+}
+
+fn details(item: &Item<'_>, happening: Happening) -> Details {
+    let answer = item.text(&["Details"]);
+    let details = Details::default();
+    match happening {
+        Happening::Delivered => details.smtp_code(answer, None),
+        Happening::Deferred | Happening::Bounced(_) => details
+            .reason(answer.or_else(|| item.text(&["Description"])))
+            .smtp_code(answer, None),
+        Happening::Dropped => details.reason(item.text(&["Description"]).or(answer)),
+        Happening::Opened { .. } | Happening::Clicked { .. } => details
+            .url(item.text(&["OriginalLink"]))
+            .user_agent(item.text(&["UserAgent"])),
+        Happening::Sent | Happening::Complained | Happening::Unsubscribed => details,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+    use serde_json::json;
+
+    use super::*;
+
+    fn now() -> Timestamp {
+        DateTime::from_timestamp(1_795_262_400, 0).unwrap()
+    }
+
+    fn event(event: &Value) -> Result<ProviderEvent, Passed> {
+        read_event(&event.to_string(), now())
+    }
+
+    #[test]
+    fn every_kind_of_record_has_its_meaning() {
+        use Happening::*;
+        let of = |name: &str| json!({ "RecordType": name });
+        let change = |stopped: bool, reason: &str| {
+            json!({
+                "RecordType": "SubscriptionChange",
+                "SuppressSending": stopped,
+                "SuppressionReason": reason,
+            })
+        };
+        for (record, expected) in [
+            (of("Delivery"), Ok(Delivered)),
+            (of("SpamComplaint"), Ok(Complained)),
+            (of("Open"), Ok(Opened { is_bot: false })),
+            (of("Click"), Ok(Clicked { is_bot: false })),
+            (of("Inbound"), Err(Passed::Skipped)),
+            (of("Bounce"), Err(Passed::Unreadable)),
+            (change(true, "ManualSuppression"), Ok(Unsubscribed)),
+            (change(false, "ManualSuppression"), Err(Passed::Skipped)),
+            (change(true, "HardBounce"), Err(Passed::Skipped)),
+            (change(true, "SpamComplaint"), Err(Passed::Skipped)),
+            (json!({}), Err(Passed::Unreadable)),
+        ] {
+            let happened = event(&record).map(|event| event.happening);
+            assert_eq!(happened, expected, "{record}");
+        }
+    }
+
+    #[test]
+    fn every_type_of_bounce_has_its_meaning() {
+        use BounceType::{Block, Hard, Soft};
+        use Happening::*;
+        for (types, expected) in [
+            (&["HardBounce", "BadEmailAddress"][..], Ok(Bounced(Hard))),
+            (&["SoftBounce", "Unknown"], Ok(Bounced(Soft))),
+            (&["Transient", "DnsError"], Ok(Deferred)),
+            (
+                &[
+                    "Blocked",
+                    "SpamNotification",
+                    "DMARCPolicy",
+                    "VirusNotification",
+                ],
+                Ok(Bounced(Block)),
+            ),
+            (
+                &[
+                    "ManuallyDeactivated",
+                    "Unconfirmed",
+                    "SMTPApiError",
+                    "TemplateRenderingFailed",
+                ],
+                Ok(Dropped),
+            ),
+            (&["Unsubscribe"], Ok(Unsubscribed)),
+            (
+                &[
+                    "AutoResponder",
+                    "AddressChange",
+                    "ChallengeVerification",
+                    "OpenRelayTest",
+                ],
+                Err(Passed::Skipped),
+            ),
+            (&["Subscribe", "SomethingNew"], Err(Passed::Skipped)),
+        ] {
+            for bounce_type in types {
+                let record = json!({ "RecordType": "Bounce", "ID": 1, "Type": bounce_type });
+                let happened = event(&record).map(|event| event.happening);
+                assert_eq!(happened, expected, "{bounce_type}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_repeated_event_has_the_same_id_and_another_one_does_not() {
+        let open = |message: &str, at: &str| {
+            json!({
+                "RecordType": "Open", "MessageID": message, "Recipient": "ada@example.com",
+                "ReceivedAt": at, "ReadSeconds": 5,
+            })
+        };
+        let bounce = |id: i64, bounce_type: &str| json!({ "RecordType": "Bounce", "ID": id, "Type": bounce_type });
+        let told = |record_type: &str, to: &str| json!({ "RecordType": record_type, "MessageID": "m", "Recipient": to });
+        let mut all = vec![
+            open("m", "2026-11-21T00:00:00Z"),
+            open("m", "2026-11-21T00:00:01Z"),
+            open("n", "2026-11-21T00:00:00Z"),
+            bounce(1, "HardBounce"),
+            bounce(2, "HardBounce"),
+            bounce(1, "Transient"),
+            json!({ "RecordType": "SpamComplaint", "ID": 1, "Type": "SpamComplaint" }),
+            told("Delivery", "ada@example.com"),
+            told("Delivery", "bob@example.com"),
+            told("Click", "ada@example.com"),
+        ];
+        all.push(told("Click", "ada@example.com"));
+        all.last_mut().unwrap()["OriginalLink"] = json!("https://example.com");
+        let ids = |records: &[Value]| -> Vec<String> {
+            records
+                .iter()
+                .map(|record| event(record).unwrap().id)
+                .collect()
+        };
+        let first = ids(&all);
+        assert_eq!(first, ids(&all));
+        let distinct: std::collections::HashSet<&String> = first.iter().collect();
+        assert_eq!(distinct.len(), all.len());
+        assert!(first.iter().all(|id| !id.contains("ada")));
+    }
+
+    #[test]
+    fn an_event_says_all_that_it_knows() {
+        let bounced = json!({
+            "RecordType": "Bounce",
+            "ID": 42,
+            "Type": "HardBounce",
+            "MessageID": "883953f4-6105-42a2-a16a-77a8eac79483",
+            "Email": "john@example.com",
+            "BouncedAt": "2025-04-05T16:33:54.9070259Z",
+            "Description": "unable to deliver",
+            "Details": "smtp;550 5.1.1 The email account does not exist.",
+            "Metadata": {
+                "waypost_message": "01934c6e-5c00-7000-8000-000000000001",
+                "waypost_recipient": "0",
+                "waypost_attempt": "01934c6e-5c00-7000-8000-000000000002",
+            },
+        });
+        let event = event(&bounced).unwrap();
+        assert_eq!(event.occurred_at.timestamp_micros(), 1_743_870_834_907_025);
+        assert_eq!(event.copy.unwrap().position, 0);
+        let message = event.provider_message_id.unwrap();
+        assert_eq!(message, "883953f4-6105-42a2-a16a-77a8eac79483");
+        assert_eq!(event.recipient.unwrap().as_str(), "john@example.com");
+        let reason = "smtp;550 5.1.1 The email account does not exist.";
+        assert_eq!(
+            Value::Object(event.details),
+            json!({ "reason": reason, "smtpCode": "550" })
+        );
+    }
+}

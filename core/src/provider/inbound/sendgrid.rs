@@ -1,0 +1,228 @@
+//! SendGrid's event webhook. Sources: sendgrid/docs (tracking-events/event.md,
+//! getting-started-event-webhook-security-features.md), the official clients
+//! (sendgrid-go helpers/eventwebhook, sendgrid-nodejs packages/eventwebhook), and
+//! sendgrid/sendgrid-csharp for the byte order mark.
+//!
+//! The signature covers the timestamp's header and the body as it came, with the
+//! CR LF at its end. One post holds events of many messages.
+
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1, UnparsedPublicKey};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use chrono::{DateTime, TimeDelta};
+use serde_json::value::RawValue;
+
+use super::item::{Details, Item, Passed, Told, copy_ids, event_id, is_machine, message_id};
+use super::{Inbound, Received, Refused, header, require_recent, without_mark};
+use crate::clock::Timestamp;
+use crate::provider::event::{BounceType, Happening, ProviderEvent};
+
+const SIGNATURE: &str = "x-twilio-email-event-webhook-signature";
+const TIMESTAMP: &str = "x-twilio-email-event-webhook-timestamp";
+/// How old a signature may be. SendGrid repeats a post for 24 h, and does not say
+/// whether each try is signed anew. A replay within this time does no harm: its
+/// events have the ids of those that are recorded.
+const AGE_MAX: TimeDelta = TimeDelta::hours(36);
+
+/// Whether the account's key signed it.
+pub(super) fn verify(public_key: &str, inbound: &Inbound<'_>) -> Result<(), Refused> {
+    let signature = header(inbound.headers, SIGNATURE);
+    let signature = signature.and_then(|text| BASE64.decode(text.trim()).ok());
+    let timestamp = header(inbound.headers, TIMESTAMP);
+    let (Some(signature), Some(timestamp)) = (signature, timestamp) else {
+        return Err(Refused::unverified("it is not signed"));
+    };
+    let key = BASE64.decode(public_key).map_err(|_| NOT_A_KEY)?;
+    let signed = [timestamp.as_bytes(), inbound.body].concat();
+    UnparsedPublicKey::new(&ECDSA_P256_SHA256_ASN1, key)
+        .verify(&signed, &signature)
+        .map_err(|_| Refused::unverified("the signature is not the account's"))?;
+    let seconds = timestamp.parse().ok();
+    let signed_at = seconds.and_then(|seconds| DateTime::from_timestamp(seconds, 0));
+    require_recent(signed_at, inbound.now, AGE_MAX).map(|_| ())
+}
+
+const NOT_A_KEY: Refused = Refused::unverified("the account's public key is none");
+
+/// Reads an array of events.
+pub(super) fn read(body: &[u8], now: Timestamp) -> Result<Received, Refused> {
+    let items: Vec<&RawValue> =
+        serde_json::from_slice(without_mark(body)).map_err(|_| Refused::Malformed {
+            why: "it is not a JSON array",
+        })?;
+    let mut received = Received::default();
+    for item in items {
+        received.add(read_event(item.get(), now).map(Some));
+    }
+    Ok(received)
+}
+
+fn read_event(raw: &str, now: Timestamp) -> Result<ProviderEvent, Passed> {
+    let item = Item::parse(raw, now)?;
+    let event = item.text(&["event"]).ok_or(Passed::Unreadable)?;
+    let user_agent = item.text(&["useragent"]);
+    let is_bot = *item.at(&["sg_machine_open"]) == true || is_machine(user_agent);
+    let happening = match event {
+        "processed" => Happening::Sent,
+        "delivered" => Happening::Delivered,
+        "deferred" => Happening::Deferred,
+        // Older events have no type: then SendGrid gave up on the address.
+        "bounce" if item.text(&["type"]) == Some("blocked") => {
+            Happening::Bounced(BounceType::Block)
+        }
+        "bounce" => Happening::Bounced(BounceType::Hard),
+        "dropped" => Happening::Dropped,
+        "open" => Happening::Opened { is_bot },
+        "click" => Happening::Clicked { is_bot },
+        "spamreport" => Happening::Complained,
+        "unsubscribe" | "group_unsubscribe" => Happening::Unsubscribed,
+        // Subscriptions again, and what is told of the account.
+        _ => return Err(Passed::Skipped),
+    };
+    let id = item.text(&["sg_event_id"]);
+    // `<X-Message-Id>.<parts of the server>`; bounces that come late may lack it.
+    let message = item.text(&["sg_message_id"]);
+    let message = message.and_then(|id| id.split('.').next());
+    Ok(item.event(Told {
+        id: id.map_or_else(|| item.id_of_content(event), event_id),
+        happening,
+        occurred_at: item.seconds(&["timestamp"]),
+        copy: copy_ids(|name| item.at(&[name])),
+        provider_message_id: message_id(message),
+        recipient: item.address(&["email"]),
+        details: details(&item, happening),
+    }))
+}
+
+fn details(item: &Item<'_>, happening: Happening) -> Details {
+    let answer = item.text(&["reason"]).or_else(|| item.text(&["response"]));
+    let details = Details::default();
+    match happening {
+        Happening::Delivered => details.smtp_code(answer, None),
+        Happening::Deferred | Happening::Bounced(_) => details
+            .reason(answer)
+            .smtp_code(answer, item.text(&["status"])),
+        Happening::Dropped => details.reason(answer),
+        Happening::Opened { .. } | Happening::Clicked { .. } => details
+            .url(item.text(&["url"]))
+            .user_agent(item.text(&["useragent"])),
+        Happening::Sent | Happening::Complained | Happening::Unsubscribed => details,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn now() -> Timestamp {
+        DateTime::from_timestamp(1_795_262_400, 0).unwrap()
+    }
+
+    fn happening(mut event: Value) -> Result<Happening, Passed> {
+        event["sg_event_id"] = json!("id");
+        read_event(&event.to_string(), now()).map(|event| event.happening)
+    }
+
+    #[test]
+    fn every_kind_of_event_has_its_meaning() {
+        use BounceType::{Block, Hard};
+        use Happening::*;
+        for (event, expected) in [
+            (json!({ "event": "processed" }), Ok(Sent)),
+            (json!({ "event": "delivered" }), Ok(Delivered)),
+            (json!({ "event": "deferred" }), Ok(Deferred)),
+            (
+                json!({ "event": "bounce", "type": "bounce" }),
+                Ok(Bounced(Hard)),
+            ),
+            (
+                json!({ "event": "bounce", "type": "blocked" }),
+                Ok(Bounced(Block)),
+            ),
+            (json!({ "event": "bounce" }), Ok(Bounced(Hard))),
+            (json!({ "event": "dropped" }), Ok(Dropped)),
+            (json!({ "event": "open" }), Ok(Opened { is_bot: false })),
+            (
+                json!({ "event": "open", "sg_machine_open": true }),
+                Ok(Opened { is_bot: true }),
+            ),
+            (json!({ "event": "click" }), Ok(Clicked { is_bot: false })),
+            (
+                json!({ "event": "click", "useragent": "xbot" }),
+                Ok(Clicked { is_bot: true }),
+            ),
+            (json!({ "event": "spamreport" }), Ok(Complained)),
+            (json!({ "event": "unsubscribe" }), Ok(Unsubscribed)),
+            (json!({ "event": "group_unsubscribe" }), Ok(Unsubscribed)),
+            (
+                json!({ "event": "group_resubscribe" }),
+                Err(Passed::Skipped),
+            ),
+            (
+                json!({ "event": "account_status_change" }),
+                Err(Passed::Skipped),
+            ),
+            (json!({ "event": 7 }), Err(Passed::Unreadable)),
+            (json!({}), Err(Passed::Unreadable)),
+        ] {
+            assert_eq!(happening(event.clone()), expected, "{event}");
+        }
+    }
+
+    #[test]
+    fn an_event_says_all_that_it_knows() {
+        let raw = json!({
+            "email": "Ada@Example.com",
+            "timestamp": 1_600_000_000,
+            "event": "bounce",
+            "sg_event_id": "e1",
+            "sg_message_id": "abc.filter0001.1-1",
+            "reason": "550 no such user ada@example.com",
+            "status": "5.1.1",
+            "waypost_message": "01934c6e-5c00-7000-8000-000000000001",
+            "waypost_recipient": "3",
+            "waypost_attempt": "01934c6e-5c00-7000-8000-000000000002",
+        });
+        let raw = raw.to_string();
+        let event = read_event(&raw, now()).unwrap();
+        assert_eq!(event.id, "e1");
+        assert_eq!(event.occurred_at.timestamp(), 1_600_000_000);
+        assert_eq!(event.copy.unwrap().position, 3);
+        assert_eq!(event.provider_message_id.as_deref(), Some("abc"));
+        assert_eq!(event.recipient.unwrap().as_str(), "Ada@example.com");
+        assert_eq!(
+            Value::Object(event.details),
+            json!({ "reason": "550 no such user <address>", "smtpCode": "550" })
+        );
+        assert_eq!(event.raw, raw.as_bytes());
+    }
+
+    #[test]
+    fn one_bad_item_does_not_spoil_the_others() {
+        let deep = format!("{}{}", "[".repeat(1_000), "]".repeat(1_000));
+        let body = format!(
+            "\u{feff}[{{\"event\":\"open\"}}, 7, null, {deep}, {{\"event\":\"new\"}}, \
+             {{\"event\":\"click\"}}]\r\n"
+        );
+        let received = read(body.as_bytes(), now()).unwrap();
+        let happened: Vec<Happening> = received.events.iter().map(|e| e.happening).collect();
+        let is_bot = false;
+        assert_eq!(
+            happened,
+            [Happening::Opened { is_bot }, Happening::Clicked { is_bot }]
+        );
+        assert_eq!((received.skipped, received.unreadable), (1, 3));
+        // What has no id is told apart by its content.
+        assert_ne!(received.events[0].id, received.events[1].id);
+        for not_an_array in ["", "{}", "[", "null", "[1] [2]"] {
+            let refused = read(not_an_array.as_bytes(), now()).unwrap_err();
+            assert!(
+                matches!(refused, Refused::Malformed { .. }),
+                "{not_an_array}"
+            );
+        }
+        assert_eq!(read(b"[]", now()).unwrap().events.len(), 0);
+    }
+}

@@ -1,0 +1,421 @@
+//! The events of Amazon SES, as SNS carries them. Sources: the Amazon SES developer
+//! guide (event-publishing-retrieving-sns-contents.md, notification-contents.md).
+//!
+//! There are two forms: *event publishing* (`eventType`; a configuration set
+//! publishes it, and our ids come back as tags) and *identity notifications*
+//! (`notificationType`; only bounces, complaints and deliveries, without tags). Both
+//! are read. Where both are switched on, a bounce or a complaint has one feedback id
+//! in both, and is one event.
+//!
+//! One notification may be about several recipients: each is an event of its own.
+
+use serde_json::Value;
+
+use super::item::{
+    Details, Item, Passed, Told, copy_ids, filled, is_machine, message_id, parse_address,
+};
+use crate::clock::Timestamp;
+use crate::provider::event::{BounceType, Happening, ProviderEvent};
+
+/// Recipients of one mail at the most (SES developer guide, quotas.md).
+const RECIPIENTS_MAX: usize = 50;
+
+/// What a type of event says and where.
+struct Shape {
+    happening: Happening,
+    /// The part of the event that is of its type.
+    part: &'static str,
+    /// Where the recipients are; mail's destination where there is nothing.
+    recipients: Option<&'static str>,
+}
+
+/// Reads a message that SNS carried. `sns_id` is the id of its envelope, the same
+/// when SNS repeats it.
+pub(super) fn read(
+    message: &str,
+    sns_id: &str,
+    now: Timestamp,
+) -> Result<Vec<ProviderEvent>, Passed> {
+    // "Successfully validated SNS topic for Amazon SES event publishing."
+    if !message.trim_start().starts_with('{') {
+        return Err(Passed::Skipped);
+    }
+    let item = Item::parse(message, now)?;
+    let event_type = item.text(&["eventType"]);
+    let event_type = event_type.or_else(|| item.text(&["notificationType"]));
+    let event_type = event_type.ok_or(Passed::Skipped)?;
+    let shape = shape(&item, event_type)?;
+    let recipients = recipients(&item, &shape);
+    let base = item.text(&[shape.part, "feedbackId"]).unwrap_or(sns_id);
+    let events = recipients.into_iter().map(|entry| {
+        let address = filled(entry).or_else(|| filled(&entry["emailAddress"]));
+        item.event(Told {
+            id: Item::made_up_id(event_type, &[base, address.unwrap_or_default()]),
+            happening: shape.happening,
+            occurred_at: moment(&item, &shape),
+            copy: copy_ids(|name| &item.at(&["mail", "tags", name])[0]),
+            provider_message_id: message_id(item.text(&["mail", "messageId"])),
+            recipient: address.and_then(parse_address),
+            details: details(&item, &shape, entry),
+        })
+    });
+    Ok(events.collect())
+}
+
+fn shape(item: &Item<'_>, event_type: &str) -> Result<Shape, Passed> {
+    let is_bot = |part: &str| is_machine(item.text(&[part, "userAgent"]));
+    let (happening, part, recipients) = match event_type {
+        "Send" => (Happening::Sent, "send", None),
+        "Delivery" => (Happening::Delivered, "delivery", Some("recipients")),
+        "DeliveryDelay" => (
+            Happening::Deferred,
+            "deliveryDelay",
+            Some("delayedRecipients"),
+        ),
+        "Bounce" => (bounce(item), "bounce", Some("bouncedRecipients")),
+        "Complaint" => (complaint(item)?, "complaint", Some("complainedRecipients")),
+        "Reject" => (Happening::Dropped, "reject", None),
+        "Rendering Failure" => (Happening::Dropped, "failure", None),
+        "Open" => (
+            Happening::Opened {
+                is_bot: is_bot("open"),
+            },
+            "open",
+            None,
+        ),
+        "Click" => (
+            Happening::Clicked {
+                is_bot: is_bot("click"),
+            },
+            "click",
+            None,
+        ),
+        "Subscription" => (subscription(item)?, "subscription", None),
+        _ => return Err(Passed::Skipped),
+    };
+    Ok(Shape {
+        happening,
+        part,
+        recipients,
+    })
+}
+
+fn bounce(item: &Item<'_>) -> Happening {
+    let bounce_type = item.text(&["bounce", "bounceType"]).unwrap_or_default();
+    let sub_type = item.text(&["bounce", "bounceSubType"]).unwrap_or_default();
+    match (bounce_type, sub_type) {
+        // SES holds the address on a list of its own and has not tried.
+        ("Permanent", "Suppressed" | "OnAccountSuppressionList") => Happening::Dropped,
+        ("Permanent", _) => Happening::Bounced(BounceType::Hard),
+        ("Transient", "ContentRejected" | "AttachmentRejected") => {
+            Happening::Bounced(BounceType::Block)
+        }
+        // Transient, when SES has stopped trying, and Undetermined.
+        _ => Happening::Bounced(BounceType::Soft),
+    }
+}
+
+fn complaint(item: &Item<'_>) -> Result<Happening, Passed> {
+    if item.text(&["complaint", "complaintSubType"]) == Some("OnAccountSuppressionList") {
+        return Ok(Happening::Dropped);
+    }
+    match item.text(&["complaint", "complaintFeedbackType"]) {
+        Some("not-spam") => Err(Passed::Skipped),
+        _ => Ok(Happening::Complained),
+    }
+}
+
+/// A change of preferences counts where it ends something.
+fn subscription(item: &Item<'_>) -> Result<Happening, Passed> {
+    let preferences = item.at(&["subscription", "newTopicPreferences"]);
+    let topics = preferences["topicSubscriptionStatus"].as_array();
+    let mut topics = topics.into_iter().flatten();
+    let is_out = preferences["unsubscribeAll"] == true
+        || topics.any(|topic| topic["subscriptionStatus"] == "OptOut");
+    if is_out {
+        Ok(Happening::Unsubscribed)
+    } else {
+        Err(Passed::Skipped)
+    }
+}
+
+/// The entries that say whom it is about. SES does not say which of several
+/// recipients opened, followed a link or unsubscribed: then it is nobody.
+fn recipients<'a>(item: &'a Item<'_>, shape: &Shape) -> Vec<&'a Value> {
+    const NOBODY: &[&Value] = &[&Value::Null];
+    let listed = |value: &'a Value| -> Vec<&'a Value> {
+        let entries = value.as_array().into_iter().flatten();
+        entries.take(RECIPIENTS_MAX).collect()
+    };
+    let named = shape.recipients.map(|name| item.at(&[shape.part, name]));
+    let named = named.map(listed).unwrap_or_default();
+    if !named.is_empty() {
+        return named;
+    }
+    let all = listed(item.at(&["mail", "destination"]));
+    let is_of_one = match shape.happening {
+        Happening::Opened { .. }
+        | Happening::Clicked { .. }
+        | Happening::Unsubscribed
+        | Happening::Complained => true,
+        Happening::Sent
+        | Happening::Delivered
+        | Happening::Deferred
+        | Happening::Bounced(_)
+        | Happening::Dropped => false,
+    };
+    if all.is_empty() || is_of_one && all.len() > 1 {
+        return NOBODY.to_vec();
+    }
+    all
+}
+
+/// The part's own time, else that of the mail.
+fn moment(item: &Item<'_>, shape: &Shape) -> Timestamp {
+    if item.text(&[shape.part, "timestamp"]).is_some() {
+        item.date(&[shape.part, "timestamp"])
+    } else {
+        item.date(&["mail", "timestamp"])
+    }
+}
+
+fn details(item: &Item<'_>, shape: &Shape, recipient: &Value) -> Details {
+    let part = |name: &str| item.text(&[shape.part, name]);
+    let diagnostic = filled(&recipient["diagnosticCode"]);
+    let details = Details::default();
+    match shape.happening {
+        Happening::Delivered => details.smtp_code(part("smtpResponse"), None),
+        Happening::Deferred | Happening::Bounced(_) | Happening::Dropped => details
+            .reason(
+                diagnostic
+                    .or_else(|| part("bounceSubType"))
+                    .or_else(|| part("delayType"))
+                    .or_else(|| part("reason"))
+                    .or_else(|| part("errorMessage"))
+                    .or_else(|| part("complaintSubType")),
+            )
+            .smtp_code(diagnostic, filled(&recipient["status"])),
+        Happening::Opened { .. } | Happening::Clicked { .. } => {
+            details.url(part("link")).user_agent(part("userAgent"))
+        }
+        Happening::Complained => details.reason(part("complaintFeedbackType")),
+        Happening::Sent | Happening::Unsubscribed => details,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+    use serde_json::json;
+
+    use super::*;
+
+    fn now() -> Timestamp {
+        DateTime::from_timestamp(1_795_262_400, 0).unwrap()
+    }
+
+    fn events(message: &Value) -> Result<Vec<ProviderEvent>, Passed> {
+        read(&message.to_string(), "sns-1", now())
+    }
+
+    fn of(event_type: &str, part: &str, content: Value) -> Value {
+        json!({
+            "eventType": event_type,
+            part: content,
+            "mail": {
+                "timestamp": "2026-11-20T10:00:00.000Z",
+                "messageId": "0100-1",
+                "destination": ["ada@example.com"],
+                "tags": {
+                    "waypost_message": ["01934c6e-5c00-7000-8000-000000000001"],
+                    "waypost_recipient": ["2"],
+                    "waypost_attempt": ["01934c6e-5c00-7000-8000-000000000002"],
+                },
+            },
+        })
+    }
+
+    #[test]
+    fn every_kind_of_event_has_its_meaning() {
+        use Happening::*;
+        let complaint = |content: Value| of("Complaint", "complaint", content);
+        let preferences = |content: Value| {
+            of(
+                "Subscription",
+                "subscription",
+                json!({ "newTopicPreferences": content }),
+            )
+        };
+        let topics = |status: &str| {
+            json!({ "unsubscribeAll": false, "topicSubscriptionStatus":
+                [{ "topicName": "t", "subscriptionStatus": status }] })
+        };
+        for (message, expected) in [
+            (of("Send", "send", json!({})), Ok(Sent)),
+            (of("Delivery", "delivery", json!({})), Ok(Delivered)),
+            (
+                of("DeliveryDelay", "deliveryDelay", json!({})),
+                Ok(Deferred),
+            ),
+            (of("Reject", "reject", json!({})), Ok(Dropped)),
+            (of("Rendering Failure", "failure", json!({})), Ok(Dropped)),
+            (of("Open", "open", json!({})), Ok(Opened { is_bot: false })),
+            (
+                of("Open", "open", json!({ "userAgent": "abot" })),
+                Ok(Opened { is_bot: true }),
+            ),
+            (
+                of("Click", "click", json!({})),
+                Ok(Clicked { is_bot: false }),
+            ),
+            (
+                complaint(json!({ "complaintFeedbackType": "abuse" })),
+                Ok(Complained),
+            ),
+            (complaint(json!({})), Ok(Complained)),
+            (
+                complaint(json!({ "complaintFeedbackType": "not-spam" })),
+                Err(Passed::Skipped),
+            ),
+            (
+                complaint(json!({ "complaintSubType": "OnAccountSuppressionList" })),
+                Ok(Dropped),
+            ),
+            (
+                preferences(json!({ "unsubscribeAll": true })),
+                Ok(Unsubscribed),
+            ),
+            (preferences(topics("OptOut")), Ok(Unsubscribed)),
+            (preferences(topics("OptIn")), Err(Passed::Skipped)),
+            (of("Something new", "new", json!({})), Err(Passed::Skipped)),
+            (json!({}), Err(Passed::Skipped)),
+        ] {
+            let happened = events(&message).map(|events| events[0].happening);
+            assert_eq!(happened, expected, "{message}");
+        }
+    }
+
+    #[test]
+    fn every_kind_of_bounce_has_its_meaning() {
+        use BounceType::{Block, Hard, Soft};
+        use Happening::*;
+        for (bounce_type, sub_type, expected) in [
+            ("Permanent", "General", Bounced(Hard)),
+            ("Permanent", "NoEmail", Bounced(Hard)),
+            ("Permanent", "Suppressed", Dropped),
+            ("Permanent", "OnAccountSuppressionList", Dropped),
+            ("Transient", "General", Bounced(Soft)),
+            ("Transient", "MailboxFull", Bounced(Soft)),
+            ("Transient", "MessageTooLarge", Bounced(Soft)),
+            ("Transient", "ContentRejected", Bounced(Block)),
+            ("Transient", "AttachmentRejected", Bounced(Block)),
+            ("Undetermined", "Undetermined", Bounced(Soft)),
+        ] {
+            let content = json!({ "bounceType": bounce_type, "bounceSubType": sub_type });
+            let told = events(&of("Bounce", "bounce", content)).unwrap();
+            assert_eq!(told[0].happening, expected, "{bounce_type} {sub_type}");
+        }
+    }
+
+    #[test]
+    fn an_event_says_all_that_it_knows() {
+        let message = of(
+            "Bounce",
+            "bounce",
+            json!({
+                "bounceType": "Permanent",
+                "bounceSubType": "General",
+                "bouncedRecipients": [{
+                    "emailAddress": "Ada <ada@example.com>",
+                    "status": "5.1.1",
+                    "diagnosticCode": "smtp; 550 5.1.1 user unknown",
+                }],
+                "timestamp": "2026-11-21T10:00:00.000Z",
+                "feedbackId": "feedback-1",
+            }),
+        );
+        let told = events(&message).unwrap();
+        let [event] = &told[..] else {
+            panic!("{told:?}");
+        };
+        assert_eq!(event.occurred_at.to_rfc3339(), "2026-11-21T10:00:00+00:00");
+        assert_eq!(event.copy.unwrap().position, 2);
+        assert_eq!(event.provider_message_id.as_deref(), Some("0100-1"));
+        assert_eq!(
+            event.recipient.as_ref().unwrap().as_str(),
+            "ada@example.com"
+        );
+        assert_eq!(
+            Value::Object(event.details.clone()),
+            json!({ "reason": "smtp; 550 5.1.1 user unknown", "smtpCode": "550" })
+        );
+        // The feedback tells it apart, not the envelope.
+        let again = read(&message.to_string(), "sns-2", now()).unwrap();
+        assert_eq!(again[0].id, event.id);
+        let delivery = of("Delivery", "delivery", json!({}));
+        let ids = ["sns-1", "sns-2"]
+            .map(|id| read(&delivery.to_string(), id, now()).unwrap().remove(0).id);
+        assert_ne!(ids[0], ids[1]);
+        // Without a time of its own it has that of the mail.
+        let sent = events(&of("Send", "send", json!({}))).unwrap().remove(0);
+        assert_eq!(sent.occurred_at.to_rfc3339(), "2026-11-20T10:00:00+00:00");
+    }
+
+    #[test]
+    fn each_recipient_is_an_event_and_nobody_is_guessed() {
+        let whom = |message: &Value| -> Vec<Option<String>> {
+            let told = events(message).unwrap();
+            let ids: std::collections::HashSet<&String> = told.iter().map(|e| &e.id).collect();
+            assert_eq!(ids.len(), told.len());
+            let recipients = told.iter().map(|event| event.recipient.as_ref());
+            recipients.map(|to| Some(to?.as_str().to_owned())).collect()
+        };
+        let (ada, bob) = (Some("ada@x.org".to_owned()), Some("bob@x.org".to_owned()));
+        let two = json!(["ada@x.org", "bob@x.org"]);
+        let mut delivered = of("Delivery", "delivery", json!({ "recipients": two }));
+        assert_eq!(whom(&delivered), [ada.clone(), bob.clone()]);
+        delivered["delivery"] = json!({});
+        assert_eq!(whom(&delivered), [Some("ada@example.com".to_owned())]);
+        let mut sent = of("Send", "send", json!({}));
+        sent["mail"]["destination"] = two.clone();
+        assert_eq!(whom(&sent), [ada, bob]);
+        let mut opened = of("Open", "open", json!({}));
+        opened["mail"]["destination"] = two;
+        assert_eq!(whom(&opened), [None]);
+        opened["mail"] = json!(7);
+        assert_eq!(whom(&opened), [None]);
+        let many: Vec<String> = (0..60).map(|n| format!("r{n}@x.org")).collect();
+        sent["mail"]["destination"] = json!(many);
+        assert_eq!(whom(&sent).len(), RECIPIENTS_MAX);
+    }
+
+    #[test]
+    fn the_older_form_is_read_too() {
+        let message = json!({
+            "notificationType": "Bounce",
+            "bounce": {
+                "bounceType": "Permanent",
+                "bounceSubType": "General",
+                "bouncedRecipients": [{ "emailAddress": "jane@example.com" }],
+                "timestamp": "2016-01-27T14:59:38.237Z",
+                "feedbackId": "0137",
+            },
+            "mail": { "messageId": "0137-3420" },
+        });
+        let event = events(&message).unwrap().remove(0);
+        assert_eq!(event.happening, Happening::Bounced(BounceType::Hard));
+        assert_eq!(event.copy, None);
+        assert_eq!(event.provider_message_id.as_deref(), Some("0137-3420"));
+    }
+
+    #[test]
+    fn plain_texts_are_skipped_and_broken_ones_counted() {
+        let text = "Successfully validated SNS topic for Amazon SES event publishing.";
+        assert_eq!(read(text, "1", now()).unwrap_err(), Passed::Skipped);
+        assert_eq!(read("", "1", now()).unwrap_err(), Passed::Skipped);
+        assert_eq!(
+            read("{\"eventType\"", "1", now()).unwrap_err(),
+            Passed::Unreadable
+        );
+    }
+}

@@ -1,0 +1,310 @@
+//! Amazon SNS, through which the events of SES come. Sources: the Amazon SNS
+//! developer guide (sns-verify-signature-of-message.md,
+//! SendMessageToHttp.prepare.md) and AWS' validators for PHP and JavaScript.
+//!
+//! A message is signed with a certificate that it names itself. That proves that
+//! SNS sent it, and nothing more: anyone may subscribe our URL to a topic of
+//! theirs. So only messages of the account's own topic are looked at.
+
+use aws_lc_rs::signature::{
+    RSA_PKCS1_2048_8192_SHA1_FOR_LEGACY_USE_ONLY, RSA_PKCS1_2048_8192_SHA256, UnparsedPublicKey,
+    VerificationAlgorithm,
+};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use chrono::TimeDelta;
+use serde::Deserialize;
+use tracing::{info, warn};
+use url::Url;
+
+use super::item::parse_date;
+use super::{Fetcher, Inbound, Received, Refused, header, require_recent, ses};
+use crate::clock::Timestamp;
+use crate::provider::credentials::SesRegion;
+use crate::provider::event_secrets::TopicArn;
+
+const MESSAGE_TYPE: &str = "x-amz-sns-message-type";
+/// How old a message may be. The longest delivery policy repeats it for an hour.
+const AGE_MAX: TimeDelta = TimeDelta::hours(24);
+/// The longest URL that is looked at, in bytes.
+const URL_BYTES_MAX: usize = 2_048;
+
+/// What SNS posts.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Envelope {
+    #[serde(rename = "Type")]
+    message_type: String,
+    message_id: String,
+    topic_arn: String,
+    message: String,
+    timestamp: String,
+    signature_version: String,
+    signature: String,
+    #[serde(rename = "SigningCertURL")]
+    signing_cert_url: String,
+    subject: Option<String>,
+    token: Option<String>,
+    #[serde(rename = "SubscribeURL")]
+    subscribe_url: Option<String>,
+}
+
+/// Verifies a message of the topic and does or reads what it says.
+pub(super) async fn receive(
+    topic_arn: &TopicArn,
+    inbound: &Inbound<'_>,
+    fetcher: &Fetcher,
+) -> Result<Received, Refused> {
+    let envelope = verify(topic_arn, inbound, fetcher).await?;
+    match envelope.message_type.as_str() {
+        "Notification" => Ok(envelope.read(inbound.now)),
+        "SubscriptionConfirmation" => {
+            let url = envelope.subscribe_url.as_deref().unwrap_or_default();
+            let token = envelope.token.as_deref().unwrap_or_default();
+            let url = confirmation_url(url, topic_arn, token).ok_or(Refused::unverified(
+                "its SubscribeURL confirms something else",
+            ))?;
+            fetcher.confirm(&url).await?;
+            info!("Confirmed the subscription of an SNS topic");
+            Ok(Received::default())
+        }
+        // An UnsubscribeConfirmation: `string_to_sign` knows no other type.
+        _ => {
+            warn!("SNS has ended a subscription; no events of SES come through it any more");
+            Ok(Received {
+                skipped: 1,
+                ..Received::default()
+            })
+        }
+    }
+}
+
+async fn verify(
+    topic_arn: &TopicArn,
+    inbound: &Inbound<'_>,
+    fetcher: &Fetcher,
+) -> Result<Envelope, Refused> {
+    let declared = header(inbound.headers, MESSAGE_TYPE);
+    let declared = declared.ok_or(Refused::unverified("it is not from SNS"))?;
+    let envelope: Envelope = serde_json::from_slice(inbound.body)
+        .map_err(|_| Refused::unverified("it is not a message of SNS"))?;
+    if envelope.message_type != declared {
+        return Err(Refused::unverified("its type is not that of its header"));
+    }
+    if envelope.topic_arn != topic_arn.as_str() {
+        return Err(Refused::unverified("it is of another topic"));
+    }
+    let signed = envelope
+        .string_to_sign()
+        .ok_or(Refused::unverified("it lacks what its type must have"))?;
+    let algorithm: &'static dyn VerificationAlgorithm = match envelope.signature_version.as_str() {
+        "1" => &RSA_PKCS1_2048_8192_SHA1_FOR_LEGACY_USE_ONLY,
+        "2" => &RSA_PKCS1_2048_8192_SHA256,
+        _ => return Err(Refused::unverified("its signature version is unknown")),
+    };
+    let signature = BASE64
+        .decode(&envelope.signature)
+        .map_err(|_| Refused::unverified("its signature is not Base64"))?;
+    let url = certificate_url(&envelope.signing_cert_url)
+        .ok_or(Refused::unverified("its certificate is not one of SNS"))?;
+    let certificate = fetcher.certificate(&url).await?;
+    if !certificate.is_valid_at(inbound.now) {
+        return Err(Refused::unverified("its certificate is not valid now"));
+    }
+    UnparsedPublicKey::new(algorithm, &certificate.public_key)
+        .verify(signed.as_bytes(), &signature)
+        .map_err(|_| Refused::unverified("the signature is not that of SNS"))?;
+    require_recent(parse_date(&envelope.timestamp), inbound.now, AGE_MAX)?;
+    Ok(envelope)
+}
+
+impl Envelope {
+    /// What the signature covers: names and values, a line each, in this order. The
+    /// subject only where there is one. Nothing for a type that SNS does not have.
+    fn string_to_sign(&self) -> Option<String> {
+        let message = ("Message", self.message.as_str());
+        let id = ("MessageId", self.message_id.as_str());
+        let timestamp = ("Timestamp", self.timestamp.as_str());
+        let topic = ("TopicArn", self.topic_arn.as_str());
+        let message_type = ("Type", self.message_type.as_str());
+        let fields = match self.message_type.as_str() {
+            "Notification" => {
+                let subject = self.subject.as_deref().map(|text| ("Subject", text));
+                let mut fields = vec![message, id];
+                fields.extend(subject);
+                fields.extend([timestamp, topic, message_type]);
+                fields
+            }
+            "SubscriptionConfirmation" | "UnsubscribeConfirmation" => {
+                let url = ("SubscribeURL", self.subscribe_url.as_deref()?);
+                let token = ("Token", self.token.as_deref()?);
+                vec![message, id, url, timestamp, token, topic, message_type]
+            }
+            _ => return None,
+        };
+        let lines = fields
+            .iter()
+            .map(|(name, value)| format!("{name}\n{value}\n"));
+        Some(lines.collect())
+    }
+
+    fn read(&self, now: Timestamp) -> Received {
+        let mut received = Received::default();
+        received.add(ses::read(&self.message, &self.message_id, now));
+        received
+    }
+}
+
+/// Reads a notification without verifying it.
+#[cfg(fuzzing)]
+pub(super) fn read_unverified(body: &[u8], now: Timestamp) -> Result<Received, Refused> {
+    let envelope: Envelope = serde_json::from_slice(body)
+        .map_err(|_| Refused::unverified("it is not a message of SNS"))?;
+    let _signed = envelope.string_to_sign();
+    let _url = certificate_url(&envelope.signing_cert_url);
+    Ok(envelope.read(now))
+}
+
+/// A URL at a host of SNS, `sns.<region>.amazonaws.com` (`.cn` in China), and at
+/// nothing that only looks like one: no user, no port, no fragment.
+fn sns_url(text: &str) -> Option<(Url, SesRegion)> {
+    // What the parser would mend (tabs, backslashes, a missing slash, spaces) is
+    // nothing that SNS writes.
+    let is_plain = text
+        .bytes()
+        .all(|byte| byte.is_ascii_graphic() && byte != b'\\' && byte != b'@' && byte != b'#');
+    if text.len() > URL_BYTES_MAX || !is_plain || !text.starts_with("https://") {
+        return None;
+    }
+    let url = Url::parse(text).ok()?;
+    let host = url.host_str()?.strip_prefix("sns.")?;
+    let (region, is_china) = match host.strip_suffix(".amazonaws.com.cn") {
+        Some(region) => (region, true),
+        None => (host.strip_suffix(".amazonaws.com")?, false),
+    };
+    let region = SesRegion::parse(region)?;
+    let fits = url.scheme() == "https"
+        && url.port().is_none()
+        && url.username().is_empty()
+        && url.password().is_none()
+        && region.as_str().starts_with("cn-") == is_china;
+    fits.then_some((url, region))
+}
+
+/// The URL of a certificate of SNS.
+fn certificate_url(text: &str) -> Option<Url> {
+    let (url, _) = sns_url(text)?;
+    (url.path().ends_with(".pem") && url.query().is_none()).then_some(url)
+}
+
+/// A URL that confirms the subscription of this topic with this token, and does
+/// nothing else.
+fn confirmation_url(text: &str, topic_arn: &TopicArn, token: &str) -> Option<Url> {
+    let (url, region) = sns_url(text)?;
+    let mut pairs: Vec<(String, String)> = url.query_pairs().into_owned().collect();
+    pairs.sort();
+    let pairs: Vec<(&str, &str)> = pairs
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect();
+    let confirms = [
+        ("Action", "ConfirmSubscription"),
+        ("Token", token),
+        ("TopicArn", topic_arn.as_str()),
+    ];
+    let topic_region = topic_arn.as_str().split(':').nth(3)?;
+    let fits = url.path() == "/"
+        && !token.is_empty()
+        && pairs == confirms
+        && region.as_str() == topic_region;
+    fits.then_some(url)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CERTIFICATE: &str = "https://sns.eu-west-1.amazonaws.com/Sim-0123.pem";
+
+    #[test]
+    fn certificates_come_from_hosts_of_sns_alone() {
+        for good in [
+            CERTIFICATE,
+            "https://sns.us-gov-west-1.amazonaws.com/x.pem",
+            "https://sns.cn-north-1.amazonaws.com.cn/x.pem",
+        ] {
+            assert_eq!(certificate_url(good).unwrap().as_str(), good);
+        }
+        for bad in [
+            "",
+            "http://sns.eu-west-1.amazonaws.com/x.pem",
+            "HTTPS://sns.eu-west-1.amazonaws.com/x.pem",
+            "https:\\\\sns.eu-west-1.amazonaws.com\\x.pem",
+            "https://sns.eu-west-1.amazonaws.com:8443/x.pem",
+            "https://sns.eu-west-1.amazonaws.com@evil.example/x.pem",
+            "https://user@sns.eu-west-1.amazonaws.com/x.pem",
+            "https://evil.example/sns.eu-west-1.amazonaws.com/x.pem",
+            "https://sns.eu-west-1.amazonaws.com.evil.example/x.pem",
+            "https://sns.eu-west-1.amazonaws.com.cn/x.pem",
+            "https://sns.cn-north-1.amazonaws.com/x.pem",
+            "https://evil.sns.eu-west-1.amazonaws.com/x.pem",
+            "https://s3.eu-west-1.amazonaws.com/x.pem",
+            "https://sns.s3.amazonaws.com/x.pem",
+            "https://sns.amazonaws.com/x.pem",
+            "https://sns..amazonaws.com/x.pem",
+            "https://sns.eu-west-1.amazonaws.com/x.pem?y",
+            "https://sns.eu-west-1.amazonaws.com/x.pem#y",
+            "https://sns.eu-west-1.amazonaws.com/x#.pem",
+            "https://sns.eu-west-1.amazonaws.com/x?.pem",
+            "https://sns.eu-west-1.amazonaws.com/x.txt",
+            "https://sns.eu-west-1.amazonaws.com/x\t.pem",
+            " https://sns.eu-west-1.amazonaws.com/x.pem",
+        ] {
+            assert_eq!(certificate_url(bad), None, "{bad}");
+        }
+        let long = format!(
+            "https://sns.eu-west-1.amazonaws.com/{}.pem",
+            "x".repeat(2_048)
+        );
+        assert_eq!(certificate_url(&long), None);
+    }
+
+    #[test]
+    fn only_what_confirms_the_topic_is_followed() {
+        let topic = TopicArn::parse("arn:aws:sns:eu-west-1:123456789012:ses").unwrap();
+        let host = "https://sns.eu-west-1.amazonaws.com";
+        let arn = topic.as_str();
+        let url = |query: &str| confirmation_url(&format!("{host}/?{query}"), &topic, "t0k");
+        let escaped = arn.replace(':', "%3A");
+        for good in [
+            format!("Action=ConfirmSubscription&TopicArn={arn}&Token=t0k"),
+            format!("Token=t0k&TopicArn={escaped}&Action=ConfirmSubscription"),
+        ] {
+            assert!(url(&good).is_some(), "{good}");
+        }
+        for bad in [
+            String::new(),
+            format!("Action=Unsubscribe&TopicArn={arn}&Token=t0k"),
+            format!("Action=ConfirmSubscription&TopicArn={arn}&Token=other"),
+            format!("Action=ConfirmSubscription&TopicArn={arn}s&Token=t0k"),
+            format!("Action=ConfirmSubscription&TopicArn={arn}"),
+            format!("Action=ConfirmSubscription&TopicArn={arn}&Token=t0k&Token=t0k"),
+            format!("Action=ConfirmSubscription&TopicArn={arn}&Token=t0k&More=1"),
+        ] {
+            assert_eq!(url(&bad), None, "{bad}");
+        }
+        let query = format!("Action=ConfirmSubscription&TopicArn={arn}&Token=t0k");
+        for bad in [
+            format!("https://sns.us-east-1.amazonaws.com/?{query}"),
+            format!("http://sns.eu-west-1.amazonaws.com/?{query}"),
+            format!("https://evil.example/?{query}"),
+            format!("{host}/path?{query}"),
+        ] {
+            assert_eq!(confirmation_url(&bad, &topic, "t0k"), None, "{bad}");
+        }
+        assert_eq!(
+            confirmation_url(&format!("{host}/?{query}"), &topic, ""),
+            None
+        );
+    }
+}

@@ -1,0 +1,22 @@
+#![no_main]
+
+// The tokens of tracking links belong here too, as soon as they have a parser.
+
+use std::sync::LazyLock;
+
+use libfuzzer_sys::fuzz_target;
+use waypost_core::unsubscribe::token::Tokens;
+
+static TOKENS: LazyLock<Tokens> = LazyLock::new(Tokens::for_fuzzing);
+
+// As it comes; signed by us, to get behind the signature; and with a sealed address, to get behind the seal.
+fuzz_target!(|bytes: &[u8]| {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        let _refused = TOKENS.read(text, waypost_fuzz::now());
+    }
+    let _refused = TOKENS.read(&TOKENS.sign_anything(bytes), waypost_fuzz::now());
+    if let Ok(content) = TOKENS.read(&TOKENS.seal_anything(bytes), waypost_fuzz::now()) {
+        let again = TOKENS.read(&TOKENS.issue(&content), waypost_fuzz::now());
+        assert_eq!(again, Ok(content));
+    }
+});

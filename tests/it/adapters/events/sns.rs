@@ -1,0 +1,340 @@
+//! SNS: messages really signed by AWS, messages signed for this project, and some
+//! that these tests sign themselves.
+
+mod signer;
+
+use serde_json::json;
+use waypost_core::provider::event_secrets::TopicArn;
+
+use super::super::local_server::{LocalServer, Manner};
+use super::*;
+use signer::{Signer, answer};
+
+const FOLDER: &str = "providers/fixtures/sns";
+/// When the made messages were signed.
+const SIGNED_AT: i64 = 1_767_225_600;
+
+fn topic(arn: &str) -> EventSecrets {
+    EventSecrets::Ses {
+        topic_arn: TopicArn::parse(arn).unwrap(),
+    }
+}
+
+/// Receives a message of the topic that it names itself.
+async fn judge(message: &Value, now: Timestamp, fetcher: &Fetcher) -> Result<Received, Refused> {
+    judge_for(text(message, "TopicArn"), message, now, fetcher).await
+}
+
+async fn judge_for(
+    arn: &str,
+    message: &Value,
+    now: Timestamp,
+    fetcher: &Fetcher,
+) -> Result<Received, Refused> {
+    let headers = headers_of(&[("x-amz-sns-message-type", text(message, "Type"))]);
+    let body = message.to_string();
+    let inbound = Inbound {
+        headers: &headers,
+        body: body.as_bytes(),
+        now,
+    };
+    receive(ProviderType::Ses, &topic(arn), &inbound, fetcher).await
+}
+
+/// A server whose every answer is this file of the shared folder.
+async fn server_of(pem: &str) -> Option<LocalServer> {
+    let pem = shared_bytes(&format!("{FOLDER}/{pem}"))?;
+    let pem = String::from_utf8(pem).unwrap();
+    Some(LocalServer::start(Manner::Say(answer(200, &pem))).await)
+}
+
+#[tokio::test]
+async fn the_made_messages_are_judged_as_they_are_labelled() {
+    let Some(mut server) = server_of("synthetic-cert.pem").await else {
+        return;
+    };
+    let document = shared(&format!("{FOLDER}/synthetic-signed-messages.json")).unwrap();
+    let messages = document["messages"].as_array().unwrap();
+    assert_eq!(messages.len(), 23);
+    let fetcher = fetcher_at(&server.url);
+    let mut fetched_certificates = 0;
+    for message in messages {
+        let (name, body) = (text(message, "name"), &message["body"]);
+        let headers = message["headers"].as_object().unwrap().iter();
+        let headers: Vec<(&str, &str)> = headers
+            .map(|(name, value)| (name.as_str(), value.as_str().unwrap()))
+            .collect();
+        let headers = headers_of(&headers);
+        let bytes = body.to_string();
+        let inbound = Inbound {
+            headers: &headers,
+            body: bytes.as_bytes(),
+            now: at(SIGNED_AT),
+        };
+        let secrets = topic("arn:aws:sns:us-east-1:123456789012:ses-events");
+        let result = receive(ProviderType::Ses, &secrets, &inbound, &fetcher).await;
+        let requests = server.requests_so_far();
+        let (certificates, others): (Vec<String>, Vec<String>) = requests
+            .into_iter()
+            .partition(|request| request.starts_with("GET /SimpleNotificationService-0"));
+        fetched_certificates += certificates.len();
+        if message["valid"] != true {
+            unverified(result);
+            assert!(others.is_empty(), "{name}: {others:?}");
+            continue;
+        }
+        let received = result.unwrap_or_else(|refused| panic!("{name}: {refused}"));
+        let counts = (received.events.len(), received.skipped);
+        if name.starts_with("subscription") {
+            assert_eq!(counts, (0, 0), "{name}");
+            let path = text(body, "SubscribeURL");
+            let path = path
+                .strip_prefix("https://sns.us-east-1.amazonaws.com")
+                .unwrap();
+            assert_eq!(others.len(), 1);
+            assert!(
+                others[0].starts_with(&format!("GET {path} HTTP/1.1")),
+                "{others:?}"
+            );
+        } else {
+            let is_event = name.starts_with("ses ") && !name.contains("not JSON");
+            assert_eq!(counts, if is_event { (1, 0) } else { (0, 1) }, "{name}");
+            assert!(others.is_empty(), "{name}: {others:?}");
+        }
+    }
+    // Once for all of them.
+    assert_eq!(fetched_certificates, 1);
+}
+
+#[tokio::test]
+async fn what_aws_really_signed_is_believed_while_its_certificate_was_valid() {
+    let Some(server) = server_of("sns-signing-cert-2022.pem").await else {
+        return;
+    };
+    let messages = shared(&format!("{FOLDER}/signed-notifications.json")).unwrap();
+    let messages = messages.as_array().unwrap();
+    assert_eq!(messages.len(), 4);
+    let fetcher = fetcher_at(&server.url);
+    // 2022-07-28 23:00 UTC.
+    let then = at(1_659_049_200);
+    for message in messages {
+        let received = judge(message, then, &fetcher).await.unwrap();
+        assert_eq!((received.events.len(), received.skipped), (0, 1));
+        let why = unverified(judge(message, then + TimeDelta::hours(24), &fetcher).await);
+        assert_eq!(why, "its signature is too old");
+        for now in [at(1_660_780_800), at(1_630_972_799)] {
+            let why = unverified(judge(message, now, &fetcher).await);
+            assert_eq!(why, "its certificate is not valid now");
+        }
+        let other = "arn:aws:sns:us-east-2:295079676684:another";
+        let why = unverified(judge_for(other, message, then, &fetcher).await);
+        assert_eq!(why, "it is of another topic");
+        for (name, value) in [
+            ("Message", json!("Hello World")),
+            ("MessageId", json!("792cda85")),
+            ("Subject", json!("")),
+            ("Timestamp", json!("2022-07-28T22:00:00.000Z")),
+            ("Signature", json!("AAAA")),
+            ("Signature", json!("!")),
+            ("SignatureVersion", json!("3")),
+            ("SignatureVersion", json!("0")),
+        ] {
+            let mut changed = message.clone();
+            changed[name] = value;
+            unverified(judge(&changed, then, &fetcher).await);
+        }
+        let mut swapped = message.clone();
+        let is_first = text(message, "SignatureVersion") == "1";
+        swapped["SignatureVersion"] = json!(if is_first { "2" } else { "1" });
+        unverified(judge(&swapped, then, &fetcher).await);
+    }
+}
+
+#[tokio::test]
+async fn only_what_the_header_announces_is_read() {
+    let Some(server) = server_of("sns-signing-cert-2022.pem").await else {
+        return;
+    };
+    let fetcher = fetcher_at(&server.url);
+    let messages = shared(&format!("{FOLDER}/signed-notifications.json")).unwrap();
+    let (message, then) = (&messages[0], at(1_659_049_200));
+    let secrets = topic(text(message, "TopicArn"));
+    let bytes = message.to_string();
+    let name = "x-amz-sns-message-type";
+    for headers in [
+        &[][..],
+        &[(name, "SubscriptionConfirmation")],
+        &[(name, "notification")],
+        &[(name, "Notification"), (name, "Notification")],
+    ] {
+        let headers = headers_of(headers);
+        let inbound = Inbound {
+            headers: &headers,
+            body: bytes.as_bytes(),
+            now: then,
+        };
+        unverified(receive(ProviderType::Ses, &secrets, &inbound, &fetcher).await);
+    }
+    let headers = headers_of(&[(name, "Notification")]);
+    for body in [
+        &b""[..],
+        b"{}",
+        b"[]",
+        b"\xff",
+        br#"{"Type":"Notification"}"#,
+    ] {
+        let inbound = Inbound {
+            headers: &headers,
+            body,
+            now: then,
+        };
+        unverified(receive(ProviderType::Ses, &secrets, &inbound, &fetcher).await);
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_that_cannot_be_had_is_asked_for_again() {
+    let signer = Signer::new();
+    let message = signer.notification("plain text", now());
+    for manner in [
+        Manner::Close,
+        Manner::ReadAndClose,
+        Manner::Say(answer(500, "")),
+        Manner::Say(answer(429, "")),
+        Manner::Say(answer(200, "")),
+        Manner::Say(answer(200, "<html></html>")),
+        Manner::Say("HTTP/1.1 302 Found\r\nlocation: /elsewhere\r\ncontent-length: 0\r\n\r\n"),
+        Manner::Flood(100_000),
+        Manner::Flood(2_000_000),
+    ] {
+        let server = LocalServer::start(manner).await;
+        let fetcher = fetcher_at(&server.url);
+        let result = judge(&message, now(), &fetcher).await;
+        assert!(
+            matches!(result, Err(Refused::Unavailable { .. })),
+            "{result:?}"
+        );
+    }
+    let mut server = LocalServer::start(Manner::SayInTurn(Box::leak(Box::new([
+        answer(503, ""),
+        "HTTP/1.1 302 Found\r\nlocation: /elsewhere\r\ncontent-length: 0\r\n\r\n",
+        answer(200, &signer.pem),
+    ]))))
+    .await;
+    let fetcher = fetcher_at(&server.url);
+    for is_there in [false, false, true, true] {
+        let result = judge(&message, now(), &fetcher).await;
+        assert_eq!(result.is_ok(), is_there, "{result:?}");
+    }
+    // Nothing was followed elsewhere, and what was had is remembered.
+    let requests = server.requests_so_far();
+    assert_eq!(requests.len(), 3);
+    let is_certificate = |request: &String| request.starts_with("GET /made.pem HTTP/1.1");
+    assert!(requests.iter().all(is_certificate), "{requests:?}");
+    let server = LocalServer::start(Manner::Say(answer(404, ""))).await;
+    unverified(judge(&message, now(), &fetcher_at(&server.url)).await);
+}
+
+#[tokio::test]
+async fn a_key_that_sns_does_not_show_signs_nothing() {
+    let (signer, other) = (Signer::new(), Signer::new());
+    let server = LocalServer::start(Manner::Say(answer(200, &other.pem))).await;
+    let message = signer.notification("plain text", now());
+    let why = unverified(judge(&message, now(), &fetcher_at(&server.url)).await);
+    assert_eq!(why, "the signature is not that of SNS");
+}
+
+#[tokio::test]
+async fn a_confirmation_is_followed_where_it_confirms_our_topic() {
+    let signer = Signer::new();
+    let certificate = answer(200, &signer.pem);
+    let query = format!(
+        "Action=ConfirmSubscription&TopicArn={}&Token=t0k",
+        signer::TOPIC
+    );
+    let good = format!("https://sns.eu-west-1.amazonaws.com/?{query}");
+    for (url, is_followed) in [
+        (good.clone(), true),
+        (
+            format!("https://sns.us-east-1.amazonaws.com/?{query}"),
+            false,
+        ),
+        (format!("https://evil.example/?{query}"), false),
+        (
+            format!("http://sns.eu-west-1.amazonaws.com/?{query}"),
+            false,
+        ),
+        (good.replace("Confirm", "Delete"), false),
+        (good.replace("events", "others"), false),
+        (good.replace("t0k", "other"), false),
+    ] {
+        let mut server = LocalServer::start(Manner::Say(certificate)).await;
+        let message = signer.confirmation(&url, now());
+        let result = judge(&message, now(), &fetcher_at(&server.url)).await;
+        let requests = server.requests_so_far();
+        if is_followed {
+            assert_eq!(result.unwrap().events.len(), 0);
+            assert!(requests[1].starts_with(&format!("GET /?{query} HTTP/1.1")));
+            assert_eq!(requests.len(), 2);
+        } else {
+            unverified(result);
+            assert_eq!(requests.len(), 1, "{requests:?}");
+        }
+    }
+    for refused in [answer(403, ""), answer(500, "")] {
+        let turns = Box::leak(Box::new([certificate, refused]));
+        let server = LocalServer::start(Manner::SayInTurn(turns)).await;
+        let message = signer.confirmation(&good, now());
+        let result = judge(&message, now(), &fetcher_at(&server.url)).await;
+        assert!(
+            matches!(result, Err(Refused::Unavailable { .. })),
+            "{result:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn every_documented_event_is_read() {
+    let files = ["event-publishing-samples", "identity-notification-samples"];
+    let signer = Signer::new();
+    let server = LocalServer::start(Manner::Say(answer(200, &signer.pem))).await;
+    let fetcher = fetcher_at(&server.url);
+    let mut told = Vec::new();
+    for file in files {
+        let Some(samples) = shared(&format!("providers/fixtures/ses/{file}.json")) else {
+            return;
+        };
+        for (name, sample) in samples.as_object().unwrap() {
+            let message = signer.notification(&sample.to_string(), now());
+            let received = judge(&message, now(), &fetcher).await.unwrap();
+            assert_eq!((received.skipped, received.unreadable), (0, 0), "{name}");
+            let count = received.events.len();
+            let happening = received.events[0].happening;
+            assert!(
+                received.events.iter().all(|event| {
+                    event.recipient.is_some() && event.provider_message_id.is_some()
+                })
+            );
+            told.push(format!("{name}: {count} {happening:?}"));
+        }
+    }
+    told.sort();
+    let expected = [
+        "Bounce-0: 1 Bounced(Hard)",
+        "Bounce-1: 2 Bounced(Hard)",
+        "Bounce: 1 Bounced(Hard)",
+        "Click: 1 Clicked { is_bot: false }",
+        "Complaint-2: 1 Complained",
+        "Complaint-3: 1 Complained",
+        "Complaint: 1 Complained",
+        "Delivery-4: 1 Delivered",
+        "Delivery: 1 Delivered",
+        "DeliveryDelay: 1 Deferred",
+        "Open: 1 Opened { is_bot: false }",
+        "Reject: 1 Dropped",
+        "Rendering Failure: 1 Dropped",
+        "Send: 1 Sent",
+        "Subscription: 1 Unsubscribed",
+    ];
+    assert_eq!(told, expected);
+}
