@@ -7,6 +7,8 @@ use waypost_core::clock::Clock;
 use waypost_core::config::{ApiSettings, Settings};
 use waypost_core::crypto::seal::Sealer;
 use waypost_core::db::{self, PgPool};
+use waypost_core::event::inbox::{Inbox, InboxParts};
+use waypost_core::event::record::Recorder;
 use waypost_core::fault::Fault;
 use waypost_core::ids::Ids;
 use waypost_core::limit::Limiter;
@@ -14,6 +16,7 @@ use waypost_core::message::accept::{self, Acceptor, AcceptorParts};
 use waypost_core::organization::settings::SettingsBoard;
 use waypost_core::provider::Endpoints;
 use waypost_core::provider::account::Accounts;
+use waypost_core::provider::inbound::Fetcher;
 use waypost_core::provider::snapshots::Snapshots;
 use waypost_core::provider::transport::{Transport, TransportSettings};
 use waypost_core::queue::dispatch::Dispatcher;
@@ -24,7 +27,7 @@ use waypost_core::suppression::Suppressions;
 use waypost_core::suppression::check::Checker;
 use waypost_core::suppression::filter::Filters;
 use waypost_core::template::Templates;
-use waypost_core::tracking::{self, record::Recorder};
+use waypost_core::tracking;
 use waypost_core::unsubscribe::Groups;
 use waypost_core::unsubscribe::known::KnownGroups;
 use waypost_core::unsubscribe::token::Tokens;
@@ -47,9 +50,10 @@ pub(crate) struct Context {
     pub(crate) suppressions: Suppressions,
     pub(crate) unsubscribe_tokens: Tokens,
     pub(crate) tracking_tokens: tracking::token::Tokens,
-    pub(crate) recorder: Recorder,
+    pub(crate) recorder: tracking::record::Recorder,
     pub(crate) machine_window: Duration,
     pub(crate) webhook_endpoints: WebhookEndpoints,
+    pub(crate) inbox: Inbox,
     pub(crate) clock: Clock,
     pub(crate) settings: ApiSettings,
     pub(crate) sealer: Sealer,
@@ -106,7 +110,7 @@ impl Context {
             clock: clock.clone(),
             ids: ids.clone(),
         };
-        let recorder = Recorder::start(pool.clone(), ids.clone());
+        let recorder = tracking::record::Recorder::start(pool.clone(), ids.clone());
         let groups = Groups {
             pool: pool.clone(),
             known: known_groups,
@@ -126,6 +130,13 @@ impl Context {
             clock: clock.clone(),
             ids: ids.clone(),
         };
+        let inbox = Inbox::new(InboxParts {
+            pool: pool.clone(),
+            sealer: settings.sealer.clone(),
+            fetcher: Fetcher::new(accounts.transport.clone(), accounts.endpoints.clone()),
+            recorder: Recorder::new(suppressions.clone(), settings.sealer.clone()),
+            clock: clock.clone(),
+        });
         Ok(Self {
             authenticator: Authenticator::start(look_ups, clock.clone()),
             limiter: Limiter::start(redis.clone(), &settings.api),
@@ -158,6 +169,7 @@ impl Context {
             recorder,
             machine_window: settings.links.machine_window,
             webhook_endpoints,
+            inbox,
             clock: clock.clone(),
             settings: settings.api.clone(),
             sealer: settings.sealer.clone(),

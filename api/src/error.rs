@@ -35,6 +35,8 @@ pub(crate) enum Failure {
     Invalid(Vec<Issue>),
     /// 401: no valid API key.
     Unauthenticated,
+    /// 401: nothing shows that the provider sent it.
+    Unverified,
     /// 403: the key lacks a permission.
     Forbidden(Permission),
     /// 404: there is no such thing, or it is another organization's.
@@ -105,7 +107,7 @@ impl Failure {
     pub(crate) fn status(&self) -> StatusCode {
         match self {
             Self::Invalid(_) => StatusCode::BAD_REQUEST,
-            Self::Unauthenticated => StatusCode::UNAUTHORIZED,
+            Self::Unauthenticated | Self::Unverified => StatusCode::UNAUTHORIZED,
             Self::Forbidden(_) => StatusCode::FORBIDDEN,
             Self::NotFound(_) | Self::NoSuchPath => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
@@ -130,7 +132,7 @@ impl Failure {
             Self::Invalid(_) | Self::Unprocessable { .. } | Self::UnknownIds(_) => {
                 "VALIDATION_ERROR"
             }
-            Self::Unauthenticated => "AUTHENTICATION_ERROR",
+            Self::Unauthenticated | Self::Unverified => "AUTHENTICATION_ERROR",
             Self::Forbidden(_) => "FORBIDDEN",
             Self::NotFound(_) | Self::NoSuchPath => "NOT_FOUND",
             Self::MethodNotAllowed => "METHOD_NOT_ALLOWED",
@@ -154,6 +156,7 @@ impl Failure {
         match self {
             Self::Invalid(issues) | Self::UnknownIds(issues) => invalid_message(issues),
             Self::Unauthenticated => "The API key is missing or invalid".to_owned(),
+            Self::Unverified => "Nothing shows that the account's provider sent this".to_owned(),
             Self::Forbidden(permission) => format!("The API key lacks the permission {permission}"),
             Self::NotFound(what) => format!("There is no such {what}"),
             Self::NoSuchPath => "There is no such path".to_owned(),
@@ -234,6 +237,7 @@ impl Failure {
                 Some(json!({ "providerType": provider_type }))
             }
             Self::Unauthenticated
+            | Self::Unverified
             | Self::NotFound(_)
             | Self::NoSuchPath
             | Self::MethodNotAllowed
@@ -261,6 +265,7 @@ impl Failure {
             }
             Self::Invalid(_)
             | Self::Unauthenticated
+            | Self::Unverified
             | Self::Forbidden(_)
             | Self::NotFound(_)
             | Self::NoSuchPath

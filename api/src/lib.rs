@@ -17,6 +17,7 @@ mod fields;
 mod health;
 mod idempotency;
 mod ids;
+mod inbound;
 mod limits;
 mod openapi;
 pub mod operator;

@@ -30,7 +30,7 @@ use crate::error::{self, Failure};
 /// Paths that take no key.
 const OPEN: [&str; 4] = ["/healthz", "/readyz", "/openapi.json", "/docs"];
 /// What paths begin with that take a token or a signature instead of a key.
-const OPEN_BELOW: [&str; 2] = ["/v1/unsubscribe/", "/v1/t/"];
+const OPEN_BELOW: [&str; 3] = ["/v1/unsubscribe/", "/v1/t/", "/v1/provider-events/"];
 
 /// The verdict that a request's answer shows: the last one.
 #[derive(Debug, Clone, Default)]

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::idempotency;
+use crate::inbound::InboundApi;
 use crate::public::tracking::TrackingApi;
 use crate::public::unsubscribe::UnsubscribeApi;
 use crate::v1::api_keys::ApiKeysApi;
@@ -38,7 +39,7 @@ type Operations = (
     (TemplatesApi, TemplateVersionsApi),
     (UnsubscribeGroupsApi, SuppressionsApi),
     (WebhookEndpointsApi, WebhookDeliveriesApi),
-    (UnsubscribeApi, TrackingApi),
+    (UnsubscribeApi, TrackingApi, InboundApi),
 );
 type Service = OpenApiService<Operations, ()>;
 
@@ -56,7 +57,7 @@ pub(crate) fn service(context: &Arc<Context>) -> Service {
         apis!(TemplatesApi, TemplateVersionsApi),
         apis!(UnsubscribeGroupsApi, SuppressionsApi),
         apis!(WebhookEndpointsApi, WebhookDeliveriesApi),
-        apis!(UnsubscribeApi, TrackingApi),
+        apis!(UnsubscribeApi, TrackingApi, InboundApi),
     );
     OpenApiService::new(operations, "Waypost", env!("CARGO_PKG_VERSION"))
         .description(

@@ -32,6 +32,8 @@ const IDLE_TRANSACTION_TIMEOUT_MS: &str = "60000";
 
 /// What Postgres calls it when `lock_timeout` has passed.
 const LOCK_TIMEOUT: &str = "55P03";
+/// The code of a transaction that Postgres chose to end a deadlock.
+const DEADLOCK: &str = "40P01";
 
 static MIGRATOR: Migrator = sqlx::migrate!("../migrations");
 
@@ -157,6 +159,17 @@ pub fn broken_constraint(error: &sqlx::Error) -> Option<&str> {
     error
         .as_database_error()
         .and_then(|database| database.constraint())
+}
+
+/// Whether a transaction was chosen to end a deadlock: it did nothing, and may be
+/// tried again at once.
+#[must_use]
+pub fn is_deadlock(fault: &Fault) -> bool {
+    fault
+        .cause()
+        .downcast_ref::<sqlx::Error>()
+        .and_then(sqlx::Error::as_database_error)
+        .is_some_and(|database| database.code().as_deref() == Some(DEADLOCK))
 }
 
 /// Whether a statement gave up because it waited too long for a lock.

@@ -159,7 +159,8 @@ const OPERATIONS: [(&str, &str, Permission); 62] = [
 ];
 
 /// The operations that take no key: their token says who calls.
-const PUBLIC: [(&str, &str); 8] = [
+const PUBLIC: [(&str, &str); 9] = [
+    ("POST", "/v1/provider-events/{}"),
     ("GET", "/v1/unsubscribe/{}"),
     ("HEAD", "/v1/unsubscribe/{}"),
     ("POST", "/v1/unsubscribe/{}"),

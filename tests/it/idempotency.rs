@@ -65,17 +65,17 @@ async fn inventory(app: &TestApp) -> String {
 /// A request to each operation that creates, by the path of the document.
 async fn creations(app: &TestApp) -> Vec<(&'static str, String, Value)> {
     let account = app.connect(ProviderType::Sendgrid).await;
-    let template = json!({ "name": "A template" });
-    let template = app.post("/v1/templates", &template).await.data(201);
-    let template = template["id"].as_str().unwrap();
+    let made = async |path: &str, body: Value| {
+        let made = app.post(path, &body).await.data(201);
+        made["id"].as_str().unwrap().to_owned()
+    };
+    let template = made("/v1/templates", json!({ "name": "A template" })).await;
     let key = json!({ "name": "A key", "permissions": ["SEND"] });
-    let key = app.post("/v1/api-keys", &key).await.data(201);
-    let key = key["id"].as_str().unwrap();
+    let key = made("/v1/api-keys", key).await;
     // Any server that answers will do.
-    let receiver = app.simulator().url();
-    let endpoint = json!({ "url": receiver, "events": ["COMPLAINED"] });
-    let endpoint = app.post("/v1/webhook-endpoints", &endpoint).await.data(201);
-    let endpoint = endpoint["id"].as_str().unwrap();
+    let endpoint = json!({ "url": app.simulator().url(), "events": ["COMPLAINED"] });
+    let another = endpoint.clone();
+    let endpoint = made("/v1/webhook-endpoints", endpoint).await;
     let requests = [
         ("/v1/send", message_to("ada@example.org")),
         (
@@ -116,21 +116,18 @@ async fn creations(app: &TestApp) -> Vec<(&'static str, String, Value)> {
             "/v1/templates/{id}/versions",
             json!({ "htmlContent": "<p>{{x}}</p>" }),
         ),
-        (
-            "/v1/webhook-endpoints",
-            json!({ "url": receiver, "events": ["COMPLAINED"] }),
-        ),
+        ("/v1/webhook-endpoints", another),
         ("/v1/webhook-endpoints/{id}/rotate-secret", json!({})),
     ];
     let requests = requests.map(|(path, body)| {
         let id = if path.contains("templates") {
-            template
+            &template
         } else if path.contains("webhook-endpoints") {
-            endpoint
+            &endpoint
         } else if path.contains("providers") {
             &account
         } else {
-            key
+            &key
         };
         (path, path.replace("{id}", id), body)
     });

@@ -27,6 +27,8 @@ mod metrics;
 #[cfg(test)]
 mod operator;
 #[cfg(test)]
+mod provider_events;
+#[cfg(test)]
 mod providers;
 #[cfg(test)]
 mod queue;

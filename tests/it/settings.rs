@@ -21,6 +21,8 @@ fn defaults() -> Value {
         "trackClicks": true,
         "retentionDays": null,
         "rateLimits": { "sendPerSecond": null, "otherPerSecond": null },
+        "softBounceLimit": 5,
+        "softBounceWindowDays": 30,
     })
 }
 
@@ -43,6 +45,8 @@ async fn settings_are_shown_and_changed_one_by_one_and_together() {
         ("trackOpens", json!(false)),
         ("trackClicks", json!(false)),
         ("retentionDays", json!(30)),
+        ("softBounceLimit", json!(0)),
+        ("softBounceWindowDays", json!(365)),
     ] {
         expected[field] = value.clone();
         assert_eq!(
@@ -68,6 +72,7 @@ async fn settings_are_shown_and_changed_one_by_one_and_together() {
     let back = json!({
         "unverifiedDomains": "reject", "trackOpens": true, "trackClicks": true, "retentionDays": null,
         "rateLimits": { "sendPerSecond": null, "otherPerSecond": null },
+        "softBounceLimit": 5, "softBounceWindowDays": 30,
     });
     assert_eq!(app.patch(PATH, &back).await.data(200), defaults());
     assert_eq!(
@@ -100,6 +105,14 @@ async fn what_is_no_setting_is_refused_with_every_mistake_and_changes_nothing() 
         (json!({ "retentionDays": 1.5 }), vec!["retentionDays"]),
         (json!({ "retentionDays": "7" }), vec!["retentionDays"]),
         (json!({ "rateLimits": 5 }), vec!["rateLimits"]),
+        (
+            json!({ "softBounceLimit": -1, "softBounceWindowDays": 0 }),
+            vec!["softBounceLimit", "softBounceWindowDays"],
+        ),
+        (
+            json!({ "softBounceLimit": 101, "softBounceWindowDays": 366 }),
+            vec!["softBounceLimit", "softBounceWindowDays"],
+        ),
         (
             json!({ "rateLimits": { "sendPerSecond": 0, "otherPerSecond": "x" } }),
             vec!["rateLimits.sendPerSecond", "rateLimits.otherPerSecond"],

@@ -53,4 +53,7 @@ pub(crate) enum Section {
     /// URLs that events are posted to.
     #[oai(rename = "Webhook endpoints")]
     WebhookEndpoints,
+    /// What providers tell of the mail that they took.
+    #[oai(rename = "Provider events")]
+    ProviderEvents,
 }

@@ -10,9 +10,10 @@ use waypost_core::auth::Permission;
 use waypost_core::db::OrFault;
 use waypost_core::issue::Issue;
 use waypost_core::organization::settings::{
-    OrganizationSettings, RETENTION_DAYS_MAX, SettingsChange,
+    OrganizationSettings, RETENTION_DAYS_MAX, SOFT_BOUNCE_WINDOW_DAYS_MAX, SettingsChange,
 };
 use waypost_core::organization::{UnverifiedDomains, store};
+use waypost_core::suppression::told::SOFT_BOUNCES_MAX;
 
 use crate::auth::Caller;
 use crate::body::{Body, OTHER_BYTES_MAX};
@@ -44,6 +45,11 @@ struct Settings {
     /// this version.
     retention_days: Nullable<u32>,
     rate_limits: RateLimits,
+    /// How many soft bounces of an address suppress it, with the source BOUNCE; 0
+    /// means that none ever do.
+    soft_bounce_limit: u32,
+    /// Within how many days soft bounces count together.
+    soft_bounce_window_days: u32,
 }
 
 /// Requests per second; null means what the operator gives.
@@ -67,6 +73,8 @@ impl From<OrganizationSettings> for Settings {
                 send_per_second: Nullable(settings.send_per_second),
                 other_per_second: Nullable(settings.other_per_second),
             },
+            soft_bounce_limit: settings.soft_bounce_limit,
+            soft_bounce_window_days: settings.soft_bounce_window_days,
         }
     }
 }
@@ -86,6 +94,10 @@ struct UpdateSettingsRequest {
     retention_days: Checked<Clearable<Whole<1, RETENTION_DAYS_MAX>>>,
     /// Requests per second, up to the operator's bounds; null means those.
     rate_limits: Checked<Option<WantedRateLimits>>,
+    /// How many soft bounces of an address suppress it; 0 means that none ever do.
+    soft_bounce_limit: Checked<Option<Whole<0, SOFT_BOUNCES_MAX>>>,
+    /// Within how many days soft bounces count together.
+    soft_bounce_window_days: Checked<Option<Whole<1, SOFT_BOUNCE_WINDOW_DAYS_MAX>>>,
 }
 
 impl Field for UnverifiedDomains {
@@ -211,6 +223,12 @@ impl SettingsApi {
         let retention = request.retention_days.take("retentionDays", &mut issues);
         let limits = request.rate_limits.take("rateLimits", &mut issues);
         let limits = limits.flatten().unwrap_or_default();
+        let soft_limit = request
+            .soft_bounce_limit
+            .take("softBounceLimit", &mut issues);
+        let soft_window = request
+            .soft_bounce_window_days
+            .take("softBounceWindowDays", &mut issues);
         let bounds = &self.context.settings;
         let mut within = |limit: PerSecond, max: u32, name: &str| {
             let wanted = number(limit);
@@ -228,6 +246,8 @@ impl SettingsApi {
             retention_days: retention.and_then(number),
             send_per_second: within(limits.send, bounds.rate_limit_send_max, SEND_PER_SECOND),
             other_per_second: within(limits.other, bounds.rate_limit_other_max, OTHER_PER_SECOND),
+            soft_bounce_limit: soft_limit.flatten().map(|limit| limit.0),
+            soft_bounce_window_days: soft_window.flatten().map(|days| days.0),
         };
         if issues.is_empty() {
             Ok(change)

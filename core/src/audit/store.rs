@@ -51,6 +51,57 @@ pub async fn insert(
     Ok(())
 }
 
+/// Writes an entry for each of many changes by one actor, with one statement, in
+/// the transaction of the changes.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn insert_all(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    origin: &Origin,
+    changes: &[Change],
+    ids: &Ids,
+    now: Timestamp,
+) -> Result<(), Fault> {
+    let (actor_id, actor_name) = match &origin.actor {
+        Actor::ApiKey { id, name } => (Some(id.0), Some(name.as_str())),
+        Actor::Recipient | Actor::System => (None, None),
+    };
+    let column = |pick: fn(&Change) -> &'static str| changes.iter().map(pick).collect::<Vec<_>>();
+    let entry_ids: Vec<Uuid> = changes.iter().map(|_| ids.next_at(now)).collect();
+    let targets: Vec<Uuid> = changes.iter().map(|change| change.target_id).collect();
+    let metadata: Vec<serde_json::Value> = changes
+        .iter()
+        .map(|change| change.metadata.clone())
+        .collect();
+    query!(
+        "INSERT INTO audit_logs
+             (id, organization_id, action, occurred_at, actor_type, actor_id, actor_name,
+              target_type, target_id, ip, user_agent, request_id, metadata)
+         SELECT id, $1, action, $2, $3, $4, $5, target_type, target_id, $6, $7, $8, metadata
+         FROM UNNEST($9::uuid[], $10::text[], $11::text[], $12::uuid[], $13::jsonb[])
+           AS c (id, action, target_type, target_id, metadata)",
+        organization_id.0,
+        now,
+        origin.actor.kind(),
+        actor_id,
+        actor_name,
+        origin.ip,
+        origin.user_agent,
+        origin.request_id,
+        &entry_ids,
+        &column(|change| change.action) as &[&str],
+        &column(|change| change.target_type) as &[&str],
+        &targets,
+        &metadata,
+    )
+    .execute(connection)
+    .await
+    .or_fault("write the audit log")?;
+    Ok(())
+}
+
 /// Which entries a list shows.
 #[derive(Debug, Clone, Default)]
 pub struct EntryFilter {

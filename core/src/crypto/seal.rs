@@ -47,6 +47,8 @@ pub enum Sealed {
     WebhookSecret,
     /// What a provider's calls are verified with; the row is the account.
     EventSecrets,
+    /// An event as a provider told it; the row is the message.
+    ProviderEvent,
 }
 
 impl Sealed {
@@ -58,6 +60,7 @@ impl Sealed {
             Self::Answer => b"answer",
             Self::WebhookSecret => b"webhook secret",
             Self::EventSecrets => b"event secrets",
+            Self::ProviderEvent => b"provider event",
         }
     }
 }

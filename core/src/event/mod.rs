@@ -2,6 +2,8 @@
 //! order of when it occurred; whether it also moves a status is decided in
 //! `message::status`. Recording an event is what counts it (`metrics`).
 
+pub mod inbox;
+pub mod record;
 pub mod store;
 
 use std::fmt;

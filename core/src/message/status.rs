@@ -69,9 +69,13 @@ impl MessageStatus {
             Self::Queued => matches!(to, Self::Sending | Self::Sent | Self::Failed),
             // SENDING to SENDING: the answer was lost and evidence is awaited.
             Self::Sending => matches!(to, Self::Queued | Self::Sending | Self::Sent | Self::Failed),
-            Self::Sent => matches!(to, Self::Delivered | Self::Bounced),
+            // SENT to FAILED: the provider took it and dropped it before it tried.
+            Self::Sent => matches!(to, Self::Delivered | Self::Bounced | Self::Failed),
             Self::Delivered => matches!(to, Self::Bounced),
-            Self::Bounced | Self::Failed => false,
+            // Evidence again: it was given up because answers were lost, or the
+            // provider says that it dropped it, and it was on its way all the same.
+            Self::Failed => matches!(to, Self::Sent | Self::Delivered | Self::Bounced),
+            Self::Bounced => false,
         };
         if legal {
             Ok(to)
@@ -115,7 +119,11 @@ mod tests {
             (Sending, Failed),
             (Sent, Delivered),
             (Sent, Bounced),
+            (Sent, Failed),
             (Delivered, Bounced),
+            (Failed, Sent),
+            (Failed, Delivered),
+            (Failed, Bounced),
         ];
         for from in MessageStatus::ALL {
             for to in MessageStatus::ALL {

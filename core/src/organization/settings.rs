@@ -12,6 +12,8 @@ use crate::provider::snapshots::Snapshots;
 
 /// The longest time that messages are kept, in days: a hundred years.
 pub const RETENTION_DAYS_MAX: u32 = 36_500;
+/// The longest time within which soft bounces count, in days.
+pub const SOFT_BOUNCE_WINDOW_DAYS_MAX: u32 = 365;
 
 /// An organization's switches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +30,10 @@ pub struct OrganizationSettings {
     pub send_per_second: Option<u32>,
     /// Other requests per second; the operator's bound where nothing is said.
     pub other_per_second: Option<u32>,
+    /// Soft bounces that suppress an address; 0 means none ever do.
+    pub soft_bounce_limit: u32,
+    /// Within how many days.
+    pub soft_bounce_window_days: u32,
 }
 
 /// What of the switches is to change; what is absent stays.
@@ -45,6 +51,10 @@ pub struct SettingsChange {
     pub send_per_second: Option<Option<u32>>,
     /// Another bound, or none.
     pub other_per_second: Option<Option<u32>>,
+    /// Another number of soft bounces.
+    pub soft_bounce_limit: Option<u32>,
+    /// Another number of days.
+    pub soft_bounce_window_days: Option<u32>,
 }
 
 impl SettingsChange {
@@ -63,6 +73,12 @@ impl SettingsChange {
             self.other_per_second
                 .is_some()
                 .then_some("rateLimits.otherPerSecond"),
+            self.soft_bounce_limit
+                .is_some()
+                .then_some("softBounceLimit"),
+            self.soft_bounce_window_days
+                .is_some()
+                .then_some("softBounceWindowDays"),
         ]
         .into_iter()
         .flatten()

@@ -67,7 +67,7 @@ pub async fn find_settings(
     let row = query_as!(
         SettingsRow,
         "SELECT unverified_domains, track_opens, track_clicks, retention_days, send_per_second,
-                other_per_second
+                other_per_second, soft_bounce_limit, soft_bounce_window_days
          FROM organizations
          WHERE id = $1",
         id.0,
@@ -96,10 +96,12 @@ pub async fn update_settings(
              track_clicks = coalesce($4, track_clicks),
              retention_days = CASE WHEN $5 THEN $6 ELSE retention_days END,
              send_per_second = CASE WHEN $7 THEN $8 ELSE send_per_second END,
-             other_per_second = CASE WHEN $9 THEN $10 ELSE other_per_second END
+             other_per_second = CASE WHEN $9 THEN $10 ELSE other_per_second END,
+             soft_bounce_limit = coalesce($11, soft_bounce_limit),
+             soft_bounce_window_days = coalesce($12, soft_bounce_window_days)
          WHERE id = $1
          RETURNING unverified_domains, track_opens, track_clicks, retention_days, send_per_second,
-                   other_per_second",
+                   other_per_second, soft_bounce_limit, soft_bounce_window_days",
         id.0,
         change.unverified_domains.map(UnverifiedDomains::as_str),
         change.track_opens,
@@ -110,6 +112,8 @@ pub async fn update_settings(
         stored(change.send_per_second),
         change.other_per_second.is_some(),
         stored(change.other_per_second),
+        stored(Some(change.soft_bounce_limit)),
+        stored(Some(change.soft_bounce_window_days)),
     )
     .fetch_optional(connection)
     .await
@@ -144,6 +148,8 @@ struct SettingsRow {
     retention_days: Option<i32>,
     send_per_second: Option<i32>,
     other_per_second: Option<i32>,
+    soft_bounce_limit: i32,
+    soft_bounce_window_days: i32,
 }
 
 impl From<SettingsRow> for OrganizationSettings {
@@ -157,6 +163,8 @@ impl From<SettingsRow> for OrganizationSettings {
             retention_days: number(row.retention_days),
             send_per_second: number(row.send_per_second),
             other_per_second: number(row.other_per_second),
+            soft_bounce_limit: number(Some(row.soft_bounce_limit)).unwrap_or_default(),
+            soft_bounce_window_days: number(Some(row.soft_bounce_window_days)).unwrap_or_default(),
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Send attempts: written before the call is made, so that a call which may have
 //! reached a provider always has a trace. The statement that writes them is also
-//! the last look at the suppressions: a suppressed recipient gets no attempt, and
-//! without an attempt there is no call.
+//! the last look at the suppressions, and at whether the recipient is still to be
+//! sent to: one that is suppressed, or turned out to be sent already, gets no
+//! attempt, and without an attempt there is no call.
 
 use std::collections::HashSet;
 
@@ -63,7 +64,8 @@ pub async fn withdraw(connection: &mut PgConnection, attempts: &[NewAttempt]) ->
 }
 
 /// Writes attempts, open: their outcome is not known yet. The ids of those that
-/// were written are returned; the recipients of the others are suppressed.
+/// were written are returned; the recipients of the others are suppressed, or not
+/// SENDING any more because a provider's event proved an earlier attempt.
 ///
 /// # Errors
 /// A fault when Postgres is away. None of the calls may be made then.
@@ -80,7 +82,11 @@ pub async fn insert(
            SELECT message_id, id, organization_id, position, provider_account_id, started_at
            FROM UNNEST($1::uuid[], $2::uuid[], $3::uuid[], $4::int[], $5::uuid[], $6::timestamptz[], $7::bytea[])
              AS a (message_id, id, organization_id, position, provider_account_id, started_at, address_hash)
-           WHERE NOT EXISTS (
+           WHERE (SELECT r.status
+                  FROM recipients r
+                  WHERE r.message_id = a.message_id AND r.position = a.position
+                  LIMIT 1) = 'SENDING'
+             AND NOT EXISTS (
                SELECT 1
                FROM suppressions s
                WHERE s.organization_id = a.organization_id AND s.email_hash = a.address_hash

@@ -4,7 +4,8 @@
 //! An outcome counts once, and only from the holder of the lease, so that one which
 //! comes late or twice does not undo what has happened since. The first to close an attempt wins; the one exception
 //! is evidence: an attempt that was given up as UNKNOWN and turns out to have been
-//! accepted.
+//! accepted. A provider's event is evidence too (`event::record`), and may close an
+//! attempt before the call's own answer does.
 
 use std::collections::HashSet;
 

@@ -18,6 +18,7 @@ pub mod check;
 pub mod filter;
 pub mod import;
 pub mod store;
+pub mod told;
 
 use std::fmt;
 use std::str::FromStr;

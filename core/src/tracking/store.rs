@@ -118,8 +118,8 @@ pub(super) struct Read {
     pub(super) event_id: EventId,
 }
 
-/// Moves recipients that the caller has locked from SENT to DELIVERED. To be followed
-/// by [`crate::message::store::refresh_aggregates`].
+/// Moves recipients that the caller has locked from SENT to DELIVERED, by an event that
+/// the provider's own takes the place of when it comes. To be followed by [`crate::message::store::refresh_aggregates`].
 ///
 /// # Errors
 /// A fault when Postgres is away.
@@ -129,8 +129,8 @@ pub(super) async fn update_delivered(
 ) -> Result<(), Fault> {
     query!(
         "UPDATE recipients r
-         SET status = 'DELIVERED', delivered_at = d.at
-         FROM UNNEST($1::uuid[], $2::int[], $3::timestamptz[]) AS d (message_id, position, at)
+         SET status = 'DELIVERED', delivered_at = d.at, implied_event_id = d.event_id
+         FROM UNNEST($1::uuid[], $2::int[], $3::timestamptz[], $4::uuid[]) AS d (message_id, position, at, event_id)
          WHERE r.message_id = d.message_id AND r.message_id = ANY($1) AND r.position = d.position
            AND r.status = 'SENT'",
         &read
@@ -139,6 +139,7 @@ pub(super) async fn update_delivered(
             .collect::<Vec<_>>(),
         &read.iter().map(|read| read.position).collect::<Vec<_>>(),
         &read.iter().map(|read| read.at).collect::<Vec<_>>(),
+        &read.iter().map(|read| read.event_id.0).collect::<Vec<_>>(),
     )
     .execute(connection)
     .await

@@ -1,0 +1,199 @@
+//! The inbox: where a provider's request becomes recorded events. Its token finds
+//! the account, the account's secrets verify it, the reader of its provider reads
+//! it, and the recorder commits it. Only then is it answered.
+//!
+//! Which account a token belongs to is remembered for a moment, so that a storm of
+//! requests costs no look-up each. Secrets that were replaced are believed no longer
+//! than that.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::HeaderMap;
+use moka::future::Cache;
+use tracing::{info, warn};
+
+use super::record::{News, RecordRefusal, Recorder, Tally, Teller};
+use crate::audit::Origin;
+use crate::clock::Clock;
+use crate::crypto::seal::Sealer;
+use crate::db::{self, OrFault, PgPool};
+use crate::fault::Fault;
+use crate::provider::account::ProviderAccount;
+use crate::provider::event_secrets::EventSecrets;
+use crate::provider::inbound::{self, Fetcher, Inbound, Received, Refused};
+use crate::provider::store;
+
+/// How long a process goes by what it knows of an account.
+const MEMORY: Duration = Duration::from_secs(1);
+/// Tokens remembered at the most, also of accounts that are not there.
+const REMEMBERED_MAX: u64 = 10_000;
+/// The length of a token.
+const TOKEN_CHARS: usize = 32;
+
+const DOING: &str = "receive provider events";
+
+/// Why a request was not taken.
+#[derive(Debug)]
+pub enum InboxRefusal {
+    /// No account has this token.
+    UnknownToken,
+    /// Nothing shows that the provider sent it.
+    Unverified,
+    /// We failed, or cannot judge it now. It is to be sent again.
+    Fault(Fault),
+}
+
+impl From<Fault> for InboxRefusal {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+/// Receives requests of providers. Cheap to clone.
+#[derive(Clone)]
+pub struct Inbox {
+    pool: PgPool,
+    sealer: Sealer,
+    fetcher: Fetcher,
+    recorder: Recorder,
+    clock: Clock,
+    doors: Cache<String, Option<Arc<Door>>>,
+}
+
+/// What lies behind a token.
+struct Door {
+    account: ProviderAccount,
+    /// What requests are verified with, open and as it is stored; nothing as long as
+    /// it is not known.
+    secrets: Option<(EventSecrets, Vec<u8>)>,
+}
+
+/// What an inbox works with.
+pub struct InboxParts {
+    /// Postgres.
+    pub pool: PgPool,
+    /// What opens the secrets.
+    pub sealer: Sealer,
+    /// What gets the certificates of SNS.
+    pub fetcher: Fetcher,
+    /// What records.
+    pub recorder: Recorder,
+    /// Time.
+    pub clock: Clock,
+}
+
+impl Inbox {
+    /// An inbox that remembers nothing yet.
+    #[must_use]
+    pub fn new(parts: InboxParts) -> Self {
+        let InboxParts {
+            pool,
+            sealer,
+            fetcher,
+            recorder,
+            clock,
+        } = parts;
+        Self {
+            pool,
+            sealer,
+            fetcher,
+            recorder,
+            clock,
+            doors: Cache::builder()
+                .max_capacity(REMEMBERED_MAX)
+                .time_to_live(MEMORY)
+                .build(),
+        }
+    }
+
+    /// Takes a request: verifies it and records what it tells.
+    ///
+    /// # Errors
+    /// Why nothing, or only a part, was recorded.
+    pub async fn take(
+        &self,
+        token: &str,
+        headers: &HeaderMap,
+        body: &[u8],
+        origin: &Origin,
+    ) -> Result<Tally, InboxRefusal> {
+        let door = self.door(token).await?.ok_or(InboxRefusal::UnknownToken)?;
+        let account_id = door.account.id;
+        let Some((secrets, sealed)) = &door.secrets else {
+            info!(account.id = %account_id, "Refused events of account {account_id}: its event secrets are not known");
+            return Err(InboxRefusal::Unverified);
+        };
+        let inbound = Inbound {
+            headers,
+            body,
+            now: self.clock.now(),
+        };
+        let kind = door.account.provider_type;
+        let received = match inbound::receive(kind, secrets, &inbound, &self.fetcher).await {
+            Ok(received) => received,
+            Err(Refused::Unverified { why }) => {
+                info!(account.id = %account_id, why, "Refused events of account {account_id}");
+                return Err(InboxRefusal::Unverified);
+            }
+            // A provider would send it again for hours, and it would be the same.
+            Err(Refused::Malformed { why }) => {
+                warn!(account.id = %account_id, why, "Acknowledged events of account {account_id} that cannot be read");
+                Received {
+                    unreadable: 1,
+                    ..Received::default()
+                }
+            }
+            Err(Refused::Unavailable { why }) => return Err(Fault::unavailable(DOING, why).into()),
+        };
+        let is_first = door.account.events_verified_at.is_none();
+        let teller = Teller {
+            organization_id: door.account.organization_id,
+            account_id,
+            provider_type: kind,
+            first_verified_with: is_first.then(|| sealed.clone()),
+        };
+        let news = News {
+            events: &received.events,
+            unreadable: received.unreadable,
+            guard: received.replay_guard.as_ref(),
+        };
+        match self.recorder.record(&teller, origin, &news).await {
+            Ok(tally) => Ok(tally),
+            Err(RecordRefusal::Replayed) => {
+                warn!(account.id = %account_id, "Refused events of account {account_id}: the signature was used for others");
+                Err(InboxRefusal::Unverified)
+            }
+            Err(RecordRefusal::Fault(fault)) => Err(fault.into()),
+        }
+    }
+
+    async fn door(&self, token: &str) -> Result<Option<Arc<Door>>, Fault> {
+        let is_one = token.len() == TOKEN_CHARS && token.bytes().all(|b| b.is_ascii_alphanumeric());
+        if !is_one {
+            return Ok(None);
+        }
+        let found = self.doors.try_get_with_by_ref(token, self.find(token));
+        found
+            .await
+            .map_err(|fault: Arc<Fault>| Fault::clone(&fault))
+    }
+
+    async fn find(&self, token: &str) -> Result<Option<Arc<Door>>, Fault> {
+        let found = db::bounded(DOING, async {
+            let mut connection = self.pool.acquire().await.or_fault(DOING)?;
+            store::find_by_event_token(&mut connection, token).await
+        });
+        let Some((account, sealed)) = found.await? else {
+            return Ok(None);
+        };
+        let secrets = match sealed {
+            Some(sealed) => {
+                let secrets = EventSecrets::open(&self.sealer, &account, &sealed)?;
+                Some((secrets, sealed))
+            }
+            None => None,
+        };
+        Ok(Some(Arc::new(Door { account, secrets })))
+    }
+}

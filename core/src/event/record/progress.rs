@@ -1,0 +1,459 @@
+//! What becomes of one copy by what its provider tells. Pure, and the same in
+//! whatever order and in however many parts the news comes: where a copy ends and
+//! what it counts as follow from the set of events alone.
+//!
+//! - Whatever a provider tells of a copy proves that it took it. Where the answer to
+//!   the call is still out, or was lost, the copy is sent as of when the call began.
+//! - A status only moves on: sent, dropped by the provider (FAILED), delivered,
+//!   bounced.
+//! - A person who opens a copy or follows a link in it has it. That stands in for
+//!   the DELIVERED event until the provider tells of the delivery; then the one
+//!   becomes the other, so a copy has not two of them for one delivery. A machine
+//!   proves nothing: gateways fetch what they then refuse.
+
+use serde_json::{Map, Value, json};
+
+use crate::clock::Timestamp;
+use crate::event::EventType;
+use crate::ids::EventId;
+use crate::message::MessageStatus;
+use crate::provider::event::Happening;
+use crate::provider::kind::ProviderType;
+
+/// Where a copy stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Standing {
+    pub(super) status: MessageStatus,
+    pub(super) sent_at: Option<Timestamp>,
+    pub(super) delivered_at: Option<Timestamp>,
+    /// The DELIVERED event that an open or a click stands for.
+    pub(super) implied: Option<EventId>,
+}
+
+/// One thing told about the copy, for the first time.
+#[derive(Debug, Clone)]
+pub(super) struct Told {
+    pub(super) happening: Happening,
+    pub(super) occurred_at: Timestamp,
+    /// When the call began that it is about, where the event says which.
+    pub(super) started_at: Option<Timestamp>,
+    pub(super) provider_type: ProviderType,
+    pub(super) details: Map<String, Value>,
+}
+
+/// A line that the history gets.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Line {
+    pub(super) id: EventId,
+    pub(super) event_type: EventType,
+    pub(super) occurred_at: Timestamp,
+    pub(super) data: Option<Value>,
+}
+
+/// A DELIVERED event of before that is known better now.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Correction {
+    pub(super) event_id: EventId,
+    pub(super) occurred_at: Timestamp,
+    /// What it says now; nothing where it is still implied.
+    pub(super) data: Option<Value>,
+}
+
+/// What follows.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Progress {
+    pub(super) standing: Standing,
+    /// Whether the news was the first proof that the copy was sent.
+    pub(super) is_proven: bool,
+    /// What to show as the latest error, where that changes.
+    pub(super) error: Option<Option<String>>,
+    pub(super) lines: Vec<Line>,
+    pub(super) correction: Option<Correction>,
+}
+
+/// Goes through what is new about a copy. Nothing is believed to have happened
+/// before the copy was sent, or later than now: providers count in seconds, and
+/// clocks disagree.
+pub(super) fn follow(
+    before: Standing,
+    mut told: Vec<Told>,
+    now: Timestamp,
+    next_id: impl FnMut() -> EventId,
+) -> Progress {
+    // The provider's own words first, so that an open need not stand for what comes
+    // along with it; then in the order of time.
+    told.sort_by_key(|told| (told.happening != Happening::Delivered, told.occurred_at));
+    let mut reader = Reader {
+        now,
+        next_id,
+        progress: Progress {
+            standing: before,
+            is_proven: false,
+            error: None,
+            lines: Vec::new(),
+            correction: None,
+        },
+    };
+    reader.prove(&told);
+    for told in &told {
+        reader.take(told);
+    }
+    reader.progress
+}
+
+struct Reader<F> {
+    now: Timestamp,
+    next_id: F,
+    progress: Progress,
+}
+
+impl<F: FnMut() -> EventId> Reader<F> {
+    /// Whatever is told proves that the copy was sent.
+    fn prove(&mut self, told: &[Told]) {
+        if self.progress.standing.sent_at.is_some() || told.is_empty() {
+            return;
+        }
+        let starts = told.iter().filter_map(|told| told.started_at);
+        let first = told.iter().map(|told| told.occurred_at).min();
+        let sent_at = starts
+            .min()
+            .or(first)
+            .map_or(self.now, |at| at.min(self.now));
+        self.progress.is_proven = true;
+        self.progress.standing.sent_at = Some(sent_at);
+        self.progress.error = Some(None);
+        self.advance(MessageStatus::Sent, None);
+        self.add(EventType::Sent, sent_at, None);
+    }
+
+    fn take(&mut self, told: &Told) {
+        let sent_at = self.progress.standing.sent_at.unwrap_or(self.now);
+        let at = told.occurred_at.min(self.now).max(sent_at);
+        let event_type = match told.happening {
+            // Said by the event that follows from the call, or from the proof.
+            Happening::Sent => return,
+            Happening::Delivered => return self.deliver(told, at),
+            Happening::Deferred => EventType::Deferred,
+            Happening::Bounced(bounce_type) => {
+                let error = reason(told, &format!("{} bounce", bounce_type.as_str()));
+                self.advance(MessageStatus::Bounced, Some(error));
+                EventType::Bounced
+            }
+            Happening::Dropped => {
+                let error = reason(told, "the provider dropped it");
+                self.advance(MessageStatus::Failed, Some(error));
+                EventType::Dropped
+            }
+            Happening::Opened { is_bot } => {
+                self.imply(told, at, is_bot);
+                EventType::Opened
+            }
+            Happening::Clicked { is_bot } => {
+                self.imply(told, at, is_bot);
+                EventType::Clicked
+            }
+            Happening::Complained => EventType::Complained,
+            Happening::Unsubscribed => EventType::Unsubscribed,
+        };
+        self.add(event_type, at, Some(data(told)));
+    }
+
+    fn deliver(&mut self, told: &Told, at: Timestamp) {
+        self.advance(MessageStatus::Delivered, None);
+        let standing = &mut self.progress.standing;
+        if let Some(event_id) = standing.implied.take() {
+            standing.delivered_at = Some(at);
+            self.progress.correction = Some(Correction {
+                event_id,
+                occurred_at: at,
+                data: Some(data(told)),
+            });
+            return;
+        }
+        standing.delivered_at = Some(standing.delivered_at.map_or(at, |known| known.min(at)));
+        self.add(EventType::Delivered, at, Some(data(told)));
+    }
+
+    fn imply(&mut self, told: &Told, at: Timestamp, is_bot: bool) {
+        if is_bot {
+            return;
+        }
+        self.advance(MessageStatus::Delivered, None);
+        let standing = &mut self.progress.standing;
+        match (standing.delivered_at, standing.implied) {
+            (None, _) => {
+                let data = json!({
+                    "isImplied": true,
+                    "providerType": told.provider_type,
+                });
+                standing.delivered_at = Some(at);
+                let id = self.add(EventType::Delivered, at, Some(data));
+                self.progress.standing.implied = Some(id);
+            }
+            (Some(known), Some(event_id)) if at < known => {
+                standing.delivered_at = Some(at);
+                self.progress.correction = Some(Correction {
+                    event_id,
+                    occurred_at: at,
+                    data: None,
+                });
+            }
+            (Some(_), _) => {}
+        }
+    }
+
+    /// Moves on, and never back.
+    fn advance(&mut self, to: MessageStatus, error: Option<String>) {
+        if let Ok(status) = self.progress.standing.status.advance(to) {
+            self.progress.standing.status = status;
+            if error.is_some() {
+                self.progress.error = Some(error);
+            }
+        }
+    }
+
+    fn add(
+        &mut self,
+        event_type: EventType,
+        occurred_at: Timestamp,
+        data: Option<Value>,
+    ) -> EventId {
+        let id = (self.next_id)();
+        self.progress.lines.push(Line {
+            id,
+            event_type,
+            occurred_at,
+            data,
+        });
+        id
+    }
+}
+
+fn reason(told: &Told, otherwise: &str) -> String {
+    let reason = told.details.get("reason").and_then(Value::as_str);
+    reason.unwrap_or(otherwise).to_owned()
+}
+
+/// What the history keeps, and webhooks show.
+fn data(told: &Told) -> Value {
+    let mut data = told.details.clone();
+    data.insert("providerType".to_owned(), json!(told.provider_type));
+    match told.happening {
+        Happening::Bounced(bounce_type) => {
+            data.insert("bounceType".to_owned(), json!(bounce_type.as_str()));
+        }
+        Happening::Opened { is_bot } | Happening::Clicked { is_bot } => {
+            data.insert("isBot".to_owned(), json!(is_bot));
+        }
+        Happening::Sent
+        | Happening::Delivered
+        | Happening::Deferred
+        | Happening::Dropped
+        | Happening::Complained
+        | Happening::Unsubscribed => {}
+    }
+    Value::Object(data)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chrono::{DateTime, TimeDelta};
+    use uuid::Uuid;
+
+    use crate::provider::event::BounceType;
+
+    fn at(second: i64) -> Timestamp {
+        DateTime::from_timestamp(1_800_000_000 + second, 0).unwrap()
+    }
+
+    fn told(happening: Happening, second: i64) -> Told {
+        Told {
+            happening,
+            occurred_at: at(second),
+            started_at: Some(at(0)),
+            provider_type: ProviderType::Sendgrid,
+            details: Map::new(),
+        }
+    }
+
+    fn standing(status: MessageStatus) -> Standing {
+        let is_sent = !matches!(
+            status,
+            MessageStatus::Queued | MessageStatus::Sending | MessageStatus::Failed
+        );
+        Standing {
+            status,
+            sent_at: is_sent.then(|| at(0)),
+            delivered_at: None,
+            implied: None,
+        }
+    }
+
+    /// Where a copy ends, with its whole history, when the news comes in parts.
+    fn end(first: Standing, parts: &[Vec<Told>]) -> (Standing, Vec<(EventType, Timestamp)>) {
+        let mut ids = 0_u128;
+        let mut standing = first;
+        let mut lines: Vec<Line> = Vec::new();
+        for part in parts {
+            let progress = follow(standing, part.clone(), at(1_000), || {
+                ids += 1;
+                EventId(Uuid::from_u128(ids))
+            });
+            standing = progress.standing;
+            if let Some(correction) = progress.correction {
+                let line = lines.iter_mut().find(|line| line.id == correction.event_id);
+                line.expect("only what is there is corrected").occurred_at = correction.occurred_at;
+            }
+            lines.extend(progress.lines);
+        }
+        // Ids differ with the order; whether something is implied may not.
+        standing.implied = standing.implied.map(|_| EventId(Uuid::nil()));
+        let mut history: Vec<_> = lines
+            .iter()
+            .map(|line| (line.event_type, line.occurred_at))
+            .collect();
+        history.sort_by_key(|(event_type, at)| (*at, event_type.as_str()));
+        (standing, history)
+    }
+
+    fn orders(told: &[Told]) -> Vec<Vec<Told>> {
+        if told.is_empty() {
+            return vec![Vec::new()];
+        }
+        let mut all = Vec::new();
+        for first in 0..told.len() {
+            let mut rest = told.to_vec();
+            let picked = rest.remove(first);
+            for mut order in orders(&rest) {
+                order.insert(0, picked.clone());
+                all.push(order);
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn a_copy_ends_the_same_in_whatever_order_and_parts_the_news_comes() {
+        let opened = |second| told(Happening::Opened { is_bot: false }, second);
+        let clicked = told(Happening::Clicked { is_bot: true }, 25);
+        let bounced = told(Happening::Bounced(BounceType::Hard), 40);
+        let cases = [
+            vec![
+                told(Happening::Sent, 1),
+                told(Happening::Delivered, 10),
+                opened(20),
+                clicked.clone(),
+            ],
+            vec![
+                opened(20),
+                opened(15),
+                clicked,
+                told(Happening::Complained, 30),
+            ],
+            vec![
+                told(Happening::Delivered, 10),
+                opened(5),
+                told(Happening::Delivered, 12),
+                bounced.clone(),
+            ],
+            vec![
+                told(Happening::Dropped, 3),
+                told(Happening::Delivered, 10),
+                told(Happening::Deferred, 2),
+            ],
+            vec![
+                told(Happening::Dropped, 3),
+                bounced,
+                opened(-5),
+                told(Happening::Sent, 2_000),
+            ],
+        ];
+        for (number, case) in cases.iter().enumerate() {
+            for status in MessageStatus::ALL {
+                let expected = end(standing(status), std::slice::from_ref(case));
+                for order in orders(case) {
+                    let single: Vec<_> = order.iter().map(|told| vec![told.clone()]).collect();
+                    assert_eq!(
+                        end(standing(status), &single),
+                        expected,
+                        "{number} from {status}"
+                    );
+                    let (head, tail) = order.split_at(2);
+                    let halves = [head.to_vec(), tail.to_vec()];
+                    assert_eq!(
+                        end(standing(status), &halves),
+                        expected,
+                        "{number} from {status}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_open_stands_for_the_delivery_until_the_provider_tells_of_it() {
+        let opened = told(Happening::Opened { is_bot: false }, 20);
+        let (alone, history) = end(standing(MessageStatus::Sent), &[vec![opened.clone()]]);
+        assert_eq!(alone.status, MessageStatus::Delivered);
+        assert_eq!(alone.delivered_at, Some(at(20)));
+        assert_eq!(
+            history,
+            [(EventType::Delivered, at(20)), (EventType::Opened, at(20))]
+        );
+        let delivered = told(Happening::Delivered, 10);
+        let (both, history) = end(
+            standing(MessageStatus::Sent),
+            &[vec![opened], vec![delivered]],
+        );
+        assert_eq!((both.delivered_at, both.implied), (Some(at(10)), None));
+        assert_eq!(
+            history,
+            [(EventType::Delivered, at(10)), (EventType::Opened, at(20))]
+        );
+    }
+
+    #[test]
+    fn news_before_the_answer_proves_that_the_copy_was_sent_when_its_call_began() {
+        for status in [
+            MessageStatus::Queued,
+            MessageStatus::Sending,
+            MessageStatus::Failed,
+        ] {
+            let (after, history) = end(
+                standing(status),
+                &[
+                    vec![told(Happening::Deferred, -3)],
+                    vec![told(Happening::Sent, 9)],
+                ],
+            );
+            assert_eq!(
+                (after.status, after.sent_at),
+                (MessageStatus::Sent, Some(at(0)))
+            );
+            assert_eq!(
+                history,
+                [(EventType::Deferred, at(0)), (EventType::Sent, at(0))],
+                "once, and nothing before it"
+            );
+        }
+    }
+
+    #[test]
+    fn what_a_provider_drops_fails_unless_it_arrived_after_all() {
+        let dropped = vec![told(Happening::Dropped, 3)];
+        let sent = standing(MessageStatus::Sent);
+        let (after, _) = end(sent, std::slice::from_ref(&dropped));
+        assert_eq!(after.status, MessageStatus::Failed);
+        let (after, _) = end(sent, &[dropped, vec![told(Happening::Sent, 4)]]);
+        assert_eq!(after.status, MessageStatus::Failed);
+    }
+
+    #[test]
+    fn nothing_happens_later_than_now() {
+        let late = vec![told(Happening::Delivered, 5_000)];
+        let (after, _) = end(standing(MessageStatus::Sent), &[late]);
+        assert_eq!(after.delivered_at, Some(at(1_000)));
+        assert_eq!(at(1_000) - at(0), TimeDelta::seconds(1_000));
+    }
+}
