@@ -17,6 +17,7 @@ readonly API_PORT=8080
 readonly WORKER_HEALTH_PORT=8081
 readonly SCHEDULER_HEALTH_PORT=8082
 readonly SIMULATOR_PORT=8090
+readonly SMTP_PORT=2525
 
 main() {
     local since
@@ -50,6 +51,7 @@ build() {
 configure() {
     configure_api_address
     configure_simulator_address
+    configure_smtp_address
     export DATABASE_URL REDIS_URL
     export WAYPOST_ENV=${WAYPOST_ENV:-development}
     export WAYPOST_LISTEN WAYPOST_URL SIMULATOR_URL
@@ -91,6 +93,21 @@ configure_simulator_address() {
     fi
 }
 
+# The simulator takes mail too: every SMTP account leads there, as every provider does, so that nothing leaves this
+# machine. Its certificate is nobody's, so such accounts have "tls": "none".
+configure_smtp_address() {
+    local kept
+    kept=$(cat "$STATE/ports/smtp" 2>/dev/null || true)
+    if [[ -n $kept ]] && is_running simulator; then
+        CHOSEN_PORT=$kept
+        RESERVED_PORTS+=("$kept")
+    else
+        choose_port smtp "$SMTP_PORT"
+    fi
+    SIMULATOR_SMTP_LISTEN=127.0.0.1:$CHOSEN_PORT
+    export WAYPOST_SMTP_SERVER=${WAYPOST_SMTP_SERVER:-$SIMULATOR_SMTP_LISTEN}
+}
+
 # choose_program_port NAME DEFAULT : sets CHOSEN_PORT, as choose_port does; but a port which our own program holds is
 # not taken.
 choose_program_port() {
@@ -125,7 +142,8 @@ say_if_moved() {
 # Programs
 
 start_programs() {
-    start_program simulator "$SIMULATOR_LISTEN" "$BIN/waypost-simulator" --listen "$SIMULATOR_LISTEN"
+    start_program simulator "$SIMULATOR_LISTEN" "$BIN/waypost-simulator" --listen "$SIMULATOR_LISTEN" \
+        --smtp-listen "$SIMULATOR_SMTP_LISTEN"
     start_program api "$WAYPOST_LISTEN" "$BIN/waypost-api" serve
     WAYPOST_HEALTH_LISTEN=$WORKER_HEALTH start_program worker "$WORKER_HEALTH" "$BIN/waypost-worker"
     WAYPOST_HEALTH_LISTEN=$SCHEDULER_HEALTH start_program scheduler "$SCHEDULER_HEALTH" "$BIN/waypost-scheduler"
@@ -196,8 +214,11 @@ api() {
 
 connect_organization() {
     find_or_create_key
-    [[ $ANSWER == *'"data":[]'* || $ANSWER == *'"data": []'* ]] || return 0
-    step "Connecting a simulated SendGrid account" connect_provider
+    if [[ $ANSWER == *'"data":[]'* || $ANSWER == *'"data": []'* ]]; then
+        step "Connecting a simulated SendGrid account" connect_provider
+    fi
+    # At every start: the simulator remembers nothing.
+    step "Asking the simulated account to report its events" register_events
 }
 
 # find_or_create_key : sets WAYPOST_API_KEY to one that works, and ANSWER to the organization's provider accounts.
@@ -226,6 +247,19 @@ create_key() {
 connect_provider() {
     api POST /v1/providers '{"providerType":"SENDGRID","displayName":"Simulated SendGrid","credentials":{"apiKey":"SG.simulated"}}'
     [[ $STATUS == 201 ]] || die "connecting the simulated provider account answered $STATUS: $ANSWER"
+}
+
+register_events() {
+    local id
+    api GET /v1/providers
+    id=$(python3 -c 'import json, sys
+for account in json.loads(sys.argv[1])["data"]:
+    if account["displayName"] == "Simulated SendGrid":
+        print(account["id"])' "$ANSWER" | head -n 1)
+    # Someone removed it, or connected accounts of their own: theirs are theirs.
+    [[ -n $id ]] || return 0
+    api POST "/v1/providers/$id/event-webhook" '{}'
+    [[ $STATUS == 200 ]] || die "registering the simulated account's events answered $STATUS: $ANSWER"
 }
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -37,6 +37,8 @@ mod races;
 #[cfg(test)]
 mod rate_limits;
 #[cfg(test)]
+mod readme;
+#[cfg(test)]
 mod routing_rules;
 #[cfg(test)]
 mod sending;
