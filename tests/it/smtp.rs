@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 use serde_json::{Value, json};
 use waypost_core::provider::kind::ProviderType;
 use waypost_simulator::{Captured, Fault, FaultCalls, FaultKind, Provider};
-use waypost_tests::{TestApp, credentials, message_to, to_hash};
+use waypost_tests::{TestApp, credentials, message_to, to_hash, untracked};
 
 /// Without the server that stands in for all others: accounts name their own.
 async fn plain() -> TestApp {
@@ -193,6 +193,7 @@ async fn a_message_arrives_as_it_was_given_and_carries_nothing_of_ours_but_its_i
         "replyTo": "Zoë Müller <answers@example.org>",
         "tags": ["secret-tag"],
         "metadata": { "secret": "secret-value" },
+        "tracking": untracked(),
     });
     let id = app.send(&message).await;
     app.drain().await;

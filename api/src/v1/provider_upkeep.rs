@@ -199,11 +199,13 @@ impl ProviderUpkeepApi {
         body: Body<CreateProviderDomainRequest, OTHER_BYTES_MAX>,
     ) -> Result<DomainCreated, Failure> {
         caller.require(Permission::ProvidersWrite)?;
-        let id = self.find(&caller, &id.0).await?.id;
+        let account_id: ProviderAccountId = id.0.of(ACCOUNT)?;
         let mut issues = Vec::new();
         let claim = key.claim(&self.context, &caller, &body, &mut issues);
         let domain = body.take()?.domain.take("domain", &mut issues);
         let (Some(domain), Some(claim)) = (domain, claim) else {
+            // Whose account it is comes before what is wrong with the request.
+            self.find(&caller, &id.0).await?;
             return Err(Failure::Invalid(issues));
         };
         let once = Once::new(claim, &self.context.sealer, |record: &DomainRecord| {
@@ -213,7 +215,7 @@ impl ProviderUpkeepApi {
         let accounts = &self.context.accounts;
         let (organization_id, origin) = (caller.organization_id(), caller.origin());
         let record = accounts
-            .add_domain(organization_id, origin, id, &domain, &once)
+            .add_domain(organization_id, origin, account_id, &domain, &once)
             .await?;
         let data = record.into();
         Ok(DomainCreated::Created(Json(Data { data })))
