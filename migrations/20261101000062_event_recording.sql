@@ -31,11 +31,6 @@ ALTER TABLE recipients
     -- provider tells of the delivery itself: then that event becomes the provider's.
     ADD COLUMN implied_event_id uuid;
 
--- Finds the copy that an event without our ids is about. It is written once a copy,
--- when the provider has taken it.
-CREATE INDEX recipients_provider_message_idx ON recipients USING hash (provider_message_id)
-    WHERE provider_message_id IS NOT NULL;
-
 -- Events of an account that were acknowledged and recorded nowhere.
 CREATE TABLE provider_event_counts (
     provider_account_id uuid PRIMARY KEY REFERENCES provider_accounts (id) ON DELETE CASCADE,

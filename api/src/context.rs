@@ -32,7 +32,8 @@ use waypost_core::unsubscribe::Groups;
 use waypost_core::unsubscribe::known::KnownGroups;
 use waypost_core::unsubscribe::token::Tokens;
 use waypost_core::webhook::client::WebhookClient;
-use waypost_core::webhook::endpoint::Endpoints as WebhookEndpoints;
+use waypost_core::webhook::endpoint::{CALLS_EACH, CALLS_MAX, Endpoints as WebhookEndpoints};
+use waypost_core::webhook::shares::Shares;
 
 /// The parts of an API process.
 pub(crate) struct Context {
@@ -126,6 +127,7 @@ impl Context {
         let webhook_endpoints = WebhookEndpoints {
             pool: pool.clone(),
             client: WebhookClient::new(&settings.webhooks, clock.clone())?,
+            shares: Shares::new(CALLS_MAX, CALLS_EACH),
             sealer: settings.sealer.clone(),
             clock: clock.clone(),
             ids: ids.clone(),

@@ -1,7 +1,5 @@
 #![no_main]
 
-// The tokens of tracking links belong here too, as soon as they have a parser.
-
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;

@@ -80,10 +80,20 @@ pub struct Receiver {
 #[derive(Debug)]
 struct State {
     answer: Mutex<Answer>,
+    judge: Mutex<Option<Judge>>,
     keeps: bool,
     received: Mutex<Vec<ReceivedWebhook>>,
     count: AtomicUsize,
     connections: AtomicUsize,
+}
+
+/// Decides on the status of each answer.
+struct Judge(Box<dyn Fn(&ReceivedWebhook) -> u16 + Send + Sync>);
+
+impl std::fmt::Debug for Judge {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Judge")
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -108,6 +118,7 @@ impl Receiver {
         let address = listener.local_addr().expect("a listener has an address");
         let state = Arc::new(State {
             answer: Mutex::new(Answer::Status(200)),
+            judge: Mutex::default(),
             keeps,
             received: Mutex::default(),
             count: AtomicUsize::new(0),
@@ -130,6 +141,11 @@ impl Receiver {
     /// Says how it answers from now on.
     pub fn answer(&self, answer: Answer) {
         *lock(&self.state.answer) = answer;
+    }
+
+    /// Says that it answers with the status that `judge` gives to each webhook.
+    pub fn judge(&self, judge: impl Fn(&ReceivedWebhook) -> u16 + Send + Sync + 'static) {
+        *lock(&self.state.judge) = Some(Judge(Box::new(judge)));
     }
 
     /// What came so far, in order.
@@ -186,15 +202,17 @@ impl State {
         }
         let body = body.collect().await;
         let body = body.map(http_body_util::Collected::to_bytes);
+        let webhook = ReceivedWebhook {
+            headers: head.headers,
+            body: body.unwrap_or_default(),
+            at: Instant::now(),
+        };
+        let judged = lock(&self.judge).as_ref().map(|judge| (judge.0)(&webhook));
         if self.keeps {
-            lock(&self.received).push(ReceivedWebhook {
-                headers: head.headers,
-                body: body.unwrap_or_default(),
-                at: Instant::now(),
-            });
+            lock(&self.received).push(webhook);
         }
         self.count.fetch_add(1, Ordering::SeqCst);
-        let answer = *lock(&self.answer);
+        let answer = judged.map_or_else(|| *lock(&self.answer), Answer::Status);
         let mut response = Response::new(Full::new(Bytes::from_static(b"noted")));
         let status = match answer {
             Answer::Status(status) => status,

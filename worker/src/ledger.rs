@@ -2,29 +2,33 @@
 //! them. Claims, attempts and outcomes of many jobs go into one transaction each,
 //! because statements and commits per message are what bounds sending.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tracing::{error, warn};
+use waypost_core::address::AddressHash;
+use waypost_core::audit::Origin;
 use waypost_core::clock::Clock;
 use waypost_core::config::SendingSettings;
-use waypost_core::db::{self, OrFault, PgPool};
+use waypost_core::db::{self, OrFault, PgConnection, PgPool};
 use waypost_core::fault::{Fault, FaultKind};
 use waypost_core::group::{Group, GroupSettings};
-use waypost_core::ids::{Ids, MessageId, WorkerId};
+use waypost_core::ids::{MessageId, OrganizationId, WorkerId};
 use waypost_core::message::store::refresh_aggregates;
 use waypost_core::queue::attempt::{self, NewAttempt};
 use waypost_core::queue::backend::Queue;
 use waypost_core::queue::jobs::SendJob;
 use waypost_core::queue::lease::{self, LeasedChunk, LeasedMessage, LeasedRecipient, Rescheduled};
 use waypost_core::queue::outcome::{self, AttemptOutcome};
-use waypost_core::suppression::bounced::{self, Bounced};
-use waypost_core::suppression::filter::Filters;
+use waypost_core::suppression::Suppressions;
+use waypost_core::suppression::told::{AddedTold, ToldAddress};
 use waypost_core::tracking::link::Plan;
 
 use crate::tenure::Tenures;
 
+/// How often a transaction that loses to another is tried.
+const DEADLOCK_TRIES: usize = 4;
 /// Transactions of one kind under way at once.
 const LANES: usize = 2;
 /// Jobs, attempts or outcomes in one transaction, roughly.
@@ -92,7 +96,7 @@ impl Ledger {
         tenures: Tenures,
         clock: Clock,
         settings: SendingSettings,
-        filters: Filters,
+        suppressions: Suppressions,
     ) -> Self {
         let group = GroupSettings {
             lanes: LANES,
@@ -101,8 +105,7 @@ impl Ledger {
         };
         let writer = Arc::new(Writer {
             pool,
-            filters,
-            ids: Ids::new(clock.clone()),
+            suppressions,
             queue,
             tenures: tenures.clone(),
             clock,
@@ -167,8 +170,7 @@ impl Ledger {
 
 struct Writer {
     pool: PgPool,
-    filters: Filters,
-    ids: Ids,
+    suppressions: Suppressions,
     queue: Queue<SendJob>,
     tenures: Tenures,
     clock: Clock,
@@ -190,8 +192,8 @@ impl Writer {
         let mut wanted = jobs.to_vec();
         wanted.sort_unstable();
         wanted.dedup();
-        let leased = db::bounded(LEASE, self.lease(worker, &wanted)).await;
-        if leased.is_err() {
+        let leased = again_after_deadlocks(|| self.lease(worker, &wanted), LEASE).await;
+        if leased.as_ref().is_err_and(|fault| !db::is_deadlock(fault)) {
             // It may have been committed all the same, and then this worker holds
             // leases that none of its jobs knows of.
             self.tenures.give_up(worker);
@@ -278,7 +280,7 @@ impl Writer {
     }
 
     async fn try_settle(&self, settlements: &[Settlement]) -> Result<(), Fault> {
-        let left = db::bounded(RECORD, self.record(settlements)).await?;
+        let left = again_after_deadlocks(|| self.record(settlements), RECORD).await?;
         self.push_again(left);
         Ok(())
     }
@@ -287,7 +289,7 @@ impl Writer {
     /// took a mail counts always.
     async fn record(&self, settlements: &[Settlement]) -> Result<Vec<Rescheduled>, Fault> {
         let now = self.clock.now();
-        self.announce_bounced(settlements).await?;
+        self.expect_bounced(settlements).await?;
         let mut transaction = self.pool.begin().await.or_fault(RECORD)?;
         let leases: Vec<_> = settlements.iter().map(|s| (s.worker, s.job)).collect();
         let held = lease::hold(&mut transaction, &leases).await?;
@@ -313,20 +315,41 @@ impl Writer {
         }
         let messages: Vec<MessageId> = settlements.iter().map(|s| s.job.message_id).collect();
         refresh_aggregates(&mut transaction, &messages).await?;
-        let added = bounced::insert(&mut transaction, &without_mailbox, &self.ids, now).await?;
+        let added = self.suppress(&mut transaction, without_mailbox).await?;
         transaction.commit().await.or_fault(RECORD)?;
-        added.confirm(&self.filters).await;
+        for (organization_id, added) in &added {
+            let suppressions = &self.suppressions;
+            suppressions.confirm_told(*organization_id, added).await;
+        }
         Ok(left)
     }
 
-    async fn announce_bounced(&self, settlements: &[Settlement]) -> Result<(), Fault> {
+    async fn expect_bounced(&self, settlements: &[Settlement]) -> Result<(), Fault> {
         let outcomes = settlements.iter().filter_map(|s| s.outcome.as_ref());
-        let bounced: Vec<Bounced> = outcomes.filter_map(AttemptOutcome::bounced).collect();
-        if bounced.is_empty() {
-            return Ok(());
+        let bounced = outcomes.filter_map(AttemptOutcome::bounced);
+        for (organization_id, told) in by_organization(bounced) {
+            let hashes: Vec<AddressHash> = told.iter().map(|told| told.email_hash).collect();
+            let suppressions = &self.suppressions;
+            suppressions.expect_told(organization_id, &hashes).await?;
         }
-        let mut connection = self.pool.acquire().await.or_fault(RECORD)?;
-        bounced::announce(&self.filters, &mut connection, &bounced).await
+        Ok(())
+    }
+
+    /// Suppresses addresses that turned out to have no mailbox.
+    async fn suppress(
+        &self,
+        connection: &mut PgConnection,
+        bounced: Vec<(OrganizationId, ToldAddress)>,
+    ) -> Result<Vec<(OrganizationId, AddedTold)>, Fault> {
+        let mut added = Vec::new();
+        for (organization_id, told) in by_organization(bounced) {
+            let Some(first) = told.first() else { continue };
+            let origin = Origin::system(first.message_id);
+            let suppressions = &self.suppressions;
+            let news = suppressions.add_told(&mut *connection, organization_id, &origin, &told);
+            added.push((organization_id, news.await?));
+        }
+        Ok(added)
     }
 
     /// Tells Redis when to bring chunks again, without keeping the lane. The relay
@@ -343,6 +366,38 @@ impl Writer {
             }
         });
     }
+}
+
+/// Runs a transaction, and again where it was chosen to end a deadlock, which did
+/// nothing: what providers tell is recorded without the lease of the copies, and locks
+/// them in another order.
+async fn again_after_deadlocks<T, F>(
+    transaction: impl Fn() -> F,
+    doing: &'static str,
+) -> Result<T, Fault>
+where
+    F: Future<Output = Result<T, Fault>>,
+{
+    let mut result = db::bounded(doing, transaction()).await;
+    for _ in 1..DEADLOCK_TRIES {
+        if !result.as_ref().is_err_and(db::is_deadlock) {
+            break;
+        }
+        result = db::bounded(doing, transaction()).await;
+    }
+    result
+}
+
+/// In one order, so that two transactions that suppress the same addresses wait for
+/// each other.
+fn by_organization(
+    bounced: impl IntoIterator<Item = (OrganizationId, ToldAddress)>,
+) -> BTreeMap<OrganizationId, Vec<ToldAddress>> {
+    let mut grouped: BTreeMap<OrganizationId, Vec<ToldAddress>> = BTreeMap::new();
+    for (organization_id, told) in bounced {
+        grouped.entry(organization_id).or_default().push(told);
+    }
+    grouped
 }
 
 /// What a leasing transaction gives: chunks with something due, their messages, and

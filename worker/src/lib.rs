@@ -31,6 +31,7 @@ use waypost_core::provider::snapshots::Snapshots;
 use waypost_core::provider::transport::{Transport, TransportSettings};
 use waypost_core::queue::jobs::send_queue;
 use waypost_core::redis::Redis;
+use waypost_core::suppression::Suppressions;
 use waypost_core::suppression::filter::Filters;
 use waypost_core::tracking::link::Tracker;
 use waypost_core::unsubscribe::link::Links;
@@ -80,7 +81,12 @@ pub async fn run(
         clock: clock.clone(),
         ids: ids.clone(),
     };
-    let filters = Filters::start(pool.clone(), redis.clone(), ids.clone());
+    let suppressions = Suppressions {
+        pool: pool.clone(),
+        filters: Filters::start(pool.clone(), redis.clone(), ids.clone()),
+        clock: clock.clone(),
+        ids: ids.clone(),
+    };
     let sending = Sending {
         ledger: Ledger::start(
             pool,
@@ -88,7 +94,7 @@ pub async fn run(
             tenures.clone(),
             clock.clone(),
             settings.sending.clone(),
-            filters,
+            suppressions,
         ),
         senders: Senders::new(accounts.clone()),
         accounts,

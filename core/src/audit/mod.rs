@@ -52,6 +52,20 @@ pub struct Origin {
     pub request_id: String,
 }
 
+impl Origin {
+    /// Waypost itself, asked by nobody: `occasion` is the id of what decided it and
+    /// stands where a request's would.
+    #[must_use]
+    pub fn system(occasion: impl ToString) -> Self {
+        Self {
+            actor: Actor::System,
+            ip: None,
+            user_agent: None,
+            request_id: occasion.to_string(),
+        }
+    }
+}
+
 /// One entry, as its organization reads it.
 #[derive(Debug, Clone)]
 pub struct Entry {

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use http::HeaderMap;
 use moka::future::Cache;
+use tokio::sync::Semaphore;
 use tracing::{info, warn};
 
 use super::record::{News, RecordRefusal, Recorder, Tally, Teller};
@@ -28,6 +29,8 @@ use crate::provider::store;
 const MEMORY: Duration = Duration::from_secs(1);
 /// Tokens remembered at the most, also of accounts that are not there.
 const REMEMBERED_MAX: u64 = 10_000;
+/// Tokens looked for at once: made-up ones hold no more connections than these.
+const LOOK_UPS: usize = 2;
 /// The length of a token.
 const TOKEN_CHARS: usize = 32;
 
@@ -59,6 +62,7 @@ pub struct Inbox {
     recorder: Recorder,
     clock: Clock,
     doors: Cache<String, Option<Arc<Door>>>,
+    look_ups: Arc<Semaphore>,
 }
 
 /// What lies behind a token.
@@ -104,6 +108,7 @@ impl Inbox {
                 .max_capacity(REMEMBERED_MAX)
                 .time_to_live(MEMORY)
                 .build(),
+            look_ups: Arc::new(Semaphore::new(LOOK_UPS)),
         }
     }
 
@@ -181,6 +186,8 @@ impl Inbox {
 
     async fn find(&self, token: &str) -> Result<Option<Arc<Door>>, Fault> {
         let found = db::bounded(DOING, async {
+            // Never closed. Whoever guesses tokens waits for others who do.
+            let _place = self.look_ups.acquire().await;
             let mut connection = self.pool.acquire().await.or_fault(DOING)?;
             store::find_by_event_token(&mut connection, token).await
         });

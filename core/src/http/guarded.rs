@@ -13,12 +13,14 @@
 use std::error::Error as StdError;
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::future::BoxFuture;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use tokio::sync::Semaphore;
 use url::{Host, Url};
 
 use super::{HttpBody, HttpReply, HttpRequest, HttpSettings, builder, describe, form};
@@ -34,6 +36,15 @@ pub trait Resolver: Send + Sync + 'static {
     fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
 }
 
+/// Look-ups under way at once. They hold threads that all of the process shares, and
+/// a name's own server decides how long.
+const LOOK_UPS_MAX: usize = 64;
+static LOOK_UPS: LazyLock<Arc<Semaphore>> =
+    LazyLock::new(|| Arc::new(Semaphore::new(LOOK_UPS_MAX)));
+/// How long the content of an answer may take: who says yes and then goes on word by
+/// word has said yes.
+const CONTENT_TIMEOUT: Duration = Duration::from_secs(2);
+
 /// The machine's own resolver.
 #[derive(Debug, Clone, Copy)]
 pub struct SystemResolver;
@@ -41,7 +52,14 @@ pub struct SystemResolver;
 impl Resolver for SystemResolver {
     fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
         Box::pin(async move {
-            let found = tokio::net::lookup_host((name, 0)).await?;
+            let place = Arc::clone(&LOOK_UPS).acquire_owned().await;
+            let name = name.to_owned();
+            let looked_up = tokio::task::spawn_blocking(move || {
+                // Until the look-up ends, also where nobody waits for it any more.
+                let _place = place;
+                (name.as_str(), 0).to_socket_addrs()
+            });
+            let found = looked_up.await.map_err(io::Error::other)??;
             Ok(found.map(|address| address.ip()).collect())
         })
     }
@@ -157,12 +175,14 @@ impl GuardedClient {
     /// The connection is dropped with the response, where something is left of it.
     async fn beginning(&self, mut response: reqwest::Response) -> Bytes {
         let mut body = BytesMut::new();
-        while body.len() < self.answer_bytes_max {
-            match response.chunk().await {
-                Ok(Some(chunk)) => body.extend_from_slice(&chunk),
-                Ok(None) | Err(_) => break,
+        let reading = async {
+            while body.len() < self.answer_bytes_max
+                && let Ok(Some(chunk)) = response.chunk().await
+            {
+                body.extend_from_slice(&chunk);
             }
-        }
+        };
+        let _cut_off = tokio::time::timeout(CONTENT_TIMEOUT, reading).await;
         body.truncate(self.answer_bytes_max);
         body.freeze()
     }

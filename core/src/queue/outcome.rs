@@ -18,10 +18,10 @@ use crate::clock::Timestamp;
 use crate::db::OrFault;
 use crate::event::{self, NewEvent};
 use crate::fault::Fault;
-use crate::ids::EventId;
+use crate::ids::{EventId, OrganizationId};
 use crate::message::MessageStatus;
 use crate::provider::outcome::{Blame, SendOutcome};
-use crate::suppression::bounced::Bounced;
+use crate::suppression::told::{ToldAddress, ToldReason};
 
 /// The longest id of a provider that is kept, in characters.
 const PROVIDER_ID_CHARS_MAX: usize = 255;
@@ -91,7 +91,7 @@ impl AttemptOutcome {
 
     /// The address, where the answer says that it has no mailbox.
     #[must_use]
-    pub fn bounced(&self) -> Option<Bounced> {
+    pub fn bounced(&self) -> Option<(OrganizationId, ToldAddress)> {
         let blame = match &self.outcome {
             SendOutcome::Rejected { blame, .. } => *blame,
             SendOutcome::Accepted { .. }
@@ -100,7 +100,14 @@ impl AttemptOutcome {
             | SendOutcome::Unknown { .. } => return None,
         };
         match blame {
-            Blame::Mailbox => Some((self.attempt.organization_id, self.attempt.address_hash)),
+            Blame::Mailbox => {
+                let told = ToldAddress {
+                    email_hash: self.attempt.address_hash,
+                    message_id: self.attempt.message_id,
+                    reason: ToldReason::HardBounce,
+                };
+                Some((self.attempt.organization_id, told))
+            }
             Blame::Message | Blame::Recipient | Blame::Sender | Blame::Account => None,
         }
     }
@@ -127,8 +134,8 @@ impl AttemptOutcome {
 /// Records outcomes: of chunks whose lease the caller holds, and accepted ones. To
 /// be run in a transaction, after [`super::lease::hold`] and with
 /// [`super::lease::finish`] and [`crate::message::store::refresh_aggregates`]
-/// after it, and with [`crate::suppression::bounced::insert`] for the addresses that
-/// are returned: those that these outcomes, as far as they counted, found to have no
+/// after it, and with [`crate::suppression::Suppressions::add_told`] for the addresses
+/// that are returned: those that these outcomes, as far as they counted, found to have no
 /// mailbox.
 ///
 /// # Errors
@@ -136,7 +143,7 @@ impl AttemptOutcome {
 pub async fn record(
     connection: &mut PgConnection,
     outcomes: &[AttemptOutcome],
-) -> Result<Vec<Bounced>, Fault> {
+) -> Result<Vec<(OrganizationId, ToldAddress)>, Fault> {
     if outcomes.is_empty() {
         return Ok(Vec::new());
     }

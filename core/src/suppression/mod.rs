@@ -12,7 +12,6 @@
 //! says "no" of a suppression that is committed: [`filter::Filters::announce`],
 //! the transaction with [`store::count_added`], [`filter::Filters::confirm`].
 
-pub mod bounced;
 pub mod by_link;
 pub mod check;
 pub mod filter;

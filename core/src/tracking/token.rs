@@ -7,6 +7,9 @@
 //! nothing is sealed; and a body may hold many, so everything is as short as it may
 //! be: RFC 2104, section 5, advises half of the signature as the least.
 
+#[cfg(fuzzing)]
+mod fuzzing;
+
 use std::time::Duration;
 
 use base64::Engine as _;

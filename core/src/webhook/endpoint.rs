@@ -9,6 +9,7 @@ use serde_json::json;
 use super::client::{WebhookClient, WebhookFailure};
 use super::payload::Payload;
 use super::secret::SigningSecret;
+use super::shares::{Share, Shares};
 use super::signature::{self, Signing};
 use super::store;
 use super::url::WebhookUrl;
@@ -23,7 +24,13 @@ use crate::ids::{Ids, OrganizationId, WebhookEndpointId};
 use crate::organization;
 
 /// Endpoints of one organization at the most: every event looks at all of them.
-pub const ENDPOINTS_MAX: u64 = 50;
+pub const ENDPOINTS_MAX: u64 = 10;
+/// Probes and test calls of one process at once, and those of one organization.
+pub const CALLS_MAX: usize = 64;
+/// See [`CALLS_MAX`].
+pub const CALLS_EACH: usize = 8;
+/// How long one waits for its turn.
+const SHARE_WAIT: Duration = Duration::from_secs(5);
 /// The longest time that a replaced secret may sign on.
 pub const GRACE_MAX: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// How long it does where nothing is said.
@@ -165,6 +172,8 @@ pub struct Endpoints {
     pub pool: PgPool,
     /// Calls endpoints.
     pub client: WebhookClient,
+    /// How many of those calls are under way at once.
+    pub shares: Shares,
     /// Seals secrets.
     pub sealer: Sealer,
     /// Time.
@@ -188,7 +197,7 @@ impl Endpoints {
         let doing = "make a webhook endpoint";
         // Nobody is called for what was made before.
         once.look_up(&self.pool).await?;
-        self.probe(&wanted.url).await?;
+        self.probe(organization_id, &wanted.url).await?;
         let now = self.clock.now();
         let endpoint = WebhookEndpoint {
             id: self.ids.next_at(now),
@@ -233,7 +242,7 @@ impl Endpoints {
         let current = self.find(organization_id, id).await?;
         let other_url = change.url.as_ref();
         if let Some(url) = other_url.filter(|url| url.as_str() != current.url) {
-            self.probe(url).await?;
+            self.probe(organization_id, url).await?;
         }
         let fields = change.fields();
         let now = self.clock.now();
@@ -352,6 +361,7 @@ impl Endpoints {
             attempt: 0,
         };
         let headers = signature::headers(&secrets, signing, &body);
+        let _share = self.share(organization_id).await?;
         let (status, duration) = match self.client.post(url.url(), headers, body).await {
             Ok(reply) => (Some(reply.status), reply.duration),
             Err(failure) => (None, failure.duration),
@@ -393,7 +403,20 @@ impl Endpoints {
         sealed.iter().map(open).collect()
     }
 
-    async fn probe(&self, url: &WebhookUrl) -> Result<(), EndpointRefusal> {
+    /// Room for one call to a stranger's address, which may take its time.
+    async fn share(&self, organization_id: OrganizationId) -> Result<Share, Fault> {
+        const DOING: &str = "call a webhook endpoint";
+        tokio::time::timeout(SHARE_WAIT, self.shares.take(organization_id))
+            .await
+            .map_err(|_| Fault::unavailable(DOING, "too many of these calls are under way"))
+    }
+
+    async fn probe(
+        &self,
+        organization_id: OrganizationId,
+        url: &WebhookUrl,
+    ) -> Result<(), EndpointRefusal> {
+        let _share = self.share(organization_id).await?;
         Ok(self.client.probe(url.url()).await?)
     }
 

@@ -49,7 +49,8 @@ pub struct Signing {
     pub event_type: EventType,
     /// Now: receivers refuse what was signed more than 5 minutes ago.
     pub at: Timestamp,
-    /// Attempts at this delivery before this one.
+    /// Which of several secrets the contract's signature is by, counted from the
+    /// newest; attempts take turns, so their number will do.
     pub attempt: u32,
 }
 

@@ -4,9 +4,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 use waypost_tests::{Answer, Receiver, TestApp, wait_until};
 
-use super::{
-    Endpoint, audit, deliveries, is_active, number, sending, set_active, subscribe, subscribe_as,
-};
+use super::telling::hmac;
+use super::{Endpoint, audit, change, deliveries, is_active, number, sending, subscribe};
 
 /// One delivery, whose first try has failed.
 async fn failed_once(answer: Answer) -> (TestApp, Receiver, Endpoint) {
@@ -166,7 +165,7 @@ async fn five_days_of_nothing_but_failures_switch_an_endpoint_off() {
     receiver.answer(Answer::Status(200));
     app.advance_and_drain(TimeDelta::days(2)).await;
     assert_eq!(deliveries(&app, "PENDING").await.0, 1);
-    set_active(&app, &endpoint, true).await;
+    change(&app, &endpoint, &json!({ "isActive": true })).await;
     app.drain().await;
     assert_eq!(deliveries(&app, "DELIVERED").await, (1, 4));
     assert_eq!(
@@ -222,12 +221,7 @@ async fn a_dead_endpoint_is_called_seldom_however_much_waits_for_it() {
 async fn what_waits_for_an_endpoint_goes_to_its_new_address() {
     let (app, receiver, endpoint) = failed_once(Answer::Status(500)).await;
     let moved = Receiver::start().await;
-    app.execute(&format!(
-        "UPDATE webhook_endpoints SET url = '{}' WHERE id = '{}'",
-        moved.url(),
-        endpoint.id
-    ))
-    .await;
+    change(&app, &endpoint, &json!({ "url": moved.url() })).await;
     app.advance_and_drain(TimeDelta::seconds(6)).await;
     assert_eq!((receiver.count(), moved.count()), (1, 1));
 }
@@ -235,8 +229,10 @@ async fn what_waits_for_an_endpoint_goes_to_its_new_address() {
 #[tokio::test]
 async fn a_refused_connection_is_a_failure_that_is_explained() {
     let app = sending().await;
-    let url = Receiver::start().await.url();
-    subscribe_as(&app, app.organization_id(), &url, &["SENT"]).await;
+    // Only where somebody answers can an endpoint be made.
+    let receiver = Receiver::start().await;
+    subscribe(&app, &receiver, &["SENT"]).await;
+    drop(receiver);
     app.send_to("ada@example.org").await;
     wait_until("a call was made", async || {
         deliveries(&app, "PENDING").await == (1, 1)
@@ -248,4 +244,50 @@ async fn a_refused_connection_is_a_failure_that_is_explained() {
     let answer = answer.unwrap();
     assert!(!answer.is_empty() && !answer.contains("/hooks"), "{answer}");
     assert_eq!(audit(&app).await, Vec::<(String, String, Value)>::new());
+}
+
+#[tokio::test]
+async fn an_endpoint_is_judged_however_its_address_is_written() {
+    let app = sending().await;
+    let receiver = Receiver::start().await;
+    receiver.answer(Answer::Status(410));
+    let url = receiver.url().replace("/hooks", "/elsewhere/../hooks");
+    let endpoint = subscribe(&app, &receiver, &["SENT"]).await;
+    change(&app, &endpoint, &json!({ "url": url })).await;
+    app.send_to("ada@example.org").await;
+    app.drain().await;
+    assert!(!is_active(&app, &endpoint).await);
+}
+
+/// A receiver that holds the old secret takes what it signs, and is not spared for
+/// refusing what the new one signs.
+#[tokio::test]
+async fn a_rotated_secret_holds_up_nobody_who_has_the_old_one() {
+    let app = sending().await;
+    let receiver = Receiver::start().await;
+    let endpoint = subscribe(&app, &receiver, &["SENT"]).await;
+    let old = endpoint.secret.clone();
+    receiver.judge(move |webhook| {
+        let signed = [
+            webhook.header("x-waypost-timestamp").as_bytes(),
+            b".",
+            &webhook.body,
+        ];
+        let expected = hex::encode(hmac(old.as_bytes(), &signed.concat()));
+        if expected == webhook.header("x-waypost-signature") {
+            200
+        } else {
+            401
+        }
+    });
+    let rotate = format!("/v1/webhook-endpoints/{}/rotate-secret", endpoint.id);
+    app.post(&rotate, &json!({})).await.expect(200);
+    for number in 0..20 {
+        app.send_to(&format!("ada{number}@example.org")).await;
+    }
+    app.drain().await;
+    // The first retries, and with them the right secret, come after five seconds.
+    app.advance_and_drain(TimeDelta::seconds(6)).await;
+    assert_eq!(deliveries(&app, "DELIVERED").await.0, 20);
+    assert!(is_active(&app, &endpoint).await);
 }

@@ -192,9 +192,7 @@ async fn what_a_deleted_endpoint_leaves_behind_is_deleted() {
         number(&app, "SELECT count(*) FROM webhook_attempts").await,
         3
     );
-    let id = endpoint.id;
-    app.execute(&format!("DELETE FROM webhook_endpoints WHERE id = '{id}'"))
-        .await;
+    app.delete(&endpoint.path()).await.expect(200);
     wait_until("its deliveries and attempts are gone", async || {
         number(&app, "SELECT count(*) FROM webhook_deliveries").await == 1
             && number(&app, "SELECT count(*) FROM webhook_attempts").await == 1

@@ -11,11 +11,11 @@ use sha2::Sha256;
 use waypost_core::provider::kind::ProviderType;
 use waypost_tests::{Receiver, SENDER, TestApp, message_to, wait_until};
 
-use super::{deliveries, gist, gists, number, sending, set_active, subscribe, subscribe_as};
+use super::{change, deliveries, gist, gists, number, sending, subscribe, subscribe_as};
 
 const ADA: &str = "ada@example.org";
 
-fn hmac(key: &[u8], text: &[u8]) -> Vec<u8> {
+pub(super) fn hmac(key: &[u8], text: &[u8]) -> Vec<u8> {
     let mut mac = Hmac::<Sha256>::new_from_slice(key).unwrap();
     mac.update(text);
     mac.finalize().into_bytes().to_vec()
@@ -33,10 +33,10 @@ async fn an_endpoint_is_told_of_the_types_that_it_wants_and_of_no_others() {
     subscribe(&app, &both, &["QUEUED", "SENT"]).await;
     subscribe(&app, &sent, &["SENT", "BOUNCED"]).await;
     let endpoint = subscribe(&app, &off, &["QUEUED", "SENT"]).await;
-    set_active(&app, &endpoint, false).await;
+    change(&app, &endpoint, &json!({ "isActive": false })).await;
     let neighbour = app.tenant("Neighbours").await;
     let all = ["QUEUED", "SENT"];
-    subscribe_as(&app, neighbour.organization_id, &other.url(), &all).await;
+    subscribe_as(&neighbour.caller, &other, &all).await;
     app.send_to(ADA).await;
     app.drain().await;
     let expected = BTreeSet::from([gist("QUEUED", ADA), gist("SENT", ADA)]);

@@ -179,6 +179,8 @@ impl SendMessage {
         if sending.shutdown.is_cancelled() || !sending.tenures.may_call(claim.worker) {
             return untried(claim, recipient);
         }
+        // The wait for the permit may have been long, and links say when they were sent.
+        attempt.started_at = sending.clock.now();
         let (sender, mail) = match self.prepare(claim, recipient, &attempt).await {
             Ok(Some(prepared)) => prepared,
             Ok(None) => {

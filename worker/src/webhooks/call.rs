@@ -8,6 +8,7 @@ use waypost_core::address::Mailbox;
 use waypost_core::clock::Timestamp;
 use waypost_core::crypto::seal::Sealed;
 use waypost_core::fault::Fault;
+use waypost_core::ids::WorkerId;
 use waypost_core::webhook::client::{WebhookFailure, WebhookReply};
 use waypost_core::webhook::engine::{DueDelivery, ServedEndpoint, WebhookAttempt};
 use waypost_core::webhook::payload::Payload;
@@ -47,8 +48,34 @@ pub(super) struct Called {
     /// False where the fault is ours: it says nothing of the endpoint.
     pub(super) was_made: bool,
     pub(super) was_probe: bool,
+    /// It was not made and is still due: while it waited for room, the worker's time
+    /// had ended.
+    pub(super) was_withdrawn: bool,
+    /// Which of the secrets the contract's signature was by, counted from the newest;
+    /// and whether the endpoint had taken that one before.
+    pub(super) turn: usize,
+    was_known: bool,
     pub(super) outcome: CallOutcome,
     pub(super) attempt: WebhookAttempt,
+}
+
+/// How a call is to be made.
+pub(super) struct Making {
+    pub(super) worker: WorkerId,
+    /// The secret that the endpoint took last, if that is known. Otherwise attempts
+    /// take turns.
+    pub(super) turn: Option<usize>,
+    pub(super) is_probe: bool,
+}
+
+impl Called {
+    /// Whether it was signed by one of several secrets, and a retry is signed by
+    /// another.
+    pub(super) fn is_of_a_secret_among_others(&self) -> bool {
+        let secrets = self.target.secrets.len();
+        let attempts = usize::try_from(self.delivery.attempts).unwrap_or_default();
+        secrets > 1 && !self.was_known && !(attempts + 1).is_multiple_of(secrets)
+    }
 }
 
 /// Makes a call, as soon as there is room for one.
@@ -56,9 +83,10 @@ pub(super) async fn call(
     engine: Arc<Engine>,
     target: Arc<Target>,
     delivery: DueDelivery,
-    was_probe: bool,
+    making: Making,
 ) -> Called {
-    let _permit = engine.calls.acquire().await;
+    let _share = engine.shares.take(target.endpoint.organization_id).await;
+    let attempts = usize::try_from(delivery.attempts).unwrap_or_default();
     let started_at = engine.clock.now();
     let mut called = Called {
         outcome: CallOutcome::Refused {
@@ -66,7 +94,10 @@ pub(super) async fn call(
             retry_after: None,
         },
         was_made: false,
-        was_probe,
+        was_probe: making.is_probe,
+        was_withdrawn: !engine.tenures.may_call(making.worker),
+        turn: making.turn.unwrap_or(attempts) % target.secrets.len().max(1),
+        was_known: making.turn.is_some(),
         attempt: WebhookAttempt {
             id: engine.ids.next_at(started_at),
             started_at,
@@ -77,6 +108,9 @@ pub(super) async fn call(
         target,
         delivery,
     };
+    if called.was_withdrawn {
+        return called;
+    }
     match body(&engine, &called.target, &called.delivery) {
         Ok(body) => {
             let reply = post(&engine, &called, started_at, body).await;
@@ -129,7 +163,7 @@ async fn post(
         delivery_id: called.delivery.id,
         event_type: called.delivery.event_type,
         at,
-        attempt: u32::try_from(called.delivery.attempts).unwrap_or_default(),
+        attempt: u32::try_from(called.turn).unwrap_or_default(),
     };
     let headers = signature::headers(&called.target.secrets, signing, &body);
     engine

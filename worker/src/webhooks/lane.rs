@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 use tracing::{debug, error};
@@ -23,7 +24,7 @@ use waypost_core::webhook::engine::fare::Fare;
 use waypost_core::webhook::engine::{CallRecord, Deactivation, DueDelivery, store};
 use waypost_core::webhook::schedule::{self, CallOutcome};
 
-use super::call::{Called, Target, call};
+use super::call::{Called, Making, Target, call};
 use super::{Bell, Engine};
 
 /// Calls to one endpoint at once: at first, and at the most.
@@ -60,6 +61,11 @@ pub(super) struct Lane {
     /// The endpoint as last read; nothing before that, and after a change.
     target: Option<Arc<Target>>,
     fare: Fare,
+    /// The same, for who records it: what is known when it is written counts, and not
+    /// what was known when the call ended.
+    latest: watch::Sender<Fare>,
+    /// Which of several secrets the endpoint took last, until it refuses it.
+    turn: Option<usize>,
     window: usize,
     waiting: VecDeque<DueDelivery>,
     /// Deliveries that wait here, are called or recorded: not to be read again.
@@ -110,6 +116,8 @@ impl Lane {
             bell,
             target: None,
             fare: Fare::default(),
+            latest: watch::Sender::new(Fare::default()),
+            turn: None,
             window: CALLS_FIRST,
             waiting: VecDeque::new(),
             in_hand: HashSet::new(),
@@ -181,7 +189,7 @@ impl Lane {
         match looked {
             Ok(Ok(Some(look))) => {
                 if self.target.is_none() {
-                    self.fare = look.target.endpoint.fare;
+                    self.set_fare(look.target.endpoint.fare);
                 }
                 self.target = Some(Arc::new(look.target));
                 self.watch.found(look.due.len(), look.is_full);
@@ -214,8 +222,13 @@ impl Lane {
                 break;
             };
             let engine = Arc::clone(&self.engine);
+            let making = Making {
+                worker: self.worker,
+                turn: self.turn,
+                is_probe,
+            };
             self.calls
-                .spawn(call(engine, Arc::clone(&target), delivery, is_probe));
+                .spawn(call(engine, Arc::clone(&target), delivery, making));
         }
     }
 
@@ -248,6 +261,10 @@ impl Lane {
             Err(panic) => return self.broke(&panic),
         };
         self.watch.stay();
+        if called.was_withdrawn {
+            self.in_hand.remove(&called.delivery.id);
+            return;
+        }
         let now = self.engine.clock.now();
         let fraction = self.engine.ids.fraction();
         let verdict = schedule::decide(called.outcome, called.delivery.attempts, now, fraction);
@@ -263,7 +280,7 @@ impl Lane {
         let record = CallRecord {
             worker: self.worker,
             endpoint_id: endpoint.id,
-            url: endpoint.url.clone(),
+            url_text: endpoint.url_text.clone(),
             organization_id: endpoint.organization_id,
             message_id: called.delivery.message_id,
             delivery_id: called.delivery.id,
@@ -274,9 +291,10 @@ impl Lane {
             deactivated,
         };
         let engine = Arc::clone(&self.engine);
+        let latest = self.latest.subscribe();
         self.records.spawn(async move {
             let id = record.delivery_id;
-            (id, engine.records.add(record).await)
+            (id, engine.records.add(record, latest).await)
         });
     }
 
@@ -294,14 +312,24 @@ impl Lane {
         match called.outcome {
             CallOutcome::Taken => {
                 self.window = (self.window + 1).min(CALLS_MAX);
-                self.fare = Fare::succeeded();
+                self.turn = Some(called.turn);
+                self.set_fare(Fare::succeeded());
             }
+            // It may hold another of several secrets, and gets that with a retry.
+            CallOutcome::Refused { .. } if called.is_of_a_secret_among_others() => {}
             CallOutcome::Refused { .. } => {
+                self.turn = None;
                 self.window = (self.window / 2).max(1);
-                self.fare = before.failed(called.attempt.started_at, now, called.was_probe);
+                let failed = before.failed(called.attempt.started_at, now, called.was_probe);
+                self.set_fare(failed);
             }
         }
         (self.fare != before || called.outcome.is_gone()).then_some(self.fare)
+    }
+
+    fn set_fare(&mut self, fare: Fare) {
+        self.fare = fare;
+        self.latest.send_replace(fare);
     }
 
     fn recorded(&mut self, recorded: Result<(WebhookDeliveryId, bool), JoinError>) {

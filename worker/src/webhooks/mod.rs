@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use tokio::sync::{Notify, Semaphore, mpsc};
+use tokio::sync::{Notify, mpsc};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -33,6 +33,7 @@ use waypost_core::fault::Fault;
 use waypost_core::ids::{Ids, WebhookEndpointId, WorkerId};
 use waypost_core::webhook::client::WebhookClient;
 use waypost_core::webhook::engine::{CHANNEL, News, store};
+use waypost_core::webhook::shares::Shares;
 
 use crate::tenure::Tenures;
 use lane::Lane;
@@ -41,8 +42,10 @@ use records::Records;
 /// Connections to Postgres of their own, so that sending and webhooks do not keep
 /// each other waiting.
 const CONNECTIONS: u32 = 4;
-/// Calls of one worker at once, to all endpoints together.
-const CALLS_MAX: usize = 512;
+/// Calls of one worker at once, to all endpoints together, and to those of one
+/// organization.
+const CALLS_MAX: usize = 1_024;
+const CALLS_EACH: usize = 64;
 /// Endpoints that one worker serves at once.
 const LANES_MAX: usize = 2_000;
 /// Notifications that may wait to be looked at; those beyond it are repeated by the
@@ -66,7 +69,7 @@ struct Engine {
     client: WebhookClient,
     tenures: Tenures,
     records: Records,
-    calls: Arc<Semaphore>,
+    shares: Shares,
     clock: Clock,
     ids: Ids,
     shutdown: CancellationToken,
@@ -95,7 +98,7 @@ impl Webhooks {
             client: WebhookClient::new(&settings.webhooks, clock.clone())?,
             tenures,
             records: Records::start(pool.clone(), ids.clone(), clock.clone()),
-            calls: Arc::new(Semaphore::new(CALLS_MAX)),
+            shares: Shares::new(CALLS_MAX, CALLS_EACH),
             clock,
             ids,
             shutdown: shutdown.clone(),
@@ -125,7 +128,7 @@ impl Webhooks {
 }
 
 /// Hears what Postgres tells, over a connection of its own.
-async fn listen(pool: PgPool, sender: mpsc::Sender<News>, shutdown: CancellationToken) {
+async fn listen(pool: PgPool, sender: mpsc::Sender<Heard>, shutdown: CancellationToken) {
     while let Some(fault) = shutdown
         .run_until_cancelled(listen_once(&pool, &sender))
         .await
@@ -141,24 +144,38 @@ async fn listen(pool: PgPool, sender: mpsc::Sender<News>, shutdown: Cancellation
     }
 }
 
-async fn listen_once(pool: &PgPool, sender: &mpsc::Sender<News>) -> Fault {
+async fn listen_once(pool: &PgPool, sender: &mpsc::Sender<Heard>) -> Fault {
     let mut listener = match Listener::connect(pool, CHANNEL).await {
         Ok(listener) => listener,
         Err(fault) => return fault,
     };
     info!("Listening for due webhooks");
+    // What was told before may concern any endpoint.
+    let _ended = sender.send(Heard::Gap).await;
     loop {
         match listener.hear().await {
             Ok(Some(text)) => {
-                if let Some(news) = News::parse(&text) {
-                    // Where there is no room the scheduler tells it again.
-                    let _full = sender.try_send(news);
+                let Some(news) = News::parse(&text) else {
+                    continue;
+                };
+                let is_lost = sender.try_send(Heard::News(news)).is_err();
+                // That something is due the scheduler tells again, and nothing else.
+                if is_lost && matches!(news, News::Changed(_)) {
+                    let _ended = sender.send(Heard::Gap).await;
                 }
             }
             Ok(None) => {}
             Err(fault) => return fault,
         }
     }
+}
+
+/// What the usher is told.
+#[derive(Debug, Clone, Copy)]
+enum Heard {
+    News(News),
+    /// News may have been missed.
+    Gap,
 }
 
 /// How a lane hears that it should look.
@@ -193,7 +210,7 @@ struct Usher {
 }
 
 impl Usher {
-    async fn run(mut self, mut receiver: mpsc::Receiver<News>) {
+    async fn run(mut self, mut receiver: mpsc::Receiver<Heard>) {
         let shutdown = self.engine.shutdown.clone();
         let mut news = Vec::with_capacity(NEWS_TOGETHER);
         loop {
@@ -209,11 +226,16 @@ impl Usher {
         while self.lanes.join_next().await.is_some() {}
     }
 
-    async fn hear(&mut self, news: &[News]) {
+    async fn hear(&mut self, heard: &[Heard]) {
         let now = Instant::now();
         self.left_to_others.retain(|_, until| *until > now);
         let mut wanted = HashSet::new();
-        for news in news {
+        for heard in heard {
+            let Heard::News(news) = heard else {
+                let open = self.open.iter();
+                open.for_each(|(id, bell)| bell.ring(News::Changed(*id)));
+                continue;
+            };
             let (News::Due(id) | News::Changed(id)) = *news;
             if let Some(bell) = self.open.get(&id) {
                 bell.ring(*news);

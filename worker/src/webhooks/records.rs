@@ -4,13 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
+use tokio::sync::watch;
 use tracing::{error, info, warn};
-use waypost_core::audit::{self, Actor, Change, Origin};
+use waypost_core::audit::{self, Change, Origin};
 use waypost_core::clock::Clock;
 use waypost_core::db::{self, OrFault, PgConnection, PgPool};
 use waypost_core::fault::{Fault, FaultKind};
 use waypost_core::group::{Group, GroupSettings};
 use waypost_core::ids::Ids;
+use waypost_core::webhook::engine::fare::Fare;
 use waypost_core::webhook::engine::{CallRecord, store};
 
 /// One at a time: how an endpoint fares must not be overwritten by what was known
@@ -29,7 +31,15 @@ const RECORD: &str = "record webhook attempts";
 /// Shared writing. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Records {
-    group: Group<CallRecord, ()>,
+    group: Group<Entry, ()>,
+}
+
+/// A call to record, and how its endpoint fares by the time it is written: calls are
+/// recorded in any order.
+#[derive(Clone)]
+struct Entry {
+    call: CallRecord,
+    latest: watch::Receiver<Fare>,
 }
 
 impl Records {
@@ -48,10 +58,11 @@ impl Records {
     }
 
     /// Records a call, however long Postgres is away, and says whether it did.
-    pub(super) async fn add(&self, call: CallRecord) -> bool {
+    pub(super) async fn add(&self, call: CallRecord, latest: watch::Receiver<Fare>) -> bool {
+        let entry = Entry { call, latest };
         let mut wait = AGAIN_FIRST;
         loop {
-            match self.group.run(call.clone(), 1).await {
+            match self.group.run(entry.clone(), 1).await {
                 Ok(()) => return true,
                 Err(fault) if fault.kind() == FaultKind::Unavailable => {
                     warn!(
@@ -80,7 +91,7 @@ struct Writer {
 }
 
 impl Writer {
-    async fn write(&self, calls: Vec<CallRecord>) -> Vec<Result<(), Fault>> {
+    async fn write(&self, calls: Vec<Entry>) -> Vec<Result<(), Fault>> {
         match db::bounded(RECORD, self.try_write(&calls)).await {
             Ok(()) => calls.iter().map(|_| Ok(())).collect(),
             // Find the one that Postgres refuses, so that its neighbours do not
@@ -97,25 +108,28 @@ impl Writer {
         }
     }
 
-    async fn try_write(&self, calls: &[CallRecord]) -> Result<(), Fault> {
-        let mut news: Vec<&CallRecord> = calls.iter().filter(|call| call.fare.is_some()).collect();
+    async fn try_write(&self, entries: &[Entry]) -> Result<(), Fault> {
+        let calls: Vec<&CallRecord> = entries.iter().map(|entry| &entry.call).collect();
+        let is_news =
+            |entry: &&Entry| entry.call.fare.is_some() || entry.call.deactivated.is_some();
+        let mut news: Vec<&Entry> = entries.iter().filter(is_news).collect();
         if news.is_empty() {
             let mut connection = self.pool.acquire().await.or_fault(RECORD)?;
-            return store::record(&mut connection, calls).await;
+            return store::record(&mut connection, &calls).await;
         }
-        // Rows of several endpoints are locked in one order; of one endpoint the
-        // last word counts.
-        news.sort_by_key(|call| call.endpoint_id);
+        // Rows of several endpoints are locked in one order.
+        news.sort_by_key(|entry| entry.call.endpoint_id);
         let mut transaction = self.pool.begin().await.or_fault(RECORD)?;
-        store::record(&mut transaction, calls).await?;
-        for (place, call) in news.iter().enumerate() {
+        store::record(&mut transaction, &calls).await?;
+        for (place, entry) in news.iter().enumerate() {
             let is_last = news
                 .get(place + 1)
-                .is_none_or(|next| next.endpoint_id != call.endpoint_id);
-            if let Some(fare) = call.fare.filter(|_| is_last) {
-                store::update_fare(&mut transaction, call, fare).await?;
+                .is_none_or(|next| next.call.endpoint_id != entry.call.endpoint_id);
+            if is_last && entry.call.fare.is_some() {
+                let fare = *entry.latest.borrow();
+                store::update_fare(&mut transaction, &entry.call, fare).await?;
             }
-            self.deactivate(&mut transaction, call).await?;
+            self.deactivate(&mut transaction, &entry.call).await?;
         }
         transaction.commit().await.or_fault(RECORD)
     }
@@ -133,13 +147,7 @@ impl Writer {
             return Ok(());
         }
         info!(webhook_endpoint.id = %id, reason = reason.as_str(), "Deactivated a webhook endpoint");
-        let origin = Origin {
-            actor: Actor::System,
-            ip: None,
-            user_agent: None,
-            // Nobody asked for it: the call that decided it stands in.
-            request_id: call.attempt.id.to_string(),
-        };
+        let origin = Origin::system(call.attempt.id);
         let change = Change::new("webhook_endpoint.deactivated", id).with(json!({
             "reason": reason.as_str(),
             "failingSince": call.fare.and_then(|fare| fare.failing_since),

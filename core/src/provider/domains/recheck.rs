@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::store::{self, Look};
 use super::{Accounts, DomainRefusal, particulars, updated};
-use crate::audit::{Actor, Change, Origin};
+use crate::audit::{Change, Origin};
 use crate::db::OrFault;
 use crate::fault::Fault;
 use crate::ids::{DomainId, OrganizationId, ProviderAccountId};
@@ -138,12 +138,7 @@ impl Accounts {
     }
 
     fn system(&self) -> Origin {
-        Origin {
-            actor: Actor::System,
-            ip: None,
-            user_agent: None,
-            request_id: self.ids.next::<Uuid>().to_string(),
-        }
+        Origin::system(self.ids.next::<Uuid>())
     }
 }
 

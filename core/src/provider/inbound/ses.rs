@@ -46,7 +46,11 @@ pub(super) fn read(
     let event_type = event_type.ok_or(Passed::Skipped)?;
     let shape = shape(&item, event_type)?;
     let recipients = recipients(&item, &shape);
-    let base = item.text(&[shape.part, "feedbackId"]).unwrap_or(sns_id);
+    // A mailbox takes a copy once, however many forms of notification tell of it.
+    let is_delivery = shape.happening == Happening::Delivered;
+    let base = item.text(&[shape.part, "feedbackId"]);
+    let base = base.or_else(|| item.text(&["mail", "messageId"]).filter(|_| is_delivery));
+    let base = base.unwrap_or(sns_id);
     let events = recipients.into_iter().map(|entry| {
         let address = filled(entry).or_else(|| filled(&entry["emailAddress"]));
         item.event(Told {
@@ -72,7 +76,7 @@ fn shape(item: &Item<'_>, event_type: &str) -> Result<Shape, Passed> {
             "deliveryDelay",
             Some("delayedRecipients"),
         ),
-        "Bounce" => (bounce(item), "bounce", Some("bouncedRecipients")),
+        "Bounce" => (bounce(item)?, "bounce", Some("bouncedRecipients")),
         "Complaint" => (complaint(item)?, "complaint", Some("complainedRecipients")),
         "Reject" => (Happening::Dropped, "reject", None),
         "Rendering Failure" => (Happening::Dropped, "failure", None),
@@ -100,10 +104,20 @@ fn shape(item: &Item<'_>, event_type: &str) -> Result<Shape, Passed> {
     })
 }
 
-fn bounce(item: &Item<'_>) -> Happening {
+/// An automatic answer of somebody on holiday comes as a bounce that is Transient and
+/// General (AWS, "Understand soft bounces") or Undetermined, without a word of a
+/// delivery status report: no bounce.
+fn bounce(item: &Item<'_>) -> Result<Happening, Passed> {
     let bounce_type = item.text(&["bounce", "bounceType"]).unwrap_or_default();
     let sub_type = item.text(&["bounce", "bounceSubType"]).unwrap_or_default();
-    match (bounce_type, sub_type) {
+    let is_doubtful = matches!(
+        (bounce_type, sub_type),
+        ("Transient", "General") | ("Undetermined", _)
+    );
+    if is_doubtful && !has_status_report(item) {
+        return Err(Passed::Skipped);
+    }
+    Ok(match (bounce_type, sub_type) {
         // SES holds the address on a list of its own and has not tried.
         ("Permanent", "Suppressed" | "OnAccountSuppressionList") => Happening::Dropped,
         ("Permanent", _) => Happening::Bounced(BounceType::Hard),
@@ -112,7 +126,14 @@ fn bounce(item: &Item<'_>) -> Happening {
         }
         // Transient, when SES has stopped trying, and Undetermined.
         _ => Happening::Bounced(BounceType::Soft),
-    }
+    })
+}
+
+fn has_status_report(item: &Item<'_>) -> bool {
+    let recipients = item.at(&["bounce", "bouncedRecipients"]).as_array();
+    let mut recipients = recipients.into_iter().flatten();
+    let fields = ["status", "action", "diagnosticCode"];
+    recipients.any(|recipient| fields.iter().any(|field| recipient[field].is_string()))
 }
 
 fn complaint(item: &Item<'_>) -> Result<Happening, Passed> {
@@ -311,9 +332,27 @@ mod tests {
             ("Transient", "AttachmentRejected", Bounced(Block)),
             ("Undetermined", "Undetermined", Bounced(Soft)),
         ] {
-            let content = json!({ "bounceType": bounce_type, "bounceSubType": sub_type });
+            let content = json!({
+                "bounceType": bounce_type, "bounceSubType": sub_type,
+                "bouncedRecipients": [{ "emailAddress": "ada@example.com", "status": "5.0.0" }],
+            });
             let told = events(&of("Bounce", "bounce", content)).unwrap();
             assert_eq!(told[0].happening, expected, "{bounce_type} {sub_type}");
+        }
+    }
+
+    #[test]
+    fn an_automatic_answer_is_no_bounce() {
+        for (bounce_type, sub_type) in [("Transient", "General"), ("Undetermined", "Undetermined")]
+        {
+            for recipients in [json!([{ "emailAddress": "ada@example.com" }]), json!([])] {
+                let content = json!({
+                    "bounceType": bounce_type, "bounceSubType": sub_type,
+                    "bouncedRecipients": recipients,
+                });
+                let told = events(&of("Bounce", "bounce", content));
+                assert!(matches!(told, Err(Passed::Skipped)), "{bounce_type}");
+            }
         }
     }
 

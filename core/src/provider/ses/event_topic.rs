@@ -14,7 +14,7 @@ pub(super) fn steps(
     target: &EventTarget,
 ) -> Registration {
     let region = &api.region;
-    let mut steps = Vec::with_capacity(4);
+    let mut steps = Vec::with_capacity(5);
     let topic = match &target.secrets {
         Some(EventSecrets::Ses { topic_arn }) => topic_arn.as_str().to_owned(),
         Some(_) | None => {
@@ -24,6 +24,7 @@ pub(super) fn steps(
         }
     };
     steps.push(format!("Subscribe this account's webhookUrl to {topic} with the protocol HTTPS, without raw message delivery. Waypost confirms the subscription."));
+    steps.push("Give the subscription the delivery policy {\"healthyRetryPolicy\":{\"numRetries\":50,\"minDelayTarget\":10,\"maxDelayTarget\":120,\"backoffFunction\":\"exponential\"}}: by default Amazon SNS gives up after a minute, and what it had to tell is lost.".to_owned());
     let set = match configuration_set {
         Some(name) => format!("the configuration set {name}"),
         None => {

@@ -30,8 +30,11 @@ use crate::clock::Timestamp;
 use crate::config::SmtpSettings;
 use crate::fault::Fault;
 
-/// The part of a call's time that may be spent waiting for a free connection.
-const QUEUE_SHARE: u32 = 2;
+/// How long a call waits for a free connection. Whoever waits holds a place that mail
+/// for other servers needs.
+const QUEUE_WAIT: Duration = Duration::from_millis(250);
+/// When a mail that found none is tried again.
+const BUSY_AGAIN: Duration = Duration::from_secs(1);
 /// How long a server may take to say goodbye to a check.
 const QUIT_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -122,10 +125,10 @@ impl SmtpClient {
         };
         let end = Instant::now() + self.call_timeout;
         let line = self.lines.of(account);
-        let waited = timeout(self.call_timeout / QUEUE_SHARE, line.permits.acquire());
+        let waited = timeout(QUEUE_WAIT, line.permits.acquire());
         let Ok(Ok(_permit)) = waited.await else {
             let outcome = SendOutcome::Throttled {
-                retry_after: None,
+                retry_after: Some(BUSY_AGAIN),
                 reason: "all connections to the server are busy".to_owned(),
             };
             return (outcome, None);

@@ -68,6 +68,8 @@ pub struct ServedEndpoint {
     pub organization_id: OrganizationId,
     /// Where it is.
     pub url: Url,
+    /// The same as it is stored, which may be written otherwise.
+    pub url_text: String,
     /// Its secret, sealed, and those that still sign beside it.
     pub secrets_sealed: Vec<Vec<u8>>,
     /// How it fares.
@@ -127,8 +129,8 @@ pub struct CallRecord {
     pub worker: WorkerId,
     /// The endpoint.
     pub endpoint_id: WebhookEndpointId,
-    /// The address that was called.
-    pub url: Url,
+    /// The address that was called, as it is stored.
+    pub url_text: String,
     /// Whose it is.
     pub organization_id: OrganizationId,
     /// The message.

@@ -138,6 +138,7 @@ pub async fn find_served(
         id,
         organization_id: OrganizationId(row.organization_id),
         url,
+        url_text: row.url,
         secrets_sealed: std::iter::once(row.secret_sealed)
             .chain(row.old_secrets)
             .collect(),
@@ -305,7 +306,7 @@ pub async fn fail_orphans(
 ///
 /// # Errors
 /// A fault when Postgres is away; nothing is recorded then.
-pub async fn record(connection: &mut PgConnection, calls: &[CallRecord]) -> Result<(), Fault> {
+pub async fn record(connection: &mut PgConnection, calls: &[&CallRecord]) -> Result<(), Fault> {
     let columns = CallColumns::of(calls);
     query!(
         r#"WITH call AS (
@@ -365,7 +366,7 @@ struct CallColumns<'a> {
 }
 
 impl<'a> CallColumns<'a> {
-    fn of(calls: &'a [CallRecord]) -> Self {
+    fn of(calls: &[&'a CallRecord]) -> Self {
         let mut columns = Self::default();
         for call in calls {
             let attempt = &call.attempt;
@@ -408,7 +409,7 @@ pub async fn update_fare(
          WHERE id = $2 AND leased_by = $1 AND url = $3",
         call.worker.0,
         call.endpoint_id.0,
-        call.url.as_str(),
+        call.url_text,
         fare.failures,
         fare.failing_since,
         fare.paused_until,
@@ -435,7 +436,7 @@ pub async fn deactivate(
          WHERE id = $2 AND leased_by = $1 AND url = $3 AND is_active",
         call.worker.0,
         call.endpoint_id.0,
-        call.url.as_str(),
+        call.url_text,
         now,
     )
     .execute(connection)

@@ -1,0 +1,26 @@
+#![no_main]
+
+use std::sync::LazyLock;
+
+use libfuzzer_sys::fuzz_target;
+use waypost_core::tracking::token::Tokens;
+
+static TOKENS: LazyLock<Tokens> = LazyLock::new(Tokens::for_fuzzing);
+
+// As it comes; signed by us, to get behind the signature; and with the version and the key that it must begin with.
+fuzz_target!(|bytes: &[u8]| {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        assert_eq!(TOKENS.read_open(text, waypost_fuzz::now()), None);
+        assert_eq!(TOKENS.read_click(text, waypost_fuzz::now()), None);
+    }
+    for [open, click] in [TOKENS.sign_anything(bytes), TOKENS.sign_with_head(bytes)] {
+        assert_eq!(TOKENS.read_click(&open, waypost_fuzz::now()), None);
+        assert_eq!(TOKENS.read_open(&click, waypost_fuzz::now()), None);
+        if let Some(read) = TOKENS.read_open(&open, waypost_fuzz::now()) {
+            assert_eq!(TOKENS.issue_open(read.copy), open);
+        }
+        if let Some(read) = TOKENS.read_click(&click, waypost_fuzz::now()) {
+            assert_eq!(TOKENS.issue_click(read.copy, &read.target), click);
+        }
+    }
+});
