@@ -1,6 +1,6 @@
 //! SMTP submission: any mail server that takes mail for the account. The one
 //! provider without an HTTP API, so the transport holds its conversation itself
-//! ([`client::SmtpClient`]) instead of handing an adapter's requests to the HTTP
+//! (`client::SmtpClient`) instead of handing an adapter's requests to the HTTP
 //! client.
 //!
 //! The characters: an [`SmtpAccount`] says where the server is and who we are;

@@ -94,7 +94,7 @@ async fn for_ses_the_answer_says_what_is_left_to_do() {
         serde_json::from_value(answer["steps"].clone()).unwrap()
     };
     let all = steps(&answer);
-    assert_eq!(all.len(), 5, "{all:#?}");
+    assert_eq!(all.len(), 6, "{all:#?}");
     assert!(all[0].contains("eu-central-1"), "{all:#?}");
     let topic = "arn:aws:sns:eu-central-1:123456789012:ses-events";
     let mut credentials = waypost_tests::credentials(ProviderType::Ses);
@@ -104,9 +104,10 @@ async fn for_ses_the_answer_says_what_is_left_to_do() {
         .await
         .data(200);
     let left = steps(&register(&app, &id).await.data(200));
-    assert_eq!(left.len(), 2, "{left:#?}");
+    assert_eq!(left.len(), 3, "{left:#?}");
     assert!(left.iter().all(|step| step.contains(topic)), "{left:#?}");
-    assert!(left[1].contains("waypost"), "{left:#?}");
+    assert!(left[1].contains("healthyRetryPolicy"), "{left:#?}");
+    assert!(left[2].contains("waypost"), "{left:#?}");
     let entries = app.get("/v1/audit-logs?action=provider.event_webhook_registered");
     assert_eq!(entries.await.data(200), json!([]), "nothing was changed");
 }

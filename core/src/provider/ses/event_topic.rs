@@ -7,6 +7,10 @@ use super::Api;
 use crate::provider::event_secrets::EventSecrets;
 use crate::provider::upkeep::{EventTarget, Registration};
 
+/// Fifty repetitions, a minute apart: SNS allows an hour in all, and by default repeats
+/// three times, 20 s apart (SNS developer guide, "Message delivery retries").
+const DELIVERY_POLICY: &str = r#"{"healthyRetryPolicy":{"numRetries":50,"minDelayTarget":60,"maxDelayTarget":60,"backoffFunction":"linear"}}"#;
+
 /// The steps that are left.
 pub(super) fn steps(
     api: &Api,
@@ -14,7 +18,7 @@ pub(super) fn steps(
     target: &EventTarget,
 ) -> Registration {
     let region = &api.region;
-    let mut steps = Vec::with_capacity(5);
+    let mut steps = Vec::with_capacity(6);
     let topic = match &target.secrets {
         Some(EventSecrets::Ses { topic_arn }) => topic_arn.as_str().to_owned(),
         Some(_) | None => {
@@ -24,7 +28,7 @@ pub(super) fn steps(
         }
     };
     steps.push(format!("Subscribe this account's webhookUrl to {topic} with the protocol HTTPS, without raw message delivery. Waypost confirms the subscription."));
-    steps.push("Give the subscription the delivery policy {\"healthyRetryPolicy\":{\"numRetries\":50,\"minDelayTarget\":10,\"maxDelayTarget\":120,\"backoffFunction\":\"exponential\"}}: by default Amazon SNS gives up after a minute, and what it had to tell is lost.".to_owned());
+    steps.push(format!("Give the subscription to {topic} the delivery policy {DELIVERY_POLICY}: by default Amazon SNS gives up after a minute, and what it had to tell is lost."));
     let set = match configuration_set {
         Some(name) => format!("the configuration set {name}"),
         None => {
