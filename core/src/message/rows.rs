@@ -73,6 +73,7 @@ impl NewMessage {
             .map(|(chunk, _)| SendJob {
                 message_id: self.id,
                 chunk,
+                organization_id: self.organization_id,
             })
     }
 

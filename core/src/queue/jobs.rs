@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::backend::{Queue, QueueSettings};
 use crate::clock::Clock;
-use crate::ids::MessageId;
+use crate::ids::{MessageId, OrganizationId};
 use crate::redis::Redis;
 
 /// The name of the queue of [`SendJob`]s.
@@ -20,6 +20,9 @@ pub struct SendJob {
     /// Which chunk of its recipients, from 0.
     #[serde(rename = "c")]
     pub chunk: i32,
+    /// Whose message.
+    #[serde(rename = "o")]
+    pub organization_id: OrganizationId,
 }
 
 /// The queue of [`SendJob`]s in Redis. How a job's recipients are retried is

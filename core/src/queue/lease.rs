@@ -139,7 +139,7 @@ pub async fn lease(
            SET leased_by = me.id
            FROM free, me
            WHERE o.message_id = free.message_id AND o.chunk = free.chunk
-           RETURNING o.message_id, o.chunk"#,
+           RETURNING o.message_id, o.chunk, o.organization_id"#,
         &ids,
         &chunks,
         worker.0,
@@ -149,7 +149,12 @@ pub async fn lease(
     .or_fault("lease chunks")?;
     let mut found: HashMap<SendJob, Vec<LeasedRecipient>> = leased
         .into_iter()
-        .map(|row| (job(row.message_id, row.chunk), Vec::new()))
+        .map(|row| {
+            (
+                job(row.message_id, row.chunk, row.organization_id),
+                Vec::new(),
+            )
+        })
         .collect();
     let (ids, chunks) = columns(&found.keys().copied().collect::<Vec<_>>());
     let due = query!(
@@ -160,7 +165,7 @@ pub async fn lease(
              AND r.position >= leased.chunk * $3 AND r.position < (leased.chunk + 1) * $3
              AND r.status IN ('QUEUED', 'SENDING')
              AND r.next_attempt_at <= $4
-           RETURNING r.message_id, r.position, r.address_sealed, r.address_hash AS "address_hash: AddressHash",
+           RETURNING r.message_id, r.organization_id, r.position, r.address_sealed, r.address_hash AS "address_hash: AddressHash",
                      r.attempts, r.unknowns"#,
         &ids,
         &chunks,
@@ -171,7 +176,8 @@ pub async fn lease(
     .await
     .or_fault("lease recipients")?;
     for row in due {
-        let of = job(row.message_id, row.position / CHUNK_RECIPIENTS);
+        let chunk = row.position / CHUNK_RECIPIENTS;
+        let of = job(row.message_id, chunk, row.organization_id);
         found.entry(of).or_default().push(LeasedRecipient {
             position: row.position,
             address_sealed: row.address_sealed,
@@ -292,7 +298,7 @@ pub async fn hold(
     let (ids, chunks) = columns(&jobs);
     let workers: Vec<Uuid> = leases.iter().map(|(worker, _)| worker.0).collect();
     let rows = query!(
-        r#"SELECT o.message_id, o.chunk, o.leased_by AS "leased_by!"
+        r#"SELECT o.message_id, o.chunk, o.organization_id, o.leased_by AS "leased_by!"
            FROM outbox o
            JOIN (SELECT DISTINCT * FROM UNNEST($1::uuid[], $2::int[], $3::uuid[])) AS mine (message_id, chunk, worker)
              ON o.message_id = mine.message_id AND o.chunk = mine.chunk AND o.leased_by = mine.worker
@@ -305,9 +311,10 @@ pub async fn hold(
     .fetch_all(connection)
     .await
     .or_fault("hold leases")?;
-    let held = rows
-        .into_iter()
-        .map(|row| (WorkerId(row.leased_by), job(row.message_id, row.chunk)));
+    let held = rows.into_iter().map(|row| {
+        let job = job(row.message_id, row.chunk, row.organization_id);
+        (WorkerId(row.leased_by), job)
+    });
     Ok(held.collect())
 }
 
@@ -389,7 +396,7 @@ pub async fn finish(
            SET leased_by = NULL, wake_at = e.due_at + $5
            FROM ended e
            WHERE o.message_id = e.message_id AND o.chunk = e.chunk AND e.due_at IS NOT NULL
-           RETURNING o.message_id, o.chunk, e.due_at AS "due_at!""#,
+           RETURNING o.message_id, o.chunk, o.organization_id, e.due_at AS "due_at!""#,
         &ids,
         &chunks,
         worker.0,
@@ -400,7 +407,7 @@ pub async fn finish(
     .await
     .or_fault("end leases")?;
     let left = rows.into_iter().map(|row| Rescheduled {
-        job: job(row.message_id, row.chunk),
+        job: job(row.message_id, row.chunk, row.organization_id),
         due_at: row.due_at,
     });
     Ok(left.collect())
@@ -410,9 +417,10 @@ pub(super) fn columns(jobs: &[SendJob]) -> (Vec<Uuid>, Vec<i32>) {
     jobs.iter().map(|job| (job.message_id.0, job.chunk)).unzip()
 }
 
-pub(super) fn job(message_id: Uuid, chunk: i32) -> SendJob {
+pub(super) fn job(message_id: Uuid, chunk: i32, organization_id: Uuid) -> SendJob {
     SendJob {
         message_id: MessageId(message_id),
         chunk,
+        organization_id: OrganizationId(organization_id),
     }
 }

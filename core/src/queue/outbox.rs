@@ -46,7 +46,7 @@ pub async fn take_lost(
                FOR UPDATE SKIP LOCKED
            ) lost
            WHERE o.message_id = lost.message_id AND o.chunk = lost.chunk
-           RETURNING o.message_id, o.chunk"#,
+           RETURNING o.message_id, o.chunk, o.organization_id"#,
         before,
         now + grace,
         limit,
@@ -56,6 +56,6 @@ pub async fn take_lost(
     .or_fault("find jobs that Redis lost")?;
     Ok(rows
         .into_iter()
-        .map(|row| job(row.message_id, row.chunk))
+        .map(|row| job(row.message_id, row.chunk, row.organization_id))
         .collect())
 }

@@ -125,7 +125,7 @@ async fn lock_chunks(
     worker: WorkerId,
 ) -> Result<Vec<SendJob>, Fault> {
     let rows = query!(
-        "SELECT message_id, chunk
+        "SELECT message_id, chunk, organization_id
          FROM outbox
          WHERE leased_by = $1
          LIMIT $2
@@ -138,7 +138,7 @@ async fn lock_chunks(
     .or_fault("take back the chunks of a dead worker")?;
     Ok(rows
         .into_iter()
-        .map(|row| job(row.message_id, row.chunk))
+        .map(|row| job(row.message_id, row.chunk, row.organization_id))
         .collect())
 }
 
