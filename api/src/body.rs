@@ -2,6 +2,9 @@
 //! wrong with it is kept until the handler asks, so that a caller without the
 //! permission is told that first.
 
+mod measure;
+
+use poem::error::ReadBodyError;
 use poem::{Request, RequestBody};
 use poem_openapi::registry::{MetaMediaType, MetaRequest, Registry};
 use poem_openapi::types::{ParseFromJSON, Type};
@@ -25,6 +28,11 @@ pub(crate) const IMPORT_BYTES_MAX: usize = 5 * MIB;
 pub(crate) const OTHER_BYTES_MAX: usize = MIB;
 
 const MIB: usize = 1 << 20;
+
+/// JSON values in a body at the most.
+const VALUES_MAX: usize = 200_000;
+/// The same of a batch: a thousand messages to a thousand recipients each.
+const BATCH_VALUES_MAX: usize = 1_200_000;
 
 /// A JSON object of at most `MAX` bytes.
 #[derive(Debug)]
@@ -51,7 +59,11 @@ impl<T, const MAX: usize> Body<T, MAX> {
 
 impl<T: ParseFromJSON, const MAX: usize> Body<T, MAX> {
     async fn read(request: &Request, body: &mut RequestBody) -> Result<Value, Failure> {
-        if !request.content_type().is_some_and(is_json) {
+        let is_encoded = request
+            .header("content-encoding")
+            .is_some_and(|coding| !coding.trim().eq_ignore_ascii_case("identity"));
+        // What is compressed is not unpacked: its bound would be anyone's guess.
+        if is_encoded || !request.content_type().is_some_and(is_json) {
             return Err(Failure::NotJson);
         }
         let body = body.take().map_err(|error| whole(error.to_string()))?;
@@ -59,9 +71,18 @@ impl<T: ParseFromJSON, const MAX: usize> Body<T, MAX> {
             if is_too_large(&error) {
                 Failure::TooLarge(MAX)
             } else {
-                whole(format!("body could not be read: {error}"))
+                whole(unread(&error))
             }
         })?;
+        let values_max = match MAX {
+            BATCH_BYTES_MAX => BATCH_VALUES_MAX,
+            _ => VALUES_MAX,
+        };
+        if measure::values(&bytes) > values_max {
+            return Err(whole(format!(
+                "body must not hold more than {values_max} values"
+            )));
+        }
         let value: Value = serde_json::from_slice(&bytes).map_err(|error| {
             let (line, column) = (error.line(), error.column());
             whole(format!(
@@ -79,6 +100,17 @@ impl<T: ParseFromJSON, const MAX: usize> Body<T, MAX> {
 /// A finding about the body as a whole.
 fn whole(message: String) -> Failure {
     Failure::Invalid(vec![Issue::new("", message)])
+}
+
+/// Why a body could not be read: the client went away, or was too slow.
+pub(crate) fn unread(error: &ReadBodyError) -> String {
+    let reason = match error {
+        ReadBodyError::Io(error) => error.to_string(),
+        ReadBodyError::BodyHasBeenTaken
+        | ReadBodyError::Utf8(_)
+        | ReadBodyError::PayloadTooLarge => error.to_string(),
+    };
+    format!("body could not be read: {reason}")
 }
 
 /// What is wrong with the JSON, without the place that the error repeats.

@@ -11,6 +11,7 @@
 
 use std::sync::Arc;
 
+use poem::error::ReadBodyError;
 use poem::http::{HeaderValue, header};
 use poem::web::Json;
 use poem::{IntoResponse, Request, RequestBody, Response};
@@ -26,6 +27,7 @@ use waypost_core::event::inbox::InboxRefusal;
 use waypost_core::issue::Issue;
 
 use crate::auth::origin;
+use crate::body::unread;
 use crate::context::Context;
 use crate::error::{ErrorBody, Failure, is_too_large};
 use crate::limits;
@@ -64,10 +66,8 @@ impl<'a> ApiExtractor<'a> for Bytes {
         body: &mut RequestBody,
         _options: ExtractParamOptions<()>,
     ) -> poem::Result<Self> {
-        let unreadable = |error: &dyn std::fmt::Display| {
-            let message = format!("body could not be read: {error}");
-            Failure::Invalid(vec![Issue::new("", message)])
-        };
+        let unreadable =
+            |error: &ReadBodyError| Failure::Invalid(vec![Issue::new("", unread(error))]);
         let body = match body.take() {
             Ok(body) => body,
             Err(error) => return Ok(Self(Err(unreadable(&error)))),

@@ -11,6 +11,8 @@ use lettre::message::header::{Headers, To};
 use lettre::message::{Mailbox as HeaderMailbox, Mailboxes};
 use sha2::{Digest, Sha256};
 
+use crate::text::encoded_word;
+
 /// The longest address that fits an SMTP path (RFC 5321, 4.5.3.1.3, less the
 /// two angle brackets), in bytes.
 const ADDRESS_BYTES_MAX: usize = 254;
@@ -38,6 +40,10 @@ pub enum AddressError {
     /// The part before the `@` is not ASCII.
     #[error("must have only ASCII characters before the @")]
     LocalPartNotAscii,
+    /// An encoded word (RFC 2047) in the part before the `@`: a mail server that
+    /// decodes it may deliver to another address than the one that was checked.
+    #[error("must not have an encoded word (=?…) before the @")]
+    EncodedWord,
     /// The part after the `@` is no domain name.
     #[error("must have a valid domain after the @")]
     Domain,
@@ -89,6 +95,9 @@ impl EmailAddress {
     fn from_parts(local: &str, domain: &str) -> Result<Self, AddressError> {
         if !local.is_ascii() {
             return Err(AddressError::LocalPartNotAscii);
+        }
+        if encoded_word::may_hold_one(local) {
+            return Err(AddressError::EncodedWord);
         }
         let domain = ascii_domain(domain).ok_or(AddressError::Domain)?;
         let text = format!("{local}@{domain}");
@@ -164,6 +173,9 @@ impl Mailbox {
         let address = EmailAddress::from_parts(local, domain)?;
         let name = name.map(|name| unquote(name, &address)).transpose()?;
         let name = name.filter(|name| !name.is_empty());
+        if name.as_deref().is_some_and(encoded_word::hides_control) {
+            return Err(AddressError::Control);
+        }
         if name
             .as_ref()
             .is_some_and(|name| name.chars().count() > NAME_CHARS_MAX)
@@ -335,6 +347,8 @@ mod tests {
             ("a@b.com, c@d.com", E::Malformed),
             ("jörg@example.com", E::LocalPartNotAscii),
             ("Ada <ada@example.com> <x@y.com>", E::Malformed),
+            ("=?utf-8?q?evil=40evil.org=3e?=@b.com", E::EncodedWord),
+            ("=?utf-8?q?A=0D=0ABcc?= <a@b.com>", E::Control),
         ] {
             assert_eq!(Mailbox::parse(text).unwrap_err(), reason, "{text:?}");
         }

@@ -1,25 +1,64 @@
 //! What processes share at their edges: the signal to stop, and log lines, where
 //! they go and in what form. What those may hold is a rule for whoever writes
 //! them: never an address, a subject, a body, a key or a token.
+//!
+//! Two others write who do not know the rule. Libraries tell at `debug` and `trace`
+//! of headers, URLs and frames as they are: whatever the filter says, they are
+//! heard from `info` on. And a panic quotes the data that it failed at: of its
+//! message only the beginning is told, up to where it may quote.
+
+use std::panic::{self, PanicHookInfo};
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
+use tracing::{Level, Metadata};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::config::LogFormat;
+
+/// What the targets of our own crates begin with.
+const OURS: &str = "waypost";
 
 /// Starts logging to standard error. Called once, first thing in a process; a
 /// second call does nothing.
 pub fn init(filter: &str, format: LogFormat) {
     let filter = EnvFilter::try_new(filter).unwrap_or_else(|_| EnvFilter::new("info"));
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr);
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let registry = tracing_subscriber::registry()
+        .with(filter)
+        .with(filter_fn(may_be_logged));
     // An error means that a subscriber is set already: tests share one.
     let _already_set = match format {
-        LogFormat::Text => builder.try_init(),
-        LogFormat::Json => builder.json().try_init(),
+        LogFormat::Text => registry.with(lines).try_init(),
+        LogFormat::Json => registry.with(lines.json()).try_init(),
     };
+}
+
+/// Everything of ours, and of libraries what is worth an operator's while.
+fn may_be_logged(metadata: &Metadata<'_>) -> bool {
+    metadata.target().starts_with(OURS) || *metadata.level() <= Level::INFO
+}
+
+/// Makes panics log lines that quote nothing. For processes, once; tests show their
+/// own panics whole.
+pub fn log_panics() {
+    panic::set_hook(Box::new(log_panic));
+}
+
+fn log_panic(panic: &PanicHookInfo<'_>) {
+    let place = panic.location().map(ToString::to_string);
+    let said = panic.payload_as_str().map(unquoted);
+    tracing::error!(place, said, "Panicked");
+}
+
+/// The beginning of a panic's message, up to where it may quote what it failed at.
+#[must_use]
+pub fn unquoted(said: &str) -> &str {
+    let end = said.find(['"', '\'', '`', ':', '{', '[']);
+    said[..end.unwrap_or(said.len())].trim_end()
 }
 
 /// Cancels `shutdown` when the process is asked to stop, by SIGTERM or Ctrl-C.
@@ -37,4 +76,83 @@ pub async fn cancel_on_signal(shutdown: CancellationToken) {
     }
     tracing::info!("Stopping");
     shutdown.cancel();
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::sync::{Arc, Mutex, PoisonError};
+
+    use super::*;
+
+    /// What was logged.
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            lines.write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn logged(what: impl FnOnce()) -> String {
+        let lines = Lines::default();
+        let writer = lines.clone();
+        let layer = tracing_subscriber::fmt::layer().with_writer(move || writer.clone());
+        let registry = tracing_subscriber::registry()
+            .with(EnvFilter::new("trace"))
+            .with(filter_fn(may_be_logged))
+            .with(layer);
+        tracing::subscriber::with_default(registry, what);
+        let lines = lines.0.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&lines).into_owned()
+    }
+
+    #[test]
+    fn libraries_are_heard_from_info_on_whatever_the_filter_says() {
+        let lines = logged(|| {
+            tracing::trace!(target: "waypost_worker::jobs", "ours");
+            tracing::debug!(target: "hyper::proto", "theirs, with an Authorization");
+            tracing::info!(target: "library", "theirs, worth knowing");
+        });
+        assert!(lines.contains("ours") && lines.contains("worth knowing"));
+        assert!(!lines.contains("Authorization"), "{lines}");
+    }
+
+    #[test]
+    fn a_panic_quotes_nothing() {
+        for (said, told) in [
+            ("it cannot happen", "it cannot happen"),
+            (
+                "it cannot happen: Error(\"ada@example.org\")",
+                "it cannot happen",
+            ),
+            (
+                "byte index 4 is not a char boundary; it is inside 'é' of `ada@example.org`",
+                "byte index 4 is not a char boundary; it is inside",
+            ),
+            ("[\"ada@example.org\"]", ""),
+        ] {
+            assert_eq!(unquoted(said), told);
+        }
+    }
+
+    #[test]
+    fn a_panic_is_a_log_line() {
+        let before = panic::take_hook();
+        log_panics();
+        let lines = logged(|| {
+            let text = format!("{}@example.org", "adé");
+            let fallen = panic::catch_unwind(|| text[..3].len());
+            assert!(fallen.is_err());
+        });
+        panic::set_hook(before);
+        assert!(lines.contains("Panicked") && lines.contains("telemetry.rs"));
+        assert!(!lines.contains("example.org"), "{lines}");
+    }
 }

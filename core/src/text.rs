@@ -1,6 +1,8 @@
 //! Bounded texts. Each type holds a text that has passed its rule; nobody checks
 //! it again. Lengths count Unicode characters, as the contract does.
 
+pub mod encoded_word;
+
 use std::fmt;
 
 /// Why a text is refused. `Display` completes "the value …".
@@ -73,7 +75,7 @@ fn one_line(text: String, chars_max: usize) -> Result<String, TextError> {
     if text.is_empty() {
         return Err(TextError::Empty);
     }
-    if text.chars().any(char::is_control) {
+    if text.chars().any(char::is_control) || encoded_word::hides_control(&text) {
         return Err(TextError::Control);
     }
     // A text of n bytes has at most n characters: most need no counting.

@@ -1,0 +1,202 @@
+//! The listener: connections, and how long a client may take.
+//!
+//! Poem's own server waits for ever: for a request's head, for its body, for a
+//! client that reads nothing of its answer; and when the process is out of files
+//! its accept loop spins. So the loop is ours, around poem's endpoint. HTTP/1.1 is
+//! all that it speaks: whoever puts TLS in front speaks HTTP/2 there, and what can
+//! be done to a server with streams and resets cannot be done to this one.
+//!
+//! | what | bound |
+//! |---|---|
+//! | a request's head, from the connection's begin or from its first byte | 10 s |
+//! | its size; its fields | 64 KiB; 100 |
+//! | a body | 30 s, and a second more for every 32 KiB that came |
+//! | a client that takes nothing of its answer | 30 s |
+//! | a connection between requests | 75 s |
+//! | connections | a setting; further ones wait to be accepted |
+
+mod body;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+use std::convert::Infallible;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use poem::http::uri::Scheme;
+use poem::web::{LocalAddr, RemoteAddr};
+use poem::{Addr, Endpoint, Request, Response};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{debug, info, warn};
+
+use body::{BodyPatience, timed};
+use stream::{PatientStream, Service};
+
+/// How long clients are waited for.
+#[derive(Debug, Clone, Copy)]
+struct Patience {
+    /// For the head of a request.
+    head: Duration,
+    /// For its body.
+    body: BodyPatience,
+    /// For something to be taken of an answer.
+    stalled: Duration,
+    /// For the next request on a connection.
+    idle: Duration,
+}
+
+const PATIENCE: Patience = Patience {
+    head: Duration::from_secs(10),
+    body: BodyPatience {
+        while_max: Duration::from_secs(30),
+        bytes_per_second_min: 32 << 10,
+    },
+    stalled: Duration::from_secs(30),
+    idle: Duration::from_secs(75),
+};
+/// The longest head, in bytes: request line and header fields.
+const HEAD_BYTES_MAX: usize = 64 << 10;
+/// Header fields of a request at the most.
+const HEAD_FIELDS_MAX: usize = 100;
+/// How long to wait after a connection could not be accepted: out of files, say.
+const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
+
+/// How to serve.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    /// Connections at the same time.
+    pub(crate) connections_max: usize,
+    /// How long requests in flight may take to end once it is to stop.
+    pub(crate) shutdown: Duration,
+}
+
+/// Serves `endpoint` on `listener` until `shutdown`, then lets requests in flight
+/// end within their bound.
+pub(crate) async fn run(
+    listener: TcpListener,
+    endpoint: impl Endpoint<Output = Response> + 'static,
+    bounds: Bounds,
+    shutdown: CancellationToken,
+) {
+    let endpoint = Arc::new(endpoint);
+    let places = Arc::new(Semaphore::new(bounds.connections_max));
+    let connections = TaskTracker::new();
+    let cut = CancellationToken::new();
+    while let Some(accepted) = shutdown
+        .run_until_cancelled(accept(&listener, &places))
+        .await
+    {
+        let Some((stream, ends, place)) = accepted else {
+            continue;
+        };
+        let endpoint = Arc::clone(&endpoint);
+        let serving = serve_connection(stream, ends, endpoint, PATIENCE, shutdown.clone());
+        let cut = cut.clone();
+        connections.spawn(async move {
+            let _ended_or_cut = cut.run_until_cancelled(serving).await;
+            drop(place);
+        });
+    }
+    drop(listener);
+    connections.close();
+    if tokio::time::timeout(bounds.shutdown, connections.wait())
+        .await
+        .is_err()
+    {
+        info!(
+            connections = connections.len(),
+            "Cut the connections whose requests did not end in time"
+        );
+        cut.cancel();
+        connections.wait().await;
+    }
+}
+
+/// The two ends of a connection.
+#[derive(Clone)]
+struct Ends {
+    local: LocalAddr,
+    remote: RemoteAddr,
+}
+
+/// The next connection, once there is a place for it; nothing where the system
+/// would not give one.
+async fn accept(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+) -> Option<(TcpStream, Ends, OwnedSemaphorePermit)> {
+    // Never closed, so never refused.
+    let place = Arc::clone(places).acquire_owned().await.ok()?;
+    match listener.accept().await {
+        Ok((stream, peer)) => {
+            // Answers are small and written at once: there is nothing to collect.
+            // Where that cannot be set, they come a little later.
+            let _as_it_is = stream.set_nodelay(true);
+            let local = stream.local_addr().unwrap_or(peer);
+            let ends = Ends {
+                local: LocalAddr(Addr::SocketAddr(local)),
+                remote: RemoteAddr(Addr::SocketAddr(peer)),
+            };
+            Some((stream, ends, place))
+        }
+        Err(error) => {
+            warn!("A connection could not be accepted: {error}");
+            tokio::time::sleep(ACCEPT_AGAIN_AFTER).await;
+            None
+        }
+    }
+}
+
+async fn serve_connection<S, E>(
+    stream: S,
+    ends: Ends,
+    endpoint: Arc<E>,
+    patience: Patience,
+    shutdown: CancellationToken,
+) where
+    S: AsyncRead + AsyncWrite + Unpin,
+    E: Endpoint<Output = Response>,
+{
+    let service = Service::default();
+    let stream = PatientStream::new(stream, &patience, service.clone());
+    let answer = service_fn(move |request: hyper::Request<Incoming>| {
+        let begun = service.begin();
+        let endpoint = Arc::clone(&endpoint);
+        let Ends { local, remote } = ends.clone();
+        let request = Request::from((request, local, remote, Scheme::HTTP));
+        async move {
+            let response = endpoint.get_response(timed(request, patience.body)).await;
+            let response = hyper::Response::from(response);
+            Ok::<_, Infallible>(response.map(|body| begun.until_sent(body)))
+        }
+    });
+    let mut connection = pin!(
+        http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(patience.idle)
+            .max_header_size(HEAD_BYTES_MAX)
+            .max_headers(HEAD_FIELDS_MAX)
+            .serve_connection(TokioIo::new(stream), answer)
+    );
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = shutdown.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        // The client's doing: gone, too slow, or not speaking HTTP.
+        debug!(timed_out = error.is_timeout(), "A connection ended early");
+    }
+}

@@ -1,0 +1,482 @@
+//! Who gets past the door, for every operation of the document as it is served: with
+//! no key, with each kind of bad one, with each single permission, and with another
+//! organization's ids. What an operation takes is written down once more here, from
+//! the contract's and the decisions' words; an operation that none of them covers
+//! fails.
+
+use std::collections::BTreeMap;
+
+use chrono::TimeDelta;
+use http::Method;
+use serde_json::{Map, Value, json};
+use waypost_core::auth::Permission;
+use waypost_tests::{Caller, Reply, TestApp, message_to};
+
+/// Below these no key is taken: a token or a signature says who calls.
+const SIGNED: [&str; 3] = ["/v1/provider-events/", "/v1/unsubscribe/", "/v1/t/"];
+
+/// What is asked of a caller, by the contract (Authentication) and the decisions
+/// (API keys, settings, audit; Routing rules; Domains; Message states).
+fn wanted(method: &str, path: &str) -> Option<Permission> {
+    let is_read = method == "GET";
+    let either = |read, write| if is_read { read } else { write };
+    let section = path.strip_prefix("/v1/")?.split('/').next()?;
+    Some(match (section, path) {
+        ("send" | "emails", _) => Permission::Send,
+        ("messages", _) => either(Permission::MetricsRead, Permission::Send),
+        ("metrics", _) if is_read => Permission::MetricsRead,
+        ("routing-rules", "/v1/routing-rules/resolve") => Permission::ProvidersRead,
+        ("providers" | "routing-rules", _) => {
+            either(Permission::ProvidersRead, Permission::ProvidersWrite)
+        }
+        ("templates", "/v1/templates/{id}/preview") => Permission::TemplatesRead,
+        ("templates", _) => either(Permission::TemplatesRead, Permission::TemplatesWrite),
+        (
+            "suppressions" | "unsubscribe-groups" | "webhook-endpoints" | "api-keys" | "settings"
+            | "audit-logs",
+            _,
+        ) => Permission::SettingsWrite,
+        _ => return None,
+    })
+}
+
+/// An operation of the document.
+#[derive(Debug, Clone)]
+struct Operation {
+    method: Method,
+    /// As the document writes it.
+    path: String,
+    documented: Value,
+    wanted: Permission,
+    body: Option<Value>,
+}
+
+impl Operation {
+    async fn perform(&self, caller: &Caller, path: &str) -> Reply {
+        caller
+            .call(self.method.clone(), path, |request| match &self.body {
+                Some(body) => request.json(body),
+                None => request,
+            })
+            .await
+    }
+
+    fn name(&self) -> String {
+        format!("{} {}", self.method, self.path)
+    }
+
+    fn parameters(&self) -> impl Iterator<Item = &str> {
+        let segments = self.path.split('/');
+        segments.filter(|segment| segment.starts_with('{'))
+    }
+
+    /// The path with what `id` says for each of its parameters.
+    fn path_with(&self, mut id: impl FnMut(&str) -> String) -> String {
+        let mut path = self.path.clone();
+        for parameter in self.parameters() {
+            path = path.replacen(parameter, &id(parameter), 1);
+        }
+        path
+    }
+}
+
+/// Every operation that takes a key.
+async fn operations(app: &TestApp) -> Vec<Operation> {
+    let anonymous = app.caller().anonymous();
+    let document = anonymous.get("/openapi.json").await.expect(200);
+    let mut found = Vec::new();
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        for (method, operation) in operations.as_object().unwrap() {
+            let (method, takes_key) = (method.to_uppercase(), operation.get("security").is_some());
+            let is_signed = SIGNED.iter().any(|start| path.starts_with(start));
+            assert_ne!(takes_key, is_signed, "{method} {path}");
+            if is_signed {
+                continue;
+            }
+            let wanted = wanted(&method, path);
+            let wanted = wanted.unwrap_or_else(|| panic!("who may {method} {path}?"));
+            let schema = operation.pointer("/requestBody/content/application~1json/schema");
+            found.push(Operation {
+                method: method.parse().unwrap(),
+                path: path.clone(),
+                documented: operation["x-required-permission"].clone(),
+                wanted,
+                body: schema.map(|schema| filled(example(&document, schema))),
+            });
+        }
+    }
+    assert!(found.len() > 60, "{} operations", found.len());
+    found
+}
+
+/// What a schema gives as an example, whole.
+fn example(document: &Value, schema: &Value) -> Value {
+    if let Some(reference) = schema["$ref"].as_str() {
+        let schema = document.pointer(reference.trim_start_matches('#'));
+        return example(document, schema.unwrap());
+    }
+    if let Some(example) = schema.get("example") {
+        return example.clone();
+    }
+    if let Some(items) = schema.get("items") {
+        // The example of an item may be one of the whole list.
+        let item = example(document, items);
+        return if item.is_array() { item } else { json!([item]) };
+    }
+    let fields = schema["properties"].as_object().into_iter().flatten();
+    let fields = fields.map(|(name, schema)| (name.clone(), example(document, schema)));
+    Value::Object(fields.collect())
+}
+
+/// An example as a request that can be done: without what only fits with something
+/// else, and without what nobody has.
+fn filled(mut body: Value) -> Value {
+    let fields = body.as_object_mut().unwrap();
+    for name in [
+        "allowedIps",
+        "eventSecrets",
+        "fallbackProviderAccountIds",
+        "rateLimits",
+        "templateId",
+        "unsubscribeGroupId",
+        "versionId",
+    ] {
+        fields.remove(name);
+    }
+    if fields.contains_key("url") {
+        // Nobody listens there, and that is soon found out.
+        fields.insert("url".to_owned(), json!("http://127.0.0.1:1/"));
+    }
+    if fields.contains_key("permissions") {
+        // A key grants no permission that it lacks.
+        fields.insert("permissions".to_owned(), json!(["SETTINGS_WRITE"]));
+    }
+    for message in fields
+        .get_mut("messages")
+        .into_iter()
+        .flat_map(Value::as_array_mut)
+        .flatten()
+    {
+        *message = filled(message.take());
+    }
+    body
+}
+
+async fn quiet() -> TestApp {
+    TestApp::builder()
+        .without_worker()
+        .without_scheduler()
+        .start()
+        .await
+}
+
+#[tokio::test]
+async fn the_document_says_what_the_contract_and_the_decisions_say() {
+    let app = quiet().await;
+    for operation in operations(&app).await {
+        let name = operation.name();
+        assert_eq!(operation.documented, operation.wanted.as_str(), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn without_a_good_key_all_operations_answer_one_and_the_same_401() {
+    let app = quiet().await;
+    let organization = app.organization_id();
+    let past = app.clock.now() - TimeDelta::seconds(1);
+    let expired = app
+        .key_until(organization, &Permission::ALL, Some(past))
+        .await;
+    let revoked = app.key(organization, &Permission::ALL).await;
+    let good = app.key(organization, &Permission::ALL).await;
+    let prefix = &revoked[..14];
+    app.execute(&format!(
+        "UPDATE api_keys SET revoked_at = now() WHERE prefix = '{prefix}'"
+    ))
+    .await;
+    let mut almost = good.clone();
+    almost.replace_range(39.., if good.ends_with('x') { "y" } else { "x" });
+    let anonymous = app.caller().anonymous();
+    let bad = [
+        expired,
+        revoked,
+        almost,
+        good.to_uppercase(),
+        format!("{good}x"),
+        good[..39].to_owned(),
+        "wp_live_".to_owned(),
+    ];
+    let callers: Vec<Caller> = bad
+        .iter()
+        .map(|key| anonymous.with_key(key))
+        .chain([anonymous.clone()])
+        .collect();
+    let mut seen = std::collections::BTreeSet::new();
+    for operation in operations(&app).await {
+        let path = operation.path_with(|_| uuid::Uuid::nil().to_string());
+        for caller in &callers {
+            let reply = operation.perform(caller, &path).await;
+            reply.expect_error(401, "AUTHENTICATION_ERROR");
+            seen.insert(reply.text);
+        }
+    }
+    assert_eq!(seen.len(), 1, "{seen:?}");
+    anonymous
+        .with_key(&good)
+        .get("/v1/messages")
+        .await
+        .expect(200);
+}
+
+#[tokio::test]
+async fn of_the_seven_permissions_exactly_the_documented_one_opens_an_operation() {
+    let app = quiet().await;
+    let organization = app.organization_id();
+    let mut callers = BTreeMap::new();
+    for permission in Permission::ALL {
+        let key = app.key(organization, &[permission]).await;
+        callers.insert(permission.as_str(), app.caller().with_key(&key));
+        // All others together are not enough either.
+        let others = Permission::ALL
+            .into_iter()
+            .filter(|other| *other != permission);
+        let key = app.key(organization, &others.collect::<Vec<_>>()).await;
+        callers.insert(without(permission), app.caller().with_key(&key));
+    }
+    for operation in operations(&app).await {
+        let path = operation.path_with(|_| uuid::Uuid::nil().to_string());
+        let wanted = operation.wanted;
+        for (held, caller) in &callers {
+            let reply = operation.perform(caller, &path).await;
+            let name = format!("{} with {held}", operation.name());
+            let is_enough = *held == wanted.as_str()
+                || (held.starts_with("all but") && *held != without(wanted));
+            if is_enough {
+                let status = reply.status;
+                assert!(
+                    ![401, 403].contains(&status) && status < 500,
+                    "{name}: {reply:?}"
+                );
+            } else {
+                let error = reply.expect_error(403, "FORBIDDEN");
+                let details = json!({ "requiredPermission": wanted.as_str() });
+                assert_eq!(error["details"], details, "{name}");
+            }
+        }
+    }
+    app.leave_work();
+}
+
+fn without(permission: Permission) -> &'static str {
+    match permission {
+        Permission::Send => "all but SEND",
+        Permission::TemplatesRead => "all but TEMPLATES_READ",
+        Permission::TemplatesWrite => "all but TEMPLATES_WRITE",
+        Permission::ProvidersRead => "all but PROVIDERS_READ",
+        Permission::ProvidersWrite => "all but PROVIDERS_WRITE",
+        Permission::MetricsRead => "all but METRICS_READ",
+        Permission::SettingsWrite => "all but SETTINGS_WRITE",
+    }
+}
+
+/// What an organization has, by the section of the paths that lead to it, and by the
+/// parameter where that is not `{id}`.
+async fn belongings(app: &TestApp, caller: &Caller) -> BTreeMap<&'static str, String> {
+    let make = async |path: &str, body: Value| {
+        let made = caller.post(path, &body).await.data(201);
+        made["id"].as_str().unwrap().to_owned()
+    };
+    let receiver = waypost_tests::Receiver::start().await;
+    let mut ids = BTreeMap::new();
+    let account = json!({ "providerType": "SENDGRID", "displayName": "Main", "credentials": { "apiKey": "SG.key" } });
+    ids.insert("providers", make("/v1/providers", account).await);
+    let domains = format!("/v1/providers/{}/domains", ids["providers"]);
+    let domain = caller.get(&domains).await.data(200)[0]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    ids.insert("{domainId}", domain);
+    let rule = json!({ "name": "All", "providerAccountId": ids["providers"] });
+    ids.insert("routing-rules", make("/v1/routing-rules", rule).await);
+    ids.insert(
+        "templates",
+        make("/v1/templates", json!({ "name": "Letter" })).await,
+    );
+    let versions = format!("/v1/templates/{}/versions", ids["templates"]);
+    ids.insert(
+        "{versionId}",
+        make(&versions, json!({ "htmlContent": "x" })).await,
+    );
+    let group = json!({ "name": "News" });
+    ids.insert(
+        "unsubscribe-groups",
+        make("/v1/unsubscribe-groups", group).await,
+    );
+    let suppression = json!({ "email": "gone@example.org" });
+    ids.insert("suppressions", make("/v1/suppressions", suppression).await);
+    let key = json!({ "name": "A key", "permissions": ["SEND"] });
+    ids.insert("api-keys", make("/v1/api-keys", key).await);
+    let endpoint = json!({ "url": receiver.url(), "events": ["QUEUED"] });
+    ids.insert(
+        "webhook-endpoints",
+        make("/v1/webhook-endpoints", endpoint).await,
+    );
+    let message = caller
+        .post("/v1/send", &message_to("ada@example.org"))
+        .await;
+    let message = message.expect(202)["messageId"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    ids.insert("messages", message);
+    let delivery = format!(
+        "SELECT id FROM webhook_deliveries WHERE webhook_endpoint_id = '{}' LIMIT 1",
+        ids["webhook-endpoints"]
+    );
+    ids.insert("{deliveryId}", app.value(&delivery).await.unwrap());
+    ids
+}
+
+/// All that the database holds for an organization, table by table. When a key was
+/// last used is written later and belongs to nobody's data.
+async fn state(app: &TestApp, organization: &str) -> Map<String, Value> {
+    let tables = app
+        .value(
+            "SELECT string_agg(table_name, ',' ORDER BY table_name) FROM information_schema.columns
+             WHERE column_name = 'organization_id' AND table_schema = 'public'",
+        )
+        .await
+        .unwrap();
+    let mut state = Map::new();
+    for table in tables.split(',') {
+        let rows = app
+            .value(&format!(
+                "SELECT coalesce(string_agg((to_jsonb(t) - 'last_used_at')::text, E'\\n' ORDER BY t::text), '')
+                 FROM {table} t WHERE organization_id = '{organization}'"
+            ))
+            .await;
+        state.insert(table.to_owned(), json!(rows));
+    }
+    assert!(state.len() > 15, "{:?}", state.keys());
+    state
+}
+
+#[tokio::test]
+async fn another_organizations_ids_are_not_found_and_nothing_of_it_changes() {
+    let app = quiet().await;
+    let victim = app.tenant("Victim").await;
+    let theirs = belongings(&app, &victim.caller).await;
+    let own = belongings(&app, app.caller()).await;
+    let organization = victim.organization_id.to_string();
+    let before = state(&app, &organization).await;
+    let mut count = 0;
+    for operation in operations(&app).await {
+        let section = operation.path.split('/').nth(2).unwrap();
+        let key = |parameter: &str| {
+            if parameter == "{id}" {
+                section
+            } else {
+                parameter
+            }
+            .to_owned()
+        };
+        let parameters = operation.parameters().count();
+        // Each parameter may be the one that leads astray, and all of them together.
+        let foreign = (0..parameters)
+            .map(|at| vec![at])
+            .chain([(0..parameters).collect()]);
+        for foreign in foreign.filter(|foreign: &Vec<usize>| !foreign.is_empty()) {
+            let mut at = 0;
+            let path = operation.path_with(|parameter| {
+                let ids = if foreign.contains(&at) { &theirs } else { &own };
+                at += 1;
+                ids[key(parameter).as_str()].clone()
+            });
+            let reply = operation.perform(app.caller(), &path).await;
+            assert_eq!(
+                reply.status,
+                404,
+                "{} at {path}: {reply:?}",
+                operation.name()
+            );
+            reply.expect_error(404, "NOT_FOUND");
+            count += 1;
+        }
+    }
+    assert!(count > 45, "{count} requests");
+    assert_eq!(before, state(&app, &organization).await);
+    app.leave_work();
+}
+
+/// Requests that are in order but for an id that is another's.
+fn astray(
+    theirs: &BTreeMap<&'static str, String>,
+    own: &BTreeMap<&'static str, String>,
+) -> Vec<(Method, String, Value)> {
+    let account = json!(theirs["providers"]);
+    let group = json!(theirs["unsubscribe-groups"]);
+    let send = |field: &str, section: &str| {
+        let mut message = message_to("ada@example.org");
+        message[field] = json!(theirs[section]);
+        message
+    };
+    let rule = |main: &Value, fallbacks: Value| json!({ "name": "Astray", "providerAccountId": main, "fallbackProviderAccountIds": fallbacks });
+    let rules = "/v1/routing-rules".to_owned();
+    let own_rule = format!("{rules}/{}", own["routing-rules"]);
+    let preview = format!("/v1/templates/{}/preview", own["templates"]);
+    let to = |path: &str, body| (Method::POST, path.to_owned(), body);
+    let at = |body| (Method::PATCH, own_rule.clone(), body);
+    vec![
+        to("/v1/send", send("templateId", "templates")),
+        to("/v1/send", send("unsubscribeGroupId", "unsubscribe-groups")),
+        to(&rules, rule(&account, json!([]))),
+        to(&rules, rule(&json!(own["providers"]), json!([account]))),
+        at(json!({ "providerAccountId": account })),
+        at(json!({ "fallbackProviderAccountIds": [account] })),
+        to(
+            "/v1/suppressions",
+            json!({ "email": "x@example.org", "unsubscribeGroupId": group }),
+        ),
+        to(
+            "/v1/suppressions/import",
+            json!({ "emails": ["x@example.org"], "unsubscribeGroupId": group }),
+        ),
+        to(&preview, json!({ "versionId": theirs["{versionId}"] })),
+    ]
+}
+
+#[tokio::test]
+async fn another_organizations_ids_in_a_body_or_a_query_lead_nowhere() {
+    let app = quiet().await;
+    let victim = app.tenant("Victim").await;
+    let theirs = belongings(&app, &victim.caller).await;
+    let own = belongings(&app, app.caller()).await;
+    let organization = victim.organization_id.to_string();
+    let before = state(&app, &organization).await;
+    for (method, path, body) in astray(&theirs, &own) {
+        let reply = app
+            .caller()
+            .call(method, &path, |request| request.json(&body))
+            .await;
+        assert!(
+            [404, 422].contains(&reply.status),
+            "{path} {body}: {reply:?}"
+        );
+    }
+    let mut message = message_to("ada@example.org");
+    message["templateId"] = json!(theirs["templates"]);
+    let batch = json!({ "messages": [message] });
+    let batch = app.post("/v1/emails/batch", &batch).await.expect(200);
+    assert!(batch["results"][0]["error"].is_string(), "{batch}");
+    for (path, field) in [
+        ("/v1/suppressions", "groupId"),
+        ("/v1/audit-logs", "targetId"),
+    ] {
+        for theirs in theirs.values() {
+            let list = app.caller().query(path, &[(field, theirs)]).await;
+            assert_eq!(list.data(200), json!([]), "{path} {field}");
+        }
+    }
+    assert_eq!(before, state(&app, &organization).await);
+    app.leave_work();
+}
