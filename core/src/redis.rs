@@ -1,6 +1,9 @@
 //! Redis: the pool and the key prefix. Nothing in it is needed for correctness;
 //! every user of it has a way without.
 
+pub(crate) mod gcra;
+pub(crate) mod line;
+
 use std::time::Duration;
 
 use deadpool_redis::{Config, Pool, PoolConfig, Runtime, Timeouts};

@@ -14,21 +14,22 @@ use waypost_core::issue::Issue;
 use waypost_core::provider::account::{Accounts, NewAccount, ProviderAccount, WantedChange};
 use waypost_core::provider::credentials::Credentials;
 use waypost_core::provider::event_secrets::EventSecrets;
+use waypost_core::provider::gate::{AccountLimits, CONCURRENCY_MAX, RATE_PER_SECOND_MAX};
 use waypost_core::provider::kind::ProviderType;
 use waypost_core::provider::store;
 use waypost_core::text::Name;
 
 use crate::auth::Caller;
 use crate::body::{Body, OTHER_BYTES_MAX};
-use crate::checked::Checked;
+use crate::checked::{Checked, Clearable};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::event_secret_fields::EventSecretsObject;
-use crate::fields::CredentialsObject;
+use crate::fields::{CredentialsObject, Whole};
 use crate::idempotency::{KeyHeader, created};
 use crate::ids::PathId;
 use crate::v1::Section;
-use crate::wire::{Data, Success, Time};
+use crate::wire::{Data, Nullable, Success, Time};
 
 pub(crate) struct ProvidersApi {
     pub(crate) context: Arc<Context>,
@@ -50,6 +51,12 @@ pub(crate) struct ProviderAccountView {
     /// Whether an event came from the provider and was found to be genuine, since
     /// what events are verified with was last set.
     events_verified: bool,
+    /// Calls to the provider per second at the most, over all workers; null means no
+    /// bound.
+    max_rate_per_second: Nullable<u32>,
+    /// Calls to the provider under way at the most, over all workers; null means no
+    /// bound.
+    max_concurrency: Nullable<u32>,
     created_at: Time,
     updated_at: Time,
 }
@@ -64,6 +71,8 @@ impl ProviderAccountView {
             provider_type: account.provider_type.to_string(),
             display_name: account.display_name,
             is_active: account.is_active,
+            max_rate_per_second: Nullable(account.limits.max_rate_per_second),
+            max_concurrency: Nullable(account.limits.max_concurrency),
             created_at: Time(account.created_at),
             updated_at: Time(account.updated_at),
         }
@@ -85,7 +94,16 @@ struct ConnectProviderRequest {
     /// `signingKey`, SES `topicArn`. POSTMARK takes none. Registering the event
     /// webhook finds it out where the provider's API tells.
     event_secrets: Checked<Option<EventSecretsObject>>,
+    /// Calls to the provider per second at the most, over all workers; no bound where
+    /// nothing is said.
+    max_rate_per_second: Checked<Option<RatePerSecond>>,
+    /// Calls to the provider under way at the most, over all workers; no bound where
+    /// nothing is said.
+    max_concurrency: Checked<Option<Concurrency>>,
 }
+
+type RatePerSecond = Whole<1, RATE_PER_SECOND_MAX>;
+type Concurrency = Whole<1, CONCURRENCY_MAX>;
 
 /// What of an account is to be changed; what is absent stays.
 #[derive(Debug, Object)]
@@ -100,6 +118,12 @@ struct UpdateProviderRequest {
     /// What the provider's events are verified with from now on; `eventsVerified`
     /// is false until one was.
     event_secrets: Checked<Option<EventSecretsObject>>,
+    /// Calls to the provider per second at the most, over all workers; null lifts the
+    /// bound. Workers follow within a few seconds.
+    max_rate_per_second: Checked<Clearable<RatePerSecond>>,
+    /// Calls to the provider under way at the most, over all workers; null lifts the
+    /// bound. Workers follow within a few seconds.
+    max_concurrency: Checked<Clearable<Concurrency>>,
 }
 
 /// What the provider says of an account's credentials.
@@ -176,6 +200,10 @@ impl ProvidersApi {
         let display_name = request.display_name.take("displayName", &mut issues);
         let credentials = request.credentials.take("credentials", &mut issues);
         let event_secrets = request.event_secrets.take("eventSecrets", &mut issues);
+        let rate = request
+            .max_rate_per_second
+            .take("maxRatePerSecond", &mut issues);
+        let concurrency = request.max_concurrency.take("maxConcurrency", &mut issues);
         let credentials = match (provider_type, credentials) {
             (Some(kind), Some(given)) => read_credentials(kind, &given, &mut issues),
             _ => None,
@@ -202,6 +230,10 @@ impl ProvidersApi {
             display_name,
             credentials,
             event_secrets,
+            limits: AccountLimits {
+                max_rate_per_second: rate.flatten().map(|bound| bound.0),
+                max_concurrency: concurrency.flatten().map(|bound| bound.0),
+            },
         };
         let accounts = &self.context.accounts;
         let account = accounts
@@ -258,6 +290,10 @@ impl ProvidersApi {
         let event_secrets = given
             .flatten()
             .and_then(|given| read_event_secrets(account.provider_type, &given, &mut issues));
+        let rate = request
+            .max_rate_per_second
+            .take("maxRatePerSecond", &mut issues);
+        let concurrency = request.max_concurrency.take("maxConcurrency", &mut issues);
         if let Some(secrets) = &event_secrets {
             let misfit = self.misfit(&account, secrets, credentials.as_ref()).await?;
             issues.extend(misfit);
@@ -270,6 +306,8 @@ impl ProvidersApi {
             is_active: is_active.flatten(),
             credentials,
             event_secrets,
+            max_rate_per_second: rate.and_then(|given| given.0).map(number),
+            max_concurrency: concurrency.and_then(|given| given.0).map(number),
         };
         let accounts = &self.context.accounts;
         let account = accounts
@@ -372,6 +410,11 @@ impl ProvidersApi {
         let (_, stored) = accounts.open(account.organization_id, account.id).await?;
         Ok(secrets.misfit(&stored))
     }
+}
+
+/// A bound of a change, or that it is lifted.
+fn number<const MIN: u32, const MAX: u32>(bound: Option<Whole<MIN, MAX>>) -> Option<u32> {
+    bound.map(|bound| bound.0)
 }
 
 fn read_credentials(

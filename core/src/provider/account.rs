@@ -9,6 +9,7 @@ use serde_json::json;
 use super::credentials::Credentials;
 use super::domain::{DomainList, DomainState, FoundDomain};
 use super::event_secrets::{EventSecrets, EventToken};
+use super::gate::AccountLimits;
 use super::kind::ProviderType;
 use super::outcome::CredentialCheck;
 use super::snapshots::Snapshots;
@@ -18,7 +19,7 @@ use super::{Access, Endpoints, adapter};
 use crate::audit::{self, Change, Origin};
 use crate::clock::{Clock, Timestamp};
 use crate::crypto::seal::{Sealed, Sealer};
-use crate::db::{OrFault, PgConnection, PgPool};
+use crate::db::{self, OrFault, PgConnection, PgPool};
 use crate::fault::Fault;
 use crate::idempotency::once::{Once, Undone};
 use crate::ids::{DomainId, Ids, OrganizationId, ProviderAccountId};
@@ -46,6 +47,8 @@ pub struct ProviderAccount {
     /// When an event of its provider was first found to be genuine since the
     /// secrets were set; nothing as long as none was.
     pub events_verified_at: Option<Timestamp>,
+    /// What it may be used for at the most.
+    pub limits: AccountLimits,
     /// When it was connected.
     pub created_at: Timestamp,
     /// When it was last changed.
@@ -115,6 +118,10 @@ pub struct WantedChange {
     pub credentials: Option<Credentials>,
     /// What its provider's events are verified with from now on.
     pub event_secrets: Option<EventSecrets>,
+    /// Another bound on calls per second, or none.
+    pub max_rate_per_second: Option<Option<u32>>,
+    /// Another bound on calls under way, or none.
+    pub max_concurrency: Option<Option<u32>>,
 }
 
 /// An account to connect.
@@ -126,6 +133,8 @@ pub struct NewAccount {
     pub credentials: Credentials,
     /// What its provider's events are verified with, where that is known already.
     pub event_secrets: Option<EventSecrets>,
+    /// What it may be used for at the most.
+    pub limits: AccountLimits,
 }
 
 impl WantedChange {
@@ -136,6 +145,10 @@ impl WantedChange {
             self.is_active.is_some().then_some("isActive"),
             self.credentials.is_some().then_some("credentials"),
             self.event_secrets.is_some().then_some("eventSecrets"),
+            self.max_rate_per_second
+                .is_some()
+                .then_some("maxRatePerSecond"),
+            self.max_concurrency.is_some().then_some("maxConcurrency"),
         ]
         .into_iter()
         .flatten()
@@ -193,6 +206,7 @@ impl Accounts {
             domains_visible: visibility(&domains).unwrap_or(false),
             event_token: EventToken::fresh(&self.ids),
             events_verified_at: None,
+            limits: new.limits,
             created_at: now,
             updated_at: now,
         };
@@ -244,7 +258,7 @@ impl Accounts {
             domains_visible: domains.as_ref().and_then(visibility),
             ..AccountChange::default()
         };
-        let mut transaction = self.pool.begin().await.or_fault("validate an account")?;
+        let mut transaction = db::begin(&self.pool, "validate an account").await?;
         let now = self.clock.now();
         store::update(&mut transaction, organization_id, id, &change, now)
             .await?
@@ -280,6 +294,8 @@ impl Accounts {
             event_secrets_sealed: wanted
                 .event_secrets
                 .map(|secrets| secrets.seal(&self.sealer, organization_id, id)),
+            max_rate_per_second: wanted.max_rate_per_second,
+            max_concurrency: wanted.max_concurrency,
             ..AccountChange::default()
         };
         if let Some(credentials) = &wanted.credentials {
@@ -290,7 +306,7 @@ impl Accounts {
             domains = Some(found);
         }
         let now = self.clock.now();
-        let mut transaction = self.pool.begin().await.or_fault("change an account")?;
+        let mut transaction = db::begin(&self.pool, "change an account").await?;
         let account = store::update(&mut transaction, organization_id, id, &change, now)
             .await?
             .ok_or(AccountRefusal::NotFound)?;
@@ -317,7 +333,7 @@ impl Accounts {
         origin: &Origin,
         id: ProviderAccountId,
     ) -> Result<(), AccountRefusal> {
-        let mut transaction = self.pool.begin().await.or_fault("remove an account")?;
+        let mut transaction = db::begin(&self.pool, "remove an account").await?;
         // A change of a rule locks rule and accounts in the other order.
         organization::store::take_turns(&mut transaction, organization_id).await?;
         if !store::delete(&mut transaction, organization_id, id).await? {

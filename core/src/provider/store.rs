@@ -8,6 +8,7 @@ use super::account::{DomainRecord, ProviderAccount};
 use super::domain::{DomainState, FoundDomain};
 use super::domains::first_look;
 use super::event_secrets::EventToken;
+use super::gate::AccountLimits;
 use super::kind::ProviderType;
 use crate::clock::Timestamp;
 use crate::db::OrFault;
@@ -38,8 +39,9 @@ pub async fn insert(
     query!(
         "INSERT INTO provider_accounts
              (id, organization_id, provider_type, display_name, is_active, credentials_sealed,
-              domains_visible, event_token, event_secrets_sealed, created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+              domains_visible, event_token, event_secrets_sealed, created_at, updated_at,
+              max_rate_per_second, max_concurrency)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
         account.id.0,
         account.organization_id.0,
         account.provider_type as ProviderType,
@@ -51,6 +53,8 @@ pub async fn insert(
         sealed.event_secrets,
         account.created_at,
         account.updated_at,
+        stored(account.limits.max_rate_per_second),
+        stored(account.limits.max_concurrency),
     )
     .execute(connection)
     .await
@@ -66,11 +70,12 @@ pub async fn list(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
 ) -> Result<Vec<ProviderAccount>, Fault> {
-    query_as!(
-        ProviderAccount,
+    let rows = query_as!(
+        AccountRow,
         r#"SELECT id AS "id: ProviderAccountId", organization_id AS "organization_id: OrganizationId",
                   provider_type AS "provider_type: ProviderType", display_name, is_active, domains_visible,
-                  event_token AS "event_token: EventToken", events_verified_at, created_at, updated_at
+                  event_token AS "event_token: EventToken", events_verified_at, created_at, updated_at,
+                  max_rate_per_second, max_concurrency
            FROM provider_accounts
            WHERE organization_id = $1
            ORDER BY created_at, id"#,
@@ -78,7 +83,8 @@ pub async fn list(
     )
     .fetch_all(connection)
     .await
-    .or_fault("list provider accounts")
+    .or_fault("list provider accounts")?;
+    Ok(rows.into_iter().map(ProviderAccount::from).collect())
 }
 
 /// One account.
@@ -90,11 +96,12 @@ pub async fn find(
     organization_id: OrganizationId,
     id: ProviderAccountId,
 ) -> Result<Option<ProviderAccount>, Fault> {
-    query_as!(
-        ProviderAccount,
+    let row = query_as!(
+        AccountRow,
         r#"SELECT id AS "id: ProviderAccountId", organization_id AS "organization_id: OrganizationId",
                   provider_type AS "provider_type: ProviderType", display_name, is_active, domains_visible,
-                  event_token AS "event_token: EventToken", events_verified_at, created_at, updated_at
+                  event_token AS "event_token: EventToken", events_verified_at, created_at, updated_at,
+                  max_rate_per_second, max_concurrency
            FROM provider_accounts
            WHERE organization_id = $1 AND id = $2"#,
         organization_id.0,
@@ -102,7 +109,8 @@ pub async fn find(
     )
     .fetch_optional(connection)
     .await
-    .or_fault("find a provider account")
+    .or_fault("find a provider account")?;
+    Ok(row.map(ProviderAccount::from))
 }
 
 /// The account that a token belongs to, of whichever organization, with its sealed
@@ -117,7 +125,8 @@ pub async fn find_by_event_token(
     let row = query!(
         r#"SELECT id, organization_id, provider_type AS "provider_type: ProviderType", display_name,
                   is_active, domains_visible, event_token AS "event_token: EventToken",
-                  event_secrets_sealed, events_verified_at, created_at, updated_at
+                  event_secrets_sealed, events_verified_at, created_at, updated_at,
+                  max_rate_per_second, max_concurrency
            FROM provider_accounts
            WHERE event_token = $1"#,
         token,
@@ -135,6 +144,7 @@ pub async fn find_by_event_token(
             domains_visible: row.domains_visible,
             event_token: row.event_token,
             events_verified_at: row.events_verified_at,
+            limits: limits(row.max_rate_per_second, row.max_concurrency),
             created_at: row.created_at,
             updated_at: row.updated_at,
         };
@@ -200,6 +210,10 @@ pub struct AccountChange {
     pub event_secrets_sealed: Option<Vec<u8>>,
     /// Whether the credentials can list the account's domains.
     pub domains_visible: Option<bool>,
+    /// Another bound on calls per second, or none.
+    pub max_rate_per_second: Option<Option<u32>>,
+    /// Another bound on calls under way, or none.
+    pub max_concurrency: Option<Option<u32>>,
 }
 
 /// Changes an account and returns it; nothing where it is not there.
@@ -213,8 +227,8 @@ pub async fn update(
     change: &AccountChange,
     now: Timestamp,
 ) -> Result<Option<ProviderAccount>, Fault> {
-    query_as!(
-        ProviderAccount,
+    let row = query_as!(
+        AccountRow,
         r#"UPDATE provider_accounts
            SET display_name = coalesce($3, display_name),
                is_active = coalesce($4, is_active),
@@ -222,11 +236,14 @@ pub async fn update(
                domains_visible = coalesce($6, domains_visible),
                event_secrets_sealed = coalesce($7, event_secrets_sealed),
                events_verified_at = CASE WHEN $7::bytea IS NULL THEN events_verified_at END,
+               max_rate_per_second = CASE WHEN $9 THEN $10 ELSE max_rate_per_second END,
+               max_concurrency = CASE WHEN $11 THEN $12 ELSE max_concurrency END,
                updated_at = $8
            WHERE organization_id = $1 AND id = $2
            RETURNING id AS "id: ProviderAccountId", organization_id AS "organization_id: OrganizationId",
                      provider_type AS "provider_type: ProviderType", display_name, is_active, domains_visible,
-                     event_token AS "event_token: EventToken", events_verified_at, created_at, updated_at"#,
+                     event_token AS "event_token: EventToken", events_verified_at, created_at, updated_at,
+                     max_rate_per_second, max_concurrency"#,
         organization_id.0,
         id.0,
         change.display_name,
@@ -235,10 +252,15 @@ pub async fn update(
         change.domains_visible,
         change.event_secrets_sealed,
         now,
+        change.max_rate_per_second.is_some(),
+        stored(change.max_rate_per_second.flatten()),
+        change.max_concurrency.is_some(),
+        stored(change.max_concurrency.flatten()),
     )
     .fetch_optional(connection)
     .await
-    .or_fault("change a provider account")
+    .or_fault("change a provider account")?;
+    Ok(row.map(ProviderAccount::from))
 }
 
 /// Removes an account with its domains; false where it is not there.
@@ -434,4 +456,51 @@ pub async fn routing_snapshot(
         accounts,
         rules,
     }))
+}
+
+struct AccountRow {
+    id: ProviderAccountId,
+    organization_id: OrganizationId,
+    provider_type: ProviderType,
+    display_name: String,
+    is_active: bool,
+    domains_visible: bool,
+    event_token: EventToken,
+    events_verified_at: Option<Timestamp>,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+    max_rate_per_second: Option<i32>,
+    max_concurrency: Option<i32>,
+}
+
+impl From<AccountRow> for ProviderAccount {
+    fn from(row: AccountRow) -> Self {
+        Self {
+            id: row.id,
+            organization_id: row.organization_id,
+            provider_type: row.provider_type,
+            display_name: row.display_name,
+            is_active: row.is_active,
+            domains_visible: row.domains_visible,
+            event_token: row.event_token,
+            events_verified_at: row.events_verified_at,
+            limits: limits(row.max_rate_per_second, row.max_concurrency),
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+        }
+    }
+}
+
+/// An account's limits, as their columns hold them.
+fn limits(max_rate_per_second: Option<i32>, max_concurrency: Option<i32>) -> AccountLimits {
+    let number = |stored: Option<i32>| stored.and_then(|number| u32::try_from(number).ok());
+    AccountLimits {
+        max_rate_per_second: number(max_rate_per_second),
+        max_concurrency: number(max_concurrency),
+    }
+}
+
+/// A bound as its column holds it.
+fn stored(bound: Option<u32>) -> Option<i32> {
+    bound.map(|number| i32::try_from(number).unwrap_or(i32::MAX))
 }
