@@ -18,6 +18,7 @@ mod credentials;
 mod documents;
 mod events;
 mod local_server;
+mod look_ups;
 mod replies;
 mod requests;
 mod signing;

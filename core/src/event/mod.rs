@@ -3,6 +3,7 @@
 //! `message::status`. Recording an event is what counts it (`metrics`).
 
 pub mod inbox;
+pub mod look_up;
 pub mod record;
 pub mod store;
 

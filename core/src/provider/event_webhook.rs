@@ -13,7 +13,7 @@ use super::store::{self, AccountChange};
 use super::upkeep::{EventTarget, EventUrl, Registration};
 use super::{adapter, claim};
 use crate::audit::{Change, Origin};
-use crate::db::OrFault;
+use crate::db::{self, OrFault};
 use crate::fault::Fault;
 use crate::ids::{OrganizationId, ProviderAccountId};
 
@@ -192,7 +192,7 @@ impl Accounts {
             ..AccountChange::default()
         };
         let doing = "store an account's event secrets";
-        let mut transaction = self.pool.begin().await.or_fault(doing)?;
+        let mut transaction = db::begin(&self.pool, doing).await?;
         let now = self.clock.now();
         let account = store::update(&mut transaction, organization_id, id, &change, now)
             .await?

@@ -12,6 +12,7 @@
 
 mod domain_changes;
 mod event_webhook;
+mod look_up;
 
 use std::time::Duration;
 
@@ -26,6 +27,7 @@ use super::domain::{
     DnsPurpose, DnsRecord, DnsRecordType, DnsStatus, DomainList, DomainState, FoundDomain,
     add_domain,
 };
+use super::evidence::{Evidence, Sought};
 use super::kind::ProviderType;
 use super::mail::{OutgoingMail, Unsendable};
 use super::outcome::{Blame, CredentialCheck, SendOutcome, no_answer};
@@ -197,6 +199,13 @@ impl Adapter for Mailgun {
             Err(unusable) => Step::Done(unusable.into()),
         }
     }
+
+    fn look_up(&self, access: &Access<'_>, sought: &Sought) -> Step<Evidence> {
+        match Api::of(access) {
+            Ok(api) => look_up::look_up(api, sought, access.now),
+            Err(unusable) => Step::Done(unusable.into()),
+        }
+    }
 }
 
 fn probe_sending(api: Api) -> Step<CredentialCheck> {
@@ -301,6 +310,11 @@ fn with_wait_of_text(outcome: SendOutcome, text: &str, now: Timestamp) -> SendOu
         | SendOutcome::Unavailable { .. }
         | SendOutcome::Unknown { .. } => outcome,
     }
+}
+
+/// The wait that a header named, else the one that the text does.
+fn with_wait(named: Option<Duration>, text: &str, now: Timestamp) -> Option<Duration> {
+    named.or_else(|| wait_of_text(text, now))
 }
 
 fn wait_of_text(text: &str, now: Timestamp) -> Option<Duration> {

@@ -26,7 +26,8 @@
 //! 6. Read its events in `inbound/<name>.rs`, by the ids that the send carries, and
 //!    name its reader in [`inbound::receive`]: verify first, then read.
 //! 7. Where its API keeps domains or registers webhooks, hold those conversations
-//!    ([`Adapter::add_domain`] and its neighbours).
+//!    ([`Adapter::add_domain`] and its neighbours). Where it has a search that shows
+//!    our ids, ask it for mails whose answer was lost ([`Adapter::look_up`]).
 //! 8. Add its rows to `tests/it/adapters.rs`, and teach the simulator its API.
 
 pub mod account;
@@ -38,6 +39,8 @@ pub mod domains;
 pub mod event;
 pub mod event_secrets;
 pub mod event_webhook;
+pub mod evidence;
+pub mod gate;
 pub mod inbound;
 pub mod kind;
 pub mod mail;
@@ -60,6 +63,7 @@ use crate::clock::Timestamp;
 use call::{ProviderCall, ProviderReply, Step};
 use credentials::Credentials;
 use domain::DomainList;
+use evidence::{Evidence, Sought};
 use kind::ProviderType;
 use mail::{OutgoingMail, Unsendable};
 use outcome::{CredentialCheck, SendOutcome};
@@ -111,6 +115,13 @@ pub trait Adapter: Send + Sync {
     /// twice it makes no second webhook.
     fn register_events(&self, _access: &Access<'_>, _target: EventTarget) -> Step<Registration> {
         Step::Done(Registration::not_offered())
+    }
+
+    /// The conversation that finds out whether the provider has a mail. What it
+    /// reads is bounded, and it takes no other mail for the one that is sought.
+    /// Where nothing else is said, the provider has no search.
+    fn look_up(&self, _access: &Access<'_>, _sought: &Sought) -> Step<Evidence> {
+        Step::Done(Evidence::not_offered())
     }
 }
 

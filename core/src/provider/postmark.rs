@@ -10,6 +10,7 @@
 
 mod domain_changes;
 mod event_webhook;
+mod look_up;
 
 use http::{HeaderName, HeaderValue, header};
 use serde_json::{Map, Value, json};
@@ -20,6 +21,7 @@ use super::domain::{
     DOMAIN_DETAILS_MAX, DOMAINS_MAX, DnsPurpose, DnsRecord, DnsRecordType, DnsStatus, DomainList,
     DomainState, FoundDomain, add_domain,
 };
+use super::evidence::{Evidence, Sought};
 use super::kind::ProviderType;
 use super::mail::{OutgoingMail, Unsendable};
 use super::outcome::{Blame, CredentialCheck, SendOutcome, no_answer};
@@ -205,6 +207,13 @@ impl Adapter for Postmark {
     fn register_events(&self, access: &Access<'_>, target: EventTarget) -> Step<Registration> {
         match Api::of(access) {
             Ok(api) => event_webhook::register(&api, target),
+            Err(unusable) => Step::Done(unusable.into()),
+        }
+    }
+
+    fn look_up(&self, access: &Access<'_>, sought: &Sought) -> Step<Evidence> {
+        match Api::of(access) {
+            Ok(api) => look_up::look_up(&api, sought, access.now),
             Err(unusable) => Step::Done(unusable.into()),
         }
     }

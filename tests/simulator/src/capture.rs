@@ -66,6 +66,7 @@ impl CaptureStore {
     pub(crate) fn record(&self, accepted: Accepted<'_>) -> Vec<Arc<Record>> {
         let (accepted_at, provider) = (clock::now(), accepted.provider);
         let provider_message_id: Arc<str> = accepted.provider_message_id.into();
+        let credential: Arc<str> = accepted.credential.into();
         // What copies share is charged to the last of them, the last to leave.
         let mut shared_bytes = accepted.copies.first().map_or(0, |copy| copy.body.bytes());
         let count = accepted.copies.len();
@@ -94,6 +95,7 @@ impl CaptureStore {
                 address_hash,
                 provider,
                 provider_message_id: Arc::clone(&provider_message_id),
+                credential: Arc::clone(&credential),
                 accepted_at,
                 copy,
                 bytes,
@@ -139,6 +141,17 @@ impl CaptureStore {
             .collect();
         drop(ring);
         found.iter().rev().map(|record| record.render()).collect()
+    }
+
+    /// The newest copies that match, newest first.
+    pub(crate) fn search(
+        &self,
+        limit: usize,
+        matches: impl Fn(&Record) -> bool,
+    ) -> Vec<Arc<Record>> {
+        let ring = self.ring.lock();
+        let found = ring.records.iter().rev().filter(|record| matches(record));
+        found.take(limit).cloned().collect()
     }
 
     pub(crate) fn find(&self, sequence: u64) -> Option<Captured> {

@@ -42,6 +42,11 @@ impl Standing {
     }
 }
 
+/// Whether the account bought SendGrid's Email Activity: all did, but for `noactivity`.
+pub(crate) fn has_activity(credential: &str) -> bool {
+    !credential.contains("noactivity")
+}
+
 /// The answer for [`Standing::Wall`].
 pub(crate) fn wall() -> Answer {
     reply::html(StatusCode::FORBIDDEN, WALL_PAGE)

@@ -29,6 +29,7 @@ mod providers;
 mod recipients;
 mod reply;
 mod request;
+mod searches;
 mod server;
 mod smtp;
 mod state;

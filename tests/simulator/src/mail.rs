@@ -102,6 +102,8 @@ pub(crate) struct Record {
     pub(crate) address_hash: u64,
     pub(crate) provider: Provider,
     pub(crate) provider_message_id: Arc<str>,
+    /// Who sent it: API key, server token or access key id.
+    pub(crate) credential: Arc<str>,
     pub(crate) accepted_at: DateTime<Utc>,
     pub(crate) copy: MailCopy,
     pub(crate) bytes: usize,
@@ -130,6 +132,16 @@ impl MailCopy {
     /// Custom args, metadata, variables or tags as this recipient's copy carries them.
     pub(crate) fn filled_metadata(&self) -> BTreeMap<String, String> {
         self.fill_pairs(&self.metadata)
+    }
+
+    /// Whether this recipient's copy carries this custom arg, metadata, variable or tag.
+    pub(crate) fn has_metadata(&self, name: &str, value: &str) -> bool {
+        let is_it = |own: &str| match self.substitutions.is_empty() {
+            true => own == value,
+            false => self.fill(own) == value,
+        };
+        let named = self.metadata.iter().filter(|(own, _)| own == name);
+        named.into_iter().any(|(_, own)| is_it(own))
     }
 
     pub(crate) fn fill(&self, text: &str) -> String {

@@ -30,7 +30,7 @@ use crate::reply::Outcome;
 use crate::request::Request;
 use crate::smtp::{self, Encryption};
 use crate::state::{Config, State};
-use crate::{control, inbox};
+use crate::{control, inbox, searches};
 
 /// Longer bodies than this are not even read to their end.
 const BODY_BYTES_HARD_MAX: usize = 96 << 20;
@@ -141,6 +141,11 @@ impl Simulator {
     /// What became of the callbacks so far.
     pub fn callbacks(&self) -> CallbackCounts {
         self.state.callbacks.counts()
+    }
+
+    /// Says how far the providers' searches lag behind the mail they took.
+    pub fn set_search_lag(&self, lag: Duration) {
+        self.state.searches.set_lag(lag);
     }
 
     /// Gives a credential (API key, account token, access key id) its domains.
@@ -268,6 +273,7 @@ async fn respond(request: hyper::Request<Incoming>, state: Arc<State>) -> Result
 fn own_page(state: &State, request: &Request) -> Outcome {
     sns::handle(state, request)
         .or_else(|| callbacks::handle(state, request))
+        .or_else(|| searches::handle(state, request))
         .or_else(|| inbox::handle(state, request))
         .or_else(|| control::handle(state, request))
         .unwrap_or_else(|| control::not_found(request))

@@ -16,6 +16,7 @@ use crate::faults::Faults;
 use crate::ids::Ids;
 use crate::providers::{MailgunWebhooks, PostmarkWebhooks, SendGridWebhooks, Topics};
 use crate::recipients::SeenOnce;
+use crate::searches::Searches;
 
 /// The secret access key that goes with every access key id nobody registered another for.
 pub const DEFAULT_SES_SECRET: &str = "simulator-secret-access-key";
@@ -71,6 +72,7 @@ pub(crate) struct State {
     pub(crate) mailgun_webhooks: MailgunWebhooks,
     pub(crate) sns_topics: Topics,
     pub(crate) callbacks: Arc<Callbacks>,
+    pub(crate) searches: Searches,
     pub(crate) ids: Ids,
     /// How many connections the mail server has taken.
     pub(crate) smtp_connections: AtomicU64,
@@ -94,6 +96,7 @@ impl State {
             mailgun_webhooks: MailgunWebhooks::default(),
             sns_topics: Topics::default(),
             callbacks: Arc::new(Callbacks::new(tasks.clone(), stopping.clone())),
+            searches: Searches::default(),
             ids: Ids::new(),
             smtp_connections: AtomicU64::new(0),
             stopping,

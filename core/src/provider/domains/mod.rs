@@ -23,7 +23,7 @@ use super::upkeep::DomainAnswer;
 use crate::address::ascii_domain;
 use crate::audit::{Change, Origin};
 use crate::clock::Timestamp;
-use crate::db::OrFault;
+use crate::db::{self, OrFault};
 use crate::fault::Fault;
 use crate::idempotency::once::{Once, Undone};
 use crate::ids::{DomainId, OrganizationId, ProviderAccountId};
@@ -173,7 +173,7 @@ impl Accounts {
         let answer = self.ask_about(&credentials, &record.domain).await;
         let provider_type = credentials.provider_type();
         let doing = "verify a domain";
-        let mut transaction = self.pool.begin().await.or_fault(doing)?;
+        let mut transaction = db::begin(&self.pool, doing).await?;
         let found = store::find(&mut transaction, organization_id, account_id, id).await?;
         let record = found.ok_or(DomainRefusal::NotFound)?;
         let record = updated(record, provider_type, answer)?;
@@ -245,7 +245,7 @@ impl Accounts {
         at_provider: bool,
     ) -> Result<(), DomainRefusal> {
         let doing = "remove a domain";
-        let mut transaction = self.pool.begin().await.or_fault(doing)?;
+        let mut transaction = db::begin(&self.pool, doing).await?;
         if !store::delete(&mut transaction, organization_id, record.id).await? {
             return Err(DomainRefusal::NotFound);
         }

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::store::{self, Look};
 use super::{Accounts, DomainRefusal, particulars, updated};
 use crate::audit::{Change, Origin};
-use crate::db::OrFault;
+use crate::db::{self, OrFault};
 use crate::fault::Fault;
 use crate::ids::{DomainId, OrganizationId, ProviderAccountId};
 use crate::provider::account::AccountRefusal;
@@ -95,8 +95,9 @@ impl Accounts {
         match self.write_look(due, update).await {
             Ok(()) | Err(DomainRefusal::NotFound) => Ok(()),
             Err(DomainRefusal::Fault(fault)) => Err(fault),
-            Err(refusal) => {
-                debug!(account.id = %account_id, ?refusal, "Domains are looked at later");
+            // Why is in the provider's words, which may repeat what was sent to it.
+            Err(_) => {
+                debug!(account.id = %account_id, "Domains are looked at later");
                 let doing = "postpone looks at domains";
                 let mut connection = self.pool.acquire().await.or_fault(doing)?;
                 let next = self.clock.now() + UNANSWERED_WAIT;
@@ -112,7 +113,7 @@ impl Accounts {
     ) -> Result<(), DomainRefusal> {
         let doing = "write down a look at a domain";
         let (organization_id, account_id) = (due.organization_id, due.provider_account_id);
-        let mut transaction = self.pool.begin().await.or_fault(doing)?;
+        let mut transaction = db::begin(&self.pool, doing).await?;
         let found = store::find(&mut transaction, organization_id, account_id, due.id).await?;
         let record = found.ok_or(DomainRefusal::NotFound)?;
         let before = record.state;

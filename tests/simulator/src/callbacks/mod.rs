@@ -42,7 +42,7 @@ pub use report::CallbackCounts;
 use report::{LogEntry, Report};
 pub(crate) use settings::Stamp;
 pub use settings::{CallbackSettings, SignatureFault};
-pub(crate) use story::{Happening, Kinds};
+pub(crate) use story::{Happening, Kinds, story_of};
 
 /// Events that may wait; each keeps its mail in memory. Further ones are only counted.
 const WAITING_MAX: usize = 400_000;

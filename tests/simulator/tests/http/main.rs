@@ -4,6 +4,7 @@ mod callbacks;
 mod control;
 mod mailgun;
 mod postmark;
+mod searches;
 mod sendgrid;
 mod ses;
 mod support;

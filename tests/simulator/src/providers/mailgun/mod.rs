@@ -6,6 +6,7 @@ mod check;
 mod domains;
 pub(super) mod events;
 mod form;
+mod search;
 mod send;
 pub(super) mod webhooks;
 
@@ -71,6 +72,14 @@ pub(super) async fn handle(state: &State, request: &Request) -> Outcome {
         }
         ["v4", "domains", domain, "webhooks"] => read(request, |key| {
             webhooks::handle_v4(state, request, key, &decode(domain))
+        })
+        .into(),
+        ["v3", domain, "events"] if get => read(request, |_| {
+            search::first_page(state, request, &decode(domain))
+        })
+        .into(),
+        ["v3", domain, "events", page] if get => read(request, |_| {
+            search::further_page(state, request, &decode(domain), page)
         })
         .into(),
         ["v5", "accounts", "http_signing_key"] if get => {

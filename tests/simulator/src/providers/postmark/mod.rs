@@ -6,6 +6,7 @@ mod check;
 mod domains;
 pub(super) mod events;
 mod model;
+mod search;
 mod send;
 pub(super) mod webhooks;
 
@@ -71,6 +72,12 @@ pub(super) fn handle(state: &State, request: &Request) -> Outcome {
                 domains::verify(state, token, id)
             })
         }
+        ["messages", "outbound"] if get => answer(request, SERVER_TOKEN, |token| {
+            search::list(state, request, token)
+        }),
+        ["messages", "outbound", id, "details"] if get => answer(request, SERVER_TOKEN, |token| {
+            search::details(state, token, id)
+        }),
         ["webhooks"] => answer(request, SERVER_TOKEN, |token| {
             webhooks::handle(state, request, token, None)
         }),

@@ -70,10 +70,7 @@ fn fields(event: &Event) -> Map<String, Value> {
     put("event", json!(name(event.happening)));
     put("timestamp", json!(event.at.timestamp()));
     put("sg_event_id", json!(event_id(event)));
-    put(
-        "sg_message_id",
-        json!(format!("{id}.recvd-6d8b8c7f9b-simul-1-66A1B2C3-1.0")),
-    );
+    put("sg_message_id", json!(message_id(record)));
     put(
         "smtp-id",
         json!(format!("<{id}@geopod-ismtpd-1.sendgrid.net>")),
@@ -87,6 +84,13 @@ fn fields(event: &Event) -> Map<String, Value> {
         put(name, value);
     }
     fields
+}
+
+/// The id in events and in the Email Activity: the one that the send was answered with, and
+/// more.
+pub(super) fn message_id(record: &Record) -> String {
+    let id = &record.provider_message_id;
+    format!("{id}.recvd-6d8b8c7f9b-simul-1-66A1B2C3-1.0")
 }
 
 fn name(happening: Happening) -> &'static str {

@@ -5,6 +5,7 @@ mod check;
 mod domains;
 pub(super) mod events;
 mod model;
+mod search;
 mod send;
 pub(super) mod webhooks;
 
@@ -57,6 +58,8 @@ pub(super) fn handle(state: &State, request: &Request) -> Outcome {
             domains::validate(state, key, id)
         }
         ["v3", "verified_senders"] if get => domains::senders(state, request, key),
+        ["v3", "messages"] if get => search::list(state, request, key),
+        ["v3", "messages", id] if get => search::find(state, key, id),
         ["v3", "user", "webhooks", "event", "settings", rest @ ..] => {
             webhooks::handle(state, request, key, rest)
         }
