@@ -5,6 +5,8 @@
 
 #[cfg(test)]
 mod house;
+#[cfg(test)]
+mod lanes;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -383,7 +385,7 @@ async fn a_worker_can_stop_while_redis_is_away() {
 #[tokio::test]
 async fn the_oldest_waiting_job_is_known_in_every_state() {
     let house = House::private("oldest").await;
-    let oldest = async || house.queue.oldest_waiting().await.unwrap();
+    let oldest = async || house.queue.waiting().await.unwrap().oldest;
     assert_eq!(oldest().await, None, "no stream");
 
     let first = house.clock.now();

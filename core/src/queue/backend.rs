@@ -11,8 +11,12 @@
 //! - the [`AckLayer`] around the handler tells the desk how each job ended.
 //!
 //! In Redis (6.2 or later) a queue is a stream with one consumer group, whose
-//! pending list is the lease; a sorted set of delayed jobs; a list of dead ones.
-//! The three keys share a hash tag.
+//! pending list is the lease; a sorted set of delayed jobs; a list of dead ones; and
+//! what keeps the lanes apart (`lanes.rs`). All keys share a hash tag.
+//!
+//! Every job belongs to a *lane*, its organization's. The stream takes a window of
+//! each lane's jobs, and the desk shares out the worker's slots among lanes
+//! (`shares.rs`): neither a lane's backlog nor its hanging jobs hold up another's.
 //!
 //! What it promises: a job is acknowledged only after it ended, and a job whose
 //! worker died runs again within about a lease. A lease lasts as long as its
@@ -23,19 +27,22 @@
 //! What it deliberately does not do: guarantee anything. Redis may lose or repeat
 //! a job; Postgres is the truth, jobs carry ids and are harmless to repeat, and a
 //! relay pushes again what was lost. It keeps no results, knows no priorities, and
-//! does not keep order. Leases, time-outs and ticks are real time and not
+//! keeps order only roughly, within a lane. Leases, time-outs and ticks are real time and not
 //! [`Clock`](crate::clock::Clock) time: Redis measures leases itself.
 
 mod acknowledge;
 mod desk;
 mod fetch;
 mod keep;
+mod lanes;
 mod line;
 mod scripts;
+mod shares;
 mod store;
 mod trunk;
 
 use std::any::Any;
+use std::fmt;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -55,15 +62,38 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
 use tower::{Layer, Service};
+use uuid::Uuid;
 
 use crate::fault::error_chain;
 use desk::{Consumer, EntryId, Fetched};
-pub use store::{DeadJob, Depth, Queue};
+pub use store::{DeadJob, Depth, Queue, Waiting};
 
 /// What can travel in a queue: small, cloneable, and readable as JSON.
-pub trait Job: Serialize + DeserializeOwned + Send + Sync + Clone + Unpin + 'static {}
+pub trait Job: Serialize + DeserializeOwned + Send + Sync + Clone + Unpin + 'static {
+    /// Whose it is. Lanes are served alike, whatever waits in each.
+    fn lane(&self) -> Lane;
+}
 
-impl<J: Serialize + DeserializeOwned + Send + Sync + Clone + Unpin + 'static> Job for J {}
+/// Those among whom a queue is fair: for a [`SendJob`](super::jobs::SendJob) the
+/// organization.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Lane(pub Uuid);
+
+impl fmt::Display for Lane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// How much a worker takes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capacity {
+    /// How many jobs it runs at once: its concurrency in apalis.
+    pub slots: usize,
+    /// How many jobs it may hold at once: those that run, and some more that are ready
+    /// to start or being acknowledged. Jobs of a lane that has its share do not count.
+    pub room: usize,
+}
 
 /// How a job ends. A handler that returns an error, or panics, ends in
 /// [`JobEnd::Retry`] after the queue's own backoff.
@@ -112,6 +142,11 @@ pub struct QueueSettings {
     pub retry_longest: Duration,
     /// How many dead jobs are kept; the oldest go first.
     pub dead_max: usize,
+    /// The most jobs of one lane in the stream, fetched ones included. It bounds what a
+    /// stranger waits behind, and how many jobs of a lane all workers together can run.
+    pub window: usize,
+    /// How often the counts of lanes are mended, over all consumers.
+    pub mend_every: Duration,
     /// After how long without a sign of life an empty-handed consumer is removed.
     pub consumer_idle_max: Duration,
     /// How long closing may take, after the last job has ended.
@@ -132,6 +167,8 @@ impl Default for QueueSettings {
             retry_first: Duration::from_secs(1),
             retry_longest: Duration::from_secs(300),
             dead_max: 10_000,
+            window: 512,
+            mend_every: Duration::from_secs(10),
             consumer_idle_max: Duration::from_secs(3_600),
             close_within: Duration::from_secs(5),
         }
@@ -363,6 +400,7 @@ impl<J> Drop for Ticket<J> {
 fn panic_message(panic: &(dyn Any + Send)) -> String {
     let said = panic.downcast_ref::<&str>().copied();
     let said = said.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let said = said.map(crate::telemetry::unquoted);
     format!("panicked: {}", said.unwrap_or("without a word"))
 }
 

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::backend::{Queue, QueueSettings};
+use super::backend::{Job, Lane, Queue, QueueSettings};
 use crate::clock::Clock;
 use crate::ids::{MessageId, OrganizationId};
 use crate::redis::Redis;
@@ -23,6 +23,12 @@ pub struct SendJob {
     /// Whose message.
     #[serde(rename = "o")]
     pub organization_id: OrganizationId,
+}
+
+impl Job for SendJob {
+    fn lane(&self) -> Lane {
+        Lane(self.organization_id.0)
+    }
 }
 
 /// The queue of [`SendJob`]s in Redis. How a job's recipients are retried is

@@ -14,14 +14,22 @@ use serde::{Deserialize, Serialize};
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 use waypost_core::clock::Clock;
-use waypost_core::queue::backend::{Depth, JobEnd, Queue, QueueSettings};
+use waypost_core::queue::backend::{Capacity, Depth, Job, JobEnd, Lane, Queue, QueueSettings};
 use waypost_tests::wait_within;
 
 /// The job of these tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Count {
     pub(super) number: u32,
+    pub(super) lane: u32,
+}
+
+impl Job for Count {
+    fn lane(&self) -> Lane {
+        lane(self.lane)
+    }
 }
 
 /// A queue, its Redis and its clock.
@@ -55,32 +63,49 @@ impl Running {
     }
 }
 
-/// How often each job has started.
+/// Which jobs have started, in order.
 #[derive(Clone, Default)]
-pub(super) struct Runs(Arc<Mutex<BTreeMap<u32, usize>>>);
+pub(super) struct Runs(Arc<Mutex<Vec<u32>>>);
 
 impl Runs {
     fn note(&self, number: u32) {
-        *self.0.lock().unwrap().entry(number).or_default() += 1;
+        self.0.lock().unwrap().push(number);
     }
 
     pub(super) fn of(&self, number: u32) -> usize {
-        self.0.lock().unwrap().get(&number).copied().unwrap_or(0)
+        let started = self.0.lock().unwrap();
+        started.iter().filter(|other| **other == number).count()
     }
 
     pub(super) fn total(&self) -> usize {
-        self.0.lock().unwrap().values().sum()
+        self.0.lock().unwrap().len()
     }
 
     pub(super) fn all_once(&self) -> bool {
-        self.0.lock().unwrap().values().all(|count| *count == 1)
+        let mut started = self.in_order();
+        let total = started.len();
+        started.sort_unstable();
+        started.dedup();
+        started.len() == total
+    }
+
+    pub(super) fn in_order(&self) -> Vec<u32> {
+        self.0.lock().unwrap().clone()
     }
 }
 
 const BOUND: Duration = Duration::from_secs(20);
 
+/// A job with a lane to itself.
 pub(super) fn job(number: u32) -> Count {
-    Count { number }
+    Count {
+        number,
+        lane: 1_000_000 + number,
+    }
+}
+
+pub(super) fn lane(number: u32) -> Lane {
+    Lane(Uuid::from_u128(number.into()))
 }
 
 /// Short times, so that tests need not wait.
@@ -160,8 +185,12 @@ impl House {
         let stop = CancellationToken::new();
         let stopped = stop.clone();
         let runs = self.runs.clone();
+        let capacity = Capacity {
+            slots: concurrency,
+            room,
+        };
         let worker = WorkerBuilder::new(name)
-            .backend(self.queue.backend(name.to_owned(), room))
+            .backend(self.queue.backend(name.to_owned(), capacity))
             .concurrency(concurrency)
             .build(move |job: Count| {
                 runs.note(job.number);
@@ -185,12 +214,41 @@ impl House {
         self.queue.push(&jobs).await.unwrap();
     }
 
+    /// Pushes jobs of one lane.
+    pub(super) async fn push_in(&self, lane: u32, numbers: impl IntoIterator<Item = u32>) {
+        let jobs = numbers.into_iter().map(|number| Count { number, lane });
+        let jobs: Vec<_> = jobs.collect();
+        self.queue.push(&jobs).await.unwrap();
+    }
+
     pub(super) async fn depth(&self) -> Depth {
         self.queue.depth().await.unwrap()
     }
 
     pub(super) fn stream(&self) -> String {
-        format!("{}:s", self.tag)
+        self.key("s")
+    }
+
+    /// One of the queue's keys, by the end of its name.
+    pub(super) fn key(&self, end: &str) -> String {
+        format!("{}:{end}", self.tag)
+    }
+
+    /// Asks Redis something.
+    pub(super) async fn ask<T: redis::FromRedisValue>(&self, words: &[&str]) -> T {
+        let mut command = redis::cmd(words[0]);
+        command.arg(&words[1..]);
+        command.query_async(&mut self.redis().await).await.unwrap()
+    }
+
+    /// How many entries the stream holds.
+    pub(super) async fn in_stream(&self) -> u32 {
+        self.ask(&["XLEN", &self.stream()]).await
+    }
+
+    /// How many entries of each lane the stream holds, by the queue's own count.
+    pub(super) async fn counts(&self) -> BTreeMap<String, u32> {
+        self.ask(&["HGETALL", &self.key("n")]).await
     }
 
     pub(super) async fn consumers(&self) -> Vec<String> {

@@ -2,12 +2,15 @@
 //! taking all that ended while its last call ran, so that one job alone waits for
 //! nothing and many share a round trip.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::Job;
+use redis::{ScriptInvocation, Value};
+
 use super::desk::{Consumer, Ending, Entry, EntryId};
 use super::line::{Line, NoAnswer, Question};
-use super::store::GROUP;
+use super::store::text;
+use super::{Job, Lane};
 
 /// The most endings told in one call.
 const BATCH_MAX: usize = 1_000;
@@ -33,9 +36,9 @@ pub(super) async fn run<J: Job>(consumer: Arc<Consumer<J>>) {
 }
 
 async fn tell<J: Job>(consumer: &Consumer<J>, line: &mut Line, ended: &[(Entry, Ending)]) {
-    let pipeline = endings(consumer, ended);
+    let script = endings(consumer, ended);
     let mut refusals = 0;
-    while let Err(no_answer) = line.ask::<()>(Question::Pipeline(&pipeline)).await {
+    while let Err(no_answer) = line.ask::<Value>(Question::Script(&script)).await {
         if no_answer == NoAnswer::Refused {
             refusals += 1;
         }
@@ -52,42 +55,35 @@ async fn tell<J: Job>(consumer: &Consumer<J>, line: &mut Line, ended: &[(Entry, 
     consumer.desk.let_go(&ids);
 }
 
-/// One transaction: what follows from the endings, then the acknowledgement. Tried
-/// twice it does no harm: at worst a job is handed back twice.
-fn endings<J: Job>(consumer: &Consumer<J>, ended: &[(Entry, Ending)]) -> redis::Pipeline {
+/// What follows from the endings, then the acknowledgement of each lane's, whose order
+/// is kept. Tried twice it does no harm: at worst a job is handed back twice.
+fn endings<J: Job>(consumer: &Consumer<J>, ended: &[(Entry, Ending)]) -> ScriptInvocation<'static> {
     let queue = &consumer.queue;
-    let keys = queue.keys();
-    let mut pipeline = redis::pipe();
-    pipeline.atomic();
-    let mut any_dead = false;
+    let mut script = queue.end();
+    let mut gone: HashMap<Option<Lane>, (i64, Vec<EntryId>)> = HashMap::new();
     for (entry, ending) in ended {
         match ending {
             Ending::Done => {}
-            Ending::Again => queue.add_entry(&mut pipeline, &entry.payload, entry.attempts),
+            Ending::Again => queue.again(&mut script, entry),
             Ending::Later { after, attempts } => {
-                queue.add_delayed(&mut pipeline, &entry.payload, *attempts, *after);
+                queue.later(&mut script, entry, *attempts, *after);
             }
             Ending::Dead { reason } => {
-                any_dead = true;
                 let name = queue.name();
                 tracing::warn!(queue = name, job.entry = %entry.id, "A job is dead: {reason}");
-                queue.add_dead(&mut pipeline, &entry.payload, reason);
+                queue.bury(&mut script, entry, reason);
             }
         }
+        let (newest, ids) = gone.entry(entry.lane).or_insert((entry.at_ms, Vec::new()));
+        *newest = entry.at_ms.max(*newest);
+        ids.push(entry.id);
     }
-    if any_dead {
-        queue.trim_dead(&mut pipeline);
+    script.arg("gone").arg(gone.len());
+    for (lane, (newest, ids)) in &gone {
+        script.arg(text(*lane)).arg(*newest).arg(ids.len());
     }
-    let ids: Vec<String> = ended
-        .iter()
-        .map(|(entry, _)| entry.id.to_string())
-        .collect();
-    pipeline
-        .cmd("XACK")
-        .arg(&keys.stream)
-        .arg(GROUP)
-        .arg(&ids)
-        .ignore();
-    pipeline.cmd("XDEL").arg(&keys.stream).arg(&ids).ignore();
-    pipeline
+    for id in gone.values().flat_map(|(_, ids)| ids) {
+        script.arg(id.to_string());
+    }
+    script
 }

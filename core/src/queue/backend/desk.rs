@@ -3,7 +3,7 @@
 //! them and says how they ended, the acknowledger clears them away. It knows
 //! nothing of Redis and never waits while it holds its lock.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicI64, AtomicUsize};
@@ -13,7 +13,12 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use super::{JobEnd, Queue, QueueSettings};
+use super::shares::Shares;
+use super::{Capacity, Job, JobEnd, Lane, Queue, QueueSettings};
+
+/// The most jobs a desk keeps, beyond its room, of lanes that have their share of the
+/// worker: enough for the windows of many, since others' jobs lie behind them.
+const HELD_BACK_MAX: usize = 20_000;
 
 /// One consumer of a queue: what its tasks and its worker share.
 #[derive(Debug)]
@@ -111,6 +116,10 @@ pub(super) struct Entry {
     pub(super) id: EntryId,
     pub(super) payload: Vec<u8>,
     pub(super) attempts: u32,
+    /// The lane in whose count it is, if in any.
+    pub(super) lane: Option<Lane>,
+    /// When it was pushed, in ms.
+    pub(super) at_ms: i64,
 }
 
 /// A job that waits for the worker to start it.
@@ -142,9 +151,9 @@ pub(super) struct Desk<J> {
 
 #[derive(Debug)]
 struct State<J> {
-    waiting: VecDeque<Fetched<J>>,
+    shares: Shares<Fetched<J>>,
     /// Everything fetched and not acknowledged: waiting, running or just ended.
-    held: HashMap<EntryId, Entry>,
+    held: HashMap<EntryId, Held>,
     ended: Vec<(EntryId, Ending)>,
     worker: Option<Waker>,
     stopping: bool,
@@ -152,13 +161,37 @@ struct State<J> {
     left: bool,
 }
 
-impl<J> Desk<J> {
-    /// A desk for at most `room` jobs.
-    pub(super) fn new(room: usize) -> Self {
+#[derive(Debug)]
+struct Held {
+    entry: Entry,
+    /// The lane whose slot it has, while it runs.
+    runs_in: Option<Lane>,
+}
+
+impl From<Entry> for Held {
+    fn from(entry: Entry) -> Self {
         Self {
-            room: room.max(1),
+            entry,
+            runs_in: None,
+        }
+    }
+}
+
+impl<J> State<J> {
+    fn free_slot(&mut self, id: EntryId) {
+        let held = self.held.get_mut(&id);
+        if let Some(lane) = held.and_then(|held| held.runs_in.take()) {
+            self.shares.end(lane);
+        }
+    }
+}
+
+impl<J> Desk<J> {
+    pub(super) fn new(capacity: Capacity) -> Self {
+        Self {
+            room: capacity.room.max(1),
             state: Mutex::new(State {
-                waiting: VecDeque::new(),
+                shares: Shares::new(capacity.slots),
                 held: HashMap::new(),
                 ended: Vec::new(),
                 worker: None,
@@ -180,7 +213,8 @@ impl<J> Desk<J> {
     /// Waits until fetching is worth while and tells for how many jobs there is
     /// room; `None` once the desk is being closed. While the worker still has jobs
     /// to start, room gathers to a quarter of the desk, so that a busy queue is
-    /// read in batches; a worker with nothing to start is served at once.
+    /// read in batches; a worker with nothing to start is served at once. Jobs whose
+    /// lane has its share take up no room: behind them lie those of others.
     pub(super) async fn room(&self) -> Option<usize> {
         loop {
             {
@@ -188,8 +222,12 @@ impl<J> Desk<J> {
                 if state.stopping {
                     return None;
                 }
-                let free = self.room.saturating_sub(state.held.len());
-                if free > 0 && (state.waiting.is_empty() || free * 4 >= self.room) {
+                let held_back = state.shares.held_back();
+                let in_hand = state.held.len() - held_back.min(state.held.len());
+                let startable = state.shares.waiting() - held_back;
+                let most = (self.room + HELD_BACK_MAX).saturating_sub(state.held.len());
+                let free = self.room.saturating_sub(in_hand).min(most);
+                if free > 0 && (startable == 0 || free * 4 >= self.room) {
                     return Some(free);
                 }
             }
@@ -207,15 +245,19 @@ impl<J> Desk<J> {
     }
 
     /// Lays fetched jobs on the desk, or marks them to go back if it is closing.
-    pub(super) fn lay(&self, jobs: Vec<(Entry, J)>) {
+    pub(super) fn lay(&self, jobs: Vec<(Entry, J)>)
+    where
+        J: Job,
+    {
         let mut state = self.state();
         for (entry, job) in jobs {
             let (id, attempts) = (entry.id, entry.attempts);
-            state.held.insert(id, entry);
+            state.held.insert(id, entry.into());
             if state.stopping {
                 state.ended.push((id, Ending::Again));
             } else {
-                state.waiting.push_back(Fetched { id, job, attempts });
+                let lane = job.lane();
+                state.shares.wait(lane, Fetched { id, job, attempts });
             }
         }
         if state.stopping {
@@ -231,32 +273,40 @@ impl<J> Desk<J> {
     /// Lays an entry on the desk that no worker shall see.
     pub(super) fn lay_dead(&self, entry: Entry, reason: String) {
         let id = entry.id;
-        self.state().held.insert(id, entry);
+        self.state().held.insert(id, entry.into());
         self.end(id, Ending::Dead { reason });
     }
 
-    pub(super) fn poll_take(&self, cx: &mut Context<'_>) -> Poll<Fetched<J>> {
+    pub(super) fn poll_take(&self, cx: &mut Context<'_>) -> Poll<Fetched<J>>
+    where
+        J: Job,
+    {
         let mut state = self.state();
-        match state.waiting.pop_front() {
-            Some(fetched) => {
-                if state.waiting.is_empty() {
-                    self.room_changed.notify_one();
-                }
-                Poll::Ready(fetched)
-            }
-            None => {
-                state.worker = Some(cx.waker().clone());
-                Poll::Pending
-            }
+        let Some(fetched) = state.shares.start_next() else {
+            state.worker = Some(cx.waker().clone());
+            return Poll::Pending;
+        };
+        if let Some(held) = state.held.get_mut(&fetched.id) {
+            held.runs_in = Some(fetched.job.lane());
         }
+        if state.shares.waiting() == state.shares.held_back() {
+            self.room_changed.notify_one();
+        }
+        Poll::Ready(fetched)
     }
 
     fn attempts(&self, id: EntryId) -> u32 {
-        self.state().held.get(&id).map_or(0, |entry| entry.attempts)
+        let state = self.state();
+        state.held.get(&id).map_or(0, |held| held.entry.attempts)
     }
 
+    /// Frees the job's slot too. The worker need not be woken for that: it polls when
+    /// the job's future, which is about to be ready, is.
     fn end(&self, id: EntryId, ending: Ending) {
-        self.state().ended.push((id, ending));
+        let mut state = self.state();
+        state.free_slot(id);
+        state.ended.push((id, ending));
+        drop(state);
         self.something_ended.notify_one();
     }
 
@@ -271,7 +321,7 @@ impl<J> Desk<J> {
                     let ended: Vec<_> = state.ended.drain(..count).collect();
                     return ended
                         .into_iter()
-                        .filter_map(|(id, end)| Some((state.held.get(&id)?.clone(), end)))
+                        .filter_map(|(id, end)| Some((state.held.get(&id)?.entry.clone(), end)))
                         .collect();
                 }
             }
@@ -283,6 +333,7 @@ impl<J> Desk<J> {
     pub(super) fn let_go(&self, ids: &[EntryId]) {
         let mut state = self.state();
         for id in ids {
+            state.free_slot(*id);
             state.held.remove(id);
         }
         drop(state);
@@ -293,10 +344,9 @@ impl<J> Desk<J> {
     pub(super) fn stop(&self) {
         let mut state = self.state();
         state.stopping = true;
-        let unstarted: Vec<_> = state.waiting.drain(..).map(|job| job.id).collect();
-        state
-            .ended
-            .extend(unstarted.into_iter().map(|id| (id, Ending::Again)));
+        let unstarted = state.shares.drain();
+        let unstarted = unstarted.into_iter().map(|job| (job.id, Ending::Again));
+        state.ended.extend(unstarted);
         drop(state);
         self.room_changed.notify_one();
         self.something_ended.notify_one();

@@ -3,6 +3,7 @@
 //! lost connection picks up those that Redis had handed to it in vain. Because
 //! nobody else fetches, the desk is an exact account of what this consumer has.
 
+use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -10,10 +11,10 @@ use std::time::Duration;
 use redis::{Cmd, RedisResult, Value};
 use tokio::time::Instant;
 
-use super::Job;
 use super::desk::{Consumer, Entry, EntryId};
 use super::line::{Line, NoAnswer, Question};
 use super::store::{GROUP, millis};
+use super::{Job, Lane};
 
 /// How often, at the least, dead workers' jobs are looked for.
 const TAKE_OVER_EVERY_MAX: Duration = Duration::from_secs(1);
@@ -241,29 +242,35 @@ fn entry(item: Value) -> Option<Found> {
     let id = EntryId::parse(std::str::from_utf8(&id).ok()?)?;
     let mut payload = None;
     let mut attempts = 0;
+    let mut lane = None;
+    let mut at_ms = 0;
     let mut fields = fields.into_iter();
     while let (Some(Value::BulkString(name)), Some(Value::BulkString(value))) =
         (fields.next(), fields.next())
     {
         match name.as_slice() {
             b"j" => payload = Some(value),
-            b"n" => {
-                let text = std::str::from_utf8(&value).ok();
-                attempts = text.and_then(|text| text.parse().ok()).unwrap_or(0);
-            }
+            b"n" => attempts = parsed(&value).unwrap_or(0),
+            b"l" => lane = parsed(&value).map(Lane),
+            b"at" => at_ms = parsed(&value).unwrap_or(0),
             _ => {}
         }
     }
-    Some(match payload {
-        Some(payload) => Found::Entry(Entry {
-            id,
-            payload,
-            attempts,
-        }),
-        None => Found::Stranger(Entry {
-            id,
-            payload: Vec::new(),
-            attempts,
-        }),
+    let is_ours = payload.is_some();
+    let entry = Entry {
+        id,
+        payload: payload.unwrap_or_default(),
+        attempts,
+        lane,
+        at_ms,
+    };
+    Some(if is_ours {
+        Found::Entry(entry)
+    } else {
+        Found::Stranger(entry)
     })
+}
+
+fn parsed<T: FromStr>(value: &[u8]) -> Option<T> {
+    std::str::from_utf8(value).ok()?.parse().ok()
 }

@@ -1,6 +1,6 @@
 //! The keeper: all that happens by the clock. It renews the leases of what its
-//! consumer holds, moves due delayed jobs to the stream, removes consumers that
-//! are long gone, and sees to the departure of its own.
+//! consumer holds, moves due delayed jobs to the stream, mends the counts of
+//! lanes, removes consumers that are long gone, and sees to the departure of its own.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -27,13 +27,18 @@ pub(super) async fn run<J: Job>(consumer: Arc<Consumer<J>>, is_shutting_down: im
     let settings = consumer.queue.settings();
     let renew_every = settings.lease / 3;
     let sweep_every = settings.consumer_idle_max.min(SWEEP_EVERY_MAX);
-    let tick = settings.promote_every.min(renew_every).min(sweep_every);
+    let tick = settings
+        .promote_every
+        .min(renew_every)
+        .min(sweep_every)
+        .min(settings.mend_every);
     let mut keeper = Keeper {
         line: consumer.queue.line(&consumer.lines_down),
         consumer: &consumer,
     };
     let mut renew_at = Instant::now() + renew_every;
     let mut promote_at = Instant::now();
+    let mut mend_at = Instant::now() + settings.mend_every;
     let mut sweep_at = Instant::now() + sweep_every;
     loop {
         if is_shutting_down() && !consumer.desk.is_stopping() {
@@ -47,6 +52,10 @@ pub(super) async fn run<J: Job>(consumer: Arc<Consumer<J>>, is_shutting_down: im
         if promote_at <= now {
             promote_at = now + settings.promote_every;
             let _ = keeper.promote().await;
+        }
+        if mend_at <= now {
+            mend_at = now + settings.mend_every;
+            let _ = keeper.mend().await;
         }
         if sweep_at <= now {
             sweep_at = now + sweep_every;
@@ -108,6 +117,11 @@ impl<J: Job> Keeper<'_, J> {
             }
         }
         Ok(())
+    }
+
+    async fn mend(&mut self) -> Result<(), NoAnswer> {
+        let mend = self.consumer.queue.mend();
+        self.line.ask(Question::Script(&mend)).await
     }
 
     async fn sweep(&mut self, leaving: bool) -> Result<(), NoAnswer> {

@@ -31,10 +31,24 @@ pub(super) struct Line {
 }
 
 /// What can be asked over a line.
+#[derive(Clone, Copy)]
 pub(super) enum Question<'a> {
     Command(&'a Cmd),
     Pipeline(&'a Pipeline),
     Script(&'a ScriptInvocation<'a>),
+}
+
+impl Question<'_> {
+    pub(super) async fn put<T: FromRedisValue>(
+        self,
+        connection: &mut MultiplexedConnection,
+    ) -> RedisResult<T> {
+        match self {
+            Question::Command(command) => command.query_async(connection).await,
+            Question::Pipeline(pipeline) => pipeline.query_async(connection).await,
+            Question::Script(script) => script.invoke_async(connection).await,
+        }
+    }
 }
 
 /// Why there was no answer.
@@ -121,11 +135,7 @@ impl Line {
                 )
             }
         };
-        match question {
-            Question::Command(command) => command.query_async(connection).await,
-            Question::Pipeline(pipeline) => pipeline.query_async(connection).await,
-            Question::Script(script) => script.invoke_async(connection).await,
-        }
+        question.put(connection).await
     }
 
     fn note_up(&mut self) {

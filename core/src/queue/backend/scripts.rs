@@ -1,5 +1,6 @@
 //! What must happen in Redis in one piece. All keys of a script belong to one
-//! queue and share its hash tag; times are handed in.
+//! queue and share its hash tag; times are handed in. Those that let jobs into the
+//! stream or take them out are in [`lanes`](super::lanes).
 
 use std::sync::LazyLock;
 
@@ -14,27 +15,6 @@ pub(super) static CREATE_GROUP: LazyLock<Script> = LazyLock::new(|| {
             return made
         end
         return 1",
-    )
-});
-
-/// Moves due jobs to the stream and says how many. Their `at` is the time they
-/// came into the stream, so that `at` never falls along it.
-pub(super) static PROMOTE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        r"
-        local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, ARGV[2])
-        for _, member in ipairs(due) do
-            local colon = string.find(member, ':', 1, true)
-            local attempts = string.sub(member, 1, colon - 1)
-            local job = string.sub(member, colon + 1)
-            if attempts == '0' then
-                redis.call('XADD', KEYS[2], '*', 'j', job, 'at', ARGV[1])
-            else
-                redis.call('XADD', KEYS[2], '*', 'j', job, 'at', ARGV[1], 'n', attempts)
-            end
-            redis.call('ZREM', KEYS[1], member)
-        end
-        return #due",
     )
 });
 
@@ -64,9 +44,13 @@ pub(super) static SWEEP: LazyLock<Script> = LazyLock::new(|| {
     )
 });
 
-/// Waiting, fetched, delayed, dead, and the `at` of the first waiting entry. An
-/// acknowledged entry is deleted in the same breath, so that what is in the stream
-/// and not pending is waiting.
+/// Waiting, fetched, delayed, dead; when the first waiting entry came into the stream;
+/// and, by turns, the lanes that overflow and their floors. An acknowledged entry is
+/// deleted in the same breath, so that what is in the stream and not pending is
+/// waiting, and so is what overflows.
+///
+/// An entry that was let in from an overflow has kept the time of its push, and says
+/// in `in` when it was let in: along the stream that never falls.
 pub(super) static LOOK: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r"
@@ -82,16 +66,21 @@ pub(super) static LOOK: LazyLock<Script> = LazyLock::new(|| {
             end
         end
         local first = redis.call('XRANGE', KEYS[1], '(' .. last, '+', 'COUNT', 1)[1]
-        local at = false
+        local came = false
         if first then
-            at = string.match(first[1], '^%d+')
-            for i = 1, #first[2], 2 do
-                if first[2][i] == 'at' then at = first[2][i + 1] end
-            end
+            local fields = {}
+            for i = 1, #first[2], 2 do fields[first[2][i]] = first[2][i + 1] end
+            came = fields['in'] or fields['at'] or string.match(first[1], '^%d+')
+        end
+        local waiting = redis.call('XLEN', KEYS[1]) - pending
+        local floors = redis.call('HGETALL', KEYS[4])
+        for i = 1, #floors, 2 do
+            waiting = waiting + redis.call('LLEN', KEYS[5] .. floors[i])
+            floors[i + 1] = string.match(floors[i + 1], '^%d+')
         end
         return {
-            redis.call('XLEN', KEYS[1]) - pending, pending,
-            redis.call('ZCARD', KEYS[2]), redis.call('LLEN', KEYS[3]), at
+            waiting, pending,
+            redis.call('ZCARD', KEYS[2]), redis.call('LLEN', KEYS[3]), came, floors
         }",
     )
 });

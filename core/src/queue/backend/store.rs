@@ -1,20 +1,22 @@
 //! A queue as it lies in Redis: its keys, its entries, its scripts; and the
 //! producing side.
 
+use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use deadpool_redis::Pool;
-use redis::{Client, Pipeline, ScriptInvocation};
+use redis::{Client, Pipeline, Script, ScriptInvocation};
 use serde::{Deserialize, Serialize};
 
-use super::desk::{Consumer, Desk};
-use super::line::Line;
-use super::scripts::{CREATE_GROUP, LOOK, PROMOTE, SWEEP};
+use super::desk::{Consumer, Desk, Entry};
+use super::lanes::{END, MEND, PROMOTE, PUSH};
+use super::line::{Line, Question};
+use super::scripts::{CREATE_GROUP, LOOK, SWEEP};
 use super::trunk::Trunk;
-use super::{Job, QueueSettings, StreamBackend};
+use super::{Capacity, Job, Lane, QueueSettings, StreamBackend};
 use crate::clock::{Clock, Timestamp};
 use crate::fault::Fault;
 
@@ -22,6 +24,9 @@ use crate::fault::Fault;
 pub(super) const GROUP: &str = "workers";
 /// The most jobs pushed in one round trip.
 const PUSH_MAX: usize = 1_000;
+/// The longest stream, in entries, that is counted anew: Redis does nothing else
+/// meanwhile.
+const MEND_LENGTH_MAX: usize = 20_000;
 
 /// The producing side of a queue, and the place to look in. Cheap to clone.
 #[derive(Debug)]
@@ -41,6 +46,8 @@ struct Inner<J> {
     keys: Keys,
     clock: Clock,
     settings: QueueSettings,
+    /// How many connections of this process's consumers are broken now.
+    lines_down: Arc<AtomicUsize>,
     job: PhantomData<fn() -> J>,
 }
 
@@ -54,18 +61,39 @@ impl<J> std::fmt::Debug for Inner<J> {
 #[derive(Debug)]
 pub(super) struct Keys {
     /// Jobs to run: a stream of entries with the fields `j` (the job), `at` (when
-    /// it was pushed, in ms) and, unless 0, `n` (failed attempts).
+    /// it was pushed, in ms), `l` (its lane), unless 0 `n` (failed attempts), and of
+    /// those that had to wait for it `in` (when they came into the stream, in ms).
     pub(super) stream: String,
-    /// Delayed jobs: a sorted set of `<n>:<job>` by the time due, in ms.
+    /// Delayed jobs: a sorted set of `<n>/<lane>:<job>` by the time due, in ms.
     delayed: String,
     /// Dead jobs, the newest first.
     dead: String,
+    /// How many entries of each lane the stream holds: a hash.
+    counts: String,
+    /// The floors of lanes that overflow: a hash of times in ms, with `/` and the push
+    /// time of the last job let in where none waits any more.
+    floors: String,
+    /// How the lists of jobs that wait for the stream begin; the lane follows. Their
+    /// items are `<pushed at, in ms>:<n>:<job>`.
+    overflow: String,
+    /// There while the counts were mended a moment ago.
+    mended: String,
+}
+
+/// Since when jobs wait in a queue, by the times of their pushes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Waiting {
+    /// The oldest of all lanes but those in `overflowing`; `None` when nobody waits.
+    pub oldest: Option<Timestamp>,
+    /// Lanes of which more wait than the stream takes, and a time before which none
+    /// of a lane's waiting jobs was pushed, give or take what runs at once.
+    pub overflowing: HashMap<Lane, Timestamp>,
 }
 
 /// How many jobs of a queue are where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Depth {
-    /// Pushed, and fetched by no worker.
+    /// Pushed, and fetched by no worker: in the stream or waiting for it.
     pub waiting: u64,
     /// Fetched by a worker and not acknowledged.
     pub fetched: u64,
@@ -119,25 +147,31 @@ impl<J: Job> Queue<J> {
                 stream: format!("{tag}:s"),
                 delayed: format!("{tag}:z"),
                 dead: format!("{tag}:dead"),
+                counts: format!("{tag}:n"),
+                floors: format!("{tag}:f"),
+                overflow: format!("{tag}:o:"),
+                mended: format!("{tag}:m"),
             },
             clock,
             settings,
+            lines_down: Arc::new(AtomicUsize::new(0)),
             job: PhantomData,
         }))
     }
 
-    /// Pushes jobs to be run now, a thousand in a round trip.
+    /// Pushes jobs to be run now, a thousand in a round trip. Those beyond their lane's
+    /// window wait until its others have ended.
     ///
     /// # Errors
     ///
     /// When Redis does not take them. The caller may go on: the relay repairs it.
     pub async fn push(&self, jobs: &[J]) -> Result<(), Fault> {
         for jobs in jobs.chunks(PUSH_MAX) {
-            let mut pipeline = Pipeline::with_capacity(jobs.len());
+            let mut script = self.within_lanes(&PUSH);
             for job in jobs {
-                self.add_entry(&mut pipeline, &encode(job)?, 0);
+                script.arg(job.lane().to_string()).arg(encode(job)?);
             }
-            self.send(&pipeline).await?;
+            self.send(Question::Script(&script)).await?;
         }
         Ok(())
     }
@@ -153,23 +187,24 @@ impl<J: Job> Queue<J> {
         for jobs in jobs.chunks(PUSH_MAX) {
             let mut pipeline = Pipeline::with_capacity(jobs.len());
             for (job, at) in jobs {
-                self.add_delayed_until(&mut pipeline, &encode(job)?, 0, at.timestamp_millis());
+                let member = member(Some(job.lane()), 0, &encode(job)?);
+                let add = pipeline.cmd("ZADD").arg(&self.0.keys.delayed);
+                add.arg("LT").arg(at.timestamp_millis()).arg(member);
+                add.ignore();
             }
-            self.send(&pipeline).await?;
+            self.send(Question::Pipeline(&pipeline)).await?;
         }
         Ok(())
     }
 
-    /// When the oldest job that no worker has fetched was pushed; `None` when none
-    /// waits. Without a group (no worker has been here since Redis was emptied)
-    /// every job in the stream is waiting.
+    /// Since when jobs wait that no worker has fetched. Without a group (no worker has
+    /// been here since Redis was emptied) every job in the stream is waiting.
     ///
     /// # Errors
     ///
     /// When Redis does not answer.
-    pub async fn oldest_waiting(&self) -> Result<Option<Timestamp>, Fault> {
-        let (_, oldest) = self.look().await?;
-        Ok(oldest.and_then(Timestamp::from_timestamp_millis))
+    pub async fn waiting(&self) -> Result<Waiting, Fault> {
+        Ok(self.look().await?.1)
     }
 
     /// How many jobs are where.
@@ -210,27 +245,35 @@ impl<J: Job> Queue<J> {
     }
 
     /// A consuming side. `consumer` must be unique among all that live, over all
-    /// processes. `room` is how many jobs it may hold at once: the worker's
-    /// concurrency, and some more that are ready to start or being acknowledged.
-    pub fn backend(&self, consumer: String, room: usize) -> StreamBackend<J> {
+    /// processes.
+    pub fn backend(&self, consumer: String, capacity: Capacity) -> StreamBackend<J> {
         StreamBackend::new(Consumer {
             queue: self.clone(),
             name: consumer,
-            desk: Desk::new(room),
+            desk: Desk::new(capacity),
             fetcher_id: 0.into(),
-            lines_down: Arc::new(AtomicUsize::new(0)),
+            lines_down: Arc::clone(&self.0.lines_down),
         })
     }
 
-    async fn look(&self) -> Result<(Depth, Option<i64>), Fault> {
+    /// Whether a consumer of this process has lost Redis and not got it back: false
+    /// where there is no consumer.
+    #[must_use]
+    pub fn has_lost_redis(&self) -> bool {
+        self.0.lines_down.load(Ordering::Relaxed) > 0
+    }
+
+    async fn look(&self) -> Result<(Depth, Waiting), Fault> {
         let keys = &self.0.keys;
         let mut connection = self.connection().await?;
-        let (waiting, fetched, delayed, dead, oldest) = LOOK
+        let (waiting, fetched, delayed, dead, oldest, floors) = LOOK
             .key(&keys.stream)
             .key(&keys.delayed)
             .key(&keys.dead)
+            .key(&keys.floors)
+            .key(&keys.overflow)
             .arg(GROUP)
-            .invoke_async::<(i64, i64, u64, u64, Option<i64>)>(&mut connection)
+            .invoke_async::<(i64, i64, u64, u64, Option<i64>, Vec<(String, i64)>)>(&mut connection)
             .await
             .map_err(|error| Fault::unavailable("look into a queue", error))?;
         let depth = Depth {
@@ -239,11 +282,19 @@ impl<J: Job> Queue<J> {
             delayed,
             dead,
         };
-        Ok((depth, oldest))
+        let overflowing = floors.into_iter().filter_map(|(lane, floor)| {
+            let lane = Lane(lane.parse().ok()?);
+            Some((lane, Timestamp::from_timestamp_millis(floor)?))
+        });
+        let waiting = Waiting {
+            oldest: oldest.and_then(Timestamp::from_timestamp_millis),
+            overflowing: overflowing.collect(),
+        };
+        Ok((depth, waiting))
     }
 
-    async fn send(&self, pipeline: &Pipeline) -> Result<(), Fault> {
-        let sent = self.0.trunk.send(pipeline).await;
+    async fn send(&self, jobs: Question<'_>) -> Result<(), Fault> {
+        let sent = self.0.trunk.send(jobs).await;
         sent.map_err(|error| Fault::unavailable("push jobs", error))
     }
 
@@ -276,63 +327,54 @@ impl<J> Queue<J> {
         )
     }
 
-    pub(super) fn add_entry(&self, pipeline: &mut Pipeline, payload: &[u8], attempts: u32) {
-        let add = pipeline.cmd("XADD").arg(&self.0.keys.stream).arg("*");
-        add.arg("j").arg(payload).arg("at").arg(self.now_ms());
-        if attempts > 0 {
-            add.arg("n").arg(attempts);
-        }
-        add.ignore();
+    /// A script of [`lanes`](super::lanes), with what all of them take.
+    fn within_lanes(&self, script: &'static Script) -> ScriptInvocation<'static> {
+        let keys = &self.0.keys;
+        let mut script = script.key(&keys.stream);
+        script
+            .key(&keys.counts)
+            .key(&keys.floors)
+            .key(&keys.overflow);
+        script.arg(self.now_ms()).arg(self.0.settings.window);
+        script
     }
 
-    pub(super) fn add_delayed(
+    /// Ends jobs; what follows from each is still to be added.
+    pub(super) fn end(&self) -> ScriptInvocation<'static> {
+        let keys = &self.0.keys;
+        let mut script = self.within_lanes(&END);
+        script.key(&keys.delayed).key(&keys.dead);
+        script.arg(GROUP).arg(self.0.settings.dead_max);
+        script
+    }
+
+    pub(super) fn again(&self, script: &mut ScriptInvocation<'static>, entry: &Entry) {
+        script.arg("again").arg(text(entry.lane));
+        script.arg(&entry.payload).arg(entry.at_ms);
+        script.arg(entry.attempts);
+    }
+
+    pub(super) fn later(
         &self,
-        pipeline: &mut Pipeline,
-        payload: &[u8],
+        script: &mut ScriptInvocation<'static>,
+        entry: &Entry,
         attempts: u32,
         after: Duration,
     ) {
         let after_ms = i64::try_from(after.as_millis()).unwrap_or(i64::MAX);
         let due_ms = self.now_ms().saturating_add(after_ms);
-        self.add_delayed_until(pipeline, payload, attempts, due_ms);
+        let member = member(entry.lane, attempts, &entry.payload);
+        script.arg("later").arg(member).arg(due_ms);
     }
 
-    fn add_delayed_until(
-        &self,
-        pipeline: &mut Pipeline,
-        payload: &[u8],
-        attempts: u32,
-        due_ms: i64,
-    ) {
-        let mut member = attempts.to_string().into_bytes();
-        member.push(b':');
-        member.extend_from_slice(payload);
-        let add = pipeline.cmd("ZADD").arg(&self.0.keys.delayed);
-        add.arg("LT").arg(due_ms).arg(member).ignore();
-    }
-
-    pub(super) fn add_dead(&self, pipeline: &mut Pipeline, payload: &[u8], reason: &str) {
+    pub(super) fn bury(&self, script: &mut ScriptInvocation<'static>, entry: &Entry, reason: &str) {
         let entry = DeadEntry {
             at: self.now_ms(),
             reason: reason.to_owned(),
-            payload: String::from_utf8_lossy(payload).into_owned(),
+            payload: String::from_utf8_lossy(&entry.payload).into_owned(),
         };
         let entry = serde_json::to_vec(&entry).expect("two strings and a number are always JSON");
-        pipeline
-            .cmd("LPUSH")
-            .arg(&self.0.keys.dead)
-            .arg(entry)
-            .ignore();
-    }
-
-    pub(super) fn trim_dead(&self, pipeline: &mut Pipeline) {
-        let last = self.0.settings.dead_max.saturating_sub(1);
-        pipeline
-            .cmd("LTRIM")
-            .arg(&self.0.keys.dead)
-            .arg(0)
-            .arg(last)
-            .ignore();
+        script.arg("dead").arg(entry);
     }
 
     pub(super) fn create_group(&self) -> ScriptInvocation<'_> {
@@ -341,10 +383,19 @@ impl<J> Queue<J> {
         script
     }
 
-    pub(super) fn promote(&self) -> ScriptInvocation<'_> {
-        let mut script = PROMOTE.key(&self.0.keys.delayed);
-        script.key(&self.0.keys.stream);
-        script.arg(self.now_ms()).arg(self.0.settings.promote_max);
+    pub(super) fn promote(&self) -> ScriptInvocation<'static> {
+        let mut script = self.within_lanes(&PROMOTE);
+        script.key(&self.0.keys.delayed);
+        script.arg(self.0.settings.promote_max);
+        script
+    }
+
+    pub(super) fn mend(&self) -> ScriptInvocation<'static> {
+        let mut script = self.within_lanes(&MEND);
+        script.key(&self.0.keys.mended);
+        // One of all consumers does it in a period, whoever comes first.
+        let period_ms = millis(self.0.settings.mend_every).max(2) - 1;
+        script.arg(period_ms).arg(MEND_LENGTH_MAX);
         script
     }
 
@@ -361,6 +412,17 @@ impl<J> Queue<J> {
     fn now_ms(&self) -> i64 {
         self.0.clock.now().timestamp_millis()
     }
+}
+
+/// A lane as Redis takes it: nothing where there is none.
+pub(super) fn text(lane: Option<Lane>) -> String {
+    lane.map(|lane| lane.to_string()).unwrap_or_default()
+}
+
+fn member(lane: Option<Lane>, attempts: u32, payload: &[u8]) -> Vec<u8> {
+    let mut member = format!("{attempts}/{}:", text(lane)).into_bytes();
+    member.extend_from_slice(payload);
+    member
 }
 
 fn encode<J: Serialize>(job: &J) -> Result<Vec<u8>, Fault> {

@@ -5,9 +5,11 @@
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, ErrorKind, Pipeline, RedisError, RedisResult};
+use redis::{AsyncConnectionConfig, Client, ErrorKind, RedisError, RedisResult, Value};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
+
+use super::line::Question;
 
 /// How long nobody tries to connect after it failed, so that a crowd of pushes does
 /// not wait out one time-out after the other.
@@ -36,14 +38,14 @@ impl Trunk {
         }
     }
 
-    pub(super) async fn send(&self, pipeline: &Pipeline) -> RedisResult<()> {
-        let (nth, outcome) = self.try_send(pipeline).await?;
+    pub(super) async fn send(&self, jobs: Question<'_>) -> RedisResult<()> {
+        let (nth, outcome) = self.try_send(jobs).await?;
         match outcome {
             // A connection that broke while it was idle shows only now. Sent twice,
             // a job does no harm.
             Err(error) if error.is_connection_dropped() => {
                 self.drop_connection(nth).await;
-                let (nth, outcome) = self.try_send(pipeline).await?;
+                let (nth, outcome) = self.try_send(jobs).await?;
                 if outcome.is_err() {
                     self.drop_connection(nth).await;
                 }
@@ -57,9 +59,10 @@ impl Trunk {
         }
     }
 
-    async fn try_send(&self, pipeline: &Pipeline) -> RedisResult<(u64, RedisResult<()>)> {
+    async fn try_send(&self, jobs: Question<'_>) -> RedisResult<(u64, RedisResult<()>)> {
         let (nth, mut connection) = self.connection().await?;
-        Ok((nth, pipeline.query_async(&mut connection).await))
+        let outcome = jobs.put::<Value>(&mut connection).await;
+        Ok((nth, outcome.map(drop)))
     }
 
     async fn connection(&self) -> RedisResult<(u64, MultiplexedConnection)> {
