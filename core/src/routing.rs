@@ -40,6 +40,12 @@ impl RoutingSnapshot {
     pub fn account(&self, id: ProviderAccountId) -> Option<&RoutableAccount> {
         self.accounts.iter().find(|account| account.id == id)
     }
+
+    /// A rule, active or not; nothing where it is gone.
+    #[must_use]
+    pub fn rule(&self, id: RoutingRuleId) -> Option<&RoutingRule> {
+        self.rules.iter().find(|rule| rule.id == id)
+    }
 }
 
 /// What of a message decides its route.
@@ -191,6 +197,46 @@ pub fn stand_in(snapshot: &RoutingSnapshot, enquiry: &Enquiry<'_>) -> Option<Rou
         .find_map(|(account, rule_id)| route(snapshot, account, rule_id, enquiry))
 }
 
+/// The accounts that may take a message which was accepted, in the order in which they
+/// are tried: the one resolved at acceptance, then those that the rule which it was
+/// accepted by names now, each only once. A removed account's fallback moves up in the
+/// rule, so the rule's own account may be a fallback of the message. Fallbacks count
+/// where they are active and have the sender's domain verified, or in whatever state
+/// where the organization accepts that. Where the resolved account is gone or switched
+/// off, the one that stands in for it comes last.
+#[must_use]
+pub fn candidates(
+    snapshot: &RoutingSnapshot,
+    resolved: ProviderAccountId,
+    rule: Option<&RoutingRule>,
+    enquiry: &Enquiry<'_>,
+) -> Vec<ProviderAccountId> {
+    let accepts_all = snapshot.unverified_domains == UnverifiedDomains::Accept;
+    let is_verified = |account: &RoutableAccount| {
+        accepts_all || account.domain_state(enquiry.sender_domain) == DomainState::Verified
+    };
+    let own = snapshot.account(resolved).map(|account| account.id);
+    let named = rule.into_iter().flat_map(|rule| {
+        let terms = &rule.terms;
+        std::iter::once(&terms.provider_account_id).chain(&terms.fallbacks)
+    });
+    let fallbacks = named
+        .filter_map(|id| snapshot.account(*id))
+        .filter(|account| is_verified(account))
+        .map(|account| account.id);
+    let instead = match own {
+        Some(_) => None,
+        None => stand_in(snapshot, enquiry).map(|route| route.account_id),
+    };
+    let mut candidates: Vec<ProviderAccountId> = Vec::new();
+    for id in own.into_iter().chain(fallbacks).chain(instead) {
+        if !candidates.contains(&id) {
+            candidates.push(id);
+        }
+    }
+    candidates
+}
+
 /// The route through one account, unless it refuses the sender's domain.
 fn route(
     snapshot: &RoutingSnapshot,
@@ -334,6 +380,51 @@ mod tests {
         let route = resolve(&snapshot, &message).unwrap();
         assert_eq!(route.rule_id, Some(snapshot.rules[4].id));
         assert_eq!(route.account_id, snapshot.accounts[1].id);
+    }
+
+    #[test]
+    fn the_candidates_are_the_resolved_account_and_its_rules_verified_fallbacks() {
+        use DomainState::{Unverified, Verified};
+        use UnverifiedDomains::{Accept, Reject};
+        let resolved = account(Some(Unverified), true);
+        let moved_up = account(Some(Verified), true);
+        let unverified = account(Some(Unverified), true);
+        let unknown = account(None, false);
+        let last = account(Some(Verified), true);
+        let gone = account(Some(Verified), true);
+        let other = account(Some(Verified), true);
+        let fallbacks = [&gone, &unverified, &unknown, &resolved, &last, &moved_up];
+        let fallbacks = fallbacks.map(|account| account.id).to_vec();
+        let rule = rule(&moved_up, |terms| terms.fallbacks = fallbacks);
+        let (own, first, second) = (resolved.id, moved_up.id, last.id);
+        let (third, fourth, stranger) = (unverified.id, unknown.id, other.id);
+        let mut snapshot = RoutingSnapshot {
+            unverified_domains: Reject,
+            tracking: Tracking::default(),
+            accounts: vec![other, last, unknown, unverified, moved_up, resolved],
+            rules: vec![],
+        };
+        let message = enquiry("example.com", &[]);
+        let through = |snapshot: &RoutingSnapshot, rule: Option<&RoutingRule>| {
+            candidates(snapshot, own, rule, &message)
+        };
+        assert_eq!(through(&snapshot, None), [own]);
+        assert_eq!(through(&snapshot, Some(&rule)), [own, first, second]);
+        snapshot.unverified_domains = Accept;
+        assert_eq!(
+            through(&snapshot, Some(&rule)),
+            [own, first, third, fourth, second]
+        );
+        snapshot.unverified_domains = Reject;
+        snapshot.accounts.pop();
+        assert_eq!(through(&snapshot, None), [stranger]);
+        assert_eq!(
+            through(&snapshot, Some(&rule)),
+            [first, second, stranger],
+            "the one that stands in comes last"
+        );
+        snapshot.accounts.clear();
+        assert!(through(&snapshot, Some(&rule)).is_empty());
     }
 
     #[test]

@@ -21,6 +21,7 @@ use waypost_core::queue::backend::Queue;
 use waypost_core::queue::jobs::SendJob;
 use waypost_core::queue::lease::{self, LeasedChunk, LeasedMessage, LeasedRecipient, Rescheduled};
 use waypost_core::queue::outcome::{self, AttemptOutcome};
+use waypost_core::queue::parked;
 use waypost_core::suppression::Suppressions;
 use waypost_core::suppression::told::{AddedTold, ToldAddress};
 use waypost_core::tracking::link::Plan;
@@ -46,6 +47,8 @@ pub(crate) struct Claim {
     pub(crate) job: SendJob,
     pub(crate) message: Arc<LeasedMessage>,
     pub(crate) recipients: Vec<LeasedRecipient>,
+    /// How often it lost its worker.
+    pub(crate) losses: i16,
     /// What is tracked in its copies; nothing until the body was read.
     pub(crate) plan: Plan,
 }
@@ -64,6 +67,9 @@ pub(crate) struct Settlement {
     pub(crate) withdrawn: Option<NewAttempt>,
     /// Whether the lease ends with this.
     pub(crate) finished: bool,
+    /// Whether something of the chunk was left untried, so that it had better not come
+    /// back before something has changed.
+    pub(crate) no_hurry: bool,
 }
 
 impl Settlement {
@@ -76,6 +82,7 @@ impl Settlement {
             untried: None,
             withdrawn: None,
             finished: false,
+            no_hurry: false,
         }
     }
 }
@@ -204,7 +211,7 @@ impl Writer {
     }
 
     async fn lease(&self, worker: WorkerId, wanted: &[SendJob]) -> Result<Leased, Fault> {
-        let mut transaction = self.pool.begin().await.or_fault(LEASE)?;
+        let mut transaction = db::begin(&self.pool, LEASE).await?;
         let now = self.clock.now();
         let chunks = lease::lease(&mut transaction, worker, wanted, now).await?;
         let (busy, idle): (Vec<_>, Vec<_>) = chunks
@@ -216,6 +223,10 @@ impl Writer {
         let messages: Vec<MessageId> = busy.iter().map(|chunk| chunk.job.message_id).collect();
         refresh_aggregates(&mut transaction, &messages).await?;
         let loaded = lease::load(&mut transaction, &messages).await?;
+        let (busy, orphans): (Vec<_>, Vec<_>) = busy
+            .into_iter()
+            .partition(|chunk| loaded.contains_key(&chunk.job.message_id));
+        parked::park_orphans(&mut transaction, &orphans, now).await?;
         transaction.commit().await.or_fault(LEASE)?;
         Ok((busy, loaded, left))
     }
@@ -242,6 +253,7 @@ impl Writer {
                 job: chunk.job,
                 message: Arc::clone(message),
                 recipients: chunk.recipients,
+                losses: chunk.losses,
                 plan: Plan::default(),
             };
             claims.insert(chunk.job, claim);
@@ -281,7 +293,16 @@ impl Writer {
 
     async fn try_settle(&self, settlements: &[Settlement]) -> Result<(), Fault> {
         let left = again_after_deadlocks(|| self.record(settlements), RECORD).await?;
-        self.push_again(left);
+        let now = self.clock.now();
+        let at_once = |left: &Rescheduled| {
+            let mut own = settlements
+                .iter()
+                .filter(|s| s.finished && s.job == left.job);
+            left.due_at <= now && own.all(|s| !s.no_hurry)
+        };
+        let (due, later) = left.into_iter().partition(at_once);
+        self.push_now(due);
+        self.push_again(later);
         Ok(())
     }
 
@@ -290,7 +311,7 @@ impl Writer {
     async fn record(&self, settlements: &[Settlement]) -> Result<Vec<Rescheduled>, Fault> {
         let now = self.clock.now();
         self.expect_bounced(settlements).await?;
-        let mut transaction = self.pool.begin().await.or_fault(RECORD)?;
+        let mut transaction = db::begin(&self.pool, RECORD).await?;
         let leases: Vec<_> = settlements.iter().map(|s| (s.worker, s.job)).collect();
         let held = lease::hold(&mut transaction, &leases).await?;
         let holds = |settlement: &&Settlement| held.contains(&(settlement.worker, settlement.job));
@@ -350,6 +371,20 @@ impl Writer {
             added.push((organization_id, news.await?));
         }
         Ok(added)
+    }
+
+    /// Brings chunks again at once: the next account is to take what one failed to.
+    fn push_now(&self, due: Vec<Rescheduled>) {
+        if due.is_empty() {
+            return;
+        }
+        let queue = self.queue.clone();
+        tokio::spawn(async move {
+            let jobs: Vec<SendJob> = due.iter().map(|due| due.job).collect();
+            if let Err(fault) = queue.push(&jobs).await {
+                warn!(cause = fault.chain(), "Retries are left to the relay");
+            }
+        });
     }
 
     /// Tells Redis when to bring chunks again, without keeping the lane. The relay

@@ -2,23 +2,27 @@
 //! providers, records what came of it.
 //!
 //! The *tenure* is the span in which this process may act on its leases. The
-//! *ledger* shares transactions between jobs. The *runtime* runs jobs through
-//! apalis. What is promised: no call is made without an attempt on record, none
-//! under a lease that could end before the call does, and an outcome that is known
-//! is recorded however long Postgres is away. *Webhooks* are delivered beside all
-//! that, with promises of their own.
+//! *ledger* shares transactions between jobs. The *choice* says through which account
+//! a copy goes. The *runtime* runs jobs through apalis. What is promised: no call is
+//! made without an attempt on record, none under a lease that could end before the
+//! call does, and an outcome that is known is recorded however long Postgres is away.
+//! *Webhooks* are delivered beside all that, with promises of their own.
 
+mod choice;
 mod jobs;
+mod leaving;
 mod ledger;
+mod puller;
 mod runtime;
 mod senders;
+mod suspects;
 mod tenure;
 mod webhooks;
 
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
-use tracing::info;
+use tracing::{error, info};
 use waypost_core::clock::Clock;
 use waypost_core::config::Settings;
 use waypost_core::db;
@@ -27,6 +31,7 @@ use waypost_core::health;
 use waypost_core::ids::Ids;
 use waypost_core::provider::Endpoints;
 use waypost_core::provider::account::Accounts;
+use waypost_core::provider::gate::Gates;
 use waypost_core::provider::snapshots::Snapshots;
 use waypost_core::provider::transport::{Transport, TransportSettings};
 use waypost_core::queue::jobs::send_queue;
@@ -38,6 +43,7 @@ use waypost_core::unsubscribe::link::Links;
 
 use jobs::send_message::{SendMessage, Sending};
 use ledger::Ledger;
+use puller::Puller;
 use senders::Senders;
 use tenure::Tenures;
 use webhooks::Webhooks;
@@ -71,7 +77,8 @@ pub async fn run(
         sealer: settings.sealer.clone(),
         transport: Transport::new(&TransportSettings {
             call_timeout: settings.sending.call_timeout,
-            idle_connections_max: settings.sending.concurrency.max(16),
+            // A job may have calls beyond its first.
+            idle_connections_max: settings.sending.concurrency.max(8) * 2,
             smtp: settings.smtp.clone(),
             ..TransportSettings::default()
         })?,
@@ -97,6 +104,7 @@ pub async fn run(
             suppressions,
         ),
         senders: Senders::new(accounts.clone()),
+        gates: gates(settings, redis, &accounts, &shutdown),
         accounts,
         tenures: tenures.clone(),
         tracker: Tracker::new(settings),
@@ -106,10 +114,29 @@ pub async fn run(
         settings: settings.sending.clone(),
         shutdown: shutdown.clone(),
     };
-    let handler = SendMessage::new(Arc::new(sending));
+    let sending = Arc::new(sending);
+    let handler = SendMessage::new(Arc::clone(&sending));
+    let puller = Puller::new(&sending, queue.clone(), handler.clone());
+    let pulling = tokio::spawn(puller.run(shutdown.clone()));
     info!(worker = tenures.name(), "Working");
     runtime::run(&queue, &tenures, &settings.sending, &shutdown, handler).await;
+    if let Err(panic) = pulling.await {
+        error!(cause = %panic, "The puller panicked");
+    }
     webhooks.ended(settings.sending.shutdown).await;
-    tenures.end().await;
+    leaving::leave(&sending, &queue).await;
     Ok(())
+}
+
+/// The gates of the accounts, whose limits all workers share.
+fn gates(
+    settings: &Settings,
+    redis: Redis,
+    accounts: &Accounts,
+    shutdown: &CancellationToken,
+) -> Gates {
+    let (clock, ids) = (accounts.clock.clone(), accounts.ids.clone());
+    let gates = Gates::start(redis, &settings.sending, clock, ids, shutdown.clone());
+    gates.count_workers(accounts.pool.clone());
+    gates
 }

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 use waypost_core::config::SendingSettings;
-use waypost_core::queue::backend::{JobEnd, Queue};
+use waypost_core::queue::backend::{Capacity, JobEnd, Queue};
 use waypost_core::queue::jobs::SendJob;
 
 use crate::jobs::send_message::SendMessage;
@@ -59,7 +59,8 @@ fn report(name: &str, ended: Result<Result<(), WorkerError>, tokio::task::JoinEr
         Ok(Ok(())) if asked => info!(worker = name, "Stopped"),
         Ok(Ok(())) => error!(worker = name, "The worker ended and starts anew"),
         Ok(Err(failure)) => error!(worker = name, %failure, "The worker failed and starts anew"),
-        Err(failure) => error!(worker = name, %failure, "The worker panicked and starts anew"),
+        // The hook has told of the panic; the error would repeat what it quotes.
+        Err(_) => error!(worker = name, "The worker panicked and starts anew"),
     }
 }
 
@@ -77,9 +78,12 @@ where
 {
     // Enough in hand to be busy during a round trip, few enough to leave the rest
     // to other workers.
-    let room = concurrency * 2;
+    let capacity = Capacity {
+        slots: concurrency,
+        room: concurrency * 2,
+    };
     let worker = WorkerBuilder::new(name)
-        .backend(queue.backend(name.to_owned(), room))
+        .backend(queue.backend(name.to_owned(), capacity))
         .concurrency(concurrency)
         .parallelize(tokio::spawn)
         .build(move |message: SendJob| job(message));

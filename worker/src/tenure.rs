@@ -3,6 +3,7 @@
 //! that may have left a lease behind which nobody here knows of, a new tenure
 //! begins; the reaper takes back what the old one still held.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -33,6 +34,8 @@ struct Shared {
     call_timeout: Duration,
     current: Mutex<Tenure>,
     given_up: Notify,
+    /// Whether this process has done with leases for good.
+    resigned: AtomicBool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -64,6 +67,7 @@ impl Tenures {
                     ends_at: Instant::now(),
                 }),
                 given_up: Notify::new(),
+                resigned: AtomicBool::new(false),
             }),
         };
         shutdown
@@ -87,6 +91,9 @@ impl Tenures {
     /// Whether a call that begins now ends before the leases of `worker` can.
     pub(crate) fn may_call(&self, worker: WorkerId) -> bool {
         let tenure = self.shared.tenure();
+        if self.shared.resigned.load(Ordering::Acquire) {
+            return false;
+        }
         let left = tenure.ends_at.saturating_duration_since(Instant::now());
         tenure.worker == worker && left > self.shared.call_timeout
     }
@@ -100,12 +107,17 @@ impl Tenures {
         }
     }
 
+    /// Begins no call and no tenure from here on; answers whose the last one was.
+    pub(crate) fn resign(&self) -> WorkerId {
+        self.shared.resigned.store(true, Ordering::Release);
+        self.shared.tenure().worker
+    }
+
     /// Ends the last tenure: takes this process off the list of workers, unless it
     /// still holds leases.
-    pub(crate) async fn end(&self) {
-        let worker = self.shared.tenure().worker;
+    pub(crate) async fn end(&self, worker: WorkerId) {
         let ended = async {
-            let mut transaction = self.shared.pool.begin().await.or_fault("end a tenure")?;
+            let mut transaction = db::begin(&self.shared.pool, "end a tenure").await?;
             lease::unregister(&mut transaction, worker).await?;
             transaction.commit().await.or_fault("end a tenure")
         };
@@ -123,6 +135,9 @@ async fn keep_up(shared: std::sync::Weak<Shared>, every: Duration) {
     let mut ticks = interval(every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while let Some(shared) = shared.upgrade() {
+        if shared.resigned.load(Ordering::Acquire) {
+            return;
+        }
         tokio::select! {
             _ = ticks.tick() => shared.renew().await,
             () = shared.given_up.notified() => shared.register().await,

@@ -6,15 +6,18 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use sqlx::{PgConnection, query};
+use sqlx::{PgConnection, query, query_as};
 use uuid::Uuid;
 
 use super::jobs::SendJob;
+use super::retry::Turn;
 use crate::address::AddressHash;
 use crate::clock::{Timestamp, delta};
 use crate::db::OrFault;
 use crate::fault::Fault;
-use crate::ids::{MessageId, OrganizationId, ProviderAccountId, UnsubscribeGroupId, WorkerId};
+use crate::ids::{
+    MessageId, OrganizationId, ProviderAccountId, RoutingRuleId, UnsubscribeGroupId, WorkerId,
+};
 use crate::message::CHUNK_RECIPIENTS;
 use crate::message::compose::MessageContent;
 use crate::tracking::Tracking;
@@ -86,6 +89,42 @@ pub async fn unregister(connection: &mut PgConnection, worker: WorkerId) -> Resu
     Ok(())
 }
 
+/// A worker that is on the list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedWorker {
+    /// What it calls itself.
+    pub name: String,
+    /// When this life of it began.
+    pub started_at: Timestamp,
+    /// When its leases end if it gives no sign of life.
+    pub leased_until: Timestamp,
+    /// Whether they have ended already.
+    pub is_dead: bool,
+    /// Chunks that it holds.
+    pub chunks: i64,
+}
+
+/// The workers on the list, the oldest first.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn list_workers(connection: &mut PgConnection) -> Result<Vec<ListedWorker>, Fault> {
+    query_as!(
+        ListedWorker,
+        r#"SELECT w.name, w.started_at, w.leased_until, w.leased_until <= now() AS "is_dead!",
+                  coalesce(held.chunks, 0) AS "chunks!"
+           FROM workers w
+           LEFT JOIN (SELECT leased_by, count(*) AS chunks
+                      FROM outbox
+                      WHERE leased_by IS NOT NULL
+                      GROUP BY leased_by) held ON held.leased_by = w.id
+           ORDER BY w.started_at, w.id"#,
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("list workers")
+}
+
 /// A leased chunk and those of its recipients that are due.
 #[derive(Debug)]
 pub struct LeasedChunk {
@@ -93,6 +132,18 @@ pub struct LeasedChunk {
     pub job: SendJob,
     /// The recipients, now SENDING; empty where none is due.
     pub recipients: Vec<LeasedRecipient>,
+    /// How often it lost its worker: see [`super::parked`].
+    pub losses: i16,
+}
+
+impl LeasedChunk {
+    fn empty(job: SendJob, losses: i16) -> Self {
+        Self {
+            job,
+            recipients: Vec::new(),
+            losses,
+        }
+    }
 }
 
 /// A recipient to send to.
@@ -108,6 +159,8 @@ pub struct LeasedRecipient {
     pub attempts: i32,
     /// Attempts whose outcome nobody knows.
     pub unknowns: i32,
+    /// How far its tries have got.
+    pub turn: Turn,
 }
 
 /// Leases those of the wanted chunks that nobody holds, and moves their due
@@ -132,14 +185,14 @@ pub async fn lease(
                SELECT o.message_id, o.chunk
                FROM outbox o
                JOIN UNNEST($1::uuid[], $2::int[]) AS wanted (message_id, chunk) USING (message_id, chunk)
-               WHERE o.leased_by IS NULL
+               WHERE o.leased_by IS NULL AND o.parked_at IS NULL
                FOR UPDATE OF o SKIP LOCKED
            )
            UPDATE outbox o
            SET leased_by = me.id
            FROM free, me
            WHERE o.message_id = free.message_id AND o.chunk = free.chunk
-           RETURNING o.message_id, o.chunk, o.organization_id"#,
+           RETURNING o.message_id, o.chunk, o.organization_id, o.losses"#,
         &ids,
         &chunks,
         worker.0,
@@ -147,13 +200,11 @@ pub async fn lease(
     .fetch_all(&mut *connection)
     .await
     .or_fault("lease chunks")?;
-    let mut found: HashMap<SendJob, Vec<LeasedRecipient>> = leased
+    let mut found: HashMap<SendJob, LeasedChunk> = leased
         .into_iter()
         .map(|row| {
-            (
-                job(row.message_id, row.chunk, row.organization_id),
-                Vec::new(),
-            )
+            let job = job(row.message_id, row.chunk, row.organization_id);
+            (job, LeasedChunk::empty(job, row.losses))
         })
         .collect();
     let (ids, chunks) = columns(&found.keys().copied().collect::<Vec<_>>());
@@ -166,7 +217,7 @@ pub async fn lease(
              AND r.status IN ('QUEUED', 'SENDING')
              AND r.next_attempt_at <= $4
            RETURNING r.message_id, r.organization_id, r.position, r.address_sealed, r.address_hash AS "address_hash: AddressHash",
-                     r.attempts, r.unknowns"#,
+                     r.attempts, r.unknowns, r.failover, r.rounds, r.recoverable"#,
         &ids,
         &chunks,
         CHUNK_RECIPIENTS,
@@ -178,18 +229,19 @@ pub async fn lease(
     for row in due {
         let chunk = row.position / CHUNK_RECIPIENTS;
         let of = job(row.message_id, chunk, row.organization_id);
-        found.entry(of).or_default().push(LeasedRecipient {
+        let Some(leased) = found.get_mut(&of) else {
+            continue;
+        };
+        leased.recipients.push(LeasedRecipient {
             position: row.position,
             address_sealed: row.address_sealed,
             address_hash: row.address_hash,
             attempts: row.attempts,
             unknowns: row.unknowns,
+            turn: Turn::stored(row.failover, row.rounds, row.recoverable),
         });
     }
-    let chunks = found
-        .into_iter()
-        .map(|(job, recipients)| LeasedChunk { job, recipients });
-    Ok(chunks.collect())
+    Ok(found.into_values().collect())
 }
 
 /// What a worker needs to know of a message besides its recipients.
@@ -201,8 +253,20 @@ pub struct LeasedMessage {
     pub body_left_out: bool,
     /// The account resolved at acceptance.
     pub provider_account_id: ProviderAccountId,
+    /// The rule that chose it; nothing where none did. It may be gone.
+    pub routing_rule_id: Option<RoutingRuleId>,
     /// When it was accepted.
     pub accepted_at: Timestamp,
+    /// When its owner last had it tried again, if ever: from then on retries count.
+    pub retried_at: Option<Timestamp>,
+}
+
+impl LeasedMessage {
+    /// Since when it is tried: what the horizon of its retries is measured from.
+    #[must_use]
+    pub fn tried_since(&self) -> Timestamp {
+        self.retried_at.unwrap_or(self.accepted_at)
+    }
 }
 
 /// The largest bodies, in bytes, that are read for many messages at once.
@@ -219,7 +283,8 @@ pub async fn load(
 ) -> Result<HashMap<MessageId, LeasedMessage>, Fault> {
     let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
     let rows = query!(
-        r#"SELECT m.id, m.organization_id, m.provider_account_id, m.subject, m.tags, m.created_at,
+        r#"SELECT m.id, m.organization_id, m.subject, m.tags, m.created_at, m.retried_at, m.routing_rule_id,
+                  coalesce(m.resolved_account_id, m.provider_account_id) AS "provider_account_id!",
                   m.unsubscribe_group_id, m.track_opens, m.track_clicks,
                   b.from_mailbox, b.reply_to, l.large AS "large!",
                   CASE WHEN NOT l.large THEN b.html END AS html,
@@ -257,7 +322,9 @@ pub async fn load(
             content,
             body_left_out: row.large,
             provider_account_id: ProviderAccountId(row.provider_account_id),
+            routing_rule_id: row.routing_rule_id.map(RoutingRuleId),
             accepted_at: row.created_at,
+            retried_at: row.retried_at,
         };
         (id, message)
     });
@@ -362,7 +429,8 @@ pub struct Rescheduled {
 }
 
 /// Ends leases: an outbox row whose recipients have all reached a final state is
-/// deleted; another is left for when its next recipient is due.
+/// deleted; another is left for when its next recipient is due. A suspect that got
+/// somewhere is none any more ([`super::parked`]).
 ///
 /// # Errors
 /// A fault when Postgres is away.
@@ -393,7 +461,14 @@ pub async fn finish(
                WHERE o.message_id = e.message_id AND o.chunk = e.chunk AND e.due_at IS NULL
            )
            UPDATE outbox o
-           SET leased_by = NULL, wake_at = e.due_at + $5
+           SET leased_by = NULL, wake_at = e.due_at + $5, begun_at = NULL,
+               losses = CASE WHEN o.begun_at IS NOT NULL AND EXISTS (
+                                 SELECT 1
+                                 FROM send_attempts a
+                                 WHERE a.message_id = o.message_id
+                                   AND a.position >= o.chunk * $4 AND a.position < (o.chunk + 1) * $4
+                                   AND a.outcome IN ('ACCEPTED', 'REJECTED') AND a.finished_at >= o.begun_at)
+                             THEN 0 ELSE o.losses END
            FROM ended e
            WHERE o.message_id = e.message_id AND o.chunk = e.chunk AND e.due_at IS NOT NULL
            RETURNING o.message_id, o.chunk, o.organization_id, e.due_at AS "due_at!""#,

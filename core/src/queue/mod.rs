@@ -5,7 +5,8 @@
 //! that a worker holds on it, the *attempt* written before each call, the
 //! *outcome* after it. Redis holds *jobs*: hints that carry ids. A hint may be
 //! lost (the *relay* repeats it) or come twice (the second finds the chunk leased
-//! or gone). Whatever a dead worker held is taken back by the *reaper*.
+//! or gone). Whatever a dead worker held is taken back by the *reaper*, and what its
+//! workers die of again and again is *parked*.
 
 pub mod attempt;
 pub mod backend;
@@ -14,5 +15,6 @@ pub mod jobs;
 pub mod lease;
 pub mod outbox;
 pub mod outcome;
+pub mod parked;
 pub mod reaper;
 pub mod retry;

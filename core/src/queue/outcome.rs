@@ -152,10 +152,11 @@ pub async fn record(
         .iter()
         .filter(|outcome| !outcome.attempted || closed.contains(&outcome.attempt.id.0))
         .collect();
-    let moved = move_recipients(&mut *connection, &counted).await?;
+    let mut moved = move_recipients(&mut *connection, &counted).await?;
     let events: Vec<NewEvent> = counted
         .iter()
-        .filter(|outcome| moved.contains(&(outcome.attempt.message_id.0, outcome.attempt.position)))
+        // Of several attempts for one recipient, one moved it.
+        .filter(|outcome| moved.remove(&(outcome.attempt.message_id.0, outcome.attempt.position)))
         .filter_map(|outcome| outcome.event())
         .collect();
     event::store::insert(connection, &events).await?;
@@ -236,13 +237,17 @@ async fn move_recipients(
                unknowns = r.unknowns + o.unknown,
                last_error = o.error,
                next_attempt_at = o.next_attempt_at,
-               sent_at = coalesce(r.sent_at, o.sent_at)
+               sent_at = coalesce(r.sent_at, o.sent_at),
+               failover = o.failover,
+               rounds = o.rounds,
+               recoverable = o.recoverable
            FROM UNNEST($1::uuid[], $2::int[], $3::text[], $4::uuid[], $5::text[], $6::int[], $7::int[],
-                       $8::text[], $9::timestamptz[], $10::timestamptz[])
+                       $8::text[], $9::timestamptz[], $10::timestamptz[], $11::smallint[], $12::smallint[],
+                       $13::bool[])
              AS o (message_id, position, status, provider_account_id, provider_message_id, used, unknown,
-                   error, next_attempt_at, sent_at)
+                   error, next_attempt_at, sent_at, failover, rounds, recoverable)
            WHERE r.message_id = o.message_id AND r.message_id = ANY($1) AND r.position = o.position
-             AND (r.status = 'SENDING' OR (r.status = 'QUEUED' AND o.status = 'SENT'))
+             AND (r.status = 'SENDING' OR (r.status IN ('QUEUED', 'FAILED') AND o.status = 'SENT'))
            RETURNING r.message_id, r.position"#,
         &outcomes.iter().map(|o| o.attempt.message_id.0).collect::<Vec<_>>(),
         &outcomes.iter().map(|o| o.attempt.position).collect::<Vec<_>>(),
@@ -257,6 +262,9 @@ async fn move_recipients(
         &outcomes.iter().map(|o| o.verdict.error.as_deref()).collect::<Vec<_>>() as &[Option<&str>],
         &outcomes.iter().map(|o| o.verdict.next_attempt_at).collect::<Vec<_>>(),
         &sent_at as &[Option<Timestamp>],
+        &outcomes.iter().map(|o| o.verdict.turn.candidate).collect::<Vec<_>>(),
+        &outcomes.iter().map(|o| o.verdict.turn.rounds).collect::<Vec<_>>(),
+        &outcomes.iter().map(|o| o.verdict.turn.recoverable).collect::<Vec<_>>(),
     )
     .fetch_all(connection)
     .await

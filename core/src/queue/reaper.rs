@@ -1,25 +1,34 @@
 //! The reaper: takes back what a dead worker held. Its open attempts may have
 //! reached a provider, so they become UNKNOWN; what it had leased and not tried
-//! goes back to QUEUED.
+//! goes back to QUEUED. Chunks that lose their workers again and again are parked
+//! ([`super::parked`]).
 
 use std::time::Duration;
 
-use sqlx::{PgConnection, query};
+use sqlx::{Connection as _, PgConnection, query};
 use uuid::Uuid;
 
+use super::attempt::NewAttempt;
 use super::jobs::SendJob;
 use super::lease::{columns, finish, job};
-use crate::clock::{Timestamp, delta};
+use super::outcome::{self, AttemptOutcome};
+use super::parked::{self, Blame};
+use super::retry::{self, Circumstance, Standing, Turn};
+use crate::address::AddressHash;
+use crate::clock::Timestamp;
 use crate::config::SendingSettings;
 use crate::db::OrFault;
-use crate::event::{self, EventType, NewEvent};
-use crate::fault::Fault;
-use crate::ids::{Ids, MessageId, OrganizationId, WorkerId};
+use crate::fault::{Fault, FaultKind};
+use crate::ids::{Ids, MessageId, OrganizationId, ProviderAccountId, SendAttemptId, WorkerId};
 use crate::message::CHUNK_RECIPIENTS;
 use crate::message::store::refresh_aggregates;
+use crate::provider::outcome::SendOutcome;
+use crate::routing::rule::OnUnknown;
 
 /// Chunks taken back in one transaction.
 const CHUNKS_MAX: i64 = 500;
+/// Why nobody knows what came of an attempt.
+const LOST: &str = "the worker was lost during the call";
 
 /// What one step of the reaper did.
 #[derive(Debug, Default)]
@@ -77,7 +86,8 @@ pub async fn find_forgotten(connection: &mut PgConnection) -> Result<Option<Work
 }
 
 /// Takes back a bounded part of what a dead worker held, in the transaction that
-/// [`find_dead`] found it in, to be repeated until that finds none.
+/// [`find_dead`] found it in, to be repeated until that finds none. A chunk that
+/// cannot be settled is parked.
 ///
 /// # Errors
 /// A fault when Postgres is away.
@@ -88,36 +98,186 @@ pub async fn take_back(
     ids: &Ids,
     now: Timestamp,
 ) -> Result<Reaped, Fault> {
-    let jobs = lock_chunks(&mut *connection, worker).await?;
-    if jobs.is_empty() {
-        // A chunk that a late outcome is being written for was passed over, and
-        // keeps its worker on the list until the next step.
-        query!(
-            "DELETE FROM workers w
-             WHERE w.id = $1 AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.leased_by = w.id)",
-            worker.0
-        )
-        .execute(connection)
-        .await
-        .or_fault("forget a dead worker")?;
+    let blame = Blame::Suspicion;
+    let hand = Hand {
+        worker,
+        blame,
+        settings,
+        ids,
+        now,
+    };
+    hand.take_back_some(connection).await
+}
+
+/// The same by a worker that was told to stop, of its own: nobody is to blame.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn give_back(
+    connection: &mut PgConnection,
+    worker: WorkerId,
+    settings: &SendingSettings,
+    ids: &Ids,
+    now: Timestamp,
+) -> Result<Reaped, Fault> {
+    let blame = Blame::Nobody;
+    let hand = Hand {
+        worker,
+        blame,
+        settings,
+        ids,
+        now,
+    };
+    hand.take_back_some(connection).await
+}
+
+/// Takes back one chunk of a worker that lives on, because its handler panicked with
+/// this message. Nothing where the worker does not hold it any more.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn take_from(
+    connection: &mut PgConnection,
+    (worker, job): (WorkerId, SendJob),
+    message: &str,
+    settings: &SendingSettings,
+    ids: &Ids,
+    now: Timestamp,
+) -> Result<Reaped, Fault> {
+    let held = query!(
+        "SELECT 1 AS one
+         FROM outbox
+         WHERE message_id = $1 AND chunk = $2 AND leased_by = $3
+         FOR UPDATE",
+        job.message_id.0,
+        job.chunk,
+        worker.0,
+    )
+    .fetch_optional(&mut *connection)
+    .await
+    .or_fault("take back a chunk")?;
+    if held.is_none() {
         return Ok(Reaped::default());
     }
-    let unknown = close_open_attempts(&mut *connection, &jobs, now).await?;
-    settle_unknown(&mut *connection, &unknown, settings.unknown_wait, ids, now).await?;
-    requeue_untried(&mut *connection, &jobs, now).await?;
-    // The next look is left to the relay only where the hand-over below fails.
-    let left = finish(&mut *connection, worker, &jobs, Duration::ZERO).await?;
-    let messages: Vec<MessageId> = jobs.iter().map(|job| job.message_id).collect();
-    refresh_aggregates(connection, &messages).await?;
-    Ok(Reaped {
-        due: left
-            .iter()
-            .filter(|left| left.due_at <= now)
-            .map(|left| left.job)
-            .collect(),
-        chunks: jobs.len(),
-        unknown: unknown.len(),
-    })
+    let blame = Blame::Proof(message);
+    let hand = Hand {
+        worker,
+        blame,
+        settings,
+        ids,
+        now,
+    };
+    hand.take_back_all(connection, &[job]).await
+}
+
+/// What is taken back, from whom, and why.
+#[derive(Clone, Copy)]
+struct Hand<'a> {
+    worker: WorkerId,
+    blame: Blame<'a>,
+    settings: &'a SendingSettings,
+    ids: &'a Ids,
+    now: Timestamp,
+}
+
+impl Hand<'_> {
+    async fn take_back_some(self, connection: &mut PgConnection) -> Result<Reaped, Fault> {
+        let jobs = lock_chunks(&mut *connection, self.worker).await?;
+        if jobs.is_empty() {
+            // A chunk that a late outcome is being written for was passed over, and
+            // keeps its worker on the list until the next step.
+            query!(
+                "DELETE FROM workers w
+                 WHERE w.id = $1 AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.leased_by = w.id)",
+                self.worker.0
+            )
+            .execute(connection)
+            .await
+            .or_fault("forget a dead worker")?;
+            return Ok(Reaped::default());
+        }
+        self.take_back_all(connection, &jobs).await
+    }
+
+    /// Each part in a savepoint: where Postgres refuses something of one chunk, that
+    /// one is parked, and the others do not wait for it.
+    async fn take_back_all(
+        self,
+        connection: &mut PgConnection,
+        jobs: &[SendJob],
+    ) -> Result<Reaped, Fault> {
+        match self.take_back_part(&mut *connection, jobs).await {
+            Err(fault) if fault.kind() == FaultKind::Internal => {}
+            taken => return taken,
+        }
+        let mut reaped = Reaped::default();
+        for job in jobs {
+            let one = std::slice::from_ref(job);
+            match self.take_back_part(&mut *connection, one).await {
+                Ok(taken) => {
+                    reaped.due.extend(taken.due);
+                    reaped.unknown += taken.unknown;
+                }
+                Err(fault) if fault.kind() == FaultKind::Internal => {
+                    let reason = format!("it cannot be settled: {}", fault.chain());
+                    parked::park(&mut *connection, one, &reason, self.now).await?;
+                }
+                Err(fault) => return Err(fault),
+            }
+            reaped.chunks += 1;
+        }
+        Ok(reaped)
+    }
+
+    async fn take_back_part(
+        self,
+        connection: &mut PgConnection,
+        jobs: &[SendJob],
+    ) -> Result<Reaped, Fault> {
+        const DOING: &str = "take back chunks";
+        let now = self.now;
+        let mut part = connection.begin().await.or_fault(DOING)?;
+        let unknown = settle_lost(&mut part, jobs, self.settings, self.ids, now).await?;
+        match self.blame {
+            Blame::Suspicion => parked::store::count_losses(&mut part, jobs, false).await?,
+            Blame::Proof(_) => parked::store::count_losses(&mut part, jobs, true).await?,
+            Blame::Nobody => {}
+        }
+        // The next look is left to the relay only where the caller's push fails; what
+        // panicked need not come back at once.
+        let relay_grace = match self.blame {
+            Blame::Suspicion | Blame::Nobody => Duration::ZERO,
+            Blame::Proof(_) => self.settings.relay_grace,
+        };
+        let left = finish(&mut part, self.worker, jobs, relay_grace).await?;
+        let parked = parked::park_used_up(&mut part, jobs, self.blame, now).await?;
+        let messages: Vec<MessageId> = jobs.iter().map(|job| job.message_id).collect();
+        refresh_aggregates(&mut part, &messages).await?;
+        part.commit().await.or_fault(DOING)?;
+        Ok(Reaped {
+            due: left
+                .iter()
+                .filter(|left| left.due_at <= now && !parked.contains(&left.job))
+                .map(|left| left.job)
+                .collect(),
+            chunks: jobs.len(),
+            unknown,
+        })
+    }
+}
+
+/// Settles what is in doubt of chunks that nobody works on any more, and says how
+/// many of their attempts became UNKNOWN.
+pub(super) async fn settle_lost(
+    connection: &mut PgConnection,
+    jobs: &[SendJob],
+    settings: &SendingSettings,
+    ids: &Ids,
+    now: Timestamp,
+) -> Result<usize, Fault> {
+    let unknown = settle_open_attempts(&mut *connection, jobs, settings, ids, now).await?;
+    requeue_untried(connection, jobs, now).await?;
+    Ok(unknown)
 }
 
 async fn lock_chunks(
@@ -142,80 +302,124 @@ async fn lock_chunks(
         .collect())
 }
 
-/// An attempt of which nobody knows what came.
-struct LostAttempt {
-    message_id: Uuid,
-    position: i32,
+/// Closes the open attempts of chunks as UNKNOWN, and lets their recipients wait, be
+/// sent again or fail: as their rules say ([`retry::decide`]), and in the way in which
+/// a worker's own outcomes are recorded. Answers how many there were.
+async fn settle_open_attempts(
+    connection: &mut PgConnection,
+    jobs: &[SendJob],
+    settings: &SendingSettings,
+    ids: &Ids,
+    now: Timestamp,
+) -> Result<usize, Fault> {
+    let open = open_attempts(&mut *connection, jobs).await?;
+    let outcomes: Vec<AttemptOutcome> = open
+        .into_iter()
+        .map(|(attempt, standing)| {
+            let outcome = SendOutcome::Unknown {
+                reason: LOST.to_owned(),
+            };
+            // Clocks of different machines may disagree: see the worker.
+            let now = now.max(standing.tried_since);
+            let here = Circumstance {
+                now,
+                fraction: ids.fraction(),
+                answered: false,
+            };
+            let verdict = retry::decide(&outcome, standing, settings, here);
+            AttemptOutcome {
+                attempt,
+                attempted: true,
+                outcome,
+                status_code: None,
+                finished_at: now,
+                verdict,
+                event_id: ids.next_at(now),
+            }
+        })
+        .collect();
+    // No address is found to have no mailbox: nobody answered.
+    outcome::record(connection, &outcomes).await?;
+    Ok(outcomes.len())
 }
 
-async fn close_open_attempts(
+/// The open attempts of chunks, and where their recipients stood.
+async fn open_attempts(
+    connection: &mut PgConnection,
+    jobs: &[SendJob],
+) -> Result<Vec<(NewAttempt, Standing)>, Fault> {
+    let (ids, chunks) = columns(jobs);
+    let rows = query!(
+        r#"SELECT a.message_id, a.id, a.organization_id, a.position, a.provider_account_id, a.started_at,
+                  r.address_hash AS "address_hash: AddressHash", r.unknowns, r.failover, r.rounds, r.recoverable,
+                  coalesce(m.retried_at, m.created_at) AS "tried_since!", rule.on_unknown AS "on_unknown?"
+           FROM UNNEST($1::uuid[], $2::int[]) AS held (message_id, chunk)
+           JOIN send_attempts a
+             ON a.message_id = held.message_id AND a.message_id = ANY($1)
+            AND a.position >= held.chunk * $3 AND a.position < (held.chunk + 1) * $3
+            AND a.outcome IS NULL
+           JOIN recipients r
+             ON r.message_id = a.message_id AND r.message_id = ANY($1) AND r.position = a.position
+           JOIN messages m ON m.id = a.message_id AND m.id = ANY($1)
+           LEFT JOIN routing_rules rule
+             ON rule.id = m.routing_rule_id AND rule.organization_id = m.organization_id"#,
+        &ids,
+        &chunks,
+        CHUNK_RECIPIENTS,
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("find the open attempts of a dead worker")?;
+    let open = rows.into_iter().map(|row| {
+        let attempt = NewAttempt {
+            id: SendAttemptId(row.id),
+            message_id: MessageId(row.message_id),
+            organization_id: OrganizationId(row.organization_id),
+            position: row.position,
+            address_hash: row.address_hash,
+            provider_account_id: ProviderAccountId(row.provider_account_id),
+            started_at: row.started_at,
+        };
+        let on_unknown = row.on_unknown.as_deref().and_then(OnUnknown::parse);
+        let standing = Standing {
+            unknowns: row.unknowns,
+            tried_since: row.tried_since,
+            on_unknown: on_unknown.unwrap_or(OnUnknown::Wait),
+            turn: Turn::stored(row.failover, row.rounds, row.recoverable),
+            // A worker's death says nothing of the account: no other is tried.
+            tried: 0,
+            candidates: 1,
+        };
+        (attempt, standing)
+    });
+    Ok(open.collect())
+}
+
+/// Closes the open attempts of chunks as UNKNOWN, and leaves the recipients to the
+/// caller.
+pub(super) async fn close_open_attempts(
     connection: &mut PgConnection,
     jobs: &[SendJob],
     now: Timestamp,
-) -> Result<Vec<LostAttempt>, Fault> {
+) -> Result<(), Fault> {
     let (ids, chunks) = columns(jobs);
-    let rows = query!(
+    query!(
         r#"UPDATE send_attempts a
-           SET outcome = 'UNKNOWN', finished_at = $4, reason = 'the worker was lost during the call'
+           SET outcome = 'UNKNOWN', finished_at = $4, reason = $5
            FROM UNNEST($1::uuid[], $2::int[]) AS held (message_id, chunk)
            WHERE a.message_id = held.message_id AND a.message_id = ANY($1)
              AND a.position >= held.chunk * $3 AND a.position < (held.chunk + 1) * $3
-             AND a.outcome IS NULL
-           RETURNING a.message_id, a.position"#,
+             AND a.outcome IS NULL"#,
         &ids,
         &chunks,
         CHUNK_RECIPIENTS,
         now,
+        LOST,
     )
-    .fetch_all(connection)
+    .execute(connection)
     .await
     .or_fault("close the attempts of a dead worker")?;
-    let lost = rows.into_iter().map(|row| LostAttempt {
-        message_id: row.message_id,
-        position: row.position,
-    });
-    Ok(lost.collect())
-}
-
-/// Lets recipients wait for evidence, or gives them up where an answer was lost
-/// before: the same rule as `retry::decide` has for an unknown outcome.
-async fn settle_unknown(
-    connection: &mut PgConnection,
-    lost: &[LostAttempt],
-    unknown_wait: Duration,
-    ids: &Ids,
-    now: Timestamp,
-) -> Result<(), Fault> {
-    let rows = query!(
-        r#"UPDATE recipients r
-           SET status = CASE WHEN r.unknowns = 0 THEN 'SENDING' ELSE 'FAILED' END::message_status,
-               unknowns = r.unknowns + 1,
-               attempts = r.attempts + 1,
-               last_error = 'the worker was lost during the call',
-               next_attempt_at = $3
-           FROM UNNEST($1::uuid[], $2::int[]) AS lost (message_id, position)
-           WHERE r.message_id = lost.message_id AND r.message_id = ANY($1) AND r.position = lost.position AND r.status = 'SENDING'
-           RETURNING r.message_id, r.organization_id, r.position, r.status = 'FAILED' AS "failed!""#,
-        &lost.iter().map(|attempt| attempt.message_id).collect::<Vec<_>>(),
-        &lost.iter().map(|attempt| attempt.position).collect::<Vec<_>>(),
-        now + delta(unknown_wait),
-    )
-    .fetch_all(&mut *connection)
-    .await
-    .or_fault("settle the recipients of a dead worker")?;
-    let dropped = rows
-        .into_iter()
-        .filter(|row| row.failed)
-        .map(|row| NewEvent {
-            id: ids.next_at(now),
-            message_id: MessageId(row.message_id),
-            organization_id: OrganizationId(row.organization_id),
-            position: row.position,
-            event_type: EventType::Dropped,
-            occurred_at: now,
-            data: Some(serde_json::json!({ "reason": "the provider's answer was lost twice" })),
-        });
-    event::store::insert(connection, &dropped.collect::<Vec<_>>()).await
+    Ok(())
 }
 
 async fn requeue_untried(

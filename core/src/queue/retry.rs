@@ -1,5 +1,10 @@
 //! What follows from an attempt's outcome. Pure: the same outcome, standing and
 //! chance give the same verdict.
+//!
+//! A recipient goes through its *candidates* in *rounds*. What one of them failed in
+//! passing is tried with the next at once; after the last there is a wait, which
+//! doubles with the rounds and not with the calls, so that fallbacks make nobody wait
+//! longer.
 
 use std::time::Duration;
 
@@ -7,18 +12,77 @@ use crate::clock::{Timestamp, delta};
 use crate::config::SendingSettings;
 use crate::event::EventType;
 use crate::message::MessageStatus;
-use crate::provider::outcome::SendOutcome;
+use crate::provider::outcome::{Blame, SendOutcome};
+use crate::routing::rule::OnUnknown;
 use crate::suppression;
+
+/// How far the tries of a recipient have got through its candidates, the accounts
+/// that may take it ([`crate::routing::candidates`]).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Turn {
+    /// The place in the candidates at which the next try begins.
+    pub candidate: i16,
+    /// Rounds through all of them that came to nothing.
+    pub rounds: i16,
+    /// Whether one of the present round failed in passing, so that another round is
+    /// worth it.
+    pub recoverable: bool,
+}
+
+impl Turn {
+    /// As the columns of a recipient have it.
+    #[must_use]
+    pub fn stored(failover: i16, rounds: i16, recoverable: bool) -> Self {
+        Self {
+            candidate: failover,
+            rounds,
+            recoverable,
+        }
+    }
+
+    /// The next round, from the first candidate on.
+    fn next_round(self) -> Self {
+        Self {
+            candidate: 0,
+            rounds: self.rounds.saturating_add(1),
+            recoverable: false,
+        }
+    }
+}
 
 /// Where a recipient stood before the attempt.
 #[derive(Debug, Clone, Copy)]
 pub struct Standing {
-    /// Attempts used up.
-    pub attempts: i32,
     /// Attempts whose outcome nobody knows.
     pub unknowns: i32,
-    /// When its message was accepted.
-    pub accepted_at: Timestamp,
+    /// Since when its message is tried: [`super::lease::LeasedMessage::tried_since`].
+    pub tried_since: Timestamp,
+    /// What its rule says of lost answers.
+    pub on_unknown: OnUnknown,
+    /// How far it had got. A candidate that was passed over in this try because it may
+    /// not be called now has failed in passing.
+    pub turn: Turn,
+    /// The candidate that was tried.
+    pub tried: usize,
+    /// How many there are.
+    pub candidates: usize,
+}
+
+impl Standing {
+    /// The turn of the next candidate of this round; nothing after the last.
+    fn next_candidate(&self) -> Option<Turn> {
+        let next = self.tried + 1;
+        (next < self.candidates).then(|| Turn {
+            candidate: i16::try_from(next).unwrap_or_default(),
+            ..self.turn
+        })
+    }
+
+    /// What the provider asks for, where there is no other to go to. Where there is,
+    /// the account's gate keeps the pause, and the recipient need not.
+    fn asked(&self, retry_after: Option<Duration>) -> Option<Duration> {
+        retry_after.filter(|_| self.candidates <= 1)
+    }
 }
 
 /// Where it stands after.
@@ -34,6 +98,8 @@ pub struct Verdict {
     pub event: Option<EventType>,
     /// What to show as its latest error.
     pub error: Option<String>,
+    /// How far it has got.
+    pub turn: Turn,
 }
 
 /// The moment of an outcome and what chance says.
@@ -62,87 +128,211 @@ pub fn decide(
             uses_attempt: true,
             event: Some(EventType::Sent),
             error: None,
+            turn: standing.turn,
         },
-        SendOutcome::Rejected { reason, .. } => failed(here.now, reason.clone()),
+        SendOutcome::Rejected { reason, blame } => {
+            rejected(reason, *blame, standing, settings, here)
+        }
         SendOutcome::Throttled {
             retry_after,
             reason,
         } => {
-            // No attempt is counted, so the message's age stands in for them: a
-            // bound that grows with it doubles in effect.
-            let age = (here.now - standing.accepted_at)
-                .to_std()
-                .unwrap_or_default();
-            let bound = age.clamp(settings.retry_first, settings.retry_longest);
-            let wait = wait(bound, *retry_after, settings, here.fraction);
-            retry(
-                standing,
-                settings,
-                here,
-                Again {
-                    wait,
-                    reason,
-                    uses_attempt: false,
-                },
-            )
+            let bound = by_age(standing, settings, here);
+            let asked = standing.asked(*retry_after);
+            let again = Again {
+                wait: wait(bound, asked, settings, here.fraction),
+                reason,
+                uses_attempt: false,
+                // The age stands in for them.
+                rounds: standing.turn.rounds,
+            };
+            failed_in_passing(standing, settings, here, again)
         }
         SendOutcome::Unavailable {
             retry_after,
             reason,
         } => {
-            let bound = backoff(standing.attempts, settings);
-            let wait = wait(bound, *retry_after, settings, here.fraction);
-            retry(
-                standing,
-                settings,
-                here,
-                Again {
-                    wait,
-                    reason,
-                    uses_attempt: true,
-                },
-            )
+            let bound = backoff(standing.turn.rounds, settings);
+            let asked = standing.asked(*retry_after);
+            let again = Again {
+                wait: wait(bound, asked, settings, here.fraction),
+                reason,
+                uses_attempt: true,
+                rounds: standing.turn.next_round().rounds,
+            };
+            failed_in_passing(standing, settings, here, again)
         }
-        SendOutcome::Unknown { reason } if standing.unknowns == 0 => Verdict {
-            status: MessageStatus::Sending,
-            next_attempt_at: after(here.now, settings.unknown_wait),
-            uses_attempt: true,
-            event: None,
-            error: Some(reason.clone()),
-        },
-        // It was sent once more after the wait, and that answer was lost too:
-        // another try would be a third copy.
-        SendOutcome::Unknown { reason } => failed(
-            here.now,
-            format!("the provider's answer was lost twice: {reason}"),
-        ),
+        SendOutcome::Unknown { reason } => unknown(reason, standing, settings, here),
     }
 }
 
 /// What follows where a recipient turns out to be suppressed before the call.
 #[must_use]
-pub fn suppressed(now: Timestamp) -> Verdict {
+pub fn suppressed(now: Timestamp, turn: Turn) -> Verdict {
     Verdict {
         uses_attempt: false,
-        ..failed(now, suppression::REASON.to_owned())
+        ..failed(now, suppression::REASON.to_owned(), turn)
     }
 }
 
+/// What follows where none of the candidates may be called now: nothing has happened,
+/// so there is no event, and no attempt is used up. `worth_asking_after` is when the
+/// first of them may be.
+#[must_use]
+pub fn put_off(
+    why: &str,
+    worth_asking_after: Duration,
+    standing: Standing,
+    settings: &SendingSettings,
+    here: Circumstance,
+) -> Verdict {
+    // Where the round began with a call that failed, it ends as if the last had too:
+    // the first candidate is tried again when its backoff is over.
+    let (least, bound, rounds) = if standing.turn.candidate > 0 {
+        let bound = backoff(standing.turn.rounds, settings);
+        (Duration::ZERO, bound, standing.turn.next_round().rounds)
+    } else {
+        let bound = by_age(standing, settings, here);
+        (worth_asking_after, bound, standing.turn.rounds)
+    };
+    let again = Again {
+        wait: least.saturating_add(bound.mul_f64(here.fraction)),
+        reason: why,
+        uses_attempt: false,
+        rounds,
+    };
+    let mut verdict = round_over(standing, settings, here, again);
+    if verdict.status == MessageStatus::Queued {
+        verdict.event = None;
+        verdict.error = Some(format!("waiting: {why}"));
+    }
+    verdict
+}
+
 struct Again<'a> {
+    /// How long to wait before the next round.
     wait: Duration,
     reason: &'a str,
     uses_attempt: bool,
+    /// The rounds after this one.
+    rounds: i16,
+}
+
+/// Another candidate may take what this one refused for its own account's sake. Where
+/// this was the last, the refusal is final, unless one before it may recover.
+fn rejected(
+    reason: &str,
+    blame: Blame,
+    standing: Standing,
+    settings: &SendingSettings,
+    here: Circumstance,
+) -> Verdict {
+    match blame {
+        Blame::Account => {}
+        Blame::Message | Blame::Recipient | Blame::Mailbox | Blame::Sender => {
+            return failed(here.now, reason.to_owned(), standing.turn);
+        }
+    }
+    let bound = backoff(standing.turn.rounds, settings);
+    let again = Again {
+        wait: wait(bound, None, settings, here.fraction),
+        reason,
+        uses_attempt: true,
+        rounds: standing.turn.next_round().rounds,
+    };
+    match standing.next_candidate() {
+        Some(turn) => retry(standing, settings, here, (Duration::ZERO, turn), &again),
+        None if standing.turn.recoverable => round_over(standing, settings, here, again),
+        None => failed(here.now, reason.to_owned(), standing.turn),
+    }
+}
+
+fn unknown(
+    reason: &str,
+    standing: Standing,
+    settings: &SendingSettings,
+    here: Circumstance,
+) -> Verdict {
+    let is_first = standing.unknowns == 0;
+    match standing.on_unknown {
+        OnUnknown::Wait if is_first => Verdict {
+            status: MessageStatus::Sending,
+            next_attempt_at: after(here.now, settings.unknown_wait),
+            uses_attempt: true,
+            event: None,
+            error: Some(reason.to_owned()),
+            turn: standing.turn,
+        },
+        // It was sent once more after the wait, and that answer was lost too:
+        // another try would be a third copy.
+        OnUnknown::Wait => failed(
+            here.now,
+            format!("the provider's answer was lost twice: {reason}"),
+            standing.turn,
+        ),
+        OnUnknown::Resend => {
+            let bound = if is_first {
+                Duration::ZERO
+            } else {
+                backoff(standing.turn.rounds, settings)
+            };
+            let again = Again {
+                wait: wait(bound, None, settings, here.fraction),
+                reason,
+                uses_attempt: true,
+                rounds: standing.turn.next_round().rounds,
+            };
+            failed_in_passing(standing, settings, here, again)
+        }
+        OnUnknown::Fail => failed(
+            here.now,
+            format!("the provider's answer was lost, it may have taken the mail: {reason}"),
+            standing.turn,
+        ),
+    }
+}
+
+/// The next candidate at once, or the next round after the wait.
+fn failed_in_passing(
+    mut standing: Standing,
+    settings: &SendingSettings,
+    here: Circumstance,
+    again: Again<'_>,
+) -> Verdict {
+    standing.turn.recoverable = true;
+    match standing.next_candidate() {
+        Some(turn) => retry(standing, settings, here, (Duration::ZERO, turn), &again),
+        None => round_over(standing, settings, here, again),
+    }
+}
+
+fn round_over(
+    standing: Standing,
+    settings: &SendingSettings,
+    here: Circumstance,
+    again: Again<'_>,
+) -> Verdict {
+    let turn = Turn {
+        rounds: again.rounds,
+        ..standing.turn.next_round()
+    };
+    retry(standing, settings, here, (again.wait, turn), &again)
 }
 
 fn retry(
     standing: Standing,
     settings: &SendingSettings,
     here: Circumstance,
-    again: Again<'_>,
+    (wait, turn): (Duration, Turn),
+    again: &Again<'_>,
 ) -> Verdict {
-    let next_attempt_at = after(here.now, again.wait);
-    if next_attempt_at > after(standing.accepted_at, settings.retry_horizon) {
-        return failed(here.now, format!("retries are used up: {}", again.reason));
+    let next_attempt_at = after(here.now, wait);
+    if next_attempt_at > after(standing.tried_since, settings.retry_horizon) {
+        let reason = format!("retries are used up: {}", again.reason);
+        return Verdict {
+            uses_attempt: again.uses_attempt,
+            ..failed(here.now, reason, turn)
+        };
     }
     Verdict {
         status: MessageStatus::Queued,
@@ -150,22 +340,34 @@ fn retry(
         uses_attempt: again.uses_attempt,
         event: here.answered.then_some(EventType::Deferred),
         error: Some(again.reason.to_owned()),
+        turn,
     }
 }
 
-fn failed(now: Timestamp, reason: String) -> Verdict {
+fn failed(now: Timestamp, reason: String, turn: Turn) -> Verdict {
     Verdict {
         status: MessageStatus::Failed,
         next_attempt_at: now,
         uses_attempt: true,
         event: Some(EventType::Dropped),
         error: Some(reason),
+        turn,
     }
 }
 
-/// The bound of the wait after so many attempts.
-fn backoff(attempts: i32, settings: &SendingSettings) -> Duration {
-    let doublings = u32::try_from(attempts).unwrap_or(0).min(30);
+/// The bound of a wait that uses up no attempt: the message's age stands in for the
+/// attempts, since a bound that grows with it doubles in effect.
+fn by_age(standing: Standing, settings: &SendingSettings, here: Circumstance) -> Duration {
+    let age = (here.now - standing.tried_since)
+        .to_std()
+        .unwrap_or_default();
+    // Not `clamp`: the longest may be set below the first.
+    age.max(settings.retry_first).min(settings.retry_longest)
+}
+
+/// The bound of the wait after so many rounds.
+fn backoff(rounds: i16, settings: &SendingSettings) -> Duration {
+    let doublings = u32::try_from(rounds).unwrap_or(0).min(30);
     settings
         .retry_first
         .saturating_mul(1 << doublings)
@@ -194,129 +396,4 @@ fn after(moment: Timestamp, wait: Duration) -> Timestamp {
 }
 
 #[cfg(test)]
-mod tests {
-    use chrono::TimeDelta;
-
-    use super::*;
-    use crate::clock::Clock;
-    use crate::config::Settings;
-    use crate::provider::outcome::Blame;
-
-    fn settings() -> SendingSettings {
-        let variables = [
-            ("DATABASE_URL", "postgres://localhost/x"),
-            ("WAYPOST_ENV", "development"),
-        ];
-        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        Settings::from_map(&variables.into_iter().collect())
-            .unwrap()
-            .sending
-    }
-
-    fn verdict(
-        outcome: &SendOutcome,
-        attempts: i32,
-        unknowns: i32,
-        age: TimeDelta,
-    ) -> (Verdict, Timestamp) {
-        let now = Clock::system().now();
-        let standing = Standing {
-            attempts,
-            unknowns,
-            accepted_at: now - age,
-        };
-        let here = Circumstance {
-            now,
-            fraction: 0.5,
-            answered: true,
-        };
-        (decide(outcome, standing, &settings(), here), now)
-    }
-
-    fn unavailable(retry_after: Option<u64>) -> SendOutcome {
-        SendOutcome::Unavailable {
-            retry_after: retry_after.map(Duration::from_secs),
-            reason: "HTTP 500".to_owned(),
-        }
-    }
-
-    #[test]
-    fn waits_double_up_to_half_an_hour_and_obey_the_provider() {
-        for (attempts, retry_after, seconds) in [
-            (0, None, 2.5),
-            (1, None, 5.0),
-            (5, None, 80.0),
-            (20, None, 900.0),
-            (0, Some(60), 60.5),
-        ] {
-            let (verdict, now) = verdict(&unavailable(retry_after), attempts, 0, TimeDelta::zero());
-            let waited = verdict.next_attempt_at - now;
-            assert_eq!(waited, TimeDelta::milliseconds((seconds * 1000.0) as i64));
-            assert_eq!(verdict.status, MessageStatus::Queued);
-            assert_eq!(verdict.event, Some(EventType::Deferred));
-        }
-    }
-
-    #[test]
-    fn being_throttled_uses_up_no_attempt_and_being_unavailable_does() {
-        let throttled = SendOutcome::Throttled {
-            retry_after: None,
-            reason: String::new(),
-        };
-        assert!(!verdict(&throttled, 0, 0, TimeDelta::zero()).0.uses_attempt);
-        assert!(
-            verdict(&unavailable(None), 0, 0, TimeDelta::zero())
-                .0
-                .uses_attempt
-        );
-    }
-
-    #[test]
-    fn being_throttled_for_long_makes_the_waits_longer() {
-        let throttled = SendOutcome::Throttled {
-            retry_after: None,
-            reason: String::new(),
-        };
-        for (age_seconds, wait_seconds) in [(0, 2.5), (60, 30.0), (20_000, 900.0)] {
-            let (verdict, now) = verdict(&throttled, 0, 0, TimeDelta::seconds(age_seconds));
-            let waited = (verdict.next_attempt_at - now).as_seconds_f64();
-            assert!(
-                (waited - wait_seconds).abs() < 0.001,
-                "{age_seconds}: {waited}"
-            );
-        }
-    }
-
-    #[test]
-    fn after_a_day_retries_are_used_up() {
-        let (verdict, _) = verdict(&unavailable(None), 60, 0, TimeDelta::hours(24));
-        assert_eq!(verdict.status, MessageStatus::Failed);
-        assert_eq!(verdict.event, Some(EventType::Dropped));
-    }
-
-    #[test]
-    fn a_lost_answer_is_waited_for_once_and_then_given_up() {
-        let unknown = SendOutcome::Unknown {
-            reason: "time-out".to_owned(),
-        };
-        let (first, now) = verdict(&unknown, 0, 0, TimeDelta::zero());
-        assert_eq!(first.status, MessageStatus::Sending);
-        assert_eq!(first.next_attempt_at - now, TimeDelta::minutes(15));
-        assert_eq!(first.event, None);
-        let (second, _) = verdict(&unknown, 1, 1, TimeDelta::zero());
-        assert_eq!(second.status, MessageStatus::Failed);
-    }
-
-    #[test]
-    fn a_refusal_fails_at_once() {
-        let rejected = SendOutcome::Rejected {
-            reason: "no".to_owned(),
-            blame: Blame::Message,
-        };
-        let (verdict, _) = verdict(&rejected, 0, 0, TimeDelta::zero());
-        assert_eq!(
-            (verdict.status, verdict.event),
-            (MessageStatus::Failed, Some(EventType::Dropped))
-        );
-    }
-}
+mod tests;

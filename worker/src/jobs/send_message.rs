@@ -1,21 +1,24 @@
 //! Sending the due recipients of one chunk: claim, compose, write the attempt,
 //! call, settle.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use futures_util::{StreamExt as _, stream};
-use tokio::sync::Semaphore;
+use futures_util::future::join_all;
+use futures_util::{FutureExt as _, StreamExt as _, stream};
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, warn};
-use waypost_core::clock::Clock;
+use waypost_core::clock::{Clock, Timestamp};
 use waypost_core::config::SendingSettings;
 use waypost_core::db::{self, OrFault};
 use waypost_core::fault::{Fault, FaultKind};
 use waypost_core::ids::Ids;
 use waypost_core::message::compose;
 use waypost_core::provider::account::Accounts;
+use waypost_core::provider::gate::Gates;
 use waypost_core::provider::mail::OutgoingMail;
 use waypost_core::provider::outcome::{Blame, SendOutcome};
 use waypost_core::provider::{Access, adapter};
@@ -24,15 +27,17 @@ use waypost_core::queue::backend::JobEnd;
 use waypost_core::queue::jobs::SendJob;
 use waypost_core::queue::lease::{self, LeasedRecipient};
 use waypost_core::queue::outcome::AttemptOutcome;
-use waypost_core::queue::retry::{self, Circumstance, Standing};
-use waypost_core::routing::Enquiry;
+use waypost_core::queue::retry::{self, Circumstance, Standing, Verdict};
+use waypost_core::routing::rule::OnUnknown;
 use waypost_core::suppression;
 use waypost_core::tracking::TrackedCopy;
 use waypost_core::tracking::link::Tracker;
 use waypost_core::unsubscribe::link::{LinkUse, Links};
 
+use crate::choice::{self, Choice, Chosen, Patience, Refused};
 use crate::ledger::{Claim, Ledger, Settlement};
-use crate::senders::{Sender, Senders};
+use crate::senders::Senders;
+use crate::suspects::{Admission, Suspects};
 use crate::tenure::Tenures;
 
 /// Calls that one chunk has under way at once, so that one large send does not
@@ -40,6 +45,9 @@ use crate::tenure::Tenures;
 const CHUNK_CALLS_MAX: usize = 16;
 /// Large messages that are worked on at the same time.
 const LARGE_MESSAGES_MAX: usize = 2;
+/// The part of a worker's jobs that may wait for the pace of accounts: one in so many,
+/// so that slow accounts leave the worker to the others.
+const WAITING_SHARE: usize = 4;
 /// When a job comes again that could not be claimed because Postgres was away.
 const CLAIM_AGAIN_AFTER: Duration = Duration::from_secs(2);
 
@@ -50,6 +58,7 @@ pub(crate) type JobError = Box<dyn std::error::Error + Send + Sync>;
 pub(crate) struct Sending {
     pub(crate) ledger: Ledger,
     pub(crate) senders: Senders,
+    pub(crate) gates: Gates,
     pub(crate) accounts: Accounts,
     pub(crate) tenures: Tenures,
     pub(crate) tracker: Tracker,
@@ -65,9 +74,15 @@ pub(crate) struct Sending {
 #[derive(Clone)]
 pub(crate) struct SendMessage {
     sending: Arc<Sending>,
-    calls: Arc<Semaphore>,
+    /// Calls beyond the one that each job has by its place.
+    more_calls: Arc<Semaphore>,
     /// Large messages under way.
     large: Arc<Semaphore>,
+    /// A place for each job that runs at the same time, whoever brought it.
+    places: Arc<Semaphore>,
+    suspects: Arc<Suspects>,
+    /// Copies that wait in place for the pace of their accounts.
+    waiting: Arc<Semaphore>,
 }
 
 /// One recipient's try so far.
@@ -79,18 +94,41 @@ struct Try<'a> {
 
 impl SendMessage {
     pub(crate) fn new(sending: Arc<Sending>) -> Self {
-        let calls = Arc::new(Semaphore::new(sending.settings.concurrency));
+        let more_calls = Arc::new(Semaphore::new(sending.settings.concurrency));
         let large = Arc::new(Semaphore::new(LARGE_MESSAGES_MAX));
+        let places = Arc::new(Semaphore::new(sending.settings.concurrency));
+        let suspects = Arc::new(Suspects::new(
+            sending.accounts.pool.clone(),
+            sending.tenures.clone(),
+            sending.ids.clone(),
+            sending.clock.clone(),
+            sending.settings.clone(),
+        ));
+        let waiting = (sending.settings.concurrency / WAITING_SHARE).max(1);
         Self {
             sending,
-            calls,
+            more_calls,
             large,
+            places,
+            suspects,
+            waiting: Arc::new(Semaphore::new(waiting)),
         }
     }
 
-    /// Runs one job. Only a claim that could not be made brings it again; from
-    /// there on Postgres knows when the chunk is due.
+    /// The places of jobs, for those who bring some themselves.
+    pub(crate) fn places(&self) -> &Arc<Semaphore> {
+        &self.places
+    }
+
+    /// Runs one job, as soon as it has a place.
     pub(crate) async fn run(&self, job: SendJob) -> Result<JobEnd, JobError> {
+        let _place = self.places.acquire().await?;
+        self.run_in_place(job).await
+    }
+
+    /// Runs one job. Only a claim that could not be made, a suspect that has to wait
+    /// or a panic brings it again; from there on Postgres knows when the chunk is due.
+    pub(crate) async fn run_in_place(&self, job: SendJob) -> Result<JobEnd, JobError> {
         let claim = match self.sending.ledger.claim(job).await {
             Ok(Some(claim)) => claim,
             Ok(None) => return Ok(JobEnd::Done),
@@ -100,8 +138,30 @@ impl SendMessage {
             }
             Err(fault) => return Err(fault.chain().into()),
         };
-        self.work_off(claim).await;
-        Ok(JobEnd::Done)
+        let admission = self.suspects.admit(&claim).await;
+        if let Admission::Later(after) = admission {
+            self.hand_back(&claim).await;
+            return Ok(JobEnd::Snooze(after));
+        }
+        let worker = claim.worker;
+        let worked = AssertUnwindSafe(self.work_off(claim)).catch_unwind().await;
+        match worked {
+            Ok(()) => Ok(JobEnd::Done),
+            Err(panic) => Ok(self.suspects.panicked(worker, job, panic).await),
+        }
+    }
+
+    /// Gives back a chunk that nothing was done for, and ends its lease.
+    async fn hand_back(&self, claim: &Claim) {
+        let ledger = &self.sending.ledger;
+        let recipients = claim.recipients.iter();
+        let all = recipients.map(|recipient| ledger.settle(untried(claim, recipient)));
+        if join_all(all).await.into_iter().all(|recorded| recorded) {
+            let mut settlement = Settlement::of(claim);
+            settlement.finished = true;
+            settlement.no_hurry = true;
+            ledger.settle(settlement).await;
+        }
     }
 
     /// Sends to a chunk's recipients and ends its lease. Where something could not
@@ -126,14 +186,23 @@ impl SendMessage {
         if let [recipient] = claim.recipients.as_slice() {
             let mut settlement = self.send(&claim, recipient).await;
             settlement.finished = true;
+            settlement.no_hurry = settlement.untried.is_some();
             self.sending.ledger.settle(settlement).await;
             return;
         }
-        let calls = if large { 1 } else { CHUNK_CALLS_MAX };
-        let lost = AtomicBool::new(false);
+        let more = if large {
+            None
+        } else {
+            self.more_calls(claim.recipients.len())
+        };
+        let calls = 1 + more.as_ref().map_or(0, SemaphorePermit::num_permits);
+        let (lost, no_hurry) = (AtomicBool::new(false), AtomicBool::new(false));
         stream::iter(&claim.recipients)
             .for_each_concurrent(calls, |recipient| async {
                 let settlement = self.send(&claim, recipient).await;
+                if settlement.untried.is_some() {
+                    no_hurry.store(true, Ordering::Relaxed);
+                }
                 if !self.sending.ledger.settle(settlement).await {
                     lost.store(true, Ordering::Relaxed);
                 }
@@ -142,8 +211,19 @@ impl SendMessage {
         if !lost.into_inner() {
             let mut settlement = Settlement::of(&claim);
             settlement.finished = true;
+            settlement.no_hurry = no_hurry.into_inner();
             self.sending.ledger.settle(settlement).await;
         }
+    }
+
+    /// Calls that a chunk of so many may have under way beyond its first: at the most
+    /// half of what is free now. Nobody waits for them, so a job with one recipient is
+    /// not held up by the calls of a large send whose provider hangs.
+    fn more_calls(&self, recipients: usize) -> Option<SemaphorePermit<'_>> {
+        let free = self.more_calls.available_permits().div_ceil(2);
+        let wanted = recipients.min(CHUNK_CALLS_MAX).saturating_sub(1).min(free);
+        let wanted = u32::try_from(wanted).ok()?;
+        self.more_calls.try_acquire_many(wanted).ok()
     }
 
     async fn load_body(&self, claim: &mut Claim) -> Result<(), Fault> {
@@ -160,11 +240,56 @@ impl SendMessage {
     }
 
     /// Tries one recipient and says what there is to record of it. Nothing is
-    /// composed before the call has its permit, so memory is bounded by the calls.
+    /// composed before an account may be called, so memory is bounded by the calls.
     async fn send(&self, claim: &Claim, recipient: &LeasedRecipient) -> Settlement {
         let sending = &self.sending;
+        let mut patience = Patience::fresh();
+        loop {
+            if sending.shutdown.is_cancelled() || !sending.tenures.may_call(claim.worker) {
+                return untried(claim, recipient);
+            }
+            let (senders, gates) = (&sending.senders, &sending.gates);
+            match choice::choose(senders, gates, &claim.message, recipient).await {
+                Ok(Choice::Account(chosen)) => {
+                    return self.send_through(claim, recipient, chosen).await;
+                }
+                Ok(Choice::Refused(refused)) => {
+                    if !self.wait_in_place(&refused, &mut patience).await {
+                        return self.put_off(&self.begin(claim, recipient), &refused);
+                    }
+                }
+                Ok(Choice::Nobody) => {
+                    let reason = "no active provider account takes a message from this sender";
+                    return self.not_called(&self.begin(claim, recipient), reason.to_owned());
+                }
+                Err(fault) => return self.unprepared(&self.begin(claim, recipient), &fault),
+            }
+        }
+    }
+
+    /// Waits for the pace of an account, where that may be over soon. False where it
+    /// is not, or others wait already: they must not take all of a worker.
+    async fn wait_in_place(&self, refused: &Refused, patience: &mut Patience) -> bool {
+        if !refused.is_pace() {
+            return false;
+        }
+        let Some(wait) = patience.take(refused.closed.wait) else {
+            return false;
+        };
+        let Ok(_place) = self.waiting.try_acquire() else {
+            return false;
+        };
+        let shutdown = &self.sending.shutdown;
+        let pause = tokio::time::sleep(wait);
+        // Told to stop, the next look ends it.
+        let _stopped = shutdown.run_until_cancelled(pause).await;
+        true
+    }
+
+    fn begin<'a>(&self, claim: &'a Claim, recipient: &'a LeasedRecipient) -> Try<'a> {
+        let sending = &self.sending;
         let content = &claim.message.content;
-        let mut attempt = NewAttempt {
+        let attempt = NewAttempt {
             id: sending.ids.next(),
             message_id: content.id,
             organization_id: content.organization_id,
@@ -173,63 +298,29 @@ impl SendMessage {
             provider_account_id: claim.message.provider_account_id,
             started_at: sending.clock.now(),
         };
-        let Ok(_permit) = self.calls.acquire().await else {
-            return untried(claim, recipient);
-        };
-        if sending.shutdown.is_cancelled() || !sending.tenures.may_call(claim.worker) {
-            return untried(claim, recipient);
+        Try {
+            claim,
+            recipient,
+            attempt,
         }
-        // The wait for the permit may have been long, and links say when they were sent.
-        attempt.started_at = sending.clock.now();
-        let (sender, mail) = match self.prepare(claim, recipient, &attempt).await {
-            Ok(Some(prepared)) => prepared,
-            Ok(None) => {
-                let reason =
-                    "no active provider account takes a message from this sender".to_owned();
-                return self.not_called(
-                    Try {
-                        claim,
-                        recipient,
-                        attempt,
-                    },
-                    reason,
-                );
-            }
-            Err(fault) if fault.kind() == FaultKind::Unavailable => {
-                warn!(cause = fault.chain(), "A message waits for Postgres");
-                return untried(claim, recipient);
-            }
-            Err(fault) => {
-                error!(message.id = %content.id, cause = fault.chain(), "A message could not be prepared");
-                return self.not_called(
-                    Try {
-                        claim,
-                        recipient,
-                        attempt,
-                    },
-                    fault.to_string(),
-                );
-            }
-        };
-        attempt.provider_account_id = sender.account.id;
-        self.call(
-            Try {
-                claim,
-                recipient,
-                attempt,
-            },
-            &sender,
-            &mail,
-        )
-        .await
     }
 
-    async fn prepare(
+    async fn send_through(
         &self,
         claim: &Claim,
         recipient: &LeasedRecipient,
-        attempt: &NewAttempt,
-    ) -> Result<Option<(Arc<Sender>, OutgoingMail)>, Fault> {
+        chosen: Chosen,
+    ) -> Settlement {
+        let mut this = self.begin(claim, recipient);
+        this.attempt.provider_account_id = chosen.sender.account.id;
+        match self.compose(&this) {
+            Ok(mail) => self.call(&this, chosen, &mail).await,
+            Err(fault) => self.unprepared(&this, &fault),
+        }
+    }
+
+    fn compose(&self, this: &Try<'_>) -> Result<OutgoingMail, Fault> {
+        let (claim, recipient, attempt) = (this.claim, this.recipient, &this.attempt);
         let content = &claim.message.content;
         let sealer = &self.sending.accounts.sealer;
         let mut mail = compose::compose(
@@ -254,24 +345,28 @@ impl SendMessage {
             };
             self.sending.links.add_to(&mut mail, this);
         }
-        let preferred = claim.message.provider_account_id;
-        let enquiry = Enquiry {
-            sender_domain: mail.from.address().domain(),
-            tags: content.tags.iter().map(String::as_str).collect(),
-        };
-        let senders = &self.sending.senders;
-        let sender = senders
-            .find(content.organization_id, preferred, &enquiry)
-            .await?;
-        Ok(sender.map(|sender| (sender, mail)))
+        Ok(mail)
+    }
+
+    /// What could not be read or composed: later, or, where that is no use, by the
+    /// same rules as what could not be sent.
+    fn unprepared(&self, this: &Try<'_>, fault: &Fault) -> Settlement {
+        if fault.kind() == FaultKind::Unavailable {
+            warn!(cause = fault.chain(), "A message waits for Postgres");
+            return untried(this.claim, this.recipient);
+        }
+        let id = this.claim.message.content.id;
+        error!(message.id = %id, cause = fault.chain(), "A message could not be prepared");
+        self.not_called(this, fault.to_string())
     }
 
     /// Writes the attempt and makes the call, unless the lease might end first.
-    async fn call(&self, this: Try<'_>, sender: &Sender, mail: &OutgoingMail) -> Settlement {
+    async fn call(&self, this: &Try<'_>, chosen: Chosen, mail: &OutgoingMail) -> Settlement {
         let sending = &self.sending;
+        let sender = &chosen.sender;
         let begun = sending.ledger.begin_attempt(this.attempt).await;
         if let Ok(false) = begun {
-            return self.dropped(&this);
+            return self.dropped(this);
         }
         if let Err(fault) = &begun {
             warn!(
@@ -293,69 +388,96 @@ impl SendMessage {
         let adapter = adapter(sender.account.provider_type);
         let transport = &sending.accounts.transport;
         let (outcome, status_code) = transport.send(adapter, &access, mail).await;
-        self.settlement(this, true, outcome, status_code)
+        chosen.pass.end(&outcome);
+        let here = self.here(this, status_code.is_some());
+        let verdict = retry::decide(&outcome, chosen.standing, &sending.settings, here);
+        let recorded = AttemptOutcome {
+            attempted: true,
+            status_code,
+            ..self.not_attempted(this, outcome, verdict, here.now)
+        };
+        settled(this, recorded)
     }
 
-    fn not_called(&self, this: Try<'_>, reason: String) -> Settlement {
+    /// No account was the matter: the next try begins a new round.
+    fn not_called(&self, this: &Try<'_>, reason: String) -> Settlement {
         let outcome = SendOutcome::Unavailable {
             retry_after: None,
             reason,
         };
-        self.settlement(this, false, outcome, None)
+        let standing = Standing {
+            unknowns: this.recipient.unknowns,
+            tried_since: this.claim.message.tried_since(),
+            on_unknown: OnUnknown::Wait,
+            turn: this.recipient.turn,
+            tried: 0,
+            candidates: 0,
+        };
+        let here = self.here(this, false);
+        let verdict = retry::decide(&outcome, standing, &self.sending.settings, here);
+        settled(this, self.not_attempted(this, outcome, verdict, here.now))
     }
 
     /// The recipient was suppressed after its message was accepted.
     fn dropped(&self, this: &Try<'_>) -> Settlement {
-        let now = self.sending.clock.now().max(this.claim.message.accepted_at);
-        let mut settlement = Settlement::of(this.claim);
-        settlement.outcome = Some(AttemptOutcome {
-            attempt: this.attempt,
-            attempted: false,
-            outcome: SendOutcome::Rejected {
-                blame: Blame::Recipient,
-                reason: suppression::REASON.to_owned(),
-            },
-            status_code: None,
-            finished_at: now,
-            verdict: retry::suppressed(now),
-            event_id: self.sending.ids.next_at(now),
-        });
-        settlement
+        let outcome = SendOutcome::Rejected {
+            blame: Blame::Recipient,
+            reason: suppression::REASON.to_owned(),
+        };
+        let now = self.here(this, false).now;
+        let verdict = retry::suppressed(now, this.recipient.turn);
+        settled(this, self.not_attempted(this, outcome, verdict, now))
     }
 
-    fn settlement(
+    /// None of its accounts may be called now.
+    fn put_off(&self, this: &Try<'_>, refused: &Refused) -> Settlement {
+        let (here, settings, why) = (
+            self.here(this, false),
+            &self.sending.settings,
+            refused.why(),
+        );
+        let verdict = retry::put_off(why, refused.closed.wait, refused.standing, settings, here);
+        let outcome = SendOutcome::Unavailable {
+            retry_after: None,
+            reason: why.to_owned(),
+        };
+        settled(this, self.not_attempted(this, outcome, verdict, here.now))
+    }
+
+    /// What there is to record where no call was made.
+    fn not_attempted(
         &self,
-        this: Try<'_>,
-        attempted: bool,
+        this: &Try<'_>,
         outcome: SendOutcome,
-        status_code: Option<u16>,
-    ) -> Settlement {
-        // Clocks of different machines may disagree: nothing happens to a message
-        // before it was accepted.
-        let now = self.sending.clock.now().max(this.claim.message.accepted_at);
-        let standing = Standing {
-            attempts: this.recipient.attempts,
-            unknowns: this.recipient.unknowns,
-            accepted_at: this.claim.message.accepted_at,
-        };
-        let here = Circumstance {
-            now,
-            fraction: self.sending.ids.fraction(),
-            answered: status_code.is_some(),
-        };
-        let verdict = retry::decide(&outcome, standing, &self.sending.settings, here);
-        let mut settlement = Settlement::of(this.claim);
-        settlement.outcome = Some(AttemptOutcome {
+        verdict: Verdict,
+        now: Timestamp,
+    ) -> AttemptOutcome {
+        AttemptOutcome {
             attempt: this.attempt,
-            attempted,
+            attempted: false,
             outcome,
-            status_code,
+            status_code: None,
             finished_at: now,
             verdict,
             event_id: self.sending.ids.next_at(now),
-        });
-        settlement
+        }
     }
+
+    fn here(&self, this: &Try<'_>, answered: bool) -> Circumstance {
+        Circumstance {
+            // Clocks of different machines may disagree: nothing happens to a message
+            // before it was accepted.
+            now: self.sending.clock.now().max(this.claim.message.accepted_at),
+            fraction: self.sending.ids.fraction(),
+            answered,
+        }
+    }
+}
+
+fn settled(this: &Try<'_>, outcome: AttemptOutcome) -> Settlement {
+    let mut settlement = Settlement::of(this.claim);
+    settlement.outcome = Some(outcome);
+    settlement
 }
 
 fn untried(claim: &Claim, recipient: &LeasedRecipient) -> Settlement {

@@ -119,7 +119,7 @@ impl Writer {
         }
         // Rows of several endpoints are locked in one order.
         news.sort_by_key(|entry| entry.call.endpoint_id);
-        let mut transaction = self.pool.begin().await.or_fault(RECORD)?;
+        let mut transaction = db::begin(&self.pool, RECORD).await?;
         store::record(&mut transaction, &calls).await?;
         for (place, entry) in news.iter().enumerate() {
             let is_last = news

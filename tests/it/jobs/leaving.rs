@@ -1,0 +1,66 @@
+//! A worker that is told to stop while its jobs cannot end.
+
+use sqlx::Connection as _;
+use waypost_core::provider::kind::ProviderType;
+use waypost_tests::{TestApp, wait_until};
+
+use super::number;
+
+#[tokio::test]
+async fn what_jobs_have_not_ended_in_time_is_given_back_at_once_and_blames_nobody() {
+    let app = TestApp::builder()
+        .processes()
+        .private_redis()
+        .setting("WAYPOST_PROVIDER_TIMEOUT", "1s")
+        .setting("WAYPOST_WORKER_SHUTDOWN", "2s")
+        .setting("WAYPOST_WORKER_LEASE", "60s")
+        .start()
+        .await;
+    let _api = app.spawn_api().await;
+    app.connect(ProviderType::Sendgrid).await;
+    for nth in 0..5 {
+        app.send_to(&format!("r{nth}@example.org")).await;
+    }
+    // Attempts cannot be written: each job stands still before its call.
+    let mut obstacle = sqlx::PgConnection::connect(&app.variables["DATABASE_URL"])
+        .await
+        .unwrap();
+    sqlx::raw_sql("BEGIN; LOCK TABLE suppressions IN ACCESS EXCLUSIVE MODE")
+        .execute(&mut obstacle)
+        .await
+        .unwrap();
+    let mut leaving = app.spawn_worker();
+    wait_until("all are leased", async || {
+        number(
+            &app,
+            "SELECT count(*) FROM outbox WHERE leased_by IS NOT NULL",
+        )
+        .await
+            == 5
+    })
+    .await;
+    let status = leaving.terminate().await;
+    assert!(status.success(), "{status}");
+    assert_eq!(
+        number(
+            &app,
+            "SELECT count(*) FROM outbox WHERE leased_by IS NOT NULL"
+        )
+        .await,
+        0
+    );
+    assert_eq!(number(&app, "SELECT count(*) FROM workers").await, 0);
+    assert_eq!(number(&app, "SELECT max(losses) FROM outbox").await, 0);
+    let queued = "SELECT count(*) FROM recipients WHERE status = 'QUEUED'";
+    assert_eq!(number(&app, queued).await, 5);
+    sqlx::raw_sql("ROLLBACK")
+        .execute(&mut obstacle)
+        .await
+        .unwrap();
+    let _others = (app.spawn_worker(), app.spawn_scheduler());
+    wait_until("all is sent", async || app.outbox().await.is_empty()).await;
+    for nth in 0..5 {
+        app.captured_once(&format!("r{nth}@example.org"));
+    }
+    assert_eq!(number(&app, "SELECT count(*) FROM send_attempts").await, 5);
+}

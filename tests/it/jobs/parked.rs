@@ -1,0 +1,310 @@
+//! Which chunks are parked, and which are not.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use serde_json::json;
+use waypost_core::provider::kind::ProviderType;
+use waypost_simulator::{Fault, FaultCalls, FaultKind};
+use waypost_tests::{TestApp, credentials, message_to, wait_until, wait_within};
+
+use super::{die_with, is_parked, losses, number, of_chunk};
+
+fn latency(milliseconds: u64) -> Fault {
+    Fault {
+        provider: None,
+        kind: FaultKind::Latency,
+        rate: 1.0,
+        latency_ms: milliseconds,
+        calls: FaultCalls::Send,
+    }
+}
+
+#[tokio::test]
+async fn a_chunk_that_its_workers_die_of_is_parked_and_those_that_were_with_it_are_sent() {
+    let app = TestApp::builder().without_worker().start().await;
+    app.connect(ProviderType::Sendgrid).await;
+    let poison = app.send_to("poison@example.org").await;
+    let mut all = vec![poison.clone()];
+    for nth in 0..3 {
+        all.push(app.send_to(&format!("innocent{nth}@example.org")).await);
+    }
+    let ids: Vec<&str> = all.iter().map(String::as_str).collect();
+    for death in 1..=5 {
+        assert!(!is_parked(&app, &poison).await, "before death {death}");
+        die_with(&app, &ids, Some(&poison)).await;
+        wait_until("all were taken back", async || {
+            number(
+                &app,
+                "SELECT count(*) FROM outbox WHERE leased_by IS NOT NULL",
+            )
+            .await
+                == 0
+        })
+        .await;
+    }
+    assert!(is_parked(&app, &poison).await);
+    let reason = of_chunk(&app, "parked_reason", &poison).await;
+    assert_eq!(reason.as_deref(), Some("its worker was lost each time"));
+    for id in &ids[1..] {
+        assert_eq!(losses(&app, id).await.as_deref(), Some("2"), "{id}");
+    }
+    app.start_worker();
+    app.drain().await;
+    for nth in 0..3 {
+        app.captured_once(&format!("innocent{nth}@example.org"));
+    }
+    assert!(app.captured("poison@example.org").is_empty());
+    assert_eq!(app.status(&poison).await, "QUEUED");
+    // Neither a job that comes nor the relay brings it to a worker.
+    app.advance_and_drain(TimeDelta::hours(1)).await;
+    assert!(is_parked(&app, &poison).await);
+    assert!(app.captured("poison@example.org").is_empty());
+}
+
+#[tokio::test]
+async fn workers_killed_from_outside_again_and_again_get_nothing_parked() {
+    let app = TestApp::builder().without_worker().start().await;
+    app.connect(ProviderType::Sendgrid).await;
+    let mut all = Vec::new();
+    for nth in 0..20 {
+        all.push(app.send_to(&format!("r{nth}@example.org")).await);
+    }
+    let ids: Vec<&str> = all.iter().map(String::as_str).collect();
+    for death in 0..20 {
+        die_with(&app, &ids, Some(ids[death])).await;
+        wait_until("all were taken back", async || {
+            number(
+                &app,
+                "SELECT count(*) FROM outbox WHERE leased_by IS NOT NULL",
+            )
+            .await
+                == 0
+        })
+        .await;
+    }
+    assert_eq!(number(&app, "SELECT max(losses) FROM outbox").await, 3);
+    assert_eq!(number(&app, "SELECT count(parked_at) FROM outbox").await, 0);
+    app.start_worker();
+    app.drain().await;
+    assert_eq!(app.simulator().captured_count(), 20);
+}
+
+#[tokio::test]
+async fn suspects_are_worked_on_one_at_a_time_beside_all_others() {
+    let app = TestApp::builder().without_worker().start().await;
+    app.connect(ProviderType::Sendgrid).await;
+    for nth in 0..12 {
+        app.send_to(&format!("suspect{nth}@example.org")).await;
+    }
+    app.execute("UPDATE outbox SET losses = 2").await;
+    for nth in 0..12 {
+        app.send_to(&format!("fresh{nth}@example.org")).await;
+    }
+    app.simulator().set_fault(latency(150));
+    app.start_worker();
+    let most = AtomicI64::new(0);
+    let beside = AtomicBool::new(false);
+    let open = "SELECT count(*) FROM send_attempts a JOIN outbox o USING (message_id) WHERE a.outcome IS NULL";
+    let all_sent = wait_within(Duration::from_secs(40), async || {
+        // The clock stands still, and what waits for its turn waits by the clock.
+        app.advance(TimeDelta::milliseconds(100));
+        let suspects = number(&app, &format!("{open} AND o.losses >= 2")).await;
+        let others = number(&app, &format!("{open} AND o.losses < 2")).await;
+        most.fetch_max(suspects, Ordering::SeqCst);
+        if suspects == 1 && others > 0 {
+            beside.store(true, Ordering::SeqCst);
+        }
+        app.outbox().await.is_empty()
+    })
+    .await;
+    assert!(all_sent, "{:?}", app.outbox().await);
+    assert_eq!(most.into_inner(), 1);
+    assert!(beside.into_inner(), "fresh ones went beside a suspect");
+    assert_eq!(app.simulator().captured_count(), 24);
+    assert_eq!(number(&app, "SELECT count(*) FROM send_attempts").await, 24);
+}
+
+#[tokio::test]
+async fn of_suspects_in_one_killed_worker_only_the_one_at_work_is_blamed() {
+    let app = TestApp::builder().processes().private_redis().start().await;
+    let (_api, _scheduler) = (app.spawn_api().await, app.spawn_scheduler());
+    app.connect(ProviderType::Sendgrid).await;
+    for nth in 0..4 {
+        app.send_to(&format!("r{nth}@example.org")).await;
+    }
+    app.execute("UPDATE outbox SET losses = 4").await;
+    app.simulator().set_fault(latency(1_500));
+    let mut doomed = app.spawn_worker();
+    wait_until("one is being sent and others wait", async || {
+        number(
+            &app,
+            "SELECT count(*) FROM send_attempts WHERE outcome IS NULL",
+        )
+        .await
+            == 1
+            && number(
+                &app,
+                "SELECT count(*) FROM outbox WHERE leased_by IS NOT NULL",
+            )
+            .await
+                > 1
+    })
+    .await;
+    doomed.kill().await;
+    app.simulator().clear_faults();
+    let _worker = app.spawn_worker();
+    wait_until("only the parked one is left", async || {
+        number(&app, "SELECT count(*) FROM outbox").await == 1
+            && number(&app, "SELECT count(parked_at) FROM outbox").await == 1
+    })
+    .await;
+    let sent = "SELECT count(*) FROM recipients WHERE status = 'SENT'";
+    assert_eq!(number(&app, sent).await, 3);
+    let parked = "SELECT count(*) FROM recipients WHERE status = 'SENDING' AND unknowns = 1";
+    assert_eq!(number(&app, parked).await, 1, "its answer was lost");
+    app.leave_work();
+}
+
+#[tokio::test]
+async fn a_suspect_that_gets_somewhere_is_none_any_more() {
+    let app = TestApp::builder().without_worker().start().await;
+    app.connect(ProviderType::Sendgrid).await;
+    let both = json!({
+        "to": ["good@example.org", "flaky@example.org"], "from": "sender@example.com",
+        "subject": "Two", "text": "Text",
+    });
+    let id = app.send(&both).await;
+    let stuck = app.send_to("throttle@example.org").await;
+    app.execute("UPDATE outbox SET losses = 4").await;
+    app.start_worker();
+    app.drain().await;
+    wait_until("the stuck one was tried", async || {
+        app.recipient(&stuck).await["lastError"].is_string()
+    })
+    .await;
+    app.drain().await;
+    assert_eq!(losses(&app, &stuck).await.as_deref(), Some("4"));
+    assert_eq!(losses(&app, &id).await.as_deref(), Some("0"));
+}
+
+/// A clock beyond the year 9999 makes the signature of Amazon's requests panic: an
+/// honest panic, in the midst of a call.
+#[tokio::test]
+async fn a_panic_costs_its_own_chunk_a_loss_and_nobody_else_anything() {
+    let app = TestApp::builder().without_worker().start().await;
+    app.connect(ProviderType::Ses).await;
+    let other = app.tenant("Others").await;
+    let account = json!({
+        "providerType": "SENDGRID", "displayName": "An account",
+        "credentials": credentials(ProviderType::Sendgrid),
+    });
+    other.caller.post("/v1/providers", &account).await.data(201);
+    let many: Vec<String> = (0..100).map(|nth| format!("r{nth}@example.org")).collect();
+    let mut message = message_to("r0@example.org");
+    message["to"] = json!(many);
+    let poison = app.send(&message).await;
+    other
+        .caller
+        .post("/v1/send", &message_to("innocent@example.org"))
+        .await
+        .expect(202);
+    app.advance(TimeDelta::days(366 * 8_000));
+    app.start_worker();
+    wait_until("the other organization's mail is sent", async || {
+        app.captured("innocent@example.org").len() == 1
+    })
+    .await;
+    let tenure = app.value("SELECT min(id::text) FROM workers").await;
+    for loss in 1..=5_i64 {
+        wait_until("the next panic", async || {
+            app.advance(TimeDelta::seconds(1));
+            losses(&app, &poison).await.unwrap().parse::<i64>().unwrap() >= loss
+        })
+        .await;
+    }
+    wait_until("parked", async || is_parked(&app, &poison).await).await;
+    let reason = of_chunk(&app, "parked_reason", &poison).await.unwrap();
+    assert!(reason.starts_with("its handler panicked"), "{reason}");
+    let count =
+        async |condition: &str| number(&app, &format!("SELECT count(*) FROM {condition}")).await;
+    assert_eq!(count("send_attempts WHERE outcome IS NULL").await, 0);
+    assert_eq!(count("outbox WHERE leased_by IS NOT NULL").await, 0);
+    let unknown = count("send_attempts WHERE outcome = 'UNKNOWN'").await;
+    assert!((5..100).contains(&unknown), "{unknown}");
+    assert!(count("recipients WHERE status = 'QUEUED'").await > 0);
+    assert_eq!(
+        app.value("SELECT string_agg(id::text, ',') FROM workers")
+            .await,
+        tenure
+    );
+}
+
+#[tokio::test]
+async fn what_cannot_be_settled_is_parked_and_its_worker_goes_on() {
+    let app = TestApp::builder()
+        .setting("WAYPOST_PROVIDER_TIMEOUT", "1s")
+        .setting("WAYPOST_WORKER_LEASE", "5s")
+        .without_worker()
+        .start()
+        .await;
+    app.connect(ProviderType::Sendgrid).await;
+    let poison = app.send_to("poison@example.org").await;
+    // One attempt more, and the number does not fit.
+    app.execute("UPDATE recipients SET attempts = 2147483647")
+        .await;
+    app.start_worker();
+    wait_until("parked", async || is_parked(&app, &poison).await).await;
+    let reason = of_chunk(&app, "parked_reason", &poison).await.unwrap();
+    assert!(reason.starts_with("it cannot be settled: "), "{reason}");
+    app.captured_once("poison@example.org");
+    app.send_to("innocent@example.org").await;
+    app.drain().await;
+    app.captured_once("innocent@example.org");
+}
+
+#[tokio::test]
+async fn a_chunk_whose_message_has_lost_its_bodies_is_parked_at_once() {
+    let app = TestApp::builder().without_worker().start().await;
+    app.connect(ProviderType::Sendgrid).await;
+    let orphan = app.send_to("orphan@example.org").await;
+    app.execute("DELETE FROM message_bodies").await;
+    app.send_to("innocent@example.org").await;
+    app.start_worker();
+    app.drain().await;
+    app.captured_once("innocent@example.org");
+    assert!(is_parked(&app, &orphan).await);
+    assert_eq!(app.status(&orphan).await, "QUEUED");
+    assert_eq!(number(&app, "SELECT count(*) FROM workers").await, 1);
+}
+
+/// It is no poison: the key that is missing may be configured again.
+#[tokio::test]
+async fn what_cannot_be_composed_is_tried_for_its_24_hours() {
+    let app = TestApp::builder().without_worker().start().await;
+    app.connect(ProviderType::Sendgrid).await;
+    let healed = app.send_to("healed@example.org").await;
+    let lost = app.send_to("lost@example.org").await;
+    app.execute(
+        r"CREATE TABLE kept AS SELECT message_id, address_sealed FROM recipients;
+          UPDATE recipients SET address_sealed = '\x00'",
+    )
+    .await;
+    app.start_worker();
+    app.drain().await;
+    let recipient = app.recipient(&healed).await;
+    assert_eq!(recipient["status"], "QUEUED");
+    assert_eq!(recipient["lastError"], "could not open a sealed value");
+    app.execute(&format!(
+        "UPDATE recipients r SET address_sealed = k.address_sealed
+         FROM kept k
+         WHERE k.message_id = r.message_id AND r.message_id = '{healed}'"
+    ))
+    .await;
+    app.advance_and_drain(TimeDelta::hours(1)).await;
+    app.captured_once("healed@example.org");
+    app.advance_and_drain(TimeDelta::hours(24)).await;
+    assert_eq!(app.status(&lost).await, "FAILED");
+    assert_eq!(number(&app, "SELECT count(*) FROM outbox").await, 0);
+}
