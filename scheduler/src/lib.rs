@@ -1,34 +1,46 @@
 //! Waypost's scheduler: the tasks that run by the clock. Any number of replicas
 //! may run; one of them leads, by an advisory lock in Postgres, and the others wait
 //! to take over. Every task is idempotent, so that two leaders for a moment do no
-//! harm.
+//! harm. Each keeps its own rhythm (`rhythm`), and what it did last is written down
+//! (`board`).
 
+mod board;
 mod leader;
+mod rhythm;
 mod tasks;
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 use waypost_core::clock::Clock;
 use waypost_core::config::Settings;
 use waypost_core::db::{self, PgPool};
+use waypost_core::event::look_up::{LookUps, Moments, Paces};
+use waypost_core::event::record::Recorder;
 use waypost_core::fault::Fault;
 use waypost_core::health;
-use waypost_core::ids::Ids;
+use waypost_core::ids::{Ids, WorkerId};
 use waypost_core::provider::Endpoints;
 use waypost_core::provider::account::Accounts;
 use waypost_core::provider::snapshots::Snapshots;
 use waypost_core::provider::transport::{Transport, TransportSettings};
 use waypost_core::queue::jobs::send_queue;
 use waypost_core::redis::Redis;
+use waypost_core::suppression::Suppressions;
+use waypost_core::suppression::filter::Filters;
 
+use board::Board;
 use leader::Leadership;
-use tasks::{Rechecks, Task, Tasks};
+use rhythm::Rhythm;
+use tasks::{Rechecks, Searches, Task, Tasks};
 
-/// How long one run of a task may take.
-const TASK_TIMEOUT: Duration = Duration::from_secs(120);
+/// How often the lead is asked for at the least. Postgres takes a leader for dead that
+/// has not asked for 10 s.
+const LEAD_LOOK_MAX: Duration = Duration::from_secs(2);
 /// How often leases are looked for that belong to nobody.
 const FORGOTTEN_EVERY: Duration = Duration::from_secs(60);
 /// How often idempotency keys are forgotten.
@@ -55,7 +67,9 @@ pub async fn run(
         health::serve(address, pool.clone(), redis.clone(), shutdown.clone()).await?;
     }
     let tick = settings.sending.scheduler_tick;
-    let rechecks = Rechecks::new(accounts(settings, &clock, &pool)?);
+    let accounts = accounts(settings, &clock, &pool)?;
+    let searches = Searches::new(look_ups(settings, &accounts, &redis));
+    let rechecks = Rechecks::new(accounts);
     let tasks = Tasks {
         queue: send_queue(&redis, clock.clone()),
         ids: Ids::new(clock.clone()),
@@ -63,9 +77,42 @@ pub async fn run(
         settings: settings.sending.clone(),
         pool: pool.clone(),
         rechecks,
+        searches,
     };
+    let (lead, leads) = watch::channel(false);
+    let schedule = schedule(tick);
+    let board = Board::new(format!("scheduler-{}", tasks.ids.next::<WorkerId>()));
+    let tasks = Arc::new(tasks);
+    for (task, every) in schedule {
+        let rhythm = Rhythm {
+            task,
+            every,
+            again_after: tick,
+            tasks: Arc::clone(&tasks),
+            board: board.clone(),
+        };
+        tokio::spawn(rhythm.keep(leads.clone()));
+    }
+    let names = schedule.map(|(task, _)| task);
+    tokio::spawn(board.keep(pool.clone(), names, leads));
     let mut leadership = Leadership::new(pool);
-    let mut schedule = [
+    let mut looks = interval(tick.min(LEAD_LOOK_MAX));
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    info!("Scheduling");
+    while shutdown.run_until_cancelled(looks.tick()).await.is_some() {
+        // Nobody is told twice of the same.
+        let leads = leadership.hold().await;
+        lead.send_if_modified(|led| std::mem::replace(led, leads) != leads);
+    }
+    lead.send_replace(false);
+    leadership.give_up().await;
+    info!("Stopped");
+    Ok(())
+}
+
+/// The tasks and their rhythms.
+fn schedule(tick: Duration) -> [(Task, Duration); 10] {
+    [
         (Task::Partitions, PARTITIONS_EVERY),
         (Task::Reap, tick),
         (Task::ReapForgotten, FORGOTTEN_EVERY),
@@ -75,22 +122,8 @@ pub async fn run(
         (Task::ForgetKeys, FORGET_KEYS_EVERY),
         (Task::Fold, tick),
         (Task::Domains, tick),
+        (Task::LookUps, tick),
     ]
-    .map(|(task, every)| Scheduled::new(task, every));
-    let mut ticks = interval(tick);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    info!("Scheduling");
-    while shutdown.run_until_cancelled(ticks.tick()).await.is_some() {
-        if !leadership.hold().await {
-            continue;
-        }
-        for scheduled in &mut schedule {
-            scheduled.run_if_due(&tasks).await;
-        }
-    }
-    leadership.give_up().await;
-    info!("Stopped");
-    Ok(())
 }
 
 /// What asks providers about domains. Nobody waits for it, so it is less patient
@@ -111,49 +144,19 @@ fn accounts(settings: &Settings, clock: &Clock, pool: &PgPool) -> Result<Account
     })
 }
 
-/// A task and when it runs next. Its rhythm is the process's own time, whatever
-/// the clock says.
-struct Scheduled {
-    task: Task,
-    every: Duration,
-    due_at: tokio::time::Instant,
-    failing: bool,
-}
-
-impl Scheduled {
-    fn new(task: Task, every: Duration) -> Self {
-        Self {
-            task,
-            every,
-            due_at: tokio::time::Instant::now(),
-            failing: false,
-        }
-    }
-
-    async fn run_if_due(&mut self, tasks: &Tasks) {
-        let now = tokio::time::Instant::now();
-        if now < self.due_at {
-            return;
-        }
-        let run = tokio::time::timeout(TASK_TIMEOUT, tasks.run(self.task));
-        let result = run
-            .await
-            .unwrap_or_else(|elapsed| Err(Fault::unavailable("end a task in time", elapsed)));
-        match (&result, self.failing) {
-            (Err(fault), false) => {
-                tracing::warn!(
-                    task = self.task.name(),
-                    cause = fault.chain(),
-                    "A task fails and will be tried again"
-                );
-            }
-            (Ok(()), true) => info!(task = self.task.name(), "A task works again"),
-            (Err(_), true) | (Ok(()), false) => {}
-        }
-        self.failing = result.is_err();
-        // A task that failed is tried at the next tick.
-        if result.is_ok() {
-            self.due_at = now + self.every;
-        }
+/// What asks providers for mails whose answer was lost, and records what they find.
+fn look_ups(settings: &Settings, accounts: &Accounts, redis: &Redis) -> LookUps {
+    let (pool, ids) = (&accounts.pool, &accounts.ids);
+    let suppressions = Suppressions {
+        pool: pool.clone(),
+        filters: Filters::start(pool.clone(), redis.clone(), ids.clone()),
+        clock: accounts.clock.clone(),
+        ids: ids.clone(),
+    };
+    LookUps {
+        recorder: Recorder::new(suppressions, settings.sealer.clone()),
+        accounts: accounts.clone(),
+        moments: Moments::within(settings.sending.unknown_wait),
+        paces: Paces::default(),
     }
 }

@@ -18,6 +18,7 @@ async fn main() -> ExitCode {
         Err(error) => return failed(&error),
     };
     telemetry::init(&settings.log.filter, settings.log.format);
+    telemetry::log_panics();
     let shutdown = CancellationToken::new();
     tokio::spawn(telemetry::cancel_on_signal(shutdown.clone()));
     match waypost_scheduler::run(&settings, Clock::system(), shutdown).await {

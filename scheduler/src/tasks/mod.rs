@@ -3,6 +3,7 @@
 mod domains;
 mod fold;
 mod keys;
+mod look_ups;
 mod partitions;
 mod reap;
 mod relay;
@@ -17,6 +18,7 @@ use waypost_core::queue::backend::Queue;
 use waypost_core::queue::jobs::SendJob;
 
 pub(crate) use domains::Rechecks;
+pub(crate) use look_ups::Searches;
 
 /// A task of the leader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +39,8 @@ pub(crate) enum Task {
     SweepWebhooks,
     /// Looks at domains whose look is due.
     Domains,
+    /// Looks for mails whose answer was lost.
+    LookUps,
     /// Folds what was counted and what is to be searched.
     Fold,
 }
@@ -53,6 +57,7 @@ impl Task {
             Self::RelayWebhooks => "relay-webhooks",
             Self::SweepWebhooks => "sweep-webhooks",
             Self::Domains => "domains",
+            Self::LookUps => "look-ups",
             Self::Fold => "fold",
         }
     }
@@ -66,6 +71,7 @@ pub(crate) struct Tasks {
     pub(crate) clock: Clock,
     pub(crate) settings: SendingSettings,
     pub(crate) rechecks: Rechecks,
+    pub(crate) searches: Searches,
 }
 
 impl Tasks {
@@ -79,6 +85,7 @@ impl Tasks {
             Task::RelayWebhooks => webhooks::notify_due(self).await,
             Task::SweepWebhooks => webhooks::delete_of_deleted(self).await,
             Task::Domains => domains::begin(self).await,
+            Task::LookUps => look_ups::begin(self).await,
             Task::Fold => fold::fold(self).await,
         }
     }

@@ -1,7 +1,7 @@
 //! Takes back what dead workers held, a bounded part in each transaction.
 
 use tracing::{info, warn};
-use waypost_core::db::{OrFault, PgTransaction};
+use waypost_core::db::{self, OrFault, PgTransaction};
 use waypost_core::fault::Fault;
 use waypost_core::ids::WorkerId;
 use waypost_core::queue::reaper;
@@ -17,7 +17,7 @@ pub(super) async fn take_back(tasks: &Tasks) -> Result<(), Fault> {
     let mut passed_over = Vec::new();
     let mut failure = Ok(());
     for _ in 0..STEPS_MAX {
-        let mut transaction = tasks.pool.begin().await.or_fault("take back leases")?;
+        let mut transaction = db::begin(&tasks.pool, "take back leases").await?;
         let Some(worker) = reaper::find_dead(&mut transaction, &passed_over).await? else {
             break;
         };
@@ -32,7 +32,7 @@ pub(super) async fn take_back(tasks: &Tasks) -> Result<(), Fault> {
 /// Takes back what workers hold that are not on the list at all.
 pub(super) async fn take_back_forgotten(tasks: &Tasks) -> Result<(), Fault> {
     for _ in 0..STEPS_MAX {
-        let mut transaction = tasks.pool.begin().await.or_fault("take back leases")?;
+        let mut transaction = db::begin(&tasks.pool, "take back leases").await?;
         let Some(worker) = reaper::find_forgotten(&mut transaction).await? else {
             break;
         };

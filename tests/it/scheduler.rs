@@ -1,0 +1,216 @@
+//! The scheduler: who leads, that no task holds up another, and what operators see
+//! of it.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use waypost_core::provider::kind::ProviderType;
+use waypost_tests::{Finished, Process, Program, TestApp, wait_until, wait_within};
+
+/// How long a takeover may take.
+const TAKEN_OVER_WITHIN: Duration = Duration::from_secs(15);
+
+/// The tasks of the leader.
+const TASKS: [&str; 10] = [
+    "domains",
+    "fold",
+    "forget-keys",
+    "look-ups",
+    "partitions",
+    "reap",
+    "reap-forgotten",
+    "relay",
+    "relay-webhooks",
+    "sweep-webhooks",
+];
+
+async fn leader(app: &TestApp) -> Option<String> {
+    let query =
+        "SELECT leader FROM scheduler_tasks WHERE last_succeeded_at > now() - interval '3 seconds'
+         ORDER BY last_started_at DESC LIMIT 1";
+    app.value(query).await
+}
+
+/// A scheduler that leads and one that waits.
+async fn two_schedulers(app: &TestApp) -> (Process, Process, String) {
+    let first = app.spawn_scheduler();
+    wait_until("the first leads", async || leader(app).await.is_some()).await;
+    let name = leader(app).await.unwrap();
+    (first, app.spawn_scheduler(), name)
+}
+
+async fn assert_taken_over(app: &TestApp, before: &str) -> String {
+    let since = Instant::now();
+    let taken = wait_within(TAKEN_OVER_WITHIN, async || {
+        leader(app).await.is_some_and(|leader| leader != before)
+    })
+    .await;
+    assert!(taken, "nobody leads after {:?}", since.elapsed());
+    leader(app).await.unwrap()
+}
+
+async fn tasks(app: &TestApp, arguments: &[&str]) -> Finished {
+    let all = [&["tasks"], arguments].concat();
+    Program::Api.run(&all, &app.variables).await
+}
+
+#[tokio::test]
+async fn when_the_leader_is_killed_another_takes_over() {
+    let app = TestApp::builder().processes().private_redis().start().await;
+    let (mut first, _second, name) = two_schedulers(&app).await;
+    first.kill().await;
+    assert_taken_over(&app, &name).await;
+}
+
+#[tokio::test]
+async fn a_leader_that_stands_still_is_taken_for_dead_and_finds_that_out_when_it_wakes() {
+    let app = TestApp::builder().processes().private_redis().start().await;
+    let (first, _second, name) = two_schedulers(&app).await;
+    first.stall();
+    let new = assert_taken_over(&app, &name).await;
+    first.wake();
+    wait_until("the first knows that it does not lead", async || {
+        first.log().contains("Lost the lead")
+    })
+    .await;
+    // What it still did in between is harmless.
+    let (_api, _worker) = (app.spawn_api().await, app.spawn_worker());
+    app.connect(ProviderType::Sendgrid).await;
+    app.send_to("ada@example.org").await;
+    app.redis.as_ref().unwrap().flush().await;
+    app.drain().await;
+    app.captured_once("ada@example.org");
+    assert_eq!(leader(&app).await.as_deref(), Some(new.as_str()));
+}
+
+#[tokio::test]
+async fn a_task_that_hangs_holds_up_no_other() {
+    let app = TestApp::builder().without_worker().start().await;
+    wait_until("all have run", async || {
+        app.value("SELECT count(*) FROM scheduler_tasks WHERE last_succeeded_at IS NOT NULL")
+            .await
+            .as_deref()
+            == Some("10")
+    })
+    .await;
+    let mut held = app.pool.begin().await.unwrap();
+    sqlx::query("LOCK TABLE metric_deltas IN ACCESS EXCLUSIVE MODE")
+        .execute(&mut *held)
+        .await
+        .unwrap();
+    wait_until("a task hangs", async || {
+        app.value(
+            "SELECT name FROM scheduler_tasks
+             WHERE name = 'fold' AND last_finished_at < last_started_at - interval '0 seconds'
+               AND last_started_at < now() - interval '2 seconds'",
+        )
+        .await
+        .is_some()
+    })
+    .await;
+    for name in ["reap", "relay", "relay-webhooks", "domains"] {
+        let query = format!(
+            "SELECT name FROM scheduler_tasks s
+             WHERE name = '{name}' AND last_succeeded_at >
+                   (SELECT last_started_at + interval '2 seconds' FROM scheduler_tasks WHERE name = 'fold')"
+        );
+        wait_until(name, async || app.value(&query).await.is_some()).await;
+    }
+    held.rollback().await.unwrap();
+    wait_until("it goes on", async || {
+        app.value("SELECT name FROM scheduler_tasks WHERE name = 'fold' AND last_finished_at > now() - interval '2 seconds'")
+            .await
+            .is_some()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn operators_see_what_each_task_did_last() {
+    let app = TestApp::builder().without_worker().start().await;
+    let ran = "SELECT count(*) FROM scheduler_tasks WHERE last_succeeded_at IS NOT NULL";
+    wait_until("all have run", async || {
+        app.value(ran).await.as_deref() == Some("10")
+    })
+    .await;
+    let finished = tasks(&app, &[]).await;
+    assert!(finished.success, "{finished:?}");
+    assert!(finished.stdout.starts_with("TASK "), "{finished:?}");
+    for name in TASKS {
+        assert!(finished.stdout.contains(name), "{name}: {finished:?}");
+    }
+    let finished = tasks(&app, &["--json"]).await;
+    assert!(finished.success, "{finished:?}");
+    let tasks: Value = serde_json::from_str(&finished.stdout).unwrap();
+    let names: Vec<&str> = tasks
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|task| task["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, TASKS);
+    let relay = &tasks[7];
+    assert_eq!(relay["everyMs"], 50);
+    assert_eq!(relay["isLate"], false);
+    assert_eq!(relay["lastError"], Value::Null);
+    assert!(
+        relay["tookMs"].is_u64() && relay["lagMs"].is_u64(),
+        "{relay}"
+    );
+    assert!(relay["leader"].as_str().unwrap().starts_with("scheduler-"));
+}
+
+#[tokio::test]
+async fn a_late_task_makes_the_command_fail_and_so_does_a_scheduler_that_never_ran() {
+    let app = TestApp::builder()
+        .without_worker()
+        .without_scheduler()
+        .start()
+        .await;
+    let finished = tasks(&app, &[]).await;
+    assert!(!finished.success, "{finished:?}");
+    assert!(finished.stderr.contains("no scheduler"), "{finished:?}");
+    // Rhythm in ms, seconds since the last success, late?
+    let cases = [
+        ("short", 1_000, 50, false),
+        ("short-late", 1_000, 65, true),
+        ("long", 60_000, 600, false),
+        ("long-late", 60_000, 665, true),
+    ];
+    for (name, every, ago, is_late) in cases {
+        app.execute(&format!(
+            "INSERT INTO scheduler_tasks (name, every_ms, leader, last_started_at, last_succeeded_at, last_error)
+             VALUES ('{name}', {every}, 'x', now(), now() - interval '{ago} seconds', 'could not do it')"
+        ))
+        .await;
+        let finished = tasks(&app, &[]).await;
+        assert_eq!(!finished.success, is_late, "{name}: {finished:?}");
+        assert!(finished.stdout.contains("could not do it"), "{finished:?}");
+        if is_late {
+            assert!(finished.stderr.contains(name), "{finished:?}");
+            app.execute(&format!(
+                "DELETE FROM scheduler_tasks WHERE name = '{name}'"
+            ))
+            .await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_task_that_never_worked_is_late_however_often_it_is_tried() {
+    let app = TestApp::builder()
+        .without_worker()
+        .without_scheduler()
+        .start()
+        .await;
+    app.execute(
+        "INSERT INTO scheduler_tasks (name, every_ms, leader, known_since, last_started_at)
+         VALUES ('never', 1000, 'x', now() - interval '2 minutes', now())",
+    )
+    .await;
+    let finished = tasks(&app, &[]).await;
+    assert!(
+        !finished.success && finished.stderr.contains("never"),
+        "{finished:?}"
+    );
+}
