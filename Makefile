@@ -40,6 +40,10 @@ fuzz: ## the API against requests made up from its document, for FUZZ_SECONDS (1
 fuzz-code: ## the parsers of what others send, by libFuzzer, FUZZ_SECONDS (60) each; ARGS=events_ses
 	@scripts/fuzz-code.sh $(ARGS)
 
+.PHONY: chaos
+chaos: ## everything fails under load, and nothing is lost or sent twice; MESSAGES (50,000), SEED
+	@scripts/chaos.sh $(ARGS)
+
 .PHONY: fmt
 fmt: ## format the code
 	@cargo fmt --all

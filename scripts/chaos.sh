@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# make chaos: breaks everything around Waypost under load and counts what becomes of the mail; tests/examples/chaos says
+# how. A PostgreSQL, a Redis and processes of this run alone; the rest of the machine is not touched.
+#
+# SEED repeats a run's load and faults (a new one each time; it is printed first), MESSAGES sets the load (50,000).
+# CHAOS_PROFILE=debug takes the programs that the tests built, and not release ones.
+#
+# On failure the logs of all processes are kept below .dev/chaos-failed.
+set -euo pipefail
+# shellcheck source=chaos-servers.sh
+. "$(dirname "${BASH_SOURCE[0]}")/chaos-servers.sh"
+
+main() {
+    local since profile=${CHAOS_PROFILE:-release} kept
+    local -a flags=()
+    since=$(now_ms)
+    [[ $profile != release ]] || flags=(--release)
+    SEED=${SEED:-$((RANDOM * 32768 + RANDOM))}
+    say "==> SEED=$SEED repeats this run"
+    unset DATABASE_URL REDIS_URL # a private pair is the whole purpose
+    scratch_open chaos
+    step "Building ($profile)" build "${flags[@]}"
+    step "Starting a PostgreSQL" start_chaos_postgres
+    step "Starting a Redis" start_chaos_redis
+    disown -a # bash would tell of each that the run kills
+    DATABASE_URL=$(private_postgres_url waypost)
+    REDIS_URL=$(private_redis_url)
+    WAYPOST_BIN_DIR=$(target_dir)/$profile
+    export STATE DATABASE_URL REDIS_URL WAYPOST_BIN_DIR
+    if ! interruptible "$WAYPOST_BIN_DIR/examples/chaos" --seed "$SEED" --messages "${MESSAGES:-50000}" "$@"; then
+        kept=$ROOT/.dev/chaos-failed/$SEED
+        mkdir -p "$kept"
+        cp "$STATE"/log/* "$kept"
+        say "SEED=$SEED repeats it; the logs are kept in $kept; $(elapsed "$since") with everything"
+        exit 1
+    fi
+}
+
+# Each as the tests build it, so that a build of theirs is used again.
+build() {
+    interruptible build_cargo build "$@" --workspace --bins
+    interruptible build_cargo build "$@" -p waypost-tests --example chaos
+}
+
+main "$@"

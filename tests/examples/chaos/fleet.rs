@@ -1,0 +1,218 @@
+//! Waypost's programs as processes: started, killed, and started again whenever they are
+//! gone, as an operator's supervisor does it. Dropping the fleet kills all of it.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::process::{Child, Command};
+
+use crate::say::say;
+
+/// How often it is looked who has gone.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// What says in a scheduler's log that it leads, and that it does not any more.
+const LEADS: &str = "Leading";
+const LEADS_NO_MORE: &str = "Lost the lead";
+
+/// What a process does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    Api,
+    Worker,
+    Scheduler,
+}
+
+impl Role {
+    fn program(self) -> &'static str {
+        match self {
+            Self::Api => "waypost-api",
+            Self::Worker => "waypost-worker",
+            Self::Scheduler => "waypost-scheduler",
+        }
+    }
+}
+
+/// All processes.
+#[derive(Debug)]
+pub(crate) struct Fleet {
+    binaries: PathBuf,
+    members: Vec<Member>,
+}
+
+/// One process, under whichever pid it has now.
+#[derive(Debug)]
+struct Member {
+    role: Role,
+    name: String,
+    arguments: &'static [&'static str],
+    variables: HashMap<String, String>,
+    log: PathBuf,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    child: Option<Child>,
+    /// Where the log of the present process begins.
+    log_from: usize,
+    /// Killed, and not to be started before its time.
+    is_down: bool,
+    deaths: usize,
+}
+
+impl Fleet {
+    pub(crate) fn new(binaries: PathBuf) -> Self {
+        Self {
+            binaries,
+            members: Vec::new(),
+        }
+    }
+
+    /// Adds a process, to be started by [`Fleet::start`].
+    pub(crate) fn add(&mut self, role: Role, variables: HashMap<String, String>, logs: &Path) {
+        let nth = self.of(role).count() + 1;
+        let name = format!("{} {nth}", &role.program()["waypost-".len()..]);
+        self.members.push(Member {
+            role,
+            arguments: if role == Role::Api { &["serve"] } else { &[] },
+            variables,
+            log: logs.join(format!("{}.log", name.replace(' ', "-"))),
+            name,
+            state: Mutex::default(),
+        });
+    }
+
+    /// Starts all of them.
+    pub(crate) fn start(&self) {
+        for member in &self.members {
+            member.start(&self.binaries);
+        }
+    }
+
+    /// Starts whatever ended by itself, for as long as it is polled.
+    pub(crate) async fn supervise(&self) {
+        loop {
+            for member in &self.members {
+                if let Some(how) = member.ended_by_itself() {
+                    say(format!(
+                        "{} ended by itself ({how}), starts again",
+                        member.name
+                    ));
+                    member.start(&self.binaries);
+                }
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// `kill -9` of the process that `choose` picks out of so many of a role; it stays
+    /// dead until `meanwhile` ends.
+    pub(crate) async fn kill(
+        &self,
+        role: Role,
+        choose: impl FnOnce(usize) -> usize,
+        meanwhile: impl Future<Output = ()>,
+    ) {
+        let all: Vec<&Member> = self.of(role).collect();
+        let victim = all[choose(all.len())];
+        self.kill_member(victim, meanwhile).await;
+    }
+
+    /// The same with the scheduler that leads; with all of them, where none says so.
+    pub(crate) async fn kill_leader(&self, meanwhile: impl Future<Output = ()>) {
+        let leader = self.of(Role::Scheduler).find(|one| one.leads());
+        if let Some(leader) = leader {
+            return self.kill_member(leader, meanwhile).await;
+        }
+        for scheduler in self.of(Role::Scheduler) {
+            self.kill_member(scheduler, std::future::ready(())).await;
+        }
+        meanwhile.await;
+    }
+
+    /// How many processes were killed or ended.
+    pub(crate) fn deaths(&self) -> usize {
+        self.members.iter().map(|one| one.lock().deaths).sum()
+    }
+
+    async fn kill_member(&self, victim: &Member, meanwhile: impl Future<Output = ()>) {
+        let Some(mut child) = victim.take_down() else {
+            return say(format!("{} is dead already", victim.name));
+        };
+        let leads = if victim.leads() { ", the leader" } else { "" };
+        let pid = child.id().unwrap_or_default();
+        say(format!("kill -9 of {} (pid {pid}{leads})", victim.name));
+        child.kill().await.expect("a process of ours can be killed");
+        meanwhile.await;
+        victim.start(&self.binaries);
+    }
+
+    fn of(&self, role: Role) -> impl Iterator<Item = &Member> {
+        self.members.iter().filter(move |one| one.role == role)
+    }
+}
+
+impl Member {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn start(&self, binaries: &Path) {
+        let mut state = self.lock();
+        state.log_from = std::fs::metadata(&self.log).map_or(0, |known| known.len() as usize);
+        let log = self.open_log();
+        let errors = log.try_clone().expect("a file can be shared");
+        let child = Command::new(binaries.join(self.role.program()))
+            .args(self.arguments)
+            .env_clear()
+            .envs(&self.variables)
+            .stdin(Stdio::null())
+            .stdout(log)
+            .stderr(errors)
+            .kill_on_drop(true)
+            .spawn();
+        state.child = Some(child.expect("a program that was built can be started"));
+        state.is_down = false;
+    }
+
+    fn open_log(&self) -> File {
+        let mut log = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&self.log)
+            .expect("a log can be written");
+        writeln!(log, "--- {} starts", self.name).expect("a log can be written");
+        log
+    }
+
+    fn take_down(&self) -> Option<Child> {
+        let mut state = self.lock();
+        let child = state.child.take();
+        state.is_down = true;
+        state.deaths += usize::from(child.is_some());
+        child
+    }
+
+    fn ended_by_itself(&self) -> Option<String> {
+        let mut state = self.lock();
+        if state.is_down {
+            return None;
+        }
+        let status = state.child.as_mut()?.try_wait().ok()??;
+        state.child = None;
+        state.deaths += 1;
+        Some(status.to_string())
+    }
+
+    fn leads(&self) -> bool {
+        let from = self.lock().log_from;
+        let log = std::fs::read(&self.log).unwrap_or_default();
+        let log = String::from_utf8_lossy(log.get(from..).unwrap_or_default());
+        log.rfind(LEADS) > log.rfind(LEADS_NO_MORE)
+    }
+}
