@@ -6,6 +6,7 @@ use waypost_core::auth::{Authenticator, Keys};
 use waypost_core::clock::Clock;
 use waypost_core::config::{ApiSettings, Settings};
 use waypost_core::crypto::seal::Sealer;
+use waypost_core::db::pulse::Pulse;
 use waypost_core::db::{self, PgPool};
 use waypost_core::event::inbox::{Inbox, InboxParts};
 use waypost_core::event::record::Recorder;
@@ -13,6 +14,7 @@ use waypost_core::fault::Fault;
 use waypost_core::ids::Ids;
 use waypost_core::limit::Limiter;
 use waypost_core::message::accept::{self, Acceptor, AcceptorParts};
+use waypost_core::message::retry::Retrier;
 use waypost_core::organization::settings::SettingsBoard;
 use waypost_core::provider::Endpoints;
 use waypost_core::provider::account::Accounts;
@@ -38,10 +40,12 @@ use waypost_core::webhook::shares::Shares;
 /// The parts of an API process.
 pub(crate) struct Context {
     pub(crate) pool: PgPool,
+    pub(crate) pulse: Pulse,
     pub(crate) redis: Redis,
     pub(crate) authenticator: Authenticator,
     pub(crate) limiter: Limiter,
     pub(crate) acceptor: Acceptor,
+    pub(crate) retrier: Retrier,
     pub(crate) accounts: Accounts,
     pub(crate) rules: Rules,
     pub(crate) keys: Keys,
@@ -76,23 +80,25 @@ impl Context {
         let connections = settings.database_connections;
         let look_up_connections = (connections / 4).clamp(1, LOOK_UP_CONNECTIONS);
         let connections = connections.saturating_sub(accept::CONNECTIONS + look_up_connections);
-        let pool = db::pool(&settings.database_url, connections.max(1))?;
+        let pulse = Pulse::new();
+        let pool = db::watched_pool(&settings.database_url, connections.max(1), &pulse)?;
         // What every send may have to ask, whatever else keeps Postgres busy.
-        let look_ups = db::pool(&settings.database_url, look_up_connections)?;
+        let look_ups = db::watched_pool(&settings.database_url, look_up_connections, &pulse)?;
         let redis = Redis::new(&settings.redis_url, &settings.redis_prefix)?;
         let snapshots = Snapshots::new(look_ups.clone());
         let templates = Templates::start(pool.clone(), clock.clone(), ids.clone())?;
         let filters = Filters::start(pool.clone(), redis.clone(), ids.clone());
         let known_groups = KnownGroups::new(look_ups.clone());
+        let dispatcher = Dispatcher::start(send_queue(&redis, clock.clone()));
         let acceptor = Acceptor::start(AcceptorParts {
-            pool: accept::pool(&settings.database_url)?,
+            pool: accept::pool(&settings.database_url, &pulse)?,
             reader: pool.clone(),
             templates: templates.clone(),
             groups: known_groups.clone(),
             checker: Checker::start(look_ups.clone(), filters.clone()),
             snapshots: snapshots.clone(),
             sealer: settings.sealer.clone(),
-            dispatcher: Dispatcher::start(send_queue(&redis, clock.clone())),
+            dispatcher: dispatcher.clone(),
             ids: ids.clone(),
             clock: clock.clone(),
             relay_grace: settings.sending.relay_grace,
@@ -153,6 +159,13 @@ impl Context {
                 clock: clock.clone(),
                 ids: ids.clone(),
             },
+            retrier: Retrier {
+                pool: pool.clone(),
+                dispatcher,
+                relay_grace: settings.sending.relay_grace,
+                clock: clock.clone(),
+                ids: ids.clone(),
+            },
             board: SettingsBoard {
                 pool: pool.clone(),
                 snapshots,
@@ -160,6 +173,7 @@ impl Context {
                 ids,
             },
             pool,
+            pulse,
             redis,
             acceptor,
             accounts,

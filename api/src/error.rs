@@ -23,7 +23,7 @@ use waypost_core::provider::kind::ProviderType;
 use crate::idempotency::respond_again;
 use crate::limits::whole_seconds;
 
-pub(crate) use refusals::{DELIVERY, TEMPLATE, VERSION};
+pub(crate) use refusals::{DELIVERY, MESSAGE, TEMPLATE, VERSION};
 
 /// Seconds after which a caller may try again when a server of ours is away.
 pub(crate) const RETRY_AFTER_SECONDS: u32 = 2;
@@ -163,7 +163,9 @@ impl Failure {
             Self::MethodNotAllowed => "The path does not know this method".to_owned(),
             Self::Conflict(message) => (*message).to_owned(),
             Self::TooLarge(max) => format!("The body is larger than {max} bytes"),
-            Self::NotJson => "The body must be sent as application/json".to_owned(),
+            Self::NotJson => {
+                "The body must be sent as application/json, without a Content-Encoding".to_owned()
+            }
             Self::Unprocessable { message, .. } => message.clone(),
             Self::InvalidCredentials {
                 provider_type,
@@ -257,11 +259,10 @@ impl Failure {
                 FaultKind::Unavailable => warn!(cause = fault.chain(), "Answering 503"),
                 FaultKind::Internal => error!(cause = fault.chain(), "Answering 500"),
             },
-            Self::ProviderUndecided {
-                provider_type,
-                reason,
-            } => {
-                warn!(%provider_type, reason, "Answering 503: the provider gave no answer");
+            // The caller is told the reason. It is the provider's text, which may
+            // repeat what was sent to it.
+            Self::ProviderUndecided { provider_type, .. } => {
+                warn!(%provider_type, "Answering 503: the provider gave no answer");
             }
             Self::Invalid(_)
             | Self::Unauthenticated

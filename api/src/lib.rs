@@ -21,7 +21,9 @@ mod inbound;
 mod limits;
 mod openapi;
 pub mod operator;
+mod outage;
 mod public;
+mod server;
 mod template_fields;
 mod tracking_fields;
 mod v1;
@@ -30,9 +32,8 @@ mod wire;
 use std::sync::Arc;
 
 use poem::endpoint::make_sync;
-use poem::listener::TcpAcceptor;
 use poem::web::Html;
-use poem::{Endpoint, EndpointExt, IntoResponse, Response, Route, Server, get};
+use poem::{Endpoint, EndpointExt, IntoResponse, Response, Route, get};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
@@ -48,7 +49,7 @@ use openapi::methods::{self, Methods};
 /// within the configured bound.
 ///
 /// # Errors
-/// A fault when the configuration cannot be used or the listener fails.
+/// A fault when the configuration cannot be used.
 pub async fn serve(
     settings: &Settings,
     clock: Clock,
@@ -58,17 +59,16 @@ pub async fn serve(
     let context = Arc::new(Context::new(settings, &clock)?);
     let snapshots = context.accounts.snapshots.clone();
     tokio::spawn(snapshots.listen(shutdown.clone()));
-    let failed = |error| Fault::internal("serve the API", error);
-    let acceptor = TcpAcceptor::from_tokio(listener).map_err(failed)?;
+    let pulse = context.pulse.clone();
+    tokio::spawn(pulse.keep(settings.database_url.clone(), shutdown.clone()));
     info!("Serving the API");
-    Server::new_with_acceptor(acceptor)
-        .run_with_graceful_shutdown(
-            routes(&context, Ids::new(clock)),
-            async move { shutdown.cancelled().await },
-            Some(settings.api.shutdown),
-        )
-        .await
-        .map_err(failed)
+    let bounds = server::Bounds {
+        connections_max: settings.api.connections_max,
+        shutdown: settings.api.shutdown,
+    };
+    let routes = routes(&context, Ids::new(clock));
+    server::run(listener, routes, bounds, shutdown).await;
+    Ok(())
 }
 
 /// The document of the API as JSON, for generated files. It does not depend on the
@@ -108,6 +108,7 @@ fn routes(context: &Arc<Context>, ids: Ids) -> impl Endpoint<Output = Response> 
         )
         .at("/docs", get(make_sync(move |_| Html(page.clone()))))
         .nest("/", service)
+        .around(outage::wrap)
         .around(limits::wrap)
         .data(Arc::clone(context))
         .around(move |next, request| envelope::wrap(next, request, ids.clone()))

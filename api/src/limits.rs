@@ -26,6 +26,7 @@ use waypost_core::limit::{Operation, Verdict};
 
 use crate::auth::{self, Identity};
 use crate::error::{self, Failure};
+use crate::outage;
 
 /// Paths that take no key.
 const OPEN: [&str; 4] = ["/healthz", "/readyz", "/openapi.json", "/docs"];
@@ -83,7 +84,7 @@ async fn admit(request: &mut Request) -> Result<(), Duration> {
     if is_open(request.uri().path()) {
         return judge(request, limiter.open(address(request)).await);
     }
-    let identity = auth::identify(request).await;
+    let identity = outage::identify(request).await;
     request.set_data(identity.clone());
     match &identity {
         Identity::Known(key) => {

@@ -2,6 +2,9 @@
 //! and their like. What a command is asked for goes to standard output, alone;
 //! everything else goes to standard error.
 
+mod jobs;
+mod tasks;
+
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::time::Duration;
@@ -65,8 +68,25 @@ enum Command {
         #[arg(long, default_value = "markdown")]
         format: ConfigFormat,
     },
+    /// Look at jobs that nobody works on any more, and say what becomes of them.
+    Jobs {
+        #[command(subcommand)]
+        command: jobs::JobsCommand,
+    },
+    /// Print the workers that are on the list, with what they hold.
+    Workers {
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Check that the configuration is usable and that Postgres and Redis answer.
     Doctor,
+    /// Show what the scheduler's tasks did last, and fail where one is late.
+    Tasks {
+        /// As JSON, for programs.
+        #[arg(long)]
+        json: bool,
+    },
     /// Exit with success if the API of this configuration answers, for containers.
     Healthcheck,
 }
@@ -106,7 +126,10 @@ pub async fn run(arguments: Arguments) -> Result<(), CommandError> {
             name,
             permissions,
         } => create_api_key(organization, name, permissions).await,
+        Command::Jobs { command } => jobs::run(command).await,
+        Command::Workers { json } => jobs::print_workers(json).await,
         Command::Doctor => doctor().await,
+        Command::Tasks { json } => tasks::show(&connect()?, json).await,
         Command::Healthcheck => healthcheck(&Settings::from_env()?),
     }
 }
@@ -114,6 +137,7 @@ pub async fn run(arguments: Arguments) -> Result<(), CommandError> {
 async fn serve() -> Result<(), CommandError> {
     let settings = Settings::from_env()?;
     telemetry::init(&settings.log.filter, settings.log.format);
+    telemetry::log_panics();
     let listen = settings.api.listen;
     let listener = TcpListener::bind(listen)
         .await

@@ -99,6 +99,8 @@ pub struct LogSettings {
 pub struct ApiSettings {
     /// The address that it serves on.
     pub listen: SocketAddr,
+    /// Connections that it serves at the same time; further ones wait.
+    pub connections_max: usize,
     /// Messages in one batch at the most.
     pub batch_messages_max: usize,
     /// How long requests in flight may take to end when the process is told to.
@@ -289,7 +291,7 @@ fn read_keys(
 }
 
 fn read_log(reader: &mut Reader<'_>) -> Option<LogSettings> {
-    let filter = reader.text("WAYPOST_LOG", "info", "What to log: `error`, `warn`, `info`, `debug`, or per module as `info,waypost_core=debug`.");
+    let filter = reader.text("WAYPOST_LOG", "info", "What to log: `error`, `warn`, `info`, `debug`, `trace`, or per module as `info,waypost_core=debug`. Libraries are heard from `info` on, whatever is set: below that they log headers and addresses.");
     let format = reader.choice(
         "WAYPOST_LOG_FORMAT",
         "text",
@@ -308,6 +310,12 @@ fn read_api(reader: &mut Reader<'_>) -> Option<ApiSettings> {
         "0.0.0.0:8080",
         "Address that the API serves on.",
         |text| text.parse().ok(),
+    );
+    let connections_max = reader.parse(
+        "WAYPOST_API_CONNECTIONS_MAX",
+        "4096",
+        "Connections that one API process serves at the same time; further ones wait to be accepted. Keep it some hundreds below the process's limit of open files.",
+        1..=1_000_000,
     );
     let batch_messages_max = reader.parse(
         "WAYPOST_BATCH_MESSAGES_MAX",
@@ -345,6 +353,7 @@ fn read_api(reader: &mut Reader<'_>) -> Option<ApiSettings> {
     );
     Some(ApiSettings {
         listen: listen?,
+        connections_max: connections_max?,
         batch_messages_max: batch_messages_max?,
         shutdown: shutdown?,
         trusted_proxies: trusted_proxies.unwrap_or_default(),
@@ -387,7 +396,7 @@ fn read_sending(reader: &mut Reader<'_>) -> Option<SendingSettings> {
         "24h",
         "How long after acceptance a message is tried again.",
     );
-    let unknown_wait = reader.duration("WAYPOST_UNKNOWN_WAIT", "15min", "How long evidence is awaited when a provider's answer was lost, before the message is sent once more.");
+    let unknown_wait = reader.duration("WAYPOST_UNKNOWN_WAIT", "15min", "How long evidence is awaited when a provider's answer was lost, before the message is sent once more. For rules with `onUnknown: wait`, and for messages without a rule.");
     let relay_grace = reader.duration(
         "WAYPOST_RELAY_GRACE",
         "15s",

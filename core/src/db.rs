@@ -1,5 +1,8 @@
 //! Postgres: the pool, the migrations, and what its errors mean. Queries live in
-//! the `store` module of their subject.
+//! the `store` module of their subject. Whether it answers at all is known to `pulse`.
+
+pub mod lead;
+pub mod pulse;
 
 use std::error::Error as StdError;
 use std::str::FromStr;
@@ -14,6 +17,7 @@ pub use sqlx::{PgConnection, PgPool, PgTransaction};
 use crate::clock::Timestamp;
 use crate::fault::{Fault, FaultKind};
 use crate::secret::Secret;
+use pulse::Pulse;
 
 /// How long a request waits for a connection before it is answered 503.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -43,7 +47,16 @@ static MIGRATOR: Migrator = sqlx::migrate!("../migrations");
 /// # Errors
 /// A fault when the URL cannot be read.
 pub fn pool(url: &Secret, connections_max: u32) -> Result<PgPool, Fault> {
-    Ok(pool_of(options(url)?, connections_max))
+    Ok(pool_of(connections_max).connect_lazy_with(options(url)?))
+}
+
+/// The same, for a process that keeps a pulse.
+///
+/// # Errors
+/// A fault when the URL cannot be read.
+pub fn watched_pool(url: &Secret, connections_max: u32, pulse: &Pulse) -> Result<PgPool, Fault> {
+    let pool = pulse.guard(pool_of(connections_max));
+    Ok(pool.connect_lazy_with(options(url)?))
 }
 
 /// The same, for statements that wait for a lock no longer than `wait_max`.
@@ -54,10 +67,12 @@ pub fn impatient_pool(
     url: &Secret,
     connections_max: u32,
     wait_max: Duration,
+    pulse: &Pulse,
 ) -> Result<PgPool, Fault> {
     let wait_max = wait_max.as_millis();
     let options = options(url)?.options([("lock_timeout", wait_max)]);
-    Ok(pool_of(options, connections_max))
+    let pool = pulse.guard(pool_of(connections_max));
+    Ok(pool.connect_lazy_with(options))
 }
 
 fn options(url: &Secret) -> Result<PgConnectOptions, Fault> {
@@ -73,12 +88,11 @@ fn options(url: &Secret) -> Result<PgConnectOptions, Fault> {
         ]))
 }
 
-fn pool_of(options: PgConnectOptions, connections_max: u32) -> PgPool {
+fn pool_of(connections_max: u32) -> PgPoolOptions {
     PgPoolOptions::new()
         .max_connections(connections_max)
         .acquire_timeout(ACQUIRE_TIMEOUT)
         .test_before_acquire(false)
-        .connect_lazy_with(options)
 }
 
 /// Brings the schema up to date. Several processes may run it at once: one works,
@@ -133,6 +147,24 @@ pub async fn bounded<T>(
     tokio::time::timeout(WORK_TIMEOUT, work)
         .await
         .unwrap_or_else(|elapsed| Err(Fault::unavailable(doing, elapsed)))
+}
+
+/// Begins a transaction, in a task of its own. A `begin` that is cancelled while it
+/// waits for Postgres' answer leaves a connection in the pool that is in a
+/// transaction and does not know it (sqlx-postgres 0.9.0, `transaction.rs`: the depth
+/// is counted after the answer): what is written through it next is acknowledged and
+/// never committed. So nobody's cancellation reaches it; who is gone by then drops a
+/// whole transaction, which is rolled back.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn begin(pool: &PgPool, doing: &'static str) -> Result<PgTransaction<'static>, Fault> {
+    let pool = pool.clone();
+    let begun = tokio::spawn(async move { pool.begin().await });
+    match begun.await {
+        Ok(begun) => begun.or_fault(doing),
+        Err(ended) => Err(Fault::unavailable(doing, ended)),
+    }
 }
 
 /// Turns a database error into a [`Fault`] that says what was being done.
@@ -304,12 +336,6 @@ impl SessionLock {
             .await
             .or_fault("take a lock")?;
         Ok(taken.then_some(Self { connection, key }))
-    }
-
-    /// Whether the lock is still held: whether its connection still works.
-    pub async fn is_held(&mut self) -> bool {
-        let ping = sqlx::query("SELECT 1").execute(&mut self.connection);
-        matches!(tokio::time::timeout(ACQUIRE_TIMEOUT, ping).await, Ok(Ok(_)))
     }
 
     /// Frees the lock.

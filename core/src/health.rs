@@ -21,6 +21,8 @@ use crate::redis::Redis;
 
 /// How long to wait after a connection could not be accepted.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
+/// How long Postgres may take to answer.
+const POSTGRES_TIMEOUT: Duration = Duration::from_millis(1_500);
 /// How long a caller may take to send its request.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -84,11 +86,12 @@ async fn answer(
 /// answer with, and what is the matter. Without Redis mail still flows in; it
 /// counts here so that an operator sees it.
 pub async fn readiness(pool: &PgPool, redis: &Redis) -> (StatusCode, serde_json::Value) {
-    let (schema, ping) = tokio::join!(db::is_current(pool), redis.ping());
+    let schema = tokio::time::timeout(POSTGRES_TIMEOUT, db::is_current(pool));
+    let (schema, ping) = tokio::join!(schema, redis.ping());
     let postgres = match schema {
-        Ok(true) => OK,
-        Ok(false) => "migrations are missing: run waypost-api migrate",
-        Err(_) => "does not answer",
+        Ok(Ok(true)) => OK,
+        Ok(Ok(false)) => "migrations are missing: run waypost-api migrate",
+        Ok(Err(_)) | Err(_) => "does not answer",
     };
     let redis = if ping.is_ok() { OK } else { "does not answer" };
     let (status, word) = if postgres == OK && redis == OK {

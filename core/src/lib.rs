@@ -31,6 +31,7 @@ pub mod provider;
 pub mod queue;
 pub mod redis;
 pub mod routing;
+pub mod schedule;
 pub mod secret;
 pub mod suppression;
 pub mod telemetry;

@@ -29,6 +29,7 @@ const HOMES: [Home; 8] = [
         names: &["sqlx::"],
         places: &[
             "core/src/db.rs",
+            "core/src/db/",
             // One statement writes any number of messages with all that is theirs.
             "core/src/message/rows.rs",
             // The queue's own tables, a file for each thing that happens to them.
@@ -58,16 +59,18 @@ const HOMES: [Home; 8] = [
         names: &["redis::", "deadpool_redis::"],
         places: &[
             "core/src/redis.rs",
+            "core/src/redis/",
             "core/src/queue/backend.rs",
             "core/src/queue/backend/",
             "core/src/suppression/filter/",
             "core/src/limit/shared.rs",
+            "core/src/provider/gate/shared.rs",
         ],
     },
     Home {
         library: "governor",
         names: &["governor::"],
-        places: &["core/src/limit/local.rs"],
+        places: &["core/src/limit/local.rs", "core/src/provider/gate/local.rs"],
     },
     Home {
         library: "the environment",
@@ -114,7 +117,12 @@ fn production_files() -> Vec<PathBuf> {
 }
 
 fn all_files() -> Vec<PathBuf> {
-    let tests = ["tests/src", "tests/it", "tests/simulator/src"];
+    let tests = [
+        "tests/src",
+        "tests/it",
+        "tests/examples",
+        "tests/simulator/src",
+    ];
     let tests = tests
         .iter()
         .flat_map(|folder| rust_files(&root().join(folder)));
@@ -143,6 +151,17 @@ fn names(line: &str, name: &str) -> bool {
 /// A mapping of a type to its column type is not a query.
 fn without_type_mappings(line: &str) -> String {
     line.replace("sqlx::Type", "")
+}
+
+/// `db::begin` says why.
+#[test]
+fn transactions_are_begun_in_one_place() {
+    for path in production_files() {
+        let (place, text) = (shown(&path), fs::read_to_string(&path).unwrap());
+        let dense: String = text.split_whitespace().collect();
+        let begins = dense.contains("pool.begin()");
+        assert_eq!(begins, place == "core/src/db.rs", "{place}");
+    }
 }
 
 #[test]
@@ -309,6 +328,50 @@ fn tests_wait_for_states_and_never_sleep() {
             shown(&path)
         );
     }
+}
+
+/// What a secret, or what proves one, is called where it is compared.
+const SECRETS: [&str; 8] = [
+    "expose_secret",
+    "to_plaintext",
+    "password",
+    "signature",
+    "secret",
+    "hmac",
+    "key_hash",
+    "api_key",
+];
+
+/// Comparisons that decide about nobody's access.
+const HARMLESS: [&str; 4] = [
+    // Whether an owner's PATCH changes what is stored.
+    "self.to_plaintext() == other.to_plaintext()",
+    // How keys of idempotency are grouped; hashes, and their owner's own.
+    "(claim.organization_id, claim.key_hash) == key",
+    // What a token says of itself; its signature is verified on the same line.
+    "[VERSION] != version || !self.signer.has_signed(",
+    // A length.
+    ".len() ==",
+];
+
+#[test]
+fn what_proves_a_secret_is_compared_in_constant_time() {
+    let mut strays = Vec::new();
+    for path in production_files() {
+        let text = fs::read_to_string(&path).unwrap();
+        let text = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for (number, line) in code_lines(text) {
+            let compares = [" == ", " != "]
+                .iter()
+                .any(|operator| line.contains(operator));
+            let is_secret = SECRETS.iter().any(|name| line.contains(name));
+            let is_harmless = HARMLESS.iter().any(|known| line.contains(known));
+            if compares && is_secret && !is_harmless {
+                strays.push(format!("{}:{number}: {}", shown(&path), line.trim()));
+            }
+        }
+    }
+    assert!(strays.is_empty(), "{}", strays.join("\n"));
 }
 
 #[test]

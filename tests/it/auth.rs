@@ -13,7 +13,7 @@ use waypost_core::provider::kind::ProviderType;
 use waypost_tests::{Caller, Reply, TestApp, credentials, message_to, wait_until};
 
 /// Every operation, and the permission that it takes.
-const OPERATIONS: [(&str, &str, Permission); 62] = [
+const OPERATIONS: [(&str, &str, Permission); 63] = [
     ("POST", "/v1/send", Permission::Send),
     ("POST", "/v1/emails/batch", Permission::Send),
     ("GET", "/v1/providers", Permission::ProvidersRead),
@@ -99,6 +99,7 @@ const OPERATIONS: [(&str, &str, Permission); 62] = [
     ("GET", "/v1/messages", Permission::MetricsRead),
     ("GET", "/v1/messages/{}", Permission::MetricsRead),
     ("GET", "/v1/messages/{}/recipients", Permission::MetricsRead),
+    ("POST", "/v1/messages/{}/retry", Permission::Send),
     ("GET", "/v1/routing-rules", Permission::ProvidersRead),
     ("POST", "/v1/routing-rules", Permission::ProvidersWrite),
     ("GET", "/v1/routing-rules/{}", Permission::ProvidersRead),

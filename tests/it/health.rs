@@ -7,7 +7,7 @@ use serde_json::Value;
 use waypost_tests::{Reply, TestApp};
 
 /// What operation ids begin with.
-const VERBS: [&str; 21] = [
+const VERBS: [&str; 22] = [
     "create",
     "delete",
     "get",
@@ -18,6 +18,7 @@ const VERBS: [&str; 21] = [
     "register",
     "replay",
     "resolve",
+    "retry",
     "revoke",
     "rollback",
     "rotate",

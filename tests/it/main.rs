@@ -19,15 +19,27 @@ mod crash;
 #[cfg(test)]
 mod errors;
 #[cfg(test)]
+mod failover;
+#[cfg(test)]
+mod fairness;
+#[cfg(test)]
+mod gates;
+#[cfg(test)]
 mod health;
 #[cfg(test)]
 mod idempotency;
+#[cfg(test)]
+mod jobs;
+#[cfg(test)]
+mod look_ups;
 #[cfg(test)]
 mod messages;
 #[cfg(test)]
 mod metrics;
 #[cfg(test)]
 mod operator;
+#[cfg(test)]
+mod outage;
 #[cfg(test)]
 mod provider_events;
 #[cfg(test)]
@@ -41,7 +53,13 @@ mod rate_limits;
 #[cfg(test)]
 mod readme;
 #[cfg(test)]
+mod retries;
+#[cfg(test)]
 mod routing_rules;
+#[cfg(test)]
+mod scheduler;
+#[cfg(test)]
+mod security;
 #[cfg(test)]
 mod sending;
 #[cfg(test)]

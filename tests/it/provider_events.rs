@@ -4,6 +4,7 @@
 
 mod evidence;
 mod order;
+mod retried;
 mod route;
 mod suppressing;
 

@@ -65,6 +65,8 @@ async fn an_account_of_each_type_is_connected_shown_changed_checked_and_removed(
             "isActive": true,
             "webhookUrl": account["webhookUrl"],
             "eventsVerified": false,
+            "maxRatePerSecond": null,
+            "maxConcurrency": null,
             "createdAt": account["createdAt"],
             "updatedAt": account["createdAt"],
         });

@@ -1,9 +1,14 @@
 //! Requests that race over two API processes, which share nothing but Postgres and
 //! Redis.
 
+use std::time::Duration;
+
 use futures_util::future::join_all;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 use uuid::Uuid;
+use waypost_core::db;
+use waypost_core::secret::Secret;
 use waypost_tests::{Caller, Reply, TestApp};
 
 /// Requests of one race.
@@ -120,5 +125,26 @@ async fn a_record_is_removed_once() {
         app.delete(&format!("/v1/{list}/{nowhere}"))
             .await
             .expect_error(404, "NOT_FOUND");
+    }
+}
+
+/// What is written through a connection whose `begin` was given up must be committed:
+/// see `db::begin`.
+#[tokio::test]
+async fn who_gives_up_a_transaction_leaves_no_other_in_it() {
+    let (app, _) = racers().await;
+    let url = Secret::from(app.variables["DATABASE_URL"].clone());
+    let pool = db::pool(&url, 1).unwrap();
+    for micros in (0..400).step_by(10) {
+        let bound = Duration::from_micros(micros);
+        let _given_up = timeout(bound, db::begin(&pool, "begin in a hurry")).await;
+        let name = format!("after {micros} us");
+        sqlx::query("INSERT INTO organizations (id, name, created_at) VALUES (gen_random_uuid(), $1, now())")
+            .bind(&name)
+            .execute(&pool)
+            .await
+            .unwrap();
+        let seen = format!("SELECT name FROM organizations WHERE name = '{name}'");
+        assert_eq!(app.value(&seen).await, Some(name));
     }
 }

@@ -21,10 +21,11 @@ use waypost_core::secret::ExposeSecret;
 use waypost_core::text::Name;
 use waypost_simulator::{Captured, Config, Simulator};
 
-use crate::builder::{AppBuilder, start_api, start_worker};
+use crate::builder::{AppBuilder, SEARCH_LAG, start_api, start_worker};
 use crate::client::{Caller, Reply};
 use crate::database::TestDatabase;
 use crate::ledger::{self, Attempt, LeftOver};
+use crate::postgres_server::PostgresServer;
 use crate::process::{Process, Program};
 use crate::redis_server::RedisServer;
 use crate::requests::{credentials, message_to};
@@ -45,6 +46,8 @@ pub struct TestApp {
     pub variables: HashMap<String, String>,
     /// The Redis of this test alone, where one was asked for.
     pub redis: Option<RedisServer>,
+    /// The PostgreSQL of this test alone, where one was asked for.
+    pub postgres: Option<PostgresServer>,
     organization_id: OrganizationId,
     caller: Caller,
     ids: Ids,
@@ -70,6 +73,7 @@ pub(crate) struct Parts {
     pub(crate) pool: PgPool,
     pub(crate) variables: HashMap<String, String>,
     pub(crate) redis: Option<RedisServer>,
+    pub(crate) postgres: Option<PostgresServer>,
     pub(crate) caller: Caller,
     pub(crate) ids: Ids,
     pub(crate) simulator: Simulator,
@@ -96,6 +100,7 @@ impl TestApp {
             pool: parts.pool,
             variables: parts.variables,
             redis: parts.redis,
+            postgres: parts.postgres,
             caller: parts.caller,
             ids: parts.ids,
             simulator_url: parts.simulator.url(),
@@ -413,14 +418,14 @@ impl TestApp {
     pub async fn resume_simulator(&mut self) {
         let address = self.simulator_url.trim_start_matches("http://");
         let listen: SocketAddr = address.parse().expect("the simulator's URL is an address");
-        self.simulator = Some(
-            Simulator::start(Config {
-                listen,
-                smtp_listen: self.variables["WAYPOST_SMTP_SERVER"].parse().ok(),
-                ..Config::default()
-            })
-            .expect("the port is free again"),
-        );
+        let simulator = Simulator::start(Config {
+            listen,
+            smtp_listen: self.variables["WAYPOST_SMTP_SERVER"].parse().ok(),
+            ..Config::default()
+        });
+        let simulator = simulator.expect("the port is free again");
+        simulator.set_search_lag(SEARCH_LAG);
+        self.simulator = Some(simulator);
     }
 
     // --- processes ------------------------------------------------------------

@@ -21,12 +21,16 @@ use crate::app::{Parts, TestApp};
 use crate::client::Caller;
 use crate::database::TestDatabase;
 use crate::environment;
+use crate::postgres_server::PostgresServer;
 use crate::process::free_port;
 use crate::redis_server::RedisServer;
 use crate::wait::wait_until;
 
 /// Connections that the harness itself holds to a test's database.
 const HARNESS_CONNECTIONS: u32 = 4;
+/// How far the simulator's searches lag behind, unless a test says otherwise: mail whose
+/// answer was lost is not found, so the wait for evidence ends by itself.
+pub(crate) const SEARCH_LAG: Duration = Duration::from_hours(24);
 /// Longer than anything a test asks for.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -38,6 +42,7 @@ pub struct AppBuilder {
     scheduler: bool,
     processes: bool,
     private_redis: bool,
+    private_postgres: bool,
     migrated: bool,
     overrides: Vec<(String, String)>,
 }
@@ -49,6 +54,7 @@ impl Default for AppBuilder {
             scheduler: true,
             processes: false,
             private_redis: false,
+            private_postgres: false,
             migrated: true,
             overrides: Vec::new(),
         }
@@ -84,6 +90,13 @@ impl AppBuilder {
         self
     }
 
+    /// A PostgreSQL for this test alone, so that it may be stopped or stalled.
+    #[must_use]
+    pub fn private_postgres(mut self) -> Self {
+        self.private_postgres = true;
+        self
+    }
+
     /// A database without migrations, and so without an organization or a key.
     #[must_use]
     pub fn without_migrations(mut self) -> Self {
@@ -107,17 +120,14 @@ impl AppBuilder {
         if let Some(filter) = environment::log_filter() {
             telemetry::init(&filter, LogFormat::Text);
         }
-        let database = if self.migrated {
-            TestDatabase::create().await
-        } else {
-            TestDatabase::create_empty().await
-        };
+        let (postgres, database) = self.database().await;
         let redis = if self.private_redis {
             Some(RedisServer::start().await)
         } else {
             None
         };
         let simulator = Simulator::start(Config::default()).expect("the simulator can listen");
+        simulator.set_search_lag(SEARCH_LAG);
         let listener = TcpListener::bind("127.0.0.1:0")
             .await
             .expect("the loopback interface has free ports");
@@ -154,6 +164,7 @@ impl AppBuilder {
             caller: Caller::new(http, format!("http://{listen}"), None),
             simulator,
             redis,
+            postgres,
             database,
             stop,
         });
@@ -171,6 +182,20 @@ impl AppBuilder {
             .await;
         }
         app
+    }
+
+    async fn database(&self) -> (Option<PostgresServer>, TestDatabase) {
+        if self.private_postgres {
+            let server = PostgresServer::start().await;
+            let database = TestDatabase::of(&server).await;
+            return (Some(server), database);
+        }
+        let database = if self.migrated {
+            TestDatabase::create().await
+        } else {
+            TestDatabase::create_empty().await
+        };
+        (None, database)
     }
 
     fn variables(

@@ -13,6 +13,7 @@ use waypost_core::db;
 use waypost_core::secret::Secret;
 
 use crate::environment;
+use crate::postgres_server::PostgresServer;
 use crate::wait::wait_until;
 
 /// What the databases of tests begin with; the second the time of their creation.
@@ -40,6 +41,17 @@ impl TestDatabase {
     /// A database without any migration.
     pub async fn create_empty() -> Self {
         Self::create_from("").await
+    }
+
+    /// The one of a server of the test's own, with all migrations.
+    pub(crate) async fn of(server: &PostgresServer) -> Self {
+        let (name, url) = (server.database.clone(), server.url());
+        let pool = db::pool(&Secret::from(url.clone()), 2).expect("the URL can be read");
+        db::migrate(&pool)
+            .await
+            .expect("the migrations can be applied");
+        pool.close().await;
+        Self { name, url }
     }
 
     async fn create_from(clause: &str) -> Self {

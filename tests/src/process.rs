@@ -141,9 +141,44 @@ impl Process {
             .expect("a process of ours can be awaited")
     }
 
+    /// Lets it stand still: it is there, and does nothing.
+    pub fn stall(&self) {
+        self.signal("-STOP");
+    }
+
+    /// Lets it go on after it stood still.
+    pub fn wake(&self) {
+        self.signal("-CONT");
+    }
+
+    fn signal(&self, signal: &str) {
+        let id = self.child.id().expect("the process still runs").to_string();
+        let sent = std::process::Command::new("kill")
+            .args([signal, &id])
+            .status();
+        assert!(
+            sent.is_ok_and(|status| status.success()),
+            "the process can be signalled"
+        );
+    }
+
     /// Whether it has ended, by itself or not.
     pub fn has_ended(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// The memory that it has in hand, in bytes.
+    ///
+    /// # Panics
+    /// When it has ended.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        let id = self.child.id().expect("the process still runs");
+        let status = std::fs::read_to_string(format!("/proc/{id}/status"));
+        let status = status.expect("the system tells of its processes");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kibibytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse().ok());
+        kibibytes.map_or(0, |kibibytes: u64| kibibytes << 10)
     }
 
     /// All that it has logged so far.

@@ -5,6 +5,7 @@ use waypost_core::idempotency::once::Undone;
 use waypost_core::idempotency::{KeyConflict, Repeat};
 use waypost_core::issue::Issue;
 use waypost_core::message::accept::Refusal;
+use waypost_core::message::retry::RetryRefusal;
 use waypost_core::provider::account::AccountRefusal;
 use waypost_core::provider::domain::DOMAINS_MAX;
 use waypost_core::provider::domains::DomainRefusal;
@@ -46,6 +47,21 @@ impl From<Refusal> for Failure {
     }
 }
 
+impl From<RetryRefusal> for Failure {
+    fn from(refusal: RetryRefusal) -> Self {
+        match refusal {
+            RetryRefusal::NotFound => Self::NotFound(MESSAGE),
+            RetryRefusal::NoneFailed => {
+                Self::Conflict("The message has no recipient with the status FAILED")
+            }
+            RetryRefusal::BodyGone => {
+                Self::Conflict("The message's content is not kept any more; send it anew")
+            }
+            RetryRefusal::Fault(fault) => Self::Fault(fault),
+        }
+    }
+}
+
 impl From<KeyConflict> for Failure {
     fn from(conflict: KeyConflict) -> Self {
         match conflict {
@@ -78,6 +94,8 @@ impl<R: Into<Self>> From<Undone<R>> for Failure {
     }
 }
 
+/// What a message is called in answers.
+pub(crate) const MESSAGE: &str = "message";
 /// What a template is called in answers.
 pub(crate) const TEMPLATE: &str = "template";
 /// What a version of a template is called in answers.

@@ -9,13 +9,14 @@ use serde_json::{Map, Value, json};
 
 /// Operations that answer 409 for another reason than a repeated
 /// `Idempotency-Key`.
-const CONFLICTS: [&str; 8] = [
+const CONFLICTS: [&str; 9] = [
     "create_provider_domain",
     "create_suppression",
     "delete_provider_domain",
     "register_event_webhook",
     "replay_webhook_delivery",
     "replay_webhook_endpoint",
+    "retry_message",
     "rotate_api_key",
     "update_api_key",
 ];

@@ -126,6 +126,7 @@ fn words() -> Map<String, Value> {
         "MessageDetail.status": statuses,
         "MessageSummary.status": statuses,
         "RecipientDetail.status": statuses,
+        "SendAttempt.outcome": ["ACCEPTED", "REJECTED", "THROTTLED", "UNAVAILABLE", "UNKNOWN", "PENDING"],
         "BatchResult.status": ["queued", "suppressed"],
         "SendMessageResponse.status": ["queued", "suppressed"],
         "unverifiedDomains": UnverifiedDomains::ALL.map(UnverifiedDomains::as_str),

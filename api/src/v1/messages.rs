@@ -1,4 +1,4 @@
-//! Accepted messages: the list, one with its history, its recipients.
+//! Accepted messages: the list, one with its history, its recipients, another try.
 
 use std::sync::Arc;
 
@@ -9,14 +9,15 @@ use uuid::Uuid;
 use waypost_core::auth::Permission;
 use waypost_core::db::OrFault;
 use waypost_core::event::{self, Event};
-use waypost_core::ids::MessageId;
+use waypost_core::ids::{MessageId, OrganizationId};
+use waypost_core::message::attempts::{self, AttemptItem};
 use waypost_core::message::list::{self, MessageFilter};
 use waypost_core::message::{MessageItem, MessageStatus, RecipientItem, store};
 
 use crate::auth::Caller;
 use crate::checked::Checked;
 use crate::context::Context;
-use crate::error::Failure;
+use crate::error::{Failure, MESSAGE};
 use crate::fields::{PageLimit, PageNumber, SearchText};
 use crate::ids::PathId;
 use crate::v1::Section;
@@ -89,6 +90,50 @@ struct MessageDetail {
     recipient_count: i32,
     /// What happened, oldest first.
     events: Vec<HistoryEvent>,
+    /// The newest 500 calls to providers, oldest first.
+    attempts: Vec<SendAttempt>,
+}
+
+/// One call to one provider for one recipient.
+#[derive(Debug, Object)]
+#[oai(rename_all = "camelCase")]
+struct SendAttempt {
+    /// Whose copy: SHA-256 of the recipient's address in lower case, as lower-case
+    /// hexadecimal.
+    to_hash: String,
+    /// The account that it went through, which may be gone.
+    provider_account_id: Uuid,
+    /// The account's provider.
+    provider_type: String,
+    /// When the call began.
+    started_at: Time,
+    /// Milliseconds until its outcome was known.
+    duration_ms: Nullable<i64>,
+    /// ACCEPTED, REJECTED, THROTTLED, UNAVAILABLE or UNKNOWN: the answer was lost,
+    /// and the provider may have taken it. PENDING while the call is under way.
+    outcome: String,
+    /// The status of the provider's answer.
+    status_code: Nullable<i32>,
+    /// What the provider said, or what went wrong.
+    reason: Nullable<String>,
+}
+
+impl From<AttemptItem> for SendAttempt {
+    fn from(item: AttemptItem) -> Self {
+        let duration_ms = item
+            .duration()
+            .map(|duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX));
+        Self {
+            to_hash: item.address_hash.to_hex(),
+            provider_account_id: item.provider_account_id.0,
+            provider_type: item.provider_type,
+            started_at: Time(item.started_at),
+            duration_ms: Nullable(duration_ms),
+            outcome: item.outcome,
+            status_code: Nullable(item.status_code),
+            reason: Nullable(item.reason),
+        }
+    }
 }
 
 /// One thing that happened.
@@ -209,28 +254,31 @@ impl MessagesApi {
     ) -> Result<Json<Data<MessageDetail>>, Failure> {
         caller.require(Permission::MetricsRead)?;
         let id: MessageId = id.0.of(MESSAGE)?;
+        self.show(caller.organization_id(), id).await
+    }
+
+    /// Try a failed message again
+    ///
+    /// Takes the permission SEND. The recipients whose status is FAILED are queued
+    /// again, as if they had been accepted now: with all attempts, for as long as any
+    /// message is tried. One that is suppressed is dropped again. Answers 409 where no
+    /// recipient is FAILED, so calling it twice sends nothing twice.
+    #[oai(
+        path = "/v1/messages/:id/retry",
+        method = "post",
+        operation_id = "retry_message"
+    )]
+    async fn retry_message(
+        &self,
+        caller: Caller,
+        id: Path<PathId>,
+    ) -> Result<Json<Data<MessageDetail>>, Failure> {
+        caller.require(Permission::Send)?;
+        let id: MessageId = id.0.of(MESSAGE)?;
         let organization_id = caller.organization_id();
-        let mut connection = self
-            .context
-            .pool
-            .acquire()
-            .await
-            .or_fault("show a message")?;
-        let message = store::find(&mut connection, organization_id, id)
-            .await?
-            .ok_or(Failure::NotFound(MESSAGE))?;
-        let events = event::store::list(&mut connection, organization_id, id).await?;
-        Ok(Json(Data {
-            data: MessageDetail {
-                id: message.id.0,
-                from_address: message.from_address,
-                subject: message.subject,
-                status: message.status.to_string(),
-                tags: message.tags,
-                recipient_count: message.recipient_count,
-                events: events.into_iter().map(HistoryEvent::from).collect(),
-            },
-        }))
+        let retrier = &self.context.retrier;
+        retrier.retry(organization_id, caller.origin(), id).await?;
+        self.show(organization_id, id).await
     }
 
     /// List a message's recipients
@@ -270,4 +318,30 @@ impl MessagesApi {
     }
 }
 
-const MESSAGE: &str = "message";
+impl MessagesApi {
+    async fn show(
+        &self,
+        organization_id: OrganizationId,
+        id: MessageId,
+    ) -> Result<Json<Data<MessageDetail>>, Failure> {
+        let pool = &self.context.pool;
+        let mut connection = pool.acquire().await.or_fault("show a message")?;
+        let message = store::find(&mut connection, organization_id, id)
+            .await?
+            .ok_or(Failure::NotFound(MESSAGE))?;
+        let events = event::store::list(&mut connection, organization_id, id).await?;
+        let attempts = attempts::store::list(&mut connection, organization_id, id).await?;
+        Ok(Json(Data {
+            data: MessageDetail {
+                id: message.id.0,
+                from_address: message.from_address,
+                subject: message.subject,
+                status: message.status.to_string(),
+                tags: message.tags,
+                recipient_count: message.recipient_count,
+                events: events.into_iter().map(HistoryEvent::from).collect(),
+                attempts: attempts.into_iter().map(SendAttempt::from).collect(),
+            },
+        }))
+    }
+}

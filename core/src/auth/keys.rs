@@ -10,7 +10,7 @@ use serde_json::json;
 use super::{ApiKey, KeyDraft, MintedKey, Permission, Permissions, generate_key, mint, store};
 use crate::audit::{self, Change, Origin};
 use crate::clock::{Clock, Timestamp};
-use crate::db::{OrFault, PgConnection, PgPool};
+use crate::db::{self, OrFault, PgConnection, PgPool};
 use crate::fault::Fault;
 use crate::idempotency::once::{Once, Undone};
 use crate::ids::{ApiKeyId, Ids, OrganizationId};
@@ -139,7 +139,7 @@ impl Keys {
         wanted: KeyChange,
     ) -> Result<ApiKey, KeyRefusal> {
         let organization_id = changer.organization_id;
-        let mut transaction = self.pool.begin().await.or_fault("change an API key")?;
+        let mut transaction = db::begin(&self.pool, "change an API key").await?;
         let key = store::find_for_update(&mut transaction, organization_id, id)
             .await?
             .ok_or(KeyRefusal::NotFound)?;
@@ -221,7 +221,7 @@ impl Keys {
         origin: &Origin,
         id: ApiKeyId,
     ) -> Result<(), KeyRefusal> {
-        let mut transaction = self.pool.begin().await.or_fault("revoke an API key")?;
+        let mut transaction = db::begin(&self.pool, "revoke an API key").await?;
         let key = store::find_for_update(&mut transaction, organization_id, id)
             .await?
             .ok_or(KeyRefusal::NotFound)?;

@@ -265,7 +265,7 @@ impl Recorder {
     ) -> Result<Option<usize>, Fault> {
         let organization_id = teller.organization_id;
         let now = self.clock.now();
-        let mut transaction = self.pool.begin().await.or_fault(DOING)?;
+        let mut transaction = db::begin(&self.pool, DOING).await?;
         if let Some(guard) = news.guard {
             let account_id = teller.account_id;
             let used = teller::store::use_signature(

@@ -4,7 +4,7 @@
 
 use super::{Answer, Claim, KeyConflict, Repeat, store};
 use crate::crypto::seal::Sealer;
-use crate::db::{OrFault, PgConnection, PgPool, PgTransaction};
+use crate::db::{self, OrFault, PgConnection, PgPool, PgTransaction};
 use crate::fault::Fault;
 use store::{Claiming, Found};
 
@@ -86,7 +86,7 @@ impl<'a, T> Once<'a, T> {
         pool: &PgPool,
         doing: &'static str,
     ) -> Result<PgTransaction<'static>, Repeat> {
-        let mut transaction = pool.begin().await.or_fault(doing)?;
+        let mut transaction = db::begin(pool, doing).await?;
         if let Some(keyed) = &self.0 {
             keyed.claim(&mut transaction).await?;
         }

@@ -13,7 +13,7 @@ use super::store::{self, Claiming};
 use super::{Answer, Claim, KeyConflict, Repeat};
 use crate::clock::Timestamp;
 use crate::crypto::seal::Sealer;
-use crate::db::{OrFault, PgPool};
+use crate::db::{self, OrFault, PgPool};
 use crate::fault::Fault;
 
 /// Work in parts that was begun, now or by an earlier request.
@@ -34,7 +34,7 @@ impl<'a> Parts<'a> {
         mut claim: Claim,
     ) -> Result<Self, Repeat> {
         let doing = "claim the key of a batch";
-        let mut transaction = pool.begin().await.or_fault(doing)?;
+        let mut transaction = db::begin(pool, doing).await?;
         match store::claim_patiently(&mut transaction, &claim).await? {
             Claiming::Claimed => transaction.commit().await.or_fault(doing)?,
             Claiming::Held => return Err(Repeat::Conflict(KeyConflict::StillRunning)),

@@ -20,6 +20,7 @@ use super::writer::{LANE_WAIT, Writer};
 use crate::address::AddressHash;
 use crate::clock::Clock;
 use crate::crypto::seal::{Sealed, Sealer};
+use crate::db::pulse::Pulse;
 use crate::db::{self, PgPool};
 use crate::fault::Fault;
 use crate::group::{Group, GroupSettings};
@@ -170,8 +171,8 @@ pub struct AcceptorParts {
 ///
 /// # Errors
 /// A fault when the URL cannot be read.
-pub fn pool(url: &Secret) -> Result<PgPool, Fault> {
-    db::impatient_pool(url, CONNECTIONS, LANE_WAIT)
+pub fn pool(url: &Secret, pulse: &Pulse) -> Result<PgPool, Fault> {
+    db::impatient_pool(url, CONNECTIONS, LANE_WAIT, pulse)
 }
 
 impl Acceptor {

@@ -85,6 +85,10 @@ pub fn compose(
     })
 }
 
-fn stored_mailbox(text: &str) -> Result<Mailbox, Fault> {
+/// A mailbox that was checked before it was stored.
+///
+/// # Errors
+/// A fault when it is none.
+pub fn stored_mailbox(text: &str) -> Result<Mailbox, Fault> {
     Mailbox::parse(text).map_err(|error| Fault::internal("read a stored mailbox", error))
 }

@@ -173,7 +173,7 @@ pub(super) async fn find_earlier(
     order.sort_by_key(|claim| store::order(claim));
     order.dedup_by_key(|claim| store::order(claim));
     let doing = "look for keys";
-    let mut transaction = pool.begin().await.or_fault(doing)?;
+    let mut transaction = db::begin(pool, doing).await?;
     store::bound_waits(&mut transaction, WAIT_MAX.as_millis()).await?;
     // Claimed for a moment and given back with the transaction: that waits for
     // whoever is about to commit one of them.
@@ -216,7 +216,7 @@ pub(super) async fn refuse(
     let answers: Vec<Option<Vec<u8>>> = answers.collect();
     let claims: Vec<&Claim> = order.iter().map(|(claim, _)| claim).collect();
     let doing = "keep what is refused";
-    let mut transaction = pool.begin().await.or_fault(doing)?;
+    let mut transaction = db::begin(pool, doing).await?;
     store::bound_waits(&mut transaction, WAIT_MAX.as_millis()).await?;
     match store::claim(&mut transaction, &claims, &answers).await {
         Ok(_) => transaction.commit().await.or_fault(doing)?,

@@ -6,10 +6,12 @@
 //! each of which is one row of the outbox and one job.
 
 pub mod accept;
+pub mod attempts;
 pub mod compose;
 pub mod draft;
 mod keyed;
 pub mod list;
+pub mod retry;
 mod rows;
 pub mod status;
 pub mod store;

@@ -74,7 +74,13 @@ impl MessageStatus {
             Self::Delivered => matches!(to, Self::Bounced),
             // Evidence again: it was given up because answers were lost, or the
             // provider says that it dropped it, and it was on its way all the same.
-            Self::Failed => matches!(to, Self::Sent | Self::Delivered | Self::Bounced),
+            // To QUEUED: its owner has it tried again.
+            Self::Failed => {
+                matches!(
+                    to,
+                    Self::Queued | Self::Sent | Self::Delivered | Self::Bounced
+                )
+            }
             Self::Bounced => false,
         };
         if legal {
@@ -121,6 +127,7 @@ mod tests {
             (Sent, Bounced),
             (Sent, Failed),
             (Delivered, Bounced),
+            (Failed, Queued),
             (Failed, Sent),
             (Failed, Delivered),
             (Failed, Bounced),

@@ -118,7 +118,10 @@ pub async fn refresh_aggregates(
         r#"UPDATE messages m
            SET status = a.status, sent_at = a.sent_at, delivered_at = a.delivered_at,
                provider_message_id = a.provider_message_id,
-               provider_account_id = coalesce(a.provider_account_id, m.provider_account_id)
+               provider_account_id = coalesce(a.provider_account_id, m.provider_account_id),
+               resolved_account_id = CASE WHEN a.provider_account_id <> m.provider_account_id
+                                          THEN coalesce(m.resolved_account_id, m.provider_account_id)
+                                          ELSE m.resolved_account_id END
            FROM (
                SELECT message_id,
                       CASE WHEN bool_or(status = 'QUEUED') THEN 'QUEUED'

@@ -168,7 +168,7 @@ impl Writer {
             let mut connection = self.pool.acquire().await.or_fault(doing)?;
             return rows::insert(&mut connection, entries, self.relay_grace).await;
         };
-        let mut transaction = self.pool.begin().await.or_fault(doing)?;
+        let mut transaction = db::begin(&self.pool, doing).await?;
         store::bound_waits(&mut transaction, wait_ms).await?;
         let taken = rows::insert(&mut transaction, entries, self.relay_grace).await?;
         transaction.commit().await.or_fault(doing)?;

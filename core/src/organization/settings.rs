@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{UnverifiedDomains, store};
 use crate::audit::{self, Change, Origin};
 use crate::clock::Clock;
-use crate::db::{OrFault, PgPool};
+use crate::db::{self, OrFault, PgPool};
 use crate::fault::Fault;
 use crate::ids::{Ids, OrganizationId};
 use crate::provider::snapshots::Snapshots;
@@ -111,7 +111,7 @@ impl SettingsBoard {
         wanted: &SettingsChange,
     ) -> Result<Option<OrganizationSettings>, Fault> {
         let doing = "change the settings";
-        let mut transaction = self.pool.begin().await.or_fault(doing)?;
+        let mut transaction = db::begin(&self.pool, doing).await?;
         let changed = store::update_settings(&mut transaction, organization_id, wanted).await?;
         let change = Change::new("settings.updated", organization_id)
             .with(json!({ "fields": wanted.fields() }));

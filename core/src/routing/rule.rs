@@ -9,7 +9,7 @@ use super::store;
 use crate::address;
 use crate::audit::{self, Change, Origin};
 use crate::clock::{Clock, Timestamp};
-use crate::db::{OrFault, PgConnection, PgPool};
+use crate::db::{self, OrFault, PgConnection, PgPool};
 use crate::fault::Fault;
 use crate::idempotency::once::{Once, Undone};
 use crate::ids::{Ids, OrganizationId, ProviderAccountId, RoutingRuleId};
@@ -305,7 +305,7 @@ impl Rules {
         wanted: RuleChange,
     ) -> Result<RoutingRule, RuleRefusal> {
         let doing = "change a routing rule";
-        let mut transaction = self.pool.begin().await.or_fault(doing)?;
+        let mut transaction = db::begin(&self.pool, doing).await?;
         // The removal of an account locks account and rules in the other order.
         organization::store::take_turns(&mut transaction, organization_id).await?;
         let mut rule = store::find_for_update(&mut transaction, organization_id, id)
@@ -340,7 +340,7 @@ impl Rules {
         id: RoutingRuleId,
     ) -> Result<(), RuleRefusal> {
         let doing = "remove a routing rule";
-        let mut transaction = self.pool.begin().await.or_fault(doing)?;
+        let mut transaction = db::begin(&self.pool, doing).await?;
         if !store::delete(&mut transaction, organization_id, id).await? {
             return Err(RuleRefusal::NotFound);
         }

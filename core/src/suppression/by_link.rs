@@ -14,7 +14,7 @@ use super::store::{self, Place};
 use super::{Suppression, SuppressionRefusal, SuppressionSource, Suppressions};
 use crate::audit::{Change, Origin};
 use crate::clock::Timestamp;
-use crate::db::{OrFault, PgConnection};
+use crate::db::{self, OrFault, PgConnection};
 use crate::event::{self, EventType, NewEvent};
 use crate::fault::Fault;
 use crate::unsubscribe::store::{self as groups, LinkedCopy};
@@ -79,7 +79,7 @@ impl Suppressions {
         let (organization_id, hash) = (link.organization_id, link.address.hash());
         self.announce(organization_id, &[hash]).await?;
         let now = self.clock.now();
-        let mut transaction = self.pool.begin().await.or_fault("unsubscribe")?;
+        let mut transaction = db::begin(&self.pool, "unsubscribe").await?;
         let Some(found) = find(&mut transaction, link).await? else {
             return Ok(None);
         };
@@ -130,7 +130,7 @@ impl Suppressions {
         link: &LinkContent,
     ) -> Result<Option<Undone>, Fault> {
         let organization_id = link.organization_id;
-        let mut transaction = self.pool.begin().await.or_fault("undo an unsubscribe")?;
+        let mut transaction = db::begin(&self.pool, "undo an unsubscribe").await?;
         let Some(found) = find(&mut transaction, link).await? else {
             return Ok(None);
         };

@@ -27,7 +27,7 @@ use serde_json::json;
 use crate::address::{AddressHash, EmailAddress};
 use crate::audit::{self, Change, Origin};
 use crate::clock::{Clock, Timestamp};
-use crate::db::{OrFault, PgConnection, PgPool};
+use crate::db::{self, OrFault, PgConnection, PgPool};
 use crate::fault::Fault;
 use crate::idempotency::once::{Once, Undone};
 use crate::ids::{Ids, OrganizationId, SuppressionId, UnsubscribeGroupId};
@@ -211,7 +211,7 @@ impl Suppressions {
         origin: &Origin,
         id: SuppressionId,
     ) -> Result<(), SuppressionRefusal> {
-        let mut transaction = self.pool.begin().await.or_fault("lift a suppression")?;
+        let mut transaction = db::begin(&self.pool, "lift a suppression").await?;
         if !store::delete(&mut transaction, organization_id, id).await? {
             return Err(SuppressionRefusal::NotFound);
         }

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::audit::{self, Actor, Change, Origin};
 use crate::clock::Clock;
-use crate::db::{OrFault, PgConnection, PgPool};
+use crate::db::{self, OrFault, PgConnection, PgPool};
 use crate::fault::Fault;
 use crate::idempotency::once::{Once, Undone};
 use crate::ids::{Ids, OrganizationId, TemplateId, TemplateVersionId};
@@ -121,7 +121,7 @@ impl Templates {
                 .tags
                 .map(|tags| tags.into_iter().map(Tag::into_string).collect()),
         };
-        let mut transaction = self.pool.begin().await.or_fault("change a template")?;
+        let mut transaction = db::begin(&self.pool, "change a template").await?;
         let now = self.clock.now();
         let template = store::update(&mut transaction, organization_id, id, &columns, now)
             .await?
@@ -143,7 +143,7 @@ impl Templates {
         origin: &Origin,
         id: TemplateId,
     ) -> Result<(), TemplateRefusal> {
-        let mut transaction = self.pool.begin().await.or_fault("remove a template")?;
+        let mut transaction = db::begin(&self.pool, "remove a template").await?;
         if !store::delete(&mut transaction, organization_id, id).await? {
             return Err(TemplateRefusal::NotFound);
         }
@@ -215,7 +215,7 @@ impl Templates {
         id: TemplateId,
         version_id: TemplateVersionId,
     ) -> Result<i32, TemplateRefusal> {
-        let mut transaction = self.pool.begin().await.or_fault("roll a template back")?;
+        let mut transaction = db::begin(&self.pool, "roll a template back").await?;
         let now = self.clock.now();
         let number = store::make_current(&mut transaction, organization_id, id, version_id, now)
             .await?

@@ -168,7 +168,7 @@ impl Writer {
     }
 
     async fn try_write(&self, sightings: &[Sighting]) -> Result<(), Fault> {
-        let mut transaction = self.pool.begin().await.or_fault(RECORD)?;
+        let mut transaction = db::begin(&self.pool, RECORD).await?;
         record(&mut transaction, &self.ids, sightings).await?;
         transaction.commit().await.or_fault(RECORD)
     }

@@ -20,7 +20,7 @@ use serde_json::json;
 
 use crate::audit::{self, Change, Origin};
 use crate::clock::{Clock, Timestamp};
-use crate::db::{OrFault, PgConnection, PgPool};
+use crate::db::{self, OrFault, PgConnection, PgPool};
 use crate::fault::Fault;
 use crate::idempotency::once::{Once, Undone};
 use crate::ids::{Ids, OrganizationId, UnsubscribeGroupId};
@@ -156,7 +156,7 @@ impl Groups {
     ) -> Result<UnsubscribeGroup, GroupRefusal> {
         let change =
             Change::new("unsubscribe_group.updated", id).with(json!({ "fields": wanted.fields() }));
-        let mut transaction = self.pool.begin().await.or_fault("change a group")?;
+        let mut transaction = db::begin(&self.pool, "change a group").await?;
         if wanted.is_default == Some(true) {
             store::unset_default(&mut transaction, organization_id).await?;
         }
@@ -179,7 +179,7 @@ impl Groups {
         origin: &Origin,
         id: UnsubscribeGroupId,
     ) -> Result<(), GroupRefusal> {
-        let mut transaction = self.pool.begin().await.or_fault("remove a group")?;
+        let mut transaction = db::begin(&self.pool, "remove a group").await?;
         // Held from here on, so that no suppression joins it any more.
         if !store::lock(&mut transaction, organization_id, id).await? {
             return Err(GroupRefusal::NotFound);

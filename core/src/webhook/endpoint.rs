@@ -16,7 +16,7 @@ use super::url::WebhookUrl;
 use crate::audit::{self, Change, Origin};
 use crate::clock::{Clock, Timestamp, delta};
 use crate::crypto::seal::Sealer;
-use crate::db::{OrFault, PgConnection, PgPool};
+use crate::db::{self, OrFault, PgConnection, PgPool};
 use crate::event::EventType;
 use crate::fault::Fault;
 use crate::idempotency::once::{Once, Undone};
@@ -246,7 +246,7 @@ impl Endpoints {
         }
         let fields = change.fields();
         let now = self.clock.now();
-        let mut transaction = self.pool.begin().await.or_fault(doing)?;
+        let mut transaction = db::begin(&self.pool, doing).await?;
         let endpoint = store::update(&mut transaction, organization_id, id, &change, now)
             .await?
             .ok_or(EndpointRefusal::NotFound)?;
@@ -272,7 +272,7 @@ impl Endpoints {
         id: WebhookEndpointId,
     ) -> Result<(), EndpointRefusal> {
         let doing = "remove a webhook endpoint";
-        let mut transaction = self.pool.begin().await.or_fault(doing)?;
+        let mut transaction = db::begin(&self.pool, doing).await?;
         if !store::delete(&mut transaction, organization_id, id).await? {
             return Err(EndpointRefusal::NotFound);
         }

@@ -13,7 +13,7 @@ use super::endpoint::{EndpointRefusal, Endpoints, WebhookEndpoint};
 use super::status::DeliveryStatus;
 use crate::audit::{Change, Origin};
 use crate::clock::Timestamp;
-use crate::db::OrFault;
+use crate::db::{self, OrFault};
 use crate::ids::{OrganizationId, WebhookDeliveryId, WebhookEndpointId};
 
 /// The longest period that is replayed at once.
@@ -69,7 +69,7 @@ impl Endpoints {
         let doing = "replay a webhook delivery";
         self.find_active(organization_id, endpoint_id).await?;
         let now = self.clock.now();
-        let mut transaction = self.pool.begin().await.or_fault(doing)?;
+        let mut transaction = db::begin(&self.pool, doing).await?;
         if !store::replay(&mut transaction, organization_id, endpoint_id, id, now).await? {
             return Err(EndpointRefusal::DeliveryNotFound);
         }
@@ -115,7 +115,7 @@ impl Endpoints {
         let mut count = 0;
         loop {
             let now = self.clock.now();
-            let mut transaction = self.pool.begin().await.or_fault(doing)?;
+            let mut transaction = db::begin(&self.pool, doing).await?;
             if count == 0 {
                 let change = Change::new("webhook_endpoint.replayed", endpoint_id)
                     .with(particulars(&period));

@@ -1,0 +1,206 @@
+//! Postgres away: whatever it is that is the matter with it, requests are answered
+//! 503 within 2 s, and served again when it is back.
+
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use http::Method;
+use serde_json::json;
+use waypost_core::provider::kind::ProviderType;
+use waypost_tests::{Caller, Reply, TestApp, message_to, wait_until, wait_within};
+
+/// How long nobody may wait for a 503.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(2);
+/// How soon requests are served again.
+const BACK_WITHIN: Duration = Duration::from_secs(3);
+
+async fn start() -> TestApp {
+    TestApp::builder()
+        .private_postgres()
+        .without_worker()
+        .without_scheduler()
+        .start()
+        .await
+}
+
+fn assert_away(what: &str, reply: &Reply) {
+    reply.expect_error(503, "SERVICE_UNAVAILABLE");
+    let wait = reply.header("retry-after").map(str::parse::<u32>);
+    assert!(matches!(wait, Some(Ok(1..))), "{what}: {reply:?}");
+}
+
+/// One of each kind: a read, a send, a batch, a change, a long list.
+async fn call_all(caller: &Caller) -> Vec<(&'static str, Reply, Duration)> {
+    let message = message_to("ada@example.org");
+    let batch = json!({ "messages": [message.clone()] });
+    let group = json!({ "name": "News" });
+    let calls = [
+        (Method::GET, "/v1/messages", None),
+        (Method::GET, "/v1/metrics/summary", None),
+        (Method::GET, "/v1/providers", None),
+        (Method::POST, "/v1/send", Some(&message)),
+        (Method::POST, "/v1/emails/batch", Some(&batch)),
+        (Method::POST, "/v1/unsubscribe-groups", Some(&group)),
+    ];
+    join_all(calls.map(async |(method, path, body)| {
+        let since = Instant::now();
+        let reply = caller
+            .call(method, path, |request| match body {
+                Some(body) => request.json(body),
+                None => request,
+            })
+            .await;
+        (path, reply, since.elapsed())
+    }))
+    .await
+}
+
+async fn assert_all_away(caller: &Caller, within: Duration) {
+    for (path, reply, took) in call_all(caller).await {
+        assert_away(path, &reply);
+        assert!(took < within, "{path} took {took:?}");
+    }
+}
+
+async fn assert_back(caller: &Caller) {
+    let since = Instant::now();
+    let is_back = wait_within(BACK_WITHIN, async || {
+        caller.get("/v1/messages").await.status == 200
+    })
+    .await;
+    assert!(is_back, "not served after {:?}", since.elapsed());
+    // No connection of before is left that would fail somebody.
+    for _ in 0..3 {
+        for (path, reply, _) in call_all(caller).await {
+            assert!(reply.status < 300, "{path}: {reply:?}");
+        }
+    }
+}
+
+async fn assert_not_ready(app: &TestApp) {
+    let anonymous = app.caller().anonymous();
+    let since = Instant::now();
+    let ready = anonymous.get("/readyz").await;
+    assert_eq!(ready.status, 503, "{ready:?}");
+    assert!(since.elapsed() < ANSWERED_WITHIN, "{:?}", since.elapsed());
+    assert_eq!(anonymous.get("/healthz").await.status, 200);
+    // A caller without a key is none of Postgres' business.
+    anonymous
+        .get("/v1/messages")
+        .await
+        .expect_error(401, "AUTHENTICATION_ERROR");
+}
+
+#[tokio::test]
+async fn while_postgres_hangs_the_answer_is_503_and_soon_at_once() {
+    let app = start().await;
+    app.connect(ProviderType::Sendgrid).await;
+    let caller = app.caller();
+    for (path, reply, _) in call_all(caller).await {
+        assert!(reply.status < 300, "{path}: {reply:?}");
+    }
+    let server = app.postgres.as_ref().unwrap();
+    server.stall();
+    // Over connections that worked a moment ago; then it is known.
+    assert_all_away(caller, ANSWERED_WITHIN).await;
+    assert_all_away(caller, Duration::from_millis(500)).await;
+    assert_not_ready(&app).await;
+    // A process that has no connection yet, and no key that it remembers.
+    let cold = app.start_another_api().await;
+    assert_all_away(&cold, ANSWERED_WITHIN).await;
+    server.wake();
+    assert_back(caller).await;
+    assert_back(&cold).await;
+    app.leave_work();
+}
+
+#[tokio::test]
+async fn links_and_provider_events_are_answered_as_each_must_be() {
+    let mut app = start().await;
+    app.postgres.as_mut().unwrap().stop().await;
+    let anonymous = app.caller().anonymous();
+    wait_until("it is noticed", async || {
+        app.get("/v1/messages").await.status == 503
+    })
+    .await;
+    // That a link is not valid is seen without Postgres.
+    let page = anonymous.get("/v1/unsubscribe/some-token").await;
+    assert_eq!(page.status, 400, "{page:?}");
+    // The provider tells again later.
+    let account = format!("/v1/provider-events/{}", "y".repeat(32));
+    let told = anonymous.post(&account, &json!([])).await;
+    assert_away("an event", &told);
+    // A pixel is shown whatever happens.
+    let pixel = anonymous.get("/v1/t/o/some-token").await;
+    assert_eq!(pixel.status, 200, "{pixel:?}");
+    assert_eq!(pixel.header("content-type"), Some("image/gif"));
+    app.leave_work();
+}
+
+#[tokio::test]
+async fn a_postgres_that_crashes_is_noticed_at_once_and_trusted_again_when_it_is_back() {
+    let mut app = start().await;
+    app.connect(ProviderType::Sendgrid).await;
+    let caller = app.caller().clone();
+    for (path, reply, _) in call_all(&caller).await {
+        assert!(reply.status < 300, "{path}: {reply:?}");
+    }
+    for _ in 0..2 {
+        app.postgres.as_mut().unwrap().stop().await;
+        assert_all_away(&caller, ANSWERED_WITHIN).await;
+        assert_all_away(&caller, Duration::from_millis(500)).await;
+        assert_not_ready(&app).await;
+        app.postgres.as_mut().unwrap().resume().await;
+        assert_back(&caller).await;
+    }
+    app.leave_work();
+}
+
+#[tokio::test]
+async fn a_send_that_was_cut_off_is_accepted_once_when_it_is_repeated_with_its_key() {
+    let app = start().await;
+    app.connect(ProviderType::Sendgrid).await;
+    let caller = app.caller();
+    let server = app.postgres.as_ref().unwrap();
+    for round in 0..3 {
+        let key = format!("order-{round}");
+        let message = message_to(&format!("ada{round}@example.org"));
+        let send = async || {
+            caller
+                .call(Method::POST, "/v1/send", |request| {
+                    request.header("idempotency-key", &key).json(&message)
+                })
+                .await
+        };
+        let (first, ()) = tokio::join!(send(), async { server.stall() });
+        assert!([202, 503].contains(&first.status), "{first:?}");
+        server.wake();
+        wait_until("it is accepted", async || send().await.status == 202).await;
+    }
+    let count = app.value("SELECT count(*) FROM messages").await;
+    assert_eq!(count.as_deref(), Some("3"));
+    app.leave_work();
+}
+
+#[tokio::test]
+async fn what_is_slow_while_postgres_answers_is_waited_for() {
+    let app = start().await;
+    let mut held = app.pool.begin().await.unwrap();
+    sqlx::query("LOCK TABLE unsubscribe_groups IN ACCESS EXCLUSIVE MODE")
+        .execute(&mut *held)
+        .await
+        .unwrap();
+    let since = Instant::now();
+    let group = json!({ "name": "News" });
+    let adding = app.post("/v1/unsubscribe-groups", &group);
+    let freeing = async {
+        wait_until("a while has passed", async || {
+            since.elapsed() > Duration::from_secs(3)
+        })
+        .await;
+        held.rollback().await.unwrap();
+    };
+    let (added, ()) = tokio::join!(adding, freeing);
+    added.expect(201);
+    assert!(since.elapsed() > Duration::from_secs(3));
+}

@@ -1,0 +1,100 @@
+//! A copy that its owner has tried again, while its provider tells of it.
+
+use chrono::TimeDelta;
+use serde_json::{Value, json};
+use waypost_core::provider::kind::ProviderType;
+use waypost_tests::TestApp;
+
+use super::{connect, event, number, tags, totals};
+
+/// A message that failed because its answer was lost twice, as rows; the id of the
+/// attempt.
+async fn lost_twice(app: &TestApp, recipient: &str) -> (String, String) {
+    let id = app.send_to(recipient).await;
+    let attempt = uuid::Uuid::from_u128(7).to_string();
+    for statement in [
+        "DELETE FROM outbox".to_owned(),
+        "UPDATE recipients SET status = 'FAILED', unknowns = 2, attempts = 2".to_owned(),
+        "UPDATE messages SET status = 'FAILED'".to_owned(),
+        format!(
+            "INSERT INTO send_attempts (message_id, id, organization_id, position, provider_account_id,
+                                        started_at, finished_at, outcome)
+             SELECT id, '{attempt}', organization_id, 0, provider_account_id, created_at, created_at, 'UNKNOWN'
+             FROM messages"
+        ),
+    ] {
+        app.execute(&statement).await;
+    }
+    (id, attempt)
+}
+
+#[tokio::test]
+async fn evidence_that_comes_after_the_retry_stops_it() {
+    let app = TestApp::builder().without_worker().start().await;
+    let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
+    let (id, attempt) = lost_twice(&app, "ada@example.org").await;
+    app.caller()
+        .post_empty(&format!("/v1/messages/{id}/retry"))
+        .await
+        .expect(200);
+    assert_eq!(app.status(&id).await, "QUEUED");
+    let delivered = event(&app, &tags(&id, 0, &attempt), "delivered", "d", 0);
+    account.tell(&app, &json!([delivered])).await;
+    assert_eq!(app.status(&id).await, "DELIVERED");
+    app.start_worker();
+    app.drain().await;
+    assert!(app.captured("ada@example.org").is_empty());
+    assert!(app.outbox().await.is_empty());
+    assert_eq!(totals(&app).await, [1, 1, 0, 0, 0, 0, 0]);
+}
+
+#[tokio::test]
+async fn evidence_and_retry_at_the_same_moment_leave_no_work_without_its_row() {
+    for round in 0..10 {
+        let app = TestApp::builder().without_worker().start().await;
+        let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
+        let (id, attempt) = lost_twice(&app, "ada@example.org").await;
+        let delivered = json!([event(&app, &tags(&id, 0, &attempt), "delivered", "d", 0)]);
+        let path = format!("/v1/messages/{id}/retry");
+        let (reply, ()) = tokio::join!(
+            app.caller().post_empty(&path),
+            account.tell(&app, &delivered)
+        );
+        assert!([200, 409].contains(&reply.status), "{round}: {reply:?}");
+        assert_eq!(app.status(&id).await, "DELIVERED", "{round}");
+        let queued = "SELECT count(*) FROM recipients WHERE status IN ('QUEUED', 'SENDING')";
+        assert_eq!(number(&app, queued).await, 0, "{round}");
+        app.start_worker();
+        app.drain().await;
+        assert!(app.captured("ada@example.org").is_empty(), "{round}");
+        assert_eq!(totals(&app).await, [1, 1, 0, 0, 0, 0, 0], "{round}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_provider_dropped_can_be_tried_again_and_delivered() {
+    let app = TestApp::start().await;
+    let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
+    let id = app.send_to("ada@example.org").await;
+    app.drain().await;
+    app.advance(TimeDelta::minutes(1));
+    let ids = super::ids_of(&app, &id, 0).await;
+    let dropped = event(&app, &ids, "dropped", "p", 0);
+    account.tell(&app, &json!([dropped])).await;
+    assert_eq!(app.status(&id).await, "FAILED");
+    app.caller()
+        .post_empty(&format!("/v1/messages/{id}/retry"))
+        .await
+        .expect(200);
+    app.drain().await;
+    assert_eq!(app.status(&id).await, "SENT");
+    assert_eq!(app.recipient(&id).await["lastError"], Value::Null);
+    app.advance(TimeDelta::minutes(1));
+    let ids = super::ids_of(&app, &id, 0).await;
+    let delivered = event(&app, &ids, "delivered", "d", 0);
+    account.tell(&app, &json!([delivered])).await;
+    assert_eq!(app.status(&id).await, "DELIVERED");
+    assert_eq!(app.captured("ada@example.org").len(), 2);
+    // Providers took two copies, and a mailbox one.
+    assert_eq!(totals(&app).await, [2, 1, 0, 0, 0, 0, 0]);
+}
