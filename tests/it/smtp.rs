@@ -220,7 +220,7 @@ async fn a_message_arrives_as_it_was_given_and_carries_nothing_of_ours_but_its_i
 /// What tries to become a header, a recipient or an end of the mail.
 const CORPUS: [&str; 9] = [
     "Bcc: victim@example.net",
-    "=?utf-8?q?a=0D=0ABcc:_victim@example.net?=",
+    "=?utf-8?q?a_Bcc:_victim@example.net?=",
     "a, victim@example.net",
     "<victim@example.net>",
     "\" <victim@example.net>, \"",
