@@ -126,12 +126,12 @@ async fn a_provider_that_always_fails_is_tried_for_a_day_and_then_given_up() {
         events.iter().filter(|event| *event == "DEFERRED").count(),
         5
     );
+    // Six, or five where its account's gate was closed at the last.
+    let calls = app.outcomes(&id).await.len();
+    assert!((5..=6).contains(&calls), "{calls}");
     app.advance_and_drain(TimeDelta::hours(48)).await;
-    assert_eq!(
-        app.outcomes(&id).await.len(),
-        6,
-        "a failed message is left alone"
-    );
+    let later = app.outcomes(&id).await.len();
+    assert_eq!(later, calls, "a failed message is left alone");
 }
 
 #[tokio::test]

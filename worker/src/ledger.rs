@@ -2,8 +2,8 @@
 //! them. Claims, attempts and outcomes of many jobs go into one transaction each,
 //! because statements and commits per message are what bounds sending.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tracing::{error, warn};
@@ -87,13 +87,19 @@ impl Settlement {
     }
 }
 
+/// The claims of this process of which not all is recorded yet. A settlement is tried
+/// until it is recorded, also when its commit was only not heard of; if its chunk were
+/// claimed again meanwhile, by the same worker, it would end that claim's lease.
+type InHand = Arc<Mutex<HashSet<(WorkerId, SendJob)>>>;
+
 /// Shared writing. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Ledger {
     claims: Group<SendJob, Option<Claim>>,
-    attempts: Group<NewAttempt, bool>,
+    attempts: Group<(WorkerId, NewAttempt), bool>,
     settlements: Group<Settlement, ()>,
     tenures: Tenures,
+    in_hand: InHand,
 }
 
 impl Ledger {
@@ -110,7 +116,9 @@ impl Ledger {
             weight_max: GROUP_MAX,
             waiting_max: WAITING_MAX,
         };
+        let in_hand = InHand::default();
         let writer = Arc::new(Writer {
+            in_hand: Arc::clone(&in_hand),
             pool,
             suppressions,
             queue,
@@ -133,7 +141,13 @@ impl Ledger {
                 async move { writer.settle(items).await }
             }),
             tenures,
+            in_hand,
         }
+    }
+
+    /// Nothing of a claim is left to be recorded: its chunk may be claimed again.
+    pub(crate) fn let_go(&self, worker: WorkerId, job: SendJob) {
+        lock(&self.in_hand).remove(&(worker, job));
     }
 
     /// Leases a job's chunk. Nothing where another holds it, or it is done, or
@@ -144,8 +158,12 @@ impl Ledger {
 
     /// Writes an attempt before its call. False where the recipient is suppressed:
     /// there is no attempt then, and there must be no call.
-    pub(crate) async fn begin_attempt(&self, attempt: NewAttempt) -> Result<bool, Fault> {
-        self.attempts.run(attempt, 1).await
+    pub(crate) async fn begin_attempt(
+        &self,
+        worker: WorkerId,
+        attempt: NewAttempt,
+    ) -> Result<bool, Fault> {
+        self.attempts.run((worker, attempt), 1).await
     }
 
     /// Records a settlement, however long Postgres is away, and says whether it
@@ -156,7 +174,12 @@ impl Ledger {
         let mut wait = RECORD_AGAIN_FIRST;
         loop {
             match self.settlements.run(settlement.clone(), 1).await {
-                Ok(()) => return true,
+                Ok(()) => {
+                    if settlement.finished {
+                        self.let_go(worker, settlement.job);
+                    }
+                    return true;
+                }
                 Err(fault) if fault.kind() == FaultKind::Unavailable => {
                     warn!(
                         cause = fault.chain(),
@@ -175,7 +198,12 @@ impl Ledger {
     }
 }
 
+fn lock(in_hand: &InHand) -> MutexGuard<'_, HashSet<(WorkerId, SendJob)>> {
+    in_hand.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 struct Writer {
+    in_hand: InHand,
     pool: PgPool,
     suppressions: Suppressions,
     queue: Queue<SendJob>,
@@ -199,6 +227,12 @@ impl Writer {
         let mut wanted = jobs.to_vec();
         wanted.sort_unstable();
         wanted.dedup();
+        {
+            let mut in_hand = lock(&self.in_hand);
+            // What earlier tenures held is the reaper's.
+            in_hand.retain(|(holder, _)| *holder == worker);
+            wanted.retain(|job| !in_hand.contains(&(worker, *job)));
+        }
         let leased = again_after_deadlocks(|| self.lease(worker, &wanted), LEASE).await;
         if leased.as_ref().is_err_and(|fault| !db::is_deadlock(fault)) {
             // It may have been committed all the same, and then this worker holds
@@ -256,12 +290,16 @@ impl Writer {
                 losses: chunk.losses,
                 plan: Plan::default(),
             };
+            lock(&self.in_hand).insert((worker, chunk.job));
             claims.insert(chunk.job, claim);
         }
         claims
     }
 
-    async fn begin_attempts(&self, attempts: Vec<NewAttempt>) -> Vec<Result<bool, Fault>> {
+    async fn begin_attempts(
+        &self,
+        attempts: Vec<(WorkerId, NewAttempt)>,
+    ) -> Vec<Result<bool, Fault>> {
         let written = db::bounded("record send attempts", async {
             let mut connection = self.pool.acquire().await.or_fault("record send attempts")?;
             attempt::insert(&mut connection, &attempts).await
@@ -269,7 +307,7 @@ impl Writer {
         match written.await {
             Ok(written) => attempts
                 .iter()
-                .map(|attempt| Ok(written.contains(&attempt.id)))
+                .map(|(_, attempt)| Ok(written.contains(&attempt.id)))
                 .collect(),
             Err(fault) => attempts.iter().map(|_| Err(fault.clone())).collect(),
         }
@@ -322,7 +360,8 @@ impl Writer {
             .collect();
         let without_mailbox = outcome::record(&mut transaction, &outcomes).await?;
         let still: Vec<&Settlement> = settlements.iter().filter(holds).collect();
-        let withdrawn: Vec<NewAttempt> = still.iter().filter_map(|s| s.withdrawn).collect();
+        // That a call was not made is true whoever holds the lease.
+        let withdrawn: Vec<NewAttempt> = settlements.iter().filter_map(|s| s.withdrawn).collect();
         attempt::withdraw(&mut transaction, &withdrawn).await?;
         let untried: Vec<(MessageId, i32)> = still
             .iter()

@@ -13,7 +13,8 @@ use crate::address::AddressHash;
 use crate::clock::Timestamp;
 use crate::db::OrFault;
 use crate::fault::Fault;
-use crate::ids::{MessageId, OrganizationId, ProviderAccountId, SendAttemptId};
+use crate::ids::{MessageId, OrganizationId, ProviderAccountId, SendAttemptId, WorkerId};
+use crate::message::CHUNK_RECIPIENTS;
 
 /// An attempt about to be made.
 #[derive(Debug, Clone, Copy)]
@@ -65,14 +66,17 @@ pub async fn withdraw(connection: &mut PgConnection, attempts: &[NewAttempt]) ->
 
 /// Writes attempts, open: their outcome is not known yet. The ids of those that
 /// were written are returned; the recipients of the others are suppressed, or not
-/// SENDING any more because a provider's event proved an earlier attempt.
+/// SENDING any more because a provider's event proved an earlier attempt, or their
+/// chunk is not leased by the worker that is to call: its clock may have stood still.
 ///
 /// # Errors
 /// A fault when Postgres is away. None of the calls may be made then.
 pub async fn insert(
     connection: &mut PgConnection,
-    attempts: &[NewAttempt],
+    attempts: &[(WorkerId, NewAttempt)],
 ) -> Result<HashSet<SendAttemptId>, Fault> {
+    let workers: Vec<Uuid> = attempts.iter().map(|(worker, _)| worker.0).collect();
+    let attempts: Vec<NewAttempt> = attempts.iter().map(|(_, attempt)| *attempt).collect();
     let ids = |pick: fn(&NewAttempt) -> Uuid| attempts.iter().map(pick).collect::<Vec<_>>();
     let hashes = attempts
         .iter()
@@ -80,12 +84,17 @@ pub async fn insert(
     let written = query_scalar!(
         r#"INSERT INTO send_attempts (message_id, id, organization_id, position, provider_account_id, started_at)
            SELECT message_id, id, organization_id, position, provider_account_id, started_at
-           FROM UNNEST($1::uuid[], $2::uuid[], $3::uuid[], $4::int[], $5::uuid[], $6::timestamptz[], $7::bytea[])
-             AS a (message_id, id, organization_id, position, provider_account_id, started_at, address_hash)
+           FROM UNNEST($1::uuid[], $2::uuid[], $3::uuid[], $4::int[], $5::uuid[], $6::timestamptz[], $7::bytea[],
+                       $8::uuid[])
+             AS a (message_id, id, organization_id, position, provider_account_id, started_at, address_hash, worker)
            WHERE (SELECT r.status
                   FROM recipients r
                   WHERE r.message_id = a.message_id AND r.position = a.position
                   LIMIT 1) = 'SENDING'
+             AND (SELECT o.leased_by
+                  FROM outbox o
+                  WHERE o.message_id = a.message_id AND o.chunk = a.position / $9
+                  LIMIT 1) = a.worker
              AND NOT EXISTS (
                SELECT 1
                FROM suppressions s
@@ -102,6 +111,8 @@ pub async fn insert(
         &ids(|attempt| attempt.provider_account_id.0),
         &attempts.iter().map(|attempt| attempt.started_at).collect::<Vec<_>>(),
         &hashes.collect::<Vec<_>>() as &[&[u8]],
+        &workers,
+        CHUNK_RECIPIENTS,
     )
     .fetch_all(connection)
     .await

@@ -56,7 +56,7 @@ pub async fn renew(
     lease: Duration,
 ) -> Result<bool, Fault> {
     let done = query!(
-        "UPDATE workers SET leased_until = now() + $2 WHERE id = $1 AND leased_until > now()",
+        "UPDATE workers SET leased_until = now() + $2 WHERE id = $1 AND leased_until > clock_timestamp()",
         worker.0,
         delta(lease) as _,
     )

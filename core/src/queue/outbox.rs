@@ -124,7 +124,7 @@ async fn take(
                    SELECT o.message_id, o.chunk, o.wake_at
                    FROM outbox o
                    WHERE o.organization_id = walk.organization_id
-                     AND o.wake_at <= walk.until AND o.leased_by IS NULL
+                     AND o.wake_at <= walk.until AND o.leased_by IS NULL AND o.parked_at IS NULL
                    ORDER BY o.wake_at
                    LIMIT $5
                    FOR UPDATE SKIP LOCKED

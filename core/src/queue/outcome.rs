@@ -18,7 +18,7 @@ use crate::clock::Timestamp;
 use crate::db::OrFault;
 use crate::event::{self, NewEvent};
 use crate::fault::Fault;
-use crate::ids::{EventId, OrganizationId};
+use crate::ids::{EventId, MessageId, OrganizationId};
 use crate::message::MessageStatus;
 use crate::provider::outcome::{Blame, SendOutcome};
 use crate::suppression::told::{ToldAddress, ToldReason};
@@ -151,6 +151,14 @@ pub async fn record(
     let counted: Vec<&AttemptOutcome> = outcomes
         .iter()
         .filter(|outcome| !outcome.attempted || closed.contains(&outcome.attempt.id.0))
+        .collect();
+    // Where two calls for one recipient end together, that one was taken counts.
+    let place = |outcome: &AttemptOutcome| (outcome.attempt.message_id, outcome.attempt.position);
+    let taken = counted.iter().filter(|outcome| outcome.is_accepted());
+    let taken: HashSet<(MessageId, i32)> = taken.map(|outcome| place(outcome)).collect();
+    let counted: Vec<&AttemptOutcome> = counted
+        .into_iter()
+        .filter(|outcome| outcome.is_accepted() || !taken.contains(&place(outcome)))
         .collect();
     let mut moved = move_recipients(&mut *connection, &counted).await?;
     let events: Vec<NewEvent> = counted

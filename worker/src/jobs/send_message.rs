@@ -147,7 +147,11 @@ impl SendMessage {
         let worked = AssertUnwindSafe(self.work_off(claim)).catch_unwind().await;
         match worked {
             Ok(()) => Ok(JobEnd::Done),
-            Err(panic) => Ok(self.suspects.panicked(worker, job, panic).await),
+            Err(panic) => {
+                let end = self.suspects.panicked(worker, job, panic).await;
+                self.sending.ledger.let_go(worker, job);
+                Ok(end)
+            }
         }
     }
 
@@ -177,7 +181,11 @@ impl SendMessage {
         };
         if large && let Err(fault) = self.load_body(&mut claim).await {
             warn!(cause = fault.chain(), "A large message could not be read");
-            self.sending.tenures.give_up(claim.worker);
+            if fault.kind() == FaultKind::Unavailable {
+                self.hand_back(&claim).await;
+            } else {
+                self.sending.tenures.give_up(claim.worker);
+            }
             return;
         }
         let content = &claim.message.content;
@@ -364,7 +372,10 @@ impl SendMessage {
     async fn call(&self, this: &Try<'_>, chosen: Chosen, mail: &OutgoingMail) -> Settlement {
         let sending = &self.sending;
         let sender = &chosen.sender;
-        let begun = sending.ledger.begin_attempt(this.attempt).await;
+        let begun = sending
+            .ledger
+            .begin_attempt(this.claim.worker, this.attempt)
+            .await;
         if let Ok(false) = begun {
             return self.dropped(this);
         }

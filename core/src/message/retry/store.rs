@@ -75,7 +75,7 @@ pub(super) async fn requeue_failed(
 /// Makes the outbox rows of chunks again, and answers their jobs. A row that nobody
 /// holds is replaced rather than changed: whoever is about to delete it, because a
 /// moment ago nothing was left to do, finds it gone and does not see the new one.
-/// A row that a worker holds stays; when the lease ends the worker finds what there
+/// A parked row stays the operator's. A row that a worker holds stays; when the lease ends the worker finds what there
 /// is to do.
 pub(super) async fn owe_again(
     connection: &mut PgConnection,
@@ -92,7 +92,8 @@ pub(super) async fn owe_again(
     chunks.dedup();
     query!(
         "DELETE FROM outbox
-         WHERE message_id = $2 AND chunk = ANY($3) AND organization_id = $1 AND leased_by IS NULL",
+         WHERE message_id = $2 AND chunk = ANY($3) AND organization_id = $1 AND leased_by IS NULL
+           AND parked_at IS NULL",
         organization_id.0,
         id.0,
         &chunks,
@@ -106,7 +107,8 @@ pub(super) async fn owe_again(
          FROM UNNEST($3::int[]) AS given (chunk)
          ORDER BY chunk
          ON CONFLICT (message_id, chunk) DO UPDATE
-         SET wake_at = least(outbox.wake_at, excluded.wake_at)",
+         SET wake_at = least(outbox.wake_at, excluded.wake_at)
+         WHERE outbox.parked_at IS NULL",
         organization_id.0,
         id.0,
         &chunks,
