@@ -149,7 +149,7 @@ impl Books<'_> {
             tally.refused += 1;
         } else if case.has_failed() && case.unknowns() > 0 && case.policy == Policy::Fail {
             tally.failed_by_policy += 1;
-        } else if case.has_failed() && case.unknowns() > 1 {
+        } else if case.has_failed() && case.unknowns() > 1 && case.policy == Policy::Wait {
             tally.lost_twice += 1;
         } else {
             tally.wrong.push(case.offence(Wrong::Lost));
