@@ -39,13 +39,14 @@ async fn two_schedulers(app: &TestApp) -> (Process, Process, String) {
     (first, app.spawn_scheduler(), name)
 }
 
-async fn assert_taken_over(app: &TestApp, before: &str) {
+async fn assert_taken_over(app: &TestApp, before: &str) -> String {
     let since = Instant::now();
     let taken = wait_within(TAKEN_OVER_WITHIN, async || {
         leader(app).await.is_some_and(|leader| leader != before)
     })
     .await;
     assert!(taken, "nobody leads after {:?}", since.elapsed());
+    leader(app).await.unwrap()
 }
 
 async fn tasks(app: &TestApp, arguments: &[&str]) -> Finished {
@@ -66,7 +67,7 @@ async fn a_leader_that_stands_still_is_taken_for_dead_and_finds_that_out_when_it
     let app = TestApp::builder().processes().private_redis().start().await;
     let (first, _second, name) = two_schedulers(&app).await;
     first.stall();
-    assert_taken_over(&app, &name).await;
+    let new = assert_taken_over(&app, &name).await;
     first.wake();
     wait_until("the first knows that it does not lead", async || {
         first.log().contains("Lost the lead")
@@ -79,8 +80,10 @@ async fn a_leader_that_stands_still_is_taken_for_dead_and_finds_that_out_when_it
     app.redis.as_ref().unwrap().flush().await;
     app.drain().await;
     app.captured_once("ada@example.org");
-    // As a rule the second; on a busy machine the lead may have passed on again.
-    wait_until("one of them leads", async || leader(&app).await.is_some()).await;
+    wait_until("the second goes on leading", async || {
+        leader(&app).await.as_ref() == Some(&new)
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -110,9 +110,17 @@ async fn a_providers_failure_is_retried_until_it_passes() {
 async fn a_provider_that_always_fails_is_tried_for_a_day_and_then_given_up() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Sendgrid).await;
+    // What goes well beside it keeps its account's circuit closed: Redis counts calls by
+    // its own clock, for which all this is a moment.
+    let go_well = async || {
+        app.send_to("ada@example.org").await;
+        app.send_to("bob@example.org").await;
+    };
+    go_well().await;
     let id = app.send_to("error@example.org").await;
     app.drain().await;
     for tries in 2..6 {
+        go_well().await;
         app.advance_and_drain(LONGEST_WAIT).await;
         assert_eq!(app.recipient(&id).await["attempts"], tries);
     }
@@ -126,12 +134,12 @@ async fn a_provider_that_always_fails_is_tried_for_a_day_and_then_given_up() {
         events.iter().filter(|event| *event == "DEFERRED").count(),
         5
     );
-    // Six, or five where its account's gate was closed at the last.
-    let calls = app.outcomes(&id).await.len();
-    assert!((5..=6).contains(&calls), "{calls}");
     app.advance_and_drain(TimeDelta::hours(48)).await;
-    let later = app.outcomes(&id).await.len();
-    assert_eq!(later, calls, "a failed message is left alone");
+    assert_eq!(
+        app.outcomes(&id).await.len(),
+        6,
+        "a failed message is left alone"
+    );
 }
 
 #[tokio::test]
