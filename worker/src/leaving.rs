@@ -9,6 +9,7 @@ use waypost_core::fault::Fault;
 use waypost_core::ids::WorkerId;
 use waypost_core::queue::backend::Queue;
 use waypost_core::queue::jobs::SendJob;
+use waypost_core::queue::parked::Blame;
 use waypost_core::queue::reaper::{self, Reaped};
 
 use crate::jobs::send_message::Sending;
@@ -58,7 +59,8 @@ async fn step(sending: &Sending, worker: WorkerId) -> Result<Reaped, Fault> {
     let pool = &sending.accounts.pool;
     let mut transaction = db::begin(pool, DOING).await?;
     let (settings, ids, now) = (&sending.settings, &sending.ids, sending.clock.now());
-    let given = reaper::give_back(&mut transaction, worker, settings, ids, now).await?;
+    let given =
+        reaper::take_back(&mut transaction, worker, Blame::Nobody, settings, ids, now).await?;
     transaction.commit().await.or_fault(DOING)?;
     Ok(given)
 }

@@ -85,42 +85,21 @@ pub async fn find_forgotten(connection: &mut PgConnection) -> Result<Option<Work
     Ok(row.map(|row| WorkerId(row.leased_by)))
 }
 
-/// Takes back a bounded part of what a dead worker held, in the transaction that
-/// [`find_dead`] found it in, to be repeated until that finds none. A chunk that
-/// cannot be settled is parked.
+/// Takes back a bounded part of what a worker held: a dead one, in the transaction that
+/// [`find_dead`] found it in, to be repeated until that finds none; or one that was told
+/// to stop, by itself, for which nobody is to blame. A chunk that cannot be settled is
+/// parked.
 ///
 /// # Errors
 /// A fault when Postgres is away.
 pub async fn take_back(
     connection: &mut PgConnection,
     worker: WorkerId,
+    blame: Blame<'_>,
     settings: &SendingSettings,
     ids: &Ids,
     now: Timestamp,
 ) -> Result<Reaped, Fault> {
-    let blame = Blame::Suspicion;
-    let hand = Hand {
-        worker,
-        blame,
-        settings,
-        ids,
-        now,
-    };
-    hand.take_back_some(connection).await
-}
-
-/// The same by a worker that was told to stop, of its own: nobody is to blame.
-///
-/// # Errors
-/// A fault when Postgres is away.
-pub async fn give_back(
-    connection: &mut PgConnection,
-    worker: WorkerId,
-    settings: &SendingSettings,
-    ids: &Ids,
-    now: Timestamp,
-) -> Result<Reaped, Fault> {
-    let blame = Blame::Nobody;
     let hand = Hand {
         worker,
         blame,

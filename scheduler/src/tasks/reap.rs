@@ -4,6 +4,7 @@ use tracing::{info, warn};
 use waypost_core::db::{self, OrFault, PgTransaction};
 use waypost_core::fault::Fault;
 use waypost_core::ids::WorkerId;
+use waypost_core::queue::parked::Blame;
 use waypost_core::queue::reaper;
 
 use super::Tasks;
@@ -47,8 +48,16 @@ async fn step(
     worker: WorkerId,
 ) -> Result<(), Fault> {
     let now = tasks.clock.now();
-    let reaped =
-        reaper::take_back(&mut transaction, worker, &tasks.settings, &tasks.ids, now).await?;
+    let blame = Blame::Suspicion;
+    let reaped = reaper::take_back(
+        &mut transaction,
+        worker,
+        blame,
+        &tasks.settings,
+        &tasks.ids,
+        now,
+    )
+    .await?;
     transaction.commit().await.or_fault("take back leases")?;
     if reaped.chunks > 0 {
         info!(%worker, chunks = reaped.chunks, unknown = reaped.unknown, "Took back what a dead worker held");
