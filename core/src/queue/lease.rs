@@ -155,8 +155,6 @@ pub struct LeasedRecipient {
     pub address_sealed: Vec<u8>,
     /// The hash of its address.
     pub address_hash: AddressHash,
-    /// Attempts used up.
-    pub attempts: i32,
     /// Attempts whose outcome nobody knows.
     pub unknowns: i32,
     /// How far its tries have got.
@@ -217,7 +215,7 @@ pub async fn lease(
              AND r.status IN ('QUEUED', 'SENDING')
              AND r.next_attempt_at <= $4
            RETURNING r.message_id, r.organization_id, r.position, r.address_sealed, r.address_hash AS "address_hash: AddressHash",
-                     r.attempts, r.unknowns, r.failover, r.rounds, r.recoverable"#,
+                     r.unknowns, r.failover, r.rounds, r.recoverable"#,
         &ids,
         &chunks,
         CHUNK_RECIPIENTS,
@@ -236,7 +234,6 @@ pub async fn lease(
             position: row.position,
             address_sealed: row.address_sealed,
             address_hash: row.address_hash,
-            attempts: row.attempts,
             unknowns: row.unknowns,
             turn: Turn::stored(row.failover, row.rounds, row.recoverable),
         });
