@@ -204,6 +204,29 @@ pub fn is_deadlock(fault: &Fault) -> bool {
         .is_some_and(|database| database.code().as_deref() == Some(DEADLOCK))
 }
 
+/// Runs a transaction, and again where it was chosen to end a deadlock, which did
+/// nothing: `tries` times at the most. `is_deadlock` says whether a failure is one.
+///
+/// # Errors
+/// The last failure.
+pub async fn again_after_deadlocks<T, E, F>(
+    tries: u32,
+    transaction: impl Fn() -> F,
+    is_deadlock: fn(&E) -> bool,
+) -> Result<T, E>
+where
+    F: Future<Output = Result<T, E>>,
+{
+    let mut result = transaction().await;
+    for _ in 1..tries {
+        if !result.as_ref().is_err_and(is_deadlock) {
+            break;
+        }
+        result = transaction().await;
+    }
+    result
+}
+
 /// Whether a statement gave up because it waited too long for a lock.
 #[must_use]
 pub fn is_lock_timeout(fault: &Fault) -> bool {

@@ -29,7 +29,7 @@ use waypost_core::tracking::link::Plan;
 use crate::tenure::Tenures;
 
 /// How often a transaction that loses to another is tried.
-const DEADLOCK_TRIES: usize = 4;
+const DEADLOCK_TRIES: u32 = 4;
 /// Transactions of one kind under way at once.
 const LANES: usize = 2;
 /// Jobs, attempts or outcomes in one transaction, roughly.
@@ -442,9 +442,8 @@ impl Writer {
     }
 }
 
-/// Runs a transaction, and again where it was chosen to end a deadlock, which did
-/// nothing: what providers tell is recorded without the lease of the copies, and locks
-/// them in another order.
+/// Runs a transaction, bounded in time, and again after a deadlock: what providers tell
+/// is recorded without the lease of the copies, and locks them in another order.
 async fn again_after_deadlocks<T, F>(
     transaction: impl Fn() -> F,
     doing: &'static str,
@@ -452,14 +451,8 @@ async fn again_after_deadlocks<T, F>(
 where
     F: Future<Output = Result<T, Fault>>,
 {
-    let mut result = db::bounded(doing, transaction()).await;
-    for _ in 1..DEADLOCK_TRIES {
-        if !result.as_ref().is_err_and(db::is_deadlock) {
-            break;
-        }
-        result = db::bounded(doing, transaction()).await;
-    }
-    result
+    let bounded = || db::bounded(doing, transaction());
+    db::again_after_deadlocks(DEADLOCK_TRIES, bounded, db::is_deadlock).await
 }
 
 /// In one order, so that two transactions that suppress the same addresses wait for

@@ -191,22 +191,13 @@ impl Recorder {
             self.suppressions
                 .expect_told(organization_id, &suspects)
                 .await?;
-            let mut tries = 1;
-            loop {
-                let written = self.write(teller, origin, news, &matched).await;
-                match written {
-                    Err(fault) if db::is_deadlock(&fault) && tries < TRIES_MAX => tries += 1,
-                    written => {
-                        break written.map(|written| {
-                            written.map(|recorded| Tally {
-                                recorded,
-                                repeated: matched.len() - recorded,
-                                unmatched,
-                            })
-                        });
-                    }
-                }
-            }
+            let write = || self.write(teller, origin, news, &matched);
+            let written = db::again_after_deadlocks(TRIES_MAX, write, db::is_deadlock).await?;
+            Ok(written.map(|recorded| Tally {
+                recorded,
+                repeated: matched.len() - recorded,
+                unmatched,
+            }))
         };
         db::bounded(DOING, recording)
             .await?

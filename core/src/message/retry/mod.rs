@@ -49,6 +49,15 @@ impl From<Fault> for RetryRefusal {
     }
 }
 
+impl RetryRefusal {
+    fn is_deadlock(&self) -> bool {
+        match self {
+            Self::Fault(fault) => db::is_deadlock(fault),
+            Self::NotFound | Self::NoneFailed | Self::BodyGone => false,
+        }
+    }
+}
+
 /// Tries messages again. Cheap to clone.
 #[derive(Clone)]
 pub struct Retrier {
@@ -75,18 +84,9 @@ impl Retrier {
         origin: &Origin,
         id: MessageId,
     ) -> Result<(), RetryRefusal> {
+        let write = || self.write(organization_id, origin, id);
         let retrying = async {
-            let mut tries = 1;
-            loop {
-                match self.write(organization_id, origin, id).await {
-                    Err(RetryRefusal::Fault(fault))
-                        if db::is_deadlock(&fault) && tries < TRIES_MAX =>
-                    {
-                        tries += 1;
-                    }
-                    written => break Ok(written),
-                }
-            }
+            Ok(db::again_after_deadlocks(TRIES_MAX, write, RetryRefusal::is_deadlock).await)
         };
         let jobs = db::bounded(DOING, retrying).await??;
         self.dispatcher.push(jobs);
