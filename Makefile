@@ -26,6 +26,12 @@ dev-db: ## only the PostgreSQL and Redis of development: eval "$$(make -s dev-db
 clean-dev: ## stop everything and remove .dev: data, keys, logs
 	@scripts/clean-dev.sh
 
+##@ Measuring
+
+.PHONY: bench
+bench: ## what Waypost exists for, each figure beside its floor; ONLY=accept,drain measures these alone
+	@scripts/bench.sh $(ARGS)
+
 ##@ Checking
 
 .PHONY: test

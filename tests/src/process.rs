@@ -129,7 +129,7 @@ impl Process {
     /// # Panics
     /// When it does not stop in time.
     pub async fn terminate(&mut self) -> ExitStatus {
-        let id = self.child.id().expect("the process still runs").to_string();
+        let id = self.id().to_string();
         let asked = Command::new("kill").args(["-TERM", &id]).status().await;
         assert!(
             asked.is_ok_and(|status| status.success()),
@@ -152,7 +152,7 @@ impl Process {
     }
 
     fn signal(&self, signal: &str) {
-        let id = self.child.id().expect("the process still runs").to_string();
+        let id = self.id().to_string();
         let sent = std::process::Command::new("kill")
             .args([signal, &id])
             .status();
@@ -167,13 +167,22 @@ impl Process {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
+    /// Its process id.
+    ///
+    /// # Panics
+    /// When it has ended.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id().expect("the process still runs")
+    }
+
     /// The memory that it has in hand, in bytes.
     ///
     /// # Panics
     /// When it has ended.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
-        let id = self.child.id().expect("the process still runs");
+        let id = self.id();
         let status = std::fs::read_to_string(format!("/proc/{id}/status"));
         let status = status.expect("the system tells of its processes");
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

@@ -191,7 +191,7 @@ impl Record {
             provider_message_id: self.provider_message_id.to_string(),
             accepted_at: self
                 .accepted_at
-                .to_rfc3339_opts(SecondsFormat::Millis, true),
+                .to_rfc3339_opts(SecondsFormat::Micros, true),
         }
     }
 }

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# make bench: measures what Waypost exists for, each figure beside its floor; tests/examples/bench says how. Release
+# programs, a PostgreSQL with its default durability and a Redis of this run alone. Nothing else should be at work on
+# the machine.
+#
+# ONLY=accept,drain measures these sections alone. The table is printed, the figures are in .dev/bench.json.
+set -euo pipefail
+# shellcheck source=servers.sh
+. "$(dirname "${BASH_SOURCE[0]}")/servers.sh"
+
+readonly BENCH_POSTGRES_PORT=17432
+readonly BENCH_REDIS_PORT=17379
+# Memory for millions of rows, and checkpoints by time and not by size. Durability is what PostgreSQL gives by default:
+# fsync, full_page_writes and synchronous_commit are on.
+readonly BENCH_POSTGRES_SETTINGS=(shared_buffers=2GB max_wal_size=8GB maintenance_work_mem=1GB)
+
+main() {
+    local since
+    local -a only=()
+    since=$(now_ms)
+    [[ -z ${ONLY:-} ]] || only=(--only "$ONLY")
+    unset DATABASE_URL REDIS_URL # a private pair is the whole purpose
+    scratch_open bench
+    step "Building (release; the first time about ten minutes on two cores)" build
+    step "Starting a PostgreSQL" start_postgres "$BENCH_POSTGRES_PORT" "${BENCH_POSTGRES_SETTINGS[@]}"
+    step "Starting a Redis" start_redis "$BENCH_REDIS_PORT" --save '' --appendonly no
+    [[ -x $PG_BIN/pgbench ]] || die "$PG_BIN/pgbench is missing; it comes with the server's package, or with postgresql-contrib"
+    DATABASE_URL=$(private_postgres_url waypost)
+    REDIS_URL=$(private_redis_url)
+    WAYPOST_BIN_DIR=$(target_dir)/release
+    POSTGRES_PID=$(pid_of postgres)
+    REDIS_PID=$(pid_of redis)
+    export DATABASE_URL REDIS_URL WAYPOST_BIN_DIR PG_BIN POSTGRES_PID REDIS_PID
+    interruptible "$WAYPOST_BIN_DIR/examples/bench" --json "$ROOT/.dev/bench.json" "${only[@]}" "$@"
+    say "==> Measured; $(elapsed "$since") with everything"
+}
+
+build() {
+    interruptible build_cargo build --release --workspace --bins
+    interruptible build_cargo build --release -p waypost-tests --example bench
+}
+
+main "$@"

@@ -1,0 +1,459 @@
+//! A Waypost that runs as it is delivered: release programs, each a process of its own,
+//! with a database copied from one that holds the organizations.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use reqwest::{Client, Method};
+use secrecy::ExposeSecret as _;
+use serde_json::{Value, json};
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
+use tokio::time::Instant;
+use url::Url;
+use waypost_core::auth::{self, KeyDraft, Permissions};
+use waypost_core::clock::Clock;
+use waypost_core::db;
+use waypost_core::ids::Ids;
+use waypost_core::network::Networks;
+use waypost_core::organization::{self, Organization, UnverifiedDomains};
+use waypost_core::secret::Secret;
+use waypost_core::text::Name;
+use waypost_simulator::{Config, Simulator};
+use waypost_tests::{Process, Program};
+
+use crate::usage;
+use crate::{Failure, Options, say};
+
+/// Organizations that send.
+pub(crate) const ORGANIZATIONS: usize = 100;
+/// Addresses that each organization does not send to. From 2,000 on there is a filter;
+/// half of the organizations have one.
+const SUPPRESSED: [usize; 2] = [2_500, 100];
+/// Copies that the simulator remembers.
+const COPIES_KEPT: usize = 600_000;
+/// The first of the ports that are tried.
+const PORT_FIRST: u16 = 21_000;
+const READY_MAX: Duration = Duration::from_secs(60);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// An organization that sends.
+#[derive(Debug, Clone)]
+pub(crate) struct Tenant {
+    pub(crate) key: String,
+    /// Its account's key at the provider.
+    pub(crate) provider_key: String,
+    /// A stored template of 4 KB.
+    pub(crate) template_id: String,
+}
+
+/// What makes houses.
+pub(crate) struct Builder {
+    pub(crate) postgres_binaries: PathBuf,
+    pub(crate) simulator: Simulator,
+    pub(crate) tenants: Arc<Vec<Tenant>>,
+    pub(crate) http: Client,
+    server_url: String,
+    redis_url: String,
+    postgres_pid: u32,
+    redis_pid: u32,
+    template: String,
+}
+
+/// How many processes of each kind, and what is set beside the usual.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plan<'a> {
+    pub(crate) apis: usize,
+    pub(crate) workers: usize,
+    pub(crate) schedulers: usize,
+    pub(crate) settings: &'a [(&'a str, &'a str)],
+}
+
+/// A Waypost that runs. Dropping it kills its processes; its database stays until
+/// [`House::remove`].
+pub(crate) struct House {
+    pub(crate) database_url: String,
+    pub(crate) addresses: Vec<SocketAddr>,
+    pub(crate) apis: Vec<Process>,
+    pub(crate) workers: Vec<Process>,
+    pub(crate) schedulers: Vec<Process>,
+    variables: HashMap<String, String>,
+    postgres_pid: u32,
+    redis_pid: u32,
+    /// Shared with no other house.
+    database: String,
+}
+
+/// CPU seconds used so far.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Cpu {
+    pub(crate) api: f64,
+    pub(crate) worker: f64,
+    pub(crate) scheduler: f64,
+    pub(crate) postgres: f64,
+    pub(crate) redis: f64,
+}
+
+impl Cpu {
+    pub(crate) fn since(self, before: Self) -> Self {
+        Self {
+            api: self.api - before.api,
+            worker: self.worker - before.worker,
+            scheduler: self.scheduler - before.scheduler,
+            postgres: self.postgres - before.postgres,
+            redis: self.redis - before.redis,
+        }
+    }
+
+    pub(crate) fn sum(self) -> f64 {
+        self.api + self.worker + self.scheduler + self.postgres + self.redis
+    }
+
+    /// Microseconds a message, by process.
+    pub(crate) fn per_message(self, messages: u64) -> Value {
+        let micros = |seconds: f64| (seconds * 1e6 / messages as f64 * 10.0).round() / 10.0;
+        json!({
+            "api_us": micros(self.api), "worker_us": micros(self.worker),
+            "scheduler_us": micros(self.scheduler), "postgres_us": micros(self.postgres),
+            "redis_us": micros(self.redis), "all_us": micros(self.sum()),
+        })
+    }
+}
+
+impl Builder {
+    /// Makes the organizations, each with an account, rules, a template and addresses
+    /// that it does not send to, in a database that houses are copied from.
+    pub(crate) async fn prepare(options: &Options) -> Result<Self, Failure> {
+        let simulator = Simulator::start(Config {
+            keep_copies_max: COPIES_KEPT,
+            keep_bodies: false,
+            ..Config::default()
+        })?;
+        let mut builder = Self {
+            postgres_binaries: options.postgres_binaries.clone(),
+            simulator,
+            tenants: Arc::default(),
+            http: Client::builder().no_proxy().timeout(READY_MAX).build()?,
+            server_url: options.database_url.clone(),
+            redis_url: options.redis_url.clone(),
+            postgres_pid: options.postgres_pid,
+            redis_pid: options.redis_pid,
+            template: "bench_template".to_owned(),
+        };
+        builder
+            .execute(&format!("CREATE DATABASE {}", builder.template))
+            .await?;
+        let keys = builder.found().await?;
+        let plan = Plan {
+            apis: 1,
+            workers: 0,
+            schedulers: 0,
+            settings: &[],
+        };
+        let house = builder.start(plan, builder.template.clone()).await?;
+        let mut tenants = Vec::new();
+        for (nth, key) in keys.into_iter().enumerate() {
+            tenants.push(builder.equip(&house, nth, key).await?);
+        }
+        builder.tenants = Arc::new(tenants);
+        drop(house);
+        say(format!("{ORGANIZATIONS} organizations are ready"));
+        Ok(builder)
+    }
+
+    /// A house with a database of its own and an empty Redis.
+    pub(crate) async fn house(&self, plan: Plan<'_>) -> Result<House, Failure> {
+        let database = self.database().await?;
+        self.start(plan, database).await
+    }
+
+    /// A copy of the database with the organizations, and nobody at work in it.
+    pub(crate) async fn database(&self) -> Result<String, Failure> {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let database = format!("bench_{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        let end = Instant::now() + READY_MAX;
+        let copy = format!("CREATE DATABASE {database} TEMPLATE {}", self.template);
+        // Who used it a moment ago may not have left yet.
+        while let Err(failure) = self.execute(&copy).await {
+            if Instant::now() > end {
+                return Err(failure);
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        Ok(database)
+    }
+
+    /// A house in a database that was made by [`Builder::database`].
+    pub(crate) async fn start(&self, plan: Plan<'_>, database: String) -> Result<House, Failure> {
+        let client = redis::Client::open(self.redis_url.as_str())?;
+        let mut connection = client.get_multiplexed_async_connection().await?;
+        redis::cmd("FLUSHALL")
+            .query_async::<()>(&mut connection)
+            .await?;
+        self.simulator.clear_captured();
+        let database_url = self.url_of(&database)?;
+        let mut house = House {
+            variables: self.variables(&database_url, plan.settings),
+            database_url,
+            addresses: Vec::new(),
+            apis: Vec::new(),
+            workers: Vec::new(),
+            schedulers: Vec::new(),
+            postgres_pid: self.postgres_pid,
+            redis_pid: self.redis_pid,
+            database,
+        };
+        for _ in 0..plan.apis {
+            house.start_api();
+        }
+        for address in house.addresses.clone() {
+            self.wait_until_ready(address).await?;
+        }
+        house.start_workers(plan.workers);
+        for _ in 0..plan.schedulers {
+            house
+                .schedulers
+                .push(Program::Scheduler.spawn(&[], &house.variables));
+        }
+        Ok(house)
+    }
+
+    /// Runs a statement on the server itself.
+    pub(crate) async fn execute(&self, statement: &str) -> Result<(), Failure> {
+        let mut connection = PgConnection::connect(&self.server_url).await?;
+        let statement = sqlx::query(AssertSqlSafe(statement.to_owned()));
+        statement.execute(&mut connection).await?;
+        connection.close().await?;
+        Ok(())
+    }
+
+    pub(crate) fn url_of(&self, database: &str) -> Result<String, Failure> {
+        let mut url = Url::parse(&self.server_url)?;
+        url.set_path(database);
+        Ok(url.into())
+    }
+
+    /// Calls an API, which has to say yes.
+    pub(crate) async fn call(
+        &self,
+        house: &House,
+        key: &str,
+        method: Method,
+        path: &str,
+        body: &Value,
+    ) -> Result<Value, Failure> {
+        let url = format!("http://{}{path}", house.addresses[0]);
+        let mut request = self.http.request(method, url).bearer_auth(key);
+        if !body.is_null() {
+            request = request.json(body);
+        }
+        let answer = request.send().await?;
+        let status = answer.status();
+        let answer: Value = answer.json().await.unwrap_or_default();
+        if status.is_success() {
+            Ok(answer)
+        } else {
+            Err(format!("{path}: {status} {answer}").into())
+        }
+    }
+
+    fn variables(&self, database_url: &str, more: &[(&str, &str)]) -> HashMap<String, String> {
+        let simulator = self.simulator.url();
+        let usual = [
+            ("WAYPOST_ENV", "development"),
+            ("DATABASE_URL", database_url),
+            ("REDIS_URL", &self.redis_url),
+            ("WAYPOST_PUBLIC_URL", "http://bench.invalid"),
+            ("WAYPOST_PROVIDER_BASE_URL", &simulator),
+            // Lifted, not switched off: every request is counted.
+            ("WAYPOST_RATE_LIMIT_SEND_MAX", "1000000"),
+            ("WAYPOST_RATE_LIMIT_OTHER_MAX", "1000000"),
+            ("WAYPOST_RATE_LIMIT_ANONYMOUS_PER_MINUTE", "1000000"),
+        ];
+        let all = usual.iter().chain(more);
+        all.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect()
+    }
+
+    /// The tables, the organizations, and a key for each.
+    async fn found(&self) -> Result<Vec<String>, Failure> {
+        let url = Secret::from(self.url_of(&self.template)?);
+        let pool = db::pool(&url, 1)?;
+        db::migrate(&pool).await?;
+        let clock = Clock::system();
+        let ids = Ids::new(clock.clone());
+        let mut connection = pool.acquire().await?;
+        let mut keys = Vec::new();
+        for nth in 0..ORGANIZATIONS {
+            let organization = Organization {
+                id: ids.next(),
+                name: format!("Bench {nth}"),
+                unverified_domains: UnverifiedDomains::Reject,
+                created_at: clock.now(),
+            };
+            organization::store::insert(&mut connection, &organization).await?;
+            let draft = KeyDraft {
+                name: Name::parse("bench".to_owned())?,
+                permissions: Permissions::all(),
+                allowed_ips: Networks::default(),
+                expires_at: None,
+            };
+            let key = auth::mint(organization.id, draft, None, &ids, clock.now());
+            auth::store::insert(&mut connection, &key.record, key.hash).await?;
+            keys.push(key.secret.expose_secret().to_owned());
+        }
+        drop(connection);
+        pool.close().await;
+        Ok(keys)
+    }
+
+    async fn equip(&self, house: &House, nth: usize, key: String) -> Result<Tenant, Failure> {
+        let provider_key = format!("SG.bench-{nth}");
+        let account = json!({
+            "providerType": "SENDGRID", "displayName": format!("Account {nth}"),
+            "credentials": { "apiKey": provider_key },
+        });
+        let account = self
+            .call(house, &key, Method::POST, "/v1/providers", &account)
+            .await?;
+        let account_id = &account["data"]["id"];
+        for (name, condition) in [
+            ("Receipts", json!(["receipt"])),
+            ("Digests", json!(["digest"])),
+        ] {
+            let rule = json!({ "name": name, "tags": condition, "providerAccountId": account_id });
+            self.call(house, &key, Method::POST, "/v1/routing-rules", &rule)
+                .await?;
+        }
+        let emails = (0..SUPPRESSED[nth % 2]).map(|place| format!("gone{place}@example.org"));
+        let emails = json!({ "emails": emails.collect::<Vec<_>>() });
+        self.call(
+            house,
+            &key,
+            Method::POST,
+            "/v1/suppressions/import",
+            &emails,
+        )
+        .await?;
+        let template_id = self.add_template(house, &key).await?;
+        Ok(Tenant {
+            key,
+            provider_key,
+            template_id,
+        })
+    }
+
+    async fn add_template(&self, house: &House, key: &str) -> Result<String, Failure> {
+        let html: String = (0..32)
+            .map(|nth| {
+                format!(
+                    "<tr><td style=\"padding:4px\">{{{{#if name}}}}Line {nth} for {{{{name}}}}{{{{/if}}}}\
+                     </td><td>{{{{amount}}}}</td></tr>\n<!-- {nth:030} -->\n"
+                )
+            })
+            .collect();
+        let template = json!({
+            "name": "Receipt", "subject": "Receipt for {{name}}",
+            "htmlContent": format!("<table>\n{html}</table>"),
+        });
+        let template = self
+            .call(house, key, Method::POST, "/v1/templates", &template)
+            .await?;
+        Ok(template["data"]["id"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned())
+    }
+
+    async fn wait_until_ready(&self, address: SocketAddr) -> Result<(), Failure> {
+        let end = Instant::now() + READY_MAX;
+        loop {
+            let answer = self
+                .http
+                .get(format!("http://{address}/readyz"))
+                .send()
+                .await;
+            if answer.is_ok_and(|answer| answer.status().is_success()) {
+                return Ok(());
+            }
+            if Instant::now() > end {
+                return Err(format!("the API at {address} is not ready").into());
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+}
+
+impl House {
+    fn start_api(&mut self) {
+        let address = free_address();
+        let mut variables = self.variables.clone();
+        variables.insert("WAYPOST_LISTEN".to_owned(), address.to_string());
+        self.apis.push(Program::Api.spawn(&["serve"], &variables));
+        self.addresses.push(address);
+    }
+
+    /// Starts so many workers more.
+    pub(crate) fn start_workers(&mut self, count: usize) {
+        for _ in 0..count {
+            self.workers
+                .push(Program::Worker.spawn(&[], &self.variables));
+        }
+    }
+
+    /// CPU seconds used so far, by all that is not the load.
+    pub(crate) fn cpu(&self) -> Cpu {
+        let of = |processes: &[Process]| {
+            processes
+                .iter()
+                .map(|one| usage::cpu_seconds(one.id()))
+                .sum()
+        };
+        Cpu {
+            api: of(&self.apis),
+            worker: of(&self.workers),
+            scheduler: of(&self.schedulers),
+            postgres: usage::cpu_seconds(self.postgres_pid),
+            redis: usage::cpu_seconds(self.redis_pid),
+        }
+    }
+
+    /// One connection to its database.
+    pub(crate) async fn connect(&self) -> Result<PgConnection, Failure> {
+        Ok(PgConnection::connect(&self.database_url).await?)
+    }
+
+    /// One number that a statement gives.
+    pub(crate) async fn number(&self, statement: &str) -> Result<i64, Failure> {
+        let mut connection = self.connect().await?;
+        let statement = sqlx::query_scalar(AssertSqlSafe(statement.to_owned()));
+        let number = statement.fetch_one(&mut connection).await?;
+        connection.close().await?;
+        Ok(number)
+    }
+
+    /// Ends its processes and drops its database.
+    pub(crate) async fn remove(self, builder: &Builder) -> Result<(), Failure> {
+        let database = self.database.clone();
+        drop(self);
+        builder
+            .execute(&format!("DROP DATABASE IF EXISTS {database} WITH (FORCE)"))
+            .await
+    }
+}
+
+/// An address of the loopback interface that nobody listens on, below the ports that
+/// systems give to outgoing connections.
+fn free_address() -> SocketAddr {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    loop {
+        let port = PORT_FIRST + NEXT.fetch_add(1, Ordering::Relaxed) as u16;
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        if std::net::TcpListener::bind(address).is_ok() {
+            return address;
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Rows 6 and 19: from the request to its arrival at the provider.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use hdrhistogram::Histogram;
+use serde_json::json;
+
+use crate::accept::{self, Numbers, closed};
+use crate::house::{Builder, Plan};
+use crate::load::{self, Until, Writer};
+use crate::report::{Bound, Figure, Report};
+use crate::sending::{WORKER, wait_until_drained};
+use crate::{Failure, bare, requests};
+
+/// Messages sent one at a time.
+const ALONE: u64 = 1_000;
+const RATE: f64 = 2_000.0;
+const SECONDS: u64 = 60;
+
+pub(crate) async fn run(builder: &Builder, report: &mut Report) -> Result<(), Failure> {
+    let transaction = accept::floor(builder, 1).await?.latency_ms;
+    let floor = transaction + bare::call_ms(builder).await?;
+    let plan = Plan {
+        apis: 1,
+        workers: 1,
+        schedulers: 1,
+        settings: WORKER,
+    };
+    let house = builder.house(plan).await?;
+    let mut numbers = Numbers(0);
+    let sends = requests::sends(&builder.tenants);
+    closed(&house, 4, Duration::from_secs(2), &mut numbers, &sends).await?;
+    let first = numbers.0;
+    let write = timed(&mut numbers, ALONE, &sends);
+    load::closed(&house.addresses, 1, 0, Until::Count(ALONE), write.writer)
+        .await?
+        .all_taken()?;
+    let all = builder.simulator.captured_count().max(ALONE);
+    wait_until_drained(builder, &house, all).await?;
+    let alone = arrivals(builder, first, &write.sent)?;
+    let (p50, p99) = (ms(&alone, 50.0), ms(&alone, 99.0));
+    for (what, latency, most) in [("p50", p50, 3.0), ("p99", p99, 10.0)] {
+        report.add(Figure {
+            row: "6",
+            what: &format!("request to provider, one at a time, {what}"),
+            figure: format!("{latency:.2} ms"),
+            floor: format!("{floor:.2} ms"),
+            ratio: Some(latency / floor),
+            bound: Bound::AtMost(most),
+        });
+    }
+    report.keep("latency", "alone", json!({
+        "p50_ms": p50, "p99_ms": p99, "floor_ms": floor, "p50_ratio": p50 / floor, "p99_ratio": p99 / floor,
+    }));
+    house.remove(builder).await?;
+
+    let house = builder.house(plan).await?;
+    closed(&house, 16, Duration::from_secs(2), &mut numbers, &sends).await?;
+    let count = RATE as u64 * SECONDS;
+    let first = numbers.0;
+    let write = timed(&mut numbers, count, &sends);
+    let before = builder.simulator.captured_count();
+    let answers = load::open(&house.addresses, 64, RATE, count, write.writer)
+        .await?
+        .all_taken()?;
+    wait_until_drained(builder, &house, before + answers.count).await?;
+    let open = arrivals(builder, first, &write.sent)?;
+    house.remove(builder).await?;
+    let (p50, p99) = (ms(&open, 50.0), ms(&open, 99.0));
+    for (what, latency, most) in [("p50", p50, 5.0), ("p99", p99, 25.0)] {
+        report.add(Figure {
+            row: "19",
+            what: &format!("request to provider at 2,000/s, ms, {what}"),
+            figure: format!("{latency:.2} ms"),
+            floor: String::new(),
+            ratio: Some(latency),
+            bound: Bound::AtMost(most),
+        });
+    }
+    report.keep("latency", "open2000", json!({
+        "per_second": answers.per_second(), "p50_ms": p50, "p99_ms": p99, "errors": answers.errors,
+        "answer_p50_ms": answers.percentile_ms(50.0), "answer_p99_ms": answers.percentile_ms(99.0),
+    }));
+    Ok(())
+}
+
+/// Requests that note when each was written.
+struct Timed {
+    writer: Writer,
+    sent: std::sync::Arc<Vec<std::sync::OnceLock<DateTime<Utc>>>>,
+}
+
+fn timed(numbers: &mut Numbers, count: u64, write: &Writer) -> Timed {
+    let first = numbers.0;
+    numbers.0 += count;
+    let sent: std::sync::Arc<Vec<_>> =
+        std::sync::Arc::new((0..count).map(|_| std::sync::OnceLock::new()).collect());
+    let (noted, write, clock) = (
+        std::sync::Arc::clone(&sent),
+        Writer::clone(write),
+        waypost_core::clock::Clock::system(),
+    );
+    let writer: Writer = std::sync::Arc::new(move |number: u64, request: &mut Vec<u8>| {
+        let _first_only = noted[number as usize].set(clock.now());
+        write(first + number, request);
+    });
+    Timed { writer, sent }
+}
+
+/// How long each took from its request to the provider, in microseconds.
+fn arrivals(
+    builder: &Builder,
+    first: u64,
+    sent: &[std::sync::OnceLock<DateTime<Utc>>],
+) -> Result<Histogram<u64>, Failure> {
+    let mut times = Histogram::new(3)?;
+    for (number, sent) in (first..).zip(sent) {
+        let sent = sent.get().ok_or("a request was not sent")?;
+        let copies = builder.simulator.captured_to(&requests::recipient(number));
+        let [copy] = copies.as_slice() else {
+            return Err(format!("{} copies for reader {number}", copies.len()).into());
+        };
+        let arrived = DateTime::parse_from_rfc3339(&copy.accepted_at)?;
+        let micros = (arrived.with_timezone(&Utc) - sent)
+            .num_microseconds()
+            .unwrap_or_default();
+        times.record(u64::try_from(micros).unwrap_or_default())?;
+    }
+    Ok(times)
+}
+
+fn ms(times: &Histogram<u64>, percentile: f64) -> f64 {
+    times.value_at_percentile(percentile) as f64 / 1_000.0
+}

@@ -1,0 +1,74 @@
+//! The floor of whatever is written to Postgres: pgbench with prepared statements.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::process::Command;
+use url::Url;
+
+use crate::Failure;
+use crate::house::Builder;
+
+/// What pgbench says of a run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pgbench {
+    pub(crate) per_second: f64,
+    pub(crate) latency_ms: f64,
+}
+
+/// Runs scripts, each as often as its weight says, one transaction a script.
+pub(crate) async fn run(
+    builder: &Builder,
+    database_url: &str,
+    clients: usize,
+    duration: Duration,
+    scripts: &[(&str, u32)],
+) -> Result<Pgbench, Failure> {
+    let folder = std::env::temp_dir().join(format!("waypost-bench-{}", std::process::id()));
+    std::fs::create_dir_all(&folder)?;
+    let mut command = Command::new(builder.postgres_binaries.join("pgbench"));
+    command
+        .args(["--no-vacuum", "--protocol=prepared"])
+        .arg(format!("--client={clients}"))
+        .arg(format!("--jobs={}", clients.min(2)))
+        .arg(format!("--time={}", duration.as_secs()));
+    for (nth, (script, weight)) in scripts.iter().enumerate() {
+        let path = folder.join(format!("{nth}.sql"));
+        std::fs::write(&path, script)?;
+        command.arg(format!("--file={}@{weight}", path.display()));
+    }
+    let output = connect(&mut command, database_url)?.output().await?;
+    remove(&folder);
+    let text = String::from_utf8_lossy(&output.stdout);
+    if !output.status.success() {
+        return Err(format!("pgbench: {}", String::from_utf8_lossy(&output.stderr)).into());
+    }
+    let number = |prefix: &str| -> Result<f64, Failure> {
+        let line = text.lines().find_map(|line| line.strip_prefix(prefix));
+        let word = line.and_then(|line| line.split(' ').next());
+        Ok(word
+            .ok_or_else(|| format!("pgbench says no {prefix}"))?
+            .parse()?)
+    };
+    Ok(Pgbench {
+        per_second: number("tps = ")?,
+        latency_ms: number("latency average = ")?,
+    })
+}
+
+fn connect<'a>(command: &'a mut Command, database_url: &str) -> Result<&'a mut Command, Failure> {
+    let url = Url::parse(database_url)?;
+    Ok(command
+        .env("PGHOST", url.host_str().unwrap_or_default())
+        .env("PGPORT", url.port().unwrap_or(5432).to_string())
+        .env("PGUSER", url.username())
+        .env("PGPASSWORD", url.password().unwrap_or_default())
+        .env("PGDATABASE", url.path().trim_start_matches('/'))
+        .stdin(Stdio::null()))
+}
+
+fn remove(folder: &Path) {
+    // Best effort: it lies where temporary files lie.
+    let _left_over = std::fs::remove_dir_all(folder);
+}

@@ -1,0 +1,113 @@
+//! The figures of a run: a table for people, JSON for programs.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use crate::Failure;
+
+/// What a figure has to reach.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Bound {
+    /// No less.
+    AtLeast(f64),
+    /// No more.
+    AtMost(f64),
+    /// Shown only.
+    None,
+}
+
+/// A line of the table.
+#[derive(Debug)]
+struct Line {
+    row: String,
+    what: String,
+    figure: String,
+    floor: String,
+    ratio: Option<f64>,
+    bound: Bound,
+}
+
+/// All figures so far.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    lines: Vec<Line>,
+    json: Map<String, Value>,
+}
+
+/// One figure beside its floor. `ratio` is what is bounded: the figure in floors, or
+/// the figure itself where there is no floor.
+#[derive(Debug)]
+pub(crate) struct Figure<'a> {
+    /// The row of the table of promises, as `1` or `9b`.
+    pub(crate) row: &'a str,
+    pub(crate) what: &'a str,
+    pub(crate) figure: String,
+    pub(crate) floor: String,
+    pub(crate) ratio: Option<f64>,
+    pub(crate) bound: Bound,
+}
+
+impl Report {
+    /// Adds a line to the table, and says it at once.
+    pub(crate) fn add(&mut self, figure: Figure<'_>) {
+        let line = Line {
+            row: figure.row.to_owned(),
+            what: figure.what.to_owned(),
+            figure: figure.figure,
+            floor: figure.floor,
+            ratio: figure.ratio,
+            bound: figure.bound,
+        };
+        crate::say(line.text());
+        self.lines.push(line);
+    }
+
+    /// Keeps figures for programs: `json[section][name]`.
+    pub(crate) fn keep(&mut self, section: &str, name: &str, figures: Value) {
+        let section = self.json.entry(section).or_insert_with(|| json!({}));
+        section[name] = figures;
+    }
+
+    /// All lines.
+    pub(crate) fn table(&self) -> String {
+        let mut table = String::new();
+        for line in &self.lines {
+            writeln!(table, "{}", line.text()).expect("a string takes all");
+        }
+        table
+    }
+
+    /// Writes the figures for programs. Sections of an earlier run that this one did not
+    /// measure stay as they are.
+    pub(crate) fn write(&self, path: &Path) -> Result<(), Failure> {
+        let known = std::fs::read(path).ok();
+        let known = known.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let mut all: Map<String, Value> = known.unwrap_or_default();
+        all.extend(self.json.clone());
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        std::fs::write(path, serde_json::to_string_pretty(&all)? + "\n")?;
+        Ok(())
+    }
+}
+
+impl Line {
+    fn text(&self) -> String {
+        let ratio = self
+            .ratio
+            .map_or_else(String::new, |ratio| format!("{ratio:.2}"));
+        let (bound, reached) = match (self.bound, self.ratio) {
+            (Bound::AtLeast(least), Some(ratio)) => (format!("≥ {least}"), ratio >= least),
+            (Bound::AtMost(most), Some(ratio)) => (format!("≤ {most}"), ratio <= most),
+            (Bound::AtLeast(_) | Bound::AtMost(_) | Bound::None, _) => (String::new(), true),
+        };
+        let verdict = if reached { "" } else { "  MISSED" };
+        format!(
+            "{:>4}  {:<58} {:>26} {:>26} {ratio:>8} {bound:>7}{verdict}",
+            self.row, self.what, self.figure, self.floor
+        )
+    }
+}

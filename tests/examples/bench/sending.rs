@@ -1,0 +1,299 @@
+//! Rows 5, 14, 15 and 20: how fast what was accepted is delivered, and what it costs.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::json;
+use sqlx::{AssertSqlSafe, Connection as _};
+use tokio::time::Instant;
+use waypost_simulator::{Fault, FaultCalls, FaultKind};
+
+use crate::accept::{Numbers, closed};
+use crate::house::{Builder, Cpu, House, Plan};
+use crate::load::{self, Until};
+use crate::report::{Bound, Figure, Report};
+use crate::requests::{self, BATCH};
+use crate::{Failure, bare, say, usage};
+
+/// What a provider takes to answer.
+pub(crate) const LATENCY_MS: u64 = 20;
+/// Calls that a worker, and the bare loop, have under way.
+pub(crate) const CALLS: usize = 256;
+pub(crate) const WORKER: &[(&str, &str)] = &[("WAYPOST_WORKER_CONCURRENCY", "256")];
+/// Messages of row 5.
+const BACKLOG: u64 = 50_000;
+/// Messages of row 20.
+const BACKLOGS: [u64; 2] = [5_000, 200_000];
+/// Messages of row 15.
+const DELIVERED: u64 = 60_000;
+/// Longer than any backlog takes.
+const DRAINED_WITHIN: Duration = Duration::from_secs(180);
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// How a backlog was drained.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Drained {
+    pub(crate) per_second: f64,
+    pub(crate) cpu: Cpu,
+    pub(crate) worker_pss_mib: f64,
+}
+
+/// Rows 5, 14 and 20.
+pub(crate) async fn drain(builder: &Builder, report: &mut Report) -> Result<(), Failure> {
+    let floor = bare::calls_per_second(builder, CALLS).await?;
+    let mut numbers = Numbers(0);
+    let drained = drain_backlog(builder, BACKLOG, 1, &mut numbers).await?;
+    let ratio = drained.per_second / floor;
+    report.add(Figure {
+        row: "5",
+        what: "draining 50,000, provider takes 20 ms",
+        figure: format!("{:.0}/s", drained.per_second),
+        floor: format!("{floor:.0}/s bare loop"),
+        ratio: Some(ratio),
+        bound: Bound::AtLeast(0.4),
+    });
+    report.add(Figure {
+        row: "14",
+        what: "memory of the worker under it, MiB",
+        figure: format!("{:.0}", drained.worker_pss_mib),
+        floor: String::new(),
+        ratio: Some(drained.worker_pss_mib),
+        bound: Bound::AtMost(64.0),
+    });
+    report.keep(
+        "drain",
+        "n50000",
+        json!({
+            "per_second": drained.per_second, "floor_per_second": floor, "ratio": ratio,
+            "worker_pss_mib": drained.worker_pss_mib, "cpu": drained.cpu.per_message(BACKLOG),
+        }),
+    );
+    say(drained.cpu.per_message(BACKLOG));
+    let mut rates = Vec::new();
+    for backlog in BACKLOGS {
+        rates.push(
+            drain_backlog(builder, backlog, 1, &mut numbers)
+                .await?
+                .per_second,
+        );
+    }
+    let ratio = rates[1] / rates[0];
+    report.add(Figure {
+        row: "20",
+        what: "draining 200,000",
+        figure: format!("{:.0}/s", rates[1]),
+        floor: format!("{:.0}/s of 5,000", rates[0]),
+        ratio: Some(ratio),
+        bound: Bound::AtLeast(0.9),
+    });
+    report.keep(
+        "drain",
+        "n200000",
+        json!({ "per_second": rates[1], "floor_per_second": rates[0], "ratio": ratio }),
+    );
+    Ok(())
+}
+
+/// Row 15.
+pub(crate) async fn cost(builder: &Builder, report: &mut Report) -> Result<(), Failure> {
+    let plan = Plan {
+        apis: 1,
+        workers: 1,
+        schedulers: 1,
+        settings: WORKER,
+    };
+    let house = builder.house(plan).await?;
+    let sends = requests::sends(&builder.tenants);
+    let mut numbers = Numbers(0);
+    closed(&house, 64, Duration::from_secs(2), &mut numbers, &sends).await?;
+    wait_until_drained(builder, &house, builder.simulator.captured_count()).await?;
+    builder.simulator.clear_captured();
+    let (before, statements) = (house.cpu(), Counts::read(&house).await?);
+    let since = Instant::now();
+    let until = Until::Count(DELIVERED);
+    let write = numbers.shifted(DELIVERED, &sends);
+    let answers = load::closed(&house.addresses, 64, 0, until, write)
+        .await?
+        .all_taken()?;
+    wait_until_drained(builder, &house, answers.count).await?;
+    let per_second = answers.count as f64 / since.elapsed().as_secs_f64();
+    let cpu = house.cpu().since(before);
+    let counts = Counts::read(&house).await?.since(statements);
+    let scheduler = usage::pss_mib(house.schedulers[0].id());
+    house.remove(builder).await?;
+    let seconds = cpu.sum() / answers.count as f64 * 1_000.0;
+    report.add(Figure {
+        row: "15",
+        what: "CPU seconds for 1,000 messages accepted and delivered",
+        figure: format!("{seconds:.3} s at {per_second:.0}/s"),
+        floor: String::new(),
+        ratio: Some(seconds),
+        bound: Bound::AtMost(0.4),
+    });
+    report.add(Figure {
+        row: "14",
+        what: "memory of the scheduler under it, MiB",
+        figure: format!("{scheduler:.0}"),
+        floor: String::new(),
+        ratio: Some(scheduler),
+        bound: Bound::AtMost(24.0),
+    });
+    report.keep("cost", "delivered", json!({
+        "per_second": per_second, "cpu_seconds_per_1000": seconds, "cpu": cpu.per_message(answers.count),
+        "scheduler_pss_mib": scheduler, "counts": counts.per_message(answers.count),
+    }));
+    say(cpu.per_message(answers.count));
+    say(counts.per_message(answers.count));
+    Ok(())
+}
+
+/// What Postgres counts.
+#[derive(Debug, Clone, Copy)]
+struct Counts {
+    transactions: i64,
+    wal_bytes: i64,
+    rows_written: i64,
+}
+
+impl Counts {
+    async fn read(house: &House) -> Result<Self, Failure> {
+        Ok(Self {
+            transactions: house
+                .number(
+                    "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()",
+                )
+                .await?,
+            wal_bytes: house
+                .number("SELECT (pg_current_wal_lsn() - '0/0')::bigint")
+                .await?,
+            rows_written: house
+                .number(
+                    "SELECT tup_inserted + tup_updated + tup_deleted FROM pg_stat_database
+                     WHERE datname = current_database()",
+                )
+                .await?,
+        })
+    }
+
+    fn since(self, before: Self) -> Self {
+        Self {
+            transactions: self.transactions - before.transactions,
+            wal_bytes: self.wal_bytes - before.wal_bytes,
+            rows_written: self.rows_written - before.rows_written,
+        }
+    }
+
+    fn per_message(self, messages: u64) -> serde_json::Value {
+        let each = |count: i64| (count as f64 / messages as f64 * 1_000.0).round() / 1_000.0;
+        json!({
+            "transactions": each(self.transactions), "wal_bytes": each(self.wal_bytes).round(),
+            "rows_written": each(self.rows_written),
+        })
+    }
+}
+
+/// Queues messages while nobody sends, then starts so many workers and waits for them.
+pub(crate) async fn drain_backlog(
+    builder: &Builder,
+    backlog: u64,
+    workers: usize,
+    numbers: &mut Numbers,
+) -> Result<Drained, Failure> {
+    let plan = Plan {
+        apis: 1,
+        workers: 0,
+        schedulers: 1,
+        settings: WORKER,
+    };
+    let mut house = builder.house(plan).await?;
+    let drained = drain_in(builder, &mut house, backlog, workers, numbers).await;
+    builder.simulator.clear_faults();
+    house.remove(builder).await?;
+    drained
+}
+
+/// The same in a house that stands.
+pub(crate) async fn drain_in(
+    builder: &Builder,
+    house: &mut House,
+    backlog: u64,
+    workers: usize,
+    numbers: &mut Numbers,
+) -> Result<Drained, Failure> {
+    subscribe_to_nothing(builder, house).await?;
+    let batches = requests::batches(&builder.tenants);
+    let until = Until::Count(backlog / BATCH);
+    load::closed(&house.addresses, 8, numbers.0, until, batches)
+        .await?
+        .all_taken()?;
+    numbers.0 += backlog / BATCH;
+    builder.simulator.clear_captured();
+    slow_down(builder);
+    let before = house.cpu();
+    house.start_workers(workers);
+    let end = Instant::now() + DRAINED_WITHIN;
+    while builder.simulator.captured_count() == 0 && Instant::now() < end {
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    let since = Instant::now();
+    wait_until_drained(builder, house, backlog).await?;
+    let elapsed = since.elapsed();
+    Ok(Drained {
+        per_second: backlog as f64 / elapsed.as_secs_f64(),
+        cpu: house.cpu().since(before),
+        worker_pss_mib: usage::pss_mib(house.workers[0].id()),
+    })
+}
+
+/// Every call to a provider takes [`LATENCY_MS`] from now on.
+pub(crate) fn slow_down(builder: &Builder) {
+    builder.simulator.set_fault(Fault {
+        provider: None,
+        kind: FaultKind::Latency,
+        rate: 1.0,
+        latency_ms: LATENCY_MS,
+        calls: FaultCalls::Send,
+    });
+}
+
+/// Waits until so many copies are at the provider and all of that is recorded.
+pub(crate) async fn wait_until_drained(
+    builder: &Builder,
+    house: &House,
+    copies: u64,
+) -> Result<(), Failure> {
+    let end = Instant::now() + DRAINED_WITHIN;
+    while builder.simulator.captured_count() < copies {
+        if Instant::now() > end {
+            let count = builder.simulator.captured_count();
+            return Err(format!("{count} of {copies} were delivered in {DRAINED_WITHIN:?}").into());
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    let mut connection = house.connect().await?;
+    loop {
+        let statement = AssertSqlSafe("SELECT count(*) FROM outbox");
+        let left: i64 = sqlx::query_scalar(statement)
+            .fetch_one(&mut connection)
+            .await?;
+        if left == 0 {
+            break;
+        }
+        if Instant::now() > end {
+            return Err(format!("{left} are not recorded in {DRAINED_WITHIN:?}").into());
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    connection.close().await?;
+    Ok(())
+}
+
+/// An endpoint that is told of complaints, of which there are none.
+async fn subscribe_to_nothing(builder: &Builder, house: &House) -> Result<(), Failure> {
+    let endpoint = json!({ "url": "http://127.0.0.1:9/", "events": ["COMPLAINED"] });
+    let key = &builder.tenants[0].key;
+    builder
+        .call(house, key, Method::POST, "/v1/webhook-endpoints", &endpoint)
+        .await?;
+    Ok(())
+}

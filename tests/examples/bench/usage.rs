@@ -1,0 +1,56 @@
+//! What processes cost: CPU seconds and memory, as Linux tells of them.
+
+use std::collections::HashMap;
+use std::fs;
+
+/// Clock ticks in a second: 100 on every Linux (`USER_HZ`).
+const TICKS: f64 = 100.0;
+
+/// CPU seconds that a process has used, with those of its children: the ones that
+/// ended and were awaited, and the ones that run.
+#[must_use]
+pub(crate) fn cpu_seconds(process: u32) -> f64 {
+    let all = all();
+    let own = all.get(&process).map_or(0, |stat| stat.own + stat.awaited);
+    let children = all.values().filter(|stat| stat.parent == process);
+    let ticks: u64 = own + children.map(|stat| stat.own).sum::<u64>();
+    ticks as f64 / TICKS
+}
+
+/// The memory that a process has in hand, shared pages in proportion, in MiB.
+#[must_use]
+pub(crate) fn pss_mib(process: u32) -> f64 {
+    let text = fs::read_to_string(format!("/proc/{process}/smaps_rollup")).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("Pss:"));
+    let kibibytes = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse().ok());
+    kibibytes.unwrap_or(0.0) / 1_024.0
+}
+
+struct Stat {
+    parent: u32,
+    own: u64,
+    awaited: u64,
+}
+
+fn all() -> HashMap<u32, Stat> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let found = entries.filter_map(|entry| {
+        let id: u32 = entry.file_name().to_str()?.parse().ok()?;
+        Some((id, stat(id)?))
+    });
+    found.collect()
+}
+
+/// `proc(5)`: after the name in parentheses come the state, the parent, and, as fields
+/// 14 to 17, the ticks in user and in kernel mode, own and of awaited children.
+fn stat(id: u32) -> Option<Stat> {
+    let text = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    let (_, rest) = text.rsplit_once(") ")?;
+    let fields: Vec<&str> = rest.split(' ').collect();
+    let number = |place: usize| fields.get(place)?.parse::<u64>().ok();
+    Some(Stat {
+        parent: fields.get(1)?.parse().ok()?,
+        own: number(11)? + number(12)?,
+        awaited: number(13)? + number(14)?,
+    })
+}
