@@ -83,7 +83,8 @@ impl Context {
         let pulse = Pulse::new();
         let pool = db::watched_pool(&settings.database_url, connections.max(1), &pulse)?;
         // What every send may have to ask, whatever else keeps Postgres busy.
-        let look_ups = db::watched_pool(&settings.database_url, look_up_connections, &pulse)?;
+        let look_ups =
+            db::watched_routine_pool(&settings.database_url, look_up_connections, &pulse)?;
         let redis = Redis::new(&settings.redis_url, &settings.redis_prefix)?;
         let snapshots = Snapshots::new(look_ups.clone());
         let templates = Templates::start(pool.clone(), clock.clone(), ids.clone())?;

@@ -1,16 +1,22 @@
 //! Group commit without a timer: concurrent callers share one piece of work, as a
-//! rule one transaction. A few lanes each take whatever has gathered while they
-//! were busy, so a caller who is alone waits for nobody, and under load the cost
-//! of a statement and of a commit is spread over many callers.
+//! rule one transaction. One lane gathers while others work, so a caller who is alone
+//! waits for nobody, and under load the cost of a statement and of a commit is spread
+//! over many callers. While a lane works, another sets off only with a crowd: two
+//! small transactions side by side cost more than a larger one a moment later.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::sync::{Mutex, Notify, mpsc, oneshot};
 
 use crate::fault::Fault;
+
+/// How long a lane waits for a crowd at the most: another may hang at a lock.
+const PATIENCE: Duration = Duration::from_millis(10);
 
 /// A queue of entries and the lanes that work them off. Cheap to clone; the lanes
 /// end when the last clone is gone and the queue is empty.
@@ -32,6 +38,8 @@ pub struct GroupSettings {
     /// The weight that one piece of work takes at the most, unless one entry
     /// alone is heavier.
     pub weight_max: usize,
+    /// The number of entries with which a lane sets off although another is at work.
+    pub crowd: usize,
     /// Entries that may wait; beyond it callers wait to enter.
     pub waiting_max: usize,
 }
@@ -57,13 +65,14 @@ where
         F: Future<Output = Vec<Result<R, Fault>>> + Send + 'static,
     {
         let (sender, receiver) = mpsc::channel(settings.waiting_max);
-        let receiver = Arc::new(Mutex::new(receiver));
+        let lanes = Arc::new(Lanes {
+            waiting: Mutex::new(receiver),
+            busy: AtomicUsize::new(0),
+            ended: Notify::new(),
+            settings,
+        });
         for _ in 0..settings.lanes {
-            tokio::spawn(run_lane(
-                Arc::clone(&receiver),
-                settings.weight_max,
-                work.clone(),
-            ));
+            tokio::spawn(run_lane(Arc::clone(&lanes), work.clone()));
         }
         Self { sender }
     }
@@ -84,21 +93,41 @@ where
     }
 }
 
-async fn run_lane<T, R, W, F>(
-    receiver: Arc<Mutex<mpsc::Receiver<Entry<T, R>>>>,
-    weight_max: usize,
-    work: W,
-) where
+/// What the lanes of a group share.
+struct Lanes<T, R> {
+    /// Held by the lane that gathers.
+    waiting: Mutex<mpsc::Receiver<Entry<T, R>>>,
+    /// Lanes at work.
+    busy: AtomicUsize,
+    /// Told to the lane that gathers when one of them ends.
+    ended: Notify,
+    settings: GroupSettings,
+}
+
+/// One piece of work under way.
+struct Busy<'a, T, R>(&'a Lanes<T, R>);
+
+impl<T, R> Drop for Busy<'_, T, R> {
+    fn drop(&mut self) {
+        self.0.busy.fetch_sub(1, Ordering::AcqRel);
+        self.0.ended.notify_one();
+    }
+}
+
+async fn run_lane<T, R, W, F>(lanes: Arc<Lanes<T, R>>, work: W)
+where
     W: Fn(Vec<T>) -> F,
     F: Future<Output = Vec<Result<R, Fault>>>,
 {
-    while let Some(entries) = gather(&receiver, weight_max).await {
+    while let Some((entries, busy)) = lanes.gather().await {
         let (items, waiters): (Vec<T>, Vec<_>) = entries
             .into_iter()
             .map(|entry| (entry.item, entry.done))
             .unzip();
         // A panic costs those who shared the work their result, not the lane.
-        let Ok(results) = AssertUnwindSafe(work(items)).catch_unwind().await else {
+        let worked = AssertUnwindSafe(work(items)).catch_unwind().await;
+        drop(busy);
+        let Ok(results) = worked else {
             tracing::error!("A shared piece of work panicked");
             continue;
         };
@@ -109,22 +138,42 @@ async fn run_lane<T, R, W, F>(
     }
 }
 
-async fn gather<T, R>(
-    receiver: &Mutex<mpsc::Receiver<Entry<T, R>>>,
-    weight_max: usize,
-) -> Option<Vec<Entry<T, R>>> {
-    let mut receiver = receiver.lock().await;
-    let first = receiver.recv().await?;
-    let mut weight = first.weight;
-    let mut entries = vec![first];
-    while weight < weight_max {
-        let Ok(entry) = receiver.try_recv() else {
-            break;
-        };
-        weight += entry.weight;
-        entries.push(entry);
+impl<T, R> Lanes<T, R> {
+    /// The next entries to work on; nothing when there will be no more.
+    async fn gather(&self) -> Option<(Vec<Entry<T, R>>, Busy<'_, T, R>)> {
+        let mut waiting = self.waiting.lock().await;
+        let first = waiting.recv().await?;
+        let mut weight = first.weight;
+        let mut entries = vec![first];
+        let patience = tokio::time::sleep(PATIENCE);
+        tokio::pin!(patience);
+        loop {
+            while weight < self.settings.weight_max
+                && let Ok(entry) = waiting.try_recv()
+            {
+                weight += entry.weight;
+                entries.push(entry);
+            }
+            let is_full =
+                entries.len() >= self.settings.crowd || weight >= self.settings.weight_max;
+            if is_full || self.busy.load(Ordering::Acquire) == 0 {
+                break;
+            }
+            // What an earlier lane left behind of its end costs one more look.
+            tokio::select! {
+                () = self.ended.notified() => {}
+                () = &mut patience => break,
+                entry = waiting.recv() => {
+                    let Some(entry) = entry else { break };
+                    weight += entry.weight;
+                    entries.push(entry);
+                }
+            }
+        }
+        // Counted before the next lane may gather.
+        self.busy.fetch_add(1, Ordering::AcqRel);
+        Some((entries, Busy(self)))
     }
-    Some(entries)
 }
 
 #[cfg(test)]
@@ -140,6 +189,7 @@ mod tests {
         let settings = GroupSettings {
             lanes: 1,
             weight_max: 1_000,
+            crowd: 1,
             waiting_max: 100,
         };
         let (counted, opened) = (Arc::clone(&runs), Arc::clone(&gate));
@@ -168,5 +218,51 @@ mod tests {
             assert_eq!(caller.await.unwrap() as usize, item * 2);
         }
         assert_eq!(runs.load(Ordering::SeqCst), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_second_lane_sets_off_with_a_crowd_or_when_the_first_has_ended() {
+        let sizes = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let gate = Arc::new(tokio::sync::Semaphore::new(0));
+        let settings = GroupSettings {
+            lanes: 3,
+            weight_max: 1_000,
+            crowd: 10,
+            waiting_max: 100,
+        };
+        let (noted, opened) = (Arc::clone(&sizes), Arc::clone(&gate));
+        let group: Group<u32, u32> = Group::start(settings, move |items: Vec<u32>| {
+            let (noted, opened) = (Arc::clone(&noted), Arc::clone(&opened));
+            async move {
+                noted.lock().unwrap().push(items.len());
+                opened.acquire().await.unwrap().forget();
+                items.into_iter().map(Ok).collect()
+            }
+        });
+        let call = |item: u32| {
+            let group = group.clone();
+            tokio::spawn(async move { group.run(item, 1).await.unwrap() })
+        };
+        let until = async |wanted: &[usize]| {
+            while *sizes.lock().unwrap() != wanted {
+                tokio::task::yield_now().await;
+            }
+        };
+        let mut callers = vec![call(0)];
+        until(&[1]).await;
+        callers.extend((1..10).map(call));
+        for _ in 0..1_000 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(*sizes.lock().unwrap(), [1], "nine are no crowd");
+        callers.push(call(10));
+        until(&[1, 10]).await;
+        callers.extend((11..14).map(call));
+        gate.add_permits(2);
+        until(&[1, 10, 3]).await;
+        gate.add_permits(1);
+        for (item, caller) in callers.into_iter().enumerate() {
+            assert_eq!(caller.await.unwrap() as usize, item);
+        }
     }
 }

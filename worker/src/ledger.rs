@@ -32,6 +32,8 @@ use crate::tenure::Tenures;
 const DEADLOCK_TRIES: u32 = 4;
 /// Transactions of one kind under way at once.
 const LANES: usize = 2;
+/// Entries with which another transaction begins beside one that is under way.
+const CROWD: usize = 32;
 /// Jobs, attempts or outcomes in one transaction, roughly.
 const GROUP_MAX: usize = 200;
 /// Entries that may wait for a transaction.
@@ -114,6 +116,7 @@ impl Ledger {
         let group = GroupSettings {
             lanes: LANES,
             weight_max: GROUP_MAX,
+            crowd: CROWD,
             waiting_max: WAITING_MAX,
         };
         let in_hand = InHand::default();

@@ -58,7 +58,7 @@ pub async fn run(
     shutdown: CancellationToken,
 ) -> Result<(), Fault> {
     let ids = Ids::new(clock.clone());
-    let pool = db::pool(&settings.database_url, settings.database_connections)?;
+    let pool = db::routine_pool(&settings.database_url, settings.database_connections)?;
     let redis = Redis::new(&settings.redis_url, &settings.redis_prefix)?;
     if let Some(address) = settings.health_listen {
         health::serve(address, pool.clone(), redis.clone(), shutdown.clone()).await?;

@@ -51,6 +51,7 @@ const REMEMBERED_MAX: u64 = 100_000;
 const LOOK_UPS: GroupSettings = GroupSettings {
     lanes: 2,
     weight_max: 500,
+    crowd: 1,
     waiting_max: 10_000,
 };
 

@@ -23,6 +23,7 @@ use crate::redis::line::{Line, LineSettings};
 const GROUP: GroupSettings = GroupSettings {
     lanes: 2,
     weight_max: 1_000,
+    crowd: 16,
     waiting_max: 10_000,
 };
 

@@ -36,8 +36,10 @@ use crate::template::{TemplateRefusal, Templates};
 use crate::text::Tag;
 use crate::unsubscribe::known::KnownGroups;
 
-/// Transactions that accept at the same time. More of them make smaller groups.
+/// Transactions that accept at the same time.
 const LANES: usize = 3;
+/// Requests with which another transaction begins beside one that is under way.
+const CROWD: usize = 32;
 /// Connections to Postgres that acceptance uses at the most.
 pub const CONNECTIONS: u32 = 3;
 /// Rows, roughly, that one transaction takes.
@@ -182,6 +184,7 @@ impl Acceptor {
         let settings = GroupSettings {
             lanes: LANES,
             weight_max: GROUP_WEIGHT_MAX,
+            crowd: CROWD,
             waiting_max: WAITING_MAX,
         };
         let writer = Arc::new(Writer {
@@ -215,7 +218,9 @@ impl Acceptor {
         organization_id: OrganizationId,
         draft: Draft,
     ) -> Result<Answered, Refusal> {
-        let mut results = self.accept_all(organization_id, vec![draft]).await?;
+        // In a box: it is large, and every layer of the server would move it.
+        let accepting = Box::pin(self.accept_all(organization_id, vec![draft]));
+        let mut results = accepting.await?;
         results.pop().expect("one draft gives one result")
     }
 

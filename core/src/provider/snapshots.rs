@@ -94,11 +94,18 @@ impl Snapshots {
         &self,
         organization_id: OrganizationId,
     ) -> Result<Arc<RoutingSnapshot>, Fault> {
-        self.remembered
-            .try_get_with(organization_id, self.read(organization_id))
-            .await
-            .map(|remembered| remembered.snapshot)
-            .map_err(|fault| (*fault).clone())
+        if let Some(remembered) = self.remembered.get(&organization_id).await {
+            return Ok(remembered.snapshot);
+        }
+        // In a box of its own: most callers find it remembered, and need not carry the
+        // place for this along.
+        Box::pin(
+            self.remembered
+                .try_get_with(organization_id, self.read(organization_id)),
+        )
+        .await
+        .map(|remembered| remembered.snapshot)
+        .map_err(|fault| (*fault).clone())
     }
 
     /// The same, read now.

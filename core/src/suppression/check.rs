@@ -25,6 +25,8 @@ const REMEMBERED_MAX: u64 = 100_000;
 const ADDRESSES_MAX: usize = 5_000;
 /// Statements under way at the same time.
 const LANES: usize = 3;
+/// Requests with which another statement begins beside one that is under way.
+const CROWD: usize = 32;
 /// Requests that may wait for a statement.
 const WAITING_MAX: usize = 4_096;
 
@@ -58,6 +60,7 @@ impl Checker {
         let settings = GroupSettings {
             lanes: LANES,
             weight_max: ADDRESSES_MAX,
+            crowd: CROWD,
             waiting_max: WAITING_MAX,
         };
         let states = Cache::builder()

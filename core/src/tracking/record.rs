@@ -47,6 +47,8 @@ const SAME_WITHIN: TimeDelta = TimeDelta::seconds(10);
 const WAIT_MAX: Duration = Duration::from_secs(1);
 /// Transactions under way at the same time.
 const LANES: usize = 1;
+/// Entries with which another transaction begins beside one that is under way.
+const CROWD: usize = 32;
 /// Sightings in one transaction.
 const GROUP_MAX: usize = 500;
 /// Sightings kept in memory: 10 MiB or so with the longest URLs.
@@ -75,6 +77,7 @@ impl Recorder {
         let settings = GroupSettings {
             lanes: LANES,
             weight_max: GROUP_MAX,
+            crowd: CROWD,
             waiting_max: WAITING_MAX,
         };
         let writer = Arc::new(Writer {
