@@ -13,6 +13,7 @@
     reason = "in the helpers of tests, too, a panic is how a test fails"
 )]
 
+mod batches;
 mod conversations;
 mod credentials;
 mod documents;

@@ -13,6 +13,8 @@ mod auth;
 #[cfg(test)]
 mod batch;
 #[cfg(test)]
+mod batching;
+#[cfg(test)]
 mod callbacks;
 #[cfg(test)]
 mod crash;

@@ -10,6 +10,7 @@
 //! adapter lists; `From` may use another. The records for receiving mail are left
 //! out: Waypost only sends.
 
+mod batch;
 mod domain_changes;
 mod event_webhook;
 mod look_up;
@@ -21,6 +22,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use http::{HeaderValue, header};
 use serde_json::Value;
 
+use super::batch::Batching;
 use super::call::{ProviderCall, ProviderReply, RETRY_AFTER_MAX, Step, wait_until_date};
 use super::credentials::{Credentials, MailgunRegion, Unusable};
 use super::domain::{
@@ -170,6 +172,10 @@ impl Adapter for Mailgun {
     /// Mailgun answers 200 on wrong paths too: the body decides.
     fn status_is_proof(&self, _status: u16) -> bool {
         false
+    }
+
+    fn batching(&self) -> Option<&dyn Batching> {
+        Some(self)
     }
 
     fn add_domain(&self, access: &Access<'_>, domain: &str) -> Step<DomainAnswer> {

@@ -28,9 +28,11 @@
 //! 7. Where its API keeps domains or registers webhooks, hold those conversations
 //!    ([`Adapter::add_domain`] and its neighbours). Where it has a search that shows
 //!    our ids, ask it for mails whose answer was lost ([`Adapter::look_up`]).
-//! 8. Add its rows to `tests/it/adapters.rs`, and teach the simulator its API.
+//! 8. Where it takes several private copies in one call, let it ([`batch`]).
+//! 9. Add its rows to `tests/it/adapters.rs`, and teach the simulator its API.
 
 pub mod account;
+pub mod batch;
 pub mod call;
 mod claim;
 pub mod credentials;
@@ -60,6 +62,7 @@ use std::collections::HashMap;
 use url::Url;
 
 use crate::clock::Timestamp;
+use batch::Batching;
 use call::{ProviderCall, ProviderReply, Step};
 use credentials::Credentials;
 use domain::DomainList;
@@ -92,6 +95,11 @@ pub trait Adapter: Send + Sync {
     /// Whether this status alone proves that the mail was taken, so that it
     /// counts even where the rest of the answer was cut off.
     fn status_is_proof(&self, status: u16) -> bool;
+
+    /// How it takes several mails in one call. Where nothing else is said, it does not.
+    fn batching(&self) -> Option<&dyn Batching> {
+        None
+    }
 
     /// The conversation that adds a domain, in lower-case ASCII, unless the account
     /// has it. This one and the next three are refused where nothing else is said:

@@ -8,6 +8,7 @@
 //!
 //! With the server token alone domains cannot be seen; the account token can.
 
+mod batch;
 mod domain_changes;
 mod event_webhook;
 mod look_up;
@@ -15,6 +16,7 @@ mod look_up;
 use http::{HeaderName, HeaderValue, header};
 use serde_json::{Map, Value, json};
 
+use super::batch::Batching;
 use super::call::{ProviderCall, ProviderReply, Step};
 use super::credentials::{Credentials, Unusable};
 use super::domain::{
@@ -184,6 +186,10 @@ impl Adapter for Postmark {
 
     fn status_is_proof(&self, _status: u16) -> bool {
         false
+    }
+
+    fn batching(&self) -> Option<&dyn Batching> {
+        Some(self)
     }
 
     fn add_domain(&self, access: &Access<'_>, domain: &str) -> Step<DomainAnswer> {

@@ -7,6 +7,7 @@
 //! personalization. Suppressed and malformed recipients are no API error: the
 //! answer is 202, and a `dropped` event follows.
 
+mod batch;
 mod domain_changes;
 mod event_webhook;
 mod look_up;
@@ -14,6 +15,7 @@ mod look_up;
 use http::{HeaderMap, HeaderValue, header};
 use serde_json::{Map, Value, json};
 
+use super::batch::Batching;
 use super::call::{ProviderCall, ProviderReply, Step};
 use super::credentials::{Credentials, SendgridRegion, Unusable};
 use super::domain::{
@@ -99,7 +101,8 @@ impl Adapter for Sendgrid {
         mail.require_sendable()?;
         let api = Api::of(access)?;
         let url = api.base.at("/v3/mail/send");
-        Ok(api.authorize(ProviderCall::post_json(url, &send_body(mail))))
+        let body = send_body(mail, (mail.text.as_deref(), mail.html.as_deref()));
+        Ok(api.authorize(ProviderCall::post_json(url, &body)))
     }
 
     fn read_send(&self, reply: &ProviderReply, now: Timestamp) -> SendOutcome {
@@ -127,6 +130,10 @@ impl Adapter for Sendgrid {
     /// A 202 has no body: the message id is in a header.
     fn status_is_proof(&self, status: u16) -> bool {
         status == 202
+    }
+
+    fn batching(&self) -> Option<&dyn Batching> {
+        Some(self)
     }
 
     fn add_domain(&self, access: &Access<'_>, domain: &str) -> Step<DomainAnswer> {
@@ -172,7 +179,8 @@ fn message_id(headers: &HeaderMap) -> Option<String> {
     (!id.is_empty()).then(|| id.to_owned())
 }
 
-fn send_body(mail: &OutgoingMail) -> Value {
+/// The text and the HTML are given apart: those of a batch are not one mail's.
+fn send_body(mail: &OutgoingMail, bodies: (Option<&str>, Option<&str>)) -> Value {
     let ids = mail
         .correlation()
         .map(|(name, id)| (name.to_owned(), json!(id)));
@@ -183,7 +191,7 @@ fn send_body(mail: &OutgoingMail) -> Value {
         }],
         "from": party(&mail.from),
         "subject": mail.subject,
-        "content": content(mail),
+        "content": content(bodies),
         "tracking_settings": {
             "click_tracking": { "enable": false, "enable_text": false },
             "open_tracking": { "enable": false },
@@ -217,11 +225,11 @@ fn party(mailbox: &Mailbox) -> Value {
 
 /// Plain text stands before HTML, as in a multipart body: the last one that a
 /// reader understands is shown.
-fn content(mail: &OutgoingMail) -> Vec<Value> {
-    let parts = [("text/plain", &mail.text), ("text/html", &mail.html)];
+fn content((text, html): (Option<&str>, Option<&str>)) -> Vec<Value> {
+    let parts = [("text/plain", text), ("text/html", html)];
     let given = parts
         .into_iter()
-        .filter_map(|(kind, body)| Some((kind, body.as_deref()?)));
+        .filter_map(|(kind, body)| Some((kind, body?)));
     given
         .filter(|(_, body)| !body.is_empty())
         .map(|(kind, body)| json!({ "type": kind, "value": body }))

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::batch::{BatchAnswer, Batching};
 use super::call::{CallBody, ProviderCall, ProviderReply, Step};
 use super::domain::DomainList;
 use super::mail::OutgoingMail;
@@ -178,28 +179,59 @@ impl Transport {
                 let status = answer.status;
                 (adapter.read_send(&reply(answer), now), Some(status))
             }
-            Err(HttpError::NotSent { reason }) => {
-                let retry_after = None;
-                let reason = clean(&format!("the request was not sent: {reason}"));
-                (
-                    SendOutcome::Unavailable {
-                        retry_after,
-                        reason,
-                    },
-                    None,
-                )
+            Err(error) => broken(adapter, error, access.now),
+        }
+    }
+
+    /// Makes the call of a batch of so many mails, which began at `now`. What breaks it
+    /// breaks it for all of them.
+    pub async fn send_batch(
+        &self,
+        adapter: &dyn Adapter,
+        batching: &dyn Batching,
+        call: ProviderCall,
+        mails: usize,
+        now: Timestamp,
+    ) -> (BatchAnswer, Option<u16>) {
+        let started = Instant::now();
+        match self.http.call(request(call)).await {
+            Ok(answer) => {
+                let now = later(now, started.elapsed());
+                let status = answer.status;
+                (batching.read(&reply(answer), mails, now), Some(status))
             }
-            Err(HttpError::Unanswered { reason }) => {
-                let reason = clean(&format!("no answer came: {reason}"));
-                (SendOutcome::Unknown { reason }, None)
+            Err(error) => {
+                let (outcome, status) = broken(adapter, error, now);
+                (BatchAnswer::all(mails, outcome), status)
             }
-            Err(HttpError::CutOff { head, reason }) => {
-                let status = head.status;
-                (
-                    read_cut_off(adapter, reply(head), &reason, access.now),
-                    Some(status),
-                )
-            }
+        }
+    }
+}
+
+/// What a call that got no complete answer means.
+fn broken(adapter: &dyn Adapter, error: HttpError, now: Timestamp) -> (SendOutcome, Option<u16>) {
+    match error {
+        HttpError::NotSent { reason } => {
+            let retry_after = None;
+            let reason = clean(&format!("the request was not sent: {reason}"));
+            (
+                SendOutcome::Unavailable {
+                    retry_after,
+                    reason,
+                },
+                None,
+            )
+        }
+        HttpError::Unanswered { reason } => {
+            let reason = clean(&format!("no answer came: {reason}"));
+            (SendOutcome::Unknown { reason }, None)
+        }
+        HttpError::CutOff { head, reason } => {
+            let status = head.status;
+            (
+                read_cut_off(adapter, reply(head), &reason, now),
+                Some(status),
+            )
         }
     }
 }

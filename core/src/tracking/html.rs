@@ -56,6 +56,10 @@ struct Link {
 }
 
 impl Places {
+    pub(super) fn links(&self) -> usize {
+        self.links.len()
+    }
+
     /// Reads a body. `own` is what the URLs begin with that lead to us.
     pub(super) fn of(html: &str, own: &str) -> Self {
         let mut found = Self::default();

@@ -20,6 +20,14 @@ pub struct Plan {
     tracking: Tracking,
 }
 
+impl Plan {
+    /// How many links of each copy are replaced.
+    #[must_use]
+    pub fn links(&self) -> usize {
+        self.places.as_ref().map_or(0, Places::links)
+    }
+}
+
 /// Puts pixels and links into copies. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Tracker {

@@ -85,12 +85,13 @@ impl CaptureStore {
         let mut records = Vec::with_capacity(count);
         let mut ring = self.ring.lock();
         ring.counts[provider as usize] += count as u64;
-        for (address_hash, copy, bytes) in prepared {
+        for (place, (address_hash, copy, bytes)) in prepared.into_iter().enumerate() {
             let sequence = ring.first + ring.records.len() as u64;
             let previous = ring.newest.insert(address_hash, sequence);
             ring.bytes += bytes;
             let record = Arc::new(Record {
                 sequence,
+                place,
                 previous,
                 address_hash,
                 provider,

@@ -98,6 +98,8 @@ pub(crate) struct MailCopy {
 /// One copy as it is kept.
 pub(crate) struct Record {
     pub(crate) sequence: u64,
+    /// Its place among the copies of its request, from 0.
+    pub(crate) place: usize,
     pub(crate) previous: Option<u64>,
     pub(crate) address_hash: u64,
     pub(crate) provider: Provider,

@@ -118,6 +118,12 @@ impl Simulator {
         self.state.captures.counts().iter().sum()
     }
 
+    /// How many calls to send mail this provider has got over HTTP, whatever came of them: one
+    /// call may hold many copies.
+    pub fn send_call_count(&self, provider: Provider) -> u64 {
+        self.state.send_calls[provider as usize].load(Ordering::Relaxed)
+    }
+
     /// Forgets all accepted mail and sets the counts to zero.
     pub fn clear_captured(&self) {
         self.state.captures.clear();

@@ -14,7 +14,7 @@ use crate::capture::CaptureStore;
 use crate::domains::Domains;
 use crate::faults::Faults;
 use crate::ids::Ids;
-use crate::providers::{MailgunWebhooks, PostmarkWebhooks, SendGridWebhooks, Topics};
+use crate::providers::{MailgunWebhooks, PostmarkWebhooks, Provider, SendGridWebhooks, Topics};
 use crate::recipients::SeenOnce;
 use crate::searches::Searches;
 
@@ -74,6 +74,8 @@ pub(crate) struct State {
     pub(crate) callbacks: Arc<Callbacks>,
     pub(crate) searches: Searches,
     pub(crate) ids: Ids,
+    /// How many calls to send mail each provider has got over HTTP, whatever came of them.
+    pub(crate) send_calls: [AtomicU64; Provider::ALL.len()],
     /// How many connections the mail server has taken.
     pub(crate) smtp_connections: AtomicU64,
     /// Set when the simulator stops; whoever waits for anything also waits for this.
@@ -98,6 +100,7 @@ impl State {
             callbacks: Arc::new(Callbacks::new(tasks.clone(), stopping.clone())),
             searches: Searches::default(),
             ids: Ids::new(),
+            send_calls: std::array::from_fn(|_| AtomicU64::new(0)),
             smtp_connections: AtomicU64::new(0),
             stopping,
         }

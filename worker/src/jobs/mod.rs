@@ -1,3 +1,4 @@
 //! The jobs, one module each.
 
+mod batch;
 pub(crate) mod send_message;

@@ -3,11 +3,10 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use futures_util::future::join_all;
-use futures_util::{FutureExt as _, StreamExt as _, stream};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, warn};
@@ -34,6 +33,7 @@ use waypost_core::tracking::TrackedCopy;
 use waypost_core::tracking::link::Tracker;
 use waypost_core::unsubscribe::link::{LinkUse, Links};
 
+use super::batch::BatchMemory;
 use crate::choice::{self, Choice, Chosen, Patience, Refused};
 use crate::ledger::{Claim, Ledger, Settlement};
 use crate::senders::Senders;
@@ -73,7 +73,7 @@ pub(crate) struct Sending {
 /// The handler of [`SendJob`]s. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct SendMessage {
-    sending: Arc<Sending>,
+    pub(super) sending: Arc<Sending>,
     /// Calls beyond the one that each job has by its place.
     more_calls: Arc<Semaphore>,
     /// Large messages under way.
@@ -83,13 +83,15 @@ pub(crate) struct SendMessage {
     suspects: Arc<Suspects>,
     /// Copies that wait in place for the pace of their accounts.
     waiting: Arc<Semaphore>,
+    /// What the batches under way may hold in memory.
+    pub(super) batch_memory: BatchMemory,
 }
 
 /// One recipient's try so far.
-struct Try<'a> {
-    claim: &'a Claim,
-    recipient: &'a LeasedRecipient,
-    attempt: NewAttempt,
+pub(super) struct Try<'a> {
+    pub(super) claim: &'a Claim,
+    pub(super) recipient: &'a LeasedRecipient,
+    pub(super) attempt: NewAttempt,
 }
 
 impl SendMessage {
@@ -112,6 +114,7 @@ impl SendMessage {
             places,
             suspects,
             waiting: Arc::new(Semaphore::new(waiting)),
+            batch_memory: BatchMemory::default(),
         }
     }
 
@@ -198,36 +201,13 @@ impl SendMessage {
             self.sending.ledger.settle(settlement).await;
             return;
         }
-        let more = if large {
-            None
-        } else {
-            self.more_calls(claim.recipients.len())
-        };
-        let calls = 1 + more.as_ref().map_or(0, SemaphorePermit::num_permits);
-        let (lost, no_hurry) = (AtomicBool::new(false), AtomicBool::new(false));
-        stream::iter(&claim.recipients)
-            .for_each_concurrent(calls, |recipient| async {
-                let settlement = self.send(&claim, recipient).await;
-                if settlement.untried.is_some() {
-                    no_hurry.store(true, Ordering::Relaxed);
-                }
-                if !self.sending.ledger.settle(settlement).await {
-                    lost.store(true, Ordering::Relaxed);
-                }
-            })
-            .await;
-        if !lost.into_inner() {
-            let mut settlement = Settlement::of(&claim);
-            settlement.finished = true;
-            settlement.no_hurry = no_hurry.into_inner();
-            self.sending.ledger.settle(settlement).await;
-        }
+        self.send_to_many(&claim, large).await;
     }
 
     /// Calls that a chunk of so many may have under way beyond its first: at the most
     /// half of what is free now. Nobody waits for them, so a job with one recipient is
     /// not held up by the calls of a large send whose provider hangs.
-    fn more_calls(&self, recipients: usize) -> Option<SemaphorePermit<'_>> {
+    pub(super) fn more_calls(&self, recipients: usize) -> Option<SemaphorePermit<'_>> {
         let free = self.more_calls.available_permits().div_ceil(2);
         let wanted = recipients.min(CHUNK_CALLS_MAX).saturating_sub(1).min(free);
         let wanted = u32::try_from(wanted).ok()?;
@@ -249,7 +229,7 @@ impl SendMessage {
 
     /// Tries one recipient and says what there is to record of it. Nothing is
     /// composed before an account may be called, so memory is bounded by the calls.
-    async fn send(&self, claim: &Claim, recipient: &LeasedRecipient) -> Settlement {
+    pub(super) async fn send(&self, claim: &Claim, recipient: &LeasedRecipient) -> Settlement {
         let sending = &self.sending;
         let mut patience = Patience::fresh();
         loop {
@@ -277,7 +257,7 @@ impl SendMessage {
 
     /// Waits for the pace of an account, where that may be over soon. False where it
     /// is not, or others wait already: they must not take all of a worker.
-    async fn wait_in_place(&self, refused: &Refused, patience: &mut Patience) -> bool {
+    pub(super) async fn wait_in_place(&self, refused: &Refused, patience: &mut Patience) -> bool {
         if !refused.is_pace() {
             return false;
         }
@@ -294,7 +274,7 @@ impl SendMessage {
         true
     }
 
-    fn begin<'a>(&self, claim: &'a Claim, recipient: &'a LeasedRecipient) -> Try<'a> {
+    pub(super) fn begin<'a>(&self, claim: &'a Claim, recipient: &'a LeasedRecipient) -> Try<'a> {
         let sending = &self.sending;
         let content = &claim.message.content;
         let attempt = NewAttempt {
@@ -313,7 +293,7 @@ impl SendMessage {
         }
     }
 
-    async fn send_through(
+    pub(super) async fn send_through(
         &self,
         claim: &Claim,
         recipient: &LeasedRecipient,
@@ -327,7 +307,7 @@ impl SendMessage {
         }
     }
 
-    fn compose(&self, this: &Try<'_>) -> Result<OutgoingMail, Fault> {
+    pub(super) fn compose(&self, this: &Try<'_>) -> Result<OutgoingMail, Fault> {
         let (claim, recipient, attempt) = (this.claim, this.recipient, &this.attempt);
         let content = &claim.message.content;
         let sealer = &self.sending.accounts.sealer;
@@ -358,7 +338,7 @@ impl SendMessage {
 
     /// What could not be read or composed: later, or, where that is no use, by the
     /// same rules as what could not be sent.
-    fn unprepared(&self, this: &Try<'_>, fault: &Fault) -> Settlement {
+    pub(super) fn unprepared(&self, this: &Try<'_>, fault: &Fault) -> Settlement {
         if fault.kind() == FaultKind::Unavailable {
             warn!(cause = fault.chain(), "A message waits for Postgres");
             return untried(this.claim, this.recipient);
@@ -370,14 +350,21 @@ impl SendMessage {
 
     /// Writes the attempt and makes the call, unless the lease might end first.
     async fn call(&self, this: &Try<'_>, chosen: Chosen, mail: &OutgoingMail) -> Settlement {
+        match self.write_attempt(this).await {
+            None => self.make_call(this, chosen, mail).await,
+            Some(instead) => instead,
+        }
+    }
+
+    /// Writes the attempt. Where there must be no call, what there is to record instead.
+    pub(super) async fn write_attempt(&self, this: &Try<'_>) -> Option<Settlement> {
         let sending = &self.sending;
-        let sender = &chosen.sender;
         let begun = sending
             .ledger
             .begin_attempt(this.claim.worker, this.attempt)
             .await;
         if let Ok(false) = begun {
-            return self.dropped(this);
+            return Some(self.dropped(this));
         }
         if let Err(fault) = &begun {
             warn!(
@@ -386,11 +373,19 @@ impl SendMessage {
             );
         }
         // Writing the attempt may have taken long.
-        if begun.is_err() || !sending.tenures.may_call(this.claim.worker) {
-            let mut settlement = untried(this.claim, this.recipient);
-            settlement.withdrawn = Some(this.attempt);
-            return settlement;
-        }
+        let may_call = begun.is_ok() && sending.tenures.may_call(this.claim.worker);
+        (!may_call).then(|| withdrawn(this))
+    }
+
+    /// Makes the call of an attempt that is on record.
+    pub(super) async fn make_call(
+        &self,
+        this: &Try<'_>,
+        chosen: Chosen,
+        mail: &OutgoingMail,
+    ) -> Settlement {
+        let sending = &self.sending;
+        let sender = &chosen.sender;
         let access = Access {
             credentials: &sender.credentials,
             endpoints: &sending.accounts.endpoints,
@@ -456,7 +451,7 @@ impl SendMessage {
     }
 
     /// What there is to record where no call was made.
-    fn not_attempted(
+    pub(super) fn not_attempted(
         &self,
         this: &Try<'_>,
         outcome: SendOutcome,
@@ -474,7 +469,7 @@ impl SendMessage {
         }
     }
 
-    fn here(&self, this: &Try<'_>, answered: bool) -> Circumstance {
+    pub(super) fn here(&self, this: &Try<'_>, answered: bool) -> Circumstance {
         Circumstance {
             // Clocks of different machines may disagree: nothing happens to a message
             // before it was accepted.
@@ -485,13 +480,20 @@ impl SendMessage {
     }
 }
 
-fn settled(this: &Try<'_>, outcome: AttemptOutcome) -> Settlement {
+pub(super) fn settled(this: &Try<'_>, outcome: AttemptOutcome) -> Settlement {
     let mut settlement = Settlement::of(this.claim);
     settlement.outcome = Some(outcome);
     settlement
 }
 
-fn untried(claim: &Claim, recipient: &LeasedRecipient) -> Settlement {
+/// The attempt may be on record, and its call was not made.
+pub(super) fn withdrawn(this: &Try<'_>) -> Settlement {
+    let mut settlement = untried(this.claim, this.recipient);
+    settlement.withdrawn = Some(this.attempt);
+    settlement
+}
+
+pub(super) fn untried(claim: &Claim, recipient: &LeasedRecipient) -> Settlement {
     let mut settlement = Settlement::of(claim);
     settlement.untried = Some(recipient.position);
     settlement

@@ -15,6 +15,8 @@ pub(crate) use postmark::webhooks::Webhooks as PostmarkWebhooks;
 pub(crate) use sendgrid::webhooks::Webhooks as SendGridWebhooks;
 pub(crate) use ses::sns::{self, Topics};
 
+use std::sync::atomic::Ordering;
+
 use http::StatusCode;
 use http::header::AUTHORIZATION;
 use serde::{Deserialize, Serialize};
@@ -117,6 +119,9 @@ pub(crate) async fn handle(provider: Provider, state: &State, request: &Request)
         Provider::Ses => ses::is_send(request),
         Provider::Smtp => false,
     };
+    if is_send {
+        state.send_calls[provider as usize].fetch_add(1, Ordering::Relaxed);
+    }
     if let Some(delay) = state.faults.delay(provider, is_send, &state.ids) {
         tokio::time::sleep(delay).await;
     }

@@ -87,10 +87,10 @@ fn fields(event: &Event) -> Map<String, Value> {
 }
 
 /// The id in events and in the Email Activity: the one that the send was answered with, and
-/// more.
+/// more, which tells the recipients of one request apart.
 pub(super) fn message_id(record: &Record) -> String {
-    let id = &record.provider_message_id;
-    format!("{id}.recvd-6d8b8c7f9b-simul-1-66A1B2C3-1.0")
+    let (id, place) = (&record.provider_message_id, record.place);
+    format!("{id}.recvd-6d8b8c7f9b-simul-1-66A1B2C3-1.{place}")
 }
 
 fn name(happening: Happening) -> &'static str {

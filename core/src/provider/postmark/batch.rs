@@ -1,0 +1,90 @@
+//! Batches of Postmark's: `POST /email/batch`, a list of whole mails, so copies may
+//! differ in anything. Sources: Postmark's Swagger document (a list in, a list out) and
+//! ActiveCampaign/postmark-skills (500 mails, 50 MB, answers in the order of the mails,
+//! status 200 even where some are refused).
+
+use bytes::Bytes;
+use http::{HeaderMap, Method};
+use serde_json::Value;
+
+use super::{Api, Postmark, accepted, read_error, send_body};
+use crate::clock::Timestamp;
+use crate::provider::batch::{BatchAnswer, Batching};
+use crate::provider::call::{CallBody, ProviderCall, ProviderReply};
+use crate::provider::mail::OutgoingMail;
+use crate::provider::outcome::{Blame, SendOutcome};
+use crate::provider::{Access, Adapter as _};
+
+/// The most mails of one call.
+const MAILS_MAX: usize = 500;
+
+impl Batching for Postmark {
+    fn mails_max(&self) -> usize {
+        MAILS_MAX
+    }
+
+    fn send(&self, access: &Access<'_>, mails: &[OutgoingMail]) -> Option<ProviderCall> {
+        let api = Api::of(access).ok()?;
+        let mut json = vec![b'['];
+        for (nth, mail) in mails.iter().enumerate() {
+            mail.require_sendable().ok()?;
+            if nth > 0 {
+                json.push(b',');
+            }
+            serde_json::to_writer(&mut json, &send_body(mail, api.message_stream)).ok()?;
+        }
+        json.push(b']');
+        let call = ProviderCall {
+            method: Method::POST,
+            url: api.base.at("/email/batch"),
+            headers: HeaderMap::new(),
+            body: CallBody::Json(Bytes::from(json)),
+        };
+        Some(api.with_server_token(call))
+    }
+
+    fn read(&self, reply: &ProviderReply, mails: usize, now: Timestamp) -> BatchAnswer {
+        if !(200..=299).contains(&reply.status) {
+            return refused(self.read_send(reply, now), mails);
+        }
+        let entries = match reply.json() {
+            Some(Value::Array(entries)) if entries.len() == mails => entries,
+            _ => {
+                let text = "not the answer to a batch of so many";
+                return BatchAnswer::all(mails, SendOutcome::unknown(reply, text));
+            }
+        };
+        let outcomes = entries.iter().map(|entry| read_entry(entry, reply, now));
+        BatchAnswer::each(outcomes.collect())
+    }
+}
+
+/// What holds for the whole call. A refusal of what was sent (its size, its form) may be
+/// about one of the mails.
+fn refused(outcome: SendOutcome, mails: usize) -> BatchAnswer {
+    match outcome {
+        SendOutcome::Rejected {
+            blame: Blame::Account | Blame::Sender,
+            ..
+        }
+        | SendOutcome::Accepted { .. }
+        | SendOutcome::Throttled { .. }
+        | SendOutcome::Unavailable { .. }
+        | SendOutcome::Unknown { .. } => BatchAnswer::all(mails, outcome),
+        SendOutcome::Rejected {
+            reason,
+            blame: Blame::Message | Blame::Recipient | Blame::Mailbox,
+        } => BatchAnswer::apart(mails, reason),
+    }
+}
+
+/// An entry has the words of an answer to a single send.
+fn read_entry(entry: &Value, reply: &ProviderReply, now: Timestamp) -> SendOutcome {
+    let text = entry["Message"].as_str().unwrap_or_default();
+    match entry["ErrorCode"].as_i64() {
+        Some(0) => accepted(entry),
+        None if text.starts_with("Message accepted") => accepted(entry),
+        Some(code) => read_error(code, reply, now, text),
+        None => SendOutcome::unknown(reply, "not the answer to a send"),
+    }
+}

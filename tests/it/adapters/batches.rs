@@ -1,0 +1,301 @@
+//! Batches on the wire: what is asked, against the official descriptions, and what each
+//! answer means for each mail.
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+use waypost_core::address::Mailbox;
+use waypost_core::provider::adapter;
+use waypost_core::provider::batch::{BatchAnswer, Batching};
+use waypost_core::provider::call::{ProviderCall, ProviderReply};
+use waypost_core::provider::kind::ProviderType;
+use waypost_core::provider::mail::{OutgoingMail, TAG_ATTEMPT, TAG_RECIPIENT};
+use waypost_core::provider::outcome::{Blame, SendOutcome};
+
+use super::documents::Document;
+use super::{form_fields, json_body, now, reply, rich_mail, with_access};
+
+fn batching(kind: ProviderType) -> &'static dyn Batching {
+    adapter(kind).batching().unwrap()
+}
+
+/// Three copies of a message, each with links and a header of its own.
+fn mails() -> Vec<OutgoingMail> {
+    let mails = ["ada", "bob", "cy"].into_iter().zip(0..);
+    let mails = mails.map(|(name, nth)| {
+        let link = format!("https://example.com/u/{name}-t_{nth}.x?a=1");
+        OutgoingMail {
+            recipient: nth,
+            attempt_id: Uuid::from_u128(
+                0x0190_0000_0000_7000_8000_0000_0000_0010 + u128::from(nth),
+            )
+            .into(),
+            to: Mailbox::parse(&format!("\"The {name}, esq.\" <{name}@example.org>")).unwrap(),
+            html: Some(format!(
+                "<p>Grüße: <a href=\"{link}&amp;b=2\">x</a> {link}</p>"
+            )),
+            text: Some(format!("Off: {link}.")),
+            headers: vec![("List-Unsubscribe".to_owned(), format!("<{link}>"))],
+            ..rich_mail()
+        }
+    });
+    mails.collect()
+}
+
+fn send(kind: ProviderType, mails: &[OutgoingMail]) -> Option<ProviderCall> {
+    with_access(kind, |access| batching(kind).send(access, mails))
+}
+
+/// A text with a copy's values in place of their tags.
+fn filled<'a>(text: &Value, values: impl Iterator<Item = (String, &'a Value)>) -> String {
+    let text = text.as_str().unwrap().to_owned();
+    values.fold(text, |text, (tag, value)| {
+        text.replace(&tag, value.as_str().unwrap())
+    })
+}
+
+#[test]
+fn a_postmark_batch_is_a_list_of_the_single_mails() {
+    let mails = mails();
+    let call = send(ProviderType::Postmark, &mails).unwrap();
+    assert_eq!(call.url.as_str(), "https://api.postmarkapp.com/email/batch");
+    assert_eq!(call.headers["content-type"], "application/json");
+    let body = json_body(&call);
+    let singles = mails.iter().map(|mail| {
+        let adapter = adapter(ProviderType::Postmark);
+        let call = with_access(ProviderType::Postmark, |access| adapter.send(access, mail));
+        json_body(&call.unwrap())
+    });
+    assert_eq!(body, singles.collect::<Value>());
+    if let Some(document) = Document::open("postmark-server.json") {
+        document.assert_json_request("post", "/email/batch", &body);
+    }
+}
+
+#[test]
+fn a_sendgrid_batch_filled_in_gives_the_single_mails() {
+    let mails = mails();
+    let call = send(ProviderType::Sendgrid, &mails).unwrap();
+    let body = json_body(&call);
+    if let Some(document) = Document::open("sendgrid-mail.json") {
+        document.assert_json_request("post", "/v3/mail/send", &body);
+    }
+    assert_eq!(body["headers"], Value::Null, "each has its own");
+    for (nth, mail) in mails.iter().enumerate() {
+        let adapter = adapter(ProviderType::Sendgrid);
+        let single = with_access(ProviderType::Sendgrid, |access| adapter.send(access, mail));
+        let single = json_body(&single.unwrap());
+        let own = &body["personalizations"][nth];
+        let theirs = &single["personalizations"][0];
+        assert_eq!(own["to"], theirs["to"]);
+        assert_eq!(own["custom_args"], theirs["custom_args"]);
+        assert_eq!(own["headers"], single["headers"]);
+        let values = own["substitutions"].as_object().unwrap();
+        // The word in the links, once; nothing else differs.
+        assert_eq!(values.len(), 1, "{values:?}");
+        for place in 0..2 {
+            let values = values.iter().map(|(tag, value)| (tag.clone(), value));
+            let text = filled(&body["content"][place]["value"], values);
+            assert_eq!(single["content"][place]["value"], text);
+        }
+        for shared in [
+            "from",
+            "reply_to",
+            "subject",
+            "categories",
+            "tracking_settings",
+        ] {
+            assert_eq!(body[shared], single[shared]);
+        }
+    }
+}
+
+#[test]
+fn a_mailgun_batch_filled_in_gives_the_single_mails() {
+    let mails = mails();
+    let call = send(ProviderType::Mailgun, &mails).unwrap();
+    let fields = form_fields(&call);
+    let variables = fields
+        .iter()
+        .find(|(name, _)| name == "recipient-variables");
+    let variables: Value = serde_json::from_str(&variables.unwrap().1).unwrap();
+    assert_eq!(variables.as_object().unwrap().len(), 3);
+    for mail in &mails {
+        let adapter = adapter(ProviderType::Mailgun);
+        let single = with_access(ProviderType::Mailgun, |access| adapter.send(access, mail));
+        let own = variables[mail.to.address().as_str()].as_object().unwrap();
+        let filled: Vec<(String, String)> = fields
+            .iter()
+            .filter(|(name, value)| {
+                name != "recipient-variables" && (name != "to" || *value == mail.to.to_header())
+            })
+            .map(|(name, value)| {
+                let values = own.iter();
+                let values = values.map(|(name, value)| (format!("%recipient.{name}%"), value));
+                (name.clone(), filled(&json!(value), values))
+            })
+            .collect();
+        let mut single = form_fields(&single.unwrap()).to_vec();
+        let mut filled = filled;
+        single.sort();
+        filled.sort();
+        assert_eq!(filled, single);
+        assert_eq!(own[TAG_RECIPIENT], mail.recipient.to_string());
+        assert_eq!(own[TAG_ATTEMPT], mail.attempt_id.to_string());
+    }
+}
+
+#[test]
+fn what_cannot_share_a_call_does_not() {
+    let changed = |change: fn(&mut Vec<OutgoingMail>)| {
+        let mut mails = mails();
+        change(&mut mails);
+        [ProviderType::Sendgrid, ProviderType::Mailgun].map(|kind| send(kind, &mails).is_some())
+    };
+    assert_eq!(changed(|_| {}), [true, true]);
+    assert_eq!(changed(Vec::clear), [false, false]);
+    // An address names a copy.
+    assert_eq!(
+        changed(|mails| mails[2].to = Mailbox::parse("ADA@example.org").unwrap()),
+        [false, false]
+    );
+    // The bodies differ in more than a word.
+    assert_eq!(
+        changed(|mails| mails[1].text = Some("Something else.".to_owned())),
+        [false, false]
+    );
+    assert_eq!(changed(|mails| mails[1].text = None), [false, false]);
+    assert_eq!(
+        changed(|mails| mails[1].subject = "Another".to_owned()),
+        [false, false]
+    );
+    // Too much differs for SendGrid's 10,000 bytes.
+    let long = |mails: &mut Vec<OutgoingMail>| {
+        for mail in mails {
+            let name = mail.to.address().local_part().to_owned();
+            mail.text = Some(format!("Off: {}", name.repeat(4_000)));
+        }
+    };
+    assert_eq!(changed(long), [false, true]);
+    // The texts have tags of their own.
+    let tagged = |mails: &mut Vec<OutgoingMail>| {
+        for mail in mails {
+            mail.subject = "-wp8000000000000010- %recipient.x%".to_owned();
+        }
+    };
+    assert_eq!(changed(tagged), [false, false]);
+    assert!(adapter(ProviderType::Ses).batching().is_none());
+    assert!(adapter(ProviderType::Smtp).batching().is_none());
+}
+
+fn read(kind: ProviderType, reply: &ProviderReply) -> BatchAnswer {
+    batching(kind).read(reply, 3, now())
+}
+
+/// A word for each outcome.
+fn words(answer: &BatchAnswer) -> Vec<&'static str> {
+    let words = answer.outcomes.iter().map(|outcome| match outcome {
+        None => "again",
+        Some(SendOutcome::Accepted { .. }) => "accepted",
+        Some(SendOutcome::Rejected { blame, .. }) => match blame {
+            Blame::Recipient => "recipient",
+            Blame::Account => "account",
+            Blame::Sender => "sender",
+            Blame::Message | Blame::Mailbox => "message",
+        },
+        Some(SendOutcome::Throttled { .. }) => "throttled",
+        Some(SendOutcome::Unavailable { .. }) => "unavailable",
+        Some(SendOutcome::Unknown { .. }) => "unknown",
+    });
+    words.collect()
+}
+
+#[test]
+fn every_answer_means_something_for_each_mail() {
+    use ProviderType::{Mailgun, Postmark, Sendgrid};
+    let entries = json!([
+        { "ErrorCode": 0, "Message": "OK", "MessageID": "one" },
+        { "ErrorCode": 406, "Message": "Inactive." },
+        { "Message": "Message accepted, but delivery may be delayed", "MessageID": "three" },
+    ]);
+    let named = json!({ "errors": [
+        { "message": "Does not contain a valid address.", "field": "personalizations.1.to.0.email" },
+    ] });
+    let unnamed = json!({ "errors": [{ "message": "Bad Request", "field": null }] });
+    let nobody = json!({ "errors": [
+        { "message": "Does not contain a valid address.", "field": "personalizations.3.to.0.email" },
+    ] });
+    let mixed = json!({ "errors": [
+        { "message": "No.", "field": "personalizations.1.to.0.email" },
+        { "message": "No.", "field": "personalizations.0.substitutions" },
+    ] });
+    let sender = json!({ "errors": [{ "message": "No.", "field": "from" }] });
+    let code = |code: i64| json!({ "ErrorCode": code, "Message": "No." });
+    let message = |text: &str| json!({ "message": text });
+    let all = |word: &'static str| [word; 3];
+    for (kind, status, body, expected) in [
+        (
+            Postmark,
+            200,
+            entries.clone(),
+            ["accepted", "recipient", "accepted"],
+        ),
+        (Postmark, 200, json!([code(0)]), all("unknown")),
+        (Postmark, 200, code(0), all("unknown")),
+        (Postmark, 422, code(410), all("again")),
+        (Postmark, 413, Value::Null, all("again")),
+        (Postmark, 401, code(10), all("account")),
+        (Postmark, 429, code(429), all("throttled")),
+        (Postmark, 500, code(100), all("unavailable")),
+        (Sendgrid, 202, Value::Null, all("accepted")),
+        (Sendgrid, 400, named, ["again", "recipient", "again"]),
+        (Sendgrid, 400, unnamed, all("again")),
+        (Sendgrid, 400, nobody, all("again")),
+        (Sendgrid, 400, mixed, all("again")),
+        (Sendgrid, 403, sender, all("sender")),
+        (Sendgrid, 413, Value::Null, all("again")),
+        (Sendgrid, 401, Value::Null, all("account")),
+        (Sendgrid, 429, Value::Null, all("throttled")),
+        (Sendgrid, 503, Value::Null, all("unavailable")),
+        (
+            Mailgun,
+            200,
+            json!({ "id": "<i@x>", "message": "Queued." }),
+            all("accepted"),
+        ),
+        (Mailgun, 200, Value::Null, all("unknown")),
+        (
+            Mailgun,
+            400,
+            message("to parameter is not a valid address"),
+            all("again"),
+        ),
+        (
+            Mailgun,
+            400,
+            message("Domain x is not allowed to send"),
+            all("account"),
+        ),
+        (
+            Mailgun,
+            403,
+            message("not allowed to send large batches"),
+            all("again"),
+        ),
+        (Mailgun, 413, Value::Null, all("again")),
+        (Mailgun, 401, json!("Forbidden"), all("account")),
+        (Mailgun, 429, message("limit exceeded"), all("throttled")),
+        (Mailgun, 500, Value::Null, all("unavailable")),
+    ] {
+        let answer = read(kind, &reply(status, &[], &body.to_string()));
+        assert_eq!(words(&answer), expected, "{kind} {status} {body}");
+    }
+    let answer = read(Postmark, &reply(200, &[], &entries.to_string()));
+    let ids = answer.outcomes.iter().map(|outcome| match outcome {
+        Some(SendOutcome::Accepted {
+            provider_message_id,
+        }) => provider_message_id.as_deref(),
+        _ => None,
+    });
+    assert_eq!(ids.collect::<Vec<_>>(), [Some("one"), None, Some("three")]);
+    assert!(matches!(answer.of_account, SendOutcome::Accepted { .. }));
+}

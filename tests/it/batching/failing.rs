@@ -1,0 +1,261 @@
+//! Batches that go wrong: refused, throttled, failed, unanswered, and left behind by a
+//! worker that died.
+
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use serde_json::{Value, json};
+use waypost_core::provider::kind::ProviderType;
+use waypost_simulator::{Fault, FaultCalls, FaultKind, Provider};
+use waypost_tests::{TestApp, wait_until, wait_within};
+
+use super::{BATCHING, addresses, calls, count, message_to_all, number, of, tally};
+
+/// Leases of 6 s end, evidence is awaited for 2 s, and builds share the machine.
+const RECOVERED_WITHIN: Duration = Duration::from_secs(60);
+
+/// Twenty addresses, of which some have these local parts.
+fn twenty_with(local_parts: &[&str]) -> Vec<String> {
+    let mut to = addresses(20 - local_parts.len());
+    for (nth, local_part) in local_parts.iter().enumerate() {
+        to.insert(nth * 7 + 1, format!("{local_part}@example.org"));
+    }
+    to
+}
+
+async fn rule(app: &TestApp, first: &str, fallbacks: &[&str], policy: &str) {
+    let rule = json!({
+        "name": "A rule", "providerAccountId": first,
+        "fallbackProviderAccountIds": fallbacks, "onUnknown": policy,
+    });
+    app.post("/v1/routing-rules", &rule).await.data(201);
+}
+
+#[tokio::test]
+async fn who_is_refused_in_a_batch_is_refused_alone() {
+    for kind in BATCHING {
+        let app = TestApp::start().await;
+        app.connect(kind).await;
+        let to = twenty_with(&["refuse+1", "refuse+2"]);
+        let id = app.send(&message_to_all(&to)).await;
+        app.drain().await;
+        let outcomes = of(&[("ACCEPTED", 18), ("REJECTED", 2)]);
+        assert_eq!(tally(&app, &id).await, outcomes, "{kind}");
+        for (recipient, address) in app.recipients(&id).await.iter().zip(&to) {
+            let is_refused = address.starts_with("refuse");
+            let expected = if is_refused { "FAILED" } else { "SENT" };
+            assert_eq!(recipient["status"], expected, "{kind}: {address}");
+            assert_eq!(recipient["attempts"], 1, "{kind}: {address}");
+            assert_eq!(recipient["lastError"].is_string(), is_refused, "{kind}");
+            let copies = app.captured(address).len();
+            assert_eq!(copies, usize::from(!is_refused), "{kind}: {address}");
+        }
+        let expected = match kind {
+            // It says who, and nobody else pays for it.
+            ProviderType::Sendgrid => 2,
+            // It answers for each.
+            ProviderType::Postmark => 1,
+            // It does not say who.
+            _ => 21,
+        };
+        assert_eq!(calls(&app, kind), expected, "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn a_throttled_batch_comes_again_as_one() {
+    for kind in BATCHING {
+        let app = TestApp::start().await;
+        app.connect(kind).await;
+        let to = twenty_with(&["throttle-once"]);
+        let id = app.send(&message_to_all(&to)).await;
+        app.drain().await;
+        assert_eq!(tally(&app, &id).await, of(&[("THROTTLED", 20)]), "{kind}");
+        app.advance_and_drain(TimeDelta::minutes(1)).await;
+        let outcomes = of(&[("THROTTLED", 20), ("ACCEPTED", 20)]);
+        assert_eq!(tally(&app, &id).await, outcomes, "{kind}");
+        assert_eq!(calls(&app, kind), 2, "{kind}");
+        for (recipient, address) in app.recipients(&id).await.iter().zip(&to) {
+            assert_eq!(recipient["attempts"], 1, "{kind}");
+            app.captured_once(address);
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_was_in_a_batch_that_failed_is_tried_alone() {
+    for kind in BATCHING {
+        let app = TestApp::start().await;
+        app.connect(kind).await;
+        // The provider fails over one of them, whatever it shares a call with.
+        let to = twenty_with(&["error"]);
+        let id = app.send(&message_to_all(&to)).await;
+        app.drain().await;
+        assert_eq!(tally(&app, &id).await, of(&[("UNAVAILABLE", 20)]), "{kind}");
+        assert_eq!(calls(&app, kind), 1, "{kind}");
+        app.advance_and_drain(TimeDelta::minutes(1)).await;
+        assert_eq!(calls(&app, kind), 21, "{kind}");
+        assert_eq!(count(&app, "SENT").await, 19, "{kind}");
+        assert_eq!(count(&app, "QUEUED").await, 1, "{kind}");
+        app.leave_work();
+    }
+}
+
+#[tokio::test]
+async fn a_batch_that_one_provider_fails_to_take_goes_through_the_next_as_one() {
+    let app = TestApp::start().await;
+    let first = app.connect(ProviderType::Mailgun).await;
+    let second = app.connect(ProviderType::Postmark).await;
+    let third = app.connect(ProviderType::Ses).await;
+    rule(&app, &first, &[&second, &third], "wait").await;
+    app.simulator()
+        .set_fault(fault(Provider::Mailgun, FaultKind::Error));
+    let to = addresses(20);
+    let id = app.send(&message_to_all(&to)).await;
+    app.drain().await;
+    let outcomes = of(&[("UNAVAILABLE", 20), ("ACCEPTED", 20)]);
+    assert_eq!(tally(&app, &id).await, outcomes);
+    assert_eq!(calls(&app, ProviderType::Mailgun), 1);
+    assert_eq!(calls(&app, ProviderType::Postmark), 1);
+    for address in &to {
+        assert_eq!(app.captured_once(address).provider, Provider::Postmark);
+    }
+    // On to one that takes no batches.
+    app.simulator()
+        .set_fault(fault(Provider::Postmark, FaultKind::Throttle));
+    let to: Vec<String> = (0..10).map(|nth| format!("s{nth}@example.org")).collect();
+    app.send(&message_to_all(&to)).await;
+    app.drain().await;
+    for address in &to {
+        assert_eq!(app.captured_once(address).provider, Provider::Ses);
+    }
+}
+
+fn fault(provider: Provider, kind: FaultKind) -> Fault {
+    Fault {
+        provider: Some(provider),
+        kind,
+        rate: 1.0,
+        latency_ms: 0,
+        calls: FaultCalls::Send,
+    }
+}
+
+/// Sends a batch whose answer is lost, under a policy.
+async fn lost(kind: ProviderType, policy: &str) -> (TestApp, Vec<String>, String) {
+    let app = TestApp::builder()
+        .setting("WAYPOST_PROVIDER_TIMEOUT", "1s")
+        .start()
+        .await;
+    let account = app.connect(kind).await;
+    rule(&app, &account, &[], policy).await;
+    let to = twenty_with(&["timeout-once"]);
+    let id = app.send(&message_to_all(&to)).await;
+    app.drain().await;
+    (app, to, id)
+}
+
+fn each_has_copies(app: &TestApp, to: &[String], copies: usize) {
+    for address in to {
+        assert_eq!(app.captured(address).len(), copies, "{address}");
+    }
+}
+
+#[tokio::test]
+async fn a_batch_whose_answer_was_lost_waits_and_is_sent_once_more() {
+    for kind in BATCHING {
+        let (app, to, id) = lost(kind, "wait").await;
+        assert_eq!(count(&app, "SENDING").await, 20, "{kind}");
+        assert_eq!(tally(&app, &id).await, of(&[("UNKNOWN", 20)]), "{kind}");
+        each_has_copies(&app, &to, 1);
+        // The searches show nothing yet.
+        app.simulator().set_search_lag(Duration::from_secs(3_600));
+        app.advance_and_drain(TimeDelta::minutes(16)).await;
+        let outcomes = of(&[("UNKNOWN", 20), ("ACCEPTED", 20)]);
+        assert_eq!(tally(&app, &id).await, outcomes, "{kind}");
+        assert_eq!(calls(&app, kind), 21, "{kind}: alone from then on");
+        each_has_copies(&app, &to, 2);
+    }
+}
+
+#[tokio::test]
+async fn a_batch_whose_answer_was_lost_is_found_copy_by_copy() {
+    for kind in [ProviderType::Postmark, ProviderType::Mailgun] {
+        let (app, to, id) = lost(kind, "wait").await;
+        app.simulator().set_search_lag(Duration::ZERO);
+        app.advance(TimeDelta::seconds(10));
+        let found = wait_within(RECOVERED_WITHIN, async || count(&app, "SENT").await == 20);
+        assert!(found.await, "{kind}: {:?}", tally(&app, &id).await);
+        each_has_copies(&app, &to, 1);
+        for address in &to {
+            let copy = app.captured_once(address);
+            let named = format!(
+                "SELECT provider_message_id FROM recipients WHERE message_id = '{id}' AND position = {}",
+                copy.metadata["waypost_recipient"]
+            );
+            let theirs = copy.provider_message_id.trim_matches(['<', '>']);
+            assert_eq!(app.value(&named).await.as_deref(), Some(theirs), "{kind}");
+        }
+        app.drain().await;
+        assert_eq!(calls(&app, kind), 1, "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn resend_and_fail_hold_for_each_of_a_batch() {
+    for kind in BATCHING {
+        let (app, to, id) = lost(kind, "resend").await;
+        let outcomes = of(&[("UNKNOWN", 20), ("ACCEPTED", 20)]);
+        assert_eq!(tally(&app, &id).await, outcomes, "{kind}");
+        each_has_copies(&app, &to, 2);
+        assert_eq!(count(&app, "SENT").await, 20, "{kind}");
+    }
+    let (app, to, id) = lost(ProviderType::Sendgrid, "fail").await;
+    assert_eq!(tally(&app, &id).await, of(&[("UNKNOWN", 20)]));
+    each_has_copies(&app, &to, 1);
+    for recipient in app.recipients(&id).await {
+        let error: &Value = &recipient["lastError"];
+        assert_eq!(recipient["status"], "FAILED");
+        assert!(error.as_str().unwrap().contains("may have taken"));
+    }
+}
+
+#[tokio::test]
+async fn a_worker_killed_amid_a_batch_loses_nobody_and_explains_every_copy() {
+    let app = TestApp::builder().processes().private_redis().start().await;
+    let (_api, _scheduler) = (app.spawn_api().await, app.spawn_scheduler());
+    app.connect(ProviderType::Postmark).await;
+    app.simulator().set_fault(Fault {
+        latency_ms: 1_500,
+        ..fault(Provider::Postmark, FaultKind::Latency)
+    });
+    let mut doomed = app.spawn_worker();
+    let to = addresses(200);
+    let id = app.send(&message_to_all(&to)).await;
+    let open = "SELECT count(*) FROM send_attempts WHERE outcome IS NULL";
+    wait_until("batches are open", async || number(&app, open).await == 200).await;
+    doomed.kill().await;
+    app.simulator().clear_faults();
+    let _worker = app.spawn_worker();
+    let done = wait_within(RECOVERED_WITHIN, async || app.outbox().await.is_empty()).await;
+    assert!(done, "{:?}", tally(&app, &id).await);
+    assert_eq!(count(&app, "SENT").await, 200);
+    assert_eq!(number(&app, open).await, 0);
+    let attempts = app.attempts(&id).await;
+    for (position, address) in to.iter().enumerate() {
+        let own = attempts
+            .iter()
+            .filter(|attempt| usize::try_from(attempt.position) == Ok(position));
+        let of_outcome = |outcome: &str| {
+            let own = own.clone();
+            own.filter(|attempt| attempt.outcome.as_deref() == Some(outcome))
+                .count()
+        };
+        let copies = app.captured(address).len();
+        assert_eq!(of_outcome("ACCEPTED"), 1, "{address}");
+        assert!(
+            copies >= 1 && copies <= 1 + of_outcome("UNKNOWN"),
+            "{address}"
+        );
+    }
+}
