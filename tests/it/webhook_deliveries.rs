@@ -62,6 +62,22 @@ async fn deliveries(app: &TestApp, status: &str) -> (u64, u64) {
     (count, attempts)
 }
 
+/// How many calls are kept: the first of each delivery in its own row.
+async fn calls_kept(app: &TestApp) -> u64 {
+    let first = "SELECT count(first_attempt_id) FROM webhook_deliveries";
+    let further = "SELECT count(*) FROM webhook_attempts";
+    number(app, first).await + number(app, further).await
+}
+
+/// The calls of an endpoint's one delivery, as its owner sees them.
+async fn calls(app: &TestApp, endpoint: &Endpoint) -> Vec<Value> {
+    let path = format!("{}/deliveries", endpoint.path());
+    let page = app.get(&path).await.data(200);
+    let rows = page.as_array().unwrap();
+    assert_eq!(rows.len(), 1);
+    rows[0]["attempts"].as_array().unwrap().clone()
+}
+
 async fn number(app: &TestApp, query: &str) -> u64 {
     app.value(query).await.unwrap().parse().unwrap()
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use waypost_tests::{Answer, Receiver, TestApp, wait_until};
 
 use super::telling::hmac;
-use super::{Endpoint, audit, change, deliveries, is_active, number, sending, subscribe};
+use super::{Endpoint, audit, calls, change, deliveries, is_active, number, sending, subscribe};
 
 /// One delivery, whose first try has failed.
 async fn failed_once(answer: Answer) -> (TestApp, Receiver, Endpoint) {
@@ -45,14 +45,19 @@ async fn a_delivery_is_tried_ten_times_on_its_schedule_and_signed_anew_each_time
             .await;
     }
     assert_eq!(deliveries(&app, "FAILED").await, (1, 10));
-    assert_eq!(
-        number(
-            &app,
-            "SELECT count(*) FROM webhook_attempts WHERE status_code = 500 AND answer = 'noted'"
-        )
-        .await,
-        10
-    );
+    let made = calls(&app, &endpoint).await;
+    assert_eq!(made.len(), 10);
+    for call in &made {
+        assert_eq!(
+            (&call["statusCode"], &call["answer"]),
+            (&json!(500), &json!("noted"))
+        );
+    }
+    let began: Vec<&str> = made
+        .iter()
+        .map(|call| call["startedAt"].as_str().unwrap())
+        .collect();
+    assert!(began.is_sorted(), "{began:?}");
     app.advance_and_drain(TimeDelta::days(2)).await;
     let received = receiver.received();
     assert_eq!(received.len(), 10, "given up");
@@ -90,6 +95,25 @@ async fn an_endpoint_that_recovers_gets_what_it_missed() {
 }
 
 #[tokio::test]
+async fn all_calls_of_a_delivery_are_shown_those_before_a_replay_too() {
+    let (app, receiver, endpoint) = failed_once(Answer::Status(500)).await;
+    receiver.answer(Answer::Status(201));
+    app.advance_and_drain(TimeDelta::seconds(6)).await;
+    receiver.answer(Answer::Status(202));
+    let path = format!("{}/deliveries", endpoint.path());
+    let page = app.get(&path).await.data(200);
+    let id = page[0]["id"].as_str().unwrap();
+    app.advance(TimeDelta::seconds(1));
+    let replay = format!("{path}/{id}/replay");
+    app.caller().post_empty(&replay).await.data(200);
+    app.drain().await;
+    let made = calls(&app, &endpoint).await;
+    let statuses: Vec<&Value> = made.iter().map(|call| &call["statusCode"]).collect();
+    assert_eq!(statuses, [500, 201, 202]);
+    assert_eq!(deliveries(&app, "DELIVERED").await, (1, 1));
+}
+
+#[tokio::test]
 async fn a_receiver_may_ask_for_twice_the_wait() {
     let (app, receiver, _) = failed_once(Answer::RetryAfter(503, 8)).await;
     let asked = wait(&app).await;
@@ -113,7 +137,7 @@ async fn an_endpoint_that_does_not_answer_in_time_is_tried_again() {
     subscribe(&app, &receiver, &["SENT"]).await;
     app.send_to("ada@example.org").await;
     app.drain().await;
-    let attempt = "SELECT (status_code IS NULL) || ' ' || (duration_ms >= 300) || ' ' || (answer <> '') FROM webhook_attempts";
+    let attempt = "SELECT (first_status_code IS NULL) || ' ' || (first_duration_ms >= 300) || ' ' || (first_answer <> '') FROM webhook_deliveries";
     assert_eq!(app.value(attempt).await.as_deref(), Some("true true true"));
     receiver.answer(Answer::Status(200));
     app.advance_and_drain(TimeDelta::seconds(6)).await;
@@ -239,7 +263,7 @@ async fn a_refused_connection_is_a_failure_that_is_explained() {
     })
     .await;
     let answer = app
-        .value("SELECT answer FROM webhook_attempts WHERE status_code IS NULL")
+        .value("SELECT first_answer FROM webhook_deliveries WHERE first_status_code IS NULL")
         .await;
     let answer = answer.unwrap();
     assert!(!answer.is_empty() && !answer.contains("/hooks"), "{answer}");

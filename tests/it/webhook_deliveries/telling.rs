@@ -11,7 +11,9 @@ use sha2::Sha256;
 use waypost_core::provider::kind::ProviderType;
 use waypost_tests::{Receiver, SENDER, TestApp, message_to, wait_until};
 
-use super::{change, deliveries, gist, gists, number, sending, subscribe, subscribe_as};
+use super::{
+    calls_kept, change, deliveries, gist, gists, number, sending, subscribe, subscribe_as,
+};
 
 const ADA: &str = "ada@example.org";
 
@@ -44,10 +46,7 @@ async fn an_endpoint_is_told_of_the_types_that_it_wants_and_of_no_others() {
     assert_eq!(gists(&sent), BTreeSet::from([gist("SENT", ADA)]));
     assert_eq!((off.count(), other.count()), (0, 0));
     assert_eq!(deliveries(&app, "DELIVERED").await, (3, 3));
-    assert_eq!(
-        number(&app, "SELECT count(*) FROM webhook_attempts").await,
-        3
-    );
+    assert_eq!(calls_kept(&app).await, 3);
 }
 
 #[tokio::test]

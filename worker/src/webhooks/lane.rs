@@ -8,15 +8,21 @@
 //! Under load a lane looks for what is due by itself, and Postgres need not notify
 //! it.
 
+use std::any::Any;
 use std::collections::{HashSet, VecDeque};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt as _, StreamExt as _};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 use tracing::{debug, error};
+use waypost_core::clock::Timestamp;
 use waypost_core::db::{self, OrFault};
 use waypost_core::fault::{Fault, FaultKind};
 use waypost_core::ids::{WebhookDeliveryId, WebhookEndpointId, WorkerId};
@@ -25,30 +31,23 @@ use waypost_core::webhook::engine::{CallRecord, Deactivation, DueDelivery, store
 use waypost_core::webhook::schedule::{self, CallOutcome};
 
 use super::call::{Called, Making, Target, call};
+use super::watch::Watch;
 use super::{Bell, Engine};
 
 /// Calls to one endpoint at once: at first, and at the most.
 const CALLS_FIRST: usize = 2;
 const CALLS_MAX: usize = 8;
-/// Deliveries read at once.
-const READ: usize = 256;
 /// More are read when fewer than these are left.
 const REFILL_BELOW: usize = 128;
+/// How often a lane with a backlog looks for what is due from the beginning on, and not
+/// from where it had come to: transactions end in any order, and who has to walk past
+/// all that was told already gets slower and slower.
+const FROM_BEGINNING_EVERY: Duration = Duration::from_secs(1);
+/// While calls are under way, results are recorded so many together, or after so long.
+const RECORDED_TOGETHER: usize = 256;
+const RECORD_EVERY: Duration = Duration::from_millis(10);
 /// Calls whose results wait to be recorded; beyond it no further ones are made.
 const UNRECORDED_MAX: usize = 1_000;
-/// How long an idle lane stays open.
-const LINGER: Duration = Duration::from_secs(5);
-/// Fruitful looks in a second from which on a lane looks by itself.
-const BUSY_LOOKS: u32 = 50;
-/// How often it does then.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// How long it says that it will, in Postgres; and how much longer it does.
-const AWAKE: Duration = Duration::from_secs(2);
-const AWAKE_GRACE: Duration = Duration::from_secs(1);
-/// The wait after Postgres did not answer.
-const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(250);
-/// The rest of a lane whose time is over and whose calls are not.
-const REST: Duration = Duration::from_secs(1);
 /// How long a lane that cannot record keeps others from making the same calls again.
 const BROKEN_REST: Duration = Duration::from_secs(30);
 
@@ -70,9 +69,16 @@ pub(super) struct Lane {
     waiting: VecDeque<DueDelivery>,
     /// Deliveries that wait here, are called or recorded: not to be read again.
     in_hand: HashSet<WebhookDeliveryId>,
+    /// Where the next look begins; nothing for the beginning.
+    from: Option<Timestamp>,
+    from_beginning_at: Instant,
     looks: JoinSet<Result<Option<Look>, Fault>>,
-    calls: JoinSet<Called>,
-    records: JoinSet<(WebhookDeliveryId, bool)>,
+    /// In the lane's own task: a task for each would be woken twice for each call.
+    calls: FuturesUnordered<BoxFuture<'static, Result<Called, Panic>>>,
+    /// What came of calls, and since when that waits.
+    results: Vec<CallRecord>,
+    results_since: Instant,
+    records: JoinSet<(Vec<WebhookDeliveryId>, bool)>,
     watch: Watch,
     /// The endpoint is not ours to call any more.
     is_over: bool,
@@ -80,26 +86,15 @@ pub(super) struct Lane {
     is_broken: bool,
 }
 
+/// What was said by a call that broke.
+type Panic = Box<dyn Any + Send>;
+
 /// What one look found.
 struct Look {
     target: Target,
     due: Vec<DueDelivery>,
-    /// There may be more.
-    is_full: bool,
-}
-
-/// When to look.
-struct Watch {
-    wanted: bool,
-    not_before: Instant,
-    last: Instant,
-    /// An idle lane ends then.
-    ends_at: Instant,
-    /// Until then the lane looks by itself.
-    awake_until: Option<Instant>,
-    announced_at: Instant,
-    second_began: Instant,
-    fruitful: u32,
+    /// Where there may be more.
+    more_from: Option<Timestamp>,
 }
 
 impl Lane {
@@ -121,8 +116,12 @@ impl Lane {
             window: CALLS_FIRST,
             waiting: VecDeque::new(),
             in_hand: HashSet::new(),
+            from: None,
+            from_beginning_at: Instant::now(),
             looks: JoinSet::new(),
-            calls: JoinSet::new(),
+            calls: FuturesUnordered::new(),
+            results: Vec::new(),
+            results_since: Instant::now(),
             records: JoinSet::new(),
             watch: Watch::begin(),
             is_over: false,
@@ -144,6 +143,7 @@ impl Lane {
             }
             self.look();
             self.make_calls();
+            self.hand_in_together();
             if self.is_done() {
                 break;
             }
@@ -162,6 +162,7 @@ impl Lane {
                 in_hand.remove(&delivery.id);
             });
             self.looks = JoinSet::new();
+            self.from = None;
             self.watch.want();
         }
         if self.bell.due.swap(false, Ordering::SeqCst) {
@@ -171,16 +172,21 @@ impl Lane {
 
     /// Begins to read what is due, where that is wanted and there is room.
     fn look(&mut self) {
-        let has_room = self.waiting.len() < REFILL_BELOW && self.records.len() < UNRECORDED_MAX;
+        let has_room = self.waiting.len() < REFILL_BELOW && self.may_make_more();
         if !has_room || !self.looks.is_empty() || !self.watch.is_due() {
             return;
         }
         self.watch.looked();
+        if self.from.is_none() || self.from_beginning_at.elapsed() >= FROM_BEGINNING_EVERY {
+            self.from = None;
+            self.from_beginning_at = Instant::now();
+        }
+        let from = self.from;
         let (engine, worker, id) = (Arc::clone(&self.engine), self.worker, self.id);
         let in_hand: Vec<WebhookDeliveryId> = self.in_hand.iter().copied().collect();
         let announced = self.watch.announce();
         self.looks.spawn(async move {
-            let look = engine.look(worker, id, &in_hand, announced);
+            let look = engine.look(worker, id, (&in_hand, from), announced);
             db::bounded("look for due webhooks", look).await
         });
     }
@@ -192,7 +198,11 @@ impl Lane {
                     self.set_fare(look.target.endpoint.fare);
                 }
                 self.target = Some(Arc::new(look.target));
-                self.watch.found(look.due.len(), look.is_full);
+                // What a look that did not begin at the beginning missed is found by the
+                // next.
+                let is_more = look.more_from.is_some() || self.from.is_some();
+                self.watch.found(look.due.len(), is_more);
+                self.from = look.more_from;
                 self.in_hand
                     .extend(look.due.iter().map(|delivery| delivery.id));
                 self.waiting.extend(look.due);
@@ -206,7 +216,7 @@ impl Lane {
                 error!(webhook_endpoint.id = %self.id, cause = fault.chain(), "Due webhooks could not be read");
                 self.is_broken = true;
             }
-            Err(panic) => self.broke(&panic),
+            Err(panic) => self.broke(panic.is_panic()),
         }
     }
 
@@ -217,7 +227,7 @@ impl Lane {
         };
         let is_probe = self.fare.is_spared();
         let window = if is_probe { 1 } else { self.window };
-        while self.calls.len() < window && self.records.len() < UNRECORDED_MAX {
+        while self.calls.len() < window && self.may_make_more() {
             let Some(delivery) = self.waiting.pop_front() else {
                 break;
             };
@@ -227,14 +237,22 @@ impl Lane {
                 turn: self.turn,
                 is_probe,
             };
+            let call = call(engine, Arc::clone(&target), delivery, making);
             self.calls
-                .spawn(call(engine, Arc::clone(&target), delivery, making));
+                .push(AssertUnwindSafe(call).catch_unwind().boxed());
         }
+    }
+
+    /// Whether not too much waits to be recorded.
+    fn may_make_more(&self) -> bool {
+        let unrecorded = self.in_hand.len() - self.waiting.len().min(self.in_hand.len());
+        unrecorded < UNRECORDED_MAX
     }
 
     /// Whether there is nothing to do, or not for a while.
     fn is_done(&self) -> bool {
         let now = self.engine.clock.now();
+        // Without calls no result waits.
         let is_idle = self.calls.is_empty() && self.records.is_empty() && self.looks.is_empty();
         let is_paused = self.target.is_some() && !self.fare.may_call(now);
         let has_nothing = self.waiting.is_empty() && self.watch.is_over();
@@ -244,21 +262,29 @@ impl Lane {
     async fn wait(&mut self) {
         let bell = Arc::clone(&self.bell);
         let shutdown = self.engine.shutdown.clone();
+        let next = self.next();
         tokio::select! {
             Some(looked) = self.looks.join_next() => self.take_in(looked),
-            Some(called) = self.calls.join_next() => self.note(called),
+            Some(called) = self.calls.next() => self.note(called),
             Some(recorded) = self.records.join_next() => self.recorded(recorded),
             () = bell.rung.notified() => {}
-            () = sleep_until(self.watch.next()) => {}
+            () = sleep_until(next) => {}
             () = shutdown.cancelled() => {}
         }
     }
 
-    /// Decides what follows from a call and has it recorded.
-    fn note(&mut self, called: Result<Called, JoinError>) {
-        let called = match called {
-            Ok(called) => called,
-            Err(panic) => return self.broke(&panic),
+    /// When there may be something to do, unless something happens before.
+    fn next(&self) -> Instant {
+        match self.results.is_empty() {
+            true => self.watch.next(),
+            false => self.watch.next().min(self.results_since + RECORD_EVERY),
+        }
+    }
+
+    /// Decides what follows from a call, which is recorded with others.
+    fn note(&mut self, called: Result<Called, Panic>) {
+        let Ok(called) = called else {
+            return self.broke(true);
         };
         self.watch.stay();
         if called.was_withdrawn {
@@ -290,11 +316,32 @@ impl Lane {
             fare,
             deactivated,
         };
+        if self.results.is_empty() {
+            self.results_since = Instant::now();
+        }
+        self.results.push(record);
+    }
+
+    /// Has results recorded where enough of them wait, or none is to follow soon.
+    fn hand_in_together(&mut self) {
+        let is_time = self.calls.is_empty()
+            || self.results.len() >= RECORDED_TOGETHER
+            || self.results_since.elapsed() >= RECORD_EVERY;
+        if is_time {
+            self.hand_in();
+        }
+    }
+
+    fn hand_in(&mut self) {
+        if self.results.is_empty() {
+            return;
+        }
+        let results = std::mem::take(&mut self.results);
         let engine = Arc::clone(&self.engine);
         let latest = self.latest.subscribe();
         self.records.spawn(async move {
-            let id = record.delivery_id;
-            (id, engine.records.add(record, latest).await)
+            let ids = results.iter().map(|result| result.delivery_id).collect();
+            (ids, engine.records.add(results, latest).await)
         });
     }
 
@@ -332,27 +379,30 @@ impl Lane {
         self.latest.send_replace(fare);
     }
 
-    fn recorded(&mut self, recorded: Result<(WebhookDeliveryId, bool), JoinError>) {
+    fn recorded(&mut self, recorded: Result<(Vec<WebhookDeliveryId>, bool), JoinError>) {
         match recorded {
-            Ok((id, true)) => {
-                self.in_hand.remove(&id);
+            Ok((ids, true)) => {
+                for id in ids {
+                    self.in_hand.remove(&id);
+                }
             }
             Ok((_, false)) => self.is_broken = true,
-            Err(panic) => self.broke(&panic),
+            Err(panic) => self.broke(panic.is_panic()),
         }
     }
 
     /// The panic itself was told of by its hook, which quotes nothing.
-    fn broke(&mut self, panic: &JoinError) {
-        let is_panic = panic.is_panic();
+    fn broke(&mut self, is_panic: bool) {
         error!(webhook_endpoint.id = %self.id, is_panic, "A part of a lane broke");
         self.is_broken = true;
     }
 
     /// Lets the calls under way end and be recorded.
     async fn end(&mut self) {
-        while let Some(called) = self.calls.join_next().await {
+        self.hand_in();
+        while let Some(called) = self.calls.next().await {
             self.note(called);
+            self.hand_in();
         }
         while let Some(recorded) = self.records.join_next().await {
             self.recorded(recorded);
@@ -372,7 +422,7 @@ impl Engine {
         &self,
         worker: WorkerId,
         id: WebhookEndpointId,
-        in_hand: &[WebhookDeliveryId],
+        (in_hand, from): (&[WebhookDeliveryId], Option<Timestamp>),
         announced: Option<Duration>,
     ) -> Result<Option<Look>, Fault> {
         let now = self.clock.now();
@@ -387,149 +437,12 @@ impl Engine {
         let Some(endpoint) = store::find_served(&mut connection, worker, id, now).await? else {
             return Ok(None);
         };
-        let limit = i64::try_from(READ).unwrap_or(i64::MAX);
-        let due = store::list_due(&mut connection, &endpoint, now, in_hand, limit).await?;
+        let due = store::list_due(&mut connection, &endpoint, now, in_hand, from).await?;
         store::fail_orphans(&mut connection, &due.orphans, now).await?;
         Ok(Some(Look {
-            is_full: due.deliveries.len() + due.orphans.len() >= READ,
+            more_from: due.more_from,
             due: due.deliveries,
             target: Target::open(self, endpoint)?,
         }))
-    }
-}
-
-impl Watch {
-    fn begin() -> Self {
-        let now = Instant::now();
-        Self {
-            wanted: true,
-            not_before: now,
-            last: now,
-            ends_at: now + LINGER,
-            awake_until: None,
-            announced_at: now,
-            second_began: now,
-            fruitful: 0,
-        }
-    }
-
-    fn want(&mut self) {
-        self.wanted = true;
-        self.stay();
-    }
-
-    fn want_later(&mut self) {
-        self.want();
-        self.not_before = Instant::now() + LOOK_AGAIN_AFTER;
-    }
-
-    /// Something happens: the lane stays open.
-    fn stay(&mut self) {
-        self.ends_at = Instant::now() + LINGER;
-    }
-
-    fn is_due(&self) -> bool {
-        let now = Instant::now();
-        let by_itself = self.is_awake() && now >= self.last + LOOK_EVERY;
-        (self.wanted || by_itself) && now >= self.not_before
-    }
-
-    fn is_awake(&self) -> bool {
-        self.awake_until.is_some_and(|until| Instant::now() < until)
-    }
-
-    fn looked(&mut self) {
-        self.wanted = false;
-        self.last = Instant::now();
-    }
-
-    /// Notes what a look found.
-    fn found(&mut self, count: usize, is_full: bool) {
-        self.wanted |= is_full;
-        if count == 0 {
-            return;
-        }
-        self.stay();
-        if self.second_began.elapsed() >= Duration::from_secs(1) {
-            self.second_began = Instant::now();
-            self.fruitful = 0;
-        }
-        self.fruitful += 1;
-    }
-
-    /// How long Postgres is told now that the lane looks by itself. That it looks
-    /// longer than it says is for transactions that were told so before.
-    fn announce(&mut self) -> Option<Duration> {
-        let is_busy = self.fruitful >= BUSY_LOOKS;
-        let is_news = !self.is_awake() || self.announced_at.elapsed() >= AWAKE / 2;
-        if !is_busy || !is_news {
-            return None;
-        }
-        self.announced_at = Instant::now();
-        self.awake_until = Some(self.announced_at + AWAKE + AWAKE_GRACE);
-        Some(AWAKE)
-    }
-
-    fn is_over(&self) -> bool {
-        !self.wanted && !self.is_awake() && Instant::now() >= self.ends_at
-    }
-
-    /// When there may be something to do, unless something happens before. Never now:
-    /// what is under way may keep the lane open and busy beyond any of these times.
-    fn next(&self) -> Instant {
-        let now = Instant::now();
-        let (at, otherwise) = if self.wanted && self.not_before > now {
-            (self.not_before, LOOK_AGAIN_AFTER)
-        } else if self.is_awake() {
-            (self.last + LOOK_EVERY, LOOK_EVERY)
-        } else {
-            (self.ends_at, REST)
-        };
-        if at > now { at } else { now + otherwise }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_lane_that_finds_something_again_and_again_looks_by_itself() {
-        let mut watch = Watch::begin();
-        watch.looked();
-        for _ in 1..BUSY_LOOKS {
-            watch.found(1, false);
-        }
-        assert_eq!(watch.announce(), None);
-        assert!(!watch.is_awake());
-        watch.found(0, false);
-        assert_eq!(watch.announce(), None, "empty looks do not count");
-        watch.found(1, false);
-        assert_eq!(watch.announce(), Some(AWAKE));
-        assert!(watch.is_awake() && !watch.is_over());
-        assert_eq!(watch.announce(), None, "it was said a moment ago");
-        assert!(watch.next() <= Instant::now() + LOOK_EVERY);
-    }
-
-    #[test]
-    fn a_lane_that_is_kept_open_by_a_call_rests_meanwhile() {
-        let mut watch = Watch::begin();
-        watch.looked();
-        watch.ends_at = Instant::now() - LINGER;
-        assert!(watch.is_over());
-        assert!(watch.next() > Instant::now() + REST / 2);
-        watch.awake_until = Some(Instant::now() + AWAKE);
-        watch.last = Instant::now() - AWAKE;
-        assert!(watch.next() > Instant::now() + LOOK_EVERY / 2);
-    }
-
-    #[test]
-    fn a_full_look_wants_another() {
-        let mut watch = Watch::begin();
-        assert!(watch.is_due(), "a lane begins with a look");
-        watch.looked();
-        assert!(!watch.is_due());
-        watch.found(READ, true);
-        assert!(watch.is_due());
     }
 }

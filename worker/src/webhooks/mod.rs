@@ -12,6 +12,7 @@
 mod call;
 mod lane;
 mod records;
+mod watch;
 
 use std::collections::{HashMap, HashSet};
 use std::panic::AssertUnwindSafe;
@@ -91,7 +92,7 @@ impl Webhooks {
         tenures: Tenures,
         shutdown: CancellationToken,
     ) -> Result<Self, Fault> {
-        let pool = db::pool(&settings.database_url, CONNECTIONS)?;
+        let pool = db::routine_pool(&settings.database_url, CONNECTIONS)?;
         let ids = Ids::new(clock.clone());
         let engine = Engine {
             sealer: settings.sealer.clone(),

@@ -36,12 +36,29 @@ pub(super) struct Records {
     group: Group<Entry, ()>,
 }
 
-/// A call to record, and how its endpoint fares by the time it is written: calls are
-/// recorded in any order.
+/// Calls to one endpoint to record, and how it fares by the time they are written:
+/// calls are recorded in any order.
 #[derive(Clone)]
 struct Entry {
-    call: CallRecord,
+    calls: Arc<[CallRecord]>,
     latest: watch::Receiver<Fare>,
+}
+
+impl Entry {
+    /// The calls that say something of the endpoint.
+    fn news(&self) -> impl Iterator<Item = (&CallRecord, &watch::Receiver<Fare>)> {
+        let is_news = |call: &&CallRecord| call.fare.is_some() || call.deactivated.is_some();
+        let news = self.calls.iter().filter(is_news);
+        news.map(|call| (call, &self.latest))
+    }
+
+    /// Each call alone.
+    fn split(&self) -> impl Iterator<Item = Self> {
+        self.calls.iter().map(|call| Self {
+            calls: Arc::from([call.clone()]),
+            latest: self.latest.clone(),
+        })
+    }
 }
 
 impl Records {
@@ -60,17 +77,19 @@ impl Records {
         Self { group }
     }
 
-    /// Records a call, however long Postgres is away, and says whether it did.
-    pub(super) async fn add(&self, call: CallRecord, latest: watch::Receiver<Fare>) -> bool {
-        let entry = Entry { call, latest };
+    /// Records calls to one endpoint, however long Postgres is away, and says whether
+    /// it recorded all of them.
+    pub(super) async fn add(&self, calls: Vec<CallRecord>, latest: watch::Receiver<Fare>) -> bool {
+        let (count, calls) = (calls.len(), Arc::from(calls));
+        let entry = Entry { calls, latest };
         let mut wait = AGAIN_FIRST;
         loop {
-            match self.group.run(entry.clone(), 1).await {
+            match self.group.run(entry.clone(), count).await {
                 Ok(()) => return true,
                 Err(fault) if fault.kind() == FaultKind::Unavailable => {
                     warn!(
                         cause = fault.chain(),
-                        "A webhook attempt could not be recorded yet"
+                        "Webhook attempts could not be recorded yet"
                     );
                     tokio::time::sleep(wait).await;
                     wait = (wait * 2).min(AGAIN_LONGEST);
@@ -78,7 +97,7 @@ impl Records {
                 Err(fault) => {
                     error!(
                         cause = fault.chain(),
-                        "A webhook attempt could not be recorded"
+                        "Webhook attempts could not be recorded"
                     );
                     return false;
                 }
@@ -94,45 +113,52 @@ struct Writer {
 }
 
 impl Writer {
-    async fn write(&self, calls: Vec<Entry>) -> Vec<Result<(), Fault>> {
-        match db::bounded(RECORD, self.try_write(&calls)).await {
-            Ok(()) => calls.iter().map(|_| Ok(())).collect(),
+    async fn write(&self, entries: Vec<Entry>) -> Vec<Result<(), Fault>> {
+        match db::bounded(RECORD, self.try_write(&entries)).await {
+            Ok(()) => entries.iter().map(|_| Ok(())).collect(),
             // Find the one that Postgres refuses, so that its neighbours do not
             // pay for it.
-            Err(fault) if fault.kind() == FaultKind::Internal && calls.len() > 1 => {
-                let mut results = Vec::with_capacity(calls.len());
-                for call in &calls {
-                    let one = self.try_write(std::slice::from_ref(call));
-                    results.push(db::bounded(RECORD, one).await);
+            Err(fault) if fault.kind() == FaultKind::Internal => {
+                let mut results = Vec::with_capacity(entries.len());
+                for entry in &entries {
+                    results.push(self.write_each(entry).await);
                 }
                 results
             }
-            Err(fault) => calls.iter().map(|_| Err(fault.clone())).collect(),
+            Err(fault) => entries.iter().map(|_| Err(fault.clone())).collect(),
         }
     }
 
+    /// Writes each call of an entry alone, all that can be written.
+    async fn write_each(&self, entry: &Entry) -> Result<(), Fault> {
+        let mut result = Ok(());
+        for one in entry.split() {
+            let written = db::bounded(RECORD, self.try_write(std::slice::from_ref(&one))).await;
+            result = result.and(written);
+        }
+        result
+    }
+
     async fn try_write(&self, entries: &[Entry]) -> Result<(), Fault> {
-        let calls: Vec<&CallRecord> = entries.iter().map(|entry| &entry.call).collect();
-        let is_news =
-            |entry: &&Entry| entry.call.fare.is_some() || entry.call.deactivated.is_some();
-        let mut news: Vec<&Entry> = entries.iter().filter(is_news).collect();
+        let calls: Vec<&CallRecord> = entries.iter().flat_map(|one| one.calls.iter()).collect();
+        let mut news: Vec<_> = entries.iter().flat_map(Entry::news).collect();
         if news.is_empty() {
             let mut connection = self.pool.acquire().await.or_fault(RECORD)?;
             return store::record(&mut connection, &calls).await;
         }
         // Rows of several endpoints are locked in one order.
-        news.sort_by_key(|entry| entry.call.endpoint_id);
+        news.sort_by_key(|(call, _)| call.endpoint_id);
         let mut transaction = db::begin(&self.pool, RECORD).await?;
         store::record(&mut transaction, &calls).await?;
-        for (place, entry) in news.iter().enumerate() {
+        for (place, (call, latest)) in news.iter().enumerate() {
             let is_last = news
                 .get(place + 1)
-                .is_none_or(|next| next.call.endpoint_id != entry.call.endpoint_id);
-            if is_last && entry.call.fare.is_some() {
-                let fare = *entry.latest.borrow();
-                store::update_fare(&mut transaction, &entry.call, fare).await?;
+                .is_none_or(|(next, _)| next.endpoint_id != call.endpoint_id);
+            if is_last && call.fare.is_some() {
+                let fare = *latest.borrow();
+                store::update_fare(&mut transaction, call, fare).await?;
             }
-            self.deactivate(&mut transaction, &entry.call).await?;
+            self.deactivate(&mut transaction, call).await?;
         }
         transaction.commit().await.or_fault(RECORD)
     }

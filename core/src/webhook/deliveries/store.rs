@@ -138,10 +138,16 @@ pub(super) async fn list_attempts(
                   a.started_at AS "started_at!", a.duration_ms AS "duration_ms!", a.status_code, a.answer
            FROM UNNEST($2::uuid[], $3::uuid[]) AS d (message_id, id)
            CROSS JOIN LATERAL (
-               SELECT *
-               FROM webhook_attempts a
-               WHERE a.message_id = d.message_id AND a.webhook_delivery_id = d.id AND a.organization_id = $1
-               ORDER BY a.id DESC
+               SELECT id, started_at, duration_ms, status_code, answer
+               FROM webhook_attempts
+               WHERE message_id = d.message_id AND webhook_delivery_id = d.id AND organization_id = $1
+               UNION ALL
+               -- The first is kept in the delivery itself.
+               SELECT first_attempt_id, first_started_at, first_duration_ms, first_status_code, first_answer
+               FROM webhook_deliveries
+               WHERE message_id = d.message_id AND id = d.id AND organization_id = $1
+                 AND first_attempt_id IS NOT NULL
+               ORDER BY id DESC
                LIMIT $4
            ) a
            ORDER BY a.id"#,

@@ -157,11 +157,17 @@ pub struct Due {
     pub deliveries: Vec<DueDelivery>,
     /// Deliveries whose event, message or recipient is removed: nothing can be said.
     pub orphans: Vec<(MessageId, WebhookDeliveryId)>,
+    /// Since when the last of them is due, where there may be more.
+    pub more_from: Option<Timestamp>,
 }
 
-/// Up to `limit` deliveries that are due at an endpoint, the longest due first, but
-/// for those that are in hand. Each look-up has a limit, so that it stays one by
-/// primary key, whatever the planner believes of tables that have just grown.
+/// Deliveries read at once.
+pub const READ_MAX: usize = 256;
+
+/// Up to [`READ_MAX`] deliveries that are due at an endpoint, the longest due first, but
+/// for those that are in hand and those that were due before `from`. Each look-up has a
+/// limit, so that it stays one by primary key, whatever the planner believes of tables
+/// that have just grown.
 ///
 /// # Errors
 /// A fault when Postgres is away.
@@ -170,20 +176,22 @@ pub async fn list_due(
     endpoint: &ServedEndpoint,
     now: Timestamp,
     in_hand: &[WebhookDeliveryId],
-    limit: i64,
+    from: Option<Timestamp>,
 ) -> Result<Due, Fault> {
     let in_hand: Vec<Uuid> = in_hand.iter().map(|id| id.0).collect();
     let rows = query_as!(
         DueRow,
-        r#"SELECT d.id, d.attempts, d.message_id, d.event_id, d.event_type AS "event_type: EventType",
-                  e.occurred_at AS "occurred_at?", e.data, m.from_address AS "from_address?",
+        r#"SELECT d.id, d.attempts, d.next_attempt_at AS "due_at!", d.message_id, d.event_id,
+                  d.event_type AS "event_type: EventType", e.occurred_at AS "occurred_at?", e.data, m.from_address AS "from_address?",
                   m.subject AS "subject?", m.tags AS "tags?", m.metadata, r.address_sealed AS "address_sealed?",
                   p.provider_type AS "provider_type?: ProviderType"
            FROM (
-               SELECT id, attempts, message_id, event_id, event_type, position
+               SELECT id, attempts, next_attempt_at, message_id, event_id, event_type, position
                FROM webhook_deliveries
                WHERE webhook_endpoint_id = $1 AND status = 'PENDING' AND next_attempt_at <= $3
-                 AND organization_id = $2 AND id <> ALL($4)
+                 AND next_attempt_at >= coalesce($6, '-infinity'::timestamptz)
+                 -- A subquery is hashed; an array would be walked for every row.
+                 AND organization_id = $2 AND id NOT IN (SELECT UNNEST($4::uuid[]))
                ORDER BY next_attempt_at
                LIMIT $5
            ) d
@@ -212,7 +220,8 @@ pub async fn list_due(
         endpoint.organization_id.0,
         now,
         &in_hand,
-        limit,
+        READ_MAX as i64,
+        from,
     )
     .fetch_all(connection)
     .await
@@ -224,6 +233,7 @@ pub async fn list_due(
 struct DueRow {
     id: Uuid,
     attempts: i32,
+    due_at: Timestamp,
     message_id: Uuid,
     event_id: Uuid,
     event_type: EventType,
@@ -239,7 +249,11 @@ struct DueRow {
 
 impl Due {
     fn of(rows: Vec<DueRow>) -> Self {
-        let mut due = Self::default();
+        let is_full = rows.len() >= READ_MAX;
+        let mut due = Self {
+            more_from: rows.iter().map(|row| row.due_at).max().filter(|_| is_full),
+            ..Self::default()
+        };
         for row in rows {
             let (message_id, id) = (MessageId(row.message_id), WebhookDeliveryId(row.id));
             match row.delivery() {
@@ -320,18 +334,25 @@ pub async fn record(connection: &mut PgConnection, calls: &[&CallRecord]) -> Res
                SET status = c.status::webhook_delivery_status,
                    attempts = d.attempts + 1,
                    next_attempt_at = c.next_attempt_at,
-                   ended_at = c.ended_at
+                   ended_at = c.ended_at,
+                   first_attempt_id = coalesce(d.first_attempt_id, c.id),
+                   first_started_at = CASE WHEN d.first_attempt_id IS NULL THEN c.started_at ELSE d.first_started_at END,
+                   first_duration_ms = CASE WHEN d.first_attempt_id IS NULL THEN c.duration_ms ELSE d.first_duration_ms END,
+                   first_status_code = CASE WHEN d.first_attempt_id IS NULL THEN c.status_code ELSE d.first_status_code END,
+                   first_answer = CASE WHEN d.first_attempt_id IS NULL THEN c.answer ELSE d.first_answer END
                FROM call c
-               WHERE d.message_id = c.message_id AND d.message_id = ANY($1) AND d.id = c.delivery_id
+               WHERE d.message_id = c.message_id AND d.id = c.delivery_id
                  AND d.status = 'PENDING' AND d.attempts = c.attempts_before
-               RETURNING d.id, d.organization_id
+               RETURNING c.id AS call_id, d.organization_id, d.first_attempt_id
            )
            INSERT INTO webhook_attempts (message_id, id, organization_id, webhook_delivery_id,
                                          started_at, duration_ms, status_code, answer)
            SELECT c.message_id, c.id, m.organization_id, c.delivery_id,
                   c.started_at, c.duration_ms, c.status_code, c.answer
-           FROM call c
-           JOIN moved m ON m.id = c.delivery_id"#,
+           FROM moved m
+           JOIN call c ON c.id = m.call_id
+           -- The first is in the delivery itself.
+           WHERE m.first_attempt_id <> m.call_id"#,
         &columns.message_ids,
         &columns.delivery_ids,
         &columns.attempts_before,
