@@ -143,7 +143,7 @@ impl Context {
             pool: pool.clone(),
             sealer: settings.sealer.clone(),
             fetcher: Fetcher::new(accounts.transport.clone(), accounts.endpoints.clone()),
-            recorder: Recorder::new(suppressions.clone(), settings.sealer.clone()),
+            recorder: Recorder::start(suppressions.clone(), settings.sealer.clone()),
             clock: clock.clone(),
         });
         Ok(Self {

@@ -183,7 +183,7 @@ impl InboundApi {
         let body = body.0?;
         let origin = origin(request, Actor::System);
         let inbox = &self.context.inbox;
-        let taken = inbox.take(token, request.headers(), &body, &origin).await;
+        let taken = inbox.take(token, request.headers(), &body, origin).await;
         let failure = match taken {
             Ok(_) => return Ok(()),
             Err(InboxRefusal::Fault(fault)) => return Err(fault.into()),

@@ -238,6 +238,18 @@ pub fn is_deadlock(fault: &Fault) -> bool {
         .is_some_and(|database| database.code().as_deref() == Some(DEADLOCK))
 }
 
+/// Whether Postgres refused what it was given: a value that it cannot hold, or that a
+/// constraint forbids (classes 22 and 23). It would be the same the next time.
+#[must_use]
+pub fn is_refused(fault: &Fault) -> bool {
+    fault
+        .cause()
+        .downcast_ref::<sqlx::Error>()
+        .and_then(sqlx::Error::as_database_error)
+        .and_then(|database| database.code())
+        .is_some_and(|code| code.starts_with("22") || code.starts_with("23"))
+}
+
 /// Runs a transaction, and again where it was chosen to end a deadlock, which did
 /// nothing: `tries` times at the most. `is_deadlock` says whether a failure is one.
 ///

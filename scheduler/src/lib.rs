@@ -154,7 +154,7 @@ fn look_ups(settings: &Settings, accounts: &Accounts, redis: &Redis) -> LookUps 
         ids: ids.clone(),
     };
     LookUps {
-        recorder: Recorder::new(suppressions, settings.sealer.clone()),
+        recorder: Recorder::start(suppressions, settings.sealer.clone()),
         accounts: accounts.clone(),
         moments: Moments::within(settings.sending.unknown_wait),
         paces: Paces::default(),

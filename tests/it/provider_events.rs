@@ -7,6 +7,7 @@ mod order;
 mod retried;
 mod route;
 mod suppressing;
+mod together;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

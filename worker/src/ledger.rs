@@ -2,12 +2,11 @@
 //! them. Claims, attempts and outcomes of many jobs go into one transaction each,
 //! because statements and commits per message are what bounds sending.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tracing::{error, warn};
-use waypost_core::address::AddressHash;
 use waypost_core::audit::Origin;
 use waypost_core::clock::Clock;
 use waypost_core::config::SendingSettings;
@@ -23,7 +22,7 @@ use waypost_core::queue::lease::{self, LeasedChunk, LeasedMessage, LeasedRecipie
 use waypost_core::queue::outcome::{self, AttemptOutcome};
 use waypost_core::queue::parked;
 use waypost_core::suppression::Suppressions;
-use waypost_core::suppression::told::{AddedTold, ToldAddress};
+use waypost_core::suppression::told::{AddedTold, ToldAddress, ToldBy};
 use waypost_core::tracking::link::Plan;
 
 use crate::tenure::Tenures;
@@ -380,22 +379,17 @@ impl Writer {
         refresh_aggregates(&mut transaction, &messages).await?;
         let added = self.suppress(&mut transaction, without_mailbox).await?;
         transaction.commit().await.or_fault(RECORD)?;
-        for (organization_id, added) in &added {
-            let suppressions = &self.suppressions;
-            suppressions.confirm_told(*organization_id, added).await;
-        }
+        self.suppressions.confirm_told(&added).await;
         Ok(left)
     }
 
     async fn expect_bounced(&self, settlements: &[Settlement]) -> Result<(), Fault> {
         let outcomes = settlements.iter().filter_map(|s| s.outcome.as_ref());
         let bounced = outcomes.filter_map(AttemptOutcome::bounced);
-        for (organization_id, told) in by_organization(bounced) {
-            let hashes: Vec<AddressHash> = told.iter().map(|told| told.email_hash).collect();
-            let suppressions = &self.suppressions;
-            suppressions.expect_told(organization_id, &hashes).await?;
-        }
-        Ok(())
+        let suspects = bounced.map(|(organization_id, told)| (organization_id, told.email_hash));
+        self.suppressions
+            .expect_told(&suspects.collect::<Vec<_>>())
+            .await
     }
 
     /// Suppresses addresses that turned out to have no mailbox.
@@ -403,16 +397,19 @@ impl Writer {
         &self,
         connection: &mut PgConnection,
         bounced: Vec<(OrganizationId, ToldAddress)>,
-    ) -> Result<Vec<(OrganizationId, AddedTold)>, Fault> {
-        let mut added = Vec::new();
-        for (organization_id, told) in by_organization(bounced) {
-            let Some(first) = told.first() else { continue };
-            let origin = Origin::system(first.message_id);
-            let suppressions = &self.suppressions;
-            let news = suppressions.add_told(&mut *connection, organization_id, &origin, &told);
-            added.push((organization_id, news.await?));
-        }
-        Ok(added)
+    ) -> Result<AddedTold, Fault> {
+        let origins = bounced.iter();
+        let origins: Vec<Origin> = origins
+            .map(|(_, told)| Origin::system(told.message_id))
+            .collect();
+        let told = bounced.iter().zip(&origins);
+        let told = told.map(|((organization_id, address), origin)| ToldBy {
+            organization_id: *organization_id,
+            origin,
+            address: *address,
+        });
+        let told: Vec<ToldBy<'_>> = told.collect();
+        self.suppressions.add_told(connection, &told).await
     }
 
     /// Brings chunks again at once: the next account is to take what one failed to.
@@ -456,18 +453,6 @@ where
 {
     let bounded = || db::bounded(doing, transaction());
     db::again_after_deadlocks(DEADLOCK_TRIES, bounded, db::is_deadlock).await
-}
-
-/// In one order, so that two transactions that suppress the same addresses wait for
-/// each other.
-fn by_organization(
-    bounced: impl IntoIterator<Item = (OrganizationId, ToldAddress)>,
-) -> BTreeMap<OrganizationId, Vec<ToldAddress>> {
-    let mut grouped: BTreeMap<OrganizationId, Vec<ToldAddress>> = BTreeMap::new();
-    for (organization_id, told) in bounced {
-        grouped.entry(organization_id).or_default().push(told);
-    }
-    grouped
 }
 
 /// What a leasing transaction gives: chunks with something due, their messages, and

@@ -102,6 +102,63 @@ pub async fn insert_all(
     Ok(())
 }
 
+/// Writes entries of several organizations and origins with one statement.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn insert_mixed(
+    connection: &mut PgConnection,
+    entries: &[(OrganizationId, &Origin, Change)],
+    ids: &Ids,
+    now: Timestamp,
+) -> Result<(), Fault> {
+    let actors = entries.iter().map(|(_, origin, _)| match &origin.actor {
+        Actor::ApiKey { id, name } => (Some(id.0), Some(name.as_str())),
+        Actor::Recipient | Actor::System => (None, None),
+    });
+    let (actor_ids, actor_names): (Vec<Option<Uuid>>, Vec<Option<&str>>) = actors.unzip();
+    let origins = || entries.iter().map(|(_, origin, _)| *origin);
+    let changes = || entries.iter().map(|(_, _, change)| change);
+    let entry_ids: Vec<Uuid> = entries.iter().map(|_| ids.next_at(now)).collect();
+    let text = |pick: fn(&Origin) -> Option<&str>| origins().map(pick).collect::<Vec<_>>();
+    query!(
+        "INSERT INTO audit_logs
+             (id, organization_id, action, occurred_at, actor_type, actor_id, actor_name,
+              target_type, target_id, ip, user_agent, request_id, metadata)
+         SELECT id, organization_id, action, $1, actor_type, actor_id, actor_name,
+                target_type, target_id, ip, user_agent, request_id, metadata
+         FROM UNNEST($2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::uuid[], $7::text[],
+                     $8::text[], $9::uuid[], $10::text[], $11::text[], $12::text[], $13::jsonb[])
+           AS c (id, organization_id, action, actor_type, actor_id, actor_name,
+                 target_type, target_id, ip, user_agent, request_id, metadata)",
+        now,
+        &entry_ids,
+        &entries.iter().map(|(of, _, _)| of.0).collect::<Vec<_>>(),
+        &changes().map(|change| change.action).collect::<Vec<_>>() as &[&str],
+        &origins()
+            .map(|origin| origin.actor.kind())
+            .collect::<Vec<_>>() as &[&str],
+        &actor_ids as &[Option<Uuid>],
+        &actor_names as &[Option<&str>],
+        &changes()
+            .map(|change| change.target_type)
+            .collect::<Vec<_>>() as &[&str],
+        &changes().map(|change| change.target_id).collect::<Vec<_>>(),
+        &text(|origin| origin.ip.as_deref()) as &[Option<&str>],
+        &text(|origin| origin.user_agent.as_deref()) as &[Option<&str>],
+        &origins()
+            .map(|origin| origin.request_id.as_str())
+            .collect::<Vec<_>>() as &[&str],
+        &changes()
+            .map(|change| change.metadata.clone())
+            .collect::<Vec<_>>(),
+    )
+    .execute(connection)
+    .await
+    .or_fault("write the audit log")?;
+    Ok(())
+}
+
 /// Which entries a list shows.
 #[derive(Debug, Clone, Default)]
 pub struct EntryFilter {

@@ -121,7 +121,7 @@ impl Inbox {
         token: &str,
         headers: &HeaderMap,
         body: &[u8],
-        origin: &Origin,
+        origin: Origin,
     ) -> Result<Tally, InboxRefusal> {
         let door = self.door(token).await?.ok_or(InboxRefusal::UnknownToken)?;
         let account_id = door.account.id;
@@ -159,11 +159,11 @@ impl Inbox {
             first_verified_with: is_first.then(|| sealed.clone()),
         };
         let news = News {
-            events: &received.events,
+            events: received.events,
             unreadable: received.unreadable,
-            guard: received.replay_guard.as_ref(),
+            guard: received.replay_guard,
         };
-        match self.recorder.record(&teller, origin, &news).await {
+        match self.recorder.record(teller, origin, news).await {
             Ok(tally) => Ok(tally),
             Err(RecordRefusal::Replayed) => {
                 warn!(account.id = %account_id, "Refused events of account {account_id}: the signature was used for others");

@@ -7,14 +7,16 @@
 //! name, within as many days, suppress the address like a hard one, and counting
 //! begins anew then.
 //!
+//! The news of many organizations share a transaction, and each step its statements.
 //! The three steps of everyone who adds suppressions are the caller's here:
 //! [`Suppressions::expect_told`], [`Suppressions::add_told`] in the transaction,
 //! [`Suppressions::confirm_told`].
 
 mod store;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
+use futures_util::future::join_all;
 use serde_json::json;
 
 use super::filter::FilterState;
@@ -22,10 +24,10 @@ use super::{SuppressionSource, Suppressions};
 use crate::address::AddressHash;
 use crate::audit::{self, Change, Origin};
 use crate::clock::Timestamp;
-use crate::db::PgConnection;
+use crate::db::{OrFault as _, PgConnection};
 use crate::fault::Fault;
 use crate::ids::{MessageId, OrganizationId, UnsubscribeGroupId};
-use store::NewSuppression;
+use store::{NewSuppression, SoftBounce};
 
 /// Soft bounces that are remembered of an address at the most, and so the highest
 /// number that a setting may name.
@@ -62,28 +64,47 @@ pub struct ToldAddress {
     pub reason: ToldReason,
 }
 
+/// An address that something was told of, and where that comes from.
+#[derive(Debug, Clone, Copy)]
+pub struct ToldBy<'a> {
+    /// Whose recipient.
+    pub organization_id: OrganizationId,
+    /// What the audit log says of it.
+    pub origin: &'a Origin,
+    /// What was told.
+    pub address: ToldAddress,
+}
+
 /// What was added, to be confirmed after the commit.
 #[derive(Debug, Default)]
 pub struct AddedTold {
-    hashes: Vec<AddressHash>,
-    state: FilterState,
+    of: Vec<(OrganizationId, FilterState, Vec<AddressHash>)>,
 }
 
 impl Suppressions {
-    /// Lets the filter know of addresses that may be suppressed. Before the
+    /// Lets the filters know of addresses that may be suppressed. Before the
     /// transaction.
     ///
     /// # Errors
     /// A fault when Postgres is away.
-    pub async fn expect_told(
-        &self,
-        organization_id: OrganizationId,
-        hashes: &[AddressHash],
-    ) -> Result<(), Fault> {
-        if hashes.is_empty() {
+    pub async fn expect_told(&self, told: &[(OrganizationId, AddressHash)]) -> Result<(), Fault> {
+        if told.is_empty() {
             return Ok(());
         }
-        self.announce(organization_id, hashes).await
+        let mut of: BTreeMap<OrganizationId, Vec<AddressHash>> = BTreeMap::new();
+        for (organization_id, email_hash) in told {
+            of.entry(*organization_id).or_default().push(*email_hash);
+        }
+        let organization_ids: Vec<OrganizationId> = of.keys().copied().collect();
+        let mut connection = self.pool.acquire().await.or_fault("add suppressions")?;
+        let states = super::store::list_states(&mut connection, &organization_ids).await?;
+        drop(connection);
+        let announced = states.iter().filter_map(|(organization_id, state)| {
+            let hashes = of.get(organization_id)?;
+            Some(self.filters.announce(*organization_id, *state, hashes))
+        });
+        join_all(announced).await;
+        Ok(())
     }
 
     /// Suppresses what is to be suppressed, with its audit entries. Last in the
@@ -94,17 +115,60 @@ impl Suppressions {
     pub async fn add_told(
         &self,
         connection: &mut PgConnection,
-        organization_id: OrganizationId,
-        origin: &Origin,
-        told: &[ToldAddress],
+        told: &[ToldBy<'_>],
     ) -> Result<AddedTold, Fault> {
         let now = self.clock.now();
-        let worn_out = count_soft(&mut *connection, organization_id, told, now).await?;
-        let groups = hold_groups(&mut *connection, organization_id, told).await?;
+        let worn_out = count_soft(&mut *connection, told, now).await?;
+        let groups = hold_groups(&mut *connection, told).await?;
+        let mut wanted = self.wanted(told, &worn_out, &groups, now);
+        if wanted.is_empty() {
+            return Ok(AddedTold::default());
+        }
+        let added = store::insert(&mut *connection, &wanted, now).await?;
+        wanted.retain(|new| added.contains(&new.id));
+        if wanted.is_empty() {
+            return Ok(AddedTold::default());
+        }
+        let changes = wanted
+            .iter()
+            .map(|new| (new.organization_id, new.origin, change(new)));
+        let changes: Vec<_> = changes.collect();
+        audit::store::insert_mixed(&mut *connection, &changes, &self.ids, now).await?;
+        let mut of: BTreeMap<OrganizationId, Vec<AddressHash>> = BTreeMap::new();
+        for new in &wanted {
+            let hashes = of.entry(new.organization_id).or_default();
+            hashes.push(new.email_hash);
+        }
+        let states = store::count_added(connection, &of).await?;
+        let added = states.into_iter().filter_map(|(organization_id, state)| {
+            let hashes = of.remove(&organization_id)?;
+            Some((organization_id, state, hashes))
+        });
+        Ok(AddedTold {
+            of: added.collect(),
+        })
+    }
+
+    /// What is to be suppressed, each once, in one order in every transaction, as
+    /// imports add theirs.
+    fn wanted<'a>(
+        &self,
+        told: &[ToldBy<'a>],
+        worn_out: &HashSet<(OrganizationId, AddressHash)>,
+        groups: &HashSet<(OrganizationId, UnsubscribeGroupId)>,
+        now: Timestamp,
+    ) -> Vec<NewSuppression<'a>> {
         let mut wanted = Vec::new();
-        for address in told {
+        for ToldBy {
+            organization_id,
+            origin,
+            address,
+        } in told.iter().copied()
+        {
             let (source, group_id) = match address.reason {
-                ToldReason::SoftBounce { .. } if !worn_out.contains(&address.email_hash) => {
+                ToldReason::SoftBounce { .. }
+                    if !worn_out.contains(&(organization_id, address.email_hash)) =>
+                {
                     continue;
                 }
                 ToldReason::SoftBounce { .. } | ToldReason::HardBounce => {
@@ -115,56 +179,38 @@ impl Suppressions {
                     unsubscribe_group_id,
                 } => (
                     SuppressionSource::Unsubscribe,
-                    unsubscribe_group_id.filter(|id| groups.contains(id)),
+                    unsubscribe_group_id.filter(|id| groups.contains(&(organization_id, *id))),
                 ),
             };
             wanted.push(NewSuppression {
                 id: self.ids.next_at(now),
+                organization_id,
+                origin,
                 email_hash: address.email_hash,
                 unsubscribe_group_id: group_id,
                 source,
                 message_id: address.message_id,
             });
         }
-        // In one order in every transaction, as imports add theirs.
-        wanted.sort_by_key(|new| (new.email_hash, new.unsubscribe_group_id, new.id));
-        wanted.dedup_by_key(|new| (new.email_hash, new.unsubscribe_group_id));
-        if wanted.is_empty() {
-            return Ok(AddedTold::default());
-        }
-        let added = store::insert(&mut *connection, organization_id, &wanted, now).await?;
-        wanted.retain(|new| added.contains(&new.id));
-        if wanted.is_empty() {
-            return Ok(AddedTold::default());
-        }
-        let changes: Vec<Change> = wanted.iter().map(change).collect();
-        audit::store::insert_all(
-            &mut *connection,
-            organization_id,
-            origin,
-            &changes,
-            &self.ids,
-            now,
-        )
-        .await?;
-        let state = super::store::count_added(connection, organization_id, wanted.len()).await?;
-        Ok(AddedTold {
-            hashes: wanted.iter().map(|new| new.email_hash).collect(),
-            state,
-        })
+        let place = |new: &NewSuppression<'_>| {
+            let address = (new.organization_id, new.email_hash);
+            (address, new.unsubscribe_group_id)
+        };
+        wanted.sort_by_key(|new| (place(new), new.id));
+        wanted.dedup_by_key(|new| place(new));
+        wanted
     }
 
-    /// Lets what was added enter the filter for certain. After the commit.
-    pub async fn confirm_told(&self, organization_id: OrganizationId, added: &AddedTold) {
-        if !added.hashes.is_empty() {
-            self.filters
-                .confirm(organization_id, added.state, &added.hashes)
-                .await;
-        }
+    /// Lets what was added enter the filters for certain. After the commit.
+    pub async fn confirm_told(&self, added: &AddedTold) {
+        let confirmed = added.of.iter().map(|(organization_id, state, hashes)| {
+            self.filters.confirm(*organization_id, *state, hashes)
+        });
+        join_all(confirmed).await;
     }
 }
 
-fn change(new: &NewSuppression) -> Change {
+fn change(new: &NewSuppression<'_>) -> Change {
     Change::new("suppression.created", new.id).with(json!({
         "source": new.source.as_str(),
         "unsubscribeGroupId": new.unsubscribe_group_id,
@@ -175,40 +221,42 @@ fn change(new: &NewSuppression) -> Change {
 /// Counts soft bounces, and answers the addresses that have had their share.
 async fn count_soft(
     connection: &mut PgConnection,
-    organization_id: OrganizationId,
-    told: &[ToldAddress],
+    told: &[ToldBy<'_>],
     now: Timestamp,
-) -> Result<HashSet<AddressHash>, Fault> {
-    let soft: Vec<(AddressHash, Timestamp)> = told
+) -> Result<HashSet<(OrganizationId, AddressHash)>, Fault> {
+    let soft: Vec<SoftBounce> = told
         .iter()
-        .filter_map(|address| match address.reason {
-            ToldReason::SoftBounce { at } => Some((address.email_hash, at)),
+        .filter_map(|told| match told.address.reason {
+            ToldReason::SoftBounce { at } => Some(SoftBounce {
+                organization_id: told.organization_id,
+                email_hash: told.address.email_hash,
+                at,
+            }),
             ToldReason::HardBounce | ToldReason::Complaint | ToldReason::Unsubscribe { .. } => None,
         })
         .collect();
     if soft.is_empty() {
         return Ok(HashSet::new());
     }
-    store::count_soft_bounces(connection, organization_id, &soft, now).await
+    store::count_soft_bounces(connection, &soft, now).await
 }
 
 /// Those of the groups that there still are; they stay until the transaction ends.
 async fn hold_groups(
     connection: &mut PgConnection,
-    organization_id: OrganizationId,
-    told: &[ToldAddress],
-) -> Result<HashSet<UnsubscribeGroupId>, Fault> {
-    let groups: HashSet<UnsubscribeGroupId> = told
+    told: &[ToldBy<'_>],
+) -> Result<HashSet<(OrganizationId, UnsubscribeGroupId)>, Fault> {
+    let groups: HashSet<(OrganizationId, UnsubscribeGroupId)> = told
         .iter()
-        .filter_map(|address| match address.reason {
+        .filter_map(|told| match told.address.reason {
             ToldReason::Unsubscribe {
                 unsubscribe_group_id,
-            } => unsubscribe_group_id,
+            } => Some((told.organization_id, unsubscribe_group_id?)),
             ToldReason::HardBounce | ToldReason::SoftBounce { .. } | ToldReason::Complaint => None,
         })
         .collect();
     if groups.is_empty() {
         return Ok(groups);
     }
-    store::hold_groups(connection, organization_id, &groups).await
+    store::hold_groups(connection, &groups).await
 }

@@ -18,8 +18,6 @@ use waypost_core::webhook::engine::{CallRecord, store};
 /// One at a time: how an endpoint fares must not be overwritten by what was known
 /// earlier.
 const LANES: usize = 1;
-/// Entries with which another transaction begins beside one that is under way.
-const CROWD: usize = 32;
 /// Calls in one transaction at the most.
 const GROUP_MAX: usize = 500;
 /// Calls that may wait for a transaction.
@@ -66,7 +64,7 @@ impl Records {
         let settings = GroupSettings {
             lanes: LANES,
             weight_max: GROUP_MAX,
-            crowd: CROWD,
+            crowd: 1,
             waiting_max: WAITING_MAX,
         };
         let writer = Arc::new(Writer { pool, ids, clock });

@@ -216,12 +216,12 @@ impl LookUps {
         };
         let event = event(due, provider_message_id, self.accounts.clock.now());
         let news = News {
-            events: std::slice::from_ref(&event),
+            events: vec![event],
             unreadable: 0,
             guard: None,
         };
         let origin = Origin::system(due.attempt_id);
-        match self.recorder.record(&teller, &origin, &news).await {
+        match self.recorder.record(teller, origin, news).await {
             Ok(_) => {
                 let (message_id, account_id) = (due.message_id, due.provider_account_id);
                 info!(

@@ -1,10 +1,11 @@
-//! What recording reads and writes, for any number of events with one statement
-//! each. Attempts are locked before recipients and those before messages, each in
-//! the order of their ids, as everyone does who settles what workers did.
+//! What recording reads and writes, for any number of events of any organizations
+//! with one statement each. Attempts are locked before recipients and those before
+//! messages, each in the order of their ids, as everyone does who settles what
+//! workers did.
 
 use std::collections::{HashMap, HashSet};
 
-use sqlx::{PgConnection, query};
+use sqlx::{PgConnection, query, query_scalar};
 use uuid::Uuid;
 
 use super::progress::{Correction, Progress, Standing};
@@ -28,57 +29,39 @@ pub(super) struct FoundCopy {
     /// The call that the event names; nothing where it was found by the provider's
     /// own id.
     pub(super) attempt_id: Option<SendAttemptId>,
+    /// Whether that call is known to have been taken, which nothing changes any more.
+    pub(super) is_proven: bool,
     /// When that call began.
     pub(super) started_at: Option<Timestamp>,
     /// The account that it went through.
     pub(super) account_id: ProviderAccountId,
-    pub(super) address_hash: AddressHash,
-    /// The group that the message was sent in.
-    pub(super) group_id: Option<UnsubscribeGroupId>,
 }
 
 /// The copies that ids of ours name, in the same order; nothing where they do not
 /// belong together or not to the organization.
 pub(super) async fn find_copies(
     connection: &mut PgConnection,
-    organization_id: OrganizationId,
-    ids: &[Option<CopyIds>],
+    named: &[(OrganizationId, CopyIds)],
 ) -> Result<Vec<Option<FoundCopy>>, Fault> {
-    let mut found = vec![None; ids.len()];
-    let named: Vec<(usize, CopyIds)> = ids
-        .iter()
-        .enumerate()
-        .filter_map(|(place, ids)| Some((place, (*ids)?)))
-        .collect();
+    let mut found = vec![None; named.len()];
     if named.is_empty() {
         return Ok(found);
     }
-    // Limits keep each look-up one by primary key, whatever the planner believes of
-    // tables that have just grown.
+    // An attempt is there as long as its message and its recipient are. The limit keeps
+    // each look-up one by primary key, whatever the planner believes of tables that
+    // have just grown.
     let rows = query!(
-        r#"SELECT t.nth AS "nth!", a.provider_account_id, a.started_at, r.address_hash AS "address_hash: AddressHash",
-                  m.unsubscribe_group_id
-           FROM UNNEST($2::uuid[], $3::int[], $4::uuid[]) WITH ORDINALITY AS t (message_id, position, attempt_id, nth)
+        r#"SELECT t.nth AS "nth!", a.provider_account_id, a.started_at, a.is_proven AS "is_proven!"
+           FROM UNNEST($1::uuid[], $2::uuid[], $3::int[], $4::uuid[]) WITH ORDINALITY
+             AS t (organization_id, message_id, position, attempt_id, nth)
            CROSS JOIN LATERAL (
-               SELECT provider_account_id, started_at
+               SELECT provider_account_id, started_at, outcome IS NOT DISTINCT FROM 'ACCEPTED' AS is_proven
                FROM send_attempts
                WHERE message_id = t.message_id AND id = t.attempt_id AND position = t.position
-                 AND organization_id = $1
+                 AND organization_id = t.organization_id
                LIMIT 1
-           ) a
-           CROSS JOIN LATERAL (
-               SELECT address_hash
-               FROM recipients
-               WHERE message_id = t.message_id AND position = t.position AND organization_id = $1
-               LIMIT 1
-           ) r
-           CROSS JOIN LATERAL (
-               SELECT unsubscribe_group_id
-               FROM messages
-               WHERE id = t.message_id AND organization_id = $1
-               LIMIT 1
-           ) m"#,
-        organization_id.0,
+           ) a"#,
+        &named.iter().map(|(of, _)| of.0).collect::<Vec<_>>(),
         &named.iter().map(|(_, ids)| ids.message_id.0).collect::<Vec<_>>(),
         &named.iter().map(|(_, ids)| ids.position).collect::<Vec<_>>(),
         &named.iter().map(|(_, ids)| ids.attempt_id.0).collect::<Vec<_>>(),
@@ -88,14 +71,13 @@ pub(super) async fn find_copies(
     .or_fault("find the copies of provider events")?;
     for row in rows {
         let nth = usize::try_from(row.nth - 1).unwrap_or(usize::MAX);
-        if let Some((place, ids)) = named.get(nth) {
-            found[*place] = Some(FoundCopy {
+        if let Some((_, ids)) = named.get(nth) {
+            found[nth] = Some(FoundCopy {
                 place: (ids.message_id, ids.position),
                 attempt_id: Some(ids.attempt_id),
+                is_proven: row.is_proven,
                 started_at: Some(row.started_at),
                 account_id: ProviderAccountId(row.provider_account_id),
-                address_hash: row.address_hash,
-                group_id: row.unsubscribe_group_id.map(UnsubscribeGroupId),
             });
         }
     }
@@ -107,16 +89,17 @@ pub(super) async fn find_copies(
 pub(super) struct Clue {
     /// The event that it is from.
     pub(super) nth: usize,
+    /// The account that tells, and whose it is.
+    pub(super) organization_id: OrganizationId,
+    pub(super) account_id: ProviderAccountId,
     pub(super) provider_message_id: String,
     pub(super) address_hash: Option<AddressHash>,
 }
 
-/// The copies that went through an account and have these ids there, with the
+/// The copies that went through the accounts and have these ids there, with the
 /// events that they belong to. An id that more than one copy has names none.
 pub(super) async fn find_copies_by_clues(
     connection: &mut PgConnection,
-    organization_id: OrganizationId,
-    account_id: ProviderAccountId,
     clues: &[Clue],
 ) -> Result<Vec<(usize, FoundCopy)>, Fault> {
     if clues.is_empty() {
@@ -127,29 +110,29 @@ pub(super) async fn find_copies_by_clues(
         .map(|clue| clue.address_hash.as_ref().map(|hash| hash.0.as_slice()))
         .collect();
     let rows = query!(
-        r#"SELECT t.nth AS "nth!", r.message_id, r.position, r.address_hash AS "address_hash: AddressHash",
-                  m.unsubscribe_group_id
-           FROM UNNEST($3::text[], $4::bytea[]) WITH ORDINALITY AS t (provider_message_id, address_hash, nth)
+        r#"SELECT t.nth AS "nth!", r.message_id, r.position
+           FROM UNNEST($1::uuid[], $2::uuid[], $3::text[], $4::bytea[]) WITH ORDINALITY
+             AS t (organization_id, account_id, provider_message_id, address_hash, nth)
            CROSS JOIN LATERAL (
-               SELECT message_id, position, address_hash, count(*) OVER () AS alike
+               SELECT message_id, position, count(*) OVER () AS alike
                FROM (
-                   SELECT message_id, position, address_hash
+                   SELECT message_id, position
                    FROM recipients
                    WHERE provider_message_id = t.provider_message_id
-                     AND organization_id = $1 AND provider_account_id = $2
+                     AND organization_id = t.organization_id AND provider_account_id = t.account_id
                      AND (t.address_hash IS NULL OR address_hash = t.address_hash)
                    LIMIT 2
                ) few
            ) r
-           CROSS JOIN LATERAL (
-               SELECT unsubscribe_group_id
-               FROM messages
-               WHERE id = r.message_id AND organization_id = $1
-               LIMIT 1
-           ) m
            WHERE r.alike = 1"#,
-        organization_id.0,
-        account_id.0,
+        &clues
+            .iter()
+            .map(|clue| clue.organization_id.0)
+            .collect::<Vec<_>>(),
+        &clues
+            .iter()
+            .map(|clue| clue.account_id.0)
+            .collect::<Vec<_>>(),
         &clues
             .iter()
             .map(|clue| clue.provider_message_id.as_str())
@@ -164,14 +147,63 @@ pub(super) async fn find_copies_by_clues(
         let copy = FoundCopy {
             place: (MessageId(row.message_id), row.position),
             attempt_id: None,
+            is_proven: false,
             started_at: None,
-            account_id,
-            address_hash: row.address_hash,
-            group_id: row.unsubscribe_group_id.map(UnsubscribeGroupId),
+            account_id: clue.account_id,
         };
         Some((clue.nth, copy))
     });
     Ok(found.collect())
+}
+
+/// Whom a copy went to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Addressee {
+    pub(super) address_hash: AddressHash,
+    /// The group that the message was sent in.
+    pub(super) group_id: Option<UnsubscribeGroupId>,
+}
+
+/// Whom copies went to.
+pub(super) async fn find_addressees(
+    connection: &mut PgConnection,
+    places: &[(Place, OrganizationId)],
+) -> Result<HashMap<Place, Addressee>, Fault> {
+    if places.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let rows = query!(
+        r#"SELECT t.message_id AS "message_id!", t.position AS "position!",
+                  r.address_hash AS "address_hash: AddressHash", m.unsubscribe_group_id
+           FROM UNNEST($1::uuid[], $2::uuid[], $3::int[]) AS t (organization_id, message_id, position)
+           CROSS JOIN LATERAL (
+               SELECT address_hash
+               FROM recipients
+               WHERE message_id = t.message_id AND position = t.position
+                 AND organization_id = t.organization_id
+               LIMIT 1
+           ) r
+           CROSS JOIN LATERAL (
+               SELECT unsubscribe_group_id
+               FROM messages
+               WHERE id = t.message_id AND organization_id = t.organization_id
+               LIMIT 1
+           ) m"#,
+        &places.iter().map(|(_, of)| of.0).collect::<Vec<_>>(),
+        &places.iter().map(|(place, _)| place.0.0).collect::<Vec<_>>(),
+        &places.iter().map(|(place, _)| place.1).collect::<Vec<_>>(),
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("find whom copies went to")?;
+    let rows = rows.into_iter().map(|row| {
+        let addressee = Addressee {
+            address_hash: row.address_hash,
+            group_id: row.unsubscribe_group_id.map(UnsubscribeGroupId),
+        };
+        ((MessageId(row.message_id), row.position), addressee)
+    });
+    Ok(rows.collect())
 }
 
 /// The first half of the SHA-256 of a provider's id of an event.
@@ -179,19 +211,18 @@ pub(super) type EventHash = [u8; 16];
 
 /// An event as it was told, about to be kept.
 #[derive(Debug)]
-pub(super) struct Kept {
-    pub(super) message_id: MessageId,
-    pub(super) position: i32,
+pub(super) struct Kept<'a> {
+    pub(super) organization_id: OrganizationId,
+    pub(super) place: Place,
     pub(super) account_id: ProviderAccountId,
     pub(super) hash: EventHash,
-    pub(super) told_sealed: Vec<u8>,
+    pub(super) told_sealed: &'a [u8],
 }
 
 /// Keeps events, and says which of them were not told before.
 pub(super) async fn insert(
     connection: &mut PgConnection,
-    organization_id: OrganizationId,
-    events: &[Kept],
+    events: &[Kept<'_>],
     now: Timestamp,
 ) -> Result<HashSet<(MessageId, ProviderAccountId, EventHash)>, Fault> {
     // In one order in every transaction: two that share events then wait for each
@@ -199,19 +230,19 @@ pub(super) async fn insert(
     let rows = query!(
         r#"INSERT INTO provider_events
                (message_id, provider_account_id, event_hash, organization_id, position, received_at, told_sealed)
-           SELECT message_id, provider_account_id, event_hash, $1, position, $2, told_sealed
-           FROM UNNEST($3::uuid[], $4::uuid[], $5::bytea[], $6::int[], $7::bytea[])
-             AS e (message_id, provider_account_id, event_hash, position, told_sealed)
+           SELECT message_id, provider_account_id, event_hash, organization_id, position, $1, told_sealed
+           FROM UNNEST($2::uuid[], $3::uuid[], $4::uuid[], $5::bytea[], $6::int[], $7::bytea[])
+             AS e (organization_id, message_id, provider_account_id, event_hash, position, told_sealed)
            ORDER BY message_id, provider_account_id, event_hash
            ON CONFLICT (message_id, provider_account_id, event_hash) DO NOTHING
            RETURNING message_id, provider_account_id, event_hash"#,
-        organization_id.0,
         now,
-        &events.iter().map(|e| e.message_id.0).collect::<Vec<_>>(),
+        &events.iter().map(|e| e.organization_id.0).collect::<Vec<_>>(),
+        &events.iter().map(|e| e.place.0.0).collect::<Vec<_>>(),
         &events.iter().map(|e| e.account_id.0).collect::<Vec<_>>(),
         &events.iter().map(|e| e.hash.as_slice()).collect::<Vec<_>>() as &[&[u8]],
-        &events.iter().map(|e| e.position).collect::<Vec<_>>(),
-        &events.iter().map(|e| e.told_sealed.as_slice()).collect::<Vec<_>>() as &[&[u8]],
+        &events.iter().map(|e| e.place.1).collect::<Vec<_>>(),
+        &events.iter().map(|e| e.told_sealed).collect::<Vec<_>>() as &[&[u8]],
     )
     .fetch_all(connection)
     .await
@@ -231,8 +262,7 @@ pub(super) async fn insert(
 /// the places of the attempts of which nobody had said yet what came of them.
 pub(super) async fn prove_attempts(
     connection: &mut PgConnection,
-    organization_id: OrganizationId,
-    attempts: &[(MessageId, SendAttemptId)],
+    attempts: &[(MessageId, SendAttemptId, OrganizationId)],
     now: Timestamp,
 ) -> Result<Vec<Place>, Fault> {
     if attempts.is_empty() {
@@ -244,11 +274,11 @@ pub(super) async fn prove_attempts(
     let rows = query!(
         r#"WITH locked AS (
                SELECT t.message_id, t.id, a.outcome IS NULL AS was_open
-               FROM UNNEST($2::uuid[], $3::uuid[]) AS t (message_id, id)
+               FROM UNNEST($1::uuid[], $2::uuid[], $3::uuid[]) AS t (organization_id, message_id, id)
                CROSS JOIN LATERAL (
                    SELECT outcome
                    FROM send_attempts
-                   WHERE message_id = t.message_id AND id = t.id AND organization_id = $1
+                   WHERE message_id = t.message_id AND id = t.id AND organization_id = t.organization_id
                      AND outcome IS DISTINCT FROM 'ACCEPTED'
                    FOR NO KEY UPDATE
                ) a
@@ -258,12 +288,12 @@ pub(super) async fn prove_attempts(
            FROM locked l
            WHERE a.message_id = l.message_id AND a.message_id = ANY($2) AND a.id = l.id
            RETURNING a.message_id, a.position, l.was_open AS "was_open!""#,
-        organization_id.0,
+        &attempts.iter().map(|(_, _, of)| of.0).collect::<Vec<_>>(),
         &attempts
             .iter()
-            .map(|(message, _)| message.0)
+            .map(|(message, ..)| message.0)
             .collect::<Vec<_>>(),
-        &attempts.iter().map(|(_, id)| id.0).collect::<Vec<_>>(),
+        &attempts.iter().map(|(_, id, _)| id.0).collect::<Vec<_>>(),
         now,
     )
     .fetch_all(connection)
@@ -278,8 +308,7 @@ pub(super) async fn prove_attempts(
 /// Where copies stand. They stay so until the transaction ends.
 pub(super) async fn lock_copies(
     connection: &mut PgConnection,
-    organization_id: OrganizationId,
-    places: &[Place],
+    places: &[(Place, OrganizationId)],
 ) -> Result<HashMap<Place, Standing>, Fault> {
     let mut places = places.to_vec();
     places.sort_unstable();
@@ -287,16 +316,17 @@ pub(super) async fn lock_copies(
     let rows = query!(
         r#"SELECT t.message_id AS "message_id!", t.position AS "position!", r.status AS "status: MessageStatus",
                   r.sent_at, r.delivered_at, r.implied_event_id AS "implied: EventId"
-           FROM UNNEST($2::uuid[], $3::int[]) AS t (message_id, position)
+           FROM UNNEST($1::uuid[], $2::uuid[], $3::int[]) AS t (organization_id, message_id, position)
            CROSS JOIN LATERAL (
                SELECT status, sent_at, delivered_at, implied_event_id
                FROM recipients
-               WHERE message_id = t.message_id AND position = t.position AND organization_id = $1
+               WHERE message_id = t.message_id AND position = t.position
+                 AND organization_id = t.organization_id
                FOR NO KEY UPDATE
            ) r"#,
-        organization_id.0,
-        &places.iter().map(|(message, _)| message.0).collect::<Vec<_>>(),
-        &places.iter().map(|(_, position)| *position).collect::<Vec<_>>(),
+        &places.iter().map(|(_, of)| of.0).collect::<Vec<_>>(),
+        &places.iter().map(|(place, _)| place.0.0).collect::<Vec<_>>(),
+        &places.iter().map(|(place, _)| place.1).collect::<Vec<_>>(),
     )
     .fetch_all(connection)
     .await
@@ -316,6 +346,7 @@ pub(super) async fn lock_copies(
 /// A copy that the news changes.
 #[derive(Debug)]
 pub(super) struct Change<'a> {
+    pub(super) organization_id: OrganizationId,
     pub(super) place: Place,
     pub(super) progress: &'a Progress,
     /// Where the news proved that it was sent: through which account.
@@ -326,78 +357,106 @@ pub(super) struct Change<'a> {
     pub(super) attempts: i32,
 }
 
-/// Writes where copies stand now.
+/// What [`update_copies`] is given, by column.
+struct Columns<'a> {
+    statuses: Vec<&'a str>,
+    sent_at: Vec<Option<Timestamp>>,
+    delivered_at: Vec<Option<Timestamp>>,
+    implied: Vec<Option<Uuid>>,
+    accounts: Vec<Option<Uuid>>,
+    provider_message_ids: Vec<Option<&'a str>>,
+    says_error: Vec<bool>,
+    errors: Vec<Option<&'a str>>,
+}
+
+impl<'a> Columns<'a> {
+    fn of(changes: &'a [Change<'a>]) -> Self {
+        let standings = || changes.iter().map(|change| &change.progress.standing);
+        let errors = || changes.iter().map(|change| &change.progress.error);
+        Self {
+            statuses: standings()
+                .map(|standing| standing.status.as_str())
+                .collect(),
+            sent_at: standings().map(|standing| standing.sent_at).collect(),
+            delivered_at: standings().map(|standing| standing.delivered_at).collect(),
+            implied: standings()
+                .map(|standing| standing.implied.map(|id| id.0))
+                .collect(),
+            accounts: changes
+                .iter()
+                .map(|change| change.account_id.map(|id| id.0))
+                .collect(),
+            provider_message_ids: changes
+                .iter()
+                .map(|change| change.provider_message_id.as_deref())
+                .collect(),
+            says_error: errors().map(Option::is_some).collect(),
+            errors: errors().map(|error| error.as_ref()?.as_deref()).collect(),
+        }
+    }
+}
+
+/// Writes where copies stand now, and where a copy is its message's only one the same
+/// of the message: whoever changes the status of such a message holds its copy, so it
+/// needs no lock and no look of its own. Answers the other messages, which are to be
+/// brought up to date by [`crate::message::store::refresh_aggregates`].
 pub(super) async fn update_copies(
     connection: &mut PgConnection,
-    organization_id: OrganizationId,
     changes: &[Change<'_>],
-) -> Result<(), Fault> {
+) -> Result<Vec<MessageId>, Fault> {
     if changes.is_empty() {
-        return Ok(());
+        return Ok(Vec::new());
     }
-    let standing = |pick: fn(&Standing) -> Option<Timestamp>| -> Vec<Option<Timestamp>> {
-        changes
-            .iter()
-            .map(|change| pick(&change.progress.standing))
-            .collect()
-    };
-    let accounts: Vec<Option<Uuid>> = changes
-        .iter()
-        .map(|change| change.account_id.map(|id| id.0))
-        .collect();
-    let implied: Vec<Option<Uuid>> = changes
-        .iter()
-        .map(|change| change.progress.standing.implied.map(|id| id.0))
-        .collect();
-    let errors: Vec<Option<&str>> = changes
-        .iter()
-        .map(|change| change.progress.error.as_ref()?.as_deref())
-        .collect();
-    query!(
-        r#"UPDATE recipients r
-           SET status = c.status::message_status,
-               sent_at = c.sent_at,
-               delivered_at = c.delivered_at,
-               implied_event_id = c.implied,
-               provider_account_id = coalesce(c.account_id, r.provider_account_id),
-               provider_message_id = coalesce(r.provider_message_id, c.provider_message_id),
-               attempts = r.attempts + c.used,
-               last_error = CASE WHEN c.says_error THEN c.error ELSE r.last_error END
-           FROM UNNEST($2::uuid[], $3::int[], $4::text[], $5::timestamptz[], $6::timestamptz[], $7::uuid[],
-                       $8::uuid[], $9::text[], $10::int[], $11::bool[], $12::text[])
-             AS c (message_id, position, status, sent_at, delivered_at, implied, account_id,
-                   provider_message_id, used, says_error, error)
-           WHERE r.message_id = c.message_id AND r.message_id = ANY($2) AND r.position = c.position
-             AND r.organization_id = $1"#,
-        organization_id.0,
+    let columns = Columns::of(changes);
+    let done = query_scalar!(
+        r#"WITH moved AS (
+               UPDATE recipients r
+               SET status = c.status::message_status,
+                   sent_at = c.sent_at,
+                   delivered_at = c.delivered_at,
+                   implied_event_id = c.implied,
+                   provider_account_id = coalesce(c.account_id, r.provider_account_id),
+                   provider_message_id = coalesce(r.provider_message_id, c.provider_message_id),
+                   attempts = r.attempts + c.used,
+                   last_error = CASE WHEN c.says_error THEN c.error ELSE r.last_error END
+               FROM UNNEST($1::uuid[], $2::uuid[], $3::int[], $4::text[], $5::timestamptz[], $6::timestamptz[],
+                           $7::uuid[], $8::uuid[], $9::text[], $10::int[], $11::bool[], $12::text[])
+                 AS c (organization_id, message_id, position, status, sent_at, delivered_at, implied, account_id,
+                       provider_message_id, used, says_error, error)
+               WHERE r.message_id = c.message_id AND r.message_id = ANY($2) AND r.position = c.position
+                 AND r.organization_id = c.organization_id
+               RETURNING r.organization_id, r.message_id, r.status, r.sent_at, r.delivered_at,
+                         r.provider_account_id, r.provider_message_id
+           )
+           UPDATE messages m
+           SET status = d.status, sent_at = d.sent_at, delivered_at = d.delivered_at,
+               provider_message_id = d.provider_message_id,
+               provider_account_id = coalesce(d.provider_account_id, m.provider_account_id),
+               resolved_account_id = CASE WHEN d.provider_account_id <> m.provider_account_id
+                                          THEN coalesce(m.resolved_account_id, m.provider_account_id)
+                                          ELSE m.resolved_account_id END
+           FROM moved d
+           WHERE m.id = d.message_id AND m.organization_id = d.organization_id AND m.recipient_count = 1
+           RETURNING m.id AS "id: MessageId""#,
+        &changes.iter().map(|c| c.organization_id.0).collect::<Vec<_>>(),
         &changes.iter().map(|c| c.place.0.0).collect::<Vec<_>>(),
         &changes.iter().map(|c| c.place.1).collect::<Vec<_>>(),
-        &changes
-            .iter()
-            .map(|c| c.progress.standing.status.as_str())
-            .collect::<Vec<_>>() as &[&str],
-        &standing(|standing| standing.sent_at) as &[Option<Timestamp>],
-        &standing(|standing| standing.delivered_at) as &[Option<Timestamp>],
-        &implied as &[Option<Uuid>],
-        &accounts as &[Option<Uuid>],
-        &changes
-            .iter()
-            .map(|c| c.provider_message_id.as_deref())
-            .collect::<Vec<_>>() as &[Option<&str>],
-        &changes
-            .iter()
-            .map(|c| c.attempts)
-            .collect::<Vec<_>>(),
-        &changes
-            .iter()
-            .map(|c| c.progress.error.is_some())
-            .collect::<Vec<_>>(),
-        &errors as &[Option<&str>],
+        &columns.statuses as &[&str],
+        &columns.sent_at as &[Option<Timestamp>],
+        &columns.delivered_at as &[Option<Timestamp>],
+        &columns.implied as &[Option<Uuid>],
+        &columns.accounts as &[Option<Uuid>],
+        &columns.provider_message_ids as &[Option<&str>],
+        &changes.iter().map(|c| c.attempts).collect::<Vec<_>>(),
+        &columns.says_error,
+        &columns.errors as &[Option<&str>],
     )
-    .execute(connection)
+    .fetch_all(connection)
     .await
     .or_fault("move the copies of provider events")?;
-    Ok(())
+    let done: HashSet<MessageId> = done.into_iter().collect();
+    let messages = changes.iter().map(|change| change.place.0);
+    Ok(messages.filter(|id| !done.contains(id)).collect())
 }
 
 /// Deletes the outbox rows of chunks of which nothing is left to do, if nobody holds
@@ -405,25 +464,24 @@ pub(super) async fn update_copies(
 /// overlook here is found by the worker that the relay wakes for it.
 pub(super) async fn finish_chunks(
     connection: &mut PgConnection,
-    organization_id: OrganizationId,
-    places: &[Place],
+    places: &[(Place, OrganizationId)],
 ) -> Result<(), Fault> {
     if places.is_empty() {
         return Ok(());
     }
-    let mut chunks: Vec<(Uuid, i32)> = places
+    let mut chunks: Vec<(Uuid, i32, Uuid)> = places
         .iter()
-        .map(|(message, position)| (message.0, position / CHUNK_RECIPIENTS))
+        .map(|((message, position), of)| (message.0, position / CHUNK_RECIPIENTS, of.0))
         .collect();
     chunks.sort_unstable();
     chunks.dedup();
-    let (messages, chunks): (Vec<Uuid>, Vec<i32>) = chunks.into_iter().unzip();
     query!(
         r#"WITH done AS (
                SELECT o.message_id, o.chunk
                FROM outbox o
-               JOIN UNNEST($2::uuid[], $3::int[]) AS t (message_id, chunk) USING (message_id, chunk)
-               WHERE o.organization_id = $1 AND o.leased_by IS NULL
+               JOIN UNNEST($1::uuid[], $2::uuid[], $3::int[]) AS t (organization_id, message_id, chunk)
+                 USING (organization_id, message_id, chunk)
+               WHERE o.leased_by IS NULL
                  AND NOT EXISTS (
                      SELECT 1
                      FROM recipients r
@@ -435,9 +493,9 @@ pub(super) async fn finish_chunks(
            DELETE FROM outbox o
            USING done d
            WHERE o.message_id = d.message_id AND o.chunk = d.chunk"#,
-        organization_id.0,
-        &messages,
-        &chunks,
+        &chunks.iter().map(|(_, _, of)| *of).collect::<Vec<_>>(),
+        &chunks.iter().map(|(message, ..)| *message).collect::<Vec<_>>(),
+        &chunks.iter().map(|(_, chunk, _)| *chunk).collect::<Vec<_>>(),
         CHUNK_RECIPIENTS,
     )
     .execute(connection)
@@ -449,26 +507,35 @@ pub(super) async fn finish_chunks(
 /// Writes what is known better of DELIVERED events; their counts follow by trigger.
 pub(super) async fn correct(
     connection: &mut PgConnection,
-    organization_id: OrganizationId,
-    corrections: &[(MessageId, &Correction)],
+    corrections: &[(OrganizationId, MessageId, &Correction)],
 ) -> Result<(), Fault> {
     if corrections.is_empty() {
         return Ok(());
     }
     let data: Vec<Option<serde_json::Value>> = corrections
         .iter()
-        .map(|(_, correction)| correction.data.clone())
+        .map(|(_, _, correction)| correction.data.clone())
         .collect();
     query!(
         r#"UPDATE events e
            SET occurred_at = c.occurred_at, data = coalesce(c.data, e.data)
-           FROM UNNEST($2::uuid[], $3::uuid[], $4::timestamptz[], $5::jsonb[]) AS c (message_id, id, occurred_at, data)
+           FROM UNNEST($1::uuid[], $2::uuid[], $3::uuid[], $4::timestamptz[], $5::jsonb[])
+             AS c (organization_id, message_id, id, occurred_at, data)
            WHERE e.message_id = c.message_id AND e.message_id = ANY($2) AND e.id = c.id
-             AND e.organization_id = $1"#,
-        organization_id.0,
-        &corrections.iter().map(|(message, _)| message.0).collect::<Vec<_>>(),
-        &corrections.iter().map(|(_, c)| c.event_id.0).collect::<Vec<_>>(),
-        &corrections.iter().map(|(_, c)| c.occurred_at).collect::<Vec<_>>(),
+             AND e.organization_id = c.organization_id"#,
+        &corrections.iter().map(|(of, ..)| of.0).collect::<Vec<_>>(),
+        &corrections
+            .iter()
+            .map(|(_, message, _)| message.0)
+            .collect::<Vec<_>>(),
+        &corrections
+            .iter()
+            .map(|(.., c)| c.event_id.0)
+            .collect::<Vec<_>>(),
+        &corrections
+            .iter()
+            .map(|(.., c)| c.occurred_at)
+            .collect::<Vec<_>>(),
         &data as &[Option<serde_json::Value>],
     )
     .execute(connection)

@@ -1,0 +1,178 @@
+//! Requests that share a transaction: each is answered for itself, and what two of
+//! them tell at the same moment counts once.
+
+use futures_util::future::join_all;
+use serde_json::{Map, Value, json};
+use waypost_core::provider::kind::ProviderType;
+use waypost_tests::TestApp;
+
+use super::{Account, connect, event, ids_of, number, totals, unrecorded};
+
+/// Requests that are made at the same moment.
+const NEIGHBOURS: usize = 16;
+/// How often chance may have them all recorded alone before that is a failure.
+const ROUNDS_MAX: usize = 20;
+
+/// Messages that were sent, and our ids of each.
+async fn sent(app: &TestApp, count: usize) -> Vec<Map<String, Value>> {
+    let mut sent = Vec::with_capacity(count);
+    let mut ids = Vec::with_capacity(count);
+    for nth in 0..count {
+        ids.push(app.send_to(&format!("recipient{nth}@example.org")).await);
+    }
+    app.drain().await;
+    for id in ids {
+        sent.push(ids_of(app, &id, 0).await);
+    }
+    sent
+}
+
+fn message_of(ids: &Map<String, Value>) -> &str {
+    ids["waypost_message"].as_str().unwrap()
+}
+
+/// Posts one event of each message at the same moment.
+async fn tell_all(app: &TestApp, account: &Account, sent: &[Map<String, Value>]) -> Vec<u16> {
+    let posts = sent.iter().enumerate().map(|(nth, ids)| async move {
+        let told = json!([event(app, ids, "delivered", &format!("d{nth}"), 0)]);
+        account.post(app, &told).await.status
+    });
+    join_all(posts).await
+}
+
+#[tokio::test]
+async fn requests_that_come_together_share_a_transaction() {
+    let app = TestApp::start().await;
+    let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
+    for _ in 0..ROUNDS_MAX {
+        let sent = sent(&app, NEIGHBOURS).await;
+        app.execute("DELETE FROM provider_events").await;
+        assert_eq!(tell_all(&app, &account, &sent).await, [200; NEIGHBOURS]);
+        let rows = number(&app, "SELECT count(*) FROM provider_events").await;
+        assert_eq!(rows, NEIGHBOURS as i64);
+        let transactions = "SELECT count(DISTINCT xmin::text) FROM provider_events";
+        if number(&app, transactions).await < NEIGHBOURS as i64 {
+            return;
+        }
+    }
+    panic!("each was recorded by a transaction of its own");
+}
+
+/// Makes Postgres refuse the events of one message, and count what it is given: a
+/// sequence counts on when its transaction fails.
+async fn refuse(app: &TestApp, message_id: &str, code: &str) {
+    app.execute("CREATE SEQUENCE IF NOT EXISTS given").await;
+    app.execute("ALTER SEQUENCE given RESTART").await;
+    app.execute(&format!(
+        "CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+         BEGIN
+             PERFORM nextval('given');
+             IF NEW.message_id = '{message_id}' THEN
+                 RAISE EXCEPTION 'not this one' USING ERRCODE = '{code}';
+             END IF;
+             RETURN NEW;
+         END
+         $$"
+    ))
+    .await;
+    app.execute(
+        "CREATE OR REPLACE TRIGGER refuse BEFORE INSERT ON provider_events
+         FOR EACH ROW EXECUTE FUNCTION refuse()",
+    )
+    .await;
+}
+
+/// Has requests share a transaction with one that Postgres refuses, and answers how
+/// that one was answered.
+async fn tell_beside_a_refused_one(app: &TestApp, account: &Account, code: &str) -> u16 {
+    for _ in 0..ROUNDS_MAX {
+        let sent = sent(app, NEIGHBOURS).await;
+        let refused = NEIGHBOURS / 2;
+        refuse(app, message_of(&sent[refused]), code).await;
+        let mut answers = tell_all(app, account, &sent).await;
+        let answer = answers.remove(refused);
+        assert_eq!(answers, [200; NEIGHBOURS - 1]);
+        for (nth, ids) in sent.iter().enumerate() {
+            let expected = if nth == refused { "SENT" } else { "DELIVERED" };
+            assert_eq!(app.status(message_of(ids)).await, expected);
+        }
+        // A neighbour that was given twice had shared a transaction with it.
+        let twice = "SELECT last_value FROM given";
+        let alone = NEIGHBOURS as i64 - 1 + 3;
+        if number(app, twice).await > alone {
+            return answer;
+        }
+    }
+    panic!("nobody shared a transaction with the refused request");
+}
+
+#[tokio::test]
+async fn what_postgres_refuses_of_a_request_costs_its_neighbours_nothing() {
+    let app = TestApp::start().await;
+    let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
+    // Of no class that is about the data: it may be taken the next time.
+    let answer = tell_beside_a_refused_one(&app, &account, "P0001").await;
+    assert_eq!(answer, 500);
+    assert_eq!(unrecorded(&app, &account).await, (0, 0));
+}
+
+#[tokio::test]
+async fn an_event_that_postgres_cannot_hold_is_acknowledged_and_counted() {
+    let app = TestApp::start().await;
+    let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
+    let answer = tell_beside_a_refused_one(&app, &account, "23514").await;
+    assert_eq!(answer, 200);
+    assert!(unrecorded(&app, &account).await.1 > 0);
+    // It is found among the others of its request too.
+    let sent = sent(&app, 5).await;
+    refuse(&app, message_of(&sent[3]), "22P05").await;
+    let before = unrecorded(&app, &account).await;
+    let told = sent.iter().map(|ids| event(&app, ids, "delivered", "d", 0));
+    account.tell(&app, &told.collect()).await;
+    let after = unrecorded(&app, &account).await;
+    assert_eq!(after, (before.0, before.1 + 1));
+    for (nth, ids) in sent.iter().enumerate() {
+        let expected = if nth == 3 { "SENT" } else { "DELIVERED" };
+        assert_eq!(app.status(message_of(ids)).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn the_same_event_in_requests_of_the_same_moment_is_recorded_once() {
+    let app = TestApp::start().await;
+    let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
+    let other = app.start_another_api().await;
+    let sent = sent(&app, 3).await;
+    let told: Value = sent
+        .iter()
+        .flat_map(|ids| {
+            ["delivered", "open", "bounce"].map(|kind| {
+                let id = format!("{kind}-{}", message_of(ids));
+                event(&app, ids, kind, &id, 0)
+            })
+        })
+        .collect();
+    // The same request, and the same events in another order, over two processes.
+    let mut turned = told.clone();
+    turned.as_array_mut().unwrap().reverse();
+    let posts = (0..NEIGHBOURS).map(|nth| {
+        let caller = if nth % 2 == 0 { app.caller() } else { &other };
+        let told = if nth % 3 == 0 { &turned } else { &told };
+        account.post_to(caller, &app, told)
+    });
+    for reply in join_all(posts).await {
+        reply.expect(200);
+    }
+    assert_eq!(
+        number(&app, "SELECT count(*) FROM provider_events").await,
+        9
+    );
+    assert_eq!(totals(&app).await, [3, 3, 3, 0, 3, 0, 0]);
+    for ids in &sent {
+        let id = message_of(ids);
+        assert_eq!(app.status(id).await, "BOUNCED");
+        assert_eq!(app.events(id).await.len(), 5);
+    }
+    let suppressed = "SELECT count(*) FROM suppressions";
+    assert_eq!(number(&app, suppressed).await, 3);
+}
