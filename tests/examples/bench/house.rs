@@ -230,6 +230,10 @@ impl Builder {
         Ok(())
     }
 
+    pub(crate) fn redis_url(&self) -> &str {
+        &self.redis_url
+    }
+
     pub(crate) fn url_of(&self, database: &str) -> Result<String, Failure> {
         let mut url = Url::parse(&self.server_url)?;
         url.set_path(database);

@@ -12,14 +12,20 @@
 
 mod accept;
 mod bare;
+mod data;
+mod fill;
 mod house;
 mod latency;
+mod lists;
 mod load;
+mod metrics;
 mod pgbench;
+mod place;
 mod report;
 mod requests;
 mod say;
 mod sending;
+mod suppressions;
 mod usage;
 
 use std::path::PathBuf;
@@ -47,15 +53,21 @@ enum Section {
     Cost,
     /// From the request to the provider, one at a time and at 2,000 a second.
     Latency,
+    /// Metrics and lists of messages over millions of rows.
+    History,
+    /// The check and the import, against millions of suppressions.
+    Suppressions,
 }
 
 impl Section {
-    async fn run(self, builder: &Builder, report: &mut Report) -> Result<(), Failure> {
+    async fn run(self, builder: &Builder, report: &mut Report, rows: u64) -> Result<(), Failure> {
         match self {
             Self::Accept => accept::run(builder, report).await,
             Self::Drain => sending::drain(builder, report).await,
             Self::Cost => sending::cost(builder, report).await,
             Self::Latency => latency::run(builder, report).await,
+            Self::History => data::history(builder, report, rows).await,
+            Self::Suppressions => data::suppressions(builder, report, rows).await,
         }
     }
 
@@ -71,6 +83,9 @@ struct Options {
     /// Only these; all where none is named.
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Section>,
+    /// Messages of the history, and suppressions, that are filled in.
+    #[arg(long, default_value_t = 10_000_000)]
+    rows: u64,
     /// Where the figures are written to.
     #[arg(long, default_value = ".dev/bench.json")]
     json: PathBuf,
@@ -123,7 +138,7 @@ async fn measure(options: &Options, report: &mut Report) -> Result<(), Failure> 
     };
     for section in sections {
         say(format!("{section:?}"));
-        section.run(&builder, report).await?;
+        section.run(&builder, report, options.rows).await?;
     }
     Ok(())
 }

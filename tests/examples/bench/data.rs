@@ -1,0 +1,247 @@
+//! Rows 9, 10, 11, 12 and 16: what stays as it is when there are millions of rows.
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+use waypost_core::clock::Clock;
+
+use crate::fill::{self, Size};
+use crate::house::{Builder, House, Plan};
+use crate::place::{Caller, Place};
+use crate::report::{Bound, Figure, Report};
+use crate::suppressions::Suppressing;
+use crate::{Failure, lists, metrics, say};
+
+/// One message in so many has events: three or more of them, so that there are about as
+/// many events as messages.
+const EVENTS_EVERY: u64 = 3;
+/// The small history that the large one is compared with is so many times smaller.
+const SMALLER: u64 = 10;
+/// The prefix of the API's keys in Redis where none is set.
+const PREFIX: &str = "waypost";
+const API_ALONE: Plan<'_> = Plan {
+    apis: 1,
+    workers: 0,
+    schedulers: 0,
+    settings: &[],
+};
+
+/// A database with a history, and an API in front of it.
+pub(crate) struct Filled {
+    pub(crate) house: House,
+    pub(crate) place: Place,
+    /// In the order of the builder's tenants.
+    pub(crate) callers: Vec<Caller>,
+}
+
+/// A house with so many messages of its past.
+pub(crate) async fn filled(
+    builder: &Builder,
+    messages: u64,
+    plan: Plan<'_>,
+) -> Result<Filled, Failure> {
+    let database = builder.database().await?;
+    let url = builder.url_of(&database)?;
+    let organizations = organizations(&url).await?;
+    let filled_at = Clock::system().now();
+    let size = Size {
+        messages,
+        events_every: EVENTS_EVERY,
+    };
+    fill::fill(&url, &organizations, size, filled_at).await?;
+    let house = builder.start(plan, database).await?;
+    Ok(Filled {
+        place: Place {
+            database_url: url,
+            api: format!("http://{}", house.addresses[0]),
+            http: builder.http.clone(),
+            messages,
+            filled_at,
+        },
+        callers: callers(builder, &organizations),
+        house,
+    })
+}
+
+/// Rows 9 and 16, over so many messages.
+pub(crate) async fn history(
+    builder: &Builder,
+    report: &mut Report,
+    messages: u64,
+) -> Result<(), Failure> {
+    let small = filled(builder, messages / SMALLER, API_ALONE).await?;
+    let metrics_small = metrics::measure(&small.place, &small.callers[0]).await;
+    small.house.remove(builder).await?;
+    let large = filled(builder, messages, API_ALONE).await?;
+    let metrics_large = metrics::measure(&large.place, &large.callers[0]).await;
+    let pages = lists::measure(&large.place, &large.callers[1]).await;
+    large.house.remove(builder).await?;
+    report_metrics(report, &metrics_small, &metrics_large);
+    report_pages(report, &pages);
+    report.keep("metrics", "small", metrics_small);
+    report.keep("metrics", "large", metrics_large);
+    report.keep("lists", "pages", pages);
+    Ok(())
+}
+
+/// Rows 10 and 11, over so many suppressions.
+pub(crate) async fn suppressions(
+    builder: &Builder,
+    report: &mut Report,
+    count: u64,
+) -> Result<(), Failure> {
+    let database = builder.database().await?;
+    let url = builder.url_of(&database)?;
+    let organizations = organizations(&url).await?;
+    let filled_at = Clock::system().now();
+    fill::fill_suppressions(&url, organizations[0], count, filled_at).await?;
+    let house = builder.start(API_ALONE, database).await?;
+    let place = Place {
+        database_url: url,
+        api: format!("http://{}", house.addresses[0]),
+        http: builder.http.clone(),
+        messages: 0,
+        filled_at,
+    };
+    let caller = &callers(builder, &organizations)[0];
+    let redis_url = builder.redis_url();
+    let suppressing = Suppressing {
+        place: &place,
+        caller,
+        redis_url,
+        prefix: PREFIX,
+        count,
+    };
+    let check = suppressing.check().await;
+    let import = suppressing.import().await;
+    house.remove(builder).await?;
+    report_suppressions(report, count, &check, &import);
+    report.keep("suppressions", "check", check);
+    report.keep("suppressions", "import", import);
+    Ok(())
+}
+
+fn report_metrics(report: &mut Report, small: &Value, large: &Value) {
+    for (name, figures) in large.as_object().into_iter().flatten() {
+        let (p50, p99) = (number(&figures["p50_ms"]), number(&figures["p99_ms"]));
+        let floor = format!("{:.1} ms GROUP BY", number(&figures["floor_ms"]));
+        let what = format!("metrics, {name}, sums equal");
+        let figure = format!("{p50:.2} ms, p99 {p99:.2} ms");
+        let growth = p50 / number(&small[name]["p50_ms"]);
+        for (row, what, ratio, bound) in [
+            ("9", what.as_str(), p99, Bound::AtMost(metrics::P99_MS_MAX)),
+            (
+                "9",
+                "    times as fast",
+                number(&figures["ratio"]),
+                Bound::AtLeast(metrics::FASTER_MIN),
+            ),
+            (
+                "9",
+                "    against a tenth of the rows",
+                growth,
+                Bound::AtMost(metrics::GROWTH_MAX),
+            ),
+        ] {
+            report.add(Figure {
+                row,
+                what,
+                figure: figure.clone(),
+                floor: floor.clone(),
+                ratio: Some(ratio),
+                bound,
+            });
+        }
+    }
+}
+
+fn report_pages(report: &mut Report, pages: &Value) {
+    for (name, figures) in pages.as_object().into_iter().flatten() {
+        let p99 = number(&figures["p99_ms"]);
+        report.add(Figure {
+            row: "16",
+            what: &format!("messages, {name}"),
+            figure: format!("{:.2} ms, p99 {p99:.2} ms", number(&figures["p50_ms"])),
+            floor: format!("{:.1} ms count, ILIKE", number(&figures["floor_ms"])),
+            ratio: Some(p99),
+            bound: Bound::AtMost(lists::P99_MS_MAX),
+        });
+    }
+}
+
+fn report_suppressions(report: &mut Report, count: u64, check: &Value, import: &Value) {
+    use crate::suppressions::{BYTES_MAX, FASTER_MIN, IMPORT_RATIO_MAX};
+    for (what, figures) in [
+        ("nobody suppressed", check),
+        ("ten suppressed", &check["some_suppressed"]),
+    ] {
+        report.add(Figure {
+            row: "10",
+            what: &format!("check of 1,000 recipients, {what}, of {count}"),
+            figure: format!("{:.2} ms", number(&figures["p50_ms"])),
+            floor: format!("{:.2} ms = ANY", number(&figures["floor_p50_ms"])),
+            ratio: Some(number(&figures["ratio"])),
+            bound: Bound::AtLeast(FASTER_MIN),
+        });
+    }
+    let maybes = number(&check["false_positives"]) * 100.0;
+    let (bytes, missed) = (
+        number(&check["bytes_an_entry"]),
+        number(&check["false_negatives"]),
+    );
+    for (what, ratio, bound) in [
+        ("bytes an entry", bytes, Bound::AtMost(BYTES_MAX)),
+        (
+            "suppressed ones that it does not know",
+            missed,
+            Bound::AtMost(0.0),
+        ),
+        (
+            "per cent of strangers that it cannot rule out",
+            maybes,
+            Bound::None,
+        ),
+    ] {
+        let what = format!("the filter: {what}");
+        let figure = format!("{ratio:.3}");
+        report.add(Figure {
+            row: "10",
+            what: &what,
+            figure,
+            floor: String::new(),
+            ratio: Some(ratio),
+            bound,
+        });
+    }
+    report.add(Figure {
+        row: "11",
+        what: &format!("import of 10,000 into {count}"),
+        figure: format!("{:.1} ms", number(&import["p50_ms"])),
+        floor: format!("{:.1} ms bare INSERT", number(&import["floor_p50_ms"])),
+        ratio: Some(number(&import["ratio"])),
+        bound: Bound::AtMost(IMPORT_RATIO_MAX),
+    });
+}
+
+/// The organizations, in the order in which they were made: that of the tenants.
+async fn organizations(url: &str) -> Result<Vec<Uuid>, Failure> {
+    use sqlx::Connection as _;
+    let mut connection = sqlx::PgConnection::connect(url).await?;
+    let ids = sqlx::query_scalar("SELECT id FROM organizations ORDER BY id");
+    let ids = ids.fetch_all(&mut connection).await?;
+    connection.close().await?;
+    say(format!("{} organizations", ids.len()));
+    Ok(ids)
+}
+
+fn callers(builder: &Builder, organizations: &[Uuid]) -> Vec<Caller> {
+    let tenants = builder.tenants.iter().zip(organizations);
+    let callers = tenants.map(|(tenant, id)| Caller {
+        organization: *id,
+        key: tenant.key.clone(),
+    });
+    callers.collect()
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or(f64::NAN)
+}
