@@ -4,6 +4,7 @@
 
 mod links;
 mod reader;
+mod retention;
 mod smtp;
 mod webhooks;
 
@@ -25,6 +26,7 @@ use crate::secret::Secret;
 pub use links::{LinkSettings, PUBLIC_URL_BYTES_MAX};
 use reader::Reader;
 pub use reader::SettingDoc;
+pub use retention::RetentionSettings;
 pub use smtp::SmtpSettings;
 pub use webhooks::WebhookSettings;
 
@@ -63,6 +65,8 @@ pub struct Settings {
     pub webhooks: WebhookSettings,
     /// SMTP accounts.
     pub smtp: SmtpSettings,
+    /// How long messages are kept.
+    pub retention: RetentionSettings,
     /// Base URLs that stand in for the providers' own: one for all, or per type.
     pub provider_base_urls: HashMap<ProviderType, Url>,
 }
@@ -236,6 +240,7 @@ impl Settings {
         let sending = read_sending(reader);
         let webhooks = webhooks::read(reader, environment);
         let smtp = smtp::read(reader, environment, links.as_ref());
+        let retention = retention::read(reader);
         let provider_base_urls = read_base_urls(reader);
         Some(Self {
             environment: environment?,
@@ -252,6 +257,7 @@ impl Settings {
             sending: sending?,
             webhooks: webhooks?,
             smtp,
+            retention,
             provider_base_urls,
         })
     }

@@ -14,7 +14,6 @@ use sqlx::migrate::{Migrate, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 pub use sqlx::{PgConnection, PgPool, PgTransaction};
 
-use crate::clock::Timestamp;
 use crate::fault::{Fault, FaultKind};
 use crate::secret::Secret;
 use pulse::Pulse;
@@ -321,22 +320,6 @@ fn kind_of(error: &sqlx::Error) -> FaultKind {
     } else {
         FaultKind::Internal
     }
-}
-
-/// Creates the partitions of `months` months from that of `start` on, where they
-/// are missing, and says how many it made.
-///
-/// # Errors
-/// A fault when Postgres is away.
-pub async fn create_partitions(pool: &PgPool, start: Timestamp, months: i32) -> Result<i32, Fault> {
-    sqlx::query_scalar!(
-        r#"SELECT waypost_create_partitions($1, $2) AS "made!""#,
-        start,
-        months
-    )
-    .fetch_one(pool)
-    .await
-    .or_fault("create partitions")
 }
 
 /// How long a listener hears nothing before it makes sure that it could.

@@ -30,6 +30,7 @@ use waypost_core::provider::snapshots::Snapshots;
 use waypost_core::provider::transport::{Transport, TransportSettings};
 use waypost_core::queue::jobs::send_queue;
 use waypost_core::redis::Redis;
+use waypost_core::retention::Retention;
 use waypost_core::suppression::Suppressions;
 use waypost_core::suppression::filter::Filters;
 
@@ -51,6 +52,10 @@ const SWEEP_WEBHOOKS_EVERY: Duration = Duration::from_secs(5);
 const RECHECK_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often partitions are looked after.
 const PARTITIONS_EVERY: Duration = Duration::from_secs(3600);
+/// How often it is looked for months of which nobody keeps anything.
+const DROP_MONTHS_EVERY: Duration = Duration::from_secs(600);
+/// How often messages are deleted whose time is over.
+const DELETE_EXPIRED_EVERY: Duration = Duration::from_secs(60);
 
 /// Runs the tasks whenever this process leads, until `shutdown`.
 ///
@@ -73,6 +78,11 @@ pub async fn run(
     let tasks = Tasks {
         queue: send_queue(&redis, clock.clone()),
         ids: Ids::new(clock.clone()),
+        retention: Retention {
+            pool: pool.clone(),
+            clock: clock.clone(),
+            settings: settings.retention,
+        },
         clock,
         settings: settings.sending.clone(),
         pool: pool.clone(),
@@ -111,7 +121,7 @@ pub async fn run(
 }
 
 /// The tasks and their rhythms.
-fn schedule(tick: Duration) -> [(Task, Duration); 10] {
+fn schedule(tick: Duration) -> [(Task, Duration); 12] {
     [
         (Task::Partitions, PARTITIONS_EVERY),
         (Task::Reap, tick),
@@ -123,6 +133,8 @@ fn schedule(tick: Duration) -> [(Task, Duration); 10] {
         (Task::Fold, tick),
         (Task::Domains, tick),
         (Task::LookUps, tick),
+        (Task::DropMonths, DROP_MONTHS_EVERY),
+        (Task::DeleteExpired, DELETE_EXPIRED_EVERY),
     ]
 }
 

@@ -55,6 +55,8 @@ mod rate_limits;
 #[cfg(test)]
 mod readme;
 #[cfg(test)]
+mod retention;
+#[cfg(test)]
 mod retries;
 #[cfg(test)]
 mod routing_rules;

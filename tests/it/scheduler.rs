@@ -11,8 +11,10 @@ use waypost_tests::{Finished, Process, Program, TestApp, wait_until, wait_within
 const TAKEN_OVER_WITHIN: Duration = Duration::from_secs(15);
 
 /// The tasks of the leader.
-const TASKS: [&str; 10] = [
+const TASKS: [&str; 12] = [
+    "delete-expired",
     "domains",
+    "drop-months",
     "fold",
     "forget-keys",
     "look-ups",
@@ -93,7 +95,7 @@ async fn a_task_that_hangs_holds_up_no_other() {
         app.value("SELECT count(*) FROM scheduler_tasks WHERE last_succeeded_at IS NOT NULL")
             .await
             .as_deref()
-            == Some("10")
+            == Some("12")
     })
     .await;
     let mut held = app.pool.begin().await.unwrap();
@@ -133,7 +135,7 @@ async fn operators_see_what_each_task_did_last() {
     let app = TestApp::builder().without_worker().start().await;
     let ran = "SELECT count(*) FROM scheduler_tasks WHERE last_succeeded_at IS NOT NULL";
     wait_until("all have run", async || {
-        app.value(ran).await.as_deref() == Some("10")
+        app.value(ran).await.as_deref() == Some("12")
     })
     .await;
     let finished = tasks(&app, &[]).await;

@@ -41,8 +41,9 @@ struct Settings {
     /// Whether clicks are tracked where a message does not say. Counts for messages
     /// that are accepted from then on.
     track_clicks: bool,
-    /// How many days messages are kept; null means for ever. Stored, and not acted on in
-    /// this version.
+    /// How many days messages are kept, with all that is theirs; null means as long as
+    /// the operator keeps them, and where the operator keeps them for a shorter time that
+    /// one counts. Metrics and the audit log stay.
     retention_days: Nullable<u32>,
     rate_limits: RateLimits,
     /// How many soft bounces of an address suppress it, with the source BOUNCE; 0
@@ -89,8 +90,9 @@ struct UpdateSettingsRequest {
     track_opens: Checked<Option<bool>>,
     /// Whether clicks are tracked where a message does not say.
     track_clicks: Checked<Option<bool>>,
-    /// How many days messages are kept; null means for ever. Stored, and not acted on in
-    /// this version.
+    /// How many days messages are kept, with all that is theirs; null means as long as
+    /// the operator keeps them. Older ones are deleted within minutes, for good; those
+    /// still being sent when they are done.
     retention_days: Checked<Clearable<Whole<1, RETENTION_DAYS_MAX>>>,
     /// Requests per second, up to the operator's bounds; null means those.
     rate_limits: Checked<Option<WantedRateLimits>>,
@@ -187,7 +189,8 @@ impl SettingsApi {
     /// Change the settings
     ///
     /// Takes the permission SETTINGS_WRITE. `unverifiedDomains`, `trackOpens` and
-    /// `trackClicks` count at once, `rateLimits` within a few seconds.
+    /// `trackClicks` count at once, `rateLimits` within a few seconds, `retentionDays`
+    /// within minutes: what it deletes does not come back.
     #[oai(
         path = "/v1/settings",
         method = "patch",

@@ -24,7 +24,8 @@ pub struct OrganizationSettings {
     pub track_opens: bool,
     /// Whether clicks are tracked where a message does not say.
     pub track_clicks: bool,
-    /// How many days messages are kept; for ever where nothing is said.
+    /// How many days messages are kept; as long as the operator keeps them where nothing
+    /// is said.
     pub retention_days: Option<u32>,
     /// Sends per second; the operator's bound where nothing is said.
     pub send_per_second: Option<u32>,

@@ -7,6 +7,7 @@ mod look_ups;
 mod partitions;
 mod reap;
 mod relay;
+mod retention;
 mod webhooks;
 
 use waypost_core::clock::Clock;
@@ -16,6 +17,7 @@ use waypost_core::fault::Fault;
 use waypost_core::ids::Ids;
 use waypost_core::queue::backend::Queue;
 use waypost_core::queue::jobs::SendJob;
+use waypost_core::retention::Retention;
 
 pub(crate) use domains::Rechecks;
 pub(crate) use look_ups::Searches;
@@ -43,6 +45,10 @@ pub(crate) enum Task {
     LookUps,
     /// Folds what was counted and what is to be searched.
     Fold,
+    /// Drops months of which nobody keeps anything.
+    DropMonths,
+    /// Deletes messages whose time is over one by one.
+    DeleteExpired,
 }
 
 impl Task {
@@ -59,6 +65,8 @@ impl Task {
             Self::Domains => "domains",
             Self::LookUps => "look-ups",
             Self::Fold => "fold",
+            Self::DropMonths => "drop-months",
+            Self::DeleteExpired => "delete-expired",
         }
     }
 }
@@ -72,6 +80,7 @@ pub(crate) struct Tasks {
     pub(crate) settings: SendingSettings,
     pub(crate) rechecks: Rechecks,
     pub(crate) searches: Searches,
+    pub(crate) retention: Retention,
 }
 
 impl Tasks {
@@ -87,6 +96,8 @@ impl Tasks {
             Task::Domains => domains::begin(self).await,
             Task::LookUps => look_ups::begin(self).await,
             Task::Fold => fold::fold(self).await,
+            Task::DropMonths => retention::drop_months(self).await,
+            Task::DeleteExpired => retention::delete_expired(self).await,
         }
     }
 }

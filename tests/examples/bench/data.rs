@@ -1,6 +1,6 @@
 //! Rows 9, 10, 11, 12 and 16: what stays as it is when there are millions of rows.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use uuid::Uuid;
 use waypost_core::clock::Clock;
 

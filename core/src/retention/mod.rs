@@ -1,0 +1,254 @@
+//! How long messages are kept: what the operator says holds for all, and an organization
+//! may say less.
+//!
+//! Months of which nobody keeps anything are dropped whole (`partition`), which costs
+//! next to nothing. Where an organization keeps its messages for a shorter time than its
+//! neighbours, they are deleted row by row, a bounded part in each transaction; so is
+//! what a month holds that cannot go, because one of its messages still has work to do,
+//! and what lies in no month. No message goes that is QUEUED or SENDING or has a row in
+//! the outbox, however old it is.
+//!
+//! Metrics and the audit log are no part of this: they stay.
+
+mod store;
+
+use std::time::Duration;
+
+use chrono::{TimeDelta, Timelike};
+use tokio::time::Instant;
+use tracing::info;
+
+use crate::clock::{Clock, Timestamp};
+use crate::config::RetentionSettings;
+use crate::db::{self, OrFault, PgConnection, PgPool};
+use crate::fault::Fault;
+use crate::ids::{MessageId, OrganizationId};
+use crate::partition::{self, Ending, Month, Partition};
+
+/// Messages deleted in one transaction at the most.
+const STEP_MESSAGES: i64 = 200;
+/// Recipients after which no further message joins a transaction.
+const STEP_RECIPIENTS: i64 = 1_000;
+/// Rows of other kinds deleted by one statement.
+const STEP_ROWS: i32 = 5_000;
+/// How long a deletion waits for a lock. Whoever holds one is busy with the message.
+const LOCK_WAIT: Duration = Duration::from_millis(200);
+
+/// Lets messages go whose time is over. Cheap to clone.
+#[derive(Clone)]
+pub struct Retention {
+    /// Postgres.
+    pub pool: PgPool,
+    /// Time.
+    pub clock: Clock,
+    /// What the operator says.
+    pub settings: RetentionSettings,
+}
+
+/// Messages that may hold some whose time is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    /// Those of an organization with a shorter time than the operator's, from before.
+    Organization(OrganizationId, Timestamp),
+    /// Those between two moments, each by its organization's rule.
+    Span(Timestamp, Timestamp),
+}
+
+impl Retention {
+    /// Drops the months of which nobody keeps anything, and the bodies of those whose
+    /// bodies nobody keeps. Answers how many of both. Where tables are in use for too
+    /// long, by a backup perhaps, the rest is left to a later call: others wait behind
+    /// every try.
+    ///
+    /// # Errors
+    /// A fault when Postgres is away; a later call goes on from there.
+    pub async fn drop_months(&self) -> Result<usize, Fault> {
+        partition::drop_detached(&self.pool).await?;
+        let mut dropped = 0;
+        if !partition::finish_drops(&self.pool).await? {
+            return Ok(dropped);
+        }
+        for month in self.months_over().await? {
+            let ending = partition::drop_month(&self.pool, month).await?;
+            tell(month, ending, "a month");
+            match ending {
+                Ending::Dropped => dropped += 1,
+                Ending::Held => {}
+                Ending::Busy => return Ok(dropped),
+            }
+        }
+        for month in self.bodies_over().await? {
+            let ending = partition::drop_bodies(&self.pool, month).await?;
+            tell(month, ending, "the bodies of a month");
+            match ending {
+                Ending::Dropped => dropped += 1,
+                Ending::Held => {}
+                Ending::Busy => return Ok(dropped),
+            }
+        }
+        Ok(dropped)
+    }
+
+    /// Deletes messages one by one for which there is no other way, and what drops of
+    /// months left behind, for `turn` at the most. Answers how many messages.
+    ///
+    /// # Errors
+    /// A fault when Postgres is away.
+    pub async fn delete_expired(&self, turn: Duration) -> Result<u64, Fault> {
+        let end = Instant::now() + turn;
+        let mut scopes = self.scopes().await?;
+        let mut deleted = 0;
+        // Everybody gets a step before anybody gets another.
+        while !scopes.is_empty() {
+            let mut unfinished = Vec::new();
+            for scope in scopes {
+                if Instant::now() >= end {
+                    return Ok(deleted);
+                }
+                let step = self.delete_step(scope).await?;
+                deleted += step;
+                if step > 0 {
+                    unfinished.push(scope);
+                }
+            }
+            scopes = unfinished;
+        }
+        self.sweep(end).await?;
+        Ok(deleted)
+    }
+
+    /// The months that go, oldest first.
+    async fn months_over(&self) -> Result<Vec<Month>, Fault> {
+        let now = self.clock.now();
+        let doing = "look for months whose time is over";
+        let mut connection = self.pool.acquire().await.or_fault(doing)?;
+        let days = store::find_shortest(&mut connection, self.settings.message_days).await?;
+        let Some(over) = days.map(|days| days_before(now, days)) else {
+            return Ok(Vec::new());
+        };
+        drop(connection);
+        let mut found = Vec::new();
+        for month in months(&self.pool, partition::holds_messages, over).await? {
+            let mut connection = self.pool.acquire().await.or_fault(doing)?;
+            let days = self.settings.message_days;
+            if !store::is_kept(&mut connection, month, days, now).await? {
+                found.push(month);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The months whose bodies go.
+    async fn bodies_over(&self) -> Result<Vec<Month>, Fault> {
+        let Some(days) = self.settings.body_days else {
+            return Ok(Vec::new());
+        };
+        let over = days_before(self.clock.now(), days);
+        months(&self.pool, partition::holds_bodies, over).await
+    }
+
+    /// Where to look for messages to delete one by one.
+    async fn scopes(&self) -> Result<Vec<Scope>, Fault> {
+        let now = self.clock.now();
+        let doing = "look for messages whose time is over";
+        let mut connection = self.pool.acquire().await.or_fault(doing)?;
+        let own = store::list_shorter(&mut connection, self.settings.message_days).await?;
+        drop(connection);
+        let mut scopes: Vec<Scope> = own
+            .into_iter()
+            .map(|(id, days)| Scope::Organization(id, days_before(now, days)))
+            .collect();
+        // Where there are too many for a turn, others come first the next time.
+        let others = scopes.len().max(1);
+        scopes.rotate_left(now.minute() as usize % others);
+        if let Some(days) = self.settings.message_days {
+            let (over, any) = (days_before(now, days), partition::holds_messages);
+            for month in months(&self.pool, any, over).await? {
+                if partition::is_held(&self.pool, month).await? {
+                    scopes.push(Scope::Span(month.begin(), month.end()));
+                }
+            }
+            let months = months(&self.pool, any, Timestamp::MAX_UTC).await?;
+            let oldest = months.first().map(|month| month.begin());
+            scopes.extend(oldest.map(|oldest| Scope::Span(Timestamp::UNIX_EPOCH, oldest)));
+        }
+        Ok(scopes)
+    }
+
+    /// One transaction; says how many messages it deleted.
+    async fn delete_step(&self, scope: Scope) -> Result<u64, Fault> {
+        let doing = "delete messages whose time is over";
+        let mut transaction = db::begin(&self.pool, doing).await?;
+        let ids = self.list_expired(&mut transaction, scope).await?;
+        if ids.is_empty() {
+            return Ok(0);
+        }
+        partition::bound_waits(&mut transaction, LOCK_WAIT).await?;
+        match store::delete(&mut transaction, &ids).await {
+            Ok(deleted) => {
+                transaction.commit().await.or_fault(doing)?;
+                Ok(deleted)
+            }
+            // Somebody is busy with one of them; the next run finds them again.
+            Err(fault) if db::is_lock_timeout(&fault) || db::is_deadlock(&fault) => Ok(0),
+            Err(fault) => Err(fault),
+        }
+    }
+
+    async fn list_expired(
+        &self,
+        connection: &mut PgConnection,
+        scope: Scope,
+    ) -> Result<Vec<MessageId>, Fault> {
+        let bounds = (STEP_MESSAGES, STEP_RECIPIENTS);
+        match scope {
+            Scope::Organization(id, before) => {
+                store::list_of_organization(connection, id, before, bounds).await
+            }
+            Scope::Span(from, to) => {
+                let rule = (self.settings.message_days, self.clock.now());
+                store::list_of_span(connection, from, to, rule, bounds).await
+            }
+        }
+    }
+
+    /// Deletes what refers to nothing any more, a bounded part in each statement.
+    async fn sweep(&self, end: Instant) -> Result<(), Fault> {
+        let doing = "sweep what messages left behind";
+        let now = self.clock.now();
+        let mut connection = self.pool.acquire().await.or_fault(doing)?;
+        while store::sweep_defaults(&mut connection, STEP_ROWS).await? > 0 && Instant::now() < end {
+        }
+        while store::forget_soft_bounces(&mut connection, STEP_ROWS, now).await? > 0
+            && Instant::now() < end
+        {}
+        Ok(())
+    }
+}
+
+/// The months of a table's partitions that had ended by `over`, oldest first.
+async fn months(
+    pool: &PgPool,
+    wanted: fn(&Partition) -> bool,
+    over: Timestamp,
+) -> Result<Vec<Month>, Fault> {
+    let partitions = partition::list(pool).await?.into_iter();
+    let attached = partitions.filter(|partition| partition.is_attached && wanted(partition));
+    let months = attached.map(|partition| partition.month);
+    Ok(months.filter(|month| month.end() <= over).collect())
+}
+
+fn days_before(now: Timestamp, days: u32) -> Timestamp {
+    now.checked_sub_signed(TimeDelta::days(i64::from(days)))
+        .unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+/// Notes what became of a month.
+fn tell(month: Month, ending: Ending, what: &'static str) {
+    let begin = month.begin().format("%Y-%m").to_string();
+    match ending {
+        Ending::Dropped => info!(month = begin, "Dropped {what}"),
+        Ending::Held => info!(month = begin, "Kept {what}, which has unfinished messages"),
+        Ending::Busy => info!(month = begin, "Put off dropping {what}: tables are in use"),
+    }
+}

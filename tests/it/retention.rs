@@ -1,0 +1,589 @@
+//! How long messages are kept: months that go whole, messages that go one by one, what
+//! stays, and that nobody who sends notices.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use chrono::TimeDelta;
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+use waypost_core::clock::Timestamp;
+use waypost_core::config::RetentionSettings;
+use waypost_core::partition::{self, Ending, Month};
+use waypost_core::provider::kind::ProviderType;
+use waypost_core::retention::Retention;
+use waypost_tests::{Caller, Reply, TestApp, message_to, wait_until};
+
+/// How long a deletion goes on in these tests at the most.
+const TURN: Duration = Duration::from_secs(20);
+/// The longest that a send may take while months come and go.
+const SEND_MAX: Duration = Duration::from_secs(5);
+/// A month long ago, as SQL.
+const OLD: &str = "2020-01-01Z";
+const BODY_GONE: &str = "The message's content is not kept any more; send it anew";
+
+async fn quiet() -> TestApp {
+    let app = TestApp::builder()
+        .without_worker()
+        .without_scheduler()
+        .start()
+        .await;
+    app.connect(ProviderType::Sendgrid).await;
+    app
+}
+
+/// What the scheduler works with, by the operator's days for messages and bodies.
+fn retention(app: &TestApp, message_days: Option<u32>, body_days: Option<u32>) -> Retention {
+    Retention {
+        pool: app.pool.clone(),
+        clock: app.clock.clone(),
+        settings: RetentionSettings {
+            message_days,
+            body_days,
+        },
+    }
+}
+
+async fn retry(app: &TestApp, id: &str) -> Reply {
+    let path = format!("/v1/messages/{id}/retry");
+    app.caller().post_empty(&path).await
+}
+
+async fn total(caller: &Caller) -> Value {
+    let page = caller.get("/v1/messages").await.expect(200);
+    page["pagination"]["total"].clone()
+}
+
+/// A message that was sent, as rows.
+async fn sent(app: &TestApp, caller: &Caller, recipient: &str) -> String {
+    let receipt = caller.post("/v1/send", &message_to(recipient)).await;
+    let id = receipt.expect(202)["messageId"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    set_status(app, &id, "SENT").await;
+    id
+}
+
+async fn set_status(app: &TestApp, id: &str, status: &str) {
+    for statement in [
+        format!("DELETE FROM outbox WHERE message_id = '{id}'"),
+        format!("UPDATE recipients SET status = '{status}' WHERE message_id = '{id}'"),
+        format!("UPDATE messages SET status = '{status}' WHERE id = '{id}'"),
+    ] {
+        app.execute(&statement).await;
+    }
+}
+
+/// Moves the clock to the next month's first day, which has its partitions.
+async fn next_month(app: &TestApp) {
+    let now = app.clock.now();
+    let end = Month::of(now).end();
+    app.advance(end + TimeDelta::hours(1) - now);
+    partition::create_ahead(&app.pool, app.clock.now(), 3)
+        .await
+        .unwrap();
+}
+
+/// How many rows there are of a message, in all tables that are partitioned by it.
+async fn rows_of(app: &TestApp, id: &str) -> i64 {
+    let tables = app
+        .value(
+            "SELECT string_agg(format('SELECT count(*) AS n FROM %I WHERE %I = ''@''', parent, key_column), ' UNION ALL ')
+             FROM waypost_partitioned_tables()",
+        )
+        .await
+        .unwrap();
+    let rows = format!("SELECT sum(n) FROM ({}) counted", tables.replace('@', id));
+    app.value(&rows).await.unwrap().parse().unwrap()
+}
+
+/// Which months have how many partitions, and which are still to be dropped.
+async fn partitions_of(app: &TestApp, month: Month) -> (usize, usize) {
+    let all = partition::list(&app.pool).await.unwrap();
+    let of_month = |is_attached| {
+        let own = all.iter().filter(|partition| partition.month == month);
+        own.filter(|partition| partition.is_attached == is_attached)
+            .count()
+    };
+    (of_month(true), of_month(false))
+}
+
+/// That what is counted is what is there, for everybody.
+async fn assert_counted(app: &TestApp) {
+    let wrong = app
+        .value(
+            "SELECT count(*)
+             FROM (SELECT organization_id, status, sum(n) AS n
+                   FROM (SELECT organization_id, status, count AS n FROM message_counts
+                         UNION ALL
+                         SELECT organization_id, status, change FROM message_count_deltas) c
+                   GROUP BY organization_id, status) counted
+             FULL JOIN (SELECT organization_id, status, count(*) AS n
+                        FROM messages
+                        GROUP BY organization_id, status) there USING (organization_id, status)
+             WHERE coalesce(counted.n, 0) <> coalesce(there.n, 0)",
+        )
+        .await;
+    assert_eq!(wrong.as_deref(), Some("0"));
+}
+
+/// Messages of a month long ago with all that is theirs, as rows.
+async fn add_old(app: &TestApp, month: &str, count: u32) {
+    app.execute(&format!("SELECT waypost_create_partitions('{month}', 1)"))
+        .await;
+    let organization = app.organization_id();
+    let ids = format!(
+        "SELECT (substr(waypost_uuid_floor('{month}'::timestamptz + n * interval '1 second')::text, 1, 14)
+                     || '7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid AS id
+         FROM generate_series(1, {count}) AS n"
+    );
+    for insert in [
+        format!(
+            "INSERT INTO messages (id, organization_id, provider_account_id, from_address, to_hash, subject, status,
+                                   tags, recipient_count, created_at)
+             SELECT id, '{organization}', gen_random_uuid(), 'news@example.com', sha256('a'), 'Old', 'SENT', '{{}}', 1, now()
+             FROM ({ids}) i"
+        ),
+        format!(
+            "INSERT INTO message_bodies (message_id, organization_id, from_mailbox, html)
+             SELECT id, '{organization}', 'news@example.com', repeat('x', 500) FROM ({ids}) i"
+        ),
+        format!(
+            "INSERT INTO recipients (message_id, position, organization_id, address_sealed, address_hash, status, next_attempt_at)
+             SELECT id, 0, '{organization}', 'a', sha256('a'), 'SENT', now() FROM ({ids}) i"
+        ),
+        format!(
+            "INSERT INTO events (message_id, id, organization_id, position, event_type, occurred_at)
+             SELECT id, gen_random_uuid(), '{organization}', 0, 'SENT', now() FROM ({ids}) i"
+        ),
+    ] {
+        app.execute(&insert).await;
+    }
+}
+
+#[tokio::test]
+async fn a_month_goes_whole_and_its_totals_with_it_while_metrics_stay() {
+    let app = TestApp::builder().without_scheduler().start().await;
+    app.connect(ProviderType::Sendgrid).await;
+    let month = Month::of(app.clock.now());
+    let old = [
+        app.send_to("a@example.org").await,
+        app.send_to("refuse@example.org").await,
+    ];
+    app.drain().await;
+    let (from, to) = (month.begin().to_rfc3339(), month.end().to_rfc3339());
+    let metrics = async || {
+        let period = [("from", from.as_str()), ("to", to.as_str())];
+        let summary = app.caller().query("/v1/metrics/summary", &period).await;
+        summary.data(200)
+    };
+    let before = metrics().await;
+    next_month(&app).await;
+    let new = app.send_to("b@example.org").await;
+    app.drain().await;
+    let keeper = retention(&app, Some(30), None);
+    // A month is over when its last day is: none is yet.
+    assert_eq!(keeper.drop_months().await.unwrap(), 0);
+    assert_eq!(keeper.delete_expired(TURN).await.unwrap(), 0);
+    assert_eq!(total(app.caller()).await, 3);
+    app.advance(TimeDelta::days(30));
+    assert_eq!(keeper.drop_months().await.unwrap(), 1);
+    assert_eq!(partitions_of(&app, month).await, (0, 0));
+    for id in old {
+        for path in ["", "/recipients"] {
+            let reply = app.get(&format!("/v1/messages/{id}{path}")).await;
+            reply.expect_error(404, "NOT_FOUND");
+        }
+        assert_eq!(rows_of(&app, &id).await, 0);
+    }
+    assert_eq!(total(app.caller()).await, 1);
+    assert_eq!(app.status(&new).await, "SENT");
+    assert_counted(&app).await;
+    assert_eq!(metrics().await, before);
+    assert_eq!(before["totalSent"], 1, "{before}");
+    // Nothing is left to do, and doing it again does nothing.
+    assert_eq!(
+        app.value("SELECT count(*) FROM month_drops")
+            .await
+            .as_deref(),
+        Some("0")
+    );
+    assert_eq!(keeper.drop_months().await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn an_organization_with_fewer_days_loses_its_messages_one_by_one() {
+    let app = quiet().await;
+    let other = app.tenant("Keeps everything").await;
+    let connect = json!({ "providerType": "SENDGRID", "displayName": "Mail",
+                          "credentials": waypost_tests::credentials(ProviderType::Sendgrid) });
+    other
+        .caller
+        .post("/v1/providers", &connect)
+        .await
+        .expect(201);
+    app.patch("/v1/settings", &json!({ "retentionDays": 30 }))
+        .await
+        .expect(200);
+    let month = Month::of(app.clock.now());
+    let kept = sent(&app, &other.caller, "a@example.org").await;
+    let mut old = Vec::new();
+    for nth in 0..3 {
+        old.push(sent(&app, app.caller(), &format!("r{nth}@example.org")).await);
+    }
+    app.advance(TimeDelta::days(29));
+    next_month(&app).await;
+    let young = sent(&app, app.caller(), "young@example.org").await;
+    let keeper = retention(&app, None, None);
+    assert_eq!(keeper.delete_expired(TURN).await.unwrap(), 3);
+    for id in &old {
+        app.get(&format!("/v1/messages/{id}"))
+            .await
+            .expect_error(404, "NOT_FOUND");
+        assert_eq!(rows_of(&app, id).await, 0);
+    }
+    let queued = app
+        .value("SELECT count(*) FROM message_subject_queue")
+        .await;
+    assert_eq!(queued.as_deref(), Some("2"));
+    assert_eq!(app.status(&young).await, "SENT");
+    assert_eq!(
+        (total(app.caller()).await, total(&other.caller).await),
+        (json!(1), json!(1))
+    );
+    assert_counted(&app).await;
+    // The month stays: somebody keeps it.
+    next_month(&app).await;
+    keeper.drop_months().await.unwrap();
+    assert!(rows_of(&app, &kept).await > 0);
+    assert!(partitions_of(&app, month).await.0 > 0);
+    // And goes when nobody does, although the operator never said anything.
+    other
+        .caller
+        .patch("/v1/settings", &json!({ "retentionDays": 10 }))
+        .await
+        .expect(200);
+    assert!(keeper.drop_months().await.unwrap() > 0);
+    assert_eq!(total(&other.caller).await, 0);
+    assert_counted(&app).await;
+}
+
+#[tokio::test]
+async fn what_has_work_to_do_stays_and_holds_its_month_and_the_rest_of_it_goes() {
+    let app = quiet().await;
+    let month = Month::of(app.clock.now());
+    let done = sent(&app, app.caller(), "done@example.org").await;
+    let queued = app.send_to("queued@example.org").await;
+    next_month(&app).await;
+    app.advance(TimeDelta::days(31));
+    let keeper = retention(&app, Some(30), Some(10));
+    assert_eq!(keeper.drop_months().await.unwrap(), 0);
+    assert!(partitions_of(&app, month).await.0 > 0);
+    assert_eq!(keeper.delete_expired(TURN).await.unwrap(), 1);
+    assert_eq!(rows_of(&app, &done).await, 0);
+    assert_eq!(app.status(&queued).await, "QUEUED");
+    assert_eq!(total(app.caller()).await, 1);
+    set_status(&app, &queued, "FAILED").await;
+    assert_eq!(keeper.drop_months().await.unwrap(), 1);
+    assert_eq!(partitions_of(&app, month).await, (0, 0));
+    assert_eq!(total(app.caller()).await, 0);
+    assert_counted(&app).await;
+}
+
+#[tokio::test]
+async fn who_has_a_message_tried_again_at_that_moment_keeps_it() {
+    let app = quiet().await;
+    let id = sent(&app, app.caller(), "a@example.org").await;
+    set_status(&app, &id, "FAILED").await;
+    let organization = app.organization_id();
+    let mut transaction = app.pool.begin().await.unwrap();
+    for statement in [
+        format!("UPDATE recipients SET status = 'QUEUED' WHERE message_id = '{id}'"),
+        format!(
+            "INSERT INTO outbox (message_id, chunk, organization_id, wake_at) VALUES ('{id}', 0, '{organization}', now())"
+        ),
+    ] {
+        sqlx::raw_sql(sqlx::AssertSqlSafe(statement))
+            .execute(&mut *transaction)
+            .await
+            .unwrap();
+    }
+    let delete = format!("SELECT waypost_delete_messages(ARRAY['{id}']::uuid[])");
+    let deletion = app.value(&delete);
+    let goes_on = async {
+        wait_until("the deletion waits", async || {
+            app.value("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
+                .await
+                .as_deref()
+                == Some("1")
+        })
+        .await;
+        transaction.commit().await.unwrap();
+    };
+    let (deleted, ()) = tokio::join!(deletion, goes_on);
+    assert_eq!(deleted.as_deref(), Some("0"));
+    assert_eq!(app.recipient(&id).await["status"], "QUEUED");
+    app.leave_work();
+}
+
+#[tokio::test]
+async fn a_message_without_its_bodies_is_shown_and_not_tried_again() {
+    let app = quiet().await;
+    let id = sent(&app, app.caller(), "a@example.org").await;
+    set_status(&app, &id, "FAILED").await;
+    next_month(&app).await;
+    app.advance(TimeDelta::days(10));
+    let keeper = retention(&app, None, Some(10));
+    assert_eq!(keeper.drop_months().await.unwrap(), 1);
+    assert_eq!(app.status(&id).await, "FAILED");
+    assert_eq!(total(app.caller()).await, 1);
+    let error = retry(&app, &id).await.expect_error(409, "CONFLICT");
+    assert_eq!(error["message"], BODY_GONE);
+    assert_eq!(keeper.drop_months().await.unwrap(), 0);
+    assert_counted(&app).await;
+}
+
+#[tokio::test]
+async fn a_drop_that_was_cut_short_goes_on_and_counts_what_changed_in_between() {
+    let app = quiet().await;
+    let other = app.tenant("Other").await;
+    add_old(&app, OLD, 50).await;
+    app.execute("SELECT waypost_begin_month_drop('2020-01-01Z')")
+        .await;
+    // Counted by now or not, what changes is not lost.
+    let pick = "SELECT id FROM messages WHERE status = 'SENT' ORDER BY id";
+    let change = async || {
+        app.execute(&format!(
+            "UPDATE messages SET status = 'BOUNCED' WHERE id IN ({pick} LIMIT 3)"
+        ))
+        .await;
+        app.execute(&format!(
+            "DELETE FROM messages WHERE id IN ({pick} LIMIT 2)"
+        ))
+        .await;
+        app.execute(&format!(
+            "UPDATE messages SET status = status WHERE id IN ({pick} LIMIT 2)"
+        ))
+        .await;
+    };
+    change().await;
+    app.execute("SELECT waypost_count_month_drop('2020-01-01Z')")
+        .await;
+    app.execute("SELECT waypost_count_month_drop('2020-01-01Z')")
+        .await;
+    change().await;
+    assert_eq!(total(app.caller()).await, 46);
+    assert_counted(&app).await;
+    let one = app.value(&format!("{pick} LIMIT 1")).await.unwrap();
+    app.execute("SELECT waypost_detach_partition('messages', '2020-01-01Z')")
+        .await;
+    // Half of it is gone: to everybody outside the message is.
+    assert_eq!(total(app.caller()).await, 0);
+    assert_counted(&app).await;
+    for path in ["", "/recipients"] {
+        let reply = app.get(&format!("/v1/messages/{one}{path}")).await;
+        reply.expect_error(404, "NOT_FOUND");
+    }
+    retry(&app, &one).await.expect_error(404, "NOT_FOUND");
+    let january = Month::of("2020-01-01T00:00:00Z".parse::<Timestamp>().unwrap());
+    assert!(partitions_of(&app, january).await.0 > 0);
+    // Something was still recorded of it, after its table's turn.
+    app.execute("SELECT waypost_detach_partition('events', '2020-01-01Z')")
+        .await;
+    app.execute(&format!(
+        "INSERT INTO events (message_id, id, organization_id, position, event_type, occurred_at)
+         VALUES ('{one}', gen_random_uuid(), '{}', 0, 'OPENED', now())",
+        app.organization_id()
+    ))
+    .await;
+    // Nobody has a rule any more, and still it is finished.
+    let keeper = retention(&app, None, None);
+    keeper.drop_months().await.unwrap();
+    assert_eq!(partitions_of(&app, january).await, (0, 0));
+    assert_eq!(
+        app.value("SELECT count(*) FROM month_drops")
+            .await
+            .as_deref(),
+        Some("0")
+    );
+    keeper.delete_expired(TURN).await.unwrap();
+    assert_eq!(
+        app.value("SELECT count(*) FROM events_default")
+            .await
+            .as_deref(),
+        Some("0")
+    );
+    assert_eq!(total(&other.caller).await, 0);
+}
+
+#[tokio::test]
+async fn a_month_that_went_may_come_again_and_go_again() {
+    let app = quiet().await;
+    for _ in 0..2 {
+        add_old(&app, OLD, 5).await;
+        assert_eq!(total(app.caller()).await, 5);
+        assert_eq!(
+            retention(&app, Some(30), None).drop_months().await.unwrap(),
+            1
+        );
+        assert_eq!(total(app.caller()).await, 0);
+        assert_counted(&app).await;
+    }
+}
+
+#[tokio::test]
+async fn what_lies_in_no_month_goes_too() {
+    let app = quiet().await;
+    add_old(&app, OLD, 5).await;
+    // As if no scheduler had made the month.
+    for table in ["messages", "message_bodies", "recipients", "events"] {
+        app.execute(&format!(
+            "ALTER TABLE {table} DETACH PARTITION {table}_y2020m01;
+             ALTER TABLE {table}_y2020m01 RENAME TO stray_{table};
+             INSERT INTO {table}_default SELECT * FROM stray_{table};
+             DROP TABLE stray_{table}"
+        ))
+        .await;
+    }
+    assert_eq!(total(app.caller()).await, 5);
+    assert_eq!(
+        retention(&app, None, None)
+            .delete_expired(TURN)
+            .await
+            .unwrap(),
+        0
+    );
+    assert_eq!(
+        retention(&app, Some(30), None)
+            .delete_expired(TURN)
+            .await
+            .unwrap(),
+        5
+    );
+    for table in ["messages", "message_bodies", "recipients", "events"] {
+        let left = app
+            .value(&format!("SELECT count(*) FROM {table}_default"))
+            .await;
+        assert_eq!(left.as_deref(), Some("0"), "{table}");
+    }
+    assert_eq!(total(app.caller()).await, 0);
+    assert_counted(&app).await;
+}
+
+#[tokio::test]
+async fn soft_bounces_that_count_no_more_are_forgotten() {
+    let app = quiet().await;
+    let organization = app.organization_id();
+    for (address, times) in [
+        (
+            "old",
+            "ARRAY[now() - interval '31 days', now() - interval '40 days']",
+        ),
+        (
+            "new",
+            "ARRAY[now() - interval '29 days', now() - interval '40 days']",
+        ),
+    ] {
+        app.execute(&format!(
+            "INSERT INTO soft_bounces (organization_id, email_hash, bounced_at)
+             VALUES ('{organization}', sha256('{address}'), {times})"
+        ))
+        .await;
+    }
+    retention(&app, None, None)
+        .delete_expired(TURN)
+        .await
+        .unwrap();
+    let left =
+        app.value("SELECT string_agg((email_hash = sha256('new'))::text, ' ') FROM soft_bounces");
+    assert_eq!(left.await.as_deref(), Some("true"));
+}
+
+/// Sends one after the other until told to stop; how many, and the longest wait.
+async fn keep_sending(app: &TestApp, is_over: &AtomicBool) -> (usize, Duration) {
+    let (mut count, mut longest) = (0, Duration::ZERO);
+    while !is_over.load(Ordering::SeqCst) {
+        let begun = Instant::now();
+        app.send_to("a@example.org").await;
+        longest = longest.max(begun.elapsed());
+        count += 1;
+    }
+    (count, longest)
+}
+
+#[tokio::test]
+async fn nobody_who_sends_waits_for_months_that_come_and_go() {
+    let app = quiet().await;
+    for month in ["2020-01-01Z", "2020-02-01Z", "2020-03-01Z"] {
+        add_old(&app, month, 3_000).await;
+    }
+    let is_over = AtomicBool::new(false);
+    let months = async {
+        // The next three years, and somebody who reads for long.
+        let made = partition::create_ahead(&app.pool, app.clock.now(), 12)
+            .await
+            .unwrap();
+        assert!(made > 0);
+        let mut reader = app.pool.begin().await.unwrap();
+        sqlx::query("LOCK TABLE messages IN ACCESS SHARE MODE")
+            .execute(&mut *reader)
+            .await
+            .unwrap();
+        let january = Month::of("2020-01-15T00:00:00Z".parse::<Timestamp>().unwrap());
+        let ending = partition::drop_month(&app.pool, january).await.unwrap();
+        assert_eq!(ending, Ending::Busy);
+        reader.rollback().await.unwrap();
+        let dropped = retention(&app, Some(30), None).drop_months().await.unwrap();
+        assert_eq!(dropped, 3);
+        is_over.store(true, Ordering::SeqCst);
+    };
+    let senders = join_all((0..8).map(|_| keep_sending(&app, &is_over)));
+    let (sent, ()) = tokio::join!(senders, months);
+    let count: usize = sent.iter().map(|(count, _)| count).sum();
+    let longest = sent.iter().map(|(_, longest)| *longest).max().unwrap();
+    assert!(longest < SEND_MAX, "a send took {longest:?}");
+    assert_eq!(total(app.caller()).await, count);
+    assert_counted(&app).await;
+    app.execute("DELETE FROM outbox").await;
+}
+
+#[tokio::test]
+async fn a_scheduler_that_is_killed_in_between_leaves_nothing_to_the_next() {
+    let app = TestApp::builder()
+        .processes()
+        .setting("WAYPOST_RETENTION_DAYS", "30")
+        .start()
+        .await;
+    let _api = app.spawn_api().await;
+    add_old(&app, OLD, 100).await;
+    let january = Month::of("2020-01-01T00:00:00Z".parse::<Timestamp>().unwrap());
+    let mut reader = app.pool.begin().await.unwrap();
+    sqlx::query("LOCK TABLE recipients IN ACCESS SHARE MODE")
+        .execute(&mut *reader)
+        .await
+        .unwrap();
+    let mut first = app.spawn_scheduler();
+    wait_until("the messages are gone", async || {
+        total(app.caller()).await == 0
+    })
+    .await;
+    first.kill().await;
+    reader.rollback().await.unwrap();
+    assert!(partitions_of(&app, january).await.0 > 0);
+    assert_counted(&app).await;
+    let _second = app.spawn_scheduler();
+    wait_until("the month is gone", async || {
+        let left = app.value("SELECT count(*) FROM month_drops").await;
+        left.as_deref() == Some("0") && partitions_of(&app, january).await == (0, 0)
+    })
+    .await;
+    assert_counted(&app).await;
+    // What an organization keeps for a shorter time goes by the scheduler too.
+    let ran = "SELECT count(*) FROM scheduler_tasks
+               WHERE name IN ('drop-months', 'delete-expired') AND last_succeeded_at IS NOT NULL";
+    wait_until("both tasks have run", async || {
+        app.value(ran).await.as_deref() == Some("2")
+    })
+    .await;
+}
