@@ -32,7 +32,7 @@ const DEADLOCK_TRIES: u32 = 4;
 /// Transactions of one kind under way at once.
 const LANES: usize = 2;
 /// Entries with which another transaction begins beside one that is under way.
-const CROWD: usize = 32;
+const CROWD: usize = 64;
 /// Jobs, attempts or outcomes in one transaction, roughly.
 const GROUP_MAX: usize = 200;
 /// Entries that may wait for a transaction.

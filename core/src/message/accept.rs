@@ -39,7 +39,7 @@ use crate::unsubscribe::known::KnownGroups;
 /// Transactions that accept at the same time.
 const LANES: usize = 3;
 /// Requests with which another transaction begins beside one that is under way.
-const CROWD: usize = 32;
+const CROWD: usize = 64;
 /// Connections to Postgres that acceptance uses at the most.
 pub const CONNECTIONS: u32 = 3;
 /// Rows, roughly, that one transaction takes.

@@ -107,13 +107,63 @@ pub async fn refresh_aggregates(
     let mut ids: Vec<uuid::Uuid> = ids.iter().map(|id| id.0).collect();
     ids.sort_unstable();
     ids.dedup();
-    query!(
-        "SELECT id FROM messages WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE",
+    let locked = query!(
+        "SELECT id, recipient_count FROM messages WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE",
         &ids
     )
     .fetch_all(&mut *connection)
     .await
     .or_fault("lock messages")?;
+    let of = |is_wanted: fn(i32) -> bool| {
+        let wanted = locked.iter().filter(|row| is_wanted(row.recipient_count));
+        wanted.map(|row| row.id).collect::<Vec<_>>()
+    };
+    copy_only_recipients(connection, &of(|recipients| recipients == 1)).await?;
+    aggregate_recipients(connection, &of(|recipients| recipients != 1)).await
+}
+
+/// A message with one recipient is as that is: nothing to aggregate.
+async fn copy_only_recipients(
+    connection: &mut PgConnection,
+    ids: &[uuid::Uuid],
+) -> Result<(), Fault> {
+    if ids.is_empty() {
+        return Ok(());
+    }
+    query!(
+        r#"UPDATE messages m
+           SET status = r.status, sent_at = r.sent_at, delivered_at = r.delivered_at,
+               provider_message_id = r.provider_message_id,
+               provider_account_id = coalesce(r.provider_account_id, m.provider_account_id),
+               resolved_account_id = CASE WHEN r.provider_account_id <> m.provider_account_id
+                                          THEN coalesce(m.resolved_account_id, m.provider_account_id)
+                                          ELSE m.resolved_account_id END
+           FROM UNNEST($1::uuid[]) AS single (id)
+           CROSS JOIN LATERAL (
+               SELECT status, sent_at, delivered_at, provider_account_id, provider_message_id
+               FROM recipients
+               WHERE message_id = single.id AND position = 0
+               LIMIT 1
+           ) r
+           WHERE m.id = single.id
+             AND ((m.status, m.sent_at, m.delivered_at, m.provider_message_id)
+                      IS DISTINCT FROM (r.status, r.sent_at, r.delivered_at, r.provider_message_id)
+                  OR r.provider_account_id <> m.provider_account_id)"#,
+        ids
+    )
+    .execute(connection)
+    .await
+    .or_fault("update the status of messages")?;
+    Ok(())
+}
+
+async fn aggregate_recipients(
+    connection: &mut PgConnection,
+    ids: &[uuid::Uuid],
+) -> Result<(), Fault> {
+    if ids.is_empty() {
+        return Ok(());
+    }
     query!(
         r#"UPDATE messages m
            SET status = a.status, sent_at = a.sent_at, delivered_at = a.delivered_at,
@@ -141,7 +191,7 @@ pub async fn refresh_aggregates(
                GROUP BY message_id
            ) a
            WHERE m.id = a.message_id AND m.id = ANY($1)"#,
-        &ids
+        ids
     )
     .execute(connection)
     .await

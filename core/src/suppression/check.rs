@@ -26,7 +26,7 @@ const ADDRESSES_MAX: usize = 5_000;
 /// Statements under way at the same time.
 const LANES: usize = 3;
 /// Requests with which another statement begins beside one that is under way.
-const CROWD: usize = 32;
+const CROWD: usize = 64;
 /// Requests that may wait for a statement.
 const WAITING_MAX: usize = 4_096;
 

@@ -48,7 +48,7 @@ pub(crate) fn templated(tenants: &Arc<Vec<Tenant>>) -> Writer {
     Arc::new(move |number, request| {
         let tenant = tenant(&tenants, number);
         let body = format!(
-            "{{\"from\":\"Bench <news@example.com>\",\"to\":\"{}\",\"tags\":[\"receipt\"],\"templateId\":\"{}\",\
+            "{{\"from\":\"Bench <news@example.com>\",\"to\":\"{}\",\"subject\":\"Receipt\",\"tags\":[\"receipt\"],\"templateId\":\"{}\",\
              \"variables\":{{\"name\":\"Ada\",\"amount\":\"{number}.00\"}}}}",
             recipient(number),
             tenant.template_id,

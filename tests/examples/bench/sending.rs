@@ -290,7 +290,7 @@ pub(crate) async fn wait_until_drained(
 
 /// An endpoint that is told of complaints, of which there are none.
 async fn subscribe_to_nothing(builder: &Builder, house: &House) -> Result<(), Failure> {
-    let endpoint = json!({ "url": "http://127.0.0.1:9/", "events": ["COMPLAINED"] });
+    let endpoint = json!({ "url": builder.simulator.url(), "events": ["COMPLAINED"] });
     let key = &builder.tenants[0].key;
     builder
         .call(house, key, Method::POST, "/v1/webhook-endpoints", &endpoint)
