@@ -2,7 +2,7 @@
 //! `list`. How they get there is in `rows`; how they are worked off is in
 //! `queue::lease` and `queue::outcome`.
 
-use sqlx::{PgConnection, query, query_as};
+use sqlx::{PgConnection, query, query_as, query_scalar};
 
 use super::{MessageItem, MessageStatus, RecipientItem};
 use crate::address::AddressHash;
@@ -107,29 +107,27 @@ pub async fn refresh_aggregates(
     let mut ids: Vec<uuid::Uuid> = ids.iter().map(|id| id.0).collect();
     ids.sort_unstable();
     ids.dedup();
-    let locked = query!(
-        "SELECT id, recipient_count FROM messages WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE",
+    copy_only_recipients(connection, &ids).await?;
+    let several = query_scalar!(
+        "SELECT id
+         FROM messages
+         WHERE id = ANY($1) AND recipient_count <> 1
+         ORDER BY id
+         FOR NO KEY UPDATE",
         &ids
     )
     .fetch_all(&mut *connection)
     .await
     .or_fault("lock messages")?;
-    let of = |is_wanted: fn(i32) -> bool| {
-        let wanted = locked.iter().filter(|row| is_wanted(row.recipient_count));
-        wanted.map(|row| row.id).collect::<Vec<_>>()
-    };
-    copy_only_recipients(connection, &of(|recipients| recipients == 1)).await?;
-    aggregate_recipients(connection, &of(|recipients| recipients != 1)).await
+    aggregate_recipients(connection, &several).await
 }
 
-/// A message with one recipient is as that is: nothing to aggregate.
+/// A message with one recipient is as that is: nothing to aggregate. Whoever changed the
+/// recipient holds its row, so nobody else is about to change the message.
 async fn copy_only_recipients(
     connection: &mut PgConnection,
     ids: &[uuid::Uuid],
 ) -> Result<(), Fault> {
-    if ids.is_empty() {
-        return Ok(());
-    }
     query!(
         r#"UPDATE messages m
            SET status = r.status, sent_at = r.sent_at, delivered_at = r.delivered_at,
@@ -145,7 +143,7 @@ async fn copy_only_recipients(
                WHERE message_id = single.id AND position = 0
                LIMIT 1
            ) r
-           WHERE m.id = single.id
+           WHERE m.id = single.id AND m.recipient_count = 1
              AND ((m.status, m.sent_at, m.delivered_at, m.provider_message_id)
                       IS DISTINCT FROM (r.status, r.sent_at, r.delivered_at, r.provider_message_id)
                   OR r.provider_account_id <> m.provider_account_id)"#,

@@ -12,9 +12,9 @@ use crate::report::{Bound, Figure, Report};
 use crate::requests::{self, BATCH, RECIPIENTS};
 use crate::{say, usage};
 
-const WARM: Duration = Duration::from_secs(2);
-const MEASURED: Duration = Duration::from_secs(8);
-const FLOOR: Duration = Duration::from_secs(6);
+const WARM: Duration = Duration::from_secs(1);
+const MEASURED: Duration = Duration::from_secs(6);
+const FLOOR: Duration = Duration::from_secs(5);
 /// Connections, and how many floors are to be reached there.
 const ROW_1: [(usize, f64); 2] = [(64, 1.5), (256, 2.0)];
 

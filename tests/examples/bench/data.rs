@@ -8,8 +8,9 @@ use crate::fill::{self, Size};
 use crate::house::{Builder, House, Plan};
 use crate::place::{Caller, Place};
 use crate::report::{Bound, Figure, Report};
+use crate::sending::WORKER;
 use crate::suppressions::Suppressing;
-use crate::{Failure, lists, metrics, say};
+use crate::{Failure, lists, metrics, say, scale};
 
 /// One message in so many has events: three or more of them, so that there are about as
 /// many events as messages.
@@ -22,7 +23,7 @@ const API_ALONE: Plan<'_> = Plan {
     apis: 1,
     workers: 0,
     schedulers: 0,
-    settings: &[],
+    settings: WORKER,
 };
 
 /// A database with a history, and an API in front of it.
@@ -74,13 +75,12 @@ pub(crate) async fn history(
     let large = filled(builder, messages, API_ALONE).await?;
     let metrics_large = metrics::measure(&large.place, &large.callers[0]).await;
     let pages = lists::measure(&large.place, &large.callers[1]).await;
-    large.house.remove(builder).await?;
     report_metrics(report, &metrics_small, &metrics_large);
     report_pages(report, &pages);
     report.keep("metrics", "small", metrics_small);
     report.keep("metrics", "large", metrics_large);
     report.keep("lists", "pages", pages);
-    Ok(())
+    scale::grown(builder, report, large.house, messages).await
 }
 
 /// Rows 10 and 11, over so many suppressions.
@@ -183,7 +183,6 @@ fn report_suppressions(report: &mut Report, count: u64, check: &Value, import: &
             bound: Bound::AtLeast(FASTER_MIN),
         });
     }
-    let maybes = number(&check["false_positives"]) * 100.0;
     let (bytes, missed) = (
         number(&check["bytes_an_entry"]),
         number(&check["false_negatives"]),
@@ -194,11 +193,6 @@ fn report_suppressions(report: &mut Report, count: u64, check: &Value, import: &
             "suppressed ones that it does not know",
             missed,
             Bound::AtMost(0.0),
-        ),
-        (
-            "per cent of strangers that it cannot rule out",
-            maybes,
-            Bound::None,
         ),
     ] {
         let what = format!("the filter: {what}");

@@ -58,7 +58,7 @@ pub(crate) struct Builder {
     pub(crate) http: Client,
     server_url: String,
     redis_url: String,
-    postgres_pid: u32,
+    pub(crate) postgres_pid: u32,
     redis_pid: u32,
     template: String,
 }
@@ -80,7 +80,7 @@ pub(crate) struct House {
     pub(crate) apis: Vec<Process>,
     pub(crate) workers: Vec<Process>,
     pub(crate) schedulers: Vec<Process>,
-    variables: HashMap<String, String>,
+    pub(crate) variables: HashMap<String, String>,
     postgres_pid: u32,
     redis_pid: u32,
     /// Shared with no other house.
@@ -290,6 +290,9 @@ impl Builder {
         let clock = Clock::system();
         let ids = Ids::new(clock.clone());
         let mut connection = pool.acquire().await?;
+        sqlx::query("CREATE EXTENSION pg_stat_statements")
+            .execute(&mut *connection)
+            .await?;
         let mut keys = Vec::new();
         for nth in 0..ORGANIZATIONS {
             let organization = Organization {

@@ -14,7 +14,9 @@ mod accept;
 mod bare;
 mod data;
 mod fill;
+mod hooks;
 mod house;
+mod inbound;
 mod latency;
 mod lists;
 mod load;
@@ -24,7 +26,9 @@ mod place;
 mod report;
 mod requests;
 mod say;
+mod scale;
 mod sending;
+mod soak;
 mod suppressions;
 mod usage;
 
@@ -53,27 +57,46 @@ enum Section {
     Cost,
     /// From the request to the provider, one at a time and at 2,000 a second.
     Latency,
-    /// Metrics and lists of messages over millions of rows.
+    /// More processes than one of each.
+    Processes,
+    /// Webhooks to one fast receiver, and beside an endpoint that hangs.
+    Hooks,
+    /// What providers tell.
+    Inbound,
+    /// Metrics and lists of messages over millions of rows; sends and deliveries beside
+    /// them.
     History,
     /// The check and the import, against millions of suppressions.
     Suppressions,
+    /// Memory over twenty minutes, only where it is named.
+    Soak,
 }
 
 impl Section {
-    async fn run(self, builder: &Builder, report: &mut Report, rows: u64) -> Result<(), Failure> {
+    async fn run(
+        self,
+        builder: &Builder,
+        report: &mut Report,
+        options: &Options,
+    ) -> Result<(), Failure> {
+        let rows = options.rows;
         match self {
             Self::Accept => accept::run(builder, report).await,
             Self::Drain => sending::drain(builder, report).await,
             Self::Cost => sending::cost(builder, report).await,
             Self::Latency => latency::run(builder, report).await,
+            Self::Processes => scale::processes(builder, report).await,
+            Self::Hooks => hooks::run(builder, report).await,
+            Self::Inbound => inbound::run(builder, report).await,
             Self::History => data::history(builder, report, rows).await,
             Self::Suppressions => data::suppressions(builder, report, rows).await,
+            Self::Soak => soak::run(builder, report, options.minutes).await,
         }
     }
 
     /// Whether it is a part of a run that names none.
     fn is_usual(self) -> bool {
-        true
+        self != Self::Soak
     }
 }
 
@@ -86,6 +109,9 @@ struct Options {
     /// Messages of the history, and suppressions, that are filled in.
     #[arg(long, default_value_t = 10_000_000)]
     rows: u64,
+    /// How long memory is watched.
+    #[arg(long, default_value_t = 20)]
+    minutes: u64,
     /// Where the figures are written to.
     #[arg(long, default_value = ".dev/bench.json")]
     json: PathBuf,
@@ -106,6 +132,10 @@ struct Options {
 
 #[tokio::main]
 async fn main() -> ExitCode {
+    if std::env::args().nth(1).as_deref() == Some(hooks::sink::COMMAND) {
+        hooks::sink::be_one().await;
+        return ExitCode::SUCCESS;
+    }
     let options = Options::parse();
     let _from_now_on = say::elapsed();
     let mut terminated = signal(SignalKind::terminate()).expect("signals can be handled");
@@ -119,7 +149,7 @@ async fn main() -> ExitCode {
     };
     print!("{}", report.table());
     let written = report.write(&options.json);
-    for failure in [measured.err(), written.err()].into_iter().flatten() {
+    if let Err(failure) = measured.and(written) {
         eprintln!("bench: {failure}");
         return ExitCode::FAILURE;
     }
@@ -138,7 +168,7 @@ async fn measure(options: &Options, report: &mut Report) -> Result<(), Failure> 
     };
     for section in sections {
         say(format!("{section:?}"));
-        section.run(&builder, report, options.rows).await?;
+        section.run(&builder, report, options).await?;
     }
     Ok(())
 }

@@ -108,7 +108,7 @@ pub(crate) async fn cost(builder: &Builder, report: &mut Report) -> Result<(), F
     closed(&house, 64, Duration::from_secs(2), &mut numbers, &sends).await?;
     wait_until_drained(builder, &house, builder.simulator.captured_count()).await?;
     builder.simulator.clear_captured();
-    let (before, statements) = (house.cpu(), Counts::read(&house).await?);
+    let (before, statements) = (house.cpu(), Counts::read(builder, &house).await?);
     let since = Instant::now();
     let until = Until::Count(DELIVERED);
     let write = numbers.shifted(DELIVERED, &sends);
@@ -118,7 +118,7 @@ pub(crate) async fn cost(builder: &Builder, report: &mut Report) -> Result<(), F
     wait_until_drained(builder, &house, answers.count).await?;
     let per_second = answers.count as f64 / since.elapsed().as_secs_f64();
     let cpu = house.cpu().since(before);
-    let counts = Counts::read(&house).await?.since(statements);
+    let counts = Counts::read(builder, &house).await?.since(statements);
     let scheduler = usage::pss_mib(house.schedulers[0].id());
     house.remove(builder).await?;
     let seconds = cpu.sum() / answers.count as f64 * 1_000.0;
@@ -147,17 +147,28 @@ pub(crate) async fn cost(builder: &Builder, report: &mut Report) -> Result<(), F
     Ok(())
 }
 
-/// What Postgres counts.
+/// What Postgres and Redis count.
 #[derive(Debug, Clone, Copy)]
 struct Counts {
+    statements: i64,
+    redis_commands: i64,
     transactions: i64,
     wal_bytes: i64,
     rows_written: i64,
 }
 
 impl Counts {
-    async fn read(house: &House) -> Result<Self, Failure> {
+    async fn read(builder: &Builder, house: &House) -> Result<Self, Failure> {
         Ok(Self {
+            statements: house
+                .number(
+                    "SELECT coalesce(sum(s.calls), 0)::bigint
+                     FROM pg_stat_statements s
+                     JOIN pg_database d ON d.oid = s.dbid
+                     WHERE d.datname = current_database() AND s.toplevel",
+                )
+                .await?,
+            redis_commands: redis_commands(builder).await?,
             transactions: house
                 .number(
                     "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()",
@@ -177,6 +188,8 @@ impl Counts {
 
     fn since(self, before: Self) -> Self {
         Self {
+            statements: self.statements - before.statements,
+            redis_commands: self.redis_commands - before.redis_commands,
             transactions: self.transactions - before.transactions,
             wal_bytes: self.wal_bytes - before.wal_bytes,
             rows_written: self.rows_written - before.rows_written,
@@ -186,10 +199,24 @@ impl Counts {
     fn per_message(self, messages: u64) -> serde_json::Value {
         let each = |count: i64| (count as f64 / messages as f64 * 1_000.0).round() / 1_000.0;
         json!({
+            "statements": each(self.statements), "redis_commands": each(self.redis_commands),
             "transactions": each(self.transactions), "wal_bytes": each(self.wal_bytes).round(),
             "rows_written": each(self.rows_written),
         })
     }
+}
+
+/// Commands that Redis has run, those of its scripts too.
+async fn redis_commands(builder: &Builder) -> Result<i64, Failure> {
+    let client = redis::Client::open(builder.redis_url())?;
+    let mut connection = client.get_multiplexed_async_connection().await?;
+    let told: redis::InfoDict = redis::cmd("INFO")
+        .arg("stats")
+        .query_async(&mut connection)
+        .await?;
+    Ok(told
+        .get("total_commands_processed")
+        .ok_or("Redis does not count")?)
 }
 
 /// Queues messages while nobody sends, then starts so many workers and waits for them.

@@ -243,10 +243,13 @@ impl SendMessage {
             }
             let (senders, gates) = (&sending.senders, &sending.gates);
             let choice = choice::choose(senders, gates, &claim.message, recipient).await;
-            match choice.ok()? {
-                Choice::Refused(refused) if self.wait_in_place(&refused, &mut patience).await => {}
-                choice => return Some(choice),
+            let choice = choice.ok()?;
+            if let Choice::Refused(refused) = &choice
+                && self.wait_in_place(refused, &mut patience).await
+            {
+                continue;
             }
+            return Some(choice);
         }
     }
 

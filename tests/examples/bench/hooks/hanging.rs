@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::customers::{Customer, Town};
-use crate::sink::{Manners, Sink, head_of};
+use super::customers::{Customer, Town};
+use super::sink::{Manners, Sink, head_of};
 
 /// Organizations whose endpoint works, and the pause between two of their events, in
 /// turn.

@@ -1,7 +1,6 @@
 //! The measurement: needs a database that is migrated and empty, and an API that
 //! serves it.
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -15,12 +14,11 @@ use waypost_core::crypto::seal::Sealer;
 use waypost_core::ids::Ids;
 
 use super::fill::{self, Story};
-use super::floor;
 use super::posts::Post;
-use super::usage::Processes;
+use crate::usage::cpu_seconds;
 
 /// Connections that post at the same time, and those of the floor.
-const CONNECTIONS: usize = 8;
+pub(crate) const CONNECTIONS: usize = 8;
 /// The same for posts of one event: Mailgun makes a call for each.
 const SINGLE_CONNECTIONS: usize = 64;
 /// Copies that are told of in posts of a hundred.
@@ -29,19 +27,17 @@ const BATCHED_COPIES: usize = 60_000;
 const SINGLE_COPIES: usize = 30_000;
 /// A part of each that is posted before anything is timed.
 const WARM_UP_PARTS: usize = 12;
-/// How long the floor is taken.
-const FLOOR_TIME: Duration = Duration::from_secs(8);
 
 /// What is measured.
 pub(crate) struct Site {
     /// Its database.
     pub(crate) pool: PgPool,
-    /// How `pgbench` connects to it.
-    pub(crate) database_url: String,
     /// Where the API listens.
     pub(crate) address: SocketAddr,
-    /// The processes of the API.
-    pub(crate) api: Processes,
+    /// The process of the API.
+    pub(crate) api: u32,
+    /// The first process of Postgres.
+    pub(crate) postgres: u32,
     /// What the API opens secrets with.
     pub(crate) sealer: Sealer,
     /// Ids.
@@ -52,16 +48,15 @@ pub(crate) struct Site {
 
 /// What came out.
 pub(crate) struct Figures {
-    floor: f64,
-    batched: Rate,
-    single: Rate,
+    pub(crate) batched: Rate,
+    pub(crate) single: Rate,
 }
 
-struct Rate {
-    posts: usize,
+/// How a story was taken in.
+pub(crate) struct Rate {
     events: usize,
     took: Duration,
-    slowest: Duration,
+    pub(crate) slowest: Duration,
     api_seconds: f64,
     postgres_seconds: f64,
     wal_bytes: f64,
@@ -69,7 +64,6 @@ struct Rate {
 
 /// Takes all figures.
 pub(crate) async fn measure(site: &Site) -> Figures {
-    let postgres = Processes::of_postgres(&site.pool).await;
     // As in life, where mail is told of soon after it was sent: its pages were written
     // since the last checkpoint.
     execute(&site.pool, "CHECKPOINT").await;
@@ -80,14 +74,9 @@ pub(crate) async fn measure(site: &Site) -> Figures {
         "VACUUM (ANALYZE) messages, recipients, send_attempts, events, provider_events",
     )
     .await;
-    let floor = floor::measure(site, CONNECTIONS, FLOOR_TIME).await;
-    let batched = told(site, &postgres, batched, CONNECTIONS).await;
-    let single = told(site, &postgres, single, SINGLE_CONNECTIONS).await;
-    Figures {
-        floor,
-        batched,
-        single,
-    }
+    let batched = told(site, batched, CONNECTIONS).await;
+    let single = told(site, single, SINGLE_CONNECTIONS).await;
+    Figures { batched, single }
 }
 
 async fn execute(pool: &PgPool, statement: &'static str) {
@@ -96,25 +85,24 @@ async fn execute(pool: &PgPool, statement: &'static str) {
 }
 
 /// Tells a story over so many connections, and makes sure that all of it was recorded.
-async fn told(site: &Site, postgres: &Processes, story: Story, connections: usize) -> Rate {
+async fn told(site: &Site, story: Story, connections: usize) -> Rate {
     let mut before = totals(&site.pool).await;
     let (warm_up, timed) = story.posts.split_at(story.posts.len() / WARM_UP_PARTS);
     post_all(site.address, warm_up, connections).await;
     let (api, server, wal) = (
-        site.api.seconds(),
-        postgres.seconds(),
+        cpu_seconds(site.api),
+        cpu_seconds(site.postgres),
         wal(&site.pool).await,
     );
     let begun = Instant::now();
     let slowest = post_all(site.address, timed, connections).await;
     let took = begun.elapsed();
     let rate = Rate {
-        posts: timed.len(),
         events: timed.iter().map(|post| post.events).sum(),
         took,
         slowest,
-        api_seconds: site.api.seconds() - api,
-        postgres_seconds: postgres.seconds() - server,
+        api_seconds: cpu_seconds(site.api) - api,
+        postgres_seconds: cpu_seconds(site.postgres) - server,
         wal_bytes: wal_since(&site.pool, &wal).await,
     };
     for (event_type, count) in &story.events {
@@ -198,38 +186,19 @@ fn is_whole(answer: &[u8]) -> bool {
 }
 
 impl Rate {
-    fn per_second(&self) -> f64 {
+    pub(crate) fn per_second(&self) -> f64 {
         self.events as f64 / self.took.as_secs_f64()
     }
-}
 
-impl fmt::Display for Figures {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "floor: {:.0} rows/s over {CONNECTIONS} connections",
-            self.floor
-        )?;
-        let rates = [
-            ("batches of 100", &self.batched, CONNECTIONS),
-            ("one by one", &self.single, SINGLE_CONNECTIONS),
-        ];
-        for (name, rate, connections) in rates {
-            let thousands = rate.events as f64 / 1_000.0;
-            writeln!(
-                f,
-                "{name}: {} events in {} posts over {connections} connections, {:.0} events/s, {:.2} x the floor, \
-                 slowest post {:.0} ms; CPU s per 1,000 events: API {:.4}, Postgres {:.4}; WAL {:.0} bytes an event",
-                rate.events,
-                rate.posts,
-                rate.per_second(),
-                rate.per_second() / self.floor,
-                rate.slowest.as_secs_f64() * 1_000.0,
-                rate.api_seconds / thousands,
-                rate.postgres_seconds / thousands,
-                rate.wal_bytes / rate.events as f64,
-            )?;
-        }
-        Ok(())
+    /// CPU seconds of the API and of Postgres for 1,000 events, and bytes of the log for
+    /// one.
+    pub(crate) fn costs(&self) -> (f64, f64, f64) {
+        let events = self.events as f64;
+        let thousands = events / 1_000.0;
+        (
+            self.api_seconds / thousands,
+            self.postgres_seconds / thousands,
+            self.wal_bytes / events,
+        )
     }
 }

@@ -13,8 +13,8 @@ use uuid::Uuid;
 use waypost_core::ids::{OrganizationId, ProviderAccountId};
 use waypost_core::provider::event_secrets::EventSecrets;
 
-use super::inbound::Site;
 use super::posts::{self, Copy, Post, SIGNING_KEY, Word};
+use super::taking::Site;
 
 const ORGANIZATIONS: usize = 20;
 /// Events of a post of SendGrid's.

@@ -7,9 +7,9 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use tokio::time::Instant;
 use waypost_core::ids::WebhookEndpointId;
 
-use crate::cpu;
-use crate::customers::Town;
-use crate::sink::{SinkProcess, head_of, headers};
+use super::customers::Town;
+use super::sink::{SinkProcess, head_of, headers};
+use crate::usage::cpu_seconds;
 
 /// Callers of the bare loop: as many as one endpoint gets of Waypost.
 const CALLERS: usize = 8;
@@ -57,7 +57,7 @@ pub(crate) async fn webhooks(town: &Town<'_>, count: usize, worker: u32, postmas
     .await;
     town.run(sqlx::query("CHECKPOINT")).await;
     let wal = position(town).await;
-    let before = (cpu::seconds(worker), cpu::seconds_with_children(postmaster));
+    let before = (cpu_seconds(worker), cpu_seconds(postmaster));
     let begun = Instant::now();
     begin(town, endpoint).await;
     let all_came = async || sink.count().await >= count;
@@ -66,7 +66,7 @@ pub(crate) async fn webhooks(town: &Town<'_>, count: usize, worker: u32, postmas
     let all_recorded = async || town.number(RECORDED, endpoint.0).await == count as i64;
     Town::wait("all are recorded", LOOK_EVERY, all_recorded).await;
     let recorded_per_second = count as f64 / begun.elapsed().as_secs_f64();
-    let after = (cpu::seconds(worker), cpu::seconds_with_children(postmaster));
+    let after = (cpu_seconds(worker), cpu_seconds(postmaster));
     let thousands = count as f64 / 1_000.0;
     Told {
         per_second,

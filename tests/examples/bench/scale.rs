@@ -1,0 +1,235 @@
+//! Rows 12 and 13: with millions of messages already there, and with more processes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde_json::json;
+use sqlx::Connection as _;
+use tokio::time::Instant;
+
+use crate::Failure;
+use crate::accept::{Numbers, closed};
+use crate::house::{Builder, House, Plan};
+use crate::load::{self, Until};
+use crate::report::{Bound, Figure, Report};
+use crate::requests;
+use crate::sending::{self, WORKER, drain_backlog, slow_down, wait_until_drained};
+
+/// How long each of both is sent to.
+const MEASURED: Duration = Duration::from_secs(6);
+/// Messages that are sent and delivered with few and with many processes.
+const SENT: u64 = 30_000;
+/// Messages that one, two and four workers drain.
+const BACKLOG: u64 = 20_000;
+const WORKERS: [usize; 3] = [1, 2, 4];
+/// How often it is looked who waits for a lock.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Sends and deliveries a second, one after the other.
+#[derive(Debug, Clone, Copy)]
+struct Pace {
+    accepted: f64,
+    drained: f64,
+}
+
+/// Row 12: `house` holds a past of so many messages, and no worker.
+pub(crate) async fn grown(
+    builder: &Builder,
+    report: &mut Report,
+    mut house: House,
+    messages: u64,
+) -> Result<(), Failure> {
+    let mut numbers = Numbers(0);
+    let large = pace(builder, &mut house, &mut numbers).await?;
+    house.remove(builder).await?;
+    let plan = Plan {
+        apis: 1,
+        workers: 0,
+        schedulers: 0,
+        settings: WORKER,
+    };
+    let mut house = builder.house(plan).await?;
+    let empty = pace(builder, &mut house, &mut numbers).await?;
+    house.remove(builder).await?;
+    for (what, large, empty) in [
+        ("sends, 64 connections", large.accepted, empty.accepted),
+        ("draining them", large.drained, empty.drained),
+    ] {
+        report.add(Figure {
+            row: "12",
+            what: &format!("{what}, beside {messages} messages"),
+            figure: format!("{large:.0}/s"),
+            floor: format!("{empty:.0}/s on empty tables"),
+            ratio: Some(large / empty),
+            bound: Bound::AtLeast(0.9),
+        });
+    }
+    report.keep("grown", "beside", json!({
+        "accepted_per_second": large.accepted, "floor_accepted_per_second": empty.accepted,
+        "drained_per_second": large.drained, "floor_drained_per_second": empty.drained,
+        "accepted_ratio": large.accepted / empty.accepted, "drained_ratio": large.drained / empty.drained,
+    }));
+    Ok(())
+}
+
+async fn pace(
+    builder: &Builder,
+    house: &mut House,
+    numbers: &mut Numbers,
+) -> Result<Pace, Failure> {
+    builder.simulator.clear_captured();
+    let sends = requests::sends(&builder.tenants);
+    let warm = closed(house, 64, Duration::from_secs(1), numbers, &sends).await?;
+    let answers = closed(house, 64, MEASURED, numbers, &sends).await?;
+    let count = warm.count + answers.count;
+    slow_down(builder);
+    house.start_workers(1);
+    let since = Instant::now();
+    wait_until_drained(builder, house, count).await?;
+    let drained = count as f64 / since.elapsed().as_secs_f64();
+    builder.simulator.clear_faults();
+    Ok(Pace {
+        accepted: answers.per_second(),
+        drained,
+    })
+}
+
+/// Row 13.
+pub(crate) async fn processes(builder: &Builder, report: &mut Report) -> Result<(), Failure> {
+    let one = Plan {
+        apis: 1,
+        workers: 1,
+        schedulers: 1,
+        settings: WORKER,
+    };
+    let many = Plan {
+        apis: 2,
+        workers: 4,
+        schedulers: 2,
+        settings: WORKER,
+    };
+    let one = together(builder, one).await?;
+    let many = together(builder, many).await?;
+    let ratio = many.per_second / one.per_second;
+    report.add(Figure {
+        row: "13",
+        what: "sent and delivered by 2 APIs and 4 workers",
+        figure: format!("{:.0}/s", many.per_second),
+        floor: format!("{:.0}/s by one of each", one.per_second),
+        ratio: Some(ratio),
+        bound: Bound::AtLeast(1.0),
+    });
+    report.add(Figure {
+        row: "13",
+        what: "deadlocks",
+        figure: format!("{}", many.deadlocks),
+        floor: format!(
+            "{} of {} looks found a lock wait",
+            many.lock_waits, many.looks
+        ),
+        ratio: Some(many.deadlocks as f64),
+        bound: Bound::AtMost(0.0),
+    });
+    report.keep(
+        "scale",
+        "processes",
+        json!({
+            "per_second": many.per_second, "floor_per_second": one.per_second, "ratio": ratio,
+            "deadlocks": many.deadlocks, "lock_waits": many.lock_waits, "looks": many.looks,
+        }),
+    );
+    let mut numbers = Numbers(0);
+    for workers in WORKERS {
+        let drained = drain_backlog(builder, BACKLOG, workers, &mut numbers).await?;
+        report.add(Figure {
+            row: "13",
+            what: &format!("draining 20,000 with {workers} workers"),
+            figure: format!("{:.0}/s", drained.per_second),
+            floor: format!(
+                "{:.0} µs CPU a message",
+                drained.cpu.sum() / BACKLOG as f64 * 1e6
+            ),
+            ratio: None,
+            bound: Bound::None,
+        });
+        report.keep(
+            "scale",
+            &format!("workers{workers}"),
+            json!({
+                "per_second": drained.per_second, "cpu": drained.cpu.per_message(BACKLOG),
+            }),
+        );
+    }
+    Ok(())
+}
+
+struct Together {
+    per_second: f64,
+    deadlocks: i64,
+    lock_waits: u64,
+    looks: u64,
+}
+
+async fn together(builder: &Builder, plan: Plan<'_>) -> Result<Together, Failure> {
+    let house = builder.house(plan).await?;
+    let sends = requests::sends(&builder.tenants);
+    let mut numbers = Numbers(0);
+    closed(&house, 64, Duration::from_secs(1), &mut numbers, &sends).await?;
+    wait_until_drained(builder, &house, builder.simulator.captured_count()).await?;
+    builder.simulator.clear_captured();
+    let (over, waits, looks) = (
+        Arc::new(AtomicBool::new(false)),
+        Arc::new(AtomicU64::new(0)),
+        Arc::new(AtomicU64::new(0)),
+    );
+    let watch = tokio::spawn(watch(
+        house.connect().await?,
+        Arc::clone(&over),
+        Arc::clone(&waits),
+        Arc::clone(&looks),
+    ));
+    let since = Instant::now();
+    let write = numbers.shifted(SENT, &sends);
+    let answers = load::closed(&house.addresses, 64, 0, Until::Count(SENT), write)
+        .await?
+        .all_taken()?;
+    sending::wait_until_drained(builder, &house, answers.count).await?;
+    let per_second = answers.count as f64 / since.elapsed().as_secs_f64();
+    over.store(true, Ordering::Relaxed);
+    watch.await??;
+    let deadlocks = house
+        .number("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
+        .await?;
+    house.remove(builder).await?;
+    Ok(Together {
+        per_second,
+        deadlocks,
+        lock_waits: waits.load(Ordering::Relaxed),
+        looks: looks.load(Ordering::Relaxed),
+    })
+}
+
+/// Counts looks, and those that find somebody waiting for a row or a table.
+async fn watch(
+    mut connection: sqlx::PgConnection,
+    over: Arc<AtomicBool>,
+    waits: Arc<AtomicU64>,
+    looks: Arc<AtomicU64>,
+) -> Result<(), Failure> {
+    while !over.load(Ordering::Relaxed) {
+        let waiting: i64 = sqlx::query_scalar(
+            "SELECT count(*)
+             FROM pg_stat_activity
+             WHERE datname = current_database() AND wait_event_type = 'Lock'
+               AND wait_event NOT IN ('extend')",
+        )
+        .fetch_one(&mut connection)
+        .await?;
+        looks.fetch_add(1, Ordering::Relaxed);
+        waits.fetch_add(u64::from(waiting > 0), Ordering::Relaxed);
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    connection.close().await?;
+    Ok(())
+}
