@@ -118,6 +118,9 @@ fn options(url: &Secret) -> Result<PgConnectOptions, Fault> {
                 "idle_in_transaction_session_timeout",
                 IDLE_TRANSACTION_TIMEOUT_MS,
             ),
+            // No statement here lasts long enough to be worth compiling; without whole
+            // tables to read (`ROUTINE`) Postgres believes that some do.
+            ("jit", "off"),
         ]))
 }
 
@@ -173,13 +176,18 @@ pub async fn is_current(pool: &PgPool) -> Result<bool, Fault> {
 ///
 /// # Errors
 /// The fault of the work, or that it took too long.
-pub async fn bounded<T>(
+pub fn bounded<T>(
     doing: &'static str,
     work: impl Future<Output = Result<T, Fault>>,
-) -> Result<T, Fault> {
-    tokio::time::timeout(WORK_TIMEOUT, work)
-        .await
-        .unwrap_or_else(|elapsed| Err(Fault::unavailable(doing, elapsed)))
+) -> impl Future<Output = Result<T, Fault>> {
+    // In a box: to acquire a connection alone is 4 KiB of state (sqlx 0.9.0), which would
+    // be part of every future around it and be moved with each.
+    let work = Box::pin(work);
+    async move {
+        tokio::time::timeout(WORK_TIMEOUT, work)
+            .await
+            .unwrap_or_else(|elapsed| Err(Fault::unavailable(doing, elapsed)))
+    }
 }
 
 /// Begins a transaction, in a task of its own. A `begin` that is cancelled while it

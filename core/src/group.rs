@@ -1,21 +1,25 @@
-//! Group commit without a timer: concurrent callers share one piece of work, as a
-//! rule one transaction. One lane gathers while others work, so a caller who is alone
-//! waits for nobody, and under load the cost of a statement and of a commit is spread
-//! over many callers. While a lane works, another sets off only with a crowd: two
-//! small transactions side by side cost more than a larger one a moment later.
+//! Group commit: concurrent callers share one piece of work, as a rule one transaction.
+//! One lane gathers while others work, so a caller who is alone waits for nobody, and
+//! under load the cost of a statement and of a commit is spread over many callers. While
+//! a lane works, another sets off only with a crowd: two small transactions side by side
+//! cost more than a larger one a moment later. For the same reason some groups pause after
+//! work that was shared, for as long as it took: processes that are short of processors
+//! would otherwise end up with many small groups, each of them slow.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use tokio::sync::{Mutex, Notify, mpsc, oneshot};
+use tokio::time::{Instant, sleep_until};
 
 use crate::fault::Fault;
 
-/// How long a lane waits for a crowd at the most: another may hang at a lock.
+/// How long a lane waits for a crowd at the most: another may hang at a lock. And the
+/// longest pause.
 const PATIENCE: Duration = Duration::from_millis(10);
 
 /// A queue of entries and the lanes that work them off. Cheap to clone; the lanes
@@ -42,6 +46,9 @@ pub struct GroupSettings {
     pub crowd: usize,
     /// Entries that may wait; beyond it callers wait to enter.
     pub waiting_max: usize,
+    /// Whether shared work is followed by a pause: where nobody waits for an answer at
+    /// the other end of a connection.
+    pub pauses: bool,
 }
 
 impl<T, R> Clone for Group<T, R> {
@@ -69,6 +76,7 @@ where
             waiting: Mutex::new(receiver),
             busy: AtomicUsize::new(0),
             ended: Notify::new(),
+            pause_until: std::sync::Mutex::new(Instant::now()),
             settings,
         });
         for _ in 0..settings.lanes {
@@ -101,16 +109,29 @@ struct Lanes<T, R> {
     busy: AtomicUsize,
     /// Told to the lane that gathers when one of them ends.
     ended: Notify,
+    /// Until then only a crowd sets off.
+    pause_until: std::sync::Mutex<Instant>,
     settings: GroupSettings,
 }
 
 /// One piece of work under way.
-struct Busy<'a, T, R>(&'a Lanes<T, R>);
+struct Busy<'a, T, R> {
+    lanes: &'a Lanes<T, R>,
+    since: Instant,
+    pauses: bool,
+}
 
 impl<T, R> Drop for Busy<'_, T, R> {
     fn drop(&mut self) {
-        self.0.busy.fetch_sub(1, Ordering::AcqRel);
-        self.0.ended.notify_one();
+        let now = Instant::now();
+        let pause = if self.pauses {
+            (now - self.since).min(PATIENCE)
+        } else {
+            Duration::ZERO
+        };
+        *self.lanes.pause_until() = now + pause;
+        self.lanes.busy.fetch_sub(1, Ordering::AcqRel);
+        self.lanes.ended.notify_one();
     }
 }
 
@@ -156,12 +177,15 @@ impl<T, R> Lanes<T, R> {
             }
             let is_full =
                 entries.len() >= self.settings.crowd || weight >= self.settings.weight_max;
-            if is_full || self.busy.load(Ordering::Acquire) == 0 {
+            let is_free = self.busy.load(Ordering::Acquire) == 0;
+            let pause_until = *self.pause_until();
+            if is_full || is_free && pause_until <= Instant::now() {
                 break;
             }
             // What an earlier lane left behind of its end costs one more look.
             tokio::select! {
                 () = self.ended.notified() => {}
+                () = sleep_until(pause_until), if is_free => {}
                 () = &mut patience => break,
                 entry = waiting.recv() => {
                     let Some(entry) = entry else { break };
@@ -172,7 +196,18 @@ impl<T, R> Lanes<T, R> {
         }
         // Counted before the next lane may gather.
         self.busy.fetch_add(1, Ordering::AcqRel);
-        Some((entries, Busy(self)))
+        let busy = Busy {
+            lanes: self,
+            since: Instant::now(),
+            pauses: self.settings.pauses && entries.len() > 1,
+        };
+        Some((entries, busy))
+    }
+
+    fn pause_until(&self) -> std::sync::MutexGuard<'_, Instant> {
+        self.pause_until
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -191,6 +226,7 @@ mod tests {
             weight_max: 1_000,
             crowd: 1,
             waiting_max: 100,
+            pauses: false,
         };
         let (counted, opened) = (Arc::clone(&runs), Arc::clone(&gate));
         let group: Group<u32, u32> = Group::start(settings, move |items: Vec<u32>| {
@@ -229,6 +265,7 @@ mod tests {
             weight_max: 1_000,
             crowd: 10,
             waiting_max: 100,
+            pauses: false,
         };
         let (noted, opened) = (Arc::clone(&sizes), Arc::clone(&gate));
         let group: Group<u32, u32> = Group::start(settings, move |items: Vec<u32>| {

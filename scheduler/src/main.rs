@@ -11,7 +11,8 @@ use waypost_core::{fault, telemetry};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-#[tokio::main]
+// One thread: what it does is Postgres' work.
+#[tokio::main(worker_threads = 1)]
 async fn main() -> ExitCode {
     let settings = match Settings::from_env() {
         Ok(settings) => settings,

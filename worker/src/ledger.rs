@@ -3,10 +3,11 @@
 //! because statements and commits per message are what bounds sending.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use tracing::{error, warn};
+use tokio::time::{Instant, MissedTickBehavior, interval};
+use tracing::{debug, error, warn};
 use waypost_core::audit::Origin;
 use waypost_core::clock::Clock;
 use waypost_core::config::SendingSettings;
@@ -14,12 +15,12 @@ use waypost_core::db::{self, OrFault, PgConnection, PgPool};
 use waypost_core::fault::{Fault, FaultKind};
 use waypost_core::group::{Group, GroupSettings};
 use waypost_core::ids::{MessageId, OrganizationId, WorkerId};
-use waypost_core::message::store::refresh_aggregates;
+use waypost_core::message::store::{self, refresh_aggregates};
 use waypost_core::queue::attempt::{self, NewAttempt};
 use waypost_core::queue::backend::Queue;
 use waypost_core::queue::jobs::SendJob;
 use waypost_core::queue::lease::{self, LeasedChunk, LeasedMessage, LeasedRecipient, Rescheduled};
-use waypost_core::queue::outcome::{self, AttemptOutcome};
+use waypost_core::queue::outcome::{self, AttemptOutcome, Sent};
 use waypost_core::queue::parked;
 use waypost_core::suppression::Suppressions;
 use waypost_core::suppression::told::{AddedTold, ToldAddress, ToldBy};
@@ -31,10 +32,17 @@ use crate::tenure::Tenures;
 const DEADLOCK_TRIES: u32 = 4;
 /// Transactions of one kind under way at once.
 const LANES: usize = 2;
+/// Connections of their own, so that nothing else keeps them waiting. Few, because each
+/// has to learn all tables, and more than one of a kind are seldom at work.
+pub(crate) const CONNECTIONS: u32 = 4;
 /// Entries with which another transaction begins beside one that is under way.
 const CROWD: usize = 64;
 /// Jobs, attempts or outcomes in one transaction, roughly.
 const GROUP_MAX: usize = 200;
+/// How long a claim is in hand before its message shows that it is being sent.
+const SHOWN_AFTER: Duration = Duration::from_millis(100);
+/// Messages that are shown so in one transaction.
+const SHOWN_AT_ONCE: usize = 1_000;
 /// Entries that may wait for a transaction.
 const WAITING_MAX: usize = 4_096;
 /// The waits between tries to record an outcome while Postgres is away.
@@ -60,6 +68,8 @@ pub(crate) struct Settlement {
     /// Who leased the chunk.
     worker: WorkerId,
     job: SendJob,
+    /// The recipients of its message.
+    recipient_count: i32,
     /// What came of an attempt.
     pub(crate) outcome: Option<AttemptOutcome>,
     /// A recipient that was leased and not tried.
@@ -79,6 +89,7 @@ impl Settlement {
         Self {
             worker: claim.worker,
             job: claim.job,
+            recipient_count: claim.message.recipient_count,
             outcome: None,
             untried: None,
             withdrawn: None,
@@ -86,12 +97,26 @@ impl Settlement {
             no_hurry: false,
         }
     }
+
+    /// Whether it says that a mail was taken, and no more.
+    fn sent(&self) -> Option<Sent<'_>> {
+        let is_all = self.finished && self.untried.is_none() && self.withdrawn.is_none();
+        let outcome = self.outcome.as_ref().filter(|_| is_all)?;
+        Sent::of(self.worker, outcome, self.recipient_count)
+    }
 }
 
 /// The claims of this process of which not all is recorded yet. A settlement is tried
 /// until it is recorded, also when its commit was only not heard of; if its chunk were
 /// claimed again meanwhile, by the same worker, it would end that claim's lease.
-type InHand = Arc<Mutex<HashSet<(WorkerId, SendJob)>>>;
+type InHand = Arc<Mutex<HashMap<(WorkerId, SendJob), Held>>>;
+
+/// A claim in hand.
+struct Held {
+    since: Instant,
+    /// Whether its message shows that it is being sent.
+    shown: bool,
+}
 
 /// Shared writing. Cheap to clone.
 #[derive(Clone)]
@@ -117,6 +142,7 @@ impl Ledger {
             weight_max: GROUP_MAX,
             crowd: CROWD,
             waiting_max: WAITING_MAX,
+            pauses: true,
         };
         let in_hand = InHand::default();
         let writer = Arc::new(Writer {
@@ -128,6 +154,7 @@ impl Ledger {
             clock,
             settings,
         });
+        tokio::spawn(show_sending(Arc::downgrade(&writer)));
         let (claims, attempts, settlements) = (Arc::clone(&writer), Arc::clone(&writer), writer);
         Self {
             claims: Group::start(group, move |jobs| {
@@ -200,7 +227,7 @@ impl Ledger {
     }
 }
 
-fn lock(in_hand: &InHand) -> MutexGuard<'_, HashSet<(WorkerId, SendJob)>> {
+fn lock(in_hand: &InHand) -> MutexGuard<'_, HashMap<(WorkerId, SendJob), Held>> {
     in_hand.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -232,8 +259,8 @@ impl Writer {
         {
             let mut in_hand = lock(&self.in_hand);
             // What earlier tenures held is the reaper's.
-            in_hand.retain(|(holder, _)| *holder == worker);
-            wanted.retain(|job| !in_hand.contains(&(worker, *job)));
+            in_hand.retain(|(holder, _), _| *holder == worker);
+            wanted.retain(|job| !in_hand.contains_key(&(worker, *job)));
         }
         let leased = again_after_deadlocks(|| self.lease(worker, &wanted), LEASE).await;
         if leased.as_ref().is_err_and(|fault| !db::is_deadlock(fault)) {
@@ -241,30 +268,51 @@ impl Writer {
             // leases that none of its jobs knows of.
             self.tenures.give_up(worker);
         }
-        let (chunks, messages, left) = leased?;
-        self.push_again(left);
-        Ok(self.claims(worker, chunks, messages))
-    }
-
-    async fn lease(&self, worker: WorkerId, wanted: &[SendJob]) -> Result<Leased, Fault> {
-        let mut transaction = db::begin(&self.pool, LEASE).await?;
-        let now = self.clock.now();
-        let chunks = lease::lease(&mut transaction, worker, wanted, now).await?;
+        let (chunks, messages) = leased?;
         let (busy, idle): (Vec<_>, Vec<_>) = chunks
             .into_iter()
             .partition(|chunk| !chunk.recipients.is_empty());
+        let (busy, orphans): (Vec<_>, Vec<_>) = busy
+            .into_iter()
+            .partition(|chunk| messages.contains_key(&chunk.job.message_id));
+        if !idle.is_empty() || !orphans.is_empty() {
+            let given_back =
+                again_after_deadlocks(|| self.give_back(worker, &idle, &orphans), LEASE).await;
+            if given_back.is_err() {
+                // They are leased, and so are the others of which no job will hear.
+                self.tenures.give_up(worker);
+            }
+            self.push_again(given_back?);
+        }
+        Ok(self.claims(worker, busy, messages))
+    }
+
+    async fn lease(&self, worker: WorkerId, wanted: &[SendJob]) -> Result<Leased, Fault> {
+        let mut connection = self.pool.acquire().await.or_fault(LEASE)?;
+        lease::lease(&mut connection, worker, wanted, self.clock.now()).await
+    }
+
+    /// Ends the leases of chunks with nothing to do now, and parks those without a
+    /// message. Answers the ones of which something is due later.
+    async fn give_back(
+        &self,
+        worker: WorkerId,
+        idle: &[LeasedChunk],
+        orphans: &[LeasedChunk],
+    ) -> Result<Vec<Rescheduled>, Fault> {
+        let mut transaction = db::begin(&self.pool, LEASE).await?;
         let idle: Vec<SendJob> = idle.iter().map(|chunk| chunk.job).collect();
         let grace = self.settings.relay_grace;
         let left = lease::finish(&mut transaction, worker, &idle, grace).await?;
-        let messages: Vec<MessageId> = busy.iter().map(|chunk| chunk.job.message_id).collect();
-        refresh_aggregates(&mut transaction, &messages).await?;
-        let loaded = lease::load(&mut transaction, &messages).await?;
-        let (busy, orphans): (Vec<_>, Vec<_>) = busy
-            .into_iter()
-            .partition(|chunk| loaded.contains_key(&chunk.job.message_id));
-        parked::park_orphans(&mut transaction, &orphans, now).await?;
+        parked::park_orphans(&mut transaction, orphans, self.clock.now()).await?;
         transaction.commit().await.or_fault(LEASE)?;
-        Ok((busy, loaded, left))
+        Ok(left)
+    }
+
+    async fn show_sending(&self, messages: &[MessageId]) -> Result<(), Fault> {
+        let mut transaction = db::begin(&self.pool, SHOW).await?;
+        store::show_sending(&mut transaction, messages).await?;
+        transaction.commit().await.or_fault(SHOW)
     }
 
     fn claims(
@@ -292,7 +340,11 @@ impl Writer {
                 losses: chunk.losses,
                 plan: Plan::default(),
             };
-            lock(&self.in_hand).insert((worker, chunk.job));
+            let held = Held {
+                since: Instant::now(),
+                shown: false,
+            };
+            lock(&self.in_hand).insert((worker, chunk.job), held);
             claims.insert(chunk.job, claim);
         }
         claims
@@ -332,7 +384,15 @@ impl Writer {
     }
 
     async fn try_settle(&self, settlements: &[Settlement]) -> Result<(), Fault> {
-        let left = again_after_deadlocks(|| self.record(settlements), RECORD).await?;
+        let recorded = again_after_deadlocks(|| self.record_sent(settlements), RECORD).await?;
+        let is_left = |settlement: &&Settlement| {
+            settlement.sent().is_none() || !recorded.contains(&settlement.job.message_id)
+        };
+        let settlements: Vec<&Settlement> = settlements.iter().filter(is_left).collect();
+        if settlements.is_empty() {
+            return Ok(());
+        }
+        let left = again_after_deadlocks(|| self.record(&settlements), RECORD).await?;
         let now = self.clock.now();
         let at_once = |left: &Rescheduled| {
             let mut own = settlements
@@ -346,9 +406,25 @@ impl Writer {
         Ok(())
     }
 
+    /// Records what most settlements say; answers the messages of which nothing is left
+    /// to be recorded.
+    async fn record_sent(&self, settlements: &[Settlement]) -> Result<HashSet<MessageId>, Fault> {
+        let mut seen = HashSet::with_capacity(settlements.len());
+        let sent = settlements.iter().filter_map(|settlement| {
+            let sent = settlement.sent()?;
+            seen.insert(settlement.job.message_id).then_some(sent)
+        });
+        let sent: Vec<Sent<'_>> = sent.collect();
+        if sent.is_empty() {
+            return Ok(HashSet::new());
+        }
+        let mut connection = self.pool.acquire().await.or_fault(RECORD)?;
+        outcome::record_sent(&mut connection, &sent).await
+    }
+
     /// What a settlement says counts only while its lease is held; that a provider
     /// took a mail counts always.
-    async fn record(&self, settlements: &[Settlement]) -> Result<Vec<Rescheduled>, Fault> {
+    async fn record(&self, settlements: &[&Settlement]) -> Result<Vec<Rescheduled>, Fault> {
         let now = self.clock.now();
         self.expect_bounced(settlements).await?;
         let mut transaction = db::begin(&self.pool, RECORD).await?;
@@ -361,7 +437,8 @@ impl Writer {
             .filter_map(|s| s.outcome.clone())
             .collect();
         let without_mailbox = outcome::record(&mut transaction, &outcomes).await?;
-        let still: Vec<&Settlement> = settlements.iter().filter(holds).collect();
+        let still = settlements.iter().copied().filter(holds);
+        let still: Vec<&Settlement> = still.collect();
         // That a call was not made is true whoever holds the lease.
         let withdrawn: Vec<NewAttempt> = settlements.iter().filter_map(|s| s.withdrawn).collect();
         attempt::withdraw(&mut transaction, &withdrawn).await?;
@@ -383,7 +460,7 @@ impl Writer {
         Ok(left)
     }
 
-    async fn expect_bounced(&self, settlements: &[Settlement]) -> Result<(), Fault> {
+    async fn expect_bounced(&self, settlements: &[&Settlement]) -> Result<(), Fault> {
         let outcomes = settlements.iter().filter_map(|s| s.outcome.as_ref());
         let bounced = outcomes.filter_map(AttemptOutcome::bounced);
         let suspects = bounced.map(|(organization_id, told)| (organization_id, told.email_hash));
@@ -442,6 +519,42 @@ impl Writer {
     }
 }
 
+/// Lets messages show that they are being sent whose settlement takes its time, until
+/// the ledger is gone. Most are settled before anybody could look.
+async fn show_sending(writer: Weak<Writer>) {
+    let mut ticks = interval(SHOWN_AFTER);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let Some(writer) = writer.upgrade() else {
+            return;
+        };
+        let mut slow: Vec<(WorkerId, SendJob)> = {
+            let in_hand = lock(&writer.in_hand);
+            let slow = in_hand
+                .iter()
+                .filter(|(_, held)| !held.shown && held.since.elapsed() >= SHOWN_AFTER);
+            slow.map(|(claim, _)| *claim).collect()
+        };
+        slow.truncate(SHOWN_AT_ONCE);
+        if slow.is_empty() {
+            continue;
+        }
+        let messages: Vec<MessageId> = slow.iter().map(|(_, job)| job.message_id).collect();
+        match again_after_deadlocks(|| writer.show_sending(&messages), SHOW).await {
+            Ok(()) => {
+                let mut in_hand = lock(&writer.in_hand);
+                for claim in slow {
+                    if let Some(held) = in_hand.get_mut(&claim) {
+                        held.shown = true;
+                    }
+                }
+            }
+            Err(fault) => debug!(cause = fault.chain(), "What is being sent is not shown yet"),
+        }
+    }
+}
+
 /// Runs a transaction, bounded in time, and again after a deadlock: what providers tell
 /// is recorded without the lease of the copies, and locks them in another order.
 async fn again_after_deadlocks<T, F>(
@@ -455,16 +568,12 @@ where
     db::again_after_deadlocks(DEADLOCK_TRIES, bounded, db::is_deadlock).await
 }
 
-/// What a leasing transaction gives: chunks with something due, their messages, and
-/// chunks whose next recipient is due later.
-type Leased = (
-    Vec<LeasedChunk>,
-    HashMap<MessageId, LeasedMessage>,
-    Vec<Rescheduled>,
-);
+/// What leasing gives: chunks, and the messages of those with something due.
+type Leased = (Vec<LeasedChunk>, HashMap<MessageId, LeasedMessage>);
 
 const LEASE: &str = "lease chunks";
 const RECORD: &str = "record outcomes";
+const SHOW: &str = "show what is being sent";
 
 fn finished_by_worker(settlements: &[&Settlement]) -> HashMap<WorkerId, Vec<SendJob>> {
     let mut finished: HashMap<WorkerId, Vec<SendJob>> = HashMap::new();

@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 use waypost_core::clock::Clock;
 use waypost_core::config::Settings;
-use waypost_core::db;
+use waypost_core::db::{self, PgPool};
 use waypost_core::fault::Fault;
 use waypost_core::health;
 use waypost_core::ids::Ids;
@@ -48,6 +48,16 @@ use senders::Senders;
 use tenure::Tenures;
 use webhooks::Webhooks;
 
+/// Connections for everything, and those of the ledger.
+fn pools(settings: &Settings) -> Result<(PgPool, PgPool), Fault> {
+    let connections = settings.database_connections;
+    let connections = connections.saturating_sub(ledger::CONNECTIONS).max(1);
+    Ok((
+        db::routine_pool(&settings.database_url, connections)?,
+        db::routine_pool(&settings.database_url, ledger::CONNECTIONS)?,
+    ))
+}
+
 /// Works until `shutdown`; calls in flight then have the configured time to end.
 ///
 /// # Errors
@@ -58,7 +68,7 @@ pub async fn run(
     shutdown: CancellationToken,
 ) -> Result<(), Fault> {
     let ids = Ids::new(clock.clone());
-    let pool = db::routine_pool(&settings.database_url, settings.database_connections)?;
+    let (pool, ledger_pool) = pools(settings)?;
     let redis = Redis::new(&settings.redis_url, &settings.redis_prefix)?;
     if let Some(address) = settings.health_listen {
         health::serve(address, pool.clone(), redis.clone(), shutdown.clone()).await?;
@@ -96,7 +106,7 @@ pub async fn run(
     };
     let sending = Sending {
         ledger: Ledger::start(
-            pool,
+            ledger_pool,
             queue.clone(),
             tenures.clone(),
             clock.clone(),

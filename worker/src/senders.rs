@@ -95,6 +95,9 @@ impl Senders {
         organization_id: OrganizationId,
         id: ProviderAccountId,
     ) -> Result<Option<Arc<Sender>>, Fault> {
+        if let Some(sender) = self.remembered.get(&(organization_id, id)).await {
+            return Ok(sender);
+        }
         let opened = self.remembered.try_get_with((organization_id, id), async {
             match self.accounts.open(organization_id, id).await {
                 Ok((account, credentials)) if account.is_active => Ok(Some(Arc::new(Sender {
@@ -109,6 +112,6 @@ impl Senders {
                 ) => Err(Fault::internal("open an account", reason)),
             }
         });
-        opened.await.map_err(|fault| (*fault).clone())
+        Box::pin(opened).await.map_err(|fault| (*fault).clone())
     }
 }

@@ -175,7 +175,8 @@ async fn serve_connection<S, E>(
         let Ends { local, remote } = ends.clone();
         let request = Request::from((request, local, remote, Scheme::HTTP));
         async move {
-            let response = endpoint.get_response(timed(request, patience.body)).await;
+            // In a box: with all its layers it is 12 KiB, and the server moves it about.
+            let response = Box::pin(endpoint.get_response(timed(request, patience.body))).await;
             let response = hyper::Response::from(response);
             Ok::<_, Infallible>(response.map(|body| begun.until_sent(body)))
         }

@@ -53,6 +53,7 @@ const LOOK_UPS: GroupSettings = GroupSettings {
     weight_max: 500,
     crowd: 1,
     waiting_max: 10_000,
+    pauses: false,
 };
 
 /// An API key's record.
@@ -226,14 +227,22 @@ impl Authenticator {
             return Ok(None);
         }
         let hash = hash_key(key);
-        let found = self
-            .remembered
-            .try_get_with(hash, self.look_ups.run(hash, 1))
-            .await
-            .map_err(|fault| (*fault).clone())?;
+        let found = match self.remembered.get(&hash).await {
+            Some(found) => found,
+            None => self.look_up(hash).await?,
+        };
         let now = self.clock.now();
         let valid = found.filter(|key| key.is_valid(now) && key.record.allows(address));
         Ok(valid.inspect(|key| self.usage.note(&key.record, now)))
+    }
+
+    /// Asks for a key that is not remembered, in a box of its own: most callers need not
+    /// carry the place for this along.
+    async fn look_up(&self, hash: KeyHash) -> Result<Option<Arc<OpenedKey>>, Fault> {
+        let looking = self
+            .remembered
+            .try_get_with(hash, self.look_ups.run(hash, 1));
+        Box::pin(looking).await.map_err(|fault| (*fault).clone())
     }
 }
 

@@ -178,8 +178,10 @@ impl Inbox {
         if !is_one {
             return Ok(None);
         }
-        let found = self.doors.try_get_with_by_ref(token, self.find(token));
-        found
+        if let Some(door) = self.doors.get(token).await {
+            return Ok(door);
+        }
+        Box::pin(self.doors.try_get_with_by_ref(token, self.find(token)))
             .await
             .map_err(|fault: Arc<Fault>| Fault::clone(&fault))
     }

@@ -53,7 +53,7 @@ const LANES: usize = 2;
 const CROWD: usize = 16;
 /// Events that share a transaction, roughly. The largest request has several times as
 /// many and is recorded in parts.
-const EVENTS_MAX: usize = 1_000;
+const EVENTS_MAX: usize = 400;
 /// Requests that may wait for a transaction; beyond it they wait to wait.
 const WAITING_MAX: usize = 4_096;
 /// How long a request waits in all. Providers wait about as long for an answer.
@@ -132,6 +132,7 @@ impl Recorder {
             weight_max: EVENTS_MAX,
             crowd: CROWD,
             waiting_max: WAITING_MAX,
+            pauses: false,
         };
         let writer = Arc::new(Writer {
             suppressions,

@@ -25,6 +25,7 @@ const GROUP: GroupSettings = GroupSettings {
     weight_max: 1_000,
     crowd: 16,
     waiting_max: 10_000,
+    pauses: false,
 };
 
 /// Takes up to `ARGV[3]` requests from a bucket of `ARGV[2]` requests, each of

@@ -186,6 +186,7 @@ impl Acceptor {
             weight_max: GROUP_WEIGHT_MAX,
             crowd: CROWD,
             waiting_max: WAITING_MAX,
+            pauses: false,
         };
         let writer = Arc::new(Writer {
             pool: parts.pool,

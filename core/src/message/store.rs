@@ -107,6 +107,9 @@ pub async fn refresh_aggregates(
     let mut ids: Vec<uuid::Uuid> = ids.iter().map(|id| id.0).collect();
     ids.sort_unstable();
     ids.dedup();
+    if ids.is_empty() {
+        return Ok(());
+    }
     copy_only_recipients(connection, &ids).await?;
     let several = query_scalar!(
         "SELECT id
@@ -120,6 +123,27 @@ pub async fn refresh_aggregates(
     .await
     .or_fault("lock messages")?;
     aggregate_recipients(connection, &several).await
+}
+
+/// Lets messages show that they are being sent, as far as they are. To be run in a
+/// transaction: their recipients are held until it ends, so that nothing that is
+/// decided about them meanwhile is written over.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn show_sending(connection: &mut PgConnection, ids: &[MessageId]) -> Result<(), Fault> {
+    let held = query_scalar!(
+        r#"SELECT message_id AS "message_id: MessageId"
+           FROM recipients
+           WHERE message_id = ANY($1) AND status = 'SENDING'
+           ORDER BY message_id, position
+           FOR SHARE"#,
+        &ids.iter().map(|id| id.0).collect::<Vec<_>>()
+    )
+    .fetch_all(&mut *connection)
+    .await
+    .or_fault("look for what is being sent")?;
+    refresh_aggregates(connection, &held).await
 }
 
 /// A message with one recipient is as that is: nothing to aggregate. Whoever changed the

@@ -115,6 +115,19 @@ pub async fn summary(
     })
 }
 
+/// Has what follows in this transaction planned for the values that it is asked with. A
+/// plan for any period expects a handful of roll-ups, and sorts what are thousands.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn plan_for_the_period(connection: &mut PgConnection) -> Result<(), Fault> {
+    sqlx::query("SET LOCAL plan_cache_mode = force_custom_plan")
+        .execute(connection)
+        .await
+        .or_fault("read metrics")?;
+    Ok(())
+}
+
 /// What happened in a period by the values of a dimension: most sent first, then by
 /// name. A template is named as it is called now, with its id where another has
 /// the same name; one that is gone by its id; messages without a template are

@@ -5,9 +5,9 @@
 //! detach one needs a lock that acceptance waits behind too. Postgres would detach
 //! without it (`CONCURRENTLY`), but not beside a default partition, and that one is what
 //! keeps acceptance going without a scheduler. So each table has a transaction of its
-//! own, which does next to nothing under the lock and gives up when it has waited for
-//! [`LOCK_WAIT`]; it is tried again after a pause, in which whoever waited behind it goes
-//! on. A month is counted before, not under the lock.
+//! own, which does next to nothing under the lock and gives up when it has waited for a
+//! tenth of a second; it is tried again after a pause, in which whoever waited behind it
+//! goes on. A month is counted before, not under the lock.
 //!
 //! Messages go first. From then on nobody finds anything of the month: what is left is
 //! reached by way of its message. The rest follows table by table, and whoever dies in

@@ -5,7 +5,7 @@
 //! Providers do this in two ways. Postmark takes a list of whole mails and answers
 //! for each. SendGrid and Mailgun take one mail with values to fill in for each
 //! recipient, and answer once; what the copies share is found by comparing them
-//! ([`blank`]), so that nothing need be known of what made them differ.
+//! (`blank`), so that nothing need be known of what made them differ.
 //!
 //! What is refused as a whole was taken for nobody. It is never charged to those who
 //! only shared the call: they are tried again without the others.

@@ -136,16 +136,6 @@ pub struct LeasedChunk {
     pub losses: i16,
 }
 
-impl LeasedChunk {
-    fn empty(job: SendJob, losses: i16) -> Self {
-        Self {
-            job,
-            recipients: Vec::new(),
-            losses,
-        }
-    }
-}
-
 /// A recipient to send to.
 #[derive(Debug)]
 pub struct LeasedRecipient {
@@ -161,86 +151,6 @@ pub struct LeasedRecipient {
     pub turn: Turn,
 }
 
-/// Leases those of the wanted chunks that nobody holds, and moves their due
-/// recipients to SENDING. To be run in a transaction, with
-/// [`crate::message::store::refresh_aggregates`] after it. Nothing is leased to a
-/// worker whose leases have ended; until the transaction ends its row cannot go, so
-/// a lease never belongs to nobody.
-///
-/// # Errors
-/// A fault when Postgres is away.
-pub async fn lease(
-    connection: &mut PgConnection,
-    worker: WorkerId,
-    jobs: &[SendJob],
-    now: Timestamp,
-) -> Result<Vec<LeasedChunk>, Fault> {
-    let (ids, chunks) = columns(jobs);
-    let leased = query!(
-        r#"WITH me AS (
-               SELECT id FROM workers WHERE id = $3 AND leased_until > clock_timestamp() FOR KEY SHARE
-           ), free AS (
-               SELECT o.message_id, o.chunk
-               FROM outbox o
-               JOIN UNNEST($1::uuid[], $2::int[]) AS wanted (message_id, chunk) USING (message_id, chunk)
-               WHERE o.leased_by IS NULL AND o.parked_at IS NULL
-               FOR UPDATE OF o SKIP LOCKED
-           )
-           UPDATE outbox o
-           SET leased_by = me.id
-           FROM free, me
-           WHERE o.message_id = free.message_id AND o.chunk = free.chunk
-           RETURNING o.message_id, o.chunk, o.organization_id, o.losses"#,
-        &ids,
-        &chunks,
-        worker.0,
-    )
-    .fetch_all(&mut *connection)
-    .await
-    .or_fault("lease chunks")?;
-    let mut found: HashMap<SendJob, LeasedChunk> = leased
-        .into_iter()
-        .map(|row| {
-            let job = job(row.message_id, row.chunk, row.organization_id);
-            (job, LeasedChunk::empty(job, row.losses))
-        })
-        .collect();
-    let (ids, chunks) = columns(&found.keys().copied().collect::<Vec<_>>());
-    let due = query!(
-        r#"UPDATE recipients r
-           SET status = 'SENDING'
-           FROM UNNEST($1::uuid[], $2::int[]) AS leased (message_id, chunk)
-           WHERE r.message_id = leased.message_id AND r.message_id = ANY($1)
-             AND r.position >= leased.chunk * $3 AND r.position < (leased.chunk + 1) * $3
-             AND r.status IN ('QUEUED', 'SENDING')
-             AND r.next_attempt_at <= $4
-           RETURNING r.message_id, r.organization_id, r.position, r.address_sealed, r.address_hash AS "address_hash: AddressHash",
-                     r.unknowns, r.failover, r.rounds, r.recoverable"#,
-        &ids,
-        &chunks,
-        CHUNK_RECIPIENTS,
-        now,
-    )
-    .fetch_all(&mut *connection)
-    .await
-    .or_fault("lease recipients")?;
-    for row in due {
-        let chunk = row.position / CHUNK_RECIPIENTS;
-        let of = job(row.message_id, chunk, row.organization_id);
-        let Some(leased) = found.get_mut(&of) else {
-            continue;
-        };
-        leased.recipients.push(LeasedRecipient {
-            position: row.position,
-            address_sealed: row.address_sealed,
-            address_hash: row.address_hash,
-            unknowns: row.unknowns,
-            turn: Turn::stored(row.failover, row.rounds, row.recoverable),
-        });
-    }
-    Ok(found.into_values().collect())
-}
-
 /// What a worker needs to know of a message besides its recipients.
 #[derive(Debug, Clone)]
 pub struct LeasedMessage {
@@ -248,6 +158,8 @@ pub struct LeasedMessage {
     pub content: MessageContent,
     /// Whether the bodies were too large to be read along.
     pub body_left_out: bool,
+    /// The recipients it has, due or not.
+    pub recipient_count: i32,
     /// The account resolved at acceptance.
     pub provider_account_id: ProviderAccountId,
     /// The rule that chose it; nothing where none did. It may be gone.
@@ -269,63 +181,146 @@ impl LeasedMessage {
 /// The largest bodies, in bytes, that are read for many messages at once.
 const BODY_BYTES_MAX: i32 = 256 * 1024;
 
-/// Reads messages with their bodies. Bodies above a bound are left out, because
-/// many are read at once; [`load_body`] reads one.
+/// Leases those of the wanted chunks that nobody holds, moves their due recipients to
+/// SENDING and reads their messages, all in one statement. Nothing is leased to a
+/// worker whose leases have ended; until the statement ends its row cannot go, so a
+/// lease never belongs to nobody. A chunk whose message is not among the answers has
+/// none.
+///
+/// The messages' own status is left as it is: whoever leases sees to
+/// [`crate::message::store::show_sending`] where sending takes its time.
+///
+/// Bodies above a bound are left out, because many are read at once; [`load_body`]
+/// reads one.
 ///
 /// # Errors
 /// A fault when Postgres is away.
-pub async fn load(
+#[expect(clippy::too_many_lines, reason = "one statement and its columns")]
+pub async fn lease(
     connection: &mut PgConnection,
-    ids: &[MessageId],
-) -> Result<HashMap<MessageId, LeasedMessage>, Fault> {
-    let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+    worker: WorkerId,
+    jobs: &[SendJob],
+    now: Timestamp,
+) -> Result<(Vec<LeasedChunk>, HashMap<MessageId, LeasedMessage>), Fault> {
+    let (ids, chunks) = columns(jobs);
     let rows = query!(
-        r#"SELECT m.id, m.organization_id, m.subject, m.tags, m.created_at, m.retried_at, m.routing_rule_id,
-                  coalesce(m.resolved_account_id, m.provider_account_id) AS "provider_account_id!",
-                  m.unsubscribe_group_id, m.track_opens, m.track_clicks,
-                  b.from_mailbox, b.reply_to, l.large AS "large!",
-                  CASE WHEN NOT l.large THEN b.html END AS html,
-                  CASE WHEN NOT l.large THEN b.text END AS text
-           FROM messages m
-           JOIN message_bodies b ON b.message_id = m.id
-           CROSS JOIN LATERAL (
-               SELECT coalesce(octet_length(b.html), 0) + coalesce(octet_length(b.text), 0) > $2 AS large
-           ) l
-           WHERE m.id = ANY($1) AND b.message_id = ANY($1)"#,
+        r#"WITH me AS (
+               SELECT id FROM workers WHERE id = $3 AND leased_until > clock_timestamp() FOR KEY SHARE
+           ), free AS (
+               SELECT o.message_id, o.chunk
+               FROM outbox o
+               JOIN UNNEST($1::uuid[], $2::int[]) AS wanted (message_id, chunk) USING (message_id, chunk)
+               WHERE o.leased_by IS NULL AND o.parked_at IS NULL
+               FOR UPDATE OF o SKIP LOCKED
+           ), leased AS (
+               UPDATE outbox o
+               SET leased_by = me.id
+               FROM free, me
+               WHERE o.message_id = free.message_id AND o.chunk = free.chunk
+               RETURNING o.message_id, o.chunk, o.organization_id, o.losses
+           ), due AS (
+               UPDATE recipients r
+               SET status = 'SENDING'
+               FROM leased l
+               WHERE r.message_id = l.message_id
+                 AND r.position >= l.chunk * $4 AND r.position < (l.chunk + 1) * $4
+                 AND r.status IN ('QUEUED', 'SENDING')
+                 AND r.next_attempt_at <= $5
+               RETURNING l.*, r.position, r.address_sealed, r.address_hash, r.unknowns, r.failover, r.rounds,
+                         r.recoverable
+           )
+           SELECT d.message_id AS "message_id!", d.chunk AS "chunk!", d.organization_id AS "organization_id!",
+                  d.losses AS "losses!",
+                  d.position AS "position?", d.address_sealed AS "address_sealed?",
+                  d.address_hash AS "address_hash?: AddressHash", d.unknowns AS "unknowns?",
+                  d.failover AS "failover?", d.rounds AS "rounds?", d.recoverable AS "recoverable?",
+                  m.subject AS "subject?", m.tags AS "tags?", m.created_at AS "created_at?", m.retried_at,
+                  m.routing_rule_id, m.account_id AS "account_id?", m.unsubscribe_group_id,
+                  m.track_opens AS "track_opens?", m.track_clicks AS "track_clicks?",
+                  m.recipient_count AS "recipient_count?", m.from_mailbox AS "from_mailbox?", m.reply_to,
+                  m.large AS "large?", m.html, m.text
+           FROM (
+               -- A message is read once, however many of its recipients are due.
+               SELECT *, row_number() OVER (PARTITION BY message_id ORDER BY position) = 1 AS is_first
+               FROM due
+           ) d
+           LEFT JOIN LATERAL (
+               SELECT m.subject, m.tags, m.created_at, m.retried_at, m.routing_rule_id,
+                      coalesce(m.resolved_account_id, m.provider_account_id) AS account_id,
+                      m.unsubscribe_group_id, m.track_opens, m.track_clicks, m.recipient_count,
+                      b.from_mailbox, b.reply_to, s.large,
+                      CASE WHEN NOT s.large THEN b.html END AS html,
+                      CASE WHEN NOT s.large THEN b.text END AS text
+               FROM messages m
+               JOIN message_bodies b ON b.message_id = d.message_id
+               CROSS JOIN LATERAL (
+                   SELECT coalesce(octet_length(b.html), 0) + coalesce(octet_length(b.text), 0) > $6 AS large
+               ) s
+               WHERE m.id = d.message_id AND d.is_first
+               LIMIT 1
+           ) m ON true
+           UNION ALL
+           -- Also of those of which nothing is due.
+           SELECT message_id, chunk, organization_id, losses, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+                  NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+           FROM leased"#,
         &ids,
+        &chunks,
+        worker.0,
+        CHUNK_RECIPIENTS,
+        now,
         BODY_BYTES_MAX,
     )
     .fetch_all(connection)
     .await
-    .or_fault("read messages to send")?;
-    let messages = rows.into_iter().map(|row| {
-        let id = MessageId(row.id);
-        let content = MessageContent {
-            id,
-            organization_id: OrganizationId(row.organization_id),
-            from_mailbox: row.from_mailbox,
-            reply_to: row.reply_to,
-            subject: row.subject,
-            html: row.html,
-            text: row.text,
-            tags: row.tags,
-            unsubscribe_group_id: row.unsubscribe_group_id.map(UnsubscribeGroupId),
-            tracking: Tracking {
-                opens: row.track_opens,
-                clicks: row.track_clicks,
-            },
+    .or_fault("lease chunks")?;
+    let mut leased: HashMap<SendJob, LeasedChunk> = HashMap::with_capacity(jobs.len());
+    let mut messages = HashMap::with_capacity(jobs.len());
+    for row in rows {
+        let job = job(row.message_id, row.chunk, row.organization_id);
+        let chunk = leased.entry(job).or_insert_with(|| LeasedChunk {
+            job,
+            recipients: Vec::new(),
+            losses: row.losses,
+        });
+        chunk.recipients.extend((|| {
+            Some(LeasedRecipient {
+                position: row.position?,
+                address_sealed: row.address_sealed?,
+                address_hash: row.address_hash?,
+                unknowns: row.unknowns?,
+                turn: Turn::stored(row.failover?, row.rounds?, row.recoverable?),
+            })
+        })());
+        let message = || {
+            let content = MessageContent {
+                id: job.message_id,
+                organization_id: job.organization_id,
+                from_mailbox: row.from_mailbox?,
+                reply_to: row.reply_to,
+                subject: row.subject?,
+                html: row.html,
+                text: row.text,
+                tags: row.tags?,
+                unsubscribe_group_id: row.unsubscribe_group_id.map(UnsubscribeGroupId),
+                tracking: Tracking {
+                    opens: row.track_opens?,
+                    clicks: row.track_clicks?,
+                },
+            };
+            Some(LeasedMessage {
+                content,
+                body_left_out: row.large?,
+                recipient_count: row.recipient_count?,
+                provider_account_id: ProviderAccountId(row.account_id?),
+                routing_rule_id: row.routing_rule_id.map(RoutingRuleId),
+                accepted_at: row.created_at?,
+                retried_at: row.retried_at,
+            })
         };
-        let message = LeasedMessage {
-            content,
-            body_left_out: row.large,
-            provider_account_id: ProviderAccountId(row.provider_account_id),
-            routing_rule_id: row.routing_rule_id.map(RoutingRuleId),
-            accepted_at: row.created_at,
-            retried_at: row.retried_at,
-        };
-        (id, message)
-    });
-    Ok(messages.collect())
+        messages.extend(message().map(|message| (job.message_id, message)));
+    }
+    Ok((leased.into_values().collect(), messages))
 }
 
 /// Reads the bodies of one message: html and text.

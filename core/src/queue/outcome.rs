@@ -9,16 +9,16 @@
 
 use std::collections::HashSet;
 
-use sqlx::{PgConnection, query};
+use sqlx::{PgConnection, query, query_scalar};
 use uuid::Uuid;
 
 use super::attempt::NewAttempt;
 use super::retry::Verdict;
 use crate::clock::Timestamp;
 use crate::db::OrFault;
-use crate::event::{self, NewEvent};
+use crate::event::{self, EventType, NewEvent};
 use crate::fault::Fault;
-use crate::ids::{EventId, MessageId, OrganizationId};
+use crate::ids::{EventId, MessageId, OrganizationId, WorkerId};
 use crate::message::MessageStatus;
 use crate::provider::outcome::{Blame, SendOutcome};
 use crate::suppression::told::{ToldAddress, ToldReason};
@@ -172,6 +172,122 @@ pub async fn record(
         .iter()
         .filter_map(|outcome| outcome.bounced())
         .collect())
+}
+
+/// That a provider took the mail of a message's only recipient: what most settlements
+/// say.
+#[derive(Debug, Clone, Copy)]
+pub struct Sent<'a> {
+    worker: WorkerId,
+    outcome: &'a AttemptOutcome,
+}
+
+impl<'a> Sent<'a> {
+    /// This outcome, of a call that `worker` made, if it says that and no more.
+    /// `recipient_count` is that of the message.
+    #[must_use]
+    pub fn of(worker: WorkerId, outcome: &'a AttemptOutcome, recipient_count: i32) -> Option<Self> {
+        let verdict = &outcome.verdict;
+        let is_plain = outcome.attempted
+            && outcome.is_accepted()
+            && recipient_count == 1
+            && outcome.attempt.position == 0
+            && verdict.status == MessageStatus::Sent
+            && verdict.event == Some(EventType::Sent)
+            && verdict.error.is_none();
+        is_plain.then_some(Self { worker, outcome })
+    }
+}
+
+/// Records that mails were taken and ends the leases of their chunks, in one
+/// statement. Answers the messages of which everything is recorded with that; about
+/// the others [`record`] and [`super::lease::finish`] have the last word: their
+/// attempt or their recipient was decided about before, or another holds the lease.
+/// No message may come twice.
+///
+/// # Errors
+/// A fault when Postgres is away.
+#[expect(clippy::too_many_lines, reason = "one statement and its columns")]
+pub async fn record_sent(
+    connection: &mut PgConnection,
+    sent: &[Sent<'_>],
+) -> Result<HashSet<MessageId>, Fault> {
+    let uuids = |pick: fn(&Sent<'_>) -> Uuid| -> Vec<Uuid> { sent.iter().map(pick).collect() };
+    let status_codes = sent.iter().map(|s| s.outcome.status_code.map(i32::from));
+    let provider_ids = sent.iter().map(|s| s.outcome.provider_message_id());
+    let used = sent
+        .iter()
+        .map(|s| i32::from(s.outcome.verdict.uses_attempt));
+    let ended = query_scalar!(
+        r#"WITH done AS (
+               SELECT *
+               FROM UNNEST($1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::uuid[], $6::uuid[], $7::text[],
+                           $8::timestamptz[], $9::int[], $10::int[], $11::timestamptz[], $12::smallint[],
+                           $13::smallint[], $14::bool[])
+                 AS d (message_id, attempt_id, organization_id, event_id, provider_account_id, worker,
+                       provider_message_id, finished_at, status_code, used, next_attempt_at, failover, rounds,
+                       recoverable)
+           ), closed AS (
+               UPDATE send_attempts a
+               SET finished_at = d.finished_at, outcome = 'ACCEPTED', status_code = d.status_code, reason = NULL
+               FROM done d
+               WHERE a.message_id = d.message_id AND a.id = d.attempt_id
+                 AND (a.outcome IS NULL OR a.outcome = 'UNKNOWN')
+               RETURNING d.*
+           ), moved AS (
+               UPDATE recipients r
+               SET status = 'SENT',
+                   provider_account_id = c.provider_account_id,
+                   provider_message_id = coalesce(c.provider_message_id, r.provider_message_id),
+                   attempts = r.attempts + c.used,
+                   last_error = NULL,
+                   next_attempt_at = c.next_attempt_at,
+                   sent_at = coalesce(r.sent_at, c.finished_at),
+                   failover = c.failover,
+                   rounds = c.rounds,
+                   recoverable = c.recoverable
+               FROM closed c
+               WHERE r.message_id = c.message_id AND r.position = 0
+                 AND r.status IN ('SENDING', 'QUEUED', 'FAILED')
+               RETURNING r.message_id, r.sent_at, r.delivered_at, r.provider_account_id, r.provider_message_id,
+                         c.organization_id, c.event_id, c.finished_at, c.worker
+           ), message AS (
+               UPDATE messages m
+               SET status = 'SENT', sent_at = r.sent_at, delivered_at = r.delivered_at,
+                   provider_message_id = r.provider_message_id, provider_account_id = r.provider_account_id,
+                   resolved_account_id = CASE WHEN r.provider_account_id <> m.provider_account_id
+                                              THEN coalesce(m.resolved_account_id, m.provider_account_id)
+                                              ELSE m.resolved_account_id END
+               FROM moved r
+               WHERE m.id = r.message_id
+           ), event AS (
+               INSERT INTO events (message_id, id, organization_id, position, event_type, occurred_at, data)
+               SELECT message_id, event_id, organization_id, 0, 'SENT', finished_at, NULL
+               FROM moved
+           )
+           DELETE FROM outbox o
+           USING moved
+           WHERE o.message_id = moved.message_id AND o.chunk = 0 AND o.leased_by = moved.worker
+           RETURNING o.message_id AS "message_id: MessageId""#,
+        &uuids(|s| s.outcome.attempt.message_id.0),
+        &uuids(|s| s.outcome.attempt.id.0),
+        &uuids(|s| s.outcome.attempt.organization_id.0),
+        &uuids(|s| s.outcome.event_id.0),
+        &uuids(|s| s.outcome.attempt.provider_account_id.0),
+        &uuids(|s| s.worker.0),
+        &provider_ids.collect::<Vec<_>>() as &[Option<String>],
+        &sent.iter().map(|s| s.outcome.finished_at).collect::<Vec<_>>(),
+        &status_codes.collect::<Vec<_>>() as &[Option<i32>],
+        &used.collect::<Vec<_>>(),
+        &sent.iter().map(|s| s.outcome.verdict.next_attempt_at).collect::<Vec<_>>(),
+        &sent.iter().map(|s| s.outcome.verdict.turn.candidate).collect::<Vec<_>>(),
+        &sent.iter().map(|s| s.outcome.verdict.turn.rounds).collect::<Vec<_>>(),
+        &sent.iter().map(|s| s.outcome.verdict.turn.recoverable).collect::<Vec<_>>(),
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("record what was sent")?;
+    Ok(ended.into_iter().collect())
 }
 
 async fn close_attempts(

@@ -62,6 +62,7 @@ impl Checker {
             weight_max: ADDRESSES_MAX,
             crowd: CROWD,
             waiting_max: WAITING_MAX,
+            pauses: false,
         };
         let states = Cache::builder()
             .max_capacity(REMEMBERED_MAX)

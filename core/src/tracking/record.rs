@@ -79,6 +79,7 @@ impl Recorder {
             weight_max: GROUP_MAX,
             crowd: CROWD,
             waiting_max: WAITING_MAX,
+            pauses: false,
         };
         let writer = Arc::new(Writer {
             pool,

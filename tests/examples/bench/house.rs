@@ -362,17 +362,18 @@ impl Builder {
                 )
             })
             .collect();
-        let template = json!({
-            "name": "Receipt", "subject": "Receipt for {{name}}",
-            "htmlContent": format!("<table>\n{html}</table>"),
-        });
+        let template = json!({ "name": "Receipt" });
         let template = self
             .call(house, key, Method::POST, "/v1/templates", &template)
             .await?;
-        Ok(template["data"]["id"]
+        let id = template["data"]["id"]
             .as_str()
             .unwrap_or_default()
-            .to_owned())
+            .to_owned();
+        let path = format!("/v1/templates/{id}/versions");
+        let version = json!({ "htmlContent": format!("<table>\n{html}</table>") });
+        self.call(house, key, Method::POST, &path, &version).await?;
+        Ok(id)
     }
 
     async fn wait_until_ready(&self, address: SocketAddr) -> Result<(), Failure> {

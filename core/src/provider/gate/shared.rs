@@ -22,6 +22,7 @@ const GROUP: GroupSettings = GroupSettings {
     weight_max: 1_000,
     crowd: 16,
     waiting_max: 20_000,
+    pauses: false,
 };
 
 /// Takes a place among the calls under way (`KEYS[2]`, at most `ARGV[3]`) and one of

@@ -2,8 +2,8 @@
 //! `recipient-variables`, which make a private mail for each. Sources: Mailgun's OpenAPI
 //! document (1,000 recipients, `%recipient.name%`), its page "Batch Sending" and
 //! mailgun/documentation `user_manual.rst` (the variables stand in bodies and in `v:`
-//! values); that they stand in `h:` values too is how anymail/django-anymail and
-//! TryGhost/Ghost send `List-Unsubscribe`, and in no text of the vendor's.
+//! values); that they stand in `h:` values too is how anymail/django-anymail sends
+//! `List-Unsubscribe`, and in no text of the vendor's.
 //!
 //! One answer, one id for all: each copy is known by its `v:` values. One address that
 //! Mailgun does not take has the whole call refused without saying which, and an account

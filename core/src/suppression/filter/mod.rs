@@ -26,12 +26,14 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use moka::future::Cache;
-use redis::{Cmd, FromRedisValue, Script};
+use redis::{Cmd, FromRedisValue, Pipeline, Script};
 use tokio::sync::mpsc;
 use tracing::{debug, warn};
 
 use crate::address::AddressHash;
 use crate::db::PgPool;
+use crate::fault::Fault;
+use crate::group::{Group, GroupSettings};
 use crate::ids::{Ids, OrganizationId};
 use crate::redis::Redis;
 use build::Builder;
@@ -49,6 +51,14 @@ const REST: Duration = Duration::from_secs(1);
 const ADDED_AT_ONCE: usize = 500;
 /// How long a filter that was tended to is left alone.
 const TENDED_FOR: Duration = Duration::from_secs(5);
+/// Round trips under way at once, words in one of them, and requests that wait for one.
+const GROUP: GroupSettings = GroupSettings {
+    lanes: 2,
+    weight_max: 5_000,
+    crowd: 16,
+    waiting_max: 10_000,
+    pauses: false,
+};
 /// Organizations whose filters may wait to be tended to.
 const WAITING_MAX: usize = 1_024;
 
@@ -105,8 +115,8 @@ impl FilterState {
 /// The filters in Redis. Cheap to clone.
 #[derive(Clone)]
 pub struct Filters {
-    redis: Redis,
-    resting_until: Arc<Mutex<Option<Instant>>>,
+    access: Access,
+    questions: Group<Cmd, Option<Vec<i64>>>,
     builder: mpsc::Sender<OrganizationId>,
     tended: Cache<OrganizationId, ()>,
 }
@@ -118,9 +128,17 @@ impl Filters {
         let (sender, receiver) = mpsc::channel(WAITING_MAX);
         let builder = Builder::new(pool, redis.clone(), ids);
         tokio::spawn(builder.run(receiver));
-        Self {
+        let access = Access {
             redis,
             resting_until: Arc::default(),
+        };
+        let reader = access.clone();
+        Self {
+            access,
+            questions: Group::start(GROUP, move |commands| {
+                let reader = reader.clone();
+                async move { reader.read(commands).await }
+            }),
             builder: sender,
             tended: Cache::builder()
                 .max_capacity(100_000)
@@ -130,7 +148,8 @@ impl Filters {
     }
 
     /// For each address whether it may be suppressed; nothing where there is no
-    /// filter that can be believed. One command, however many addresses.
+    /// filter that can be believed. One command, however many addresses, and one round
+    /// trip for all who ask at the same time.
     pub(super) async fn ask(
         &self,
         organization_id: OrganizationId,
@@ -138,15 +157,16 @@ impl Filters {
         hashes: impl Iterator<Item = AddressHash>,
     ) -> Option<Vec<bool>> {
         let layout = state.layout?;
-        if self.is_resting() {
+        if self.access.is_resting() {
             return None;
         }
         let places: Vec<Place> = hashes.map(|hash| layout.place(&hash)).collect();
-        let mut command = read_header(&key(&self.redis, organization_id));
+        let mut command = read_header(&key(&self.access.redis, organization_id));
         for place in &places {
             read_word(&mut command, HEADER_WORDS + place.word);
         }
-        let words: Vec<i64> = self.within_bound(&command).await?;
+        let words = self.questions.run(command, places.len()).await;
+        let words = words.ok().flatten()?;
         if !is_believed(state, &words) {
             return None;
         }
@@ -202,7 +222,7 @@ impl Filters {
         let Some(layout) = state.layout else {
             return;
         };
-        let key = key(&self.redis, organization_id);
+        let key = key(&self.access.redis, organization_id);
         for part in hashes.chunks(ADDED_AT_ONCE) {
             let mut script = ADD.key(&key);
             script.arg(&state.generation.to_be_bytes());
@@ -213,24 +233,54 @@ impl Filters {
                 }
             }
             let added = async {
-                let mut connection = self.redis.pool.get().await.map_err(away)?;
+                let mut connection = self.access.redis.pool.get().await.map_err(away)?;
                 script.invoke_async::<i64>(&mut connection).await
             };
             match tokio::time::timeout(WAIT_MAX, added).await {
                 Ok(Ok(1)) => {}
                 Ok(Ok(_)) => return,
-                Ok(Err(error)) => return self.rest(&error),
-                Err(_) => return self.rest(&"it did not answer in time"),
+                Ok(Err(error)) => return self.access.rest(&error),
+                Err(_) => return self.access.rest(&"it did not answer in time"),
             }
         }
     }
+}
 
-    async fn within_bound<T: FromRedisValue>(&self, command: &Cmd) -> Option<T> {
-        let asked = async {
-            let mut connection = self.redis.pool.get().await.map_err(away)?;
-            command.query_async::<T>(&mut connection).await
+/// Redis, as long as it answers. Cheap to clone.
+#[derive(Clone)]
+struct Access {
+    redis: Redis,
+    resting_until: Arc<Mutex<Option<Instant>>>,
+}
+
+impl Access {
+    /// What each of these commands reads, in one round trip; nothing where Redis does
+    /// not answer.
+    async fn read(&self, commands: Vec<Cmd>) -> Vec<Result<Option<Vec<i64>>, Fault>> {
+        let count = commands.len();
+        let mut asked = redis::pipe();
+        for command in commands {
+            asked.add_command(command);
+        }
+        let answered: Option<Vec<Vec<i64>>> = if self.is_resting() {
+            None
+        } else {
+            self.within_bound(&asked).await
         };
-        match tokio::time::timeout(WAIT_MAX, asked).await {
+        match answered {
+            Some(answers) if answers.len() == count => {
+                answers.into_iter().map(|words| Ok(Some(words))).collect()
+            }
+            Some(_) | None => vec![Ok(None); count],
+        }
+    }
+
+    async fn within_bound<T: FromRedisValue>(&self, asked: &Pipeline) -> Option<T> {
+        let answer = async {
+            let mut connection = self.redis.pool.get().await.map_err(away)?;
+            asked.query_async::<T>(&mut connection).await
+        };
+        match tokio::time::timeout(WAIT_MAX, answer).await {
             Ok(Ok(answer)) => Some(answer),
             Ok(Err(error)) => {
                 self.rest(&error);
