@@ -14,7 +14,7 @@ use waypost_core::config::SendingSettings;
 use waypost_core::db::{self, OrFault, PgConnection, PgPool};
 use waypost_core::fault::{Fault, FaultKind};
 use waypost_core::group::{Group, GroupSettings};
-use waypost_core::ids::{MessageId, OrganizationId, WorkerId};
+use waypost_core::ids::{MessageId, OrganizationId, SendAttemptId, WorkerId};
 use waypost_core::message::store::{self, refresh_aggregates};
 use waypost_core::queue::attempt::{self, NewAttempt};
 use waypost_core::queue::backend::Queue;
@@ -32,9 +32,9 @@ use crate::tenure::Tenures;
 const DEADLOCK_TRIES: u32 = 4;
 /// Transactions of one kind under way at once.
 const LANES: usize = 2;
-/// Connections of their own, so that nothing else keeps them waiting. Few, because each
-/// has to learn all tables, and more than one of a kind are seldom at work.
-pub(crate) const CONNECTIONS: u32 = 4;
+/// Connections of their own, so that nothing else keeps them waiting, nor they each
+/// other: three kinds, and what is shown. Few, because each has to learn all tables.
+pub(crate) const CONNECTIONS: u32 = 3 * LANES as u32 + 1;
 /// Entries with which another transaction begins beside one that is under way.
 const CROWD: usize = 64;
 /// Jobs, attempts or outcomes in one transaction, roughly.
@@ -114,6 +114,8 @@ type InHand = Arc<Mutex<HashMap<(WorkerId, SendJob), Held>>>;
 /// A claim in hand.
 struct Held {
     since: Instant,
+    /// Whether its message has no other recipient.
+    is_single: bool,
     /// Whether its message shows that it is being sent.
     shown: bool,
 }
@@ -276,8 +278,9 @@ impl Writer {
             .into_iter()
             .partition(|chunk| messages.contains_key(&chunk.job.message_id));
         if !idle.is_empty() || !orphans.is_empty() {
-            let given_back =
-                again_after_deadlocks(|| self.give_back(worker, &idle, &orphans), LEASE).await;
+            let give_back =
+                || self.give_back(worker, idle.iter().collect(), orphans.iter().collect());
+            let given_back = again_after_deadlocks(give_back, LEASE).await;
             if given_back.is_err() {
                 // They are leased, and so are the others of which no job will hear.
                 self.tenures.give_up(worker);
@@ -297,22 +300,31 @@ impl Writer {
     async fn give_back(
         &self,
         worker: WorkerId,
-        idle: &[LeasedChunk],
-        orphans: &[LeasedChunk],
+        mut idle: Vec<&LeasedChunk>,
+        mut orphans: Vec<&LeasedChunk>,
     ) -> Result<Vec<Rescheduled>, Fault> {
         let mut transaction = db::begin(&self.pool, LEASE).await?;
+        let leases = idle.iter().chain(&orphans).map(|chunk| (worker, chunk.job));
+        let held = lease::hold(&mut transaction, &leases.collect::<Vec<_>>()).await?;
+        idle.retain(|chunk| held.contains(&(worker, chunk.job)));
+        orphans.retain(|chunk| held.contains(&(worker, chunk.job)));
         let idle: Vec<SendJob> = idle.iter().map(|chunk| chunk.job).collect();
         let grace = self.settings.relay_grace;
         let left = lease::finish(&mut transaction, worker, &idle, grace).await?;
-        parked::park_orphans(&mut transaction, orphans, self.clock.now()).await?;
+        parked::park_orphans(&mut transaction, &orphans, self.clock.now()).await?;
         transaction.commit().await.or_fault(LEASE)?;
         Ok(left)
     }
 
-    async fn show_sending(&self, messages: &[MessageId]) -> Result<(), Fault> {
+    async fn show_sending(
+        &self,
+        single: &[MessageId],
+        several: &[MessageId],
+    ) -> Result<Vec<MessageId>, Fault> {
         let mut transaction = db::begin(&self.pool, SHOW).await?;
-        store::show_sending(&mut transaction, messages).await?;
-        transaction.commit().await.or_fault(SHOW)
+        let shown = store::show_sending(&mut transaction, single, several).await?;
+        transaction.commit().await.or_fault(SHOW)?;
+        Ok(shown)
     }
 
     fn claims(
@@ -342,6 +354,7 @@ impl Writer {
             };
             let held = Held {
                 since: Instant::now(),
+                is_single: claim.message.recipient_count == 1,
                 shown: false,
             };
             lock(&self.in_hand).insert((worker, chunk.job), held);
@@ -386,7 +399,8 @@ impl Writer {
     async fn try_settle(&self, settlements: &[Settlement]) -> Result<(), Fault> {
         let recorded = again_after_deadlocks(|| self.record_sent(settlements), RECORD).await?;
         let is_left = |settlement: &&Settlement| {
-            settlement.sent().is_none() || !recorded.contains(&settlement.job.message_id)
+            let outcome = settlement.outcome.as_ref();
+            outcome.is_none_or(|outcome| !recorded.contains(&outcome.attempt.id))
         };
         let settlements: Vec<&Settlement> = settlements.iter().filter(is_left).collect();
         if settlements.is_empty() {
@@ -406,18 +420,22 @@ impl Writer {
         Ok(())
     }
 
-    /// Records what most settlements say; answers the messages of which nothing is left
+    /// Records what most settlements say; answers the attempts of which nothing is left
     /// to be recorded.
-    async fn record_sent(&self, settlements: &[Settlement]) -> Result<HashSet<MessageId>, Fault> {
+    async fn record_sent(
+        &self,
+        settlements: &[Settlement],
+    ) -> Result<HashSet<SendAttemptId>, Fault> {
         let mut seen = HashSet::with_capacity(settlements.len());
         let sent = settlements.iter().filter_map(|settlement| {
             let sent = settlement.sent()?;
             seen.insert(settlement.job.message_id).then_some(sent)
         });
-        let sent: Vec<Sent<'_>> = sent.collect();
+        let mut sent: Vec<Sent<'_>> = sent.collect();
         if sent.is_empty() {
             return Ok(HashSet::new());
         }
+        sent.sort_unstable_by_key(Sent::message_id);
         let mut connection = self.pool.acquire().await.or_fault(RECORD)?;
         outcome::record_sent(&mut connection, &sent).await
     }
@@ -431,11 +449,14 @@ impl Writer {
         let leases: Vec<_> = settlements.iter().map(|s| (s.worker, s.job)).collect();
         let held = lease::hold(&mut transaction, &leases).await?;
         let holds = |settlement: &&Settlement| held.contains(&(settlement.worker, settlement.job));
-        let outcomes: Vec<AttemptOutcome> = settlements
-            .iter()
-            .filter(|s| holds(s) || s.outcome.as_ref().is_some_and(AttemptOutcome::is_accepted))
-            .filter_map(|s| s.outcome.clone())
-            .collect();
+        let counts = |s: &&&Settlement| {
+            holds(s) || s.outcome.as_ref().is_some_and(AttemptOutcome::is_accepted)
+        };
+        let counted: Vec<&Settlement> = settlements.iter().filter(counts).copied().collect();
+        let outcomes = counted.iter().filter_map(|s| s.outcome.clone());
+        let mut outcomes: Vec<AttemptOutcome> = outcomes.collect();
+        // In the order in which others lock them too.
+        outcomes.sort_by_key(|o| (o.attempt.message_id, o.attempt.position));
         let without_mailbox = outcome::record(&mut transaction, &outcomes).await?;
         let still = settlements.iter().copied().filter(holds);
         let still: Vec<&Settlement> = still.collect();
@@ -452,7 +473,8 @@ impl Writer {
             let grace = self.settings.relay_grace;
             left.extend(lease::finish(&mut transaction, worker, &jobs, grace).await?);
         }
-        let messages: Vec<MessageId> = settlements.iter().map(|s| s.job.message_id).collect();
+        // Of the others nothing was changed, and somebody else may be about to.
+        let messages: Vec<MessageId> = counted.iter().map(|s| s.job.message_id).collect();
         refresh_aggregates(&mut transaction, &messages).await?;
         let added = self.suppress(&mut transaction, without_mailbox).await?;
         transaction.commit().await.or_fault(RECORD)?;
@@ -529,25 +551,26 @@ async fn show_sending(writer: Weak<Writer>) {
         let Some(writer) = writer.upgrade() else {
             return;
         };
-        let mut slow: Vec<(WorkerId, SendJob)> = {
+        let (single, several): (Vec<_>, Vec<_>) = {
             let in_hand = lock(&writer.in_hand);
             let slow = in_hand
                 .iter()
                 .filter(|(_, held)| !held.shown && held.since.elapsed() >= SHOWN_AFTER);
-            slow.map(|(claim, _)| *claim).collect()
+            let slow = slow.take(SHOWN_AT_ONCE);
+            slow.map(|((_, job), held)| (job.message_id, held.is_single))
+                .partition(|(_, is_single)| *is_single)
         };
-        slow.truncate(SHOWN_AT_ONCE);
-        if slow.is_empty() {
+        if single.is_empty() && several.is_empty() {
             continue;
         }
-        let messages: Vec<MessageId> = slow.iter().map(|(_, job)| job.message_id).collect();
-        match again_after_deadlocks(|| writer.show_sending(&messages), SHOW).await {
-            Ok(()) => {
-                let mut in_hand = lock(&writer.in_hand);
-                for claim in slow {
-                    if let Some(held) = in_hand.get_mut(&claim) {
-                        held.shown = true;
-                    }
+        let ids = |of: Vec<(MessageId, bool)>| of.into_iter().map(|(id, _)| id).collect();
+        let (single, several): (Vec<MessageId>, Vec<MessageId>) = (ids(single), ids(several));
+        let showing = || writer.show_sending(&single, &several);
+        match again_after_deadlocks(showing, SHOW).await {
+            Ok(shown) => {
+                let shown: HashSet<MessageId> = shown.into_iter().chain(several).collect();
+                for ((_, job), held) in lock(&writer.in_hand).iter_mut() {
+                    held.shown |= shown.contains(&job.message_id);
                 }
             }
             Err(fault) => debug!(cause = fault.chain(), "What is being sent is not shown yet"),

@@ -51,10 +51,11 @@ use webhooks::Webhooks;
 /// Connections for everything, and those of the ledger.
 fn pools(settings: &Settings) -> Result<(PgPool, PgPool), Fault> {
     let connections = settings.database_connections;
-    let connections = connections.saturating_sub(ledger::CONNECTIONS).max(1);
+    let of_ledger = ledger::CONNECTIONS.min(connections / 2).max(1);
+    let others = connections.saturating_sub(of_ledger).max(1);
     Ok((
-        db::routine_pool(&settings.database_url, connections)?,
-        db::routine_pool(&settings.database_url, ledger::CONNECTIONS)?,
+        db::routine_pool(&settings.database_url, others)?,
+        db::routine_pool(&settings.database_url, of_ledger)?,
     ))
 }
 

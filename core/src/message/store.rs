@@ -94,7 +94,7 @@ pub async fn list_recipients(
 }
 
 /// Writes the aggregate of their recipients' statuses into messages. Called last
-/// in a transaction that changed recipients: the rows are locked in the order of
+/// in a transaction that changed these messages' recipients: the rows are locked in the order of
 /// their ids before the recipients are read, so concurrent callers neither
 /// deadlock nor overlook each other.
 ///
@@ -125,29 +125,37 @@ pub async fn refresh_aggregates(
     aggregate_recipients(connection, &several).await
 }
 
-/// Lets messages show that they are being sent, as far as they are. To be run in a
-/// transaction: their recipients are held until it ends, so that nothing that is
-/// decided about them meanwhile is written over.
+/// Lets messages show that they are being sent, as far as they are: those in `single`
+/// have one recipient, those in `several` more. To be run in a transaction. Answers the
+/// ones of `single` that need not be looked at again: a recipient that somebody else
+/// holds is about to change, and is not waited for.
 ///
 /// # Errors
 /// A fault when Postgres is away.
-pub async fn show_sending(connection: &mut PgConnection, ids: &[MessageId]) -> Result<(), Fault> {
+pub async fn show_sending(
+    connection: &mut PgConnection,
+    single: &[MessageId],
+    several: &[MessageId],
+) -> Result<Vec<MessageId>, Fault> {
+    // Held until the end, so that nothing that is decided meanwhile is written over. Of
+    // several, their message's own row sees to that.
     let held = query_scalar!(
         r#"SELECT message_id AS "message_id: MessageId"
            FROM recipients
-           WHERE message_id = ANY($1) AND status = 'SENDING'
-           ORDER BY message_id, position
-           FOR SHARE"#,
-        &ids.iter().map(|id| id.0).collect::<Vec<_>>()
+           WHERE message_id = ANY($1) AND position = 0 AND status = 'SENDING'
+           ORDER BY message_id
+           FOR SHARE SKIP LOCKED"#,
+        &single.iter().map(|id| id.0).collect::<Vec<_>>()
     )
     .fetch_all(&mut *connection)
     .await
     .or_fault("look for what is being sent")?;
-    refresh_aggregates(connection, &held).await
+    refresh_aggregates(connection, &[&held, several].concat()).await?;
+    Ok(held)
 }
 
-/// A message with one recipient is as that is: nothing to aggregate. Whoever changed the
-/// recipient holds its row, so nobody else is about to change the message.
+/// A message with one recipient is as that is: nothing to aggregate. Whoever calls this
+/// holds the recipient's row, so nobody else is about to change the message.
 async fn copy_only_recipients(
     connection: &mut PgConnection,
     ids: &[uuid::Uuid],

@@ -18,7 +18,7 @@ use crate::clock::Timestamp;
 use crate::db::OrFault;
 use crate::event::{self, EventType, NewEvent};
 use crate::fault::Fault;
-use crate::ids::{EventId, MessageId, OrganizationId, WorkerId};
+use crate::ids::{EventId, MessageId, OrganizationId, SendAttemptId, WorkerId};
 use crate::message::MessageStatus;
 use crate::provider::outcome::{Blame, SendOutcome};
 use crate::suppression::told::{ToldAddress, ToldReason};
@@ -183,6 +183,12 @@ pub struct Sent<'a> {
 }
 
 impl<'a> Sent<'a> {
+    /// Whose message.
+    #[must_use]
+    pub fn message_id(&self) -> MessageId {
+        self.outcome.attempt.message_id
+    }
+
     /// This outcome, of a call that `worker` made, if it says that and no more.
     /// `recipient_count` is that of the message.
     #[must_use]
@@ -200,10 +206,13 @@ impl<'a> Sent<'a> {
 }
 
 /// Records that mails were taken and ends the leases of their chunks, in one
-/// statement. Answers the messages of which everything is recorded with that; about
+/// statement. Answers the attempts of which everything is recorded with that; about
 /// the others [`record`] and [`super::lease::finish`] have the last word: their
 /// attempt or their recipient was decided about before, or another holds the lease.
-/// No message may come twice.
+/// No message may come twice; in the order of their ids, in which others lock them too.
+///
+/// The reaper locks outbox rows first and these last. Where both are at work on one
+/// worker's leases, after an outage, Postgres may end one of them, and it is tried again.
 ///
 /// # Errors
 /// A fault when Postgres is away.
@@ -211,7 +220,7 @@ impl<'a> Sent<'a> {
 pub async fn record_sent(
     connection: &mut PgConnection,
     sent: &[Sent<'_>],
-) -> Result<HashSet<MessageId>, Fault> {
+) -> Result<HashSet<SendAttemptId>, Fault> {
     let uuids = |pick: fn(&Sent<'_>) -> Uuid| -> Vec<Uuid> { sent.iter().map(pick).collect() };
     let status_codes = sent.iter().map(|s| s.outcome.status_code.map(i32::from));
     let provider_ids = sent.iter().map(|s| s.outcome.provider_message_id());
@@ -250,7 +259,7 @@ pub async fn record_sent(
                WHERE r.message_id = c.message_id AND r.position = 0
                  AND r.status IN ('SENDING', 'QUEUED', 'FAILED')
                RETURNING r.message_id, r.sent_at, r.delivered_at, r.provider_account_id, r.provider_message_id,
-                         c.organization_id, c.event_id, c.finished_at, c.worker
+                         c.organization_id, c.event_id, c.finished_at, c.worker, c.attempt_id
            ), message AS (
                UPDATE messages m
                SET status = 'SENT', sent_at = r.sent_at, delivered_at = r.delivered_at,
@@ -268,7 +277,7 @@ pub async fn record_sent(
            DELETE FROM outbox o
            USING moved
            WHERE o.message_id = moved.message_id AND o.chunk = 0 AND o.leased_by = moved.worker
-           RETURNING o.message_id AS "message_id: MessageId""#,
+           RETURNING moved.attempt_id AS "attempt_id!: SendAttemptId""#,
         &uuids(|s| s.outcome.attempt.message_id.0),
         &uuids(|s| s.outcome.attempt.id.0),
         &uuids(|s| s.outcome.attempt.organization_id.0),

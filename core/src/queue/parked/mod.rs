@@ -90,14 +90,14 @@ pub enum Choice {
     },
 }
 
-/// Parks the chunks of messages that have no row or no body any more, in the
-/// transaction that leased them: they can never be sent.
+/// Parks the chunks of messages that have no row or no body any more: they can never be
+/// sent. To be run in a transaction that holds their leases.
 ///
 /// # Errors
 /// A fault when Postgres is away.
 pub async fn park_orphans(
     connection: &mut PgConnection,
-    orphans: &[LeasedChunk],
+    orphans: &[&LeasedChunk],
     now: Timestamp,
 ) -> Result<(), Fault> {
     if orphans.is_empty() {
