@@ -4,6 +4,7 @@
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 use waypost_core::provider::kind::ProviderType;
+use waypost_simulator::{Fault, FaultCalls, FaultKind};
 use waypost_tests::{TestApp, message_to, wait_until};
 
 /// Longer than any wait between two tries, and than any wait that is asked for.
@@ -461,4 +462,41 @@ async fn the_scheduler_alone_finds_work_that_redis_never_heard_of() {
     app.advance_and_drain(TimeDelta::minutes(1)).await;
     assert_eq!(app.status(&id).await, "SENT");
     app.captured_once("a@example.org");
+}
+
+#[tokio::test]
+async fn a_message_shows_that_it_is_being_sent_while_its_call_takes_its_time() {
+    let app = TestApp::start().await;
+    app.connect(ProviderType::Postmark).await;
+    app.simulator().set_fault(Fault {
+        provider: None,
+        kind: FaultKind::Latency,
+        rate: 1.0,
+        latency_ms: 1_500,
+        calls: FaultCalls::Send,
+    });
+    let total = async |status: &str| {
+        let path = format!("/v1/messages?status={status}");
+        app.get(&path).await.expect(200)["pagination"]["total"].clone()
+    };
+    let mut to_two = message_to("one@example.org");
+    to_two["to"] = json!(["one@example.org", "two@example.org"]);
+    let ids = [
+        app.send_to("only@example.org").await,
+        app.send(&to_two).await,
+    ];
+    for id in &ids {
+        wait_until("it is being sent", async || {
+            app.status(id).await == "SENDING"
+        })
+        .await;
+    }
+    assert_eq!(total("SENDING").await, 2);
+    assert_eq!(total("QUEUED").await, 0);
+    app.drain().await;
+    for id in &ids {
+        assert_eq!(app.status(id).await, "SENT");
+    }
+    assert_eq!(total("SENDING").await, 0);
+    assert_eq!(total("SENT").await, 2);
 }

@@ -2,12 +2,14 @@
 //! them. Claims, attempts and outcomes of many jobs go into one transaction each,
 //! because statements and commits per message are what bounds sending.
 
+mod shown;
+
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::time::{Instant, MissedTickBehavior, interval};
-use tracing::{debug, error, warn};
+use tokio::time::Instant;
+use tracing::{error, warn};
 use waypost_core::audit::Origin;
 use waypost_core::clock::Clock;
 use waypost_core::config::SendingSettings;
@@ -15,7 +17,7 @@ use waypost_core::db::{self, OrFault, PgConnection, PgPool};
 use waypost_core::fault::{Fault, FaultKind};
 use waypost_core::group::{Group, GroupSettings};
 use waypost_core::ids::{MessageId, OrganizationId, SendAttemptId, WorkerId};
-use waypost_core::message::store::{self, refresh_aggregates};
+use waypost_core::message::store::refresh_aggregates;
 use waypost_core::queue::attempt::{self, NewAttempt};
 use waypost_core::queue::backend::Queue;
 use waypost_core::queue::jobs::SendJob;
@@ -39,10 +41,6 @@ pub(crate) const CONNECTIONS: u32 = 3 * LANES as u32 + 1;
 const CROWD: usize = 64;
 /// Jobs, attempts or outcomes in one transaction, roughly.
 const GROUP_MAX: usize = 200;
-/// How long a claim is in hand before its message shows that it is being sent.
-const SHOWN_AFTER: Duration = Duration::from_millis(100);
-/// Messages that are shown so in one transaction.
-const SHOWN_AT_ONCE: usize = 1_000;
 /// Entries that may wait for a transaction.
 const WAITING_MAX: usize = 4_096;
 /// The waits between tries to record an outcome while Postgres is away.
@@ -156,7 +154,7 @@ impl Ledger {
             clock,
             settings,
         });
-        tokio::spawn(show_sending(Arc::downgrade(&writer)));
+        tokio::spawn(shown::keep(Arc::downgrade(&writer)));
         let (claims, attempts, settlements) = (Arc::clone(&writer), Arc::clone(&writer), writer);
         Self {
             claims: Group::start(group, move |jobs| {
@@ -314,17 +312,6 @@ impl Writer {
         parked::park_orphans(&mut transaction, &orphans, self.clock.now()).await?;
         transaction.commit().await.or_fault(LEASE)?;
         Ok(left)
-    }
-
-    async fn show_sending(
-        &self,
-        single: &[MessageId],
-        several: &[MessageId],
-    ) -> Result<Vec<MessageId>, Fault> {
-        let mut transaction = db::begin(&self.pool, SHOW).await?;
-        let shown = store::show_sending(&mut transaction, single, several).await?;
-        transaction.commit().await.or_fault(SHOW)?;
-        Ok(shown)
     }
 
     fn claims(
@@ -541,43 +528,6 @@ impl Writer {
     }
 }
 
-/// Lets messages show that they are being sent whose settlement takes its time, until
-/// the ledger is gone. Most are settled before anybody could look.
-async fn show_sending(writer: Weak<Writer>) {
-    let mut ticks = interval(SHOWN_AFTER);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        ticks.tick().await;
-        let Some(writer) = writer.upgrade() else {
-            return;
-        };
-        let (single, several): (Vec<_>, Vec<_>) = {
-            let in_hand = lock(&writer.in_hand);
-            let slow = in_hand
-                .iter()
-                .filter(|(_, held)| !held.shown && held.since.elapsed() >= SHOWN_AFTER);
-            let slow = slow.take(SHOWN_AT_ONCE);
-            slow.map(|((_, job), held)| (job.message_id, held.is_single))
-                .partition(|(_, is_single)| *is_single)
-        };
-        if single.is_empty() && several.is_empty() {
-            continue;
-        }
-        let ids = |of: Vec<(MessageId, bool)>| of.into_iter().map(|(id, _)| id).collect();
-        let (single, several): (Vec<MessageId>, Vec<MessageId>) = (ids(single), ids(several));
-        let showing = || writer.show_sending(&single, &several);
-        match again_after_deadlocks(showing, SHOW).await {
-            Ok(shown) => {
-                let shown: HashSet<MessageId> = shown.into_iter().chain(several).collect();
-                for ((_, job), held) in lock(&writer.in_hand).iter_mut() {
-                    held.shown |= shown.contains(&job.message_id);
-                }
-            }
-            Err(fault) => debug!(cause = fault.chain(), "What is being sent is not shown yet"),
-        }
-    }
-}
-
 /// Runs a transaction, bounded in time, and again after a deadlock: what providers tell
 /// is recorded without the lease of the copies, and locks them in another order.
 async fn again_after_deadlocks<T, F>(
@@ -596,7 +546,6 @@ type Leased = (Vec<LeasedChunk>, HashMap<MessageId, LeasedMessage>);
 
 const LEASE: &str = "lease chunks";
 const RECORD: &str = "record outcomes";
-const SHOW: &str = "show what is being sent";
 
 fn finished_by_worker(settlements: &[&Settlement]) -> HashMap<WorkerId, Vec<SendJob>> {
     let mut finished: HashMap<WorkerId, Vec<SendJob>> = HashMap::new();

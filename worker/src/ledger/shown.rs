@@ -1,0 +1,70 @@
+//! What is shown of messages under way: SENDING, where sending takes its time.
+
+use std::collections::HashSet;
+use std::sync::Weak;
+use std::time::Duration;
+
+use tokio::time::{MissedTickBehavior, interval};
+use tracing::debug;
+use waypost_core::db::{self, OrFault};
+use waypost_core::fault::Fault;
+use waypost_core::ids::MessageId;
+use waypost_core::message::store;
+
+use super::{Writer, again_after_deadlocks, lock};
+
+/// How long a claim is in hand before its message shows that it is being sent.
+const SHOWN_AFTER: Duration = Duration::from_millis(100);
+/// Messages that are shown so in one transaction.
+const SHOWN_AT_ONCE: usize = 1_000;
+const SHOW: &str = "show what is being sent";
+
+/// Lets messages show that they are being sent whose settlement takes its time, until
+/// the ledger is gone. Most are settled before anybody could look.
+pub(super) async fn keep(writer: Weak<Writer>) {
+    let mut ticks = interval(SHOWN_AFTER);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let Some(writer) = writer.upgrade() else {
+            return;
+        };
+        let (single, several): (Vec<_>, Vec<_>) = {
+            let in_hand = lock(&writer.in_hand);
+            let slow = in_hand
+                .iter()
+                .filter(|(_, held)| !held.shown && held.since.elapsed() >= SHOWN_AFTER);
+            let slow = slow.take(SHOWN_AT_ONCE);
+            slow.map(|((_, job), held)| (job.message_id, held.is_single))
+                .partition(|(_, is_single)| *is_single)
+        };
+        if single.is_empty() && several.is_empty() {
+            continue;
+        }
+        let ids = |of: Vec<(MessageId, bool)>| of.into_iter().map(|(id, _)| id).collect();
+        let (single, several): (Vec<MessageId>, Vec<MessageId>) = (ids(single), ids(several));
+        let showing = || writer.show_sending(&single, &several);
+        match again_after_deadlocks(showing, SHOW).await {
+            Ok(shown) => {
+                let shown: HashSet<MessageId> = shown.into_iter().chain(several).collect();
+                for ((_, job), held) in lock(&writer.in_hand).iter_mut() {
+                    held.shown |= shown.contains(&job.message_id);
+                }
+            }
+            Err(fault) => debug!(cause = fault.chain(), "What is being sent is not shown yet"),
+        }
+    }
+}
+
+impl Writer {
+    async fn show_sending(
+        &self,
+        single: &[MessageId],
+        several: &[MessageId],
+    ) -> Result<Vec<MessageId>, Fault> {
+        let mut transaction = db::begin(&self.pool, SHOW).await?;
+        let shown = store::show_sending(&mut transaction, single, several).await?;
+        transaction.commit().await.or_fault(SHOW)?;
+        Ok(shown)
+    }
+}
