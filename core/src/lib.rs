@@ -31,6 +31,7 @@ pub mod partition;
 pub mod provider;
 pub mod queue;
 pub mod redis;
+pub mod remembered;
 pub mod retention;
 pub mod routing;
 pub mod schedule;

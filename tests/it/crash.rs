@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use serde_json::json;
 use waypost_core::provider::kind::ProviderType;
-use waypost_simulator::{Fault, FaultCalls, FaultKind};
+use waypost_simulator::Fault;
 use waypost_tests::{TestApp, message_to, wait_until, wait_within};
 
 /// Leases of 6 s end, evidence is awaited for 2 s, and builds share the machine.
@@ -22,13 +22,7 @@ fn address(number: usize) -> String {
 }
 
 fn latency(milliseconds: u64) -> Fault {
-    Fault {
-        provider: None,
-        kind: FaultKind::Latency,
-        rate: 1.0,
-        latency_ms: milliseconds,
-        calls: FaultCalls::Send,
-    }
+    Fault::slow_sends(milliseconds)
 }
 
 async fn send_all(app: &TestApp, count: usize) -> Vec<String> {

@@ -12,7 +12,7 @@ use waypost_core::queue::backend::{Depth, QueueSettings};
 use waypost_core::queue::jobs::send_queue;
 use waypost_core::redis::Redis;
 use waypost_core::secret::Secret;
-use waypost_simulator::{Fault, FaultCalls, FaultKind, Provider};
+use waypost_simulator::{Fault, Provider};
 use waypost_tests::{Caller, Tenant, TestApp, credentials, message_to, wait_until};
 
 /// Messages of one batch.
@@ -23,10 +23,7 @@ const SLOTS: usize = 64;
 fn latency(provider: Provider, milliseconds: u64) -> Fault {
     Fault {
         provider: Some(provider),
-        kind: FaultKind::Latency,
-        rate: 1.0,
-        latency_ms: milliseconds,
-        calls: FaultCalls::Send,
+        ..Fault::slow_sends(milliseconds)
     }
 }
 

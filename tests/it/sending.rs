@@ -4,7 +4,7 @@
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 use waypost_core::provider::kind::ProviderType;
-use waypost_simulator::{Fault, FaultCalls, FaultKind};
+use waypost_simulator::Fault;
 use waypost_tests::{TestApp, message_to, wait_until};
 
 /// Longer than any wait between two tries, and than any wait that is asked for.
@@ -468,13 +468,7 @@ async fn the_scheduler_alone_finds_work_that_redis_never_heard_of() {
 async fn a_message_shows_that_it_is_being_sent_while_its_call_takes_its_time() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Postmark).await;
-    app.simulator().set_fault(Fault {
-        provider: None,
-        kind: FaultKind::Latency,
-        rate: 1.0,
-        latency_ms: 1_500,
-        calls: FaultCalls::Send,
-    });
+    app.simulator().set_fault(Fault::slow_sends(1_500));
     let total = async |status: &str| {
         let path = format!("/v1/messages?status={status}");
         app.get(&path).await.expect(200)["pagination"]["total"].clone()

@@ -13,6 +13,7 @@ use waypost_core::message::compose;
 use waypost_core::provider::account::{AccountRefusal, Accounts, ProviderAccount};
 use waypost_core::provider::credentials::Credentials;
 use waypost_core::queue::lease::LeasedMessage;
+use waypost_core::remembered;
 use waypost_core::routing::rule::OnUnknown;
 use waypost_core::routing::{self, Enquiry};
 
@@ -95,11 +96,10 @@ impl Senders {
         organization_id: OrganizationId,
         id: ProviderAccountId,
     ) -> Result<Option<Arc<Sender>>, Fault> {
-        if let Some(sender) = self.remembered.get(&(organization_id, id)).await {
-            return Ok(sender);
-        }
-        let opened = self.remembered.try_get_with((organization_id, id), async {
-            match self.accounts.open(organization_id, id).await {
+        remembered::get_or_find(
+            &self.remembered,
+            &(organization_id, id),
+            async || match self.accounts.open(organization_id, id).await {
                 Ok((account, credentials)) if account.is_active => Ok(Some(Arc::new(Sender {
                     account,
                     credentials,
@@ -110,8 +110,8 @@ impl Senders {
                     AccountRefusal::InvalidCredentials { reason, .. }
                     | AccountRefusal::Undecided { reason, .. },
                 ) => Err(Fault::internal("open an account", reason)),
-            }
-        });
-        Box::pin(opened).await.map_err(|fault| (*fault).clone())
+            },
+        )
+        .await
     }
 }

@@ -27,6 +27,7 @@ use crate::group::{Group, GroupSettings};
 use crate::ids::{ApiKeyId, Ids, OrganizationId};
 use crate::limit::OwnRates;
 use crate::network::Networks;
+use crate::remembered;
 use crate::secret::{ExposeSecret, Secret};
 use crate::text::Name;
 
@@ -227,22 +228,11 @@ impl Authenticator {
             return Ok(None);
         }
         let hash = hash_key(key);
-        let found = match self.remembered.get(&hash).await {
-            Some(found) => found,
-            None => self.look_up(hash).await?,
-        };
+        let look_up = || self.look_ups.run(hash, 1);
+        let found = remembered::get_or_find(&self.remembered, &hash, look_up).await?;
         let now = self.clock.now();
         let valid = found.filter(|key| key.is_valid(now) && key.record.allows(address));
         Ok(valid.inspect(|key| self.usage.note(&key.record, now)))
-    }
-
-    /// Asks for a key that is not remembered, in a box of its own: most callers need not
-    /// carry the place for this along.
-    async fn look_up(&self, hash: KeyHash) -> Result<Option<Arc<OpenedKey>>, Fault> {
-        let looking = self
-            .remembered
-            .try_get_with(hash, self.look_ups.run(hash, 1));
-        Box::pin(looking).await.map_err(|fault| (*fault).clone())
     }
 }
 

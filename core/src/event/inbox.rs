@@ -24,6 +24,7 @@ use crate::provider::account::ProviderAccount;
 use crate::provider::event_secrets::EventSecrets;
 use crate::provider::inbound::{self, Fetcher, Inbound, Received, Refused};
 use crate::provider::store;
+use crate::remembered;
 
 /// How long a process goes by what it knows of an account.
 const MEMORY: Duration = Duration::from_secs(1);
@@ -178,12 +179,7 @@ impl Inbox {
         if !is_one {
             return Ok(None);
         }
-        if let Some(door) = self.doors.get(token).await {
-            return Ok(door);
-        }
-        Box::pin(self.doors.try_get_with_by_ref(token, self.find(token)))
-            .await
-            .map_err(|fault: Arc<Fault>| Fault::clone(&fault))
+        remembered::get_or_find(&self.doors, token, || self.find(token)).await
     }
 
     async fn find(&self, token: &str) -> Result<Option<Arc<Door>>, Fault> {

@@ -94,9 +94,9 @@ pub async fn list_recipients(
 }
 
 /// Writes the aggregate of their recipients' statuses into messages. Called last
-/// in a transaction that changed these messages' recipients: the rows are locked in the order of
-/// their ids before the recipients are read, so concurrent callers neither
-/// deadlock nor overlook each other.
+/// in a transaction that changed these messages' recipients: the rows are locked in
+/// the order of their ids before the recipients are read, so concurrent callers
+/// neither deadlock nor overlook each other.
 ///
 /// # Errors
 /// A fault when Postgres is away.

@@ -20,6 +20,7 @@ use crate::db::{self, Listener, OrFault, PgPool};
 use crate::fault::Fault;
 use crate::ids::OrganizationId;
 use crate::organization::UnverifiedDomains;
+use crate::remembered;
 use crate::routing::RoutingSnapshot;
 use crate::tracking::Tracking;
 
@@ -94,18 +95,9 @@ impl Snapshots {
         &self,
         organization_id: OrganizationId,
     ) -> Result<Arc<RoutingSnapshot>, Fault> {
-        if let Some(remembered) = self.remembered.get(&organization_id).await {
-            return Ok(remembered.snapshot);
-        }
-        // In a box of its own: most callers find it remembered, and need not carry the
-        // place for this along.
-        Box::pin(
-            self.remembered
-                .try_get_with(organization_id, self.read(organization_id)),
-        )
-        .await
-        .map(|remembered| remembered.snapshot)
-        .map_err(|fault| (*fault).clone())
+        let read = || self.read(organization_id);
+        let found = remembered::get_or_find(&self.remembered, &organization_id, read).await?;
+        Ok(found.snapshot)
     }
 
     /// The same, read now.

@@ -20,12 +20,7 @@ const ROW_1: [(usize, f64); 2] = [(64, 1.5), (256, 2.0)];
 
 /// Measures them.
 pub(crate) async fn run(builder: &Builder, report: &mut Report) -> Result<(), Failure> {
-    let plan = Plan {
-        apis: 1,
-        workers: 0,
-        schedulers: 1,
-        settings: &[],
-    };
+    let plan = Plan::ACCEPTING;
     let mut best: f64 = 0.0;
     let mut numbers = Numbers(0);
     for (connections, least) in ROW_1 {
@@ -75,13 +70,7 @@ async fn half(
     best: f64,
     numbers: &mut Numbers,
 ) -> Result<(), Failure> {
-    let plan = Plan {
-        apis: 1,
-        workers: 0,
-        schedulers: 1,
-        settings: &[],
-    };
-    let house = builder.house(plan).await?;
+    let house = builder.house(Plan::ACCEPTING).await?;
     let sends = requests::sends(&builder.tenants);
     closed(&house, 64, WARM, numbers, &sends).await?;
     let pace = best / 2.0;
@@ -116,12 +105,7 @@ async fn many(
     best: f64,
     numbers: &mut Numbers,
 ) -> Result<(), Failure> {
-    let plan = Plan {
-        apis: 1,
-        workers: 0,
-        schedulers: 1,
-        settings: &[],
-    };
+    let plan = Plan::ACCEPTING;
     let rows = [
         (
             "3",
@@ -171,12 +155,7 @@ async fn templated(
     report: &mut Report,
     numbers: &mut Numbers,
 ) -> Result<(), Failure> {
-    let plan = Plan {
-        apis: 1,
-        workers: 0,
-        schedulers: 1,
-        settings: &[],
-    };
+    let plan = Plan::ACCEPTING;
     let mut costs = Vec::new();
     for write in [
         requests::sends(&builder.tenants),

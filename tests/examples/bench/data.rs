@@ -8,7 +8,6 @@ use crate::fill::{self, Size};
 use crate::house::{Builder, House, Plan};
 use crate::place::{Caller, Place};
 use crate::report::{Bound, Figure, Report};
-use crate::sending::WORKER;
 use crate::suppressions::Suppressing;
 use crate::{Failure, lists, metrics, say, scale};
 
@@ -19,12 +18,6 @@ const EVENTS_EVERY: u64 = 3;
 const SMALLER: u64 = 10;
 /// The prefix of the API's keys in Redis where none is set.
 const PREFIX: &str = "waypost";
-const API_ALONE: Plan<'_> = Plan {
-    apis: 1,
-    workers: 0,
-    schedulers: 0,
-    settings: WORKER,
-};
 
 /// A database with a history, and an API in front of it.
 pub(crate) struct Filled {
@@ -69,10 +62,10 @@ pub(crate) async fn history(
     report: &mut Report,
     messages: u64,
 ) -> Result<(), Failure> {
-    let small = filled(builder, messages / SMALLER, API_ALONE).await?;
+    let small = filled(builder, messages / SMALLER, Plan::API_ALONE).await?;
     let metrics_small = metrics::measure(&small.place, &small.callers[0]).await;
     small.house.remove(builder).await?;
-    let large = filled(builder, messages, API_ALONE).await?;
+    let large = filled(builder, messages, Plan::API_ALONE).await?;
     let metrics_large = metrics::measure(&large.place, &large.callers[0]).await;
     let pages = lists::measure(&large.place, &large.callers[1]).await;
     report_metrics(report, &metrics_small, &metrics_large);
@@ -94,7 +87,7 @@ pub(crate) async fn suppressions(
     let organizations = organizations(&url).await?;
     let filled_at = Clock::system().now();
     fill::fill_suppressions(&url, organizations[0], count, filled_at).await?;
-    let house = builder.start(API_ALONE, database).await?;
+    let house = builder.start(Plan::API_ALONE, database).await?;
     let place = Place {
         database_url: url,
         api: format!("http://{}", house.addresses[0]),

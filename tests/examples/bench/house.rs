@@ -72,6 +72,29 @@ pub(crate) struct Plan<'a> {
     pub(crate) settings: &'a [(&'a str, &'a str)],
 }
 
+impl Plan<'static> {
+    /// Nobody sends.
+    pub(crate) const ACCEPTING: Self = Self {
+        apis: 1,
+        workers: 0,
+        schedulers: 1,
+        settings: &[],
+    };
+    /// One process of each kind.
+    pub(crate) const ONE_OF_EACH: Self = Self {
+        apis: 1,
+        workers: 1,
+        schedulers: 1,
+        settings: &[("WAYPOST_WORKER_CONCURRENCY", "256")],
+    };
+    /// Nobody sends and nothing is folded, until workers are started.
+    pub(crate) const API_ALONE: Self = Self {
+        workers: 0,
+        schedulers: 0,
+        ..Self::ONE_OF_EACH
+    };
+}
+
 /// A Waypost that runs. Dropping it kills its processes; its database stays until
 /// [`House::remove`].
 pub(crate) struct House {
@@ -148,10 +171,8 @@ impl Builder {
             .await?;
         let keys = builder.found().await?;
         let plan = Plan {
-            apis: 1,
-            workers: 0,
             schedulers: 0,
-            settings: &[],
+            ..Plan::ACCEPTING
         };
         let house = builder.start(plan, builder.template.clone()).await?;
         let mut tenants = Vec::new();

@@ -10,7 +10,7 @@ use crate::accept::{self, Numbers, closed};
 use crate::house::{Builder, House, Plan};
 use crate::load::{self, Until, Writer};
 use crate::report::{Bound, Figure, Report};
-use crate::sending::{WORKER, wait_until_drained};
+use crate::sending::wait_until_drained;
 use crate::{Failure, bare, requests};
 
 /// Messages sent one at a time.
@@ -23,13 +23,7 @@ const SECONDS: u64 = 60;
 pub(crate) async fn run(builder: &Builder, report: &mut Report) -> Result<(), Failure> {
     let transaction = accept::floor(builder, 1).await?.latency_ms;
     let floor = transaction + bare::call_ms(builder).await?;
-    let plan = Plan {
-        apis: 1,
-        workers: 1,
-        schedulers: 1,
-        settings: WORKER,
-    };
-    let house = builder.house(plan).await?;
+    let house = builder.house(Plan::ONE_OF_EACH).await?;
     let mut numbers = Numbers(0);
     let sends = requests::sends(&builder.tenants);
     closed(&house, 4, Duration::from_secs(2), &mut numbers, &sends).await?;
@@ -54,7 +48,7 @@ pub(crate) async fn run(builder: &Builder, report: &mut Report) -> Result<(), Fa
     }));
     house.remove(builder).await?;
 
-    let house = builder.house(plan).await?;
+    let house = builder.house(Plan::ONE_OF_EACH).await?;
     closed(&house, 16, Duration::from_secs(2), &mut numbers, &sends).await?;
     let count = RATE as u64 * SECONDS;
     let first = numbers.0;

@@ -14,7 +14,7 @@ use crate::house::{Builder, House, Plan};
 use crate::load::{self, Until};
 use crate::report::{Bound, Figure, Report};
 use crate::requests;
-use crate::sending::{self, WORKER, drain_backlog, slow_down, wait_until_drained};
+use crate::sending::{drain_backlog, slow_down, wait_until_drained};
 
 /// How long each of both is sent to.
 const MEASURED: Duration = Duration::from_secs(6);
@@ -43,12 +43,7 @@ pub(crate) async fn grown(
     let mut numbers = Numbers(0);
     let large = pace(builder, &mut house, &mut numbers).await?;
     house.remove(builder).await?;
-    let plan = Plan {
-        apis: 1,
-        workers: 0,
-        schedulers: 0,
-        settings: WORKER,
-    };
+    let plan = Plan::API_ALONE;
     let mut house = builder.house(plan).await?;
     let empty = pace(builder, &mut house, &mut numbers).await?;
     house.remove(builder).await?;
@@ -97,17 +92,12 @@ async fn pace(
 
 /// Row 13.
 pub(crate) async fn processes(builder: &Builder, report: &mut Report) -> Result<(), Failure> {
-    let one = Plan {
-        apis: 1,
-        workers: 1,
-        schedulers: 1,
-        settings: WORKER,
-    };
+    let one = Plan::ONE_OF_EACH;
     let many = Plan {
         apis: 2,
         workers: 4,
         schedulers: 2,
-        settings: WORKER,
+        ..Plan::ONE_OF_EACH
     };
     let one = together(builder, one).await?;
     let many = together(builder, many).await?;
@@ -194,7 +184,7 @@ async fn together(builder: &Builder, plan: Plan<'_>) -> Result<Together, Failure
     let answers = load::closed(&house.addresses, 64, 0, Until::Count(SENT), write)
         .await?
         .all_taken()?;
-    sending::wait_until_drained(builder, &house, answers.count).await?;
+    wait_until_drained(builder, &house, answers.count).await?;
     let per_second = answers.count as f64 / since.elapsed().as_secs_f64();
     over.store(true, Ordering::Relaxed);
     watch.await??;

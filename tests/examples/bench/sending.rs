@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection as _};
 use tokio::time::Instant;
-use waypost_simulator::{Fault, FaultCalls, FaultKind};
+use waypost_simulator::Fault;
 
 use crate::accept::{Numbers, closed};
 use crate::house::{Builder, Cpu, House, Plan};
@@ -19,7 +19,6 @@ use crate::{Failure, bare, say, usage};
 pub(crate) const LATENCY_MS: u64 = 20;
 /// Calls that a worker, and the bare loop, have under way.
 pub(crate) const CALLS: usize = 256;
-pub(crate) const WORKER: &[(&str, &str)] = &[("WAYPOST_WORKER_CONCURRENCY", "256")];
 /// Messages of row 5.
 const BACKLOG: u64 = 50_000;
 /// Messages of row 20.
@@ -96,13 +95,7 @@ pub(crate) async fn drain(builder: &Builder, report: &mut Report) -> Result<(), 
 
 /// Row 15.
 pub(crate) async fn cost(builder: &Builder, report: &mut Report) -> Result<(), Failure> {
-    let plan = Plan {
-        apis: 1,
-        workers: 1,
-        schedulers: 1,
-        settings: WORKER,
-    };
-    let house = builder.house(plan).await?;
+    let house = builder.house(Plan::ONE_OF_EACH).await?;
     let sends = requests::sends(&builder.tenants);
     let mut numbers = Numbers(0);
     closed(&house, 64, Duration::from_secs(2), &mut numbers, &sends).await?;
@@ -227,10 +220,8 @@ pub(crate) async fn drain_backlog(
     numbers: &mut Numbers,
 ) -> Result<Drained, Failure> {
     let plan = Plan {
-        apis: 1,
         workers: 0,
-        schedulers: 1,
-        settings: WORKER,
+        ..Plan::ONE_OF_EACH
     };
     let mut house = builder.house(plan).await?;
     let drained = drain_in(builder, &mut house, backlog, workers, numbers).await;
@@ -274,13 +265,7 @@ pub(crate) async fn drain_in(
 
 /// Every call to a provider takes [`LATENCY_MS`] from now on.
 pub(crate) fn slow_down(builder: &Builder) {
-    builder.simulator.set_fault(Fault {
-        provider: None,
-        kind: FaultKind::Latency,
-        rate: 1.0,
-        latency_ms: LATENCY_MS,
-        calls: FaultCalls::Send,
-    });
+    builder.simulator.set_fault(Fault::slow_sends(LATENCY_MS));
 }
 
 /// Waits until so many copies are at the provider and all of that is recorded.

@@ -8,7 +8,6 @@ use tokio::time::Instant;
 use crate::accept::Numbers;
 use crate::house::{Builder, Plan};
 use crate::report::{Bound, Figure, Report};
-use crate::sending::WORKER;
 use crate::{Failure, load, requests, usage};
 
 /// Sends a second: half of what one API and one worker sent and delivered together
@@ -25,13 +24,7 @@ pub(crate) async fn run(
     report: &mut Report,
     minutes: u64,
 ) -> Result<(), Failure> {
-    let plan = Plan {
-        apis: 1,
-        workers: 1,
-        schedulers: 1,
-        settings: WORKER,
-    };
-    let house = builder.house(plan).await?;
+    let house = builder.house(Plan::ONE_OF_EACH).await?;
     let count = (RATE * 60.0) as u64 * minutes;
     let write = Numbers(0).shifted(count, &requests::sends(&builder.tenants));
     let sending = load::open(&house.addresses, 64, RATE, count, write);

@@ -141,13 +141,9 @@ impl Faults {
     /// Makes all of it happen, and waits until the last is over.
     pub(crate) async fn run(self) {
         let (begun, is_short) = (Instant::now(), self.is_short);
-        self.stage.simulator.set_fault(Fault {
-            provider: None,
-            kind: FaultKind::Latency,
-            rate: 1.0,
-            latency_ms: LATENCY_MS,
-            calls: FaultCalls::Send,
-        });
+        self.stage
+            .simulator
+            .set_fault(Fault::slow_sends(LATENCY_MS));
         let mut under_way = JoinSet::new();
         for one in self.schedule {
             tokio::time::sleep_until(begun + one.at).await;

@@ -4,7 +4,7 @@
 use chrono::TimeDelta;
 use serde_json::json;
 use waypost_core::provider::kind::ProviderType;
-use waypost_simulator::{Fault, FaultCalls, FaultKind};
+use waypost_simulator::{Fault, FaultKind};
 use waypost_tests::{AppBuilder, TestApp, wait_until, wait_within};
 
 use super::{FIRST, Pair, SECOND, fault};
@@ -174,10 +174,7 @@ async fn an_account_for_one_call_at_a_time_never_has_two_and_its_mail_goes_nowhe
     app.patch(&path, &limits).await.data(200);
     app.simulator().set_fault(Fault {
         provider: Some(FIRST),
-        kind: FaultKind::Latency,
-        rate: 1.0,
-        latency_ms: 150,
-        calls: FaultCalls::Send,
+        ..Fault::slow_sends(150)
     });
     send_all(app, 20).await;
     let _workers = [app.spawn_worker(), app.spawn_worker()];

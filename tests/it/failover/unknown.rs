@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 use waypost_core::provider::kind::ProviderType;
-use waypost_simulator::{Fault, FaultCalls, FaultKind};
+use waypost_simulator::{Fault, FaultKind};
 use waypost_tests::{TestApp, wait_until, wait_within};
 
 use super::{FIRST, Pair, SECOND, fault, rule};
@@ -144,13 +144,7 @@ async fn killed_in_the_call(policy: &str) -> Vec<(String, usize, Vec<String>)> {
     let account = app.connect(ProviderType::Mailgun).await;
     rule(&app, &account, &[], &json!({ "onUnknown": policy })).await;
     let mut doomed = app.spawn_worker();
-    app.simulator().set_fault(Fault {
-        provider: None,
-        kind: FaultKind::Latency,
-        rate: 1.0,
-        latency_ms: 1_500,
-        calls: FaultCalls::Send,
-    });
+    app.simulator().set_fault(Fault::slow_sends(1_500));
     let mut ids = Vec::new();
     for nth in 0..10 {
         ids.push(app.send_to(&format!("r{nth}@example.org")).await);

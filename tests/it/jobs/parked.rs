@@ -6,19 +6,13 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use serde_json::json;
 use waypost_core::provider::kind::ProviderType;
-use waypost_simulator::{Fault, FaultCalls, FaultKind};
+use waypost_simulator::Fault;
 use waypost_tests::{TestApp, credentials, message_to, wait_until, wait_within};
 
 use super::{die_with, is_parked, losses, number, of_chunk};
 
 fn latency(milliseconds: u64) -> Fault {
-    Fault {
-        provider: None,
-        kind: FaultKind::Latency,
-        rate: 1.0,
-        latency_ms: milliseconds,
-        calls: FaultCalls::Send,
-    }
+    Fault::slow_sends(milliseconds)
 }
 
 #[tokio::test]

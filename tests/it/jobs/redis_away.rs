@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use waypost_core::provider::kind::ProviderType;
-use waypost_simulator::{Fault, FaultCalls, FaultKind};
+use waypost_simulator::Fault;
 use waypost_tests::{TestApp, wait_until, wait_within};
 
 use super::number;
@@ -109,13 +109,7 @@ async fn a_worker_that_is_told_to_stop_finishes_what_it_has_pulled() {
     app.connect(ProviderType::Sendgrid).await;
     app.redis.as_mut().unwrap().stop().await;
     let mut worker = app.spawn_worker();
-    app.simulator().set_fault(Fault {
-        provider: None,
-        kind: FaultKind::Latency,
-        rate: 1.0,
-        latency_ms: 1_000,
-        calls: FaultCalls::Send,
-    });
+    app.simulator().set_fault(Fault::slow_sends(1_000));
     send_all(&app, 0..10).await;
     wait_until("calls are open", async || {
         number(

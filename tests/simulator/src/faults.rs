@@ -54,6 +54,20 @@ pub struct Fault {
     pub calls: FaultCalls,
 }
 
+impl Fault {
+    /// Every provider's answer to every send is held back so long.
+    #[must_use]
+    pub const fn slow_sends(latency_ms: u64) -> Self {
+        Self {
+            provider: None,
+            kind: FaultKind::Latency,
+            rate: 1.0,
+            latency_ms,
+            calls: FaultCalls::Send,
+        }
+    }
+}
+
 /// A fault that ends a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Disturbance {

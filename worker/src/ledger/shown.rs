@@ -29,20 +29,23 @@ pub(super) async fn keep(writer: Weak<Writer>) {
         let Some(writer) = writer.upgrade() else {
             return;
         };
-        let (single, several): (Vec<_>, Vec<_>) = {
+        let slow: Vec<(MessageId, bool)> = {
             let in_hand = lock(&writer.in_hand);
             let slow = in_hand
                 .iter()
                 .filter(|(_, held)| !held.shown && held.since.elapsed() >= SHOWN_AFTER);
             let slow = slow.take(SHOWN_AT_ONCE);
             slow.map(|((_, job), held)| (job.message_id, held.is_single))
-                .partition(|(_, is_single)| *is_single)
+                .collect()
         };
-        if single.is_empty() && several.is_empty() {
+        if slow.is_empty() {
             continue;
         }
-        let ids = |of: Vec<(MessageId, bool)>| of.into_iter().map(|(id, _)| id).collect();
-        let (single, several): (Vec<MessageId>, Vec<MessageId>) = (ids(single), ids(several));
+        let ids = |is_single: bool| -> Vec<MessageId> {
+            let alike = slow.iter().filter(|(_, single)| *single == is_single);
+            alike.map(|(id, _)| *id).collect()
+        };
+        let (single, several) = (ids(true), ids(false));
         let showing = || writer.show_sending(&single, &several);
         match again_after_deadlocks(showing, SHOW).await {
             Ok(shown) => {

@@ -26,7 +26,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use moka::future::Cache;
-use redis::{Cmd, FromRedisValue, Pipeline, Script};
+use redis::{Cmd, RedisResult, Script};
 use tokio::sync::mpsc;
 use tracing::{debug, warn};
 
@@ -236,11 +236,8 @@ impl Filters {
                 let mut connection = self.access.redis.pool.get().await.map_err(away)?;
                 script.invoke_async::<i64>(&mut connection).await
             };
-            match tokio::time::timeout(WAIT_MAX, added).await {
-                Ok(Ok(1)) => {}
-                Ok(Ok(_)) => return,
-                Ok(Err(error)) => return self.access.rest(&error),
-                Err(_) => return self.access.rest(&"it did not answer in time"),
+            if self.access.within_bound(added).await != Some(1) {
+                return;
             }
         }
     }
@@ -262,10 +259,14 @@ impl Access {
         for command in commands {
             asked.add_command(command);
         }
-        let answered: Option<Vec<Vec<i64>>> = if self.is_resting() {
+        let answer = async {
+            let mut connection = self.redis.pool.get().await.map_err(away)?;
+            asked.query_async::<Vec<Vec<i64>>>(&mut connection).await
+        };
+        let answered = if self.is_resting() {
             None
         } else {
-            self.within_bound(&asked).await
+            self.within_bound(answer).await
         };
         match answered {
             Some(answers) if answers.len() == count => {
@@ -275,11 +276,8 @@ impl Access {
         }
     }
 
-    async fn within_bound<T: FromRedisValue>(&self, asked: &Pipeline) -> Option<T> {
-        let answer = async {
-            let mut connection = self.redis.pool.get().await.map_err(away)?;
-            asked.query_async::<T>(&mut connection).await
-        };
+    /// What Redis answers in time; where it fails to, it is left alone for a while.
+    async fn within_bound<T>(&self, answer: impl Future<Output = RedisResult<T>>) -> Option<T> {
         match tokio::time::timeout(WAIT_MAX, answer).await {
             Ok(Ok(answer)) => Some(answer),
             Ok(Err(error)) => {

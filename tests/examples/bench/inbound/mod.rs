@@ -19,13 +19,7 @@ use crate::report::{Bound, Figure, Report};
 use taking::{CONNECTIONS, Rate, Site};
 
 pub(crate) async fn run(builder: &Builder, report: &mut Report) -> Result<(), Failure> {
-    let plan = Plan {
-        apis: 1,
-        workers: 0,
-        schedulers: 1,
-        settings: &[],
-    };
-    let house = builder.house(plan).await?;
+    let house = builder.house(Plan::ACCEPTING).await?;
     let floor = floor::measure(builder, &house, CONNECTIONS).await?;
     let clock = Clock::system();
     let site = Site {
