@@ -10,6 +10,8 @@ use handlebars::{RenderError, RenderErrorReason};
 
 /// Steps of one rendering at the most.
 const STEPS_MAX: u64 = 1_000_000;
+/// Steps between two looks at the clock.
+const LOOK_EVERY: u64 = 64;
 /// How long one rendering may take.
 const TIME_MAX: Duration = Duration::from_secs(1);
 
@@ -53,11 +55,13 @@ pub(super) fn charge(steps: u64) -> Result<(), RenderError> {
     if steps > left.steps {
         return Err(end(Excess::Steps));
     }
+    let after = left.steps - steps;
     LEFT.set(Left {
-        steps: left.steps - steps,
+        steps: after,
         ..left
     });
-    if left.until.is_some_and(|until| Instant::now() >= until) {
+    let looks = after / LOOK_EVERY != left.steps / LOOK_EVERY;
+    if looks && left.until.is_some_and(|until| Instant::now() >= until) {
         return Err(end(Excess::Time));
     }
     Ok(())

@@ -15,7 +15,7 @@ use super::catalog::{Templates, WAIT_MAX};
 use super::compiled::Compiled;
 use super::render::{self, VersionUse};
 use super::schema::Schema;
-use super::{TemplateRefusal, store};
+use super::{TemplateRefusal, store, workshop};
 use crate::db::OrFault;
 use crate::ids::{OrganizationId, TemplateId};
 use crate::issue::Issue;
@@ -65,8 +65,14 @@ impl Templates {
         let (compiled, version) = self
             .current(organization_id, wanted.template_id, deadline)
             .await?;
+        let is_light =
+            !draft.subject.as_str().contains("{{") && compiled.is_light(&wanted.variables);
         let work = move || render(&compiled, wanted, draft);
-        let draft = self.workshop.run(organization_id, deadline, work).await??;
+        let draft = if is_light {
+            workshop::at_once(work)??
+        } else {
+            self.workshop.run(organization_id, deadline, work).await??
+        };
         Ok(Filled {
             draft,
             version: Some(version),

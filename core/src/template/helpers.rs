@@ -69,8 +69,8 @@ pub(super) fn install(engine: &mut Handlebars<'_>) {
     }
 }
 
-/// How many values a value holds, itself included.
-fn size(value: &Value) -> u64 {
+/// How many values a value holds, itself included. A text is one for each 64 bytes.
+pub(super) fn size(value: &Value) -> u64 {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 1,
         Value::String(text) => 1 + text.len() as u64 / 64,

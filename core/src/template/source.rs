@@ -27,6 +27,11 @@ const TAGS_BY_BYTES_MAX: usize = 200_000_000;
 /// How deep blocks may nest.
 const DEPTH_MAX: usize = 50;
 
+/// How deep the blocks of a template may nest that needs no large stack.
+const STRAIGHT_DEPTH_MAX: usize = 8;
+/// Blocks that render what they hold once at the most.
+const BRANCHES: [&str; 2] = ["if", "unless"];
+
 /// Parses a source.
 ///
 /// # Errors
@@ -74,6 +79,46 @@ fn parameter_weight(parameter: &Parameter) -> u64 {
         return 1;
     };
     1 + element_weight(&inner.element)
+}
+
+/// Whether rendering a template passes each of its elements once at the most, on a
+/// small stack: it has no loops, no calls within calls, and blocks a few deep.
+pub(super) fn is_straight(template: &Template) -> bool {
+    is_straight_within(template, STRAIGHT_DEPTH_MAX)
+}
+
+fn is_straight_within(template: &Template, depth: usize) -> bool {
+    template.elements.iter().all(|element| {
+        #[expect(
+            clippy::wildcard_enum_match_arm,
+            reason = "the enum may grow: what is not known may loop"
+        )]
+        match element {
+            TemplateElement::RawString(_) | TemplateElement::Comment(_) => true,
+            TemplateElement::Expression(helper) | TemplateElement::HtmlExpression(helper) => {
+                calls_alone(helper)
+            }
+            TemplateElement::HelperBlock(helper) => {
+                let is_branch = helper
+                    .name
+                    .as_name()
+                    .is_some_and(|name| BRANCHES.contains(&name));
+                let mut blocks = [&helper.template, &helper.inverse].into_iter().flatten();
+                is_branch
+                    && calls_alone(helper)
+                    && depth > 0
+                    && blocks.all(|block| is_straight_within(block, depth - 1))
+            }
+            _ => false,
+        }
+    })
+}
+
+/// Whether none of what a helper is given is another's answer.
+fn calls_alone(helper: &HelperTemplate) -> bool {
+    let given = helper.params.iter().chain(helper.hash.values());
+    let mut given = given.chain([&helper.name]);
+    given.all(|given| !matches!(given, Parameter::Subexpression(_)))
 }
 
 /// The first look.
@@ -239,6 +284,33 @@ mod tests {
     fn verdict(source: &str) -> Result<(), String> {
         let source = source.to_owned();
         with_stack(move || parse(&source).map(|_| ()))
+    }
+
+    #[test]
+    fn straight_is_what_renders_nothing_twice() {
+        let straight = |source: &str| {
+            let source = source.to_owned();
+            with_stack(move || is_straight(&parse(&source).unwrap()))
+        };
+        let nested = |depth: usize| "{{#if a}}".repeat(depth) + "b" + &"{{/if}}".repeat(depth);
+        for source in [
+            "plain",
+            "{{name}} {{{user.name}}} {{len items}}{{! each }}",
+            "{{#if a}}b{{else if c}}{{d}}{{else}}e{{/if}}{{#unless a}}{{b}}{{/unless}}",
+            &nested(STRAIGHT_DEPTH_MAX),
+        ] {
+            assert!(straight(source), "{source}");
+        }
+        for source in [
+            "{{#each items}}{{this}}{{/each}}",
+            "{{#if a}}{{#each items}}{{this}}{{/each}}{{/if}}",
+            "{{#with user}}{{name}}{{/with}}",
+            "{{#if (eq a b)}}c{{/if}}",
+            "{{len (lookup a b)}}",
+            &nested(STRAIGHT_DEPTH_MAX + 1),
+        ] {
+            assert!(!straight(source), "{source}");
+        }
     }
 
     #[test]

@@ -29,6 +29,18 @@ const WAITING_MAX: usize = 1_024;
 const SHARES_MAX: u64 = 100_000;
 const SHARE_IDLE: Duration = Duration::from_secs(60);
 
+/// Does work that is known to be little on the thread that asks for it.
+///
+/// # Errors
+/// A fault when it panics.
+pub(super) fn at_once<T>(work: impl FnOnce() -> T) -> Result<T, Fault> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|_| panicked())
+}
+
+fn panicked() -> Fault {
+    Fault::internal("work on a template", "it panicked")
+}
+
 type Work = Box<dyn FnOnce() + Send>;
 
 /// The threads. Cheap to clone; they end with the last clone.
@@ -100,7 +112,7 @@ impl Workshop {
         let result = timeout_at(deadline, result)
             .await
             .map_err(|_| busy("it took too long"))?;
-        result.map_err(|_| Fault::internal("work on a template", "it panicked"))
+        result.map_err(|_| panicked())
     }
 }
 
