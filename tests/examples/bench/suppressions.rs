@@ -12,7 +12,7 @@ use sqlx::{Connection as _, PgConnection};
 use uuid::Uuid;
 use waypost_core::address::AddressHash;
 use waypost_core::clock::Clock;
-use waypost_core::db;
+use waypost_core::db::{self, PgPool};
 use waypost_core::ids::{Ids, OrganizationId};
 use waypost_core::redis::Redis;
 use waypost_core::suppression::check::{Asked, Checker};
@@ -33,6 +33,8 @@ const ASKED_AT_ONCE: u64 = 5_000;
 const ASKED_SIDE_BY_SIDE: usize = 3;
 /// Addresses that are not suppressed, for the share of those that get a "maybe".
 const STRANGERS: u64 = 1_000_000;
+/// Connections of the checker.
+const CONNECTIONS: u32 = 4;
 /// How long a filter may take to be built.
 const BUILT_WITHIN: Duration = Duration::from_secs(120);
 /// Addresses of an import, and how many there are.
@@ -59,13 +61,12 @@ pub(crate) struct Suppressing<'a> {
 impl Suppressing<'_> {
     /// Row 10. Answers the report.
     pub(crate) async fn check(&self) -> Value {
-        let pool =
-            db::pool(&self.place.database_url.clone().into(), 8).expect("the URL can be read");
+        let pool = self.pool();
         let redis = Redis::new(&self.redis_url.to_owned().into(), self.prefix);
         let redis = redis.expect("the URL can be read");
         let ids = Ids::new(Clock::system());
         let filters = Filters::start(pool.clone(), redis.clone(), ids);
-        let checker = Checker::start(pool, filters);
+        let checker = Checker::start(pool.clone(), filters.clone());
         let bytes = self.wait_for_filter(&checker, &redis).await;
         #[expect(clippy::cast_precision_loss, reason = "millions")]
         let bytes_each = bytes as f64 / self.count as f64;
@@ -84,9 +85,10 @@ impl Suppressing<'_> {
             );
         }
         let missed = self.ask_all(&checker).await;
-        let maybes = self.ask_strangers(&checker).await;
+        pool.close().await;
+        let maybes = self.ask_strangers(&filters).await;
         println!(
-            "  {bytes_each:.3} bytes an entry, {missed} of {} missed, {:.3} % of strangers get a maybe",
+            "  {bytes_each:.3} bytes an entry, {missed} of {} missed, {:.3} % of strangers are asked of Postgres",
             self.count,
             maybes * 100.0,
         );
@@ -126,6 +128,12 @@ impl Suppressing<'_> {
         json!({
             "p50_ms": imports.p50(), "p99_ms": imports.p99(), "floor_p50_ms": floor.p50(), "ratio": ratio,
         })
+    }
+
+    /// As the API has one for what every send may have to ask.
+    fn pool(&self) -> PgPool {
+        let url = self.place.database_url.clone().into();
+        db::routine_pool(&url, CONNECTIONS).expect("the URL can be read")
     }
 
     /// Asks until the filter is complete; its size in bytes.
@@ -229,10 +237,13 @@ impl Suppressing<'_> {
         self.count - found.unwrap_or_default()
     }
 
-    /// Asks for addresses that are not suppressed; which part of them the filter did not
-    /// rule out, and Postgres had to look for: a look is a scan of the index.
-    async fn ask_strangers(&self, checker: &Checker) -> f64 {
+    /// Asks for addresses that are not suppressed; which part of them Postgres had to
+    /// look for: a look is a scan of the index. The filter did not rule them out, or its
+    /// state was asked for, as it is once a second.
+    async fn ask_strangers(&self, filters: &Filters) -> f64 {
         let before = self.index_scans().await;
+        let pool = self.pool();
+        let checker = &Checker::start(pool.clone(), filters.clone());
         for first in (0..STRANGERS).step_by(ASKED_AT_ONCE as usize) {
             let hashes: Vec<AddressHash> = (first..first + ASKED_AT_ONCE)
                 .map(|nth| stranger(u64::MAX - nth))
@@ -240,6 +251,7 @@ impl Suppressing<'_> {
             let found = self.ask(checker, &hashes).await;
             assert_eq!(found, 0, "nobody suppressed them");
         }
+        pool.close().await;
         let looked = self.index_scans().await - before;
         #[expect(clippy::cast_precision_loss, reason = "a million")]
         let share = looked as f64 / STRANGERS as f64;
@@ -247,7 +259,7 @@ impl Suppressing<'_> {
     }
 
     async fn index_scans(&self) -> i64 {
-        // A session tells of its scans when it has been idle for a moment.
+        // A session tells of its scans when it ends.
         tokio::time::sleep(Duration::from_secs(2)).await;
         let connection = PgConnection::connect(&self.place.database_url).await;
         let mut connection = connection.expect("Postgres answers");

@@ -22,11 +22,12 @@
 mod build;
 mod layout;
 
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use moka::future::Cache;
-use redis::{Cmd, RedisResult, Script};
+use redis::aio::MultiplexedConnection;
+use redis::{Cmd, Pipeline, RedisResult, Script};
 use tokio::sync::mpsc;
 use tracing::{debug, warn};
 
@@ -130,6 +131,7 @@ impl Filters {
         tokio::spawn(builder.run(receiver));
         let access = Access {
             redis,
+            kept: Arc::default(),
             resting_until: Arc::default(),
         };
         let reader = access.clone();
@@ -247,6 +249,8 @@ impl Filters {
 #[derive(Clone)]
 struct Access {
     redis: Redis,
+    /// For commands that read.
+    kept: Arc<Mutex<Option<MultiplexedConnection>>>,
     resting_until: Arc<Mutex<Option<Instant>>>,
 }
 
@@ -259,14 +263,10 @@ impl Access {
         for command in commands {
             asked.add_command(command);
         }
-        let answer = async {
-            let mut connection = self.redis.pool.get().await.map_err(away)?;
-            asked.query_async::<Vec<Vec<i64>>>(&mut connection).await
-        };
         let answered = if self.is_resting() {
             None
         } else {
-            self.within_bound(answer).await
+            self.within_bound(self.run(&asked)).await
         };
         match answered {
             Some(answers) if answers.len() == count => {
@@ -274,6 +274,34 @@ impl Access {
             }
             Some(_) | None => vec![Ok(None); count],
         }
+    }
+
+    /// Runs commands that only read on the connection that is kept: the pool's asks
+    /// whether it is alive each time, which costs a round trip. Where Redis has closed it in
+    /// the meantime there is a new one.
+    async fn run(&self, commands: &Pipeline) -> RedisResult<Vec<Vec<i64>>> {
+        let mut connection = self.connection().await?;
+        match commands.query_async(&mut connection).await {
+            Err(error) if error.is_connection_dropped() => {
+                *self.kept() = None;
+                let mut connection = self.connection().await?;
+                commands.query_async(&mut connection).await
+            }
+            answer => answer,
+        }
+    }
+
+    async fn connection(&self) -> RedisResult<MultiplexedConnection> {
+        if let Some(kept) = self.kept().clone() {
+            return Ok(kept);
+        }
+        let made = self.redis.client.get_multiplexed_async_connection().await?;
+        *self.kept() = Some(made.clone());
+        Ok(made)
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Option<MultiplexedConnection>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What Redis answers in time; where it fails to, it is left alone for a while.
@@ -311,6 +339,7 @@ impl Access {
             warn!(%cause, "Redis failed a suppression filter; Postgres answers");
         }
         *until = Some(Instant::now() + REST);
+        *self.kept() = None;
     }
 }
 
