@@ -26,19 +26,21 @@ use crate::page::{Page, PageRequest};
 /// The matches that a search lists, the newest ones.
 pub const MATCHES_MAX: usize = 2_000;
 /// How many of the newest messages a text is looked for in that the index does not
-/// serve.
-pub const WALK_MAX: u32 = 100_000;
-/// Where such a text, or one that is too common, is looked for with a status: among
+/// serve. More would take longer than a page may.
+pub const WALK_MAX: u32 = 30_000;
+/// How many of them a text is looked for in that is common.
+const WALK_COMMON_MAX: u32 = 100_000;
+/// Where a text that the index does not serve, or a common one, is looked for with a status: among
 /// the newest messages, so many of any status …
 const WALK_STATUS_NEAR: i64 = 50_000;
 /// … and at least in so many of that status. They lie far apart where it is rare, so
 /// that each costs a page.
-const WALK_STATUS_MIN: i64 = 5_000;
+const WALK_STATUS_MIN: i64 = 4_000;
 /// The newest messages that tell how common a text is.
 const SAMPLE: u32 = 10_000;
 /// From this many matches in the sample on a walk has [`MATCHES_MAX`] of them within
-/// [`WALK_MAX`], if the text is as common further back.
-const SAMPLE_COMMON: usize = MATCHES_MAX * (SAMPLE as usize) / (WALK_MAX as usize);
+/// [`WALK_COMMON_MAX`], if the text is as common further back.
+const SAMPLE_COMMON: usize = MATCHES_MAX * (SAMPLE as usize) / (WALK_COMMON_MAX as usize);
 
 /// Which messages a list shows.
 #[derive(Debug, Clone, Default)]
@@ -142,7 +144,7 @@ impl Search {
         status: Option<MessageStatus>,
     ) -> Result<Vec<MessageId>, Fault> {
         let mut ids = match status {
-            None => match self.find(connection).await? {
+            None => match self.find(connection, true).await? {
                 Found::All(ids) | Found::Newest(ids) => ids,
             },
             Some(status) => self.find_with_status(connection, status).await?,
@@ -151,7 +153,13 @@ impl Search {
         Ok(ids)
     }
 
-    async fn find(&self, connection: &mut PgConnection) -> Result<Found, Fault> {
+    /// Finds matches of any status; with `wants_newest` as many as there are, or as a list
+    /// shows. Without it what is common is not looked for any further.
+    async fn find(
+        &self,
+        connection: &mut PgConnection,
+        wants_newest: bool,
+    ) -> Result<Found, Fault> {
         let total = store::count(&mut *connection, self.organization_id, None).await?;
         if !self.is_indexed {
             let ids = self.walk(connection, WALK_MAX).await?;
@@ -162,7 +170,10 @@ impl Search {
             return Ok(Found::of(sample, true));
         }
         if sample.len() >= SAMPLE_COMMON {
-            let ids = self.walk(&mut *connection, WALK_MAX).await?;
+            if !wants_newest {
+                return Ok(Found::Newest(sample));
+            }
+            let ids = self.walk(&mut *connection, WALK_COMMON_MAX).await?;
             if ids.len() > MATCHES_MAX {
                 return Ok(Found::Newest(ids));
             }
@@ -182,7 +193,7 @@ impl Search {
         let mut rows = WALK_STATUS_MIN;
         if with_status > WALK_STATUS_MIN {
             if self.is_indexed
-                && let Found::All(ids) = self.find(&mut *connection).await?
+                && let Found::All(ids) = self.find(&mut *connection, false).await?
             {
                 return store::keep_status(connection, organization_id, &ids, status).await;
             }
