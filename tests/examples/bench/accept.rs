@@ -165,7 +165,9 @@ async fn templated(
         closed(&house, 64, WARM, numbers, &write).await?;
         let before = house.cpu();
         let answers = closed(&house, 64, MEASURED, numbers, &write).await?;
-        costs.push(house.cpu().since(before).sum() / answers.count as f64 * 1e6);
+        let cpu = house.cpu().since(before);
+        say(cpu.per_message(answers.count));
+        costs.push(cpu.sum() / answers.count as f64 * 1e6);
         house.remove(builder).await?;
     }
     let ratio = costs[1] / costs[0];
