@@ -429,6 +429,10 @@ impl Acceptor {
         let mut results = Vec::new();
         let mut bytes = 0;
         while let Some(filled) = filling.next().await {
+            // What is rendered on the spot waits for nothing: others may run.
+            if !results.is_empty() {
+                tokio::task::yield_now().await;
+            }
             let filled = filled.map_err(Refusal::from);
             results.push(filled.and_then(|filled| {
                 bytes += filled.rendered_bytes();

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use crate::accept::Numbers;
 use crate::house::{Builder, Plan};
 use crate::report::{Bound, Figure, Report};
-use crate::{Failure, load, requests, usage};
+use crate::{Failure, load, requests, say, usage};
 
 /// Sends a second: half of what one API and one worker sent and delivered together
 /// where this was written.
@@ -16,6 +16,8 @@ const RATE: f64 = 1_250.0;
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 /// What is not looked at: caches fill.
 const WARM: usize = 12;
+/// Looks that are said: one a minute.
+const SAID_EVERY: usize = 6;
 /// How much a process may grow in an hour, in MiB.
 const GROWTH_MAX: f64 = 6.0;
 
@@ -44,6 +46,11 @@ pub(crate) async fn run(
                     usage::pss_mib(process.id()),
                 ));
             }
+            if seen[0].len().is_multiple_of(SAID_EVERY) {
+                let last = seen.iter().filter_map(|seen| seen.last());
+                let last: Vec<String> = last.map(|(_, mib)| format!("{mib:.1}")).collect();
+                say(format!("API, worker, scheduler: {} MiB", last.join(", ")));
+            }
         }
     };
     let answers = tokio::select! {
@@ -64,7 +71,8 @@ pub(crate) async fn run(
         report.keep(
             "soak",
             name,
-            json!({ "mib": last, "mib_per_hour": slope, "looks": kept.len() }),
+            json!({ "mib": last, "mib_per_hour": slope,
+                "curve": seen.iter().map(|(_, mib)| *mib).collect::<Vec<_>>() }),
         );
     }
     report.keep("soak", "load", json!({
