@@ -314,19 +314,20 @@ async fn a_text_that_is_rare_of_late_is_found_among_old_messages() {
 }
 
 #[tokio::test]
-async fn short_texts_are_looked_for_in_the_newest_hundred_thousand() {
+async fn short_texts_are_looked_for_in_the_newest_thirty_thousand() {
     let app = quiet().await;
     add(
         &app,
         100_010,
-        "CASE WHEN n <= 20 THEN 'zq ' || n ELSE 'Digest' END",
+        "CASE WHEN n <= 20 THEN 'zq ' || n WHEN n BETWEEN 70001 AND 70020 THEN 'jx ' || n ELSE 'Digest' END",
         "CASE WHEN n % 2 = 0 THEN 'BOUNCED' ELSE 'SENT' END",
     )
     .await;
     assert_eq!(total(app.caller(), &[]).await, 100_010);
-    assert_eq!(total(app.caller(), &[("search", "zq")]).await, 10);
-    let found = subjects(app.caller(), &[("search", "Q"), ("limit", "1")]).await;
-    assert_eq!(found, ["zq 20"]);
+    assert_eq!(total(app.caller(), &[("search", "jx")]).await, 10);
+    assert_eq!(total(app.caller(), &[("search", "zq")]).await, 0);
+    let found = subjects(app.caller(), &[("search", "J"), ("limit", "1")]).await;
+    assert_eq!(found, ["jx 70020"]);
     // With a status: half of the newest fifty thousand have it.
     assert_eq!(
         total(app.caller(), &[("search", "zq"), ("status", "SENT")]).await,
