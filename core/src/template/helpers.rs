@@ -69,13 +69,17 @@ pub(super) fn install(engine: &mut Handlebars<'_>) {
     }
 }
 
-/// How many values a value holds, itself included. A text is one for each 64 bytes.
+/// How many values a value holds, itself included. A text, and the name of a field, is one
+/// more for each 64 bytes.
 pub(super) fn size(value: &Value) -> u64 {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 1,
         Value::String(text) => 1 + text.len() as u64 / 64,
         Value::Array(items) => 1 + items.iter().map(size).sum::<u64>(),
-        Value::Object(fields) => 1 + fields.values().map(size).sum::<u64>(),
+        Value::Object(fields) => {
+            let field = |(name, value): (&String, &Value)| name.len() as u64 / 64 + size(value);
+            1 + fields.iter().map(field).sum::<u64>()
+        }
     }
 }
 

@@ -82,7 +82,7 @@ fn parameter_weight(parameter: &Parameter) -> u64 {
 }
 
 /// Whether rendering a template passes each of its elements once at the most, on a
-/// small stack: it has no loops, no calls within calls, and blocks a few deep.
+/// small stack: it has no loops, no calls but those of branches, and blocks a few deep.
 pub(super) fn is_straight(template: &Template) -> bool {
     is_straight_within(template, STRAIGHT_DEPTH_MAX)
 }
@@ -96,7 +96,7 @@ fn is_straight_within(template: &Template, depth: usize) -> bool {
         match element {
             TemplateElement::RawString(_) | TemplateElement::Comment(_) => true,
             TemplateElement::Expression(helper) | TemplateElement::HtmlExpression(helper) => {
-                calls_alone(helper)
+                helper.params.is_empty() && helper.hash.is_empty() && calls_alone(helper)
             }
             TemplateElement::HelperBlock(helper) => {
                 let is_branch = helper
@@ -295,7 +295,7 @@ mod tests {
         let nested = |depth: usize| "{{#if a}}".repeat(depth) + "b" + &"{{/if}}".repeat(depth);
         for source in [
             "plain",
-            "{{name}} {{{user.name}}} {{len items}}{{! each }}",
+            "{{name}} {{{user.name}}} {{this.len}}{{! each }}",
             "{{#if a}}b{{else if c}}{{d}}{{else}}e{{/if}}{{#unless a}}{{b}}{{/unless}}",
             &nested(STRAIGHT_DEPTH_MAX),
         ] {
@@ -306,7 +306,8 @@ mod tests {
             "{{#if a}}{{#each items}}{{this}}{{/each}}{{/if}}",
             "{{#with user}}{{name}}{{/with}}",
             "{{#if (eq a b)}}c{{/if}}",
-            "{{len (lookup a b)}}",
+            "{{len items}}{{lookup a b}}",
+            "{{#if (lookup a b)}}c{{/if}}",
             &nested(STRAIGHT_DEPTH_MAX + 1),
         ] {
             assert!(!straight(source), "{source}");
