@@ -268,6 +268,9 @@ impl Access {
         } else {
             self.within_bound(self.run(&asked)).await
         };
+        if answered.is_none() {
+            *self.kept() = None;
+        }
         match answered {
             Some(answers) if answers.len() == count => {
                 answers.into_iter().map(|words| Ok(Some(words))).collect()
@@ -291,13 +294,16 @@ impl Access {
         }
     }
 
+    /// The connection that is kept, or one that is taken out of the pool to be kept: the
+    /// pool's are there as a rule, and making one may take longer than anyone waits here.
     async fn connection(&self) -> RedisResult<MultiplexedConnection> {
         if let Some(kept) = self.kept().clone() {
             return Ok(kept);
         }
-        let made = self.redis.client.get_multiplexed_async_connection().await?;
-        *self.kept() = Some(made.clone());
-        Ok(made)
+        let pooled = self.redis.pool.get().await.map_err(away)?;
+        let taken = deadpool_redis::Connection::take(pooled);
+        *self.kept() = Some(taken.clone());
+        Ok(taken)
     }
 
     fn kept(&self) -> MutexGuard<'_, Option<MultiplexedConnection>> {
@@ -339,7 +345,6 @@ impl Access {
             warn!(%cause, "Redis failed a suppression filter; Postgres answers");
         }
         *until = Some(Instant::now() + REST);
-        *self.kept() = None;
     }
 }
 
