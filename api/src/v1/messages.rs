@@ -196,9 +196,9 @@ impl MessagesApi {
     ///
     /// A search lists the newest 2,000 messages that match, and `total` counts
     /// these. A text without three letters or digits in a row is looked for in the
-    /// newest 30,000 messages. With a status, such a text, or one that is common, is
-    /// looked for among the newest 50,000 messages and at least in the newest 4,000 of
-    /// that status.
+    /// newest 30,000 messages. With a status, such a text, or one that more than
+    /// 2,000 messages of any status contain, is looked for among the newest 30,000
+    /// messages and at least in the newest 4,000 of that status.
     #[oai(path = "/v1/messages", method = "get", operation_id = "list_messages")]
     async fn list_messages(
         &self,

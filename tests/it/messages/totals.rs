@@ -328,7 +328,7 @@ async fn short_texts_are_looked_for_in_the_newest_thirty_thousand() {
     assert_eq!(total(app.caller(), &[("search", "zq")]).await, 0);
     let found = subjects(app.caller(), &[("search", "J"), ("limit", "1")]).await;
     assert_eq!(found, ["jx 70020"]);
-    // With a status: half of the newest fifty thousand have it.
+    // With a status: half of the newest thirty thousand have it.
     assert_eq!(
         total(app.caller(), &[("search", "zq"), ("status", "SENT")]).await,
         0

@@ -32,7 +32,7 @@ pub const WALK_MAX: u32 = 30_000;
 const WALK_COMMON_MAX: u32 = 100_000;
 /// Where a text that the index does not serve, or a common one, is looked for with a status: among
 /// the newest messages, so many of any status …
-const WALK_STATUS_NEAR: i64 = 50_000;
+const WALK_STATUS_NEAR: i64 = 30_000;
 /// … and at least in so many of that status. They lie far apart where it is rare, so
 /// that each costs a page.
 const WALK_STATUS_MIN: i64 = 4_000;
@@ -144,7 +144,7 @@ impl Search {
         status: Option<MessageStatus>,
     ) -> Result<Vec<MessageId>, Fault> {
         let mut ids = match status {
-            None => match self.find(connection, true).await? {
+            None => match self.find(connection).await? {
                 Found::All(ids) | Found::Newest(ids) => ids,
             },
             Some(status) => self.find_with_status(connection, status).await?,
@@ -153,13 +153,7 @@ impl Search {
         Ok(ids)
     }
 
-    /// Finds matches of any status; with `wants_newest` as many as there are, or as a list
-    /// shows. Without it what is common is not looked for any further.
-    async fn find(
-        &self,
-        connection: &mut PgConnection,
-        wants_newest: bool,
-    ) -> Result<Found, Fault> {
+    async fn find(&self, connection: &mut PgConnection) -> Result<Found, Fault> {
         let total = store::count(&mut *connection, self.organization_id, None).await?;
         if !self.is_indexed {
             let ids = self.walk(connection, WALK_MAX).await?;
@@ -170,9 +164,6 @@ impl Search {
             return Ok(Found::of(sample, true));
         }
         if sample.len() >= SAMPLE_COMMON {
-            if !wants_newest {
-                return Ok(Found::Newest(sample));
-            }
             let ids = self.walk(&mut *connection, WALK_COMMON_MAX).await?;
             if ids.len() > MATCHES_MAX {
                 return Ok(Found::Newest(ids));
@@ -193,7 +184,7 @@ impl Search {
         let mut rows = WALK_STATUS_MIN;
         if with_status > WALK_STATUS_MIN {
             if self.is_indexed
-                && let Found::All(ids) = self.find(&mut *connection, false).await?
+                && let Found::All(ids) = self.find(&mut *connection).await?
             {
                 return store::keep_status(connection, organization_id, &ids, status).await;
             }
