@@ -22,8 +22,8 @@ use crate::fault::Fault;
 /// longest pause.
 const PATIENCE: Duration = Duration::from_millis(10);
 /// How many times as long as the work before it a pause is. Four workers and two APIs on
-/// two processors delivered a third more with 3 than with 1 (`make bench ONLY=processes`),
-/// one of each the same for 5 % less CPU.
+/// two processors delivered a fifth more with 3 than with 1 (`make bench ONLY=processes`, one
+/// after the other), one of each the same for 5 % less CPU (`ONLY=cost`).
 const PAUSE: u32 = 3;
 
 /// A queue of entries and the lanes that work them off. Cheap to clone; the lanes

@@ -66,7 +66,7 @@ impl Records {
             weight_max: GROUP_MAX,
             crowd: 1,
             waiting_max: WAITING_MAX,
-            pauses: true,
+            pauses: false,
         };
         let writer = Arc::new(Writer { pool, ids, clock });
         let group = Group::start(settings, move |calls| {
