@@ -3,6 +3,8 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -29,9 +31,29 @@ impl BodyPatience {
     }
 }
 
+/// Bytes of a body that nobody read and that still need not end the connection: they
+/// have come with the head, as a rule.
+const UNREAD_MAX: u64 = 64 << 10;
+
+/// What is left of a body when its request is answered.
+#[derive(Debug, Default)]
+pub(super) struct Rest {
+    is_large: bool,
+    has_ended: Arc<AtomicBool>,
+}
+
+impl Rest {
+    /// Whether the connection ends with the answer, since much of the body may still
+    /// come. The answer must say so, or the client sends its next request into it.
+    pub(super) fn ends_connection(&self) -> bool {
+        self.is_large && !self.has_ended.load(Ordering::Relaxed)
+    }
+}
+
 /// A body and its time.
 struct Timed {
     patience: BodyPatience,
+    has_ended: Arc<AtomicBool>,
     inner: BoxBody<Bytes, io::Error>,
     received: u64,
     begun: Option<Instant>,
@@ -40,19 +62,24 @@ struct Timed {
 
 /// The request, with a body that fails when it comes too slowly. The clock begins
 /// when the body is first asked for: what we take before that is not the client's.
-pub(super) fn timed(mut request: Request, patience: BodyPatience) -> Request {
+pub(super) fn timed(mut request: Request, patience: BodyPatience) -> (Request, Rest) {
     let body = request.take_body();
+    let mut rest = Rest::default();
     if !body.is_empty() {
+        let inner: BoxBody<Bytes, io::Error> = body.into();
+        let bytes = inner.size_hint().exact();
+        rest.is_large = bytes.is_none_or(|bytes| bytes > UNREAD_MAX);
         let timed = Timed {
             patience,
-            inner: body.into(),
+            has_ended: Arc::clone(&rest.has_ended),
+            inner,
             received: 0,
             begun: None,
             deadline: Box::pin(sleep_until(Instant::now())),
         };
         request.set_body(poem::Body::from(timed.boxed()));
     }
-    request
+    (request, rest)
 }
 
 impl Body for Timed {
@@ -76,6 +103,9 @@ impl Body for Timed {
             return Poll::Ready(Some(Err(too_slow)));
         }
         let frame = ready!(Pin::new(&mut this.inner).poll_frame(context));
+        if frame.is_none() || this.inner.is_end_stream() {
+            this.has_ended.store(true, Ordering::Relaxed);
+        }
         let bytes = frame
             .as_ref()
             .and_then(|frame| frame.as_ref().ok()?.data_ref());

@@ -29,6 +29,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use poem::http::header::{CONNECTION, HeaderValue};
 use poem::http::uri::Scheme;
 use poem::web::{LocalAddr, RemoteAddr};
 use poem::{Addr, Endpoint, Request, Response};
@@ -176,8 +177,13 @@ async fn serve_connection<S, E>(
         let request = Request::from((request, local, remote, Scheme::HTTP));
         async move {
             // In a box: with all its layers it is 12 KiB, and the server moves it about.
-            let response = Box::pin(endpoint.get_response(timed(request, patience.body))).await;
-            let response = hyper::Response::from(response);
+            let (request, rest) = timed(request, patience.body);
+            let response = Box::pin(endpoint.get_response(request)).await;
+            let mut response = hyper::Response::from(response);
+            if rest.ends_connection() {
+                let close = HeaderValue::from_static("close");
+                response.headers_mut().insert(CONNECTION, close);
+            }
             Ok::<_, Infallible>(response.map(|body| begun.until_sent(body)))
         }
     });

@@ -31,11 +31,14 @@ const ENDLESS: Patience = Patience {
 };
 
 /// A client of an endpoint that answers with the length of what it got, with why
-/// it got nothing, or on `/large` with a lot.
+/// it got nothing, on `/large` with a lot, or on `/unread` without a look at what it got.
 fn connect(patience: Patience, shutdown: &CancellationToken) -> DuplexStream {
     let endpoint = make(|request: Request| async move {
         if request.uri().path() == "/large" {
             return Ok::<_, poem::Error>(Body::from(vec![b'x'; LARGE_BYTES]).into_response());
+        }
+        if request.uri().path() == "/unread" {
+            return Ok("unread".into_response());
         }
         let said = match request.into_body().into_bytes().await {
             Ok(bytes) => format!("got {} bytes", bytes.len()),
@@ -78,7 +81,7 @@ async fn rest(client: &mut DuplexStream) -> String {
 }
 
 /// One answer whose body ends in `end`, while the connection stays.
-async fn answer(client: &mut DuplexStream, end: &str) {
+async fn answer(client: &mut (impl AsyncRead + Unpin), end: &str) {
     let mut said = Vec::new();
     while !String::from_utf8_lossy(&said).ends_with(end) {
         let mut bytes = [0; 1_024];
@@ -189,6 +192,39 @@ async fn a_large_body_that_keeps_up_the_rate_is_taken() {
         sleep(SHORT / 5).await;
     }
     answer(&mut client, "got 100000 bytes").await;
+}
+
+#[tokio::test]
+async fn an_answer_to_a_large_body_that_nobody_read_says_that_the_connection_ends() {
+    for head in [
+        "Content-Length: 100000\r\n\r\nsome",
+        "Transfer-Encoding: chunked\r\n\r\n4\r\nsome\r\n",
+    ] {
+        let mut client = client(ENDLESS);
+        let head = format!("POST /unread HTTP/1.1\r\nHost: a\r\n{head}");
+        client.write_all(head.as_bytes()).await.unwrap();
+        let said = rest(&mut client).await;
+        assert!(said.contains("connection: close"), "{said}");
+    }
+    let large = "x".repeat(100_000);
+    for (path, body, end) in [
+        ("/unread", "some", "unread"),
+        ("/", &large, "got 100000 bytes"),
+    ] {
+        let (mut reader, mut writer) = tokio::io::split(client(ENDLESS));
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let writing = tokio::spawn(async move {
+            writer.write_all(head.as_bytes()).await.unwrap();
+            writer
+        });
+        answer(&mut reader, end).await;
+        let mut writer = writing.await.unwrap();
+        writer.write_all(REQUEST).await.unwrap();
+        answer(&mut reader, "got 0 bytes").await;
+    }
 }
 
 #[tokio::test]
