@@ -21,10 +21,6 @@ fn address(number: usize) -> String {
     format!("r{number}@example.org")
 }
 
-fn latency(milliseconds: u64) -> Fault {
-    Fault::slow_sends(milliseconds)
-}
-
 async fn send_all(app: &TestApp, count: usize) -> Vec<String> {
     let mut ids = Vec::new();
     for number in 0..count {
@@ -98,7 +94,7 @@ async fn what_a_killed_worker_held_is_finished_by_another() {
     let (_api, _scheduler) = (app.spawn_api().await, app.spawn_scheduler());
     app.connect(ProviderType::Sendgrid).await;
     let mut doomed = app.spawn_worker();
-    app.simulator().set_fault(latency(1_500));
+    app.simulator().set_fault(Fault::slow_sends(1_500));
     let ids = send_all(&app, 30).await;
     wait_until("calls are open", async || {
         number(
@@ -133,7 +129,7 @@ async fn a_worker_killed_again_and_again_loses_nothing() {
     let app = start().await;
     let (_api, _scheduler) = (app.spawn_api().await, app.spawn_scheduler());
     app.connect(ProviderType::Mailgun).await;
-    app.simulator().set_fault(latency(200));
+    app.simulator().set_fault(Fault::slow_sends(200));
     let mut ids = Vec::new();
     for round in 0..3 {
         let mut doomed = app.spawn_worker();
@@ -285,7 +281,7 @@ async fn a_worker_that_is_told_to_stop_finishes_its_calls_and_leaves_no_lease() 
     let (_api, _scheduler) = (app.spawn_api().await, app.spawn_scheduler());
     app.connect(ProviderType::Sendgrid).await;
     let mut leaving = app.spawn_worker();
-    app.simulator().set_fault(latency(700));
+    app.simulator().set_fault(Fault::slow_sends(700));
     let ids = send_all(&app, 20).await;
     wait_until("calls are open", async || {
         number(

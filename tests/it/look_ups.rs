@@ -19,8 +19,8 @@ const SEARCHED: [ProviderType; 3] = [
 const TOO_EARLY: TimeDelta = TimeDelta::seconds(9);
 const FIRST_LOOK: TimeDelta = TimeDelta::seconds(10);
 
-/// An app whose calls are given up soon, but not where a busy machine is late, and whose providers' searches show
-/// everything at once.
+/// An app whose calls are given up soon, but not where a busy machine is late, and
+/// whose providers' searches show everything at once.
 async fn start() -> TestApp {
     let app = TestApp::builder()
         .setting("WAYPOST_PROVIDER_TIMEOUT", "3s")

@@ -176,8 +176,8 @@ async fn serve_connection<S, E>(
         let Ends { local, remote } = ends.clone();
         let request = Request::from((request, local, remote, Scheme::HTTP));
         async move {
-            // In a box: with all its layers it is 12 KiB, and the server moves it about.
             let (request, rest) = timed(request, patience.body);
+            // In a box: with all its layers it is 12 KiB, and the server moves it about.
             let response = Box::pin(endpoint.get_response(request)).await;
             let mut response = hyper::Response::from(response);
             if rest.ends_connection() {

@@ -25,7 +25,8 @@ pub(super) struct Compiled {
     pub(super) schema: Option<Schema>,
     owner: (OrganizationId, TemplateId),
     bytes: u64,
-    /// How much work it is to render, where that can be told beforehand.
+    /// How much work it is to render, where that can be told beforehand: not where a
+    /// schema has to be held against the variables.
     weight: Option<u64>,
 }
 
@@ -36,10 +37,10 @@ impl Compiled {
     }
 
     /// Whether rendering it with these variables is so little work, and takes so little
-    /// stack, that any thread may do it. Not where a schema has to be held against them.
+    /// stack, that any thread may do it.
     pub(super) fn is_light(&self, variables: &Value) -> bool {
         let work = |weight: u64| weight.saturating_mul(helpers::size(variables));
-        self.schema.is_none() && self.weight.is_some_and(|weight| work(weight) <= LIGHT_MAX)
+        self.weight.is_some_and(|weight| work(weight) <= LIGHT_MAX)
     }
 
     /// How much memory it takes, roughly.
@@ -104,7 +105,9 @@ pub(super) fn compile(
         .map(Schema::compile)
         .transpose();
     let elements = source::weight(&html) + text.as_ref().map_or(0, source::weight);
-    let is_straight = source::is_straight(&html) && text.as_ref().is_none_or(source::is_straight);
+    let is_straight = version.variables_schema.is_none()
+        && source::is_straight(&html)
+        && text.as_ref().is_none_or(source::is_straight);
     let texts = version.html_content.len() + version.text_content.as_ref().map_or(0, String::len);
     let schema_bytes = version
         .variables_schema

@@ -7,9 +7,9 @@
 //!
 //! Templates are foreign code. What they may do is bounded four times: `source`
 //! and `mjml` look at a text before any parser does, since a parser that recurses
-//! too deeply ends the process; parsers, and renderings that are not known to be little
-//! work, run in the `workshop`, on threads whose stack is known; `budget` counts the work of a rendering; the
-//! output is written into a bounded text. There are no partials, no includes, and
+//! too deeply ends the process; parsers, and renderings that are not known to be
+//! little work, run in the `workshop`, on threads whose stack is known; `budget`
+//! counts the work of a rendering; the output is written into a bounded text. There are no partials, no includes, and
 //! no helpers that read files, call anyone or write to the log.
 
 mod budget;

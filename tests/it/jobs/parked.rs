@@ -11,10 +11,6 @@ use waypost_tests::{TestApp, credentials, message_to, wait_until, wait_within};
 
 use super::{die_with, is_parked, losses, number, of_chunk};
 
-fn latency(milliseconds: u64) -> Fault {
-    Fault::slow_sends(milliseconds)
-}
-
 #[tokio::test]
 async fn a_chunk_that_its_workers_die_of_is_parked_and_those_that_were_with_it_are_sent() {
     let app = TestApp::builder().without_worker().start().await;
@@ -96,7 +92,7 @@ async fn suspects_are_worked_on_one_at_a_time_beside_all_others() {
     for nth in 0..12 {
         app.send_to(&format!("fresh{nth}@example.org")).await;
     }
-    app.simulator().set_fault(latency(150));
+    app.simulator().set_fault(Fault::slow_sends(150));
     app.start_worker();
     let most = AtomicI64::new(0);
     let beside = AtomicBool::new(false);
@@ -129,7 +125,7 @@ async fn of_suspects_in_one_killed_worker_only_the_one_at_work_is_blamed() {
         app.send_to(&format!("r{nth}@example.org")).await;
     }
     app.execute("UPDATE outbox SET losses = 4").await;
-    app.simulator().set_fault(latency(1_500));
+    app.simulator().set_fault(Fault::slow_sends(1_500));
     let mut doomed = app.spawn_worker();
     wait_until("one is being sent and others wait", async || {
         number(

@@ -30,8 +30,8 @@ pub const MATCHES_MAX: usize = 2_000;
 pub const WALK_MAX: u32 = 30_000;
 /// How many of them a text is looked for in that is common.
 const WALK_COMMON_MAX: u32 = 100_000;
-/// Where a text that the index does not serve, or a common one, is looked for with a status: among
-/// the newest messages, so many of any status …
+/// Where a text that the index does not serve, or a common one, is looked for with a
+/// status: among the newest messages, so many of any status …
 const WALK_STATUS_NEAR: i64 = 30_000;
 /// … and at least in so many of that status. They lie far apart where it is rare, so
 /// that each costs a page.
