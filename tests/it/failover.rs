@@ -94,6 +94,14 @@ async fn what_one_provider_fails_to_take_goes_through_the_next_at_once() {
     assert_eq!(recipient["attempts"], 2);
     assert_eq!(recipient["lastError"], Value::Null);
     assert_eq!(recipient["status"], "SENT");
+    // It counts for the provider that took it.
+    let breakdown = app
+        .get("/v1/metrics/breakdown?groupBy=provider")
+        .await
+        .data(200);
+    assert_eq!(breakdown[0]["name"], "POSTMARK");
+    assert_eq!(breakdown[0]["sent"], 1);
+    assert_eq!(breakdown.as_array().unwrap().len(), 1);
 }
 
 #[tokio::test]

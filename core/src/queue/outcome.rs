@@ -269,9 +269,20 @@ pub async fn record_sent(
                                               ELSE m.resolved_account_id END
                FROM moved r
                WHERE m.id = r.message_id
+               RETURNING r.organization_id, r.finished_at, r.provider_account_id, m.from_address, m.template_id
+           ), metric AS (
+               INSERT INTO metric_deltas (organization_id, hour, provider, domain, template,
+                                          sent, delivered, opened, clicked, bounced, complained, unsubscribed)
+               SELECT m.organization_id, date_trunc('hour', m.finished_at, 'UTC'), p.provider,
+                      waypost_metric_domain(m.from_address), coalesce(m.template_id::text, ''),
+                      count(*), 0, 0, 0, 0, 0, 0
+               FROM message m
+               CROSS JOIN LATERAL waypost_metric_provider(m.provider_account_id) p
+               GROUP BY 1, 2, 3, 4, 5
            ), event AS (
-               INSERT INTO events (message_id, id, organization_id, position, event_type, occurred_at, data)
-               SELECT message_id, event_id, organization_id, 0, 'SENT', finished_at, NULL
+               INSERT INTO events (message_id, id, organization_id, position, event_type, occurred_at, data,
+                                   counts_itself)
+               SELECT message_id, event_id, organization_id, 0, 'SENT', finished_at, NULL, true
                FROM moved
            )
            DELETE FROM outbox o
