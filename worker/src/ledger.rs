@@ -344,7 +344,15 @@ impl Writer {
                 is_single: claim.message.recipient_count == 1,
                 shown: false,
             };
-            lock(&self.in_hand).insert((worker, chunk.job), held);
+            // Should Postgres have lost a lease when it fell over, two of the same may
+            // have been claimed: nobody then sends the second.
+            if lock(&self.in_hand)
+                .insert((worker, chunk.job), held)
+                .is_some()
+            {
+                self.tenures.give_up(worker);
+                continue;
+            }
             claims.insert(chunk.job, claim);
         }
         claims

@@ -193,6 +193,12 @@ const BODY_BYTES_MAX: i32 = 256 * 1024;
 /// Bodies above a bound are left out, because many are read at once; [`load_body`]
 /// reads one.
 ///
+/// Nobody waits for the disk here. Should Postgres fall over before a lease is on it, the
+/// lease is gone as if it had never been, and with it whatever came after: an attempt
+/// that is on disk has its lease before it in the log. Until then the attempt is not
+/// committed and no call is made. So it must not be run within a transaction, which would
+/// not wait either.
+///
 /// # Errors
 /// A fault when Postgres is away.
 #[expect(clippy::too_many_lines, reason = "one statement and its columns")]
@@ -205,7 +211,10 @@ pub async fn lease(
     let (ids, chunks) = columns(jobs);
     let rows = query!(
         r#"WITH me AS (
-               SELECT id FROM workers WHERE id = $3 AND leased_until > clock_timestamp() FOR KEY SHARE
+               SELECT id, set_config('synchronous_commit', 'off', true)
+               FROM workers
+               WHERE id = $3 AND leased_until > clock_timestamp()
+               FOR KEY SHARE
            ), free AS (
                SELECT o.message_id, o.chunk
                FROM outbox o
