@@ -83,6 +83,8 @@ mod unsubscribe_groups;
 #[cfg(test)]
 mod validation;
 #[cfg(test)]
+mod warm;
+#[cfg(test)]
 mod webhook_deliveries;
 #[cfg(test)]
 mod webhook_endpoints;

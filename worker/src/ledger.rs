@@ -13,6 +13,7 @@ use tracing::{error, warn};
 use waypost_core::audit::Origin;
 use waypost_core::clock::Clock;
 use waypost_core::config::SendingSettings;
+use waypost_core::db::warm::WarmPool;
 use waypost_core::db::{self, OrFault, PgConnection, PgPool};
 use waypost_core::fault::{Fault, FaultKind};
 use waypost_core::group::{Group, GroupSettings};
@@ -147,7 +148,7 @@ impl Ledger {
         let in_hand = InHand::default();
         let writer = Arc::new(Writer {
             in_hand: Arc::clone(&in_hand),
-            pool,
+            pool: WarmPool::new(pool),
             suppressions,
             queue,
             tenures: tenures.clone(),
@@ -233,7 +234,7 @@ fn lock(in_hand: &InHand) -> MutexGuard<'_, HashMap<(WorkerId, SendJob), Held>> 
 
 struct Writer {
     in_hand: InHand,
-    pool: PgPool,
+    pool: WarmPool,
     suppressions: Suppressions,
     queue: Queue<SendJob>,
     tenures: Tenures,
@@ -289,8 +290,10 @@ impl Writer {
     }
 
     async fn lease(&self, worker: WorkerId, wanted: &[SendJob]) -> Result<Leased, Fault> {
-        let mut connection = self.pool.acquire().await.or_fault(LEASE)?;
-        lease::lease(&mut connection, worker, wanted, self.clock.now()).await
+        let mut connection = self.pool.acquire(LEASE).await?;
+        let leased = lease::lease(&mut connection, worker, wanted, self.clock.now()).await?;
+        connection.keep();
+        Ok(leased)
     }
 
     /// Ends the leases of chunks with nothing to do now, and parks those without a
@@ -301,7 +304,7 @@ impl Writer {
         mut idle: Vec<&LeasedChunk>,
         mut orphans: Vec<&LeasedChunk>,
     ) -> Result<Vec<Rescheduled>, Fault> {
-        let mut transaction = db::begin(&self.pool, LEASE).await?;
+        let mut transaction = self.pool.begin(LEASE).await?;
         let leases = idle.iter().chain(&orphans).map(|chunk| (worker, chunk.job));
         let held = lease::hold(&mut transaction, &leases.collect::<Vec<_>>()).await?;
         idle.retain(|chunk| held.contains(&(worker, chunk.job)));
@@ -363,8 +366,10 @@ impl Writer {
         attempts: Vec<(WorkerId, NewAttempt)>,
     ) -> Vec<Result<bool, Fault>> {
         let written = db::bounded("record send attempts", async {
-            let mut connection = self.pool.acquire().await.or_fault("record send attempts")?;
-            attempt::insert(&mut connection, &attempts).await
+            let mut connection = self.pool.acquire("record send attempts").await?;
+            let written = attempt::insert(&mut connection, &attempts).await?;
+            connection.keep();
+            Ok(written)
         });
         match written.await {
             Ok(written) => attempts
@@ -431,8 +436,10 @@ impl Writer {
             return Ok(HashSet::new());
         }
         sent.sort_unstable_by_key(Sent::message_id);
-        let mut connection = self.pool.acquire().await.or_fault(RECORD)?;
-        outcome::record_sent(&mut connection, &sent).await
+        let mut connection = self.pool.acquire(RECORD).await?;
+        let recorded = outcome::record_sent(&mut connection, &sent).await?;
+        connection.keep();
+        Ok(recorded)
     }
 
     /// What a settlement says counts only while its lease is held; that a provider
@@ -440,7 +447,7 @@ impl Writer {
     async fn record(&self, settlements: &[&Settlement]) -> Result<Vec<Rescheduled>, Fault> {
         let now = self.clock.now();
         self.expect_bounced(settlements).await?;
-        let mut transaction = db::begin(&self.pool, RECORD).await?;
+        let mut transaction = self.pool.begin(RECORD).await?;
         let leases: Vec<_> = settlements.iter().map(|s| (s.worker, s.job)).collect();
         let held = lease::hold(&mut transaction, &leases).await?;
         let holds = |settlement: &&Settlement| held.contains(&(settlement.worker, settlement.job));

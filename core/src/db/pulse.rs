@@ -144,7 +144,7 @@ impl Pulse {
     }
 
     /// Whether a connection of this age was made since Postgres was last away.
-    fn trusts(&self, age: Duration) -> bool {
+    pub(super) fn trusts(&self, age: Duration) -> bool {
         let made_at = self.shared.began_at.elapsed().checked_sub(age);
         let trusted_from = Duration::from_micros(self.shared.trusted_from.load(Ordering::Relaxed));
         // One that is older than the pulse itself was made before it was asked.
@@ -152,18 +152,19 @@ impl Pulse {
     }
 
     /// Lets a pool go by the pulse: it hands out no connection that may be dead, and
-    /// keeps none whose use ended while nothing answered.
+    /// keeps none whose use ended while nothing answered, or that was open then.
     pub(super) fn guard(&self, pool: PgPoolOptions) -> PgPoolOptions {
         let (taking, giving) = (self.clone(), self.clone());
         pool.before_acquire(move |_, about| {
             let is_trusted = taking.trusts(about.age);
             Box::pin(async move { Ok(is_trusted) })
         })
-        .after_release(move |_, _| {
-            let is_away = giving.is_away();
+        .after_release(move |_, about| {
+            let is_suspect = giving.is_away() || !giving.trusts(about.age);
             Box::pin(async move {
-                if is_away {
-                    // Closed at once: to part in peace takes somebody who answers.
+                if is_suspect {
+                    // Closed at once: to part in peace takes somebody who answers, and
+                    // so does the sign of life that sqlx asks for next.
                     let kind = std::io::ErrorKind::NotConnected;
                     Err(sqlx::Error::Io(kind.into()))
                 } else {

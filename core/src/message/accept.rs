@@ -21,6 +21,7 @@ use crate::address::AddressHash;
 use crate::clock::Clock;
 use crate::crypto::seal::{Sealed, Sealer};
 use crate::db::pulse::Pulse;
+use crate::db::warm::WarmPool;
 use crate::db::{self, PgPool};
 use crate::fault::Fault;
 use crate::group::{Group, GroupSettings};
@@ -145,7 +146,7 @@ pub struct Acceptor {
 pub struct AcceptorParts {
     /// Connections for acceptance alone, so that nothing else that is asked of
     /// Postgres keeps a send waiting: those of [`pool`].
-    pub pool: PgPool,
+    pub pool: WarmPool,
     /// Connections for what is seldom asked.
     pub reader: PgPool,
     /// What messages are rendered from.
@@ -173,8 +174,9 @@ pub struct AcceptorParts {
 ///
 /// # Errors
 /// A fault when the URL cannot be read.
-pub fn pool(url: &Secret, pulse: &Pulse) -> Result<PgPool, Fault> {
-    db::impatient_pool(url, CONNECTIONS, LANE_WAIT, pulse)
+pub fn pool(url: &Secret, pulse: &Pulse) -> Result<WarmPool, Fault> {
+    let pool = db::impatient_pool(url, CONNECTIONS, LANE_WAIT, pulse)?;
+    Ok(WarmPool::watched(pool, pulse.clone()))
 }
 
 impl Acceptor {

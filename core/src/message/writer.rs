@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use super::keyed::{Earlier, Entry, Kept, Written};
 use super::rows::{self, NewMessage};
-use crate::db::{self, OrFault, PgPool};
+use crate::db::warm::WarmPool;
+use crate::db::{self, OrFault};
 use crate::fault::{Fault, FaultKind};
 use crate::idempotency::{Claim, KeyConflict, KeyHash, WAIT_MAX, store};
 use crate::ids::OrganizationId;
@@ -23,7 +24,7 @@ const LAST_WAIT_MS: u128 = 100;
 
 /// Writes groups of entries.
 pub(super) struct Writer {
-    pub(super) pool: PgPool,
+    pub(super) pool: WarmPool,
     pub(super) dispatcher: Dispatcher,
     pub(super) relay_grace: Duration,
 }
@@ -165,10 +166,12 @@ impl Writer {
     ) -> Result<Vec<&'a Claim>, Fault> {
         let doing = "accept messages";
         let Some(wait_ms) = wait_ms else {
-            let mut connection = self.pool.acquire().await.or_fault(doing)?;
-            return rows::insert(&mut connection, entries, self.relay_grace).await;
+            let mut connection = self.pool.acquire(doing).await?;
+            let taken = rows::insert(&mut connection, entries, self.relay_grace).await?;
+            connection.keep();
+            return Ok(taken);
         };
-        let mut transaction = db::begin(&self.pool, doing).await?;
+        let mut transaction = self.pool.begin(doing).await?;
         store::bound_waits(&mut transaction, wait_ms).await?;
         let taken = rows::insert(&mut transaction, entries, self.relay_grace).await?;
         transaction.commit().await.or_fault(doing)?;
@@ -183,7 +186,7 @@ impl Writer {
         }
         let doing = "find what was kept";
         let looking = db::bounded(doing, async {
-            let mut connection = self.pool.acquire().await.or_fault(doing)?;
+            let mut connection = self.pool.acquire(doing).await?;
             store::list(&mut connection, taken).await
         });
         match looking.await {

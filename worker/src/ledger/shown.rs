@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::debug;
-use waypost_core::db::{self, OrFault};
+use waypost_core::db::OrFault;
 use waypost_core::fault::Fault;
 use waypost_core::ids::MessageId;
 use waypost_core::message::store;
@@ -65,7 +65,7 @@ impl Writer {
         single: &[MessageId],
         several: &[MessageId],
     ) -> Result<Vec<MessageId>, Fault> {
-        let mut transaction = db::begin(&self.pool, SHOW).await?;
+        let mut transaction = self.pool.begin(SHOW).await?;
         let shown = store::show_sending(&mut transaction, single, several).await?;
         transaction.commit().await.or_fault(SHOW)?;
         Ok(shown)
