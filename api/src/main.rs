@@ -4,16 +4,22 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use waypost_api::operator::{self, Arguments};
+use waypost_core::{fault, memory};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+fn main() -> ExitCode {
+    memory::take_small_pages();
+    run()
+}
+
 #[tokio::main]
-async fn main() -> ExitCode {
+async fn run() -> ExitCode {
     match operator::run(Arguments::parse()).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("waypost-api: {}", waypost_core::fault::error_chain(&*error));
+            eprintln!("waypost-api: {}", fault::error_chain(&*error));
             ExitCode::FAILURE
         }
     }

@@ -22,6 +22,7 @@ pub mod idempotency;
 pub mod ids;
 pub mod issue;
 pub mod limit;
+pub mod memory;
 pub mod message;
 pub mod metrics;
 pub mod network;

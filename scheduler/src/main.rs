@@ -6,14 +6,19 @@ use std::process::ExitCode;
 use tokio_util::sync::CancellationToken;
 use waypost_core::clock::Clock;
 use waypost_core::config::Settings;
-use waypost_core::{fault, telemetry};
+use waypost_core::{fault, memory, telemetry};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+fn main() -> ExitCode {
+    memory::take_small_pages();
+    run()
+}
+
 // One thread: what it does is Postgres' work.
 #[tokio::main(worker_threads = 1)]
-async fn main() -> ExitCode {
+async fn run() -> ExitCode {
     let settings = match Settings::from_env() {
         Ok(settings) => settings,
         Err(error) => return failed(&error),
