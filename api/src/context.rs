@@ -7,6 +7,7 @@ use waypost_core::clock::Clock;
 use waypost_core::config::{ApiSettings, Settings};
 use waypost_core::crypto::seal::Sealer;
 use waypost_core::db::pulse::Pulse;
+use waypost_core::db::warm::WarmPool;
 use waypost_core::db::{self, PgPool};
 use waypost_core::event::inbox::{Inbox, InboxParts};
 use waypost_core::event::record::Recorder;
@@ -26,7 +27,7 @@ use waypost_core::queue::jobs::send_queue;
 use waypost_core::redis::Redis;
 use waypost_core::routing::rule::Rules;
 use waypost_core::suppression::Suppressions;
-use waypost_core::suppression::check::Checker;
+use waypost_core::suppression::check::{self, Checker};
 use waypost_core::suppression::filter::Filters;
 use waypost_core::template::Templates;
 use waypost_core::tracking;
@@ -65,8 +66,8 @@ pub(crate) struct Context {
 }
 
 /// Connections, at the most, for what sends look up before they are accepted: keys,
-/// accounts and rules, suppressions, groups. Most of it is remembered.
-const LOOK_UP_CONNECTIONS: u32 = 4;
+/// accounts and rules, groups. Most of it is remembered.
+const LOOK_UP_CONNECTIONS: u32 = 2;
 
 impl Context {
     /// Puts the parts together. Nothing is connected yet: a process starts while
@@ -78,13 +79,15 @@ impl Context {
     pub(crate) fn new(settings: &Settings, clock: &Clock) -> Result<Self, Fault> {
         let ids = Ids::new(clock.clone());
         let connections = settings.database_connections;
-        let look_up_connections = (connections / 4).clamp(1, LOOK_UP_CONNECTIONS);
-        let connections = connections.saturating_sub(accept::CONNECTIONS + look_up_connections);
+        let of_look_ups = (connections / 8).clamp(1, LOOK_UP_CONNECTIONS);
+        let of_checks = (connections / 8).clamp(1, check::CONNECTIONS);
+        let connections = connections.saturating_sub(accept::CONNECTIONS + of_look_ups + of_checks);
         let pulse = Pulse::new();
         let pool = db::watched_pool(&settings.database_url, connections.max(1), &pulse)?;
         // What every send may have to ask, whatever else keeps Postgres busy.
-        let look_ups =
-            db::watched_routine_pool(&settings.database_url, look_up_connections, &pulse)?;
+        let look_ups = db::watched_routine_pool(&settings.database_url, of_look_ups, &pulse)?;
+        let checks = db::watched_routine_pool(&settings.database_url, of_checks, &pulse)?;
+        let checks = WarmPool::watched(checks, pulse.clone());
         let redis = Redis::new(&settings.redis_url, &settings.redis_prefix)?;
         let snapshots = Snapshots::new(look_ups.clone());
         let templates = Templates::start(pool.clone(), clock.clone(), ids.clone())?;
@@ -96,7 +99,7 @@ impl Context {
             reader: pool.clone(),
             templates: templates.clone(),
             groups: known_groups.clone(),
-            checker: Checker::start(look_ups.clone(), filters.clone()),
+            checker: Checker::start(checks, filters.clone()),
             snapshots: snapshots.clone(),
             sealer: settings.sealer.clone(),
             dispatcher: dispatcher.clone(),

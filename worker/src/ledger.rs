@@ -290,10 +290,11 @@ impl Writer {
     }
 
     async fn lease(&self, worker: WorkerId, wanted: &[SendJob]) -> Result<Leased, Fault> {
-        let mut connection = self.pool.acquire(LEASE).await?;
-        let leased = lease::lease(&mut connection, worker, wanted, self.clock.now()).await?;
-        connection.keep();
-        Ok(leased)
+        let now = self.clock.now();
+        let lease = async |connection: &mut PgConnection| {
+            lease::lease(connection, worker, wanted, now).await
+        };
+        self.pool.run(LEASE, lease).await
     }
 
     /// Ends the leases of chunks with nothing to do now, and parks those without a
@@ -365,13 +366,10 @@ impl Writer {
         &self,
         attempts: Vec<(WorkerId, NewAttempt)>,
     ) -> Vec<Result<bool, Fault>> {
-        let written = db::bounded("record send attempts", async {
-            let mut connection = self.pool.acquire("record send attempts").await?;
-            let written = attempt::insert(&mut connection, &attempts).await?;
-            connection.keep();
-            Ok(written)
-        });
-        match written.await {
+        let doing = "record send attempts";
+        let insert =
+            async |connection: &mut PgConnection| attempt::insert(connection, &attempts).await;
+        match db::bounded(doing, self.pool.run(doing, insert)).await {
             Ok(written) => attempts
                 .iter()
                 .map(|(_, attempt)| Ok(written.contains(&attempt.id)))
@@ -436,10 +434,9 @@ impl Writer {
             return Ok(HashSet::new());
         }
         sent.sort_unstable_by_key(Sent::message_id);
-        let mut connection = self.pool.acquire(RECORD).await?;
-        let recorded = outcome::record_sent(&mut connection, &sent).await?;
-        connection.keep();
-        Ok(recorded)
+        let record =
+            async |connection: &mut PgConnection| outcome::record_sent(connection, &sent).await;
+        self.pool.run(RECORD, record).await
     }
 
     /// What a settlement says counts only while its lease is held; that a provider

@@ -70,6 +70,22 @@ impl WarmPool {
         }
     }
 
+    /// Works on a connection, the one used last if it is there, and keeps it for whoever
+    /// comes next if the work went well.
+    ///
+    /// # Errors
+    /// As [`Self::acquire`], and those of the work.
+    pub async fn run<T>(
+        &self,
+        doing: &'static str,
+        work: impl AsyncFnOnce(&mut PgConnection) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        let mut warm = self.acquire(doing).await?;
+        let done = work(&mut warm).await?;
+        warm.keep();
+        Ok(done)
+    }
+
     /// A connection, the one used last if it is there.
     ///
     /// # Errors
@@ -88,15 +104,9 @@ impl WarmPool {
     /// # Errors
     /// As [`Self::acquire`].
     pub async fn begin(&self, doing: &'static str) -> Result<PgTransaction<'static>, Fault> {
-        let _waiting = match self.take_or_wait() {
-            // For the pool to hand out.
-            Ok(kept) => {
-                let waiting = self.wait();
-                drop(kept);
-                waiting
-            }
-            Err(waiting) => waiting,
-        };
+        let _waiting = self.wait();
+        // For the pool to hand out.
+        drop(self.shared().kept.pop());
         begin(&self.pool, doing).await
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::keyed::{Earlier, Entry, Kept, Written};
 use super::rows::{self, NewMessage};
 use crate::db::warm::WarmPool;
-use crate::db::{self, OrFault};
+use crate::db::{self, OrFault, PgConnection};
 use crate::fault::{Fault, FaultKind};
 use crate::idempotency::{Claim, KeyConflict, KeyHash, WAIT_MAX, store};
 use crate::ids::OrganizationId;
@@ -166,10 +166,10 @@ impl Writer {
     ) -> Result<Vec<&'a Claim>, Fault> {
         let doing = "accept messages";
         let Some(wait_ms) = wait_ms else {
-            let mut connection = self.pool.acquire(doing).await?;
-            let taken = rows::insert(&mut connection, entries, self.relay_grace).await?;
-            connection.keep();
-            return Ok(taken);
+            let insert = async |connection: &mut PgConnection| {
+                rows::insert(connection, entries, self.relay_grace).await
+            };
+            return self.pool.run(doing, insert).await;
         };
         let mut transaction = self.pool.begin(doing).await?;
         store::bound_waits(&mut transaction, wait_ms).await?;

@@ -11,7 +11,8 @@ use moka::future::Cache;
 use super::filter::{FilterState, Filters};
 use super::store::{self, AskedColumns};
 use crate::address::AddressHash;
-use crate::db::{self, OrFault, PgPool};
+use crate::db::warm::WarmPool;
+use crate::db::{self, PgConnection};
 use crate::fault::Fault;
 use crate::group::{Group, GroupSettings};
 use crate::ids::{OrganizationId, UnsubscribeGroupId};
@@ -24,7 +25,10 @@ const REMEMBERED_MAX: u64 = 100_000;
 /// Addresses asked for in one command or statement, roughly.
 const ADDRESSES_MAX: usize = 5_000;
 /// Statements under way at the same time.
-const LANES: usize = 3;
+const LANES: usize = 2;
+/// Connections that a checker can use: one for each lane.
+pub const CONNECTIONS: u32 = 2;
+const DOING: &str = "look for suppressions";
 /// Requests with which another statement begins beside one that is under way.
 const CROWD: usize = 64;
 /// Requests that may wait for a statement.
@@ -56,7 +60,7 @@ struct Question {
 impl Checker {
     /// Starts the lanes.
     #[must_use]
-    pub fn start(pool: PgPool, filters: Filters) -> Self {
+    pub fn start(pool: WarmPool, filters: Filters) -> Self {
         let settings = GroupSettings {
             lanes: LANES,
             weight_max: ADDRESSES_MAX,
@@ -143,7 +147,7 @@ impl Checker {
 
 /// The work of a lane: one statement for the questions of several requests.
 struct Reader {
-    pool: PgPool,
+    pool: WarmPool,
     states: Cache<OrganizationId, FilterState>,
 }
 
@@ -164,7 +168,7 @@ impl Reader {
     }
 
     async fn look_up(&self, questions: &[Question]) -> Result<Vec<bool>, Fault> {
-        db::bounded("look for suppressions", self.ask(questions)).await
+        db::bounded(DOING, self.ask(questions)).await
     }
 
     async fn ask(&self, questions: &[Question]) -> Result<Vec<bool>, Fault> {
@@ -178,25 +182,26 @@ impl Reader {
                     .push(asked.unsubscribe_group_id.map(|id| id.0));
             }
         }
-        let mut connection = self
-            .pool
-            .acquire()
-            .await
-            .or_fault("look for suppressions")?;
-        let mut suppressed = vec![false; columns.hashes.len()];
-        for place in store::list_suppressed(&mut connection, &columns).await? {
-            suppressed[place] = true;
-        }
         let forgotten = self.forgotten(questions);
-        if !forgotten.is_empty() {
-            let found = store::list_states(&mut connection, &forgotten).await?;
-            drop(connection);
-            // Those without a row have no suppressions: that is remembered too.
-            for organization_id in forgotten {
-                let own = found.iter().find(|(id, _)| *id == organization_id);
-                let state = own.map(|(_, state)| *state).unwrap_or_default();
-                self.states.insert(organization_id, state).await;
-            }
+        let ask = async |connection: &mut PgConnection| {
+            let places = store::list_suppressed(connection, &columns).await?;
+            let states = if forgotten.is_empty() {
+                Vec::new()
+            } else {
+                store::list_states(connection, &forgotten).await?
+            };
+            Ok((places, states))
+        };
+        let (places, states) = self.pool.run(DOING, ask).await?;
+        // Those without a row have no suppressions: that is remembered too.
+        for organization_id in forgotten {
+            let own = states.iter().find(|(id, _)| *id == organization_id);
+            let state = own.map(|(_, state)| *state).unwrap_or_default();
+            self.states.insert(organization_id, state).await;
+        }
+        let mut suppressed = vec![false; columns.hashes.len()];
+        for place in places {
+            suppressed[place] = true;
         }
         Ok(suppressed)
     }

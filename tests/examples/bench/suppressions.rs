@@ -12,10 +12,11 @@ use sqlx::{Connection as _, PgConnection};
 use uuid::Uuid;
 use waypost_core::address::AddressHash;
 use waypost_core::clock::Clock;
+use waypost_core::db::warm::WarmPool;
 use waypost_core::db::{self, PgPool};
 use waypost_core::ids::{Ids, OrganizationId};
 use waypost_core::redis::Redis;
-use waypost_core::suppression::check::{Asked, Checker};
+use waypost_core::suppression::check::{self, Asked, Checker};
 use waypost_core::suppression::filter::Filters;
 
 use crate::fill;
@@ -33,8 +34,6 @@ const ASKED_AT_ONCE: u64 = 5_000;
 const ASKED_SIDE_BY_SIDE: usize = 3;
 /// Addresses that are not suppressed, for the share of those that get a "maybe".
 const STRANGERS: u64 = 1_000_000;
-/// Connections of the checker.
-const CONNECTIONS: u32 = 4;
 /// How long a filter may take to be built.
 const BUILT_WITHIN: Duration = Duration::from_secs(120);
 /// Addresses of an import, and how many there are.
@@ -66,7 +65,7 @@ impl Suppressing<'_> {
         let redis = redis.expect("the URL can be read");
         let ids = Ids::new(Clock::system());
         let filters = Filters::start(pool.clone(), redis.clone(), ids);
-        let checker = Checker::start(pool.clone(), filters.clone());
+        let checker = Checker::start(WarmPool::new(pool.clone()), filters.clone());
         let bytes = self.wait_for_filter(&checker, &redis).await;
         #[expect(clippy::cast_precision_loss, reason = "millions")]
         let bytes_each = bytes as f64 / self.count as f64;
@@ -133,7 +132,7 @@ impl Suppressing<'_> {
     /// As the API has one for what every send may have to ask.
     fn pool(&self) -> PgPool {
         let url = self.place.database_url.clone().into();
-        db::routine_pool(&url, CONNECTIONS).expect("the URL can be read")
+        db::routine_pool(&url, check::CONNECTIONS).expect("the URL can be read")
     }
 
     /// Asks until the filter is complete; its size in bytes.
@@ -243,7 +242,7 @@ impl Suppressing<'_> {
     async fn ask_strangers(&self, filters: &Filters) -> f64 {
         let before = self.index_scans().await;
         let pool = self.pool();
-        let checker = &Checker::start(pool.clone(), filters.clone());
+        let checker = &Checker::start(WarmPool::new(pool.clone()), filters.clone());
         for first in (0..STRANGERS).step_by(ASKED_AT_ONCE as usize) {
             let hashes: Vec<AddressHash> = (first..first + ASKED_AT_ONCE)
                 .map(|nth| stranger(u64::MAX - nth))

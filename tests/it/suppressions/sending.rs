@@ -349,6 +349,23 @@ async fn a_filter_is_built_and_misses_nobody_added_before_or_after() {
         .unwrap();
     assert_eq!((counted, additions.as_str()), (601, "601"));
     assert!(!suppressed(&app, "stranger@example.org").await);
+    // The filter is asked for a large send's recipients in parts.
+    let to: Vec<String> = (0..1_000)
+        .map(|number| match number % 7 {
+            0 => format!("r{number}@example.org"),
+            _ => format!("stranger{number}@example.org"),
+        })
+        .collect();
+    let to: Vec<&str> = to.iter().map(String::as_str).collect();
+    let reply = app.post("/v1/send", &message_to_all(&to)).await.expect(202);
+    let failed = format!(
+        "SELECT string_agg(position::text, ' ' ORDER BY position)
+         FROM recipients
+         WHERE message_id = '{}' AND status = 'FAILED' AND last_error = 'suppressed'",
+        reply["messageId"].as_str().unwrap()
+    );
+    let expected: Vec<String> = (0..1_000).step_by(7).map(|n| n.to_string()).collect();
+    assert_eq!(app.value(&failed).await, Some(expected.join(" ")));
     app.leave_work();
 }
 

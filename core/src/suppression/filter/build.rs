@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tracing::{info, warn};
 
 use super::layout::{HEADER_WORDS, Layout};
-use super::{FilterState, is_believed, key, read_header};
+use super::{FilterState, Question, is_believed, key};
 use crate::db::{OrFault, PgPool, SessionLock};
 use crate::fault::Fault;
 use crate::ids::{Ids, OrganizationId};
@@ -105,7 +105,7 @@ impl Builder {
         state: FilterState,
     ) -> Result<bool, Fault> {
         let mut pipeline = redis::pipe();
-        pipeline.add_command(read_header(&key(&self.redis, organization_id)));
+        pipeline.add_command(Question::of(&key(&self.redis, organization_id), &[]).command);
         let (header,): (Vec<i64>,) = self.step(&pipeline).await?;
         Ok(state.has_filter() && is_believed(state, &header))
     }

@@ -22,9 +22,11 @@
 mod build;
 mod layout;
 
+use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use futures_util::future::{join_all, try_join_all};
 use moka::future::Cache;
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, Pipeline, RedisResult, Script};
@@ -52,6 +54,12 @@ const REST: Duration = Duration::from_secs(1);
 const ADDED_AT_ONCE: usize = 500;
 /// How long a filter that was tended to is left alone.
 const TENDED_FOR: Duration = Duration::from_secs(5);
+/// Addresses that one command asks for. Several commands of one question are on their way
+/// side by side: while Redis reads the words of one, the next is written and the one before
+/// is read, which all take about as long.
+const ASKED_AT_ONCE: usize = 250;
+/// Bytes of an argument, roughly: `GET`, `i64` and `#1234567` on the average.
+const ARGUMENT_BYTES: usize = 6;
 /// Round trips under way at once, words in one of them, and requests that wait for one.
 const GROUP: GroupSettings = GroupSettings {
     lanes: 2,
@@ -117,7 +125,7 @@ impl FilterState {
 #[derive(Clone)]
 pub struct Filters {
     access: Access,
-    questions: Group<Cmd, Option<Vec<i64>>>,
+    questions: Group<Question, Option<Vec<i64>>>,
     builder: mpsc::Sender<OrganizationId>,
     tended: Cache<OrganizationId, ()>,
 }
@@ -137,9 +145,9 @@ impl Filters {
         let reader = access.clone();
         Self {
             access,
-            questions: Group::start(GROUP, move |commands| {
+            questions: Group::start(GROUP, move |questions| {
                 let reader = reader.clone();
-                async move { reader.read(commands).await }
+                async move { reader.read(questions).await }
             }),
             builder: sender,
             tended: Cache::builder()
@@ -150,7 +158,7 @@ impl Filters {
     }
 
     /// For each address whether it may be suppressed; nothing where there is no
-    /// filter that can be believed. One command, however many addresses, and one round
+    /// filter that can be believed. A command for some hundred addresses, and one round
     /// trip for all who ask at the same time.
     pub(super) async fn ask(
         &self,
@@ -163,22 +171,23 @@ impl Filters {
             return None;
         }
         let places: Vec<Place> = hashes.map(|hash| layout.place(&hash)).collect();
-        let mut command = read_header(&key(&self.access.redis, organization_id));
-        for place in &places {
-            read_word(&mut command, HEADER_WORDS + place.word);
-        }
-        let words = self.questions.run(command, places.len()).await;
-        let words = words.ok().flatten()?;
-        if !is_believed(state, &words) {
-            return None;
-        }
-        let found = words.iter().skip(HEADER_WORDS as usize);
-        let maybes = places.iter().zip(found);
-        Some(
-            maybes
-                .map(|(place, found)| place.is_in(found.cast_unsigned()))
-                .collect(),
-        )
+        let key = key(&self.access.redis, organization_id);
+        let parts = places.chunks(ASKED_AT_ONCE).map(|part| async {
+            let words = self
+                .questions
+                .run(Question::of(&key, part), part.len())
+                .await;
+            let words = words
+                .ok()
+                .flatten()
+                .filter(|words| is_believed(state, words))?;
+            let found = words.iter().skip(HEADER_WORDS as usize);
+            let maybes = part.iter().zip(found);
+            let maybes = maybes.map(|(place, found)| place.is_in(found.cast_unsigned()));
+            Some(maybes.collect::<Vec<bool>>())
+        });
+        let parts: Option<Vec<Vec<bool>>> = join_all(parts).await.into_iter().collect();
+        Some(parts?.concat())
     }
 
     /// Lets addresses enter an organization's filter before they are committed.
@@ -255,18 +264,15 @@ struct Access {
 }
 
 impl Access {
-    /// What each of these commands reads, in one round trip; nothing where Redis does
+    /// What each of these questions reads, in one round trip; nothing where Redis does
     /// not answer.
-    async fn read(&self, commands: Vec<Cmd>) -> Vec<Result<Option<Vec<i64>>, Fault>> {
-        let count = commands.len();
-        let mut asked = redis::pipe();
-        for command in commands {
-            asked.add_command(command);
-        }
+    async fn read(&self, questions: Vec<Question>) -> Vec<Result<Option<Vec<i64>>, Fault>> {
+        let count = questions.len();
+        let pipelines = in_pipelines(questions);
         let answered = if self.is_resting() {
             None
         } else {
-            self.within_bound(self.run(&asked)).await
+            self.within_bound(self.run(&pipelines)).await
         };
         if answered.is_none() {
             *self.kept() = None;
@@ -282,13 +288,11 @@ impl Access {
     /// Runs commands that only read on the connection that is kept: the pool's asks
     /// whether it is alive each time, which costs a round trip. Where Redis has closed it in
     /// the meantime there is a new one.
-    async fn run(&self, commands: &Pipeline) -> RedisResult<Vec<Vec<i64>>> {
-        let mut connection = self.connection().await?;
-        match commands.query_async(&mut connection).await {
+    async fn run(&self, pipelines: &[Pipeline]) -> RedisResult<Vec<Vec<i64>>> {
+        match side_by_side(pipelines, &self.connection().await?).await {
             Err(error) if error.is_connection_dropped() => {
                 *self.kept() = None;
-                let mut connection = self.connection().await?;
-                commands.query_async(&mut connection).await
+                side_by_side(pipelines, &self.connection().await?).await
             }
             answer => answer,
         }
@@ -361,17 +365,57 @@ fn key(redis: &Redis, organization_id: OrganizationId) -> String {
     format!("{}:suppressions:{{{organization_id}}}", redis.prefix)
 }
 
-fn read_header(key: &str) -> Cmd {
-    let mut command = redis::cmd("BITFIELD_RO");
-    command.arg(key);
-    for word in 0..HEADER_WORDS {
-        read_word(&mut command, word);
-    }
-    command
+/// A command that reads a filter's header and the words of some addresses.
+struct Question {
+    command: Cmd,
+    addresses: usize,
 }
 
-fn read_word(command: &mut Cmd, word: u32) {
-    command.arg("GET").arg("i64").arg(format!("#{word}"));
+impl Question {
+    fn of(key: &str, places: &[Place]) -> Self {
+        let words = (0..HEADER_WORDS).chain(places.iter().map(|place| HEADER_WORDS + place.word));
+        let arguments = 2 + 3 * (places.len() + HEADER_WORDS as usize);
+        let mut command = Cmd::with_capacity(arguments, arguments * ARGUMENT_BYTES);
+        command.arg("BITFIELD_RO").arg(key);
+        let mut offset = String::new();
+        for word in words {
+            offset.clear();
+            write!(offset, "#{word}").expect("a string takes what is written");
+            command.arg("GET").arg("i64").arg(&offset);
+        }
+        Self {
+            command,
+            addresses: places.len(),
+        }
+    }
+}
+
+/// Small questions share a pipeline, and so a write and a read of the socket.
+fn in_pipelines(questions: Vec<Question>) -> Vec<Pipeline> {
+    let mut pipelines = Vec::new();
+    let mut addresses = usize::MAX;
+    for question in questions {
+        addresses = addresses.saturating_add(question.addresses);
+        if addresses > ASKED_AT_ONCE {
+            addresses = question.addresses;
+            pipelines.push(redis::pipe());
+        }
+        let pipeline = pipelines.last_mut().expect("one was pushed just now");
+        pipeline.add_command(question.command);
+    }
+    pipelines
+}
+
+/// The answers of all commands, in their order.
+async fn side_by_side(
+    pipelines: &[Pipeline],
+    connection: &MultiplexedConnection,
+) -> RedisResult<Vec<Vec<i64>>> {
+    let asked = pipelines.iter().map(|pipeline| {
+        let mut connection = connection.clone();
+        async move { pipeline.query_async::<Vec<Vec<i64>>>(&mut connection).await }
+    });
+    Ok(try_join_all(asked).await?.concat())
 }
 
 fn away(error: deadpool_redis::PoolError) -> redis::RedisError {
@@ -395,6 +439,17 @@ mod tests {
         for words in [&[7, 2, 1][..], &[8, 3, 1], &[7, 3, 0], &[0, 0, 0], &[]] {
             assert!(!is_believed(state(7, 3), words), "{words:?}");
         }
+    }
+
+    #[test]
+    fn small_questions_share_a_pipeline_and_large_ones_do_not() {
+        let places = |count| vec![state(7, 3).layout.unwrap().place(&AddressHash([7; 32])); count];
+        let questions =
+            [1, 100, 149, 1, 250, 250, 2, 3].map(|count| Question::of("key", &places(count)));
+        let pipelines = in_pipelines(questions.into());
+        let sizes: Vec<usize> = pipelines.iter().map(Pipeline::len).collect();
+        assert_eq!(sizes, [3, 1, 1, 1, 2]);
+        assert!(in_pipelines(Vec::new()).is_empty());
     }
 
     #[test]
