@@ -117,7 +117,11 @@ async fn assert_counted(app: &TestApp) {
              FROM (SELECT organization_id, status, sum(n) AS n
                    FROM (SELECT organization_id, status, count AS n FROM message_counts
                          UNION ALL
-                         SELECT organization_id, status, change FROM message_count_deltas) c
+                         SELECT organization_id, status, change FROM message_count_deltas
+                         UNION ALL
+                         SELECT organization_id, status, count FROM message_moves
+                         UNION ALL
+                         SELECT organization_id, was, -count FROM message_moves) c
                    GROUP BY organization_id, status) counted
              FULL JOIN (SELECT organization_id, status, count(*) AS n
                         FROM messages

@@ -136,7 +136,7 @@ async fn a_scheduler_that_dies_while_it_folds_has_changed_nothing() {
 }
 
 #[tokio::test]
-async fn the_scheduler_folds_all_three_and_a_second_one_does_not_mind() {
+async fn the_scheduler_folds_everything_and_a_second_one_does_not_mind() {
     let app = TestApp::builder().start().await;
     app.connect(ProviderType::Sendgrid).await;
     let second = app.spawn_scheduler();
@@ -148,6 +148,7 @@ async fn the_scheduler_folds_all_three_and_a_second_one_does_not_mind() {
     for table in [
         "metric_deltas",
         "message_count_deltas",
+        "message_moves",
         "message_subject_queue",
     ] {
         wait_until(table, async || {

@@ -28,7 +28,12 @@ pub async fn count(
                  UNION ALL
                  SELECT status, change
                  FROM message_count_deltas
-                 WHERE organization_id = $1) counted
+                 WHERE organization_id = $1
+                 UNION ALL
+                 SELECT moved.status, moved.change
+                 FROM message_moves m
+                 CROSS JOIN LATERAL (VALUES (m.was, -m.count), (m.status, m.count)) AS moved (status, change)
+                 WHERE m.organization_id = $1) counted
            WHERE $2::message_status IS NULL OR status = $2"#,
         organization_id.0,
         status as Option<MessageStatus>,
@@ -305,7 +310,8 @@ fn uuids(ids: &[MessageId]) -> Vec<Uuid> {
     ids.iter().map(|id| id.0).collect()
 }
 
-/// Folds up to `limit` changes into the counters and says how many they were, as
+/// Folds changes into the counters, up to `limit` new or deleted messages and as many
+/// moves, and says how many there were of those that there were more of; as
 /// [`crate::metrics::store::fold`] does.
 ///
 /// # Errors
@@ -316,16 +322,24 @@ pub async fn fold_counts(connection: &mut PgConnection, limit: i64) -> Result<i6
                DELETE FROM message_count_deltas
                WHERE ctid = ANY(ARRAY(SELECT ctid FROM message_count_deltas LIMIT $1 FOR UPDATE SKIP LOCKED))
                RETURNING organization_id, status, change
+           ), moved AS (
+               DELETE FROM message_moves
+               WHERE ctid = ANY(ARRAY(SELECT ctid FROM message_moves LIMIT $1 FOR UPDATE SKIP LOCKED))
+               RETURNING organization_id, was, status, count
            ), folded AS (
                INSERT INTO message_counts (organization_id, status, count)
                SELECT organization_id, status, sum(change)
-               FROM taken
+               FROM (SELECT organization_id, status, change FROM taken
+                     UNION ALL
+                     SELECT organization_id, status, count FROM moved
+                     UNION ALL
+                     SELECT organization_id, was, -count FROM moved) changes
                GROUP BY organization_id, status
                ORDER BY organization_id, status
                ON CONFLICT (organization_id, status) DO UPDATE
                SET count = message_counts.count + excluded.count
            )
-           SELECT count(*) AS "taken!" FROM taken"#,
+           SELECT greatest((SELECT count(*) FROM taken), (SELECT count(*) FROM moved)) AS "taken!""#,
         limit,
     )
     .fetch_one(connection)
