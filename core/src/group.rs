@@ -26,6 +26,12 @@ const PATIENCE: Duration = Duration::from_millis(10);
 /// after the other), one of each the same for 5 % less CPU (`ONLY=cost`).
 const PAUSE: u32 = 3;
 
+/// How often a lane lets other tasks have their turn before it looks who came. Those that
+/// are ready, a request's or a job's, then share its work instead of the next: with 2 turns
+/// four workers and two APIs delivered 8 % more than with none, one of each 5 % more (two
+/// pairs of `make bench ONLY=processes`), and a lane that is alone lost nothing measurable.
+const TURNS: u32 = 2;
+
 /// A queue of entries and the lanes that work them off. Cheap to clone; the lanes
 /// end when the last clone is gone and the queue is empty.
 pub struct Group<T, R> {
@@ -172,6 +178,10 @@ impl<T, R> Lanes<T, R> {
         let mut entries = vec![first];
         let patience = tokio::time::sleep(PATIENCE);
         tokio::pin!(patience);
+        // Callers who are ready to come in do so first.
+        for _ in 0..TURNS {
+            tokio::task::yield_now().await;
+        }
         loop {
             while weight < self.settings.weight_max
                 && let Ok(entry) = waiting.try_recv()
