@@ -95,17 +95,29 @@ pub(crate) async fn drain(builder: &Builder, report: &mut Report) -> Result<(), 
 
 /// Row 15.
 pub(crate) async fn cost(builder: &Builder, report: &mut Report) -> Result<(), Failure> {
+    for connections in [64, 256] {
+        cost_with(builder, report, connections).await?;
+    }
+    Ok(())
+}
+
+async fn cost_with(
+    builder: &Builder,
+    report: &mut Report,
+    connections: usize,
+) -> Result<(), Failure> {
     let house = builder.house(Plan::ONE_OF_EACH).await?;
     let sends = requests::sends(&builder.tenants);
     let mut numbers = Numbers(0);
-    closed(&house, 64, Duration::from_secs(2), &mut numbers, &sends).await?;
+    let warm = Duration::from_secs(2);
+    closed(&house, connections, warm, &mut numbers, &sends).await?;
     wait_until_drained(builder, &house, builder.simulator.captured_count()).await?;
     builder.simulator.clear_captured();
     let (before, statements) = (house.cpu(), Counts::read(builder, &house).await?);
     let since = Instant::now();
     let until = Until::Count(DELIVERED);
     let write = numbers.shifted(DELIVERED, &sends);
-    let answers = load::closed(&house.addresses, 64, 0, until, write)
+    let answers = load::closed(&house.addresses, connections, 0, until, write)
         .await?
         .all_taken()?;
     wait_until_drained(builder, &house, answers.count).await?;
@@ -117,7 +129,7 @@ pub(crate) async fn cost(builder: &Builder, report: &mut Report) -> Result<(), F
     let seconds = cpu.sum() / answers.count as f64 * 1_000.0;
     report.add(Figure {
         row: "15",
-        what: "CPU seconds for 1,000 messages accepted and delivered",
+        what: &format!("CPU seconds for 1,000 accepted and delivered, {connections} connections"),
         figure: format!("{seconds:.3} s at {per_second:.0}/s"),
         floor: String::new(),
         ratio: Some(seconds),
@@ -131,7 +143,7 @@ pub(crate) async fn cost(builder: &Builder, report: &mut Report) -> Result<(), F
         ratio: Some(scheduler),
         bound: Bound::AtMost(24.0),
     });
-    report.keep("cost", "delivered", json!({
+    report.keep("cost", &format!("c{connections}"), json!({
         "per_second": per_second, "cpu_seconds_per_1000": seconds, "cpu": cpu.per_message(answers.count),
         "scheduler_pss_mib": scheduler, "counts": counts.per_message(answers.count),
     }));
