@@ -16,12 +16,18 @@ CREATE OR REPLACE FUNCTION waypost_count_moved_messages() RETURNS trigger
 LANGUAGE plpgsql
 AS $$
 BEGIN
+    -- Brought together by grouping. A join would be planned once on each connection, for as
+    -- few rows as came first, and compare each row with each.
     INSERT INTO message_moves (organization_id, was, status, count)
-    SELECT a.organization_id, b.status, a.status, count(*)
-    FROM after a
-    JOIN before b ON b.id = a.id
-    WHERE b.status <> a.status
-    GROUP BY a.organization_id, b.status, a.status;
+    SELECT organization_id, was, status, count(*)
+    FROM (SELECT organization_id, max(status) FILTER (WHERE is_old) AS was,
+                 max(status) FILTER (WHERE NOT is_old) AS status
+          FROM (SELECT id, organization_id, status, true AS is_old FROM before
+                UNION ALL
+                SELECT id, organization_id, status, false FROM after) versions
+          GROUP BY id, organization_id) moves
+    WHERE was <> status
+    GROUP BY organization_id, was, status;
     RETURN NULL;
 END
 $$;

@@ -79,7 +79,7 @@ impl Context {
     pub(crate) fn new(settings: &Settings, clock: &Clock) -> Result<Self, Fault> {
         let ids = Ids::new(clock.clone());
         let connections = settings.database_connections;
-        let of_look_ups = (connections / 8).clamp(1, LOOK_UP_CONNECTIONS);
+        let of_look_ups = (connections / 4).clamp(1, LOOK_UP_CONNECTIONS);
         let of_checks = (connections / 8).clamp(1, check::CONNECTIONS);
         let connections = connections.saturating_sub(accept::CONNECTIONS + of_look_ups + of_checks);
         let pulse = Pulse::new();

@@ -18,8 +18,8 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::fault::Fault;
 
-/// How long a lane waits for a crowd at the most: another may hang at a lock. And the
-/// longest pause.
+/// How long a lane waits for a crowd at the most, besides its [`TURNS`]: another may hang at
+/// a lock. And the longest pause.
 const PATIENCE: Duration = Duration::from_millis(10);
 /// How many times as long as the work before it a pause is. Four workers and two APIs on
 /// two processors delivered a fifth more with 3 than with 1 (`make bench ONLY=processes`, one

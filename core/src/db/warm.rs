@@ -105,8 +105,12 @@ impl WarmPool {
     /// As [`Self::acquire`].
     pub async fn begin(&self, doing: &'static str) -> Result<PgTransaction<'static>, Fault> {
         let _waiting = self.wait();
-        // For the pool to hand out.
-        drop(self.shared().kept.pop());
+        {
+            let mut shared = self.shared();
+            self.let_go(&mut shared);
+            // One for the pool to hand out.
+            shared.kept.pop();
+        }
         begin(&self.pool, doing).await
     }
 
@@ -122,13 +126,17 @@ impl WarmPool {
     /// whoever keeps a connection looks whether anybody waits.
     fn take_or_wait(&self) -> Result<Kept, Waiting<'_>> {
         let mut shared = self.shared();
-        // The others go back to the pool.
-        shared.kept.retain(|kept| self.trusts(kept.from_pool_at));
+        self.let_go(&mut shared);
         let kept = shared.kept.pop();
         kept.ok_or_else(|| {
             shared.waiting += 1;
             Waiting(self)
         })
+    }
+
+    /// Gives back to the pool what was kept for too long.
+    fn let_go(&self, shared: &mut Shared) {
+        shared.kept.retain(|kept| self.trusts(kept.from_pool_at));
     }
 
     /// Whether a connection that the pool handed out then may still be used as it is.

@@ -64,7 +64,7 @@ impl Suppressing<'_> {
         let redis = Redis::new(&self.redis_url.to_owned().into(), self.prefix);
         let redis = redis.expect("the URL can be read");
         let ids = Ids::new(Clock::system());
-        let filters = Filters::start(pool.clone(), redis.clone(), ids);
+        let filters = Filters::start(self.pool(), redis.clone(), ids);
         let checker = Checker::start(WarmPool::new(pool.clone()), filters.clone());
         let bytes = self.wait_for_filter(&checker, &redis).await;
         #[expect(clippy::cast_precision_loss, reason = "millions")]
@@ -84,6 +84,8 @@ impl Suppressing<'_> {
             );
         }
         let missed = self.ask_all(&checker).await;
+        // What it keeps goes back to the pool when its lanes end.
+        drop(checker);
         pool.close().await;
         let maybes = self.ask_strangers(&filters).await;
         println!(
@@ -242,14 +244,15 @@ impl Suppressing<'_> {
     async fn ask_strangers(&self, filters: &Filters) -> f64 {
         let before = self.index_scans().await;
         let pool = self.pool();
-        let checker = &Checker::start(WarmPool::new(pool.clone()), filters.clone());
+        let checker = Checker::start(WarmPool::new(pool.clone()), filters.clone());
         for first in (0..STRANGERS).step_by(ASKED_AT_ONCE as usize) {
             let hashes: Vec<AddressHash> = (first..first + ASKED_AT_ONCE)
                 .map(|nth| stranger(u64::MAX - nth))
                 .collect();
-            let found = self.ask(checker, &hashes).await;
+            let found = self.ask(&checker, &hashes).await;
             assert_eq!(found, 0, "nobody suppressed them");
         }
+        drop(checker);
         pool.close().await;
         let looked = self.index_scans().await - before;
         #[expect(clippy::cast_precision_loss, reason = "a million")]

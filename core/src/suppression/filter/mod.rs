@@ -60,7 +60,8 @@ const TENDED_FOR: Duration = Duration::from_secs(5);
 const ASKED_AT_ONCE: usize = 250;
 /// Bytes of an argument, roughly: `GET`, `i64` and `#1234567` on the average.
 const ARGUMENT_BYTES: usize = 6;
-/// Round trips under way at once, words in one of them, and requests that wait for one.
+/// Round trips under way at once, addresses in one of them, and parts of questions that wait
+/// for one. A send to thousands is a crowd by itself.
 const GROUP: GroupSettings = GroupSettings {
     lanes: 2,
     weight_max: 5_000,
@@ -158,8 +159,8 @@ impl Filters {
     }
 
     /// For each address whether it may be suppressed; nothing where there is no
-    /// filter that can be believed. A command for some hundred addresses, and one round
-    /// trip for all who ask at the same time.
+    /// filter that can be believed. A command for some hundred addresses; who asks at the
+    /// same time shares round trips.
     pub(super) async fn ask(
         &self,
         organization_id: OrganizationId,
