@@ -23,7 +23,7 @@ main() {
     [[ -z ${ONLY:-} ]] || only=(--only "$ONLY")
     unset DATABASE_URL REDIS_URL # a private pair is the whole purpose
     scratch_open bench
-    step "Building (release; the first time about ten minutes on two cores)" build
+    step "Building (release; the first time up to twenty minutes on two cores)" build
     step "Starting a PostgreSQL" start_postgres "$BENCH_POSTGRES_PORT" "${BENCH_POSTGRES_SETTINGS[@]}"
     step "Starting a Redis" start_redis "$BENCH_REDIS_PORT" --save '' --appendonly no
     [[ -x $PG_BIN/pgbench ]] || die "$PG_BIN/pgbench is missing; it comes with the server's package, or with postgresql-contrib"

@@ -40,7 +40,7 @@ main() {
 build() {
     BIN=$(target_dir)/release
     if [[ ! -x $BIN/waypost-api ]]; then
-        say "The first release build compiles every dependency: about six minutes on two cores."
+        say "The first release build compiles every dependency: about ten minutes on two cores."
     fi
     step "Building (release)" interruptible build_cargo build --release --workspace --bins
 }
