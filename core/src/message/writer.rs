@@ -185,11 +185,8 @@ impl Writer {
             return HashMap::new();
         }
         let doing = "find what was kept";
-        let looking = db::bounded(doing, async {
-            let mut connection = self.pool.acquire(doing).await?;
-            store::list(&mut connection, taken).await
-        });
-        match looking.await {
+        let list = async |connection: &mut PgConnection| store::list(connection, taken).await;
+        match db::bounded(doing, self.pool.run(doing, list)).await {
             Ok(found) => {
                 // Between the claim and the look it may have been given back.
                 let gone = || Err(Fault::unavailable("find a key", "it is gone"));

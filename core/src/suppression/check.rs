@@ -24,9 +24,7 @@ const MEMORY: Duration = Duration::from_secs(1);
 const REMEMBERED_MAX: u64 = 100_000;
 /// Addresses asked for in one command or statement, roughly.
 const ADDRESSES_MAX: usize = 5_000;
-/// Statements under way at the same time.
-const LANES: usize = 2;
-/// Connections that a checker can use: one for each lane.
+/// Connections that a checker can use: statements under way at the same time.
 pub const CONNECTIONS: u32 = 2;
 const DOING: &str = "look for suppressions";
 /// Requests with which another statement begins beside one that is under way.
@@ -62,7 +60,7 @@ impl Checker {
     #[must_use]
     pub fn start(pool: WarmPool, filters: Filters) -> Self {
         let settings = GroupSettings {
-            lanes: LANES,
+            lanes: CONNECTIONS as usize,
             weight_max: ADDRESSES_MAX,
             crowd: CROWD,
             waiting_max: WAITING_MAX,
