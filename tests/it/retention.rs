@@ -9,6 +9,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use waypost_core::clock::Timestamp;
 use waypost_core::config::RetentionSettings;
+use waypost_core::message::list;
 use waypost_core::partition::{self, Ending, Month};
 use waypost_core::provider::kind::ProviderType;
 use waypost_core::retention::Retention;
@@ -109,27 +110,31 @@ async fn partitions_of(app: &TestApp, month: Month) -> (usize, usize) {
     (of_month(true), of_month(false))
 }
 
-/// That what is counted is what is there, for everybody.
+/// That what is counted is what is there, for everybody, in all and by hour.
 async fn assert_counted(app: &TestApp) {
-    let wrong = app
-        .value(
+    let difference = async |counted: &str, there: &str| {
+        let rows = format!(
             "SELECT count(*)
-             FROM (SELECT organization_id, status, sum(n) AS n
-                   FROM (SELECT organization_id, status, count AS n FROM message_counts
-                         UNION ALL
-                         SELECT organization_id, status, change FROM message_count_deltas
-                         UNION ALL
-                         SELECT organization_id, status, count FROM message_moves
-                         UNION ALL
-                         SELECT organization_id, was, -count FROM message_moves) c
-                   GROUP BY organization_id, status) counted
-             FULL JOIN (SELECT organization_id, status, count(*) AS n
-                        FROM messages
-                        GROUP BY organization_id, status) there USING (organization_id, status)
-             WHERE coalesce(counted.n, 0) <> coalesce(there.n, 0)",
-        )
-        .await;
-    assert_eq!(wrong.as_deref(), Some("0"));
+             FROM (SELECT organization_id, status, hour
+                   FROM ({counted} UNION ALL {there}) both_sides (organization_id, status, hour, n)
+                   GROUP BY organization_id, status, hour
+                   HAVING sum(n) <> 0) d"
+        );
+        app.value(&rows).await.unwrap()
+    };
+    let in_all = difference(
+        "SELECT organization_id, status, NULL::timestamptz, count FROM message_counts
+         UNION ALL SELECT organization_id, status, NULL, change FROM message_changes",
+        "SELECT organization_id, status, NULL, -1 FROM messages",
+    );
+    assert_eq!(in_all.await, "0");
+    let by_hour = difference(
+        "SELECT organization_id, status, hour, count FROM message_hours
+         UNION ALL SELECT organization_id, status, hour, change FROM message_changes WHERE hour IS NOT NULL",
+        "SELECT organization_id, status, waypost_message_hour(id), -1 FROM messages
+         WHERE waypost_message_hour(id) IS NOT NULL",
+    );
+    assert_eq!(by_hour.await, "0");
 }
 
 /// Messages of a month long ago with all that is theirs, as rows.
@@ -248,7 +253,7 @@ async fn an_organization_with_fewer_days_loses_its_messages_one_by_one() {
         assert_eq!(rows_of(&app, id).await, 0);
     }
     let queued = app
-        .value("SELECT count(*) FROM message_subject_queue")
+        .value("SELECT count(*) FROM new_messages WHERE subject IS NOT NULL")
         .await;
     assert_eq!(queued.as_deref(), Some("2"));
     assert_eq!(app.status(&young).await, "SENT");
@@ -419,6 +424,44 @@ async fn a_drop_that_was_cut_short_goes_on_and_counts_what_changed_in_between() 
         Some("0")
     );
     assert_eq!(total(&other.caller).await, 0);
+}
+
+#[tokio::test]
+async fn a_month_that_went_leaves_no_hours_and_no_subjects() {
+    let app = quiet().await;
+    let fold = async || {
+        let mut connection = app.pool.acquire().await.unwrap();
+        while list::store::fold(&mut connection, 1_000).await.unwrap() > 0 {}
+    };
+    // Months to come are counted by the hour. Of the first some wait to be counted again, of
+    // the second all.
+    let months = ["2040-01-01Z", "2040-02-01Z"];
+    add_old(&app, months[0], 20).await;
+    fold().await;
+    let hours = "SELECT coalesce(sum(count), 0) FROM message_hours";
+    assert_eq!(app.value(hours).await.as_deref(), Some("20"));
+    app.execute(
+        "UPDATE messages SET status = 'DELIVERED' WHERE id IN (SELECT id FROM messages LIMIT 5)",
+    )
+    .await;
+    add_old(&app, months[1], 10).await;
+    assert_counted(&app).await;
+    for month in months {
+        let month = Month::of(month.replace('Z', "T00:00:00Z").parse().unwrap());
+        let ending = partition::drop_month(&app.pool, month).await.unwrap();
+        assert_eq!(ending, Ending::Dropped);
+    }
+    for is_folded in [false, true] {
+        if is_folded {
+            fold().await;
+        }
+        assert_counted(&app).await;
+        assert_eq!(total(app.caller()).await, 0);
+        for table in ["message_hours", "message_subjects"] {
+            let left = app.value(&format!("SELECT count(*) FROM {table}")).await;
+            assert_eq!(left.as_deref(), Some("0"), "{table}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -37,6 +37,9 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// has waited for a second (`deadlock_timeout`).
 const QUIET_WAIT: Duration = Duration::from_secs(3);
 
+/// Rows that one statement deletes of what counted a month by the hour.
+const STEP_ROWS: i64 = 5_000;
+
 /// The table that decides whether a message is there.
 const MESSAGES: &str = "messages";
 /// The one beside it that everybody looks for a copy in.
@@ -219,6 +222,8 @@ async fn finish_drop(pool: &PgPool, month: Month) -> Result<Ending, Fault> {
     }
     drop_detached(pool).await?;
     let mut connection = pool.acquire().await.or_fault("end the drop of a month")?;
+    store::leave_hours_out(&mut connection, month).await?;
+    while store::forget_hours(&mut connection, month, STEP_ROWS).await? > 0 {}
     store::end_drop(&mut connection, month).await?;
     Ok(Ending::Dropped)
 }

@@ -218,6 +218,56 @@ pub(super) async fn list_detached(connection: &mut PgConnection) -> Result<Vec<M
     Ok(months.into_iter().map(Month::of).collect())
 }
 
+/// Sees to it that what waits to be counted of a month whose messages are gone counts in
+/// its totals alone, and that none of them is indexed.
+pub(super) async fn leave_hours_out(
+    connection: &mut PgConnection,
+    month: Month,
+) -> Result<(), Fault> {
+    query!(
+        "WITH gone AS (
+             DELETE FROM new_messages
+             WHERE message_id >= waypost_uuid_floor($1) AND message_id < waypost_uuid_floor($2)
+             RETURNING organization_id, status
+         ), deleted AS (
+             UPDATE message_count_deltas SET hour = NULL WHERE hour >= $1 AND hour < $2
+         ), moved AS (
+             UPDATE message_moves SET hour = NULL WHERE hour >= $1 AND hour < $2
+         )
+         INSERT INTO message_count_deltas (organization_id, status, change)
+         SELECT organization_id, status, count(*)
+         FROM gone
+         WHERE status IS NOT NULL
+         GROUP BY organization_id, status",
+        month.begin(),
+        month.end(),
+    )
+    .execute(connection)
+    .await
+    .or_fault("forget the hours of a month")?;
+    Ok(())
+}
+
+/// Forgets what the hours of a month held whose messages are gone, up to `limit` rows, and
+/// says how many they were.
+pub(super) async fn forget_hours(
+    connection: &mut PgConnection,
+    month: Month,
+    limit: i64,
+) -> Result<u64, Fault> {
+    let done = query!(
+        "DELETE FROM message_hours
+         WHERE ctid = ANY(ARRAY(SELECT ctid FROM message_hours WHERE hour >= $1 AND hour < $2 LIMIT $3))",
+        month.begin(),
+        month.end(),
+        limit,
+    )
+    .execute(connection)
+    .await
+    .or_fault("forget the hours of a month")?;
+    Ok(done.rows_affected())
+}
+
 /// Forgets that a month was dropped of which nothing is left.
 pub(super) async fn end_drop(connection: &mut PgConnection, month: Month) -> Result<(), Fault> {
     query!(

@@ -1,6 +1,6 @@
-//! Folds the deltas of metrics and of the counters of messages, and indexes the
-//! subjects that wait for it. Whatever is left over is read all the same: this task
-//! decides only how quick reading is.
+//! Folds the deltas of metrics, and what became of messages into their counters and the
+//! index of their subjects. Whatever is left over is read all the same: this task decides
+//! only how quick reading is.
 
 use std::time::Duration;
 
@@ -12,28 +12,25 @@ use waypost_core::metrics;
 
 use super::Tasks;
 
-/// Deltas folded by one statement.
+/// Deltas of metrics folded by one statement.
 const DELTAS: i64 = 10_000;
-/// Subjects indexed by one statement: a few tenths of a second.
-const SUBJECTS: i64 = 5_000;
-/// How long each of the three goes on at the most, but for the statement that it is
-/// at: the other tasks must have their turn. The next run goes on.
+/// New messages counted and indexed by one statement, and changes of status: a few tenths
+/// of a second.
+const MESSAGES: i64 = 5_000;
+/// How long each of the two goes on at the most, but for the statement that it is at: the
+/// other tasks must have their turn. The next run goes on.
 const TURN: Duration = Duration::from_millis(500);
 
-/// One failing does not keep the others from their work.
+/// One failing does not keep the other from its work.
 pub(super) async fn fold(tasks: &Tasks) -> Result<(), Fault> {
     let metrics = turn(tasks, DELTAS, async |connection| {
         metrics::store::fold(connection, DELTAS).await
     });
     let metrics = metrics.await;
-    let counts = turn(tasks, DELTAS, async |connection| {
-        list::store::fold_counts(connection, DELTAS).await
+    let messages = turn(tasks, MESSAGES, async |connection| {
+        list::store::fold(connection, MESSAGES).await
     });
-    let counts = counts.await;
-    let subjects = turn(tasks, SUBJECTS, async |connection| {
-        list::store::index_subjects(connection, SUBJECTS).await
-    });
-    subjects.await.and(counts).and(metrics)
+    messages.await.and(metrics)
 }
 
 /// Repeats a step until it finds less than `full` to do, or its turn is over.

@@ -25,11 +25,16 @@ async fn total(caller: &Caller, query: &[(&str, &str)]) -> i64 {
 /// Adds messages as rows, the first one oldest. `subject` and `status` are SQL over
 /// the number `n`, from 1.
 async fn add(app: &TestApp, count: u32, subject: &str, status: &str) {
+    add_from(app, "2020-01-01Z", count, subject, status).await;
+}
+
+/// The same from a moment on, one a second.
+async fn add_from(app: &TestApp, start: &str, count: u32, subject: &str, status: &str) {
     let organization = app.organization_id();
     app.execute(&format!(
         "INSERT INTO messages (id, organization_id, provider_account_id, from_address, to_hash, subject, status,
                                tags, recipient_count, created_at)
-         SELECT (substr(waypost_uuid_floor('2020-01-01Z'::timestamptz + n * interval '1 second')::text, 1, 14)
+         SELECT (substr(waypost_uuid_floor('{start}'::timestamptz + n * interval '1 second')::text, 1, 14)
                      || '7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid,
                 '{organization}', gen_random_uuid(), 'news@example.com', sha256('a'),
                 {subject}, ({status})::message_status, '{{}}', 1, now()
@@ -40,16 +45,7 @@ async fn add(app: &TestApp, count: u32, subject: &str, status: &str) {
 
 async fn fold_all(app: &TestApp) {
     let mut connection = app.pool.acquire().await.unwrap();
-    while list::store::fold_counts(&mut connection, 1_000)
-        .await
-        .unwrap()
-        > 0
-    {}
-    while list::store::index_subjects(&mut connection, 5_000)
-        .await
-        .unwrap()
-        > 0
-    {}
+    while list::store::fold(&mut connection, 5_000).await.unwrap() > 0 {}
 }
 
 async fn subjects(caller: &Caller, query: &[(&str, &str)]) -> Vec<String> {
@@ -144,18 +140,7 @@ async fn a_folding_that_dies_leaves_the_totals_as_they_were() {
     let app = quiet().await;
     add(&app, 30, "'Hello'", "'SENT'").await;
     let mut transaction = app.pool.begin().await.unwrap();
-    assert!(
-        list::store::fold_counts(&mut transaction, 1_000)
-            .await
-            .unwrap()
-            > 0
-    );
-    assert!(
-        list::store::index_subjects(&mut transaction, 1_000)
-            .await
-            .unwrap()
-            > 0
-    );
+    assert!(list::store::fold(&mut transaction, 1_000).await.unwrap() > 0);
     assert_eq!(totals(&app).await, "SENT 30");
     assert_eq!(total(app.caller(), &[("search", "hell")]).await, 30);
     transaction.rollback().await.unwrap();
@@ -222,6 +207,93 @@ async fn every_page_of_a_list_is_read_once_from_either_end() {
     }
 }
 
+/// Compares pages all over a list of one status, or of all, with what Postgres counts off.
+async fn assert_pages(app: &TestApp, status: Option<&str>) {
+    let condition = status.map_or("true".to_owned(), |status| format!("status = '{status}'"));
+    let length = total(
+        app.caller(),
+        &status
+            .map(|status| ("status", status))
+            .into_iter()
+            .collect::<Vec<_>>(),
+    )
+    .await;
+    for page in (1..=length / 100 + 1).step_by(29) {
+        let skip = (page - 1) * 100;
+        let ids = format!(
+            "SELECT string_agg(id::text, ' ' ORDER BY id DESC)
+             FROM (SELECT id FROM messages WHERE {condition} ORDER BY id DESC OFFSET {skip} LIMIT 100) m"
+        );
+        let expected = app.value(&ids).await.unwrap_or_default();
+        let page = page.to_string();
+        let mut query = vec![("limit", "100"), ("page", page.as_str())];
+        query.extend(status.map(|status| ("status", status)));
+        let rows = app.caller().query(PATH, &query).await.data(200);
+        let rows = rows.as_array().unwrap().iter();
+        let found: Vec<&str> = rows.map(|row| row["id"].as_str().unwrap()).collect();
+        assert_eq!(found.join(" "), expected, "{status:?}, page {page}");
+    }
+}
+
+#[tokio::test]
+async fn pages_far_from_both_ends_are_found_by_the_hour() {
+    let app = quiet().await;
+    app.execute("SELECT waypost_create_partitions('2040-01-01Z', 1)")
+        .await;
+    let status = "CASE WHEN n % 2 = 0 THEN 'FAILED' ELSE 'SENT' END";
+    // A message a second. Those of long ago are not counted by the hour; the others lie in
+    // two partitions.
+    add(&app, 14_000, "'Old'", status).await;
+    add_from(&app, "2039-12-31T20:00Z", 36_000, "'New'", status).await;
+    let organization = app.organization_id();
+    let skip = async |before| {
+        let mut connection = app.pool.acquire().await.unwrap();
+        let place = list::store::find_place(&mut connection, organization, None, before);
+        place.await.unwrap().map(|place| place.skip)
+    };
+    let assert_all = async || {
+        for status in [None, Some("SENT"), Some("FAILED")] {
+            assert_pages(&app, status).await;
+        }
+    };
+    for is_folded in [false, true] {
+        if is_folded {
+            tokio::join!(fold_all(&app), fold_all(&app));
+        }
+        // The newest hour has one message only: that of its first second.
+        assert_eq!(skip(0).await, Some(0));
+        assert_eq!(skip(1).await, Some(0));
+        assert_eq!(skip(3_600).await, Some(3_599));
+        assert_eq!(skip(20_000).await, Some(19_999 % 3_600));
+        assert_eq!(skip(35_999).await, Some(35_998 % 3_600));
+        assert_eq!(skip(36_000).await, None);
+        assert_all().await;
+    }
+    // Whatever moves or goes is counted where it stood.
+    app.execute(
+        "UPDATE messages SET status = 'FAILED'
+         WHERE id BETWEEN waypost_uuid_floor('2040-01-01T00:30Z') AND waypost_uuid_floor('2040-01-01T02:30Z')",
+    )
+    .await;
+    app.execute("DELETE FROM messages WHERE id > waypost_uuid_floor('2040-01-01T04:30Z') AND status = 'SENT'")
+        .await;
+    for is_folded in [false, true] {
+        if is_folded {
+            tokio::join!(fold_all(&app), fold_all(&app));
+        }
+        assert_all().await;
+    }
+    // A month whose messages are gone has no places, though its hours are still there.
+    assert!(skip(20_000).await.is_some());
+    app.execute("INSERT INTO month_drops (month, detached_at) VALUES ('2040-01-01Z', now())")
+        .await;
+    let of_december = skip(0).await;
+    assert_eq!(
+        (of_december, skip(14_398).await, skip(20_000).await),
+        (Some(0), Some(3_598), None)
+    );
+}
+
 #[tokio::test]
 async fn a_search_finds_what_is_indexed_and_what_waits_for_it() {
     let app = quiet().await;
@@ -245,7 +317,7 @@ async fn a_search_finds_what_is_indexed_and_what_waits_for_it() {
             total(app.caller(), &[("search", text), ("status", status)]).await
         };
         let new = i64::from(is_folded);
-        // Older than the newest ten thousand: the index knows it.
+        // Older than the sample: the index knows it.
         assert_eq!(search("NEEDLE").await, 1 + new);
         assert_eq!(search("le äö 100%").await, 1);
         assert_eq!(search("#11998").await, 1);

@@ -9,7 +9,6 @@ use futures_util::future::join_all;
 use serde_json::Value;
 use sqlx::PgPool;
 use waypost_core::event::EventType;
-use waypost_core::message::list;
 use waypost_core::metrics;
 use waypost_core::provider::kind::ProviderType;
 use waypost_tests::{TestApp, wait_until};
@@ -149,7 +148,7 @@ async fn the_scheduler_folds_everything_and_a_second_one_does_not_mind() {
         "metric_deltas",
         "message_count_deltas",
         "message_moves",
-        "message_subject_queue",
+        "new_messages",
     ] {
         wait_until(table, async || {
             app.value(&format!("SELECT count(*) FROM {table}"))
@@ -181,6 +180,6 @@ async fn every_event_that_counts_leaves_its_delta_whoever_writes_it() {
     .await;
     assert_eq!(total(&answer(&app).await, "sent"), 6);
     let mut connection = app.pool.acquire().await.unwrap();
-    while list::store::fold_counts(&mut connection, 1).await.unwrap() > 0 {}
+    while metrics::store::fold(&mut connection, 1).await.unwrap() > 0 {}
     assert_eq!(total(&answer(&app).await, "sent"), 6);
 }

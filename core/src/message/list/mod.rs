@@ -4,7 +4,7 @@
 //! What it promises is that a page takes milliseconds in a list of millions:
 //!
 //! - Totals are counters (`store::count`), and a page that lies nearer to the end is
-//!   read from there.
+//!   read from there. One that is far from both is looked for in the counters by hour.
 //! - A search ends at the newest [`MATCHES_MAX`] matches. Which way is quick depends
 //!   on how common the text is, so the newest messages are asked first: where the
 //!   text is common among them, a walk from the newest on soon has enough; where it
@@ -17,6 +17,7 @@
 
 pub mod store;
 
+use self::store::Place;
 use super::{MessageItem, MessageStatus};
 use crate::db::PgConnection;
 use crate::fault::Fault;
@@ -37,10 +38,14 @@ const WALK_STATUS_NEAR: i64 = 30_000;
 /// that each costs a page.
 const WALK_STATUS_MIN: i64 = 4_000;
 /// The newest messages that tell how common a text is.
-const SAMPLE: u32 = 10_000;
+const SAMPLE: u32 = 4_000;
 /// From this many matches in the sample on a walk has [`MATCHES_MAX`] of them within
 /// [`WALK_COMMON_MAX`], if the text is as common further back.
 const SAMPLE_COMMON: usize = MATCHES_MAX * (SAMPLE as usize) / (WALK_COMMON_MAX as usize);
+
+/// From so many messages before and behind it on a page is looked for in the counters by
+/// hour: walking to it takes longer than reading those of some months.
+const FAR: i64 = 10_000;
 
 /// Which messages a list shows.
 #[derive(Debug, Clone, Default)]
@@ -90,8 +95,13 @@ async fn browse(
     }
     let rows = rest.min(i64::from(page.limit()));
     let after = rest - rows;
-    let ids = if before <= after {
-        store::newest(connection, organization_id, status, before, rows).await?
+    let mut place = (before <= after).then(|| Place::from_newest(before));
+    if before.min(after) >= FAR {
+        let found = store::find_place(&mut *connection, organization_id, status, before).await?;
+        place = found.or(place);
+    }
+    let ids = if let Some(place) = place {
+        store::newest(connection, organization_id, status, place, rows).await?
     } else {
         // Nothing is added at this end, so the rows are those of the total.
         let mut ids = store::oldest(connection, organization_id, status, after, rows).await?;
@@ -106,6 +116,8 @@ struct Search {
     organization_id: OrganizationId,
     /// A pattern for `LIKE`, whose letters Postgres makes small.
     pattern: String,
+    /// The one that the trigram index is asked for.
+    index_pattern: String,
     /// Whether the trigram index can find it.
     is_indexed: bool,
 }
@@ -133,6 +145,7 @@ impl Search {
         Self {
             organization_id,
             pattern: contains_pattern(text),
+            index_pattern: index_pattern(text),
             is_indexed: has_trigram(text),
         }
     }
@@ -169,8 +182,12 @@ impl Search {
                 return Ok(Found::Newest(ids));
             }
         }
-        let limit = MATCHES_MAX as i64 + 1;
-        let ids = store::look_up(connection, self.organization_id, &self.pattern, limit).await?;
+        let look_up = store::LookUp {
+            pattern: &self.pattern,
+            index_pattern: &self.index_pattern,
+            limit: MATCHES_MAX as i64 + 1,
+        };
+        let ids = store::look_up(connection, self.organization_id, look_up).await?;
         Ok(Found::of(ids, true))
     }
 
@@ -222,6 +239,20 @@ fn contains_pattern(text: &str) -> String {
     format!("%{escaped}%")
 }
 
+/// A pattern that matches whatever contains `text`, and is quicker to look up: it says
+/// nothing of where words begin and end. `pg_trgm` has entries of that too, which are much
+/// longer than those of three letters and all have to be walked. A text without a word of
+/// four letters, which has two such entries, may need them.
+fn index_pattern(text: &str) -> String {
+    let words = text.split(|character: char| !character.is_alphanumeric());
+    let words: Vec<&str> = words.filter(|word| word.chars().nth(2).is_some()).collect();
+    if words.iter().any(|word| word.chars().nth(3).is_some()) {
+        format!("%{}%", words.join("%"))
+    } else {
+        contains_pattern(text)
+    }
+}
+
 /// Whether a text that may stand anywhere has three characters in a row that
 /// `pg_trgm` knows of: it puts two spaces before each word and one after it, and
 /// whether a word begins or ends is seen only where the text goes on.
@@ -247,6 +278,19 @@ mod tests {
     #[test]
     fn a_search_for_wildcards_is_literal() {
         assert_eq!(contains_pattern(r"100%_a\"), r"%100\%\_a\\%");
+    }
+
+    #[test]
+    fn the_index_is_asked_for_words_without_their_ends() {
+        for (text, pattern) in [
+            ("#0bcd", "%0bcd%"),
+            ("Your order #12 of a_day", "%Your%order%day%"),
+            ("Größe 100%", "%Größe%100%"),
+            ("#012", "%#012%"),
+            (r"a_b\", r"%a\_b\\%"),
+        ] {
+            assert_eq!(index_pattern(text), pattern);
+        }
     }
 
     #[test]

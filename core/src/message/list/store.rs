@@ -1,8 +1,8 @@
 //! What lists of messages read in Postgres, and what the scheduler does so that
-//! they may: folding the counters, and filling the index that searches go by. The
-//! triggers that feed both are in the migrations.
+//! they may: folding the counters, and filling the index that searches go by, in one
+//! statement. The triggers that feed it are in the migrations.
 
-use sqlx::{PgConnection, query, query_as, query_scalar};
+use sqlx::{PgConnection, query_as, query_scalar};
 use uuid::Uuid;
 
 use crate::address::AddressHash;
@@ -27,13 +27,8 @@ pub async fn count(
                  WHERE organization_id = $1
                  UNION ALL
                  SELECT status, change
-                 FROM message_count_deltas
-                 WHERE organization_id = $1
-                 UNION ALL
-                 SELECT moved.status, moved.change
-                 FROM message_moves m
-                 CROSS JOIN LATERAL (VALUES (m.was, -m.count), (m.status, m.count)) AS moved (status, change)
-                 WHERE m.organization_id = $1) counted
+                 FROM message_changes
+                 WHERE organization_id = $1) counted
            WHERE $2::message_status IS NULL OR status = $2"#,
         organization_id.0,
         status as Option<MessageStatus>,
@@ -43,7 +38,66 @@ pub async fn count(
     .or_fault("count messages")
 }
 
-/// The ids of messages, newest first, `skip` of them left out.
+/// Where a message stands that has so many newer ones before it.
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    /// It and those that follow it have smaller ids.
+    pub below: Uuid,
+    /// How many of the messages below that are newer than it.
+    pub skip: i64,
+}
+
+impl Place {
+    /// The place counted from the newest message.
+    #[must_use]
+    pub fn from_newest(skip: i64) -> Self {
+        let below = Uuid::max();
+        Self { below, skip }
+    }
+}
+
+/// Looks up in which hour a message stands that has `before` newer ones before it. Nothing
+/// where it is older than the first hour that was counted.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn find_place(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    status: Option<MessageStatus>,
+    before: i64,
+) -> Result<Option<Place>, Fault> {
+    query_as!(
+        Place,
+        r#"SELECT waypost_uuid_floor(hour + interval '1 hour') AS "below!", $3 - newer AS "skip!"
+           FROM (SELECT hour, count, (sum(count) OVER (ORDER BY hour DESC))::bigint - count AS newer
+                 FROM (SELECT hour, sum(count)::bigint AS count
+                       FROM (SELECT status, hour, count
+                             FROM message_hours
+                             WHERE organization_id = $1
+                             UNION ALL
+                             SELECT status, hour, change
+                             FROM message_changes
+                             WHERE organization_id = $1) counted
+                       WHERE hour IS NOT NULL AND ($2::message_status IS NULL OR status = $2)
+                       GROUP BY hour) by_hour
+                 WHERE count > 0
+                   -- What is left of a month whose messages are gone.
+                   AND NOT EXISTS (SELECT
+                                   FROM month_drops d
+                                   WHERE d.detached_at IS NOT NULL
+                                     AND d.month = date_trunc('month', by_hour.hour, 'UTC'))) placed
+           WHERE newer <= $3 AND $3 < newer + count"#,
+        organization_id.0,
+        status as Option<MessageStatus>,
+        before,
+    )
+    .fetch_optional(connection)
+    .await
+    .or_fault("find a page of messages")
+}
+
+/// The ids of messages, newest first, from a place on.
 ///
 /// # Errors
 /// A fault when Postgres is away.
@@ -51,7 +105,7 @@ pub async fn newest(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
     status: Option<MessageStatus>,
-    skip: i64,
+    place: Place,
     limit: i64,
 ) -> Result<Vec<MessageId>, Fault> {
     // One branch of the two has rows, each along an index of its own.
@@ -60,21 +114,22 @@ pub async fn newest(
            FROM (
                (SELECT id
                 FROM messages
-                WHERE organization_id = $1 AND $2::message_status IS NULL
+                WHERE organization_id = $1 AND $2::message_status IS NULL AND id < $5
                 ORDER BY id DESC
                 LIMIT $4 OFFSET $3)
                UNION ALL
                (SELECT id
                 FROM messages
-                WHERE organization_id = $1 AND status = $2
+                WHERE organization_id = $1 AND status = $2 AND id < $5
                 ORDER BY id DESC
                 LIMIT $4 OFFSET $3)
            ) m
            ORDER BY id DESC"#,
         organization_id.0,
         status as Option<MessageStatus>,
-        skip,
+        place.skip,
         limit,
+        place.below,
     )
     .fetch_all(connection)
     .await
@@ -150,7 +205,7 @@ pub async fn walk(
                     LIMIT $3)
                    UNION ALL
                    (SELECT message_id, subject
-                    FROM message_subject_queue
+                    FROM new_messages
                     WHERE organization_id = $1
                     ORDER BY message_id DESC
                     LIMIT $3)
@@ -207,6 +262,17 @@ pub async fn walk_status(
     .or_fault("search messages")
 }
 
+/// What the trigram index is asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct LookUp<'a> {
+    /// A pattern for `LIKE`.
+    pub pattern: &'a str,
+    /// One that matches whatever `pattern` does, for the index to go by.
+    pub index_pattern: &'a str,
+    /// The matches that are answered at the most.
+    pub limit: i64,
+}
+
 /// The newest messages whose subjects match, by the trigram index.
 ///
 /// # Errors
@@ -214,28 +280,29 @@ pub async fn walk_status(
 pub async fn look_up(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
-    pattern: &str,
-    limit: i64,
+    look_up: LookUp<'_>,
 ) -> Result<Vec<MessageId>, Fault> {
     // OFFSET 0 keeps the order out of the inner part: all matches first, so that no
-    // plan walks from the newest on in search of something rare.
+    // plan walks from the newest on in search of something rare. What is put together
+    // with nothing is not looked up in the index.
     query_scalar!(
         r#"SELECT message_id AS "message_id!: MessageId"
            FROM (
                SELECT message_id
                FROM message_subjects
-               WHERE organization_id = $1 AND subject LIKE lower($2)
+               WHERE organization_id = $1 AND subject LIKE lower($4) AND subject || '' LIKE lower($2)
                UNION ALL
                SELECT message_id
-               FROM message_subject_queue
+               FROM new_messages
                WHERE organization_id = $1 AND subject LIKE lower($2)
                OFFSET 0
            ) matched
            ORDER BY message_id DESC
            LIMIT $3"#,
         organization_id.0,
-        pattern,
-        limit,
+        look_up.pattern,
+        look_up.limit,
+        look_up.index_pattern,
     )
     .fetch_all(connection)
     .await
@@ -310,64 +377,71 @@ fn uuids(ids: &[MessageId]) -> Vec<Uuid> {
     ids.iter().map(|id| id.0).collect()
 }
 
-/// Folds changes into the counters, up to `limit` new or deleted messages and as many
-/// moves, and says how many there were of those that there were more of; as
-/// [`crate::metrics::store::fold`] does.
+/// Counts new messages, indexes their subjects, and folds changes of status and deletions
+/// into the counters: up to `limit` of each, in one statement, as
+/// [`crate::metrics::store::fold`] does. Says how many there were of those that there were
+/// most of.
 ///
 /// # Errors
 /// A fault when Postgres is away; nothing has changed then.
-pub async fn fold_counts(connection: &mut PgConnection, limit: i64) -> Result<i64, Fault> {
+pub async fn fold(connection: &mut PgConnection, limit: i64) -> Result<i64, Fault> {
     query_scalar!(
-        r#"WITH taken AS (
+        r#"WITH new AS (
+               DELETE FROM new_messages
+               WHERE ctid = ANY(ARRAY(SELECT ctid FROM new_messages LIMIT $1 FOR UPDATE SKIP LOCKED))
+               RETURNING organization_id, message_id, status, subject
+           ), taken AS (
                DELETE FROM message_count_deltas
                WHERE ctid = ANY(ARRAY(SELECT ctid FROM message_count_deltas LIMIT $1 FOR UPDATE SKIP LOCKED))
-               RETURNING organization_id, status, change
+               RETURNING organization_id, status, hour, change
            ), moved AS (
                DELETE FROM message_moves
                WHERE ctid = ANY(ARRAY(SELECT ctid FROM message_moves LIMIT $1 FOR UPDATE SKIP LOCKED))
-               RETURNING organization_id, was, status, count
-           ), folded AS (
-               INSERT INTO message_counts (organization_id, status, count)
-               SELECT organization_id, status, sum(change)
-               FROM (SELECT organization_id, status, change FROM taken
+               RETURNING organization_id, was, status, hour, count
+           ), indexed AS (
+               INSERT INTO message_subjects (organization_id, message_id, subject)
+               SELECT organization_id, message_id, subject
+               FROM new
+               WHERE subject IS NOT NULL
+               ORDER BY message_id
+               ON CONFLICT DO NOTHING
+           ), changes AS (
+               SELECT organization_id, status, hour, sum(change) AS change
+               FROM (SELECT organization_id, status, waypost_message_hour(message_id) AS hour, 1 AS change
+                     FROM new
+                     WHERE status IS NOT NULL
                      UNION ALL
-                     SELECT organization_id, status, count FROM moved
+                     SELECT organization_id, status, hour, change FROM taken
                      UNION ALL
-                     SELECT organization_id, was, -count FROM moved) changes
+                     SELECT organization_id, status, hour, count FROM moved
+                     UNION ALL
+                     SELECT organization_id, was, hour, -count FROM moved) each
+               GROUP BY organization_id, status, hour
+               -- Most new messages are sent already: of the status that they began with
+               -- nothing is left to count.
+               HAVING sum(change) <> 0
+           ), counted AS (
+               INSERT INTO message_counts (organization_id, status, count, folding)
+               SELECT organization_id, status, sum(change), 1
+               FROM changes
                GROUP BY organization_id, status
                ORDER BY organization_id, status
                ON CONFLICT (organization_id, status) DO UPDATE
                SET count = message_counts.count + excluded.count
+           ), counted_by_hour AS (
+               INSERT INTO message_hours (organization_id, status, hour, count)
+               SELECT organization_id, status, hour, change
+               FROM changes
+               WHERE hour IS NOT NULL
+               ORDER BY organization_id, status, hour
+               ON CONFLICT (organization_id, status, hour) DO UPDATE
+               SET count = message_hours.count + excluded.count
            )
-           SELECT greatest((SELECT count(*) FROM taken), (SELECT count(*) FROM moved)) AS "taken!""#,
+           SELECT greatest((SELECT count(*) FROM new), (SELECT count(*) FROM taken), (SELECT count(*) FROM moved))
+                  AS "taken!""#,
         limit,
     )
     .fetch_one(connection)
     .await
-    .or_fault("fold the counts of messages")
-}
-
-/// Moves up to `limit` subjects from the queue to where the index is and says how
-/// many they were.
-///
-/// # Errors
-/// A fault when Postgres is away; nothing has changed then.
-pub async fn index_subjects(connection: &mut PgConnection, limit: i64) -> Result<i64, Fault> {
-    let done = query!(
-        r#"WITH taken AS (
-               DELETE FROM message_subject_queue
-               WHERE ctid = ANY(ARRAY(SELECT ctid FROM message_subject_queue LIMIT $1 FOR UPDATE SKIP LOCKED))
-               RETURNING organization_id, message_id, subject
-           )
-           INSERT INTO message_subjects (organization_id, message_id, subject)
-           SELECT organization_id, message_id, subject
-           FROM taken
-           ORDER BY message_id
-           ON CONFLICT DO NOTHING"#,
-        limit,
-    )
-    .execute(connection)
-    .await
-    .or_fault("index subjects")?;
-    Ok(i64::try_from(done.rows_affected()).unwrap_or(i64::MAX))
+    .or_fault("fold what became of messages")
 }

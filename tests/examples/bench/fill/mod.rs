@@ -288,12 +288,13 @@ type DeltaKey = (i64, usize, usize, usize, Option<usize>);
 
 /// What the triggers would have counted.
 async fn count(connection: &mut PgConnection, history: &History) -> sqlx::Result<()> {
-    let mut by_status: HashMap<(usize, &str), i64> = HashMap::new();
+    let mut by_hour: HashMap<(usize, &str, i64), i64> = HashMap::new();
     let mut deltas: BTreeMap<DeltaKey, [i64; 6]> = BTreeMap::new();
     for number in 0..history.messages {
         let message = history.message(number);
-        *by_status
-            .entry((message.owner, message.ending.name()))
+        let hour = history::hour(message.accepted_ms);
+        *by_hour
+            .entry((message.owner, message.ending.name(), hour))
             .or_default() += 1;
         for (name, at) in message.events() {
             let Some(place) = counted_place(name) else {
@@ -309,14 +310,7 @@ async fn count(connection: &mut PgConnection, history: &History) -> sqlx::Result
             deltas.entry(key).or_default()[place] += 1;
         }
     }
-    for ((owner, status), count) in by_status {
-        sqlx::query("INSERT INTO message_counts VALUES ($1, $2::message_status, $3)")
-            .bind(history.owners[owner].id)
-            .bind(status)
-            .bind(count)
-            .execute(&mut *connection)
-            .await?;
-    }
+    insert_counts(connection, history, &by_hour).await?;
     insert_deltas(connection, history, &deltas).await?;
     loop {
         let left: i64 = sqlx::query_scalar("SELECT count(*) FROM metric_deltas")
@@ -329,10 +323,47 @@ async fn count(connection: &mut PgConnection, history: &History) -> sqlx::Result
         let folded = waypost_core::metrics::store::fold(connection, surplus).await;
         folded.expect("what was counted can be folded");
     }
-    for table in ["metric_deltas", "metric_rollups", "message_counts"] {
+    for table in [
+        "metric_deltas",
+        "metric_rollups",
+        "message_counts",
+        "message_hours",
+    ] {
         let vacuum = AssertSqlSafe(format!("VACUUM ANALYZE {table}"));
         sqlx::raw_sql(vacuum).execute(&mut *connection).await?;
     }
+    Ok(())
+}
+
+/// What the scheduler would have folded.
+async fn insert_counts(
+    connection: &mut PgConnection,
+    history: &History,
+    by_hour: &HashMap<(usize, &str, i64), i64>,
+) -> sqlx::Result<()> {
+    let organizations = by_hour
+        .keys()
+        .map(|(owner, _, _)| history.owners[*owner].id);
+    let statuses = by_hour.keys().map(|(_, status, _)| (*status).to_owned());
+    let hours = by_hour.keys().map(|(_, _, hour)| {
+        Timestamp::from_timestamp_millis(*hour).expect("an hour of this history")
+    });
+    sqlx::query(
+        "INSERT INTO message_hours (organization_id, status, hour, count)
+         SELECT * FROM UNNEST($1::uuid[], $2::message_status[], $3::timestamptz[], $4::bigint[])",
+    )
+    .bind(organizations.collect::<Vec<_>>())
+    .bind(statuses.collect::<Vec<_>>())
+    .bind(hours.collect::<Vec<_>>())
+    .bind(by_hour.values().copied().collect::<Vec<_>>())
+    .execute(&mut *connection)
+    .await?;
+    sqlx::query(
+        "INSERT INTO message_counts (organization_id, status, count, folding)
+         SELECT organization_id, status, sum(count), 1 FROM message_hours GROUP BY organization_id, status",
+    )
+    .execute(connection)
+    .await?;
     Ok(())
 }
 
