@@ -120,8 +120,10 @@ fn options(url: &Secret) -> Result<PgConnectOptions, Fault> {
                 IDLE_TRANSACTION_TIMEOUT_MS,
             ),
             // No statement here lasts long enough to be worth compiling; without whole
-            // tables to read (`ROUTINE`) Postgres believes that some do.
+            // tables to read (`ROUTINE`) Postgres believes that some do. Nor is any worth
+            // other processes, which take 5 ms to begin.
             ("jit", "off"),
+            ("max_parallel_workers_per_gather", "0"),
         ]))
 }
 

@@ -10,7 +10,7 @@ use poem_openapi::{Object, OpenApi};
 use serde_json::Value;
 use waypost_core::auth::Permission;
 use waypost_core::clock::Timestamp;
-use waypost_core::db::{self, OrFault};
+use waypost_core::db::OrFault;
 use waypost_core::issue::Issue;
 use waypost_core::metrics::{
     BUCKETS_MAX, Bucket, Counts, Granularity, Group, GroupBy, PERIOD_DEFAULT, Period, rate, store,
@@ -299,10 +299,8 @@ impl MetricsApi {
         };
         let group_by = group_by.unwrap_or(GroupBy::Provider);
         let organization_id = caller.organization_id();
-        let mut transaction = db::begin(&self.context.pool, READ).await?;
-        store::plan_for_the_period(&mut transaction).await?;
-        let found = store::breakdown(&mut transaction, organization_id, period, group_by).await?;
-        transaction.commit().await.or_fault(READ)?;
+        let mut connection = self.context.pool.acquire().await.or_fault(READ)?;
+        let found = store::breakdown(&mut connection, organization_id, period, group_by).await?;
         Ok(Json(MetricsBreakdown {
             data: found.into_iter().map(MetricsGroup::from).collect(),
             query: BreakdownQuery {

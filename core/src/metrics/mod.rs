@@ -3,7 +3,8 @@
 //!
 //! Every event that counts leaves a *delta* in its own transaction: a trigger on
 //! `events` writes it, so nothing that records events can forget to. The scheduler
-//! folds deltas into hourly *roll-ups*, one per dimension. A query reads the
+//! folds deltas into hourly *roll-ups*, one per dimension, and but for the totals into
+//! daily ones too, which breakdowns read where they can. A query reads the
 //! roll-ups and the deltas that are left in one snapshot, so it is exact at any
 //! moment, and how often the folding runs changes only how long it takes.
 //!
@@ -66,11 +67,35 @@ impl Period {
     fn is_empty(self) -> bool {
         self.first_hour() >= self.end_hour()
     }
+
+    /// When the days begin and end, in UTC, that lie whole in its hours; both are its end
+    /// where there are none.
+    fn whole_days(self) -> (Timestamp, Timestamp) {
+        let end = start_of_day(self.end_hour());
+        let first = self.first_hour();
+        let mut day = start_of_day(first);
+        if day < first {
+            day += TimeDelta::days(1);
+        }
+        if day < end {
+            (day, end)
+        } else {
+            (self.end_hour(), self.end_hour())
+        }
+    }
 }
 
 fn start_of_hour(at: Timestamp) -> Timestamp {
-    let hours = at.timestamp().div_euclid(3_600);
-    Timestamp::from_timestamp(hours * 3_600, 0).unwrap_or(at)
+    start_of(at, 3_600)
+}
+
+fn start_of_day(at: Timestamp) -> Timestamp {
+    start_of(at, 24 * 3_600)
+}
+
+fn start_of(at: Timestamp, seconds: i64) -> Timestamp {
+    let whole = at.timestamp().div_euclid(seconds);
+    Timestamp::from_timestamp(whole * seconds, 0).unwrap_or(at)
 }
 
 /// How long a bucket of a series is. Buckets are those of UTC; a week begins on
@@ -222,6 +247,31 @@ mod tests {
         let a_little_longer = a_little_longer.expect("in order");
         assert_eq!(Granularity::Hour.buckets(a_little_longer), 3);
         assert!(Period::new(period.to(), period.from()).is_none());
+    }
+
+    #[test]
+    fn the_days_that_a_period_holds_whole_are_those_of_utc() {
+        let whole_days = |from: &str, to: &str| {
+            let period = Period::new(at(from), at(to)).expect("in order");
+            period.whole_days()
+        };
+        let days = whole_days("2026-03-01T00:30:00Z", "2026-03-04T22:10:00Z");
+        assert_eq!(
+            days,
+            (at("2026-03-01T00:00:00Z"), at("2026-03-04T00:00:00Z"))
+        );
+        let days = whole_days("2026-02-28T01:00:00Z", "2026-03-02T23:10:00Z");
+        assert_eq!(
+            days,
+            (at("2026-03-01T00:00:00Z"), at("2026-03-03T00:00:00Z"))
+        );
+        for (from, to) in [
+            ("2026-03-01T01:00:00Z", "2026-03-02T23:00:00Z"),
+            ("2026-03-01T00:00:00Z", "2026-03-01T23:00:00Z"),
+            ("2026-03-01T00:00:00Z", "2026-03-01T00:00:00Z"),
+        ] {
+            assert_eq!(whole_days(from, to), (at(to), at(to)), "{from}");
+        }
     }
 
     #[test]

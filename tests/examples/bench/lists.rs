@@ -43,9 +43,12 @@ pub(crate) async fn measure(place: &Place, caller: &Caller) -> Value {
     let connection = PgConnection::connect(&place.database_url).await;
     let mut connection = connection.expect("Postgres answers");
     let total = count(&mut connection, caller, "true").await.1;
-    println!("  the organization has {total} messages");
+    let delivered = count(&mut connection, caller, "status = 'DELIVERED'")
+        .await
+        .1;
+    println!("  the organization has {total} messages, {delivered} of them DELIVERED");
     let mut report = Map::new();
-    for asked in pages(total) {
+    for asked in pages(total, delivered) {
         let path = format!("/v1/messages?limit={LIMIT}&{}", asked.query);
         let (timings, answer) = place.ask(caller, &path, REQUESTS).await;
         let (floor, counted) = count(&mut connection, caller, &asked.condition).await;
@@ -71,7 +74,7 @@ pub(crate) async fn measure(place: &Place, caller: &Caller) -> Value {
     Value::Object(report)
 }
 
-fn pages(total: i64) -> Vec<Asked> {
+fn pages(total: i64, delivered: i64) -> Vec<Asked> {
     let exact = |name: &str, query: String, condition: String| Asked {
         name: name.to_owned(),
         query,
@@ -96,6 +99,11 @@ fn pages(total: i64) -> Vec<Asked> {
             format!("status = '{status}'"),
         ));
     }
+    pages.push(exact(
+        "middle page of DELIVERED",
+        format!("status=DELIVERED&page={}", delivered / LIMIT / 2),
+        "status = 'DELIVERED'".to_owned(),
+    ));
     for (what, text) in [
         ("common", COMMON_TEXT),
         ("rare", RARE_TEXT),

@@ -4,6 +4,7 @@ use chrono::{Datelike as _, Days, NaiveDate, TimeDelta, Timelike as _};
 use serde_json::json;
 use waypost_core::clock::Timestamp;
 use waypost_core::event::EventType;
+use waypost_core::metrics;
 use waypost_core::provider::kind::ProviderType;
 use waypost_tests::TestApp;
 
@@ -134,6 +135,50 @@ async fn hours_count_whole_where_a_period_touches_them() {
     assert_eq!(days.as_array().unwrap().len(), 1);
     assert_eq!(days[0]["sent"], 0);
     assert_eq!(days[0]["timestamp"], bucket_of(noon, "day"));
+}
+
+#[tokio::test]
+async fn breakdowns_count_days_and_the_hours_beside_them() {
+    let app = quiet().await;
+    app.connect(ProviderType::Sendgrid).await;
+    advance_to_hour(&app, 12);
+    let id = app.send_to("a@example.org").await;
+    app.leave_work();
+    let noon = app.clock.now();
+    // Every seven hours, over three days and a half: each hour of a day comes up.
+    let sent: Vec<Timestamp> = (0..12).map(|n| noon - TimeDelta::hours(7 * n)).collect();
+    for at in &sent {
+        record(&app, &id, 0, EventType::Sent, *at, None).await;
+    }
+    for is_folded in [false, true] {
+        if is_folded {
+            let mut connection = app.pool.acquire().await.unwrap();
+            while metrics::store::fold(&mut connection, 5).await.unwrap() > 0 {}
+        }
+        for (first, hours) in [
+            (84, 100),
+            (84, 12),
+            (80, 24),
+            (60, 24),
+            (60, 60),
+            (61, 25),
+            (59, 50),
+            (36, 13),
+            (13, 12),
+            (12, 12),
+            (5, 4),
+        ] {
+            let from = noon - TimeDelta::hours(first);
+            let to = from + TimeDelta::hours(hours);
+            let summary = agreed(app.caller(), from, to).await;
+            let expected = sent.iter().filter(|at| (from..to).contains(at)).count();
+            assert_eq!(
+                total(&summary, "sent"),
+                i64::try_from(expected).unwrap(),
+                "{hours} hours from {first} hours before noon on"
+            );
+        }
+    }
 }
 
 #[tokio::test]

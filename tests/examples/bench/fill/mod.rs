@@ -326,6 +326,7 @@ async fn count(connection: &mut PgConnection, history: &History) -> sqlx::Result
     for table in [
         "metric_deltas",
         "metric_rollups",
+        "metric_days",
         "message_counts",
         "message_hours",
     ] {
