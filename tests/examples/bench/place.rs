@@ -82,6 +82,10 @@ impl Timings {
         self.0.push(took);
     }
 
+    pub(crate) fn extend(&mut self, others: Self) {
+        self.0.extend(others.0);
+    }
+
     /// Milliseconds within which half of them were done.
     pub(crate) fn p50(&self) -> f64 {
         self.within(50)
