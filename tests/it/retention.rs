@@ -9,7 +9,6 @@ use chrono::TimeDelta;
 use serde_json::{Value, json};
 use waypost_core::clock::Timestamp;
 use waypost_core::config::RetentionSettings;
-use waypost_core::message::list;
 use waypost_core::partition::{self, Ending, Month};
 use waypost_core::provider::kind::ProviderType;
 use waypost_core::retention::Retention;
@@ -427,15 +426,11 @@ async fn a_drop_that_was_cut_short_goes_on_and_counts_what_changed_in_between() 
 #[tokio::test]
 async fn a_month_that_went_leaves_no_hours_and_no_subjects() {
     let app = quiet().await;
-    let fold = async || {
-        let mut connection = app.pool.acquire().await.unwrap();
-        while list::store::fold(&mut connection, 1_000).await.unwrap() > 0 {}
-    };
     // Months to come are counted by the hour. Of the first some wait to be counted again, of
     // the second all.
     let months = ["2040-01-01Z", "2040-02-01Z"];
     add_old(&app, months[0], 20).await;
-    fold().await;
+    app.fold_messages().await;
     let hours = "SELECT coalesce(sum(count), 0) FROM message_hours";
     assert_eq!(app.value(hours).await.as_deref(), Some("20"));
     app.execute(
@@ -451,7 +446,7 @@ async fn a_month_that_went_leaves_no_hours_and_no_subjects() {
     }
     for is_folded in [false, true] {
         if is_folded {
-            fold().await;
+            app.fold_messages().await;
         }
         assert_counted(&app).await;
         assert_eq!(total(app.caller()).await, 0);

@@ -14,6 +14,7 @@ use uuid::Uuid;
 use waypost_core::auth::{self, KeyDraft, Permission, Permissions};
 use waypost_core::clock::{Clock, Timestamp};
 use waypost_core::ids::{Ids, OrganizationId};
+use waypost_core::message::list;
 use waypost_core::network::Networks;
 use waypost_core::organization::{self, Organization, UnverifiedDomains};
 use waypost_core::provider::kind::ProviderType;
@@ -377,6 +378,13 @@ impl TestApp {
             .fetch_one(&self.pool)
             .await
             .unwrap_or_else(|error| panic!("{query}: {error}"))
+    }
+
+    /// Counts and indexes what became of messages, as the scheduler does.
+    pub async fn fold_messages(&self) {
+        let mut connection = self.pool.acquire().await.expect("Postgres answers");
+        let mut fold = async || list::store::fold(&mut connection, 5_000).await;
+        while fold().await.expect("what waits can be folded") > 0 {}
     }
 
     // --- the providers --------------------------------------------------------
