@@ -3,6 +3,7 @@
 
 pub mod lead;
 pub mod pulse;
+pub mod share;
 pub mod warm;
 
 use std::error::Error as StdError;

@@ -2,9 +2,9 @@
 //! One lane gathers while others work, so a caller who is alone waits for nobody, and
 //! under load the cost of a statement and of a commit is spread over many callers. While
 //! a lane works, another sets off only with a crowd: two small transactions side by side
-//! cost more than a larger one a moment later. For the same reason some groups pause after
-//! work that was shared, for some times as long as it took: processes that are short of
-//! processors would otherwise end up with many small groups, each of them slow.
+//! cost more than a larger one a moment later. For the same reason some groups rest after
+//! work that was shared: processes that are short of processors would otherwise end up
+//! with many small groups, each of them slow.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -18,13 +18,12 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::fault::Fault;
 
-/// How long a lane waits for a crowd at the most, besides its [`TURNS`]: another may hang at
-/// a lock. And the longest pause.
+/// How long a lane waits for a crowd at the most, besides its [`TURNS`] and rests: another
+/// may hang at a lock.
 const PATIENCE: Duration = Duration::from_millis(10);
-/// How many times as long as the work before it a pause is. Four workers and two APIs on
-/// two processors delivered a fifth more with 3 than with 1 (`make bench ONLY=processes`, one
-/// after the other), one of each the same for 5 % less CPU (`ONLY=cost`).
-const PAUSE: u32 = 3;
+
+/// How many times as long as the work before it a rest is.
+const REST: u32 = 3;
 
 /// How often a lane lets other tasks have their turn before it looks who came. Those that
 /// are ready, a request's or a job's, then share its work instead of the next: with 2 turns
@@ -56,9 +55,29 @@ pub struct GroupSettings {
     pub crowd: usize,
     /// Entries that may wait; beyond it callers wait to enter.
     pub waiting_max: usize,
-    /// Whether shared work is followed by a pause: where nobody waits for an answer at
-    /// the other end of a connection.
-    pub pauses: bool,
+    /// How shared work is followed by a rest, during which only a crowd sets off.
+    pub rest: Rest,
+}
+
+/// The rest after shared work: [`REST`] times as long as the work took beyond `unless`.
+#[derive(Debug, Clone, Copy)]
+pub struct Rest {
+    /// Work that took no longer has no rest.
+    pub unless: Duration,
+    /// The longest rest.
+    pub longest: Duration,
+}
+
+impl Rest {
+    /// No rest: where somebody waits for an answer at the other end of a connection.
+    pub const NONE: Self = Self {
+        unless: Duration::ZERO,
+        longest: Duration::ZERO,
+    };
+
+    fn after(self, work: Duration) -> Duration {
+        (REST * work.saturating_sub(self.unless)).min(self.longest)
+    }
 }
 
 impl<T, R> Clone for Group<T, R> {
@@ -86,7 +105,7 @@ where
             waiting: Mutex::new(receiver),
             busy: AtomicUsize::new(0),
             ended: Notify::new(),
-            pause_until: std::sync::Mutex::new(Instant::now()),
+            rests_until: std::sync::Mutex::new(Instant::now()),
             settings,
         });
         for _ in 0..settings.lanes {
@@ -120,7 +139,7 @@ struct Lanes<T, R> {
     /// Told to the lane that gathers when one of them ends.
     ended: Notify,
     /// Until then only a crowd sets off.
-    pause_until: std::sync::Mutex<Instant>,
+    rests_until: std::sync::Mutex<Instant>,
     settings: GroupSettings,
 }
 
@@ -128,18 +147,18 @@ struct Lanes<T, R> {
 struct Busy<'a, T, R> {
     lanes: &'a Lanes<T, R>,
     since: Instant,
-    pauses: bool,
+    is_shared: bool,
 }
 
 impl<T, R> Drop for Busy<'_, T, R> {
     fn drop(&mut self) {
         let now = Instant::now();
-        let pause = if self.pauses {
-            (PAUSE * (now - self.since)).min(PATIENCE)
+        let rest = if self.is_shared {
+            self.lanes.settings.rest.after(now - self.since)
         } else {
             Duration::ZERO
         };
-        *self.lanes.pause_until() = now + pause;
+        *self.lanes.rests_until() = now + rest;
         self.lanes.busy.fetch_sub(1, Ordering::AcqRel);
         self.lanes.ended.notify_one();
     }
@@ -176,7 +195,7 @@ impl<T, R> Lanes<T, R> {
         let first = waiting.recv().await?;
         let mut weight = first.weight;
         let mut entries = vec![first];
-        let patience = tokio::time::sleep(PATIENCE);
+        let patience = tokio::time::sleep(PATIENCE.max(self.settings.rest.longest));
         tokio::pin!(patience);
         // Callers who are ready to come in do so first.
         for _ in 0..TURNS {
@@ -192,14 +211,14 @@ impl<T, R> Lanes<T, R> {
             let is_full =
                 entries.len() >= self.settings.crowd || weight >= self.settings.weight_max;
             let is_free = self.busy.load(Ordering::Acquire) == 0;
-            let pause_until = *self.pause_until();
-            if is_full || is_free && pause_until <= Instant::now() {
+            let rests_until = *self.rests_until();
+            if is_full || is_free && rests_until <= Instant::now() {
                 break;
             }
             // What an earlier lane left behind of its end costs one more look.
             tokio::select! {
                 () = self.ended.notified() => {}
-                () = sleep_until(pause_until), if is_free => {}
+                () = sleep_until(rests_until), if is_free => {}
                 () = &mut patience => break,
                 entry = waiting.recv() => {
                     let Some(entry) = entry else { break };
@@ -213,13 +232,13 @@ impl<T, R> Lanes<T, R> {
         let busy = Busy {
             lanes: self,
             since: Instant::now(),
-            pauses: self.settings.pauses && entries.len() > 1,
+            is_shared: entries.len() > 1,
         };
         Some((entries, busy))
     }
 
-    fn pause_until(&self) -> std::sync::MutexGuard<'_, Instant> {
-        self.pause_until
+    fn rests_until(&self) -> std::sync::MutexGuard<'_, Instant> {
+        self.rests_until
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
@@ -240,7 +259,7 @@ mod tests {
             weight_max: 1_000,
             crowd: 1,
             waiting_max: 100,
-            pauses: false,
+            rest: Rest::NONE,
         };
         let (counted, opened) = (Arc::clone(&runs), Arc::clone(&gate));
         let group: Group<u32, u32> = Group::start(settings, move |items: Vec<u32>| {
@@ -279,7 +298,7 @@ mod tests {
             weight_max: 1_000,
             crowd: 10,
             waiting_max: 100,
-            pauses: false,
+            rest: Rest::NONE,
         };
         let (noted, opened) = (Arc::clone(&sizes), Arc::clone(&gate));
         let group: Group<u32, u32> = Group::start(settings, move |items: Vec<u32>| {
@@ -315,5 +334,40 @@ mod tests {
         for (item, caller) in callers.into_iter().enumerate() {
             assert_eq!(caller.await.unwrap() as usize, item);
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn after_shared_work_a_lane_rests_unless_a_crowd_comes() {
+        let sizes = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let settings = GroupSettings {
+            lanes: 2,
+            weight_max: 1_000,
+            crowd: 3,
+            waiting_max: 100,
+            rest: Rest {
+                unless: Duration::from_millis(1),
+                longest: Duration::from_millis(20),
+            },
+        };
+        let noted = Arc::clone(&sizes);
+        let group: Group<(), ()> = Group::start(settings, move |items: Vec<()>| {
+            noted.lock().unwrap().push(items.len());
+            async move {
+                tokio::time::sleep(Duration::from_millis(items.len() as u64)).await;
+                items.into_iter().map(Ok).collect()
+            }
+        });
+        let calls = async |count: usize| {
+            let since = Instant::now();
+            let calls = (0..count).map(|_| group.run((), 1));
+            futures_util::future::try_join_all(calls).await.unwrap();
+            since.elapsed()
+        };
+        let millis = |time: Duration| time.as_millis();
+        assert_eq!(millis(calls(1).await), 1, "nothing was shared before");
+        assert_eq!(millis(calls(2).await), 2, "nor was the one before");
+        assert_eq!(millis(calls(3).await), 3, "three are a crowd");
+        assert_eq!(millis(calls(2).await), 2 + 3 * (3 - 1), "two are none");
+        assert_eq!(*sizes.lock().unwrap(), [1, 2, 3, 2]);
     }
 }

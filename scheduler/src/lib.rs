@@ -37,7 +37,7 @@ use waypost_core::suppression::filter::Filters;
 use board::Board;
 use leader::Leadership;
 use rhythm::Rhythm;
-use tasks::{Rechecks, Searches, Task, Tasks};
+use tasks::{Folding, Rechecks, Searches, Task, Tasks};
 
 /// How often the lead is asked for at the least. Postgres takes a leader for dead that
 /// has not asked for 10 s.
@@ -88,6 +88,8 @@ pub async fn run(
         pool: pool.clone(),
         rechecks,
         searches,
+        folding_of_metrics: Folding::default(),
+        folding_of_messages: Folding::default(),
     };
     let (lead, leads) = watch::channel(false);
     let schedule = schedule(tick);

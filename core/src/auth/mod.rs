@@ -23,7 +23,7 @@ use sha2::{Digest, Sha256};
 use crate::clock::{Clock, Timestamp};
 use crate::db::{self, OrFault, PgPool};
 use crate::fault::Fault;
-use crate::group::{Group, GroupSettings};
+use crate::group::{Group, GroupSettings, Rest};
 use crate::ids::{ApiKeyId, Ids, OrganizationId};
 use crate::limit::OwnRates;
 use crate::network::Networks;
@@ -54,7 +54,7 @@ const LOOK_UPS: GroupSettings = GroupSettings {
     weight_max: 500,
     crowd: 1,
     waiting_max: 10_000,
-    pauses: false,
+    rest: Rest::NONE,
 };
 
 /// An API key's record.

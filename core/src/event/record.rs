@@ -37,7 +37,7 @@ use tracing::{info, warn};
 use crate::audit::Origin;
 use crate::crypto::seal::Sealer;
 use crate::fault::Fault;
-use crate::group::{Group, GroupSettings};
+use crate::group::{Group, GroupSettings, Rest};
 use crate::provider::event::ProviderEvent;
 use crate::provider::inbound::ReplayGuard;
 use crate::suppression::Suppressions;
@@ -132,7 +132,7 @@ impl Recorder {
             weight_max: EVENTS_MAX,
             crowd: CROWD,
             waiting_max: WAITING_MAX,
-            pauses: false,
+            rest: Rest::NONE,
         };
         let writer = Arc::new(Writer {
             suppressions,

@@ -13,7 +13,7 @@ use redis::{Cmd, Pipeline, Script};
 
 use super::Bucket;
 use super::rate::{Rate, Verdict};
-use crate::group::{Group, GroupSettings};
+use crate::group::{Group, GroupSettings, Rest};
 use crate::redis::Redis;
 use crate::redis::gcra::GCRA;
 use crate::redis::line::{Line, LineSettings};
@@ -25,7 +25,7 @@ const GROUP: GroupSettings = GroupSettings {
     weight_max: 1_000,
     crowd: 16,
     waiting_max: 10_000,
-    pauses: false,
+    rest: Rest::NONE,
 };
 
 /// Takes up to `ARGV[3]` requests from a bucket of `ARGV[2]` requests, each of

@@ -24,7 +24,7 @@ use crate::db::pulse::Pulse;
 use crate::db::warm::WarmPool;
 use crate::db::{self, PgPool};
 use crate::fault::Fault;
-use crate::group::{Group, GroupSettings};
+use crate::group::{Group, GroupSettings, Rest};
 use crate::idempotency::{Claim, KeyConflict, WAIT_MAX};
 use crate::ids::{Ids, MessageId, OrganizationId};
 use crate::provider::snapshots::Snapshots;
@@ -188,7 +188,7 @@ impl Acceptor {
             weight_max: GROUP_WEIGHT_MAX,
             crowd: CROWD,
             waiting_max: WAITING_MAX,
-            pauses: false,
+            rest: Rest::NONE,
         };
         let writer = Arc::new(Writer {
             pool: parts.pool,

@@ -5,6 +5,7 @@ use sqlx::{PgConnection, query, query_scalar};
 
 use super::{Bucket, Counts, Granularity, Group, GroupBy, Period};
 use crate::db::OrFault;
+use crate::db::share::Share;
 use crate::fault::Fault;
 use crate::ids::OrganizationId;
 
@@ -206,17 +207,18 @@ fn dimension_of(group_by: GroupBy) -> &'static str {
     }
 }
 
-/// Folds up to `limit` deltas into the roll-ups of hours and days and says how many they were. One
-/// statement takes them away and adds them, so that each counts once: whoever reads
+/// Folds up to `limit` deltas of a share of the organizations into the roll-ups of hours and
+/// days and says how many they were. One statement takes them away and adds them, so that each counts once: whoever reads
 /// sees them in the one place or in the other, and several may fold at once.
 ///
 /// # Errors
 /// A fault when Postgres is away; nothing has changed then.
-pub async fn fold(connection: &mut PgConnection, limit: i64) -> Result<i64, Fault> {
+pub async fn fold(connection: &mut PgConnection, share: Share, limit: i64) -> Result<i64, Fault> {
     query_scalar!(
         r#"WITH taken AS (
                DELETE FROM metric_deltas
-               WHERE ctid = ANY(ARRAY(SELECT ctid FROM metric_deltas LIMIT $1 FOR UPDATE SKIP LOCKED))
+               WHERE ctid = ANY(ARRAY(SELECT ctid FROM metric_deltas WHERE (uuid_hash(organization_id) & $2) = $3
+                                      LIMIT $1 FOR UPDATE SKIP LOCKED))
                RETURNING *
            ), summed AS (
                SELECT t.organization_id, d.dimension, t.hour, d.key,
@@ -264,6 +266,8 @@ pub async fn fold(connection: &mut PgConnection, limit: i64) -> Result<i64, Faul
            )
            SELECT count(*) AS "taken!" FROM taken"#,
         limit,
+        share.mask,
+        share.nth,
     )
     .fetch_one(connection)
     .await

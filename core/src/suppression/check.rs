@@ -14,7 +14,7 @@ use crate::address::AddressHash;
 use crate::db::warm::WarmPool;
 use crate::db::{self, PgConnection};
 use crate::fault::Fault;
-use crate::group::{Group, GroupSettings};
+use crate::group::{Group, GroupSettings, Rest};
 use crate::ids::{OrganizationId, UnsubscribeGroupId};
 
 /// How long a process relies on what Postgres told it of a filter. A filter that
@@ -64,7 +64,7 @@ impl Checker {
             weight_max: ADDRESSES_MAX,
             crowd: CROWD,
             waiting_max: WAITING_MAX,
-            pauses: false,
+            rest: Rest::NONE,
         };
         let states = Cache::builder()
             .max_capacity(REMEMBERED_MAX)

@@ -34,7 +34,7 @@ use crate::clock::Timestamp;
 use crate::db::{self, OrFault, PgConnection, PgPool};
 use crate::event::{self, EventType, NewEvent};
 use crate::fault::{Fault, FaultKind};
-use crate::group::{Group, GroupSettings};
+use crate::group::{Group, GroupSettings, Rest};
 use crate::ids::{Ids, MessageId, OrganizationId};
 use crate::message::MessageStatus;
 use crate::message::store::refresh_aggregates;
@@ -79,7 +79,7 @@ impl Recorder {
             weight_max: GROUP_MAX,
             crowd: CROWD,
             waiting_max: WAITING_MAX,
-            pauses: false,
+            rest: Rest::NONE,
         };
         let writer = Arc::new(Writer {
             pool,

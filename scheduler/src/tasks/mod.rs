@@ -20,6 +20,7 @@ use waypost_core::queue::jobs::SendJob;
 use waypost_core::retention::Retention;
 
 pub(crate) use domains::Rechecks;
+pub(crate) use fold::Folding;
 pub(crate) use look_ups::Searches;
 
 /// A task of the leader.
@@ -81,6 +82,8 @@ pub(crate) struct Tasks {
     pub(crate) rechecks: Rechecks,
     pub(crate) searches: Searches,
     pub(crate) retention: Retention,
+    pub(crate) folding_of_metrics: Folding,
+    pub(crate) folding_of_messages: Folding,
 }
 
 impl Tasks {

@@ -8,7 +8,9 @@ use chrono::TimeDelta;
 use futures_util::future::join_all;
 use serde_json::Value;
 use sqlx::PgPool;
+use waypost_core::db::share::Share;
 use waypost_core::event::EventType;
+use waypost_core::message::list;
 use waypost_core::metrics;
 use waypost_core::provider::kind::ProviderType;
 use waypost_tests::{TestApp, wait_until};
@@ -39,7 +41,9 @@ async fn unfolded(app: &TestApp) -> i64 {
 
 async fn fold(pool: &PgPool, limit: i64) -> i64 {
     let mut connection = pool.acquire().await.unwrap();
-    metrics::store::fold(&mut connection, limit).await.unwrap()
+    metrics::store::fold(&mut connection, Share::WHOLE, limit)
+        .await
+        .unwrap()
 }
 
 async fn answer(app: &TestApp) -> Value {
@@ -107,13 +111,50 @@ async fn two_that_fold_at_once_while_others_read_count_everything_once() {
 }
 
 #[tokio::test]
+async fn the_shares_of_the_organizations_are_all_of_them_and_have_none_in_common() {
+    let app = quiet().await;
+    app.execute(
+        "INSERT INTO metric_deltas (organization_id, hour, provider, domain, template,
+                                    sent, delivered, opened, clicked, bounced, complained, unsubscribed)
+         SELECT gen_random_uuid(), date_trunc('hour', now()), 'SMTP', 'example.com', '', 1, 0, 0, 0, 0, 0, 0
+         FROM generate_series(1, 400)",
+    )
+    .await;
+    app.execute(
+        "INSERT INTO message_count_deltas (organization_id, status, change)
+         SELECT organization_id, 'SENT', 1 FROM metric_deltas",
+    )
+    .await;
+    let mut connection = app.pool.acquire().await.unwrap();
+    let mut folded = 0;
+    for share in Share::all(7) {
+        let metrics = metrics::store::fold(&mut connection, share, 1_000)
+            .await
+            .unwrap();
+        let messages = list::store::fold(&mut connection, share, 1_000)
+            .await
+            .unwrap();
+        assert!((10..200).contains(&metrics), "{metrics} in {share:?}");
+        assert_eq!(metrics, messages, "{share:?}");
+        folded += metrics;
+    }
+    assert_eq!(Share::all(7).len(), 8);
+    assert_eq!(folded, 400);
+    assert_eq!(unfolded(&app).await, 0);
+    let counted = app.value("SELECT sum(count) FROM message_counts").await;
+    assert_eq!(counted.as_deref(), Some("400"));
+}
+
+#[tokio::test]
 async fn a_scheduler_that_dies_while_it_folds_has_changed_nothing() {
     let app = quiet().await;
     history(&app, 10).await;
     let before = answer(&app).await;
     let waiting = unfolded(&app).await;
     let mut transaction = app.pool.begin().await.unwrap();
-    let taken = metrics::store::fold(&mut transaction, 1_000).await.unwrap();
+    let taken = metrics::store::fold(&mut transaction, Share::WHOLE, 1_000)
+        .await
+        .unwrap();
     assert_eq!(taken, waiting);
     assert_eq!(answer(&app).await, before);
     // Another one passes over what the first has in hand, and does not wait for it.
@@ -180,6 +221,10 @@ async fn every_event_that_counts_leaves_its_delta_whoever_writes_it() {
     .await;
     assert_eq!(total(&answer(&app).await, "sent"), 6);
     let mut connection = app.pool.acquire().await.unwrap();
-    while metrics::store::fold(&mut connection, 1).await.unwrap() > 0 {}
+    while metrics::store::fold(&mut connection, Share::WHOLE, 1)
+        .await
+        .unwrap()
+        > 0
+    {}
     assert_eq!(total(&answer(&app).await, "sent"), 6);
 }

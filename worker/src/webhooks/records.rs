@@ -10,7 +10,7 @@ use waypost_core::audit::{self, Change, Origin};
 use waypost_core::clock::Clock;
 use waypost_core::db::{self, OrFault, PgConnection, PgPool};
 use waypost_core::fault::{Fault, FaultKind};
-use waypost_core::group::{Group, GroupSettings};
+use waypost_core::group::{Group, GroupSettings, Rest};
 use waypost_core::ids::Ids;
 use waypost_core::webhook::engine::fare::Fare;
 use waypost_core::webhook::engine::{CallRecord, store};
@@ -66,7 +66,7 @@ impl Records {
             weight_max: GROUP_MAX,
             crowd: 1,
             waiting_max: WAITING_MAX,
-            pauses: false,
+            rest: Rest::NONE,
         };
         let writer = Arc::new(Writer { pool, ids, clock });
         let group = Group::start(settings, move |calls| {

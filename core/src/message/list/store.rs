@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use crate::address::AddressHash;
 use crate::db::OrFault;
+use crate::db::share::Share;
 use crate::fault::Fault;
 use crate::ids::{MessageId, OrganizationId, ProviderAccountId};
 use crate::message::{MessageItem, MessageStatus};
@@ -378,25 +379,28 @@ fn uuids(ids: &[MessageId]) -> Vec<Uuid> {
 }
 
 /// Counts new messages, indexes their subjects, and folds changes of status and deletions
-/// into the counters: up to `limit` of each, in one statement, as
+/// into the counters: up to `limit` of each of a share of the organizations, in one statement, as
 /// [`crate::metrics::store::fold`] does. Says how many there were of those that there were
 /// most of.
 ///
 /// # Errors
 /// A fault when Postgres is away; nothing has changed then.
-pub async fn fold(connection: &mut PgConnection, limit: i64) -> Result<i64, Fault> {
+pub async fn fold(connection: &mut PgConnection, share: Share, limit: i64) -> Result<i64, Fault> {
     query_scalar!(
         r#"WITH new AS (
                DELETE FROM new_messages
-               WHERE ctid = ANY(ARRAY(SELECT ctid FROM new_messages LIMIT $1 FOR UPDATE SKIP LOCKED))
+               WHERE ctid = ANY(ARRAY(SELECT ctid FROM new_messages WHERE (uuid_hash(organization_id) & $2) = $3
+                                      LIMIT $1 FOR UPDATE SKIP LOCKED))
                RETURNING organization_id, message_id, status, subject
            ), taken AS (
                DELETE FROM message_count_deltas
-               WHERE ctid = ANY(ARRAY(SELECT ctid FROM message_count_deltas LIMIT $1 FOR UPDATE SKIP LOCKED))
+               WHERE ctid = ANY(ARRAY(SELECT ctid FROM message_count_deltas WHERE (uuid_hash(organization_id) & $2) = $3
+                                      LIMIT $1 FOR UPDATE SKIP LOCKED))
                RETURNING organization_id, status, hour, change
            ), moved AS (
                DELETE FROM message_moves
-               WHERE ctid = ANY(ARRAY(SELECT ctid FROM message_moves LIMIT $1 FOR UPDATE SKIP LOCKED))
+               WHERE ctid = ANY(ARRAY(SELECT ctid FROM message_moves WHERE (uuid_hash(organization_id) & $2) = $3
+                                      LIMIT $1 FOR UPDATE SKIP LOCKED))
                RETURNING organization_id, was, status, hour, count
            ), indexed AS (
                INSERT INTO message_subjects (organization_id, message_id, subject)
@@ -440,6 +444,8 @@ pub async fn fold(connection: &mut PgConnection, limit: i64) -> Result<i64, Faul
            SELECT greatest((SELECT count(*) FROM new), (SELECT count(*) FROM taken), (SELECT count(*) FROM moved))
                   AS "taken!""#,
         limit,
+        share.mask,
+        share.nth,
     )
     .fetch_one(connection)
     .await

@@ -9,7 +9,7 @@ use redis::{Cmd, Pipeline, Script};
 use super::AccountLimits;
 use super::circuit::{Counts, SLOT, Standing, WINDOW};
 use super::pace::Pace;
-use crate::group::{Group, GroupSettings};
+use crate::group::{Group, GroupSettings, Rest};
 use crate::ids::ProviderAccountId;
 use crate::redis::Redis;
 use crate::redis::gcra::GCRA;
@@ -22,7 +22,7 @@ const GROUP: GroupSettings = GroupSettings {
     weight_max: 1_000,
     crowd: 16,
     waiting_max: 20_000,
-    pauses: false,
+    rest: Rest::NONE,
 };
 
 /// Takes a place among the calls under way (`KEYS[2]`, at most `ARGV[3]`) and one of

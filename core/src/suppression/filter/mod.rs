@@ -36,7 +36,7 @@ use tracing::{debug, warn};
 use crate::address::AddressHash;
 use crate::db::PgPool;
 use crate::fault::Fault;
-use crate::group::{Group, GroupSettings};
+use crate::group::{Group, GroupSettings, Rest};
 use crate::ids::{Ids, OrganizationId};
 use crate::redis::Redis;
 use build::Builder;
@@ -67,7 +67,7 @@ const GROUP: GroupSettings = GroupSettings {
     weight_max: 5_000,
     crowd: 16,
     waiting_max: 10_000,
-    pauses: false,
+    rest: Rest::NONE,
 };
 /// Organizations whose filters may wait to be tended to.
 const WAITING_MAX: usize = 1_024;

@@ -26,6 +26,7 @@ use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 use waypost_core::clock::Timestamp;
+use waypost_core::db::share::Share;
 
 use copy::Target;
 use history::{DAY_MS, History, Owner};
@@ -320,7 +321,7 @@ async fn count(connection: &mut PgConnection, history: &History) -> sqlx::Result
         if surplus <= 0 {
             break;
         }
-        let folded = waypost_core::metrics::store::fold(connection, surplus).await;
+        let folded = waypost_core::metrics::store::fold(connection, Share::WHOLE, surplus).await;
         folded.expect("what was counted can be folded");
     }
     for table in [
