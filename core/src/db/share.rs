@@ -15,11 +15,11 @@ impl Share {
     /// All organizations.
     pub const WHOLE: Self = Self { mask: 0, nth: 0 };
 
-    /// All shares of so many, rounded up to a power of two, up to 2^16.
+    /// All shares of so many, rounded up to a power of two, up to 2^15.
     pub fn all(shares: u16) -> impl ExactSizeIterator<Item = Self> {
-        let bits = shares.max(1).next_power_of_two().ilog2();
-        let mask = (1_u16 << bits) - 1;
-        (0..1_u16 << bits).map(move |nth| Self {
+        let count = shares.clamp(1, 1 << 15).next_power_of_two();
+        let mask = count - 1;
+        (0..count).map(move |nth| Self {
             mask: i32::from(mask),
             nth: i32::from(nth),
         })
