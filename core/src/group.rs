@@ -138,7 +138,7 @@ struct Lanes<T, R> {
     busy: AtomicUsize,
     /// Told to the lane that gathers when one of them ends.
     ended: Notify,
-    /// Until then only a crowd sets off.
+    /// Until then only a crowd sets off. The lane that ended last decides.
     rests_until: std::sync::Mutex<Instant>,
     settings: GroupSettings,
 }
@@ -195,7 +195,7 @@ impl<T, R> Lanes<T, R> {
         let first = waiting.recv().await?;
         let mut weight = first.weight;
         let mut entries = vec![first];
-        let patience = tokio::time::sleep(PATIENCE.max(self.settings.rest.longest));
+        let patience = tokio::time::sleep(PATIENCE);
         tokio::pin!(patience);
         // Callers who are ready to come in do so first.
         for _ in 0..TURNS {
@@ -212,14 +212,15 @@ impl<T, R> Lanes<T, R> {
                 entries.len() >= self.settings.crowd || weight >= self.settings.weight_max;
             let is_free = self.busy.load(Ordering::Acquire) == 0;
             let rests_until = *self.rests_until();
-            if is_full || is_free && rests_until <= Instant::now() {
+            let rests = rests_until > Instant::now();
+            if is_full || is_free && !rests {
                 break;
             }
             // What an earlier lane left behind of its end costs one more look.
             tokio::select! {
                 () = self.ended.notified() => {}
-                () = sleep_until(rests_until), if is_free => {}
-                () = &mut patience => break,
+                () = sleep_until(rests_until), if rests => {}
+                () = &mut patience, if !rests => break,
                 entry = waiting.recv() => {
                     let Some(entry) = entry else { break };
                     weight += entry.weight;
@@ -346,7 +347,7 @@ mod tests {
             waiting_max: 100,
             rest: Rest {
                 unless: Duration::from_millis(1),
-                longest: Duration::from_millis(20),
+                longest: Duration::from_millis(7),
             },
         };
         let noted = Arc::clone(&sizes);
@@ -368,6 +369,8 @@ mod tests {
         assert_eq!(millis(calls(2).await), 2, "nor was the one before");
         assert_eq!(millis(calls(3).await), 3, "three are a crowd");
         assert_eq!(millis(calls(2).await), 2 + 3 * (3 - 1), "two are none");
-        assert_eq!(*sizes.lock().unwrap(), [1, 2, 3, 2]);
+        assert_eq!(millis(calls(4).await), 4);
+        assert_eq!(millis(calls(2).await), 2 + 7, "no longer than the longest");
+        assert_eq!(*sizes.lock().unwrap(), [1, 2, 3, 2, 4, 2]);
     }
 }

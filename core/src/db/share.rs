@@ -2,7 +2,7 @@
 //! them in small steps is done for some of them at a time, so that the steps have no rows
 //! in common.
 
-/// One of some shares of equal size.
+/// One of some shares with about as many organizations each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
     /// The bits of the hash that decide.
