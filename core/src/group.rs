@@ -59,7 +59,7 @@ pub struct GroupSettings {
     pub rest: Rest,
 }
 
-/// The rest after shared work: [`REST`] times as long as the work took beyond `unless`.
+/// The rest after shared work: three times as long as the work took beyond `unless`.
 #[derive(Debug, Clone, Copy)]
 pub struct Rest {
     /// Work that took no longer has no rest.
