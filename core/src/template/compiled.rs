@@ -4,6 +4,7 @@
 use handlebars::Template;
 use serde_json::Value;
 
+use super::flat::Flat;
 use super::schema::Schema;
 use super::{TemplateVersion, VersionContent, helpers, mjml, source};
 use crate::ids::{OrganizationId, TemplateId};
@@ -20,14 +21,29 @@ const LIGHT_BYTES: u64 = 32;
 
 /// A version that can be rendered.
 pub(super) struct Compiled {
-    pub(super) html: Template,
-    pub(super) text: Option<Template>,
+    pub(super) html: CompiledSource,
+    pub(super) text: Option<CompiledSource>,
     pub(super) schema: Option<Schema>,
     owner: (OrganizationId, TemplateId),
     bytes: u64,
     /// How much work it is to render, where that can be told beforehand: not where a
     /// schema has to be held against the variables.
     weight: Option<u64>,
+}
+
+/// A source that can be rendered.
+pub(super) struct CompiledSource {
+    pub(super) template: Template,
+    /// The same for less work, where it has such a form.
+    pub(super) flat: Option<Flat>,
+}
+
+impl CompiledSource {
+    fn parse(source: &str) -> Result<Self, String> {
+        let template = source::parse(source)?;
+        let flat = Flat::of(&template);
+        Ok(Self { template, flat })
+    }
 }
 
 impl Compiled {
@@ -93,21 +109,22 @@ pub(super) fn compile(
     organization_id: OrganizationId,
     version: &TemplateVersion,
 ) -> Result<Compiled, String> {
-    let html = source::parse(&version.html_content)?;
-    let text = version
-        .text_content
-        .as_deref()
-        .map(source::parse)
-        .transpose()?;
+    let html = CompiledSource::parse(&version.html_content)?;
+    let text = version.text_content.as_deref().map(CompiledSource::parse);
+    let text = text.transpose()?;
     let schema = version
         .variables_schema
         .as_ref()
         .map(Schema::compile)
         .transpose();
-    let elements = source::weight(&html) + text.as_ref().map_or(0, source::weight);
-    let is_straight = version.variables_schema.is_none()
-        && source::is_straight(&html)
-        && text.as_ref().is_none_or(source::is_straight);
+    let sources = || [&html].into_iter().chain(&text);
+    let elements: u64 = sources().map(|s| source::weight(&s.template)).sum();
+    let is_straight =
+        version.variables_schema.is_none() && sources().all(|s| source::is_straight(&s.template));
+    let flat_bytes: usize = sources()
+        .filter_map(|s| s.flat.as_ref())
+        .map(Flat::bytes)
+        .sum();
     let texts = version.html_content.len() + version.text_content.as_ref().map_or(0, String::len);
     let schema_bytes = version
         .variables_schema
@@ -118,7 +135,7 @@ pub(super) fn compile(
         text,
         schema: schema.map_err(|issue| issue.message)?,
         owner: (organization_id, version.template_id),
-        bytes: elements * ELEMENT_BYTES + (texts + schema_bytes) as u64,
+        bytes: elements * ELEMENT_BYTES + (texts + flat_bytes + schema_bytes) as u64,
         weight: is_straight.then_some(elements + texts as u64 / LIGHT_BYTES),
     })
 }

@@ -33,6 +33,10 @@ pub fn handlebars(source: &str, variables: Value) {
         let version = version(content);
         let compiled = compiled::compile(OrganizationId(Uuid::nil()), &version);
         let compiled = compiled.expect("what was checked compiles");
+        let sources = [&compiled.html].into_iter().chain(&compiled.text);
+        for (source, plain) in sources.zip([false, true]) {
+            render::is_the_same(source, variables.clone(), plain);
+        }
         if let Ok(rendered) = render::bodies(&compiled, &render::context(variables)) {
             assert!(rendered.html.len() <= RENDERED_BYTES_MAX);
             assert!(

@@ -16,6 +16,7 @@ mod budget;
 pub mod catalog;
 mod compiled;
 pub mod fill;
+mod flat;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod helpers;

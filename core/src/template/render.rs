@@ -12,24 +12,30 @@ use handlebars::{Context, Handlebars, Output, RenderContext, Renderable as _, Te
 use serde_json::Value;
 
 use super::budget::{self, Excess};
-use super::compiled::Compiled;
+use super::compiled::{Compiled, CompiledSource};
 use super::{RENDERED_BYTES_MAX, helpers, source};
 use crate::ids::{TemplateId, TemplateVersionId};
 use crate::issue::Issue;
 use crate::text::{Subject, TextError};
 
-static HTML: LazyLock<Handlebars<'static>> = LazyLock::new(|| {
-    let mut engine = Handlebars::new();
-    helpers::install(&mut engine);
-    engine
-});
+/// Handlebars, and how it escapes variables.
+struct Engine {
+    handlebars: Handlebars<'static>,
+    escape: fn(&str) -> String,
+}
 
-static PLAIN: LazyLock<Handlebars<'static>> = LazyLock::new(|| {
-    let mut engine = Handlebars::new();
-    helpers::install(&mut engine);
-    engine.register_escape_fn(handlebars::no_escape);
-    engine
-});
+impl Engine {
+    fn new(escape: fn(&str) -> String) -> Self {
+        let mut handlebars = Handlebars::new();
+        helpers::install(&mut handlebars);
+        handlebars.register_escape_fn(escape);
+        Self { handlebars, escape }
+    }
+}
+
+static HTML: LazyLock<Engine> = LazyLock::new(|| Engine::new(handlebars::html_escape));
+
+static PLAIN: LazyLock<Engine> = LazyLock::new(|| Engine::new(handlebars::no_escape));
 
 /// The version that a message is rendered from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,13 +68,27 @@ pub(super) fn context(variables: Value) -> Context {
 /// Why it cannot be; completes "the template …".
 pub(super) fn bodies(compiled: &Compiled, context: &Context) -> Result<Rendered, String> {
     budget::begin();
-    let html = render(&HTML, &compiled.html, context, RENDERED_BYTES_MAX)?;
+    let html = body(&HTML, &compiled.html, context)?;
     let text = compiled.text.as_ref();
-    let text = text.map(|text| render(&PLAIN, text, context, RENDERED_BYTES_MAX));
+    let text = text.map(|text| body(&PLAIN, text, context));
     Ok(Rendered {
         html,
         text: text.transpose()?,
     })
+}
+
+fn body(
+    engine: &'static Engine,
+    source: &CompiledSource,
+    context: &Context,
+) -> Result<String, String> {
+    let bytes_max = RENDERED_BYTES_MAX;
+    let flat = source.flat.as_ref();
+    let rendered = flat.and_then(|flat| flat.render(context.data(), engine.escape, bytes_max));
+    match rendered {
+        Some(rendered) => Ok(rendered),
+        None => render(&engine.handlebars, &source.template, context, bytes_max),
+    }
 }
 
 /// Renders a subject that is a template itself. Line breaks and their like become
@@ -87,7 +107,7 @@ pub(super) fn subject(source: &Subject, context: &Context) -> Result<Subject, Is
     budget::begin();
     // Characters of four bytes, and room to tell "too long" from "cut off".
     let bytes_max = Subject::CHARS_MAX * 8;
-    let rendered = render(&PLAIN, &template, context, bytes_max).map_err(problem)?;
+    let rendered = render(&PLAIN.handlebars, &template, context, bytes_max).map_err(problem)?;
     let visible = rendered
         .split(char::is_control)
         .filter(|part| !part.is_empty());
@@ -130,6 +150,26 @@ fn render(
             ),
         }),
     }
+}
+
+/// Checks that the flat form of a source, where it renders, renders what the tree does,
+/// and says whether it did.
+///
+/// # Panics
+/// Where it does not.
+#[cfg(any(test, fuzzing))]
+pub(super) fn is_the_same(source: &CompiledSource, variables: Value, plain: bool) -> bool {
+    let engine = if plain { &PLAIN } else { &HTML };
+    let (context, bytes_max) = (context(variables), RENDERED_BYTES_MAX);
+    let flat = source.flat.as_ref();
+    let flat = flat.and_then(|flat| flat.render(context.data(), engine.escape, bytes_max));
+    let rendered = flat.is_some();
+    if rendered {
+        budget::begin();
+        let tree = render(&engine.handlebars, &source.template, &context, bytes_max);
+        assert_eq!(tree.ok(), flat);
+    }
+    rendered
 }
 
 /// A text that takes so much and no more.
