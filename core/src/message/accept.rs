@@ -9,12 +9,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::join_all;
 use futures_util::{StreamExt as _, stream};
 use tokio::sync::Semaphore;
 
 use super::draft::Draft;
-use super::keyed::{self, Entry, Kept, Written};
+use super::keyed::{self, Entry, Written};
+use super::lanes::{self, Lanes};
 use super::rows::{NewMessage, NewRecipient};
 use super::writer::{LANE_WAIT, Writer};
 use crate::address::AddressHash;
@@ -24,7 +24,6 @@ use crate::db::pulse::Pulse;
 use crate::db::warm::WarmPool;
 use crate::db::{self, PgPool};
 use crate::fault::Fault;
-use crate::group::{Group, GroupSettings, Rest};
 use crate::idempotency::{Claim, KeyConflict, WAIT_MAX};
 use crate::ids::{Ids, MessageId, OrganizationId};
 use crate::provider::snapshots::Snapshots;
@@ -37,19 +36,15 @@ use crate::template::{TemplateRefusal, Templates};
 use crate::text::Tag;
 use crate::unsubscribe::known::KnownGroups;
 
-/// Transactions that accept at the same time.
-const LANES: usize = 3;
-/// Requests with which another transaction begins beside one that is under way.
-const CROWD: usize = 64;
 /// Connections to Postgres that acceptance uses at the most.
-pub const CONNECTIONS: u32 = 3;
-/// Rows, roughly, that one transaction takes.
-const GROUP_WEIGHT_MAX: usize = 4_000;
+pub const CONNECTIONS: u32 = lanes::CONNECTIONS;
+/// Recipients of a request, all messages together, up to which Postgres is asked about
+/// suppressions by the statement that writes them. Where one of them is suppressed, its
+/// message is written again, which costs more the larger it is.
+const LEFT_OPEN_MAX: usize = 100;
 /// Requests that wait for a key which another one holds, at the same time: each has a
 /// connection while it does.
 const WAITS: usize = 3;
-/// Requests that may wait for a transaction.
-const WAITING_MAX: usize = 4_096;
 /// Messages of one request that are rendered at the same time.
 const FILLED_AT_ONCE: usize = 4;
 /// Bytes that the templates of one request may render to, all messages together.
@@ -136,7 +131,7 @@ pub struct Acceptor {
     sealer: Sealer,
     ids: Ids,
     clock: Clock,
-    group: Group<Arc<Entry>, Written>,
+    lanes: Lanes,
     reader: PgPool,
     waits: Arc<Semaphore>,
 }
@@ -183,30 +178,20 @@ impl Acceptor {
     /// Starts the lanes.
     #[must_use]
     pub fn start(parts: AcceptorParts) -> Self {
-        let settings = GroupSettings {
-            lanes: LANES,
-            weight_max: GROUP_WEIGHT_MAX,
-            crowd: CROWD,
-            waiting_max: WAITING_MAX,
-            rest: Rest::NONE,
-        };
-        let writer = Arc::new(Writer {
+        let writer = Writer {
             pool: parts.pool,
             dispatcher: parts.dispatcher,
             relay_grace: parts.relay_grace,
-        });
+        };
         Self {
             templates: parts.templates,
             groups: parts.groups,
             checker: parts.checker,
             snapshots: parts.snapshots,
             sealer: parts.sealer,
+            lanes: Lanes::start(writer, parts.ids.clone()),
             ids: parts.ids,
             clock: parts.clock,
-            group: Group::start(settings, move |entries| {
-                let writer = Arc::clone(&writer);
-                async move { writer.write(entries).await }
-            }),
             reader: parts.reader,
             waits: Arc::new(Semaphore::new(WAITS)),
         }
@@ -243,63 +228,41 @@ impl Acceptor {
             .missing(organization_id, groups.collect())
             .await?;
         let claims: Vec<Option<Claim>> = drafts.iter().map(|draft| draft.claim).collect();
-        let recipients = self.look_up(organization_id, &drafts).await?;
-        let snapshot = self.snapshot_for(organization_id, &drafts).await?;
+        let (snapshot, is_routed) = self.snapshot_for(organization_id, &drafts).await?;
+        let recipients = self.look_up(organization_id, &drafts, is_routed).await?;
         let mut results = Vec::with_capacity(drafts.len());
         let mut entries = Vec::with_capacity(drafts.len());
         let filled = self.fill(organization_id, drafts).await;
         let prepared = filled.into_iter().zip(recipients);
         for (place, (filled, recipients)) in prepared.enumerate() {
-            let filled = match filled {
-                Ok(filled) => filled,
-                Err(refusal) => {
-                    results.push(Err(refusal));
-                    continue;
+            let decided = filled.and_then(|filled| {
+                let group = filled.draft.unsubscribe_group_id;
+                if group.is_some_and(|group| unknown_groups.contains(&group)) {
+                    return Err(Refusal::UnknownGroup);
                 }
-            };
-            let group = filled.draft.unsubscribe_group_id;
-            if group.is_some_and(|group| unknown_groups.contains(&group)) {
-                results.push(Err(Refusal::UnknownGroup));
-                continue;
-            }
-            let suppressed_count = recipients.iter().filter(|found| found.suppressed).count();
-            // Decided before routing: it does not matter which account would not
-            // send it.
-            if suppressed_count == recipients.len() {
-                let acceptance = Acceptance::Suppressed { suppressed_count };
-                entries.extend(entry(None, claims[place], acceptance).map(|new| (place, new)));
-                results.push(Ok(acceptance));
-                continue;
-            }
-            let route = routing::resolve(&snapshot, &enquiry(&filled.draft));
-            results.push(route.map_err(Refusal::Route).map(|route| {
-                let accepted_count = recipients.len() - suppressed_count;
-                let message = self.compose(&snapshot, organization_id, route, filled, &recipients);
-                let acceptance = Acceptance::Queued(Receipt {
-                    message_id: message.id,
-                    route,
-                    accepted_count,
-                    suppressed_count,
-                });
-                let new = entry(Some(message), claims[place], acceptance);
-                entries.extend(new.map(|new| (place, new)));
-                acceptance
+                self.decide(
+                    &snapshot,
+                    organization_id,
+                    filled,
+                    claims[place],
+                    &recipients,
+                )
+            });
+            results.push(decided.map(|entry| {
+                let answered = first(entry.acceptance);
+                entries.extend((!entry.is_empty()).then_some((place, entry)));
+                answered
             }));
             // Sealing a thousand addresses takes a millisecond: others may run.
             tokio::task::yield_now().await;
         }
-        let results = results.into_iter().map(|result| result.map(first));
-        let mut results: Vec<Result<Answered, Refusal>> = results.collect();
-        let entries = entries.into_iter();
-        let entries: Vec<_> = entries.map(|(place, new)| (place, Arc::new(new))).collect();
         let mut held = Vec::new();
-        for (place, entry, written) in self.write(entries).await {
-            match (written, claims[place]) {
-                (Ok(Written::Refused(KeyConflict::StillRunning)), Some(claim)) => {
+        for (place, decided) in self.lanes.write(entries).await {
+            match (decided, claims[place]) {
+                (Ok((entry, Written::Refused(KeyConflict::StillRunning))), Some(claim)) => {
                     held.push((place, entry, claim));
                 }
-                (Ok(written), _) => settle(&mut results[place], written),
-                (Err(fault), _) => results[place] = Err(Refusal::Fault(fault)),
+                (decided, _) => settle_entry(&mut results[place], decided),
             }
         }
         self.await_held(held, &mut results).await;
@@ -307,17 +270,38 @@ impl Acceptor {
         Ok(results)
     }
 
-    /// Hands entries to the lanes.
-    async fn write(
+    /// What is to be written for a draft.
+    fn decide(
         &self,
-        entries: Vec<(usize, Arc<Entry>)>,
-    ) -> Vec<(usize, Arc<Entry>, Result<Written, Fault>)> {
-        let written = entries.into_iter().map(async |(place, entry)| {
-            let weight = entry.weight();
-            let written = self.group.run(Arc::clone(&entry), weight).await;
-            (place, entry, written)
+        snapshot: &RoutingSnapshot,
+        organization_id: OrganizationId,
+        filled: Filled,
+        claim: Option<Claim>,
+        recipients: &[LookedUp],
+    ) -> Result<Box<Entry>, Refusal> {
+        let suppressed = recipients.iter().filter(|found| found.is_suppressed);
+        let suppressed_count = suppressed.count();
+        // Decided before routing: it does not matter which account would not send it.
+        if suppressed_count == recipients.len() {
+            return Ok(Box::new(Entry {
+                message: None,
+                claim,
+                acceptance: Acceptance::Suppressed { suppressed_count },
+            }));
+        }
+        let route = routing::resolve(snapshot, &enquiry(&filled.draft)).map_err(Refusal::Route)?;
+        let message = self.compose(snapshot, organization_id, route, filled, recipients);
+        let acceptance = Acceptance::Queued(Receipt {
+            message_id: message.id,
+            route,
+            accepted_count: recipients.len() - suppressed_count,
+            suppressed_count,
         });
-        join_all(written).await
+        Ok(Box::new(Entry {
+            message: Some(message),
+            claim,
+            acceptance,
+        }))
     }
 
     /// Waits, outside of the lanes, for requests that hold the keys of these entries:
@@ -325,7 +309,7 @@ impl Acceptor {
     /// written after all.
     async fn await_held(
         &self,
-        held: Vec<(usize, Arc<Entry>, Claim)>,
+        held: Vec<(usize, Box<Entry>, Claim)>,
         results: &mut [Result<Answered, Refusal>],
     ) {
         if held.is_empty() {
@@ -358,11 +342,8 @@ impl Acceptor {
                 }
             }
         }
-        for (place, _, written) in self.write(free).await {
-            match written {
-                Ok(written) => settle(&mut results[place], written),
-                Err(fault) => results[place] = Err(Refusal::Fault(fault)),
-            }
+        for (place, decided) in self.lanes.write(free).await {
+            settle_entry(&mut results[place], decided);
         }
     }
 
@@ -450,11 +431,13 @@ impl Acceptor {
         results
     }
 
-    /// Asks for the recipients of all drafts at once; one list for each draft.
+    /// Asks for the recipients of all drafts at once; one list for each draft. Where only
+    /// Postgres can tell they are left open, if that may be.
     async fn look_up(
         &self,
         organization_id: OrganizationId,
         drafts: &[Draft],
+        may_be_open: bool,
     ) -> Result<Vec<Vec<LookedUp>>, Fault> {
         let asked = drafts.iter().flat_map(|draft| {
             draft.to.iter().map(|mailbox| Asked {
@@ -463,37 +446,41 @@ impl Acceptor {
             })
         });
         let asked: Vec<Asked> = asked.collect();
-        let suppressed = self.checker.check(organization_id, &asked).await?;
-        let mut found = asked
-            .iter()
-            .zip(suppressed)
-            .map(|(asked, suppressed)| LookedUp {
-                hash: asked.hash,
-                suppressed,
-            });
+        let is_open = may_be_open
+            && asked.len() <= LEFT_OPEN_MAX
+            && self.checker.must_ask_postgres(organization_id).await;
+        let suppressed = if is_open {
+            vec![false; asked.len()]
+        } else {
+            self.checker.check(organization_id, &asked).await?
+        };
+        let found = asked.iter().zip(suppressed);
+        let mut found = found.map(|(asked, is_suppressed)| LookedUp {
+            hash: asked.hash,
+            is_suppressed,
+            is_open,
+        });
         let lists = drafts
             .iter()
             .map(|draft| found.by_ref().take(draft.to.len()).collect());
         Ok(lists.collect())
     }
 
-    /// What routing knows. Where that would refuse one of the drafts it is read
-    /// anew, once, so that an account connected a moment ago in another process
-    /// counts.
+    /// What routing knows, and whether that has an account for each of the drafts. Where
+    /// it has none it is read anew, once, so that an account connected a moment ago in
+    /// another process counts.
     async fn snapshot_for(
         &self,
         organization_id: OrganizationId,
         drafts: &[Draft],
-    ) -> Result<Arc<RoutingSnapshot>, Fault> {
+    ) -> Result<(Arc<RoutingSnapshot>, bool), Fault> {
         let remembered = self.snapshots.get(organization_id).await?;
-        let refused = drafts
-            .iter()
-            .any(|draft| routing::resolve(&remembered, &enquiry(draft)).is_err());
-        if refused {
-            self.snapshots.reload(organization_id).await
-        } else {
-            Ok(remembered)
+        let routes = |draft: &Draft| routing::resolve(&remembered, &enquiry(draft)).is_ok();
+        if drafts.iter().all(routes) {
+            return Ok((remembered, true));
         }
+        let anew = self.snapshots.reload(organization_id).await?;
+        Ok((anew, false))
     }
 
     fn compose(
@@ -518,7 +505,8 @@ impl Acceptor {
                 mailbox.to_header().as_bytes(),
             ),
             address_hash: found.hash,
-            dropped_event: found.suppressed.then(|| self.ids.next_at(created_at)),
+            dropped_event: found.is_suppressed.then(|| self.ids.next_at(created_at)),
+            is_open: found.is_open,
         });
         NewMessage {
             id,
@@ -543,21 +531,21 @@ impl Acceptor {
     }
 }
 
-/// What is to be written for a draft, if anything.
-fn entry(
-    message: Option<NewMessage>,
-    claim: Option<Claim>,
-    acceptance: Acceptance,
-) -> Option<Entry> {
-    let kept = claim.map(|claim| Kept { claim, acceptance });
-    let is_empty = message.is_none() && kept.is_none();
-    (!is_empty).then_some(Entry { message, kept })
-}
-
 fn first(acceptance: Acceptance) -> Answered {
     Answered {
         acceptance,
         is_repeat: false,
+    }
+}
+
+/// What became of an entry counts more than what its draft came to before.
+fn settle_entry(result: &mut Result<Answered, Refusal>, decided: lanes::Decided) {
+    match decided {
+        Ok((entry, written)) => {
+            *result = Ok(first(entry.acceptance));
+            settle(result, written);
+        }
+        Err(fault) => *result = Err(Refusal::Fault(fault)),
     }
 }
 
@@ -587,5 +575,7 @@ fn enquiry(draft: &Draft) -> Enquiry<'_> {
 /// A recipient of a draft, looked up.
 struct LookedUp {
     hash: AddressHash,
-    suppressed: bool,
+    is_suppressed: bool,
+    /// Whether nobody knows yet.
+    is_open: bool,
 }

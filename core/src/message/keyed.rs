@@ -17,19 +17,15 @@ use crate::db::{self, OrFault, PgPool};
 use crate::fault::Fault;
 use crate::idempotency::fingerprint::BodyHash;
 use crate::idempotency::{Claim, KeyConflict, KeyHash, WAIT_MAX, store};
-use crate::ids::{MessageId, OrganizationId, ProviderAccountId};
+use crate::ids::{Ids, MessageId, OrganizationId, ProviderAccountId};
 use crate::provider::kind::ProviderType;
 use crate::routing::Route;
 
 /// What a group writes for one draft: a message, a claim or both.
 pub(super) struct Entry {
     pub(super) message: Option<NewMessage>,
-    pub(super) kept: Option<Kept>,
-}
-
-/// A claim and what is answered, to be kept together.
-pub(super) struct Kept {
-    pub(super) claim: Claim,
+    pub(super) claim: Option<Claim>,
+    /// What is answered, and kept with the claim.
     pub(super) acceptance: Acceptance,
 }
 
@@ -44,6 +40,16 @@ pub(super) enum Written {
     Refused(KeyConflict),
 }
 
+/// What became of an entry in its lane.
+#[derive(Debug)]
+pub(super) enum Pass {
+    /// It is decided.
+    Done(Written),
+    /// Nothing was written: its recipients at these positions are suppressed. Where there
+    /// are none, another with its key was set aside, and nobody has the key so far.
+    SetAside(Vec<i32>),
+}
+
 /// What was decided once and for all: a receipt, or, for a part of a batch with a
 /// key, the words in which it was refused.
 pub(super) type Decided = Result<Acceptance, String>;
@@ -52,7 +58,36 @@ impl Entry {
     /// How much of a group it fills.
     pub(super) fn weight(&self) -> usize {
         let message = self.message.as_ref().map_or(0, NewMessage::weight);
-        message + usize::from(self.kept.is_some())
+        message + usize::from(self.claim.is_some())
+    }
+
+    /// Whether there is nothing to write.
+    pub(super) fn is_empty(&self) -> bool {
+        self.message.is_none() && self.claim.is_none()
+    }
+
+    /// Takes recipients, by their positions, for suppressed and the others for not. Of a
+    /// message that has no others nothing is left but the claim.
+    pub(super) fn suppress(&mut self, positions: &[i32], ids: &Ids) {
+        let Some(message) = &mut self.message else {
+            return;
+        };
+        for (position, recipient) in (0..).zip(&mut message.recipients) {
+            recipient.is_open = false;
+            if positions.contains(&position) {
+                recipient.dropped_event = Some(ids.next_at(message.created_at));
+            }
+        }
+        let recipients = message.recipients.iter();
+        let dropped = recipients.filter(|recipient| recipient.dropped_event.is_some());
+        let suppressed_count = dropped.count();
+        if suppressed_count == message.recipients.len() {
+            self.acceptance = Acceptance::Suppressed { suppressed_count };
+            self.message = None;
+        } else if let Acceptance::Queued(receipt) = &mut self.acceptance {
+            receipt.accepted_count = message.recipients.len() - suppressed_count;
+            receipt.suppressed_count = suppressed_count;
+        }
     }
 }
 
@@ -253,7 +288,6 @@ async fn list_earlier(
 mod tests {
     use super::*;
     use crate::clock::Clock;
-    use crate::ids::Ids;
 
     #[test]
     fn a_receipt_is_read_as_it_was_kept() {

@@ -10,6 +10,7 @@ pub mod attempts;
 pub mod compose;
 pub mod draft;
 mod keyed;
+mod lanes;
 pub mod list;
 pub mod retry;
 mod rows;

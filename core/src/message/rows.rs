@@ -2,10 +2,11 @@
 //! messages with all that belongs to them. Statements per message are what bounds
 //! acceptance, so there is one.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use serde_json::Value;
-use sqlx::{PgConnection, query_scalar};
+use sqlx::{PgConnection, query};
 use uuid::Uuid;
 
 use super::CHUNK_RECIPIENTS;
@@ -52,6 +53,18 @@ pub(super) struct NewRecipient {
     pub(super) address_hash: AddressHash,
     /// Its DROPPED event, where it is suppressed and nothing is sent to it.
     pub(super) dropped_event: Option<EventId>,
+    /// Whether nobody knows yet if it is suppressed: the statement that writes it looks.
+    pub(super) is_open: bool,
+}
+
+/// What the statement that writes messages found of them.
+#[derive(Default)]
+pub(super) struct Inserted<'a> {
+    /// Claims whose keys are another request's. Their messages were not written.
+    pub(super) taken: Vec<&'a Claim>,
+    /// Messages of which open recipients, at these positions, turned out to be
+    /// suppressed. Neither they nor their claims were written.
+    pub(super) set_aside: HashMap<MessageId, Vec<i32>>,
 }
 
 impl NewMessage {
@@ -87,7 +100,8 @@ impl NewMessage {
 /// relay leaves the push to whoever accepted them.
 ///
 /// Those with a key claim it first, no key twice in one call. Where the key is
-/// another request's, the message is left out; answers the claims of those.
+/// another request's, the message is left out, and where an open recipient is
+/// suppressed, message and claim are: what was decided about them no longer holds.
 ///
 /// # Errors
 /// A fault; nothing is written then.
@@ -96,7 +110,7 @@ pub(super) async fn insert<'a>(
     connection: &mut PgConnection,
     entries: &[&'a Entry],
     relay_grace: Duration,
-) -> Result<Vec<&'a Claim>, Fault> {
+) -> Result<Inserted<'a>, Fault> {
     let messages = entries.iter().filter_map(|entry| entry.message.as_ref());
     let messages: Vec<&NewMessage> = messages.collect();
     let message = MessageColumns::of(&messages);
@@ -104,11 +118,28 @@ pub(super) async fn insert<'a>(
     let (job_ids, chunks) = job_columns(&messages);
     let kept = KeptColumns::of(entries);
     let claim = ClaimColumns::of(&kept.claims);
-    let taken = query_scalar!(
-        r#"WITH kept AS (
+    let found = query!(
+        r#"WITH listed AS (
+               SELECT *
+               FROM UNNEST($17::uuid[], $18::int[], $19::uuid[], $20::bytea[], $21::bytea[], $22::uuid[],
+                           $39::bool[], $40::uuid[])
+                 AS r (message_id, position, organization_id, sealed, hash, dropped_event_id, is_open, group_id)
+           ), suppressed AS (
+               SELECT r.message_id, r.position
+               FROM listed r
+               CROSS JOIN LATERAL (
+                   SELECT 1
+                   FROM suppressions s
+                   WHERE s.organization_id = r.organization_id AND s.email_hash = r.hash
+                     AND (s.unsubscribe_group_id IS NULL OR s.unsubscribe_group_id = r.group_id)
+                   LIMIT 1
+               ) s
+               WHERE r.is_open
+           ), kept AS (
                SELECT *
                FROM UNNEST($30::uuid[], $31::bytea[], $32::bytea[], $33::bytea[], $34::timestamptz[], $35::uuid[])
                  WITH ORDINALITY AS k (organization_id, key_hash, body_hash, answer, created_at, message_id, place)
+               WHERE message_id IS NULL OR message_id <> ALL (ARRAY(SELECT message_id FROM suppressed))
            ), claim AS (
                INSERT INTO idempotency_keys (organization_id, key_hash, body_hash, answer, created_at)
                SELECT organization_id, key_hash, body_hash, answer, created_at
@@ -124,6 +155,13 @@ pub(super) async fn insert<'a>(
                    SELECT 1
                    FROM claim c
                    WHERE c.organization_id = k.organization_id AND c.key_hash = k.key_hash)
+           ), left_out AS (
+               SELECT message_id
+               FROM taken
+               WHERE message_id IS NOT NULL
+               UNION ALL
+               SELECT message_id
+               FROM suppressed
            ), new AS (
                SELECT *
                FROM UNNEST($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::bytea[], $6::text[], $7::text[],
@@ -133,12 +171,11 @@ pub(super) async fn insert<'a>(
                  AS n (id, organization_id, provider_account_id, from_address, to_hash, subject, tags,
                        metadata, recipient_count, created_at, from_mailbox, reply_to, html, text, event_id, group_id,
                        template_id, template_version_id, routing_rule_id, track_opens, track_clicks)
-               WHERE id <> ALL (ARRAY(SELECT message_id FROM taken WHERE message_id IS NOT NULL))
+               WHERE id <> ALL (ARRAY(SELECT message_id FROM left_out))
            ), new_recipient AS (
                SELECT *
-               FROM UNNEST($17::uuid[], $18::int[], $19::uuid[], $20::bytea[], $21::bytea[], $22::uuid[])
-                 AS r (message_id, position, organization_id, sealed, hash, dropped_event_id)
-               WHERE message_id <> ALL (ARRAY(SELECT message_id FROM taken WHERE message_id IS NOT NULL))
+               FROM listed
+               WHERE message_id <> ALL (ARRAY(SELECT message_id FROM left_out))
            ), message AS (
                INSERT INTO messages (id, organization_id, provider_account_id, from_address, to_hash, subject,
                                      status, tags, metadata, recipient_count, created_at, unsubscribe_group_id,
@@ -176,8 +213,11 @@ pub(super) async fn insert<'a>(
                FROM UNNEST($23::uuid[], $24::int[]) AS job (message_id, chunk)
                JOIN new n ON n.id = job.message_id
            )
-           SELECT place AS "place!"
-           FROM taken"#,
+           SELECT place AS "place?", NULL::uuid AS "message_id?", NULL::int AS "position?"
+           FROM taken
+           UNION ALL
+           SELECT NULL, message_id, position
+           FROM suppressed"#,
         &message.id, &message.organization_id, &message.provider_account_id,
         &message.from_address as &[&str], &message.to_hash as &[&[u8]],
         &message.subject as &[&str], &message.tags,
@@ -199,15 +239,23 @@ pub(super) async fn insert<'a>(
         &kept.answers, &claim.created_at, &kept.message_ids as &[Option<Uuid>],
         delta(KEPT) as _,
         &message.track_opens, &message.track_clicks,
+        &recipient.is_open, &recipient.group_id as &[Option<Uuid>],
     )
     .fetch_all(connection)
     .await
     .or_fault("accept messages")?;
-    let taken = taken.into_iter().filter_map(|place| {
-        let place = usize::try_from(place - 1).ok()?;
-        kept.claims.get(place).copied()
-    });
-    Ok(taken.collect())
+    let mut inserted = Inserted::default();
+    for row in found {
+        if let Some(place) = row.place {
+            let place = usize::try_from(place - 1).unwrap_or(usize::MAX);
+            inserted.taken.extend(kept.claims.get(place));
+        }
+        if let (Some(message_id), Some(position)) = (row.message_id, row.position) {
+            let positions = inserted.set_aside.entry(MessageId(message_id));
+            positions.or_default().push(position);
+        }
+    }
+    Ok(inserted)
 }
 
 /// Claims with their answers, in the one order in which everybody takes them.
@@ -222,13 +270,13 @@ impl<'a> KeptColumns<'a> {
     fn of(entries: &[&'a Entry]) -> Self {
         let keyed = entries
             .iter()
-            .filter_map(|entry| Some((entry, entry.kept.as_ref()?)));
+            .filter_map(|entry| Some((entry, entry.claim.as_ref()?)));
         let mut keyed: Vec<_> = keyed.collect();
-        keyed.sort_by_key(|(_, kept)| store::order(&kept.claim));
+        keyed.sort_by_key(|(_, claim)| store::order(claim));
         let mut columns = Self::default();
-        for (entry, kept) in keyed {
-            columns.claims.push(&kept.claim);
-            columns.answers.push(stored(&kept.acceptance));
+        for (entry, claim) in keyed {
+            columns.claims.push(claim);
+            columns.answers.push(stored(&entry.acceptance));
             let message = entry.message.as_ref();
             columns
                 .message_ids
@@ -320,6 +368,8 @@ struct RecipientColumns<'a> {
     sealed: Vec<&'a [u8]>,
     hash: Vec<&'a [u8]>,
     dropped_event_id: Vec<Option<Uuid>>,
+    is_open: Vec<bool>,
+    group_id: Vec<Option<Uuid>>,
 }
 
 impl<'a> RecipientColumns<'a> {
@@ -334,6 +384,9 @@ impl<'a> RecipientColumns<'a> {
                 columns.hash.push(&recipient.address_hash.0);
                 let dropped_event = recipient.dropped_event;
                 columns.dropped_event_id.push(dropped_event.map(|id| id.0));
+                columns.is_open.push(recipient.is_open);
+                let group_id = message.unsubscribe_group_id;
+                columns.group_id.push(group_id.map(|id| id.0));
             }
         }
         columns

@@ -2,11 +2,10 @@
 //! what follows where one of them spoils it.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::Duration;
 
-use super::keyed::{Earlier, Entry, Kept, Written};
-use super::rows::{self, NewMessage};
+use super::keyed::{Earlier, Entry, Pass, Written};
+use super::rows::{self, Inserted, NewMessage};
 use crate::db::warm::WarmPool;
 use crate::db::{self, OrFault, PgConnection};
 use crate::fault::{Fault, FaultKind};
@@ -33,18 +32,17 @@ type Key = (OrganizationId, KeyHash);
 
 impl Writer {
     /// Writes entries; one result for each, in their order.
-    pub(super) async fn write(&self, entries: Vec<Arc<Entry>>) -> Vec<Result<Written, Fault>> {
-        let all: Vec<&Entry> = entries.iter().map(Arc::as_ref).collect();
-        match self.insert(&all, None).await {
+    pub(super) async fn write(&self, all: &[&Entry]) -> Vec<Result<Pass, Fault>> {
+        match self.insert(all, None).await {
             Ok(written) => written,
-            Err(fault) if db::is_lock_timeout(&fault) && has_keys(&all) => {
-                self.write_without_waiting(&all).await
+            Err(fault) if db::is_lock_timeout(&fault) && has_keys(all) => {
+                self.write_without_waiting(all).await
             }
-            Err(fault) if db::is_lock_timeout(&fault) => self.write_patiently(&all).await,
+            Err(fault) if db::is_lock_timeout(&fault) => self.write_patiently(all).await,
             // Postgres refused something in the group: find out what, one by one,
             // so that its neighbours do not pay for it.
             Err(fault) if fault.kind() == FaultKind::Internal && all.len() > 1 => {
-                self.write_each(&all, None).await
+                self.write_each(all, None).await
             }
             Err(fault) => all.iter().map(|_| Err(fault.clone())).collect(),
         }
@@ -52,9 +50,9 @@ impl Writer {
 
     /// Somebody holds the key of one of the entries: those without a key are
     /// written together, each of the others by itself.
-    async fn write_without_waiting(&self, all: &[&Entry]) -> Vec<Result<Written, Fault>> {
+    async fn write_without_waiting(&self, all: &[&Entry]) -> Vec<Result<Pass, Fault>> {
         let (keyed, plain): (Vec<&Entry>, Vec<&Entry>) =
-            all.iter().partition(|entry| entry.kept.is_some());
+            all.iter().partition(|entry| entry.claim.is_some());
         let mut plain_results = match self.insert(&plain, None).await {
             Ok(written) => written,
             Err(fault) if db::is_lock_timeout(&fault) => self.write_patiently(&plain).await,
@@ -67,13 +65,13 @@ impl Writer {
         }
         .into_iter();
         let mut keyed_results = if keyed.len() == 1 {
-            vec![Ok(Written::Refused(KeyConflict::StillRunning))]
+            vec![Ok(Pass::Done(Written::Refused(KeyConflict::StillRunning)))]
         } else {
             self.write_each(&keyed, Some(LAST_WAIT_MS)).await
         }
         .into_iter();
         let results = all.iter().map(|entry| {
-            let results = match entry.kept {
+            let results = match entry.claim {
                 Some(_) => &mut keyed_results,
                 None => &mut plain_results,
             };
@@ -83,7 +81,7 @@ impl Writer {
     }
 
     /// Entries without keys, while a table is locked: that concerns all of them.
-    async fn write_patiently(&self, plain: &[&Entry]) -> Vec<Result<Written, Fault>> {
+    async fn write_patiently(&self, plain: &[&Entry]) -> Vec<Result<Pass, Fault>> {
         match self.insert(plain, Some(WAIT_MAX.as_millis())).await {
             Ok(written) => written,
             Err(fault) => plain.iter().map(|_| Err(fault.clone())).collect(),
@@ -94,8 +92,8 @@ impl Writer {
         &self,
         entries: &[&Entry],
         wait_ms: Option<u128>,
-    ) -> Vec<Result<Written, Fault>> {
-        let mut results: Vec<Result<Written, Fault>> = Vec::with_capacity(entries.len());
+    ) -> Vec<Result<Pass, Fault>> {
+        let mut results: Vec<Result<Pass, Fault>> = Vec::with_capacity(entries.len());
         let mut away = None;
         for entry in entries {
             // Each would wait for a connection in its turn, and the lane with it.
@@ -105,8 +103,8 @@ impl Writer {
             }
             results.push(match self.insert(&[entry], wait_ms).await {
                 Ok(mut written) => written.pop().expect("one entry has one result"),
-                Err(fault) if db::is_lock_timeout(&fault) && entry.kept.is_some() => {
-                    Ok(Written::Refused(KeyConflict::StillRunning))
+                Err(fault) if db::is_lock_timeout(&fault) && entry.claim.is_some() => {
+                    Ok(Pass::Done(Written::Refused(KeyConflict::StillRunning)))
                 }
                 Err(fault) => {
                     away = (fault.kind() == FaultKind::Unavailable).then(|| fault.clone());
@@ -123,12 +121,13 @@ impl Writer {
         &self,
         entries: &[&Entry],
         wait_ms: Option<u128>,
-    ) -> Result<Vec<Result<Written, Fault>>, Fault> {
+    ) -> Result<Vec<Result<Pass, Fault>>, Fault> {
         let leaders = leaders(entries);
         let is_written = |place: usize| leads(entries, &leaders, place);
         let places = (0..entries.len()).filter(|place| is_written(*place));
         let chosen: Vec<&Entry> = places.map(|place| entries[place]).collect();
-        let taken = db::bounded("accept messages", self.insert_chosen(&chosen, wait_ms)).await?;
+        let inserting = self.insert_chosen(&chosen, wait_ms);
+        let Inserted { taken, set_aside } = db::bounded("accept messages", inserting).await?;
         // From here on it is committed, and nothing that fails concerns more than the
         // entries whose keys were taken.
         let is_taken = |key: Key| {
@@ -140,30 +139,45 @@ impl Writer {
             .iter()
             .filter(|entry| key(entry).is_none_or(|key| !is_taken(key)))
             .filter_map(|entry| entry.message.as_ref())
+            .filter(|message| !set_aside.contains_key(&message.id))
             .flat_map(NewMessage::jobs);
         self.dispatcher.push(jobs);
         let mut earlier = self.find_taken(&taken).await;
+        let positions = |entry: &Entry| {
+            let message = entry.message.as_ref()?;
+            set_aside.get(&message.id).cloned()
+        };
         let results = entries.iter().enumerate().map(|(place, entry)| {
-            let Some(Kept { claim, .. }) = &entry.kept else {
-                return Ok(Written::Now);
+            if let Some(positions) = positions(entry) {
+                return Ok(Pass::SetAside(positions));
+            }
+            let Some(claim) = &entry.claim else {
+                return Ok(Pass::Done(Written::Now));
             };
             let key = (claim.organization_id, claim.key_hash);
             match earlier.get_mut(&key) {
-                Some(Ok(earlier)) => Ok(earlier.judge(claim)),
-                Some(Err(fault)) => Err(fault.clone()),
-                None if is_written(place) => Ok(Written::Now),
-                None => Ok(leader_of(entries, &leaders, key).judge(claim)),
+                Some(Ok(earlier)) => return Ok(Pass::Done(earlier.judge(claim))),
+                Some(Err(fault)) => return Err(fault.clone()),
+                None if is_written(place) => return Ok(Pass::Done(Written::Now)),
+                None => {}
             }
+            let leader = entries[leaders[&key]];
+            Ok(match positions(leader) {
+                // The same request has the same recipients.
+                Some(positions) if same_body(leader, entry) => Pass::SetAside(positions),
+                Some(_) => Pass::SetAside(Vec::new()),
+                None => Pass::Done(as_earlier(leader).judge(claim)),
+            })
         });
         Ok(results.collect())
     }
 
-    /// The transaction; answers the claims that were taken already.
+    /// The transaction.
     async fn insert_chosen<'a>(
         &self,
         entries: &[&'a Entry],
         wait_ms: Option<u128>,
-    ) -> Result<Vec<&'a Claim>, Fault> {
+    ) -> Result<Inserted<'a>, Fault> {
         let doing = "accept messages";
         let Some(wait_ms) = wait_ms else {
             let insert = async |connection: &mut PgConnection| {
@@ -173,9 +187,9 @@ impl Writer {
         };
         let mut transaction = self.pool.begin(doing).await?;
         store::bound_waits(&mut transaction, wait_ms).await?;
-        let taken = rows::insert(&mut transaction, entries, self.relay_grace).await?;
+        let inserted = rows::insert(&mut transaction, entries, self.relay_grace).await?;
         transaction.commit().await.or_fault(doing)?;
-        Ok(taken)
+        Ok(inserted)
     }
 
     /// What is kept with claims that were taken, for each of them.
@@ -206,12 +220,12 @@ impl Writer {
 }
 
 fn has_keys(entries: &[&Entry]) -> bool {
-    entries.iter().any(|entry| entry.kept.is_some())
+    entries.iter().any(|entry| entry.claim.is_some())
 }
 
 fn key(entry: &Entry) -> Option<Key> {
-    let kept = entry.kept.as_ref()?;
-    Some((kept.claim.organization_id, kept.claim.key_hash))
+    let claim = entry.claim.as_ref()?;
+    Some((claim.organization_id, claim.key_hash))
 }
 
 /// For each key the first entry that has it: the others of the group go by what
@@ -230,11 +244,16 @@ fn leads(entries: &[&Entry], leaders: &HashMap<Key, usize>, place: usize) -> boo
     key(entries[place]).is_none_or(|key| leaders.get(&key) == Some(&place))
 }
 
-fn leader_of(entries: &[&Entry], leaders: &HashMap<Key, usize>, key: Key) -> Earlier {
-    let kept = entries[leaders[&key]].kept.as_ref();
-    let kept = kept.expect("whoever leads by a key has one");
+fn same_body(one: &Entry, other: &Entry) -> bool {
+    let body = |entry: &Entry| entry.claim.map(|claim| claim.body_hash);
+    body(one) == body(other)
+}
+
+/// The leader of a key, as those meet it who follow.
+fn as_earlier(leader: &Entry) -> Earlier {
+    let claim = leader.claim.expect("whoever leads by a key has one");
     Earlier {
-        body_hash: kept.claim.body_hash,
-        decided: Ok(kept.acceptance),
+        body_hash: claim.body_hash,
+        decided: Ok(leader.acceptance),
     }
 }

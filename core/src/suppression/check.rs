@@ -1,7 +1,8 @@
 //! The check at acceptance: which recipients are suppressed. The filter is asked
 //! first where the organization has one; what it does not rule out, and everything
 //! where it cannot be believed, is asked of Postgres. Requests that ask at the
-//! same time share one statement.
+//! same time share one statement. Small sends of organizations without a filter do
+//! not ask here: the statement that writes them looks along.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +21,8 @@ use crate::ids::{OrganizationId, UnsubscribeGroupId};
 /// How long a process relies on what Postgres told it of a filter. A filter that
 /// loses something in the meantime may be believed for that long.
 const MEMORY: Duration = Duration::from_secs(1);
+/// When it is found out whether an organization has a filter that nobody waits to know of.
+const NO_HURRY: Duration = Duration::from_millis(50);
 /// Organizations remembered at the most.
 const REMEMBERED_MAX: u64 = 100_000;
 /// Addresses asked for in one command or statement, roughly.
@@ -49,7 +52,8 @@ pub struct Checker {
     group: Group<Question, Vec<bool>>,
 }
 
-/// What one request asks of Postgres.
+/// What one request asks of Postgres: about recipients, or, without any, whether the
+/// organization has a filter.
 struct Question {
     organization_id: OrganizationId,
     asked: Vec<Asked>,
@@ -98,6 +102,34 @@ impl Checker {
             suppressed.extend(self.check_part(organization_id, part).await?);
         }
         Ok(suppressed)
+    }
+
+    /// Whether only Postgres can tell who is suppressed, as far as this process knows: then
+    /// whoever is about to write there may as well ask with that. What is not known of an
+    /// organization is found out meanwhile.
+    pub async fn must_ask_postgres(&self, organization_id: OrganizationId) -> bool {
+        if let Some(state) = self.states.get(&organization_id).await {
+            if !state.has_filter() && state.wants_filter() {
+                self.filters.tend(organization_id).await;
+            }
+            return !state.has_filter();
+        }
+        // Until it is found out, nobody else sets off to do so.
+        self.states
+            .insert(organization_id, FilterState::default())
+            .await;
+        let group = self.group.clone();
+        tokio::spawn(async move {
+            // The send that it would compete with goes first.
+            tokio::time::sleep(NO_HURRY).await;
+            let question = Question {
+                organization_id,
+                asked: Vec::new(),
+            };
+            // Where that fails, the next to ask after the memory has ended tries again.
+            let _found_out = group.run(question, 1).await;
+        });
+        true
     }
 
     async fn check_part(
@@ -182,7 +214,11 @@ impl Reader {
         }
         let forgotten = self.forgotten(questions);
         let ask = async |connection: &mut PgConnection| {
-            let places = store::list_suppressed(connection, &columns).await?;
+            let places = if columns.hashes.is_empty() {
+                Vec::new()
+            } else {
+                store::list_suppressed(connection, &columns).await?
+            };
             let states = if forgotten.is_empty() {
                 Vec::new()
             } else {
@@ -206,11 +242,12 @@ impl Reader {
 
     /// The organizations whose filters this process knows nothing of.
     fn forgotten(&self, questions: &[Question]) -> Vec<OrganizationId> {
-        let mut ids: Vec<OrganizationId> = questions
-            .iter()
-            .map(|question| question.organization_id)
-            .filter(|id| !self.states.contains_key(id))
-            .collect();
+        let is_forgotten = |question: &&Question| {
+            question.asked.is_empty() || !self.states.contains_key(&question.organization_id)
+        };
+        let forgotten = questions.iter().filter(is_forgotten);
+        let mut ids: Vec<OrganizationId> =
+            forgotten.map(|question| question.organization_id).collect();
         ids.sort_unstable();
         ids.dedup();
         ids

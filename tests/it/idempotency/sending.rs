@@ -1,5 +1,6 @@
 //! Sends and batches with keys, in one process.
 
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 use waypost_core::provider::kind::ProviderType;
 use waypost_tests::{Reply, TestApp, message_to};
@@ -345,4 +346,69 @@ async fn a_batch_that_was_cut_short_is_finished_by_its_repetition() {
         app.captured_once(&format!("{name}@example.org"));
     }
     assert_eq!(app.simulator().captured_count(), 4);
+}
+
+#[tokio::test]
+async fn repetitions_that_come_at_once_agree_on_who_is_suppressed() {
+    let app = quiet().await;
+    app.leave_work();
+    app.connect(ProviderType::Sendgrid).await;
+    let suppression = json!({ "email": "gone@example.org" });
+    app.post("/v1/suppressions", &suppression).await.data(201);
+    let mut some = message_to("ada@example.org");
+    some["to"] = json!(["ada@example.org", "gone@example.org"]);
+    let all = message_to("gone@example.org");
+    for (round, message) in [&some, &all, &some, &all].into_iter().enumerate() {
+        let before = messages(&app).await;
+        let key = format!("round-{round}");
+        let replies = join_all((0..24).map(|_| send(&app, &key, message))).await;
+        let first = replies
+            .iter()
+            .find(|reply| reply.header(REPLAYED).is_none());
+        let first = first.expect("one of them was the first");
+        let answer = first.expect(202);
+        assert_eq!(answer["suppressedCount"], 1, "{answer}");
+        let again = replies
+            .iter()
+            .filter(|reply| reply.header(REPLAYED).is_some());
+        let mut count = 0;
+        for again in again {
+            is_again(first, again);
+            count += 1;
+        }
+        assert_eq!(count, 23);
+        let written = u64::from(!answer["messageId"].is_null());
+        assert_eq!(written, u64::from(message == &some), "{answer}");
+        assert_eq!(messages(&app).await, before + written);
+    }
+}
+
+#[tokio::test]
+async fn one_key_with_two_bodies_at_once_is_one_messages_though_some_are_suppressed() {
+    let app = quiet().await;
+    app.leave_work();
+    app.connect(ProviderType::Sendgrid).await;
+    let suppression = json!({ "email": "gone@example.org" });
+    app.post("/v1/suppressions", &suppression).await.data(201);
+    let bodies = ["ada@example.org", "bob@example.org", "gone@example.org"].map(|other| {
+        let mut message = message_to("");
+        message["to"] = json!(["cyd@example.org", "gone@example.org", other]);
+        message
+    });
+    for round in 0..4 {
+        let key = format!("round-{round}");
+        let sends = bodies.iter().cycle().take(24);
+        let replies = join_all(sends.map(|body| send(&app, &key, body))).await;
+        let taken: Vec<&Reply> = replies.iter().filter(|reply| reply.status == 202).collect();
+        let first = taken.iter().find(|reply| reply.header(REPLAYED).is_none());
+        let first = first.expect("one of them was the first");
+        assert_eq!(first.expect(202)["suppressedCount"], 1);
+        assert_eq!(taken.len(), 8, "those with its body");
+        assert!(taken.iter().all(|reply| reply.text == first.text));
+        let others = replies.iter().filter(|reply| reply.status != 202);
+        for other in others {
+            other.expect_error(409, "CONFLICT");
+        }
+        assert_eq!(messages(&app).await, round + 1);
+    }
 }
