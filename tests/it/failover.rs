@@ -8,6 +8,7 @@ use waypost_simulator::{Fault, FaultCalls, FaultKind, Provider};
 use waypost_tests::{TestApp, credentials, message_to, wait_until};
 
 mod circuit;
+mod foresight;
 mod unknown;
 
 /// An app with two accounts, and a rule whose fallback is the second.

@@ -2,6 +2,7 @@
 //! them. Claims, attempts and outcomes of many jobs go into one transaction each,
 //! because statements and commits per message are what bounds sending.
 
+mod claim;
 mod shown;
 
 use std::collections::{HashMap, HashSet};
@@ -22,7 +23,7 @@ use waypost_core::message::store::refresh_aggregates;
 use waypost_core::queue::attempt::{self, NewAttempt};
 use waypost_core::queue::backend::Queue;
 use waypost_core::queue::jobs::SendJob;
-use waypost_core::queue::lease::{self, LeasedChunk, LeasedMessage, LeasedRecipient, Rescheduled};
+use waypost_core::queue::lease::{self, LeasedChunk, LeasedMessage, Rescheduled, Wanted};
 use waypost_core::queue::outcome::{self, AttemptOutcome, Sent};
 use waypost_core::queue::parked;
 use waypost_core::suppression::Suppressions;
@@ -30,6 +31,7 @@ use waypost_core::suppression::told::{AddedTold, ToldAddress, ToldBy};
 use waypost_core::tracking::link::Plan;
 
 use crate::tenure::Tenures;
+pub(crate) use claim::{Begun, Claim, Settlement};
 
 /// How often a transaction that loses to another is tried.
 const DEADLOCK_TRIES: u32 = 4;
@@ -58,63 +60,6 @@ const WAITING_MAX: usize = 4_096;
 const RECORD_AGAIN_FIRST: Duration = Duration::from_millis(100);
 const RECORD_AGAIN_LONGEST: Duration = Duration::from_secs(5);
 
-/// A chunk that this worker holds.
-#[derive(Debug)]
-pub(crate) struct Claim {
-    pub(crate) worker: WorkerId,
-    pub(crate) job: SendJob,
-    pub(crate) message: Arc<LeasedMessage>,
-    pub(crate) recipients: Vec<LeasedRecipient>,
-    /// How often it lost its worker.
-    pub(crate) losses: i16,
-    /// What is tracked in its copies; nothing until the body was read.
-    pub(crate) plan: Plan,
-}
-
-/// Something to record about a chunk.
-#[derive(Debug, Clone)]
-pub(crate) struct Settlement {
-    /// Who leased the chunk.
-    worker: WorkerId,
-    job: SendJob,
-    /// The recipients of its message.
-    recipient_count: i32,
-    /// What came of an attempt.
-    pub(crate) outcome: Option<AttemptOutcome>,
-    /// A recipient that was leased and not tried.
-    pub(crate) untried: Option<i32>,
-    /// An attempt that may be on record and whose call was not made.
-    pub(crate) withdrawn: Option<NewAttempt>,
-    /// Whether the lease ends with this.
-    pub(crate) finished: bool,
-    /// Whether something of the chunk was left untried, so that it had better not come
-    /// back before something has changed.
-    pub(crate) no_hurry: bool,
-}
-
-impl Settlement {
-    /// Nothing yet about a claimed chunk.
-    pub(crate) fn of(claim: &Claim) -> Self {
-        Self {
-            worker: claim.worker,
-            job: claim.job,
-            recipient_count: claim.message.recipient_count,
-            outcome: None,
-            untried: None,
-            withdrawn: None,
-            finished: false,
-            no_hurry: false,
-        }
-    }
-
-    /// Whether it says that a mail was taken, and no more.
-    fn sent(&self) -> Option<Sent<'_>> {
-        let is_all = self.finished && self.untried.is_none() && self.withdrawn.is_none();
-        let outcome = self.outcome.as_ref().filter(|_| is_all)?;
-        Sent::of(self.worker, outcome, self.recipient_count)
-    }
-}
-
 /// The claims of this process of which not all is recorded yet. A settlement is tried
 /// until it is recorded, also when its commit was only not heard of; if its chunk were
 /// claimed again meanwhile, by the same worker, it would end that claim's lease.
@@ -132,7 +77,7 @@ struct Held {
 /// Shared writing. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Ledger {
-    claims: Group<SendJob, Option<Claim>>,
+    claims: Group<Wanted, Option<Claim>>,
     attempts: Group<(WorkerId, NewAttempt), bool>,
     settlements: Group<Settlement, ()>,
     tenures: Tenures,
@@ -178,9 +123,9 @@ impl Ledger {
         tokio::spawn(shown::keep(Arc::downgrade(&writer)));
         let (claims, attempts, settlements) = (Arc::clone(&writer), Arc::clone(&writer), writer);
         Self {
-            claims: Group::start(group, move |jobs| {
+            claims: Group::start(group, move |wanted| {
                 let writer = Arc::clone(&claims);
-                async move { writer.claim(jobs).await }
+                async move { writer.claim(wanted).await }
             }),
             attempts: Group::start(group, move |items| {
                 let writer = Arc::clone(&attempts);
@@ -202,8 +147,8 @@ impl Ledger {
 
     /// Leases a job's chunk. Nothing where another holds it, or it is done, or
     /// none of its recipients is due.
-    pub(crate) async fn claim(&self, job: SendJob) -> Result<Option<Claim>, Fault> {
-        self.claims.run(job, 1).await
+    pub(crate) async fn claim(&self, wanted: Wanted) -> Result<Option<Claim>, Fault> {
+        self.claims.run(wanted, 1).await
     }
 
     /// Writes an attempt before its call. False where the recipient is suppressed:
@@ -263,25 +208,25 @@ struct Writer {
 }
 
 impl Writer {
-    async fn claim(&self, jobs: Vec<SendJob>) -> Vec<Result<Option<Claim>, Fault>> {
-        match self.try_claim(&jobs).await {
+    async fn claim(&self, wanted: Vec<Wanted>) -> Vec<Result<Option<Claim>, Fault>> {
+        let jobs: Vec<SendJob> = wanted.iter().map(|wanted| wanted.job).collect();
+        match self.try_claim(wanted).await {
             // A job that comes twice in one group gets the claim once.
             Ok(mut claims) => jobs.iter().map(|job| Ok(claims.remove(job))).collect(),
             Err(fault) => jobs.iter().map(|_| Err(fault.clone())).collect(),
         }
     }
 
-    async fn try_claim(&self, jobs: &[SendJob]) -> Result<HashMap<SendJob, Claim>, Fault> {
+    async fn try_claim(&self, mut wanted: Vec<Wanted>) -> Result<HashMap<SendJob, Claim>, Fault> {
         let no_tenure = || Fault::unavailable(LEASE, "this worker's tenure has ended");
         let worker = self.tenures.current().ok_or_else(no_tenure)?;
-        let mut wanted = jobs.to_vec();
-        wanted.sort_unstable();
-        wanted.dedup();
+        wanted.sort_unstable_by_key(|wanted| wanted.job);
+        wanted.dedup_by_key(|wanted| wanted.job);
         {
             let mut in_hand = lock(&self.in_hand);
             // What earlier tenures held is the reaper's.
             in_hand.retain(|(holder, _), _| *holder == worker);
-            wanted.retain(|job| !in_hand.contains_key(&(worker, *job)));
+            wanted.retain(|wanted| !in_hand.contains_key(&(worker, wanted.job)));
         }
         let leased = again_after_deadlocks(|| self.lease(worker, &wanted), LEASE).await;
         if leased.as_ref().is_err_and(|fault| !db::is_deadlock(fault)) {
@@ -309,7 +254,7 @@ impl Writer {
         Ok(self.claims(worker, busy, messages))
     }
 
-    async fn lease(&self, worker: WorkerId, wanted: &[SendJob]) -> Result<Leased, Fault> {
+    async fn lease(&self, worker: WorkerId, wanted: &[Wanted]) -> Result<Leased, Fault> {
         let now = self.clock.now();
         let lease = async |connection: &mut PgConnection| {
             lease::lease(connection, worker, wanted, now).await
@@ -362,6 +307,10 @@ impl Writer {
                 recipients: chunk.recipients,
                 losses: chunk.losses,
                 plan: Plan::default(),
+                begun: chunk.begun.map(|attempt| Begun {
+                    attempt,
+                    is_called: Arc::default(),
+                }),
             };
             let held = Held {
                 since: Instant::now(),
@@ -480,7 +429,11 @@ impl Writer {
         let still = settlements.iter().copied().filter(holds);
         let still: Vec<&Settlement> = still.collect();
         // That a call was not made is true whoever holds the lease.
-        let withdrawn: Vec<NewAttempt> = settlements.iter().filter_map(|s| s.withdrawn).collect();
+        let withdrawn: Vec<NewAttempt> = settlements
+            .iter()
+            .flat_map(|s| &s.withdrawn)
+            .copied()
+            .collect();
         attempt::withdraw(&mut transaction, &withdrawn).await?;
         let untried: Vec<(MessageId, i32)> = still
             .iter()

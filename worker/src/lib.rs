@@ -9,6 +9,7 @@
 //! *Webhooks* are delivered beside all that, with promises of their own.
 
 mod choice;
+mod foresight;
 mod jobs;
 mod leaving;
 mod ledger;

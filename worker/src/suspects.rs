@@ -13,6 +13,7 @@ use waypost_core::config::SendingSettings;
 use waypost_core::db::{self, OrFault, PgPool};
 use waypost_core::fault::{Fault, FaultKind};
 use waypost_core::ids::{Ids, WorkerId};
+use waypost_core::queue::attempt::{self, NewAttempt};
 use waypost_core::queue::backend::JobEnd;
 use waypost_core::queue::jobs::SendJob;
 use waypost_core::queue::parked::{self, SUSPECT_FROM};
@@ -110,17 +111,19 @@ impl Suspects {
 
     /// Gives back the chunk of a handler that panicked, however long Postgres is away:
     /// its open attempts are in doubt, the rest is due again, and one loss is counted.
+    /// `uncalled` is an attempt on record whose call was not made.
     pub(crate) async fn panicked(
         &self,
         worker: WorkerId,
         job: SendJob,
+        uncalled: Option<NewAttempt>,
         panic: Box<dyn Any + Send>,
     ) -> JobEnd {
         error!(message.id = %job.message_id, chunk = job.chunk, "The handler of a job panicked");
         let message = words_of(panic.as_ref());
         drop(panic);
         let mut wait = RECORD_AGAIN_FIRST;
-        while let Err(fault) = self.take_from(worker, job, &message).await {
+        while let Err(fault) = self.take_from(worker, job, uncalled, &message).await {
             if fault.kind() == FaultKind::Internal {
                 let cause = fault.chain();
                 error!(cause, "The chunk of a panic is left to the reaper");
@@ -138,10 +141,17 @@ impl Suspects {
         }
     }
 
-    async fn take_from(&self, worker: WorkerId, job: SendJob, message: &str) -> Result<(), Fault> {
+    async fn take_from(
+        &self,
+        worker: WorkerId,
+        job: SendJob,
+        uncalled: Option<NewAttempt>,
+        message: &str,
+    ) -> Result<(), Fault> {
         const DOING: &str = "give back the chunk of a panic";
         db::bounded(DOING, async {
             let mut transaction = db::begin(&self.pool, DOING).await?;
+            attempt::withdraw(&mut transaction, uncalled.as_slice()).await?;
             let (held, now) = ((worker, job), self.clock.now());
             let settings = &self.settings;
             reaper::take_from(&mut transaction, held, message, settings, &self.ids, now).await?;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use sqlx::{PgConnection, query, query_as};
 use uuid::Uuid;
 
+use super::attempt::NewAttempt;
 use super::jobs::SendJob;
 use super::retry::Turn;
 use crate::address::AddressHash;
@@ -16,7 +17,8 @@ use crate::clock::{Timestamp, delta};
 use crate::db::OrFault;
 use crate::fault::Fault;
 use crate::ids::{
-    MessageId, OrganizationId, ProviderAccountId, RoutingRuleId, UnsubscribeGroupId, WorkerId,
+    MessageId, OrganizationId, ProviderAccountId, RoutingRuleId, SendAttemptId, UnsubscribeGroupId,
+    WorkerId,
 };
 use crate::message::CHUNK_RECIPIENTS;
 use crate::message::compose::MessageContent;
@@ -134,6 +136,27 @@ pub struct LeasedChunk {
     pub recipients: Vec<LeasedRecipient>,
     /// How often it lost its worker: see [`super::parked`].
     pub losses: i16,
+    /// The attempt that was written with the lease.
+    pub begun: Option<NewAttempt>,
+}
+
+/// A chunk to be leased.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted {
+    /// Its job.
+    pub job: SendJob,
+    /// The attempt to begin with at once, where the worker foresees which account its
+    /// message goes through.
+    pub foreseen: Option<Foreseen>,
+}
+
+/// An attempt that a worker foresees.
+#[derive(Debug, Clone, Copy)]
+pub struct Foreseen {
+    /// Its id, should it be written.
+    pub attempt_id: SendAttemptId,
+    /// Through which account.
+    pub provider_account_id: ProviderAccountId,
 }
 
 /// A recipient to send to.
@@ -193,11 +216,16 @@ const BODY_BYTES_MAX: i32 = 256 * 1024;
 /// Bodies above a bound are left out, because many are read at once; [`load_body`]
 /// reads one.
 ///
-/// Nobody waits for the disk here. Should Postgres fall over before a lease is on it, the
-/// lease is gone as if it had never been, and with it whatever came after: an attempt
-/// that is on disk has its lease before it in the log. Until then the attempt is not
-/// committed and no call is made. So it must not be run within a transaction, which would
-/// not wait either.
+/// A foreseen attempt is written along for a message with one recipient that is tried for
+/// the first time, whose account at acceptance was the foreseen one, whose body is not
+/// left out, and that is not suppressed: as [`super::attempt::insert`] would a moment
+/// later. For all others it is left to that.
+///
+/// Where no attempt is foreseen nobody waits for the disk here. Should Postgres fall over
+/// before a lease is on it, the lease is gone as if it had never been, and with it whatever
+/// came after: an attempt that is on disk has its lease before it in the log. Until then the
+/// attempt is not committed and no call is made. So it must not be run within a transaction,
+/// which would not wait either.
 ///
 /// # Errors
 /// A fault when Postgres is away.
@@ -205,20 +233,27 @@ const BODY_BYTES_MAX: i32 = 256 * 1024;
 pub async fn lease(
     connection: &mut PgConnection,
     worker: WorkerId,
-    jobs: &[SendJob],
+    wanted: &[Wanted],
     now: Timestamp,
 ) -> Result<(Vec<LeasedChunk>, HashMap<MessageId, LeasedMessage>), Fault> {
-    let (ids, chunks) = columns(jobs);
+    let jobs: Vec<SendJob> = wanted.iter().map(|wanted| wanted.job).collect();
+    let (ids, chunks) = columns(&jobs);
+    let foreseen = |pick: fn(&Foreseen) -> Uuid| -> Vec<Option<Uuid>> {
+        let all = wanted.iter().map(|wanted| wanted.foreseen.as_ref());
+        all.map(|foreseen| foreseen.map(pick)).collect()
+    };
+    let may_be_lost = wanted.iter().all(|wanted| wanted.foreseen.is_none());
     let rows = query!(
         r#"WITH me AS (
-               SELECT id, set_config('synchronous_commit', 'off', true)
+               SELECT id, CASE WHEN $9 THEN set_config('synchronous_commit', 'off', true) END
                FROM workers
                WHERE id = $3 AND leased_until > clock_timestamp()
                FOR KEY SHARE
            ), free AS (
-               SELECT o.message_id, o.chunk
+               SELECT o.message_id, o.chunk, wanted.attempt_id, wanted.foreseen_account_id
                FROM outbox o
-               JOIN UNNEST($1::uuid[], $2::int[]) AS wanted (message_id, chunk) USING (message_id, chunk)
+               JOIN UNNEST($1::uuid[], $2::int[], $7::uuid[], $8::uuid[])
+                 AS wanted (message_id, chunk, attempt_id, foreseen_account_id) USING (message_id, chunk)
                WHERE o.leased_by IS NULL AND o.parked_at IS NULL
                FOR UPDATE OF o SKIP LOCKED
            ), leased AS (
@@ -226,7 +261,8 @@ pub async fn lease(
                SET leased_by = me.id
                FROM free, me
                WHERE o.message_id = free.message_id AND o.chunk = free.chunk
-               RETURNING o.message_id, o.chunk, o.organization_id, o.losses
+               RETURNING o.message_id, o.chunk, o.organization_id, o.losses, free.attempt_id,
+                         free.foreseen_account_id
            ), due AS (
                UPDATE recipients r
                SET status = 'SENDING'
@@ -237,41 +273,59 @@ pub async fn lease(
                  AND r.next_attempt_at <= $5
                RETURNING l.*, r.position, r.address_sealed, r.address_hash, r.unknowns, r.failover, r.rounds,
                          r.recoverable
+           ), read AS (
+               SELECT d.*, m.*,
+                      coalesce(d.attempt_id IS NOT NULL AND m.recipient_count = 1
+                               AND m.account_id = d.foreseen_account_id AND NOT m.large
+                               AND d.losses = 0 AND d.unknowns = 0 AND d.failover = 0 AND d.rounds = 0
+                               AND NOT EXISTS (
+                                   SELECT 1
+                                   FROM suppressions s
+                                   WHERE s.organization_id = d.organization_id AND s.email_hash = d.address_hash
+                                     AND (s.unsubscribe_group_id IS NULL
+                                          OR s.unsubscribe_group_id = m.unsubscribe_group_id)),
+                               false) AS is_begun
+               FROM (
+                   -- A message is read once, however many of its recipients are due.
+                   SELECT *, row_number() OVER (PARTITION BY message_id ORDER BY position) = 1 AS is_first
+                   FROM due
+               ) d
+               LEFT JOIN LATERAL (
+                   SELECT m.subject, m.tags, m.created_at, m.retried_at, m.routing_rule_id,
+                          coalesce(m.resolved_account_id, m.provider_account_id) AS account_id,
+                          m.unsubscribe_group_id, m.track_opens, m.track_clicks, m.recipient_count,
+                          b.from_mailbox, b.reply_to, s.large,
+                          CASE WHEN NOT s.large THEN b.html END AS html,
+                          CASE WHEN NOT s.large THEN b.text END AS text
+                   FROM messages m
+                   JOIN message_bodies b ON b.message_id = d.message_id
+                   CROSS JOIN LATERAL (
+                       SELECT coalesce(octet_length(b.html), 0) + coalesce(octet_length(b.text), 0) > $6 AS large
+                   ) s
+                   WHERE m.id = d.message_id AND d.is_first
+                   LIMIT 1
+               ) m ON true
+           ), begun AS (
+               INSERT INTO send_attempts (message_id, id, organization_id, position, provider_account_id, started_at)
+               SELECT message_id, attempt_id, organization_id, position, account_id, $5
+               FROM read
+               WHERE is_begun
            )
-           SELECT d.message_id AS "message_id!", d.chunk AS "chunk!", d.organization_id AS "organization_id!",
-                  d.losses AS "losses!",
-                  d.position AS "position?", d.address_sealed AS "address_sealed?",
-                  d.address_hash AS "address_hash?: AddressHash", d.unknowns AS "unknowns?",
-                  d.failover AS "failover?", d.rounds AS "rounds?", d.recoverable AS "recoverable?",
-                  m.subject AS "subject?", m.tags AS "tags?", m.created_at AS "created_at?", m.retried_at,
-                  m.routing_rule_id, m.account_id AS "account_id?", m.unsubscribe_group_id,
-                  m.track_opens AS "track_opens?", m.track_clicks AS "track_clicks?",
-                  m.recipient_count AS "recipient_count?", m.from_mailbox AS "from_mailbox?", m.reply_to,
-                  m.large AS "large?", m.html, m.text
-           FROM (
-               -- A message is read once, however many of its recipients are due.
-               SELECT *, row_number() OVER (PARTITION BY message_id ORDER BY position) = 1 AS is_first
-               FROM due
-           ) d
-           LEFT JOIN LATERAL (
-               SELECT m.subject, m.tags, m.created_at, m.retried_at, m.routing_rule_id,
-                      coalesce(m.resolved_account_id, m.provider_account_id) AS account_id,
-                      m.unsubscribe_group_id, m.track_opens, m.track_clicks, m.recipient_count,
-                      b.from_mailbox, b.reply_to, s.large,
-                      CASE WHEN NOT s.large THEN b.html END AS html,
-                      CASE WHEN NOT s.large THEN b.text END AS text
-               FROM messages m
-               JOIN message_bodies b ON b.message_id = d.message_id
-               CROSS JOIN LATERAL (
-                   SELECT coalesce(octet_length(b.html), 0) + coalesce(octet_length(b.text), 0) > $6 AS large
-               ) s
-               WHERE m.id = d.message_id AND d.is_first
-               LIMIT 1
-           ) m ON true
+           SELECT message_id AS "message_id!", chunk AS "chunk!", organization_id AS "organization_id!",
+                  losses AS "losses!", is_begun AS "is_begun!", attempt_id AS "attempt_id?: SendAttemptId",
+                  position AS "position?", address_sealed AS "address_sealed?",
+                  address_hash AS "address_hash?: AddressHash", unknowns AS "unknowns?",
+                  failover AS "failover?", rounds AS "rounds?", recoverable AS "recoverable?",
+                  subject AS "subject?", tags AS "tags?", created_at AS "created_at?", retried_at,
+                  routing_rule_id, account_id AS "account_id?", unsubscribe_group_id,
+                  track_opens AS "track_opens?", track_clicks AS "track_clicks?",
+                  recipient_count AS "recipient_count?", from_mailbox AS "from_mailbox?", reply_to,
+                  large AS "large?", html, text
+           FROM read
            UNION ALL
            -- Those of which nothing is due. By NOT IN, which asks a table made once.
-           SELECT message_id, chunk, organization_id, losses, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-                  NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+           SELECT message_id, chunk, organization_id, losses, false, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+                  NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
            FROM leased
            WHERE (message_id, chunk) NOT IN (SELECT message_id, chunk FROM due)"#,
         &ids,
@@ -280,6 +334,9 @@ pub async fn lease(
         CHUNK_RECIPIENTS,
         now,
         BODY_BYTES_MAX,
+        &foreseen(|foreseen| foreseen.attempt_id.0) as &[Option<Uuid>],
+        &foreseen(|foreseen| foreseen.provider_account_id.0) as &[Option<Uuid>],
+        may_be_lost,
     )
     .fetch_all(connection)
     .await
@@ -292,7 +349,21 @@ pub async fn lease(
             job,
             recipients: Vec::new(),
             losses: row.losses,
+            begun: None,
         });
+        if row.is_begun {
+            chunk.begun = (|| {
+                Some(NewAttempt {
+                    id: row.attempt_id?,
+                    message_id: job.message_id,
+                    organization_id: job.organization_id,
+                    position: row.position?,
+                    address_hash: row.address_hash?,
+                    provider_account_id: ProviderAccountId(row.account_id?),
+                    started_at: now,
+                })
+            })();
+        }
         chunk.recipients.extend((|| {
             Some(LeasedRecipient {
                 position: row.position?,

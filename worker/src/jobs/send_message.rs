@@ -3,6 +3,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -35,7 +36,8 @@ use waypost_core::unsubscribe::link::{LinkUse, Links};
 
 use super::batch::BatchMemory;
 use crate::choice::{self, Choice, Chosen, Patience, Refused};
-use crate::ledger::{Claim, Ledger, Settlement};
+use crate::foresight::Foresight;
+use crate::ledger::{Begun, Claim, Ledger, Settlement};
 use crate::senders::Senders;
 use crate::suspects::{Admission, Suspects};
 use crate::tenure::Tenures;
@@ -81,6 +83,7 @@ pub(crate) struct SendMessage {
     /// A place for each job that runs at the same time, whoever brought it.
     places: Arc<Semaphore>,
     suspects: Arc<Suspects>,
+    foresight: Arc<Foresight>,
     /// Copies that wait in place for the pace of their accounts.
     waiting: Arc<Semaphore>,
     /// What the batches under way may hold in memory.
@@ -92,6 +95,15 @@ pub(super) struct Try<'a> {
     pub(super) claim: &'a Claim,
     pub(super) recipient: &'a LeasedRecipient,
     pub(super) attempt: NewAttempt,
+}
+
+impl<'a> Try<'a> {
+    /// The attempt that its claim was written with, where it is through this account.
+    fn foreseen(&self) -> Option<&'a Begun> {
+        let begun = self.claim.begun.as_ref()?;
+        let account_id = self.attempt.provider_account_id;
+        (begun.attempt.provider_account_id == account_id).then_some(begun)
+    }
 }
 
 impl SendMessage {
@@ -106,6 +118,7 @@ impl SendMessage {
             sending.clock.clone(),
             sending.settings.clone(),
         ));
+        let foresight = Arc::new(Foresight::new(sending.ids.clone()));
         let waiting = (sending.settings.concurrency / WAITING_SHARE).max(1);
         Self {
             sending,
@@ -113,6 +126,7 @@ impl SendMessage {
             large,
             places,
             suspects,
+            foresight,
             waiting: Arc::new(Semaphore::new(waiting)),
             batch_memory: BatchMemory::default(),
         }
@@ -132,7 +146,8 @@ impl SendMessage {
     /// Runs one job. Only a claim that could not be made, a suspect that has to wait
     /// or a panic brings it again; from there on Postgres knows when the chunk is due.
     pub(crate) async fn run_in_place(&self, job: SendJob) -> Result<JobEnd, JobError> {
-        let claim = match self.sending.ledger.claim(job).await {
+        let wanted = self.foresight.wanted(job).await;
+        let claim = match self.sending.ledger.claim(wanted).await {
             Ok(Some(claim)) => claim,
             Ok(None) => return Ok(JobEnd::Done),
             Err(fault) if fault.kind() == FaultKind::Unavailable => {
@@ -146,12 +161,15 @@ impl SendMessage {
             self.hand_back(&claim).await;
             return Ok(JobEnd::Snooze(after));
         }
-        let worker = claim.worker;
+        let (worker, begun) = (claim.worker, claim.begun.clone());
         let worked = AssertUnwindSafe(self.work_off(claim)).catch_unwind().await;
         match worked {
             Ok(()) => Ok(JobEnd::Done),
             Err(panic) => {
-                let end = self.suspects.panicked(worker, job, panic).await;
+                let uncalled = begun.filter(|begun| !begun.is_called.load(Ordering::Relaxed));
+                let uncalled = uncalled.map(|begun| begun.attempt);
+                let suspects = &self.suspects;
+                let end = suspects.panicked(worker, job, uncalled, panic).await;
                 self.sending.ledger.let_go(worker, job);
                 Ok(end)
             }
@@ -174,6 +192,7 @@ impl SendMessage {
     /// Sends to a chunk's recipients and ends its lease. Where something could not
     /// be recorded the lease is left to the reaper.
     async fn work_off(&self, mut claim: Claim) {
+        let job = claim.job;
         let large = claim.message.body_left_out;
         // One large message at a time, one copy at a time: its copies are made in
         // memory.
@@ -196,6 +215,12 @@ impl SendMessage {
         claim.plan = self.sending.tracker.plan(html, content.tracking);
         if let [recipient] = claim.recipients.as_slice() {
             let mut settlement = self.send(&claim, recipient).await;
+            if let Some(begun) = &claim.begun
+                && !begun.is_called.load(Ordering::Relaxed)
+            {
+                self.foresight.forget(job.organization_id).await;
+                settlement.withdraw(begun.attempt);
+            }
             settlement.finished = true;
             settlement.no_hurry = settlement.untried.is_some();
             self.sending.ledger.settle(settlement).await;
@@ -301,9 +326,12 @@ impl SendMessage {
     ) -> Settlement {
         let mut this = self.begin(claim, recipient);
         this.attempt.provider_account_id = chosen.sender.account.id;
+        if let Some(begun) = this.foreseen() {
+            this.attempt = begun.attempt;
+        }
         match self.compose(&this) {
             Ok(mail) => self.call(&this, chosen, &mail).await,
-            Err(fault) => self.unprepared(&this, &fault),
+            Err(fault) => self.unprepared(&self.begin(claim, recipient), &fault),
         }
     }
 
@@ -359,6 +387,11 @@ impl SendMessage {
     /// Writes the attempt. Where there must be no call, what there is to record instead.
     pub(super) async fn write_attempt(&self, this: &Try<'_>) -> Option<Settlement> {
         let sending = &self.sending;
+        if let Some(begun) = this.foreseen() {
+            let may_call = sending.tenures.may_call(this.claim.worker);
+            begun.is_called.store(may_call, Ordering::Relaxed);
+            return (!may_call).then(|| withdrawn(this));
+        }
         let begun = sending
             .ledger
             .begin_attempt(this.claim.worker, this.attempt)
@@ -395,6 +428,10 @@ impl SendMessage {
         let transport = &sending.accounts.transport;
         let (outcome, status_code) = transport.send(adapter, &access, mail).await;
         chosen.pass.end(&outcome);
+        let organization_id = this.attempt.organization_id;
+        self.foresight
+            .learn(organization_id, sender, &outcome)
+            .await;
         let here = self.here(this, status_code.is_some());
         let verdict = retry::decide(&outcome, chosen.standing, &sending.settings, here);
         let recorded = AttemptOutcome {
@@ -489,12 +526,15 @@ pub(super) fn settled(this: &Try<'_>, outcome: AttemptOutcome) -> Settlement {
 /// The attempt may be on record, and its call was not made.
 pub(super) fn withdrawn(this: &Try<'_>) -> Settlement {
     let mut settlement = untried(this.claim, this.recipient);
-    settlement.withdrawn = Some(this.attempt);
+    settlement.withdraw(this.attempt);
     settlement
 }
 
 pub(super) fn untried(claim: &Claim, recipient: &LeasedRecipient) -> Settlement {
     let mut settlement = Settlement::of(claim);
     settlement.untried = Some(recipient.position);
+    if let Some(begun) = &claim.begun {
+        settlement.withdraw(begun.attempt);
+    }
     settlement
 }

@@ -1,0 +1,85 @@
+//! Claims, and what there is to record about them.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use waypost_core::ids::WorkerId;
+use waypost_core::queue::attempt::NewAttempt;
+use waypost_core::queue::jobs::SendJob;
+use waypost_core::queue::lease::{LeasedMessage, LeasedRecipient};
+use waypost_core::queue::outcome::{AttemptOutcome, Sent};
+use waypost_core::tracking::link::Plan;
+
+/// A chunk that this worker holds.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    pub(crate) worker: WorkerId,
+    pub(crate) job: SendJob,
+    pub(crate) message: Arc<LeasedMessage>,
+    pub(crate) recipients: Vec<LeasedRecipient>,
+    /// How often it lost its worker.
+    pub(crate) losses: i16,
+    /// What is tracked in its copies; nothing until the body was read.
+    pub(crate) plan: Plan,
+    /// The attempt that was written with the claim.
+    pub(crate) begun: Option<Begun>,
+}
+
+/// An attempt on record whose account was not asked for yet.
+#[derive(Debug, Clone)]
+pub(crate) struct Begun {
+    pub(crate) attempt: NewAttempt,
+    /// Whether its call was made, as far as anybody can say.
+    pub(crate) is_called: Arc<AtomicBool>,
+}
+
+/// Something to record about a chunk.
+#[derive(Debug, Clone)]
+pub(crate) struct Settlement {
+    /// Who leased the chunk.
+    pub(super) worker: WorkerId,
+    pub(super) job: SendJob,
+    /// The recipients of its message.
+    recipient_count: i32,
+    /// What came of an attempt.
+    pub(crate) outcome: Option<AttemptOutcome>,
+    /// A recipient that was leased and not tried.
+    pub(crate) untried: Option<i32>,
+    /// Attempts that may be on record and whose calls were not made.
+    pub(crate) withdrawn: Vec<NewAttempt>,
+    /// Whether the lease ends with this.
+    pub(crate) finished: bool,
+    /// Whether something of the chunk was left untried, so that it had better not come
+    /// back before something has changed.
+    pub(crate) no_hurry: bool,
+}
+
+impl Settlement {
+    /// Nothing yet about a claimed chunk.
+    pub(crate) fn of(claim: &Claim) -> Self {
+        Self {
+            worker: claim.worker,
+            job: claim.job,
+            recipient_count: claim.message.recipient_count,
+            outcome: None,
+            untried: None,
+            withdrawn: Vec::new(),
+            finished: false,
+            no_hurry: false,
+        }
+    }
+
+    /// Takes an attempt back that may be on record and whose call was not made.
+    pub(crate) fn withdraw(&mut self, attempt: NewAttempt) {
+        if self.withdrawn.iter().all(|other| other.id != attempt.id) {
+            self.withdrawn.push(attempt);
+        }
+    }
+
+    /// Whether it says that a mail was taken, and no more.
+    pub(super) fn sent(&self) -> Option<Sent<'_>> {
+        let is_all = self.finished && self.untried.is_none() && self.withdrawn.is_empty();
+        let outcome = self.outcome.as_ref().filter(|_| is_all)?;
+        Sent::of(self.worker, outcome, self.recipient_count)
+    }
+}
