@@ -228,7 +228,31 @@ impl Writer {
             in_hand.retain(|(holder, _), _| *holder == worker);
             wanted.retain(|wanted| !in_hand.contains_key(&(worker, wanted.job)));
         }
-        let leased = again_after_deadlocks(|| self.lease(worker, &wanted), LEASE).await;
+        let claimed = self.claim_for(worker, &wanted).await;
+        match claimed {
+            Ok((claims, uncalled)) => {
+                self.withdraw(uncalled);
+                Ok(claims)
+            }
+            Err(fault) => {
+                // They may be on record all the same, or come on record late.
+                let foreseen = wanted.iter().filter_map(|wanted| {
+                    let attempt_id = wanted.foreseen?.attempt_id;
+                    Some((wanted.job.message_id, attempt_id))
+                });
+                self.withdraw(foreseen.collect());
+                Err(fault)
+            }
+        }
+    }
+
+    /// Claims, and the attempts that are on record and will not be called.
+    async fn claim_for(
+        &self,
+        worker: WorkerId,
+        wanted: &[Wanted],
+    ) -> Result<(HashMap<SendJob, Claim>, Vec<Uncalled>), Fault> {
+        let leased = again_after_deadlocks(|| self.lease(worker, wanted), LEASE).await;
         if leased.as_ref().is_err_and(|fault| !db::is_deadlock(fault)) {
             // It may have been committed all the same, and then this worker holds
             // leases that none of its jobs knows of.
@@ -288,16 +312,21 @@ impl Writer {
         worker: WorkerId,
         chunks: Vec<LeasedChunk>,
         messages: HashMap<MessageId, LeasedMessage>,
-    ) -> HashMap<SendJob, Claim> {
+    ) -> (HashMap<SendJob, Claim>, Vec<Uncalled>) {
+        let now = self.clock.now();
+        let mut uncalled = Vec::new();
         let messages: HashMap<MessageId, Arc<LeasedMessage>> = messages
             .into_iter()
             .map(|(id, message)| (id, Arc::new(message)))
             .collect();
         let mut claims = HashMap::with_capacity(chunks.len());
         for chunk in chunks {
+            let begun = chunk.begun.map(|attempt| Begun::new(attempt, now));
+            let on_record = begun.as_ref().and_then(Begun::uncalled);
             let Some(message) = messages.get(&chunk.job.message_id) else {
                 error!(message.id = %chunk.job.message_id, "A leased message has no row");
                 self.tenures.give_up(worker);
+                uncalled.extend(on_record);
                 continue;
             };
             let claim = Claim {
@@ -307,10 +336,7 @@ impl Writer {
                 recipients: chunk.recipients,
                 losses: chunk.losses,
                 plan: Plan::default(),
-                begun: chunk.begun.map(|attempt| Begun {
-                    attempt,
-                    is_called: Arc::default(),
-                }),
+                begun,
             };
             let held = Held {
                 since: Instant::now(),
@@ -324,11 +350,38 @@ impl Writer {
                 .is_some()
             {
                 self.tenures.give_up(worker);
+                uncalled.extend(on_record);
                 continue;
             }
             claims.insert(chunk.job, claim);
         }
-        claims
+        (claims, uncalled)
+    }
+
+    /// Takes attempts back of which no job will hear, and keeps at it until the lease has
+    /// ended: the statement that writes them may be under way still.
+    fn withdraw(&self, attempts: Vec<Uncalled>) {
+        if attempts.is_empty() {
+            return;
+        }
+        let pool = self.suppressions.pool.clone();
+        let until = Instant::now() + self.settings.lease;
+        tokio::spawn(async move {
+            const DOING: &str = "withdraw attempts of lost claims";
+            let mut wait = RECORD_AGAIN_FIRST;
+            while Instant::now() < until {
+                let withdrawing = db::bounded(DOING, async {
+                    let mut connection = pool.acquire().await.or_fault(DOING)?;
+                    attempt::withdraw(&mut connection, &attempts).await
+                });
+                if let Err(fault) = withdrawing.await {
+                    let cause = fault.chain();
+                    warn!(cause, "Attempts of lost claims could not be withdrawn yet");
+                }
+                tokio::time::sleep(wait).await;
+                wait = (wait * 2).min(RECORD_AGAIN_LONGEST);
+            }
+        });
     }
 
     async fn begin_attempts(
@@ -429,11 +482,8 @@ impl Writer {
         let still = settlements.iter().copied().filter(holds);
         let still: Vec<&Settlement> = still.collect();
         // That a call was not made is true whoever holds the lease.
-        let withdrawn: Vec<NewAttempt> = settlements
-            .iter()
-            .flat_map(|s| &s.withdrawn)
-            .copied()
-            .collect();
+        let withdrawn = settlements.iter().flat_map(|s| &s.withdrawn);
+        let withdrawn: Vec<(MessageId, SendAttemptId)> = withdrawn.copied().collect();
         attempt::withdraw(&mut transaction, &withdrawn).await?;
         let untried: Vec<(MessageId, i32)> = still
             .iter()
@@ -525,6 +575,9 @@ where
     let bounded = || db::bounded(doing, transaction());
     db::again_after_deadlocks(DEADLOCK_TRIES, bounded, db::is_deadlock).await
 }
+
+/// An attempt that may be on record and is not called, and its message.
+type Uncalled = (MessageId, SendAttemptId);
 
 /// What leasing gives: chunks, and the messages of those with something due.
 type Leased = (Vec<LeasedChunk>, HashMap<MessageId, LeasedMessage>);

@@ -66,6 +66,12 @@ impl Entry {
         self.message.is_none() && self.claim.is_none()
     }
 
+    /// Whether it may be set aside.
+    pub(super) fn is_open(&self) -> bool {
+        let recipients = self.message.iter().flat_map(|message| &message.recipients);
+        recipients.into_iter().any(|recipient| recipient.is_open)
+    }
+
     /// Takes recipients, by their positions, for suppressed and the others for not. Of a
     /// message that has no others nothing is left but the claim.
     pub(super) fn suppress(&mut self, positions: &[i32], ids: &Ids) {

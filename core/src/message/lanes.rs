@@ -68,9 +68,9 @@ impl Lanes {
         join_all(written).await
     }
 
-    /// Whatever is set aside comes again, for those who are not suppressed, and the second
-    /// time all of its recipients are known. Only one that was set aside with another of
-    /// its key may come a third time.
+    /// Whatever is set aside comes again, for those who are not suppressed, and from then on
+    /// all of its recipients are known. One that was set aside with another of its key, and
+    /// is another request, comes as it was.
     async fn write_one(&self, mut entry: Box<Entry>) -> Decided {
         loop {
             let weight = entry.weight();

@@ -139,7 +139,7 @@ pub(super) async fn insert<'a>(
                SELECT *
                FROM UNNEST($30::uuid[], $31::bytea[], $32::bytea[], $33::bytea[], $34::timestamptz[], $35::uuid[])
                  WITH ORDINALITY AS k (organization_id, key_hash, body_hash, answer, created_at, message_id, place)
-               WHERE message_id IS NULL OR message_id <> ALL (ARRAY(SELECT message_id FROM suppressed))
+               WHERE message_id IS NULL OR message_id <> ALL (ARRAY(SELECT DISTINCT message_id FROM suppressed))
            ), claim AS (
                INSERT INTO idempotency_keys (organization_id, key_hash, body_hash, answer, created_at)
                SELECT organization_id, key_hash, body_hash, answer, created_at
@@ -159,7 +159,7 @@ pub(super) async fn insert<'a>(
                SELECT message_id
                FROM taken
                WHERE message_id IS NOT NULL
-               UNION ALL
+               UNION
                SELECT message_id
                FROM suppressed
            ), new AS (

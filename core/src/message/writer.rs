@@ -228,13 +228,17 @@ fn key(entry: &Entry) -> Option<Key> {
     Some((claim.organization_id, claim.key_hash))
 }
 
-/// For each key the first entry that has it: the others of the group go by what
-/// becomes of that one.
+/// For each key the entry that the others of the group go by: the first of which all is
+/// known, since that one is not set aside.
 fn leaders(entries: &[&Entry]) -> HashMap<Key, usize> {
     let mut leaders = HashMap::new();
     for (place, entry) in entries.iter().enumerate() {
-        if let Some(key) = key(entry) {
-            leaders.entry(key).or_insert(place);
+        let Some(key) = key(entry) else {
+            continue;
+        };
+        let leader = leaders.entry(key).or_insert(place);
+        if entries[*leader].is_open() && !entry.is_open() {
+            *leader = place;
         }
     }
     leaders

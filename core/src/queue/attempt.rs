@@ -2,7 +2,8 @@
 //! reached a provider always has a trace. The statement that writes them is also
 //! the last look at the suppressions, and at whether the recipient is still to be
 //! sent to: one that is suppressed, or turned out to be sent already, gets no
-//! attempt, and without an attempt there is no call.
+//! attempt, and without an attempt there is no call. It is the one below, or, where
+//! the worker foresees the account, [`super::lease::lease`].
 
 use std::collections::HashSet;
 
@@ -35,12 +36,15 @@ pub struct NewAttempt {
     pub started_at: Timestamp,
 }
 
-/// Forgets attempts whose calls were not made after all. Only open ones go: what
-/// has an outcome happened.
+/// Forgets attempts whose calls were not made after all, by their messages. Only open ones
+/// go: what has an outcome happened.
 ///
 /// # Errors
 /// A fault when Postgres is away.
-pub async fn withdraw(connection: &mut PgConnection, attempts: &[NewAttempt]) -> Result<(), Fault> {
+pub async fn withdraw(
+    connection: &mut PgConnection,
+    attempts: &[(MessageId, SendAttemptId)],
+) -> Result<(), Fault> {
     if attempts.is_empty() {
         return Ok(());
     }
@@ -51,12 +55,9 @@ pub async fn withdraw(connection: &mut PgConnection, attempts: &[NewAttempt]) ->
              AND a.outcome IS NULL"#,
         &attempts
             .iter()
-            .map(|attempt| attempt.message_id.0)
+            .map(|(message_id, _)| message_id.0)
             .collect::<Vec<_>>(),
-        &attempts
-            .iter()
-            .map(|attempt| attempt.id.0)
-            .collect::<Vec<_>>(),
+        &attempts.iter().map(|(_, id)| id.0).collect::<Vec<_>>(),
     )
     .execute(connection)
     .await

@@ -1,8 +1,11 @@
 //! Claims that begin with the attempt: a worker foresees that an organization's next mail
 //! goes through the account that took its last.
 
+use std::time::Duration;
+
 use serde_json::json;
 use waypost_simulator::Fault;
+use waypost_tests::wait_within;
 
 use super::*;
 
@@ -108,4 +111,45 @@ async fn no_attempt_is_foreseen_for_one_who_was_suppressed_after_acceptance() {
     assert!(app.captured("gone@example.org").is_empty());
     assert!(app.outcomes(&id).await.is_empty());
     assert_eq!(app.events(&id).await, ["QUEUED", "DROPPED"]);
+}
+
+#[tokio::test]
+async fn an_attempt_whose_claim_was_not_heard_of_is_withdrawn() {
+    let app = TestApp::builder()
+        .setting("WAYPOST_PROVIDER_TIMEOUT", "1s")
+        .setting("WAYPOST_WORKER_LEASE", "6s")
+        .start()
+        .await;
+    app.connect(ProviderType::Mailgun).await;
+    app.send_to("before@example.org").await;
+    app.drain().await;
+    // The claim stands still when it writes the attempt, longer than anybody waits for it.
+    app.execute(
+        "CREATE FUNCTION stand_still() RETURNS trigger LANGUAGE plpgsql AS
+         'BEGIN PERFORM pg_advisory_xact_lock_shared(1); RETURN NEW; END'",
+    )
+    .await;
+    app.execute(
+        "CREATE TRIGGER stand_still BEFORE INSERT ON send_attempts
+         FOR EACH ROW EXECUTE FUNCTION stand_still()",
+    )
+    .await;
+    let mut obstacle = app.pool.begin().await.unwrap();
+    sqlx::raw_sql("SELECT pg_advisory_xact_lock(1)")
+        .execute(&mut *obstacle)
+        .await
+        .unwrap();
+    let id = app.send_to("ada@example.org").await;
+    let given_up = wait_within(Duration::from_secs(30), async || {
+        let workers = app.value("SELECT count(*)::text FROM workers").await;
+        workers.as_deref() == Some("2")
+    })
+    .await;
+    assert!(given_up, "the worker gives its tenure up");
+    // It is committed after all, and nobody has it in hand.
+    obstacle.rollback().await.unwrap();
+    app.drain_within(Duration::from_secs(30)).await;
+    assert_eq!(app.outcomes(&id).await, ["ACCEPTED"]);
+    assert_eq!(app.events(&id).await, ["QUEUED", "SENT"]);
+    app.captured_once("ada@example.org");
 }

@@ -22,10 +22,20 @@ async fn what_jobs_have_not_ended_in_time_is_given_back_at_once_and_blames_nobod
         app.send_to(&format!("r{nth}@example.org")).await;
     }
     // Attempts cannot be written: each job stands still before its call.
+    app.execute(
+        "CREATE FUNCTION stand_still() RETURNS trigger LANGUAGE plpgsql AS
+         'BEGIN PERFORM pg_advisory_xact_lock_shared(1); RETURN NEW; END'",
+    )
+    .await;
+    app.execute(
+        "CREATE TRIGGER stand_still BEFORE INSERT ON send_attempts
+         FOR EACH ROW EXECUTE FUNCTION stand_still()",
+    )
+    .await;
     let mut obstacle = sqlx::PgConnection::connect(&app.variables["DATABASE_URL"])
         .await
         .unwrap();
-    sqlx::raw_sql("BEGIN; LOCK TABLE suppressions IN ACCESS EXCLUSIVE MODE")
+    sqlx::raw_sql("BEGIN; SELECT pg_advisory_xact_lock(1)")
         .execute(&mut obstacle)
         .await
         .unwrap();
@@ -53,6 +63,13 @@ async fn what_jobs_have_not_ended_in_time_is_given_back_at_once_and_blames_nobod
     assert_eq!(number(&app, "SELECT max(losses) FROM outbox").await, 0);
     let queued = "SELECT count(*) FROM recipients WHERE status = 'QUEUED'";
     assert_eq!(number(&app, queued).await, 5);
+    // What it asked Postgres for last ends with it.
+    app.execute(
+        "SELECT pg_terminate_backend(pid)
+         FROM pg_stat_activity
+         WHERE datname = current_database() AND wait_event = 'advisory'",
+    )
+    .await;
     sqlx::raw_sql("ROLLBACK")
         .execute(&mut obstacle)
         .await

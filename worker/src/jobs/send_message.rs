@@ -3,7 +3,6 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -95,15 +94,8 @@ pub(super) struct Try<'a> {
     pub(super) claim: &'a Claim,
     pub(super) recipient: &'a LeasedRecipient,
     pub(super) attempt: NewAttempt,
-}
-
-impl<'a> Try<'a> {
-    /// The attempt that its claim was written with, where it is through this account.
-    fn foreseen(&self) -> Option<&'a Begun> {
-        let begun = self.claim.begun.as_ref()?;
-        let account_id = self.attempt.provider_account_id;
-        (begun.attempt.provider_account_id == account_id).then_some(begun)
-    }
+    /// The same, where it is on record with the claim.
+    begun: Option<&'a Begun>,
 }
 
 impl SendMessage {
@@ -166,8 +158,7 @@ impl SendMessage {
         match worked {
             Ok(()) => Ok(JobEnd::Done),
             Err(panic) => {
-                let uncalled = begun.filter(|begun| !begun.is_called.load(Ordering::Relaxed));
-                let uncalled = uncalled.map(|begun| begun.attempt);
+                let uncalled = begun.and_then(|begun| begun.uncalled());
                 let suspects = &self.suspects;
                 let end = suspects.panicked(worker, job, uncalled, panic).await;
                 self.sending.ledger.let_go(worker, job);
@@ -215,11 +206,9 @@ impl SendMessage {
         claim.plan = self.sending.tracker.plan(html, content.tracking);
         if let [recipient] = claim.recipients.as_slice() {
             let mut settlement = self.send(&claim, recipient).await;
-            if let Some(begun) = &claim.begun
-                && !begun.is_called.load(Ordering::Relaxed)
-            {
+            if let Some(uncalled) = claim.begun.as_ref().and_then(Begun::uncalled) {
                 self.foresight.forget(job.organization_id).await;
-                settlement.withdraw(begun.attempt);
+                settlement.withdraw(uncalled);
             }
             settlement.finished = true;
             settlement.no_hurry = settlement.untried.is_some();
@@ -315,6 +304,7 @@ impl SendMessage {
             claim,
             recipient,
             attempt,
+            begun: None,
         }
     }
 
@@ -325,9 +315,12 @@ impl SendMessage {
         chosen: Chosen,
     ) -> Settlement {
         let mut this = self.begin(claim, recipient);
-        this.attempt.provider_account_id = chosen.sender.account.id;
-        if let Some(begun) = this.foreseen() {
+        let account = chosen.sender.account.id;
+        this.attempt.provider_account_id = account;
+        let begun = claim.begun.as_ref();
+        if let Some(begun) = begun.filter(|begun| begun.serves(account, this.attempt.started_at)) {
             this.attempt = begun.attempt;
+            this.begun = Some(begun);
         }
         match self.compose(&this) {
             Ok(mail) => self.call(&this, chosen, &mail).await,
@@ -387,10 +380,12 @@ impl SendMessage {
     /// Writes the attempt. Where there must be no call, what there is to record instead.
     pub(super) async fn write_attempt(&self, this: &Try<'_>) -> Option<Settlement> {
         let sending = &self.sending;
-        if let Some(begun) = this.foreseen() {
-            let may_call = sending.tenures.may_call(this.claim.worker);
-            begun.is_called.store(may_call, Ordering::Relaxed);
-            return (!may_call).then(|| withdrawn(this));
+        if let Some(begun) = this.begun {
+            if !sending.tenures.may_call(this.claim.worker) {
+                return Some(withdrawn(this));
+            }
+            begun.call();
+            return None;
         }
         let begun = sending
             .ledger
@@ -526,15 +521,15 @@ pub(super) fn settled(this: &Try<'_>, outcome: AttemptOutcome) -> Settlement {
 /// The attempt may be on record, and its call was not made.
 pub(super) fn withdrawn(this: &Try<'_>) -> Settlement {
     let mut settlement = untried(this.claim, this.recipient);
-    settlement.withdraw(this.attempt);
+    settlement.withdraw((this.attempt.message_id, this.attempt.id));
     settlement
 }
 
 pub(super) fn untried(claim: &Claim, recipient: &LeasedRecipient) -> Settlement {
     let mut settlement = Settlement::of(claim);
     settlement.untried = Some(recipient.position);
-    if let Some(begun) = &claim.begun {
-        settlement.withdraw(begun.attempt);
+    if let Some(uncalled) = claim.begun.as_ref().and_then(Begun::uncalled) {
+        settlement.withdraw(uncalled);
     }
     settlement
 }

@@ -1,9 +1,11 @@
 //! Claims, and what there is to record about them.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use waypost_core::ids::WorkerId;
+use chrono::TimeDelta;
+use waypost_core::clock::Timestamp;
+use waypost_core::ids::{MessageId, ProviderAccountId, SendAttemptId, WorkerId};
 use waypost_core::queue::attempt::NewAttempt;
 use waypost_core::queue::jobs::SendJob;
 use waypost_core::queue::lease::{LeasedMessage, LeasedRecipient};
@@ -25,12 +27,44 @@ pub(crate) struct Claim {
     pub(crate) begun: Option<Begun>,
 }
 
-/// An attempt on record whose account was not asked for yet.
+/// How long a begun attempt may be called: as long as what its claim saw is fresh. By the
+/// clock of the day, which goes on where the machine stands still. Later an ordinary attempt
+/// looks again.
+const FRESH: TimeDelta = TimeDelta::milliseconds(250);
+
+/// An attempt that was written with its claim, whose account was not asked for yet.
 #[derive(Debug, Clone)]
 pub(crate) struct Begun {
     pub(crate) attempt: NewAttempt,
-    /// Whether its call was made, as far as anybody can say.
-    pub(crate) is_called: Arc<AtomicBool>,
+    /// When it was on record.
+    pub(super) at: Timestamp,
+    is_called: Arc<AtomicBool>,
+}
+
+impl Begun {
+    pub(super) fn new(attempt: NewAttempt, at: Timestamp) -> Self {
+        Self {
+            attempt,
+            at,
+            is_called: Arc::default(),
+        }
+    }
+
+    /// Whether it serves for a call through this account.
+    pub(crate) fn serves(&self, account: ProviderAccountId, now: Timestamp) -> bool {
+        self.attempt.provider_account_id == account && (now - self.at).abs() <= FRESH
+    }
+
+    /// Says that its call is made.
+    pub(crate) fn call(&self) {
+        self.is_called.store(true, Ordering::Relaxed);
+    }
+
+    /// What names it, if its call was not made.
+    pub(crate) fn uncalled(&self) -> Option<(MessageId, SendAttemptId)> {
+        let ids = (self.attempt.message_id, self.attempt.id);
+        (!self.is_called.load(Ordering::Relaxed)).then_some(ids)
+    }
 }
 
 /// Something to record about a chunk.
@@ -46,7 +80,7 @@ pub(crate) struct Settlement {
     /// A recipient that was leased and not tried.
     pub(crate) untried: Option<i32>,
     /// Attempts that may be on record and whose calls were not made.
-    pub(crate) withdrawn: Vec<NewAttempt>,
+    pub(crate) withdrawn: Vec<(MessageId, SendAttemptId)>,
     /// Whether the lease ends with this.
     pub(crate) finished: bool,
     /// Whether something of the chunk was left untried, so that it had better not come
@@ -70,8 +104,8 @@ impl Settlement {
     }
 
     /// Takes an attempt back that may be on record and whose call was not made.
-    pub(crate) fn withdraw(&mut self, attempt: NewAttempt) {
-        if self.withdrawn.iter().all(|other| other.id != attempt.id) {
+    pub(crate) fn withdraw(&mut self, attempt: (MessageId, SendAttemptId)) {
+        if !self.withdrawn.contains(&attempt) {
             self.withdrawn.push(attempt);
         }
     }
