@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 use waypost_core::auth::{self, KeyDraft, Permission, Permissions};
 use waypost_core::clock::{Clock, Timestamp};
+use waypost_core::db::PgTransaction;
 use waypost_core::db::share::Share;
 use waypost_core::ids::{Ids, OrganizationId};
 use waypost_core::message::list;
@@ -319,6 +320,27 @@ impl TestApp {
                 lines.join("\n  ")
             );
         }
+    }
+
+    /// Keeps attempts from being written, by whichever statement, until the transaction that
+    /// is answered ends.
+    pub async fn obstruct_attempts(&self) -> PgTransaction<'static> {
+        self.execute(
+            "CREATE FUNCTION stand_still() RETURNS trigger LANGUAGE plpgsql AS
+             'BEGIN PERFORM pg_advisory_xact_lock_shared(1); RETURN NEW; END'",
+        )
+        .await;
+        self.execute(
+            "CREATE TRIGGER stand_still BEFORE INSERT ON send_attempts
+             FOR EACH ROW EXECUTE FUNCTION stand_still()",
+        )
+        .await;
+        let mut obstacle = self.pool.begin().await.expect("the database answers");
+        sqlx::raw_sql("SELECT pg_advisory_xact_lock(1)")
+            .execute(&mut *obstacle)
+            .await
+            .expect("nobody else has the lock");
+        obstacle
     }
 
     /// Moves the clock.

@@ -124,21 +124,7 @@ async fn an_attempt_whose_claim_was_not_heard_of_is_withdrawn() {
     app.send_to("before@example.org").await;
     app.drain().await;
     // The claim stands still when it writes the attempt, longer than anybody waits for it.
-    app.execute(
-        "CREATE FUNCTION stand_still() RETURNS trigger LANGUAGE plpgsql AS
-         'BEGIN PERFORM pg_advisory_xact_lock_shared(1); RETURN NEW; END'",
-    )
-    .await;
-    app.execute(
-        "CREATE TRIGGER stand_still BEFORE INSERT ON send_attempts
-         FOR EACH ROW EXECUTE FUNCTION stand_still()",
-    )
-    .await;
-    let mut obstacle = app.pool.begin().await.unwrap();
-    sqlx::raw_sql("SELECT pg_advisory_xact_lock(1)")
-        .execute(&mut *obstacle)
-        .await
-        .unwrap();
+    let obstacle = app.obstruct_attempts().await;
     let id = app.send_to("ada@example.org").await;
     let given_up = wait_within(Duration::from_secs(30), async || {
         let workers = app.value("SELECT count(*)::text FROM workers").await;

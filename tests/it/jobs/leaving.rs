@@ -1,6 +1,5 @@
 //! A worker that is told to stop while its jobs cannot end.
 
-use sqlx::Connection as _;
 use waypost_core::provider::kind::ProviderType;
 use waypost_tests::{TestApp, wait_until};
 
@@ -21,24 +20,8 @@ async fn what_jobs_have_not_ended_in_time_is_given_back_at_once_and_blames_nobod
     for nth in 0..5 {
         app.send_to(&format!("r{nth}@example.org")).await;
     }
-    // Attempts cannot be written: each job stands still before its call.
-    app.execute(
-        "CREATE FUNCTION stand_still() RETURNS trigger LANGUAGE plpgsql AS
-         'BEGIN PERFORM pg_advisory_xact_lock_shared(1); RETURN NEW; END'",
-    )
-    .await;
-    app.execute(
-        "CREATE TRIGGER stand_still BEFORE INSERT ON send_attempts
-         FOR EACH ROW EXECUTE FUNCTION stand_still()",
-    )
-    .await;
-    let mut obstacle = sqlx::PgConnection::connect(&app.variables["DATABASE_URL"])
-        .await
-        .unwrap();
-    sqlx::raw_sql("BEGIN; SELECT pg_advisory_xact_lock(1)")
-        .execute(&mut obstacle)
-        .await
-        .unwrap();
+    // Each job stands still before its call.
+    let obstacle = app.obstruct_attempts().await;
     let mut leaving = app.spawn_worker();
     wait_until("all are leased", async || {
         number(
@@ -70,10 +53,7 @@ async fn what_jobs_have_not_ended_in_time_is_given_back_at_once_and_blames_nobod
          WHERE datname = current_database() AND wait_event = 'advisory'",
     )
     .await;
-    sqlx::raw_sql("ROLLBACK")
-        .execute(&mut obstacle)
-        .await
-        .unwrap();
+    obstacle.rollback().await.unwrap();
     let _others = (app.spawn_worker(), app.spawn_scheduler());
     wait_until("all is sent", async || app.outbox().await.is_empty()).await;
     for nth in 0..5 {
