@@ -20,7 +20,7 @@ use waypost_core::fault::{Fault, FaultKind};
 use waypost_core::group::{Group, GroupSettings, Rest};
 use waypost_core::ids::{MessageId, OrganizationId, SendAttemptId, WorkerId};
 use waypost_core::message::store::refresh_aggregates;
-use waypost_core::queue::attempt::{self, NewAttempt};
+use waypost_core::queue::attempt::{self, AttemptKey, NewAttempt};
 use waypost_core::queue::backend::Queue;
 use waypost_core::queue::jobs::SendJob;
 use waypost_core::queue::lease::{self, LeasedChunk, LeasedMessage, Rescheduled, Wanted};
@@ -228,8 +228,7 @@ impl Writer {
             in_hand.retain(|(holder, _), _| *holder == worker);
             wanted.retain(|wanted| !in_hand.contains_key(&(worker, wanted.job)));
         }
-        let claimed = self.claim_for(worker, &wanted).await;
-        match claimed {
+        match self.claim_for(worker, &wanted).await {
             Ok((claims, uncalled)) => {
                 self.withdraw(uncalled);
                 Ok(claims)
@@ -251,7 +250,7 @@ impl Writer {
         &self,
         worker: WorkerId,
         wanted: &[Wanted],
-    ) -> Result<(HashMap<SendJob, Claim>, Vec<Uncalled>), Fault> {
+    ) -> Result<(HashMap<SendJob, Claim>, Vec<AttemptKey>), Fault> {
         let leased = again_after_deadlocks(|| self.lease(worker, wanted), LEASE).await;
         if leased.as_ref().is_err_and(|fault| !db::is_deadlock(fault)) {
             // It may have been committed all the same, and then this worker holds
@@ -312,7 +311,7 @@ impl Writer {
         worker: WorkerId,
         chunks: Vec<LeasedChunk>,
         messages: HashMap<MessageId, LeasedMessage>,
-    ) -> (HashMap<SendJob, Claim>, Vec<Uncalled>) {
+    ) -> (HashMap<SendJob, Claim>, Vec<AttemptKey>) {
         let now = self.clock.now();
         let mut uncalled = Vec::new();
         let messages: HashMap<MessageId, Arc<LeasedMessage>> = messages
@@ -360,7 +359,7 @@ impl Writer {
 
     /// Takes attempts back of which no job will hear, and keeps at it until the lease has
     /// ended: the statement that writes them may be under way still.
-    fn withdraw(&self, attempts: Vec<Uncalled>) {
+    fn withdraw(&self, attempts: Vec<AttemptKey>) {
         if attempts.is_empty() {
             return;
         }
@@ -483,7 +482,7 @@ impl Writer {
         let still: Vec<&Settlement> = still.collect();
         // That a call was not made is true whoever holds the lease.
         let withdrawn = settlements.iter().flat_map(|s| &s.withdrawn);
-        let withdrawn: Vec<(MessageId, SendAttemptId)> = withdrawn.copied().collect();
+        let withdrawn: Vec<AttemptKey> = withdrawn.copied().collect();
         attempt::withdraw(&mut transaction, &withdrawn).await?;
         let untried: Vec<(MessageId, i32)> = still
             .iter()
@@ -575,9 +574,6 @@ where
     let bounded = || db::bounded(doing, transaction());
     db::again_after_deadlocks(DEADLOCK_TRIES, bounded, db::is_deadlock).await
 }
-
-/// An attempt that may be on record and is not called, and its message.
-type Uncalled = (MessageId, SendAttemptId);
 
 /// What leasing gives: chunks, and the messages of those with something due.
 type Leased = (Vec<LeasedChunk>, HashMap<MessageId, LeasedMessage>);

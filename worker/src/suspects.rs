@@ -12,8 +12,8 @@ use waypost_core::clock::Clock;
 use waypost_core::config::SendingSettings;
 use waypost_core::db::{self, OrFault, PgPool};
 use waypost_core::fault::{Fault, FaultKind};
-use waypost_core::ids::{Ids, MessageId, SendAttemptId, WorkerId};
-use waypost_core::queue::attempt;
+use waypost_core::ids::{Ids, WorkerId};
+use waypost_core::queue::attempt::{self, AttemptKey};
 use waypost_core::queue::backend::JobEnd;
 use waypost_core::queue::jobs::SendJob;
 use waypost_core::queue::parked::{self, SUSPECT_FROM};
@@ -116,7 +116,7 @@ impl Suspects {
         &self,
         worker: WorkerId,
         job: SendJob,
-        uncalled: Option<(MessageId, SendAttemptId)>,
+        uncalled: Option<AttemptKey>,
         panic: Box<dyn Any + Send>,
     ) -> JobEnd {
         error!(message.id = %job.message_id, chunk = job.chunk, "The handler of a job panicked");
@@ -145,7 +145,7 @@ impl Suspects {
         &self,
         worker: WorkerId,
         job: SendJob,
-        uncalled: Option<(MessageId, SendAttemptId)>,
+        uncalled: Option<AttemptKey>,
         message: &str,
     ) -> Result<(), Fault> {
         const DOING: &str = "give back the chunk of a panic";

@@ -68,8 +68,8 @@ impl Entry {
 
     /// Whether it may be set aside.
     pub(super) fn is_open(&self) -> bool {
-        let recipients = self.message.iter().flat_map(|message| &message.recipients);
-        recipients.into_iter().any(|recipient| recipient.is_open)
+        let message = self.message.as_ref();
+        message.is_some_and(|message| message.recipients.iter().any(|to| to.is_open))
     }
 
     /// Takes recipients, by their positions, for suppressed and the others for not. Of a

@@ -17,6 +17,9 @@ use crate::fault::Fault;
 use crate::ids::{MessageId, OrganizationId, ProviderAccountId, SendAttemptId, WorkerId};
 use crate::message::CHUNK_RECIPIENTS;
 
+/// What names an attempt: its message, which says where it lies, and its id.
+pub type AttemptKey = (MessageId, SendAttemptId);
+
 /// An attempt about to be made.
 #[derive(Debug, Clone, Copy)]
 pub struct NewAttempt {
@@ -36,15 +39,20 @@ pub struct NewAttempt {
     pub started_at: Timestamp,
 }
 
-/// Forgets attempts whose calls were not made after all, by their messages. Only open ones
-/// go: what has an outcome happened.
+impl NewAttempt {
+    /// What names it.
+    #[must_use]
+    pub fn key(&self) -> AttemptKey {
+        (self.message_id, self.id)
+    }
+}
+
+/// Forgets attempts whose calls were not made after all. Only open ones go: what has an
+/// outcome happened.
 ///
 /// # Errors
 /// A fault when Postgres is away.
-pub async fn withdraw(
-    connection: &mut PgConnection,
-    attempts: &[(MessageId, SendAttemptId)],
-) -> Result<(), Fault> {
+pub async fn withdraw(connection: &mut PgConnection, attempts: &[AttemptKey]) -> Result<(), Fault> {
     if attempts.is_empty() {
         return Ok(());
     }

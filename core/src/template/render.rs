@@ -82,13 +82,26 @@ fn body(
     source: &CompiledSource,
     context: &Context,
 ) -> Result<String, String> {
-    let bytes_max = RENDERED_BYTES_MAX;
-    let flat = source.flat.as_ref();
-    let rendered = flat.and_then(|flat| flat.render(context.data(), engine.escape, bytes_max));
-    match rendered {
+    match flat(engine, source, context) {
         Some(rendered) => Ok(rendered),
-        None => render(&engine.handlebars, &source.template, context, bytes_max),
+        None => tree(engine, source, context),
     }
+}
+
+/// Renders the flat form of a source, if it has one that renders.
+fn flat(engine: &Engine, source: &CompiledSource, context: &Context) -> Option<String> {
+    let flat = source.flat.as_ref()?;
+    flat.render(context.data(), engine.escape, RENDERED_BYTES_MAX)
+}
+
+/// Renders a source as the tree that Handlebars keeps.
+fn tree(
+    engine: &'static Engine,
+    source: &CompiledSource,
+    context: &Context,
+) -> Result<String, String> {
+    let (engine, bytes_max) = (&engine.handlebars, RENDERED_BYTES_MAX);
+    render(engine, &source.template, context, bytes_max)
 }
 
 /// Renders a subject that is a template itself. Line breaks and their like become
@@ -160,16 +173,13 @@ fn render(
 #[cfg(any(test, fuzzing))]
 pub(super) fn is_the_same(source: &CompiledSource, variables: Value, plain: bool) -> bool {
     let engine = if plain { &PLAIN } else { &HTML };
-    let (context, bytes_max) = (context(variables), RENDERED_BYTES_MAX);
-    let flat = source.flat.as_ref();
-    let flat = flat.and_then(|flat| flat.render(context.data(), engine.escape, bytes_max));
-    let rendered = flat.is_some();
-    if rendered {
-        budget::begin();
-        let tree = render(&engine.handlebars, &source.template, &context, bytes_max);
-        assert_eq!(tree.ok(), flat);
-    }
-    rendered
+    let context = context(variables);
+    let Some(flat) = flat(engine, source, &context) else {
+        return false;
+    };
+    budget::begin();
+    assert_eq!(tree(engine, source, &context), Ok(flat));
+    true
 }
 
 /// A text that takes so much and no more.

@@ -41,6 +41,13 @@ async fn send_slowly(app: &TestApp, to: &str) -> String {
     id
 }
 
+/// Lets the worker learn the account, and keeps it busy for a while.
+async fn learn_and_be_busy(app: &TestApp) {
+    app.send_to("before@example.org").await;
+    app.drain().await;
+    send_slowly(app, "slow@example.org").await;
+}
+
 /// Whether the open attempt of a message was written by the transaction that claimed it.
 async fn began_with_its_claim(app: &TestApp, id: &str) -> bool {
     let query = format!(
@@ -75,9 +82,7 @@ async fn a_claim_begins_with_the_attempt_once_the_account_is_known() {
 async fn an_attempt_that_was_foreseen_wrongly_is_withdrawn() {
     let pair = start().await;
     let app = &pair.app;
-    app.send_to("before@example.org").await;
-    app.drain().await;
-    send_slowly(app, "slow@example.org").await;
+    learn_and_be_busy(app).await;
     // Accepted for the first account, and claimed when it may not be used any more.
     let id = app.send_to("after@example.org").await;
     let path = format!("/v1/providers/{}", pair.first);
@@ -101,9 +106,7 @@ async fn an_attempt_that_was_foreseen_wrongly_is_withdrawn() {
 async fn no_attempt_is_foreseen_for_one_who_was_suppressed_after_acceptance() {
     let pair = start().await;
     let app = &pair.app;
-    app.send_to("before@example.org").await;
-    app.drain().await;
-    send_slowly(app, "slow@example.org").await;
+    learn_and_be_busy(app).await;
     let id = app.send_to("gone@example.org").await;
     let suppression = json!({ "email": "gone@example.org" });
     app.post("/v1/suppressions", &suppression).await.data(201);

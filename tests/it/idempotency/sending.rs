@@ -348,13 +348,19 @@ async fn a_batch_that_was_cut_short_is_finished_by_its_repetition() {
     assert_eq!(app.simulator().captured_count(), 4);
 }
 
-#[tokio::test]
-async fn repetitions_that_come_at_once_agree_on_who_is_suppressed() {
+/// An app whose organization writes to gone@example.org no more.
+async fn where_one_is_suppressed() -> TestApp {
     let app = quiet().await;
     app.leave_work();
     app.connect(ProviderType::Sendgrid).await;
     let suppression = json!({ "email": "gone@example.org" });
     app.post("/v1/suppressions", &suppression).await.data(201);
+    app
+}
+
+#[tokio::test]
+async fn repetitions_that_come_at_once_agree_on_who_is_suppressed() {
+    let app = where_one_is_suppressed().await;
     let mut some = message_to("ada@example.org");
     some["to"] = json!(["ada@example.org", "gone@example.org"]);
     let all = message_to("gone@example.org");
@@ -385,11 +391,7 @@ async fn repetitions_that_come_at_once_agree_on_who_is_suppressed() {
 
 #[tokio::test]
 async fn one_key_with_two_bodies_at_once_is_one_messages_though_some_are_suppressed() {
-    let app = quiet().await;
-    app.leave_work();
-    app.connect(ProviderType::Sendgrid).await;
-    let suppression = json!({ "email": "gone@example.org" });
-    app.post("/v1/suppressions", &suppression).await.data(201);
+    let app = where_one_is_suppressed().await;
     let bodies = ["ada@example.org", "bob@example.org", "gone@example.org"].map(|other| {
         let mut message = message_to("");
         message["to"] = json!(["cyd@example.org", "gone@example.org", other]);

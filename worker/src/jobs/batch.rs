@@ -329,7 +329,7 @@ impl SendMessage {
             }
             Err(fault) => {
                 let mut settlement = self.unprepared(this, &fault);
-                settlement.withdraw((this.attempt.message_id, this.attempt.id));
+                settlement.withdraw(this.attempt.key());
                 unprepared.push(settlement);
                 false
             }
@@ -404,7 +404,7 @@ impl SendMessage {
                         Ok(mail) => self.make_call(this, batch.chosen(pass), &mail).await,
                         Err(fault) => {
                             let mut settlement = self.unprepared(this, &fault);
-                            settlement.withdraw((this.attempt.message_id, this.attempt.id));
+                            settlement.withdraw(this.attempt.key());
                             settlement
                         }
                     },

@@ -183,7 +183,6 @@ impl SendMessage {
     /// Sends to a chunk's recipients and ends its lease. Where something could not
     /// be recorded the lease is left to the reaper.
     async fn work_off(&self, mut claim: Claim) {
-        let job = claim.job;
         let large = claim.message.body_left_out;
         // One large message at a time, one copy at a time: its copies are made in
         // memory.
@@ -207,7 +206,7 @@ impl SendMessage {
         if let [recipient] = claim.recipients.as_slice() {
             let mut settlement = self.send(&claim, recipient).await;
             if let Some(uncalled) = claim.begun.as_ref().and_then(Begun::uncalled) {
-                self.foresight.forget(job.organization_id).await;
+                self.foresight.forget(claim.job.organization_id).await;
                 settlement.withdraw(uncalled);
             }
             settlement.finished = true;
@@ -521,7 +520,7 @@ pub(super) fn settled(this: &Try<'_>, outcome: AttemptOutcome) -> Settlement {
 /// The attempt may be on record, and its call was not made.
 pub(super) fn withdrawn(this: &Try<'_>) -> Settlement {
     let mut settlement = untried(this.claim, this.recipient);
-    settlement.withdraw((this.attempt.message_id, this.attempt.id));
+    settlement.withdraw(this.attempt.key());
     settlement
 }
 

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use chrono::TimeDelta;
 use waypost_core::clock::Timestamp;
-use waypost_core::ids::{MessageId, ProviderAccountId, SendAttemptId, WorkerId};
-use waypost_core::queue::attempt::NewAttempt;
+use waypost_core::ids::{ProviderAccountId, WorkerId};
+use waypost_core::queue::attempt::{AttemptKey, NewAttempt};
 use waypost_core::queue::jobs::SendJob;
 use waypost_core::queue::lease::{LeasedMessage, LeasedRecipient};
 use waypost_core::queue::outcome::{AttemptOutcome, Sent};
@@ -37,7 +37,7 @@ const FRESH: TimeDelta = TimeDelta::milliseconds(250);
 pub(crate) struct Begun {
     pub(crate) attempt: NewAttempt,
     /// When it was on record.
-    pub(super) at: Timestamp,
+    at: Timestamp,
     is_called: Arc<AtomicBool>,
 }
 
@@ -61,9 +61,8 @@ impl Begun {
     }
 
     /// What names it, if its call was not made.
-    pub(crate) fn uncalled(&self) -> Option<(MessageId, SendAttemptId)> {
-        let ids = (self.attempt.message_id, self.attempt.id);
-        (!self.is_called.load(Ordering::Relaxed)).then_some(ids)
+    pub(crate) fn uncalled(&self) -> Option<AttemptKey> {
+        (!self.is_called.load(Ordering::Relaxed)).then(|| self.attempt.key())
     }
 }
 
@@ -80,7 +79,7 @@ pub(crate) struct Settlement {
     /// A recipient that was leased and not tried.
     pub(crate) untried: Option<i32>,
     /// Attempts that may be on record and whose calls were not made.
-    pub(crate) withdrawn: Vec<(MessageId, SendAttemptId)>,
+    pub(crate) withdrawn: Vec<AttemptKey>,
     /// Whether the lease ends with this.
     pub(crate) finished: bool,
     /// Whether something of the chunk was left untried, so that it had better not come
@@ -104,7 +103,7 @@ impl Settlement {
     }
 
     /// Takes an attempt back that may be on record and whose call was not made.
-    pub(crate) fn withdraw(&mut self, attempt: (MessageId, SendAttemptId)) {
+    pub(crate) fn withdraw(&mut self, attempt: AttemptKey) {
         if !self.withdrawn.contains(&attempt) {
             self.withdrawn.push(attempt);
         }
