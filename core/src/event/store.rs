@@ -1,11 +1,13 @@
 //! Events in Postgres.
 
 use sqlx::{PgConnection, query, query_as};
+use uuid::Uuid;
 
 use super::{Event, EventType, NewEvent};
 use crate::db::OrFault;
 use crate::fault::Fault;
 use crate::ids::{MessageId, OrganizationId};
+use crate::metrics::Delta;
 
 /// Adds events of any number of messages. Those that metrics show are counted in the
 /// same statement, by a trigger: opens and clicks once for each recipient, and not
@@ -17,7 +19,7 @@ pub async fn insert(connection: &mut PgConnection, events: &[NewEvent]) -> Resul
     if events.is_empty() {
         return Ok(());
     }
-    let column = |pick: fn(&NewEvent) -> uuid::Uuid| events.iter().map(pick).collect::<Vec<_>>();
+    let column = |pick: fn(&NewEvent) -> Uuid| events.iter().map(pick).collect::<Vec<_>>();
     let types: Vec<&str> = events
         .iter()
         .map(|event| event.event_type.as_str())
@@ -36,6 +38,66 @@ pub async fn insert(connection: &mut PgConnection, events: &[NewEvent]) -> Resul
         &types as &[&str],
         &events.iter().map(|event| event.occurred_at).collect::<Vec<_>>(),
         &data as &[Option<serde_json::Value>],
+    )
+    .execute(connection)
+    .await
+    .or_fault("record events")?;
+    Ok(())
+}
+
+/// Adds events of any number of messages, as [`insert`] does, and what metrics show of
+/// them: the trigger leaves these alone.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn insert_counted(
+    connection: &mut PgConnection,
+    events: &[NewEvent],
+    deltas: &[Delta],
+) -> Result<(), Fault> {
+    if events.is_empty() && deltas.is_empty() {
+        return Ok(());
+    }
+    let column = |pick: fn(&NewEvent) -> Uuid| events.iter().map(pick).collect::<Vec<_>>();
+    let count = |pick: fn(&Delta) -> i64| deltas.iter().map(pick).collect::<Vec<_>>();
+    let types = events.iter().map(|event| event.event_type.as_str());
+    let data = events.iter().map(|event| event.data.as_ref());
+    let templates = deltas.iter().map(|delta| delta.template_id.map(|id| id.0));
+    query!(
+        r#"WITH metric AS (
+               INSERT INTO metric_deltas (organization_id, hour, provider, domain, template,
+                                          sent, delivered, opened, clicked, bounced, complained, unsubscribed)
+               SELECT d.organization_id, d.hour, p.provider, d.domain, coalesce(d.template_id::text, ''),
+                      d.sent, d.delivered, d.opened, d.clicked, d.bounced, d.complained, d.unsubscribed
+               FROM UNNEST($8::uuid[], $9::timestamptz[], $10::uuid[], $11::text[], $12::uuid[], $13::bigint[],
+                           $14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[], $18::bigint[], $19::bigint[])
+                 AS d (organization_id, hour, account_id, domain, template_id, sent, delivered, opened, clicked,
+                       bounced, complained, unsubscribed)
+               CROSS JOIN LATERAL waypost_metric_provider(d.account_id) p
+           )
+           INSERT INTO events (message_id, id, organization_id, position, event_type, occurred_at, data, counts_itself)
+           SELECT message_id, id, organization_id, position, event_type::event_type, occurred_at, data, true
+           FROM UNNEST($1::uuid[], $2::uuid[], $3::uuid[], $4::int[], $5::text[], $6::timestamptz[], $7::jsonb[])
+             AS e (message_id, id, organization_id, position, event_type, occurred_at, data)"#,
+        &column(|event| event.message_id.0),
+        &column(|event| event.id.0),
+        &column(|event| event.organization_id.0),
+        &events.iter().map(|event| event.position).collect::<Vec<_>>(),
+        &types.collect::<Vec<_>>() as &[&str],
+        &events.iter().map(|event| event.occurred_at).collect::<Vec<_>>(),
+        &data.collect::<Vec<_>>() as &[Option<&serde_json::Value>],
+        &deltas.iter().map(|delta| delta.organization_id.0).collect::<Vec<_>>(),
+        &deltas.iter().map(|delta| delta.hour).collect::<Vec<_>>(),
+        &deltas.iter().map(|delta| delta.account_id.0).collect::<Vec<_>>(),
+        &deltas.iter().map(|delta| delta.domain.as_str()).collect::<Vec<_>>() as &[&str],
+        &templates.collect::<Vec<_>>() as &[Option<Uuid>],
+        &count(|delta| delta.counts.sent),
+        &count(|delta| delta.counts.delivered),
+        &count(|delta| delta.counts.opened),
+        &count(|delta| delta.counts.clicked),
+        &count(|delta| delta.counts.bounced),
+        &count(|delta| delta.counts.complained),
+        &count(|delta| delta.counts.unsubscribed),
     )
     .execute(connection)
     .await

@@ -2,7 +2,8 @@
 //! provider, sender domain and template.
 //!
 //! Every event that counts leaves a *delta* in its own transaction: a trigger on
-//! `events` writes it, so nothing that records events can forget to. The scheduler
+//! `events` writes it, so nothing that records events can forget to, unless who records
+//! it has counted it and says so, which spares Postgres a look for each. The scheduler
 //! folds deltas into hourly *roll-ups*, one per dimension, and but for the totals into
 //! daily ones too, which breakdowns read where they can. A query reads the
 //! roll-ups and the deltas that are left in one snapshot, so it is exact at any
@@ -16,6 +17,7 @@ pub mod store;
 use chrono::{Datelike as _, NaiveDateTime, TimeDelta};
 
 use crate::clock::Timestamp;
+use crate::ids::{OrganizationId, ProviderAccountId, TemplateId};
 
 /// How far back a question reaches that does not say.
 pub const PERIOD_DEFAULT: TimeDelta = TimeDelta::days(30);
@@ -85,7 +87,9 @@ impl Period {
     }
 }
 
-fn start_of_hour(at: Timestamp) -> Timestamp {
+/// When the hour of a moment begins.
+#[must_use]
+pub fn start_of_hour(at: Timestamp) -> Timestamp {
     start_of(at, 3_600)
 }
 
@@ -194,6 +198,23 @@ pub struct Counts {
     pub complained: i64,
     /// Unsubscribed by the link.
     pub unsubscribed: i64,
+}
+
+/// What events add to what happened in an hour, where who records them counts them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delta {
+    /// Whose mail it was about.
+    pub organization_id: OrganizationId,
+    /// When the hour begins.
+    pub hour: Timestamp,
+    /// The account that the copies went through.
+    pub account_id: ProviderAccountId,
+    /// The domain that they were sent from.
+    pub domain: String,
+    /// What they were made from.
+    pub template_id: Option<TemplateId>,
+    /// What is added, or taken away.
+    pub counts: Counts,
 }
 
 /// A bucket of a series.

@@ -1,29 +1,46 @@
 //! What follows from news for the copies that it is about, in the recorder's
 //! transaction.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use super::copies::store as copies_store;
+use super::copies::{CopyState, Place};
+use super::counts::{self, Count, Counted, Dimensions};
 use super::progress::{self, Progress, Standing, Told};
-use super::store::{self, Change, Place};
+use super::store::{self, Change};
 use super::writer::Matched;
 use crate::clock::Timestamp;
 use crate::db::PgConnection;
 use crate::event::{self, NewEvent};
 use crate::fault::Fault;
-use crate::ids::{EventId, Ids, OrganizationId};
+use crate::ids::{EventId, Ids, MessageId, OrganizationId, ProviderAccountId};
 use crate::message::MessageStatus;
 use crate::message::store::refresh_aggregates;
+use crate::metrics::Delta;
+
+/// How copies are seen before the news is followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum View {
+    /// As they were found a moment ago, before the transaction. As a rule nobody else is
+    /// at work on them. What the news leaves as it is need not be the same any more: a copy
+    /// only moves on, and what changed nothing of it before would change nothing now.
+    AsFound,
+    /// As they are, and stay.
+    Locked,
+}
 
 /// Brings the copies up to date that were told of for the first time, and all that
-/// hangs on them.
+/// hangs on them. Says whether they still were as they were seen; where one was not, the
+/// transaction must not be committed.
 pub(super) async fn follow(
     connection: &mut PgConnection,
     ids: &Ids,
     fresh: &[&Matched<'_>],
+    view: View,
     now: Timestamp,
-) -> Result<(), Fault> {
+) -> Result<bool, Fault> {
     if fresh.is_empty() {
-        return Ok(());
+        return Ok(true);
     }
     let unproven = fresh.iter().filter(|matched| !matched.copy.is_proven);
     let unproven = unproven.filter_map(|matched| {
@@ -32,13 +49,10 @@ pub(super) async fn follow(
     });
     let unproven: Vec<_> = unproven.collect();
     let open = store::prove_attempts(&mut *connection, &unproven, now).await?;
-    let places = fresh
-        .iter()
-        .map(|matched| (matched.copy.place, matched.organization_id()));
-    let before = store::lock_copies(&mut *connection, &places.collect::<Vec<_>>()).await?;
+    let copies = seen(&mut *connection, fresh, view).await?;
     let mut steps = Vec::new();
     for (place, news) in by_copy(fresh) {
-        let (Some(before), Some(first)) = (before.get(&place), news.first()) else {
+        let (Some(copy), Some(first)) = (copies.get(&place), news.first()) else {
             continue;
         };
         let told = news.iter().map(|matched| told(matched)).collect();
@@ -46,75 +60,155 @@ pub(super) async fn follow(
         steps.push(Step {
             organization_id: first.organization_id(),
             place,
-            before: *before,
             attempts: open.iter().filter(|open| **open == place).count(),
-            progress: progress::follow(*before, told, now, next_id),
+            progress: progress::follow(copy.standing, told, now, next_id),
+            copy,
             news,
         });
     }
     apply(connection, &steps).await
 }
 
+async fn seen(
+    connection: &mut PgConnection,
+    fresh: &[&Matched<'_>],
+    view: View,
+) -> Result<HashMap<Place, CopyState>, Fault> {
+    let copies = fresh.iter().map(|matched| &matched.copy);
+    match view {
+        View::AsFound => Ok(copies
+            .map(|copy| (copy.place, copy.state.clone()))
+            .collect()),
+        View::Locked => {
+            let owners = fresh.iter().map(|matched| matched.organization_id());
+            let places: Vec<_> = copies.map(|copy| copy.place).zip(owners).collect();
+            copies_store::lock_copies(connection, &places).await
+        }
+    }
+}
+
 /// What the news means for one copy.
 struct Step<'a> {
     organization_id: OrganizationId,
     place: Place,
-    before: Standing,
+    /// How it was.
+    copy: &'a CopyState,
     /// Calls that had no outcome yet.
     attempts: usize,
     progress: Progress,
     news: Vec<&'a Matched<'a>>,
 }
 
-async fn apply(connection: &mut PgConnection, steps: &[Step<'_>]) -> Result<(), Fault> {
+async fn apply(connection: &mut PgConnection, steps: &[Step<'_>]) -> Result<bool, Fault> {
     let changes: Vec<Change<'_>> = steps.iter().filter_map(Step::change).collect();
-    let left = store::update_copies(&mut *connection, &changes).await?;
+    let updated = store::update_copies(&mut *connection, &changes).await?;
+    if updated.copies < changes.len() {
+        return Ok(false);
+    }
     let corrections = steps.iter().filter_map(|step| {
         let correction = step.progress.correction.as_ref()?;
         Some((step.organization_id, step.place.0, correction))
     });
     store::correct(&mut *connection, &corrections.collect::<Vec<_>>()).await?;
+    let deltas = deltas(&mut *connection, steps, updated.dimensions).await?;
     let events: Vec<NewEvent> = steps.iter().flat_map(Step::events).collect();
-    event::store::insert(&mut *connection, &events).await?;
+    event::store::insert_counted(&mut *connection, &events, &deltas).await?;
     let settled: Vec<_> = steps
         .iter()
         .filter(|step| step.was_open())
         .map(|step| (step.place, step.organization_id))
         .collect();
     store::finish_chunks(&mut *connection, &settled).await?;
-    if left.is_empty() {
-        return Ok(());
+    if !updated.left.is_empty() {
+        refresh_aggregates(connection, &updated.left).await?;
     }
-    refresh_aggregates(connection, &left).await
+    Ok(true)
+}
+
+/// What is added to the metrics. `dimensions` are those of the messages that were just
+/// written; the others' are looked up.
+async fn deltas(
+    connection: &mut PgConnection,
+    steps: &[Step<'_>],
+    mut dimensions: HashMap<MessageId, Dimensions>,
+) -> Result<Vec<Delta>, Fault> {
+    let counting = steps.iter().map(|step| (step, step.counts()));
+    let counting = counting.filter(|(_, counts)| !counts.is_empty());
+    let counting: Vec<_> = counting.collect();
+    let unknown = counting
+        .iter()
+        .map(|(step, _)| (step.place.0, step.organization_id));
+    let unknown: BTreeSet<_> = unknown
+        .filter(|(id, _)| !dimensions.contains_key(id))
+        .collect();
+    let unknown: Vec<_> = unknown.into_iter().collect();
+    dimensions.extend(copies_store::find_dimensions(connection, &unknown).await?);
+    let counted = counting.into_iter().filter_map(|(step, counts)| {
+        let of_message = dimensions.get(&step.place.0)?;
+        Some(Counted {
+            organization_id: step.organization_id,
+            dimensions: Dimensions {
+                account_id: step.account().unwrap_or(of_message.account_id),
+                ..of_message.clone()
+            },
+            counts,
+        })
+    });
+    Ok(counts::deltas(counted))
 }
 
 impl Step<'_> {
     fn was_open(&self) -> bool {
         matches!(
-            self.before.status,
+            self.copy.standing.status,
             MessageStatus::Queued | MessageStatus::Sending
         )
     }
 
     /// What is to be written of the copy, if anything.
     fn change(&self) -> Option<Change<'_>> {
-        let progress = &self.progress;
-        if progress.standing == self.before && self.attempts == 0 {
+        let (before, progress) = (self.copy.standing, &self.progress);
+        if progress.standing == before && self.attempts == 0 {
             return None;
         }
-        let first = self.news.first().filter(|_| progress.is_proven);
+        // Who opened it is said of the copy alone.
+        let is_shown = self.attempts > 0
+            || progress.standing
+                != Standing {
+                    opened_at: progress.standing.opened_at,
+                    clicked_at: progress.standing.clicked_at,
+                    ..before
+                };
         let ids = self
             .news
             .iter()
+            .filter(|_| is_shown)
             .filter_map(|matched| matched.event.provider_message_id.clone());
         Some(Change {
             organization_id: self.organization_id,
             place: self.place,
             progress,
-            account_id: first.map(|matched| matched.copy.account_id),
+            account_id: self.proven_account(),
             provider_message_id: ids.min(),
             attempts: i32::try_from(self.attempts).unwrap_or(i32::MAX),
+            is_shown,
+            version: &self.copy.version,
         })
+    }
+
+    /// The account that the news proved the copy to have gone through, if they did.
+    fn proven_account(&self) -> Option<ProviderAccountId> {
+        let first = self.news.first().filter(|_| self.progress.is_proven)?;
+        Some(first.copy.account_id)
+    }
+
+    /// The account that it is known now to have gone through.
+    fn account(&self) -> Option<ProviderAccountId> {
+        self.proven_account().or(self.copy.account_id)
+    }
+
+    fn counts(&self) -> Vec<Count> {
+        counts::counts(&self.copy.standing, &self.progress)
     }
 
     fn events(&self) -> impl Iterator<Item = NewEvent> {

@@ -28,6 +28,10 @@ pub(super) struct Standing {
     pub(super) delivered_at: Option<Timestamp>,
     /// The DELIVERED event that an open or a click stands for.
     pub(super) implied: Option<EventId>,
+    /// When a person first opened it.
+    pub(super) opened_at: Option<Timestamp>,
+    /// When a person first followed a link in it.
+    pub(super) clicked_at: Option<Timestamp>,
 }
 
 /// One thing told about the copy, for the first time.
@@ -145,11 +149,17 @@ impl<F: FnMut() -> EventId> Reader<F> {
                 EventType::Dropped
             }
             Happening::Opened { is_bot } => {
-                self.imply(told, at, is_bot);
+                if !is_bot {
+                    earliest(&mut self.progress.standing.opened_at, at);
+                    self.imply(told, at);
+                }
                 EventType::Opened
             }
             Happening::Clicked { is_bot } => {
-                self.imply(told, at, is_bot);
+                if !is_bot {
+                    earliest(&mut self.progress.standing.clicked_at, at);
+                    self.imply(told, at);
+                }
                 EventType::Clicked
             }
             Happening::Complained => EventType::Complained,
@@ -170,14 +180,11 @@ impl<F: FnMut() -> EventId> Reader<F> {
             });
             return;
         }
-        standing.delivered_at = Some(standing.delivered_at.map_or(at, |known| known.min(at)));
+        earliest(&mut standing.delivered_at, at);
         self.add(EventType::Delivered, at, Some(data(told)));
     }
 
-    fn imply(&mut self, told: &Told, at: Timestamp, is_bot: bool) {
-        if is_bot {
-            return;
-        }
+    fn imply(&mut self, told: &Told, at: Timestamp) {
         self.advance(MessageStatus::Delivered, None);
         let standing = &mut self.progress.standing;
         match (standing.delivered_at, standing.implied) {
@@ -227,6 +234,10 @@ impl<F: FnMut() -> EventId> Reader<F> {
         });
         id
     }
+}
+
+fn earliest(first: &mut Option<Timestamp>, at: Timestamp) {
+    *first = Some(first.map_or(at, |known| known.min(at)));
 }
 
 fn reason(told: &Told, otherwise: &str) -> String {
@@ -287,6 +298,8 @@ mod tests {
             sent_at: is_sent.then(|| at(0)),
             delivered_at: None,
             implied: None,
+            opened_at: None,
+            clicked_at: None,
         }
     }
 

@@ -1,210 +1,21 @@
-//! What recording reads and writes, for any number of events of any organizations
+//! What recording writes, for any number of events of any organizations
 //! with one statement each. Attempts are locked before recipients and those before
 //! messages, each in the order of their ids, as everyone does who settles what
 //! workers did.
 
 use std::collections::{HashMap, HashSet};
 
-use sqlx::{PgConnection, query, query_scalar};
+use sqlx::{PgConnection, query, query_as};
 use uuid::Uuid;
 
-use super::progress::{Correction, Progress, Standing};
-use crate::address::AddressHash;
+use super::copies::Place;
+use super::counts::Dimensions;
+use super::progress::{Correction, Progress};
 use crate::clock::Timestamp;
 use crate::db::OrFault;
 use crate::fault::Fault;
-use crate::ids::{
-    EventId, MessageId, OrganizationId, ProviderAccountId, SendAttemptId, UnsubscribeGroupId,
-};
-use crate::message::{CHUNK_RECIPIENTS, MessageStatus};
-use crate::provider::event::CopyIds;
-
-/// A copy by its place: the message and the recipient's position.
-pub(super) type Place = (MessageId, i32);
-
-/// The copy that an event is about.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct FoundCopy {
-    pub(super) place: Place,
-    /// The call that the event names; nothing where it was found by the provider's
-    /// own id.
-    pub(super) attempt_id: Option<SendAttemptId>,
-    /// Whether that call is known to have been taken, which nothing changes any more.
-    pub(super) is_proven: bool,
-    /// When that call began.
-    pub(super) started_at: Option<Timestamp>,
-    /// The account that it went through.
-    pub(super) account_id: ProviderAccountId,
-}
-
-/// The copies that ids of ours name, in the same order; nothing where they do not
-/// belong together or not to the organization.
-pub(super) async fn find_copies(
-    connection: &mut PgConnection,
-    named: &[(OrganizationId, CopyIds)],
-) -> Result<Vec<Option<FoundCopy>>, Fault> {
-    let mut found = vec![None; named.len()];
-    if named.is_empty() {
-        return Ok(found);
-    }
-    // An attempt is there as long as its message and its recipient are. The limit keeps
-    // each look-up one by primary key, whatever the planner believes of tables that
-    // have just grown.
-    let rows = query!(
-        r#"SELECT t.nth AS "nth!", a.provider_account_id, a.started_at, a.is_proven AS "is_proven!"
-           FROM UNNEST($1::uuid[], $2::uuid[], $3::int[], $4::uuid[]) WITH ORDINALITY
-             AS t (organization_id, message_id, position, attempt_id, nth)
-           CROSS JOIN LATERAL (
-               SELECT provider_account_id, started_at, outcome IS NOT DISTINCT FROM 'ACCEPTED' AS is_proven
-               FROM send_attempts
-               WHERE message_id = t.message_id AND id = t.attempt_id AND position = t.position
-                 AND organization_id = t.organization_id
-               LIMIT 1
-           ) a"#,
-        &named.iter().map(|(of, _)| of.0).collect::<Vec<_>>(),
-        &named.iter().map(|(_, ids)| ids.message_id.0).collect::<Vec<_>>(),
-        &named.iter().map(|(_, ids)| ids.position).collect::<Vec<_>>(),
-        &named.iter().map(|(_, ids)| ids.attempt_id.0).collect::<Vec<_>>(),
-    )
-    .fetch_all(connection)
-    .await
-    .or_fault("find the copies of provider events")?;
-    for row in rows {
-        let nth = usize::try_from(row.nth - 1).unwrap_or(usize::MAX);
-        if let Some((_, ids)) = named.get(nth) {
-            found[nth] = Some(FoundCopy {
-                place: (ids.message_id, ids.position),
-                attempt_id: Some(ids.attempt_id),
-                is_proven: row.is_proven,
-                started_at: Some(row.started_at),
-                account_id: ProviderAccountId(row.provider_account_id),
-            });
-        }
-    }
-    Ok(found)
-}
-
-/// What is known of a copy without our ids: the provider's id, and perhaps whose.
-#[derive(Debug, Clone)]
-pub(super) struct Clue {
-    /// The event that it is from.
-    pub(super) nth: usize,
-    /// The account that tells, and whose it is.
-    pub(super) organization_id: OrganizationId,
-    pub(super) account_id: ProviderAccountId,
-    pub(super) provider_message_id: String,
-    pub(super) address_hash: Option<AddressHash>,
-}
-
-/// The copies that went through the accounts and have these ids there, with the
-/// events that they belong to. An id that more than one copy has names none.
-pub(super) async fn find_copies_by_clues(
-    connection: &mut PgConnection,
-    clues: &[Clue],
-) -> Result<Vec<(usize, FoundCopy)>, Fault> {
-    if clues.is_empty() {
-        return Ok(Vec::new());
-    }
-    let hashes: Vec<Option<&[u8]>> = clues
-        .iter()
-        .map(|clue| clue.address_hash.as_ref().map(|hash| hash.0.as_slice()))
-        .collect();
-    let rows = query!(
-        r#"SELECT t.nth AS "nth!", r.message_id, r.position
-           FROM UNNEST($1::uuid[], $2::uuid[], $3::text[], $4::bytea[]) WITH ORDINALITY
-             AS t (organization_id, account_id, provider_message_id, address_hash, nth)
-           CROSS JOIN LATERAL (
-               SELECT message_id, position, count(*) OVER () AS alike
-               FROM (
-                   SELECT message_id, position
-                   FROM recipients
-                   WHERE provider_message_id = t.provider_message_id
-                     AND organization_id = t.organization_id AND provider_account_id = t.account_id
-                     AND (t.address_hash IS NULL OR address_hash = t.address_hash)
-                   LIMIT 2
-               ) few
-           ) r
-           WHERE r.alike = 1"#,
-        &clues
-            .iter()
-            .map(|clue| clue.organization_id.0)
-            .collect::<Vec<_>>(),
-        &clues
-            .iter()
-            .map(|clue| clue.account_id.0)
-            .collect::<Vec<_>>(),
-        &clues
-            .iter()
-            .map(|clue| clue.provider_message_id.as_str())
-            .collect::<Vec<_>>() as &[&str],
-        &hashes as &[Option<&[u8]>],
-    )
-    .fetch_all(connection)
-    .await
-    .or_fault("find the copies of provider events")?;
-    let found = rows.into_iter().filter_map(|row| {
-        let clue = clues.get(usize::try_from(row.nth - 1).ok()?)?;
-        let copy = FoundCopy {
-            place: (MessageId(row.message_id), row.position),
-            attempt_id: None,
-            is_proven: false,
-            started_at: None,
-            account_id: clue.account_id,
-        };
-        Some((clue.nth, copy))
-    });
-    Ok(found.collect())
-}
-
-/// Whom a copy went to.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Addressee {
-    pub(super) address_hash: AddressHash,
-    /// The group that the message was sent in.
-    pub(super) group_id: Option<UnsubscribeGroupId>,
-}
-
-/// Whom copies went to.
-pub(super) async fn find_addressees(
-    connection: &mut PgConnection,
-    places: &[(Place, OrganizationId)],
-) -> Result<HashMap<Place, Addressee>, Fault> {
-    if places.is_empty() {
-        return Ok(HashMap::new());
-    }
-    let rows = query!(
-        r#"SELECT t.message_id AS "message_id!", t.position AS "position!",
-                  r.address_hash AS "address_hash: AddressHash", m.unsubscribe_group_id
-           FROM UNNEST($1::uuid[], $2::uuid[], $3::int[]) AS t (organization_id, message_id, position)
-           CROSS JOIN LATERAL (
-               SELECT address_hash
-               FROM recipients
-               WHERE message_id = t.message_id AND position = t.position
-                 AND organization_id = t.organization_id
-               LIMIT 1
-           ) r
-           CROSS JOIN LATERAL (
-               SELECT unsubscribe_group_id
-               FROM messages
-               WHERE id = t.message_id AND organization_id = t.organization_id
-               LIMIT 1
-           ) m"#,
-        &places.iter().map(|(_, of)| of.0).collect::<Vec<_>>(),
-        &places.iter().map(|(place, _)| place.0.0).collect::<Vec<_>>(),
-        &places.iter().map(|(place, _)| place.1).collect::<Vec<_>>(),
-    )
-    .fetch_all(connection)
-    .await
-    .or_fault("find whom copies went to")?;
-    let rows = rows.into_iter().map(|row| {
-        let addressee = Addressee {
-            address_hash: row.address_hash,
-            group_id: row.unsubscribe_group_id.map(UnsubscribeGroupId),
-        };
-        ((MessageId(row.message_id), row.position), addressee)
-    });
-    Ok(rows.collect())
-}
+use crate::ids::{MessageId, OrganizationId, ProviderAccountId, SendAttemptId, TemplateId};
+use crate::message::CHUNK_RECIPIENTS;
 
 /// The first half of the SHA-256 of a provider's id of an event.
 pub(super) type EventHash = [u8; 16];
@@ -305,44 +116,6 @@ pub(super) async fn prove_attempts(
         .collect())
 }
 
-/// Where copies stand. They stay so until the transaction ends.
-pub(super) async fn lock_copies(
-    connection: &mut PgConnection,
-    places: &[(Place, OrganizationId)],
-) -> Result<HashMap<Place, Standing>, Fault> {
-    let mut places = places.to_vec();
-    places.sort_unstable();
-    places.dedup();
-    let rows = query!(
-        r#"SELECT t.message_id AS "message_id!", t.position AS "position!", r.status AS "status: MessageStatus",
-                  r.sent_at, r.delivered_at, r.implied_event_id AS "implied: EventId"
-           FROM UNNEST($1::uuid[], $2::uuid[], $3::int[]) AS t (organization_id, message_id, position)
-           CROSS JOIN LATERAL (
-               SELECT status, sent_at, delivered_at, implied_event_id
-               FROM recipients
-               WHERE message_id = t.message_id AND position = t.position
-                 AND organization_id = t.organization_id
-               FOR NO KEY UPDATE
-           ) r"#,
-        &places.iter().map(|(_, of)| of.0).collect::<Vec<_>>(),
-        &places.iter().map(|(place, _)| place.0.0).collect::<Vec<_>>(),
-        &places.iter().map(|(place, _)| place.1).collect::<Vec<_>>(),
-    )
-    .fetch_all(connection)
-    .await
-    .or_fault("lock the copies of provider events")?;
-    let standings = rows.into_iter().map(|row| {
-        let standing = Standing {
-            status: row.status,
-            sent_at: row.sent_at,
-            delivered_at: row.delivered_at,
-            implied: row.implied,
-        };
-        ((MessageId(row.message_id), row.position), standing)
-    });
-    Ok(standings.collect())
-}
-
 /// A copy that the news changes.
 #[derive(Debug)]
 pub(super) struct Change<'a> {
@@ -355,6 +128,22 @@ pub(super) struct Change<'a> {
     pub(super) provider_message_id: Option<String>,
     /// Calls that count and that nobody had counted.
     pub(super) attempts: i32,
+    /// Whether its message shows any of that.
+    pub(super) is_shown: bool,
+    /// What it must still be, as [`CopyState::version`].
+    pub(super) version: &'a str,
+}
+
+/// What became of copies that the news changes, and of their messages.
+#[derive(Debug, Default)]
+pub(super) struct Updated {
+    /// Copies that were still as they had been seen, and now are as told.
+    pub(super) copies: usize,
+    /// What their messages count under, as far as that was at hand.
+    pub(super) dimensions: HashMap<MessageId, Dimensions>,
+    /// Messages that are to be brought up to date by
+    /// [`crate::message::store::refresh_aggregates`].
+    pub(super) left: Vec<MessageId>,
 }
 
 /// What [`update_copies`] is given, by column.
@@ -363,6 +152,8 @@ struct Columns<'a> {
     sent_at: Vec<Option<Timestamp>>,
     delivered_at: Vec<Option<Timestamp>>,
     implied: Vec<Option<Uuid>>,
+    opened_at: Vec<Option<Timestamp>>,
+    clicked_at: Vec<Option<Timestamp>>,
     accounts: Vec<Option<Uuid>>,
     provider_message_ids: Vec<Option<&'a str>>,
     says_error: Vec<bool>,
@@ -382,6 +173,8 @@ impl<'a> Columns<'a> {
             implied: standings()
                 .map(|standing| standing.implied.map(|id| id.0))
                 .collect(),
+            opened_at: standings().map(|standing| standing.opened_at).collect(),
+            clicked_at: standings().map(|standing| standing.clicked_at).collect(),
             accounts: changes
                 .iter()
                 .map(|change| change.account_id.map(|id| id.0))
@@ -396,48 +189,61 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// Writes where copies stand now, and where a copy is its message's only one the same
-/// of the message: whoever changes the status of such a message holds its copy, so it
-/// needs no lock and no look of its own. Answers the other messages, which are to be
-/// brought up to date by [`crate::message::store::refresh_aggregates`].
+/// Writes where copies stand now that are still as they were seen, and where a copy is its
+/// message's only one the same of the message: whoever changes the status of such a message
+/// holds its copy, so it needs no lock and no look of its own. The changes are in the order
+/// of their places, and so are the rows of the index, so whichever Postgres goes along, it
+/// locks them in that order.
 pub(super) async fn update_copies(
     connection: &mut PgConnection,
     changes: &[Change<'_>],
-) -> Result<Vec<MessageId>, Fault> {
+) -> Result<Updated, Fault> {
     if changes.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Updated::default());
     }
     let columns = Columns::of(changes);
-    let done = query_scalar!(
+    let rows = query_as!(
+        Brought,
         r#"WITH moved AS (
                UPDATE recipients r
                SET status = c.status::message_status,
                    sent_at = c.sent_at,
                    delivered_at = c.delivered_at,
                    implied_event_id = c.implied,
+                   opened_at = c.opened_at,
+                   clicked_at = c.clicked_at,
                    provider_account_id = coalesce(c.account_id, r.provider_account_id),
                    provider_message_id = coalesce(r.provider_message_id, c.provider_message_id),
                    attempts = r.attempts + c.used,
                    last_error = CASE WHEN c.says_error THEN c.error ELSE r.last_error END
                FROM UNNEST($1::uuid[], $2::uuid[], $3::int[], $4::text[], $5::timestamptz[], $6::timestamptz[],
-                           $7::uuid[], $8::uuid[], $9::text[], $10::int[], $11::bool[], $12::text[])
+                           $7::uuid[], $8::uuid[], $9::text[], $10::int[], $11::bool[], $12::text[],
+                           $13::timestamptz[], $14::timestamptz[], $15::bool[], $16::text[])
                  AS c (organization_id, message_id, position, status, sent_at, delivered_at, implied, account_id,
-                       provider_message_id, used, says_error, error)
+                       provider_message_id, used, says_error, error, opened_at, clicked_at, is_shown,
+                       version)
                WHERE r.message_id = c.message_id AND r.message_id = ANY($2) AND r.position = c.position
-                 AND r.organization_id = c.organization_id
+                 AND r.organization_id = c.organization_id AND r.xmin = c.version::xid
                RETURNING r.organization_id, r.message_id, r.status, r.sent_at, r.delivered_at,
-                         r.provider_account_id, r.provider_message_id
+                         r.provider_account_id, r.provider_message_id, c.is_shown
+           ), brought AS (
+               UPDATE messages m
+               SET status = d.status, sent_at = d.sent_at, delivered_at = d.delivered_at,
+                   provider_message_id = d.provider_message_id,
+                   provider_account_id = coalesce(d.provider_account_id, m.provider_account_id),
+                   resolved_account_id = CASE WHEN d.provider_account_id <> m.provider_account_id
+                                              THEN coalesce(m.resolved_account_id, m.provider_account_id)
+                                              ELSE m.resolved_account_id END
+               FROM moved d
+               WHERE m.id = d.message_id AND m.organization_id = d.organization_id AND m.recipient_count = 1
+                 AND d.is_shown
+               RETURNING m.id, m.provider_account_id, waypost_metric_domain(m.from_address) AS domain, m.template_id
            )
-           UPDATE messages m
-           SET status = d.status, sent_at = d.sent_at, delivered_at = d.delivered_at,
-               provider_message_id = d.provider_message_id,
-               provider_account_id = coalesce(d.provider_account_id, m.provider_account_id),
-               resolved_account_id = CASE WHEN d.provider_account_id <> m.provider_account_id
-                                          THEN coalesce(m.resolved_account_id, m.provider_account_id)
-                                          ELSE m.resolved_account_id END
-           FROM moved d
-           WHERE m.id = d.message_id AND m.organization_id = d.organization_id AND m.recipient_count = 1
-           RETURNING m.id AS "id: MessageId""#,
+           SELECT c.copies AS "copies!", b.id AS "id?: MessageId",
+                  b.provider_account_id AS "account_id?: ProviderAccountId", b.domain AS "domain?",
+                  b.template_id AS "template_id?: TemplateId"
+           FROM (SELECT count(*) AS copies FROM moved) c
+           LEFT JOIN brought b ON true"#,
         &changes.iter().map(|c| c.organization_id.0).collect::<Vec<_>>(),
         &changes.iter().map(|c| c.place.0.0).collect::<Vec<_>>(),
         &changes.iter().map(|c| c.place.1).collect::<Vec<_>>(),
@@ -450,13 +256,45 @@ pub(super) async fn update_copies(
         &changes.iter().map(|c| c.attempts).collect::<Vec<_>>(),
         &columns.says_error,
         &columns.errors as &[Option<&str>],
+        &columns.opened_at as &[Option<Timestamp>],
+        &columns.clicked_at as &[Option<Timestamp>],
+        &changes.iter().map(|c| c.is_shown).collect::<Vec<_>>(),
+        &changes.iter().map(|c| c.version).collect::<Vec<_>>() as &[&str],
     )
     .fetch_all(connection)
     .await
     .or_fault("move the copies of provider events")?;
-    let done: HashSet<MessageId> = done.into_iter().collect();
-    let messages = changes.iter().map(|change| change.place.0);
-    Ok(messages.filter(|id| !done.contains(id)).collect())
+    Ok(updated(changes, rows))
+}
+
+/// A message that was brought up to date with its copy, and how many copies were.
+struct Brought {
+    copies: i64,
+    id: Option<MessageId>,
+    account_id: Option<ProviderAccountId>,
+    domain: Option<String>,
+    template_id: Option<TemplateId>,
+}
+
+/// There is one row at the least, without a message where none was brought up to date.
+fn updated(changes: &[Change<'_>], rows: Vec<Brought>) -> Updated {
+    let copies = rows.first().map_or(0, |row| row.copies);
+    let brought = rows.into_iter().filter_map(|row| {
+        let dimensions = Dimensions {
+            account_id: row.account_id?,
+            domain: row.domain?,
+            template_id: row.template_id,
+        };
+        Some((row.id?, dimensions))
+    });
+    let dimensions: HashMap<MessageId, Dimensions> = brought.collect();
+    let shown = changes.iter().filter(|change| change.is_shown);
+    let left = shown.map(|change| change.place.0);
+    Updated {
+        copies: usize::try_from(copies).unwrap_or_default(),
+        left: left.filter(|id| !dimensions.contains_key(id)).collect(),
+        dimensions,
+    }
 }
 
 /// Deletes the outbox rows of chunks of which nothing is left to do, if nobody holds

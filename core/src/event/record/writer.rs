@@ -6,8 +6,10 @@ use std::collections::{BTreeMap, HashSet};
 use sha2::{Digest, Sha256};
 use tracing::error;
 
-use super::follow::follow;
-use super::store::{self, Addressee, Clue, EventHash, FoundCopy, Kept, Place};
+use super::copies::store as copies_store;
+use super::copies::{Addressee, Clue, FoundCopy, Place};
+use super::follow::{View, follow};
+use super::store::{self, EventHash, Kept};
 use super::teller::store as teller_store;
 use super::{DOING, Request, Tally, Teller};
 use crate::address::EmailAddress;
@@ -148,7 +150,17 @@ impl Writer {
                 .map(|told| (told.organization_id, told.address.email_hash))
                 .collect();
             self.suppressions.expect_told(&suspects).await?;
-            let write = || self.transact(parts, &matched);
+            let write = || async {
+                match self.transact(parts, &matched, View::AsFound).await? {
+                    Some(tallies) => Ok(tallies),
+                    None => {
+                        let tallies = self.transact(parts, &matched, View::Locked).await?;
+                        tallies.ok_or_else(|| {
+                            Fault::internal(DOING, "a copy changed while it was locked")
+                        })
+                    }
+                }
+            };
             db::again_after_deadlocks(TRIES_MAX, write, db::is_deadlock).await
         };
         db::bounded(DOING, recording).await
@@ -184,11 +196,11 @@ impl Writer {
             }
         }
         let mut connection = self.suppressions.pool.acquire().await.or_fault(DOING)?;
-        let found = store::find_copies(&mut connection, &named).await?;
+        let found = copies_store::find_copies(&mut connection, &named).await?;
         for (nth, copy) in named_at.into_iter().zip(found) {
             copies[nth] = copy;
         }
-        for (nth, copy) in store::find_copies_by_clues(&mut connection, &clues).await? {
+        for (nth, copy) in copies_store::find_copies_by_clues(&mut connection, &clues).await? {
             copies[nth] = Some(copy);
         }
         let matched = events
@@ -202,7 +214,7 @@ impl Writer {
         let suspects: Vec<(Place, OrganizationId)> = suspects
             .map(|matched| (matched.copy.place, matched.organization_id()))
             .collect();
-        let addressees = store::find_addressees(&mut connection, &suspects).await?;
+        let addressees = copies_store::find_addressees(&mut connection, &suspects).await?;
         for matched in &mut matched {
             matched.addressee = addressees.get(&matched.copy.place).copied();
         }
@@ -231,11 +243,13 @@ impl Writer {
         }
     }
 
+    /// Nothing, and nothing done, where somebody changed a copy meanwhile.
     async fn transact(
         &self,
         parts: &[Part<'_>],
         matched: &[Matched<'_>],
-    ) -> Result<Vec<Option<Tally>>, Fault> {
+        view: View,
+    ) -> Result<Option<Vec<Option<Tally>>>, Fault> {
         let now = self.suppressions.clock.now();
         let mut transaction = db::begin(&self.suppressions.pool, DOING).await?;
         let is_genuine = use_signatures(&mut transaction, parts, now).await?;
@@ -243,14 +257,17 @@ impl Writer {
         let believed: Vec<&Matched<'_>> = believed.collect();
         let fresh = keep(&mut transaction, &believed, now).await?;
         let ids = &self.suppressions.ids;
-        follow(&mut transaction, ids, &fresh, now).await?;
+        if !follow(&mut transaction, ids, &fresh, view, now).await? {
+            transaction.rollback().await.or_fault(DOING)?;
+            return Ok(None);
+        }
         let told = told_by(fresh.iter().copied());
         let added = self.suppressions.add_told(&mut transaction, &told).await?;
         let tallies = tallies(parts, &is_genuine, &believed, &fresh);
         count_unrecorded(&mut transaction, parts, &tallies, now).await?;
         transaction.commit().await.or_fault(DOING)?;
         self.suppressions.confirm_told(&added).await;
-        Ok(tallies)
+        Ok(Some(tallies))
     }
 }
 

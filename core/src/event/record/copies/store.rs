@@ -1,0 +1,299 @@
+//! What recording reads of copies, for any number of them of any organizations with one
+//! statement each.
+
+use std::collections::HashMap;
+
+use sqlx::{PgConnection, query, query_as};
+
+use super::{Addressee, Clue, CopyState, FoundCopy, Place};
+use crate::address::AddressHash;
+use crate::clock::Timestamp;
+use crate::db::OrFault;
+use crate::event::record::counts::Dimensions;
+use crate::event::record::progress::Standing;
+use crate::fault::Fault;
+use crate::ids::{
+    EventId, MessageId, OrganizationId, ProviderAccountId, SendAttemptId, TemplateId,
+    UnsubscribeGroupId,
+};
+use crate::message::MessageStatus;
+use crate::provider::event::CopyIds;
+
+/// A copy as it is found.
+struct Row {
+    /// By which of the ids or clues, from 1.
+    nth: i64,
+    message_id: MessageId,
+    position: i32,
+    /// The account that the event is about.
+    called: ProviderAccountId,
+    started_at: Option<Timestamp>,
+    is_proven: bool,
+    status: MessageStatus,
+    sent_at: Option<Timestamp>,
+    delivered_at: Option<Timestamp>,
+    implied: Option<EventId>,
+    opened_at: Option<Timestamp>,
+    clicked_at: Option<Timestamp>,
+    account_id: Option<ProviderAccountId>,
+    version: String,
+}
+
+impl Row {
+    fn copy(self, attempt_id: Option<SendAttemptId>) -> FoundCopy {
+        FoundCopy {
+            place: (self.message_id, self.position),
+            attempt_id,
+            is_proven: self.is_proven,
+            started_at: self.started_at,
+            account_id: self.called,
+            state: CopyState {
+                standing: Standing {
+                    status: self.status,
+                    sent_at: self.sent_at,
+                    delivered_at: self.delivered_at,
+                    implied: self.implied,
+                    opened_at: self.opened_at,
+                    clicked_at: self.clicked_at,
+                },
+                account_id: self.account_id,
+                version: self.version,
+            },
+        }
+    }
+}
+
+/// The copies that ids of ours name, in the same order; nothing where they do not
+/// belong together or not to the organization.
+pub(in crate::event::record) async fn find_copies(
+    connection: &mut PgConnection,
+    named: &[(OrganizationId, CopyIds)],
+) -> Result<Vec<Option<FoundCopy>>, Fault> {
+    let mut found = vec![None; named.len()];
+    if named.is_empty() {
+        return Ok(found);
+    }
+    // An attempt is there as long as its message and its recipient are. The limit keeps
+    // each look-up one by primary key, whatever the planner believes of tables that
+    // have just grown.
+    let rows = query_as!(
+        Row,
+        r#"SELECT t.nth AS "nth!", t.message_id AS "message_id!: MessageId", t.position AS "position!",
+                  a.provider_account_id AS "called!: ProviderAccountId", a.started_at AS "started_at?",
+                  a.is_proven AS "is_proven!", r.status AS "status: MessageStatus", r.sent_at, r.delivered_at,
+                  r.implied_event_id AS "implied: EventId", r.opened_at, r.clicked_at,
+                  r.provider_account_id AS "account_id: ProviderAccountId", r.version AS "version!"
+           FROM UNNEST($1::uuid[], $2::uuid[], $3::int[], $4::uuid[]) WITH ORDINALITY
+             AS t (organization_id, message_id, position, attempt_id, nth)
+           CROSS JOIN LATERAL (
+               SELECT provider_account_id, started_at, outcome IS NOT DISTINCT FROM 'ACCEPTED' AS is_proven
+               FROM send_attempts
+               WHERE message_id = t.message_id AND id = t.attempt_id AND position = t.position
+                 AND organization_id = t.organization_id
+               LIMIT 1
+           ) a
+           CROSS JOIN LATERAL (
+               SELECT status, sent_at, delivered_at, implied_event_id, opened_at, clicked_at, provider_account_id,
+                      xmin::text AS version
+               FROM recipients
+               WHERE message_id = t.message_id AND position = t.position AND organization_id = t.organization_id
+               LIMIT 1
+           ) r"#,
+        &named.iter().map(|(of, _)| of.0).collect::<Vec<_>>(),
+        &named.iter().map(|(_, ids)| ids.message_id.0).collect::<Vec<_>>(),
+        &named.iter().map(|(_, ids)| ids.position).collect::<Vec<_>>(),
+        &named.iter().map(|(_, ids)| ids.attempt_id.0).collect::<Vec<_>>(),
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("find the copies of provider events")?;
+    for row in rows {
+        let nth = usize::try_from(row.nth - 1).unwrap_or(usize::MAX);
+        if let Some((_, ids)) = named.get(nth) {
+            found[nth] = Some(row.copy(Some(ids.attempt_id)));
+        }
+    }
+    Ok(found)
+}
+
+/// The copies that went through the accounts and have these ids there, with the
+/// events that they belong to. An id that more than one copy has names none.
+pub(in crate::event::record) async fn find_copies_by_clues(
+    connection: &mut PgConnection,
+    clues: &[Clue],
+) -> Result<Vec<(usize, FoundCopy)>, Fault> {
+    if clues.is_empty() {
+        return Ok(Vec::new());
+    }
+    let hashes: Vec<Option<&[u8]>> = clues
+        .iter()
+        .map(|clue| clue.address_hash.as_ref().map(|hash| hash.0.as_slice()))
+        .collect();
+    let rows = query_as!(
+        Row,
+        r#"SELECT t.nth AS "nth!", r.message_id AS "message_id: MessageId", r.position,
+                  t.account_id AS "called!: ProviderAccountId",
+                  NULL::timestamptz AS "started_at?", false AS "is_proven!", r.status AS "status: MessageStatus",
+                  r.sent_at, r.delivered_at, r.implied_event_id AS "implied: EventId", r.opened_at, r.clicked_at,
+                  r.provider_account_id AS "account_id: ProviderAccountId", r.version AS "version!"
+           FROM UNNEST($1::uuid[], $2::uuid[], $3::text[], $4::bytea[]) WITH ORDINALITY
+             AS t (organization_id, account_id, provider_message_id, address_hash, nth)
+           CROSS JOIN LATERAL (
+               SELECT *, count(*) OVER () AS alike
+               FROM (
+                   SELECT message_id, position, status, sent_at, delivered_at, implied_event_id, opened_at,
+                          clicked_at, provider_account_id, xmin::text AS version
+                   FROM recipients
+                   WHERE provider_message_id = t.provider_message_id
+                     AND organization_id = t.organization_id AND provider_account_id = t.account_id
+                     AND (t.address_hash IS NULL OR address_hash = t.address_hash)
+                   LIMIT 2
+               ) few
+           ) r
+           WHERE r.alike = 1"#,
+        &clues
+            .iter()
+            .map(|clue| clue.organization_id.0)
+            .collect::<Vec<_>>(),
+        &clues
+            .iter()
+            .map(|clue| clue.account_id.0)
+            .collect::<Vec<_>>(),
+        &clues
+            .iter()
+            .map(|clue| clue.provider_message_id.as_str())
+            .collect::<Vec<_>>() as &[&str],
+        &hashes as &[Option<&[u8]>],
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("find the copies of provider events")?;
+    let found = rows.into_iter().filter_map(|row| {
+        let clue = clues.get(usize::try_from(row.nth - 1).ok()?)?;
+        Some((clue.nth, row.copy(None)))
+    });
+    Ok(found.collect())
+}
+
+/// Whom copies went to.
+pub(in crate::event::record) async fn find_addressees(
+    connection: &mut PgConnection,
+    places: &[(Place, OrganizationId)],
+) -> Result<HashMap<Place, Addressee>, Fault> {
+    if places.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let rows = query!(
+        r#"SELECT t.message_id AS "message_id!", t.position AS "position!",
+                  r.address_hash AS "address_hash: AddressHash", m.unsubscribe_group_id
+           FROM UNNEST($1::uuid[], $2::uuid[], $3::int[]) AS t (organization_id, message_id, position)
+           CROSS JOIN LATERAL (
+               SELECT address_hash
+               FROM recipients
+               WHERE message_id = t.message_id AND position = t.position
+                 AND organization_id = t.organization_id
+               LIMIT 1
+           ) r
+           CROSS JOIN LATERAL (
+               SELECT unsubscribe_group_id
+               FROM messages
+               WHERE id = t.message_id AND organization_id = t.organization_id
+               LIMIT 1
+           ) m"#,
+        &places.iter().map(|(_, of)| of.0).collect::<Vec<_>>(),
+        &places.iter().map(|(place, _)| place.0.0).collect::<Vec<_>>(),
+        &places.iter().map(|(place, _)| place.1).collect::<Vec<_>>(),
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("find whom copies went to")?;
+    let rows = rows.into_iter().map(|row| {
+        let addressee = Addressee {
+            address_hash: row.address_hash,
+            group_id: row.unsubscribe_group_id.map(UnsubscribeGroupId),
+        };
+        ((MessageId(row.message_id), row.position), addressee)
+    });
+    Ok(rows.collect())
+}
+
+/// How copies are. They stay so until the transaction ends.
+pub(in crate::event::record) async fn lock_copies(
+    connection: &mut PgConnection,
+    places: &[(Place, OrganizationId)],
+) -> Result<HashMap<Place, CopyState>, Fault> {
+    let mut places = places.to_vec();
+    places.sort_unstable();
+    places.dedup();
+    let rows = query!(
+        r#"SELECT t.message_id AS "message_id!", t.position AS "position!", r.status AS "status: MessageStatus",
+                  r.sent_at, r.delivered_at, r.implied_event_id AS "implied: EventId", r.opened_at, r.clicked_at,
+                  r.provider_account_id AS "account_id: ProviderAccountId", r.version AS "version!"
+           FROM UNNEST($1::uuid[], $2::uuid[], $3::int[]) AS t (organization_id, message_id, position)
+           CROSS JOIN LATERAL (
+               SELECT status, sent_at, delivered_at, implied_event_id, opened_at, clicked_at, provider_account_id,
+                      xmin::text AS version
+               FROM recipients
+               WHERE message_id = t.message_id AND position = t.position
+                 AND organization_id = t.organization_id
+               FOR NO KEY UPDATE
+           ) r"#,
+        &places.iter().map(|(_, of)| of.0).collect::<Vec<_>>(),
+        &places.iter().map(|(place, _)| place.0.0).collect::<Vec<_>>(),
+        &places.iter().map(|(place, _)| place.1).collect::<Vec<_>>(),
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("lock the copies of provider events")?;
+    let states = rows.into_iter().map(|row| {
+        let state = CopyState {
+            standing: Standing {
+                status: row.status,
+                sent_at: row.sent_at,
+                delivered_at: row.delivered_at,
+                implied: row.implied,
+                opened_at: row.opened_at,
+                clicked_at: row.clicked_at,
+            },
+            account_id: row.account_id,
+            version: row.version,
+        };
+        ((MessageId(row.message_id), row.position), state)
+    });
+    Ok(states.collect())
+}
+
+/// What messages count under.
+pub(in crate::event::record) async fn find_dimensions(
+    connection: &mut PgConnection,
+    messages: &[(MessageId, OrganizationId)],
+) -> Result<HashMap<MessageId, Dimensions>, Fault> {
+    if messages.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let rows = query!(
+        r#"SELECT m.id AS "id: MessageId", m.provider_account_id AS "account_id: ProviderAccountId",
+                  waypost_metric_domain(m.from_address) AS "domain!", m.template_id AS "template_id: TemplateId"
+           FROM UNNEST($1::uuid[], $2::uuid[]) AS t (organization_id, message_id)
+           CROSS JOIN LATERAL (
+               SELECT id, provider_account_id, from_address, template_id
+               FROM messages
+               WHERE id = t.message_id AND organization_id = t.organization_id
+               LIMIT 1
+           ) m"#,
+        &messages.iter().map(|(_, of)| of.0).collect::<Vec<_>>(),
+        &messages.iter().map(|(id, _)| id.0).collect::<Vec<_>>(),
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("find what messages count under")?;
+    let rows = rows.into_iter().map(|row| {
+        let dimensions = Dimensions {
+            account_id: row.account_id,
+            domain: row.domain,
+            template_id: row.template_id,
+        };
+        (row.id, dimensions)
+    });
+    Ok(rows.collect())
+}
