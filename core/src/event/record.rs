@@ -20,10 +20,6 @@
 //! Locks are taken in the order of all who settle: signatures, events, attempts,
 //! recipients, outbox (only rows that nobody else has), messages, suppressions; rows
 //! of one kind in the order of their ids. A worker's lease is never waited for.
-//!
-//! Copies are not locked before they are written. What follows from the news is made out
-//! of how they were when they were found; a copy that somebody has changed since is not
-//! written, and then the transaction is made again with all of them locked first.
 
 mod copies;
 mod counts;

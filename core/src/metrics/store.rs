@@ -1,5 +1,5 @@
-//! Metrics in Postgres. What writes deltas is in the migration that made them: a
-//! trigger on `events`.
+//! Metrics in Postgres. Deltas are written by a trigger on `events`, and by those who
+//! record events and say that they count them.
 
 use sqlx::{PgConnection, query, query_scalar};
 

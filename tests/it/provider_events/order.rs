@@ -208,6 +208,46 @@ async fn end(app: &TestApp, organization_id: OrganizationId, caller: &Caller) ->
     seen
 }
 
+/// What counts in which hour, by the histories and by what was counted.
+async fn hours(app: &TestApp, organization_id: OrganizationId) -> [String; 2] {
+    let by_history = format!(
+        "SELECT string_agg(concat_ws(' ', hour, event_type, count), E'\\n' ORDER BY hour, event_type)
+         FROM (SELECT date_trunc('hour', at, 'UTC') AS hour, event_type, count(*)
+               FROM (SELECT event_type, occurred_at AS at
+                     FROM events
+                     WHERE organization_id = '{organization_id}'
+                       AND event_type IN ('SENT', 'DELIVERED', 'BOUNCED', 'COMPLAINED', 'UNSUBSCRIBED')
+                     UNION ALL
+                     SELECT event_type, min(occurred_at)
+                     FROM events
+                     WHERE organization_id = '{organization_id}' AND event_type IN ('OPENED', 'CLICKED')
+                       AND data ->> 'isBot' = 'false'
+                     GROUP BY message_id, position, event_type) moments
+               GROUP BY 1, 2) counted"
+    );
+    let by_count = format!(
+        "SELECT string_agg(concat_ws(' ', hour, event_type, count), E'\\n' ORDER BY hour, event_type)
+         FROM (SELECT hour, event_type::event_type AS event_type, sum(count) AS count
+               FROM (SELECT hour, sent, delivered, opened, clicked, bounced, complained, unsubscribed
+                     FROM metric_rollups
+                     WHERE organization_id = '{organization_id}' AND dimension = 'TOTAL'
+                     UNION ALL
+                     SELECT hour, sent, delivered, opened, clicked, bounced, complained, unsubscribed
+                     FROM metric_deltas
+                     WHERE organization_id = '{organization_id}') both_places
+               CROSS JOIN LATERAL (
+                   VALUES ('SENT', sent), ('DELIVERED', delivered), ('OPENED', opened), ('CLICKED', clicked),
+                          ('BOUNCED', bounced), ('COMPLAINED', complained), ('UNSUBSCRIBED', unsubscribed)
+               ) AS one (event_type, count)
+               GROUP BY 1, 2
+               HAVING sum(count) <> 0) counted"
+    );
+    [
+        app.value(&by_history).await.unwrap(),
+        app.value(&by_count).await.unwrap(),
+    ]
+}
+
 #[tokio::test]
 async fn a_hundred_thousand_events_in_no_order_end_as_in_the_clean_one() {
     let app = TestApp::builder().without_worker().start().await;
@@ -236,6 +276,15 @@ async fn a_hundred_thousand_events_in_no_order_end_as_in_the_clean_one() {
         let difference = expected.lines().zip(found.lines()).find(|(a, b)| a != b);
         assert_eq!(difference, None);
         assert!(!expected.is_empty() && expected.len() == found.len());
+    }
+    for organization_id in [app.organization_id(), other.organization_id] {
+        let [by_history, by_count] = hours(&app, organization_id).await;
+        let difference = by_history
+            .lines()
+            .zip(by_count.lines())
+            .find(|(a, b)| a != b);
+        assert_eq!(difference, None);
+        assert_eq!(by_history.len(), by_count.len());
     }
     // It is not that nothing happened.
     let summary = app.get("/v1/metrics/summary").await.data(200);

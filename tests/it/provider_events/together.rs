@@ -177,53 +177,33 @@ async fn the_same_event_in_requests_of_the_same_moment_is_recorded_once() {
     assert_eq!(number(&app, suppressed).await, 3);
 }
 
-/// Waits until so many statements wait for a lock.
-async fn are_waiting(app: &TestApp, count: i64) {
-    let waiting = "SELECT count(*) FROM pg_stat_activity
-         WHERE datname = current_database() AND wait_event_type = 'Lock'";
-    wait_until("statements wait for a lock", async || {
-        number(app, waiting).await == count
-    })
-    .await;
-}
-
-/// Tells of a copy that somebody else holds; before they let it go, they do this.
-async fn tell_beside(app: &TestApp, account: &Account, told: &Value, change: &'static str) {
-    let mut other = app.pool.begin().await.unwrap();
-    sqlx::raw_sql("SELECT FROM recipients FOR NO KEY UPDATE")
-        .execute(&mut *other)
-        .await
-        .unwrap();
-    let changing = async {
-        are_waiting(app, 1).await;
-        sqlx::raw_sql(change).execute(&mut *other).await.unwrap();
-        other.commit().await.unwrap();
-    };
-    tokio::join!(account.tell(app, told), changing);
-}
-
-/// The events of a message by their names: providers count in seconds.
-async fn happened(app: &TestApp, message_id: &str) -> Vec<String> {
-    let mut events = app.events(message_id).await;
-    events.sort();
-    events
-}
-
 #[tokio::test]
-async fn a_copy_that_another_changed_meanwhile_is_looked_at_again() {
+async fn a_copy_that_another_changes_meanwhile_is_seen_as_it_is_then() {
     let app = TestApp::start().await;
     let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
     let sent = sent(&app, 1).await;
     let told = json!([event(&app, &sent[0], "open", "o", 0)]);
-    // As another process does that was told of the delivery at the same moment.
+    // Another process that was told of the delivery at the same moment.
+    let mut other = app.pool.begin().await.unwrap();
     let delivered = "UPDATE recipients SET status = 'DELIVERED', delivered_at = sent_at;
          UPDATE messages SET status = 'DELIVERED', delivered_at = sent_at";
-    tell_beside(&app, &account, &told, delivered).await;
+    sqlx::raw_sql(delivered).execute(&mut *other).await.unwrap();
+    let deciding = async {
+        let waiting = "SELECT count(*) FROM pg_stat_activity
+             WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        wait_until("the telling waits for the copy", async || {
+            number(&app, waiting).await > 0
+        })
+        .await;
+        other.commit().await.unwrap();
+    };
+    tokio::join!(account.tell(&app, &told), deciding);
     let id = message_of(&sent[0]);
     assert_eq!(app.status(id).await, "DELIVERED");
-    assert_eq!(happened(&app, id).await, ["OPENED", "QUEUED", "SENT"]);
-    let kept = "SELECT count(*) FROM provider_events";
-    assert_eq!(number(&app, kept).await, 1);
+    // Providers count in seconds, so the order is not told.
+    let mut events = app.events(id).await;
+    events.sort();
+    assert_eq!(events, ["OPENED", "QUEUED", "SENT"]);
     let seen =
         "SELECT count(*) FROM recipients WHERE opened_at IS NOT NULL AND delivered_at = sent_at";
     assert_eq!(number(&app, seen).await, 1);
@@ -232,16 +212,4 @@ async fn a_copy_that_another_changed_meanwhile_is_looked_at_again() {
     let groups = groups.data(200);
     assert_eq!(groups[0]["name"], "SENDGRID", "{groups}");
     assert_eq!(totals(&app).await, [1, 0, 1, 0, 0, 0, 0]);
-}
-
-#[tokio::test]
-async fn a_copy_that_another_only_held_is_changed_as_it_was_seen() {
-    let app = TestApp::start().await;
-    let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
-    let sent = sent(&app, 1).await;
-    let told = json!([event(&app, &sent[0], "open", "o", 0)]);
-    tell_beside(&app, &account, &told, "SELECT").await;
-    let events = happened(&app, message_of(&sent[0])).await;
-    assert_eq!(events, ["DELIVERED", "OPENED", "QUEUED", "SENT"]);
-    assert_eq!(totals(&app).await, [1, 1, 1, 0, 0, 0, 0]);
 }

@@ -11,7 +11,7 @@ use crate::ids::{MessageId, OrganizationId, ProviderAccountId, SendAttemptId, Un
 pub(super) type Place = (MessageId, i32);
 
 /// The copy that an event is about.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct FoundCopy {
     pub(super) place: Place,
     /// The call that the event names; nothing where it was found by the provider's
@@ -23,17 +23,14 @@ pub(super) struct FoundCopy {
     pub(super) started_at: Option<Timestamp>,
     /// The account that it went through.
     pub(super) account_id: ProviderAccountId,
-    pub(super) state: CopyState,
 }
 
-/// How a copy is, until it is changed.
-#[derive(Debug, Clone)]
-pub(super) struct CopyState {
+/// A copy that nobody else changes until the transaction ends.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LockedCopy {
     pub(super) standing: Standing,
     /// The account that it is known to have gone through.
     pub(super) account_id: Option<ProviderAccountId>,
-    /// Who wrote the row that says so: nobody has changed it as long as that is the same.
-    pub(super) version: String,
 }
 
 /// What is known of a copy without our ids: the provider's id, and perhaps whose.

@@ -101,3 +101,97 @@ pub(super) fn deltas(copies: impl Iterator<Item = Counted>) -> Vec<Delta> {
     });
     deltas.collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::event::record::progress::Line;
+    use crate::ids::EventId;
+    use crate::message::MessageStatus;
+
+    fn at(hour: i64, second: i64) -> Timestamp {
+        DateTime::from_timestamp(1_800_000_000 + hour * 3_600 + second, 0).unwrap()
+    }
+
+    fn standing(opened_at: Option<Timestamp>) -> Standing {
+        Standing {
+            status: MessageStatus::Delivered,
+            sent_at: Some(at(0, 0)),
+            delivered_at: Some(at(0, 0)),
+            implied: None,
+            opened_at,
+            clicked_at: None,
+        }
+    }
+
+    /// What counts of a copy that was opened then, and now is known to have been then, in
+    /// whose history this is new.
+    fn copy(
+        account: u128,
+        opened: [Option<Timestamp>; 2],
+        lines: &[(EventType, Timestamp)],
+    ) -> Counted {
+        let lines = lines.iter().map(|(event_type, occurred_at)| Line {
+            id: EventId(Uuid::nil()),
+            event_type: *event_type,
+            occurred_at: *occurred_at,
+            data: None,
+        });
+        let progress = Progress {
+            standing: standing(opened[1]),
+            is_proven: false,
+            error: None,
+            lines: lines.collect(),
+            correction: None,
+        };
+        Counted {
+            organization_id: OrganizationId(Uuid::nil()),
+            dimensions: Dimensions {
+                account_id: ProviderAccountId(Uuid::from_u128(account)),
+                domain: "example.com".to_owned(),
+                template_id: None,
+            },
+            counts: counts(&standing(opened[0]), &progress),
+        }
+    }
+
+    /// The hours of what is counted, with deliveries and openings.
+    fn counted(copies: Vec<Counted>) -> Vec<(i64, i64, i64)> {
+        let deltas = deltas(copies.into_iter()).into_iter();
+        let hour = |delta: &Delta| (delta.hour - at(0, 0)).num_hours();
+        deltas
+            .map(|delta| (hour(&delta), delta.counts.delivered, delta.counts.opened))
+            .collect()
+    }
+
+    #[test]
+    fn a_copy_is_opened_in_the_hour_of_its_earliest_opening() {
+        let opened = |was, is| counted(vec![copy(1, [was, is], &[(EventType::Opened, at(9, 0))])]);
+        assert_eq!(opened(None, Some(at(2, 5))), [(2, 0, 1)]);
+        assert_eq!(opened(Some(at(2, 5)), Some(at(2, 5))), []);
+        let earlier = opened(Some(at(2, 5)), Some(at(1, 7)));
+        assert_eq!(earlier, [(1, 0, 1), (2, 0, -1)]);
+        assert_eq!(opened(Some(at(2, 5)), Some(at(2, 4))), []);
+    }
+
+    #[test]
+    fn what_counts_alike_is_one_delta() {
+        let delivered = |account, hour| {
+            let lines = [
+                (EventType::Delivered, at(hour, 1)),
+                (EventType::Deferred, at(hour, 0)),
+            ];
+            copy(account, [None, None], &lines)
+        };
+        let copies = vec![
+            delivered(1, 0),
+            delivered(1, 0),
+            delivered(2, 0),
+            delivered(1, 1),
+        ];
+        assert_eq!(counted(copies), [(0, 2, 0), (0, 1, 0), (1, 1, 0)]);
+    }
+}

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::copies::store as copies_store;
-use super::copies::{CopyState, Place};
+use super::copies::{LockedCopy, Place};
 use super::counts::{self, Count, Counted, Dimensions};
 use super::progress::{self, Progress, Standing, Told};
 use super::store::{self, Change};
@@ -18,29 +18,16 @@ use crate::message::MessageStatus;
 use crate::message::store::refresh_aggregates;
 use crate::metrics::Delta;
 
-/// How copies are seen before the news is followed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum View {
-    /// As they were found a moment ago, before the transaction. As a rule nobody else is
-    /// at work on them. What the news leaves as it is need not be the same any more: a copy
-    /// only moves on, and what changed nothing of it before would change nothing now.
-    AsFound,
-    /// As they are, and stay.
-    Locked,
-}
-
 /// Brings the copies up to date that were told of for the first time, and all that
-/// hangs on them. Says whether they still were as they were seen; where one was not, the
-/// transaction must not be committed.
+/// hangs on them.
 pub(super) async fn follow(
     connection: &mut PgConnection,
     ids: &Ids,
     fresh: &[&Matched<'_>],
-    view: View,
     now: Timestamp,
-) -> Result<bool, Fault> {
+) -> Result<(), Fault> {
     if fresh.is_empty() {
-        return Ok(true);
+        return Ok(());
     }
     let unproven = fresh.iter().filter(|matched| !matched.copy.is_proven);
     let unproven = unproven.filter_map(|matched| {
@@ -49,7 +36,11 @@ pub(super) async fn follow(
     });
     let unproven: Vec<_> = unproven.collect();
     let open = store::prove_attempts(&mut *connection, &unproven, now).await?;
-    let copies = seen(&mut *connection, fresh, view).await?;
+    let places = fresh
+        .iter()
+        .map(|matched| (matched.copy.place, matched.organization_id()));
+    let places: Vec<_> = places.collect();
+    let copies = copies_store::lock_copies(&mut *connection, &places).await?;
     let mut steps = Vec::new();
     for (place, news) in by_copy(fresh) {
         let (Some(copy), Some(first)) = (copies.get(&place), news.first()) else {
@@ -62,29 +53,11 @@ pub(super) async fn follow(
             place,
             attempts: open.iter().filter(|open| **open == place).count(),
             progress: progress::follow(copy.standing, told, now, next_id),
-            copy,
+            copy: *copy,
             news,
         });
     }
     apply(connection, &steps).await
-}
-
-async fn seen(
-    connection: &mut PgConnection,
-    fresh: &[&Matched<'_>],
-    view: View,
-) -> Result<HashMap<Place, CopyState>, Fault> {
-    let copies = fresh.iter().map(|matched| &matched.copy);
-    match view {
-        View::AsFound => Ok(copies
-            .map(|copy| (copy.place, copy.state.clone()))
-            .collect()),
-        View::Locked => {
-            let owners = fresh.iter().map(|matched| matched.organization_id());
-            let places: Vec<_> = copies.map(|copy| copy.place).zip(owners).collect();
-            copies_store::lock_copies(connection, &places).await
-        }
-    }
 }
 
 /// What the news means for one copy.
@@ -92,25 +65,22 @@ struct Step<'a> {
     organization_id: OrganizationId,
     place: Place,
     /// How it was.
-    copy: &'a CopyState,
+    copy: LockedCopy,
     /// Calls that had no outcome yet.
     attempts: usize,
     progress: Progress,
     news: Vec<&'a Matched<'a>>,
 }
 
-async fn apply(connection: &mut PgConnection, steps: &[Step<'_>]) -> Result<bool, Fault> {
+async fn apply(connection: &mut PgConnection, steps: &[Step<'_>]) -> Result<(), Fault> {
     let changes: Vec<Change<'_>> = steps.iter().filter_map(Step::change).collect();
     let updated = store::update_copies(&mut *connection, &changes).await?;
-    if updated.copies < changes.len() {
-        return Ok(false);
-    }
     let corrections = steps.iter().filter_map(|step| {
         let correction = step.progress.correction.as_ref()?;
         Some((step.organization_id, step.place.0, correction))
     });
     store::correct(&mut *connection, &corrections.collect::<Vec<_>>()).await?;
-    let deltas = deltas(&mut *connection, steps, updated.dimensions).await?;
+    let deltas = count(&mut *connection, steps, updated.dimensions).await?;
     let events: Vec<NewEvent> = steps.iter().flat_map(Step::events).collect();
     event::store::insert_counted(&mut *connection, &events, &deltas).await?;
     let settled: Vec<_> = steps
@@ -119,15 +89,15 @@ async fn apply(connection: &mut PgConnection, steps: &[Step<'_>]) -> Result<bool
         .map(|step| (step.place, step.organization_id))
         .collect();
     store::finish_chunks(&mut *connection, &settled).await?;
-    if !updated.left.is_empty() {
-        refresh_aggregates(connection, &updated.left).await?;
+    if updated.left.is_empty() {
+        return Ok(());
     }
-    Ok(true)
+    refresh_aggregates(connection, &updated.left).await
 }
 
 /// What is added to the metrics. `dimensions` are those of the messages that were just
 /// written; the others' are looked up.
-async fn deltas(
+async fn count(
     connection: &mut PgConnection,
     steps: &[Step<'_>],
     mut dimensions: HashMap<MessageId, Dimensions>,
@@ -192,7 +162,6 @@ impl Step<'_> {
             provider_message_id: ids.min(),
             attempts: i32::try_from(self.attempts).unwrap_or(i32::MAX),
             is_shown,
-            version: &self.copy.version,
         })
     }
 

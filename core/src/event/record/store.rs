@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use sqlx::{PgConnection, query, query_as};
+use sqlx::{PgConnection, query};
 use uuid::Uuid;
 
 use super::copies::Place;
@@ -130,20 +130,27 @@ pub(super) struct Change<'a> {
     pub(super) attempts: i32,
     /// Whether its message shows any of that.
     pub(super) is_shown: bool,
-    /// What it must still be, as [`CopyState::version`].
-    pub(super) version: &'a str,
 }
 
-/// What became of copies that the news changes, and of their messages.
+/// What became of the messages of copies that the news changes.
 #[derive(Debug, Default)]
 pub(super) struct Updated {
-    /// Copies that were still as they had been seen, and now are as told.
-    pub(super) copies: usize,
     /// What their messages count under, as far as that was at hand.
     pub(super) dimensions: HashMap<MessageId, Dimensions>,
     /// Messages that are to be brought up to date by
     /// [`crate::message::store::refresh_aggregates`].
     pub(super) left: Vec<MessageId>,
+}
+
+impl Updated {
+    fn of(changes: &[Change<'_>], dimensions: HashMap<MessageId, Dimensions>) -> Self {
+        let shown = changes.iter().filter(|change| change.is_shown);
+        let messages = shown.map(|change| change.place.0);
+        Self {
+            left: messages.filter(|id| !dimensions.contains_key(id)).collect(),
+            dimensions,
+        }
+    }
 }
 
 /// What [`update_copies`] is given, by column.
@@ -189,11 +196,9 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// Writes where copies stand now that are still as they were seen, and where a copy is its
-/// message's only one the same of the message: whoever changes the status of such a message
-/// holds its copy, so it needs no lock and no look of its own. The changes are in the order
-/// of their places, and so are the rows of the index, so whichever Postgres goes along, it
-/// locks them in that order.
+/// Writes where copies stand now, and where a copy is its message's only one the same of
+/// the message: whoever changes the status of such a message holds its copy, so it needs
+/// no lock and no look of its own.
 pub(super) async fn update_copies(
     connection: &mut PgConnection,
     changes: &[Change<'_>],
@@ -202,8 +207,7 @@ pub(super) async fn update_copies(
         return Ok(Updated::default());
     }
     let columns = Columns::of(changes);
-    let rows = query_as!(
-        Brought,
+    let rows = query!(
         r#"WITH moved AS (
                UPDATE recipients r
                SET status = c.status::message_status,
@@ -218,32 +222,26 @@ pub(super) async fn update_copies(
                    last_error = CASE WHEN c.says_error THEN c.error ELSE r.last_error END
                FROM UNNEST($1::uuid[], $2::uuid[], $3::int[], $4::text[], $5::timestamptz[], $6::timestamptz[],
                            $7::uuid[], $8::uuid[], $9::text[], $10::int[], $11::bool[], $12::text[],
-                           $13::timestamptz[], $14::timestamptz[], $15::bool[], $16::text[])
+                           $13::timestamptz[], $14::timestamptz[], $15::bool[])
                  AS c (organization_id, message_id, position, status, sent_at, delivered_at, implied, account_id,
-                       provider_message_id, used, says_error, error, opened_at, clicked_at, is_shown,
-                       version)
+                       provider_message_id, used, says_error, error, opened_at, clicked_at, is_shown)
                WHERE r.message_id = c.message_id AND r.message_id = ANY($2) AND r.position = c.position
-                 AND r.organization_id = c.organization_id AND r.xmin = c.version::xid
+                 AND r.organization_id = c.organization_id
                RETURNING r.organization_id, r.message_id, r.status, r.sent_at, r.delivered_at,
                          r.provider_account_id, r.provider_message_id, c.is_shown
-           ), brought AS (
-               UPDATE messages m
-               SET status = d.status, sent_at = d.sent_at, delivered_at = d.delivered_at,
-                   provider_message_id = d.provider_message_id,
-                   provider_account_id = coalesce(d.provider_account_id, m.provider_account_id),
-                   resolved_account_id = CASE WHEN d.provider_account_id <> m.provider_account_id
-                                              THEN coalesce(m.resolved_account_id, m.provider_account_id)
-                                              ELSE m.resolved_account_id END
-               FROM moved d
-               WHERE m.id = d.message_id AND m.organization_id = d.organization_id AND m.recipient_count = 1
-                 AND d.is_shown
-               RETURNING m.id, m.provider_account_id, waypost_metric_domain(m.from_address) AS domain, m.template_id
            )
-           SELECT c.copies AS "copies!", b.id AS "id?: MessageId",
-                  b.provider_account_id AS "account_id?: ProviderAccountId", b.domain AS "domain?",
-                  b.template_id AS "template_id?: TemplateId"
-           FROM (SELECT count(*) AS copies FROM moved) c
-           LEFT JOIN brought b ON true"#,
+           UPDATE messages m
+           SET status = d.status, sent_at = d.sent_at, delivered_at = d.delivered_at,
+               provider_message_id = d.provider_message_id,
+               provider_account_id = coalesce(d.provider_account_id, m.provider_account_id),
+               resolved_account_id = CASE WHEN d.provider_account_id <> m.provider_account_id
+                                          THEN coalesce(m.resolved_account_id, m.provider_account_id)
+                                          ELSE m.resolved_account_id END
+           FROM moved d
+           WHERE m.id = d.message_id AND m.organization_id = d.organization_id AND m.recipient_count = 1
+             AND d.is_shown
+           RETURNING m.id AS "id: MessageId", m.provider_account_id AS "account_id: ProviderAccountId",
+                     waypost_metric_domain(m.from_address) AS "domain!", m.template_id AS "template_id: TemplateId""#,
         &changes.iter().map(|c| c.organization_id.0).collect::<Vec<_>>(),
         &changes.iter().map(|c| c.place.0.0).collect::<Vec<_>>(),
         &changes.iter().map(|c| c.place.1).collect::<Vec<_>>(),
@@ -259,42 +257,19 @@ pub(super) async fn update_copies(
         &columns.opened_at as &[Option<Timestamp>],
         &columns.clicked_at as &[Option<Timestamp>],
         &changes.iter().map(|c| c.is_shown).collect::<Vec<_>>(),
-        &changes.iter().map(|c| c.version).collect::<Vec<_>>() as &[&str],
     )
     .fetch_all(connection)
     .await
     .or_fault("move the copies of provider events")?;
-    Ok(updated(changes, rows))
-}
-
-/// A message that was brought up to date with its copy, and how many copies were.
-struct Brought {
-    copies: i64,
-    id: Option<MessageId>,
-    account_id: Option<ProviderAccountId>,
-    domain: Option<String>,
-    template_id: Option<TemplateId>,
-}
-
-/// There is one row at the least, without a message where none was brought up to date.
-fn updated(changes: &[Change<'_>], rows: Vec<Brought>) -> Updated {
-    let copies = rows.first().map_or(0, |row| row.copies);
-    let brought = rows.into_iter().filter_map(|row| {
+    let brought = rows.into_iter().map(|row| {
         let dimensions = Dimensions {
-            account_id: row.account_id?,
-            domain: row.domain?,
+            account_id: row.account_id,
+            domain: row.domain,
             template_id: row.template_id,
         };
-        Some((row.id?, dimensions))
+        (row.id, dimensions)
     });
-    let dimensions: HashMap<MessageId, Dimensions> = brought.collect();
-    let shown = changes.iter().filter(|change| change.is_shown);
-    let left = shown.map(|change| change.place.0);
-    Updated {
-        copies: usize::try_from(copies).unwrap_or_default(),
-        left: left.filter(|id| !dimensions.contains_key(id)).collect(),
-        dimensions,
-    }
+    Ok(Updated::of(changes, brought.collect()))
 }
 
 /// Deletes the outbox rows of chunks of which nothing is left to do, if nobody holds

@@ -8,7 +8,7 @@ use tracing::error;
 
 use super::copies::store as copies_store;
 use super::copies::{Addressee, Clue, FoundCopy, Place};
-use super::follow::{View, follow};
+use super::follow::follow;
 use super::store::{self, EventHash, Kept};
 use super::teller::store as teller_store;
 use super::{DOING, Request, Tally, Teller};
@@ -150,17 +150,7 @@ impl Writer {
                 .map(|told| (told.organization_id, told.address.email_hash))
                 .collect();
             self.suppressions.expect_told(&suspects).await?;
-            let write = || async {
-                match self.transact(parts, &matched, View::AsFound).await? {
-                    Some(tallies) => Ok(tallies),
-                    None => {
-                        let tallies = self.transact(parts, &matched, View::Locked).await?;
-                        tallies.ok_or_else(|| {
-                            Fault::internal(DOING, "a copy changed while it was locked")
-                        })
-                    }
-                }
-            };
+            let write = || self.transact(parts, &matched);
             db::again_after_deadlocks(TRIES_MAX, write, db::is_deadlock).await
         };
         db::bounded(DOING, recording).await
@@ -243,13 +233,11 @@ impl Writer {
         }
     }
 
-    /// Nothing, and nothing done, where somebody changed a copy meanwhile.
     async fn transact(
         &self,
         parts: &[Part<'_>],
         matched: &[Matched<'_>],
-        view: View,
-    ) -> Result<Option<Vec<Option<Tally>>>, Fault> {
+    ) -> Result<Vec<Option<Tally>>, Fault> {
         let now = self.suppressions.clock.now();
         let mut transaction = db::begin(&self.suppressions.pool, DOING).await?;
         let is_genuine = use_signatures(&mut transaction, parts, now).await?;
@@ -257,17 +245,14 @@ impl Writer {
         let believed: Vec<&Matched<'_>> = believed.collect();
         let fresh = keep(&mut transaction, &believed, now).await?;
         let ids = &self.suppressions.ids;
-        if !follow(&mut transaction, ids, &fresh, view, now).await? {
-            transaction.rollback().await.or_fault(DOING)?;
-            return Ok(None);
-        }
+        follow(&mut transaction, ids, &fresh, now).await?;
         let told = told_by(fresh.iter().copied());
         let added = self.suppressions.add_told(&mut transaction, &told).await?;
         let tallies = tallies(parts, &is_genuine, &believed, &fresh);
         count_unrecorded(&mut transaction, parts, &tallies, now).await?;
         transaction.commit().await.or_fault(DOING)?;
         self.suppressions.confirm_told(&added).await;
-        Ok(Some(tallies))
+        Ok(tallies)
     }
 }
 

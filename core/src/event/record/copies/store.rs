@@ -3,65 +3,19 @@
 
 use std::collections::HashMap;
 
-use sqlx::{PgConnection, query, query_as};
+use sqlx::{PgConnection, query};
 
-use super::{Addressee, Clue, CopyState, FoundCopy, Place};
+use super::{Addressee, Clue, FoundCopy, LockedCopy, Place};
 use crate::address::AddressHash;
-use crate::clock::Timestamp;
 use crate::db::OrFault;
 use crate::event::record::counts::Dimensions;
 use crate::event::record::progress::Standing;
 use crate::fault::Fault;
 use crate::ids::{
-    EventId, MessageId, OrganizationId, ProviderAccountId, SendAttemptId, TemplateId,
-    UnsubscribeGroupId,
+    EventId, MessageId, OrganizationId, ProviderAccountId, TemplateId, UnsubscribeGroupId,
 };
 use crate::message::MessageStatus;
 use crate::provider::event::CopyIds;
-
-/// A copy as it is found.
-struct Row {
-    /// By which of the ids or clues, from 1.
-    nth: i64,
-    message_id: MessageId,
-    position: i32,
-    /// The account that the event is about.
-    called: ProviderAccountId,
-    started_at: Option<Timestamp>,
-    is_proven: bool,
-    status: MessageStatus,
-    sent_at: Option<Timestamp>,
-    delivered_at: Option<Timestamp>,
-    implied: Option<EventId>,
-    opened_at: Option<Timestamp>,
-    clicked_at: Option<Timestamp>,
-    account_id: Option<ProviderAccountId>,
-    version: String,
-}
-
-impl Row {
-    fn copy(self, attempt_id: Option<SendAttemptId>) -> FoundCopy {
-        FoundCopy {
-            place: (self.message_id, self.position),
-            attempt_id,
-            is_proven: self.is_proven,
-            started_at: self.started_at,
-            account_id: self.called,
-            state: CopyState {
-                standing: Standing {
-                    status: self.status,
-                    sent_at: self.sent_at,
-                    delivered_at: self.delivered_at,
-                    implied: self.implied,
-                    opened_at: self.opened_at,
-                    clicked_at: self.clicked_at,
-                },
-                account_id: self.account_id,
-                version: self.version,
-            },
-        }
-    }
-}
 
 /// The copies that ids of ours name, in the same order; nothing where they do not
 /// belong together or not to the organization.
@@ -76,13 +30,8 @@ pub(in crate::event::record) async fn find_copies(
     // An attempt is there as long as its message and its recipient are. The limit keeps
     // each look-up one by primary key, whatever the planner believes of tables that
     // have just grown.
-    let rows = query_as!(
-        Row,
-        r#"SELECT t.nth AS "nth!", t.message_id AS "message_id!: MessageId", t.position AS "position!",
-                  a.provider_account_id AS "called!: ProviderAccountId", a.started_at AS "started_at?",
-                  a.is_proven AS "is_proven!", r.status AS "status: MessageStatus", r.sent_at, r.delivered_at,
-                  r.implied_event_id AS "implied: EventId", r.opened_at, r.clicked_at,
-                  r.provider_account_id AS "account_id: ProviderAccountId", r.version AS "version!"
+    let rows = query!(
+        r#"SELECT t.nth AS "nth!", a.provider_account_id, a.started_at, a.is_proven AS "is_proven!"
            FROM UNNEST($1::uuid[], $2::uuid[], $3::int[], $4::uuid[]) WITH ORDINALITY
              AS t (organization_id, message_id, position, attempt_id, nth)
            CROSS JOIN LATERAL (
@@ -91,14 +40,7 @@ pub(in crate::event::record) async fn find_copies(
                WHERE message_id = t.message_id AND id = t.attempt_id AND position = t.position
                  AND organization_id = t.organization_id
                LIMIT 1
-           ) a
-           CROSS JOIN LATERAL (
-               SELECT status, sent_at, delivered_at, implied_event_id, opened_at, clicked_at, provider_account_id,
-                      xmin::text AS version
-               FROM recipients
-               WHERE message_id = t.message_id AND position = t.position AND organization_id = t.organization_id
-               LIMIT 1
-           ) r"#,
+           ) a"#,
         &named.iter().map(|(of, _)| of.0).collect::<Vec<_>>(),
         &named.iter().map(|(_, ids)| ids.message_id.0).collect::<Vec<_>>(),
         &named.iter().map(|(_, ids)| ids.position).collect::<Vec<_>>(),
@@ -110,7 +52,13 @@ pub(in crate::event::record) async fn find_copies(
     for row in rows {
         let nth = usize::try_from(row.nth - 1).unwrap_or(usize::MAX);
         if let Some((_, ids)) = named.get(nth) {
-            found[nth] = Some(row.copy(Some(ids.attempt_id)));
+            found[nth] = Some(FoundCopy {
+                place: (ids.message_id, ids.position),
+                attempt_id: Some(ids.attempt_id),
+                is_proven: row.is_proven,
+                started_at: Some(row.started_at),
+                account_id: ProviderAccountId(row.provider_account_id),
+            });
         }
     }
     Ok(found)
@@ -129,20 +77,14 @@ pub(in crate::event::record) async fn find_copies_by_clues(
         .iter()
         .map(|clue| clue.address_hash.as_ref().map(|hash| hash.0.as_slice()))
         .collect();
-    let rows = query_as!(
-        Row,
-        r#"SELECT t.nth AS "nth!", r.message_id AS "message_id: MessageId", r.position,
-                  t.account_id AS "called!: ProviderAccountId",
-                  NULL::timestamptz AS "started_at?", false AS "is_proven!", r.status AS "status: MessageStatus",
-                  r.sent_at, r.delivered_at, r.implied_event_id AS "implied: EventId", r.opened_at, r.clicked_at,
-                  r.provider_account_id AS "account_id: ProviderAccountId", r.version AS "version!"
+    let rows = query!(
+        r#"SELECT t.nth AS "nth!", r.message_id, r.position
            FROM UNNEST($1::uuid[], $2::uuid[], $3::text[], $4::bytea[]) WITH ORDINALITY
              AS t (organization_id, account_id, provider_message_id, address_hash, nth)
            CROSS JOIN LATERAL (
-               SELECT *, count(*) OVER () AS alike
+               SELECT message_id, position, count(*) OVER () AS alike
                FROM (
-                   SELECT message_id, position, status, sent_at, delivered_at, implied_event_id, opened_at,
-                          clicked_at, provider_account_id, xmin::text AS version
+                   SELECT message_id, position
                    FROM recipients
                    WHERE provider_message_id = t.provider_message_id
                      AND organization_id = t.organization_id AND provider_account_id = t.account_id
@@ -170,7 +112,14 @@ pub(in crate::event::record) async fn find_copies_by_clues(
     .or_fault("find the copies of provider events")?;
     let found = rows.into_iter().filter_map(|row| {
         let clue = clues.get(usize::try_from(row.nth - 1).ok()?)?;
-        Some((clue.nth, row.copy(None)))
+        let copy = FoundCopy {
+            place: (MessageId(row.message_id), row.position),
+            attempt_id: None,
+            is_proven: false,
+            started_at: None,
+            account_id: clue.account_id,
+        };
+        Some((clue.nth, copy))
     });
     Ok(found.collect())
 }
@@ -221,18 +170,17 @@ pub(in crate::event::record) async fn find_addressees(
 pub(in crate::event::record) async fn lock_copies(
     connection: &mut PgConnection,
     places: &[(Place, OrganizationId)],
-) -> Result<HashMap<Place, CopyState>, Fault> {
+) -> Result<HashMap<Place, LockedCopy>, Fault> {
     let mut places = places.to_vec();
     places.sort_unstable();
     places.dedup();
     let rows = query!(
         r#"SELECT t.message_id AS "message_id!", t.position AS "position!", r.status AS "status: MessageStatus",
                   r.sent_at, r.delivered_at, r.implied_event_id AS "implied: EventId", r.opened_at, r.clicked_at,
-                  r.provider_account_id AS "account_id: ProviderAccountId", r.version AS "version!"
+                  r.provider_account_id AS "account_id: ProviderAccountId"
            FROM UNNEST($1::uuid[], $2::uuid[], $3::int[]) AS t (organization_id, message_id, position)
            CROSS JOIN LATERAL (
-               SELECT status, sent_at, delivered_at, implied_event_id, opened_at, clicked_at, provider_account_id,
-                      xmin::text AS version
+               SELECT status, sent_at, delivered_at, implied_event_id, opened_at, clicked_at, provider_account_id
                FROM recipients
                WHERE message_id = t.message_id AND position = t.position
                  AND organization_id = t.organization_id
@@ -245,8 +193,8 @@ pub(in crate::event::record) async fn lock_copies(
     .fetch_all(connection)
     .await
     .or_fault("lock the copies of provider events")?;
-    let states = rows.into_iter().map(|row| {
-        let state = CopyState {
+    let copies = rows.into_iter().map(|row| {
+        let copy = LockedCopy {
             standing: Standing {
                 status: row.status,
                 sent_at: row.sent_at,
@@ -256,11 +204,10 @@ pub(in crate::event::record) async fn lock_copies(
                 clicked_at: row.clicked_at,
             },
             account_id: row.account_id,
-            version: row.version,
         };
-        ((MessageId(row.message_id), row.position), state)
+        ((MessageId(row.message_id), row.position), copy)
     });
-    Ok(states.collect())
+    Ok(copies.collect())
 }
 
 /// What messages count under.
