@@ -299,11 +299,7 @@ async fn several_first_opens_and_clicks_in_one_statement_count_once_each() {
                 .unwrap();
         }
     });
-    waypost_tests::wait_until("the second waits", async || {
-        let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-        app.value(waiting).await.as_deref() == Some("1")
-    })
-    .await;
+    waypost_tests::wait_until("the second waits", async || app.lock_waits().await == 1).await;
     first.commit().await.unwrap();
     second.await.unwrap();
     let summary = agreed(

@@ -318,13 +318,7 @@ async fn who_has_a_message_tried_again_at_that_moment_keeps_it() {
     let delete = format!("SELECT waypost_delete_messages(ARRAY['{id}']::uuid[])");
     let deletion = app.value(&delete);
     let goes_on = async {
-        wait_until("the deletion waits", async || {
-            app.value("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
-                .await
-                .as_deref()
-                == Some("1")
-        })
-        .await;
+        wait_until("the deletion waits", async || app.lock_waits().await == 1).await;
         transaction.commit().await.unwrap();
     };
     let (deleted, ()) = tokio::join!(deletion, goes_on);

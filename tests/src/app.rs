@@ -403,6 +403,14 @@ impl TestApp {
             .unwrap_or_else(|error| panic!("{query}: {error}"))
     }
 
+    /// How many statements wait for a lock.
+    pub async fn lock_waits(&self) -> u64 {
+        let query = "SELECT count(*) FROM pg_stat_activity
+             WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        let waits = self.value(query).await.expect("a count is a value");
+        waits.parse().expect("a count is a number")
+    }
+
     /// Counts and indexes what became of messages, as the scheduler does.
     pub async fn fold_messages(&self) {
         let mut connection = self.pool.acquire().await.expect("Postgres answers");

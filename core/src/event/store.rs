@@ -19,30 +19,7 @@ pub async fn insert(connection: &mut PgConnection, events: &[NewEvent]) -> Resul
     if events.is_empty() {
         return Ok(());
     }
-    let column = |pick: fn(&NewEvent) -> Uuid| events.iter().map(pick).collect::<Vec<_>>();
-    let types: Vec<&str> = events
-        .iter()
-        .map(|event| event.event_type.as_str())
-        .collect();
-    let data: Vec<Option<serde_json::Value>> =
-        events.iter().map(|event| event.data.clone()).collect();
-    query!(
-        r#"INSERT INTO events (message_id, id, organization_id, position, event_type, occurred_at, data)
-           SELECT message_id, id, organization_id, position, event_type::event_type, occurred_at, data
-           FROM UNNEST($1::uuid[], $2::uuid[], $3::uuid[], $4::int[], $5::text[], $6::timestamptz[], $7::jsonb[])
-             AS e (message_id, id, organization_id, position, event_type, occurred_at, data)"#,
-        &column(|event| event.message_id.0),
-        &column(|event| event.id.0),
-        &column(|event| event.organization_id.0),
-        &events.iter().map(|event| event.position).collect::<Vec<_>>(),
-        &types as &[&str],
-        &events.iter().map(|event| event.occurred_at).collect::<Vec<_>>(),
-        &data as &[Option<serde_json::Value>],
-    )
-    .execute(connection)
-    .await
-    .or_fault("record events")?;
-    Ok(())
+    write(connection, events, &[], false).await
 }
 
 /// Adds events of any number of messages, as [`insert`] does, and what metrics show of
@@ -58,11 +35,22 @@ pub async fn insert_counted(
     if events.is_empty() && deltas.is_empty() {
         return Ok(());
     }
+    write(connection, events, deltas, true).await
+}
+
+async fn write(
+    connection: &mut PgConnection,
+    events: &[NewEvent],
+    deltas: &[Delta],
+    counts_itself: bool,
+) -> Result<(), Fault> {
     let column = |pick: fn(&NewEvent) -> Uuid| events.iter().map(pick).collect::<Vec<_>>();
     let count = |pick: fn(&Delta) -> i64| deltas.iter().map(pick).collect::<Vec<_>>();
     let types = events.iter().map(|event| event.event_type.as_str());
     let data = events.iter().map(|event| event.data.as_ref());
-    let templates = deltas.iter().map(|delta| delta.template_id.map(|id| id.0));
+    let templates = deltas
+        .iter()
+        .map(|delta| delta.dimensions.template_id.map(|id| id.0));
     query!(
         r#"WITH metric AS (
                INSERT INTO metric_deltas (organization_id, hour, provider, domain, template,
@@ -76,7 +64,7 @@ pub async fn insert_counted(
                CROSS JOIN LATERAL waypost_metric_provider(d.account_id) p
            )
            INSERT INTO events (message_id, id, organization_id, position, event_type, occurred_at, data, counts_itself)
-           SELECT message_id, id, organization_id, position, event_type::event_type, occurred_at, data, true
+           SELECT message_id, id, organization_id, position, event_type::event_type, occurred_at, data, $20
            FROM UNNEST($1::uuid[], $2::uuid[], $3::uuid[], $4::int[], $5::text[], $6::timestamptz[], $7::jsonb[])
              AS e (message_id, id, organization_id, position, event_type, occurred_at, data)"#,
         &column(|event| event.message_id.0),
@@ -88,8 +76,8 @@ pub async fn insert_counted(
         &data.collect::<Vec<_>>() as &[Option<&serde_json::Value>],
         &deltas.iter().map(|delta| delta.organization_id.0).collect::<Vec<_>>(),
         &deltas.iter().map(|delta| delta.hour).collect::<Vec<_>>(),
-        &deltas.iter().map(|delta| delta.account_id.0).collect::<Vec<_>>(),
-        &deltas.iter().map(|delta| delta.domain.as_str()).collect::<Vec<_>>() as &[&str],
+        &deltas.iter().map(|delta| delta.dimensions.account_id.0).collect::<Vec<_>>(),
+        &deltas.iter().map(|delta| delta.dimensions.domain.as_str()).collect::<Vec<_>>() as &[&str],
         &templates.collect::<Vec<_>>() as &[Option<Uuid>],
         &count(|delta| delta.counts.sent),
         &count(|delta| delta.counts.delivered),
@@ -98,6 +86,7 @@ pub async fn insert_counted(
         &count(|delta| delta.counts.bounced),
         &count(|delta| delta.counts.complained),
         &count(|delta| delta.counts.unsubscribed),
+        counts_itself,
     )
     .execute(connection)
     .await

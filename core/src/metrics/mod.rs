@@ -200,6 +200,17 @@ pub struct Counts {
     pub unsubscribed: i64,
 }
 
+/// What a copy counts under, besides its organization and the hour.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Dimensions {
+    /// The account that it went through, or is to.
+    pub account_id: ProviderAccountId,
+    /// The domain that it was sent from.
+    pub domain: String,
+    /// What it was made from.
+    pub template_id: Option<TemplateId>,
+}
+
 /// What events add to what happened in an hour, where who records them counts them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delta {
@@ -207,12 +218,8 @@ pub struct Delta {
     pub organization_id: OrganizationId,
     /// When the hour begins.
     pub hour: Timestamp,
-    /// The account that the copies went through.
-    pub account_id: ProviderAccountId,
-    /// The domain that they were sent from.
-    pub domain: String,
-    /// What they were made from.
-    pub template_id: Option<TemplateId>,
+    /// Which of its mail.
+    pub dimensions: Dimensions,
     /// What is added, or taken away.
     pub counts: Counts,
 }

@@ -21,10 +21,8 @@ async fn number(app: &TestApp, query: &str) -> u64 {
 
 /// Waits until so many statements wait for a lock.
 async fn are_waiting(app: &TestApp, count: u64) {
-    let query = "SELECT count(*) FROM pg_stat_activity
-         WHERE datname = current_database() AND wait_event_type = 'Lock'";
     wait_until("statements wait for a lock", async || {
-        number(app, query).await == count
+        app.lock_waits().await == count
     })
     .await;
 }

@@ -208,6 +208,13 @@ async fn end(app: &TestApp, organization_id: OrganizationId, caller: &Caller) ->
     seen
 }
 
+/// Makes sure that there is something, and the same; shows the first line that is not.
+fn agree(expected: &str, found: &str) {
+    let difference = expected.lines().zip(found.lines()).find(|(a, b)| a != b);
+    assert_eq!(difference, None);
+    assert!(!expected.is_empty() && expected.len() == found.len());
+}
+
 /// What counts in which hour, by the histories and by what was counted.
 async fn hours(app: &TestApp, organization_id: OrganizationId) -> [String; 2] {
     let by_history = format!(
@@ -273,18 +280,11 @@ async fn a_hundred_thousand_events_in_no_order_end_as_in_the_clean_one() {
     let expected = end(&app, app.organization_id(), app.caller()).await;
     let found = end(&app, other.organization_id, &other.caller).await;
     for (expected, found) in expected.iter().zip(&found) {
-        let difference = expected.lines().zip(found.lines()).find(|(a, b)| a != b);
-        assert_eq!(difference, None);
-        assert!(!expected.is_empty() && expected.len() == found.len());
+        agree(expected, found);
     }
     for organization_id in [app.organization_id(), other.organization_id] {
         let [by_history, by_count] = hours(&app, organization_id).await;
-        let difference = by_history
-            .lines()
-            .zip(by_count.lines())
-            .find(|(a, b)| a != b);
-        assert_eq!(difference, None);
-        assert_eq!(by_history.len(), by_count.len());
+        agree(&by_history, &by_count);
     }
     // It is not that nothing happened.
     let summary = app.get("/v1/metrics/summary").await.data(200);

@@ -189,10 +189,8 @@ async fn a_copy_that_another_changes_meanwhile_is_seen_as_it_is_then() {
          UPDATE messages SET status = 'DELIVERED', delivered_at = sent_at";
     sqlx::raw_sql(delivered).execute(&mut *other).await.unwrap();
     let deciding = async {
-        let waiting = "SELECT count(*) FROM pg_stat_activity
-             WHERE datname = current_database() AND wait_event_type = 'Lock'";
         wait_until("the telling waits for the copy", async || {
-            number(&app, waiting).await > 0
+            app.lock_waits().await > 0
         })
         .await;
         other.commit().await.unwrap();

@@ -7,19 +7,8 @@ use std::collections::BTreeMap;
 use super::progress::{Progress, Standing};
 use crate::clock::Timestamp;
 use crate::event::EventType;
-use crate::ids::{OrganizationId, ProviderAccountId, TemplateId};
-use crate::metrics::{Counts, Delta, start_of_hour};
-
-/// What a copy counts under, besides its organization and the hour.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Dimensions {
-    /// The account that it went through, or is to.
-    pub(super) account_id: ProviderAccountId,
-    /// The domain that it was sent from.
-    pub(super) domain: String,
-    /// What it was made from.
-    pub(super) template_id: Option<TemplateId>,
-}
+use crate::ids::OrganizationId;
+use crate::metrics::{Counts, Delta, Dimensions, start_of_hour};
 
 /// One of the numbers.
 type Number = fn(&mut Counts) -> &mut i64;
@@ -94,9 +83,7 @@ pub(super) fn deltas(copies: impl Iterator<Item = Counted>) -> Vec<Delta> {
     let deltas = deltas.map(|((organization_id, hour, dimensions), counts)| Delta {
         organization_id,
         hour,
-        account_id: dimensions.account_id,
-        domain: dimensions.domain,
-        template_id: dimensions.template_id,
+        dimensions,
         counts,
     });
     deltas.collect()
@@ -109,7 +96,7 @@ mod tests {
 
     use super::*;
     use crate::event::record::progress::Line;
-    use crate::ids::EventId;
+    use crate::ids::{EventId, ProviderAccountId};
     use crate::message::MessageStatus;
 
     fn at(hour: i64, second: i64) -> Timestamp {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::copies::store as copies_store;
 use super::copies::{LockedCopy, Place};
-use super::counts::{self, Count, Counted, Dimensions};
+use super::counts::{self, Count, Counted};
 use super::progress::{self, Progress, Standing, Told};
 use super::store::{self, Change};
 use super::writer::Matched;
@@ -16,7 +16,7 @@ use crate::fault::Fault;
 use crate::ids::{EventId, Ids, MessageId, OrganizationId, ProviderAccountId};
 use crate::message::MessageStatus;
 use crate::message::store::refresh_aggregates;
-use crate::metrics::Delta;
+use crate::metrics::{Delta, Dimensions};
 
 /// Brings the copies up to date that were told of for the first time, and all that
 /// hangs on them.

@@ -9,13 +9,13 @@ use sqlx::{PgConnection, query};
 use uuid::Uuid;
 
 use super::copies::Place;
-use super::counts::Dimensions;
 use super::progress::{Correction, Progress};
 use crate::clock::Timestamp;
 use crate::db::OrFault;
 use crate::fault::Fault;
 use crate::ids::{MessageId, OrganizationId, ProviderAccountId, SendAttemptId, TemplateId};
 use crate::message::CHUNK_RECIPIENTS;
+use crate::metrics::Dimensions;
 
 /// The first half of the SHA-256 of a provider's id of an event.
 pub(super) type EventHash = [u8; 16];

@@ -8,13 +8,13 @@ use sqlx::{PgConnection, query};
 use super::{Addressee, Clue, FoundCopy, LockedCopy, Place};
 use crate::address::AddressHash;
 use crate::db::OrFault;
-use crate::event::record::counts::Dimensions;
 use crate::event::record::progress::Standing;
 use crate::fault::Fault;
 use crate::ids::{
     EventId, MessageId, OrganizationId, ProviderAccountId, TemplateId, UnsubscribeGroupId,
 };
 use crate::message::MessageStatus;
+use crate::metrics::Dimensions;
 use crate::provider::event::CopyIds;
 
 /// The copies that ids of ours name, in the same order; nothing where they do not
