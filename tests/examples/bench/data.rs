@@ -63,10 +63,10 @@ pub(crate) async fn history(
     messages: u64,
 ) -> Result<(), Failure> {
     let small = filled(builder, messages / SMALLER, Plan::API_ALONE).await?;
-    let metrics_small = metrics::measure(&small.place, &small.callers[0]).await;
-    small.house.remove(builder).await?;
     let large = filled(builder, messages, Plan::API_ALONE).await?;
-    let metrics_large = metrics::measure(&large.place, &large.callers[0]).await;
+    let sizes = [&small, &large].map(|filled| (&filled.place, &filled.callers[0]));
+    let [metrics_small, metrics_large] = metrics::measure(sizes).await;
+    small.house.remove(builder).await?;
     let pages = lists::measure(&large.place, &large.callers[1]).await;
     report_metrics(report, &metrics_small, &metrics_large);
     report_pages(report, &pages);

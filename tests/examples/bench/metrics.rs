@@ -86,41 +86,80 @@ const QUESTIONS: [Question; 6] = [
 /// Counts by what they are grouped by; groups in which nothing happened are left out.
 type Sums = BTreeMap<String, Vec<i64>>;
 
-/// Measures at one size. Answers the report: for each question `p50_ms`, `p99_ms`,
-/// `floor_ms` and `ratio`.
-pub(crate) async fn measure(place: &Place, caller: &Caller) -> Value {
-    let mut connection = PgConnection::connect(&place.database_url).await;
-    let connection = connection.as_mut().expect("Postgres answers");
-    let mut measured = QUESTIONS.map(|question| (question, Timings::default(), Timings::default()));
+/// Measures at two sizes, in turns: the machine is not the same from one minute to the
+/// next. Answers a report for each: for each question `p50_ms`, `p99_ms`, `floor_ms` and
+/// `ratio`.
+pub(crate) async fn measure(sizes: [(&Place, &Caller); 2]) -> [Value; 2] {
+    let [small, large] = sizes;
+    let mut both = [Asked::open(small).await, Asked::open(large).await];
     for _ in 0..ROUNDS {
-        for (question, timings, floor) in &mut measured {
-            let (asked, answer) = ask(place, caller, question).await;
-            timings.extend(asked);
-            let (took, sums) = sum_up(connection, place, caller, question).await;
-            floor.add(took);
-            let name = question.name;
-            let shown = shown(question, &answer);
-            assert_eq!(shown, sums, "{name}: the sums differ from the events");
-            assert!(!sums.is_empty(), "{name}: there are no events");
+        for nth in 0..QUESTIONS.len() {
+            let mut answers = Vec::new();
+            for asked in &mut both {
+                answers.push(asked.ask(nth).await);
+            }
+            for (asked, answer) in both.iter_mut().zip(answers) {
+                asked.compare(nth, &answer).await;
+            }
         }
     }
-    let mut report = Map::new();
-    for (question, timings, floor) in measured {
-        let ratio = floor.best() / timings.p50();
-        println!(
-            "  {:9} messages  {:15}  p50 {:6.2} ms  p99 {:6.2} ms  GROUP BY {:8.1} ms  {ratio:6.0} x  sums equal",
-            place.messages,
-            question.name,
-            timings.p50(),
-            timings.p99(),
-            floor.best(),
-        );
-        let figures = json!({
-            "p50_ms": timings.p50(), "p99_ms": timings.p99(), "floor_ms": floor.best(), "ratio": ratio,
-        });
-        report.insert(question.name.to_owned(), figures);
+    both.map(|asked| asked.report())
+}
+
+/// A size, and what was measured of each question: its times, and those of the floor.
+struct Asked<'a> {
+    place: &'a Place,
+    caller: &'a Caller,
+    connection: PgConnection,
+    measured: [(Timings, Timings); QUESTIONS.len()],
+}
+
+impl<'a> Asked<'a> {
+    async fn open((place, caller): (&'a Place, &'a Caller)) -> Self {
+        let connection = PgConnection::connect(&place.database_url).await;
+        Self {
+            place,
+            caller,
+            connection: connection.expect("Postgres answers"),
+            measured: Default::default(),
+        }
     }
-    Value::Object(report)
+
+    async fn ask(&mut self, nth: usize) -> Value {
+        let (timings, answer) = ask(self.place, self.caller, &QUESTIONS[nth]).await;
+        self.measured[nth].0.extend(timings);
+        answer
+    }
+
+    async fn compare(&mut self, nth: usize, answer: &Value) {
+        let question = &QUESTIONS[nth];
+        let (took, sums) = sum_up(&mut self.connection, self.place, self.caller, question).await;
+        self.measured[nth].1.add(took);
+        let name = question.name;
+        let shown = shown(question, answer);
+        assert_eq!(shown, sums, "{name}: the sums differ from the events");
+        assert!(!sums.is_empty(), "{name}: there are no events");
+    }
+
+    fn report(self) -> Value {
+        let mut report = Map::new();
+        for (question, (timings, floor)) in QUESTIONS.iter().zip(self.measured) {
+            let ratio = floor.best() / timings.p50();
+            println!(
+                "  {:9} messages  {:15}  p50 {:6.2} ms  p99 {:6.2} ms  GROUP BY {:8.1} ms  {ratio:6.0} x  sums equal",
+                self.place.messages,
+                question.name,
+                timings.p50(),
+                timings.p99(),
+                floor.best(),
+            );
+            let figures = json!({
+                "p50_ms": timings.p50(), "p99_ms": timings.p99(), "floor_ms": floor.best(), "ratio": ratio,
+            });
+            report.insert(question.name.to_owned(), figures);
+        }
+        Value::Object(report)
+    }
 }
 
 async fn ask(place: &Place, caller: &Caller, question: &Question) -> (Timings, Value) {

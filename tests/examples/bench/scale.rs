@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::Failure;
 use crate::accept::{Numbers, closed};
-use crate::house::{Builder, House, Plan};
+use crate::house::{Builder, Cpu, House, Plan};
 use crate::load::{self, Until};
 use crate::report::{Bound, Figure, Report};
 use crate::requests;
@@ -20,6 +20,8 @@ use crate::sending::{drain_backlog, slow_down, wait_until_drained};
 const MEASURED: Duration = Duration::from_secs(6);
 /// Messages that are sent and delivered with few and with many processes.
 const SENT: u64 = 30_000;
+/// Connections that send.
+const CONNECTIONS: [usize; 2] = [64, 256];
 /// Messages that one, two and four workers drain.
 const BACKLOG: u64 = 20_000;
 const WORKERS: [usize; 3] = [1, 2, 4];
@@ -102,43 +104,9 @@ async fn pace(
 
 /// Row 13.
 pub(crate) async fn processes(builder: &Builder, report: &mut Report) -> Result<(), Failure> {
-    let one = Plan::ONE_OF_EACH;
-    let many = Plan {
-        apis: 2,
-        workers: 4,
-        schedulers: 2,
-        ..Plan::ONE_OF_EACH
-    };
-    let one = together(builder, one).await?;
-    let many = together(builder, many).await?;
-    let ratio = many.per_second / one.per_second;
-    report.add(Figure {
-        row: "13",
-        what: "sent and delivered by 2 APIs and 4 workers",
-        figure: format!("{:.0}/s", many.per_second),
-        floor: format!("{:.0}/s by one of each", one.per_second),
-        ratio: Some(ratio),
-        bound: Bound::AtLeast(1.0),
-    });
-    report.add(Figure {
-        row: "13",
-        what: "deadlocks",
-        figure: format!("{}", many.deadlocks),
-        floor: format!(
-            "{} of {} looks found a lock wait",
-            many.lock_waits, many.looks
-        ),
-        ratio: Some(many.deadlocks as f64),
-        bound: Bound::AtMost(0.0),
-    });
-    report.keep(
-        "scale",
-        "processes",
-        json!({
-            "per_second": many.per_second, "floor_per_second": one.per_second, "ratio": ratio,
-            "deadlocks": many.deadlocks, "lock_waits": many.lock_waits, "looks": many.looks,
-        }),
-    );
+    for connections in CONNECTIONS {
+        processes_with(builder, report, connections).await?;
+    }
     let mut numbers = Numbers(0);
     for workers in WORKERS {
         let drained = drain_backlog(builder, BACKLOG, workers, &mut numbers).await?;
@@ -164,18 +132,76 @@ pub(crate) async fn processes(builder: &Builder, report: &mut Report) -> Result<
     Ok(())
 }
 
+async fn processes_with(
+    builder: &Builder,
+    report: &mut Report,
+    connections: usize,
+) -> Result<(), Failure> {
+    let one = Plan::ONE_OF_EACH;
+    let many = Plan {
+        apis: 2,
+        workers: 4,
+        schedulers: 2,
+        ..Plan::ONE_OF_EACH
+    };
+    let one = together(builder, one, connections).await?;
+    let many = together(builder, many, connections).await?;
+    let ratio = many.per_second / one.per_second;
+    report.add(Figure {
+        row: "13",
+        what: &format!("sent and delivered by 2 APIs and 4 workers, {connections} connections"),
+        figure: format!("{:.0}/s", many.per_second),
+        floor: format!("{:.0}/s by one of each", one.per_second),
+        ratio: Some(ratio),
+        bound: Bound::AtLeast(1.0),
+    });
+    report.add(Figure {
+        row: "13",
+        what: "deadlocks",
+        figure: format!("{}", many.deadlocks),
+        floor: format!(
+            "{} of {} looks found a lock wait",
+            many.lock_waits, many.looks
+        ),
+        ratio: Some(many.deadlocks as f64),
+        bound: Bound::AtMost(0.0),
+    });
+    report.keep(
+        "scale",
+        &format!("c{connections}"),
+        json!({
+            "per_second": many.per_second, "floor_per_second": one.per_second, "ratio": ratio,
+            "cpu": many.cpu.per_message(SENT), "floor_cpu": one.cpu.per_message(SENT),
+            "deadlocks": many.deadlocks, "lock_waits": many.lock_waits, "looks": many.looks,
+        }),
+    );
+    Ok(())
+}
+
 struct Together {
     per_second: f64,
+    cpu: Cpu,
     deadlocks: i64,
     lock_waits: u64,
     looks: u64,
 }
 
-async fn together(builder: &Builder, plan: Plan<'_>) -> Result<Together, Failure> {
+async fn together(
+    builder: &Builder,
+    plan: Plan<'_>,
+    connections: usize,
+) -> Result<Together, Failure> {
     let house = builder.house(plan).await?;
     let sends = requests::sends(&builder.tenants);
     let mut numbers = Numbers(0);
-    closed(&house, 64, Duration::from_secs(1), &mut numbers, &sends).await?;
+    closed(
+        &house,
+        connections,
+        Duration::from_secs(1),
+        &mut numbers,
+        &sends,
+    )
+    .await?;
     wait_until_drained(builder, &house, builder.simulator.captured_count()).await?;
     builder.simulator.clear_captured();
     let (over, waits, looks) = (
@@ -189,13 +215,14 @@ async fn together(builder: &Builder, plan: Plan<'_>) -> Result<Together, Failure
         Arc::clone(&waits),
         Arc::clone(&looks),
     ));
-    let since = Instant::now();
+    let (since, before) = (Instant::now(), house.cpu());
     let write = numbers.shifted(SENT, &sends);
-    let answers = load::closed(&house.addresses, 64, 0, Until::Count(SENT), write)
+    let answers = load::closed(&house.addresses, connections, 0, Until::Count(SENT), write)
         .await?
         .all_taken()?;
     wait_until_drained(builder, &house, answers.count).await?;
     let per_second = answers.count as f64 / since.elapsed().as_secs_f64();
+    let cpu = house.cpu().since(before);
     over.store(true, Ordering::Relaxed);
     watch.await??;
     let deadlocks = house
@@ -204,6 +231,7 @@ async fn together(builder: &Builder, plan: Plan<'_>) -> Result<Together, Failure
     house.remove(builder).await?;
     Ok(Together {
         per_second,
+        cpu,
         deadlocks,
         lock_waits: waits.load(Ordering::Relaxed),
         looks: looks.load(Ordering::Relaxed),
