@@ -136,8 +136,8 @@ impl Accounts {
             .open(organization_id, account_id)
             .await
             .map_err(DomainRefusal::from)?;
-        self.require_room(organization_id, account_id, domain)
-            .await?;
+        // Looked for and counted only in its turn: what another request with the same key
+        // has just added would be refused before it.
         let turn = self.claim(account_id, subject(domain.as_str())).await?;
         let turn = turn.ok_or(DomainRefusal::Busy)?;
         let adding = async {
