@@ -12,20 +12,23 @@ use crate::report::{Bound, Figure, Report};
 use crate::requests::{self, BATCH, RECIPIENTS};
 use crate::{say, usage};
 
-const WARM: Duration = Duration::from_secs(1);
+/// What comes before anything is measured.
+pub(crate) const WARM: Duration = Duration::from_secs(1);
 const MEASURED: Duration = Duration::from_secs(6);
 /// How long each is measured before it is the other's turn.
 const ROUND: Duration = Duration::from_secs(2);
 const FLOOR: Duration = Duration::from_secs(5);
-/// Connections, and how many floors are to be reached there.
-const ROW_1: [(usize, f64); 2] = [(64, 1.5), (256, 2.0)];
+/// Connections that send, few and many.
+pub(crate) const CONNECTIONS: [usize; 2] = [64, 256];
+/// How many floors are to be reached with each.
+const LEAST: [f64; 2] = [1.5, 2.0];
 
 /// Measures them.
 pub(crate) async fn run(builder: &Builder, report: &mut Report) -> Result<(), Failure> {
     let plan = Plan::ACCEPTING;
     let mut best: f64 = 0.0;
     let mut numbers = Numbers(0);
-    for (connections, least) in ROW_1 {
+    for (connections, least) in CONNECTIONS.into_iter().zip(LEAST) {
         let house = builder.house(plan).await?;
         let sends = requests::sends(&builder.tenants);
         closed(&house, connections, WARM, &mut numbers, &sends).await?;

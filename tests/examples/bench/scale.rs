@@ -9,7 +9,7 @@ use sqlx::Connection as _;
 use tokio::time::Instant;
 
 use crate::Failure;
-use crate::accept::{Numbers, closed};
+use crate::accept::{CONNECTIONS, Numbers, WARM, closed};
 use crate::house::{Builder, Cpu, House, Plan};
 use crate::load::{self, Until};
 use crate::report::{Bound, Figure, Report};
@@ -20,8 +20,6 @@ use crate::sending::{drain_backlog, slow_down, wait_until_drained};
 const MEASURED: Duration = Duration::from_secs(6);
 /// Messages that are sent and delivered with few and with many processes.
 const SENT: u64 = 30_000;
-/// Connections that send.
-const CONNECTIONS: [usize; 2] = [64, 256];
 /// Messages that one, two and four workers drain.
 const BACKLOG: u64 = 20_000;
 const WORKERS: [usize; 3] = [1, 2, 4];
@@ -87,7 +85,7 @@ async fn pace(
 ) -> Result<Pace, Failure> {
     builder.simulator.clear_captured();
     let sends = requests::sends(&builder.tenants);
-    let warm = closed(house, 64, Duration::from_secs(1), numbers, &sends).await?;
+    let warm = closed(house, 64, WARM, numbers, &sends).await?;
     let answers = closed(house, 64, MEASURED, numbers, &sends).await?;
     let count = warm.count + answers.count;
     slow_down(builder);
@@ -194,14 +192,7 @@ async fn together(
     let house = builder.house(plan).await?;
     let sends = requests::sends(&builder.tenants);
     let mut numbers = Numbers(0);
-    closed(
-        &house,
-        connections,
-        Duration::from_secs(1),
-        &mut numbers,
-        &sends,
-    )
-    .await?;
+    closed(&house, connections, WARM, &mut numbers, &sends).await?;
     wait_until_drained(builder, &house, builder.simulator.captured_count()).await?;
     builder.simulator.clear_captured();
     let (over, waits, looks) = (

@@ -8,7 +8,7 @@ use sqlx::{AssertSqlSafe, Connection as _};
 use tokio::time::Instant;
 use waypost_simulator::Fault;
 
-use crate::accept::{Numbers, closed};
+use crate::accept::{CONNECTIONS, Numbers, closed};
 use crate::house::{Builder, Cpu, House, Plan};
 use crate::load::{self, Until};
 use crate::report::{Bound, Figure, Report};
@@ -95,7 +95,7 @@ pub(crate) async fn drain(builder: &Builder, report: &mut Report) -> Result<(), 
 
 /// Row 15.
 pub(crate) async fn cost(builder: &Builder, report: &mut Report) -> Result<(), Failure> {
-    for connections in [64, 256] {
+    for connections in CONNECTIONS {
         cost_with(builder, report, connections).await?;
     }
     Ok(())
