@@ -94,7 +94,10 @@ async fn write(
     Ok(())
 }
 
-/// The history of one message, oldest first.
+/// The history of one message, oldest first. What can only happen to a copy that was sent
+/// follows what may come before that at the same moment: what a provider tells in whole
+/// seconds is recorded as of the send where its second began before, and the ids of two
+/// processes are in no order within a millisecond.
 ///
 /// # Errors
 /// A fault when Postgres is away.
@@ -108,7 +111,8 @@ pub async fn list(
         r#"SELECT position, event_type AS "event_type: EventType", occurred_at
            FROM events
            WHERE message_id = $2 AND organization_id = $1
-           ORDER BY occurred_at, position NULLS FIRST, id"#,
+           ORDER BY occurred_at, position NULLS FIRST,
+                    event_type NOT IN ('QUEUED', 'DROPPED', 'DEFERRED', 'SENT'), id"#,
         organization_id.0,
         message_id.0,
     )
@@ -118,7 +122,7 @@ pub async fn list(
 }
 
 /// The events of some recipients of one message, and those about all of them,
-/// oldest first.
+/// in the order of [`list`].
 ///
 /// # Errors
 /// A fault when Postgres is away.
@@ -134,7 +138,8 @@ pub async fn list_of_recipients(
            FROM events
            WHERE message_id = $2 AND organization_id = $1
              AND (position IS NULL OR position = ANY($3))
-           ORDER BY occurred_at, position NULLS FIRST, id"#,
+           ORDER BY occurred_at, position NULLS FIRST,
+                    event_type NOT IN ('QUEUED', 'DROPPED', 'DEFERRED', 'SENT'), id"#,
         organization_id.0,
         message_id.0,
         positions,

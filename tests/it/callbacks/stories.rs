@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use chrono::TimeDelta;
 use serde_json::{Value, json};
 use waypost_core::provider::kind::ProviderType;
 use waypost_simulator::CallbackSettings;
@@ -166,6 +167,33 @@ async fn told_twice_and_in_any_order_every_story_ends_the_same() {
     for kind in HTTP_PROVIDERS {
         let app = run(kind, hostile()).await;
         assert!(app.simulator().callbacks().duplicated > 0, "{kind}");
+    }
+}
+
+/// What the provider says happened before our clock saw the call is recorded as of the
+/// call; the history tells it after that, whichever of two processes counted further.
+#[tokio::test]
+async fn what_is_told_as_of_the_moment_of_the_send_follows_it_in_the_history() {
+    let app = start().await;
+    register(&app, ProviderType::Sendgrid).await;
+    // Ahead of the provider's clock, and another millisecond for each: the ids of one
+    // millisecond come in the order of its first two.
+    app.advance(TimeDelta::minutes(1));
+    let mut ids = Vec::new();
+    for nth in 0..12 {
+        ids.push(app.send_to(&format!("ada+{nth}@example.org")).await);
+        app.drain().await;
+        wait_until_told(&app).await;
+        app.advance(TimeDelta::milliseconds(1));
+    }
+    let moments = "SELECT count(DISTINCT occurred_at) FROM events";
+    assert_eq!(number(&app, moments).await, 12, "each story at one moment");
+    for id in ids {
+        assert_eq!(app.events(&id).await, ["QUEUED", "SENT", "DELIVERED"]);
+        let recipient = app.recipient(&id).await;
+        let of_copy = recipient["events"].as_array().unwrap().iter();
+        let of_copy: Vec<&Value> = of_copy.map(|event| &event["eventType"]).collect();
+        assert_eq!(of_copy, ["QUEUED", "SENT", "DELIVERED"]);
     }
 }
 
