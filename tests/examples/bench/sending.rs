@@ -22,7 +22,10 @@ pub(crate) const CALLS: usize = 256;
 /// Messages of row 5.
 const BACKLOG: u64 = 50_000;
 /// Messages of row 20.
-const BACKLOGS: [u64; 2] = [5_000, 200_000];
+const SMALL_BACKLOG: u64 = 5_000;
+const LARGE_BACKLOG: u64 = 200_000;
+/// How often the small one is drained before the large one, and again after it.
+const SMALL_ROUNDS: usize = 3;
 /// Messages of row 15.
 const DELIVERED: u64 = 60_000;
 /// Longer than any backlog takes.
@@ -68,27 +71,42 @@ pub(crate) async fn drain(builder: &Builder, report: &mut Report) -> Result<(), 
         }),
     );
     say(drained.cpu.per_message(BACKLOG));
-    let mut rates = Vec::new();
-    for backlog in BACKLOGS {
-        rates.push(
-            drain_backlog(builder, backlog, 1, &mut numbers)
-                .await?
-                .per_second,
-        );
+    backlogs(builder, report, &mut numbers).await
+}
+
+/// Row 20. The small backlog is drained within a second: several times, before and after the
+/// large one, since the machine is not the same from one minute to the next.
+async fn backlogs(
+    builder: &Builder,
+    report: &mut Report,
+    numbers: &mut Numbers,
+) -> Result<(), Failure> {
+    let mut small = Vec::new();
+    for _ in 0..SMALL_ROUNDS {
+        small.push(drain_backlog(builder, SMALL_BACKLOG, 1, numbers).await?);
     }
-    let ratio = rates[1] / rates[0];
+    let large = drain_backlog(builder, LARGE_BACKLOG, 1, numbers).await?;
+    for _ in 0..SMALL_ROUNDS {
+        small.push(drain_backlog(builder, SMALL_BACKLOG, 1, numbers).await?);
+    }
+    let rates: Vec<f64> = small.iter().map(|drained| drained.per_second).collect();
+    let floor = rates.iter().sum::<f64>() / rates.len() as f64;
+    let ratio = large.per_second / floor;
     report.add(Figure {
         row: "20",
         what: "draining 200,000",
-        figure: format!("{:.0}/s", rates[1]),
-        floor: format!("{:.0}/s of 5,000", rates[0]),
+        figure: format!("{:.0}/s", large.per_second),
+        floor: format!("{floor:.0}/s of 5,000"),
         ratio: Some(ratio),
         bound: Bound::AtLeast(0.9),
     });
     report.keep(
         "drain",
         "n200000",
-        json!({ "per_second": rates[1], "floor_per_second": rates[0], "ratio": ratio }),
+        json!({
+            "per_second": large.per_second, "floor_per_second": floor, "ratio": ratio,
+            "floors_per_second": rates, "cpu": large.cpu.per_message(LARGE_BACKLOG),
+        }),
     );
     Ok(())
 }
