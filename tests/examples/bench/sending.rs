@@ -81,15 +81,17 @@ async fn backlogs(
     report: &mut Report,
     numbers: &mut Numbers,
 ) -> Result<(), Failure> {
-    let mut small = Vec::new();
-    for _ in 0..SMALL_ROUNDS {
-        small.push(drain_backlog(builder, SMALL_BACKLOG, 1, numbers).await?);
-    }
+    let mut rates = Vec::new();
+    let mut small = async |numbers: &mut Numbers| -> Result<(), Failure> {
+        for _ in 0..SMALL_ROUNDS {
+            let drained = drain_backlog(builder, SMALL_BACKLOG, 1, numbers).await?;
+            rates.push(drained.per_second);
+        }
+        Ok(())
+    };
+    small(numbers).await?;
     let large = drain_backlog(builder, LARGE_BACKLOG, 1, numbers).await?;
-    for _ in 0..SMALL_ROUNDS {
-        small.push(drain_backlog(builder, SMALL_BACKLOG, 1, numbers).await?);
-    }
-    let rates: Vec<f64> = small.iter().map(|drained| drained.per_second).collect();
+    small(numbers).await?;
     let floor = rates.iter().sum::<f64>() / rates.len() as f64;
     let ratio = large.per_second / floor;
     report.add(Figure {

@@ -182,7 +182,6 @@ async fn what_is_told_as_of_the_moment_of_the_send_follows_it_in_the_history() {
     let mut ids = Vec::new();
     for nth in 0..12 {
         ids.push(app.send_to(&format!("ada+{nth}@example.org")).await);
-        app.drain().await;
         wait_until_told(&app).await;
         app.advance(TimeDelta::milliseconds(1));
     }
