@@ -31,7 +31,7 @@ use crate::ledger::{self, Attempt, LeftOver};
 use crate::postgres_server::PostgresServer;
 use crate::process::{Process, Program};
 use crate::redis_server::RedisServer;
-use crate::requests::{credentials, message_to};
+use crate::requests::{credentials, event_types, message_to};
 use crate::wait::{WAIT_MAX, wait_until, wait_within};
 
 /// How long the shared Redis may take to forget a test's keys.
@@ -246,17 +246,7 @@ impl TestApp {
 
     /// The types of a message's events, in order.
     pub async fn events(&self, id: &str) -> Vec<String> {
-        let message = self.message(id).await;
-        let events = message["events"].as_array().expect("a message has events");
-        events
-            .iter()
-            .map(|event| {
-                event["eventType"]
-                    .as_str()
-                    .expect("an event has a type")
-                    .to_owned()
-            })
-            .collect()
+        event_types(&self.message(id).await)
     }
 
     /// The first page of a message's recipients.

@@ -35,5 +35,7 @@ pub use postgres_server::PostgresServer;
 pub use process::{Finished, Process, Program};
 pub use receiver::{Answer, ReceivedWebhook, Receiver};
 pub use redis_server::RedisServer;
-pub use requests::{HTTP_PROVIDERS, SENDER, credentials, decoded, message_to, to_hash, untracked};
+pub use requests::{
+    HTTP_PROVIDERS, SENDER, credentials, decoded, event_types, message_to, to_hash, untracked,
+};
 pub use wait::{WAIT_MAX, wait_until, wait_within};

@@ -47,6 +47,17 @@ pub fn untracked() -> Value {
     json!({ "opens": false, "clicks": false })
 }
 
+/// The types of the events of a message or a recipient, in order.
+///
+/// # Panics
+/// When it has no events.
+#[must_use]
+pub fn event_types(of: &Value) -> Vec<String> {
+    let events = of["events"].as_array().expect("it has events").iter();
+    let types = events.map(|event| event["eventType"].as_str().expect("an event has a type"));
+    types.map(str::to_owned).collect()
+}
+
 /// A small message to one recipient, which arrives as it was written.
 #[must_use]
 pub fn message_to(recipient: &str) -> Value {

@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 use serde_json::{Value, json};
 use waypost_core::provider::kind::ProviderType;
 use waypost_simulator::CallbackSettings;
-use waypost_tests::{HTTP_PROVIDERS, TestApp, message_to, to_hash};
+use waypost_tests::{HTTP_PROVIDERS, TestApp, event_types, message_to, to_hash};
 
 use super::{account, hostile, number, register, start, suppressions, wait_until_told};
 
@@ -189,9 +189,7 @@ async fn what_is_told_as_of_the_moment_of_the_send_follows_it_in_the_history() {
     assert_eq!(number(&app, moments).await, 12, "each story at one moment");
     for id in ids {
         assert_eq!(app.events(&id).await, ["QUEUED", "SENT", "DELIVERED"]);
-        let recipient = app.recipient(&id).await;
-        let of_copy = recipient["events"].as_array().unwrap().iter();
-        let of_copy: Vec<&Value> = of_copy.map(|event| &event["eventType"]).collect();
+        let of_copy = event_types(&app.recipient(&id).await);
         assert_eq!(of_copy, ["QUEUED", "SENT", "DELIVERED"]);
     }
 }
@@ -221,8 +219,7 @@ async fn a_crowd_of_callbacks_about_one_message_loses_and_doubles_nothing() {
         let mut ends = BTreeMap::new();
         for recipient in app.recipients(&id).await {
             let text = |value: &Value| value.as_str().unwrap().to_owned();
-            let events = recipient["events"].as_array().unwrap().iter();
-            let mut events: Vec<String> = events.map(|event| text(&event["eventType"])).collect();
+            let mut events = event_types(&recipient);
             events.sort();
             let end = (text(&recipient["status"]), events);
             ends.insert(text(&recipient["toHash"]), end);

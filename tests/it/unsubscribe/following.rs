@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 use futures_util::future::join_all;
 use http::Method;
 use serde_json::{Value, json};
-use waypost_tests::{Caller, Reply, TestApp, to_hash, wait_until};
+use waypost_tests::{Caller, Reply, TestApp, event_types, to_hash, wait_until};
 
 use super::{
     SUPPRESSIONS, assert_unsubscribed, count, follow, group, link_of, linked, message_in, path_of,
@@ -78,15 +78,12 @@ async fn following_a_link_again_in_any_way_changes_nothing() {
         app.events(&id).await,
         ["QUEUED", "SENT", "SENT", "UNSUBSCRIBED"]
     );
-    let types = |recipient: &Value| -> Vec<String> {
-        let events = recipient["events"].as_array().unwrap().iter();
-        events
-            .map(|event| event["eventType"].as_str().unwrap().to_owned())
-            .collect()
-    };
     let recipients = app.recipients(&id).await;
-    assert_eq!(types(&recipients[0]), ["QUEUED", "SENT"]);
-    assert_eq!(types(&recipients[1]), ["QUEUED", "SENT", "UNSUBSCRIBED"]);
+    assert_eq!(event_types(&recipients[0]), ["QUEUED", "SENT"]);
+    assert_eq!(
+        event_types(&recipients[1]),
+        ["QUEUED", "SENT", "UNSUBSCRIBED"]
+    );
     assert_eq!(recipients[1]["status"], "SENT");
     assert_eq!(app.status(&id).await, "SENT");
     assert_eq!(
