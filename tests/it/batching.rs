@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use serde_json::{Value, json};
 use waypost_core::provider::kind::ProviderType;
 use waypost_simulator::{Captured, Provider};
-use waypost_tests::{SENDER, TestApp, message_to, to_hash, wait_until};
+use waypost_tests::{SENDER, TestApp, event_types, message_to, to_hash, wait_until};
 
 /// The types that take several private copies in one call.
 const BATCHING: [ProviderType; 3] = [
@@ -126,10 +126,7 @@ async fn what_is_told_of_a_copy_in_a_batch_moves_that_copy() {
         assert_eq!(recipients.len(), 40);
         for (recipient, address) in recipients.iter().zip(&to) {
             assert_eq!(recipient["toHash"], to_hash(address), "{kind}");
-            let events = recipient["events"].as_array().unwrap().iter();
-            let mut events: Vec<&str> = events
-                .map(|event| event["eventType"].as_str().unwrap())
-                .collect();
+            let mut events = event_types(recipient);
             // Their clocks are not ours: what was told may stand before SENT.
             events.sort_unstable();
             let told = match address.split_once('+').unwrap().0 {

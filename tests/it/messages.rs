@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 use waypost_core::provider::kind::ProviderType;
 use waypost_simulator::Captured;
-use waypost_tests::{TestApp, decoded, message_to, to_hash, untracked};
+use waypost_tests::{TestApp, decoded, event_types, message_to, to_hash, untracked};
 
 /// What a debug build needs for a thousand recipients on a busy machine.
 const THOUSAND_WITHIN: Duration = Duration::from_secs(60);
@@ -193,11 +193,7 @@ async fn the_history_is_in_order_and_its_times_are_utc() {
     app.advance_and_drain(TimeDelta::minutes(1)).await;
     let message = app.message(&id).await;
     let events = message["events"].as_array().unwrap();
-    let types: Vec<&str> = events
-        .iter()
-        .map(|event| event["eventType"].as_str().unwrap())
-        .collect();
-    assert_eq!(types, ["QUEUED", "DEFERRED", "SENT"]);
+    assert_eq!(event_types(&message), ["QUEUED", "DEFERRED", "SENT"]);
     assert!(
         events
             .iter()
@@ -358,9 +354,12 @@ const RECIPIENT_KEYS: [&str; 7] = [
 
 /// What matters of a recipient: whose, how it stands, and its history.
 fn summary(row: &Value) -> Value {
-    let events = row["events"].as_array().unwrap();
-    let types: Vec<&Value> = events.iter().map(|event| &event["eventType"]).collect();
-    json!([row["toHash"], row["status"], row["attempts"], types])
+    json!([
+        row["toHash"],
+        row["status"],
+        row["attempts"],
+        event_types(row)
+    ])
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use chrono::TimeDelta;
 use http::Method;
 use serde_json::{Value, json};
 use waypost_core::provider::kind::ProviderType;
-use waypost_tests::{Caller, Reply, SENDER, TestApp};
+use waypost_tests::{Caller, Reply, SENDER, TestApp, event_types};
 
 const ADA: &str = "ada@example.org";
 const BOB: &str = "bob@example.org";
@@ -156,12 +156,8 @@ async fn through(kind: ProviderType) {
     let recipients = app.recipients(&id).await;
     let status = |of: usize| recipients[of]["status"].as_str().unwrap();
     assert_eq!((status(0), status(1)), ("DELIVERED", "SENT"));
-    let types = recipients[0]["events"].as_array().unwrap().iter();
-    let types: Vec<&str> = types
-        .map(|event| event["eventType"].as_str().unwrap())
-        .collect();
     assert_eq!(
-        types,
+        event_types(&recipients[0]),
         ["QUEUED", "SENT", "DELIVERED", "OPENED", "CLICKED", "OPENED"]
     );
     assert_eq!(app.status(&id).await, "DELIVERED");

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use waypost_core::provider::kind::ProviderType;
-use waypost_tests::{TestApp, message_to, wait_until};
+use waypost_tests::{TestApp, event_types, message_to, wait_until};
 
 use super::{IMPORT, PATH, addresses, group, import, suppress};
 
@@ -24,13 +24,7 @@ async fn suppressed(app: &TestApp, to: &str) -> bool {
 async fn dropped(app: &TestApp, id: &str) -> Vec<usize> {
     let recipients = app.recipients(id).await;
     let dropped = recipients.iter().enumerate().filter(|(_, recipient)| {
-        let types: Vec<&str> = recipient["events"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|event| event["eventType"].as_str().unwrap())
-            .collect();
-        let is_dropped = types == ["QUEUED", "DROPPED"];
+        let is_dropped = event_types(recipient) == ["QUEUED", "DROPPED"];
         assert_eq!(
             is_dropped,
             recipient["lastError"] == "suppressed",
