@@ -452,6 +452,24 @@ async fn a_month_that_went_leaves_no_hours_and_no_subjects() {
 }
 
 #[tokio::test]
+async fn every_month_keeps_room_for_the_updates_that_follow_an_attempt() {
+    let app = quiet().await;
+    next_month(&app).await;
+    for (table, kept) in [("send_attempts", 45), ("recipients", 50)] {
+        let others = format!(
+            "SELECT count(*) FILTER (WHERE reloptions IS DISTINCT FROM ARRAY['fillfactor={kept}']) || ' of ' || count(*)
+             FROM pg_inherits
+             JOIN pg_class ON oid = inhrelid
+             WHERE inhparent = '{table}'::regclass"
+        );
+        let others = app.value(&others).await.unwrap();
+        let (others, all) = others.split_once(" of ").unwrap();
+        assert_eq!(others, "0", "{table}");
+        assert!(all.parse::<u32>().unwrap() > 4, "{table}: {all}");
+    }
+}
+
+#[tokio::test]
 async fn a_month_that_went_may_come_again_and_go_again() {
     let app = quiet().await;
     for _ in 0..2 {
