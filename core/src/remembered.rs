@@ -1,12 +1,22 @@
 //! What a process remembers of Postgres for a while.
 
 use std::borrow::Borrow;
+use std::future::ready;
 use std::hash::Hash;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use moka::future::Cache;
+use moka::ops::compute::Op;
+use tokio::time::{Instant, sleep_until};
+use tracing::debug;
 
 use crate::fault::Fault;
+
+/// How far the moments of [`at_leisure`] are apart. Of a hundred organizations that send all
+/// the time each moment finds some ten with something to look up.
+const LEISURE: Duration = Duration::from_millis(250);
 
 /// What is remembered under a key, or what `find` finds, which is remembered then.
 /// Those who look for the same at the same time share one search; a fault is not
@@ -33,4 +43,178 @@ where
     Box::pin(cache.try_get_with_by_ref(key, find()))
         .await
         .map_err(|fault: Arc<Fault>| Fault::clone(&fault))
+}
+
+/// Waits for the next of the moments at which a process looks up what nobody waits for:
+/// those who look for the same kind of thing then share a statement.
+pub async fn at_leisure() {
+    static FIRST: LazyLock<Instant> = LazyLock::new(Instant::now);
+    let passed = FIRST.elapsed().as_millis() / LEISURE.as_millis();
+    let next = u32::try_from(passed + 1).unwrap_or(u32::MAX);
+    sleep_until(*FIRST + LEISURE * next).await;
+}
+
+/// A value that is looked up again before it is forgotten, by [`get_or_renew`].
+#[derive(Debug, Clone)]
+pub struct Renewed<V> {
+    /// What was found.
+    pub value: V,
+    /// From when on whoever uses it has it looked up again; never, where nobody is to.
+    renew_from: Option<Instant>,
+    /// Whether somebody has. Its place in memory also tells one finding from another.
+    is_asked: Arc<AtomicBool>,
+}
+
+impl<V> Renewed<V> {
+    /// What was found just now and is remembered for so long: the second half of that time
+    /// is there to look it up again.
+    pub fn for_memory(value: V, memory: Duration) -> Self {
+        Self {
+            renew_from: Some(Instant::now() + memory / 2),
+            ..Self::never(value)
+        }
+    }
+
+    /// What is forgotten when its time is over.
+    pub fn never(value: V) -> Self {
+        Self {
+            value,
+            renew_from: None,
+            is_asked: Arc::default(),
+        }
+    }
+
+    /// Whether the caller is to look it up again: nobody else is told so.
+    fn is_due(&self) -> bool {
+        let is_time = self.renew_from.is_some_and(|from| from <= Instant::now());
+        is_time && !self.is_asked.swap(true, Ordering::Relaxed)
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.is_asked, &other.is_asked)
+    }
+}
+
+/// As [`get_or_find`], and whoever finds a value whose time is half over has it looked up
+/// again, at leisure: one that is used all the time is never waited for, nor older than it
+/// may be. What is forgotten or replaced during that search stays so, and where the search
+/// fails the value ends when it would have.
+///
+/// # Errors
+/// The fault of a search that was waited for.
+pub async fn get_or_renew<K, V, F>(
+    cache: &Cache<K, Renewed<V>>,
+    key: K,
+    find: impl FnOnce() -> F,
+) -> Result<V, Fault>
+where
+    K: Clone + Eq + Hash + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+    F: Future<Output = Result<Renewed<V>, Fault>> + Send + 'static,
+{
+    let Some(found) = cache.get(&key).await else {
+        return Ok(get_or_find(cache, &key, find).await?.value);
+    };
+    if found.is_due() {
+        let search = find();
+        let search = async {
+            at_leisure().await;
+            search.await
+        };
+        tokio::spawn(renew(cache.clone(), key, found.clone(), search));
+    }
+    Ok(found.value)
+}
+
+async fn renew<K, V>(
+    cache: Cache<K, Renewed<V>>,
+    key: K,
+    old: Renewed<V>,
+    search: impl Future<Output = Result<Renewed<V>, Fault>>,
+) where
+    K: Eq + Hash + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+{
+    match search.await {
+        Ok(new) => {
+            let entry = cache.entry(key);
+            let put = entry.and_compute_with(|current| {
+                let is_old = current.is_some_and(|current| current.value().is_same(&old));
+                ready(if is_old { Op::Put(new) } else { Op::Nop })
+            });
+            put.await;
+        }
+        Err(fault) => debug!(cause = fault.chain(), "Nothing was renewed"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::oneshot;
+    use tokio::task::yield_now;
+
+    use super::*;
+
+    type Memory = Cache<u8, Renewed<&'static str>>;
+
+    /// Asks for a value; `next` is what a search would find.
+    async fn get(
+        memory: &Memory,
+        next: impl Future<Output = Result<Renewed<&'static str>, Fault>> + Send + 'static,
+    ) -> &'static str {
+        get_or_renew(memory, 1, || next).await.unwrap()
+    }
+
+    fn due(value: &'static str) -> Renewed<&'static str> {
+        Renewed::for_memory(value, Duration::ZERO)
+    }
+
+    #[tokio::test]
+    async fn what_is_in_use_is_looked_up_again_while_it_is_used() {
+        let memory = Memory::new(10);
+        let (found, search) = oneshot::channel();
+        assert_eq!(get(&memory, ready(Ok(due("old")))).await, "old");
+        let searched = async { Ok(search.await.unwrap()) };
+        assert_eq!(get(&memory, searched).await, "old");
+        // One search is under way: nobody begins another, and nobody waits for it.
+        for _ in 0..3 {
+            let unwanted = async { unreachable!("one search is enough") };
+            assert_eq!(get(&memory, unwanted).await, "old");
+        }
+        found.send(Renewed::never("new")).unwrap();
+        while memory.get(&1).await.unwrap().value == "old" {
+            yield_now().await;
+        }
+        assert_eq!(get(&memory, async { unreachable!() }).await, "new");
+    }
+
+    #[tokio::test]
+    async fn what_was_forgotten_during_a_search_is_not_put_back() {
+        let memory = Memory::new(10);
+        for put_back in [None, Some(Renewed::never("newest"))] {
+            memory.insert(1, due("old")).await;
+            let (found, search) = oneshot::channel();
+            let old = memory.get(&1).await.unwrap();
+            let renewal = renew(memory.clone(), 1, old, async { Ok(search.await.unwrap()) });
+            let renewal = tokio::spawn(renewal);
+            memory.invalidate(&1).await;
+            let expected = put_back.as_ref().map(|newest| newest.value);
+            if let Some(newest) = put_back {
+                memory.insert(1, newest).await;
+            }
+            found.send(due("found")).unwrap();
+            renewal.await.unwrap();
+            assert_eq!(memory.get(&1).await.map(|left| left.value), expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_search_that_fails_leaves_what_there_is() {
+        let memory = Memory::new(10);
+        memory.insert(1, due("old")).await;
+        let old = memory.get(&1).await.unwrap();
+        let away = Fault::unavailable("look up", "Postgres is away");
+        renew(memory.clone(), 1, old, ready(Err(away))).await;
+        assert_eq!(memory.get(&1).await.unwrap().value, "old");
+    }
 }

@@ -2,8 +2,9 @@
 //! is stored and looked up; the key itself is shown once, when it is made. Looked
 //! up keys are remembered for a few seconds: a revocation reaches every process
 //! within [`KEY_MEMORY`], and so does a change of the organization's rate limits,
-//! which are read with the key. A rotated key has several secrets for a while: the
-//! new one, and each old one until its grace period ends.
+//! which are read with the key. A key in use is looked up again in time, so that no
+//! request waits for that. A rotated key has several secrets for a while: the new
+//! one, and each old one until its grace period ends.
 //!
 //! Keys that are not remembered are looked up many at once, over few connections:
 //! whoever guesses keys costs Postgres little, and nobody else their connection.
@@ -27,7 +28,7 @@ use crate::group::{Group, GroupSettings, Rest};
 use crate::ids::{ApiKeyId, Ids, OrganizationId};
 use crate::limit::OwnRates;
 use crate::network::Networks;
-use crate::remembered;
+use crate::remembered::{self, Renewed};
 use crate::secret::{ExposeSecret, Secret};
 use crate::text::Name;
 
@@ -194,7 +195,7 @@ pub struct Authenticator {
     look_ups: Group<KeyHash, Option<Arc<OpenedKey>>>,
     clock: Clock,
     usage: Usage,
-    remembered: Cache<KeyHash, Option<Arc<OpenedKey>>>,
+    remembered: Cache<KeyHash, Renewed<Option<Arc<OpenedKey>>>>,
 }
 
 impl Authenticator {
@@ -228,12 +229,25 @@ impl Authenticator {
             return Ok(None);
         }
         let hash = hash_key(key);
-        let look_up = || self.look_ups.run(hash, 1);
-        let found = remembered::get_or_find(&self.remembered, &hash, look_up).await?;
+        let look_up = || look_up_one(self.look_ups.clone(), hash);
+        let found = remembered::get_or_renew(&self.remembered, hash, look_up).await?;
         let now = self.clock.now();
         let valid = found.filter(|key| key.is_valid(now) && key.record.allows(address));
         Ok(valid.inspect(|key| self.usage.note(&key.record, now)))
     }
+}
+
+/// What is known of one key, beside others that are asked for. A text that is none is not
+/// worth a second look.
+async fn look_up_one(
+    look_ups: Group<KeyHash, Option<Arc<OpenedKey>>>,
+    hash: KeyHash,
+) -> Result<Renewed<Option<Arc<OpenedKey>>>, Fault> {
+    let found = look_ups.run(hash, 1).await?;
+    Ok(match &found {
+        Some(_) => Renewed::for_memory(found, KEY_MEMORY),
+        None => Renewed::never(found),
+    })
 }
 
 /// What is known of each of these keys, in their order.

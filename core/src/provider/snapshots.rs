@@ -4,7 +4,8 @@
 //! A change made by this process is seen at once. Postgres tells of every change
 //! in the transaction that makes it, so one made elsewhere is seen as soon as it is
 //! told. As long as nobody listens, or while a change may have passed during the
-//! reading, a snapshot is used for a second only.
+//! reading, a snapshot is used for a second only. One that is in use is read again in
+//! time, and nobody waits for that.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,14 +21,15 @@ use crate::db::{self, Listener, OrFault, PgPool};
 use crate::fault::Fault;
 use crate::ids::OrganizationId;
 use crate::organization::UnverifiedDomains;
-use crate::remembered;
+use crate::remembered::{self, Renewed};
 use crate::routing::RoutingSnapshot;
 use crate::tracking::Tracking;
 
 /// Where Postgres tells of changes; the triggers name it too.
 const CHANNEL: &str = "waypost_routing";
-/// How long a snapshot may be used while changes are told.
-const MEMORY: Duration = Duration::from_secs(10);
+/// How long a snapshot may be used while changes are told. That nobody tells any more is
+/// noticed within seconds, and everything is forgotten then.
+const MEMORY: Duration = Duration::from_mins(1);
 /// How long where a change could pass unnoticed.
 const SHORT_MEMORY: Duration = Duration::from_secs(1);
 /// How long after a lost connection listening is tried again.
@@ -40,7 +42,7 @@ const REMEMBERED_MAX: u64 = 100_000;
 #[derive(Clone)]
 pub struct Snapshots {
     pool: PgPool,
-    remembered: Cache<OrganizationId, Remembered>,
+    remembered: Cache<OrganizationId, Renewed<Remembered>>,
     news: Arc<News>,
 }
 
@@ -61,14 +63,24 @@ struct Remembered {
 
 struct OwnMemory;
 
-impl Expiry<OrganizationId, Remembered> for OwnMemory {
+impl Expiry<OrganizationId, Renewed<Remembered>> for OwnMemory {
     fn expire_after_create(
         &self,
         _: &OrganizationId,
-        value: &Remembered,
+        renewed: &Renewed<Remembered>,
         _: Instant,
     ) -> Option<Duration> {
-        Some(value.memory)
+        Some(renewed.value.memory)
+    }
+
+    fn expire_after_update(
+        &self,
+        _: &OrganizationId,
+        renewed: &Renewed<Remembered>,
+        _: Instant,
+        _: Option<Duration>,
+    ) -> Option<Duration> {
+        Some(renewed.value.memory)
     }
 }
 
@@ -95,8 +107,8 @@ impl Snapshots {
         &self,
         organization_id: OrganizationId,
     ) -> Result<Arc<RoutingSnapshot>, Fault> {
-        let read = || self.read(organization_id);
-        let found = remembered::get_or_find(&self.remembered, &organization_id, read).await?;
+        let read = || self.clone().read(organization_id);
+        let found = remembered::get_or_renew(&self.remembered, organization_id, read).await?;
         Ok(found.snapshot)
     }
 
@@ -160,7 +172,7 @@ impl Snapshots {
         self.remembered.invalidate_all();
     }
 
-    async fn read(&self, organization_id: OrganizationId) -> Result<Remembered, Fault> {
+    async fn read(self, organization_id: OrganizationId) -> Result<Renewed<Remembered>, Fault> {
         let told_before = self.told();
         let doing = "read an organization's accounts";
         let reading = db::bounded(doing, async {
@@ -177,7 +189,8 @@ impl Snapshots {
         // What was told while this was read may be missing from it.
         let is_current = told_before.is_some() && told_before == self.told();
         let memory = if is_current { MEMORY } else { SHORT_MEMORY };
-        Ok(Remembered { snapshot, memory })
+        let found = Remembered { snapshot, memory };
+        Ok(Renewed::for_memory(found, memory))
     }
 
     /// How many changes were told so far; nothing where some may not have been.
