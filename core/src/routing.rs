@@ -14,7 +14,9 @@ use std::collections::HashMap;
 use crate::clock::Timestamp;
 use crate::ids::{ProviderAccountId, RoutingRuleId};
 use crate::organization::UnverifiedDomains;
+use crate::provider::credentials::ReadCredentials;
 use crate::provider::domain::DomainState;
+use crate::provider::gate::AccountLimits;
 use crate::provider::kind::ProviderType;
 use crate::tracking::Tracking;
 
@@ -66,6 +68,10 @@ pub struct RoutableAccount {
     pub provider_type: ProviderType,
     /// When it was connected.
     pub created_at: Timestamp,
+    /// What it may be used for at the most.
+    pub limits: AccountLimits,
+    /// What it authenticates with.
+    pub credentials: ReadCredentials,
     /// Whether its credentials can list its domains: where not, a domain that is
     /// not recorded is unknown rather than unverified.
     pub domains_visible: bool,
@@ -268,6 +274,8 @@ mod tests {
             id: Ids::new(Clock::system()).next(),
             provider_type: ProviderType::Mailgun,
             created_at: Clock::system().now(),
+            limits: AccountLimits::default(),
+            credentials: ReadCredentials::new(Vec::new()),
             domains_visible,
             domains: domains.into_iter().collect(),
         }

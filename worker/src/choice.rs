@@ -3,7 +3,6 @@
 //! pause, is passed over. An account that only has its own pace to keep is not: its
 //! mail waits for it.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use waypost_core::fault::Fault;
@@ -25,7 +24,7 @@ pub(crate) enum Choice {
 
 /// Leave to call.
 pub(crate) struct Chosen {
-    pub(crate) sender: Arc<Sender>,
+    pub(crate) sender: Sender,
     pub(crate) pass: Pass,
     /// Where the recipient stands in this try.
     pub(crate) standing: Standing,
@@ -73,11 +72,10 @@ pub(crate) async fn choose(
     let places = candidates.senders.iter().enumerate();
     for (place, sender) in places.skip(standing.tried) {
         standing.tried = place;
-        let account = &sender.account;
-        match gates.enter(account.id, account.limits).await {
+        match gates.enter(sender.id, sender.limits).await {
             Entry::Go(pass) => {
                 return Ok(Choice::Account(Chosen {
-                    sender: Arc::clone(sender),
+                    sender: sender.clone(),
                     pass,
                     standing,
                 }));

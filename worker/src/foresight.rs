@@ -45,12 +45,11 @@ impl Foresight {
         sender: &Sender,
         outcome: &SendOutcome,
     ) {
-        let account = &sender.account;
-        let is_free = account.limits == AccountLimits::default();
+        let is_free = sender.limits == AccountLimits::default();
         if !is_free || !matches!(outcome, SendOutcome::Accepted { .. }) {
             self.forget(organization_id).await;
-        } else if self.accounts.get(&organization_id).await != Some(account.id) {
-            self.accounts.insert(organization_id, account.id).await;
+        } else if self.accounts.get(&organization_id).await != Some(sender.id) {
+            self.accounts.insert(organization_id, sender.id).await;
         }
     }
 

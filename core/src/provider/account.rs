@@ -396,10 +396,8 @@ impl Accounts {
         let sealed = store::find_credentials(&mut connection, organization_id, id)
             .await?
             .ok_or(AccountRefusal::NotFound)?;
-        let plain = self
-            .sealer
-            .open(organization_id, Sealed::Credentials, id.0, &sealed)?;
-        let credentials = Credentials::from_plaintext(account.provider_type, &plain)?;
+        let kind = account.provider_type;
+        let credentials = Credentials::open(&self.sealer, organization_id, id, kind, &sealed)?;
         Ok((account, credentials))
     }
 

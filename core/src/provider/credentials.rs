@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::{Arc, OnceLock};
 
 use secrecy::zeroize::Zeroizing;
 use serde::Serialize;
@@ -12,7 +13,9 @@ use serde_json::{Map, Value};
 use super::kind::ProviderType;
 use super::smtp::{SmtpAccount, SmtpHost, SmtpLogin, SmtpServer, SmtpTls};
 use crate::address::ascii_domain;
+use crate::crypto::seal::{Sealed, Sealer};
 use crate::fault::Fault;
+use crate::ids::{OrganizationId, ProviderAccountId};
 use crate::issue::Issue;
 use crate::secret::{ExposeSecret, Secret};
 
@@ -65,6 +68,41 @@ pub enum Credentials {
     },
     /// A mail server.
     Smtp(SmtpAccount),
+}
+
+/// An account's credentials as they were read, opened when they are first needed and then
+/// for as long as this is remembered.
+#[derive(Debug, Clone)]
+pub struct ReadCredentials {
+    sealed: Vec<u8>,
+    opened: OnceLock<Arc<Credentials>>,
+}
+
+impl ReadCredentials {
+    /// What is stored, sealed.
+    #[must_use]
+    pub fn new(sealed: Vec<u8>) -> Self {
+        let opened = OnceLock::new();
+        Self { sealed, opened }
+    }
+
+    /// The credentials, of that account of that organization.
+    ///
+    /// # Errors
+    /// As [`Credentials::open`].
+    pub fn open(
+        &self,
+        sealer: &Sealer,
+        organization_id: OrganizationId,
+        id: ProviderAccountId,
+        kind: ProviderType,
+    ) -> Result<Arc<Credentials>, Fault> {
+        if let Some(opened) = self.opened.get() {
+            return Ok(Arc::clone(opened));
+        }
+        let opened = Credentials::open(sealer, organization_id, id, kind, &self.sealed)?;
+        Ok(Arc::clone(self.opened.get_or_init(|| Arc::new(opened))))
+    }
 }
 
 /// SendGrid's systems: `api.sendgrid.com`, and `api.eu.sendgrid.com` for EU
@@ -187,6 +225,22 @@ impl Credentials {
             let paths: Vec<String> = issues.into_iter().map(|issue| issue.path).collect();
             Fault::internal(DOING, format!("not as written: {}", paths.join(", ")))
         })
+    }
+
+    /// Opens what is stored of an account's credentials.
+    ///
+    /// # Errors
+    /// A fault when it was sealed with a key that is not configured, was changed, or is
+    /// another account's.
+    pub fn open(
+        sealer: &Sealer,
+        organization_id: OrganizationId,
+        id: ProviderAccountId,
+        kind: ProviderType,
+        sealed: &[u8],
+    ) -> Result<Self, Fault> {
+        let plain = sealer.open(organization_id, Sealed::Credentials, id.0, sealed)?;
+        Self::from_plaintext(kind, &Zeroizing::new(plain))
     }
 
     /// The provider that these are for.

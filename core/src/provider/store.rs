@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use sqlx::{PgConnection, query, query_as};
 
 use super::account::{DomainRecord, ProviderAccount};
+use super::credentials::ReadCredentials;
 use super::domain::{DomainState, FoundDomain};
 use super::domains::first_look;
 use super::event_secrets::EventToken;
@@ -419,11 +420,14 @@ pub async fn routing_snapshot(
     };
     let rows = query!(
         r#"SELECT a.id, a.provider_type AS "provider_type: ProviderType", a.created_at, a.domains_visible,
-                  d.domain AS "domain?", d.state AS "state?: DomainState"
+                  a.max_rate_per_second, a.max_concurrency, d.domain AS "domain?", d.state AS "state?: DomainState",
+                  -- In an account's first row alone, however many domains it has.
+                  CASE WHEN row_number() OVER (PARTITION BY a.id ORDER BY d.domain) = 1
+                       THEN a.credentials_sealed END AS credentials_sealed
            FROM provider_accounts a
            LEFT JOIN provider_domains d ON d.provider_account_id = a.id
            WHERE a.organization_id = $1 AND a.is_active
-           ORDER BY a.created_at, a.id"#,
+           ORDER BY a.created_at, a.id, d.domain"#,
         organization_id.0,
     )
     .fetch_all(&mut *connection)
@@ -431,11 +435,13 @@ pub async fn routing_snapshot(
     .or_fault("read an organization's accounts")?;
     let mut accounts: Vec<RoutableAccount> = Vec::new();
     for row in rows {
-        if accounts.last().is_none_or(|account| account.id.0 != row.id) {
+        if let Some(sealed) = row.credentials_sealed {
             accounts.push(RoutableAccount {
                 id: ProviderAccountId(row.id),
                 provider_type: row.provider_type,
                 created_at: row.created_at,
+                limits: limits(row.max_rate_per_second, row.max_concurrency),
+                credentials: ReadCredentials::new(sealed),
                 domains_visible: row.domains_visible,
                 domains: HashMap::new(),
             });

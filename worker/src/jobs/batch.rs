@@ -74,7 +74,7 @@ struct Progress {
 
 /// Attempts through one account that are to share a call.
 struct Batch<'a> {
-    sender: Arc<Sender>,
+    sender: Sender,
     /// Where each of its recipients stands.
     standing: Standing,
     tries: Vec<Try<'a>>,
@@ -83,12 +83,12 @@ struct Batch<'a> {
 
 impl Batch<'_> {
     fn adapter(&self) -> &'static dyn Adapter {
-        adapter(self.sender.account.provider_type)
+        adapter(self.sender.provider_type)
     }
 
     fn chosen(&self, pass: Pass) -> Chosen {
         Chosen {
-            sender: Arc::clone(&self.sender),
+            sender: self.sender.clone(),
             pass,
             standing: self.standing,
         }
@@ -228,7 +228,7 @@ impl SendMessage {
             let sender = candidates.senders.get(place);
             sender
                 .or(candidates.senders.first())
-                .is_some_and(|sender| adapter(sender.account.provider_type).batching().is_some())
+                .is_some_and(|sender| adapter(sender.provider_type).batching().is_some())
         })
     }
 
@@ -262,7 +262,7 @@ impl SendMessage {
     ) {
         for &recipient in group {
             let mut this = self.begin(claim, recipient);
-            this.attempt.provider_account_id = batch.sender.account.id;
+            this.attempt.provider_account_id = batch.sender.id;
             batch.tries.push(this);
         }
         let written = join_all(batch.tries.iter().map(|this| self.write_attempt(this))).await;
@@ -421,7 +421,7 @@ impl SendMessage {
     async fn pass_for(&self, batch: &Batch<'_>, pass: Option<Pass>) -> Option<Pass> {
         let sending = &self.sending;
         let worker = batch.tries.first()?.claim.worker;
-        let account = &batch.sender.account;
+        let sender = &batch.sender;
         let mut patience = Patience::fresh();
         let mut pass = pass;
         loop {
@@ -434,7 +434,7 @@ impl SendMessage {
             if sending.shutdown.is_cancelled() {
                 return None;
             }
-            match sending.gates.enter(account.id, account.limits).await {
+            match sending.gates.enter(sender.id, sender.limits).await {
                 Entry::Go(entered) => pass = Some(entered),
                 Entry::Closed(closed) => {
                     let refused = Refused {
@@ -480,7 +480,7 @@ impl SendMessage {
 }
 
 fn adapter_of(chosen: &Chosen) -> &'static dyn Adapter {
-    adapter(chosen.sender.account.provider_type)
+    adapter(chosen.sender.provider_type)
 }
 
 /// What one copy takes in memory.

@@ -314,7 +314,7 @@ impl SendMessage {
         chosen: Chosen,
     ) -> Settlement {
         let mut this = self.begin(claim, recipient);
-        let account = chosen.sender.account.id;
+        let account = chosen.sender.id;
         this.attempt.provider_account_id = account;
         let begun = claim.begun.as_ref();
         if let Some(begun) = begun.filter(|begun| begun.serves(account, this.attempt.started_at)) {
@@ -418,7 +418,7 @@ impl SendMessage {
             endpoints: &sending.accounts.endpoints,
             now: sending.clock.now(),
         };
-        let adapter = adapter(sender.account.provider_type);
+        let adapter = adapter(sender.provider_type);
         let transport = &sending.accounts.transport;
         let (outcome, status_code) = transport.send(adapter, &access, mail).await;
         chosen.pass.end(&outcome);
