@@ -95,10 +95,13 @@ pub async fn run(
     let schedule = schedule(tick);
     let board = Board::new(format!("scheduler-{}", tasks.ids.next::<WorkerId>()));
     let tasks = Arc::new(tasks);
-    for (task, every) in schedule {
+    for (nth, (task, every)) in (0..).zip(schedule) {
         let rhythm = Rhythm {
             task,
             every,
+            // One after the other: all at the same moment, they would keep mail from the
+            // processors for as long as they take together.
+            starts_after: tick * nth / TASKS,
             again_after: tick,
             tasks: Arc::clone(&tasks),
             board: board.clone(),
@@ -122,8 +125,11 @@ pub async fn run(
     Ok(())
 }
 
+/// How many tasks there are.
+const TASKS: u32 = 12;
+
 /// The tasks and their rhythms.
-fn schedule(tick: Duration) -> [(Task, Duration); 12] {
+fn schedule(tick: Duration) -> [(Task, Duration); TASKS as usize] {
     [
         (Task::Partitions, PARTITIONS_EVERY),
         (Task::Reap, tick),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tracing::{info, warn};
 use waypost_core::fault::Fault;
 
@@ -21,6 +21,8 @@ const TASK_TIMEOUT: Duration = Duration::from_secs(120);
 pub(crate) struct Rhythm {
     pub(crate) task: Task,
     pub(crate) every: Duration,
+    /// How long after the lead began it runs first.
+    pub(crate) starts_after: Duration,
     /// How soon it is tried again when it failed.
     pub(crate) again_after: Duration,
     pub(crate) tasks: Arc<Tasks>,
@@ -36,7 +38,7 @@ impl Rhythm {
 
     async fn beat(self: Arc<Self>) {
         let mut failing = false;
-        let mut ticks = interval(self.every);
+        let mut ticks = interval_at(Instant::now() + self.starts_after, self.every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
