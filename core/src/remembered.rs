@@ -3,20 +3,15 @@
 use std::borrow::Borrow;
 use std::future::ready;
 use std::hash::Hash;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use moka::future::Cache;
 use moka::ops::compute::Op;
-use tokio::time::{Instant, sleep_until};
 use tracing::debug;
 
 use crate::fault::Fault;
-
-/// How far the moments of [`at_leisure`] are apart. Of a hundred organizations that send all
-/// the time each moment finds some ten with something to look up.
-const LEISURE: Duration = Duration::from_millis(250);
 
 /// What is remembered under a key, or what `find` finds, which is remembered then.
 /// Those who look for the same at the same time share one search; a fault is not
@@ -43,15 +38,6 @@ where
     Box::pin(cache.try_get_with_by_ref(key, find()))
         .await
         .map_err(|fault: Arc<Fault>| Fault::clone(&fault))
-}
-
-/// Waits for the next of the moments at which a process looks up what nobody waits for:
-/// those who look for the same kind of thing then share a statement.
-pub async fn at_leisure() {
-    static FIRST: LazyLock<Instant> = LazyLock::new(Instant::now);
-    let passed = FIRST.elapsed().as_millis() / LEISURE.as_millis();
-    let next = u32::try_from(passed + 1).unwrap_or(u32::MAX);
-    sleep_until(*FIRST + LEISURE * next).await;
 }
 
 /// A value that is looked up again before it is forgotten, by [`get_or_renew`].
@@ -96,32 +82,30 @@ impl<V> Renewed<V> {
 }
 
 /// As [`get_or_find`], and whoever finds a value whose time is half over has it looked up
-/// again, at leisure: one that is used all the time is never waited for, nor older than it
-/// may be. What is forgotten or replaced during that search stays so, and where the search
-/// fails the value ends when it would have.
+/// again meanwhile, by `look_again`: one that is used all the time is not waited for, nor
+/// older than it may be. Where that search fails the value ends when it would have. What is
+/// forgotten or replaced during it stays so, but for the moment in which it is put in: who
+/// forgets for good does so once more a little later.
 ///
 /// # Errors
 /// The fault of a search that was waited for.
-pub async fn get_or_renew<K, V, F>(
+pub async fn get_or_renew<K, V, F, R>(
     cache: &Cache<K, Renewed<V>>,
     key: K,
     find: impl FnOnce() -> F,
+    look_again: impl FnOnce() -> R,
 ) -> Result<V, Fault>
 where
     K: Clone + Eq + Hash + Send + Sync + 'static,
     V: Clone + Send + Sync + 'static,
-    F: Future<Output = Result<Renewed<V>, Fault>> + Send + 'static,
+    F: Future<Output = Result<Renewed<V>, Fault>>,
+    R: Future<Output = Result<Renewed<V>, Fault>> + Send + 'static,
 {
     let Some(found) = cache.get(&key).await else {
         return Ok(get_or_find(cache, &key, find).await?.value);
     };
     if found.is_due() {
-        let search = find();
-        let search = async {
-            at_leisure().await;
-            search.await
-        };
-        tokio::spawn(renew(cache.clone(), key, found.clone(), search));
+        tokio::spawn(renew(cache.clone(), key, found.clone(), look_again()));
     }
     Ok(found.value)
 }
@@ -150,42 +134,47 @@ async fn renew<K, V>(
 
 #[cfg(test)]
 mod tests {
+    use std::future::Ready;
+
     use tokio::sync::oneshot;
     use tokio::task::yield_now;
+    use tokio::time::timeout;
 
     use super::*;
 
     type Memory = Cache<u8, Renewed<&'static str>>;
 
-    /// Asks for a value; `next` is what a search would find.
-    async fn get(
-        memory: &Memory,
-        next: impl Future<Output = Result<Renewed<&'static str>, Fault>> + Send + 'static,
-    ) -> &'static str {
-        get_or_renew(memory, 1, || next).await.unwrap()
-    }
-
     fn due(value: &'static str) -> Renewed<&'static str> {
         Renewed::for_memory(value, Duration::ZERO)
+    }
+
+    /// Uses a value that nobody is to look for.
+    async fn get(memory: &Memory) -> &'static str {
+        let unwanted = || -> Ready<Result<_, Fault>> { panic!("nobody is to look") };
+        get_or_renew(memory, 1, unwanted, unwanted).await.unwrap()
     }
 
     #[tokio::test]
     async fn what_is_in_use_is_looked_up_again_while_it_is_used() {
         let memory = Memory::new(10);
+        memory.insert(1, due("old")).await;
         let (found, search) = oneshot::channel();
-        assert_eq!(get(&memory, ready(Ok(due("old")))).await, "old");
-        let searched = async { Ok(search.await.unwrap()) };
-        assert_eq!(get(&memory, searched).await, "old");
+        let unwanted = || -> Ready<Result<_, Fault>> { panic!("it is remembered") };
+        let look_again = || async { Ok(search.await.unwrap()) };
+        let used = get_or_renew(&memory, 1, unwanted, look_again).await;
+        assert_eq!(used.unwrap(), "old");
         // One search is under way: nobody begins another, and nobody waits for it.
         for _ in 0..3 {
-            let unwanted = async { unreachable!("one search is enough") };
-            assert_eq!(get(&memory, unwanted).await, "old");
+            assert_eq!(get(&memory).await, "old");
         }
         found.send(Renewed::never("new")).unwrap();
-        while memory.get(&1).await.unwrap().value == "old" {
-            yield_now().await;
-        }
-        assert_eq!(get(&memory, async { unreachable!() }).await, "new");
+        let renewed = async {
+            while memory.get(&1).await.unwrap().value == "old" {
+                yield_now().await;
+            }
+        };
+        timeout(Duration::from_secs(10), renewed).await.unwrap();
+        assert_eq!(get(&memory).await, "new");
     }
 
     #[tokio::test]

@@ -101,7 +101,7 @@ pub async fn run(
             every,
             // One after the other: all at the same moment, they would keep mail from the
             // processors for as long as they take together.
-            starts_after: tick * nth / TASKS,
+            starts_after: tick.min(SPREAD_MAX) * nth / TASKS,
             again_after: tick,
             tasks: Arc::clone(&tasks),
             board: board.clone(),
@@ -125,6 +125,8 @@ pub async fn run(
     Ok(())
 }
 
+/// The time over which the tasks' beginnings are spread, at the most.
+const SPREAD_MAX: Duration = Duration::from_secs(1);
 /// How many tasks there are.
 const TASKS: u32 = 12;
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use tokio::time::{Instant, sleep_until};
 use tracing::{info, warn};
 use waypost_core::fault::Fault;
 
@@ -38,10 +38,11 @@ impl Rhythm {
 
     async fn beat(self: Arc<Self>) {
         let mut failing = false;
-        let mut ticks = interval_at(Instant::now() + self.starts_after, self.every);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let first = Instant::now() + self.starts_after;
+        let mut next = first;
         loop {
-            ticks.tick().await;
+            sleep_until(next).await;
+            next = moment_after(first, self.every, Instant::now());
             self.board.begin(self.task, self.every);
             let result = self.run().await;
             self.board.end(self.task, &result);
@@ -56,7 +57,7 @@ impl Rhythm {
             }
             failing = result.is_err();
             if failing {
-                ticks.reset_after(self.again_after);
+                next = Instant::now() + self.again_after + self.starts_after;
             }
         }
     }
@@ -75,6 +76,13 @@ impl Rhythm {
     }
 }
 
+/// The next moment of a rhythm. One that passes during a run is made up for at once, and
+/// then it goes on with its own: tasks that a stall brought together part again.
+fn moment_after(first: Instant, every: Duration, now: Instant) -> Instant {
+    let passed = now.duration_since(first).as_nanos() / every.as_nanos().max(1);
+    first + every * u32::try_from(passed + 1).unwrap_or(u32::MAX)
+}
+
 /// Does `work`, which never ends, whenever `leads` says yes. Ends when nobody is left
 /// to say so.
 pub(crate) async fn while_leading<F: Future<Output = ()>>(
@@ -85,6 +93,22 @@ pub(crate) async fn while_leading<F: Future<Output = ()>>(
         tokio::select! {
             () = work() => {}
             _ = leads.wait_for(|leads| !*leads) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rhythm_keeps_its_own_moments_whenever_a_run_began() {
+        let first = Instant::now();
+        let every = Duration::from_millis(100);
+        for (began, next) in [(0, 100), (3, 100), (99, 100), (100, 200), (250, 300)] {
+            let began = first + Duration::from_millis(began);
+            let next = first + Duration::from_millis(next);
+            assert_eq!(moment_after(first, every, began), next);
         }
     }
 }

@@ -2,8 +2,8 @@
 //! is stored and looked up; the key itself is shown once, when it is made. Looked
 //! up keys are remembered for a few seconds: a revocation reaches every process
 //! within [`KEY_MEMORY`], and so does a change of the organization's rate limits,
-//! which are read with the key. A key in use is looked up again in time, so that no
-//! request waits for that. A rotated key has several secrets for a while: the new
+//! which are read with the key. Of a key that is used in the second half of that time
+//! the next request finds what was looked up meanwhile. A rotated key has several secrets for a while: the new
 //! one, and each old one until its grace period ends.
 //!
 //! Keys that are not remembered are looked up many at once, over few connections:
@@ -230,7 +230,7 @@ impl Authenticator {
         }
         let hash = hash_key(key);
         let look_up = || look_up_one(self.look_ups.clone(), hash);
-        let found = remembered::get_or_renew(&self.remembered, hash, look_up).await?;
+        let found = remembered::get_or_renew(&self.remembered, hash, look_up, look_up).await?;
         let now = self.clock.now();
         let valid = found.filter(|key| key.is_valid(now) && key.record.allows(address));
         Ok(valid.inspect(|key| self.usage.note(&key.record, now)))

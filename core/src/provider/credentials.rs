@@ -1,5 +1,5 @@
 //! The credentials of a provider account: parsed once at the edge, sealed at rest,
-//! opened right before a call. What is accepted here may be put into a header, a
+//! opened when they are first needed for a call. What is accepted here may be put into a header, a
 //! URL or a host name without another check.
 
 use std::collections::BTreeMap;
@@ -72,10 +72,16 @@ pub enum Credentials {
 
 /// An account's credentials as they were read, opened when they are first needed and then
 /// for as long as this is remembered.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct ReadCredentials {
     sealed: Vec<u8>,
     opened: OnceLock<Arc<Credentials>>,
+}
+
+impl fmt::Debug for ReadCredentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ReadCredentials(sealed)")
+    }
 }
 
 impl ReadCredentials {

@@ -1,11 +1,11 @@
 //! What each process remembers of the organizations' accounts and routing rules,
-//! so that acceptance does not read them for every message.
+//! so that neither acceptance nor a worker reads them for every message.
 //!
 //! A change made by this process is seen at once. Postgres tells of every change
 //! in the transaction that makes it, so one made elsewhere is seen as soon as it is
 //! told. As long as nobody listens, or while a change may have passed during the
 //! reading, a snapshot is used for a second only. One that is in use is read again in
-//! time, and nobody waits for that.
+//! time, one organization after the other, and nobody waits for that.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use moka::Expiry;
 use moka::future::Cache;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info};
 
@@ -32,6 +33,9 @@ const CHANNEL: &str = "waypost_routing";
 const MEMORY: Duration = Duration::from_mins(1);
 /// How long where a change could pass unnoticed.
 const SHORT_MEMORY: Duration = Duration::from_secs(1);
+/// How long after something was forgotten it is once more: a reading that had just been
+/// found current may have been put in meanwhile.
+const FORGET_AGAIN: Duration = Duration::from_millis(200);
 /// How long after a lost connection listening is tried again.
 const LISTEN_AGAIN: Duration = Duration::from_millis(500);
 /// Organizations remembered at the most.
@@ -44,6 +48,8 @@ pub struct Snapshots {
     pool: PgPool,
     remembered: Cache<OrganizationId, Renewed<Remembered>>,
     news: Arc<News>,
+    /// Held while something is read that nobody waits for.
+    leisure: Arc<Semaphore>,
 }
 
 /// What is known of changes.
@@ -96,6 +102,7 @@ impl Snapshots {
             pool,
             remembered,
             news: Arc::default(),
+            leisure: Arc::new(Semaphore::new(1)),
         }
     }
 
@@ -107,8 +114,10 @@ impl Snapshots {
         &self,
         organization_id: OrganizationId,
     ) -> Result<Arc<RoutingSnapshot>, Fault> {
-        let read = || self.clone().read(organization_id);
-        let found = remembered::get_or_renew(&self.remembered, organization_id, read).await?;
+        let read = || self.read(organization_id);
+        let look_again = || self.clone().read_at_leisure(organization_id);
+        let remembered = &self.remembered;
+        let found = remembered::get_or_renew(remembered, organization_id, read, look_again).await?;
         Ok(found.snapshot)
     }
 
@@ -120,12 +129,21 @@ impl Snapshots {
         &self,
         organization_id: OrganizationId,
     ) -> Result<Arc<RoutingSnapshot>, Fault> {
-        self.forget(organization_id).await;
+        self.forget_now(organization_id).await;
         self.get(organization_id).await
     }
 
     /// Forgets an organization of which something was changed.
     pub async fn forget(&self, organization_id: OrganizationId) {
+        self.forget_now(organization_id).await;
+        let remembered = self.remembered.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(FORGET_AGAIN).await;
+            remembered.invalidate(&organization_id).await;
+        });
+    }
+
+    async fn forget_now(&self, organization_id: OrganizationId) {
         self.news.changes.fetch_add(1, Ordering::SeqCst);
         self.remembered.invalidate(&organization_id).await;
     }
@@ -170,9 +188,23 @@ impl Snapshots {
     fn forget_all(&self) {
         self.news.changes.fetch_add(1, Ordering::SeqCst);
         self.remembered.invalidate_all();
+        let remembered = self.remembered.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(FORGET_AGAIN).await;
+            remembered.invalidate_all();
+        });
     }
 
-    async fn read(self, organization_id: OrganizationId) -> Result<Renewed<Remembered>, Fault> {
+    async fn read_at_leisure(
+        self,
+        organization_id: OrganizationId,
+    ) -> Result<Renewed<Remembered>, Fault> {
+        // Never closed.
+        let _turn = self.leisure.acquire().await;
+        self.read(organization_id).await
+    }
+
+    async fn read(&self, organization_id: OrganizationId) -> Result<Renewed<Remembered>, Fault> {
         let told_before = self.told();
         let doing = "read an organization's accounts";
         let reading = db::bounded(doing, async {
@@ -188,9 +220,12 @@ impl Snapshots {
         }));
         // What was told while this was read may be missing from it.
         let is_current = told_before.is_some() && told_before == self.told();
-        let memory = if is_current { MEMORY } else { SHORT_MEMORY };
-        let found = Remembered { snapshot, memory };
-        Ok(Renewed::for_memory(found, memory))
+        let found = |memory| Remembered { snapshot, memory };
+        Ok(if is_current {
+            Renewed::for_memory(found(MEMORY), MEMORY)
+        } else {
+            Renewed::never(found(SHORT_MEMORY))
+        })
     }
 
     /// How many changes were told so far; nothing where some may not have been.
