@@ -3,8 +3,8 @@
 //! up keys are remembered for a few seconds: a revocation reaches every process
 //! within [`KEY_MEMORY`], and so does a change of the organization's rate limits,
 //! which are read with the key. Of a key that is used in the second half of that time
-//! the next request finds what was looked up meanwhile. A rotated key has several secrets for a while: the new
-//! one, and each old one until its grace period ends.
+//! the next request finds what was looked up meanwhile. A rotated key has several
+//! secrets for a while: the new one, and each old one until its grace period ends.
 //!
 //! Keys that are not remembered are looked up many at once, over few connections:
 //! whoever guesses keys costs Postgres little, and nobody else their connection.

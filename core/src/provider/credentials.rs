@@ -1,6 +1,6 @@
 //! The credentials of a provider account: parsed once at the edge, sealed at rest,
-//! opened when they are first needed for a call. What is accepted here may be put into a header, a
-//! URL or a host name without another check.
+//! opened when they are first needed for a call. What is accepted here may be put into
+//! a header, a URL or a host name without another check.
 
 use std::collections::BTreeMap;
 use std::fmt;
