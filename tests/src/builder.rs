@@ -13,13 +13,12 @@ use waypost_core::clock::Clock;
 use waypost_core::config::{LogFormat, Settings};
 use waypost_core::fault::Fault;
 use waypost_core::ids::Ids;
-use waypost_core::secret::Secret;
-use waypost_core::{db, telemetry};
+use waypost_core::telemetry;
 use waypost_simulator::{Config, Simulator, smtp_certificate};
 
 use crate::app::{Parts, TestApp};
 use crate::client::Caller;
-use crate::database::TestDatabase;
+use crate::database::{TestDatabase, patient_pool};
 use crate::environment;
 use crate::postgres_server::PostgresServer;
 use crate::process::free_port;
@@ -144,8 +143,7 @@ impl AppBuilder {
         } else {
             Clock::manual(Clock::system().now())
         };
-        let pool = db::pool(&Secret::from(database.url.clone()), HARNESS_CONNECTIONS)
-            .expect("the URL can be read");
+        let pool = patient_pool(&database.url, HARNESS_CONNECTIONS);
         let stop = CancellationToken::new();
         if !self.processes {
             self.start_tasks(&variables, &clock, listener, &stop);

@@ -9,12 +9,12 @@ use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
 use tokio::sync::OnceCell;
 use url::Url;
 use waypost_core::clock::Clock;
-use waypost_core::db;
+use waypost_core::db::{self, PgPool};
 use waypost_core::secret::Secret;
 
 use crate::environment;
 use crate::postgres_server::PostgresServer;
-use crate::wait::wait_until;
+use crate::wait::{WAIT_MAX, wait_until};
 
 /// What the databases of tests begin with; the second the time of their creation.
 const PREFIX: &str = "waypost_it_at_";
@@ -46,7 +46,7 @@ impl TestDatabase {
     /// The one of a server of the test's own, with all migrations.
     pub(crate) async fn of(server: &PostgresServer) -> Self {
         let (name, url) = (server.database.clone(), server.url());
-        let pool = db::pool(&Secret::from(url.clone()), 2).expect("the URL can be read");
+        let pool = patient_pool(&url, 2);
         db::migrate(&pool)
             .await
             .expect("the migrations can be applied");
@@ -81,6 +81,15 @@ impl TestDatabase {
     }
 }
 
+/// Connections of the harness, which wait as long as a test does: on a machine that many
+/// share, opening one may take longer than Waypost itself waits.
+pub(crate) fn patient_pool(url: &str, connections_max: u32) -> PgPool {
+    let url = Secret::from(url.to_owned());
+    let pool = db::pool(&url, connections_max).expect("the URL can be read");
+    let options = pool.options().clone().acquire_timeout(WAIT_MAX);
+    options.connect_lazy_with((*pool.connect_options()).clone())
+}
+
 /// The name of the template, made first where there is none.
 async fn template() -> &'static str {
     static TEMPLATE: OnceCell<String> = OnceCell::const_new();
@@ -105,7 +114,7 @@ async fn make_template() -> String {
     {
         // Renamed only when it is complete: a run may be cut short at any time.
         let raw = TestDatabase::create_empty().await;
-        let pool = db::pool(&Secret::from(raw.url.clone()), 2).expect("the URL can be read");
+        let pool = patient_pool(&raw.url, 2);
         db::migrate(&pool)
             .await
             .expect("the migrations can be applied");
