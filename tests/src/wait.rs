@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 /// How long a state may take to come about. Builds and other tests share the
 /// machine, so it is generous; a test that passes never waits for it.
-pub const WAIT_MAX: Duration = Duration::from_secs(60);
+pub const WAIT_MAX: Duration = Duration::from_secs(20);
 /// How often a state is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
