@@ -6,6 +6,7 @@ pub mod pulse;
 pub mod share;
 pub mod warm;
 
+use std::collections::HashSet;
 use std::error::Error as StdError;
 use std::str::FromStr;
 use std::time::Duration;
@@ -380,33 +381,43 @@ impl Listener {
     }
 }
 
-/// An advisory lock that belongs to a connection of its own: Postgres frees it when
+/// Advisory locks that belong to a connection of their own: Postgres frees them when
 /// that connection ends, however it ends.
-pub struct SessionLock {
+pub struct SessionLocks {
     connection: PgConnection,
-    key: i64,
 }
 
-impl SessionLock {
-    /// Takes the lock; nothing where another session holds it.
+impl SessionLocks {
+    /// Takes those of these locks that no other session holds, and says which.
     ///
     /// # Errors
     /// A fault when Postgres is away.
-    pub async fn try_take(pool: &PgPool, key: i64) -> Result<Option<Self>, Fault> {
-        let connection = pool.acquire().await.or_fault("take a lock")?;
+    pub async fn take_free(pool: &PgPool, keys: &[i64]) -> Result<(Self, HashSet<i64>), Fault> {
+        const DOING: &str = "take locks";
+        let connection = pool.acquire().await.or_fault(DOING)?;
         let mut connection = connection.detach();
-        let taken = sqlx::query_scalar!(r#"SELECT pg_try_advisory_lock($1) AS "taken!""#, key)
-            .fetch_one(&mut connection)
-            .await
-            .or_fault("take a lock")?;
-        Ok(taken.then_some(Self { connection, key }))
+        let looked_at = sqlx::query!(
+            r#"SELECT key AS "key!", pg_try_advisory_lock(key) AS "taken!"
+             FROM UNNEST($1::bigint[]) AS k (key)"#,
+            keys,
+        )
+        .fetch_all(&mut connection)
+        .await
+        .or_fault(DOING)?;
+        let taken = looked_at.into_iter().filter(|lock| lock.taken);
+        let taken = taken.map(|lock| lock.key).collect();
+        Ok((Self { connection }, taken))
     }
 
-    /// Frees the lock.
-    pub async fn release(mut self) {
-        let unlock = sqlx::query_scalar!(r#"SELECT pg_advisory_unlock($1) AS "freed!""#, self.key);
-        // Where this fails the connection is broken, and with it the lock.
-        let _freed = unlock.fetch_one(&mut self.connection).await;
+    /// Their connection: what is done on it fails with the locks.
+    pub fn connection(&mut self) -> &mut PgConnection {
+        &mut self.connection
+    }
+
+    /// Frees them.
+    pub async fn release(self) {
+        // Postgres frees them with the session. Where this fails the connection is
+        // broken, and with it the locks.
         let _closed = self.connection.close().await;
     }
 }

@@ -2,8 +2,9 @@
 //! a Redis that forgets.
 
 use serde_json::{Value, json};
+use waypost_core::ids::OrganizationId;
 use waypost_core::provider::kind::ProviderType;
-use waypost_tests::{TestApp, event_types, message_to, wait_until};
+use waypost_tests::{Tenant, TestApp, credentials, event_types, message_to, wait_until};
 
 use super::{IMPORT, PATH, addresses, group, import, suppress};
 
@@ -251,7 +252,7 @@ async fn a_retry_does_not_reach_who_was_suppressed_meanwhile() {
     assert!(app.captured("flaky@example.org").is_empty());
 }
 
-/// Redis commands for the filter of this test's organization.
+/// Redis commands for the filter of an organization.
 struct FilterKey {
     connection: redis::aio::MultiplexedConnection,
     key: String,
@@ -259,13 +260,16 @@ struct FilterKey {
 
 impl FilterKey {
     async fn of(app: &TestApp) -> Self {
+        Self::in_organization(app, app.organization_id()).await
+    }
+
+    async fn in_organization(app: &TestApp, organization_id: OrganizationId) -> Self {
         let client = redis::Client::open(app.variables["REDIS_URL"].as_str()).unwrap();
         Self {
             connection: client.get_multiplexed_async_connection().await.unwrap(),
             key: format!(
-                "{}:suppressions:{{{}}}",
+                "{}:suppressions:{{{organization_id}}}",
                 app.variables["WAYPOST_REDIS_PREFIX"],
-                app.organization_id()
             ),
         }
     }
@@ -283,6 +287,17 @@ impl FilterKey {
     async fn read(&self) -> Vec<u8> {
         redis::cmd("GET")
             .arg(&self.key)
+            .query_async(&mut self.connection.clone())
+            .await
+            .unwrap()
+    }
+
+    /// Lets Redis hold up whatever writes.
+    async fn pause_writes(&self, millis: u32) {
+        redis::cmd("CLIENT")
+            .arg("PAUSE")
+            .arg(millis)
+            .arg("WRITE")
             .query_async(&mut self.connection.clone())
             .await
             .unwrap()
@@ -381,6 +396,69 @@ async fn a_redis_that_was_emptied_lets_nobody_through() {
         filter.is_complete().await
     })
     .await;
+}
+
+#[tokio::test]
+async fn filters_that_were_lost_together_are_all_built_again() {
+    let app = TestApp::builder()
+        .without_worker()
+        .private_redis()
+        .start()
+        .await;
+    app.connect(ProviderType::Sendgrid).await;
+    let mut filters = vec![(app.caller().clone(), with_filter(&app).await)];
+    for name in ["Second", "Third"] {
+        let Tenant {
+            organization_id,
+            caller,
+        } = app.tenant(name).await;
+        let credentials = credentials(ProviderType::Sendgrid);
+        let provider = json!({ "providerType": "SENDGRID", "displayName": "Theirs", "credentials": credentials });
+        caller.post("/v1/providers", &provider).await.expect(201);
+        let emails = json!({ "emails": addresses(0..MANY) });
+        caller.post(IMPORT, &emails).await.expect(200);
+        let filter = FilterKey::in_organization(&app, organization_id).await;
+        filters.push((caller, filter));
+    }
+    let are_built = async || {
+        let mut are_built = true;
+        for (caller, filter) in &filters {
+            let message = message_to("r1@example.org");
+            let reply = caller.post("/v1/send", &message).await.expect(202);
+            assert_eq!(reply["status"], "suppressed");
+            are_built &= filter.is_complete().await;
+        }
+        are_built
+    };
+    wait_until("all filters are built", are_built).await;
+    app.redis.as_ref().unwrap().flush().await;
+    wait_until("all filters are built again", are_built).await;
+}
+
+#[tokio::test]
+async fn a_filter_that_takes_redis_long_is_built_all_the_same() {
+    let app = TestApp::builder()
+        .without_worker()
+        .without_scheduler()
+        .private_redis()
+        .start()
+        .await;
+    app.connect(ProviderType::Sendgrid).await;
+    import(&app, &addresses(0..MANY)).await;
+    let filter = FilterKey::of(&app).await;
+    filter.pause_writes(3_000).await;
+    // Once it is begun nobody asks for it again.
+    wait_until("the filter is begun", async || {
+        assert!(suppressed(&app, "r1@example.org").await);
+        let locks = "SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+                     WHERE l.locktype = 'advisory' AND d.datname = current_database()";
+        app.value(locks).await.unwrap() != "0"
+    })
+    .await;
+    wait_until("the filter is built", async || filter.is_complete().await).await;
+    assert!(suppressed(&app, "r1@example.org").await);
+    assert!(!suppressed(&app, "stranger@example.org").await);
+    app.leave_work();
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! Building filters, in the background: one at a time in each process, and one for
-//! an organization among all of them.
+//! an organization among all of them. Those that are asked for meanwhile are looked at
+//! together, so that a Redis that lost all of them has them back soon.
 //!
 //! A building begins in Redis (an empty filter under a fresh generation) and then
 //! in Postgres; whatever is committed from then on enters the filter by itself.
@@ -9,13 +10,14 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use redis::{Pipeline, Script};
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Pipeline, Script};
 use tokio::sync::mpsc;
 use tracing::{info, warn};
 
 use super::layout::{HEADER_WORDS, Layout};
 use super::{FilterState, Question, is_believed, key};
-use crate::db::{OrFault, PgPool, SessionLock};
+use crate::db::{PgConnection, PgPool, SessionLocks};
 use crate::fault::Fault;
 use crate::ids::{Ids, OrganizationId};
 use crate::redis::Redis;
@@ -24,6 +26,8 @@ use crate::suppression::store;
 /// How long additions that were committed may take to be counted before a filter
 /// is called behind.
 const SETTLE: Duration = Duration::from_millis(250);
+/// Filters that are looked at together.
+const TOGETHER_MAX: usize = 64;
 /// Hashes read in one statement.
 const PAGE: i64 = 10_000;
 /// How long one step in Redis may take: the largest sends 64 MiB.
@@ -61,56 +65,80 @@ impl Builder {
 
     /// Tends to the filters that are asked for, until nobody can ask any more.
     pub(super) async fn run(self, mut asked: mpsc::Receiver<OrganizationId>) {
-        while let Some(organization_id) = asked.recv().await {
-            if let Err(fault) = self.tend(organization_id).await {
-                warn!(%organization_id, cause = fault.chain(), "A suppression filter was not built; Postgres answers");
+        let mut organization_ids = Vec::with_capacity(TOGETHER_MAX);
+        while asked.recv_many(&mut organization_ids, TOGETHER_MAX).await > 0 {
+            if let Err(fault) = self.tend(&organization_ids).await {
+                warn!(
+                    filters = organization_ids.len(),
+                    cause = fault.chain(),
+                    "Suppression filters were not looked at; Postgres answers"
+                );
             }
+            organization_ids.clear();
         }
     }
 
-    async fn tend(&self, organization_id: OrganizationId) -> Result<(), Fault> {
-        let (_, low) = organization_id.0.as_u64_pair();
-        let lock = SessionLock::try_take(&self.pool, (low ^ LOCK_SALT).cast_signed()).await?;
-        let Some(lock) = lock else {
-            // Another process is at it.
-            return Ok(());
-        };
-        let result = self.build_if_needed(organization_id).await;
-        lock.release().await;
-        result
+    async fn tend(&self, organization_ids: &[OrganizationId]) -> Result<(), Fault> {
+        let keys = organization_ids.iter().copied().map(lock_key);
+        let keys: Vec<i64> = keys.collect();
+        let (mut locks, taken) = SessionLocks::take_free(&self.pool, &keys).await?;
+        // Another process is at the others.
+        let own = organization_ids.iter().copied();
+        let own: Vec<OrganizationId> = own.filter(|id| taken.contains(&lock_key(*id))).collect();
+        let tended = self.build_missing(locks.connection(), &own).await;
+        locks.release().await;
+        tended
     }
 
-    async fn build_if_needed(&self, organization_id: OrganizationId) -> Result<(), Fault> {
-        let state = self.state(organization_id).await?;
-        if !state.wants_filter() {
+    /// Builds those filters that are missing, behind or outgrown, small ones first: none
+    /// waits for a large one, and a large one that fails costs no other its turn.
+    async fn build_missing(
+        &self,
+        connection: &mut PgConnection,
+        organization_ids: &[OrganizationId],
+    ) -> Result<(), Fault> {
+        let mut states = store::list_states(connection, organization_ids).await?;
+        states.retain(|(_, state)| state.wants_filter());
+        if states.is_empty() {
             return Ok(());
         }
         // What was committed by now is counted soon, unless it is lost.
         tokio::time::sleep(SETTLE).await;
-        if !state.is_outgrown() && self.is_sound(organization_id, state).await? {
-            return Ok(());
+        let headers = self.headers(&states).await?;
+        let looked_at = states.into_iter().zip(headers);
+        let missing = looked_at.filter(|((_, state), header)| {
+            state.is_outgrown() || !state.has_filter() || !is_believed(*state, header)
+        });
+        let mut missing: Vec<(OrganizationId, FilterState)> =
+            missing.map(|(filter, _)| filter).collect();
+        missing.sort_unstable_by_key(|(_, state)| state.entries);
+        for (organization_id, state) in missing {
+            let layout = Layout::for_addresses(state.entries);
+            if let Err(fault) = self.build(connection, organization_id, layout).await {
+                warn!(%organization_id, cause = fault.chain(), "A suppression filter was not built; Postgres answers");
+            }
         }
-        self.build(organization_id, Layout::for_addresses(state.entries))
-            .await
+        Ok(())
     }
 
-    async fn state(&self, organization_id: OrganizationId) -> Result<FilterState, Fault> {
-        let mut connection = self.pool.acquire().await.or_fault("tend to a filter")?;
-        store::find_state(&mut connection, organization_id).await
-    }
-
-    async fn is_sound(
+    /// The first words of each of these filters.
+    async fn headers(
         &self,
-        organization_id: OrganizationId,
-        state: FilterState,
-    ) -> Result<bool, Fault> {
+        filters: &[(OrganizationId, FilterState)],
+    ) -> Result<Vec<Vec<i64>>, Fault> {
         let mut pipeline = redis::pipe();
-        pipeline.add_command(Question::of(&key(&self.redis, organization_id), &[]).command);
-        let (header,): (Vec<i64>,) = self.step(&pipeline).await?;
-        Ok(state.has_filter() && is_believed(state, &header))
+        for (organization_id, _) in filters {
+            pipeline.add_command(Question::of(&key(&self.redis, *organization_id), &[]).command);
+        }
+        self.step(&pipeline).await
     }
 
-    async fn build(&self, organization_id: OrganizationId, layout: Layout) -> Result<(), Fault> {
+    async fn build(
+        &self,
+        connection: &mut PgConnection,
+        organization_id: OrganizationId,
+        layout: Layout,
+    ) -> Result<(), Fault> {
         let generation = i64::from_be_bytes(self.ids.random_bytes()) | 1;
         let key = key(&self.redis, organization_id);
         let mut begin = redis::pipe();
@@ -125,10 +153,8 @@ impl Builder {
             .ignore();
         self.step::<()>(&begin).await?;
         let words = i32::try_from(layout.words()).unwrap_or(i32::MAX);
-        let mut connection = self.pool.acquire().await.or_fault("begin a filter")?;
-        store::begin_generation(&mut connection, organization_id, generation, words).await?;
-        drop(connection);
-        let built = self.collect(organization_id, layout).await?;
+        store::begin_generation(connection, organization_id, generation, words).await?;
+        let built = collect(connection, organization_id, layout).await?;
         let length = built.len();
         let built_key = format!("{key}:{generation:x}");
         let mut send = redis::pipe();
@@ -147,50 +173,54 @@ impl Builder {
         Ok(())
     }
 
-    /// The string with the bits of every committed suppression, its header zero.
-    async fn collect(
-        &self,
-        organization_id: OrganizationId,
-        layout: Layout,
-    ) -> Result<Vec<u8>, Fault> {
-        const WORD: usize = 8;
-        let mut bytes = vec![0; (HEADER_WORDS + layout.words()) as usize * WORD];
-        let mut after = Vec::new();
-        loop {
-            let mut connection = self.pool.acquire().await.or_fault("build a filter")?;
-            let page = store::list_hashes(&mut connection, organization_id, &after, PAGE).await?;
-            drop(connection);
-            for hash in &page {
-                let place = layout.place(hash);
-                let first = (HEADER_WORDS + place.word) as usize * WORD;
-                for (byte, mask) in bytes[first..].iter_mut().zip(place.mask.to_be_bytes()) {
-                    *byte |= mask;
-                }
-            }
-            match page.last() {
-                Some(last) => after = last.0.to_vec(),
-                None => return Ok(bytes),
-            }
-        }
-    }
-
-    /// Runs commands on a connection of their own: the large one would hold up
-    /// others.
     async fn step<T: redis::FromRedisValue>(&self, pipeline: &Pipeline) -> Result<T, Fault> {
-        let run = async {
-            let mut connection = self.redis.client.get_multiplexed_async_connection().await?;
-            pipeline.query_async(&mut connection).await
-        };
-        bounded(run).await
+        bounded(async { pipeline.query_async(&mut self.connect().await?).await }).await
     }
 
     async fn finish(&self, script: &redis::ScriptInvocation<'_>) -> Result<i64, Fault> {
-        let run = async {
-            let mut connection = self.redis.client.get_multiplexed_async_connection().await?;
-            script.invoke_async(&mut connection).await
-        };
-        bounded(run).await
+        bounded(async { script.invoke_async(&mut self.connect().await?).await }).await
     }
+
+    /// A connection of its own: a large step would hold up others. Answers may take as long
+    /// as a step; by itself the client gives them half a second.
+    async fn connect(&self) -> redis::RedisResult<MultiplexedConnection> {
+        let config = AsyncConnectionConfig::new().set_response_timeout(None);
+        let client = &self.redis.client;
+        client
+            .get_multiplexed_async_connection_with_config(&config)
+            .await
+    }
+}
+
+/// The string with the bits of every committed suppression, its header zero.
+async fn collect(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    layout: Layout,
+) -> Result<Vec<u8>, Fault> {
+    const WORD: usize = 8;
+    let mut bytes = vec![0; (HEADER_WORDS + layout.words()) as usize * WORD];
+    let mut after = Vec::new();
+    loop {
+        let page = store::list_hashes(connection, organization_id, &after, PAGE).await?;
+        for hash in &page {
+            let place = layout.place(hash);
+            let first = (HEADER_WORDS + place.word) as usize * WORD;
+            for (byte, mask) in bytes[first..].iter_mut().zip(place.mask.to_be_bytes()) {
+                *byte |= mask;
+            }
+        }
+        match page.last() {
+            Some(last) => after = last.0.to_vec(),
+            None => return Ok(bytes),
+        }
+    }
+}
+
+/// The key of the lock of an organization's filter.
+fn lock_key(organization_id: OrganizationId) -> i64 {
+    let (_, low) = organization_id.0.as_u64_pair();
+    (low ^ LOCK_SALT).cast_signed()
 }
 
 async fn bounded<T>(run: impl Future<Output = redis::RedisResult<T>>) -> Result<T, Fault> {
