@@ -6,11 +6,12 @@
 use std::time::Duration;
 
 use waypost_core::fault::Fault;
+use waypost_core::provider::account::Accounts;
 use waypost_core::provider::gate::{Closed, ClosedBy, Entry, Gates, Pass};
 use waypost_core::queue::lease::{LeasedMessage, LeasedRecipient};
 use waypost_core::queue::retry::Standing;
 
-use crate::senders::{Candidates, Sender, Senders};
+use crate::senders::{self, Candidates, Sender};
 
 /// What came of asking for a recipient.
 pub(crate) enum Choice {
@@ -61,12 +62,12 @@ impl Refused {
 /// Asks the candidates from where the recipient's turn stands, and from the first
 /// where they have become fewer.
 pub(crate) async fn choose(
-    senders: &Senders,
+    accounts: &Accounts,
     gates: &Gates,
     message: &LeasedMessage,
     recipient: &LeasedRecipient,
 ) -> Result<Choice, Fault> {
-    let candidates = senders.candidates(message).await?;
+    let candidates = senders::candidates(accounts, message).await?;
     let mut standing = standing(message, recipient, &candidates);
     let mut refused: Option<Closed> = None;
     let places = candidates.senders.iter().enumerate();

@@ -45,7 +45,6 @@ use waypost_core::unsubscribe::link::Links;
 use jobs::send_message::{SendMessage, Sending};
 use ledger::Ledger;
 use puller::Puller;
-use senders::Senders;
 use tenure::Tenures;
 use webhooks::Webhooks;
 
@@ -115,7 +114,6 @@ pub async fn run(
             settings.sending.clone(),
             suppressions,
         ),
-        senders: Senders::new(accounts.clone()),
         gates: gates(settings, redis, &accounts, &shutdown),
         accounts,
         tenures: tenures.clone(),

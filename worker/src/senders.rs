@@ -32,56 +32,49 @@ pub(crate) struct Candidates {
     pub(crate) on_unknown: OnUnknown,
 }
 
-/// Finds senders. Cheap to clone.
-#[derive(Clone)]
-pub(crate) struct Senders {
-    accounts: Accounts,
-}
-
-impl Senders {
-    pub(crate) fn new(accounts: Accounts) -> Self {
-        Self { accounts }
-    }
-
-    /// The accounts that may take a message, and what its rule says of lost answers:
-    /// both as the rule is now.
-    pub(crate) async fn candidates(&self, message: &LeasedMessage) -> Result<Candidates, Fault> {
-        let content = &message.content;
-        let organization_id = content.organization_id;
-        let (snapshots, sealer) = (&self.accounts.snapshots, &self.accounts.sealer);
-        let snapshot = snapshots.get(organization_id).await?;
-        let from = compose::stored_mailbox(&content.from_mailbox)?;
-        let enquiry = Enquiry {
-            sender_domain: from.address().domain(),
-            tags: content.tags.iter().map(String::as_str).collect(),
-        };
-        let rule = message.routing_rule_id.and_then(|id| snapshot.rule(id));
-        let resolved = message.provider_account_id;
-        let mut senders = Vec::new();
-        let mut failure = None;
-        let candidates = routing::candidates(&snapshot, resolved, rule, &enquiry);
-        for account in candidates.into_iter().filter_map(|id| snapshot.account(id)) {
-            let (id, kind) = (account.id, account.provider_type);
-            match account.credentials.open(sealer, organization_id, id, kind) {
-                Ok(credentials) => senders.push(Sender {
-                    id,
-                    provider_type: kind,
-                    limits: account.limits,
-                    credentials,
-                }),
-                // One account that cannot be opened does not keep mail from the others.
-                Err(fault) => {
-                    error!(provider_account.id = %id, cause = fault.chain(), "An account could not be opened");
-                    failure = Some(fault);
-                }
+/// The accounts that may take a message, and what its rule says of lost answers:
+/// both as the rule is now.
+pub(crate) async fn candidates(
+    accounts: &Accounts,
+    message: &LeasedMessage,
+) -> Result<Candidates, Fault> {
+    let content = &message.content;
+    let organization_id = content.organization_id;
+    let snapshot = accounts.snapshots.get(organization_id).await?;
+    let from = compose::stored_mailbox(&content.from_mailbox)?;
+    let enquiry = Enquiry {
+        sender_domain: from.address().domain(),
+        tags: content.tags.iter().map(String::as_str).collect(),
+    };
+    let rule = message.routing_rule_id.and_then(|id| snapshot.rule(id));
+    let resolved = message.provider_account_id;
+    let mut senders = Vec::new();
+    let mut failure = None;
+    let candidates = routing::candidates(&snapshot, resolved, rule, &enquiry);
+    for account in candidates.into_iter().filter_map(|id| snapshot.account(id)) {
+        let (id, kind) = (account.id, account.provider_type);
+        match account
+            .credentials
+            .open(&accounts.sealer, organization_id, id, kind)
+        {
+            Ok(credentials) => senders.push(Sender {
+                id,
+                provider_type: kind,
+                limits: account.limits,
+                credentials,
+            }),
+            // One account that cannot be opened does not keep mail from the others.
+            Err(fault) => {
+                error!(provider_account.id = %id, cause = fault.chain(), "An account could not be opened");
+                failure = Some(fault);
             }
         }
-        match failure {
-            Some(fault) if senders.is_empty() => Err(fault),
-            _ => Ok(Candidates {
-                senders,
-                on_unknown: rule.map_or(OnUnknown::Wait, |rule| rule.terms.on_unknown),
-            }),
-        }
+    }
+    match failure {
+        Some(fault) if senders.is_empty() => Err(fault),
+        _ => Ok(Candidates {
+            senders,
+            on_unknown: rule.map_or(OnUnknown::Wait, |rule| rule.terms.on_unknown),
+        }),
     }
 }

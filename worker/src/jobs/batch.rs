@@ -25,7 +25,7 @@ use waypost_core::queue::retry::{self, Circumstance, Standing};
 use super::send_message::{SendMessage, Try, settled, withdrawn};
 use crate::choice::{self, Choice, Chosen, Patience, Refused};
 use crate::ledger::{Claim, Settlement};
-use crate::senders::Sender;
+use crate::senders::{self, Sender};
 
 /// The fewest copies of a batch. Fewer go alone, side by side: they are as fast so, and
 /// share no fate.
@@ -222,7 +222,7 @@ impl SendMessage {
         else {
             return false;
         };
-        let candidates = self.sending.senders.candidates(&claim.message).await;
+        let candidates = senders::candidates(&self.sending.accounts, &claim.message).await;
         candidates.is_ok_and(|candidates| {
             let place = usize::try_from(first.turn.candidate).unwrap_or_default();
             let sender = candidates.senders.get(place);
@@ -241,8 +241,8 @@ impl SendMessage {
             if sending.shutdown.is_cancelled() || !sending.tenures.may_call(claim.worker) {
                 return None;
             }
-            let (senders, gates) = (&sending.senders, &sending.gates);
-            let choice = choice::choose(senders, gates, &claim.message, recipient).await;
+            let (accounts, gates) = (&sending.accounts, &sending.gates);
+            let choice = choice::choose(accounts, gates, &claim.message, recipient).await;
             let choice = choice.ok()?;
             if let Choice::Refused(refused) = &choice
                 && self.wait_in_place(refused, &mut patience).await

@@ -37,7 +37,6 @@ use super::batch::BatchMemory;
 use crate::choice::{self, Choice, Chosen, Patience, Refused};
 use crate::foresight::Foresight;
 use crate::ledger::{Begun, Claim, Ledger, Settlement};
-use crate::senders::Senders;
 use crate::suspects::{Admission, Suspects};
 use crate::tenure::Tenures;
 
@@ -58,7 +57,6 @@ pub(crate) type JobError = Box<dyn std::error::Error + Send + Sync>;
 /// What sending works with.
 pub(crate) struct Sending {
     pub(crate) ledger: Ledger,
-    pub(crate) senders: Senders,
     pub(crate) gates: Gates,
     pub(crate) accounts: Accounts,
     pub(crate) tenures: Tenures,
@@ -249,8 +247,8 @@ impl SendMessage {
             if sending.shutdown.is_cancelled() || !sending.tenures.may_call(claim.worker) {
                 return untried(claim, recipient);
             }
-            let (senders, gates) = (&sending.senders, &sending.gates);
-            match choice::choose(senders, gates, &claim.message, recipient).await {
+            let (accounts, gates) = (&sending.accounts, &sending.gates);
+            match choice::choose(accounts, gates, &claim.message, recipient).await {
                 Ok(Choice::Account(chosen)) => {
                     return self.send_through(claim, recipient, chosen).await;
                 }
