@@ -431,8 +431,8 @@ impl Acceptor {
         results
     }
 
-    /// Asks for the recipients of all drafts at once; one list for each draft. Where only
-    /// Postgres can tell they are left open, if that may be.
+    /// Asks for the recipients of all drafts at once; one list for each draft. A few are
+    /// left open, if that may be: the statement that writes them looks along.
     async fn look_up(
         &self,
         organization_id: OrganizationId,
@@ -446,9 +446,7 @@ impl Acceptor {
             })
         });
         let asked: Vec<Asked> = asked.collect();
-        let is_open = may_be_open
-            && asked.len() <= LEFT_OPEN_MAX
-            && self.checker.must_ask_postgres(organization_id).await;
+        let is_open = may_be_open && asked.len() <= LEFT_OPEN_MAX;
         let suppressed = if is_open {
             vec![false; asked.len()]
         } else {

@@ -1,8 +1,8 @@
-//! The check at acceptance: which recipients are suppressed. The filter is asked
-//! first where the organization has one; what it does not rule out, and everything
-//! where it cannot be believed, is asked of Postgres. Requests that ask at the
-//! same time share one statement. Small sends of organizations without a filter do
-//! not ask here: the statement that writes them looks along.
+//! The check at acceptance of large sends: which recipients are suppressed. The filter is
+//! asked first where the organization has one; what it does not rule out, and everything
+//! where it cannot be believed, is asked of Postgres. Requests that ask at the same time
+//! share one statement. Small sends do not ask here: the statement that writes them looks
+//! along.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,8 +21,6 @@ use crate::ids::{OrganizationId, UnsubscribeGroupId};
 /// How long a process relies on what Postgres told it of a filter. A filter that
 /// loses something in the meantime may be believed for that long.
 const MEMORY: Duration = Duration::from_secs(1);
-/// When it is found out whether an organization has a filter that nobody waits to know of.
-const NO_HURRY: Duration = Duration::from_millis(50);
 /// Organizations remembered at the most.
 const REMEMBERED_MAX: u64 = 100_000;
 /// Addresses asked for in one command or statement, roughly.
@@ -104,40 +102,12 @@ impl Checker {
         Ok(suppressed)
     }
 
-    /// Whether only Postgres can tell who is suppressed, as far as this process knows: then
-    /// whoever is about to write there may as well ask with that. What is not known of an
-    /// organization is found out meanwhile.
-    pub async fn must_ask_postgres(&self, organization_id: OrganizationId) -> bool {
-        if let Some(state) = self.states.get(&organization_id).await {
-            if !state.has_filter() && state.wants_filter() {
-                self.filters.tend(organization_id).await;
-            }
-            return !state.has_filter();
-        }
-        // Until it is found out, nobody else sets off to do so.
-        self.states
-            .insert(organization_id, FilterState::default())
-            .await;
-        let group = self.group.clone();
-        tokio::spawn(async move {
-            // The send that it would compete with goes first.
-            tokio::time::sleep(NO_HURRY).await;
-            let question = Question {
-                organization_id,
-                asked: Vec::new(),
-            };
-            // Where that fails, the next to ask after the memory has ended tries again.
-            let _found_out = group.run(question, 1).await;
-        });
-        true
-    }
-
     async fn check_part(
         &self,
         organization_id: OrganizationId,
         asked: &[Asked],
     ) -> Result<Vec<bool>, Fault> {
-        let mut suppressed = self.presume(organization_id, asked).await;
+        let mut suppressed = self.presume(organization_id, asked).await?;
         let open = asked.iter().zip(&suppressed);
         let open: Vec<Asked> = open
             .filter_map(|(asked, maybe)| maybe.then_some(*asked))
@@ -160,8 +130,12 @@ impl Checker {
 
     /// What Postgres must be asked for: everything, unless there is a filter that
     /// can be believed and rules something out.
-    async fn presume(&self, organization_id: OrganizationId, asked: &[Asked]) -> Vec<bool> {
-        let state = self.states.get(&organization_id).await.unwrap_or_default();
+    async fn presume(
+        &self,
+        organization_id: OrganizationId,
+        asked: &[Asked],
+    ) -> Result<Vec<bool>, Fault> {
+        let state = self.state(organization_id).await?;
         let ruled = if state.has_filter() {
             let hashes = asked.iter().map(|asked| asked.hash);
             self.filters.ask(organization_id, state, hashes).await
@@ -171,7 +145,20 @@ impl Checker {
         if state.is_outgrown() || (ruled.is_none() && state.wants_filter()) {
             self.filters.tend(organization_id).await;
         }
-        ruled.unwrap_or_else(|| vec![true; asked.len()])
+        Ok(ruled.unwrap_or_else(|| vec![true; asked.len()]))
+    }
+
+    /// What Postgres knew of an organization's filter a moment ago.
+    async fn state(&self, organization_id: OrganizationId) -> Result<FilterState, Fault> {
+        if let Some(state) = self.states.get(&organization_id).await {
+            return Ok(state);
+        }
+        let question = Question {
+            organization_id,
+            asked: Vec::new(),
+        };
+        self.group.run(question, 1).await?;
+        Ok(self.states.get(&organization_id).await.unwrap_or_default())
     }
 }
 

@@ -496,7 +496,10 @@ async fn the_filter_in_redis_learns_of_it() {
             .unwrap();
         words[0]
     };
-    let message = message_in(&news, &["r1@example.org"]);
+    // More than the statement that writes them looks up.
+    let crowd: Vec<String> = (0..101).map(|n| format!("r{n}@example.org")).collect();
+    let crowd: Vec<&str> = crowd.iter().map(String::as_str).collect();
+    let message = message_in(&news, &crowd);
     wait_until("the filter is built", async || {
         let reply = app.post("/v1/send", &message).await.expect(202);
         assert_eq!(reply["status"], "suppressed");
