@@ -2,17 +2,16 @@
 //! the `store` module of their subject. Whether it answers at all is known to `pulse`.
 
 pub mod lead;
+pub mod locks;
 pub mod pulse;
 pub mod share;
 pub mod warm;
 
-use std::collections::HashSet;
 use std::error::Error as StdError;
 use std::str::FromStr;
 use std::time::Duration;
 
 use secrecy::ExposeSecret;
-use sqlx::Connection as _;
 use sqlx::migrate::{Migrate, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 pub use sqlx::{PgConnection, PgPool, PgTransaction};
@@ -378,46 +377,5 @@ impl Listener {
             Ok(answer) => answer.map(|_| None).or_fault("listen"),
             Err(late) => Err(Fault::unavailable("listen", late)),
         }
-    }
-}
-
-/// Advisory locks that belong to a connection of their own: Postgres frees them when
-/// that connection ends, however it ends.
-pub struct SessionLocks {
-    connection: PgConnection,
-}
-
-impl SessionLocks {
-    /// Takes those of these locks that no other session holds, and says which.
-    ///
-    /// # Errors
-    /// A fault when Postgres is away.
-    pub async fn take_free(pool: &PgPool, keys: &[i64]) -> Result<(Self, HashSet<i64>), Fault> {
-        const DOING: &str = "take locks";
-        let connection = pool.acquire().await.or_fault(DOING)?;
-        let mut connection = connection.detach();
-        let looked_at = sqlx::query!(
-            r#"SELECT key AS "key!", pg_try_advisory_lock(key) AS "taken!"
-             FROM UNNEST($1::bigint[]) AS k (key)"#,
-            keys,
-        )
-        .fetch_all(&mut connection)
-        .await
-        .or_fault(DOING)?;
-        let taken = looked_at.into_iter().filter(|lock| lock.taken);
-        let taken = taken.map(|lock| lock.key).collect();
-        Ok((Self { connection }, taken))
-    }
-
-    /// Their connection: what is done on it fails with the locks.
-    pub fn connection(&mut self) -> &mut PgConnection {
-        &mut self.connection
-    }
-
-    /// Frees them.
-    pub async fn release(self) {
-        // Postgres frees them with the session. Where this fails the connection is
-        // broken, and with it the locks.
-        let _closed = self.connection.close().await;
     }
 }

@@ -12,16 +12,17 @@ use crate::fault::Fault;
 /// How long Postgres may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How Postgres finds out that the holder of a lock is no more: its machine went
-/// without a word (keepalives, and answers that nobody acknowledges: 9 s), or its
-/// process stands still, so that nobody asks for the lock any more (10 s).
-const SESSION: [(&str, &str); 5] = [
+/// How Postgres finds out that the machine of a lock's holder went without a word:
+/// keepalives, and answers that nobody acknowledges (9 s).
+pub(super) const KEEPALIVES: [(&str, &str); 4] = [
     ("tcp_keepalives_idle", "3"),
     ("tcp_keepalives_interval", "2"),
     ("tcp_keepalives_count", "3"),
     ("tcp_user_timeout", "9000"),
-    ("idle_session_timeout", "10000"),
 ];
+/// How it finds out that the holder's process stands still, so that nobody asks for the
+/// lock any more (10 s).
+const PRESENCE: [(&str, &str); 1] = [("idle_session_timeout", "10000")];
 
 /// An advisory lock that belongs to a connection of its own: Postgres frees it when
 /// that connection ends, however it ends.
@@ -37,7 +38,8 @@ impl LeadLock {
     /// # Errors
     /// A fault when Postgres is away.
     pub async fn connect(pool: &PgPool, key: i64) -> Result<Self, Fault> {
-        let options = PgConnectOptions::clone(&pool.connect_options()).options(SESSION);
+        let options = PgConnectOptions::clone(&pool.connect_options());
+        let options = options.options(KEEPALIVES).options(PRESENCE);
         let connection = promptly("connect for a lock", options.connect()).await?;
         Ok(Self {
             connection,

@@ -1,8 +1,8 @@
 //! The check at acceptance of large sends: which recipients are suppressed. The filter is
 //! asked first where the organization has one; what it does not rule out, and everything
 //! where it cannot be believed, is asked of Postgres. Requests that ask at the same time
-//! share one statement. Small sends do not ask here: the statement that writes them looks
-//! along.
+//! share one statement. Small sends do not ask here, unless no account is known for them
+//! yet: the statement that writes them looks along.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -229,9 +229,8 @@ impl Reader {
 
     /// The organizations whose filters this process knows nothing of.
     fn forgotten(&self, questions: &[Question]) -> Vec<OrganizationId> {
-        let is_forgotten = |question: &&Question| {
-            question.asked.is_empty() || !self.states.contains_key(&question.organization_id)
-        };
+        let is_forgotten =
+            |question: &&Question| !self.states.contains_key(&question.organization_id);
         let forgotten = questions.iter().filter(is_forgotten);
         let mut ids: Vec<OrganizationId> =
             forgotten.map(|question| question.organization_id).collect();

@@ -1,9 +1,10 @@
 //! Suppressions: addresses that are not sent to, everywhere or in one unsubscribe
 //! group. Only the hash of an address is kept.
 //!
-//! They are asked for twice. At acceptance the *check* drops suppressed recipients
-//! before anything is written; it may look into the *filter* in Redis first, which
-//! spares Postgres most of the work for organizations with many suppressions.
+//! They are asked for twice. At acceptance suppressed recipients are dropped: of a small
+//! send by the statement that writes it, of a large one by the *check* before; that may
+//! look into the *filter* in Redis first, which spares Postgres most of the work for
+//! organizations with many suppressions.
 //! Right before a provider is called, the statement that writes the attempt
 //! (`queue::attempt`) writes none for a suppressed recipient: that is the
 //! guarantee, and it asks nobody but Postgres. The filter is only speed.

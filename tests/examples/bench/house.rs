@@ -30,8 +30,8 @@ use crate::{Failure, Options, say};
 
 /// Organizations that send.
 pub(crate) const ORGANIZATIONS: usize = 100;
-/// Addresses that each organization does not send to. From 2,000 on there is a filter;
-/// half of the organizations have one.
+/// Addresses that each organization does not send to. From 2,000 on there is a filter, as
+/// soon as it sends to many at once; half of the organizations have as many.
 const SUPPRESSED: [usize; 2] = [2_500, 100];
 /// Copies that the simulator remembers.
 const COPIES_KEPT: usize = 600_000;

@@ -239,8 +239,7 @@ impl Suppressing<'_> {
     }
 
     /// Asks for addresses that are not suppressed; which part of them Postgres had to
-    /// look for: a look is a scan of the index. The filter did not rule them out, or its
-    /// state was asked for, as it is once a second.
+    /// look for, which the filter did not rule out: a look is a scan of the index.
     async fn ask_strangers(&self, filters: &Filters) -> f64 {
         let before = self.index_scans().await;
         let pool = self.pool();

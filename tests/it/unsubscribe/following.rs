@@ -510,7 +510,8 @@ async fn the_filter_in_redis_learns_of_it() {
     assert_unsubscribed(&follow(&app, &link).await);
     assert_unsubscribed(&follow(&app, &link).await);
     assert_eq!(word(1).await, 1);
-    let reply = app.post("/v1/send", &message_in(&news, &[ADA])).await;
+    let crowd: Vec<&str> = crowd.into_iter().chain([ADA]).collect();
+    let reply = app.post("/v1/send", &message_in(&news, &crowd)).await;
     assert_eq!(reply.expect(202)["status"], "suppressed");
 }
 

@@ -17,7 +17,8 @@ use tracing::{info, warn};
 
 use super::layout::{HEADER_WORDS, Layout};
 use super::{FilterState, Question, is_believed, key};
-use crate::db::{PgConnection, PgPool, SessionLocks};
+use crate::db::locks::SessionLocks;
+use crate::db::{self, PgConnection, PgPool};
 use crate::fault::Fault;
 use crate::ids::{Ids, OrganizationId};
 use crate::redis::Redis;
@@ -68,10 +69,10 @@ impl Builder {
         let mut organization_ids = Vec::with_capacity(TOGETHER_MAX);
         while asked.recv_many(&mut organization_ids, TOGETHER_MAX).await > 0 {
             if let Err(fault) = self.tend(&organization_ids).await {
+                let cause = fault.chain();
                 warn!(
-                    filters = organization_ids.len(),
-                    cause = fault.chain(),
-                    "Suppression filters were not looked at; Postgres answers"
+                    cause,
+                    "Suppression filters were not built; Postgres answers"
                 );
             }
             organization_ids.clear();
@@ -85,38 +86,36 @@ impl Builder {
         // Another process is at the others.
         let own = organization_ids.iter().copied();
         let own: Vec<OrganizationId> = own.filter(|id| taken.contains(&lock_key(*id))).collect();
-        let tended = self.build_missing(locks.connection(), &own).await;
+        let tended = self.build_missing(&mut locks, &own).await;
         locks.release().await;
         tended
     }
 
-    /// Builds those filters that are missing, behind or outgrown, small ones first: none
-    /// waits for a large one, and a large one that fails costs no other its turn.
+    /// Builds those filters that are missing, behind or outgrown, small ones first, and
+    /// frees each lock as soon as it may. One that fails ends it: Postgres or Redis is
+    /// away, or the others are larger still. They are asked for again.
     async fn build_missing(
         &self,
-        connection: &mut PgConnection,
+        locks: &mut SessionLocks,
         organization_ids: &[OrganizationId],
     ) -> Result<(), Fault> {
-        let mut states = store::list_states(connection, organization_ids).await?;
+        let states = store::list_states(locks.connection(), organization_ids);
+        let mut states = db::bounded("tend to filters", states).await?;
         states.retain(|(_, state)| state.wants_filter());
+        states.sort_unstable_by_key(|(_, state)| state.entries);
         if states.is_empty() {
             return Ok(());
         }
         // What was committed by now is counted soon, unless it is lost.
         tokio::time::sleep(SETTLE).await;
         let headers = self.headers(&states).await?;
-        let looked_at = states.into_iter().zip(headers);
-        let missing = looked_at.filter(|((_, state), header)| {
-            state.is_outgrown() || !state.has_filter() || !is_believed(*state, header)
-        });
-        let mut missing: Vec<(OrganizationId, FilterState)> =
-            missing.map(|(filter, _)| filter).collect();
-        missing.sort_unstable_by_key(|(_, state)| state.entries);
-        for (organization_id, state) in missing {
-            let layout = Layout::for_addresses(state.entries);
-            if let Err(fault) = self.build(connection, organization_id, layout).await {
-                warn!(%organization_id, cause = fault.chain(), "A suppression filter was not built; Postgres answers");
+        for ((organization_id, state), header) in states.into_iter().zip(headers) {
+            if state.is_outgrown() || !state.has_filter() || !is_believed(state, &header) {
+                let layout = Layout::for_addresses(state.entries);
+                self.build(locks.connection(), organization_id, layout)
+                    .await?;
             }
+            locks.free(lock_key(organization_id)).await?;
         }
         Ok(())
     }
@@ -153,7 +152,8 @@ impl Builder {
             .ignore();
         self.step::<()>(&begin).await?;
         let words = i32::try_from(layout.words()).unwrap_or(i32::MAX);
-        store::begin_generation(connection, organization_id, generation, words).await?;
+        let begun = store::begin_generation(connection, organization_id, generation, words);
+        db::bounded("begin a filter", begun).await?;
         let built = collect(connection, organization_id, layout).await?;
         let length = built.len();
         let built_key = format!("{key}:{generation:x}");
@@ -202,7 +202,8 @@ async fn collect(
     let mut bytes = vec![0; (HEADER_WORDS + layout.words()) as usize * WORD];
     let mut after = Vec::new();
     loop {
-        let page = store::list_hashes(connection, organization_id, &after, PAGE).await?;
+        let page = store::list_hashes(connection, organization_id, &after, PAGE);
+        let page = db::bounded("build a filter", page).await?;
         for hash in &page {
             let place = layout.place(hash);
             let first = (HEADER_WORDS + place.word) as usize * WORD;

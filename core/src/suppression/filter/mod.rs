@@ -1,5 +1,5 @@
 //! Suppression filters: a Bloom filter for each organization with many
-//! suppressions, as one plain string in Redis. "No" from a filter that can be
+//! suppressions that sends to many at once, as one plain string in Redis. "No" from a filter that can be
 //! believed spares Postgres the question; anything else asks Postgres.
 //!
 //! The string begins with three words: the *generation* (which building of the
