@@ -72,7 +72,7 @@ impl Builder {
                 let cause = fault.chain();
                 warn!(
                     cause,
-                    "Suppression filters were not built; Postgres answers"
+                    "Suppression filters were not looked at; Postgres answers"
                 );
             }
             organization_ids.clear();
@@ -112,8 +112,11 @@ impl Builder {
         for ((organization_id, state), header) in states.into_iter().zip(headers) {
             if state.is_outgrown() || !state.has_filter() || !is_believed(state, &header) {
                 let layout = Layout::for_addresses(state.entries);
-                self.build(locks.connection(), organization_id, layout)
-                    .await?;
+                let building = self.build(locks.connection(), organization_id, layout);
+                if let Err(fault) = building.await {
+                    warn!(%organization_id, cause = fault.chain(), "A suppression filter was not built; Postgres answers");
+                    break;
+                }
             }
             locks.free(lock_key(organization_id)).await?;
         }

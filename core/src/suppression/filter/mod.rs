@@ -1,6 +1,7 @@
 //! Suppression filters: a Bloom filter for each organization with many
-//! suppressions that sends to many at once, as one plain string in Redis. "No" from a filter that can be
-//! believed spares Postgres the question; anything else asks Postgres.
+//! suppressions that sends to many at once, as one plain string in Redis. "No" from
+//! a filter that can be believed spares Postgres the question; anything else asks
+//! Postgres.
 //!
 //! The string begins with three words: the *generation* (which building of the
 //! filter this is), the *additions* (suppressions that entered it since), and
