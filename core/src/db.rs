@@ -5,6 +5,7 @@ pub mod lead;
 pub mod locks;
 pub mod pulse;
 pub mod share;
+pub(crate) mod span;
 pub mod warm;
 
 use std::error::Error as StdError;

@@ -15,6 +15,7 @@ use super::retry::Turn;
 use crate::address::AddressHash;
 use crate::clock::{Timestamp, delta};
 use crate::db::OrFault;
+use crate::db::span::Span;
 use crate::fault::Fault;
 use crate::ids::{
     MessageId, OrganizationId, ProviderAccountId, RoutingRuleId, SendAttemptId, UnsubscribeGroupId,
@@ -238,6 +239,7 @@ pub async fn lease(
 ) -> Result<(Vec<LeasedChunk>, HashMap<MessageId, LeasedMessage>), Fault> {
     let jobs: Vec<SendJob> = wanted.iter().map(|wanted| wanted.job).collect();
     let (ids, chunks) = columns(&jobs);
+    let span = Span::of(&ids);
     let foreseen = |pick: fn(&Foreseen) -> Uuid| -> Vec<Option<Uuid>> {
         let all = wanted.iter().map(|wanted| wanted.foreseen.as_ref());
         all.map(|foreseen| foreseen.map(pick)).collect()
@@ -250,17 +252,19 @@ pub async fn lease(
                WHERE id = $3 AND leased_until > clock_timestamp()
                FOR KEY SHARE
            ), free AS (
+               -- Each is looked up by its key, as `ANY` has it. By `=` they would be joined, and where
+               -- the outbox was next to empty when this was planned, by reading all of it.
                SELECT o.message_id, o.chunk, wanted.attempt_id, wanted.foreseen_account_id
-               FROM outbox o
-               JOIN UNNEST($1::uuid[], $2::int[], $7::uuid[], $8::uuid[])
-                 AS wanted (message_id, chunk, attempt_id, foreseen_account_id) USING (message_id, chunk)
+               FROM UNNEST($1::uuid[], $2::int[], $7::uuid[], $8::uuid[])
+                 AS wanted (message_id, chunk, attempt_id, foreseen_account_id)
+               JOIN outbox o ON o.message_id = ANY(ARRAY[wanted.message_id]) AND o.chunk = ANY(ARRAY[wanted.chunk])
                WHERE o.leased_by IS NULL AND o.parked_at IS NULL
                FOR UPDATE OF o SKIP LOCKED
            ), leased AS (
                UPDATE outbox o
                SET leased_by = me.id
                FROM free, me
-               WHERE o.message_id = free.message_id AND o.chunk = free.chunk
+               WHERE o.message_id = ANY(ARRAY[free.message_id]) AND o.chunk = ANY(ARRAY[free.chunk])
                RETURNING o.message_id, o.chunk, o.organization_id, o.losses, free.attempt_id,
                          free.foreseen_account_id
            ), due AS (
@@ -303,6 +307,7 @@ pub async fn lease(
                        SELECT coalesce(octet_length(b.html), 0) + coalesce(octet_length(b.text), 0) > $6 AS large
                    ) s
                    WHERE m.id = d.message_id AND d.is_first
+                     AND m.id BETWEEN $10 AND $11 AND b.message_id BETWEEN $10 AND $11
                    LIMIT 1
                ) m ON true
            ), begun AS (
@@ -337,6 +342,8 @@ pub async fn lease(
         &foreseen(|foreseen| foreseen.attempt_id.0) as &[Option<Uuid>],
         &foreseen(|foreseen| foreseen.provider_account_id.0) as &[Option<Uuid>],
         may_be_lost,
+        span.first,
+        span.last,
     )
     .fetch_all(connection)
     .await
@@ -441,7 +448,8 @@ pub async fn hold(
         r#"SELECT o.message_id, o.chunk, o.organization_id, o.leased_by AS "leased_by!"
            FROM outbox o
            JOIN (SELECT DISTINCT * FROM UNNEST($1::uuid[], $2::int[], $3::uuid[])) AS mine (message_id, chunk, worker)
-             ON o.message_id = mine.message_id AND o.chunk = mine.chunk AND o.leased_by = mine.worker
+             ON o.message_id = ANY(ARRAY[mine.message_id]) AND o.chunk = ANY(ARRAY[mine.chunk])
+                AND o.leased_by = ANY(ARRAY[mine.worker])
            ORDER BY o.message_id, o.chunk
            FOR SHARE OF o"#,
         &ids,
@@ -517,39 +525,44 @@ pub async fn finish(
         return Ok(Vec::new());
     }
     let (ids, chunks) = columns(jobs);
+    let span = Span::of(&ids);
     let rows = query!(
         r#"WITH ended AS (
                SELECT o.message_id, o.chunk,
                       (SELECT min(r.next_attempt_at)
                        FROM recipients r
-                       WHERE r.message_id = o.message_id
+                       WHERE r.message_id = o.message_id AND r.message_id BETWEEN $6 AND $7
                          AND r.position >= o.chunk * $4 AND r.position < (o.chunk + 1) * $4
                          AND r.status IN ('QUEUED', 'SENDING')) AS due_at
-               FROM outbox o
-               JOIN UNNEST($1::uuid[], $2::int[]) AS mine (message_id, chunk) USING (message_id, chunk)
+               FROM UNNEST($1::uuid[], $2::int[]) AS mine (message_id, chunk)
+               JOIN outbox o ON o.message_id = ANY(ARRAY[mine.message_id]) AND o.chunk = ANY(ARRAY[mine.chunk])
                WHERE o.leased_by = $3
            ), deleted AS (
                DELETE FROM outbox o
                USING ended e
-               WHERE o.message_id = e.message_id AND o.chunk = e.chunk AND e.due_at IS NULL
+               WHERE o.message_id = ANY(ARRAY[e.message_id]) AND o.chunk = ANY(ARRAY[e.chunk])
+                 AND e.due_at IS NULL
            )
            UPDATE outbox o
            SET leased_by = NULL, wake_at = e.due_at + $5, begun_at = NULL,
                losses = CASE WHEN o.begun_at IS NOT NULL AND EXISTS (
                                  SELECT 1
                                  FROM send_attempts a
-                                 WHERE a.message_id = o.message_id
+                                 WHERE a.message_id = o.message_id AND a.message_id BETWEEN $6 AND $7
                                    AND a.position >= o.chunk * $4 AND a.position < (o.chunk + 1) * $4
                                    AND a.outcome IN ('ACCEPTED', 'REJECTED') AND a.finished_at >= o.begun_at)
                              THEN 0 ELSE o.losses END
            FROM ended e
-           WHERE o.message_id = e.message_id AND o.chunk = e.chunk AND e.due_at IS NOT NULL
+           WHERE o.message_id = ANY(ARRAY[e.message_id]) AND o.chunk = ANY(ARRAY[e.chunk])
+             AND e.due_at IS NOT NULL
            RETURNING o.message_id, o.chunk, o.organization_id, e.due_at AS "due_at!""#,
         &ids,
         &chunks,
         worker.0,
         CHUNK_RECIPIENTS,
         delta(relay_grace) as _,
+        span.first,
+        span.last,
     )
     .fetch_all(connection)
     .await

@@ -259,7 +259,7 @@ pub async fn record_sent(
                WHERE r.message_id = c.message_id AND r.position = 0
                  AND r.status IN ('SENDING', 'QUEUED', 'FAILED')
                RETURNING r.message_id, r.sent_at, r.delivered_at, r.provider_account_id, r.provider_message_id,
-                         c.organization_id, c.event_id, c.finished_at, c.worker, c.attempt_id
+                         c.organization_id, c.event_id, c.finished_at, c.worker, c.attempt_id, 0 AS chunk
            ), message AS (
                UPDATE messages m
                SET status = 'SENT', sent_at = r.sent_at, delivered_at = r.delivered_at,
@@ -285,9 +285,11 @@ pub async fn record_sent(
                SELECT message_id, event_id, organization_id, 0, 'SENT', finished_at, NULL, true
                FROM moved
            )
+           -- By `ANY`, as in a claim: looked up by its key, however small the outbox was before.
            DELETE FROM outbox o
            USING moved
-           WHERE o.message_id = moved.message_id AND o.chunk = 0 AND o.leased_by = moved.worker
+           WHERE o.message_id = ANY(ARRAY[moved.message_id]) AND o.chunk = ANY(ARRAY[moved.chunk])
+             AND o.leased_by = ANY(ARRAY[moved.worker])
            RETURNING moved.attempt_id AS "attempt_id!: SendAttemptId""#,
         &uuids(|s| s.outcome.attempt.message_id.0),
         &uuids(|s| s.outcome.attempt.id.0),
