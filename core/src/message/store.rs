@@ -7,6 +7,7 @@ use sqlx::{PgConnection, query, query_as, query_scalar};
 use super::{MessageItem, MessageStatus, RecipientItem};
 use crate::address::AddressHash;
 use crate::db::OrFault;
+use crate::db::span::Span;
 use crate::event;
 use crate::fault::Fault;
 use crate::ids::{MessageId, OrganizationId, ProviderAccountId};
@@ -110,14 +111,17 @@ pub async fn refresh_aggregates(
     if ids.is_empty() {
         return Ok(());
     }
+    let span = Span::of(&ids);
     copy_only_recipients(connection, &ids).await?;
     let several = query_scalar!(
         "SELECT id
          FROM messages
-         WHERE id = ANY($1) AND recipient_count <> 1
+         WHERE id = ANY($1) AND id BETWEEN $2 AND $3 AND recipient_count <> 1
          ORDER BY id
          FOR NO KEY UPDATE",
-        &ids
+        &ids,
+        span.first,
+        span.last,
     )
     .fetch_all(&mut *connection)
     .await
@@ -139,13 +143,18 @@ pub async fn show_sending(
 ) -> Result<Vec<MessageId>, Fault> {
     // Held until the end, so that nothing that is decided meanwhile is written over. Of
     // several, their message's own row sees to that.
+    let ids: Vec<uuid::Uuid> = single.iter().map(|id| id.0).collect();
+    let span = Span::of(&ids);
     let held = query_scalar!(
         r#"SELECT message_id AS "message_id: MessageId"
            FROM recipients
-           WHERE message_id = ANY($1) AND position = 0 AND status = 'SENDING'
+           WHERE message_id = ANY($1) AND message_id BETWEEN $2 AND $3
+             AND position = 0 AND status = 'SENDING'
            ORDER BY message_id
            FOR SHARE SKIP LOCKED"#,
-        &single.iter().map(|id| id.0).collect::<Vec<_>>()
+        &ids,
+        span.first,
+        span.last,
     )
     .fetch_all(&mut *connection)
     .await
@@ -160,6 +169,7 @@ async fn copy_only_recipients(
     connection: &mut PgConnection,
     ids: &[uuid::Uuid],
 ) -> Result<(), Fault> {
+    let span = Span::of(ids);
     query!(
         r#"UPDATE messages m
            SET status = r.status, sent_at = r.sent_at, delivered_at = r.delivered_at,
@@ -172,14 +182,16 @@ async fn copy_only_recipients(
            CROSS JOIN LATERAL (
                SELECT status, sent_at, delivered_at, provider_account_id, provider_message_id
                FROM recipients
-               WHERE message_id = single.id AND position = 0
+               WHERE message_id = single.id AND message_id BETWEEN $2 AND $3 AND position = 0
                LIMIT 1
            ) r
            WHERE m.id = single.id AND m.recipient_count = 1
              AND ((m.status, m.sent_at, m.delivered_at, m.provider_message_id)
                       IS DISTINCT FROM (r.status, r.sent_at, r.delivered_at, r.provider_message_id)
                   OR r.provider_account_id <> m.provider_account_id)"#,
-        ids
+        ids,
+        span.first,
+        span.last,
     )
     .execute(connection)
     .await
@@ -194,6 +206,7 @@ async fn aggregate_recipients(
     if ids.is_empty() {
         return Ok(());
     }
+    let span = Span::of(ids);
     query!(
         r#"UPDATE messages m
            SET status = a.status, sent_at = a.sent_at, delivered_at = a.delivered_at,
@@ -217,11 +230,13 @@ async fn aggregate_recipients(
                       (array_agg(provider_message_id ORDER BY position)
                           FILTER (WHERE provider_message_id IS NOT NULL))[1] AS provider_message_id
                FROM recipients
-               WHERE message_id = ANY($1)
+               WHERE message_id = ANY($1) AND message_id BETWEEN $2 AND $3
                GROUP BY message_id
            ) a
            WHERE m.id = a.message_id AND m.id = ANY($1)"#,
-        ids
+        ids,
+        span.first,
+        span.last,
     )
     .execute(connection)
     .await

@@ -13,6 +13,7 @@ use uuid::Uuid;
 use crate::address::AddressHash;
 use crate::clock::Timestamp;
 use crate::db::OrFault;
+use crate::db::span::Span;
 use crate::fault::Fault;
 use crate::ids::{MessageId, OrganizationId, ProviderAccountId, SendAttemptId, WorkerId};
 use crate::message::CHUNK_RECIPIENTS;
@@ -90,6 +91,8 @@ pub async fn insert(
     let hashes = attempts
         .iter()
         .map(|attempt| attempt.address_hash.0.as_slice());
+    let message_ids = ids(|attempt| attempt.message_id.0);
+    let span = Span::of(&message_ids);
     let written = query_scalar!(
         r#"INSERT INTO send_attempts (message_id, id, organization_id, position, provider_account_id, started_at)
            SELECT message_id, id, organization_id, position, provider_account_id, started_at
@@ -98,7 +101,8 @@ pub async fn insert(
              AS a (message_id, id, organization_id, position, provider_account_id, started_at, address_hash, worker)
            WHERE (SELECT r.status
                   FROM recipients r
-                  WHERE r.message_id = a.message_id AND r.position = a.position
+                  WHERE r.message_id = a.message_id AND r.message_id BETWEEN $10 AND $11
+                    AND r.position = a.position
                   LIMIT 1) = 'SENDING'
              AND (SELECT o.leased_by
                   FROM outbox o
@@ -111,9 +115,9 @@ pub async fn insert(
                  AND (s.unsubscribe_group_id IS NULL
                       OR s.unsubscribe_group_id = (SELECT m.unsubscribe_group_id
                                                    FROM messages m
-                                                   WHERE m.id = a.message_id)))
+                                                   WHERE m.id = a.message_id AND m.id BETWEEN $10 AND $11)))
            RETURNING id AS "id: SendAttemptId""#,
-        &ids(|attempt| attempt.message_id.0),
+        &message_ids,
         &ids(|attempt| attempt.id.0),
         &ids(|attempt| attempt.organization_id.0),
         &attempts.iter().map(|attempt| attempt.position).collect::<Vec<_>>(),
@@ -122,6 +126,8 @@ pub async fn insert(
         &hashes.collect::<Vec<_>>() as &[&[u8]],
         &workers,
         CHUNK_RECIPIENTS,
+        span.first,
+        span.last,
     )
     .fetch_all(connection)
     .await

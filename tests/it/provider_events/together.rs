@@ -1,6 +1,7 @@
 //! Requests that share a transaction: each is answered for itself, and what two of
 //! them tell at the same moment counts once.
 
+use chrono::TimeDelta;
 use futures_util::future::join_all;
 use serde_json::{Map, Value, json};
 use waypost_core::provider::kind::ProviderType;
@@ -210,4 +211,36 @@ async fn a_copy_that_another_changes_meanwhile_is_seen_as_it_is_then() {
     let groups = groups.data(200);
     assert_eq!(groups[0]["name"], "SENDGRID", "{groups}");
     assert_eq!(totals(&app).await, [1, 0, 1, 0, 0, 0, 0]);
+}
+
+#[tokio::test]
+async fn mail_of_several_months_is_sent_and_told_of_together() {
+    let app = TestApp::builder().without_worker().start().await;
+    let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
+    let old = app.send_to("old@example.org").await;
+    app.advance(TimeDelta::days(32));
+    let new = app.send_to("new@example.org").await;
+    let months = "SELECT count(DISTINCT tableoid) FROM recipients";
+    assert_eq!(number(&app, months).await, 2);
+    app.start_worker();
+    app.drain().await;
+    let mut told = Vec::new();
+    for id in [&old, &new] {
+        assert_eq!(app.status(id).await, "SENT");
+        let ids = ids_of(&app, id, 0).await;
+        told.push(event(&app, &ids, "delivered", &format!("d-{id}"), 0));
+    }
+    account.tell(&app, &json!(told)).await;
+    for id in [&old, &new] {
+        assert_eq!(app.events(id).await, ["QUEUED", "SENT", "DELIVERED"]);
+    }
+    let page = app.get("/v1/messages?limit=10").await.data(200);
+    let listed = page.as_array().unwrap().iter();
+    let listed: Vec<(&str, &str)> = listed
+        .map(|message| {
+            let text = |field: &str| message[field].as_str().unwrap();
+            (text("id"), text("status"))
+        })
+        .collect();
+    assert_eq!(listed, [(&*new, "DELIVERED"), (&*old, "DELIVERED")]);
 }

@@ -12,6 +12,7 @@ use super::copies::Place;
 use super::progress::{Correction, Progress};
 use crate::clock::Timestamp;
 use crate::db::OrFault;
+use crate::db::span::Span;
 use crate::fault::Fault;
 use crate::ids::{MessageId, OrganizationId, ProviderAccountId, SendAttemptId, TemplateId};
 use crate::message::CHUNK_RECIPIENTS;
@@ -82,6 +83,8 @@ pub(super) async fn prove_attempts(
     let mut attempts = attempts.to_vec();
     attempts.sort_unstable();
     attempts.dedup();
+    let messages: Vec<Uuid> = attempts.iter().map(|(message, ..)| message.0).collect();
+    let span = Span::of(&messages);
     let rows = query!(
         r#"WITH locked AS (
                SELECT t.message_id, t.id, a.outcome IS NULL AS was_open
@@ -89,8 +92,8 @@ pub(super) async fn prove_attempts(
                CROSS JOIN LATERAL (
                    SELECT outcome
                    FROM send_attempts
-                   WHERE message_id = t.message_id AND id = t.id AND organization_id = t.organization_id
-                     AND outcome IS DISTINCT FROM 'ACCEPTED'
+                   WHERE message_id = t.message_id AND message_id BETWEEN $5 AND $6 AND id = t.id
+                     AND organization_id = t.organization_id AND outcome IS DISTINCT FROM 'ACCEPTED'
                    FOR NO KEY UPDATE
                ) a
            )
@@ -100,12 +103,11 @@ pub(super) async fn prove_attempts(
            WHERE a.message_id = l.message_id AND a.message_id = ANY($2) AND a.id = l.id
            RETURNING a.message_id, a.position, l.was_open AS "was_open!""#,
         &attempts.iter().map(|(_, _, of)| of.0).collect::<Vec<_>>(),
-        &attempts
-            .iter()
-            .map(|(message, ..)| message.0)
-            .collect::<Vec<_>>(),
+        &messages,
         &attempts.iter().map(|(_, id, _)| id.0).collect::<Vec<_>>(),
         now,
+        span.first,
+        span.last,
     )
     .fetch_all(connection)
     .await

@@ -8,6 +8,7 @@ use uuid::Uuid;
 use crate::address::AddressHash;
 use crate::db::OrFault;
 use crate::db::share::Share;
+use crate::db::span::Span;
 use crate::fault::Fault;
 use crate::ids::{MessageId, OrganizationId, ProviderAccountId};
 use crate::message::{MessageItem, MessageStatus};
@@ -320,20 +321,24 @@ pub async fn keep_status(
     ids: &[MessageId],
     status: MessageStatus,
 ) -> Result<Vec<MessageId>, Fault> {
+    let ids = uuids(ids);
+    let span = Span::of(&ids);
     query_scalar!(
         r#"SELECT m.id AS "id: MessageId"
            FROM UNNEST($2::uuid[]) AS given (id)
            CROSS JOIN LATERAL (
                SELECT id, status
                FROM messages
-               WHERE id = given.id AND organization_id = $1
+               WHERE id = given.id AND id BETWEEN $4 AND $5 AND organization_id = $1
                LIMIT 1
            ) m
            WHERE m.status = $3
            ORDER BY m.id DESC"#,
         organization_id.0,
-        &uuids(ids),
+        &ids,
         status as MessageStatus,
+        span.first,
+        span.last,
     )
     .fetch_all(connection)
     .await
@@ -352,6 +357,8 @@ pub async fn find_many(
     if ids.is_empty() {
         return Ok(Vec::new());
     }
+    let ids = uuids(ids);
+    let span = Span::of(&ids);
     query_as!(
         MessageItem,
         r#"SELECT m.id AS "id: MessageId", m.provider_account_id AS "provider_account_id: ProviderAccountId",
@@ -362,12 +369,14 @@ pub async fn find_many(
            CROSS JOIN LATERAL (
                SELECT *
                FROM messages
-               WHERE id = given.id AND organization_id = $1
+               WHERE id = given.id AND id BETWEEN $3 AND $4 AND organization_id = $1
                LIMIT 1
            ) m
            ORDER BY m.id DESC"#,
         organization_id.0,
-        &uuids(ids),
+        &ids,
+        span.first,
+        span.last,
     )
     .fetch_all(connection)
     .await

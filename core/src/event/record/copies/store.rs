@@ -4,10 +4,12 @@
 use std::collections::HashMap;
 
 use sqlx::{PgConnection, query};
+use uuid::Uuid;
 
 use super::{Addressee, Clue, FoundCopy, LockedCopy, Place};
 use crate::address::AddressHash;
 use crate::db::OrFault;
+use crate::db::span::Span;
 use crate::event::record::progress::Standing;
 use crate::fault::Fault;
 use crate::ids::{
@@ -27,6 +29,8 @@ pub(in crate::event::record) async fn find_copies(
     if named.is_empty() {
         return Ok(found);
     }
+    let messages: Vec<Uuid> = named.iter().map(|(_, ids)| ids.message_id.0).collect();
+    let span = Span::of(&messages);
     // An attempt is there as long as its message and its recipient are. The limit keeps
     // each look-up one by primary key, whatever the planner believes of tables that
     // have just grown.
@@ -37,14 +41,16 @@ pub(in crate::event::record) async fn find_copies(
            CROSS JOIN LATERAL (
                SELECT provider_account_id, started_at, outcome IS NOT DISTINCT FROM 'ACCEPTED' AS is_proven
                FROM send_attempts
-               WHERE message_id = t.message_id AND id = t.attempt_id AND position = t.position
-                 AND organization_id = t.organization_id
+               WHERE message_id = t.message_id AND message_id BETWEEN $5 AND $6
+                 AND id = t.attempt_id AND position = t.position AND organization_id = t.organization_id
                LIMIT 1
            ) a"#,
         &named.iter().map(|(of, _)| of.0).collect::<Vec<_>>(),
-        &named.iter().map(|(_, ids)| ids.message_id.0).collect::<Vec<_>>(),
+        &messages,
         &named.iter().map(|(_, ids)| ids.position).collect::<Vec<_>>(),
         &named.iter().map(|(_, ids)| ids.attempt_id.0).collect::<Vec<_>>(),
+        span.first,
+        span.last,
     )
     .fetch_all(connection)
     .await
@@ -132,6 +138,8 @@ pub(in crate::event::record) async fn find_addressees(
     if places.is_empty() {
         return Ok(HashMap::new());
     }
+    let messages = messages_of(places);
+    let span = Span::of(&messages);
     let rows = query!(
         r#"SELECT t.message_id AS "message_id!", t.position AS "position!",
                   r.address_hash AS "address_hash: AddressHash", m.unsubscribe_group_id
@@ -139,19 +147,21 @@ pub(in crate::event::record) async fn find_addressees(
            CROSS JOIN LATERAL (
                SELECT address_hash
                FROM recipients
-               WHERE message_id = t.message_id AND position = t.position
+               WHERE message_id = t.message_id AND message_id BETWEEN $4 AND $5 AND position = t.position
                  AND organization_id = t.organization_id
                LIMIT 1
            ) r
            CROSS JOIN LATERAL (
                SELECT unsubscribe_group_id
                FROM messages
-               WHERE id = t.message_id AND organization_id = t.organization_id
+               WHERE id = t.message_id AND id BETWEEN $4 AND $5 AND organization_id = t.organization_id
                LIMIT 1
            ) m"#,
         &places.iter().map(|(_, of)| of.0).collect::<Vec<_>>(),
-        &places.iter().map(|(place, _)| place.0.0).collect::<Vec<_>>(),
+        &messages,
         &places.iter().map(|(place, _)| place.1).collect::<Vec<_>>(),
+        span.first,
+        span.last,
     )
     .fetch_all(connection)
     .await
@@ -166,6 +176,10 @@ pub(in crate::event::record) async fn find_addressees(
     Ok(rows.collect())
 }
 
+fn messages_of(places: &[(Place, OrganizationId)]) -> Vec<Uuid> {
+    places.iter().map(|(place, _)| place.0.0).collect()
+}
+
 /// How copies are. They stay so until the transaction ends.
 pub(in crate::event::record) async fn lock_copies(
     connection: &mut PgConnection,
@@ -174,6 +188,8 @@ pub(in crate::event::record) async fn lock_copies(
     let mut places = places.to_vec();
     places.sort_unstable();
     places.dedup();
+    let messages = messages_of(&places);
+    let span = Span::of(&messages);
     let rows = query!(
         r#"SELECT t.message_id AS "message_id!", t.position AS "position!", r.status AS "status: MessageStatus",
                   r.sent_at, r.delivered_at, r.implied_event_id AS "implied: EventId", r.opened_at, r.clicked_at,
@@ -182,13 +198,15 @@ pub(in crate::event::record) async fn lock_copies(
            CROSS JOIN LATERAL (
                SELECT status, sent_at, delivered_at, implied_event_id, opened_at, clicked_at, provider_account_id
                FROM recipients
-               WHERE message_id = t.message_id AND position = t.position
+               WHERE message_id = t.message_id AND message_id BETWEEN $4 AND $5 AND position = t.position
                  AND organization_id = t.organization_id
                FOR NO KEY UPDATE
            ) r"#,
         &places.iter().map(|(_, of)| of.0).collect::<Vec<_>>(),
-        &places.iter().map(|(place, _)| place.0.0).collect::<Vec<_>>(),
+        &messages,
         &places.iter().map(|(place, _)| place.1).collect::<Vec<_>>(),
+        span.first,
+        span.last,
     )
     .fetch_all(connection)
     .await
@@ -218,6 +236,8 @@ pub(in crate::event::record) async fn find_dimensions(
     if messages.is_empty() {
         return Ok(HashMap::new());
     }
+    let ids: Vec<Uuid> = messages.iter().map(|(id, _)| id.0).collect();
+    let span = Span::of(&ids);
     let rows = query!(
         r#"SELECT m.id AS "id: MessageId", m.provider_account_id AS "account_id: ProviderAccountId",
                   waypost_metric_domain(m.from_address) AS "domain!", m.template_id AS "template_id: TemplateId"
@@ -225,11 +245,13 @@ pub(in crate::event::record) async fn find_dimensions(
            CROSS JOIN LATERAL (
                SELECT id, provider_account_id, from_address, template_id
                FROM messages
-               WHERE id = t.message_id AND organization_id = t.organization_id
+               WHERE id = t.message_id AND id BETWEEN $3 AND $4 AND organization_id = t.organization_id
                LIMIT 1
            ) m"#,
         &messages.iter().map(|(_, of)| of.0).collect::<Vec<_>>(),
-        &messages.iter().map(|(id, _)| id.0).collect::<Vec<_>>(),
+        &ids,
+        span.first,
+        span.last,
     )
     .fetch_all(connection)
     .await
