@@ -10,9 +10,10 @@ use uuid::Uuid;
 /// about a few rows. Where a look-up says between which ids its rows lie, Postgres leaves the
 /// other months out before it begins.
 ///
-/// For look-ups alone: of one row in a `LATERAL` with a limit or in a scalar subquery, or of
-/// rows by their ids. In a join, as to the rows of an `UPDATE`, it does harm: where a table was
-/// small when the plan was made, the planner reads the whole span for each row that is joined.
+/// For look-ups alone, of one row or of rows by their ids, that Postgres cannot turn into a
+/// join: with a limit, with a lock or grouped, or as a value. In a join, as to the rows of an
+/// `UPDATE`, it does harm: where a table was small when the plan was made, the planner reads
+/// the whole span for each row that is joined.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Span {
     /// The smallest id.

@@ -450,7 +450,8 @@ pub async fn hold(
            JOIN (SELECT DISTINCT * FROM UNNEST($1::uuid[], $2::int[], $3::uuid[])) AS mine (message_id, chunk, worker)
              ON o.message_id = ANY(ARRAY[mine.message_id]) AND o.chunk = ANY(ARRAY[mine.chunk])
                 AND o.leased_by = ANY(ARRAY[mine.worker])
-           ORDER BY o.message_id, o.chunk
+           -- By `mine`: in the outbox's own order Postgres might walk through all of it.
+           ORDER BY mine.message_id, mine.chunk
            FOR SHARE OF o"#,
         &ids,
         &chunks,

@@ -214,7 +214,7 @@ async fn a_copy_that_another_changes_meanwhile_is_seen_as_it_is_then() {
 }
 
 #[tokio::test]
-async fn mail_of_several_months_is_sent_and_told_of_together() {
+async fn mail_of_several_months_is_told_of_together() {
     let app = TestApp::builder().without_worker().start().await;
     let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
     let old = app.send_to("old@example.org").await;
