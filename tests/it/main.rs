@@ -11,6 +11,8 @@ mod audit;
 #[cfg(test)]
 mod auth;
 #[cfg(test)]
+mod backlog;
+#[cfg(test)]
 mod batch;
 #[cfg(test)]
 mod batching;

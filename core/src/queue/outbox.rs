@@ -134,7 +134,8 @@ async fn take(
            UPDATE outbox o
            SET wake_at = $1
            FROM taken
-           WHERE o.message_id = taken.message_id AND o.chunk = taken.chunk
+           -- By `ANY`, as in a claim: looked up by its key, however small the outbox was before.
+           WHERE o.message_id = ANY(ARRAY[taken.message_id]) AND o.chunk = ANY(ARRAY[taken.chunk])
            RETURNING o.message_id, o.chunk, o.organization_id, taken.wake_at"#,
         wake_at,
         until.all,
