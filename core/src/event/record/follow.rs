@@ -57,7 +57,7 @@ pub(super) async fn follow(
             news,
         });
     }
-    apply(connection, &steps).await
+    apply(connection, steps).await
 }
 
 /// What the news means for one copy.
@@ -72,7 +72,7 @@ struct Step<'a> {
     news: Vec<&'a Matched<'a>>,
 }
 
-async fn apply(connection: &mut PgConnection, steps: &[Step<'_>]) -> Result<(), Fault> {
+async fn apply(connection: &mut PgConnection, mut steps: Vec<Step<'_>>) -> Result<(), Fault> {
     let changes: Vec<Change<'_>> = steps.iter().filter_map(Step::change).collect();
     let updated = store::update_copies(&mut *connection, &changes).await?;
     let corrections = steps.iter().filter_map(|step| {
@@ -80,8 +80,8 @@ async fn apply(connection: &mut PgConnection, steps: &[Step<'_>]) -> Result<(), 
         Some((step.organization_id, step.place.0, correction))
     });
     store::correct(&mut *connection, &corrections.collect::<Vec<_>>()).await?;
-    let deltas = count(&mut *connection, steps, updated.dimensions).await?;
-    let events: Vec<NewEvent> = steps.iter().flat_map(Step::events).collect();
+    let deltas = count(&mut *connection, &steps, updated.dimensions).await?;
+    let events: Vec<NewEvent> = steps.iter_mut().flat_map(Step::take_events).collect();
     event::store::insert_counted(&mut *connection, &events, &deltas).await?;
     let settled: Vec<_> = steps
         .iter()
@@ -180,16 +180,18 @@ impl Step<'_> {
         counts::counts(&self.copy.standing, &self.progress)
     }
 
-    fn events(&self) -> impl Iterator<Item = NewEvent> {
-        let (message_id, position) = self.place;
-        self.progress.lines.iter().map(move |line| NewEvent {
+    /// The lines of the history, which leave the progress.
+    fn take_events(&mut self) -> impl Iterator<Item = NewEvent> + use<> {
+        let ((message_id, position), organization_id) = (self.place, self.organization_id);
+        let lines = std::mem::take(&mut self.progress.lines).into_iter();
+        lines.map(move |line| NewEvent {
             id: line.id,
             message_id,
-            organization_id: self.organization_id,
+            organization_id,
             position,
             event_type: line.event_type,
             occurred_at: line.occurred_at,
-            data: line.data.clone(),
+            data: line.data,
         })
     }
 }
@@ -203,13 +205,13 @@ fn by_copy<'a>(fresh: &[&'a Matched<'a>]) -> BTreeMap<Place, Vec<&'a Matched<'a>
     copies
 }
 
-fn told(matched: &Matched<'_>) -> Told {
+fn told<'a>(matched: &Matched<'a>) -> Told<'a> {
     Told {
         happening: matched.event.happening,
         occurred_at: in_micros(matched.event.occurred_at),
         started_at: matched.copy.started_at,
         provider_type: matched.teller().provider_type,
-        details: matched.event.details.clone(),
+        details: &matched.event.details,
     }
 }
 

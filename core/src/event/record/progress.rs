@@ -36,13 +36,13 @@ pub(super) struct Standing {
 
 /// One thing told about the copy, for the first time.
 #[derive(Debug, Clone)]
-pub(super) struct Told {
+pub(super) struct Told<'a> {
     pub(super) happening: Happening,
     pub(super) occurred_at: Timestamp,
     /// When the call began that it is about, where the event says which.
     pub(super) started_at: Option<Timestamp>,
     pub(super) provider_type: ProviderType,
-    pub(super) details: Map<String, Value>,
+    pub(super) details: &'a Map<String, Value>,
 }
 
 /// A line that the history gets.
@@ -80,7 +80,7 @@ pub(super) struct Progress {
 /// clocks disagree.
 pub(super) fn follow(
     before: Standing,
-    mut told: Vec<Told>,
+    mut told: Vec<Told<'_>>,
     now: Timestamp,
     next_id: impl FnMut() -> EventId,
 ) -> Progress {
@@ -113,7 +113,7 @@ struct Reader<F> {
 
 impl<F: FnMut() -> EventId> Reader<F> {
     /// Whatever is told proves that the copy was sent.
-    fn prove(&mut self, told: &[Told]) {
+    fn prove(&mut self, told: &[Told<'_>]) {
         if self.progress.standing.sent_at.is_some() || told.is_empty() {
             return;
         }
@@ -130,7 +130,7 @@ impl<F: FnMut() -> EventId> Reader<F> {
         self.add(EventType::Sent, sent_at, None);
     }
 
-    fn take(&mut self, told: &Told) {
+    fn take(&mut self, told: &Told<'_>) {
         let sent_at = self.progress.standing.sent_at.unwrap_or(self.now);
         let at = told.occurred_at.min(self.now).max(sent_at);
         let event_type = match told.happening {
@@ -168,7 +168,7 @@ impl<F: FnMut() -> EventId> Reader<F> {
         self.add(event_type, at, Some(data(told)));
     }
 
-    fn deliver(&mut self, told: &Told, at: Timestamp) {
+    fn deliver(&mut self, told: &Told<'_>, at: Timestamp) {
         self.advance(MessageStatus::Delivered, None);
         let standing = &mut self.progress.standing;
         if let Some(event_id) = standing.implied.take() {
@@ -184,7 +184,7 @@ impl<F: FnMut() -> EventId> Reader<F> {
         self.add(EventType::Delivered, at, Some(data(told)));
     }
 
-    fn imply(&mut self, told: &Told, at: Timestamp) {
+    fn imply(&mut self, told: &Told<'_>, at: Timestamp) {
         self.advance(MessageStatus::Delivered, None);
         let standing = &mut self.progress.standing;
         match (standing.delivered_at, standing.implied) {
@@ -240,13 +240,13 @@ fn earliest(first: &mut Option<Timestamp>, at: Timestamp) {
     *first = Some(first.map_or(at, |known| known.min(at)));
 }
 
-fn reason(told: &Told, otherwise: &str) -> String {
+fn reason(told: &Told<'_>, otherwise: &str) -> String {
     let reason = told.details.get("reason").and_then(Value::as_str);
     reason.unwrap_or(otherwise).to_owned()
 }
 
 /// What the history keeps, and webhooks show.
-fn data(told: &Told) -> Value {
+fn data(told: &Told<'_>) -> Value {
     let mut data = told.details.clone();
     data.insert("providerType".to_owned(), json!(told.provider_type));
     match told.happening {
@@ -268,23 +268,27 @@ fn data(told: &Told) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use super::*;
     use chrono::{DateTime, TimeDelta};
     use uuid::Uuid;
 
     use crate::provider::event::BounceType;
 
+    static NO_DETAILS: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
+
     fn at(second: i64) -> Timestamp {
         DateTime::from_timestamp(1_800_000_000 + second, 0).unwrap()
     }
 
-    fn told(happening: Happening, second: i64) -> Told {
+    fn told(happening: Happening, second: i64) -> Told<'static> {
         Told {
             happening,
             occurred_at: at(second),
             started_at: Some(at(0)),
             provider_type: ProviderType::Sendgrid,
-            details: Map::new(),
+            details: &NO_DETAILS,
         }
     }
 
@@ -304,7 +308,7 @@ mod tests {
     }
 
     /// Where a copy ends, with its whole history, when the news comes in parts.
-    fn end(first: Standing, parts: &[Vec<Told>]) -> (Standing, Vec<(EventType, Timestamp)>) {
+    fn end(first: Standing, parts: &[Vec<Told<'_>>]) -> (Standing, Vec<(EventType, Timestamp)>) {
         let mut ids = 0_u128;
         let mut standing = first;
         let mut lines: Vec<Line> = Vec::new();
@@ -330,7 +334,7 @@ mod tests {
         (standing, history)
     }
 
-    fn orders(told: &[Told]) -> Vec<Vec<Told>> {
+    fn orders<'a>(told: &[Told<'a>]) -> Vec<Vec<Told<'a>>> {
         if told.is_empty() {
             return vec![Vec::new()];
         }

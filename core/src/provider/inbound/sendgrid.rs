@@ -6,6 +6,7 @@
 //! The signature covers the timestamp's header and the body as it came, with the
 //! CR LF at its end. One post holds events of many messages.
 
+use aws_lc_rs::digest::{Context, SHA256};
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1, UnparsedPublicKey};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -33,9 +34,11 @@ pub(super) fn verify(public_key: &str, inbound: &Inbound<'_>) -> Result<(), Refu
         return Err(Refused::unverified("it is not signed"));
     };
     let key = BASE64.decode(public_key).map_err(|_| NOT_A_KEY)?;
-    let signed = [timestamp.as_bytes(), inbound.body].concat();
+    let mut signed = Context::new(&SHA256);
+    signed.update(timestamp.as_bytes());
+    signed.update(inbound.body);
     UnparsedPublicKey::new(&ECDSA_P256_SHA256_ASN1, key)
-        .verify(&signed, &signature)
+        .verify_digest(&signed.finish(), &signature)
         .map_err(|_| Refused::unverified("the signature is not the account's"))?;
     let seconds = timestamp.parse().ok();
     let signed_at = seconds.and_then(|seconds| DateTime::from_timestamp(seconds, 0));
