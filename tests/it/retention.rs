@@ -237,6 +237,10 @@ async fn an_organization_with_fewer_days_loses_its_messages_one_by_one() {
     let mut old = Vec::new();
     for nth in 0..3 {
         old.push(sent(&app, app.caller(), &format!("r{nth}@example.org")).await);
+        if nth == 1 {
+            // The subjects of these are indexed, those of the others wait.
+            app.fold_messages().await;
+        }
     }
     app.advance(TimeDelta::days(29));
     next_month(&app).await;
@@ -252,7 +256,7 @@ async fn an_organization_with_fewer_days_loses_its_messages_one_by_one() {
     let queued = app
         .value("SELECT count(*) FROM new_messages WHERE subject IS NOT NULL")
         .await;
-    assert_eq!(queued.as_deref(), Some("2"));
+    assert_eq!(queued.as_deref(), Some("1"));
     assert_eq!(app.status(&young).await, "SENT");
     assert_eq!(
         (total(app.caller()).await, total(&other.caller).await),
