@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use sqlx::{AssertSqlSafe, PgPool, query, query_scalar};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 use waypost_core::clock::Clock;
 use waypost_core::crypto::seal::Sealer;
 use waypost_core::ids::Ids;
@@ -27,8 +27,6 @@ const BATCHED_COPIES: usize = 60_000;
 const SINGLE_COPIES: usize = 30_000;
 /// A part of each that is posted before anything is timed.
 const WARM_UP_PARTS: usize = 12;
-/// How long the scheduler may take to count and index the copies: seconds.
-const COUNTED_WITHIN: Duration = Duration::from_secs(60);
 
 /// What is measured.
 pub(crate) struct Site {
@@ -71,7 +69,6 @@ pub(crate) async fn measure(site: &Site) -> Figures {
     execute(&site.pool, "CHECKPOINT").await;
     let batched = fill::batched(site, BATCHED_COPIES).await;
     let single = fill::single(site, SINGLE_COPIES).await;
-    all_is_counted(&site.pool).await;
     execute(
         &site.pool,
         "VACUUM (ANALYZE) messages, recipients, send_attempts, events, provider_events",
@@ -80,25 +77,6 @@ pub(crate) async fn measure(site: &Site) -> Figures {
     let batched = told(site, batched, CONNECTIONS).await;
     let single = told(site, single, SINGLE_CONNECTIONS).await;
     Figures { batched, single }
-}
-
-/// Waits until the scheduler has counted and indexed what was filled in: that belongs to the
-/// sending, and would take a processor of what is measured.
-async fn all_is_counted(pool: &PgPool) {
-    let waits = "SELECT EXISTS (SELECT FROM new_messages) OR EXISTS (SELECT FROM message_changes)
-                     OR EXISTS (SELECT FROM metric_deltas)";
-    let until = Instant::now() + COUNTED_WITHIN;
-    loop {
-        let waits: bool = query_scalar(waits)
-            .fetch_one(pool)
-            .await
-            .expect("PostgreSQL answers");
-        if !waits {
-            return;
-        }
-        assert!(Instant::now() < until, "the scheduler counts what is new");
-        sleep(Duration::from_millis(50)).await;
-    }
 }
 
 async fn execute(pool: &PgPool, statement: &'static str) {
