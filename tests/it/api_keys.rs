@@ -414,6 +414,37 @@ async fn the_use_of_a_key_is_recorded_soon_and_once_a_minute() {
 }
 
 #[tokio::test]
+async fn a_key_that_somebody_holds_keeps_no_other_from_being_recorded() {
+    let app = quiet().await;
+    let (held, free) = (
+        create(&app, &reader()).await,
+        create(&app, &reader()).await,
+    );
+    let mut holding = app.pool.begin().await.unwrap();
+    let _held = sqlx::query("SELECT FROM api_keys WHERE id = $1 FOR UPDATE")
+        .bind(held["id"].as_str().unwrap().parse::<Uuid>().unwrap())
+        .execute(&mut *holding)
+        .await
+        .unwrap();
+    for key in [&held, &free] {
+        let _used = holder(&app, key).get("/v1/messages").await.expect(200);
+    }
+    let last_used = async |key| app.get(&path_of(key)).await.data(200)["lastUsedAt"].clone();
+    wait_until("the use of the free one is recorded", async || {
+        last_used(&free).await != Value::Null
+    })
+    .await;
+    assert_eq!(last_used(&held).await, Value::Null);
+    holding.rollback().await.unwrap();
+    app.advance(TimeDelta::minutes(1));
+    let _used = holder(&app, &held).get("/v1/messages").await.expect(200);
+    wait_until("its next use is recorded", async || {
+        last_used(&held).await != Value::Null
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn another_organizations_keys_are_not_there() {
     let app = quiet().await;
     let other = app.tenant("Other").await;

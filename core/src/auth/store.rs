@@ -354,8 +354,8 @@ pub(super) async fn record_uses(connection: &mut PgConnection, uses: &[Use]) -> 
              FROM api_keys k
              JOIN used ON used.organization_id = k.organization_id AND used.key_id = k.id
              WHERE k.last_used_at IS NULL OR k.last_used_at <= used.at - $4::interval
-             ORDER BY k.id
-             FOR UPDATE OF k
+             -- Keys are looked up on this connection too: nobody's lock is waited for.
+             FOR UPDATE OF k SKIP LOCKED
          )
          UPDATE api_keys k
          SET last_used_at = due.at

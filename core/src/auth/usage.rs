@@ -1,7 +1,7 @@
 //! When keys were last used. Requests leave a note and go on; the notes are
 //! written a little later, many at once, and one a minute for each key at the
-//! most. A note that is lost, because the process died or Postgres was away, is
-//! made up for by the next use of the key.
+//! most. A note that is lost, because the process died, Postgres was away or somebody
+//! held the key's row, is made up for by the next use of the key.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +13,7 @@ use tracing::debug;
 
 use super::{ApiKey, store};
 use crate::clock::Timestamp;
-use crate::db::{OrFault, PgPool};
+use crate::db::{OrFault, PgPool, bounded};
 use crate::fault::Fault;
 use crate::ids::{ApiKeyId, OrganizationId};
 
@@ -94,6 +94,9 @@ async fn run(pool: PgPool, mut receiver: mpsc::Receiver<Use>) {
 
 async fn write(pool: &PgPool, uses: &[Use]) -> Result<(), Fault> {
     let doing = "record the use of API keys";
-    let mut connection = pool.acquire().await.or_fault(doing)?;
-    store::record_uses(&mut connection, uses).await
+    bounded(doing, async {
+        let mut connection = pool.acquire().await.or_fault(doing)?;
+        store::record_uses(&mut connection, uses).await
+    })
+    .await
 }
