@@ -29,7 +29,7 @@ clean-dev: ## stop everything and remove .dev: data, keys, logs
 ##@ Measuring
 
 .PHONY: bench
-bench: ## what Waypost exists for, each figure beside its floor; ONLY=accept,drain measures these alone
+bench: ## what Waypost exists for, each figure beside its floor; ONLY=accept,drain measures these alone, GATE=15 fails where row 15 is missed
 	@scripts/bench.sh $(ARGS)
 
 ##@ Checking

@@ -33,9 +33,9 @@ pub(crate) async fn run(builder: &Builder, report: &mut Report) -> Result<(), Fa
         let sends = requests::sends(&builder.tenants);
         closed(&house, connections, WARM, &mut numbers, &sends).await?;
         let before = house.cpu();
-        let answers = closed(&house, connections, MEASURED, &mut numbers, &sends).await?;
-        let cpu = house.cpu().since(before);
-        let memory = usage::pss_mib(house.apis[0].id());
+        let sending = closed(&house, connections, MEASURED, &mut numbers, &sends);
+        let (answers, memory) = usage::peak_mib(house.apis[0].id(), sending).await;
+        let (answers, cpu) = (answers?, house.cpu().since(before));
         house.remove(builder).await?;
         let floor = floor(builder, connections).await?;
         let ratio = answers.per_second() / floor.per_second;

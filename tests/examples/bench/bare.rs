@@ -5,6 +5,7 @@ use std::time::Duration;
 use futures_util::{StreamExt as _, stream};
 use serde_json::{Value, json};
 use tokio::time::Instant;
+use waypost_core::provider::mail::{TAG_ATTEMPT, TAG_MESSAGE, TAG_RECIPIENT};
 
 use crate::Failure;
 use crate::house::Builder;
@@ -24,27 +25,28 @@ pub(crate) async fn calls_per_second(builder: &Builder, calls: usize) -> Result<
         .iter()
         .map(|tenant| tenant.provider_key.as_str())
         .collect();
+    let mails: Vec<String> = (0..REQUESTS).map(mail).collect();
     let since = Instant::now();
-    let posts = (0..REQUESTS).map(|number| {
-        let request = client
-            .post(&url)
-            .bearer_auth(keys[number as usize % keys.len()]);
-        let body = mail(number);
-        async move {
-            let answer = request
-                .header("content-type", "application/json")
-                .body(body)
-                .send()
-                .await?;
-            let status = answer.status();
-            answer.bytes().await?;
-            if status.is_success() {
-                Ok(())
-            } else {
-                Err(Failure::from(status.to_string()))
+    let posts = mails
+        .into_iter()
+        .zip(keys.iter().cycle())
+        .map(|(mail, key)| {
+            let request = client.post(&url).bearer_auth(key);
+            async move {
+                let answer = request
+                    .header("content-type", "application/json")
+                    .body(mail)
+                    .send()
+                    .await?;
+                let status = answer.status();
+                answer.bytes().await?;
+                if status.is_success() {
+                    Ok(())
+                } else {
+                    Err(Failure::from(status.to_string()))
+                }
             }
-        }
-    });
+        });
     let mut answers = stream::iter(posts).buffer_unordered(calls);
     while let Some(answer) = answers.next().await {
         answer?;
@@ -60,13 +62,14 @@ pub(crate) async fn call_ms(builder: &Builder) -> Result<f64, Failure> {
     let url = format!("{}/v3/mail/send", builder.simulator.url());
     let mut times = Vec::new();
     for number in 0..1_000 {
+        let mail = mail(number);
         let since = Instant::now();
         let request = client
             .post(&url)
             .bearer_auth(&builder.tenants[0].provider_key);
         let answer = request
             .header("content-type", "application/json")
-            .body(mail(number))
+            .body(mail)
             .send()
             .await?;
         answer.error_for_status()?.bytes().await?;
@@ -83,10 +86,7 @@ fn mail(number: u64) -> String {
     let body: Value = json!({
         "personalizations": [{
             "to": [{ "email": requests::recipient(number) }],
-            "custom_args": {
-                "waypost_message_id": id, "waypost_recipient": "0", "waypost_attempt_id": id,
-                "waypost_organization_id": id,
-            },
+            "custom_args": { TAG_MESSAGE: id, TAG_RECIPIENT: "0", TAG_ATTEMPT: id },
         }],
         "from": { "email": "news@example.com", "name": "Bench" },
         "subject": format!("Order {number}"),

@@ -87,7 +87,7 @@ impl Plan<'static> {
         schedulers: 1,
         settings: &[("WAYPOST_WORKER_CONCURRENCY", "256")],
     };
-    /// Nobody sends and nothing is folded, until workers are started.
+    /// Nobody sends and nothing is folded, until somebody is started who does.
     pub(crate) const API_ALONE: Self = Self {
         workers: 0,
         schedulers: 0,
@@ -234,11 +234,7 @@ impl Builder {
             self.wait_until_ready(address).await?;
         }
         house.start_workers(plan.workers);
-        for _ in 0..plan.schedulers {
-            house
-                .schedulers
-                .push(Program::Scheduler.spawn(&[], &house.variables));
-        }
+        house.start_schedulers(plan.schedulers);
         Ok(house)
     }
 
@@ -430,6 +426,14 @@ impl House {
         for _ in 0..count {
             self.workers
                 .push(Program::Worker.spawn(&[], &self.variables));
+        }
+    }
+
+    /// Starts so many schedulers more.
+    pub(crate) fn start_schedulers(&mut self, count: usize) {
+        for _ in 0..count {
+            self.schedulers
+                .push(Program::Scheduler.spawn(&[], &self.variables));
         }
     }
 

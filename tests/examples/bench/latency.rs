@@ -1,10 +1,12 @@
 //! Rows 6 and 19: from the request to its arrival at the provider.
 
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use hdrhistogram::Histogram;
 use serde_json::json;
+use waypost_core::clock::Clock;
 
 use crate::accept::{self, Numbers, closed};
 use crate::house::{Builder, House, Plan};
@@ -21,7 +23,8 @@ const RATE: f64 = 2_000.0;
 const SECONDS: u64 = 60;
 
 pub(crate) async fn run(builder: &Builder, report: &mut Report) -> Result<(), Failure> {
-    let transaction = accept::floor(builder, 1).await?.latency_ms;
+    let transaction = accept::floor(builder, 1).await?.median_ms;
+    let transaction = transaction.ok_or("one client has a median")?;
     let floor = transaction + bare::call_ms(builder).await?;
     let house = builder.house(Plan::ONE_OF_EACH).await?;
     let mut numbers = Numbers(0);
@@ -31,7 +34,7 @@ pub(crate) async fn run(builder: &Builder, report: &mut Report) -> Result<(), Fa
     let write = timed(&mut numbers, ALONE, &sends);
     wait_until_drained(builder, &house, builder.simulator.captured_count()).await?;
     send_one_by_one(builder, &house, &write.writer).await?;
-    let alone = arrivals(builder, first, &write.sent)?;
+    let alone = arrivals(builder, first, write.sent())?;
     let (p50, p99) = (ms(&alone, 50.0), ms(&alone, 99.0));
     for (what, latency, most) in [("p50", p50, 3.0), ("p99", p99, 10.0)] {
         report.add(Figure {
@@ -52,13 +55,16 @@ pub(crate) async fn run(builder: &Builder, report: &mut Report) -> Result<(), Fa
     closed(&house, 16, Duration::from_secs(2), &mut numbers, &sends).await?;
     let count = RATE as u64 * SECONDS;
     let first = numbers.0;
-    let write = timed(&mut numbers, count, &sends);
+    let write = numbers.shifted(count, &sends);
     let before = builder.simulator.captured_count();
-    let answers = load::open(&house.addresses, 64, RATE, count, write.writer)
+    let answers = load::open(&house.addresses, 64, RATE, count, write)
         .await?
         .all_taken()?;
+    let begun = Clock::system().now() - answers.elapsed;
     wait_until_drained(builder, &house, before + answers.count).await?;
-    let open = arrivals(builder, first, &write.sent)?;
+    // From when each was to be sent, whether a connection was free then or not.
+    let due = |number| Ok(begun + Duration::from_secs_f64(number as f64 / RATE));
+    let open = arrivals(builder, first, (0..count).map(due))?;
     house.remove(builder).await?;
     let (p50, p99) = (ms(&open, 50.0), ms(&open, 99.0));
     for (what, latency, most) in [("p50", p50, 5.0), ("p99", p99, 25.0)] {
@@ -102,20 +108,22 @@ async fn send_one_by_one(builder: &Builder, house: &House, writer: &Writer) -> R
 /// Requests that note when each was written.
 struct Timed {
     writer: Writer,
-    sent: std::sync::Arc<Vec<std::sync::OnceLock<DateTime<Utc>>>>,
+    sent: Arc<Vec<OnceLock<DateTime<Utc>>>>,
+}
+
+impl Timed {
+    fn sent(&self) -> impl Iterator<Item = Result<DateTime<Utc>, Failure>> {
+        let sent = self.sent.iter().map(|sent| sent.get().copied());
+        sent.map(|sent| sent.ok_or_else(|| "a request was not sent".into()))
+    }
 }
 
 fn timed(numbers: &mut Numbers, count: u64, write: &Writer) -> Timed {
     let first = numbers.0;
     numbers.0 += count;
-    let sent: std::sync::Arc<Vec<_>> =
-        std::sync::Arc::new((0..count).map(|_| std::sync::OnceLock::new()).collect());
-    let (noted, write, clock) = (
-        std::sync::Arc::clone(&sent),
-        Writer::clone(write),
-        waypost_core::clock::Clock::system(),
-    );
-    let writer: Writer = std::sync::Arc::new(move |number: u64, request: &mut Vec<u8>| {
+    let sent: Arc<Vec<_>> = Arc::new((0..count).map(|_| OnceLock::new()).collect());
+    let (noted, write, clock) = (Arc::clone(&sent), Writer::clone(write), Clock::system());
+    let writer: Writer = Arc::new(move |number: u64, request: &mut Vec<u8>| {
         let _first_only = noted[number as usize].set(clock.now());
         write(first + number, request);
     });
@@ -126,11 +134,11 @@ fn timed(numbers: &mut Numbers, count: u64, write: &Writer) -> Timed {
 fn arrivals(
     builder: &Builder,
     first: u64,
-    sent: &[std::sync::OnceLock<DateTime<Utc>>],
+    sent: impl Iterator<Item = Result<DateTime<Utc>, Failure>>,
 ) -> Result<Histogram<u64>, Failure> {
     let mut times = Histogram::new(3)?;
     for (number, sent) in (first..).zip(sent) {
-        let sent = sent.get().ok_or("a request was not sent")?;
+        let sent = sent?;
         let copies = builder.simulator.captured_to(&requests::recipient(number));
         let [copy] = copies.as_slice() else {
             return Err(format!("{} copies for reader {number}", copies.len()).into());

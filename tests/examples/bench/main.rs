@@ -112,6 +112,9 @@ struct Options {
     /// How long memory is watched.
     #[arg(long, default_value_t = 20)]
     minutes: u64,
+    /// Rows that have to be reached: the run fails where one of them is missed.
+    #[arg(long, value_delimiter = ',')]
+    gate: Vec<String>,
     /// Where the figures are written to.
     #[arg(long, default_value = ".dev/bench.json")]
     json: PathBuf,
@@ -154,7 +157,14 @@ async fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     say(format!("the figures are in {}", options.json.display()));
-    ExitCode::SUCCESS
+    let gated = |(row, _): &(&str, &str)| options.gate.iter().any(|gate| gate == row);
+    match report.missed().find(gated) {
+        Some((row, what)) => {
+            eprintln!("bench: row {row} was missed: {what}");
+            ExitCode::FAILURE
+        }
+        None => ExitCode::SUCCESS,
+    }
 }
 
 async fn measure(options: &Options, report: &mut Report) -> Result<(), Failure> {

@@ -14,7 +14,10 @@ use crate::house::Builder;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pgbench {
     pub(crate) per_second: f64,
+    /// On average.
     pub(crate) latency_ms: f64,
+    /// Of one client alone: what half of its transactions do not exceed.
+    pub(crate) median_ms: Option<f64>,
 }
 
 /// Runs scripts, each as often as its weight says, one transaction a script.
@@ -38,7 +41,16 @@ pub(crate) async fn run(
         std::fs::write(&path, script)?;
         command.arg(format!("--file={}@{weight}", path.display()));
     }
+    let is_logged = clients == 1;
+    if is_logged {
+        // It puts its process id behind the name.
+        let prefix = folder.join("transactions");
+        command
+            .arg("--log")
+            .arg(format!("--log-prefix={}", prefix.display()));
+    }
     let output = connect(&mut command, database_url)?.output().await?;
+    let median_ms = is_logged.then(|| median_ms(&folder)).transpose();
     remove(&folder);
     let text = String::from_utf8_lossy(&output.stdout);
     if !output.status.success() {
@@ -54,7 +66,27 @@ pub(crate) async fn run(
     Ok(Pgbench {
         per_second: number("tps = ")?,
         latency_ms: number("latency average = ")?,
+        median_ms: median_ms?,
     })
+}
+
+/// The median of the transactions in pgbench's log: one a line, its third word the
+/// microseconds that it took.
+fn median_ms(folder: &Path) -> Result<f64, Failure> {
+    let mut times: Vec<u64> = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "sql") {
+            continue;
+        }
+        for line in std::fs::read_to_string(path)?.lines() {
+            let time = line.split(' ').nth(2).ok_or("a line without a time")?;
+            times.push(time.parse()?);
+        }
+    }
+    times.sort_unstable();
+    let median = times.get(times.len() / 2).ok_or("pgbench logged nothing")?;
+    Ok(*median as f64 / 1_000.0)
 }
 
 fn connect<'a>(command: &'a mut Command, database_url: &str) -> Result<&'a mut Command, Failure> {

@@ -79,13 +79,21 @@ impl Report {
         table
     }
 
-    /// Writes the figures for programs. Sections of an earlier run that this one did not
+    /// What was missed, each by its row and what it is.
+    pub(crate) fn missed(&self) -> impl Iterator<Item = (&str, &str)> {
+        let missed = self.lines.iter().filter(|line| line.is_missed());
+        missed.map(|line| (line.row.as_str(), line.what.as_str()))
+    }
+
+    /// Writes the figures for programs, and as `missed` what this run missed. Sections of an earlier run that this one did not
     /// measure stay as they are.
     pub(crate) fn write(&self, path: &Path) -> Result<(), Failure> {
         let known = std::fs::read(path).ok();
         let known = known.and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let mut all: Map<String, Value> = known.unwrap_or_default();
         all.extend(self.json.clone());
+        let missed = self.missed().map(|(row, what)| format!("{row}: {what}"));
+        all.insert("missed".to_owned(), missed.collect());
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder)?;
         }
@@ -95,16 +103,24 @@ impl Report {
 }
 
 impl Line {
+    fn is_missed(&self) -> bool {
+        match (self.bound, self.ratio) {
+            (Bound::AtLeast(least), Some(ratio)) => ratio < least,
+            (Bound::AtMost(most), Some(ratio)) => ratio > most,
+            (Bound::AtLeast(_) | Bound::AtMost(_) | Bound::None, _) => false,
+        }
+    }
+
     fn text(&self) -> String {
         let ratio = self
             .ratio
             .map_or_else(String::new, |ratio| format!("{ratio:.2}"));
-        let (bound, reached) = match (self.bound, self.ratio) {
-            (Bound::AtLeast(least), Some(ratio)) => (format!("≥ {least}"), ratio >= least),
-            (Bound::AtMost(most), Some(ratio)) => (format!("≤ {most}"), ratio <= most),
-            (Bound::AtLeast(_) | Bound::AtMost(_) | Bound::None, _) => (String::new(), true),
+        let bound = match self.bound {
+            Bound::AtLeast(least) => format!("≥ {least}"),
+            Bound::AtMost(most) => format!("≤ {most}"),
+            Bound::None => String::new(),
         };
-        let verdict = if reached { "" } else { "  MISSED" };
+        let verdict = if self.is_missed() { "  MISSED" } else { "" };
         format!(
             "{:>4}  {:<58} {:>26} {:>26} {ratio:>8} {bound:>7}{verdict}",
             self.row, self.what, self.figure, self.floor

@@ -14,10 +14,10 @@ use crate::house::{Builder, Cpu, House, Plan};
 use crate::load::{self, Until};
 use crate::report::{Bound, Figure, Report};
 use crate::requests;
-use crate::sending::{drain_backlog, slow_down, wait_until_drained};
+use crate::sending::{drain_backlog, drain_queued, wait_until_drained};
 
-/// How long each of both is sent to.
-const MEASURED: Duration = Duration::from_secs(6);
+/// Messages that are sent to each of both, over few connections and as many over many.
+const ACCEPTED: u64 = 30_000;
 /// Messages that are sent and delivered with few and with many processes.
 const SENT: u64 = 30_000;
 /// Messages that one, two and four workers drain.
@@ -29,11 +29,21 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Sends and deliveries a second, one after the other.
 #[derive(Debug, Clone, Copy)]
 struct Pace {
-    accepted: f64,
+    /// Over each of [`CONNECTIONS`].
+    accepted: [f64; 2],
     drained: f64,
 }
 
-/// Row 12: `house` holds a past of so many messages, and no worker. Empty tables come before
+impl Pace {
+    fn midpoint(self, other: Self) -> Self {
+        Self {
+            accepted: [0, 1].map(|nth| self.accepted[nth].midpoint(other.accepted[nth])),
+            drained: self.drained.midpoint(other.drained),
+        }
+    }
+}
+
+/// Row 12: `house` holds a past of so many messages, and has an API alone. Empty tables come before
 /// and after it, since the machine is not the same from one minute to the next.
 pub(crate) async fn grown(
     builder: &Builder,
@@ -46,12 +56,12 @@ pub(crate) async fn grown(
     let large = pace(builder, &mut house, &mut numbers).await?;
     house.remove(builder).await?;
     let after = empty(builder, &mut numbers).await?;
-    let empty = Pace {
-        accepted: before.accepted.midpoint(after.accepted),
-        drained: before.drained.midpoint(after.drained),
-    };
+    let empty = before.midpoint(after);
+    let accepted_ratio = [0, 1].map(|nth| large.accepted[nth] / empty.accepted[nth]);
+    let [few, many] = CONNECTIONS.map(|connections| format!("sends, {connections} connections"));
     for (what, large, empty) in [
-        ("sends, 64 connections", large.accepted, empty.accepted),
+        (few.as_str(), large.accepted[0], empty.accepted[0]),
+        (many.as_str(), large.accepted[1], empty.accepted[1]),
         ("draining them", large.drained, empty.drained),
     ] {
         report.add(Figure {
@@ -63,11 +73,16 @@ pub(crate) async fn grown(
             bound: Bound::AtLeast(0.9),
         });
     }
-    report.keep("grown", "beside", json!({
-        "accepted_per_second": large.accepted, "floor_accepted_per_second": empty.accepted,
-        "drained_per_second": large.drained, "floor_drained_per_second": empty.drained,
-        "accepted_ratio": large.accepted / empty.accepted, "drained_ratio": large.drained / empty.drained,
-    }));
+    report.keep(
+        "grown",
+        "beside",
+        json!({
+            "accepted_per_second": large.accepted, "floor_accepted_per_second": empty.accepted,
+            "drained_per_second": large.drained, "floor_drained_per_second": empty.drained,
+            "accepted_ratio": accepted_ratio,
+            "drained_ratio": large.drained / empty.drained,
+        }),
+    );
     Ok(())
 }
 
@@ -83,20 +98,25 @@ async fn pace(
     house: &mut House,
     numbers: &mut Numbers,
 ) -> Result<Pace, Failure> {
-    builder.simulator.clear_captured();
+    house.start_schedulers(1);
     let sends = requests::sends(&builder.tenants);
-    let warm = closed(house, 64, WARM, numbers, &sends).await?;
-    let answers = closed(house, 64, MEASURED, numbers, &sends).await?;
-    let count = warm.count + answers.count;
-    slow_down(builder);
-    house.start_workers(1);
-    let since = Instant::now();
-    wait_until_drained(builder, house, count).await?;
-    let drained = count as f64 / since.elapsed().as_secs_f64();
+    let (mut queued, mut accepted) = (0, [0.0; 2]);
+    for (connections, accepted) in CONNECTIONS.into_iter().zip(&mut accepted) {
+        queued += closed(house, connections, WARM, numbers, &sends)
+            .await?
+            .count;
+        let (until, write) = (Until::Count(ACCEPTED), numbers.shifted(ACCEPTED, &sends));
+        let answers = load::closed(&house.addresses, connections, 0, until, write)
+            .await?
+            .all_taken()?;
+        queued += answers.count;
+        *accepted = answers.per_second();
+    }
+    let drained = drain_queued(builder, house, queued, 1).await;
     builder.simulator.clear_faults();
     Ok(Pace {
-        accepted: answers.per_second(),
-        drained,
+        accepted,
+        drained: drained?.per_second,
     })
 }
 

@@ -137,14 +137,18 @@ async fn cost_with(
     let since = Instant::now();
     let until = Until::Count(DELIVERED);
     let write = numbers.shifted(DELIVERED, &sends);
-    let answers = load::closed(&house.addresses, connections, 0, until, write)
-        .await?
-        .all_taken()?;
-    wait_until_drained(builder, &house, answers.count).await?;
+    let sending = async {
+        let answers = load::closed(&house.addresses, connections, 0, until, write)
+            .await?
+            .all_taken()?;
+        wait_until_drained(builder, &house, answers.count).await?;
+        Ok::<_, Failure>(answers)
+    };
+    let (answers, scheduler) = usage::peak_mib(house.schedulers[0].id(), sending).await;
+    let answers = answers?;
     let per_second = answers.count as f64 / since.elapsed().as_secs_f64();
     let cpu = house.cpu().since(before);
     let counts = Counts::read(builder, &house).await?.since(statements);
-    let scheduler = usage::pss_mib(house.schedulers[0].id());
     house.remove(builder).await?;
     let seconds = cpu.sum() / answers.count as f64 * 1_000.0;
     report.add(Figure {
@@ -270,13 +274,24 @@ pub(crate) async fn drain_in(
     workers: usize,
     numbers: &mut Numbers,
 ) -> Result<Drained, Failure> {
-    subscribe_to_nothing(builder, house).await?;
     let batches = requests::batches(&builder.tenants);
     let until = Until::Count(backlog / BATCH);
     load::closed(&house.addresses, 8, numbers.0, until, batches)
         .await?
         .all_taken()?;
     numbers.0 += backlog / BATCH;
+    drain_queued(builder, house, backlog, workers).await
+}
+
+/// The same with so many messages that are queued already. One webhook endpoint is
+/// subscribed to nothing that comes.
+pub(crate) async fn drain_queued(
+    builder: &Builder,
+    house: &mut House,
+    backlog: u64,
+    workers: usize,
+) -> Result<Drained, Failure> {
+    subscribe_to_nothing(builder, house).await?;
     builder.simulator.clear_captured();
     slow_down(builder);
     let before = house.cpu();
@@ -286,12 +301,14 @@ pub(crate) async fn drain_in(
         tokio::time::sleep(LOOK_EVERY).await;
     }
     let since = Instant::now();
-    wait_until_drained(builder, house, backlog).await?;
+    let draining = wait_until_drained(builder, house, backlog);
+    let (drained, worker_pss_mib) = usage::peak_mib(house.workers[0].id(), draining).await;
+    drained?;
     let elapsed = since.elapsed();
     Ok(Drained {
         per_second: backlog as f64 / elapsed.as_secs_f64(),
         cpu: house.cpu().since(before),
-        worker_pss_mib: usage::pss_mib(house.workers[0].id()),
+        worker_pss_mib,
     })
 }
 

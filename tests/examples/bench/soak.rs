@@ -7,12 +7,13 @@ use tokio::time::Instant;
 
 use crate::accept::Numbers;
 use crate::house::{Builder, Plan};
+use crate::load::{self, Until};
 use crate::report::{Bound, Figure, Report};
-use crate::{Failure, load, requests, say, usage};
+use crate::sending::wait_until_drained;
+use crate::{Failure, requests, say, usage};
 
-/// Sends a second: half of what one API and one worker sent and delivered together
-/// where this was written.
-const RATE: f64 = 1_250.0;
+/// Messages of which it is taken how many a second are sent and delivered at the most.
+const TRIED: u64 = 30_000;
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 /// What is not looked at: caches fill.
 const WARM: usize = 12;
@@ -27,20 +28,30 @@ pub(crate) async fn run(
     minutes: u64,
 ) -> Result<(), Failure> {
     let house = builder.house(Plan::ONE_OF_EACH).await?;
-    let count = (RATE * 60.0) as u64 * minutes;
-    let write = Numbers(0).shifted(count, &requests::sends(&builder.tenants));
-    let sending = load::open(&house.addresses, 64, RATE, count, write);
+    let sends = requests::sends(&builder.tenants);
+    let mut numbers = Numbers(0);
+    let since = Instant::now();
+    let (until, write) = (Until::Count(TRIED), numbers.shifted(TRIED, &sends));
+    let tried = load::closed(&house.addresses, 64, 0, until, write)
+        .await?
+        .all_taken()?;
+    wait_until_drained(builder, &house, tried.count).await?;
+    let rate = (TRIED as f64 / since.elapsed().as_secs_f64() / 2.0).round();
+    say(format!("{rate:.0} sends a second are half of what it can"));
+    let count = (rate * 60.0) as u64 * minutes;
+    let write = numbers.shifted(count, &sends);
+    let sending = load::open(&house.addresses, 64, rate, count, write);
     let processes = [
-        ("API", &house.apis[0]),
-        ("worker", &house.workers[0]),
-        ("scheduler", &house.schedulers[0]),
+        ("API", &house.apis[0], 64.0),
+        ("worker", &house.workers[0], 64.0),
+        ("scheduler", &house.schedulers[0], 24.0),
     ];
     let mut seen: Vec<Vec<(f64, f64)>> = vec![Vec::new(); processes.len()];
     let since = Instant::now();
     let looking = async {
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
-            for (seen, (_, process)) in seen.iter_mut().zip(processes) {
+            for (seen, (_, process, _)) in seen.iter_mut().zip(processes) {
                 seen.push((
                     since.elapsed().as_secs_f64() / 3_600.0,
                     usage::pss_mib(process.id()),
@@ -57,28 +68,40 @@ pub(crate) async fn run(
         answers = sending => answers?.all_taken()?,
         () = looking => unreachable!("it looks for ever"),
     };
-    for (seen, (name, _)) in seen.iter().zip(processes) {
-        let kept = seen.get(WARM..).unwrap_or_default();
-        let (slope, last) = (slope(kept), kept.last().map_or(0.0, |(_, mib)| *mib));
-        report.add(Figure {
-            row: "14",
-            what: &format!("{name} over {minutes} min at {RATE:.0}/s, MiB an hour"),
-            figure: format!("{last:.0} MiB in the end"),
-            floor: String::new(),
-            ratio: Some(slope),
-            bound: Bound::AtMost(GROWTH_MAX),
-        });
-        report.keep(
-            "soak",
-            name,
-            json!({ "mib": last, "mib_per_hour": slope,
-                "curve": seen.iter().map(|(_, mib)| *mib).collect::<Vec<_>>() }),
-        );
+    for (seen, (name, _, most)) in seen.iter().zip(processes) {
+        let what = format!("{name} over {minutes} min at {rate:.0}/s, MiB an hour");
+        report_memory(report, name, &what, seen, most);
     }
     report.keep("soak", "load", json!({
         "per_second": answers.per_second(), "p50_ms": answers.percentile_ms(50.0), "p99_ms": answers.percentile_ms(99.0),
     }));
     house.remove(builder).await
+}
+
+/// What a process had in hand: hours, and MiB then.
+fn report_memory(report: &mut Report, name: &str, what: &str, seen: &[(f64, f64)], most: f64) {
+    let kept = seen.get(WARM..).unwrap_or_default();
+    let (slope, last) = (slope(kept), kept.last().map_or(0.0, |(_, mib)| *mib));
+    let after = format!("{name} after it, MiB");
+    for (what, ratio, figure, most) in [
+        (what, slope, format!("{slope:+.1}"), GROWTH_MAX),
+        (&after, last, format!("{last:.0}"), most),
+    ] {
+        report.add(Figure {
+            row: "14",
+            what,
+            figure,
+            floor: String::new(),
+            ratio: Some(ratio),
+            bound: Bound::AtMost(most),
+        });
+    }
+    let curve: Vec<f64> = seen.iter().map(|(_, mib)| *mib).collect();
+    report.keep(
+        "soak",
+        name,
+        json!({ "mib": last, "mib_per_hour": slope, "curve": curve }),
+    );
 }
 
 /// The slope of the line that fits best.

@@ -2,9 +2,12 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::time::Duration;
 
 /// Clock ticks in a second: 100 on every Linux (`USER_HZ`).
 const TICKS: f64 = 100.0;
+/// How often memory is looked at where its peak is asked for.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// CPU seconds that a process has used, with those of its children: the ones that
 /// ended and were awaited, and the ones that run.
@@ -24,6 +27,20 @@ pub(crate) fn pss_mib(process: u32) -> f64 {
     let line = text.lines().find_map(|line| line.strip_prefix("Pss:"));
     let kibibytes = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse().ok());
     kibibytes.unwrap_or(0.0) / 1_024.0
+}
+
+/// What comes of the work, and the most memory that a process had in hand meanwhile, as
+/// [`pss_mib`] tells it every quarter of a second.
+pub(crate) async fn peak_mib<T>(process: u32, work: impl Future<Output = T>) -> (T, f64) {
+    let mut work = std::pin::pin!(work);
+    let mut looks = tokio::time::interval(LOOK_EVERY);
+    let mut peak: f64 = 0.0;
+    loop {
+        tokio::select! {
+            done = &mut work => return (done, peak.max(pss_mib(process))),
+            _ = looks.tick() => peak = peak.max(pss_mib(process)),
+        }
+    }
 }
 
 struct Stat {

@@ -53,8 +53,8 @@ impl Beside {
 }
 
 /// Measures for `span` each, without the one that hangs and then beside it, which gets
-/// 100 events a second all the time.
-pub(crate) async fn hanging(town: &Town<'_>, span: Duration) -> Beside {
+/// 100 events a second all the time, and has for so long `before`.
+pub(crate) async fn hanging(town: &Town<'_>, span: Duration, before: Duration) -> Beside {
     let working = Sink::start(Manners {
         keeps: true,
         ..Manners::default()
@@ -76,8 +76,12 @@ pub(crate) async fn hanging(town: &Town<'_>, span: Duration) -> Beside {
     let dead = dead.await;
     let greedy = town.customer("Hanging").await;
     town.subscribe(greedy.organization_id, &dead.url).await;
+    let watching = async {
+        tokio::time::sleep(before).await;
+        waits(town, &working, &others, span).await
+    };
     let beside_hanging = tokio::select! {
-        waits = waits(town, &working, &others, span) => waits,
+        waits = watching => waits,
         () = pour(town, greedy) => unreachable!("it pours for ever"),
     };
     Beside {

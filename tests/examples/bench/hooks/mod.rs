@@ -23,6 +23,9 @@ use customers::Town;
 const EVENTS: usize = 50_000;
 /// How long others are watched, without the endpoint that hangs and beside it.
 const SPAN: Duration = Duration::from_secs(12);
+/// How long the endpoint that hangs has been called before: calls to it have ended at
+/// their time limit by then, are tried again, and hold up what comes after them.
+const HANGING_BEFORE: Duration = Duration::from_secs(18);
 
 pub(crate) async fn run(builder: &Builder, report: &mut Report) -> Result<(), Failure> {
     let plan = Plan {
@@ -68,7 +71,7 @@ async fn told(builder: &Builder, house: &House, report: &mut Report) -> Result<(
 async fn beside(house: &House, report: &mut Report) -> Result<(), Failure> {
     let pool = db::pool(&Secret::from(house.database_url.clone()), 8)?;
     let settings = Settings::from_map(&house.variables)?;
-    let beside = hanging::hanging(&town(&pool, &settings), SPAN).await;
+    let beside = hanging::hanging(&town(&pool, &settings), SPAN, HANGING_BEFORE).await;
     pool.close().await;
     let (alone, with) = (&beside.alone, &beside.beside_hanging);
     report.add(Figure {
