@@ -98,3 +98,37 @@ async fn what_the_provider_dropped_can_be_tried_again_and_delivered() {
     // Providers took two copies, and a mailbox one.
     assert_eq!(totals(&app).await, [2, 1, 0, 0, 0, 0, 0]);
 }
+
+#[tokio::test]
+async fn what_is_told_late_of_the_copy_before_the_retry_does_not_stop_it() {
+    let app = TestApp::builder().without_worker().start().await;
+    let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
+    let (id, attempt) = lost_twice(&app, "ada@example.org").await;
+    // Its provider took it and dropped it.
+    for statement in [
+        "UPDATE send_attempts SET outcome = 'ACCEPTED'",
+        "UPDATE recipients SET sent_at = now(), unknowns = 0, attempts = 1",
+        "UPDATE messages SET sent_at = now()",
+    ] {
+        app.execute(statement).await;
+    }
+    app.caller()
+        .post_empty(&format!("/v1/messages/{id}/retry"))
+        .await
+        .expect(200);
+    let late = [("processed", "t"), ("deferred", "f"), ("dropped", "q")];
+    let late =
+        late.map(|(kind, event_id)| event(&app, &tags(&id, 0, &attempt), kind, event_id, -30));
+    account.tell(&app, &json!(late)).await;
+    assert_eq!(app.status(&id).await, "QUEUED");
+    assert_eq!(app.outbox().await.len(), 1);
+    app.start_worker();
+    app.drain().await;
+    assert_eq!(app.status(&id).await, "SENT");
+    assert_eq!(app.captured("ada@example.org").len(), 1);
+    assert_eq!(totals(&app).await, [1, 0, 0, 0, 0, 0, 0]);
+    let history = app.events(&id).await;
+    for told in ["DEFERRED", "DROPPED"] {
+        assert!(history.iter().any(|event| event == told), "{history:?}");
+    }
+}

@@ -210,6 +210,7 @@ fn told<'a>(matched: &Matched<'a>) -> Told<'a> {
         happening: matched.event.happening,
         occurred_at: in_micros(matched.event.occurred_at),
         started_at: matched.copy.started_at,
+        is_proven: matched.copy.is_proven,
         provider_type: matched.teller().provider_type,
         details: &matched.event.details,
     }

@@ -6,6 +6,9 @@
 //!   the call is still out, or was lost, the copy is sent as of when the call began.
 //! - A status only moves on: sent, dropped by the provider (FAILED), delivered,
 //!   bounced.
+//! - What its provider dropped and its owner tries again is another copy. What is told
+//!   late of the call before, that it was taken, deferred, bounced or dropped, is
+//!   history; that the mail arrived is true of both.
 //! - A person who opens a copy or follows a link in it has it. That stands in for
 //!   the DELIVERED event until the provider tells of the delivery; then the one
 //!   becomes the other, so a copy has not two of them for one delivery. A machine
@@ -41,8 +44,28 @@ pub(super) struct Told<'a> {
     pub(super) occurred_at: Timestamp,
     /// When the call began that it is about, where the event says which.
     pub(super) started_at: Option<Timestamp>,
+    /// Whether it was known of that call before that the provider took the copy.
+    pub(super) is_proven: bool,
     pub(super) provider_type: ProviderType,
     pub(super) details: &'a Map<String, Value>,
+}
+
+impl Told<'_> {
+    /// Whether it says nothing of a copy that is not known to be sent: of that one the
+    /// call has no outcome yet, or there was none.
+    fn is_of_the_one_before(&self) -> bool {
+        let has_arrived = match self.happening {
+            Happening::Sent | Happening::Deferred | Happening::Bounced(_) | Happening::Dropped => {
+                false
+            }
+            Happening::Delivered
+            | Happening::Opened { .. }
+            | Happening::Clicked { .. }
+            | Happening::Complained
+            | Happening::Unsubscribed => true,
+        };
+        self.is_proven && !has_arrived
+    }
 }
 
 /// A line that the history gets.
@@ -112,9 +135,11 @@ struct Reader<F> {
 }
 
 impl<F: FnMut() -> EventId> Reader<F> {
-    /// Whatever is told proves that the copy was sent.
+    /// Whatever is told proves that the copy was sent, unless it is all of the one that
+    /// was tried before it.
     fn prove(&mut self, told: &[Told<'_>]) {
-        if self.progress.standing.sent_at.is_some() || told.is_empty() {
+        let is_known = self.progress.standing.sent_at.is_some();
+        if is_known || told.iter().all(Told::is_of_the_one_before) {
             return;
         }
         let starts = told.iter().filter_map(|told| told.started_at);
@@ -131,8 +156,11 @@ impl<F: FnMut() -> EventId> Reader<F> {
     }
 
     fn take(&mut self, told: &Told<'_>) {
-        let sent_at = self.progress.standing.sent_at.unwrap_or(self.now);
-        let at = told.occurred_at.min(self.now).max(sent_at);
+        let at = told.occurred_at.min(self.now);
+        let Some(sent_at) = self.progress.standing.sent_at else {
+            return self.recall(told, at);
+        };
+        let at = at.max(sent_at);
         let event_type = match told.happening {
             // Said by the event that follows from the call, or from the proof.
             Happening::Sent => return,
@@ -164,6 +192,23 @@ impl<F: FnMut() -> EventId> Reader<F> {
             }
             Happening::Complained => EventType::Complained,
             Happening::Unsubscribed => EventType::Unsubscribed,
+        };
+        self.add(event_type, at, Some(data(told)));
+    }
+
+    /// What is told of the copy before, while nothing is known of this one.
+    fn recall(&mut self, told: &Told<'_>, at: Timestamp) {
+        let event_type = match told.happening {
+            Happening::Deferred => EventType::Deferred,
+            Happening::Bounced(_) => EventType::Bounced,
+            Happening::Dropped => EventType::Dropped,
+            // That it was sent was said of the call itself. The others prove this copy.
+            Happening::Sent
+            | Happening::Delivered
+            | Happening::Opened { .. }
+            | Happening::Clicked { .. }
+            | Happening::Complained
+            | Happening::Unsubscribed => return,
         };
         self.add(event_type, at, Some(data(told)));
     }
@@ -287,6 +332,7 @@ mod tests {
             happening,
             occurred_at: at(second),
             started_at: Some(at(0)),
+            is_proven: false,
             provider_type: ProviderType::Sendgrid,
             details: &NO_DETAILS,
         }
