@@ -169,12 +169,7 @@ impl Ledger {
         let mut wait = RECORD_AGAIN_FIRST;
         loop {
             match self.settlements.run(settlement.clone(), 1).await {
-                Ok(()) => {
-                    if settlement.finished {
-                        self.let_go(worker, settlement.job);
-                    }
-                    return true;
-                }
+                Ok(()) => return true,
                 Err(fault) if fault.kind() == FaultKind::Unavailable => {
                     warn!(
                         cause = fault.chain(),
@@ -395,7 +390,11 @@ impl Writer {
                 .iter()
                 .map(|(_, attempt)| Ok(written.contains(&attempt.id)))
                 .collect(),
-            Err(fault) => attempts.iter().map(|_| Err(fault.clone())).collect(),
+            Err(fault) => {
+                // They may come on record late, and nobody calls.
+                self.withdraw(attempts.iter().map(|(_, one)| one.key()).collect());
+                attempts.iter().map(|_| Err(fault.clone())).collect()
+            }
         }
     }
 
@@ -417,18 +416,26 @@ impl Writer {
 
     async fn try_settle(&self, settlements: &[Settlement]) -> Result<(), Fault> {
         let recorded = again_after_deadlocks(|| self.record_sent(settlements), RECORD).await?;
+        // Before anything is pushed again: who gets it may claim it at once.
+        let let_go = || {
+            for settlement in settlements.iter().filter(|settlement| settlement.finished) {
+                lock(&self.in_hand).remove(&(settlement.worker, settlement.job));
+            }
+        };
         let is_left = |settlement: &&Settlement| {
             let outcome = settlement.outcome.as_ref();
             outcome.is_none_or(|outcome| !recorded.contains(&outcome.attempt.id))
         };
-        let settlements: Vec<&Settlement> = settlements.iter().filter(is_left).collect();
-        if settlements.is_empty() {
+        let unrecorded: Vec<&Settlement> = settlements.iter().filter(is_left).collect();
+        if unrecorded.is_empty() {
+            let_go();
             return Ok(());
         }
-        let left = again_after_deadlocks(|| self.record(&settlements), RECORD).await?;
+        let left = again_after_deadlocks(|| self.record(&unrecorded), RECORD).await?;
+        let_go();
         let now = self.clock.now();
         let at_once = |left: &Rescheduled| {
-            let mut own = settlements
+            let mut own = unrecorded
                 .iter()
                 .filter(|s| s.finished && s.job == left.job);
             left.due_at <= now && own.all(|s| !s.no_hurry)

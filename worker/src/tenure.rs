@@ -139,7 +139,11 @@ async fn keep_up(shared: std::sync::Weak<Shared>, every: Duration) {
             return;
         }
         tokio::select! {
-            _ = ticks.tick() => shared.renew().await,
+            _ = ticks.tick() => {
+                if !shared.renew().await {
+                    ticks.reset_after(TRY_AGAIN_AFTER);
+                }
+            }
             () = shared.given_up.notified() => shared.register().await,
         }
     }
@@ -170,17 +174,26 @@ impl Shared {
         is_current
     }
 
-    async fn renew(&self) {
+    /// Renews the tenure, or begins another where it has ended; false where Postgres was
+    /// away.
+    async fn renew(&self) -> bool {
         let worker = self.tenure().worker;
         let asked_at = Instant::now();
         match self.try_renew(worker).await {
-            Ok(true) => self.extend(worker, asked_at + self.lease),
+            Ok(true) => {
+                self.extend(worker, asked_at + self.lease);
+                true
+            }
             Ok(false) => {
                 warn!(%worker, "The leases of this tenure have ended");
                 self.replace(worker);
                 self.register().await;
+                true
             }
-            Err(fault) => warn!(cause = fault.chain(), "A heartbeat failed"),
+            Err(fault) => {
+                warn!(cause = fault.chain(), "A heartbeat failed");
+                false
+            }
         }
     }
 

@@ -22,9 +22,14 @@ pub(super) async fn take_back(tasks: &Tasks) -> Result<(), Fault> {
         let Some(worker) = reaper::find_dead(&mut transaction, &passed_over).await? else {
             break;
         };
-        if let Err(fault) = step(tasks, transaction, worker).await {
-            passed_over.push(worker);
-            failure = Err(fault);
+        match step(tasks, transaction, worker).await {
+            Ok(chunks) if chunks > 0 => {}
+            // Nothing is left of it, or others hold what is.
+            Ok(_) => passed_over.push(worker),
+            Err(fault) => {
+                passed_over.push(worker);
+                failure = Err(fault);
+            }
         }
     }
     failure
@@ -42,11 +47,12 @@ pub(super) async fn take_back_forgotten(tasks: &Tasks) -> Result<(), Fault> {
     Ok(())
 }
 
+/// How many chunks were taken back.
 async fn step(
     tasks: &Tasks,
     mut transaction: PgTransaction<'_>,
     worker: WorkerId,
-) -> Result<(), Fault> {
+) -> Result<usize, Fault> {
     let now = tasks.clock.now();
     let blame = Blame::Suspicion;
     let reaped = reaper::take_back(
@@ -68,5 +74,5 @@ async fn step(
             "The relay will push what was taken back"
         );
     }
-    Ok(())
+    Ok(reaped.chunks)
 }

@@ -343,6 +343,14 @@ pub async fn record(connection: &mut PgConnection, calls: &[&CallRecord]) -> Res
                FROM call c
                WHERE d.message_id = c.message_id AND d.id = c.delivery_id
                  AND d.status = 'PENDING' AND d.attempts = c.attempts_before
+                 -- One that is on record, and is recorded again because nobody heard so, does not
+                 -- count for a replay that came between.
+                 AND d.first_attempt_id IS DISTINCT FROM c.id
+                 AND (d.first_attempt_id IS NULL
+                      OR NOT EXISTS (
+                          SELECT 1
+                          FROM webhook_attempts a
+                          WHERE a.message_id = c.message_id AND a.id = c.id))
                RETURNING c.id AS call_id, d.organization_id, d.first_attempt_id
            )
            INSERT INTO webhook_attempts (message_id, id, organization_id, webhook_delivery_id,
