@@ -9,7 +9,7 @@ use poem::{Request, RequestBody};
 use poem_openapi::registry::{MetaMediaType, MetaRequest, Registry};
 use poem_openapi::types::{ParseFromJSON, Type};
 use poem_openapi::{ApiExtractor, ApiExtractorType, ExtractParamOptions};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use waypost_core::idempotency::fingerprint::BodyHash;
 use waypost_core::issue::Issue;
 
@@ -34,14 +34,15 @@ const VALUES_MAX: usize = 200_000;
 /// The same of a batch: a thousand messages to a thousand recipients each.
 const BATCH_VALUES_MAX: usize = 1_200_000;
 
-/// A JSON object of at most `MAX` bytes.
+/// A JSON object of at most `MAX` bytes. An optional one may be left out, content type
+/// and all, and is an empty object then.
 #[derive(Debug)]
-pub(crate) struct Body<T, const MAX: usize> {
+pub(crate) struct Body<T, const MAX: usize, const IS_OPTIONAL: bool = false> {
     parsed: Result<T, Failure>,
     hash: Option<BodyHash>,
 }
 
-impl<T, const MAX: usize> Body<T, MAX> {
+impl<T, const MAX: usize, const IS_OPTIONAL: bool> Body<T, MAX, IS_OPTIONAL> {
     /// The parsed body.
     ///
     /// # Errors
@@ -57,13 +58,15 @@ impl<T, const MAX: usize> Body<T, MAX> {
     }
 }
 
-impl<T: ParseFromJSON, const MAX: usize> Body<T, MAX> {
+impl<T: ParseFromJSON, const MAX: usize, const IS_OPTIONAL: bool> Body<T, MAX, IS_OPTIONAL> {
     async fn read(request: &Request, body: &mut RequestBody) -> Result<Value, Failure> {
         let is_encoded = request
             .header("content-encoding")
             .is_some_and(|coding| !coding.trim().eq_ignore_ascii_case("identity"));
         // What is compressed is not unpacked: its bound would be anyone's guess.
-        if is_encoded || !request.content_type().is_some_and(is_json) {
+        let content_type = request.header("content-type");
+        let may_be_missing = IS_OPTIONAL && content_type.is_none();
+        if is_encoded || !(may_be_missing || content_type.is_some_and(is_json)) {
             return Err(Failure::NotJson);
         }
         let body = body.take().map_err(|error| whole(error.to_string()))?;
@@ -74,6 +77,10 @@ impl<T: ParseFromJSON, const MAX: usize> Body<T, MAX> {
                 whole(unread(&error))
             }
         })?;
+        if may_be_missing {
+            let nothing = bytes.is_empty().then(|| Value::Object(Map::new()));
+            return nothing.ok_or(Failure::NotJson);
+        }
         let values_max = match MAX {
             BATCH_BYTES_MAX => BATCH_VALUES_MAX,
             _ => VALUES_MAX,
@@ -129,7 +136,9 @@ fn is_json(content_type: &str) -> bool {
         || (essence.starts_with("application/") && essence.ends_with("+json"))
 }
 
-impl<'a, T: ParseFromJSON, const MAX: usize> ApiExtractor<'a> for Body<T, MAX> {
+impl<'a, T: ParseFromJSON, const MAX: usize, const IS_OPTIONAL: bool> ApiExtractor<'a>
+    for Body<T, MAX, IS_OPTIONAL>
+{
     const TYPES: &'static [ApiExtractorType] = &[ApiExtractorType::RequestObject];
     type ParamType = ();
     type ParamRawType = ();
@@ -145,7 +154,7 @@ impl<'a, T: ParseFromJSON, const MAX: usize> ApiExtractor<'a> for Body<T, MAX> {
                 content_type: "application/json",
                 schema: <T as Type>::schema_ref(),
             }],
-            required: true,
+            required: !IS_OPTIONAL,
         })
     }
 

@@ -9,7 +9,7 @@ use tracing::{Instrument, debug, info_span};
 use uuid::Uuid;
 use waypost_core::ids::Ids;
 
-use crate::error;
+use crate::{error, path};
 
 /// The id of a request, as `X-Request-Id` and the log tell it.
 #[derive(Debug, Clone, Copy)]
@@ -21,6 +21,7 @@ pub(crate) async fn wrap<E: Endpoint>(
     mut request: Request,
     ids: Ids,
 ) -> poem::Result<Response> {
+    path::make_legible(&mut request);
     let id: Uuid = ids.next();
     request.set_data(RequestId(id));
     let span = info_span!("request", request.id = %id, method = %request.method());

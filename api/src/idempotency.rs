@@ -40,11 +40,11 @@ impl KeyHeader {
     /// The claim of the request, where it has a key; what is wrong with the header
     /// goes to `issues`. A body that could not be read makes no claim, since it is
     /// refused.
-    pub(crate) fn claim<T, const MAX: usize>(
+    pub(crate) fn claim<T, const MAX: usize, const IS_OPTIONAL: bool>(
         self,
         context: &Context,
         caller: &Caller,
-        body: &Body<T, MAX>,
+        body: &Body<T, MAX, IS_OPTIONAL>,
         issues: &mut Vec<Issue>,
     ) -> Option<Option<Claim>> {
         let key = match self.key {

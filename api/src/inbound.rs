@@ -180,7 +180,10 @@ impl InboundApi {
 
 impl InboundApi {
     async fn receive(&self, request: &Request, token: &str, body: Bytes) -> Result<(), Failure> {
-        let body = body.0?;
+        let body = match body.0 {
+            Ok(body) => body,
+            Err(failure) => return Err(turned_away(request, failure).await),
+        };
         let origin = origin(request, Actor::System);
         let inbox = &self.context.inbox;
         let taken = inbox.take(token, request.headers(), &body, origin).await;
@@ -190,9 +193,14 @@ impl InboundApi {
             Err(InboxRefusal::UnknownToken) => Failure::NotFound("provider account"),
             Err(InboxRefusal::Unverified) => Failure::Unverified,
         };
-        match limits::count_stranger(request).await {
-            Ok(()) => Err(failure),
-            Err(wait) => Err(Failure::RateLimited(wait)),
-        }
+        Err(turned_away(request, failure).await)
+    }
+}
+
+/// Counts a request that did not come from a provider, as far as we know.
+async fn turned_away(request: &Request, failure: Failure) -> Failure {
+    match limits::count_stranger(request).await {
+        Ok(()) => failure,
+        Err(wait) => Failure::RateLimited(wait),
     }
 }

@@ -22,6 +22,7 @@ mod limits;
 mod openapi;
 pub mod operator;
 mod outage;
+mod path;
 mod public;
 mod server;
 mod template_fields;
@@ -29,9 +30,11 @@ mod tracking_fields;
 mod v1;
 mod wire;
 
+use std::any::Any;
 use std::sync::Arc;
 
 use poem::endpoint::make_sync;
+use poem::middleware::CatchPanic;
 use poem::web::Html;
 use poem::{Endpoint, EndpointExt, IntoResponse, Response, Route, get};
 use tokio::net::TcpListener;
@@ -43,6 +46,7 @@ use waypost_core::fault::Fault;
 use waypost_core::ids::Ids;
 
 use context::Context;
+use error::Failure;
 use openapi::methods::{self, Methods};
 
 /// Serves the API on `listener` until `shutdown`, then lets requests in flight end
@@ -108,9 +112,15 @@ fn routes(context: &Arc<Context>, ids: Ids) -> impl Endpoint<Output = Response> 
         )
         .at("/docs", get(make_sync(move |_| Html(page.clone()))))
         .nest("/", service)
+        .with(CatchPanic::new().with_handler(panicked))
         .around(outage::wrap)
         .around(limits::wrap)
         .data(Arc::clone(context))
         .around(move |next, request| envelope::wrap(next, request, ids.clone()))
         .around(move |next, request| methods::wrap(next, request, Arc::clone(&methods)))
+}
+
+/// The answer where a handler panicked; the panic itself is in the log.
+fn panicked(_payload: Box<dyn Any + Send>) -> Response {
+    Failure::Fault(Fault::internal("serve a request", "it panicked")).into_response()
 }

@@ -14,13 +14,14 @@
 //!
 //! Open paths take no key. Where their requests carry a token or a signature that
 //! turns out not to be valid, the handler calls [`count_stranger`]; it must not
-//! for those that are valid, which nothing holds back.
+//! for those that are valid, which nothing holds back. Where nobody handles them they
+//! carry none, and count as a stranger's too.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use poem::http::{HeaderValue, Method};
+use poem::http::{HeaderValue, Method, StatusCode};
 use poem::{Endpoint, IntoResponse, Request, Response};
 use waypost_core::limit::{Operation, Verdict};
 
@@ -44,13 +45,11 @@ pub(crate) async fn wrap<E: Endpoint>(
 ) -> poem::Result<Response> {
     let shown = Shown::default();
     request.set_data(shown.clone());
-    let mut response = match admit(&mut request).await {
-        Ok(()) => match next.call(request).await {
-            Ok(output) => output.into_response(),
-            Err(failure) => error::respond(failure),
-        },
-        Err(wait) => Failure::RateLimited(wait).into_response(),
+    let served = match admit(&mut request).await {
+        Ok(()) => serve(next, request, &shown).await,
+        Err(wait) => Err(wait),
     };
+    let mut response = served.unwrap_or_else(|wait| Failure::RateLimited(wait).into_response());
     if let Some(verdict) = shown.get() {
         let headers = response.headers_mut();
         headers.insert("x-ratelimit-limit", HeaderValue::from(verdict.limit));
@@ -78,6 +77,34 @@ pub(crate) fn whole_seconds(span: Duration) -> u64 {
     span.as_secs() + u64::from(span.subsec_nanos() > 0)
 }
 
+/// Serves a request that was admitted.
+///
+/// # Errors
+/// How long to wait, where it is below an open path, nobody handles it and its address has
+/// made too many of them.
+async fn serve<E: Endpoint>(
+    next: Arc<E>,
+    request: Request,
+    shown: &Shown,
+) -> Result<Response, Duration> {
+    let is_open = is_open_below(request.uri().path());
+    let stranger = is_open.then(|| (Arc::clone(auth::context(&request)), address(&request)));
+    let failure = match next.call(request).await {
+        Ok(output) => return Ok(output.into_response()),
+        Err(failure) => failure,
+    };
+    if let Some((context, address)) = stranger
+        && is_unhandled(&failure)
+    {
+        let verdict = context.limiter.stranger(address).await;
+        shown.set(verdict);
+        if let Some(wait) = verdict.refused_for {
+            return Err(wait);
+        }
+    }
+    Ok(error::respond(failure))
+}
+
 async fn admit(request: &mut Request) -> Result<(), Duration> {
     let context = Arc::clone(auth::context(request));
     let limiter = &context.limiter;
@@ -100,7 +127,16 @@ async fn admit(request: &mut Request) -> Result<(), Duration> {
 }
 
 fn is_open(path: &str) -> bool {
-    OPEN.contains(&path) || OPEN_BELOW.iter().any(|start| path.starts_with(start))
+    OPEN.contains(&path) || is_open_below(path)
+}
+
+fn is_open_below(path: &str) -> bool {
+    OPEN_BELOW.iter().any(|start| path.starts_with(start))
+}
+
+/// Whether there is no such path, or no such method of it.
+fn is_unhandled(failure: &poem::Error) -> bool {
+    [StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED].contains(&failure.status())
 }
 
 fn operation(request: &Request) -> Operation {

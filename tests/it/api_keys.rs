@@ -256,6 +256,21 @@ async fn a_key_grants_nothing_that_it_lacks() {
 }
 
 #[tokio::test]
+async fn a_key_is_rotated_without_a_body_as_with_an_empty_one() {
+    let app = quiet().await;
+    let first = create(&app, &reader()).await;
+    let rotate = format!("{}/rotate", path_of(&first));
+    let second = app.caller().post_empty(&rotate).await.data(200);
+    assert_ne!(second["key"], first["key"]);
+    let day = (app.clock.now() + TimeDelta::days(1)).to_rfc3339_opts(SecondsFormat::Millis, true);
+    assert_eq!(second["oldSecretValidUntil"], day);
+    for (content_type, body) in [(Some("text/plain"), ""), (None, "{}")] {
+        let reply = app.caller().post_raw(&rotate, content_type, body).await;
+        reply.expect_error(415, "UNSUPPORTED_MEDIA_TYPE");
+    }
+}
+
+#[tokio::test]
 async fn a_rotated_keys_old_secrets_work_until_their_grace_ends() {
     let app = quiet().await;
     let first = create(&app, &reader()).await;
@@ -416,10 +431,7 @@ async fn the_use_of_a_key_is_recorded_soon_and_once_a_minute() {
 #[tokio::test]
 async fn a_key_that_somebody_holds_keeps_no_other_from_being_recorded() {
     let app = quiet().await;
-    let (held, free) = (
-        create(&app, &reader()).await,
-        create(&app, &reader()).await,
-    );
+    let (held, free) = (create(&app, &reader()).await, create(&app, &reader()).await);
     let mut holding = app.pool.begin().await.unwrap();
     let _held = sqlx::query("SELECT FROM api_keys WHERE id = $1 FOR UPDATE")
         .bind(held["id"].as_str().unwrap().parse::<Uuid>().unwrap())

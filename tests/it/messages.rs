@@ -506,6 +506,8 @@ async fn a_message_that_is_not_there_is_not_found() {
     for id in [
         Uuid::nil().to_string(),
         "0193a1b2-0000-7000-8000-000000000000".to_owned(),
+        "x".to_owned(),
+        "%FF".to_owned(),
     ] {
         app.get(&format!("/v1/messages/{id}"))
             .await

@@ -336,6 +336,22 @@ async fn what_takes_no_key_is_open_to_strangers_beyond_their_limit() {
 }
 
 #[tokio::test]
+async fn what_nobody_handles_below_an_open_path_counts_as_a_strangers() {
+    for (method, path) in [
+        (Method::GET, "/v1/t/x/y/z"),
+        (Method::DELETE, "/v1/unsubscribe/x"),
+        (Method::GET, "/v1/provider-events/x"),
+        (Method::HEAD, "/v1/t/o/x"),
+    ] {
+        let app = quiet().setting(STRANGERS, "1").start().await;
+        let anonymous = app.caller().anonymous();
+        let reply = anonymous.call(method, path, |request| request).await;
+        assert_ne!(reply.status, 429, "{path}");
+        assert_eq!(unknown_path(&anonymous).await.status, 429, "{path}");
+    }
+}
+
+#[tokio::test]
 async fn addresses_are_told_apart_and_ipv6_by_its_network() {
     let app = quiet()
         .setting(STRANGERS, "1")

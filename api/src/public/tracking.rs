@@ -85,10 +85,19 @@ impl TrackingApi {
     )]
     async fn validate_tracking_pixel(
         &self,
+        request: &Request,
         /// The token of the pixel.
         token: Path<String>,
     ) -> Pixel {
-        let Path(_) = token;
+        let now = self.context.clock.now();
+        if self
+            .context
+            .tracking_tokens
+            .read_open(&token, now)
+            .is_none()
+        {
+            let _too_many = limits::count_stranger(request).await;
+        }
         Pixel
     }
 

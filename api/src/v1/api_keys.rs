@@ -389,7 +389,7 @@ impl ApiKeysApi {
         /// Makes it safe to repeat the request.
         #[oai(name = "Idempotency-Key")]
         key: KeyHeader,
-        body: Body<RotateApiKeyRequest, OTHER_BYTES_MAX>,
+        body: Body<RotateApiKeyRequest, OTHER_BYTES_MAX, true>,
     ) -> Result<Json<Data<ApiKeyWithSecret>>, Failure> {
         caller.require(Permission::SettingsWrite)?;
         let id: ApiKeyId = id.0.of(KEY)?;

@@ -307,7 +307,7 @@ impl TemplateVersionsApi {
         &self,
         caller: Caller,
         id: Path<PathId>,
-        body: Body<PreviewTemplateRequest, OTHER_BYTES_MAX>,
+        body: Body<PreviewTemplateRequest, OTHER_BYTES_MAX, true>,
     ) -> Result<Json<TemplatePreview>, Failure> {
         caller.require(Permission::TemplatesRead)?;
         let id: TemplateId = id.0.of(TEMPLATE)?;

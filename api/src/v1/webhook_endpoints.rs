@@ -421,7 +421,7 @@ impl WebhookEndpointsApi {
         /// Makes it safe to repeat the request.
         #[oai(name = "Idempotency-Key")]
         key: KeyHeader,
-        body: Body<RotateWebhookSecretRequest, OTHER_BYTES_MAX>,
+        body: Body<RotateWebhookSecretRequest, OTHER_BYTES_MAX, true>,
     ) -> Result<Json<Data<WebhookEndpointWithSecret>>, Failure> {
         caller.require(Permission::SettingsWrite)?;
         let id: WebhookEndpointId = id.0.of(ENDPOINT)?;

@@ -68,8 +68,8 @@ enum Bucket {
 impl Bucket {
     fn key(self, prefix: &str) -> String {
         match self {
-            Self::Sends(id) => format!("{prefix}:limits:send:{id}"),
-            Self::Others(id) => format!("{prefix}:limits:other:{id}"),
+            Self::Sends(id) => format!("{prefix}:limits:send:{{{id}}}"),
+            Self::Others(id) => format!("{prefix}:limits:other:{{{id}}}"),
             Self::Stranger(network) => format!("{prefix}:limits:stranger:{network}"),
             Self::Open(network) => format!("{prefix}:limits:open:{network}"),
         }

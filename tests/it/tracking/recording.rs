@@ -233,6 +233,7 @@ async fn tokens_that_are_none_lead_nowhere_and_show_no_error_in_a_message() {
         "%0d%0aSet-Cookie:a=b",
         "..%2f..",
         "https:%2f%2fevil.example",
+        "%FF",
     ] {
         let reply = read(&app, &format!("/v1/t/c/{token}")).await;
         assert_eq!(reply.status, 400, "{token}: {reply:?}");
@@ -244,7 +245,7 @@ async fn tokens_that_are_none_lead_nowhere_and_show_no_error_in_a_message() {
         );
         assert_eq!(reply.header("location"), None);
     }
-    for token in ["x", &click, &format!("{open}A"), "%00", "ä"] {
+    for token in ["x", &click, &format!("{open}A"), "%00", "%FF", "ä"] {
         assert_pixel(&read(&app, &format!("/v1/t/o/{token}")).await);
     }
     assert_eq!(seen(&app).await, []);

@@ -300,6 +300,7 @@ async fn a_token_that_is_none_is_refused_whatever_is_wrong_with_it() {
     let middle = token.len() / 2;
     let tokens = [
         "x".to_owned(),
+        "%FF".to_owned(),
         token[..token.len() - 1].to_owned(),
         token[..middle].to_owned(),
         token[1..].to_owned(),
