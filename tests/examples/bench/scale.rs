@@ -17,7 +17,7 @@ use crate::requests;
 use crate::sending::{drain_backlog, drain_queued, wait_until_drained};
 
 /// Messages that are sent to each of both, over few connections and as many over many.
-const ACCEPTED: u64 = 30_000;
+const ACCEPTED: u64 = 20_000;
 /// Messages that are sent and delivered with few and with many processes.
 const SENT: u64 = 30_000;
 /// Messages that one, two and four workers drain.

@@ -22,7 +22,7 @@ use customers::Town;
 /// Events to the fast receiver.
 const EVENTS: usize = 50_000;
 /// How long others are watched, without the endpoint that hangs and beside it.
-const SPAN: Duration = Duration::from_secs(12);
+const SPAN: Duration = Duration::from_secs(10);
 /// How long the endpoint that hangs has been called before: calls to it have ended at
 /// their time limit by then, are tried again, and hold up what comes after them.
 const HANGING_BEFORE: Duration = Duration::from_secs(18);

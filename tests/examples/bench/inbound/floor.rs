@@ -9,7 +9,7 @@ use crate::house::{Builder, House};
 use crate::pgbench;
 
 /// How long it is taken, each time.
-const TIME: Duration = Duration::from_secs(4);
+const TIME: Duration = Duration::from_secs(3);
 
 /// With ids that are in order, as those of messages are, and cost nothing.
 const SCRIPT: &str = r#"INSERT INTO floor_events (message_id, id, organization_id, position, event_type, occurred_at, data)
