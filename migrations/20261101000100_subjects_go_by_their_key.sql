@@ -25,7 +25,7 @@ BEGIN
     -- The queue before message_subjects: what leaves it goes there.
     UPDATE new_messages
     SET subject = NULL
-    WHERE (organization_id, message_id) IN (SELECT * FROM unnest(organizations, gone));
+    WHERE (organization_id, message_id) IN (SELECT organization_id, id FROM messages WHERE id = ANY(gone));
     EXECUTE 'DELETE FROM message_subjects s
              USING unnest($1, $2) AS g (organization_id, id)
              WHERE s.organization_id = g.organization_id AND s.message_id = g.id AND s.message_id = ANY($2)'
