@@ -69,7 +69,7 @@ pub(crate) async fn wrap<E: Endpoint>(
 /// How long to wait, where its address has made too many of them.
 pub(crate) async fn count_stranger(request: &Request) -> Result<(), Duration> {
     let limiter = &auth::context(request).limiter;
-    judge(request, limiter.stranger(address(request)).await)
+    judge(request.data(), limiter.stranger(address(request)).await)
 }
 
 /// A span in seconds, rounded up.
@@ -96,11 +96,7 @@ async fn serve<E: Endpoint>(
     if let Some((context, address)) = stranger
         && is_unhandled(&failure)
     {
-        let verdict = context.limiter.stranger(address).await;
-        shown.set(verdict);
-        if let Some(wait) = verdict.refused_for {
-            return Err(wait);
-        }
+        judge(Some(shown), context.limiter.stranger(address).await)?;
     }
     Ok(error::respond(failure))
 }
@@ -109,7 +105,7 @@ async fn admit(request: &mut Request) -> Result<(), Duration> {
     let context = Arc::clone(auth::context(request));
     let limiter = &context.limiter;
     if is_open(request.uri().path()) {
-        return judge(request, limiter.open(address(request)).await);
+        return judge(request.data(), limiter.open(address(request)).await);
     }
     let identity = outage::identify(request).await;
     request.set_data(identity.clone());
@@ -117,12 +113,15 @@ async fn admit(request: &mut Request) -> Result<(), Duration> {
         Identity::Known(key) => {
             let (id, rates) = (key.record.organization_id, key.rates);
             let operation = operation(request);
-            judge(request, limiter.organization(id, operation, rates).await)
+            judge(
+                request.data(),
+                limiter.organization(id, operation, rates).await,
+            )
         }
         Identity::Stranger => count_stranger(request).await,
         // Who it is will be known when Postgres is back: until then it is neither
         // held to an organization's limit nor taken for a stranger.
-        Identity::Undecided(_) => judge(request, limiter.open(address(request)).await),
+        Identity::Undecided(_) => judge(request.data(), limiter.open(address(request)).await),
     }
 }
 
@@ -147,8 +146,8 @@ fn operation(request: &Request) -> Operation {
     }
 }
 
-fn judge(request: &Request, verdict: Verdict) -> Result<(), Duration> {
-    if let Some(shown) = request.data::<Shown>() {
+fn judge(shown: Option<&Shown>, verdict: Verdict) -> Result<(), Duration> {
+    if let Some(shown) = shown {
         shown.set(verdict);
     }
     match verdict.refused_for {

@@ -157,10 +157,8 @@ impl<F: FnMut() -> EventId> Reader<F> {
 
     fn take(&mut self, told: &Told<'_>) {
         let at = told.occurred_at.min(self.now);
-        let Some(sent_at) = self.progress.standing.sent_at else {
-            return self.recall(told, at);
-        };
-        let at = at.max(sent_at);
+        let sent_at = self.progress.standing.sent_at;
+        let at = sent_at.map_or(at, |sent_at| at.max(sent_at));
         let event_type = match told.happening {
             // Said by the event that follows from the call, or from the proof.
             Happening::Sent => return,
@@ -192,23 +190,6 @@ impl<F: FnMut() -> EventId> Reader<F> {
             }
             Happening::Complained => EventType::Complained,
             Happening::Unsubscribed => EventType::Unsubscribed,
-        };
-        self.add(event_type, at, Some(data(told)));
-    }
-
-    /// What is told of the copy before, while nothing is known of this one.
-    fn recall(&mut self, told: &Told<'_>, at: Timestamp) {
-        let event_type = match told.happening {
-            Happening::Deferred => EventType::Deferred,
-            Happening::Bounced(_) => EventType::Bounced,
-            Happening::Dropped => EventType::Dropped,
-            // That it was sent was said of the call itself. The others prove this copy.
-            Happening::Sent
-            | Happening::Delivered
-            | Happening::Opened { .. }
-            | Happening::Clicked { .. }
-            | Happening::Complained
-            | Happening::Unsubscribed => return,
         };
         self.add(event_type, at, Some(data(told)));
     }
@@ -254,8 +235,12 @@ impl<F: FnMut() -> EventId> Reader<F> {
         }
     }
 
-    /// Moves on, and never back.
+    /// Moves on, and never back. What is told does not move a copy that it did not prove to
+    /// be sent: it is about the one before.
     fn advance(&mut self, to: MessageStatus, error: Option<String>) {
+        if self.progress.standing.sent_at.is_none() {
+            return;
+        }
         if let Ok(status) = self.progress.standing.status.advance(to) {
             self.progress.standing.status = status;
             if error.is_some() {
