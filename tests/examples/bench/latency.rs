@@ -24,7 +24,7 @@ const SECONDS: u64 = 60;
 
 pub(crate) async fn run(builder: &Builder, report: &mut Report) -> Result<(), Failure> {
     let transaction = accept::floor(builder, 1).await?.median_ms;
-    let transaction = transaction.ok_or("one client has a median")?;
+    let transaction = transaction.ok_or("pgbench told no median")?;
     let floor = transaction + bare::call_ms(builder).await?;
     let house = builder.house(Plan::ONE_OF_EACH).await?;
     let mut numbers = Numbers(0);

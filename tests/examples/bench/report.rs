@@ -85,8 +85,8 @@ impl Report {
         missed.map(|line| (line.row.as_str(), line.what.as_str()))
     }
 
-    /// Writes the figures for programs, and as `missed` what this run missed. Sections of an earlier run that this one did not
-    /// measure stay as they are.
+    /// Writes the figures for programs, and as `missed` what this run missed. Sections of
+    /// an earlier run that this one did not measure stay as they are.
     pub(crate) fn write(&self, path: &Path) -> Result<(), Failure> {
         let known = std::fs::read(path).ok();
         let known = known.and_then(|bytes| serde_json::from_slice(&bytes).ok());

@@ -43,8 +43,8 @@ impl Pace {
     }
 }
 
-/// Row 12: `house` holds a past of so many messages, and has an API alone. Empty tables come before
-/// and after it, since the machine is not the same from one minute to the next.
+/// Row 12: `house` holds a past of so many messages, and has an API alone. Empty tables
+/// come before and after it, since the machine is not the same from one minute to the next.
 pub(crate) async fn grown(
     builder: &Builder,
     report: &mut Report,
