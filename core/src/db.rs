@@ -13,6 +13,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use secrecy::ExposeSecret;
+use sqlx::Connection as _;
 use sqlx::migrate::{Migrate, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 pub use sqlx::{PgConnection, PgPool, PgTransaction};
@@ -28,6 +29,11 @@ const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
 /// connection that died without a word would else hold its caller for as long as
 /// the kernel retries, a quarter of an hour.
 const WORK_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a connection that comes back to its pool may take to answer. One that died
+/// without a word would else keep its place in the pool for that quarter of an hour, and
+/// with all of them dead nobody would get another.
+const SIGN_OF_LIFE_TIMEOUT: Duration = WORK_TIMEOUT;
 
 /// How long one statement may take in Postgres, in milliseconds.
 const STATEMENT_TIMEOUT_MS: &str = "30000";
@@ -134,6 +140,19 @@ fn pool_of(connections_max: u32) -> PgPoolOptions {
         .max_connections(connections_max)
         .acquire_timeout(ACQUIRE_TIMEOUT)
         .test_before_acquire(false)
+        .after_release(|connection, _| Box::pin(sign_of_life(connection)))
+}
+
+/// Asks a connection whether it is there. sqlx asks each that comes back to its pool, but
+/// waits for the answer without a bound (0.9.0, `return_to_pool`): so it is asked before.
+async fn sign_of_life(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    match tokio::time::timeout(SIGN_OF_LIFE_TIMEOUT, connection.ping()).await {
+        Ok(answer) => answer.map(|()| true),
+        Err(late) => Err(sqlx::Error::Io(std::io::Error::new(
+            std::io::ErrorKind::TimedOut,
+            late,
+        ))),
+    }
 }
 
 /// Brings the schema up to date. Several processes may run it at once: one works,

@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use chrono::TimeDelta;
 use futures_util::future::join_all;
 use http::Method;
 use serde_json::json;
@@ -13,6 +14,10 @@ use waypost_tests::{Caller, Reply, TestApp, message_to, wait_until, wait_within}
 const ANSWERED_WITHIN: Duration = Duration::from_secs(2);
 /// How soon requests are served again.
 const BACK_WITHIN: Duration = Duration::from_secs(3);
+
+/// How soon a connection that died without a word is replaced, if not only its work waits
+/// for an answer as long as any may, but also the pool that it comes back to.
+const REPLACED_WITHIN: Duration = Duration::from_secs(60);
 
 async fn start() -> TestApp {
     TestApp::builder()
@@ -180,6 +185,31 @@ async fn a_send_that_was_cut_off_is_accepted_once_when_it_is_repeated_with_its_k
     let count = app.value("SELECT count(*) FROM messages").await;
     assert_eq!(count.as_deref(), Some("3"));
     app.leave_work();
+}
+
+#[tokio::test]
+async fn connections_that_died_without_a_word_are_replaced() {
+    let app = TestApp::builder()
+        .private_postgres()
+        .without_scheduler()
+        .start()
+        .await;
+    app.connect(ProviderType::Sendgrid).await;
+    app.send_to("before@example.org").await;
+    app.drain().await;
+    app.postgres.as_ref().unwrap().stall_connections().await;
+    let message = message_to("after@example.org");
+    let is_accepted = wait_within(REPLACED_WITHIN, async || {
+        app.post("/v1/send", &message).await.status == 202
+    });
+    assert!(is_accepted.await);
+    let is_sent = wait_within(REPLACED_WITHIN, async || {
+        // Whoever could not claim it tries again by the clock.
+        app.advance(TimeDelta::milliseconds(100));
+        !app.captured("after@example.org").is_empty()
+    });
+    assert!(is_sent.await);
+    app.drain_within(REPLACED_WITHIN).await;
 }
 
 #[tokio::test]

@@ -87,7 +87,8 @@ pub(crate) fn patient_pool(url: &str, connections_max: u32) -> PgPool {
     let url = Secret::from(url.to_owned());
     let pool = db::pool(&url, connections_max).expect("the URL can be read");
     let options = pool.options().clone().acquire_timeout(WAIT_MAX);
-    options.connect_lazy_with((*pool.connect_options()).clone())
+    let named = (*pool.connect_options()).clone();
+    options.connect_lazy_with(named.application_name("harness"))
 }
 
 /// The name of the template, made first where there is none.

@@ -113,6 +113,24 @@ impl PostgresServer {
         }
     }
 
+    /// Lets the connections that Waypost has to it hang, as where something between the
+    /// machines has forgotten them: nothing comes back over them, and new ones are served.
+    pub async fn stall_connections(&self) {
+        let mut admin = PgConnection::connect(&self.url())
+            .await
+            .expect("a server that answers can be connected to");
+        let idle = "SELECT pid FROM pg_stat_activity \
+                    WHERE application_name LIKE 'waypost%' AND state = 'idle'";
+        let idle: Vec<i32> = sqlx::query_scalar(idle)
+            .fetch_all(&mut admin)
+            .await
+            .expect("a server that answers says who is connected");
+        assert!(!idle.is_empty(), "Waypost is connected");
+        for process in idle {
+            run("kill", &["-STOP", &process.to_string()]);
+        }
+    }
+
     /// Lets it go on after it hung.
     pub fn wake(&self) {
         if let Some(child) = &self.child {

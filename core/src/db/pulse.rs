@@ -19,7 +19,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::options;
+use super::{options, sign_of_life};
 use crate::fault::{Fault, error_chain};
 use crate::secret::Secret;
 
@@ -159,16 +159,16 @@ impl Pulse {
             let is_trusted = taking.trusts(about.age);
             Box::pin(async move { Ok(is_trusted) })
         })
-        .after_release(move |_, about| {
+        .after_release(move |connection, about| {
             let is_suspect = giving.is_away() || !giving.trusts(about.age);
             Box::pin(async move {
                 if is_suspect {
                     // Closed at once: to part in peace takes somebody who answers, and
-                    // so does the sign of life that sqlx asks for next.
+                    // so does a sign of life.
                     let kind = std::io::ErrorKind::NotConnected;
                     Err(sqlx::Error::Io(kind.into()))
                 } else {
-                    Ok(true)
+                    sign_of_life(connection).await
                 }
             })
         })
