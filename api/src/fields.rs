@@ -247,28 +247,6 @@ pub(crate) fn each<T: Field>(items: Vec<Value>) -> Result<Vec<T>, Vec<Issue>> {
     }
 }
 
-/// Any JSON object.
-#[derive(Debug)]
-pub(crate) struct JsonObject(pub(crate) Value);
-
-impl Field for JsonObject {
-    fn schema() -> MetaSchemaRef {
-        schema("object", |schema| {
-            schema.additional_properties = Some(Box::new(self::schema("", |_| {})));
-        })
-    }
-
-    fn read(value: Value) -> Result<Self, Vec<Issue>> {
-        if !value.is_object() {
-            return problem(format!("must be an object, not {}", kind_of(&value)));
-        }
-        if text::json_has_nul(&value) {
-            return problem("must not contain NUL characters");
-        }
-        Ok(Self(value))
-    }
-}
-
 /// A provider account's credentials as given: which fields they must have depends
 /// on the provider type, so they are read in a second step.
 #[derive(Debug)]

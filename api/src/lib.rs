@@ -19,6 +19,7 @@ mod idempotency;
 mod ids;
 mod inbound;
 mod limits;
+mod objects;
 mod openapi;
 pub mod operator;
 mod outage;

@@ -1,16 +1,15 @@
 //! How templates, their versions and the values for them are read from requests.
 
-use std::io::{self, Write};
-
 use poem_openapi::registry::MetaSchemaRef;
-use serde_json::{Value, json};
+use serde_json::Value;
 use uuid::Uuid;
 use waypost_core::issue::Issue;
 use waypost_core::template::{SOURCE_BYTES_MAX, TAGS_MAX, VARIABLES_BYTES_MAX};
 use waypost_core::text::{self, Tag};
 
 use crate::checked::{Field, problem};
-use crate::fields::{JsonObject, distinct_tags, schema, string, tag_list};
+use crate::fields::{distinct_tags, schema, string, tag_list};
+use crate::objects::JsonObject;
 
 /// The id of a record, in a body.
 #[derive(Debug)]
@@ -66,44 +65,5 @@ impl Field for SourceText {
     }
 }
 
-/// The values for a template: an object of bounded size.
-#[derive(Debug)]
-pub(crate) struct Variables(pub(crate) Value);
-
-impl Default for Variables {
-    fn default() -> Self {
-        Self(json!({}))
-    }
-}
-
-impl Field for Variables {
-    fn schema() -> MetaSchemaRef {
-        JsonObject::schema()
-    }
-
-    fn read(value: Value) -> Result<Self, Vec<Issue>> {
-        let JsonObject(object) = JsonObject::read(value)?;
-        let mut room = Room(VARIABLES_BYTES_MAX);
-        if serde_json::to_writer(&mut room, &object).is_err() {
-            return problem(format!(
-                "must not be larger than {VARIABLES_BYTES_MAX} bytes"
-            ));
-        }
-        Ok(Self(object))
-    }
-}
-
-/// Counts bytes down, and refuses what there is no room for.
-struct Room(usize);
-
-impl Write for Room {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let left = self.0.checked_sub(bytes.len());
-        self.0 = left.ok_or_else(|| io::Error::other("too large"))?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
+/// The values for a template.
+pub(crate) type Variables = JsonObject<VARIABLES_BYTES_MAX>;

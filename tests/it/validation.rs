@@ -301,6 +301,14 @@ async fn nul_characters_are_refused_anywhere() {
 }
 
 #[tokio::test]
+async fn metadata_may_be_large_but_not_of_any_size() {
+    let app = quiet().await;
+    let of = |bytes: usize| json!({ "key": "x".repeat(bytes - r#"{"key":""}"#.len()) });
+    takes(&app, &with("metadata", of(64 << 10))).await;
+    refuses(&app, &with("metadata", of((64 << 10) + 1)), &["metadata"]).await;
+}
+
+#[tokio::test]
 async fn what_is_no_address_is_refused() {
     let app = quiet().await;
     for bad in [

@@ -16,7 +16,7 @@ use waypost_core::idempotency::{Claim, IdempotencyKey, KeyConflict};
 use waypost_core::ids::{TemplateId, UnsubscribeGroupId};
 use waypost_core::issue::Issue;
 use waypost_core::message::accept::{Acceptance, Answered, Receipt, Refusal};
-use waypost_core::message::draft::{Draft, TemplateUse};
+use waypost_core::message::draft::{Draft, METADATA_BYTES_MAX, TemplateUse};
 use waypost_core::text::Subject;
 use waypost_core::tracking::TrackingChoice;
 
@@ -25,8 +25,9 @@ use crate::body::{BATCH_BYTES_MAX, Body, SEND_BYTES_MAX};
 use crate::checked::{Checked, Field, problem};
 use crate::context::Context;
 use crate::error::Failure;
-use crate::fields::{BodyText, JsonObject, Recipients, Tags};
+use crate::fields::{BodyText, Recipients, Tags};
 use crate::idempotency::{KeyHeader, SEND_PATH, answer};
+use crate::objects::JsonObject;
 use crate::template_fields::{RecordId, Variables};
 use crate::v1::Section;
 use crate::wire::Nullable;
@@ -59,8 +60,8 @@ struct SendMessageRequest {
     reply_to: Checked<Option<Mailbox>>,
     /// Up to 10, for routing and analytics.
     tags: Checked<Option<Tags>>,
-    /// Whatever is to be kept with the message.
-    metadata: Checked<Option<JsonObject>>,
+    /// Whatever is to be kept with the message, up to 64 KiB.
+    metadata: Checked<Option<JsonObject<METADATA_BYTES_MAX>>>,
     /// A template. Its current version is rendered now: later versions do not
     /// change the message.
     template_id: Checked<Option<RecordId>>,
@@ -401,7 +402,14 @@ impl SendApi {
             return Err(Failure::Invalid(vec![Issue::new("messages", message)]));
         }
         let Some(claim) = claim else {
-            let (results, _) = self.accept_batch(&caller, items, None).await?;
+            let (results, unsettled) = self.accept_batch(&caller, items, None).await?;
+            // Where nothing was accepted for want of Postgres, the whole request is to be
+            // made again, as one message's would.
+            if let Some(refusal @ Refusal::Fault(_)) = unsettled
+                && results.iter().all(|result| result.error.is_some())
+            {
+                return Err(refusal.into());
+            }
             return Ok(Json(SendBatchResponse { results }));
         };
         let (pool, sealer) = (&self.context.pool, &self.context.sealer);

@@ -21,9 +21,9 @@ use crate::body::{Body, OTHER_BYTES_MAX, VERSION_BYTES_MAX};
 use crate::checked::Checked;
 use crate::context::Context;
 use crate::error::{Failure, TEMPLATE, VERSION};
-use crate::fields::JsonObject;
 use crate::idempotency::{KeyHeader, created};
 use crate::ids::PathId;
+use crate::objects::JsonObject;
 use crate::template_fields::{RecordId, SourceText, Variables};
 use crate::v1::Section;
 use crate::wire::{Data, Nullable, Time};
@@ -116,7 +116,7 @@ struct CreateTemplateVersionRequest {
     text_content: Checked<Option<SourceText>>,
     /// A JSON Schema (draft 7, 2019-09 or 2020-12) that the variables of every
     /// send must match. References stay within it.
-    variables_schema: Checked<Option<JsonObject>>,
+    variables_schema: Checked<Option<JsonObject<VERSION_BYTES_MAX>>>,
 }
 
 impl CreateTemplateVersionRequest {

@@ -13,6 +13,9 @@ use crate::tracking::TrackingChoice;
 pub const RECIPIENTS_MAX: usize = 1_000;
 /// Tags of one message at the most.
 pub const TAGS_MAX: usize = 10;
+/// Bytes of a message's metadata at the most: each webhook of it carries them, and a worker
+/// holds hundreds of webhooks.
+pub const METADATA_BYTES_MAX: usize = 64 << 10;
 
 /// A checked request to send. It shows itself to no log.
 #[derive(Clone)]
@@ -33,7 +36,8 @@ pub struct Draft {
     pub template: Option<TemplateUse>,
     /// Up to [`TAGS_MAX`], each once.
     pub tags: Vec<Tag>,
-    /// Whatever the caller wants kept with the message: an object.
+    /// Whatever the caller wants kept with the message: an object of up to
+    /// [`METADATA_BYTES_MAX`].
     pub metadata: Option<Value>,
     /// The group whose suppressions count besides the global ones.
     pub unsubscribe_group_id: Option<UnsubscribeGroupId>,
