@@ -10,6 +10,7 @@ use jsonschema::paths::{Location, LocationSegment};
 use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 
+use super::helpers::size;
 use crate::issue::Issue;
 
 /// Bytes of a schema, as JSON.
@@ -22,6 +23,16 @@ const DEPTH_MAX: usize = 64;
 const PATTERN_BYTES_MAX: usize = 256 << 10;
 /// Patterns in a schema.
 const PATTERNS_MAX: usize = 100;
+/// How many of `unevaluatedProperties` and `unevaluatedItems` may stand within each other.
+/// The validator goes through what lies below each of them twice or more often
+/// (jsonschema 0.60, `mark_evaluated_properties`), so it is 3 for each of them.
+const UNEVALUATED_MAX: usize = 3;
+/// The most work that checking variables may be: the schema's values times theirs, as
+/// [`size`] counts them. Each is a step, at the most, and may be an error that holds a copy
+/// of the values.
+const STEPS_MAX: u64 = 4_000_000;
+/// Beyond so much it is only said whether they match.
+const LISTED_STEPS_MAX: u64 = 500_000;
 /// Findings that are reported of one message's variables.
 const ISSUES_MAX: usize = 100;
 
@@ -32,7 +43,11 @@ const DRAFTS: [&str; 3] = [
 ];
 
 /// A schema, ready to be used.
-pub(super) struct Schema(Validator);
+pub(super) struct Schema {
+    validator: Validator,
+    /// Its values, references written out.
+    values: usize,
+}
 
 impl Schema {
     /// Compiles a schema.
@@ -44,7 +59,7 @@ impl Schema {
             let message = format!("must not be larger than {BYTES_MAX} bytes");
             return Err(Issue::new("", message));
         }
-        Survey::of(schema).map_err(|problem| Issue::new("", problem))?;
+        let values = Survey::of(schema).map_err(|problem| Issue::new("", problem))?;
         let patterns = PatternOptions::regex()
             .size_limit(PATTERN_BYTES_MAX)
             .dfa_size_limit(PATTERN_BYTES_MAX);
@@ -59,13 +74,27 @@ impl Schema {
                 );
                 Issue::new(dotted(error.instance_path()), message)
             })?;
-        Ok(Self(validator))
+        Ok(Self { validator, values })
     }
 
     /// Everything that is wrong with the variables, by paths from `variables` on.
     pub(super) fn check(&self, variables: &Value) -> Vec<Issue> {
+        let of_all = |message: &str| vec![Issue::new("variables", message)];
+        let steps = size(variables).saturating_mul(self.values as u64);
+        if steps > STEPS_MAX {
+            return of_all("hold too much to be checked by the template's variablesSchema");
+        }
+        if steps > LISTED_STEPS_MAX {
+            return if self.validator.is_valid(variables) {
+                Vec::new()
+            } else {
+                of_all(
+                    "do not match the template's variablesSchema, and hold too much to say where",
+                )
+            };
+        }
         let issues = self
-            .0
+            .validator
             .iter_errors(variables)
             .flat_map(|error| issues_of(&error));
         issues
@@ -114,11 +143,16 @@ fn dotted(location: &Location) -> String {
     segments.collect::<Vec<_>>().join(".")
 }
 
+/// The keywords that ask what the others have looked at.
+const UNEVALUATED: [&str; 2] = ["unevaluatedProperties", "unevaluatedItems"];
+
 /// What a part of a schema amounts to, references written out.
 #[derive(Clone, Copy, Default)]
 struct Extent {
     values: usize,
     depth: usize,
+    /// `unevaluatedProperties` and `unevaluatedItems` within each other.
+    unevaluated: usize,
 }
 
 /// The look at a schema before it is compiled.
@@ -130,7 +164,8 @@ struct Survey<'a> {
 }
 
 impl<'a> Survey<'a> {
-    fn of(schema: &'a Value) -> Result<(), String> {
+    /// How many values a schema has.
+    fn of(schema: &'a Value) -> Result<usize, String> {
         if let Some(draft) = schema.get("$schema") {
             let draft = draft.as_str().unwrap_or_default().trim_end_matches('#');
             if !DRAFTS.contains(&draft) {
@@ -145,8 +180,7 @@ impl<'a> Survey<'a> {
             targets: HashMap::new(),
             patterns: 0,
         };
-        survey.value(schema, 0)?;
-        Ok(())
+        Ok(survey.value(schema, 0)?.values)
     }
 
     fn value(&mut self, value: &'a Value, depth: usize) -> Result<Extent, String> {
@@ -158,6 +192,7 @@ impl<'a> Survey<'a> {
         let mut whole = Extent {
             values: 1,
             depth: 1,
+            unevaluated: 0,
         };
         match value {
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
@@ -169,6 +204,14 @@ impl<'a> Survey<'a> {
             Value::Object(fields) => {
                 for (key, field) in fields {
                     whole = sum(whole, self.field(key, field, depth)?)?;
+                }
+                let is_one = UNEVALUATED.iter().any(|key| fields.contains_key(*key));
+                whole.unevaluated += usize::from(is_one);
+                if whole.unevaluated > UNEVALUATED_MAX {
+                    return Err(format!(
+                        "must not have more than {UNEVALUATED_MAX} of {} within each other, references included",
+                        UNEVALUATED.join(" and ")
+                    ));
                 }
             }
         }
@@ -235,6 +278,7 @@ fn sum(whole: Extent, part: Extent) -> Result<Extent, String> {
     Ok(Extent {
         values,
         depth: whole.depth.max(part.depth + 1),
+        unevaluated: whole.unevaluated.max(part.unevaluated),
     })
 }
 
@@ -296,6 +340,10 @@ mod tests {
         for _ in 0..70 {
             deep = json!({ "not": deep });
         }
+        let mut marked = json!({ "properties": { "a": true } });
+        for _ in 0..4 {
+            marked = json!({ "anyOf": [marked], "unevaluatedProperties": false });
+        }
         let patterns: Vec<Value> = (0..101)
             .map(|n| json!({ "pattern": format!("a{n}") }))
             .collect();
@@ -319,6 +367,7 @@ mod tests {
             json!({ "allOf": patterns }),
             doubling,
             deep,
+            marked,
         ] {
             assert!(!refusal(&schema).message.is_empty());
         }
@@ -326,6 +375,27 @@ mod tests {
             refusal(&json!({ "properties": { "a": { "type": 1 } } })).path,
             "properties.a.type"
         );
+    }
+
+    #[test]
+    fn what_takes_too_long_to_check_is_refused_and_what_takes_long_is_not_explained() {
+        let branches = vec![json!({ "type": "string" }); 1_990];
+        let schema = json!({ "properties": { "x": { "anyOf": branches } } });
+        let schema = Schema::compile(&schema).ok().unwrap();
+        let message = |variables: Value| {
+            let issues = schema.check(&variables);
+            let [issue] = issues.as_slice() else {
+                panic!("{issues:?}");
+            };
+            assert_eq!(issue.path, "variables");
+            issue.message.clone()
+        };
+        let many = message(json!({ "x": vec![0; 130_000] }));
+        assert!(many.contains("too much to be checked"), "{many}");
+        let some = message(json!({ "x": vec![0; 500] }));
+        assert!(some.contains("do not match"), "{some}");
+        assert!(schema.check(&json!({ "x": "a".repeat(20_000) })).is_empty());
+        assert_eq!(schema.check(&json!({ "x": 1 }))[0].path, "variables.x");
     }
 
     #[test]
