@@ -171,7 +171,7 @@ impl Mailbox {
         let (name, address) = split_name(text);
         let (local, domain) = address.rsplit_once('@').ok_or(AddressError::Malformed)?;
         let address = EmailAddress::from_parts(local, domain)?;
-        let name = name.map(|name| unquote(name, &address)).transpose()?;
+        let name = name.map(unquote).transpose()?;
         let name = name.filter(|name| !name.is_empty());
         if name.as_deref().is_some_and(encoded_word::hides_control) {
             return Err(AddressError::Control);
@@ -277,14 +277,16 @@ fn split_name(text: &str) -> (Option<&str>, &str) {
 }
 
 /// The name behind its RFC 5322 quoting. The grammar is the mail library's: the
-/// name is parsed together with the address that it stands before.
-fn unquote(name: &str, address: &EmailAddress) -> Result<String, AddressError> {
+/// name is parsed together with an address that it stands before, a plain one, since the
+/// library takes no local part in quotes there.
+fn unquote(name: &str) -> Result<String, AddressError> {
+    const PLAIN: &str = "name@example.com";
     if !name.contains(['"', '\\', '(', ')', '<', '>', '@', ',', ';', ':']) {
         return Ok(name.to_owned());
     }
-    let text = format!("{name} <{}>", address.as_str());
+    let text = format!("{name} <{PLAIN}>");
     let parsed = HeaderMailbox::from_str(&text).map_err(|_| AddressError::Malformed)?;
-    if parsed.email.as_ref() as &str != address.as_str() {
+    if parsed.email.as_ref() as &str != PLAIN {
         return Err(AddressError::Malformed);
     }
     parsed.name.ok_or(AddressError::Malformed)
@@ -314,6 +316,8 @@ mod tests {
                 r#"Ada "Countess" L"#,
             ),
             ("Zoë Müller 📬 <zoe@example.com>", "Zoë Müller 📬"),
+            (r#"J. Doe <"j doe"@example.com>"#, "J. Doe"),
+            (r#""Doe, J." <"j doe"@example.com>"#, "Doe, J."),
         ] {
             let mailbox = Mailbox::parse(text).unwrap();
             assert_eq!(mailbox.name(), Some(name));

@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Value, json};
 use waypost_core::provider::kind::ProviderType;
-use waypost_simulator::{Captured, Provider};
+use waypost_simulator::{Captured, Fault, Provider};
 use waypost_tests::{SENDER, TestApp, event_types, message_to, to_hash, wait_until};
 
 /// The types that take several private copies in one call.
@@ -264,6 +264,30 @@ async fn who_is_suppressed_after_acceptance_is_left_out_of_the_batch() {
             assert_eq!(app.captured(&to[nth]).len(), usize::from(!is_suppressed));
         }
     }
+}
+
+#[tokio::test]
+async fn who_is_suppressed_while_copies_of_a_batch_go_alone_is_left_out() {
+    let builder = TestApp::builder().setting("WAYPOST_WORKER_CONCURRENCY", "1");
+    let app = builder.start().await;
+    app.connect(ProviderType::Mailgun).await;
+    app.simulator().set_fault(Fault::slow_sends(100));
+    let to = addresses(60);
+    let mut message = message_to_all(&to);
+    message["text"] = json!("100 %recipient.waypost_blank_0%");
+    let id = app.send(&message).await;
+    wait_until("the first has gone alone", async || {
+        calls(&app, ProviderType::Mailgun) > 0
+    })
+    .await;
+    let body = json!({ "email": to[59] });
+    app.post("/v1/suppressions", &body).await.data(201);
+    app.drain().await;
+    assert!(app.captured(&to[59]).is_empty());
+    let recipients = app.recipients(&id).await;
+    assert_eq!(recipients[59]["status"], "FAILED");
+    assert_eq!(count(&app, "SENT").await, 59);
+    assert_eq!(tally(&app, &id).await, of(&[("ACCEPTED", 59)]));
 }
 
 #[tokio::test]

@@ -92,7 +92,7 @@ struct Worker {
 
 impl Worker {
     async fn enter(&self, limits: AccountLimits) -> Result<Pass, Closed> {
-        match self.gates.enter(self.account, limits).await {
+        match self.gates.enter(self.account, limits, None).await {
             Entry::Go(pass) => Ok(pass),
             Entry::Closed(closed) => Err(closed),
         }

@@ -234,8 +234,9 @@ const CORPUS: [&str; 9] = [
 async fn nothing_in_a_subject_or_a_name_becomes_a_header_or_a_recipient() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Smtp).await;
-    let long = "ü".repeat(900);
-    for (number, text) in CORPUS.into_iter().chain([long.as_str()]).enumerate() {
+    let (long, unbroken) = ("ü".repeat(900), "x".repeat(998));
+    let further = [long.as_str(), unbroken.as_str()];
+    for (number, text) in CORPUS.into_iter().chain(further).enumerate() {
         let address = format!("r{number}@example.org");
         let name: String = text.chars().take(255).collect();
         let quoted = name.replace('\\', "\\\\").replace('"', "\\\"");
@@ -451,12 +452,14 @@ async fn new_credentials_are_used_from_the_next_mail_on() {
 async fn many_mails_at_once_share_few_connections_and_all_arrive() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Smtp).await;
+    // Longer than all of them take, one after the other for each connection.
+    app.simulator().set_fault(Fault::slow_sends(100));
     let to: Vec<String> = (0..60).map(|n| format!("r{n}@example.org")).collect();
     let mut message = message_to("");
     message["to"] = json!(to);
     let ids = [app.send(&message).await, app.send(&message).await];
     app.drain().await;
-    // On a busy machine a mail may find no connection free, and comes again a second later.
+    // On a busy machine a copy may wait for a connection so long that it comes again later.
     wait_until("both are sent", async || {
         app.advance_and_drain(TimeDelta::seconds(2)).await;
         app.status(&ids[0]).await == "SENT" && app.status(&ids[1]).await == "SENT"
@@ -464,6 +467,13 @@ async fn many_mails_at_once_share_few_connections_and_all_arrive() {
     .await;
     for address in &to {
         assert_eq!(app.captured(address).len(), 2);
+    }
+    for id in &ids {
+        assert_eq!(
+            app.outcomes(id).await,
+            ["ACCEPTED"; 60],
+            "a wait is no attempt"
+        );
     }
     // The API's own check and the worker's, whose bound is 16.
     let connections = app.simulator().smtp_connection_count();

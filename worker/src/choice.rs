@@ -73,7 +73,8 @@ pub(crate) async fn choose(
     let places = candidates.senders.iter().enumerate();
     for (place, sender) in places.skip(standing.tried) {
         standing.tried = place;
-        match gates.enter(sender.id, sender.limits).await {
+        let calls_max = sender.provider_type.calls_max();
+        match gates.enter(sender.id, sender.limits, calls_max).await {
             Entry::Go(pass) => {
                 return Ok(Choice::Account(Chosen {
                     sender: sender.clone(),

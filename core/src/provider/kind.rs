@@ -7,6 +7,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use super::smtp;
+
 /// A service that takes mail.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, sqlx::Type,
@@ -45,6 +47,16 @@ impl ProviderType {
             Self::Mailgun => "MAILGUN",
             Self::Ses => "SES",
             Self::Smtp => "SMTP",
+        }
+    }
+
+    /// How many calls one process may have under way through one account; no bound where
+    /// nothing is said. Over SMTP each needs a connection of its own.
+    #[must_use]
+    pub const fn calls_max(self) -> Option<u32> {
+        match self {
+            Self::Smtp => Some(smtp::CONNECTIONS_MAX),
+            Self::Sendgrid | Self::Postmark | Self::Mailgun | Self::Ses => None,
         }
     }
 }

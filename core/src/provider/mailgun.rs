@@ -163,7 +163,7 @@ impl Adapter for Mailgun {
                 );
             }
             400 => blame_for_parameter(&text),
-            402 | 413 => Blame::Message,
+            402 => Blame::Message,
             _ => Blame::Account,
         };
         SendOutcome::rejected(blame, reply, &text)

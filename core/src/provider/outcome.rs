@@ -114,12 +114,18 @@ impl SendOutcome {
 
     /// What holds for every provider, before its own words are read: a web page
     /// and a redirection are not the API's answer, a 5xx is its failure, a 408
-    /// and a 429 ask for another try. Nothing for what the adapter must decide.
+    /// and a 429 ask for another try, a 413 is about the message. Nothing for what the
+    /// adapter must decide.
     pub(super) fn common(reply: &ProviderReply, now: Timestamp, text: &str) -> Option<Self> {
         match reply.status {
             200..=299 if reply.is_html() => Some(Self::unknown(reply, NOT_THE_API)),
             200..=299 => None,
             429 => Some(Self::throttled(reply, now, text)),
+            // Often a page of the web server before the API.
+            413 => {
+                let text = if reply.is_html() { TOO_LARGE } else { text };
+                Some(Self::rejected(Blame::Message, reply, text))
+            }
             _ if reply.is_html() => Some(Self::unavailable(reply, now, NOT_THE_API)),
             100..=199 | 300..=399 => Some(Self::unavailable(reply, now, NOT_THE_API)),
             408 | 500.. => Some(Self::unavailable(reply, now, text)),
@@ -163,6 +169,7 @@ pub(super) fn no_answer(reply: &ProviderReply) -> Option<&'static str> {
 }
 
 /// The reason for answers that no provider gives.
+const TOO_LARGE: &str = "the message is too large";
 const NOT_THE_API: &str = "the answer came from a network layer, not from the provider's API";
 
 /// A reason: the status and the provider's text, on one line, bounded, with

@@ -122,7 +122,6 @@ impl Adapter for Sendgrid {
             403 if about_the_sender(reply, &text) => {
                 SendOutcome::rejected(Blame::Sender, reply, &text)
             }
-            413 => SendOutcome::rejected(Blame::Message, reply, &text),
             _ => SendOutcome::rejected(Blame::Account, reply, &text),
         }
     }
@@ -186,7 +185,7 @@ fn send_body(mail: &OutgoingMail, bodies: (Option<&str>, Option<&str>)) -> Value
         .map(|(name, id)| (name.to_owned(), json!(id)));
     let mut body = json!({
         "personalizations": [{
-            "to": [party(&mail.to)],
+            "to": [recipient(&mail.to)],
             "custom_args": Map::from_iter(ids),
         }],
         "from": party(&mail.from),
@@ -214,6 +213,22 @@ fn send_body(mail: &OutgoingMail, bodies: (Option<&str>, Option<&str>)) -> Value
     }
     body
 }
+
+/// A recipient. SendGrid writes its name into the header as it comes, so one that is more
+/// than words becomes an address or an error of its own ("Limitations" of the Mail Send
+/// API: no `;` or `,` in `to.name`; github.com/sendgrid/sendgrid-python/issues/291). The
+/// names of senders it quotes itself.
+fn recipient(mailbox: &Mailbox) -> Value {
+    let mut party = party(mailbox);
+    if let Some(name) = mailbox.name().filter(|name| name.contains(SPECIALS)) {
+        let escaped = name.replace('\\', r"\\").replace('"', r#"\""#);
+        party["name"] = json!(format!("\"{escaped}\""));
+    }
+    party
+}
+
+/// What a phrase holds in quotes only (RFC 5322, 3.2.3), but for the dot.
+const SPECIALS: [char; 12] = ['(', ')', '<', '>', '[', ']', ':', ';', '@', '\\', ',', '"'];
 
 fn party(mailbox: &Mailbox) -> Value {
     let email = mailbox.address().as_str();

@@ -37,6 +37,9 @@ pub use signing::{SigningKey, sign};
 const SERVICE: &str = "ses";
 /// The longest tag value, in characters (MODEL).
 const TAG_CHARS_MAX: usize = 256;
+/// The longest mailbox, as it is encoded ("Address length is more than 320 bytes long",
+/// as SES answers over SMTP; MODEL has no bound).
+const ENCODED_MAILBOX_BYTES_MAX: usize = 320;
 /// The wait where a limit of a day is reached. DG advises up to ten minutes
 /// between tries.
 const WAIT_QUOTA: Duration = Duration::from_mins(10);
@@ -232,15 +235,25 @@ fn send_body(mail: &OutgoingMail) -> Value {
             .collect();
     }
     let mut request = json!({
-        "FromEmailAddress": mail.from.to_encoded_header(),
-        "Destination": { "ToAddresses": [mail.to.to_encoded_header()] },
+        "FromEmailAddress": party(&mail.from),
+        "Destination": { "ToAddresses": [party(&mail.to)] },
         "Content": { "Simple": simple },
         "EmailTags": email_tags(mail),
     });
-    if let Some(reply_to) = mail.reply_to.as_ref().map(Mailbox::to_encoded_header) {
+    if let Some(reply_to) = mail.reply_to.as_ref().map(party) {
         request["ReplyToAddresses"] = json!([reply_to]);
     }
     request
+}
+
+/// A mailbox in ASCII, without its name where SES would refuse it for its length.
+fn party(mailbox: &Mailbox) -> String {
+    let header = mailbox.to_encoded_header();
+    if header.len() <= ENCODED_MAILBOX_BYTES_MAX {
+        header
+    } else {
+        mailbox.address().as_str().to_owned()
+    }
 }
 
 fn email_tags(mail: &OutgoingMail) -> Vec<Value> {

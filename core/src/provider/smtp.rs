@@ -37,6 +37,10 @@ use super::{Access, Adapter};
 use crate::clock::Timestamp;
 pub use account::{SmtpAccount, SmtpHost, SmtpLogin, SmtpServer, SmtpTls};
 
+/// Connections to one account's server at the same time, per process. Servers bound
+/// them too (Postfix at 50 for each client address, many services at 10 to 20).
+pub(super) const CONNECTIONS_MAX: u32 = 16;
+
 /// What of SMTP has the shape of an HTTP API: nothing but the answer that domains
 /// are not known. The transport asks [`client::SmtpClient`] for all else, before it
 /// would ask this.

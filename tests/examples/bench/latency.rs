@@ -9,16 +9,16 @@ use serde_json::json;
 use waypost_core::clock::Clock;
 
 use crate::accept::{self, Numbers, closed};
-use crate::house::{Builder, House, Plan};
-use crate::load::{self, Until, Writer};
+use crate::house::{Builder, Plan};
+use crate::load::{self, Writer};
 use crate::report::{Bound, Figure, Report};
 use crate::sending::wait_until_drained;
 use crate::{Failure, bare, requests};
 
 /// Messages sent one at a time.
 const ALONE: u64 = 300;
-/// How long the house is left alone after each, until everything of it is recorded.
-const REST: Duration = Duration::from_millis(25);
+/// How often one is sent: the one before has arrived and is recorded by then.
+const ALONE_EVERY: Duration = Duration::from_millis(40);
 const RATE: f64 = 2_000.0;
 const SECONDS: u64 = 60;
 
@@ -33,7 +33,18 @@ pub(crate) async fn run(builder: &Builder, report: &mut Report) -> Result<(), Fa
     let first = numbers.0;
     let write = timed(&mut numbers, ALONE, &sends);
     wait_until_drained(builder, &house, builder.simulator.captured_count()).await?;
-    send_one_by_one(builder, &house, &write.writer).await?;
+    let before = builder.simulator.captured_count();
+    let rate = ALONE_EVERY.as_secs_f64().recip();
+    load::open(
+        &house.addresses,
+        1,
+        rate,
+        ALONE,
+        Writer::clone(&write.writer),
+    )
+    .await?
+    .all_taken()?;
+    wait_until_drained(builder, &house, before + ALONE).await?;
     let alone = arrivals(builder, first, write.sent())?;
     let (p50, p99) = (ms(&alone, 50.0), ms(&alone, 99.0));
     for (what, latency, most) in [("p50", p50, 3.0), ("p99", p99, 10.0)] {
@@ -81,27 +92,6 @@ pub(crate) async fn run(builder: &Builder, report: &mut Report) -> Result<(), Fa
         "per_second": answers.per_second(), "p50_ms": p50, "p99_ms": p99, "errors": answers.errors,
         "answer_p50_ms": answers.percentile_ms(50.0), "answer_p99_ms": answers.percentile_ms(99.0),
     }));
-    Ok(())
-}
-
-/// Sends so many messages, each when the one before it has arrived and is recorded.
-async fn send_one_by_one(builder: &Builder, house: &House, writer: &Writer) -> Result<(), Failure> {
-    for number in 0..ALONE {
-        let arrived = builder.simulator.captured_count() + 1;
-        load::closed(
-            &house.addresses,
-            1,
-            number,
-            Until::Count(1),
-            Writer::clone(writer),
-        )
-        .await?
-        .all_taken()?;
-        while builder.simulator.captured_count() < arrived {
-            tokio::time::sleep(Duration::from_micros(500)).await;
-        }
-        tokio::time::sleep(REST).await;
-    }
     Ok(())
 }
 

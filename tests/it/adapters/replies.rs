@@ -76,6 +76,7 @@ fn no_provider_mistakes_a_network_layer_for_itself() {
                 (403, &[], "  <html>Blocked</html>", "unavailable"),
                 (404, html, "nothing here", "unavailable"),
                 (408, &[], "", "unavailable"),
+                (413, html, HTML, "rejected message"),
                 (429, html, HTML, "throttled"),
                 (500, html, HTML, "unavailable"),
                 (502, &[], "Bad Gateway", "unavailable"),

@@ -184,6 +184,52 @@ fn every_mail_carries_our_ids_and_nothing_personal_beside_them() {
 }
 
 #[test]
+fn the_name_of_a_recipient_is_no_more_than_a_name_to_sendgrid() {
+    let party = |name: &str| {
+        let name = name.replace('\\', r"\\").replace('"', r#"\""#);
+        Mailbox::parse(&format!("\"{name}\" <ada@example.org>")).unwrap()
+    };
+    for (name, to, from) in [
+        ("Ada L.", "Ada L.", "Ada L."),
+        ("Zoë 📬", "Zoë 📬", "Zoë 📬"),
+        ("Lovelace, Ada", r#""Lovelace, Ada""#, "Lovelace, Ada"),
+        (
+            "eve@example.net; Ada",
+            r#""eve@example.net; Ada""#,
+            "eve@example.net; Ada",
+        ),
+        (r#"Ada "C" \ L"#, r#""Ada \"C\" \\ L""#, r#"Ada "C" \ L"#),
+    ] {
+        let mail = OutgoingMail {
+            to: party(name),
+            from: party(name),
+            ..rich_mail()
+        };
+        let body = json_body(&send(ProviderType::Sendgrid, &mail));
+        assert_eq!(body["personalizations"][0]["to"][0]["name"], to);
+        assert_eq!(body["from"]["name"], from);
+    }
+}
+
+#[test]
+fn a_name_that_is_too_long_for_ses_is_left_out() {
+    for (name, is_kept) in [("я".repeat(60), true), ("я".repeat(95), false)] {
+        let from = Mailbox::parse(&format!("{name} <zoe@example.com>")).unwrap();
+        let mail = OutgoingMail {
+            from,
+            ..rich_mail()
+        };
+        let body = json_body(&send(ProviderType::Ses, &mail));
+        let from = body["FromEmailAddress"].as_str().unwrap();
+        assert!(
+            from.len() <= 320 && from.contains("zoe@example.com"),
+            "{from}"
+        );
+        assert_eq!(from.contains("=?utf-8?b?"), is_kept, "{from}");
+    }
+}
+
+#[test]
 fn a_provider_gets_of_the_tags_what_it_takes() {
     let mail = rich_mail();
     let sendgrid = json_body(&send(ProviderType::Sendgrid, &mail));

@@ -3,8 +3,9 @@
 //!
 //! A batch is many attempts and one call. Each attempt is on record before, and each
 //! gets an outcome of its own: an answer that is lost leaves all of them unknown. Who
-//! only shared a call that was refused goes on under the same attempt, in a smaller
-//! batch or alone, because nothing was taken. And who was in a call that failed is tried
+//! only shared a call that was refused goes on in a smaller batch or alone, because
+//! nothing was taken: under another attempt, whose writing looks again whether the
+//! recipient was suppressed meanwhile. And who was in a call that failed is tried
 //! alone from then on: should one copy be what the provider fails over, the others do
 //! not pay for it twice.
 
@@ -22,7 +23,7 @@ use waypost_core::queue::lease::LeasedRecipient;
 use waypost_core::queue::outcome::AttemptOutcome;
 use waypost_core::queue::retry::{self, Circumstance, Standing};
 
-use super::send_message::{SendMessage, Try, settled, withdrawn};
+use super::send_message::{SendMessage, Try, settled, untried, withdrawn};
 use crate::choice::{self, Choice, Chosen, Patience, Refused};
 use crate::ledger::{Claim, Settlement};
 use crate::senders::{self, Sender};
@@ -74,6 +75,7 @@ struct Progress {
 
 /// Attempts through one account that are to share a call.
 struct Batch<'a> {
+    claim: &'a Claim,
     sender: Sender,
     /// Where each of its recipients stands.
     standing: Standing,
@@ -184,12 +186,13 @@ impl SendMessage {
                         let size = size.min((bytes / copy_bytes(claim)).max(1));
                         let rest = group.split_off(size);
                         let batch = Batch {
+                            claim,
                             sender: chosen.sender,
                             standing: chosen.standing,
                             tries: Vec::with_capacity(size),
                             _memory: memory,
                         };
-                        self.fill_and_send(batch, chosen.pass, (claim, &group), progress)
+                        self.fill_and_send(batch, chosen.pass, &group, progress)
                             .await;
                         group = rest;
                     }
@@ -257,11 +260,22 @@ impl SendMessage {
         &self,
         mut batch: Batch<'a>,
         pass: Pass,
-        (claim, group): (&'a Claim, &[&'a LeasedRecipient]),
+        group: &[&'a LeasedRecipient],
+        progress: &Progress,
+    ) {
+        self.write_attempts(&mut batch, group, progress).await;
+        self.send_batch(batch, pass, progress).await;
+    }
+
+    /// Fills a batch with those of whom an attempt could be written.
+    async fn write_attempts<'a>(
+        &self,
+        batch: &mut Batch<'a>,
+        group: &[&'a LeasedRecipient],
         progress: &Progress,
     ) {
         for &recipient in group {
-            let mut this = self.begin(claim, recipient);
+            let mut this = self.begin(batch.claim, recipient);
             this.attempt.provider_account_id = batch.sender.id;
             batch.tries.push(this);
         }
@@ -276,37 +290,54 @@ impl SendMessage {
             Some(None) | None => true,
         });
         self.record_all(instead, progress).await;
-        self.send_batch(batch, pass, progress).await;
     }
 
-    /// Makes the calls of attempts that are on record.
+    /// Takes back the attempts of a batch, none of which has a call under way. False where
+    /// that could not be recorded: then nothing more may be done for them.
+    async fn take_back(&self, batch: &mut Batch<'_>, progress: &Progress) -> bool {
+        if batch.tries.is_empty() {
+            return true;
+        }
+        let mut settlement = Settlement::of(batch.claim);
+        for this in batch.tries.drain(..) {
+            settlement.withdraw(this.attempt.key());
+        }
+        let is_recorded = self.sending.ledger.settle(settlement).await;
+        if !is_recorded {
+            progress.lost.store(true, Ordering::Relaxed);
+        }
+        is_recorded
+    }
+
+    /// Makes the calls of attempts that are on record. Those of a further call are written
+    /// anew: what the last look at the suppressions saw is old by then.
     async fn send_batch(&self, mut batch: Batch<'_>, pass: Pass, progress: &Progress) {
-        let mut pass = Some(pass);
         let batching = batch.adapter().batching();
+        let mut pass = Some(pass);
         let mut calls = 0;
-        while let Some(batching) = batching
-            && calls < BATCH_CALLS_MAX
-            && !batch.tries.is_empty()
-        {
+        while !batch.tries.is_empty() {
+            let before = batch.tries.len();
             let Some(entered) = self.pass_for(&batch, pass.take()).await else {
                 let all = batch.tries.iter().map(withdrawn).collect();
                 return self.record_all(all, progress).await;
             };
             calls += 1;
-            let before = batch.tries.len();
-            match self
-                .call_batch(&mut batch, batching, entered, progress)
-                .await
-            {
-                Some(unused) => {
-                    pass = Some(unused);
-                    break;
+            pass = match batching {
+                Some(batching) => {
+                    let called = self.call_batch(&mut batch, batching, entered, progress);
+                    called.await
                 }
-                None if batch.tries.len() == before => break,
-                None => {}
+                None => Some(entered),
+            };
+            let left: Vec<_> = batch.tries.iter().map(|this| this.recipient).collect();
+            if !self.take_back(&mut batch, progress).await || left.is_empty() {
+                return;
             }
+            if pass.is_some() || left.len() == before || calls == BATCH_CALLS_MAX {
+                return self.send_apart(&batch, left, pass, progress).await;
+            }
+            self.write_attempts(&mut batch, &left, progress).await;
         }
-        self.send_apart(&batch, pass, progress).await;
     }
 
     /// Makes one call for all, and records what came of each. Those that were not taken
@@ -391,24 +422,27 @@ impl SendMessage {
         done
     }
 
-    /// Sends one by one what could not share a call, or what shared one that was refused.
-    async fn send_apart(&self, batch: &Batch<'_>, pass: Option<Pass>, progress: &Progress) {
-        let more = self.more_calls(batch.tries.len());
+    /// Sends one by one what could not share a call, or what shared one that was refused,
+    /// through the batch's account.
+    async fn send_apart(
+        &self,
+        batch: &Batch<'_>,
+        left: Vec<&LeasedRecipient>,
+        pass: Option<Pass>,
+        progress: &Progress,
+    ) {
+        let more = self.more_calls(left.len());
         let calls = 1 + more.as_ref().map_or(0, SemaphorePermit::num_permits);
         let mut pass = pass;
-        let tries = batch.tries.iter().map(|this| (this, pass.take()));
-        stream::iter(tries)
-            .for_each_concurrent(calls, |(this, pass)| async {
+        let each = left.into_iter().map(|recipient| (recipient, pass.take()));
+        stream::iter(each)
+            .for_each_concurrent(calls, |(recipient, pass)| async {
                 let settlement = match self.pass_for(batch, pass).await {
-                    Some(pass) => match self.compose(this) {
-                        Ok(mail) => self.make_call(this, batch.chosen(pass), &mail).await,
-                        Err(fault) => {
-                            let mut settlement = self.unprepared(this, &fault);
-                            settlement.withdraw(this.attempt.key());
-                            settlement
-                        }
-                    },
-                    None => withdrawn(this),
+                    Some(pass) => {
+                        let chosen = batch.chosen(pass);
+                        self.send_through(batch.claim, recipient, chosen).await
+                    }
+                    None => untried(batch.claim, recipient),
                 };
                 self.record(settlement, progress).await;
             })
@@ -420,8 +454,7 @@ impl SendMessage {
     /// or no call may be made any more.
     async fn pass_for(&self, batch: &Batch<'_>, pass: Option<Pass>) -> Option<Pass> {
         let sending = &self.sending;
-        let worker = batch.tries.first()?.claim.worker;
-        let sender = &batch.sender;
+        let (worker, sender) = (batch.claim.worker, &batch.sender);
         let mut patience = Patience::fresh();
         let mut pass = pass;
         loop {
@@ -434,7 +467,9 @@ impl SendMessage {
             if sending.shutdown.is_cancelled() {
                 return None;
             }
-            match sending.gates.enter(sender.id, sender.limits).await {
+            let calls_max = sender.provider_type.calls_max();
+            let entry = sending.gates.enter(sender.id, sender.limits, calls_max);
+            match entry.await {
                 Entry::Go(entered) => pass = Some(entered),
                 Entry::Closed(closed) => {
                     let refused = Refused {

@@ -128,7 +128,13 @@ impl Gates {
 
     /// Asks leave to call an account. Waits for a round trip to Redis, and only where
     /// the account has limits or the call would be its probe; never for the account.
-    pub async fn enter(&self, account: ProviderAccountId, limits: AccountLimits) -> Entry {
+    /// `calls_max` bounds the calls under way of this process alone.
+    pub async fn enter(
+        &self,
+        account: ProviderAccountId,
+        limits: AccountLimits,
+        calls_max: Option<u32>,
+    ) -> Entry {
         let office = &self.office;
         let step = {
             let mut board = office.board();
@@ -150,6 +156,12 @@ impl Gates {
                 }
             }
         };
+        if let Some(places) = calls_max
+            && office.board().desk(account).under_way() > places
+        {
+            drop(pass);
+            return Entry::Closed(office.no_place(account, places));
+        }
         if limits == AccountLimits::default() {
             return Entry::Go(pass);
         }

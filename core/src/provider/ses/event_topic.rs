@@ -36,6 +36,6 @@ pub(super) fn steps(
             "it".to_owned()
         }
     };
-    steps.push(format!("In Amazon SES, add an event destination of the type SNS to {set}, with {topic} and the event types sends, deliveries, delivery delays, hard bounces, complaints, rejects, rendering failures, opens and clicks."));
+    steps.push(format!("In Amazon SES, add an event destination of the type SNS to {set}, with {topic} and the event types sends, deliveries, delivery delays, hard bounces, complaints, rejects and rendering failures. Leave out opens and clicks: with them Amazon SES rewrites links and adds a pixel of its own, and Waypost records both itself."));
     Registration::ByHand { steps }
 }

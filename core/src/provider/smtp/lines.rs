@@ -9,12 +9,9 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
+use super::CONNECTIONS_MAX;
 use super::account::SmtpAccount;
 use super::connection::Connection;
-
-/// Connections to one account's server at the same time, per process. Servers bound
-/// them too (Postfix at 50 for each client address, many services at 10 to 20).
-pub(super) const CONNECTIONS_MAX: usize = 16;
 
 /// The lines of all accounts. Cheap to clone.
 #[derive(Clone)]
@@ -61,7 +58,7 @@ impl Lines {
         }
         let line = state.lines.entry(account.fingerprint()).or_insert_with(|| {
             Arc::new(Line {
-                permits: Semaphore::new(CONNECTIONS_MAX),
+                permits: Semaphore::new(CONNECTIONS_MAX as usize),
                 idle: Mutex::default(),
                 idle_timeout: self.0.idle_timeout,
             })
