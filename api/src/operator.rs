@@ -20,7 +20,9 @@ use waypost_core::fault::Fault;
 use waypost_core::ids::{Ids, OrganizationId};
 use waypost_core::network::Networks;
 use waypost_core::organization::{self, Organization, UnverifiedDomains};
+use waypost_core::provider::transport::{Transport, TransportSettings};
 use waypost_core::redis::Redis;
+use waypost_core::reseal::{self, Place};
 use waypost_core::secret::ExposeSecret;
 use waypost_core::telemetry;
 use waypost_core::text::Name;
@@ -60,6 +62,9 @@ enum Command {
         #[arg(long = "permission")]
         permissions: Vec<Permission>,
     },
+    /// Seal the secrets of accounts and endpoints anew with the first of the encryption
+    /// keys. To be run when every process has that key first.
+    RotateKeys,
     /// Print the OpenAPI document.
     Openapi,
     /// Print every setting with its default and meaning.
@@ -126,6 +131,7 @@ pub async fn run(arguments: Arguments) -> Result<(), CommandError> {
             name,
             permissions,
         } => create_api_key(organization, name, permissions).await,
+        Command::RotateKeys => rotate_keys().await,
         Command::Jobs { command } => jobs::run(command).await,
         Command::Workers { json } => jobs::print_workers(json).await,
         Command::Doctor => doctor().await,
@@ -197,12 +203,39 @@ async fn create_api_key(
     Ok(())
 }
 
+async fn rotate_keys() -> Result<(), CommandError> {
+    let settings = Settings::from_env()?;
+    let pool = db::pool(&settings.database_url, 1)?;
+    let mut unreadable = 0;
+    for place in Place::ALL {
+        let found = reseal::reseal(&pool, &settings.sealer, place).await?;
+        eprintln!("{}: {} sealed anew", place.as_str(), found.done);
+        unreadable += found.unreadable;
+    }
+    if unreadable > 0 {
+        return Err(format!(
+            "{unreadable} secrets lie under keys that are not in WAYPOST_ENCRYPTION_KEYS"
+        )
+        .into());
+    }
+    eprintln!(
+        "Keep the older keys as long as messages of before are kept, and links in them are to work"
+    );
+    Ok(())
+}
+
 fn checked_name(name: String) -> Result<Name, CommandError> {
     Ok(Name::parse(name).map_err(|error| format!("--name {error}"))?)
 }
 
 async fn doctor() -> Result<(), CommandError> {
     let settings = Settings::from_env()?;
+    let smtp = settings.smtp.clone();
+    // It reads the file of certificates.
+    Transport::new(&TransportSettings {
+        smtp,
+        ..TransportSettings::default()
+    })?;
     eprintln!("configuration: ok");
     let pool = db::pool(&settings.database_url, 1)?;
     let redis = Redis::new(&settings.redis_url, &settings.redis_prefix)?;

@@ -17,11 +17,14 @@ use url::Url;
 use crate::clock::Clock;
 use crate::crypto::seal::{EXAMPLE_KEYS, Sealer};
 use crate::crypto::sign::Signer;
+use crate::db;
 use crate::ids::Ids;
 use crate::issue::Issue;
 use crate::network::Networks;
 use crate::provider::kind::ProviderType;
+use crate::redis::Redis;
 use crate::secret::Secret;
+use crate::telemetry;
 
 pub use links::{LinkSettings, PUBLIC_URL_BYTES_MAX};
 use reader::Reader;
@@ -170,8 +173,13 @@ impl Settings {
             clippy::disallowed_methods,
             reason = "the one place that reads the environment"
         )]
-        let variables = std::env::vars().collect();
-        Self::from_map(&variables)
+        let variables = std::env::vars_os();
+        // What is not ours may be written in whatever way.
+        let variables = variables.filter_map(|(name, value)| {
+            let value = value.to_string_lossy().into_owned();
+            Some((name.into_string().ok()?, value))
+        });
+        Self::from_map(&variables.collect())
     }
 
     /// Reads the settings from a map of variables.
@@ -211,6 +219,7 @@ impl Settings {
             "DATABASE_URL",
             None,
             "Postgres, `postgres://user:password@host:port/database`. Required.",
+            db::is_url,
         );
         let database_connections = reader.parse(
             "WAYPOST_DATABASE_CONNECTIONS",
@@ -222,6 +231,7 @@ impl Settings {
             "REDIS_URL",
             Some("redis://127.0.0.1:6379"),
             "Redis, `redis://host:port/number`.",
+            Redis::is_url,
         );
         let redis_prefix = reader.text(
             "WAYPOST_REDIS_PREFIX",
@@ -297,7 +307,9 @@ fn read_keys(
 }
 
 fn read_log(reader: &mut Reader<'_>) -> Option<LogSettings> {
-    let filter = reader.text("WAYPOST_LOG", "info", "What to log: `error`, `warn`, `info`, `debug`, `trace`, or per module as `info,waypost_core=debug`. Libraries are heard from `info` on, whatever is set: below that they log headers and addresses.");
+    let filter = reader.parse_any("WAYPOST_LOG", "info", "What to log: `error`, `warn`, `info`, `debug`, `trace`, or per module as `info,waypost_core=debug`. Libraries are heard from `info` on, whatever is set: below that they log headers and addresses.", |text| {
+        telemetry::is_filter(text).then(|| text.to_owned())
+    });
     let format = reader.choice(
         "WAYPOST_LOG_FORMAT",
         "text",
@@ -305,7 +317,7 @@ fn read_log(reader: &mut Reader<'_>) -> Option<LogSettings> {
         "`text` for people, `json` for collectors.",
     );
     Some(LogSettings {
-        filter,
+        filter: filter?,
         format: format?,
     })
 }
@@ -482,6 +494,8 @@ mod tests {
     fn every_mistake_is_reported_at_once() {
         let error = read(&[
             ("WAYPOST_ENV", "staging"),
+            ("REDIS_URL", "localhost:6379"),
+            ("WAYPOST_LOG", "warning"),
             ("WAYPOST_LISTEN", "nowhere"),
             ("WAYPOST_PROVIDER_TIMEOUT", "soon"),
             ("WAYPOST_WORKER_CONCURRENCY", "0"),
@@ -497,7 +511,9 @@ mod tests {
             [
                 "WAYPOST_ENV",
                 "DATABASE_URL",
+                "REDIS_URL",
                 "WAYPOST_ENCRYPTION_KEYS",
+                "WAYPOST_LOG",
                 "WAYPOST_LISTEN",
                 "WAYPOST_PUBLIC_URL",
                 "WAYPOST_WORKER_CONCURRENCY",

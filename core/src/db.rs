@@ -51,6 +51,8 @@ const ROUTINE: [(&str, &str); 2] = [
 
 /// What Postgres calls it when `lock_timeout` has passed.
 const LOCK_TIMEOUT: &str = "55P03";
+/// What it calls it when `statement_timeout` has.
+const CANCELED: &str = "57014";
 /// The code of a transaction that Postgres chose to end a deadlock.
 const DEADLOCK: &str = "40P01";
 
@@ -115,6 +117,12 @@ pub fn impatient_pool(
         .options([("lock_timeout", wait_max)]);
     let pool = pulse.guard(pool_of(connections_max));
     Ok(pool.connect_lazy_with(options))
+}
+
+/// Whether a text has the form of a URL of Postgres.
+#[must_use]
+pub fn is_url(text: &str) -> bool {
+    PgConnectOptions::from_str(text).is_ok()
 }
 
 fn options(url: &Secret) -> Result<PgConnectOptions, Fault> {
@@ -262,11 +270,7 @@ pub fn broken_constraint(error: &sqlx::Error) -> Option<&str> {
 /// tried again at once.
 #[must_use]
 pub fn is_deadlock(fault: &Fault) -> bool {
-    fault
-        .cause()
-        .downcast_ref::<sqlx::Error>()
-        .and_then(sqlx::Error::as_database_error)
-        .is_some_and(|database| database.code().as_deref() == Some(DEADLOCK))
+    has_code(fault, DEADLOCK)
 }
 
 /// Whether Postgres refused what it was given: a value that it cannot hold, or that a
@@ -307,11 +311,21 @@ where
 /// Whether a statement gave up because it waited too long for a lock.
 #[must_use]
 pub fn is_lock_timeout(fault: &Fault) -> bool {
+    has_code(fault, LOCK_TIMEOUT)
+}
+
+/// Whether a statement was ended because it took too long.
+#[must_use]
+pub fn is_statement_timeout(fault: &Fault) -> bool {
+    has_code(fault, CANCELED)
+}
+
+fn has_code(fault: &Fault, code: &str) -> bool {
     fault
         .cause()
         .downcast_ref::<sqlx::Error>()
         .and_then(sqlx::Error::as_database_error)
-        .is_some_and(|database| database.code().as_deref() == Some(LOCK_TIMEOUT))
+        .is_some_and(|database| database.code().as_deref() == Some(code))
 }
 
 fn fault_of(doing: &'static str, error: impl StdError + Send + Sync + 'static) -> Fault {

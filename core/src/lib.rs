@@ -33,6 +33,7 @@ pub mod provider;
 pub mod queue;
 pub mod redis;
 pub mod remembered;
+pub mod reseal;
 pub mod retention;
 pub mod routing;
 pub mod schedule;

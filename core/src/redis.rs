@@ -56,6 +56,12 @@ impl Redis {
         })
     }
 
+    /// Whether a text has the form of a URL of Redis.
+    #[must_use]
+    pub fn is_url(text: &str) -> bool {
+        redis::Client::open(text).is_ok()
+    }
+
     /// Whether Redis answers.
     ///
     /// # Errors

@@ -8,12 +8,13 @@
 //! message only the beginning is told, up to where it may quote.
 
 use std::panic::{self, PanicHookInfo};
+use std::str::FromStr as _;
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::{Level, Metadata};
 use tracing_subscriber::EnvFilter;
-use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::filter::{LevelFilter, filter_fn};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
@@ -35,6 +36,23 @@ pub fn init(filter: &str, format: LogFormat) {
         LogFormat::Text => registry.with(lines).try_init(),
         LogFormat::Json => registry.with(lines.json()).try_init(),
     };
+}
+
+/// Whether a text says what to log in one of the forms that are served: levels, and levels
+/// of modules, separated by commas. The library takes any word for a module and is silent
+/// about all others.
+#[must_use]
+pub fn is_filter(text: &str) -> bool {
+    let is_module = |name: &str| {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ':');
+        !name.is_empty() && name.chars().all(is_part)
+    };
+    text.split(',').map(str::trim).all(|part| {
+        let (module, level) = part
+            .split_once('=')
+            .map_or((None, part), |(module, level)| (Some(module), level));
+        !level.is_empty() && LevelFilter::from_str(level).is_ok() && module.is_none_or(is_module)
+    })
 }
 
 /// Everything of ours, and of libraries what is worth an operator's while.
@@ -84,6 +102,31 @@ mod tests {
     use std::sync::{Arc, Mutex, PoisonError};
 
     use super::*;
+
+    #[test]
+    fn what_to_log_is_said_in_levels() {
+        for text in [
+            "info",
+            "WARN",
+            "off",
+            "info,waypost_core=debug",
+            "warn, waypost_worker::jobs=trace",
+        ] {
+            assert!(is_filter(text), "{text}");
+        }
+        for text in [
+            "",
+            "warning",
+            "Information",
+            "info;waypost_core=debug",
+            "waypost_core",
+            "info,",
+            "waypost_core=debgu",
+            "a b=info",
+        ] {
+            assert!(!is_filter(text), "{text}");
+        }
+    }
 
     /// What was logged.
     #[derive(Clone, Default)]

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 use waypost_core::config::Settings;
+use waypost_core::crypto::seal::EXAMPLE_KEYS;
 use waypost_core::provider::kind::ProviderType;
-use waypost_tests::{Finished, Program, TestApp, credentials, message_to, root};
+use waypost_tests::{Finished, Program, Receiver, TestApp, credentials, message_to, root};
 
 async fn run(app: &TestApp, arguments: &[&str]) -> Finished {
     Program::Api.run(arguments, &app.variables).await
@@ -94,6 +95,52 @@ async fn a_key_made_with_permissions_has_those_and_no_others() {
         .get("/v1/providers")
         .await
         .expect_error(403, "FORBIDDEN");
+}
+
+#[tokio::test]
+async fn secrets_are_sealed_anew_with_the_first_key() {
+    let app = TestApp::builder()
+        .without_worker()
+        .without_scheduler()
+        .start()
+        .await;
+    app.connect(ProviderType::Sendgrid).await;
+    let account = json!({
+        "providerType": "MAILGUN", "displayName": "Second", "credentials": credentials(ProviderType::Mailgun),
+        "eventSecrets": { "signingKey": "key-0123456789" },
+    });
+    app.post("/v1/providers", &account).await.data(201);
+    let receiver = Receiver::start().await;
+    let endpoint = json!({ "url": receiver.url(), "events": ["SENT"] });
+    let endpoint = app.post("/v1/webhook-endpoints", &endpoint).await.data(201);
+    let rotate = format!(
+        "/v1/webhook-endpoints/{}/rotate-secret",
+        endpoint["id"].as_str().unwrap()
+    );
+    app.post(&rotate, &json!({})).await.data(200);
+    let key = |id: u16| format!("{id}:{}", "A".repeat(42) + &id.to_string() + "=");
+    let run_with = async |keys: &[String]| {
+        let mut variables = app.variables.clone();
+        variables.insert("WAYPOST_ENCRYPTION_KEYS".to_owned(), keys.join(","));
+        let finished = Program::Api.run(&["rotate-keys"], &variables).await;
+        let counts = finished.stderr.lines().filter_map(|line| {
+            let count = line.strip_suffix(" sealed anew")?.rsplit(' ').next()?;
+            count.parse::<u32>().ok()
+        });
+        (finished.success, counts.collect::<Vec<_>>())
+    };
+    let (second, third) = (key(4), key(8));
+    let both = [second.clone(), EXAMPLE_KEYS.to_owned()];
+    assert_eq!(run_with(&both).await, (true, vec![2, 1, 1, 1]));
+    assert_eq!(run_with(&both).await, (true, vec![0, 0, 0, 0]));
+    // Nothing needs the first any more, and without the second nothing can be read.
+    assert_eq!(
+        run_with(&[third.clone(), second]).await,
+        (true, vec![2, 1, 1, 1])
+    );
+    let (success, counts) = run_with(&[key(0)]).await;
+    assert!(!success);
+    assert_eq!(counts, [0, 0, 0, 0]);
 }
 
 #[tokio::test]

@@ -528,6 +528,29 @@ async fn what_lies_in_no_month_goes_too() {
 }
 
 #[tokio::test]
+async fn a_month_too_large_to_be_moved_stays_where_it_is_and_later_ones_are_made() {
+    let app = quiet().await;
+    app.execute(
+        "CREATE FUNCTION take_long() RETURNS trigger LANGUAGE plpgsql AS
+         'BEGIN PERFORM pg_sleep(10); RETURN OLD; END';
+         CREATE TRIGGER take_long BEFORE DELETE ON events_default
+         FOR EACH ROW EXECUTE FUNCTION take_long();
+         INSERT INTO events (message_id, id, organization_id, position, event_type, occurred_at)
+         SELECT waypost_uuid_floor('2031-01-15Z'), gen_random_uuid(), id, 0, 'OPENED', now()
+         FROM organizations",
+    )
+    .await;
+    let now = "2031-01-20T00:00:00Z".parse().unwrap();
+    partition::create_ahead(&app.pool, now, 2).await.unwrap();
+    let made = "SELECT count(*) FROM waypost_partitions() WHERE parent = 'events' AND month >= '2031-01-01Z'";
+    assert_eq!(app.value(made).await.as_deref(), Some("1"));
+    let made = made.replace("events", "messages");
+    assert_eq!(app.value(&made).await.as_deref(), Some("2"));
+    let left = app.value("SELECT count(*) FROM events_default").await;
+    assert_eq!(left.as_deref(), Some("1"));
+}
+
+#[tokio::test]
 async fn soft_bounces_that_count_no_more_are_forgotten() {
     let app = quiet().await;
     let organization = app.organization_id();

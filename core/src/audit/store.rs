@@ -184,6 +184,31 @@ pub async fn list(
     filter: &EntryFilter,
     page: PageRequest,
 ) -> Result<Page<Entry>, Fault> {
+    let total = query_scalar!(
+        r#"SELECT count(*) AS "count!"
+         FROM audit_logs
+         WHERE organization_id = $1
+           AND ($2::text IS NULL OR action = $2)
+           AND ($3::text IS NULL OR target_type = $3)
+           AND ($4::uuid IS NULL OR target_id = $4)
+           AND ($5::timestamptz IS NULL OR occurred_at >= $5)
+           AND ($6::timestamptz IS NULL OR occurred_at < $6)"#,
+        organization_id.0,
+        filter.action,
+        filter.target_type,
+        filter.target_id,
+        filter.from,
+        filter.to,
+    )
+    .fetch_one(&mut *connection)
+    .await
+    .or_fault("count the audit log")?;
+    let total = u64::try_from(total).unwrap_or_default();
+    // What is before a page is walked over: not where nothing is behind it.
+    if u64::try_from(page.offset()).is_ok_and(|offset| offset >= total) {
+        let rows = Vec::new();
+        return Ok(Page { rows, total });
+    }
     let rows = query_as!(
         Entry,
         "SELECT id, action, occurred_at, actor_type, actor_id, actor_name, target_type, target_id,
@@ -206,30 +231,8 @@ pub async fn list(
         i64::from(page.limit()),
         page.offset(),
     )
-    .fetch_all(&mut *connection)
+    .fetch_all(connection)
     .await
     .or_fault("list the audit log")?;
-    let total = query_scalar!(
-        r#"SELECT count(*) AS "count!"
-         FROM audit_logs
-         WHERE organization_id = $1
-           AND ($2::text IS NULL OR action = $2)
-           AND ($3::text IS NULL OR target_type = $3)
-           AND ($4::uuid IS NULL OR target_id = $4)
-           AND ($5::timestamptz IS NULL OR occurred_at >= $5)
-           AND ($6::timestamptz IS NULL OR occurred_at < $6)"#,
-        organization_id.0,
-        filter.action,
-        filter.target_type,
-        filter.target_id,
-        filter.from,
-        filter.to,
-    )
-    .fetch_one(connection)
-    .await
-    .or_fault("count the audit log")?;
-    Ok(Page {
-        rows,
-        total: u64::try_from(total).unwrap_or_default(),
-    })
+    Ok(Page { rows, total })
 }

@@ -76,17 +76,21 @@ impl<'a> Reader<'a> {
             .unwrap_or_else(|| default.to_owned())
     }
 
-    /// A text that must not be shown. Without a default it is required.
+    /// A text that must not be shown and has a form of its own. Without a default it is
+    /// required.
     pub(super) fn secret(
         &mut self,
         name: &'static str,
         default: Option<&str>,
         meaning: &'static str,
+        has_form: impl Fn(&str) -> bool,
     ) -> Option<Secret> {
         let text = self.given(name, default.unwrap_or_default(), meaning);
         let text = text.or_else(|| default.map(ToOwned::to_owned));
-        if text.is_none() {
-            self.fault(name, "is required");
+        match &text {
+            None => self.fault(name, "is required"),
+            Some(text) if !has_form(text) => self.fault(name, "has a form that cannot be read"),
+            Some(_) => {}
         }
         text.map(Secret::from)
     }

@@ -78,6 +78,12 @@ impl Sealer {
         Ok(Self { keys, ids })
     }
 
+    /// The id of the key that seals.
+    #[must_use]
+    pub fn first_key(&self) -> u16 {
+        self.keys[0].0
+    }
+
     /// Seals `plain`, bound to its organization, kind and row.
     #[must_use]
     pub fn seal(

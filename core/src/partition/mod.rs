@@ -18,7 +18,7 @@ mod store;
 use std::time::Duration;
 
 use chrono::{Datelike, Months, NaiveDate, NaiveTime};
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::clock::Timestamp;
 use crate::db::{self, OrFault, PgPool};
@@ -29,6 +29,8 @@ pub(crate) use store::bound_waits;
 /// How long such a transaction waits for a lock; with three locks to take, others wait
 /// for it three times as long at the most.
 const LOCK_WAIT: Duration = Duration::from_millis(100);
+/// How long such a step may take under its locks: nobody who sends waits longer.
+const WORK_MAX: Duration = Duration::from_secs(3);
 /// How often it is tried in one run.
 const TRIES_MAX: u32 = 5;
 /// The pause before it is tried again, for those who waited behind it.
@@ -121,6 +123,8 @@ enum StepEnd {
     Held,
     /// Others kept the locks.
     Busy,
+    /// It is too much work to be done under locks.
+    TooMuch,
 }
 
 /// Creates what is missing of the partitions of `months` months from that of `now` on,
@@ -146,6 +150,13 @@ pub async fn create_ahead(pool: &PgPool, now: Timestamp, months: u32) -> Result<
                 info!("Put off creating partitions: a default partition is in use");
                 break;
             }
+            // A month of millions, which nobody made in time. It is served from the
+            // default partition as well as any, and its messages go one by one.
+            StepEnd::TooMuch => warn!(
+                parent,
+                month = %month.begin(),
+                "A month stays in its default partition: too much of it lies there"
+            ),
         }
     }
     Ok(made)
@@ -178,8 +189,9 @@ pub async fn drop_month(pool: &PgPool, month: Month) -> Result<Ending, Fault> {
         return Ok(Ending::Held);
     }
     let doing = "count a month that is to be dropped";
-    if patiently(pool, doing, Step::BeginDrop, month).await? == StepEnd::Busy {
-        return Ok(Ending::Busy);
+    match patiently(pool, doing, Step::BeginDrop, month).await? {
+        StepEnd::Busy | StepEnd::TooMuch => return Ok(Ending::Busy),
+        StepEnd::Done | StepEnd::Nothing | StepEnd::Held => {}
     }
     let mut transaction = db::begin(pool, doing).await?;
     store::take_time(&mut transaction).await?;
@@ -282,7 +294,7 @@ async fn detach(pool: &PgPool, parent: &str, month: Month) -> Result<Ending, Fau
     match patiently(pool, doing, Step::Detach(parent), month).await? {
         StepEnd::Done | StepEnd::Nothing => Ok(Ending::Dropped),
         StepEnd::Held => Ok(Ending::Held),
-        StepEnd::Busy => Ok(Ending::Busy),
+        StepEnd::Busy | StepEnd::TooMuch => Ok(Ending::Busy),
     }
 }
 
@@ -299,6 +311,7 @@ async fn patiently(
         }
         let mut transaction = db::begin(pool, doing).await?;
         store::bound_waits(&mut transaction, LOCK_WAIT).await?;
+        store::bound_work(&mut transaction, WORK_MAX).await?;
         store::commit_without_waiting(&mut transaction).await?;
         match store::take(&mut transaction, step, month).await {
             Ok(end) => {
@@ -307,6 +320,10 @@ async fn patiently(
             }
             Err(fault) if db::is_lock_timeout(&fault) || db::is_deadlock(&fault) => {
                 transaction.rollback().await.or_fault(doing)?;
+            }
+            Err(fault) if db::is_statement_timeout(&fault) => {
+                transaction.rollback().await.or_fault(doing)?;
+                return Ok(StepEnd::TooMuch);
             }
             Err(fault) => return Err(fault),
         }

@@ -13,6 +13,22 @@ use crate::fault::Fault;
 /// How long counting a month may take, in milliseconds: less than a run of a task.
 const COUNT_MS: &str = "100000";
 
+/// Bounds how long each statement of the transaction may take, its waits included.
+pub(super) async fn bound_work(
+    connection: &mut PgConnection,
+    work_max: Duration,
+) -> Result<(), Fault> {
+    bound_statements(connection, work_max.as_millis().to_string()).await
+}
+
+async fn bound_statements(connection: &mut PgConnection, millis: String) -> Result<(), Fault> {
+    query!("SELECT set_config('statement_timeout', $1, true)", millis)
+        .fetch_one(connection)
+        .await
+        .or_fault("bound the time of a statement")?;
+    Ok(())
+}
+
 /// Bounds how long the transaction waits for a lock.
 pub(crate) async fn bound_waits(
     connection: &mut PgConnection,
@@ -40,11 +56,7 @@ pub(super) async fn commit_without_waiting(connection: &mut PgConnection) -> Res
 
 /// Lets the transaction's statements take their time.
 pub(super) async fn take_time(connection: &mut PgConnection) -> Result<(), Fault> {
-    query!("SELECT set_config('statement_timeout', $1, true)", COUNT_MS)
-        .fetch_one(connection)
-        .await
-        .or_fault("take time for a statement")?;
-    Ok(())
+    bound_statements(connection, COUNT_MS.to_owned()).await
 }
 
 /// The partitions there are, by month.

@@ -34,6 +34,12 @@ pub async fn list(
     filter: SuppressionFilter,
     page: PageRequest,
 ) -> Result<Page<Suppression>, Fault> {
+    let total = count(&mut *connection, organization_id, filter).await?;
+    // What is before a page is walked over: not where nothing is behind it.
+    if u64::try_from(page.offset()).is_ok_and(|offset| offset >= total) {
+        let rows = Vec::new();
+        return Ok(Page { rows, total });
+    }
     // One branch of the three has rows, each along an index of its own.
     let rows = query_as!(
         Suppression,
@@ -68,10 +74,9 @@ pub async fn list(
         i64::from(page.limit()),
         page.offset(),
     )
-    .fetch_all(&mut *connection)
+    .fetch_all(connection)
     .await
     .or_fault("list suppressions")?;
-    let total = count(connection, organization_id, filter).await?;
     Ok(Page { rows, total })
 }
 

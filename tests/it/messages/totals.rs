@@ -293,6 +293,18 @@ async fn pages_far_from_both_ends_are_found_by_the_hour() {
 }
 
 #[tokio::test]
+async fn a_search_finds_what_is_common_and_not_among_the_newest() {
+    let app = quiet().await;
+    let subject = "CASE WHEN n <= 26000 THEN 'Weekly news #' || n ELSE 'Receipt' END";
+    add(&app, 32_000, subject, "'SENT'").await;
+    app.fold_messages().await;
+    let query = [("search", "weekly news"), ("limit", "2")];
+    assert_eq!(total(app.caller(), &query).await, 2_000);
+    let newest = ["Weekly news #26000", "Weekly news #25999"];
+    assert_eq!(subjects(app.caller(), &query).await, newest);
+}
+
+#[tokio::test]
 async fn a_search_finds_what_is_indexed_and_what_waits_for_it() {
     let app = quiet().await;
     add(&app, 12_000, "CASE WHEN n = 5 THEN 'Needle ÄÖ 100%' WHEN n % 2 = 0 THEN 'Your order #' || n ELSE 'Digest' END",

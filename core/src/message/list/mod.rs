@@ -29,6 +29,11 @@ pub const MATCHES_MAX: usize = 2_000;
 /// How many of the newest messages a text is looked for in that the index does not
 /// serve. More would take longer than a page may.
 pub const WALK_MAX: u32 = 30_000;
+/// Matches of a text that are put in order to find the newest of them.
+const SORTED_MAX: i64 = 20_000;
+/// How many of the newest messages a text is looked for in that has more matches than these
+/// and few among the newest.
+const WALK_FAR_MAX: u32 = 1_000_000;
 /// How many of them a text is looked for in that is common.
 const WALK_COMMON_MAX: u32 = 100_000;
 /// Where a text that the index does not serve, or a common one, is looked for with a
@@ -182,13 +187,30 @@ impl Search {
                 return Ok(Found::Newest(ids));
             }
         }
+        if let Some(ids) = self.look_up(&mut *connection, SORTED_MAX).await? {
+            return Ok(Found::of(ids, true));
+        }
+        // Common, and rare among the newest: what is wanted lies behind these as a rule.
+        let ids = self.walk(&mut *connection, WALK_FAR_MAX).await?;
+        if ids.len() > MATCHES_MAX {
+            return Ok(Found::Newest(ids));
+        }
+        let ids = self.look_up(connection, i64::MAX).await?;
+        Ok(Found::of(ids.unwrap_or_default(), true))
+    }
+
+    async fn look_up(
+        &self,
+        connection: &mut PgConnection,
+        matches_max: i64,
+    ) -> Result<Option<Vec<MessageId>>, Fault> {
         let look_up = store::LookUp {
             pattern: &self.pattern,
             index_pattern: &self.index_pattern,
             limit: MATCHES_MAX as i64 + 1,
+            matches_max,
         };
-        let ids = store::look_up(connection, self.organization_id, look_up).await?;
-        Ok(Found::of(ids, true))
+        store::look_up(connection, self.organization_id, look_up).await
     }
 
     async fn find_with_status(

@@ -2,7 +2,7 @@
 //! they may: folding the counters, and filling the index that searches go by, in one
 //! statement. The triggers that feed it are in the migrations.
 
-use sqlx::{PgConnection, query_as, query_scalar};
+use sqlx::{PgConnection, query, query_as, query_scalar};
 use uuid::Uuid;
 
 use crate::address::AddressHash;
@@ -273,9 +273,12 @@ pub struct LookUp<'a> {
     pub index_pattern: &'a str,
     /// The matches that are answered at the most.
     pub limit: i64,
+    /// The matches that are put in order at the most.
+    pub matches_max: i64,
 }
 
-/// The newest messages whose subjects match, by the trigram index.
+/// The newest messages whose subjects match, by the trigram index; nothing where more
+/// match than may be put in order.
 ///
 /// # Errors
 /// A fault when Postgres is away.
@@ -283,13 +286,13 @@ pub async fn look_up(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
     look_up: LookUp<'_>,
-) -> Result<Vec<MessageId>, Fault> {
-    // OFFSET 0 keeps the order out of the inner part: all matches first, so that no
-    // plan walks from the newest on in search of something rare. What is put together
-    // with nothing is not looked up in the index.
-    query_scalar!(
-        r#"SELECT message_id AS "message_id!: MessageId"
-           FROM (
+) -> Result<Option<Vec<MessageId>>, Fault> {
+    // What is materialized is planned for all matches, so that no plan walks from the
+    // newest on in search of something rare, or reads tables in the hope of something
+    // common; and it is read only as far as it is asked for. What is put together with
+    // nothing is not looked up in the index.
+    let rows = query!(
+        r#"WITH matched AS MATERIALIZED (
                SELECT message_id
                FROM message_subjects
                WHERE organization_id = $1 AND subject LIKE lower($4) AND subject || '' LIKE lower($2)
@@ -297,18 +300,25 @@ pub async fn look_up(
                SELECT message_id
                FROM new_messages
                WHERE organization_id = $1 AND subject LIKE lower($2)
-               OFFSET 0
-           ) matched
+           ), read AS (SELECT message_id FROM matched LIMIT $5)
+           SELECT message_id AS "message_id!: MessageId", count(*) OVER () AS "matches!"
+           FROM read
            ORDER BY message_id DESC
            LIMIT $3"#,
         organization_id.0,
         look_up.pattern,
         look_up.limit,
         look_up.index_pattern,
+        look_up.matches_max,
     )
     .fetch_all(connection)
     .await
-    .or_fault("search messages")
+    .or_fault("search messages")?;
+    let are_all = |matches: i64| matches < look_up.matches_max;
+    Ok(rows
+        .first()
+        .is_none_or(|row| are_all(row.matches))
+        .then(|| rows.into_iter().map(|row| row.message_id).collect()))
 }
 
 /// Those of some messages that have a status, newest first.
