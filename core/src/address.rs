@@ -99,6 +99,8 @@ impl EmailAddress {
         if encoded_word::may_hold_one(local) {
             return Err(AddressError::EncodedWord);
         }
+        let unquoted = needlessly_quoted(local);
+        let local = unquoted.as_deref().unwrap_or(local);
         let domain = ascii_domain(domain).ok_or(AddressError::Domain)?;
         let text = format!("{local}@{domain}");
         if text.len() > ADDRESS_BYTES_MAX {
@@ -111,8 +113,8 @@ impl EmailAddress {
         })
     }
 
-    /// The address as it goes to a provider: local part as given, domain in
-    /// lower-case ASCII.
+    /// The address as it goes to a provider: local part as given but for quotes that it
+    /// does not need, domain in lower-case ASCII.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
@@ -265,6 +267,25 @@ fn is_plain_domain(text: &str) -> bool {
         })
 }
 
+/// A local part without its quotes, where it has some and needs none: it is the same
+/// mailbox (RFC 5321, 4.1.2), and so the same hash.
+fn needlessly_quoted(local: &str) -> Option<String> {
+    let quoted = local.strip_prefix('"')?.strip_suffix('"')?;
+    let mut plain = String::with_capacity(quoted.len());
+    let mut characters = quoted.chars();
+    while let Some(character) = characters.next() {
+        plain.push(match character {
+            '\\' => characters.next()?,
+            other => other,
+        });
+    }
+    let is_atom = |part: &str| {
+        let is_text = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-/=?^_`{|}~".contains(c);
+        !part.is_empty() && part.chars().all(is_text)
+    };
+    plain.split('.').all(is_atom).then_some(plain)
+}
+
 /// Splits `name <address>`; a text without angle brackets is all address.
 fn split_name(text: &str) -> (Option<&str>, &str) {
     match text
@@ -304,6 +325,20 @@ mod tests {
             address.hash(),
             EmailAddress::parse("ada.l+x@example.com").unwrap().hash()
         );
+    }
+
+    #[test]
+    fn quotes_that_a_local_part_does_not_need_make_no_other_address() {
+        for (text, plain) in [
+            (r#""ada"@example.com"#, "ada@example.com"),
+            (r#""a\da.l"@example.com"#, "ada.l@example.com"),
+            (r#""ada l"@example.com"#, r#""ada l"@example.com"#),
+            (r#""ada."@example.com"#, r#""ada."@example.com"#),
+        ] {
+            let address = EmailAddress::parse(text).unwrap();
+            assert_eq!(address.as_str(), plain);
+            assert_eq!(address.hash(), EmailAddress::parse(plain).unwrap().hash());
+        }
     }
 
     #[test]

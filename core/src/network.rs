@@ -78,6 +78,12 @@ impl fmt::Display for Network {
 pub struct Networks(pub Vec<Network>);
 
 impl Networks {
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Whether `address` lies in one of them.
     #[must_use]
     pub fn contain(&self, address: IpAddr) -> bool {

@@ -160,6 +160,10 @@ impl GuardedClient {
     /// Whether the operator allows an address of the URL's host, and with it plain
     /// HTTP. A name that does not resolve has none.
     pub async fn allows_plain(&self, url: &Url) -> bool {
+        // No look-up whose answer is known: names of strangers may take long.
+        if self.guard.allows_nothing() {
+            return false;
+        }
         if let Some(address) = literal(url) {
             return self.guard.is_allowed(address);
         }

@@ -31,6 +31,12 @@ impl AddressGuard {
         is_public(address) || self.is_allowed(address)
     }
 
+    /// Whether the operator allows nothing beside what is public.
+    #[must_use]
+    pub fn allows_nothing(&self) -> bool {
+        self.allowed.is_empty()
+    }
+
     /// Whether the operator allows `address` by name, and with it plain HTTP.
     #[must_use]
     pub fn is_allowed(&self, address: IpAddr) -> bool {

@@ -156,6 +156,8 @@ impl Lane {
         if self.bell.changed.swap(false, Ordering::SeqCst) {
             // What waits here may be for an address that is no more.
             self.target = None;
+            // Nor is it known which of its secrets the receiver has.
+            self.turn = None;
             let waiting = self.waiting.drain(..);
             let in_hand = &mut self.in_hand;
             waiting.for_each(|delivery| {
