@@ -31,9 +31,6 @@ impl Field for EventSecretsObject {
                 });
                 object.properties.push((name, field));
             }
-            object.example = Some(serde_json::json!({
-                "topicArn": "arn:aws:sns:eu-central-1:123456789012:ses-events",
-            }));
         })
     }
 

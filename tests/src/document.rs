@@ -157,3 +157,39 @@ fn is_plain_object(fields: &Map<String, Value>) -> bool {
         && fields.get("properties").is_some_and(Value::is_object)
         && !fields.contains_key("additionalProperties")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Checks every example below a part of the document against its own schema.
+    fn check_examples(place: &str, part: &Value, wrong: &mut Vec<String>) {
+        match part {
+            Value::Array(items) => {
+                for (nth, item) in items.iter().enumerate() {
+                    check_examples(&format!("{place}/{nth}"), item, wrong);
+                }
+            }
+            Value::Object(fields) => {
+                // A null belongs to the other half of what may be null (`translate`).
+                let example = fields.get("example").filter(|example| !example.is_null());
+                if let Some(example) = example
+                    && !validator(place.to_owned(), part).is_valid(example)
+                {
+                    wrong.push(format!("{place}: {example}"));
+                }
+                for (name, field) in fields {
+                    check_examples(&format!("{place}/{name}"), field, wrong);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+
+    #[tokio::test]
+    async fn every_example_is_one_of_its_schema() {
+        let mut wrong = Vec::new();
+        check_examples("", &DOCUMENT["components"]["schemas"], &mut wrong);
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    }
+}
