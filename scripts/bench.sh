@@ -24,6 +24,7 @@ main() {
     [[ -z ${ONLY:-} ]] || only=(--only "$ONLY")
     [[ -z ${GATE:-} ]] || gate=(--gate "$GATE")
     unset DATABASE_URL REDIS_URL # a private pair is the whole purpose
+    require_build_tools
     scratch_open bench
     step "Building (release; the first time up to twenty minutes on two cores)" build
     step "Starting a PostgreSQL" start_postgres "$BENCH_POSTGRES_PORT" "${BENCH_POSTGRES_SETTINGS[@]}"

@@ -18,6 +18,7 @@ main() {
     SEED=${SEED:-$((RANDOM * 32768 + RANDOM))}
     say "==> SEED=$SEED repeats this run"
     unset DATABASE_URL REDIS_URL # a private pair is the whole purpose
+    require_build_tools
     scratch_open chaos
     step "Building ($profile)" build "${flags[@]}"
     step "Starting a PostgreSQL" start_chaos_postgres

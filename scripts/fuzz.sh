@@ -19,6 +19,8 @@ readonly FUZZ_SIMULATOR_PORT=17090
 main() {
     local since
     since=$(now_ms)
+    require_build_tools
+    require_python
     scratch_open fuzz
     install_tools
     step "Building (debug)" interruptible build_cargo build --workspace --bins

@@ -16,6 +16,7 @@ readonly TABLE_END='<!-- configuration:end -->'
 
 main() {
     OUT=${1:-$ROOT}
+    require_build_tools
     scratch_open generate
     ensure_postgres_installed
     step "Starting a PostgreSQL to check the queries against" start_postgres 25432 fsync=off synchronous_commit=off

@@ -9,7 +9,13 @@
 #   ports/NAME     the port it was given, so that the next start gets the same
 #   data-dir       where the servers' data lies (see data_root)
 #
-# This file is sourced. It needs bash 4 or newer; the scripts set `set -euo pipefail` themselves.
+# This file is sourced. It needs bash 4.4 or newer (in older ones an empty array is unbound to `set -u`); the scripts set
+# `set -euo pipefail` themselves.
+
+if ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] < 404)); then
+    printf 'error: bash 4.4 or newer is needed, and this is %s (macOS: brew install bash)\n' "$BASH_VERSION" >&2
+    exit 1
+fi
 
 ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
 STATE="${STATE:-$ROOT/.dev}"
@@ -65,6 +71,11 @@ step() {
 }
 
 have() { command -v "$1" >/dev/null 2>&1; }
+
+require_python() {
+    have python3 ||
+        die "python3 is not installed (Debian, Ubuntu: apt-get install python3; Fedora, RHEL: dnf install python3; macOS: brew install python3)"
+}
 
 sha256() {
     if have sha256sum; then sha256sum | cut -d' ' -f1; else shasum -a 256 | cut -d' ' -f1; fi
@@ -313,14 +324,22 @@ require_reachable() {
 # ---------------------------------------------------------------------------------------------------------------
 # Building
 
-# build_cargo ARGUMENT… : cargo with the committed query data (.sqlx), never with whatever database DATABASE_URL
-# names: sqlx would check the queries against that one, which may be empty or older than the code.
-build_cargo() {
+# require_build_tools : for a script to say at once what is missing, before it starts anything.
+require_build_tools() {
     have cargo || die "cargo is not installed; Waypost needs Rust 1.95 or newer (rustup.rs)"
-    (cd "$ROOT" && env -u DATABASE_URL SQLX_OFFLINE=true cargo "$@")
+    [[ -n ${CC:-} ]] || have cc ||
+        die "no C compiler (cc) is installed (Debian, Ubuntu: apt-get install build-essential; Fedora, RHEL: dnf install gcc; macOS: xcode-select --install)"
 }
 
-# target_dir : where cargo puts what it builds.
+# build_cargo ARGUMENT… : cargo with the committed query data (.sqlx), never with whatever database DATABASE_URL
+# names: sqlx would check the queries against that one, which may be empty or older than the code. And into target_dir,
+# whatever directory cargo's own configuration names (build.target-dir).
+build_cargo() {
+    require_build_tools
+    (cd "$ROOT" && env -u DATABASE_URL SQLX_OFFLINE=true CARGO_TARGET_DIR="$(target_dir)" cargo "$@")
+}
+
+# target_dir : where build_cargo puts what it builds.
 target_dir() {
     local dir=${CARGO_TARGET_DIR:-target}
     case $dir in

@@ -91,10 +91,12 @@ remove_data() {
 # ---------------------------------------------------------------------------------------------------------------
 # Installing what is missing
 
-# install_packages WHAT APT DNF BREW : with the system's package manager; says so, or says what to install by hand.
+# install_packages WHAT APT DNF BREW : with the system's package manager; says so, or says what to install by hand. DNF
+# may name several packages, with a space between them.
 install_packages() {
-    local what=$1 apt=$2 dnf=$3 brew=$4
-    local -a root=()
+    local what=$1 apt=$2 brew=$4
+    local -a root=() dnf
+    read -ra dnf <<<"$3"
     if [[ $(id -u) != 0 ]]; then
         if have sudo && sudo -n true 2>/dev/null; then root=(sudo -n); else root=(false); fi
     fi
@@ -103,11 +105,11 @@ install_packages() {
     elif have apt-get && [[ ${root[*]-} != false ]]; then
         step "Installing $what: apt-get install $apt" apt_install_without_service "$apt" "${root[@]}"
     elif have dnf && [[ ${root[*]-} != false ]]; then
-        step "Installing $what: dnf install $dnf" "${root[@]}" dnf install -y -q "$dnf" >&2
+        step "Installing $what: dnf install ${dnf[*]}" "${root[@]}" dnf install -y -q "${dnf[@]}" >&2
     else
         die "$what is not installed, and this user cannot install it.
   Debian, Ubuntu:  apt-get install $apt
-  Fedora, RHEL:    dnf install $dnf
+  Fedora, RHEL:    dnf install ${dnf[*]}
   macOS:           brew install $brew
   Its system service is not needed. Or set DATABASE_URL and REDIS_URL to servers that run already."
     fi
@@ -173,7 +175,8 @@ find_postgres() {
 ensure_postgres_installed() {
     find_postgres "${1:-}" && return 0
     [[ -z ${1:-} ]] || die "the data in $(data_root)/postgres needs PostgreSQL $1, which is not installed (make clean-dev removes the data)"
-    install_packages PostgreSQL postgresql postgresql-server postgresql@17
+    # Elsewhere the package of the server brings contrib (pg_trgm, btree_gin) along.
+    install_packages PostgreSQL postgresql 'postgresql-server postgresql-contrib' postgresql@17
     find_postgres || die "PostgreSQL $POSTGRES_MAJOR_MIN or newer is needed, and the package manager has none; set DATABASE_URL to one that runs"
 }
 
@@ -406,9 +409,24 @@ start_development_servers() {
 # scratch_open KIND : a state directory for this run alone (.dev/KIND/<pid>), removed at its end with all it started,
 # whatever the end is. What a run left behind that was killed outright is cleared by the next one.
 scratch_open() {
-    local base=$ROOT/.dev/$1 dir pid started
+    local base=$ROOT/.dev/$1
     mkdir -p "$base"
-    for dir in "$base"/*/; do
+    clear_interrupted "$base"
+    STATE=$base/$$
+    # The password itself, which never leaves the loopback interface: a SCRAM exchange takes an unoptimised client a
+    # good part of a second, and tests open thousands of connections.
+    POSTGRES_AUTHENTICATION=password
+    state_open
+    printf '%s %s\n' "$$" "$(start_time $$)" >"$STATE/owner"
+    trap 'on_signal 130' INT
+    trap 'on_signal 143' TERM HUP
+    trap 'scratch_close' EXIT
+}
+
+# clear_interrupted BASE : stops and removes what runs below BASE (.dev/KIND) left behind whose script has ended.
+clear_interrupted() {
+    local STATE dir pid started # the functions called here see this STATE
+    for dir in "$1"/*/; do
         dir=${dir%/}
         [[ -f $dir/owner ]] || continue
         read -r pid started <"$dir/owner" || continue
@@ -419,15 +437,6 @@ scratch_open() {
         remove_data
         rm -rf -- "$dir"
     done
-    STATE=$base/$$
-    # The password itself, which never leaves the loopback interface: a SCRAM exchange takes an unoptimised client a
-    # good part of a second, and tests open thousands of connections.
-    POSTGRES_AUTHENTICATION=password
-    state_open
-    printf '%s %s\n' "$$" "$(start_time $$)" >"$STATE/owner"
-    trap 'on_signal 130' INT
-    trap 'on_signal 143' TERM HUP
-    trap 'scratch_close' EXIT
 }
 
 scratch_close() {

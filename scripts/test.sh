@@ -16,6 +16,8 @@ readonly TEST_REDIS_PORT=16379
 main() {
     local since
     since=$(now_ms)
+    require_build_tools
+    require_python # a test runs the README's receiver
     scratch_open test
     provide_postgres
     provide_redis

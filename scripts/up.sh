@@ -22,6 +22,8 @@ readonly SMTP_PORT=2525
 main() {
     local since
     since=$(now_ms)
+    require_build_tools
+    require_python
     state_open
     only_one up
     stop_on_failure
@@ -69,21 +71,26 @@ configure() {
 }
 
 configure_api_address() {
+    local host
     if [[ -n ${WAYPOST_LISTEN:-} ]]; then
-        require_given_port api WAYPOST_LISTEN "${WAYPOST_LISTEN##*:}"
+        host=${WAYPOST_LISTEN%:*}
+        # What listens on all addresses answers on loopback too.
+        [[ $host != 0.0.0.0 && $host != '[::]' ]] || host=127.0.0.1
+        require_given_port api WAYPOST_LISTEN "$host" "${WAYPOST_LISTEN##*:}"
     else
         choose_program_port api "$API_PORT"
-        WAYPOST_LISTEN=127.0.0.1:$CHOSEN_PORT
+        host=127.0.0.1
+        WAYPOST_LISTEN=$host:$CHOSEN_PORT
         say_if_moved "The API" "$CHOSEN_PORT" "$API_PORT"
     fi
-    WAYPOST_URL=http://127.0.0.1:${WAYPOST_LISTEN##*:}
+    WAYPOST_URL=http://$host:${WAYPOST_LISTEN##*:}
 }
 
 configure_simulator_address() {
     local host port
     if [[ -n ${SIMULATOR_URL:-} ]]; then
         read -r host port < <(url_host_port "$SIMULATOR_URL" "$SIMULATOR_PORT")
-        require_given_port simulator SIMULATOR_URL "$port"
+        require_given_port simulator SIMULATOR_URL "$host" "$port"
         SIMULATOR_LISTEN=$host:$port
     else
         choose_program_port simulator "$SIMULATOR_PORT"
@@ -121,13 +128,13 @@ choose_program_port() {
     fi
 }
 
-# require_given_port NAME VARIABLE PORT : a port that somebody asked for is used or refused, never replaced; and not
-# kept for the next start.
+# require_given_port NAME VARIABLE HOST PORT : a port that somebody asked for is used or refused, never replaced; and
+# not kept for the next start. Of addresses other than loopback the program itself says whether it may have them.
 require_given_port() {
-    if port_taken "$3" && ! listens_on "$1" "$3"; then
-        die "$2 asks for port $3, but another program listens there"
+    if [[ $3 =~ ^(127\.0\.0\.1|localhost|0\.0\.0\.0)$ ]] && port_taken "$4" && ! listens_on "$1" "$4"; then
+        die "$2 asks for port $4, but another program listens there"
     fi
-    RESERVED_PORTS+=("$3")
+    RESERVED_PORTS+=("$4")
 }
 
 # listens_on NAME PORT : our program runs and was started with that port.
@@ -214,6 +221,11 @@ api() {
 
 connect_organization() {
     find_or_create_key
+    # The real SendGrid knows no simulated account.
+    if [[ -n ${WAYPOST_SENDGRID_BASE_URL:-} && ${WAYPOST_SENDGRID_BASE_URL%/} != "$SIMULATOR_URL" ]]; then
+        say "==> WAYPOST_SENDGRID_BASE_URL is set: no simulated SendGrid account is connected"
+        return 0
+    fi
     if [[ $ANSWER == *'"data":[]'* || $ANSWER == *'"data": []'* ]]; then
         step "Connecting a simulated SendGrid account" connect_provider
     fi
@@ -278,7 +290,7 @@ Waypost is running.
   API             $WAYPOST_URL
   API docs        $WAYPOST_URL/docs
   API key         $WAYPOST_API_KEY
-  Sent mail       $SIMULATOR_URL/   (the simulated provider's inbox: nothing leaves this machine)
+  Sent mail       $SIMULATOR_URL/   (the simulator's inbox: nothing that it takes leaves this machine)
 
 Send a first mail:
 
