@@ -96,11 +96,11 @@ impl EmailAddress {
         if !local.is_ascii() {
             return Err(AddressError::LocalPartNotAscii);
         }
+        let unquoted = needlessly_quoted(local);
+        let local = unquoted.as_deref().unwrap_or(local);
         if encoded_word::may_hold_one(local) {
             return Err(AddressError::EncodedWord);
         }
-        let unquoted = needlessly_quoted(local);
-        let local = unquoted.as_deref().unwrap_or(local);
         let domain = ascii_domain(domain).ok_or(AddressError::Domain)?;
         let text = format!("{local}@{domain}");
         if text.len() > ADDRESS_BYTES_MAX {
@@ -387,6 +387,7 @@ mod tests {
             ("jörg@example.com", E::LocalPartNotAscii),
             ("Ada <ada@example.com> <x@y.com>", E::Malformed),
             ("=?utf-8?q?evil=40evil.org=3e?=@b.com", E::EncodedWord),
+            (r#""=\?utf-8?q?evil=40evil.org=3e?="@b.com"#, E::EncodedWord),
             ("=?utf-8?q?A=0D=0ABcc?= <a@b.com>", E::Control),
         ] {
             assert_eq!(Mailbox::parse(text).unwrap_err(), reason, "{text:?}");

@@ -47,7 +47,7 @@ pub fn is_filter(text: &str) -> bool {
         let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ':');
         !name.is_empty() && name.chars().all(is_part)
     };
-    text.split(',').map(str::trim).all(|part| {
+    text.split(',').all(|part| {
         let (module, level) = part
             .split_once('=')
             .map_or((None, part), |(module, level)| (Some(module), level));
@@ -110,7 +110,7 @@ mod tests {
             "WARN",
             "off",
             "info,waypost_core=debug",
-            "warn, waypost_worker::jobs=trace",
+            "warn,waypost_worker::jobs=trace",
         ] {
             assert!(is_filter(text), "{text}");
         }
@@ -123,6 +123,7 @@ mod tests {
             "info,",
             "waypost_core=debgu",
             "a b=info",
+            "info, debug",
         ] {
             assert!(!is_filter(text), "{text}");
         }

@@ -45,7 +45,8 @@ impl Foresight {
         sender: &Sender,
         outcome: &SendOutcome,
     ) {
-        let is_free = sender.limits == AccountLimits::default();
+        let is_bound = sender.provider_type.calls_max().is_some();
+        let is_free = sender.limits == AccountLimits::default() && !is_bound;
         if !is_free || !matches!(outcome, SendOutcome::Accepted { .. }) {
             self.forget(organization_id).await;
         } else if self.accounts.get(&organization_id).await != Some(sender.id) {

@@ -10,6 +10,7 @@ use serde_json::Value;
 use uuid::Uuid;
 use waypost_core::address::Mailbox;
 use waypost_core::auth::Permission;
+use waypost_core::fault::FaultKind;
 use waypost_core::idempotency::fingerprint::{self, BodyHash};
 use waypost_core::idempotency::parts::Parts;
 use waypost_core::idempotency::{Claim, IdempotencyKey, KeyConflict};
@@ -405,7 +406,7 @@ impl SendApi {
             let (results, unsettled) = self.accept_batch(&caller, items, None).await?;
             // Where nothing was accepted for want of Postgres, the whole request is to be
             // made again, as one message's would.
-            if let Some(refusal @ Refusal::Fault(_)) = unsettled
+            if let Some(refusal) = unsettled.filter(is_away)
                 && results.iter().all(|result| result.error.is_some())
             {
                 return Err(refusal.into());
@@ -505,6 +506,11 @@ fn unsettled(result: &Result<Answered, Refusal>) -> Option<&Refusal> {
             Refusal::Fault(_) | Refusal::Key(KeyConflict::StillRunning)
         )
     })
+}
+
+/// Whether Postgres was away.
+fn is_away(refusal: &Refusal) -> bool {
+    matches!(refusal, Refusal::Fault(fault) if fault.kind() == FaultKind::Unavailable)
 }
 
 fn batch_result(result: Result<Answered, Refusal>) -> BatchResult {

@@ -29,7 +29,7 @@ pub(crate) use store::bound_waits;
 /// How long such a transaction waits for a lock; with three locks to take, others wait
 /// for it three times as long at the most.
 const LOCK_WAIT: Duration = Duration::from_millis(100);
-/// How long such a step may take under its locks: nobody who sends waits longer.
+/// How long such a step may take under its locks, which who sends waits behind.
 const WORK_MAX: Duration = Duration::from_secs(3);
 /// How often it is tried in one run.
 const TRIES_MAX: u32 = 5;
@@ -152,11 +152,15 @@ pub async fn create_ahead(pool: &PgPool, now: Timestamp, months: u32) -> Result<
             }
             // A month of millions, which nobody made in time. It is served from the
             // default partition as well as any, and its messages go one by one.
-            StepEnd::TooMuch => warn!(
-                parent,
-                month = %month.begin(),
-                "A month stays in its default partition: too much of it lies there"
-            ),
+            StepEnd::TooMuch => {
+                warn!(
+                    parent,
+                    month = %month.begin(),
+                    "A month stays in its default partition: too much of it lies there"
+                );
+                // For those who waited behind it.
+                tokio::time::sleep(PAUSE).await;
+            }
         }
     }
     Ok(made)

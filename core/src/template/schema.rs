@@ -23,12 +23,11 @@ const DEPTH_MAX: usize = 64;
 const PATTERN_BYTES_MAX: usize = 256 << 10;
 /// Patterns in a schema.
 const PATTERNS_MAX: usize = 100;
-/// How many of `unevaluatedProperties` and `unevaluatedItems` may stand within each other.
-/// The validator goes through what lies below each of them twice or more often
-/// (jsonschema 0.60, `mark_evaluated_properties`), so it is 3 for each of them.
-const UNEVALUATED_MAX: usize = 3;
-/// The most work that checking variables may be: the schema's values times theirs, as
-/// [`size`] counts them. Each is a step, at the most, and may be an error that holds a copy
+/// The most that a schema may cost (see [`Extent::cost`]): by values alone it is twice
+/// [`VALUES_MAX`] at the most.
+const COST_MAX: u64 = 100_000;
+/// The most work that checking variables may be: the schema's cost times their size, as
+/// [`size`] counts it. Each is a step, at the most, and may be an error that holds a copy
 /// of the values.
 const STEPS_MAX: u64 = 4_000_000;
 /// Beyond so much it is only said whether they match.
@@ -45,8 +44,8 @@ const DRAFTS: [&str; 3] = [
 /// A schema, ready to be used.
 pub(super) struct Schema {
     validator: Validator,
-    /// Its values, references written out.
-    values: usize,
+    /// What it takes to check one value against all of it.
+    cost: u64,
 }
 
 impl Schema {
@@ -59,7 +58,7 @@ impl Schema {
             let message = format!("must not be larger than {BYTES_MAX} bytes");
             return Err(Issue::new("", message));
         }
-        let values = Survey::of(schema).map_err(|problem| Issue::new("", problem))?;
+        let cost = Survey::of(schema).map_err(|problem| Issue::new("", problem))?;
         let patterns = PatternOptions::regex()
             .size_limit(PATTERN_BYTES_MAX)
             .dfa_size_limit(PATTERN_BYTES_MAX);
@@ -74,13 +73,13 @@ impl Schema {
                 );
                 Issue::new(dotted(error.instance_path()), message)
             })?;
-        Ok(Self { validator, values })
+        Ok(Self { validator, cost })
     }
 
     /// Everything that is wrong with the variables, by paths from `variables` on.
     pub(super) fn check(&self, variables: &Value) -> Vec<Issue> {
         let of_all = |message: &str| vec![Issue::new("variables", message)];
-        let steps = size(variables).saturating_mul(self.values as u64);
+        let steps = size(variables).saturating_mul(self.cost);
         if steps > STEPS_MAX {
             return of_all("hold too much to be checked by the template's variablesSchema");
         }
@@ -145,14 +144,79 @@ fn dotted(location: &Location) -> String {
 
 /// The keywords that ask what the others have looked at.
 const UNEVALUATED: [&str; 2] = ["unevaluatedProperties", "unevaluatedItems"];
+/// The keywords whose schemas are held against the same value as the one they stand in, or
+/// again for those above.
+const IN_PLACE: [&str; 11] = [
+    "$ref",
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "not",
+    "if",
+    "then",
+    "else",
+    "contains",
+    "dependentSchemas",
+    "dependencies",
+];
+/// The keywords that hold schemas by names.
+const MAPS: [&str; 6] = [
+    "properties",
+    "patternProperties",
+    "dependentSchemas",
+    "dependencies",
+    "$defs",
+    "definitions",
+];
+/// The keywords that check nothing themselves.
+const SILENT: [&str; 10] = [
+    "$defs",
+    "definitions",
+    "$schema",
+    "$id",
+    "$comment",
+    "title",
+    "description",
+    "default",
+    "examples",
+    "deprecated",
+];
+
+/// What a value stands for in a schema.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Position {
+    /// A schema, a list of schemas, or what a keyword says.
+    Schema,
+    /// Schemas by names.
+    Map,
+    /// A value like those that are checked.
+    Data,
+}
+
+impl Position {
+    /// That of a field.
+    fn of(self, key: &str) -> Self {
+        match self {
+            Self::Map => Self::Schema,
+            Self::Data => Self::Data,
+            Self::Schema if MAPS.contains(&key) => Self::Map,
+            Self::Schema if ["enum", "const", "default", "examples"].contains(&key) => Self::Data,
+            Self::Schema => Self::Schema,
+        }
+    }
+}
 
 /// What a part of a schema amounts to, references written out.
 #[derive(Clone, Copy, Default)]
 struct Extent {
     values: usize,
     depth: usize,
-    /// `unevaluatedProperties` and `unevaluatedItems` within each other.
-    unevaluated: usize,
+    /// The checks that it makes of one value. For a keyword of [`UNEVALUATED`] the validator
+    /// goes through all that stands beside it once more for each of [`IN_PLACE`] on the way
+    /// (jsonschema 0.60, `mark_evaluated_properties_inner`), which those below pay too.
+    cost: u64,
+    /// How many of [`IN_PLACE`] stand within each other.
+    in_place: usize,
 }
 
 /// The look at a schema before it is compiled.
@@ -164,8 +228,8 @@ struct Survey<'a> {
 }
 
 impl<'a> Survey<'a> {
-    /// How many values a schema has.
-    fn of(schema: &'a Value) -> Result<usize, String> {
+    /// What a schema costs.
+    fn of(schema: &'a Value) -> Result<u64, String> {
         if let Some(draft) = schema.get("$schema") {
             let draft = draft.as_str().unwrap_or_default().trim_end_matches('#');
             if !DRAFTS.contains(&draft) {
@@ -180,10 +244,22 @@ impl<'a> Survey<'a> {
             targets: HashMap::new(),
             patterns: 0,
         };
-        Ok(survey.value(schema, 0)?.values)
+        let cost = survey.value(schema, 0, Position::Schema)?.cost;
+        if cost > COST_MAX {
+            return Err(format!(
+                "would take too long to check: {} stand within each other too often",
+                UNEVALUATED.join(" and ")
+            ));
+        }
+        Ok(cost)
     }
 
-    fn value(&mut self, value: &'a Value, depth: usize) -> Result<Extent, String> {
+    fn value(
+        &mut self,
+        value: &'a Value,
+        depth: usize,
+        position: Position,
+    ) -> Result<Extent, String> {
         if depth > DEPTH_MAX {
             return Err(format!(
                 "must not nest more than {DEPTH_MAX} deep, references included"
@@ -192,35 +268,41 @@ impl<'a> Survey<'a> {
         let mut whole = Extent {
             values: 1,
             depth: 1,
-            unevaluated: 0,
+            cost: u64::from(position == Position::Schema),
+            in_place: 0,
         };
         match value {
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
             Value::Array(items) => {
                 for item in items {
-                    whole = sum(whole, self.value(item, depth + 1)?)?;
+                    whole = sum(whole, self.value(item, depth + 1, position)?)?;
                 }
             }
             Value::Object(fields) => {
                 for (key, field) in fields {
-                    whole = sum(whole, self.field(key, field, depth)?)?;
+                    whole = sum(whole, self.field(key, field, (depth, position))?)?;
                 }
-                let is_one = UNEVALUATED.iter().any(|key| fields.contains_key(*key));
-                whole.unevaluated += usize::from(is_one);
-                if whole.unevaluated > UNEVALUATED_MAX {
-                    return Err(format!(
-                        "must not have more than {UNEVALUATED_MAX} of {} within each other, references included",
-                        UNEVALUATED.join(" and ")
-                    ));
+                let asks = UNEVALUATED.iter().any(|key| fields.contains_key(*key));
+                if asks && position == Position::Schema {
+                    whole.cost = whole.cost.saturating_mul(1 + whole.in_place as u64);
                 }
             }
         }
         Ok(whole)
     }
 
-    fn field(&mut self, key: &str, field: &'a Value, depth: usize) -> Result<Extent, String> {
+    fn field(
+        &mut self,
+        key: &str,
+        field: &'a Value,
+        (depth, position): (usize, Position),
+    ) -> Result<Extent, String> {
         match (key, field) {
-            ("$ref", Value::String(target)) => return self.target(target, depth),
+            ("$ref", Value::String(target)) => {
+                let mut extent = self.target(target, depth)?;
+                extent.in_place += 1;
+                return Ok(extent);
+            }
             ("$dynamicRef" | "$recursiveRef" | "$anchor" | "$dynamicAnchor", Value::String(_)) => {
                 return Err(format!(
                     "must not use {key}; a $ref to #/$defs/… does the same"
@@ -236,7 +318,20 @@ impl<'a> Survey<'a> {
         if self.patterns > PATTERNS_MAX {
             return Err(format!("must not hold more than {PATTERNS_MAX} patterns"));
         }
-        self.value(field, depth + 1)
+        let mut extent = self.value(field, depth + 1, position.of(key))?;
+        if position == Position::Schema {
+            if SILENT.contains(&key) {
+                extent.cost = 0;
+            } else {
+                extent.cost = extent.cost.max(1);
+            }
+            extent.in_place = if IN_PLACE.contains(&key) {
+                extent.in_place + 1
+            } else {
+                0
+            };
+        }
+        Ok(extent)
     }
 
     fn target(&mut self, reference: &'a str, depth: usize) -> Result<Extent, String> {
@@ -254,7 +349,7 @@ impl<'a> Survey<'a> {
                     format!("has a $ref that leads nowhere within the schema: {shown}")
                 })?;
                 self.targets.insert(reference, None);
-                let extent = self.value(found, depth + 1)?;
+                let extent = self.value(found, depth + 1, Position::Schema)?;
                 self.targets.insert(reference, Some(extent));
                 extent
             }
@@ -278,7 +373,8 @@ fn sum(whole: Extent, part: Extent) -> Result<Extent, String> {
     Ok(Extent {
         values,
         depth: whole.depth.max(part.depth + 1),
-        unevaluated: whole.unevaluated.max(part.unevaluated),
+        cost: whole.cost.saturating_add(part.cost),
+        in_place: whole.in_place.max(part.in_place),
     })
 }
 
@@ -341,7 +437,7 @@ mod tests {
             deep = json!({ "not": deep });
         }
         let mut marked = json!({ "properties": { "a": true } });
-        for _ in 0..4 {
+        for _ in 0..20 {
             marked = json!({ "anyOf": [marked], "unevaluatedProperties": false });
         }
         let patterns: Vec<Value> = (0..101)
@@ -396,6 +492,28 @@ mod tests {
         assert!(some.contains("do not match"), "{some}");
         assert!(schema.check(&json!({ "x": "a".repeat(20_000) })).is_empty());
         assert_eq!(schema.check(&json!({ "x": 1 }))[0].path, "variables.x");
+    }
+
+    #[test]
+    fn strict_and_well_described_schemas_cost_what_they_check() {
+        let mut strict = json!({ "type": "string" });
+        for _ in 0..12 {
+            strict = json!({
+                "type": "object",
+                "properties": { "a": strict, "title": { "type": "string", "description": "x" } },
+                "unevaluatedProperties": false,
+            });
+        }
+        assert!(Survey::of(&strict).unwrap() < 200);
+        let countries: Vec<String> = (0..249).map(|n| format!("C{n}")).collect();
+        let country = json!({ "enum": countries, "description": "Where it goes." });
+        assert!(Survey::of(&json!({ "properties": { "country": country } })).unwrap() < 10);
+        // A property may have any name.
+        let hidden = json!({ "anyOf": vec![json!({ "type": "string" }); 1_000] });
+        for name in ["description", "enum", "$defs", "examples"] {
+            let schema = json!({ "properties": { name: hidden } });
+            assert!(Survey::of(&schema).unwrap() > 1_000, "{name}");
+        }
     }
 
     #[test]

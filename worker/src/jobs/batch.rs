@@ -313,16 +313,16 @@ impl SendMessage {
     /// anew: what the last look at the suppressions saw is old by then.
     async fn send_batch(&self, mut batch: Batch<'_>, pass: Pass, progress: &Progress) {
         let batching = batch.adapter().batching();
-        let mut pass = Some(pass);
+        let mut entered = pass;
         let mut calls = 0;
         while !batch.tries.is_empty() {
             let before = batch.tries.len();
-            let Some(entered) = self.pass_for(&batch, pass.take()).await else {
+            if !self.sending.tenures.may_call(batch.claim.worker) {
                 let all = batch.tries.iter().map(withdrawn).collect();
                 return self.record_all(all, progress).await;
-            };
+            }
             calls += 1;
-            pass = match batching {
+            let unused = match batching {
                 Some(batching) => {
                     let called = self.call_batch(&mut batch, batching, entered, progress);
                     called.await
@@ -333,9 +333,16 @@ impl SendMessage {
             if !self.take_back(&mut batch, progress).await || left.is_empty() {
                 return;
             }
-            if pass.is_some() || left.len() == before || calls == BATCH_CALLS_MAX {
-                return self.send_apart(&batch, left, pass, progress).await;
+            if unused.is_some() || left.len() == before || calls == BATCH_CALLS_MAX {
+                return self.send_apart(&batch, left, unused, progress).await;
             }
+            // First, since it may have to be waited for.
+            let Some(pass) = self.pass_for(&batch, None).await else {
+                let left = left.into_iter();
+                let all = left.map(|recipient| untried(batch.claim, recipient));
+                return self.record_all(all.collect(), progress).await;
+            };
+            entered = pass;
             self.write_attempts(&mut batch, &left, progress).await;
         }
     }

@@ -79,20 +79,16 @@ pub(super) fn read_refusal(stage: Stage, reply: &Reply) -> SendOutcome {
 }
 
 /// Replies that ask to slow down rather than tell of trouble: 421 (RFC 5321, 3.8:
-/// too many connections, or too much in one), the classes 4.7 (rates), 4.3.2 and 4.4.5
-/// of RFC 3463; and 454, by which SES says that a sending rate or quota is exceeded. At
-/// AUTH a 454 is the server's own trouble (RFC 4954). At RCPT the class 4.7 puts off one
-/// recipient as a rule (greylisting): no reason to keep other mail waiting.
+/// too many connections, or too much in one), the classes 4.7 (greylisting, rates)
+/// and 4.3.2, 4.4.5 of RFC 3463; and 454, by which SES says that a sending rate or
+/// quota is exceeded. At AUTH a 454 is the server's own trouble (RFC 4954).
 fn is_throttling(stage: Stage, reply: &Reply) -> bool {
     if stage == Stage::Login {
         return reply.code == 421;
     }
-    let is_enhanced = match reply.enhanced() {
-        Some((4, 3, 2) | (4, 4, 5)) => true,
-        Some((4, 7, _)) => stage != Stage::Recipient,
-        _ => false,
-    };
-    matches!(reply.code, 421 | 454) || is_enhanced
+    matches!(reply.code, 421 | 454)
+        || (400..500).contains(&reply.code)
+            && matches!(reply.enhanced(), Some((4, 7, _) | (4, 3, 2) | (4, 4, 5)))
 }
 
 fn blame(stage: Stage, reply: &Reply) -> Blame {
@@ -173,8 +169,7 @@ mod tests {
             (Recipient, "554 5.7.1 Relay access denied", "recipient"),
             (Recipient, "450 4.2.1 Mailbox busy", "unavailable"),
             (Recipient, "452 4.2.2 Mailbox full", "unavailable"),
-            (Recipient, "451 4.7.1 Greylisted", "unavailable"),
-            (Sender, "451 4.7.1 Too much mail", "throttled"),
+            (Recipient, "451 4.7.1 Greylisted", "throttled"),
             // Codes that contradict each other: the first one counts.
             (Recipient, "450 5.1.1 No such user", "unavailable"),
             (Content, "552 5.3.4 Too big", "message"),
