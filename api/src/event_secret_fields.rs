@@ -31,6 +31,10 @@ impl Field for EventSecretsObject {
                 });
                 object.properties.push((name, field));
             }
+            // As in the example of the account: SendGrid's.
+            object.example = Some(serde_json::json!({
+                "publicKey": "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE83T4O/n84iotIvIW4mdBgQ/7dAfSmpqIM8kF9mN1flpVKS3GRqe62gw+2fNNRaINXvVpiglSI8eNEc6wEA3F+g==",
+            }));
         })
     }
 
