@@ -41,6 +41,12 @@ impl PageRequest {
         i64::from(self.page - 1) * i64::from(self.limit)
     }
 
+    /// Whether the page lies behind the end of a list of `total` rows.
+    #[must_use]
+    pub fn is_behind(self, total: u64) -> bool {
+        u64::from(self.page - 1) * u64::from(self.limit) >= total
+    }
+
     /// How many pages `total` rows fill.
     #[must_use]
     pub fn total_pages(self, total: u64) -> u64 {

@@ -73,8 +73,7 @@ pub(crate) async fn choose(
     let places = candidates.senders.iter().enumerate();
     for (place, sender) in places.skip(standing.tried) {
         standing.tried = place;
-        let calls_max = sender.provider_type.calls_max();
-        match gates.enter(sender.id, sender.limits, calls_max).await {
+        match sender.enter(gates).await {
             Entry::Go(pass) => {
                 return Ok(Choice::Account(Chosen {
                     sender: sender.clone(),

@@ -5,7 +5,6 @@
 
 use moka::future::Cache;
 use waypost_core::ids::{Ids, OrganizationId, ProviderAccountId};
-use waypost_core::provider::gate::AccountLimits;
 use waypost_core::provider::outcome::SendOutcome;
 use waypost_core::queue::jobs::SendJob;
 use waypost_core::queue::lease::{Foreseen, Wanted};
@@ -45,9 +44,7 @@ impl Foresight {
         sender: &Sender,
         outcome: &SendOutcome,
     ) {
-        let is_bound = sender.provider_type.calls_max().is_some();
-        let is_free = sender.limits == AccountLimits::default() && !is_bound;
-        if !is_free || !matches!(outcome, SendOutcome::Accepted { .. }) {
+        if !sender.is_free() || !matches!(outcome, SendOutcome::Accepted { .. }) {
             self.forget(organization_id).await;
         } else if self.accounts.get(&organization_id).await != Some(sender.id) {
             self.accounts.insert(organization_id, sender.id).await;

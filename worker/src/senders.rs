@@ -10,7 +10,7 @@ use waypost_core::ids::ProviderAccountId;
 use waypost_core::message::compose;
 use waypost_core::provider::account::Accounts;
 use waypost_core::provider::credentials::Credentials;
-use waypost_core::provider::gate::AccountLimits;
+use waypost_core::provider::gate::{AccountLimits, Entry, Gates};
 use waypost_core::provider::kind::ProviderType;
 use waypost_core::queue::lease::LeasedMessage;
 use waypost_core::routing::rule::OnUnknown;
@@ -23,6 +23,19 @@ pub(crate) struct Sender {
     pub(crate) provider_type: ProviderType,
     pub(crate) limits: AccountLimits,
     pub(crate) credentials: Arc<Credentials>,
+}
+
+impl Sender {
+    /// Asks leave to call it.
+    pub(crate) async fn enter(&self, gates: &Gates) -> Entry {
+        let calls_max = self.provider_type.calls_max();
+        gates.enter(self.id, self.limits, calls_max).await
+    }
+
+    /// Whether its mail never waits for its own pace.
+    pub(crate) fn is_free(&self) -> bool {
+        self.limits == AccountLimits::default() && self.provider_type.calls_max().is_none()
+    }
 }
 
 /// The accounts that may take a message, in the order in which they are tried.

@@ -205,7 +205,7 @@ pub async fn list(
     .or_fault("count the audit log")?;
     let total = u64::try_from(total).unwrap_or_default();
     // What is before a page is walked over: not where nothing is behind it.
-    if u64::try_from(page.offset()).is_ok_and(|offset| offset >= total) {
+    if page.is_behind(total) {
         let rows = Vec::new();
         return Ok(Page { rows, total });
     }

@@ -36,7 +36,7 @@ pub async fn list(
 ) -> Result<Page<Suppression>, Fault> {
     let total = count(&mut *connection, organization_id, filter).await?;
     // What is before a page is walked over: not where nothing is behind it.
-    if u64::try_from(page.offset()).is_ok_and(|offset| offset >= total) {
+    if page.is_behind(total) {
         let rows = Vec::new();
         return Ok(Page { rows, total });
     }

@@ -128,13 +128,16 @@ impl SendMessage {
         }
     }
 
-    async fn record(&self, settlement: Settlement, progress: &Progress) {
+    /// Records it; false where that cannot be done any more.
+    async fn record(&self, settlement: Settlement, progress: &Progress) -> bool {
         if settlement.untried.is_some() {
             progress.no_hurry.store(true, Ordering::Relaxed);
         }
-        if !self.sending.ledger.settle(settlement).await {
+        let is_recorded = self.sending.ledger.settle(settlement).await;
+        if !is_recorded {
             progress.lost.store(true, Ordering::Relaxed);
         }
+        is_recorded
     }
 
     async fn record_all(&self, settlements: Vec<Settlement>, progress: &Progress) {
@@ -302,11 +305,7 @@ impl SendMessage {
         for this in batch.tries.drain(..) {
             settlement.withdraw(this.attempt.key());
         }
-        let is_recorded = self.sending.ledger.settle(settlement).await;
-        if !is_recorded {
-            progress.lost.store(true, Ordering::Relaxed);
-        }
-        is_recorded
+        self.record(settlement, progress).await
     }
 
     /// Makes the calls of attempts that are on record. Those of a further call are written
@@ -474,9 +473,7 @@ impl SendMessage {
             if sending.shutdown.is_cancelled() {
                 return None;
             }
-            let calls_max = sender.provider_type.calls_max();
-            let entry = sending.gates.enter(sender.id, sender.limits, calls_max);
-            match entry.await {
+            match sender.enter(&sending.gates).await {
                 Entry::Go(entered) => pass = Some(entered),
                 Entry::Closed(closed) => {
                     let refused = Refused {
