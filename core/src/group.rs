@@ -42,6 +42,8 @@ pub struct Group<T, R> {
 struct Entry<T, R> {
     item: T,
     weight: usize,
+    /// When it came in: callers who wait to enter are not counted as waiting.
+    since: Instant,
     done: oneshot::Sender<Result<R, Fault>>,
 }
 
@@ -96,8 +98,9 @@ where
     R: Send + 'static,
 {
     /// Starts the lanes. `work` gets the gathered items and answers one result
-    /// for each, in their order.
-    pub fn start<W, F>(settings: GroupSettings, work: W) -> Self
+    /// for each, in their order. Each piece of work is logged at `trace` under the
+    /// `name`, with how much was shared and how long that took.
+    pub fn start<W, F>(name: &'static str, settings: GroupSettings, work: W) -> Self
     where
         W: Fn(Vec<T>) -> F + Clone + Send + 'static,
         F: Future<Output = Vec<Result<R, Fault>>> + Send + 'static,
@@ -108,6 +111,7 @@ where
             busy: AtomicUsize::new(0),
             ended: Notify::new(),
             rests_until: std::sync::Mutex::new(Instant::now()),
+            name,
             settings,
         });
         for _ in 0..settings.lanes {
@@ -124,10 +128,13 @@ where
     pub async fn run(&self, item: T, weight: usize) -> Result<R, Fault> {
         let (done, result) = oneshot::channel();
         let gone = || Fault::unavailable("share a transaction", "the process is stopping");
-        self.sender
-            .send(Entry { item, weight, done })
-            .await
-            .map_err(|_| gone())?;
+        let place = self.sender.reserve().await.map_err(|_| gone())?;
+        place.send(Entry {
+            item,
+            weight,
+            since: Instant::now(),
+            done,
+        });
         result.await.map_err(|_| gone())?
     }
 }
@@ -142,6 +149,7 @@ struct Lanes<T, R> {
     ended: Notify,
     /// Until then only a crowd sets off. The lane that ended last decides.
     rests_until: std::sync::Mutex<Instant>,
+    name: &'static str,
     settings: GroupSettings,
 }
 
@@ -172,21 +180,55 @@ where
     F: Future<Output = Vec<Result<R, Fault>>>,
 {
     while let Some((entries, busy)) = lanes.gather().await {
+        let shared = Shared::of(&entries, &busy);
         let (items, waiters): (Vec<T>, Vec<_>) = entries
             .into_iter()
             .map(|entry| (entry.item, entry.done))
             .unzip();
         // A panic costs those who shared the work their result, not the lane.
         let worked = AssertUnwindSafe(work(items)).catch_unwind().await;
+        shared.tell(&busy);
         drop(busy);
         let Ok(results) = worked else {
-            tracing::error!("A shared piece of work panicked");
+            tracing::error!(group = lanes.name, "A shared piece of work panicked");
             continue;
         };
         for (waiter, result) in waiters.into_iter().zip(results) {
             // A waiter that has gone away asked for the work all the same.
             let _gone = waiter.send(result);
         }
+    }
+}
+
+/// What a piece of work was shared by, for the log.
+struct Shared {
+    entries: usize,
+    weight: usize,
+    longest_wait: Duration,
+}
+
+impl Shared {
+    fn of<T, R>(entries: &[Entry<T, R>], busy: &Busy<'_, T, R>) -> Self {
+        Self {
+            entries: entries.len(),
+            weight: entries.iter().map(|entry| entry.weight).sum(),
+            // In the order in which they came.
+            longest_wait: entries
+                .first()
+                .map_or(Duration::ZERO, |first| busy.since - first.since),
+        }
+    }
+
+    fn tell<T, R>(&self, busy: &Busy<'_, T, R>) {
+        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        tracing::trace!(
+            group = busy.lanes.name,
+            entries = self.entries,
+            weight = self.weight,
+            longest_wait_us = micros(self.longest_wait),
+            work_us = micros(busy.since.elapsed()),
+            "Shared a piece of work"
+        );
     }
 }
 
@@ -265,7 +307,7 @@ mod tests {
             rest: Rest::NONE,
         };
         let (counted, opened) = (Arc::clone(&runs), Arc::clone(&gate));
-        let group: Group<u32, u32> = Group::start(settings, move |items: Vec<u32>| {
+        let group: Group<u32, u32> = Group::start("test", settings, move |items: Vec<u32>| {
             let (counted, opened) = (Arc::clone(&counted), Arc::clone(&opened));
             async move {
                 counted.fetch_add(1, Ordering::SeqCst);
@@ -304,7 +346,7 @@ mod tests {
             rest: Rest::NONE,
         };
         let (noted, opened) = (Arc::clone(&sizes), Arc::clone(&gate));
-        let group: Group<u32, u32> = Group::start(settings, move |items: Vec<u32>| {
+        let group: Group<u32, u32> = Group::start("test", settings, move |items: Vec<u32>| {
             let (noted, opened) = (Arc::clone(&noted), Arc::clone(&opened));
             async move {
                 noted.lock().unwrap().push(items.len());
@@ -353,7 +395,7 @@ mod tests {
             },
         };
         let noted = Arc::clone(&sizes);
-        let group: Group<(), ()> = Group::start(settings, move |items: Vec<()>| {
+        let group: Group<(), ()> = Group::start("test", settings, move |items: Vec<()>| {
             noted.lock().unwrap().push(items.len());
             async move {
                 tokio::time::sleep(Duration::from_millis(items.len() as u64)).await;

@@ -123,15 +123,15 @@ impl Ledger {
         tokio::spawn(shown::keep(Arc::downgrade(&writer)));
         let (claims, attempts, settlements) = (Arc::clone(&writer), Arc::clone(&writer), writer);
         Self {
-            claims: Group::start(group, move |wanted| {
+            claims: Group::start("claims", group, move |wanted| {
                 let writer = Arc::clone(&claims);
                 async move { writer.claim(wanted).await }
             }),
-            attempts: Group::start(group, move |items| {
+            attempts: Group::start("send_attempts", group, move |items| {
                 let writer = Arc::clone(&attempts);
                 async move { writer.begin_attempts(items).await }
             }),
-            settlements: Group::start(resting, move |items| {
+            settlements: Group::start("settlements", resting, move |items| {
                 let writer = Arc::clone(&settlements);
                 async move { writer.settle(items).await }
             }),

@@ -208,7 +208,9 @@ impl Authenticator {
             .build();
         Self {
             usage: Usage::start(pool.clone()),
-            look_ups: Group::start(LOOK_UPS, move |hashes| look_up(pool.clone(), hashes)),
+            look_ups: Group::start("api_keys", LOOK_UPS, move |hashes| {
+                look_up(pool.clone(), hashes)
+            }),
             clock,
             remembered,
         }

@@ -141,7 +141,7 @@ impl Recorder {
             sealer,
         });
         Self {
-            group: Group::start(settings, move |requests| {
+            group: Group::start("provider_events", settings, move |requests| {
                 let writer = Arc::clone(&writer);
                 async move { writer.write(requests).await }
             }),

@@ -64,7 +64,7 @@ impl Shared {
         };
         let line = Line::start(redis, settings);
         let asked = Arc::clone(&line);
-        let group = Group::start(GROUP, move |questions| {
+        let group = Group::start("rate_limits", GROUP, move |questions| {
             let line = Arc::clone(&asked);
             async move {
                 let answers = answer(&line, &questions).await;

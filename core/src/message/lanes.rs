@@ -55,7 +55,7 @@ impl Lanes {
             }
         };
         Self {
-            group: Group::start(settings, work),
+            group: Group::start("messages", settings, work),
             ids,
         }
     }

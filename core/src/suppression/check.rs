@@ -79,7 +79,7 @@ impl Checker {
         Self {
             filters,
             states,
-            group: Group::start(settings, move |questions| {
+            group: Group::start("suppression_checks", settings, move |questions| {
                 let reader = Arc::clone(&reader);
                 async move { reader.answer(questions).await }
             }),

@@ -90,7 +90,7 @@ impl Recorder {
             .max_capacity(REMEMBERED_MAX)
             .time_to_live(SAME_WITHIN.to_std().unwrap_or_default());
         Self {
-            group: Group::start(settings, move |sightings| {
+            group: Group::start("sightings", settings, move |sightings| {
                 let writer = Arc::clone(&writer);
                 async move { writer.write(sightings).await }
             }),

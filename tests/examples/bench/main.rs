@@ -14,6 +14,7 @@ mod accept;
 mod bare;
 mod data;
 mod fill;
+mod groups;
 mod hooks;
 mod house;
 mod inbound;

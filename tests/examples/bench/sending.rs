@@ -13,7 +13,7 @@ use crate::house::{Builder, Cpu, House, Plan};
 use crate::load::{self, Until};
 use crate::report::{Bound, Figure, Report};
 use crate::requests::{self, BATCH};
-use crate::{Failure, bare, say, usage};
+use crate::{Failure, bare, groups, say, usage};
 
 /// What a provider takes to answer.
 pub(crate) const LATENCY_MS: u64 = 20;
@@ -113,12 +113,12 @@ async fn backlogs(
     Ok(())
 }
 
-/// Row 15.
+/// Row 15, and how messages were shared.
 pub(crate) async fn cost(builder: &Builder, report: &mut Report) -> Result<(), Failure> {
     for connections in CONNECTIONS {
         cost_with(builder, report, connections).await?;
     }
-    Ok(())
+    groups::run(builder, report).await
 }
 
 async fn cost_with(

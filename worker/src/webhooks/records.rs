@@ -69,7 +69,7 @@ impl Records {
             rest: Rest::NONE,
         };
         let writer = Arc::new(Writer { pool, ids, clock });
-        let group = Group::start(settings, move |calls| {
+        let group = Group::start("webhook_attempts", settings, move |calls| {
             let writer = Arc::clone(&writer);
             async move { writer.write(calls).await }
         });

@@ -182,7 +182,7 @@ impl Shared {
         // A worker that was killed gives nothing back: its places come back when the
         // longest call would have ended.
         let kept_for = call_timeout + Duration::from_secs(5);
-        let group = Group::start(GROUP, move |questions: Vec<Question>| {
+        let group = Group::start("provider_gates", GROUP, move |questions: Vec<Question>| {
             let line = Arc::clone(&asked);
             async move {
                 let places = take(&line, &questions, kept_for).await;

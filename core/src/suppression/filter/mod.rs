@@ -147,7 +147,7 @@ impl Filters {
         let reader = access.clone();
         Self {
             access,
-            questions: Group::start(GROUP, move |questions| {
+            questions: Group::start("suppression_filters", GROUP, move |questions| {
                 let reader = reader.clone();
                 async move { reader.read(questions).await }
             }),
