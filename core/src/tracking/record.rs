@@ -2,8 +2,8 @@
 //! it is short: sightings that come together share a transaction, and nobody waits
 //! longer than a second. While Postgres is away nobody waits; what can be kept in
 //! memory is recorded when it is back within a minute, and lost otherwise. Where
-//! nobody knows whether a transaction was committed it is tried again: an event may
-//! be there twice then, and is counted once.
+//! nobody knows whether a transaction was committed it is tried again with the same
+//! ids, and what is there by then is left out.
 //!
 //! What one recipient leaves in the history is bounded, since anybody may call a
 //! link a million times: of what is fetched again within ten seconds nothing is
@@ -15,7 +15,7 @@
 //! where it was SENT. A machine proves nothing: gateways fetch what they then refuse.
 //! A click makes no open; programs that load no images follow links all the same.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,7 +35,7 @@ use crate::db::{self, OrFault, PgConnection, PgPool};
 use crate::event::{self, EventType, NewEvent};
 use crate::fault::{Fault, FaultKind};
 use crate::group::{Group, GroupSettings, Rest};
-use crate::ids::{Ids, MessageId, OrganizationId};
+use crate::ids::{EventId, Ids, MessageId, OrganizationId};
 use crate::message::MessageStatus;
 use crate::message::store::refresh_aggregates;
 
@@ -139,41 +139,57 @@ struct Writer {
     is_away: Arc<AtomicBool>,
 }
 
+/// A sighting with the ids of its events, the same however often it is tried.
+struct Noted {
+    sighting: Sighting,
+    /// Of the event that says that the copy arrived, if this one proves it. Drawn first:
+    /// a history says DELIVERED before the others of the same moment.
+    delivered_id: EventId,
+    event_id: EventId,
+}
+
 impl Writer {
     /// Records what it can and answers for all: nobody does anything else then.
     async fn write(&self, sightings: Vec<Sighting>) -> Vec<Result<(), Fault>> {
         let answers = sightings.iter().map(|_| Ok(())).collect();
-        match self.write_until_known(&sightings).await {
+        let noted = sightings.into_iter().map(|sighting| Noted {
+            sighting,
+            delivered_id: self.ids.next(),
+            event_id: self.ids.next(),
+        });
+        let noted: Vec<Noted> = noted.collect();
+        match self.write_until_known(&noted, false).await {
             Ok(()) => {}
-            Err(fault) if fault.kind() == FaultKind::Internal && sightings.len() > 1 => {
+            Err(fault) if fault.kind() == FaultKind::Internal && noted.len() > 1 => {
                 // One that Postgres refuses does not cost the others.
-                for sighting in &sightings {
-                    let written = self.write_until_known(std::slice::from_ref(sighting)).await;
-                    report(written, 1);
+                for one in noted.chunks(1) {
+                    report(self.write_until_known(one, true).await, 1);
                 }
             }
-            Err(fault) => report(Err(fault), sightings.len()),
+            Err(fault) => report(Err(fault), noted.len()),
         }
         answers
     }
 
     /// Tries until Postgres has answered, or for too long.
-    async fn write_until_known(&self, sightings: &[Sighting]) -> Result<(), Fault> {
+    async fn write_until_known(&self, noted: &[Noted], is_again: bool) -> Result<(), Fault> {
         let begun = Instant::now();
+        let mut is_again = is_again;
         loop {
-            let written = db::bounded(RECORD, self.try_write(sightings)).await;
+            let written = db::bounded(RECORD, self.try_write(noted, is_again)).await;
             let is_away = matches!(&written, Err(fault) if fault.kind() == FaultKind::Unavailable);
             self.is_away.store(is_away, Ordering::Relaxed);
             if !is_away || begun.elapsed() > KEPT_FOR {
                 return written;
             }
+            is_again = true;
             sleep(AGAIN_AFTER).await;
         }
     }
 
-    async fn try_write(&self, sightings: &[Sighting]) -> Result<(), Fault> {
+    async fn try_write(&self, noted: &[Noted], is_again: bool) -> Result<(), Fault> {
         let mut transaction = db::begin(&self.pool, RECORD).await?;
-        record(&mut transaction, &self.ids, sightings).await?;
+        record(&mut transaction, noted, is_again).await?;
         transaction.commit().await.or_fault(RECORD)
     }
 }
@@ -197,20 +213,18 @@ fn report(written: Result<(), Fault>, count: usize) {
 }
 
 /// Records sightings, in a transaction of the caller. Those of recipients that are
-/// removed, and those beyond the bound, are left out.
-///
-/// # Errors
-/// A fault when Postgres is away.
-pub async fn record(
+/// removed, and those beyond the bound, are left out; so are those that an earlier try
+/// recorded, where this is not the first.
+async fn record(
     connection: &mut PgConnection,
-    ids: &Ids,
-    sightings: &[Sighting],
+    noted: &[Noted],
+    is_again: bool,
 ) -> Result<(), Fault> {
-    let mut seen: BTreeMap<(MessageId, i32, OrganizationId), Vec<&Sighting>> = BTreeMap::new();
-    for sighting in sightings {
-        let copy = sighting.copy;
+    let mut seen: BTreeMap<(MessageId, i32, OrganizationId), Vec<&Noted>> = BTreeMap::new();
+    for one in noted {
+        let copy = one.sighting.copy;
         let of = (copy.message_id, copy.position, copy.organization_id);
-        seen.entry(of).or_default().push(sighting);
+        seen.entry(of).or_default().push(one);
     }
     let wanted = seen.keys();
     let wanted: Vec<_> = wanted
@@ -219,17 +233,24 @@ pub async fn record(
     let mut changed = Vec::new();
     let mut events = Vec::new();
     let mut read = Vec::new();
-    for mut kept in store::lock(&mut *connection, &wanted).await? {
+    let locked = store::lock(&mut *connection, &wanted).await?;
+    // Behind the locks: an earlier try that is not over holds them.
+    let recorded = match is_again {
+        true => recorded(&mut *connection, noted).await?,
+        false => HashSet::new(),
+    };
+    for mut kept in locked {
         let key = (kept.message_id, kept.position, kept.organization_id);
         let Some(seen) = seen.get(&key) else {
             continue;
         };
         // Before the others of the same moment: a history says DELIVERED first.
-        read.extend(reading(&kept, seen, ids));
+        read.extend(reading(&kept, seen));
         let before = kept.counts;
-        for sighting in seen {
-            let is_new = keep(&mut kept.counts, sighting);
-            events.extend(is_new.then(|| event(&kept, sighting, ids)));
+        let new = seen.iter().filter(|one| !recorded.contains(&one.event_id));
+        for one in new {
+            let is_kept = keep(&mut kept.counts, &one.sighting);
+            events.extend(is_kept.then(|| event(&kept, one)));
         }
         if kept.counts != before {
             changed.push(kept);
@@ -242,16 +263,29 @@ pub async fn record(
     deliver(connection, &read).await
 }
 
+/// The events that are there already.
+async fn recorded(
+    connection: &mut PgConnection,
+    noted: &[Noted],
+) -> Result<HashSet<EventId>, Fault> {
+    let events: Vec<_> = noted
+        .iter()
+        .map(|one| (one.sighting.copy.message_id, one.event_id))
+        .collect();
+    store::recorded(connection, &events).await
+}
+
 /// Whether a person was seen with a copy of which nobody knew that it arrived.
-fn reading(kept: &Kept, seen: &[&Sighting], ids: &Ids) -> Option<Read> {
-    let person = seen.iter().find(|sighting| !sighting.is_bot)?;
-    let at = person.at.max(kept.accepted_at);
-    (kept.status == MessageStatus::Sent).then(|| Read {
+fn reading(kept: &Kept, seen: &[&Noted]) -> Option<Read> {
+    let event_id = seen.first()?.delivered_id;
+    let person = seen.iter().find(|one| !one.sighting.is_bot)?;
+    let at = person.sighting.at.max(kept.accepted_at);
+    (kept.status == MessageStatus::Sent).then_some(Read {
         organization_id: kept.organization_id,
         message_id: kept.message_id,
         position: kept.position,
         at,
-        event_id: ids.next(),
+        event_id,
     })
 }
 
@@ -268,7 +302,8 @@ fn keep(counts: &mut Counts, sighting: &Sighting) -> bool {
     has_room
 }
 
-fn event(kept: &Kept, sighting: &Sighting, ids: &Ids) -> NewEvent {
+fn event(kept: &Kept, noted: &Noted) -> NewEvent {
+    let sighting = &noted.sighting;
     let mut data = json!({ "isBot": sighting.is_bot });
     if let Some(url) = &sighting.url {
         data["url"] = json!(url);
@@ -280,8 +315,7 @@ fn event(kept: &Kept, sighting: &Sighting, ids: &Ids) -> NewEvent {
     // it was accepted.
     let occurred_at = sighting.at.max(kept.accepted_at);
     NewEvent {
-        // Of the moment of recording, which may be later.
-        id: ids.next(),
+        id: noted.event_id,
         message_id: kept.message_id,
         organization_id: kept.organization_id,
         position: kept.position,

@@ -1,7 +1,9 @@
 //! What is tracked, in Postgres: how much of a recipient is in the history, and that
 //! a reader is proof of delivery.
 
-use sqlx::{PgConnection, query};
+use std::collections::HashSet;
+
+use sqlx::{PgConnection, query, query_scalar};
 use uuid::Uuid;
 
 use crate::clock::Timestamp;
@@ -74,6 +76,27 @@ pub(super) async fn lock(
         },
     });
     Ok(kept.collect())
+}
+
+/// Which of these events are in the history.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub(super) async fn recorded(
+    connection: &mut PgConnection,
+    events: &[(MessageId, EventId)],
+) -> Result<HashSet<EventId>, Fault> {
+    let messages: Vec<Uuid> = events.iter().map(|(id, _)| id.0).collect();
+    let ids: Vec<Uuid> = events.iter().map(|(_, id)| id.0).collect();
+    let recorded = query_scalar!(
+        "SELECT id FROM events WHERE message_id = ANY($1) AND id = ANY($2)",
+        &messages,
+        &ids,
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("look for opens and clicks")?;
+    Ok(recorded.into_iter().map(EventId).collect())
 }
 
 /// Writes how much is kept of recipients that the caller has locked.

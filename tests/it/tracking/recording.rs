@@ -13,7 +13,7 @@ use waypost_core::ids::{Ids, MessageId, OrganizationId};
 use waypost_core::provider::kind::ProviderType;
 use waypost_core::tracking::TrackedCopy;
 use waypost_core::tracking::token::Tokens;
-use waypost_tests::{TestApp, wait_until};
+use waypost_tests::{LosingLine, TestApp, wait_until};
 
 use super::{
     ADA, BOB, BROWSER, HTML, MACHINE, TARGET, assert_leads_to, assert_pixel, fetch, head, html_to,
@@ -411,6 +411,30 @@ async fn what_postgres_does_not_take_at_once_is_recorded_later() {
     assert_eq!(seen(&app).await, []);
     holder.rollback().await.unwrap();
     wait_until("both are recorded", async || seen(&app).await.len() == 2).await;
+    assert_eq!(totals(&app).await, [1, 1, 1]);
+}
+
+#[tokio::test]
+async fn what_was_recorded_and_not_answered_is_recorded_once() {
+    let mut app = sending().await;
+    let sent = sent_to(&app, ADA).await;
+    let database = app.variables["DATABASE_URL"].clone();
+    let line = LosingLine::to(&database).await;
+    app.variables
+        .insert("DATABASE_URL".to_owned(), line.url_of(&database));
+    let behind = app.start_another_api().await;
+    line.lose_next_commit();
+    assert_leads_to(&fetch(&behind, &sent.link, BROWSER).await, TARGET);
+    // What comes later is recorded later.
+    assert_pixel(&fetch(&behind, &sent.pixel, BROWSER).await);
+    wait_until("both are recorded", async || {
+        let seen = seen(&app).await;
+        seen.iter().any(|(kind, _)| kind == "OPENED")
+    })
+    .await;
+    assert_eq!(line.left_to_lose(), 0);
+    let seen = seen(&app).await;
+    assert_eq!(kinds(&seen), [("CLICKED", false), ("OPENED", false)]);
     assert_eq!(totals(&app).await, [1, 1, 1]);
 }
 
