@@ -144,6 +144,7 @@ async fn serve() -> Result<(), CommandError> {
     let settings = Settings::from_env()?;
     telemetry::init(&settings.log.filter, settings.log.format);
     telemetry::log_panics();
+    settings.warn_of_unknown();
     let listen = settings.api.listen;
     let listener = TcpListener::bind(listen)
         .await
@@ -236,6 +237,9 @@ async fn doctor() -> Result<(), CommandError> {
         smtp,
         ..TransportSettings::default()
     })?;
+    for name in &settings.unknown {
+        eprintln!("configuration: there is no setting {name}");
+    }
     eprintln!("configuration: ok");
     let pool = db::pool(&settings.database_url, 1)?;
     let redis = Redis::new(&settings.redis_url, &settings.redis_prefix)?;

@@ -72,6 +72,8 @@ pub struct Settings {
     pub retention: RetentionSettings,
     /// Base URLs that stand in for the providers' own: one for all, or per type.
     pub provider_base_urls: HashMap<ProviderType, Url>,
+    /// Variables that are named like settings and are none: misspelt, most likely.
+    pub unknown: Vec<String>,
 }
 
 /// Where the process runs.
@@ -269,7 +271,15 @@ impl Settings {
             smtp,
             retention,
             provider_base_urls,
+            unknown: reader.unknown(),
         })
+    }
+
+    /// Logs which variables are named like settings and are none.
+    pub fn warn_of_unknown(&self) {
+        for name in &self.unknown {
+            tracing::warn!(name, "There is no such setting");
+        }
     }
 }
 
@@ -519,6 +529,25 @@ mod tests {
                 "WAYPOST_WORKER_CONCURRENCY",
                 "WAYPOST_PROVIDER_TIMEOUT",
             ]
+        );
+    }
+
+    #[test]
+    fn what_is_named_like_a_setting_and_is_none_is_known() {
+        let settings = read(&[
+            ("WAYPOST_ENV", "development"),
+            ("DATABASE_URL", "postgres://localhost/waypost"),
+            ("WAYPOST_RETENTION_DAY", "30"),
+            ("WAYPOST_WORKER_CONCURENCY", "256"),
+            ("WAYPOST_LOG", "info"),
+            ("WAYPOST_IMAGE", "waypost:local"),
+            ("WAYPOST_TEST_LOG", "debug"),
+            ("PATH", "/usr/bin"),
+        ])
+        .unwrap();
+        assert_eq!(
+            settings.unknown,
+            ["WAYPOST_RETENTION_DAY", "WAYPOST_WORKER_CONCURENCY"]
         );
     }
 

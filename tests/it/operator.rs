@@ -292,6 +292,13 @@ async fn the_doctor_and_the_health_check_tell_what_they_find() {
     let app = TestApp::builder().without_worker().start().await;
     succeed(&app, &["doctor"]).await;
     succeed(&app, &["healthcheck"]).await;
+    let mut misspelt = app.variables.clone();
+    misspelt.insert("WAYPOST_RETENTION_DAY".to_owned(), "30".to_owned());
+    let finished = Program::Api.run(&["doctor"], &misspelt).await;
+    assert!(
+        finished.success && finished.stderr.contains("no setting WAYPOST_RETENTION_DAY"),
+        "{finished:?}"
+    );
     let mut elsewhere = app.variables.clone();
     elsewhere.insert("WAYPOST_LISTEN".to_owned(), "127.0.0.1:1".to_owned());
     elsewhere.insert(

@@ -24,6 +24,7 @@ async fn run() -> ExitCode {
     };
     telemetry::init(&settings.log.filter, settings.log.format);
     telemetry::log_panics();
+    settings.warn_of_unknown();
     let shutdown = CancellationToken::new();
     tokio::spawn(telemetry::cancel_on_signal(shutdown.clone()));
     match waypost_worker::run(&settings, Clock::system(), shutdown).await {

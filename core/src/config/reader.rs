@@ -10,6 +10,21 @@ use std::time::Duration;
 use crate::issue::Issue;
 use crate::secret::Secret;
 
+/// What our settings begin with, but for those of the servers.
+const OURS: &str = "WAYPOST_";
+/// What begins like them and is for the tests.
+const TESTS: &str = "WAYPOST_TEST_";
+/// What `docker-compose.yml` and `.dev/env` name beside the settings.
+const ELSEWHERE: [&str; 7] = [
+    "WAYPOST_API_KEY",
+    "WAYPOST_BIND",
+    "WAYPOST_IMAGE",
+    "WAYPOST_PORT",
+    "WAYPOST_SIMULATOR_IMAGE",
+    "WAYPOST_SIMULATOR_PORT",
+    "WAYPOST_URL",
+];
+
 /// What a setting is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingDoc {
@@ -43,6 +58,19 @@ impl<'a> Reader<'a> {
 
     pub(super) fn into_docs(self) -> Vec<SettingDoc> {
         self.docs
+    }
+
+    /// Variables that are named like settings and were not asked for so far.
+    pub(super) fn unknown(&self) -> Vec<String> {
+        let is_unknown = |name: &&String| {
+            name.starts_with(OURS)
+                && !name.starts_with(TESTS)
+                && !ELSEWHERE.contains(&name.as_str())
+                && self.docs.iter().all(|doc| doc.name != name.as_str())
+        };
+        let mut unknown: Vec<String> = self.variables.keys().filter(is_unknown).cloned().collect();
+        unknown.sort();
+        unknown
     }
 
     /// Notes a mistake.
