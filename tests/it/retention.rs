@@ -2,6 +2,7 @@
 //! stays, and that nobody who sends notices.
 
 mod beside_others;
+mod one_by_one;
 
 use std::time::Duration;
 
@@ -28,6 +29,15 @@ async fn quiet() -> TestApp {
         .await;
     app.connect(ProviderType::Sendgrid).await;
     app
+}
+
+/// Another organization, which can send.
+async fn with_account(app: &TestApp) -> Caller {
+    let other = app.tenant("Another").await.caller;
+    let connect = json!({ "providerType": "SENDGRID", "displayName": "Mail",
+                          "credentials": waypost_tests::credentials(ProviderType::Sendgrid) });
+    other.post("/v1/providers", &connect).await.expect(201);
+    other
 }
 
 /// What the scheduler works with, by the operator's days for messages and bodies.
@@ -221,19 +231,12 @@ async fn a_month_goes_whole_and_its_totals_with_it_while_metrics_stay() {
 #[tokio::test]
 async fn an_organization_with_fewer_days_loses_its_messages_one_by_one() {
     let app = quiet().await;
-    let other = app.tenant("Keeps everything").await;
-    let connect = json!({ "providerType": "SENDGRID", "displayName": "Mail",
-                          "credentials": waypost_tests::credentials(ProviderType::Sendgrid) });
-    other
-        .caller
-        .post("/v1/providers", &connect)
-        .await
-        .expect(201);
+    let other = with_account(&app).await;
     app.patch("/v1/settings", &json!({ "retentionDays": 30 }))
         .await
         .expect(200);
     let month = Month::of(app.clock.now());
-    let kept = sent(&app, &other.caller, "a@example.org").await;
+    let kept = sent(&app, &other, "a@example.org").await;
     let mut old = Vec::new();
     for nth in 0..3 {
         old.push(sent(&app, app.caller(), &format!("r{nth}@example.org")).await);
@@ -259,7 +262,7 @@ async fn an_organization_with_fewer_days_loses_its_messages_one_by_one() {
     assert_eq!(queued.as_deref(), Some("1"));
     assert_eq!(app.status(&young).await, "SENT");
     assert_eq!(
-        (total(app.caller()).await, total(&other.caller).await),
+        (total(app.caller()).await, total(&other).await),
         (json!(1), json!(1))
     );
     assert_counted(&app).await;
@@ -270,12 +273,11 @@ async fn an_organization_with_fewer_days_loses_its_messages_one_by_one() {
     assert!(partitions_of(&app, month).await.0 > 0);
     // And goes when nobody does, although the operator never said anything.
     other
-        .caller
         .patch("/v1/settings", &json!({ "retentionDays": 10 }))
         .await
         .expect(200);
     assert!(keeper.drop_months().await.unwrap() > 0);
-    assert_eq!(total(&other.caller).await, 0);
+    assert_eq!(total(&other).await, 0);
     assert_counted(&app).await;
 }
 
@@ -486,45 +488,6 @@ async fn a_month_that_went_may_come_again_and_go_again() {
         assert_eq!(total(app.caller()).await, 0);
         assert_counted(&app).await;
     }
-}
-
-#[tokio::test]
-async fn what_lies_in_no_month_goes_too() {
-    let app = quiet().await;
-    add_old(&app, OLD, 5).await;
-    // As if no scheduler had made the month.
-    for table in ["messages", "message_bodies", "recipients", "events"] {
-        app.execute(&format!(
-            "ALTER TABLE {table} DETACH PARTITION {table}_y2020m01;
-             ALTER TABLE {table}_y2020m01 RENAME TO stray_{table};
-             INSERT INTO {table}_default SELECT * FROM stray_{table};
-             DROP TABLE stray_{table}"
-        ))
-        .await;
-    }
-    assert_eq!(total(app.caller()).await, 5);
-    assert_eq!(
-        retention(&app, None, None)
-            .delete_expired(TURN)
-            .await
-            .unwrap(),
-        0
-    );
-    assert_eq!(
-        retention(&app, Some(30), None)
-            .delete_expired(TURN)
-            .await
-            .unwrap(),
-        5
-    );
-    for table in ["messages", "message_bodies", "recipients", "events"] {
-        let left = app
-            .value(&format!("SELECT count(*) FROM {table}_default"))
-            .await;
-        assert_eq!(left.as_deref(), Some("0"), "{table}");
-    }
-    assert_eq!(total(app.caller()).await, 0);
-    assert_counted(&app).await;
 }
 
 #[tokio::test]

@@ -5,8 +5,8 @@
 //! next to nothing. Where an organization keeps its messages for a shorter time than its
 //! neighbours, they are deleted row by row, a bounded part in each transaction; so is
 //! what a month holds that cannot go, because one of its messages still has work to do,
-//! and what lies in no month. No message goes that is QUEUED or SENDING or has a row in
-//! the outbox, however old it is.
+//! and what lies in no month; and so are the bodies of both. No message goes that is
+//! QUEUED or SENDING or has a row in the outbox, however old it is.
 //!
 //! Metrics and the audit log are no part of this: they stay.
 
@@ -21,7 +21,7 @@ use tracing::info;
 use crate::clock::{Clock, Timestamp};
 use crate::config::RetentionSettings;
 use crate::db::{self, OrFault, PgConnection, PgPool};
-use crate::fault::Fault;
+use crate::fault::{Fault, FaultKind};
 use crate::ids::{MessageId, OrganizationId};
 use crate::partition::{self, Ending, Month, Partition};
 
@@ -93,28 +93,37 @@ impl Retention {
     /// months left behind, for `turn` at the most. Answers how many messages.
     ///
     /// # Errors
-    /// A fault when Postgres is away.
+    /// A fault when Postgres is away, or of those whose messages could not be deleted;
+    /// the others' are.
     pub async fn delete_expired(&self, turn: Duration) -> Result<u64, Fault> {
         let end = Instant::now() + turn;
         let mut scopes = self.scopes().await?;
         let mut deleted = 0;
+        let mut failure = Ok(());
         // Everybody gets a step before anybody gets another.
         while !scopes.is_empty() {
             let mut unfinished = Vec::new();
             for scope in scopes {
                 if Instant::now() >= end {
-                    return Ok(deleted);
+                    return failure.map(|()| deleted);
                 }
-                let step = self.delete_step(scope).await?;
-                deleted += step;
-                if step > 0 {
-                    unfinished.push(scope);
+                match self.delete_step(scope).await {
+                    Ok(0) => {}
+                    Ok(step) => {
+                        deleted += step;
+                        unfinished.push(scope);
+                    }
+                    // What fails of one is no reason to keep what is others'.
+                    Err(fault) if fault.kind() != FaultKind::Unavailable => failure = Err(fault),
+                    Err(fault) if db::is_statement_timeout(&fault) => failure = Err(fault),
+                    Err(fault) => return Err(fault),
                 }
             }
             scopes = unfinished;
         }
+        self.delete_bodies(end).await?;
         self.sweep(end).await?;
-        Ok(deleted)
+        failure.map(|()| deleted)
     }
 
     /// The months that go, oldest first.
@@ -162,17 +171,29 @@ impl Retention {
         let others = scopes.len().max(1);
         scopes.rotate_left(now.minute() as usize % others);
         if let Some(days) = self.settings.message_days {
-            let (over, any) = (days_before(now, days), partition::holds_messages);
-            for month in months(&self.pool, any, over).await? {
-                if partition::is_held(&self.pool, month).await? {
-                    scopes.push(Scope::Span(month.begin(), month.end()));
-                }
-            }
-            let months = months(&self.pool, any, Timestamp::MAX_UTC).await?;
-            let oldest = months.first().map(|month| month.begin());
-            scopes.extend(oldest.map(|oldest| Scope::Span(Timestamp::UNIX_EPOCH, oldest)));
+            let spans = self.spans(partition::holds_messages, days_before(now, days));
+            let spans = spans.await?.into_iter();
+            scopes.extend(spans.map(|(from, to)| Scope::Span(from, to)));
         }
         Ok(scopes)
+    }
+
+    /// Where what is older than `over` does not go with its month: in months that cannot
+    /// go, and in none.
+    async fn spans(
+        &self,
+        wanted: fn(&Partition) -> bool,
+        over: Timestamp,
+    ) -> Result<Vec<(Timestamp, Timestamp)>, Fault> {
+        let mut spans = Vec::new();
+        for month in months(&self.pool, wanted, over).await? {
+            if partition::is_held(&self.pool, month).await? {
+                spans.push((month.begin(), month.end()));
+            }
+        }
+        let months = months(&self.pool, wanted, Timestamp::MAX_UTC).await?;
+        spans.extend(gaps(&months, over));
+        Ok(spans)
     }
 
     /// One transaction; says how many messages it deleted.
@@ -189,8 +210,39 @@ impl Retention {
                 transaction.commit().await.or_fault(doing)?;
                 Ok(deleted)
             }
-            // Somebody is busy with one of them; the next run finds them again.
-            Err(fault) if db::is_lock_timeout(&fault) || db::is_deadlock(&fault) => Ok(0),
+            Err(fault) if is_busy(&fault) => Ok(0),
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// Deletes the bodies whose time is over, and that do not go with their month.
+    async fn delete_bodies(&self, end: Instant) -> Result<(), Fault> {
+        let Some(days) = self.settings.body_days else {
+            return Ok(());
+        };
+        let over = days_before(self.clock.now(), days);
+        for span in self.spans(partition::holds_bodies, over).await? {
+            while Instant::now() < end && self.delete_bodies_step(span).await? > 0 {}
+        }
+        Ok(())
+    }
+
+    /// One transaction; says how many bodies it deleted.
+    async fn delete_bodies_step(&self, span: (Timestamp, Timestamp)) -> Result<u64, Fault> {
+        let doing = "delete bodies whose time is over";
+        let mut transaction = db::begin(&self.pool, doing).await?;
+        let bounds = (STEP_MESSAGES, STEP_RECIPIENTS);
+        let ids = store::list_bodies(&mut transaction, span, bounds).await?;
+        if ids.is_empty() {
+            return Ok(0);
+        }
+        partition::bound_waits(&mut transaction, LOCK_WAIT).await?;
+        match store::delete_bodies(&mut transaction, &ids).await {
+            Ok(deleted) => {
+                transaction.commit().await.or_fault(doing)?;
+                Ok(deleted)
+            }
+            Err(fault) if is_busy(&fault) => Ok(0),
             Err(fault) => Err(fault),
         }
     }
@@ -224,6 +276,20 @@ impl Retention {
         {}
         Ok(())
     }
+}
+
+/// Whether somebody is busy with what was to be deleted; the next run finds it again.
+fn is_busy(fault: &Fault) -> bool {
+    db::is_lock_timeout(fault) || db::is_deadlock(fault)
+}
+
+/// The stretches of time before `end` that lie in none of these months, given oldest first.
+fn gaps(months: &[Month], end: Timestamp) -> Vec<(Timestamp, Timestamp)> {
+    let begins = months.iter().map(|month| month.begin()).chain([end]);
+    let ends = months.iter().map(|month| month.end());
+    let gaps = [Timestamp::UNIX_EPOCH].into_iter().chain(ends).zip(begins);
+    let gaps = gaps.map(|(from, to)| (from, to.min(end)));
+    gaps.filter(|(from, to)| from < to).collect()
 }
 
 /// The months of a table's partitions that had ended by `over`, oldest first.

@@ -157,6 +157,50 @@ pub(super) async fn delete(connection: &mut PgConnection, ids: &[MessageId]) -> 
     Ok(u64::try_from(deleted).unwrap_or_default())
 }
 
+/// Messages between two moments that have bodies and no work to do, oldest first: so many
+/// at the most, and no further one after so many recipients.
+pub(super) async fn list_bodies(
+    connection: &mut PgConnection,
+    (from, to): (Timestamp, Timestamp),
+    (messages, recipients): (i64, i64),
+) -> Result<Vec<MessageId>, Fault> {
+    query_scalar!(
+        r#"SELECT id AS "id!: MessageId"
+           FROM (SELECT id, sum(recipient_count) OVER (ORDER BY id) - recipient_count AS before
+                 FROM (SELECT m.id, m.recipient_count
+                       FROM message_bodies b
+                       JOIN messages m ON m.id = b.message_id
+                       WHERE b.message_id >= waypost_uuid_floor($1) AND b.message_id < waypost_uuid_floor($2)
+                         AND m.status NOT IN ('QUEUED', 'SENDING')
+                         AND NOT EXISTS (SELECT FROM outbox WHERE message_id = m.id)
+                       ORDER BY b.message_id
+                       LIMIT $3) oldest) counted
+           WHERE before < $4
+           ORDER BY id"#,
+        from,
+        to,
+        messages,
+        recipients,
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("list bodies whose time is over")
+}
+
+/// Deletes the bodies of those of some messages that have no work to do any more, and says
+/// how many they were.
+pub(super) async fn delete_bodies(
+    connection: &mut PgConnection,
+    ids: &[MessageId],
+) -> Result<u64, Fault> {
+    let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+    let deleted = query_scalar!(r#"SELECT waypost_delete_bodies($1) AS "deleted!""#, &ids)
+        .fetch_one(connection)
+        .await
+        .or_fault("delete bodies whose time is over")?;
+    Ok(u64::try_from(deleted).unwrap_or_default())
+}
+
 /// Deletes rows of default partitions whose message is gone.
 pub(super) async fn sweep_defaults(
     connection: &mut PgConnection,

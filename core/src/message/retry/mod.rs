@@ -103,13 +103,14 @@ impl Retrier {
     ) -> Result<Vec<SendJob>, RetryRefusal> {
         let now = self.clock.now();
         let mut transaction = db::begin(&self.pool, DOING).await?;
+        let positions = store::requeue_failed(&mut transaction, organization_id, id, now).await?;
+        // With its recipients locked, behind which bodies are deleted.
         let body = store::find_body(&mut transaction, organization_id, id).await?;
         match body {
             None => return Err(RetryRefusal::NotFound),
             Some(store::Body::Gone) => return Err(RetryRefusal::BodyGone),
             Some(store::Body::Kept) => {}
         }
-        let positions = store::requeue_failed(&mut transaction, organization_id, id, now).await?;
         if positions.is_empty() {
             return Err(RetryRefusal::NoneFailed);
         }

@@ -1,0 +1,98 @@
+//! What is deleted row by row: what no month takes along.
+
+use chrono::TimeDelta;
+use serde_json::json;
+use waypost_tests::TestApp;
+
+use super::{
+    OLD, TURN, add_old, assert_counted, next_month, quiet, retention, sent, total, with_account,
+};
+
+/// As if no scheduler had made the month of these messages.
+async fn add_stray(app: &TestApp, count: u32) {
+    add_old(app, OLD, count).await;
+    for table in ["messages", "message_bodies", "recipients", "events"] {
+        app.execute(&format!(
+            "ALTER TABLE {table} DETACH PARTITION {table}_y2020m01;
+             ALTER TABLE {table}_y2020m01 RENAME TO stray_{table};
+             INSERT INTO {table}_default SELECT * FROM stray_{table};
+             DROP TABLE stray_{table}"
+        ))
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_deleted_of_one_keeps_nothing_of_others() {
+    let app = quiet().await;
+    let other = with_account(&app).await;
+    let stuck = sent(&app, &other, "stuck@example.org").await;
+    other
+        .patch("/v1/settings", &json!({ "retentionDays": 10 }))
+        .await
+        .expect(200);
+    app.advance(TimeDelta::days(11));
+    // Looked at after all that have days of their own.
+    add_stray(&app, 2).await;
+    app.execute(&format!(
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+         'BEGIN RAISE ''not this one''; END';
+         CREATE TRIGGER refuse BEFORE DELETE ON messages
+         FOR EACH ROW WHEN (OLD.id = '{stuck}') EXECUTE FUNCTION refuse()"
+    ))
+    .await;
+    let keeper = retention(&app, Some(30), None);
+    keeper.delete_expired(TURN).await.unwrap_err();
+    let left = "SELECT string_agg(id::text, ' ') FROM messages";
+    assert_eq!(app.value(left).await, Some(stuck));
+    app.execute("DROP TRIGGER refuse ON messages").await;
+    assert_eq!(keeper.delete_expired(TURN).await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn what_lies_in_no_month_goes_too() {
+    let app = quiet().await;
+    add_stray(&app, 5).await;
+    assert_eq!(total(app.caller()).await, 5);
+    assert_eq!(
+        retention(&app, None, None)
+            .delete_expired(TURN)
+            .await
+            .unwrap(),
+        0
+    );
+    assert_eq!(
+        retention(&app, Some(30), None)
+            .delete_expired(TURN)
+            .await
+            .unwrap(),
+        5
+    );
+    for table in ["messages", "message_bodies", "recipients", "events"] {
+        let left = app
+            .value(&format!("SELECT count(*) FROM {table}_default"))
+            .await;
+        assert_eq!(left.as_deref(), Some("0"), "{table}");
+    }
+    assert_eq!(total(app.caller()).await, 0);
+    assert_counted(&app).await;
+}
+
+#[tokio::test]
+async fn bodies_go_also_where_their_month_is_held_and_where_they_lie_in_none() {
+    let app = quiet().await;
+    let waits = app.send_to("waits@example.org").await;
+    let done = sent(&app, app.caller(), "done@example.org").await;
+    add_stray(&app, 3).await;
+    next_month(&app).await;
+    let young = sent(&app, app.caller(), "young@example.org").await;
+    app.advance(TimeDelta::days(10));
+    let keeper = retention(&app, None, Some(10));
+    assert_eq!(keeper.drop_months().await.unwrap(), 0);
+    assert_eq!(keeper.delete_expired(TURN).await.unwrap(), 0);
+    let left = "SELECT string_agg(message_id::text, ' ' ORDER BY message_id) FROM message_bodies";
+    assert_eq!(app.value(left).await, Some(format!("{waits} {young}")));
+    assert_eq!(total(app.caller()).await, 6);
+    assert_eq!(app.status(&done).await, "SENT");
+    app.leave_work();
+}
