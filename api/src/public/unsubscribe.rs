@@ -159,10 +159,14 @@ impl UnsubscribeApi {
         let now = self.context.clock.now();
         match self.context.unsubscribe_tokens.read(token, now) {
             Ok(link) => Ok(link),
-            Err(refusal) => Err(match limits::count_stranger(request).await {
-                Ok(()) => refused(refusal),
-                Err(wait) => Page::too_many(wait),
-            }),
+            // It was one of ours.
+            Err(refusal @ TokenRefusal::Expired) => Err(refused(refusal)),
+            Err(refusal @ TokenRefusal::Invalid) => {
+                Err(match limits::count_stranger(request).await {
+                    Ok(()) => refused(refusal),
+                    Err(wait) => Page::too_many(wait),
+                })
+            }
         }
     }
 }
