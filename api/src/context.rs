@@ -12,11 +12,13 @@ use waypost_core::db::{self, PgPool};
 use waypost_core::event::inbox::{Inbox, InboxParts};
 use waypost_core::event::record::Recorder;
 use waypost_core::fault::Fault;
+use waypost_core::health::Readiness;
 use waypost_core::ids::Ids;
 use waypost_core::limit::Limiter;
 use waypost_core::message::accept::{self, Acceptor, AcceptorParts};
 use waypost_core::message::retry::Retrier;
 use waypost_core::organization::settings::SettingsBoard;
+use waypost_core::organization::shares::Shares;
 use waypost_core::provider::Endpoints;
 use waypost_core::provider::account::Accounts;
 use waypost_core::provider::inbound::Fetcher;
@@ -35,14 +37,13 @@ use waypost_core::unsubscribe::Groups;
 use waypost_core::unsubscribe::known::KnownGroups;
 use waypost_core::unsubscribe::token::Tokens;
 use waypost_core::webhook::client::WebhookClient;
-use waypost_core::webhook::endpoint::{CALLS_EACH, CALLS_MAX, Endpoints as WebhookEndpoints};
-use waypost_core::webhook::shares::Shares;
+use waypost_core::webhook::endpoint::Endpoints as WebhookEndpoints;
 
 /// The parts of an API process.
 pub(crate) struct Context {
     pub(crate) pool: PgPool,
     pub(crate) pulse: Pulse,
-    pub(crate) redis: Redis,
+    pub(crate) readiness: Readiness,
     pub(crate) authenticator: Authenticator,
     pub(crate) limiter: Limiter,
     pub(crate) acceptor: Acceptor,
@@ -107,9 +108,11 @@ impl Context {
             clock: clock.clone(),
             relay_grace: settings.sending.relay_grace,
         });
+        let calls = Shares::of_calls();
         let accounts = Accounts {
             pool: pool.clone(),
             sealer: settings.sealer.clone(),
+            shares: calls.clone(),
             transport: Transport::new(&TransportSettings {
                 call_timeout: settings.sending.call_timeout,
                 smtp: settings.smtp.clone(),
@@ -137,7 +140,7 @@ impl Context {
         let webhook_endpoints = WebhookEndpoints {
             pool: pool.clone(),
             client: WebhookClient::new(&settings.webhooks, clock.clone())?,
-            shares: Shares::new(CALLS_MAX, CALLS_EACH),
+            shares: calls,
             sealer: settings.sealer.clone(),
             clock: clock.clone(),
             ids: ids.clone(),
@@ -176,9 +179,9 @@ impl Context {
                 clock: clock.clone(),
                 ids,
             },
+            readiness: Readiness::new(pool.clone(), redis),
             pool,
             pulse,
-            redis,
             acceptor,
             accounts,
             templates,

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use poem::web::{Data, Json};
 use poem::{IntoResponse, Response, handler};
 use serde_json::json;
-use waypost_core::health;
 
 use crate::context::Context;
 
@@ -19,6 +18,6 @@ pub(crate) fn healthz() -> Json<serde_json::Value> {
 /// of them does not.
 #[handler]
 pub(crate) async fn readyz(context: Data<&Arc<Context>>) -> Response {
-    let (status, body) = health::readiness(&context.pool, &context.redis).await;
+    let (status, body) = context.readiness.ask().await;
     Json(body).with_status(status).into_response()
 }

@@ -34,9 +34,9 @@ mod wire;
 use std::any::Any;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use poem::endpoint::make_sync;
 use poem::middleware::CatchPanic;
-use poem::web::Html;
 use poem::{Endpoint, EndpointExt, IntoResponse, Response, Route, get};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -96,9 +96,10 @@ pub fn document() -> Result<serde_json::Value, Fault> {
 fn routes(context: &Arc<Context>, ids: Ids) -> impl Endpoint<Output = Response> + use<> {
     let service = openapi::service(context);
     let document = openapi::document(&service);
-    let page = openapi::page(&service, &document);
+    // Shared by all answers: a copy for each of thousands of slow readers would be much.
+    let page = Bytes::from(openapi::page(&service, &document));
     let methods = Arc::new(Methods::of(&document));
-    let document = document.to_string();
+    let document = Bytes::from(document.to_string());
     Route::new()
         .at("/healthz", get(health::healthz))
         .at("/readyz", get(health::readyz))
@@ -111,7 +112,14 @@ fn routes(context: &Arc<Context>, ids: Ids) -> impl Endpoint<Output = Response> 
                     .into_response()
             })),
         )
-        .at("/docs", get(make_sync(move |_| Html(page.clone()))))
+        .at(
+            "/docs",
+            get(make_sync(move |_| {
+                page.clone()
+                    .with_content_type("text/html; charset=utf-8")
+                    .into_response()
+            })),
+        )
         .nest("/", service)
         .with(CatchPanic::new().with_handler(panicked))
         .around(outage::wrap)

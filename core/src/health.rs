@@ -3,7 +3,8 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
@@ -13,6 +14,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
+use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::db::{self, PgPool};
@@ -39,6 +41,7 @@ pub async fn serve(
     let listener = TcpListener::bind(address)
         .await
         .map_err(|error| Fault::internal("listen on WAYPOST_HEALTH_LISTEN", error))?;
+    let readiness = Readiness::new(pool, redis);
     tokio::spawn(async move {
         while let Some(accepted) = shutdown.run_until_cancelled(listener.accept()).await {
             let Ok((stream, _)) = accepted else {
@@ -46,8 +49,8 @@ pub async fn serve(
                 tokio::time::sleep(ACCEPT_AGAIN_AFTER).await;
                 continue;
             };
-            let (pool, redis) = (pool.clone(), redis.clone());
-            let answer = service_fn(move |request| answer(request, pool.clone(), redis.clone()));
+            let readiness = readiness.clone();
+            let answer = service_fn(move |request| answer(request, readiness.clone()));
             tokio::spawn(
                 http1::Builder::new()
                     .timer(TokioTimer::new())
@@ -61,13 +64,12 @@ pub async fn serve(
 
 async fn answer(
     request: Request<Incoming>,
-    pool: PgPool,
-    redis: Redis,
+    readiness: Readiness,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let is_get = matches!(*request.method(), Method::GET | Method::HEAD);
     let (status, body) = match request.uri().path() {
         "/healthz" if is_get => (StatusCode::OK, serde_json::json!({ "status": "ok" })),
-        "/readyz" if is_get => readiness(&pool, &redis).await,
+        "/readyz" if is_get => readiness.ask().await,
         _ => (
             StatusCode::NOT_FOUND,
             serde_json::json!({ "status": "there is no such path" }),
@@ -82,10 +84,48 @@ async fn answer(
     Ok(response)
 }
 
-/// Whether Postgres and Redis answer and the schema is current: the status to
-/// answer with, and what is the matter. Without Redis mail still flows in; it
-/// counts here so that an operator sees it.
-pub async fn readiness(pool: &PgPool, redis: &Redis) -> (StatusCode, serde_json::Value) {
+/// The status to answer with, and what is the matter.
+type Found = (StatusCode, serde_json::Value);
+
+/// Whether a process can work. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Readiness {
+    pool: PgPool,
+    redis: Redis,
+    /// The last look, and when it began.
+    last: Arc<Mutex<Option<(Instant, Found)>>>,
+}
+
+impl Readiness {
+    /// Of a process that works with these.
+    #[must_use]
+    pub fn new(pool: PgPool, redis: Redis) -> Self {
+        Self {
+            pool,
+            redis,
+            last: Arc::default(),
+        }
+    }
+
+    /// Whether Postgres and Redis answer and the schema is current. Without Redis mail
+    /// still flows in; it counts here so that an operator sees it. One look is under way
+    /// at a time, since anybody may ask: whoever waits meanwhile shares the next.
+    pub async fn ask(&self) -> Found {
+        let asked = Instant::now();
+        let mut last = self.last.lock().await;
+        if let Some((began, found)) = &*last
+            && *began >= asked
+        {
+            return found.clone();
+        }
+        let began = Instant::now();
+        let found = look(&self.pool, &self.redis).await;
+        *last = Some((began, found.clone()));
+        found
+    }
+}
+
+async fn look(pool: &PgPool, redis: &Redis) -> Found {
     let schema = tokio::time::timeout(POSTGRES_TIMEOUT, db::is_current(pool));
     let (schema, ping) = tokio::join!(schema, redis.ping());
     let postgres = match schema {

@@ -24,6 +24,7 @@ use waypost_core::event::record::Recorder;
 use waypost_core::fault::Fault;
 use waypost_core::health;
 use waypost_core::ids::{Ids, WorkerId};
+use waypost_core::organization::shares::Shares;
 use waypost_core::provider::Endpoints;
 use waypost_core::provider::account::Accounts;
 use waypost_core::provider::snapshots::Snapshots;
@@ -158,6 +159,7 @@ fn accounts(settings: &Settings, clock: &Clock, pool: &PgPool) -> Result<Account
             call_timeout: settings.sending.call_timeout.min(RECHECK_TIMEOUT),
             ..TransportSettings::default()
         })?,
+        shares: Shares::of_calls(),
         endpoints: Endpoints::from(settings.provider_base_urls.clone()),
         public_url: settings.links.public_url.clone(),
         snapshots: Snapshots::new(pool.clone()),

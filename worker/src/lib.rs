@@ -30,6 +30,7 @@ use waypost_core::db::{self, PgPool};
 use waypost_core::fault::Fault;
 use waypost_core::health;
 use waypost_core::ids::Ids;
+use waypost_core::organization::shares::Shares;
 use waypost_core::provider::Endpoints;
 use waypost_core::provider::account::Accounts;
 use waypost_core::provider::gate::Gates;
@@ -93,6 +94,7 @@ pub async fn run(
             smtp: settings.smtp.clone(),
             ..TransportSettings::default()
         })?,
+        shares: Shares::of_calls(),
         endpoints: Endpoints::from(settings.provider_base_urls.clone()),
         public_url: settings.links.public_url.clone(),
         snapshots,

@@ -273,7 +273,7 @@ impl WebhookEndpointsApi {
         let url = request.url.take("url", &mut issues);
         let events = request.events.take("events", &mut issues);
         let is_active = request.is_active.take("isActive", &mut issues);
-        let url = self.with_good_scheme(url, &mut issues).await;
+        let url = self.with_good_scheme(&caller, url, &mut issues).await?;
         let (Some(url), Some(events), Some(is_active), Some(claim)) =
             (url, events, is_active, claim)
         else {
@@ -341,7 +341,7 @@ impl WebhookEndpointsApi {
         let url = request.url.take("url", &mut issues).flatten();
         let events = request.events.take("events", &mut issues).flatten();
         let is_active = request.is_active.take("isActive", &mut issues).flatten();
-        let url = self.with_good_scheme(url, &mut issues).await;
+        let url = self.with_good_scheme(&caller, url, &mut issues).await?;
         if !issues.is_empty() {
             return Err(Failure::Invalid(issues));
         }
@@ -453,14 +453,21 @@ impl WebhookEndpointsApi {
     /// operator allows its host.
     async fn with_good_scheme(
         &self,
+        caller: &Caller,
         url: Option<WebhookUrl>,
         issues: &mut Vec<Issue>,
-    ) -> Option<WebhookUrl> {
-        let url = url?;
-        if self.context.webhook_endpoints.takes_scheme(&url).await {
-            return Some(url);
+    ) -> Result<Option<WebhookUrl>, Failure> {
+        let Some(url) = url else {
+            return Ok(None);
+        };
+        let endpoints = &self.context.webhook_endpoints;
+        if endpoints
+            .takes_scheme(caller.organization_id(), &url)
+            .await?
+        {
+            return Ok(Some(url));
         }
         issues.push(Issue::new("url", "must be an HTTPS URL"));
-        None
+        Ok(None)
     }
 }

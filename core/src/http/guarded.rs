@@ -14,7 +14,7 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -36,23 +36,32 @@ pub trait Resolver: Send + Sync + 'static {
     fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
 }
 
-/// Look-ups under way at once. They hold threads that all of the process shares, and
-/// a name's own server decides how long.
-const LOOK_UPS_MAX: usize = 64;
-static LOOK_UPS: LazyLock<Arc<Semaphore>> =
-    LazyLock::new(|| Arc::new(Semaphore::new(LOOK_UPS_MAX)));
 /// How long the content of an answer may take: who says yes and then goes on word by
 /// word has said yes.
 const CONTENT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The machine's own resolver.
-#[derive(Debug, Clone, Copy)]
-pub struct SystemResolver;
+/// The machine's own resolver, for so many names at once. A look-up holds one of the 512
+/// threads (tokio's `max_blocking_threads`) by which all of the process finds names, its
+/// servers' too, and a name's own server decides how long.
+#[derive(Debug)]
+pub struct SystemResolver {
+    places: Arc<Semaphore>,
+}
+
+impl SystemResolver {
+    /// For so many names at once.
+    #[must_use]
+    pub fn new(look_ups_max: usize) -> Self {
+        Self {
+            places: Arc::new(Semaphore::new(look_ups_max)),
+        }
+    }
+}
 
 impl Resolver for SystemResolver {
     fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
         Box::pin(async move {
-            let place = Arc::clone(&LOOK_UPS).acquire_owned().await;
+            let place = Arc::clone(&self.places).acquire_owned().await;
             let name = name.to_owned();
             let looked_up = tokio::task::spawn_blocking(move || {
                 // Until the look-up ends, also where nobody waits for it any more.

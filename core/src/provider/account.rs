@@ -24,6 +24,7 @@ use crate::fault::Fault;
 use crate::idempotency::once::{Once, Undone};
 use crate::ids::{DomainId, Ids, OrganizationId, ProviderAccountId};
 use crate::organization;
+use crate::organization::shares::Shares;
 use crate::routing;
 use crate::text::Name;
 
@@ -165,6 +166,8 @@ pub struct Accounts {
     pub sealer: Sealer,
     /// Calls the providers.
     pub transport: Transport,
+    /// How many checks of credentials are under way at once: mail servers are strangers'.
+    pub shares: Shares,
     /// Where they are.
     pub endpoints: Endpoints,
     /// What the API is reached under from outside: see
@@ -194,8 +197,7 @@ impl Accounts {
         // The provider is not asked about what was connected before.
         once.look_up(&self.pool).await?;
         let credentials = &new.credentials;
-        self.require_valid(credentials).await?;
-        let domains = self.domains_of(credentials).await;
+        let domains = self.examine(organization_id, credentials).await?;
         let now = self.clock.now();
         let account = ProviderAccount {
             id: self.ids.next_at(now),
@@ -243,16 +245,12 @@ impl Accounts {
         id: ProviderAccountId,
     ) -> Result<(bool, ProviderType), AccountRefusal> {
         let (account, credentials) = self.open(organization_id, id).await?;
-        let is_valid = match self.require_valid(&credentials).await {
-            Ok(()) => true,
-            Err(AccountRefusal::InvalidCredentials { .. }) => false,
+        let domains = match self.examine(organization_id, &credentials).await {
+            Ok(domains) => Some(domains),
+            Err(AccountRefusal::InvalidCredentials { .. }) => None,
             Err(refusal) => return Err(refusal),
         };
-        let domains = if is_valid {
-            Some(self.domains_of(&credentials).await)
-        } else {
-            None
-        };
+        let is_valid = domains.is_some();
         let change = AccountChange {
             is_active: Some(is_valid),
             domains_visible: domains.as_ref().and_then(visibility),
@@ -299,8 +297,7 @@ impl Accounts {
             ..AccountChange::default()
         };
         if let Some(credentials) = &wanted.credentials {
-            self.require_valid(credentials).await?;
-            let found = self.domains_of(credentials).await;
+            let found = self.examine(organization_id, credentials).await?;
             change.credentials_sealed = Some(self.seal(organization_id, id, credentials));
             change.domains_visible = visibility(&found);
             domains = Some(found);
@@ -401,6 +398,21 @@ impl Accounts {
         Ok((account, credentials))
     }
 
+    /// Asks the provider whether it knows the credentials, and for the domains that they
+    /// may be used for.
+    async fn examine(
+        &self,
+        organization_id: OrganizationId,
+        credentials: &Credentials,
+    ) -> Result<DomainList, AccountRefusal> {
+        let doing = "check credentials with the provider";
+        let _share = self.shares.take_soon(organization_id, doing).await?;
+        self.require_valid(credentials).await?;
+        let access = self.access(credentials);
+        let adapter = adapter(credentials.provider_type());
+        Ok(self.transport.domains(adapter, &access).await)
+    }
+
     async fn require_valid(&self, credentials: &Credentials) -> Result<(), AccountRefusal> {
         let provider_type = credentials.provider_type();
         let access = self.access(credentials);
@@ -415,13 +427,6 @@ impl Accounts {
                 reason,
             }),
         }
-    }
-
-    async fn domains_of(&self, credentials: &Credentials) -> DomainList {
-        let access = self.access(credentials);
-        self.transport
-            .domains(adapter(credentials.provider_type()), &access)
-            .await
     }
 
     /// Records what a provider told of its domains. Where it told nothing, what

@@ -24,6 +24,9 @@ pub const ANSWER_BYTES_MAX: usize = 1024;
 pub const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Idle connections kept to one host: those of the calls at once that it gets.
 const IDLE_CONNECTIONS_MAX: usize = 16;
+/// Names that a process looks up at once: four times what a worker's calls of one
+/// organization may hold.
+const LOOK_UPS_MAX: usize = 256;
 /// The longest wait that is taken from an endpoint.
 const RETRY_AFTER_MAX: Duration = Duration::from_hours(48);
 /// The name that we give ourselves to endpoints.
@@ -76,7 +79,7 @@ impl WebhookClient {
     /// # Errors
     /// A fault when TLS cannot be set up (no root certificates).
     pub fn new(settings: &WebhookSettings, clock: Clock) -> Result<Self, Fault> {
-        Self::with_resolver(settings, clock, Arc::new(SystemResolver))
+        Self::with_resolver(settings, clock, Arc::new(SystemResolver::new(LOOK_UPS_MAX)))
     }
 
     /// A client that resolves names in another way.

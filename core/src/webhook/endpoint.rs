@@ -9,7 +9,6 @@ use serde_json::json;
 use super::client::{WebhookClient, WebhookFailure};
 use super::payload::Payload;
 use super::secret::SigningSecret;
-use super::shares::{Share, Shares};
 use super::signature::{self, Signing};
 use super::store;
 use super::url::WebhookUrl;
@@ -22,15 +21,11 @@ use crate::fault::Fault;
 use crate::idempotency::once::{Once, Undone};
 use crate::ids::{Ids, OrganizationId, WebhookEndpointId};
 use crate::organization;
+use crate::organization::shares::Shares;
 
 /// Endpoints of one organization at the most: every event looks at all of them.
 pub const ENDPOINTS_MAX: u64 = 10;
-/// Probes and test calls of one process at once, and those of one organization.
-pub const CALLS_MAX: usize = 64;
-/// See [`CALLS_MAX`].
-pub const CALLS_EACH: usize = 8;
-/// How long one waits for its turn.
-const SHARE_WAIT: Duration = Duration::from_secs(5);
+const CALL: &str = "call a webhook endpoint";
 /// The longest time that a replaced secret may sign on.
 pub const GRACE_MAX: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// How long it does where nothing is said.
@@ -172,7 +167,7 @@ pub struct Endpoints {
     pub pool: PgPool,
     /// Calls endpoints.
     pub client: WebhookClient,
-    /// How many of those calls are under way at once.
+    /// How many calls to where strangers say are under way at once.
     pub shares: Shares,
     /// Seals secrets.
     pub sealer: Sealer,
@@ -361,7 +356,7 @@ impl Endpoints {
             attempt: 0,
         };
         let headers = signature::headers(&secrets, signing, &body);
-        let _share = self.share(organization_id).await?;
+        let _share = self.shares.take_soon(organization_id, CALL).await?;
         let (status, duration) = match self.client.post(url.url(), headers, body).await {
             Ok(reply) => (Some(reply.status), reply.duration),
             Err(failure) => (None, failure.duration),
@@ -385,8 +380,19 @@ impl Endpoints {
     }
 
     /// Whether its scheme will do: HTTPS, or HTTP to where the operator allows it.
-    pub async fn takes_scheme(&self, url: &WebhookUrl) -> bool {
-        !url.is_plain() || self.client.allows_plain(url.url()).await
+    ///
+    /// # Errors
+    /// That too many calls of the organization are under way: a name is looked up.
+    pub async fn takes_scheme(
+        &self,
+        organization_id: OrganizationId,
+        url: &WebhookUrl,
+    ) -> Result<bool, Fault> {
+        if !url.is_plain() {
+            return Ok(true);
+        }
+        let _share = self.shares.take_soon(organization_id, CALL).await?;
+        Ok(self.client.allows_plain(url.url()).await)
     }
 
     async fn secrets(
@@ -403,20 +409,12 @@ impl Endpoints {
         sealed.iter().map(open).collect()
     }
 
-    /// Room for one call to a stranger's address, which may take its time.
-    async fn share(&self, organization_id: OrganizationId) -> Result<Share, Fault> {
-        const DOING: &str = "call a webhook endpoint";
-        tokio::time::timeout(SHARE_WAIT, self.shares.take(organization_id))
-            .await
-            .map_err(|_| Fault::unavailable(DOING, "too many of these calls are under way"))
-    }
-
     async fn probe(
         &self,
         organization_id: OrganizationId,
         url: &WebhookUrl,
     ) -> Result<(), EndpointRefusal> {
-        let _share = self.share(organization_id).await?;
+        let _share = self.shares.take_soon(organization_id, CALL).await?;
         Ok(self.client.probe(url.url()).await?)
     }
 

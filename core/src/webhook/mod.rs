@@ -15,7 +15,6 @@ pub mod payload;
 pub mod replay;
 pub mod schedule;
 pub mod secret;
-pub mod shares;
 pub mod signature;
 pub mod status;
 pub mod store;

@@ -32,9 +32,9 @@ use waypost_core::crypto::seal::Sealer;
 use waypost_core::db::{self, Listener, OrFault, PgPool};
 use waypost_core::fault::Fault;
 use waypost_core::ids::{Ids, WebhookEndpointId, WorkerId};
+use waypost_core::organization::shares::Shares;
 use waypost_core::webhook::client::WebhookClient;
 use waypost_core::webhook::engine::{CHANNEL, News, store};
-use waypost_core::webhook::shares::Shares;
 
 use crate::tenure::Tenures;
 use lane::Lane;

@@ -3,17 +3,23 @@
 //! operator allows. What is checked is the address that is really dialled, after
 //! the name was looked up, so no name can change its mind in between.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::LazyLock;
 use std::time::Duration;
 
-use tokio::net::{TcpStream, lookup_host};
+use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::account::SmtpServer;
+use crate::http::guarded::{Resolver as _, SystemResolver};
 use crate::network::guard::AddressGuard;
 
 /// Addresses of one name that are tried, one after the other.
 const ADDRESSES_MAX: usize = 4;
+
+/// Names that a process looks up at once.
+const LOOK_UPS_MAX: usize = 64;
+static RESOLVER: LazyLock<SystemResolver> = LazyLock::new(|| SystemResolver::new(LOOK_UPS_MAX));
 
 /// Why no connection stands.
 #[derive(Debug)]
@@ -35,7 +41,7 @@ pub(super) async fn dial(
     wait_max: Duration,
 ) -> Result<TcpStream, NoConnection> {
     let unreachable = |reason: String| NoConnection::Unreachable { reason };
-    let looked_up = timeout(wait_max, lookup_host((server.host.as_str(), server.port)));
+    let looked_up = timeout(wait_max, RESOLVER.resolve(server.host.as_str()));
     let addresses = match looked_up.await {
         Ok(Ok(addresses)) => addresses,
         Ok(Err(error)) => return Err(unreachable(format!("the name does not resolve: {error}"))),
@@ -43,8 +49,9 @@ pub(super) async fn dial(
     };
     let mut outcome = NoConnection::Forbidden;
     let permits = |address: IpAddr| guard.is_none_or(|guard| guard.permits(address));
-    let addresses = addresses.filter(|address| permits(address.ip()));
+    let addresses = addresses.into_iter().filter(|address| permits(*address));
     for address in addresses.take(ADDRESSES_MAX) {
+        let address = SocketAddr::new(address, server.port);
         match timeout(wait_max, TcpStream::connect(address)).await {
             Ok(Ok(stream)) => {
                 // Commands are small and waited for.

@@ -28,6 +28,29 @@ pub(super) async fn list(
     status: Option<DeliveryStatus>,
     page: PageRequest,
 ) -> Result<Page<Delivery>, Fault> {
+    // Asked so, the indexes say it all.
+    let total = query_scalar!(
+        r#"WITH endpoint AS (SELECT id FROM webhook_endpoints WHERE organization_id = $1 AND id = $2)
+           SELECT (SELECT count(*)
+                   FROM webhook_deliveries
+                   WHERE webhook_endpoint_id = (SELECT id FROM endpoint)
+                     AND $3::webhook_delivery_status IS NULL)
+                + (SELECT count(*)
+                   FROM webhook_deliveries
+                   WHERE webhook_endpoint_id = (SELECT id FROM endpoint) AND status = $3) AS "count!""#,
+        organization_id.0,
+        endpoint_id.0,
+        status as Option<DeliveryStatus>,
+    )
+    .fetch_one(&mut *connection)
+    .await
+    .or_fault("count webhook deliveries")?;
+    let total = u64::try_from(total).unwrap_or_default();
+    // What is before a page is walked over: not where nothing is behind it.
+    if page.is_behind(total) {
+        let rows = Vec::new();
+        return Ok(Page { rows, total });
+    }
     // One branch of the two has rows, each along an index of its own.
     let rows = query_as!(
         DeliveryRow,
@@ -62,29 +85,12 @@ pub(super) async fn list(
         i64::from(page.limit()),
         page.offset(),
     )
-    .fetch_all(&mut *connection)
+    .fetch_all(connection)
     .await
     .or_fault("list webhook deliveries")?;
-    // Asked so, the indexes say it all.
-    let total = query_scalar!(
-        r#"WITH endpoint AS (SELECT id FROM webhook_endpoints WHERE organization_id = $1 AND id = $2)
-           SELECT (SELECT count(*)
-                   FROM webhook_deliveries
-                   WHERE webhook_endpoint_id = (SELECT id FROM endpoint)
-                     AND $3::webhook_delivery_status IS NULL)
-                + (SELECT count(*)
-                   FROM webhook_deliveries
-                   WHERE webhook_endpoint_id = (SELECT id FROM endpoint) AND status = $3) AS "count!""#,
-        organization_id.0,
-        endpoint_id.0,
-        status as Option<DeliveryStatus>,
-    )
-    .fetch_one(connection)
-    .await
-    .or_fault("count webhook deliveries")?;
     Ok(Page {
         rows: rows.into_iter().map(Delivery::from).collect(),
-        total: u64::try_from(total).unwrap_or_default(),
+        total,
     })
 }
 

@@ -5,11 +5,19 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::fault::Fault;
 use crate::ids::OrganizationId;
 
+/// Calls of one process, while somebody waits for them, to where organizations say, and
+/// those of one organization: see [`Shares::of_calls`].
+const CALLS_MAX: usize = 64;
+const CALLS_EACH: usize = 8;
+/// How long [`Shares::take_soon`] waits.
+const SOON: Duration = Duration::from_secs(5);
 /// Organizations remembered before those that hold nothing are forgotten.
 const REMEMBERED: usize = 1_024;
 
@@ -39,6 +47,13 @@ impl Shares {
         }
     }
 
+    /// For what an API asks of endpoints and mail servers that organizations name: they
+    /// may take their time, and so may the look-ups of their names.
+    #[must_use]
+    pub fn of_calls() -> Self {
+        Self::new(CALLS_MAX, CALLS_EACH)
+    }
+
     /// Waits until there is room for a call of the organization.
     pub async fn take(&self, organization_id: OrganizationId) -> Share {
         let own = self.of(organization_id);
@@ -47,6 +62,20 @@ impl Shares {
             _own: own.acquire_owned().await.ok(),
             _common: Arc::clone(&self.all).acquire_owned().await.ok(),
         }
+    }
+
+    /// The same for somebody who waits at the other end of a connection.
+    ///
+    /// # Errors
+    /// That there was no room in five seconds.
+    pub async fn take_soon(
+        &self,
+        organization_id: OrganizationId,
+        doing: &'static str,
+    ) -> Result<Share, Fault> {
+        tokio::time::timeout(SOON, self.take(organization_id))
+            .await
+            .map_err(|_| Fault::unavailable(doing, "too many of these calls are under way"))
     }
 
     fn of(&self, organization_id: OrganizationId) -> Arc<Semaphore> {
@@ -64,8 +93,6 @@ impl Shares {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use tokio::time::timeout;
     use uuid::Uuid;
 
