@@ -4,13 +4,13 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use waypost_api::operator::{self, Arguments};
-use waypost_core::{fault, memory};
+use waypost_core::{fault, process};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    memory::take_small_pages();
+    process::prepare();
     run()
 }
 

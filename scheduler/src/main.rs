@@ -6,13 +6,13 @@ use std::process::ExitCode;
 use tokio_util::sync::CancellationToken;
 use waypost_core::clock::Clock;
 use waypost_core::config::Settings;
-use waypost_core::{fault, memory, telemetry};
+use waypost_core::{fault, process, telemetry};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    memory::take_small_pages();
+    process::prepare();
     run()
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use http::Method;
 use serde_json::Value;
-use waypost_tests::{Reply, TestApp};
+use waypost_tests::{Reply, TestApp, wait_until};
 
 /// What operation ids begin with.
 const VERBS: [&str; 22] = [
@@ -117,6 +117,19 @@ async fn it_is_not_ready_before_the_migrations_are_applied_and_says_so() {
     assert!(reply.text.contains("migrat"), "{reply:?}");
     waypost_core::db::migrate(&app.pool).await.unwrap();
     assert_eq!(ready(&app).await.status, 200);
+}
+
+#[tokio::test]
+async fn each_program_has_as_many_open_files_as_it_may() {
+    let app = TestApp::builder().processes().start().await;
+    let api = app.spawn_api().await;
+    for process in [api, app.spawn_worker(), app.spawn_scheduler()] {
+        wait_until("the limit is raised", async || {
+            let (soft, hard) = process.open_files_max();
+            soft == hard && hard > 256
+        })
+        .await;
+    }
 }
 
 #[tokio::test]

@@ -14,6 +14,9 @@ use crate::wait::WAIT_MAX;
 /// Lines of a process's log that are shown when its test fails.
 const LOG_LINES_SHOWN: usize = 40;
 
+/// Begins a program with few open files allowed at first, as service managers do.
+const AS_A_SERVICE: &str = r#"ulimit -S -n 256 && exec "$0" "$@""#;
+
 /// Which program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Program {
@@ -60,8 +63,10 @@ impl Program {
             "{} is missing: `cargo build --workspace --bins` makes it",
             path.display()
         );
-        let mut command = Command::new(path);
+        let mut command = Command::new("sh");
         command
+            .args(["-c", AS_A_SERVICE])
+            .arg(path)
             .env_clear()
             .envs(environment::inherited())
             .envs(variables)
@@ -188,6 +193,25 @@ impl Process {
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         let kibibytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse().ok());
         kibibytes.map_or(0, |kibibytes: u64| kibibytes << 10)
+    }
+
+    /// How many files it may have open, and how many it could allow itself.
+    ///
+    /// # Panics
+    /// When it has ended.
+    #[must_use]
+    pub fn open_files_max(&self) -> (u64, u64) {
+        let id = self.id();
+        let limits = std::fs::read_to_string(format!("/proc/{id}/limits"));
+        let limits = limits.expect("the system tells of its processes");
+        let line = limits
+            .lines()
+            .find_map(|line| line.strip_prefix("Max open files"));
+        let mut numbers = line.into_iter().flat_map(str::split_whitespace);
+        let mut next = || numbers.next().and_then(|number| number.parse().ok());
+        next()
+            .zip(next())
+            .expect("open files have limits on this system")
     }
 
     /// All that it has logged so far.
