@@ -10,7 +10,7 @@ use waypost_core::db::pulse::Pulse;
 use waypost_core::db::warm::WarmPool;
 use waypost_core::db::{self, PgPool};
 use waypost_core::event::inbox::{Inbox, InboxParts};
-use waypost_core::event::record::Recorder;
+use waypost_core::event::record::{self, Recorder};
 use waypost_core::fault::Fault;
 use waypost_core::health::Readiness;
 use waypost_core::ids::Ids;
@@ -82,13 +82,16 @@ impl Context {
         let connections = settings.database_connections;
         let of_look_ups = (connections / 4).clamp(1, LOOK_UP_CONNECTIONS);
         let of_checks = (connections / 8).clamp(1, check::CONNECTIONS);
-        let connections = connections.saturating_sub(accept::CONNECTIONS + of_look_ups + of_checks);
+        let of_recording = (connections / 5).clamp(1, record::CONNECTIONS);
+        let of_others = accept::CONNECTIONS + of_look_ups + of_checks + of_recording;
+        let connections = connections.saturating_sub(of_others);
         let pulse = Pulse::new();
         let pool = db::watched_pool(&settings.database_url, connections.max(1), &pulse)?;
         // What every send may have to ask, whatever else keeps Postgres busy.
         let look_ups = db::watched_routine_pool(&settings.database_url, of_look_ups, &pulse)?;
         let checks = db::watched_routine_pool(&settings.database_url, of_checks, &pulse)?;
         let checks = WarmPool::watched(checks, pulse.clone());
+        let recording = db::watched_routine_pool(&settings.database_url, of_recording, &pulse)?;
         let redis = Redis::new(&settings.redis_url, &settings.redis_prefix)?;
         let snapshots = Snapshots::new(look_ups.clone());
         let templates = Templates::start(pool.clone(), clock.clone(), ids.clone())?;
@@ -145,11 +148,15 @@ impl Context {
             clock: clock.clone(),
             ids: ids.clone(),
         };
+        let told = Suppressions {
+            pool: recording,
+            ..suppressions.clone()
+        };
         let inbox = Inbox::new(InboxParts {
             pool: pool.clone(),
             sealer: settings.sealer.clone(),
             fetcher: Fetcher::new(accounts.transport.clone(), accounts.endpoints.clone()),
-            recorder: Recorder::start(suppressions.clone(), settings.sealer.clone()),
+            recorder: Recorder::start(told, settings.sealer.clone()),
             clock: clock.clone(),
         });
         Ok(Self {

@@ -226,7 +226,7 @@ impl Settings {
         let database_connections = reader.parse(
             "WAYPOST_DATABASE_CONNECTIONS",
             "16",
-            "Connections to Postgres that one process works with at the most, an API with six at the least. Up to six more listen, keep watch or send webhooks.",
+            "Connections to Postgres that one process works with at the most, an API with seven at the least. Up to six more listen, keep watch or send webhooks.",
             1..=1000,
         );
         let redis_url = reader.secret(

@@ -315,15 +315,20 @@ impl TestApp {
     /// Keeps attempts from being written, by whichever statement, until the transaction that
     /// is answered ends.
     pub async fn obstruct_attempts(&self) -> PgTransaction<'static> {
+        self.obstruct("send_attempts").await
+    }
+
+    /// The same for the rows of any table.
+    pub async fn obstruct(&self, table: &str) -> PgTransaction<'static> {
         self.execute(
             "CREATE FUNCTION stand_still() RETURNS trigger LANGUAGE plpgsql AS
              'BEGIN PERFORM pg_advisory_xact_lock_shared(1); RETURN NEW; END'",
         )
         .await;
-        self.execute(
-            "CREATE TRIGGER stand_still BEFORE INSERT ON send_attempts
-             FOR EACH ROW EXECUTE FUNCTION stand_still()",
-        )
+        self.execute(&format!(
+            "CREATE TRIGGER stand_still BEFORE INSERT ON {table}
+             FOR EACH ROW EXECUTE FUNCTION stand_still()"
+        ))
         .await;
         let mut obstacle = self.pool.begin().await.expect("the database answers");
         sqlx::raw_sql("SELECT pg_advisory_xact_lock(1)")

@@ -210,7 +210,7 @@ impl AppBuilder {
         let common = [
             ("WAYPOST_ENV", "development"),
             ("DATABASE_URL", &database.url),
-            ("WAYPOST_DATABASE_CONNECTIONS", "8"),
+            ("WAYPOST_DATABASE_CONNECTIONS", "9"),
             ("REDIS_URL", &redis_url),
             ("WAYPOST_REDIS_PREFIX", &database.name),
             ("WAYPOST_PROVIDER_BASE_URL", &simulator_url),

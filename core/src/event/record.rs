@@ -51,6 +51,8 @@ use writer::Writer;
 /// Transactions under way at once, in one process. While one is being committed the
 /// other has Postgres' ear; more of them make smaller groups.
 const LANES: usize = 2;
+/// Connections for them: one each, and one that is on its way back to its pool.
+pub const CONNECTIONS: u32 = 3;
 /// Requests with which another transaction begins beside one that is under way.
 const CROWD: usize = 16;
 /// Events that share a transaction, roughly. The largest request has several times as

@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 use waypost_core::provider::kind::ProviderType;
-use waypost_tests::TestApp;
+use waypost_tests::{TestApp, wait_until};
 
 use super::{connect, event, number, tags, totals};
 
@@ -131,4 +131,42 @@ async fn what_is_told_late_of_the_copy_before_the_retry_does_not_stop_it() {
     for told in ["DEFERRED", "DROPPED"] {
         assert!(history.iter().any(|event| event == told), "{history:?}");
     }
+}
+
+#[tokio::test]
+async fn what_was_looked_for_before_the_retry_does_not_stop_it() {
+    let app = TestApp::builder().without_worker().start().await;
+    let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
+    let (id, attempt) = lost_twice(&app, "ada@example.org").await;
+    let obstacle = app.obstruct("provider_events").await;
+    let deferred = json!([event(&app, &tags(&id, 0, &attempt), "deferred", "f", -30)]);
+    let meanwhile = async {
+        // Its copy has been found, and its attempt had no answer then.
+        let standing = "SELECT count(*) FROM pg_stat_activity
+                        WHERE datname = current_database() AND wait_event = 'advisory'";
+        wait_until("the news stands still", async || {
+            number(&app, standing).await == 1
+        })
+        .await;
+        // Somebody else records that its provider took it and dropped it.
+        for statement in [
+            "UPDATE send_attempts SET outcome = 'ACCEPTED'",
+            "UPDATE recipients SET sent_at = now(), unknowns = 0, attempts = 1",
+            "UPDATE messages SET sent_at = now()",
+        ] {
+            app.execute(statement).await;
+        }
+        app.caller()
+            .post_empty(&format!("/v1/messages/{id}/retry"))
+            .await
+            .expect(200);
+        obstacle.rollback().await.unwrap();
+    };
+    tokio::join!(account.tell(&app, &deferred), meanwhile);
+    assert_eq!(app.status(&id).await, "QUEUED");
+    assert_eq!(app.outbox().await.len(), 1);
+    app.start_worker();
+    app.drain().await;
+    assert_eq!(app.status(&id).await, "SENT");
+    assert_eq!(app.captured("ada@example.org").len(), 1);
 }

@@ -7,7 +7,7 @@ use super::copies::store as copies_store;
 use super::copies::{LockedCopy, Place};
 use super::counts::{self, Count, Counted};
 use super::progress::{self, Progress, Standing, Told};
-use super::store::{self, Change};
+use super::store::{self, Change, Proved};
 use super::writer::Matched;
 use crate::clock::Timestamp;
 use crate::db::PgConnection;
@@ -35,7 +35,7 @@ pub(super) async fn follow(
         Some((matched.copy.place.0, attempt_id, matched.organization_id()))
     });
     let unproven: Vec<_> = unproven.collect();
-    let open = store::prove_attempts(&mut *connection, &unproven, now).await?;
+    let proved = store::prove_attempts(&mut *connection, &unproven, now).await?;
     let places = fresh
         .iter()
         .map(|matched| (matched.copy.place, matched.organization_id()));
@@ -46,12 +46,12 @@ pub(super) async fn follow(
         let (Some(copy), Some(first)) = (copies.get(&place), news.first()) else {
             continue;
         };
-        let told = news.iter().map(|matched| told(matched)).collect();
+        let told = news.iter().map(|matched| told(matched, &proved)).collect();
         let next_id = || ids.next_at::<EventId>(now);
         steps.push(Step {
             organization_id: first.organization_id(),
             place,
-            attempts: open.iter().filter(|open| **open == place).count(),
+            attempts: proved.open.iter().filter(|open| **open == place).count(),
             progress: progress::follow(copy.standing, told, now, next_id),
             copy: *copy,
             news,
@@ -205,12 +205,15 @@ fn by_copy<'a>(fresh: &[&'a Matched<'a>]) -> BTreeMap<Place, Vec<&'a Matched<'a>
     copies
 }
 
-fn told<'a>(matched: &Matched<'a>) -> Told<'a> {
+fn told<'a>(matched: &Matched<'a>, proved: &Proved) -> Told<'a> {
+    // Known before, as the attempt was when it was locked: when the copy was looked for,
+    // others may have been about to say so.
+    let is_known = |id| !proved.attempts.contains(&id);
     Told {
         happening: matched.event.happening,
         occurred_at: in_micros(matched.event.occurred_at),
         started_at: matched.copy.started_at,
-        is_proven: matched.copy.is_proven,
+        is_proven: matched.copy.attempt_id.is_some_and(is_known),
         provider_type: matched.teller().provider_type,
         details: &matched.event.details,
     }

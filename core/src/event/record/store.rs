@@ -70,15 +70,24 @@ pub(super) async fn insert(
     Ok(fresh.collect())
 }
 
-/// Whatever an attempt's answer was, or if none came: the provider took it. Answers
-/// the places of the attempts of which nobody had said yet what came of them.
+/// What [`prove_attempts`] found.
+#[derive(Debug, Default)]
+pub(super) struct Proved {
+    /// The attempts of which nobody knew before that the provider took them.
+    pub(super) attempts: HashSet<SendAttemptId>,
+    /// The places of those of which nobody had said yet what came of them.
+    pub(super) open: Vec<Place>,
+}
+
+/// Whatever an attempt's answer was, or if none came: the provider took it.
 pub(super) async fn prove_attempts(
     connection: &mut PgConnection,
     attempts: &[(MessageId, SendAttemptId, OrganizationId)],
     now: Timestamp,
-) -> Result<Vec<Place>, Fault> {
+) -> Result<Proved, Fault> {
+    let mut proved = Proved::default();
     if attempts.is_empty() {
-        return Ok(Vec::new());
+        return Ok(proved);
     }
     let mut attempts = attempts.to_vec();
     attempts.sort_unstable();
@@ -101,7 +110,7 @@ pub(super) async fn prove_attempts(
            SET outcome = 'ACCEPTED', finished_at = coalesce(a.finished_at, $4)
            FROM locked l
            WHERE a.message_id = l.message_id AND a.message_id = ANY($2) AND a.id = l.id
-           RETURNING a.message_id, a.position, l.was_open AS "was_open!""#,
+           RETURNING a.message_id, a.id, a.position, l.was_open AS "was_open!""#,
         &attempts.iter().map(|(_, _, of)| of.0).collect::<Vec<_>>(),
         &messages,
         &attempts.iter().map(|(_, id, _)| id.0).collect::<Vec<_>>(),
@@ -112,10 +121,13 @@ pub(super) async fn prove_attempts(
     .fetch_all(connection)
     .await
     .or_fault("prove send attempts")?;
-    let open = rows.into_iter().filter(|row| row.was_open);
-    Ok(open
-        .map(|row| (MessageId(row.message_id), row.position))
-        .collect())
+    for row in rows {
+        proved.attempts.insert(SendAttemptId(row.id));
+        if row.was_open {
+            proved.open.push((MessageId(row.message_id), row.position));
+        }
+    }
+    Ok(proved)
 }
 
 /// A copy that the news changes.
