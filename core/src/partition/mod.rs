@@ -24,7 +24,7 @@ use crate::clock::Timestamp;
 use crate::db::{self, OrFault, PgPool};
 use crate::fault::Fault;
 
-pub(crate) use store::bound_waits;
+pub(crate) use store::{bound_waits, bound_work};
 
 /// How long such a transaction waits for a lock; with three locks to take, others wait
 /// for it three times as long at the most.

@@ -14,7 +14,7 @@ use crate::fault::Fault;
 const COUNT_MS: &str = "100000";
 
 /// Bounds how long each statement of the transaction may take, its waits included.
-pub(super) async fn bound_work(
+pub(crate) async fn bound_work(
     connection: &mut PgConnection,
     work_max: Duration,
 ) -> Result<(), Fault> {

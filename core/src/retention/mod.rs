@@ -31,6 +31,10 @@ const STEP_MESSAGES: i64 = 200;
 const STEP_RECIPIENTS: i64 = 1_000;
 /// Rows of other kinds deleted by one statement.
 const STEP_ROWS: i32 = 5_000;
+/// How long a transaction may take under its locks, which others wait behind: outcomes,
+/// webhooks and events of other organizations that share a transaction with one of these
+/// messages.
+const WORK_MAX: Duration = Duration::from_secs(2);
 /// How long a deletion waits for a lock. Whoever holds one is busy with the message.
 const LOCK_WAIT: Duration = Duration::from_millis(200);
 
@@ -96,33 +100,36 @@ impl Retention {
     /// A fault when Postgres is away, or of those whose messages could not be deleted;
     /// the others' are.
     pub async fn delete_expired(&self, turn: Duration) -> Result<u64, Fault> {
-        let end = Instant::now() + turn;
+        let begun = Instant::now();
+        let messages = self.delete_messages(begun + turn / 2).await;
+        let bodies = self.delete_bodies(begun + turn * 3 / 4).await;
+        self.sweep(begun + turn).await?;
+        bodies.and(messages)
+    }
+
+    async fn delete_messages(&self, end: Instant) -> Result<u64, Fault> {
         let mut scopes = self.scopes().await?;
         let mut deleted = 0;
         let mut failure = Ok(());
         // Everybody gets a step before anybody gets another.
-        while !scopes.is_empty() {
+        while !scopes.is_empty() && Instant::now() < end {
             let mut unfinished = Vec::new();
             for scope in scopes {
                 if Instant::now() >= end {
-                    return failure.map(|()| deleted);
+                    break;
                 }
                 match self.delete_step(scope).await {
-                    Ok(0) => {}
-                    Ok(step) => {
+                    Ok(None) => {}
+                    Ok(Some(step)) => {
                         deleted += step;
                         unfinished.push(scope);
                     }
-                    // What fails of one is no reason to keep what is others'.
-                    Err(fault) if fault.kind() != FaultKind::Unavailable => failure = Err(fault),
-                    Err(fault) if db::is_statement_timeout(&fault) => failure = Err(fault),
+                    Err(fault) if is_of_one(&fault) => failure = Err(fault),
                     Err(fault) => return Err(fault),
                 }
             }
             scopes = unfinished;
         }
-        self.delete_bodies(end).await?;
-        self.sweep(end).await?;
         failure.map(|()| deleted)
     }
 
@@ -196,21 +203,32 @@ impl Retention {
         Ok(spans)
     }
 
-    /// One transaction; says how many messages it deleted.
-    async fn delete_step(&self, scope: Scope) -> Result<u64, Fault> {
+    /// One transaction; says how many messages it deleted, or nothing where there is none
+    /// left to delete now.
+    async fn delete_step(&self, scope: Scope) -> Result<Option<u64>, Fault> {
         let doing = "delete messages whose time is over";
         let mut transaction = db::begin(&self.pool, doing).await?;
         let ids = self.list_expired(&mut transaction, scope).await?;
         if ids.is_empty() {
-            return Ok(0);
+            return Ok(None);
         }
         partition::bound_waits(&mut transaction, LOCK_WAIT).await?;
+        partition::bound_work(&mut transaction, WORK_MAX).await?;
         match store::delete(&mut transaction, &ids).await {
+            Ok(0) => Ok(None),
             Ok(deleted) => {
                 transaction.commit().await.or_fault(doing)?;
-                Ok(deleted)
+                Ok(Some(deleted))
             }
-            Err(fault) if is_busy(&fault) => Ok(0),
+            Err(fault) if is_busy(&fault) => Ok(None),
+            Err(fault) if db::is_statement_timeout(&fault) => {
+                drop(transaction);
+                let mut connection = self.pool.acquire().await.or_fault(doing)?;
+                match store::shed(&mut connection, &ids, STEP_ROWS).await? {
+                    0 => Err(fault),
+                    _ => Ok(Some(0)),
+                }
+            }
             Err(fault) => Err(fault),
         }
     }
@@ -221,10 +239,21 @@ impl Retention {
             return Ok(());
         };
         let over = days_before(self.clock.now(), days);
+        let mut failure = Ok(());
         for span in self.spans(partition::holds_bodies, over).await? {
-            while Instant::now() < end && self.delete_bodies_step(span).await? > 0 {}
+            while Instant::now() < end {
+                match self.delete_bodies_step(span).await {
+                    Ok(0) => break,
+                    Ok(_) => {}
+                    Err(fault) if is_of_one(&fault) => {
+                        failure = Err(fault);
+                        break;
+                    }
+                    Err(fault) => return Err(fault),
+                }
+            }
         }
-        Ok(())
+        failure
     }
 
     /// One transaction; says how many bodies it deleted.
@@ -237,6 +266,7 @@ impl Retention {
             return Ok(0);
         }
         partition::bound_waits(&mut transaction, LOCK_WAIT).await?;
+        partition::bound_work(&mut transaction, WORK_MAX).await?;
         match store::delete_bodies(&mut transaction, &ids).await {
             Ok(deleted) => {
                 transaction.commit().await.or_fault(doing)?;
@@ -276,6 +306,11 @@ impl Retention {
         {}
         Ok(())
     }
+}
+
+/// Whether a failure is of what was to be deleted alone: no reason to keep what is others'.
+fn is_of_one(fault: &Fault) -> bool {
+    fault.kind() != FaultKind::Unavailable || db::is_statement_timeout(fault)
 }
 
 /// Whether somebody is busy with what was to be deleted; the next run finds it again.

@@ -157,6 +157,25 @@ pub(super) async fn delete(connection: &mut PgConnection, ids: &[MessageId]) -> 
     Ok(u64::try_from(deleted).unwrap_or_default())
 }
 
+/// Deletes what hangs on messages that have no work to do, so many rows of each kind at the
+/// most and none that somebody holds, and says how many rows they were.
+pub(super) async fn shed(
+    connection: &mut PgConnection,
+    ids: &[MessageId],
+    rows_max: i32,
+) -> Result<u64, Fault> {
+    let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+    let shed = query_scalar!(
+        r#"SELECT waypost_shed_messages($1, $2) AS "shed!""#,
+        &ids,
+        rows_max
+    )
+    .fetch_one(connection)
+    .await
+    .or_fault("delete what hangs on messages whose time is over")?;
+    Ok(u64::try_from(shed).unwrap_or_default())
+}
+
 /// Messages between two moments that have bodies and no work to do, oldest first: so many
 /// at the most, and no further one after so many recipients.
 pub(super) async fn list_bodies(

@@ -34,19 +34,24 @@ async fn what_cannot_be_deleted_of_one_keeps_nothing_of_others() {
     app.advance(TimeDelta::days(11));
     // Looked at after all that have days of their own.
     add_stray(&app, 2).await;
-    app.execute(&format!(
-        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
-         'BEGIN RAISE ''not this one''; END';
-         CREATE TRIGGER refuse BEFORE DELETE ON messages
-         FOR EACH ROW WHEN (OLD.id = '{stuck}') EXECUTE FUNCTION refuse()"
-    ))
-    .await;
-    let keeper = retention(&app, Some(30), None);
-    keeper.delete_expired(TURN).await.unwrap_err();
+    let keeper = retention(&app, Some(30), Some(10));
     let left = "SELECT string_agg(id::text, ' ') FROM messages";
-    assert_eq!(app.value(left).await, Some(stuck));
-    app.execute("DROP TRIGGER refuse ON messages").await;
-    assert_eq!(keeper.delete_expired(TURN).await.unwrap(), 1);
+    let bodies = "SELECT count(*)::text FROM message_bodies_default";
+    for refusal in ["RAISE ''not this one''", "PERFORM pg_sleep(60)"] {
+        app.execute(&format!(
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+             'BEGIN {refusal}; RETURN OLD; END';
+             CREATE TRIGGER refuse BEFORE DELETE ON messages
+             FOR EACH ROW WHEN (OLD.id = '{stuck}') EXECUTE FUNCTION refuse()"
+        ))
+        .await;
+        keeper.delete_expired(TURN).await.unwrap_err();
+        assert_eq!(app.value(left).await.as_ref(), Some(&stuck), "{refusal}");
+        assert_eq!(app.value(bodies).await.as_deref(), Some("0"), "{refusal}");
+        app.execute("DROP FUNCTION refuse() CASCADE").await;
+        add_stray(&app, 2).await;
+    }
+    assert_eq!(keeper.delete_expired(TURN).await.unwrap(), 3);
 }
 
 #[tokio::test]
@@ -95,4 +100,33 @@ async fn bodies_go_also_where_their_month_is_held_and_where_they_lie_in_none() {
     assert_eq!(total(app.caller()).await, 6);
     assert_eq!(app.status(&done).await, "SENT");
     app.leave_work();
+}
+
+#[tokio::test]
+async fn a_message_with_much_goes_in_steps() {
+    let app = quiet().await;
+    let id = sent(&app, app.caller(), "ada@example.org").await;
+    app.execute(&format!(
+        "INSERT INTO webhook_deliveries (message_id, id, organization_id, webhook_endpoint_id, event_id, event_type,
+                                         position, status, created_at)
+         SELECT id, gen_random_uuid(), organization_id, gen_random_uuid(), gen_random_uuid(), 'SENT', 0, 'DELIVERED',
+                now()
+         FROM messages, generate_series(1, 6000)
+         WHERE id = '{id}';
+         CREATE FUNCTION slowly() RETURNS trigger LANGUAGE plpgsql AS
+         'BEGIN PERFORM pg_sleep(0.0005); RETURN OLD; END';
+         CREATE TRIGGER slowly BEFORE DELETE ON webhook_deliveries
+         FOR EACH ROW EXECUTE FUNCTION slowly()"
+    ))
+    .await;
+    app.patch("/v1/settings", &json!({ "retentionDays": 30 }))
+        .await
+        .expect(200);
+    app.advance(TimeDelta::days(31));
+    let keeper = retention(&app, None, None);
+    assert_eq!(keeper.delete_expired(TURN).await.unwrap(), 1);
+    for table in ["messages", "events", "webhook_deliveries"] {
+        let left = format!("SELECT count(*)::text FROM {table}");
+        assert_eq!(app.value(&left).await.as_deref(), Some("0"), "{table}");
+    }
 }
