@@ -1,9 +1,7 @@
 //! How the domain's types are read from requests: for each, its schema and its
 //! rule. The rules themselves are the domain's.
 
-use chrono::{
-    DateTime, Datelike as _, NaiveDate, NaiveDateTime, NaiveTime, ParseError, SubsecRound as _,
-};
+use chrono::{DateTime, Datelike as _, NaiveDate, NaiveDateTime, NaiveTime, SubsecRound as _};
 use poem_openapi::registry::{MetaSchema, MetaSchemaRef};
 use serde_json::Value;
 use uuid::Uuid;
@@ -501,6 +499,35 @@ impl<const MIN: u32, const MAX: u32> Field for Whole<MIN, MAX> {
     }
 }
 
+/// Days and times of ISO 8601 that RFC 3339 does not have: the basic form and the reduced
+/// one, without seconds.
+const DAYS: [&str; 2] = ["%Y-%m-%d", "%Y%m%d"];
+const TIMES: [&str; 4] = [
+    "%Y-%m-%dT%H:%M:%S%.f",
+    "%Y-%m-%dT%H:%M",
+    "%Y%m%dT%H%M%S%.f",
+    "%Y%m%dT%H%M",
+];
+
+/// A moment in any of these forms; without an offset it is UTC.
+fn read_moment(text: &str) -> Option<Timestamp> {
+    let rfc = || DateTime::parse_from_rfc3339(text).ok();
+    let with_offset = || {
+        let read = |form| DateTime::parse_from_str(text, &format!("{form}%#z")).ok();
+        TIMES.into_iter().find_map(read)
+    };
+    let without = || {
+        let read = |form| NaiveDateTime::parse_from_str(text, form).ok();
+        TIMES.into_iter().find_map(read)
+    };
+    let day = || {
+        let read = |form| NaiveDate::parse_from_str(text, form).ok();
+        Some(DAYS.into_iter().find_map(read)?.and_time(NaiveTime::MIN))
+    };
+    let moment = rfc().or_else(with_offset).map(|moment| moment.to_utc());
+    moment.or_else(|| Some(without().or_else(day)?.and_utc()))
+}
+
 /// A moment: ISO 8601 with its offset from UTC (RFC 3339).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Moment(pub(crate) Timestamp);
@@ -515,21 +542,13 @@ impl Field for Moment {
 
     fn read(value: Value) -> Result<Self, Vec<Issue>> {
         let text = string(value)?;
-        let with_offset = DateTime::parse_from_rfc3339(&text).map(|moment| moment.to_utc());
-        // ISO 8601 has more forms than RFC 3339; without an offset it is UTC.
-        let in_utc = |_: ParseError| {
-            let day = text
-                .parse()
-                .map(|day: NaiveDate| day.and_time(NaiveTime::MIN));
-            text.parse::<NaiveDateTime>().or(day)
-        };
-        match with_offset.or_else(|error| in_utc(error).map(|moment| moment.and_utc())) {
+        match read_moment(&text) {
             // What lies beyond cannot be written in the form that answers have.
-            Ok(moment) if !(0..=9_999).contains(&moment.year()) => {
+            Some(moment) if !(0..=9_999).contains(&moment.year()) => {
                 problem("must lie in the years 0000 to 9999 of UTC")
             }
-            Ok(moment) => Ok(Self(moment.trunc_subsecs(6))),
-            Err(_) => problem("must be a time such as 2026-11-20T12:00:00Z, or a day"),
+            Some(moment) => Ok(Self(moment.trunc_subsecs(6))),
+            None => problem("must be a time such as 2026-11-20T12:00:00Z, or a day"),
         }
     }
 }

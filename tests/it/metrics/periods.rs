@@ -298,3 +298,33 @@ async fn times_without_an_offset_are_utc_and_a_day_begins_at_midnight() {
     let expected = json!({ "from": "2026-01-01T00:00:00.000Z", "to": "2026-01-03T12:30:00.000Z" });
     assert_eq!(summary["period"], expected);
 }
+
+#[tokio::test]
+async fn other_forms_of_iso_8601_are_understood() {
+    let app = quiet().await;
+    for (given, understood) in [
+        ("2026-01-01T10:30Z", "2026-01-01T10:30:00.000Z"),
+        ("2026-01-01T10:30:15.250+0130", "2026-01-01T09:00:15.250Z"),
+        ("2026-01-01T10:30-02", "2026-01-01T12:30:00.000Z"),
+        ("2026-01-01T10:30", "2026-01-01T10:30:00.000Z"),
+        ("20260101T103000Z", "2026-01-01T10:30:00.000Z"),
+        ("20260101T1030", "2026-01-01T10:30:00.000Z"),
+        ("20260101", "2026-01-01T00:00:00.000Z"),
+    ] {
+        let query = [("from", given), ("to", "2026-02-01")];
+        let summary = app.caller().query(SUMMARY, &query).await.expect(200);
+        assert_eq!(summary["period"]["from"], understood, "{given}");
+    }
+    for no_time in [
+        "2026",
+        "10:30",
+        "2026-13-01",
+        "2026-01-01T25:00Z",
+        "202601011030",
+        "now",
+    ] {
+        let query = [("from", no_time), ("to", "2026-02-01")];
+        let reply = app.caller().query(SUMMARY, &query).await;
+        reply.expect_issues(400, &["from"]);
+    }
+}
