@@ -82,6 +82,18 @@ impl Page {
         }
     }
 
+    /// The page for a machine that asks before its reader does: nothing was done.
+    pub(crate) fn ahead(text: &'static str) -> Self {
+        Self {
+            retry_after: Some(1),
+            ..Self::note(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "Nothing has been changed yet",
+                text,
+            )
+        }
+    }
+
     /// The page of someone who tried too many links that are not valid.
     pub(crate) fn too_many(wait: Duration) -> Self {
         Self {

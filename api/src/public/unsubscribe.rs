@@ -10,6 +10,7 @@ use poem_openapi::param::Path;
 use serde::Serialize;
 use waypost_core::audit::Actor;
 use waypost_core::suppression::by_link::Correspondence;
+use waypost_core::tracking::robot;
 use waypost_core::unsubscribe::token::{LinkContent, TokenRefusal};
 
 use super::page::Page;
@@ -47,7 +48,8 @@ impl UnsubscribeApi {
     ///
     /// Needs no key. Suppresses the recipient that the link was made for, in the group
     /// that the message was sent in, or everywhere where the group is no more. Doing
-    /// it again changes nothing.
+    /// it again changes nothing. A request ahead of its reader (`Sec-Purpose: prefetch`
+    /// and its like) does nothing and gets 503.
     #[oai(
         path = "/v1/unsubscribe/:token",
         method = "get",
@@ -59,6 +61,12 @@ impl UnsubscribeApi {
         /// The token of the link.
         token: Path<String>,
     ) -> Page {
+        if robot::is_ahead(request.headers()) {
+            // A browser keeps no such answer, and asks again when somebody opens the link:
+            // <https://wicg.github.io/nav-speculation/prefetch.html>.
+            let page = Page::ahead("Opening this link unsubscribes you.");
+            return self.look(request, &token, page).await;
+        }
         self.unsubscribe(request, &token).await
     }
 
@@ -94,14 +102,12 @@ impl UnsubscribeApi {
         /// The token of the link.
         token: Path<String>,
     ) -> Page {
-        match self.read(request, &token).await {
-            Ok(_) => Page::note(
-                StatusCode::OK,
-                "This link is valid",
-                "Following it unsubscribes you.",
-            ),
-            Err(page) => page,
-        }
+        let page = Page::note(
+            StatusCode::OK,
+            "This link is valid",
+            "Following it unsubscribes you.",
+        );
+        self.look(request, &token, page).await
     }
 
     /// Undo an unsubscribe
@@ -152,6 +158,13 @@ impl UnsubscribeApi {
             Ok(None) => invalid(),
             Err(fault) => fault.into(),
         }
+    }
+
+    /// Changes nothing; the page for a link that is valid.
+    async fn look(&self, request: &Request, token: &str, valid: Page) -> Page {
+        self.read(request, token)
+            .await
+            .map_or_else(|page| page, |_| valid)
     }
 
     /// What a link says. One that is not valid counts as a stranger's request.

@@ -62,7 +62,9 @@ pub fn is_machine(headers: &HeaderMap, age: TimeDelta, window: TimeDelta) -> boo
     is_quick || is_ahead(headers) || is_machines_name(headers)
 }
 
-fn is_ahead(headers: &HeaderMap) -> bool {
+/// Whether a browser or a proxy says that it asks before anybody looks.
+#[must_use]
+pub fn is_ahead(headers: &HeaderMap) -> bool {
     let says = |name: &str, word: &str| {
         let value = headers.get(name).and_then(|value| value.to_str().ok());
         value.is_some_and(|value| value.to_ascii_lowercase().contains(word))

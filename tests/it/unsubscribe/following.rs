@@ -42,6 +42,17 @@ async fn only_looking_at_a_link_does_nothing() {
     let reply = head(app.caller(), &link).await;
     assert_eq!((reply.status, reply.text.as_str()), (200, ""), "{reply:?}");
     assert_eq!(head(app.caller(), &format!("{link}x")).await.status, 400);
+    // A browser that wants to have the page before anybody opens it.
+    for (link, status) in [(link.clone(), 503), (format!("{link}x"), 400)] {
+        let reply = app
+            .caller()
+            .anonymous()
+            .call(Method::GET, path_of(&link), |request| {
+                request.header("Sec-Purpose", "prefetch;prerender")
+            })
+            .await;
+        assert_eq!(reply.status, status, "{reply:?}");
+    }
     assert_untouched(&app).await;
     assert_unsubscribed(&follow(&app, &link).await);
     assert_eq!(head(app.caller(), &link).await.status, 200);
