@@ -520,3 +520,18 @@ async fn a_kept_secret_is_sealed_and_shown_again_only_to_who_may_have_it() {
             .expect_error(403, "FORBIDDEN");
     }
 }
+
+#[tokio::test]
+async fn what_was_to_come_then_may_be_over_when_it_is_repeated() {
+    let app = TestApp::start().await;
+    let end = app.clock.now() + TimeDelta::minutes(1);
+    let body = json!({ "name": "Brief", "permissions": ["SEND"], "expiresAt": end.to_rfc3339() });
+    let first = keyed(app.caller(), "/v1/api-keys", "k", &body).await;
+    app.advance(TimeDelta::minutes(2));
+    let again = keyed(app.caller(), "/v1/api-keys", "k", &body).await;
+    assert_eq!(again.header("idempotent-replayed"), Some("true"));
+    assert_eq!(again.expect(201), first.expect(201));
+    keyed(app.caller(), "/v1/api-keys", "other", &body)
+        .await
+        .expect_issues(400, &["expiresAt"]);
+}

@@ -263,11 +263,13 @@ impl ApiKeysApi {
         let permissions = request.permissions.take("permissions", &mut issues);
         let allowed_ips = request.allowed_ips.take("allowedIps", &mut issues);
         let expires_at = request.expires_at.take(EXPIRES_AT, &mut issues);
-        let expires_at = self.to_come(expires_at.flatten(), &mut issues);
+        let mut late = Vec::new();
+        let expires_at = self.to_come(expires_at.flatten(), &mut late);
         let is_right = issues.is_empty();
         let (Some(name), Some(permissions), Some(claim), true) =
             (name, permissions, claim, is_right)
         else {
+            issues.append(&mut late);
             return Err(Failure::Invalid(issues));
         };
         let draft = KeyDraft {
@@ -281,6 +283,11 @@ impl ApiKeysApi {
             created(&Data { data })
         });
         let keys = &self.context.keys;
+        if !late.is_empty() {
+            // It may have been made while that time was to come.
+            once.look_up(&keys.pool).await?;
+            return Err(Failure::Invalid(late));
+        }
         let made = keys
             .create(caller.key(), caller.origin(), draft, &once)
             .await?;
