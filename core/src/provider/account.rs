@@ -197,7 +197,7 @@ impl Accounts {
         // The provider is not asked about what was connected before.
         once.look_up(&self.pool).await?;
         let credentials = &new.credentials;
-        let domains = self.examine(organization_id, credentials).await?;
+        let domains = self.examine_fully(organization_id, credentials).await?;
         let now = self.clock.now();
         let account = ProviderAccount {
             id: self.ids.next_at(now),
@@ -297,7 +297,7 @@ impl Accounts {
             ..AccountChange::default()
         };
         if let Some(credentials) = &wanted.credentials {
-            let found = self.examine(organization_id, credentials).await?;
+            let found = self.examine_fully(organization_id, credentials).await?;
             change.credentials_sealed = Some(self.seal(organization_id, id, credentials));
             change.domains_visible = visibility(&found);
             domains = Some(found);
@@ -411,6 +411,22 @@ impl Accounts {
         let access = self.access(credentials);
         let adapter = adapter(credentials.provider_type());
         Ok(self.transport.domains(adapter, &access).await)
+    }
+
+    /// The same where what was known before does not hold any more: it takes an answer about
+    /// the domains too, since nobody asks for their list again.
+    async fn examine_fully(
+        &self,
+        organization_id: OrganizationId,
+        credentials: &Credentials,
+    ) -> Result<DomainList, AccountRefusal> {
+        match self.examine(organization_id, credentials).await? {
+            DomainList::Undecided { reason } => Err(AccountRefusal::Undecided {
+                provider_type: credentials.provider_type(),
+                reason,
+            }),
+            known @ (DomainList::Visible(_) | DomainList::NotVisible { .. }) => Ok(known),
+        }
     }
 
     async fn require_valid(&self, credentials: &Credentials) -> Result<(), AccountRefusal> {

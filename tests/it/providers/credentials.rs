@@ -109,6 +109,31 @@ async fn a_provider_that_fails_or_throttles_gives_no_verdict() {
 }
 
 #[tokio::test]
+async fn whoever_is_connected_has_told_of_their_domains() {
+    let app = quiet().await;
+    app.simulator().set_fault(Fault {
+        rate: 0.3,
+        ..all_calls(FaultKind::Throttle)
+    });
+    let mut connected = 0;
+    for _ in 0..24 {
+        let reply = connect(
+            &app,
+            ProviderType::Sendgrid,
+            &credentials(ProviderType::Sendgrid),
+        )
+        .await;
+        if reply.status == 201 {
+            connected += 1;
+        } else {
+            reply.expect_error(503, "SERVICE_UNAVAILABLE");
+        }
+    }
+    let told = "SELECT count(*) FROM provider_accounts WHERE domains_visible";
+    assert_eq!(app.value(told).await, Some(connected.to_string()));
+}
+
+#[tokio::test]
 async fn an_account_without_credit_is_not_called_invalid() {
     let app = quiet().await;
     for kind in ProviderType::ALL {
