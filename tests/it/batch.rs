@@ -194,3 +194,25 @@ async fn a_batch_that_is_no_list_is_refused_by_name() {
         .await
         .expect_error(400, "VALIDATION_ERROR");
 }
+
+#[tokio::test]
+async fn messages_with_large_templates_do_not_refuse_each_other() {
+    let app = TestApp::builder().without_worker().start().await;
+    app.connect(ProviderType::Sendgrid).await;
+    let made = app.post("/v1/templates", &json!({ "name": "Large" })).await;
+    let template = made.data(201)["id"].as_str().unwrap().to_owned();
+    let html = format!("<p>{}</p>", "x".repeat(256 << 10));
+    app.post(
+        &format!("/v1/templates/{template}/versions"),
+        &json!({ "htmlContent": html }),
+    )
+    .await
+    .expect(201);
+    let message = json!({ "from": "news@example.com", "to": "a@example.org", "subject": "Hi",
+                          "templateId": template });
+    // 75 MiB together.
+    let found = results(&app, vec![message; 300].into()).await;
+    let ids: std::collections::HashSet<&str> = found.iter().map(id_of).collect();
+    assert_eq!(ids.len(), 300);
+    app.leave_work();
+}

@@ -6,6 +6,8 @@
 //! QUEUED event and outbox row are committed. What is not: that Redis heard of it;
 //! the relay sees to that.
 
+use std::mem;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,7 +49,8 @@ const LEFT_OPEN_MAX: usize = 100;
 const WAITS: usize = 3;
 /// Messages of one request that are rendered at the same time.
 const FILLED_AT_ONCE: usize = 4;
-/// Bytes that the templates of one request may render to, all messages together.
+/// Rendered bytes of one request that are held, roughly: with more the messages so far are
+/// written first.
 const FILLED_BYTES_MAX: usize = 64 << 20;
 
 /// What the sender of an accepted message learns.
@@ -231,31 +234,59 @@ impl Acceptor {
         let (snapshot, is_routed) = self.snapshot_for(organization_id, &drafts).await?;
         let recipients = self.look_up(organization_id, &drafts, is_routed).await?;
         let mut results = Vec::with_capacity(drafts.len());
-        let mut entries = Vec::with_capacity(drafts.len());
-        let filled = self.fill(organization_id, drafts).await;
-        let prepared = filled.into_iter().zip(recipients);
-        for (place, (filled, recipients)) in prepared.enumerate() {
-            let decided = filled.and_then(|filled| {
-                let group = filled.draft.unsubscribe_group_id;
-                if group.is_some_and(|group| unknown_groups.contains(&group)) {
-                    return Err(Refusal::UnknownGroup);
+        let (mut entries, mut held) = (Vec::with_capacity(drafts.len()), Vec::new());
+        let deadline = Templates::deadline();
+        {
+            let filling = stream::iter(drafts)
+                .map(|draft| self.templates.fill(organization_id, draft, deadline))
+                .buffered(FILLED_AT_ONCE);
+            let mut prepared = pin!(filling.zip(stream::iter(recipients)).enumerate());
+            let mut bytes = 0;
+            while let Some((place, (filled, recipients))) = prepared.next().await {
+                let filled = filled.map_err(Refusal::from);
+                bytes += filled.as_ref().map_or(0, Filled::rendered_bytes);
+                let decided = filled.and_then(|filled| {
+                    let group = filled.draft.unsubscribe_group_id;
+                    if group.is_some_and(|group| unknown_groups.contains(&group)) {
+                        return Err(Refusal::UnknownGroup);
+                    }
+                    self.decide(
+                        &snapshot,
+                        organization_id,
+                        filled,
+                        claims[place],
+                        &recipients,
+                    )
+                });
+                results.push(decided.map(|entry| {
+                    let answered = first(entry.acceptance);
+                    entries.extend((!entry.is_empty()).then_some((place, entry)));
+                    answered
+                }));
+                if bytes > FILLED_BYTES_MAX {
+                    // Rare, and in a box: every request would carry it.
+                    let entries = mem::take(&mut entries);
+                    held.extend(Box::pin(self.write(entries, &claims, &mut results)).await);
+                    bytes = 0;
                 }
-                self.decide(
-                    &snapshot,
-                    organization_id,
-                    filled,
-                    claims[place],
-                    &recipients,
-                )
-            });
-            results.push(decided.map(|entry| {
-                let answered = first(entry.acceptance);
-                entries.extend((!entry.is_empty()).then_some((place, entry)));
-                answered
-            }));
-            // Sealing a thousand addresses takes a millisecond: others may run.
-            tokio::task::yield_now().await;
+                // Sealing a thousand addresses takes a millisecond, and what is rendered on
+                // the spot waits for nothing: others may run.
+                tokio::task::yield_now().await;
+            }
         }
+        held.extend(self.write(entries, &claims, &mut results).await);
+        self.await_held(held, &mut results).await;
+        self.reconsider(&claims, &mut results).await;
+        Ok(results)
+    }
+
+    /// Writes entries, and answers those whose keys another request holds.
+    async fn write(
+        &self,
+        entries: Vec<(usize, Box<Entry>)>,
+        claims: &[Option<Claim>],
+        results: &mut [Result<Answered, Refusal>],
+    ) -> Vec<(usize, Box<Entry>, Claim)> {
         let mut held = Vec::new();
         for (place, decided) in self.lanes.write(entries).await {
             match (decided, claims[place]) {
@@ -265,9 +296,7 @@ impl Acceptor {
                 (decided, _) => settle_entry(&mut results[place], decided),
             }
         }
-        self.await_held(held, &mut results).await;
-        self.reconsider(&claims, &mut results).await;
-        Ok(results)
+        held
     }
 
     /// What is to be written for a draft.
@@ -396,39 +425,6 @@ impl Acceptor {
                 }
             }
         }
-    }
-
-    /// Renders the drafts that name a template; one result for each draft, in
-    /// their order.
-    async fn fill(
-        &self,
-        organization_id: OrganizationId,
-        drafts: Vec<Draft>,
-    ) -> Vec<Result<Filled, Refusal>> {
-        let deadline = Templates::deadline();
-        let mut filling = stream::iter(drafts)
-            .map(|draft| self.templates.fill(organization_id, draft, deadline))
-            .buffered(FILLED_AT_ONCE);
-        let mut results = Vec::new();
-        let mut bytes = 0;
-        while let Some(filled) = filling.next().await {
-            // What is rendered on the spot waits for nothing: others may run.
-            if !results.is_empty() {
-                tokio::task::yield_now().await;
-            }
-            let filled = filled.map_err(Refusal::from);
-            results.push(filled.and_then(|filled| {
-                bytes += filled.rendered_bytes();
-                if bytes > FILLED_BYTES_MAX {
-                    let problem = format!(
-                        "and those before it in the batch render to more than {FILLED_BYTES_MAX} bytes"
-                    );
-                    return Err(Refusal::Template(TemplateRefusal::Unrenderable(problem)));
-                }
-                Ok(filled)
-            }));
-        }
-        results
     }
 
     /// Asks for the recipients of all drafts at once; one list for each draft. A few are
