@@ -242,6 +242,15 @@ fn rate(answers: &Answers) -> String {
 /// statement; half of the transactions claim an idempotency key. Without our triggers,
 /// without partitions, and with ids that cost nothing.
 pub(crate) async fn floor(builder: &Builder, clients: usize) -> Result<pgbench::Pgbench, Failure> {
+    floor_at(builder, clients, None).await
+}
+
+/// The same at so many transactions a second.
+pub(crate) async fn floor_at(
+    builder: &Builder,
+    clients: usize,
+    rate: Option<f64>,
+) -> Result<pgbench::Pgbench, Failure> {
     let database = builder.database().await?;
     let url = builder.url_of(&database)?;
     prepare_floor(&url).await?;
@@ -250,7 +259,7 @@ pub(crate) async fn floor(builder: &Builder, clients: usize) -> Result<pgbench::
         .iter()
         .map(|(text, weight)| (text.as_str(), *weight))
         .collect();
-    let floor = pgbench::run(builder, &url, clients, FLOOR, &scripts).await?;
+    let floor = pgbench::run(builder, &url, (clients, rate), FLOOR, &scripts).await?;
     builder
         .execute(&format!("DROP DATABASE {database} WITH (FORCE)"))
         .await?;
@@ -266,6 +275,7 @@ async fn prepare_floor(url: &str) -> Result<(), Failure> {
         "recipients",
         "events",
         "outbox",
+        "new_messages",
         "idempotency_keys",
     ];
     let mut statements = "CREATE SCHEMA floor; CREATE SEQUENCE floor.ids CACHE 1000;".to_owned();
@@ -307,7 +317,9 @@ fn floor_script(is_keyed: bool) -> String {
                                 uuid_send(id) || uuid_send(id), 'QUEUED', 'epoch'
                          FROM new),
            event AS (INSERT INTO floor.events (message_id, id, organization_id, event_type, occurred_at)
-                     SELECT id, id, organization_id, 'QUEUED', now() FROM new){claim}
+                     SELECT id, id, organization_id, 'QUEUED', now() FROM new),
+           waiting AS (INSERT INTO floor.new_messages (organization_id, message_id, status, subject)
+                       SELECT organization_id, id, 'QUEUED', 'order' FROM new){claim}
          INSERT INTO floor.outbox (message_id, chunk, organization_id, wake_at)
          SELECT id, 0, organization_id, now() FROM new;"
     );

@@ -56,13 +56,19 @@ pub(crate) async fn calls_per_second(builder: &Builder, calls: usize) -> Result<
     Ok(per_second)
 }
 
-/// The median of calls made one after the other.
-pub(crate) async fn call_ms(builder: &Builder) -> Result<f64, Failure> {
+/// The median of so many calls made one after the other, each beginning so long after the
+/// one before has ended.
+pub(crate) async fn call_ms(
+    builder: &Builder,
+    calls: u64,
+    pause: Duration,
+) -> Result<f64, Failure> {
     let client = reqwest::Client::builder().no_proxy().build()?;
     let url = format!("{}/v3/mail/send", builder.simulator.url());
     let mut times = Vec::new();
-    for number in 0..1_000 {
+    for number in 0..calls {
         let mail = mail(number);
+        tokio::time::sleep(pause).await;
         let since = Instant::now();
         let request = client
             .post(&url)

@@ -1,6 +1,6 @@
 //! How callers share work: how large the groups are, and how long the one that waited
-//! longest waited. The programs log each group; that costs a little, so these messages
-//! are counted in no row.
+//! longest waited. The programs log each group; that costs a little, so what is sent and
+//! told meanwhile is counted in no row.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,8 @@ use crate::sending::wait_until_drained;
 
 /// Messages that are accepted and delivered meanwhile.
 const MESSAGES: u64 = 10_000;
-const SETTINGS: [(&str, &str); 3] = [
+/// What lets the programs tell of their groups.
+pub(crate) const SETTINGS: [(&str, &str); 3] = [
     Plan::ONE_OF_EACH.settings[0],
     ("WAYPOST_LOG", "warn,waypost_core::group=trace"),
     ("WAYPOST_LOG_FORMAT", "json"),
@@ -53,14 +54,21 @@ pub(crate) async fn run(builder: &Builder, report: &mut Report) -> Result<(), Fa
             .await?
             .all_taken()?;
         wait_until_drained(builder, &house, answers.count).await?;
-        let shared = read(&house);
+        tell(report, &house, connections)?;
         house.remove(builder).await?;
-        if shared.is_empty() {
-            return Err("the programs tell of no group".into());
-        }
-        for (group, shared) in shared {
-            show(report, connections, &group, &shared);
-        }
+    }
+    Ok(())
+}
+
+/// Shows what the programs of a house have told of their groups, while so many connections
+/// sent to it.
+pub(crate) fn tell(report: &mut Report, house: &House, connections: usize) -> Result<(), Failure> {
+    let shared = read(house);
+    if shared.is_empty() {
+        return Err("the programs tell of no group".into());
+    }
+    for (group, shared) in shared {
+        show(report, connections, &group, &shared);
     }
     Ok(())
 }

@@ -118,6 +118,8 @@ pub(crate) struct Cpu {
     pub(crate) scheduler: f64,
     pub(crate) postgres: f64,
     pub(crate) redis: f64,
+    /// Ours: the load and the simulated provider. In no sum.
+    pub(crate) bench: f64,
 }
 
 impl Cpu {
@@ -128,6 +130,7 @@ impl Cpu {
             scheduler: self.scheduler - before.scheduler,
             postgres: self.postgres - before.postgres,
             redis: self.redis - before.redis,
+            bench: self.bench - before.bench,
         }
     }
 
@@ -142,6 +145,7 @@ impl Cpu {
             "api_us": micros(self.api), "worker_us": micros(self.worker),
             "scheduler_us": micros(self.scheduler), "postgres_us": micros(self.postgres),
             "redis_us": micros(self.redis), "all_us": micros(self.sum()),
+            "bench_us": micros(self.bench),
         })
     }
 }
@@ -451,6 +455,7 @@ impl House {
             scheduler: of(&self.schedulers),
             postgres: usage::cpu_seconds(self.postgres_pid),
             redis: usage::cpu_seconds(self.redis_pid),
+            bench: usage::own_cpu_seconds(),
         }
     }
 

@@ -23,18 +23,27 @@ const RATE: f64 = 2_000.0;
 const SECONDS: u64 = 60;
 
 pub(crate) async fn run(builder: &Builder, report: &mut Report) -> Result<(), Failure> {
-    let transaction = accept::floor(builder, 1).await?.median_ms;
-    let transaction = transaction.ok_or("pgbench told no median")?;
-    let floor = transaction + bare::call_ms(builder).await?;
-    let house = builder.house(Plan::ONE_OF_EACH).await?;
     let mut numbers = Numbers(0);
+    alone(builder, report, &mut numbers).await?;
+    open(builder, report, &mut numbers).await
+}
+
+/// Row 6.
+async fn alone(
+    builder: &Builder,
+    report: &mut Report,
+    numbers: &mut Numbers,
+) -> Result<(), Failure> {
+    let floor = floor(builder, None).await?;
+    let rate = ALONE_EVERY.as_secs_f64().recip();
+    let at_the_pace = self::floor(builder, Some(rate)).await?;
+    let house = builder.house(Plan::ONE_OF_EACH).await?;
     let sends = requests::sends(&builder.tenants);
-    closed(&house, 4, Duration::from_secs(2), &mut numbers, &sends).await?;
+    closed(&house, 4, Duration::from_secs(2), numbers, &sends).await?;
     let first = numbers.0;
-    let write = timed(&mut numbers, ALONE, &sends);
+    let write = timed(numbers, ALONE, &sends);
     wait_until_drained(builder, &house, builder.simulator.captured_count()).await?;
     let before = builder.simulator.captured_count();
-    let rate = ALONE_EVERY.as_secs_f64().recip();
     load::open(
         &house.addresses,
         1,
@@ -56,14 +65,32 @@ pub(crate) async fn run(builder: &Builder, report: &mut Report) -> Result<(), Fa
             ratio: Some(latency / floor),
             bound: Bound::AtMost(most),
         });
+        report.add(Figure {
+            row: "6",
+            what: &format!("beside a floor that rests as long in between, {what}"),
+            figure: format!("{latency:.2} ms"),
+            floor: format!("{at_the_pace:.2} ms"),
+            ratio: Some(latency / at_the_pace),
+            bound: Bound::None,
+        });
     }
     report.keep("latency", "alone", json!({
         "p50_ms": p50, "p99_ms": p99, "floor_ms": floor, "p50_ratio": p50 / floor, "p99_ratio": p99 / floor,
+        "floor_at_the_pace_ms": at_the_pace, "p50_ratio_at_the_pace": p50 / at_the_pace,
+        "p99_ratio_at_the_pace": p99 / at_the_pace,
     }));
-    house.remove(builder).await?;
+    house.remove(builder).await
+}
 
+/// Row 19.
+async fn open(
+    builder: &Builder,
+    report: &mut Report,
+    numbers: &mut Numbers,
+) -> Result<(), Failure> {
     let house = builder.house(Plan::ONE_OF_EACH).await?;
-    closed(&house, 16, Duration::from_secs(2), &mut numbers, &sends).await?;
+    let sends = requests::sends(&builder.tenants);
+    closed(&house, 16, Duration::from_secs(2), numbers, &sends).await?;
     let count = RATE as u64 * SECONDS;
     let first = numbers.0;
     let write = numbers.shifted(count, &sends);
@@ -75,9 +102,9 @@ pub(crate) async fn run(builder: &Builder, report: &mut Report) -> Result<(), Fa
     wait_until_drained(builder, &house, before + answers.count).await?;
     // From when each was to be sent, whether a connection was free then or not.
     let due = |number| Ok(begun + Duration::from_secs_f64(number as f64 / RATE));
-    let open = arrivals(builder, first, (0..count).map(due))?;
+    let times = arrivals(builder, first, (0..count).map(due))?;
     house.remove(builder).await?;
-    let (p50, p99) = (ms(&open, 50.0), ms(&open, 99.0));
+    let (p50, p99) = (ms(&times, 50.0), ms(&times, 99.0));
     for (what, latency, most) in [("p50", p50, 5.0), ("p99", p99, 25.0)] {
         report.add(Figure {
             row: "19",
@@ -93,6 +120,18 @@ pub(crate) async fn run(builder: &Builder, report: &mut Report) -> Result<(), Fa
         "answer_p50_ms": answers.percentile_ms(50.0), "answer_p99_ms": answers.percentile_ms(99.0),
     }));
     Ok(())
+}
+
+/// One transaction and one call, in milliseconds: one after the other, or so many a second,
+/// so that what they need has gone cold in between as it has for us.
+async fn floor(builder: &Builder, rate: Option<f64>) -> Result<f64, Failure> {
+    let transaction = accept::floor_at(builder, 1, rate).await?.median_ms;
+    let transaction = transaction.ok_or("pgbench told no median")?;
+    let (calls, pause) = match rate {
+        None => (1_000, Duration::ZERO),
+        Some(rate) => (150, Duration::from_secs_f64(rate.recip())),
+    };
+    Ok(transaction + bare::call_ms(builder, calls, pause).await?)
 }
 
 /// Requests that note when each was written.

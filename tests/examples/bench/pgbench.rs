@@ -20,11 +20,12 @@ pub(crate) struct Pgbench {
     pub(crate) median_ms: Option<f64>,
 }
 
-/// Runs scripts, each as often as its weight says, one transaction a script.
+/// Runs scripts, each as often as its weight says, one transaction a script: by so many
+/// clients, and where a rate is given not more of them a second.
 pub(crate) async fn run(
     builder: &Builder,
     database_url: &str,
-    clients: usize,
+    (clients, rate): (usize, Option<f64>),
     duration: Duration,
     scripts: &[(&str, u32)],
 ) -> Result<Pgbench, Failure> {
@@ -40,6 +41,9 @@ pub(crate) async fn run(
         let path = folder.join(format!("{nth}.sql"));
         std::fs::write(&path, script)?;
         command.arg(format!("--file={}@{weight}", path.display()));
+    }
+    if let Some(rate) = rate {
+        command.arg(format!("--rate={rate}"));
     }
     let is_logged = clients == 1;
     if is_logged {
@@ -71,7 +75,8 @@ pub(crate) async fn run(
 }
 
 /// The median of the transactions in pgbench's log: one a line, its third word the
-/// microseconds that it took.
+/// microseconds that it took, and with a rate its seventh those of them in which it had
+/// not yet begun.
 fn median_ms(folder: &Path) -> Result<f64, Failure> {
     let mut times: Vec<u64> = Vec::new();
     for entry in std::fs::read_dir(folder)? {
@@ -80,8 +85,10 @@ fn median_ms(folder: &Path) -> Result<f64, Failure> {
             continue;
         }
         for line in std::fs::read_to_string(path)?.lines() {
-            let time = line.split(' ').nth(2).ok_or("a line without a time")?;
-            times.push(time.parse()?);
+            let words: Vec<&str> = line.split(' ').collect();
+            let time: u64 = words.get(2).ok_or("a line without a time")?.parse()?;
+            let lag: u64 = words.get(6).map_or(Ok(0), |lag| lag.parse())?;
+            times.push(time.saturating_sub(lag));
         }
     }
     times.sort_unstable();

@@ -105,8 +105,9 @@ impl Report {
 impl Line {
     fn is_missed(&self) -> bool {
         match (self.bound, self.ratio) {
-            (Bound::AtLeast(least), Some(ratio)) => ratio < least,
-            (Bound::AtMost(most), Some(ratio)) => ratio > most,
+            // What could not be measured is no number, and not reached.
+            (Bound::AtLeast(least), Some(ratio)) => ratio.is_nan() || ratio < least,
+            (Bound::AtMost(most), Some(ratio)) => ratio.is_nan() || ratio > most,
             (Bound::AtLeast(_) | Bound::AtMost(_) | Bound::None, _) => false,
         }
     }

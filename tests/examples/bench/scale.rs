@@ -17,7 +17,7 @@ use crate::requests;
 use crate::sending::{drain_backlog, drain_queued, wait_until_drained};
 
 /// Messages that are sent to each of both, over few connections and as many over many.
-const ACCEPTED: u64 = 20_000;
+const ACCEPTED: u64 = 40_000;
 /// Messages that are sent and delivered with few and with many processes.
 const SENT: u64 = 30_000;
 /// Messages that one, two and four workers drain.
@@ -162,14 +162,17 @@ async fn processes_with(
         schedulers: 2,
         ..Plan::ONE_OF_EACH
     };
-    let one = together(builder, one, connections).await?;
+    // Before and after, since the machine's speed changes meanwhile.
+    let before = together(builder, one, connections).await?;
     let many = together(builder, many, connections).await?;
-    let ratio = many.per_second / one.per_second;
+    let one = together(builder, one, connections).await?;
+    let floor = before.per_second.midpoint(one.per_second);
+    let ratio = many.per_second / floor;
     report.add(Figure {
         row: "13",
         what: &format!("sent and delivered by 2 APIs and 4 workers, {connections} connections"),
         figure: format!("{:.0}/s", many.per_second),
-        floor: format!("{:.0}/s by one of each", one.per_second),
+        floor: format!("{floor:.0}/s by one of each"),
         ratio: Some(ratio),
         bound: Bound::AtLeast(1.0),
     });
@@ -188,7 +191,7 @@ async fn processes_with(
         "scale",
         &format!("c{connections}"),
         json!({
-            "per_second": many.per_second, "floor_per_second": one.per_second, "ratio": ratio,
+            "per_second": many.per_second, "floor_per_second": floor, "ratio": ratio,
             "cpu": many.cpu.per_message(SENT), "floor_cpu": one.cpu.per_message(SENT),
             "deadlocks": many.deadlocks, "lock_waits": many.lock_waits, "looks": many.looks,
         }),

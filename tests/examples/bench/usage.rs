@@ -10,23 +10,33 @@ const TICKS: f64 = 100.0;
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// CPU seconds that a process has used, with those of its children: the ones that
-/// ended and were awaited, and the ones that run.
+/// ended and were awaited, and the ones that run. No number where it is gone.
 #[must_use]
 pub(crate) fn cpu_seconds(process: u32) -> f64 {
     let all = all();
-    let own = all.get(&process).map_or(0, |stat| stat.own + stat.awaited);
+    let Some(own) = all.get(&process).map(|stat| stat.own + stat.awaited) else {
+        return f64::NAN;
+    };
     let children = all.values().filter(|stat| stat.parent == process);
     let ticks: u64 = own + children.map(|stat| stat.own).sum::<u64>();
     ticks as f64 / TICKS
 }
 
-/// The memory that a process has in hand, shared pages in proportion, in MiB.
+/// CPU seconds that this process has used, without its children.
+#[must_use]
+pub(crate) fn own_cpu_seconds() -> f64 {
+    let own = stat(std::process::id()).map(|stat| stat.own as f64 / TICKS);
+    own.unwrap_or(f64::NAN)
+}
+
+/// The memory that a process has in hand, shared pages in proportion, in MiB. No number
+/// where the system does not tell.
 #[must_use]
 pub(crate) fn pss_mib(process: u32) -> f64 {
     let text = fs::read_to_string(format!("/proc/{process}/smaps_rollup")).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("Pss:"));
     let kibibytes = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse().ok());
-    kibibytes.unwrap_or(0.0) / 1_024.0
+    kibibytes.unwrap_or(f64::NAN) / 1_024.0
 }
 
 /// What comes of the work, and the most memory that a process had in hand meanwhile, as
@@ -34,7 +44,7 @@ pub(crate) fn pss_mib(process: u32) -> f64 {
 pub(crate) async fn peak_mib<T>(process: u32, work: impl Future<Output = T>) -> (T, f64) {
     let mut work = std::pin::pin!(work);
     let mut looks = tokio::time::interval(LOOK_EVERY);
-    let mut peak: f64 = 0.0;
+    let mut peak = f64::NAN;
     loop {
         tokio::select! {
             done = &mut work => return (done, peak.max(pss_mib(process))),

@@ -14,13 +14,15 @@ use waypost_core::db;
 use waypost_core::ids::Ids;
 use waypost_core::secret::Secret;
 
-use crate::Failure;
 use crate::house::{Builder, House, Plan};
 use crate::report::{Bound, Figure, Report};
+use crate::{Failure, groups};
 use customers::Town;
 
 /// Events to the fast receiver.
 const EVENTS: usize = 50_000;
+/// Events that are told for the sake of how they are shared.
+const SHARED_EVENTS: usize = 10_000;
 /// How long others are watched, without the endpoint that hangs and beside it.
 const SPAN: Duration = Duration::from_secs(10);
 /// How long the endpoint that hangs has been called before: calls to it have ended at
@@ -39,6 +41,24 @@ pub(crate) async fn run(builder: &Builder, report: &mut Report) -> Result<(), Fa
     house.remove(builder).await?;
     let house = builder.house(plan).await?;
     beside(&house, report).await?;
+    house.remove(builder).await?;
+    shared(builder, report, plan).await
+}
+
+/// How attempts are recorded together.
+async fn shared(builder: &Builder, report: &mut Report, plan: Plan<'_>) -> Result<(), Failure> {
+    let plan = Plan {
+        settings: &groups::SETTINGS,
+        ..plan
+    };
+    let house = builder.house(plan).await?;
+    let pool = db::pool(&Secret::from(house.database_url.clone()), 8)?;
+    let settings = Settings::from_map(&house.variables)?;
+    let town = town(&pool, &settings);
+    let (worker, postgres) = (house.workers[0].id(), builder.postgres_pid);
+    webhooks::webhooks(&town, SHARED_EVENTS, worker, postgres).await;
+    pool.close().await;
+    groups::tell(report, &house, webhooks::CALLERS)?;
     house.remove(builder).await
 }
 

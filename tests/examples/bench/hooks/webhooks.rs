@@ -12,7 +12,7 @@ use super::sink::{SinkProcess, head_of, headers};
 use crate::usage::cpu_seconds;
 
 /// Callers of the bare loop: as many as one endpoint gets of Waypost.
-const CALLERS: usize = 8;
+pub(super) const CALLERS: usize = 8;
 /// How often it is looked whether all have come. Each look is a connection.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
 

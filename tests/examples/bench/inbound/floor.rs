@@ -36,6 +36,6 @@ pub(crate) async fn measure(
     }
     connection.close().await?;
     let url = &house.database_url;
-    let floor = pgbench::run(builder, url, connections, TIME, &[(SCRIPT, 1)]).await?;
+    let floor = pgbench::run(builder, url, (connections, None), TIME, &[(SCRIPT, 1)]).await?;
     Ok(floor.per_second)
 }

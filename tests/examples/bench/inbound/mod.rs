@@ -13,25 +13,16 @@ use waypost_core::db;
 use waypost_core::ids::Ids;
 use waypost_core::secret::Secret;
 
-use crate::Failure;
-use crate::house::{Builder, Plan};
+use crate::house::{Builder, House, Plan};
 use crate::report::{Bound, Figure, Report};
+use crate::{Failure, groups};
 use taking::{CONNECTIONS, Rate, Site};
 
 pub(crate) async fn run(builder: &Builder, report: &mut Report) -> Result<(), Failure> {
     let house = builder.house(Plan::ACCEPTING).await?;
     // Before and after, since the machine's speed changes meanwhile.
     let before = floor::measure(builder, &house, CONNECTIONS).await?;
-    let clock = Clock::system();
-    let site = Site {
-        pool: db::pool(&Secret::from(house.database_url.clone()), 8)?,
-        address: house.addresses[0],
-        api: house.apis[0].id(),
-        postgres: builder.postgres_pid,
-        sealer: Settings::from_map(&house.variables)?.sealer,
-        ids: Ids::new(clock.clone()),
-        clock,
-    };
+    let site = site(builder, &house)?;
     let figures = taking::measure(&site).await;
     site.pool.close().await;
     let after = floor::measure(builder, &house, CONNECTIONS).await?;
@@ -58,7 +49,34 @@ pub(crate) async fn run(builder: &Builder, report: &mut Report) -> Result<(), Fa
         });
         report.keep("inbound", name, kept(rate, floor, ratio));
     }
-    Ok(())
+    shared(builder, report).await
+}
+
+/// How the posts share transactions.
+async fn shared(builder: &Builder, report: &mut Report) -> Result<(), Failure> {
+    let plan = Plan {
+        settings: &groups::SETTINGS,
+        ..Plan::ACCEPTING
+    };
+    let house = builder.house(plan).await?;
+    let site = site(builder, &house)?;
+    taking::tell(&site).await;
+    site.pool.close().await;
+    groups::tell(report, &house, CONNECTIONS)?;
+    house.remove(builder).await
+}
+
+fn site(builder: &Builder, house: &House) -> Result<Site, Failure> {
+    let clock = Clock::system();
+    Ok(Site {
+        pool: db::pool(&Secret::from(house.database_url.clone()), 8)?,
+        address: house.addresses[0],
+        api: house.apis[0].id(),
+        postgres: builder.postgres_pid,
+        sealer: Settings::from_map(&house.variables)?.sealer,
+        ids: Ids::new(clock.clone()),
+        clock,
+    })
 }
 
 fn kept(rate: &Rate, floor: f64, ratio: f64) -> serde_json::Value {

@@ -25,6 +25,8 @@ const SINGLE_CONNECTIONS: usize = 64;
 const BATCHED_COPIES: usize = 60_000;
 /// Copies that are told of one by one.
 const SINGLE_COPIES: usize = 30_000;
+/// Copies of a story that is told for the sake of something else.
+const SHORT_COPIES: usize = 12_000;
 /// A part of each that is posted before anything is timed.
 const WARM_UP_PARTS: usize = 12;
 
@@ -77,6 +79,12 @@ pub(crate) async fn measure(site: &Site) -> Figures {
     let batched = told(site, batched, CONNECTIONS).await;
     let single = told(site, single, SINGLE_CONNECTIONS).await;
     Figures { batched, single }
+}
+
+/// Tells a short story, in posts of a hundred.
+pub(crate) async fn tell(site: &Site) {
+    let story = fill::batched(site, SHORT_COPIES).await;
+    told(site, story, CONNECTIONS).await;
 }
 
 async fn execute(pool: &PgPool, statement: &'static str) {
