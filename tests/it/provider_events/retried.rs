@@ -104,18 +104,7 @@ async fn what_is_told_late_of_the_copy_before_the_retry_does_not_stop_it() {
     let app = TestApp::builder().without_worker().start().await;
     let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
     let (id, attempt) = lost_twice(&app, "ada@example.org").await;
-    // Its provider took it and dropped it.
-    for statement in [
-        "UPDATE send_attempts SET outcome = 'ACCEPTED'",
-        "UPDATE recipients SET sent_at = now(), unknowns = 0, attempts = 1",
-        "UPDATE messages SET sent_at = now()",
-    ] {
-        app.execute(statement).await;
-    }
-    app.caller()
-        .post_empty(&format!("/v1/messages/{id}/retry"))
-        .await
-        .expect(200);
+    drop_and_retry(&app, &id).await;
     let late = [("processed", "t"), ("deferred", "f"), ("dropped", "q")];
     let late =
         late.map(|(kind, event_id)| event(&app, &tags(&id, 0, &attempt), kind, event_id, -30));
@@ -148,18 +137,7 @@ async fn what_was_looked_for_before_the_retry_does_not_stop_it() {
             number(&app, standing).await == 1
         })
         .await;
-        // Somebody else records that its provider took it and dropped it.
-        for statement in [
-            "UPDATE send_attempts SET outcome = 'ACCEPTED'",
-            "UPDATE recipients SET sent_at = now(), unknowns = 0, attempts = 1",
-            "UPDATE messages SET sent_at = now()",
-        ] {
-            app.execute(statement).await;
-        }
-        app.caller()
-            .post_empty(&format!("/v1/messages/{id}/retry"))
-            .await
-            .expect(200);
+        drop_and_retry(&app, &id).await;
         obstacle.rollback().await.unwrap();
     };
     tokio::join!(account.tell(&app, &deferred), meanwhile);
@@ -169,4 +147,19 @@ async fn what_was_looked_for_before_the_retry_does_not_stop_it() {
     app.drain().await;
     assert_eq!(app.status(&id).await, "SENT");
     assert_eq!(app.captured("ada@example.org").len(), 1);
+}
+
+/// Records that the provider took the only copy and dropped it, and has its owner try again.
+async fn drop_and_retry(app: &TestApp, id: &str) {
+    for statement in [
+        "UPDATE send_attempts SET outcome = 'ACCEPTED'",
+        "UPDATE recipients SET sent_at = now(), unknowns = 0, attempts = 1",
+        "UPDATE messages SET sent_at = now()",
+    ] {
+        app.execute(statement).await;
+    }
+    app.caller()
+        .post_empty(&format!("/v1/messages/{id}/retry"))
+        .await
+        .expect(200);
 }
