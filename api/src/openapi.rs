@@ -108,16 +108,16 @@ fn mend(value: &mut Value) {
     }
 }
 
-/// A page that shows the document and needs nothing from elsewhere: the viewer is
-/// part of the binary.
-pub(crate) fn page(service: &Service, document: &Value) -> String {
+/// A page that shows the document, given as JSON, and needs nothing from elsewhere: the
+/// viewer is part of the binary.
+pub(crate) fn page(service: &Service, document: &str) -> String {
     let html = service.swagger_ui_html();
     let spec_start = "let spec = ";
     let spec_end = ";\n    let oauth2RedirectUrl";
     let spliced = html.split_once(spec_start).and_then(|(head, rest)| {
         let (_, tail) = rest.split_once(spec_end)?;
         // "</" could end the script that the document stands in.
-        let document = document.to_string().replace("</", "<\\/");
+        let document = document.replace("</", "<\\/");
         Some(format!("{head}{spec_start}{document}{spec_end}{tail}"))
     });
     spliced.unwrap_or(html)
