@@ -27,12 +27,11 @@ use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use futures_util::future::try_join_all;
+use futures_util::future::{join_all, try_join_all};
 use moka::future::Cache;
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, Pipeline, RedisResult, Script};
-use tokio::sync::{Semaphore, mpsc};
-use tokio::task::yield_now;
+use tokio::sync::mpsc;
 use tracing::{debug, warn};
 
 use crate::address::AddressHash;
@@ -60,12 +59,10 @@ const TENDED_FOR: Duration = Duration::from_secs(5);
 /// side by side: while Redis reads the words of one, the next is written and the one before
 /// is read, which all take about as long.
 const ASKED_AT_ONCE: usize = 250;
-/// Questions about more than that which are under way at once.
-const LARGE_AT_ONCE: usize = 2;
 /// Bytes of an argument, roughly: `GET`, `i64` and `#1234567` on the average.
 const ARGUMENT_BYTES: usize = 6;
-/// Shared round trips under way at once, addresses in one of them, and questions that wait
-/// for one.
+/// Round trips under way at once, addresses in one of them, and parts of questions that wait
+/// for one. A send to thousands is a crowd by itself.
 const GROUP: GroupSettings = GroupSettings {
     lanes: 2,
     weight_max: 5_000,
@@ -145,7 +142,6 @@ impl Filters {
         let access = Access {
             redis,
             kept: Arc::default(),
-            large: Arc::new(Semaphore::new(LARGE_AT_ONCE)),
             resting_until: Arc::default(),
         };
         let reader = access.clone();
@@ -164,8 +160,8 @@ impl Filters {
     }
 
     /// For each address whether it may be suppressed; nothing where there is no
-    /// filter that can be believed. Who asks for few addresses shares round trips with who
-    /// else asks; many have some of their own.
+    /// filter that can be believed. A command for some hundred addresses; who asks at the
+    /// same time shares round trips.
     pub(super) async fn ask(
         &self,
         organization_id: OrganizationId,
@@ -178,23 +174,22 @@ impl Filters {
         }
         let places: Vec<Place> = hashes.map(|hash| layout.place(&hash)).collect();
         let key = key(&self.access.redis, organization_id);
-        let answers = if places.len() > ASKED_AT_ONCE {
-            self.access.read_in_parts(&key, &places).await?
-        } else {
-            let question = Question::of(&key, &places);
-            let words = self.questions.run(question, places.len()).await;
-            vec![words.ok().flatten()?]
-        };
-        let mut maybes = Vec::with_capacity(places.len());
-        for (part, words) in places.chunks(ASKED_AT_ONCE).zip(answers) {
-            if !is_believed(state, &words) {
-                return None;
-            }
+        let parts = places.chunks(ASKED_AT_ONCE).map(|part| async {
+            let words = self
+                .questions
+                .run(Question::of(&key, part), part.len())
+                .await;
+            let words = words
+                .ok()
+                .flatten()
+                .filter(|words| is_believed(state, words))?;
             let found = words.iter().skip(HEADER_WORDS as usize);
-            let found = part.iter().zip(found);
-            maybes.extend(found.map(|(place, found)| place.is_in(found.cast_unsigned())));
-        }
-        Some(maybes)
+            let maybes = part.iter().zip(found);
+            let maybes = maybes.map(|(place, found)| place.is_in(found.cast_unsigned()));
+            Some(maybes.collect::<Vec<bool>>())
+        });
+        let parts: Option<Vec<Vec<bool>>> = join_all(parts).await.into_iter().collect();
+        Some(parts?.concat())
     }
 
     /// Lets addresses enter an organization's filter before they are committed.
@@ -267,8 +262,6 @@ struct Access {
     redis: Redis,
     /// For commands that read.
     kept: Arc<Mutex<Option<MultiplexedConnection>>>,
-    /// Whose turn it is to ask for many addresses. Waiting for it is not Redis' failing.
-    large: Arc<Semaphore>,
     resting_until: Arc<Mutex<Option<Instant>>>,
 }
 
@@ -278,8 +271,15 @@ impl Access {
     async fn read(&self, questions: Vec<Question>) -> Vec<Result<Option<Vec<i64>>, Fault>> {
         let count = questions.len();
         let pipelines = in_pipelines(questions);
-        let asking = self.run(|connection| side_by_side(&pipelines, connection));
-        match self.answered(asking).await {
+        let answered = if self.is_resting() {
+            None
+        } else {
+            self.within_bound(self.run(&pipelines)).await
+        };
+        if answered.is_none() {
+            *self.kept() = None;
+        }
+        match answered {
             Some(answers) if answers.len() == count => {
                 answers.into_iter().map(|words| Ok(Some(words))).collect()
             }
@@ -287,41 +287,14 @@ impl Access {
         }
     }
 
-    /// What the commands for so many addresses read that they share a round trip with
-    /// nobody, by parts of [`ASKED_AT_ONCE`]; nothing where Redis does not answer.
-    async fn read_in_parts(&self, key: &str, places: &[Place]) -> Option<Vec<Vec<i64>>> {
-        let _turn = self.large.acquire().await.ok()?;
-        let asking = self.run(|connection| in_turn(key, places, connection));
-        self.answered(asking).await
-    }
-
-    /// What was read, in time and from a Redis that is not left alone.
-    async fn answered(
-        &self,
-        asking: impl Future<Output = RedisResult<Vec<Vec<i64>>>>,
-    ) -> Option<Vec<Vec<i64>>> {
-        let answered = if self.is_resting() {
-            None
-        } else {
-            self.within_bound(asking).await
-        };
-        if answered.is_none() {
-            *self.kept() = None;
-        }
-        answered
-    }
-
     /// Runs commands that only read on the connection that is kept: the pool's asks
     /// whether it is alive each time, which costs a round trip. Where Redis has closed it in
     /// the meantime there is a new one.
-    async fn run<T, F>(&self, asking: impl Fn(MultiplexedConnection) -> F) -> RedisResult<T>
-    where
-        F: Future<Output = RedisResult<T>>,
-    {
-        match asking(self.connection().await?).await {
+    async fn run(&self, pipelines: &[Pipeline]) -> RedisResult<Vec<Vec<i64>>> {
+        match side_by_side(pipelines, &self.connection().await?).await {
             Err(error) if error.is_connection_dropped() => {
                 *self.kept() = None;
-                asking(self.connection().await?).await
+                side_by_side(pipelines, &self.connection().await?).await
             }
             answer => answer,
         }
@@ -438,34 +411,13 @@ fn in_pipelines(questions: Vec<Question>) -> Vec<Pipeline> {
 /// The answers of all commands, in their order.
 async fn side_by_side(
     pipelines: &[Pipeline],
-    connection: MultiplexedConnection,
+    connection: &MultiplexedConnection,
 ) -> RedisResult<Vec<Vec<i64>>> {
     let asked = pipelines.iter().map(|pipeline| {
         let mut connection = connection.clone();
         async move { pipeline.query_async::<Vec<Vec<i64>>>(&mut connection).await }
     });
     Ok(try_join_all(asked).await?.concat())
-}
-
-/// The answers of the commands for all addresses. Each command is written after the
-/// connection had its turn to send the one before, which Redis reads meanwhile.
-async fn in_turn(
-    key: &str,
-    places: &[Place],
-    connection: MultiplexedConnection,
-) -> RedisResult<Vec<Vec<i64>>> {
-    let parts = places.chunks(ASKED_AT_ONCE).enumerate();
-    let asked = parts.map(|(turns, part)| {
-        let mut connection = connection.clone();
-        async move {
-            for _ in 0..turns {
-                yield_now().await;
-            }
-            let question = Question::of(key, part);
-            question.command.query_async(&mut connection).await
-        }
-    });
-    try_join_all(asked).await
 }
 
 fn away(error: deadpool_redis::PoolError) -> redis::RedisError {
