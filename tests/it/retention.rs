@@ -13,7 +13,7 @@ use waypost_core::config::RetentionSettings;
 use waypost_core::partition::{self, Ending, Month};
 use waypost_core::provider::kind::ProviderType;
 use waypost_core::retention::Retention;
-use waypost_tests::{Caller, Reply, TestApp, message_to, wait_until};
+use waypost_tests::{Caller, TestApp, message_to, wait_until};
 
 /// How long a deletion goes on in these tests at the most.
 const TURN: Duration = Duration::from_secs(20);
@@ -50,11 +50,6 @@ fn retention(app: &TestApp, message_days: Option<u32>, body_days: Option<u32>) -
             body_days,
         },
     }
-}
-
-async fn retry(app: &TestApp, id: &str) -> Reply {
-    let path = format!("/v1/messages/{id}/retry");
-    app.caller().post_empty(&path).await
 }
 
 async fn total(caller: &Caller) -> Value {
@@ -344,7 +339,7 @@ async fn a_message_without_its_bodies_is_shown_and_not_tried_again() {
     assert_eq!(keeper.drop_months().await.unwrap(), 1);
     assert_eq!(app.status(&id).await, "FAILED");
     assert_eq!(total(app.caller()).await, 1);
-    let error = retry(&app, &id).await.expect_error(409, "CONFLICT");
+    let error = app.retry(&id).await.expect_error(409, "CONFLICT");
     assert_eq!(error["message"], BODY_GONE);
     assert_eq!(keeper.drop_months().await.unwrap(), 0);
     assert_counted(&app).await;
@@ -391,7 +386,7 @@ async fn a_drop_that_was_cut_short_goes_on_and_counts_what_changed_in_between() 
         let reply = app.get(&format!("/v1/messages/{one}{path}")).await;
         reply.expect_error(404, "NOT_FOUND");
     }
-    retry(&app, &one).await.expect_error(404, "NOT_FOUND");
+    app.retry(&one).await.expect_error(404, "NOT_FOUND");
     let january = Month::of("2020-01-01T00:00:00Z".parse::<Timestamp>().unwrap());
     assert!(partitions_of(&app, january).await.0 > 0);
     // Something was still recorded of it, after its table's turn.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use waypost_core::auth::Permission;
 use waypost_core::provider::kind::ProviderType;
 use waypost_simulator::{Fault, FaultCalls, FaultKind};
-use waypost_tests::{Reply, TestApp, message_to, to_hash, wait_until};
+use waypost_tests::{TestApp, message_to, to_hash, wait_until};
 
 fn broken(kind: FaultKind, latency_ms: u64) -> Fault {
     Fault {
@@ -17,12 +17,6 @@ fn broken(kind: FaultKind, latency_ms: u64) -> Fault {
         latency_ms,
         calls: FaultCalls::Send,
     }
-}
-
-async fn retry(app: &TestApp, id: &str) -> Reply {
-    app.caller()
-        .post_empty(&format!("/v1/messages/{id}/retry"))
-        .await
 }
 
 async fn attempts(app: &TestApp, id: &str) -> Vec<Value> {
@@ -150,14 +144,14 @@ async fn a_failed_message_is_tried_again_and_sent_once() {
     assert_eq!(total(&app, "FAILED").await, 1);
     let made = app.outcomes(&id).await.len();
     app.simulator().clear_faults();
-    let data = retry(&app, &id).await.data(200);
+    let data = app.retry(&id).await.data(200);
     assert_eq!(data["id"], id.as_str());
     assert!(data["attempts"].as_array().unwrap().len() >= made);
-    retry(&app, &id).await.expect_error(409, "CONFLICT");
+    app.retry(&id).await.expect_error(409, "CONFLICT");
     app.drain().await;
     assert_eq!(app.status(&id).await, "SENT");
     app.captured_once("ada@example.org");
-    retry(&app, &id).await.expect_error(409, "CONFLICT");
+    app.retry(&id).await.expect_error(409, "CONFLICT");
     let recipient = app.recipient(&id).await;
     assert_eq!(recipient["attempts"], 1, "counted from the retry");
     assert_eq!(recipient["lastError"], Value::Null);
@@ -186,7 +180,7 @@ async fn the_day_for_which_it_is_tried_begins_with_the_retry() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Mailgun).await;
     let id = failed(&app, "ada@example.org").await;
-    retry(&app, &id).await.expect(200);
+    app.retry(&id).await.expect(200);
     app.drain().await;
     assert_eq!(app.status(&id).await, "QUEUED");
     app.advance_and_drain(TimeDelta::hours(1)).await;
@@ -207,7 +201,7 @@ async fn only_failed_recipients_are_tried_again() {
     app.drain().await;
     let outbox = app.outbox().await;
     assert_eq!(outbox.len(), 1, "one recipient waits for its next try");
-    retry(&app, &id).await.expect(200);
+    app.retry(&id).await.expect(200);
     app.drain().await;
     assert_eq!(app.outbox().await.len(), 1);
     let statuses: Vec<Value> = app
@@ -243,7 +237,7 @@ async fn a_suppressed_recipient_is_dropped_again() {
         .expect(201);
     let id = app.send(&message).await;
     app.drain().await;
-    retry(&app, &id).await.expect(200);
+    app.retry(&id).await.expect(200);
     app.drain().await;
     let recipients = app.recipients(&id).await;
     assert_eq!(recipients[1]["status"], "FAILED");
@@ -258,13 +252,13 @@ async fn what_cannot_be_tried_again_is_refused() {
     app.connect(ProviderType::Sendgrid).await;
     let sent = app.send_to("ada@example.org").await;
     app.drain().await;
-    let reply = retry(&app, &sent).await;
+    let reply = app.retry(&sent).await;
     let error = reply.expect_error(409, "CONFLICT");
     assert!(reply.text.contains("FAILED"), "{error}");
-    retry(&app, &uuid::Uuid::nil().to_string())
+    app.retry(&uuid::Uuid::nil().to_string())
         .await
         .expect_error(404, "NOT_FOUND");
-    retry(&app, "no-id").await.expect_error(404, "NOT_FOUND");
+    app.retry("no-id").await.expect_error(404, "NOT_FOUND");
     let id = failed(&app, "bob@example.org").await;
     let stranger = app.tenant("Other").await.caller;
     stranger
@@ -283,7 +277,7 @@ async fn what_cannot_be_tried_again_is_refused() {
         "DELETE FROM message_bodies WHERE message_id = '{id}'"
     ))
     .await;
-    retry(&app, &id).await.expect_error(409, "CONFLICT");
+    app.retry(&id).await.expect_error(409, "CONFLICT");
     assert_eq!(app.status(&id).await, "FAILED");
     assert!(app.outbox().await.is_empty());
 }
@@ -293,7 +287,7 @@ async fn of_many_who_retry_at_once_one_does() {
     let app = TestApp::builder().without_worker().start().await;
     app.connect(ProviderType::Sendgrid).await;
     let id = failed_untried(&app, "ada@example.org").await;
-    let replies = join_all((0..8).map(|_| retry(&app, &id))).await;
+    let replies = join_all((0..8).map(|_| app.retry(&id))).await;
     let mut statuses: Vec<u16> = replies.iter().map(|reply| reply.status).collect();
     statuses.sort_unstable();
     assert_eq!(statuses, [200, 409, 409, 409, 409, 409, 409, 409]);

@@ -231,6 +231,12 @@ impl TestApp {
         self.send(&message_to(recipient)).await
     }
 
+    /// Has its owner try a message again.
+    pub async fn retry(&self, id: &str) -> Reply {
+        let path = format!("/v1/messages/{id}/retry");
+        self.caller().post_empty(&path).await
+    }
+
     /// A message as its owner sees it.
     pub async fn message(&self, id: &str) -> Value {
         self.get(&format!("/v1/messages/{id}")).await.data(200)

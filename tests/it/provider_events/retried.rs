@@ -33,10 +33,7 @@ async fn evidence_that_comes_after_the_retry_stops_it() {
     let app = TestApp::builder().without_worker().start().await;
     let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
     let (id, attempt) = lost_twice(&app, "ada@example.org").await;
-    app.caller()
-        .post_empty(&format!("/v1/messages/{id}/retry"))
-        .await
-        .expect(200);
+    app.retry(&id).await.expect(200);
     assert_eq!(app.status(&id).await, "QUEUED");
     let delivered = event(&app, &tags(&id, 0, &attempt), "delivered", "d", 0);
     account.tell(&app, &json!([delivered])).await;
@@ -55,11 +52,7 @@ async fn evidence_and_retry_at_the_same_moment_leave_no_work_without_its_row() {
         let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
         let (id, attempt) = lost_twice(&app, "ada@example.org").await;
         let delivered = json!([event(&app, &tags(&id, 0, &attempt), "delivered", "d", 0)]);
-        let path = format!("/v1/messages/{id}/retry");
-        let (reply, ()) = tokio::join!(
-            app.caller().post_empty(&path),
-            account.tell(&app, &delivered)
-        );
+        let (reply, ()) = tokio::join!(app.retry(&id), account.tell(&app, &delivered));
         assert!([200, 409].contains(&reply.status), "{round}: {reply:?}");
         assert_eq!(app.status(&id).await, "DELIVERED", "{round}");
         let queued = "SELECT count(*) FROM recipients WHERE status IN ('QUEUED', 'SENDING')";
@@ -82,10 +75,7 @@ async fn what_the_provider_dropped_can_be_tried_again_and_delivered() {
     let dropped = event(&app, &ids, "dropped", "p", 0);
     account.tell(&app, &json!([dropped])).await;
     assert_eq!(app.status(&id).await, "FAILED");
-    app.caller()
-        .post_empty(&format!("/v1/messages/{id}/retry"))
-        .await
-        .expect(200);
+    app.retry(&id).await.expect(200);
     app.drain().await;
     assert_eq!(app.status(&id).await, "SENT");
     assert_eq!(app.recipient(&id).await["lastError"], Value::Null);
@@ -158,8 +148,5 @@ async fn drop_and_retry(app: &TestApp, id: &str) {
     ] {
         app.execute(statement).await;
     }
-    app.caller()
-        .post_empty(&format!("/v1/messages/{id}/retry"))
-        .await
-        .expect(200);
+    app.retry(id).await.expect(200);
 }
