@@ -99,7 +99,10 @@ fn routes(context: &Arc<Context>, ids: Ids) -> impl Endpoint<Output = Response> 
     let methods = Arc::new(Methods::of(&document));
     // Shared by all answers: a copy for each of thousands of slow readers would be much.
     let document = Bytes::from(document.to_string());
-    let page = page(Arc::clone(context), document.clone());
+    let shown = document.clone();
+    // Made when it is asked for first: with the viewer it is 1.8 MB, which a process that
+    // nobody asks for it need not hold.
+    let page = LazyLock::new(move || Bytes::from(openapi::page(&String::from_utf8_lossy(&shown))));
     Route::new()
         .at("/healthz", get(health::healthz))
         .at("/readyz", get(health::readyz))
@@ -115,7 +118,7 @@ fn routes(context: &Arc<Context>, ids: Ids) -> impl Endpoint<Output = Response> 
         .at(
             "/docs",
             get(make_sync(move |_| {
-                page()
+                page.clone()
                     .with_content_type("text/html; charset=utf-8")
                     .into_response()
             })),
@@ -127,16 +130,6 @@ fn routes(context: &Arc<Context>, ids: Ids) -> impl Endpoint<Output = Response> 
         .data(Arc::clone(context))
         .around(move |next, request| envelope::wrap(next, request, ids.clone()))
         .around(move |next, request| methods::wrap(next, request, Arc::clone(&methods)))
-}
-
-/// The page that shows the document, made when it is asked for first: with the viewer it
-/// is 1.8 MB, which a process that nobody asks for it need not hold.
-fn page(context: Arc<Context>, document: Bytes) -> impl Fn() -> Bytes {
-    let page = LazyLock::new(move || {
-        let document = String::from_utf8_lossy(&document);
-        Bytes::from(openapi::page(&openapi::service(&context), &document))
-    });
-    move || page.clone()
 }
 
 /// The answer where a handler panicked; the panic itself is in the log.

@@ -110,15 +110,16 @@ fn mend(value: &mut Value) {
 
 /// A page that shows the document, given as JSON, and needs nothing from elsewhere: the
 /// viewer is part of the binary.
-pub(crate) fn page(service: &Service, document: &str) -> String {
-    let html = service.swagger_ui_html();
-    let spec_start = "let spec = ";
-    let spec_end = ";\n    let oauth2RedirectUrl";
-    let spliced = html.split_once(spec_start).and_then(|(head, rest)| {
+pub(crate) fn page(document: &str) -> String {
+    // The viewer of no operations at all, in which the document takes the place of theirs.
+    let viewer = OpenApiService::new((), "", "").swagger_ui_html();
+    let (spec_start, spec_end) = ("let spec = ", ";\n    let oauth2RedirectUrl");
+    let around = viewer.split_once(spec_start).and_then(|(head, rest)| {
         let (_, tail) = rest.split_once(spec_end)?;
-        // "</" could end the script that the document stands in.
-        let document = document.replace("</", "<\\/");
-        Some(format!("{head}{spec_start}{document}{spec_end}{tail}"))
+        Some((head, tail))
     });
-    spliced.unwrap_or(html)
+    let (head, tail) = around.expect("poem-openapi's viewer holds a document");
+    // "</" could end the script that the document stands in.
+    let document = document.replace("</", "<\\/");
+    format!("{head}{spec_start}{document}{spec_end}{tail}")
 }

@@ -318,6 +318,9 @@ async fn the_page_of_the_document_needs_nothing_from_elsewhere() {
     let document = app.get("/openapi.json").await.expect(200);
     let name = document["info"]["title"].as_str().unwrap();
     assert!(page.contains(name));
+    for path in document["paths"].as_object().unwrap().keys() {
+        assert!(page.contains(path), "{path}");
+    }
 }
 
 #[tokio::test]
