@@ -100,7 +100,7 @@ fn routes(context: &Arc<Context>, ids: Ids) -> impl Endpoint<Output = Response> 
     // Shared by all answers: a copy for each of thousands of slow readers would be much.
     let document = Bytes::from(document.to_string());
     let shown = document.clone();
-    // Made when it is asked for first: with the viewer it is 1.8 MB, which a process that
+    // Made when it is asked for first: with the viewer it is 2 MB, which a process that
     // nobody asks for it need not hold.
     let page = LazyLock::new(move || Bytes::from(openapi::page(&String::from_utf8_lossy(&shown))));
     Route::new()
