@@ -4,6 +4,7 @@
 use chrono::TimeDelta;
 use futures_util::future::join_all;
 use serde_json::{Map, Value, json};
+use sqlx::AssertSqlSafe;
 use waypost_core::provider::kind::ProviderType;
 use waypost_tests::{TestApp, wait_until};
 
@@ -178,17 +179,16 @@ async fn the_same_event_in_requests_of_the_same_moment_is_recorded_once() {
     assert_eq!(number(&app, suppressed).await, 3);
 }
 
-#[tokio::test]
-async fn a_copy_that_another_changes_meanwhile_is_seen_as_it_is_then() {
-    let app = TestApp::start().await;
-    let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
-    let sent = sent(&app, 1).await;
-    let told = json!([event(&app, &sent[0], "open", "o", 0)]);
-    // Another process that was told of the delivery at the same moment.
+/// Tells something while another process records the delivery of a message of which it was
+/// told at the same moment.
+async fn tell_beside_a_delivery(app: &TestApp, account: &Account, told: &Value, id: &str) {
     let mut other = app.pool.begin().await.unwrap();
-    let delivered = "UPDATE recipients SET status = 'DELIVERED', delivered_at = sent_at;
-         UPDATE messages SET status = 'DELIVERED', delivered_at = sent_at";
-    sqlx::raw_sql(delivered).execute(&mut *other).await.unwrap();
+    let delivered = format!(
+        "UPDATE recipients SET status = 'DELIVERED', delivered_at = sent_at WHERE message_id = '{id}';
+         UPDATE messages SET status = 'DELIVERED', delivered_at = sent_at WHERE id = '{id}'"
+    );
+    let delivered = sqlx::raw_sql(AssertSqlSafe(delivered));
+    delivered.execute(&mut *other).await.unwrap();
     let deciding = async {
         wait_until("the telling waits for the copy", async || {
             app.lock_waits().await > 0
@@ -196,7 +196,16 @@ async fn a_copy_that_another_changes_meanwhile_is_seen_as_it_is_then() {
         .await;
         other.commit().await.unwrap();
     };
-    tokio::join!(account.tell(&app, &told), deciding);
+    tokio::join!(account.tell(app, told), deciding);
+}
+
+#[tokio::test]
+async fn a_copy_that_another_changes_meanwhile_is_seen_as_it_is_then() {
+    let app = TestApp::start().await;
+    let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
+    let sent = sent(&app, 1).await;
+    let told = json!([event(&app, &sent[0], "open", "o", 0)]);
+    tell_beside_a_delivery(&app, &account, &told, message_of(&sent[0])).await;
     let id = message_of(&sent[0]);
     assert_eq!(app.status(id).await, "DELIVERED");
     // Providers count in seconds, so the order is not told.
@@ -211,6 +220,37 @@ async fn a_copy_that_another_changes_meanwhile_is_seen_as_it_is_then() {
     let groups = groups.data(200);
     assert_eq!(groups[0]["name"], "SENDGRID", "{groups}");
     assert_eq!(totals(&app).await, [1, 0, 1, 0, 0, 0, 0]);
+}
+
+#[tokio::test]
+async fn what_another_changes_of_one_copy_meanwhile_costs_its_neighbours_nothing() {
+    let app = TestApp::start().await;
+    let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
+    let sent = sent(&app, 4).await;
+    let [first, changed, unmoved, last] = [0, 1, 2, 3].map(|nth| message_of(&sent[nth]));
+    let told = [("open", 0), ("open", 1), ("deferred", 2), ("open", 3)];
+    let told = told.map(|(kind, nth)| event(&app, &sent[nth], kind, &format!("e{nth}"), 0));
+    tell_beside_a_delivery(&app, &account, &json!(told), changed).await;
+    for (id, status, expected) in [
+        (
+            first,
+            "DELIVERED",
+            &["DELIVERED", "OPENED", "QUEUED", "SENT"][..],
+        ),
+        (changed, "DELIVERED", &["OPENED", "QUEUED", "SENT"]),
+        (unmoved, "SENT", &["DEFERRED", "QUEUED", "SENT"]),
+        (
+            last,
+            "DELIVERED",
+            &["DELIVERED", "OPENED", "QUEUED", "SENT"],
+        ),
+    ] {
+        assert_eq!(app.status(id).await, status);
+        let mut events = app.events(id).await;
+        events.sort();
+        assert_eq!(events, expected);
+    }
+    assert_eq!(totals(&app).await, [4, 2, 3, 0, 0, 0, 0]);
 }
 
 #[tokio::test]
