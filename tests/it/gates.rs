@@ -17,7 +17,7 @@ use waypost_core::db;
 use waypost_core::ids::{Ids, ProviderAccountId};
 use waypost_core::provider::gate::{AccountLimits, Closed, ClosedBy, Entry, Gates, Pass};
 use waypost_core::provider::kind::ProviderType;
-use waypost_core::provider::outcome::{Blame, SendOutcome};
+use waypost_core::provider::outcome::{AccountTrouble, Blame, SendOutcome};
 use waypost_core::redis::Redis;
 use waypost_tests::{RedisServer, TestApp, credentials, wait_until};
 
@@ -166,6 +166,14 @@ fn throttled(seconds: u64) -> SendOutcome {
     }
 }
 
+fn unusable() -> SendOutcome {
+    SendOutcome::AccountUnusable {
+        trouble: AccountTrouble::UntilMended,
+        retry_after: None,
+        reason: "HTTP 401".to_owned(),
+    }
+}
+
 fn rejected(blame: Blame) -> SendOutcome {
     SendOutcome::Rejected {
         reason: "HTTP 400".to_owned(),
@@ -193,7 +201,7 @@ async fn a_circuit_that_one_worker_opens_is_open_for_the_other() {
     let (one, other) = house.workers();
     other.call(&accepted()).await;
     one.fail(4).await;
-    one.call(&rejected(Blame::Account)).await;
+    one.call(&unusable()).await;
     let closed = one.enter(NO_LIMITS).await.unwrap_err();
     assert_eq!(closed.by, ClosedBy::Circuit);
     let bounds = Duration::from_secs(4)..=Duration::from_secs(6);

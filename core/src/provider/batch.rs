@@ -65,18 +65,15 @@ impl BatchAnswer {
         }
     }
 
-    /// A verdict for each. Of the account it says what is worst for it: that it is
-    /// used too fast, then that it fails, then what was well.
+    /// A verdict for each. Of the account it says what is worst for it: that it
+    /// cannot send, that it is used too fast, then that it fails, then what was well.
     pub(super) fn each(outcomes: Vec<SendOutcome>) -> Self {
         let weight = |outcome: &&SendOutcome| match outcome {
             SendOutcome::Throttled { .. } => 4,
             SendOutcome::Unavailable { .. } | SendOutcome::Unknown { .. } => 3,
-            SendOutcome::Rejected {
-                blame: Blame::Account,
-                ..
-            } => 2,
+            SendOutcome::AccountUnusable { .. } => 5,
             SendOutcome::Accepted { .. } => 1,
-            SendOutcome::Rejected { .. } => 0,
+            SendOutcome::Deferred { .. } | SendOutcome::Rejected { .. } => 0,
         };
         let worst = outcomes.iter().max_by_key(weight).cloned();
         Self {

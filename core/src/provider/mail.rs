@@ -5,7 +5,7 @@
 use std::fmt;
 
 use super::credentials::Unusable;
-use super::outcome::{Blame, SendOutcome};
+use super::outcome::{AccountTrouble, Blame, SendOutcome};
 use crate::address::Mailbox;
 use crate::ids::{MessageId, SendAttemptId};
 
@@ -155,8 +155,8 @@ fn require_header(name: &str, value: &str) -> Result<(), Unsendable> {
 pub struct Unsendable {
     /// What is wrong, on one line.
     pub reason: String,
-    /// What it is about.
-    pub blame: Blame,
+    /// Whether it is about the account; else it is about the mail.
+    pub is_of_account: bool,
 }
 
 impl Unsendable {
@@ -164,7 +164,7 @@ impl Unsendable {
     pub fn message(reason: impl Into<String>) -> Self {
         Self {
             reason: reason.into(),
-            blame: Blame::Message,
+            is_of_account: false,
         }
     }
 
@@ -172,7 +172,7 @@ impl Unsendable {
     pub fn account(reason: impl Into<String>) -> Self {
         Self {
             reason: reason.into(),
-            blame: Blame::Account,
+            is_of_account: true,
         }
     }
 }
@@ -185,9 +185,18 @@ impl From<Unusable> for Unsendable {
 
 impl From<Unsendable> for SendOutcome {
     fn from(refusal: Unsendable) -> Self {
-        Self::Rejected {
-            reason: refusal.reason,
-            blame: refusal.blame,
+        let reason = refusal.reason;
+        if refusal.is_of_account {
+            Self::AccountUnusable {
+                trouble: AccountTrouble::UntilMended,
+                retry_after: None,
+                reason,
+            }
+        } else {
+            Self::Rejected {
+                reason,
+                blame: Blame::Message,
+            }
         }
     }
 }

@@ -148,7 +148,7 @@ impl Adapter for Mailgun {
         let text = error_text(reply);
         if reply.status == 200 && text.contains(WRONG_PATH) {
             let why = "the base URL is wrong: the answer is Mailgun's page for unknown paths";
-            return SendOutcome::rejected(Blame::Account, reply, why);
+            return SendOutcome::refused(None, reply, now, why);
         }
         if let Some(outcome) = SendOutcome::common(reply, now, &text) {
             return with_wait_of_text(outcome, &text, now);
@@ -163,10 +163,10 @@ impl Adapter for Mailgun {
                 );
             }
             400 => blame_for_parameter(&text),
-            402 => Blame::Message,
-            _ => Blame::Account,
+            402 => Some(Blame::Message),
+            _ => None,
         };
-        SendOutcome::rejected(blame, reply, &text)
+        SendOutcome::refused(blame, reply, now, &text)
     }
 
     /// Mailgun answers 200 on wrong paths too: the body decides.
@@ -314,6 +314,8 @@ fn with_wait_of_text(outcome: SendOutcome, text: &str, now: Timestamp) -> SendOu
         | SendOutcome::Rejected { .. }
         | SendOutcome::Throttled { .. }
         | SendOutcome::Unavailable { .. }
+        | SendOutcome::Deferred { .. }
+        | SendOutcome::AccountUnusable { .. }
         | SendOutcome::Unknown { .. } => outcome,
     }
 }
@@ -337,7 +339,7 @@ fn wait_of_text(text: &str, now: Timestamp) -> Option<Duration> {
 
 /// What a 400 is about, by its wording ("Domain X is not allowed to send: …",
 /// "'to' parameter is not a valid address", "from parameter is missing").
-fn blame_for_parameter(text: &str) -> Blame {
+fn blame_for_parameter(text: &str) -> Option<Blame> {
     let text = text.to_ascii_lowercase();
     let mentions = |words: &[&str]| words.iter().any(|word| text.contains(word));
     if mentions(&[
@@ -347,13 +349,13 @@ fn blame_for_parameter(text: &str) -> Blame {
         "free account",
         "disabled",
     ]) {
-        Blame::Account
+        None
     } else if mentions(&["'to' parameter", "to parameter", "recipient address"]) {
-        Blame::Recipient
+        Some(Blame::Recipient)
     } else if mentions(&["'from' parameter", "from parameter"]) {
-        Blame::Sender
+        Some(Blame::Sender)
     } else {
-        Blame::Message
+        Some(Blame::Message)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What came of a call, in our own words. A send ends in one of five outcomes; a
+//! What came of a call, in our own words. A send ends in one of seven outcomes; a
 //! credential check in one of three. Both carry a reason for people: one line,
 //! bounded, without addresses or secrets.
 
@@ -26,6 +26,14 @@ pub enum SendOutcome {
         /// What must change before it would be taken.
         blame: Blame,
     },
+    /// The recipient's server asks for another try (greylisting, a full mailbox). The
+    /// mail was not taken. It says nothing of the account.
+    Deferred {
+        /// How long it asks us to wait.
+        retry_after: Option<Duration>,
+        /// Why, for people.
+        reason: String,
+    },
     /// The provider asks us to slow down. The mail was not taken; trying again
     /// uses up no attempt.
     Throttled {
@@ -34,8 +42,18 @@ pub enum SendOutcome {
         /// Why, for people.
         reason: String,
     },
+    /// The account cannot send: other mail through it would fare alike. The mail was
+    /// not taken; trying again uses up no attempt.
+    AccountUnusable {
+        /// Whether that passes by itself.
+        trouble: AccountTrouble,
+        /// How long the provider asks us to wait.
+        retry_after: Option<Duration>,
+        /// Why, for people.
+        reason: String,
+    },
     /// The mail was not taken, through no fault of its own: the provider or the
-    /// way to it is broken, or the account cannot send at the moment (credits).
+    /// way to it is broken.
     Unavailable {
         /// How long it asks us to wait.
         retry_after: Option<Duration>,
@@ -60,11 +78,18 @@ pub enum Blame {
     /// The recipient's address, for there is no such mailbox: a hard bounce that no
     /// event will tell of.
     Mailbox,
-    /// The sender's address or its domain.
+    /// The sender's address or its domain, at this account.
     Sender,
-    /// The provider account: its credentials, its standing, its settings. Other
-    /// mail through it will fare alike.
-    Account,
+}
+
+/// What is wrong with an account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AccountTrouble {
+    /// It may pass by itself: a quota, credits, a pause that the provider imposed.
+    Temporary,
+    /// Somebody has to mend it: revoked credentials, a suspension, an unpaid bill, a
+    /// setting.
+    UntilMended,
 }
 
 /// What came of asking a provider whether it knows the credentials.
@@ -89,6 +114,32 @@ impl SendOutcome {
         Self::Rejected {
             reason: reason(reply.status, text),
             blame,
+        }
+    }
+
+    /// A refusal for good, or, where nothing of the mail is to blame, the account's.
+    pub(super) fn refused(
+        blame: Option<Blame>,
+        reply: &ProviderReply,
+        now: Timestamp,
+        text: &str,
+    ) -> Self {
+        match blame {
+            Some(blame) => Self::rejected(blame, reply, text),
+            None => Self::account_unusable(AccountTrouble::UntilMended, reply, now, text),
+        }
+    }
+
+    pub(super) fn account_unusable(
+        trouble: AccountTrouble,
+        reply: &ProviderReply,
+        now: Timestamp,
+        text: &str,
+    ) -> Self {
+        Self::AccountUnusable {
+            trouble,
+            retry_after: reply.limit_wait(now),
+            reason: reason(reply.status, text),
         }
     }
 

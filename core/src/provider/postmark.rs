@@ -179,7 +179,7 @@ impl Adapter for Postmark {
             (200..=299, None) if text.starts_with("Message accepted") => accepted(&document),
             (200..=299, None) => SendOutcome::unknown(reply, "not the answer to a send"),
             (_, Some(code)) => read_error(code, reply, now, &text),
-            (401 | 403, None) => SendOutcome::rejected(Blame::Account, reply, &text),
+            (401 | 403, None) => SendOutcome::refused(None, reply, now, &text),
             (_, None) => SendOutcome::rejected(Blame::Message, reply, &text),
         }
     }
@@ -295,16 +295,16 @@ fn read_error(code: i64, reply: &ProviderReply, now: Timestamp, text: &str) -> S
         429 => return SendOutcome::throttled(reply, now, text),
         // Token missing or wrong; account pending or not allowed to send; stream
         // unknown or not fit for sending.
-        10 | 412 | 413 | 1235 | 1236 => Blame::Account,
+        10 | 412 | 413 | 1235 | 1236 => None,
         // Sender signature not found, not confirmed.
-        400 | 401 => Blame::Sender,
+        400 | 401 => Some(Blame::Sender),
         // The recipient is inactive after a bounce, a complaint or by hand.
-        406 => Blame::Recipient,
-        300 => blame_for_field(text),
-        _ if reply.status == 401 || reply.status == 403 => Blame::Account,
-        _ => Blame::Message,
+        406 => Some(Blame::Recipient),
+        300 => Some(blame_for_field(text)),
+        _ if reply.status == 401 || reply.status == 403 => None,
+        _ => Some(Blame::Message),
     };
-    SendOutcome::rejected(blame, reply, text)
+    SendOutcome::refused(blame, reply, now, text)
 }
 
 /// Code 300 covers every invalid field; the text names it in quotes.

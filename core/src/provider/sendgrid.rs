@@ -122,7 +122,7 @@ impl Adapter for Sendgrid {
             403 if about_the_sender(reply, &text) => {
                 SendOutcome::rejected(Blame::Sender, reply, &text)
             }
-            _ => SendOutcome::rejected(Blame::Account, reply, &text),
+            _ => SendOutcome::refused(None, reply, now, &text),
         }
     }
 

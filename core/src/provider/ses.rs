@@ -278,10 +278,10 @@ fn read_error(name: &str, reply: &ProviderReply, now: Timestamp) -> SendOutcome 
     let message = error_text(reply, &document);
     let text = format!("{name}: {message}");
     let blame = match name {
-        "MessageRejected" if message.contains("not verified") => Blame::Sender,
-        "MailFromDomainNotVerifiedException" => Blame::Sender,
-        "BadRequestException" | "MessageRejected" => Blame::Message,
-        "AccountSuspendedException" | "NotFoundException" => Blame::Account,
+        "MessageRejected" if message.contains("not verified") => Some(Blame::Sender),
+        "MailFromDomainNotVerifiedException" => Some(Blame::Sender),
+        "BadRequestException" | "MessageRejected" => Some(Blame::Message),
+        "AccountSuspendedException" | "NotFoundException" => None,
         "TooManyRequestsException"
         | "ThrottlingException"
         | "Throttling"
@@ -292,21 +292,16 @@ fn read_error(name: &str, reply: &ProviderReply, now: Timestamp) -> SendOutcome 
             return SendOutcome::unavailable(reply, now, &clock_text(name));
         }
         _ if is_identity_refused(name) => {
-            return SendOutcome::rejected(Blame::Account, reply, &identity_text(name));
+            return SendOutcome::refused(None, reply, now, &identity_text(name));
         }
         _ => {
             return SendOutcome::common(reply, now, &text).unwrap_or_else(|| {
-                let account = reply.status == 403;
-                let blame = if account {
-                    Blame::Account
-                } else {
-                    Blame::Message
-                };
-                SendOutcome::rejected(blame, reply, &text)
+                let blame = (reply.status != 403).then_some(Blame::Message);
+                SendOutcome::refused(blame, reply, now, &text)
             });
         }
     };
-    SendOutcome::rejected(blame, reply, &text)
+    SendOutcome::refused(blame, reply, now, &text)
 }
 
 fn throttled(reply: &ProviderReply, now: Timestamp, text: &str) -> SendOutcome {

@@ -52,7 +52,9 @@ impl AttemptOutcome {
             SendOutcome::Accepted { .. } => "ACCEPTED",
             SendOutcome::Rejected { .. } => "REJECTED",
             SendOutcome::Throttled { .. } => "THROTTLED",
-            SendOutcome::Unavailable { .. } => "UNAVAILABLE",
+            SendOutcome::Deferred { .. }
+            | SendOutcome::AccountUnusable { .. }
+            | SendOutcome::Unavailable { .. } => "UNAVAILABLE",
             SendOutcome::Unknown { .. } => "UNKNOWN",
         }
     }
@@ -61,6 +63,8 @@ impl AttemptOutcome {
         match &self.outcome {
             SendOutcome::Accepted { .. } => None,
             SendOutcome::Rejected { reason, .. }
+            | SendOutcome::Deferred { reason, .. }
+            | SendOutcome::AccountUnusable { reason, .. }
             | SendOutcome::Throttled { reason, .. }
             | SendOutcome::Unavailable { reason, .. }
             | SendOutcome::Unknown { reason } => Some(reason),
@@ -77,6 +81,8 @@ impl AttemptOutcome {
                 visible.take(PROVIDER_ID_CHARS_MAX).collect()
             }),
             SendOutcome::Rejected { .. }
+            | SendOutcome::Deferred { .. }
+            | SendOutcome::AccountUnusable { .. }
             | SendOutcome::Throttled { .. }
             | SendOutcome::Unavailable { .. }
             | SendOutcome::Unknown { .. } => None,
@@ -95,6 +101,8 @@ impl AttemptOutcome {
         let blame = match &self.outcome {
             SendOutcome::Rejected { blame, .. } => *blame,
             SendOutcome::Accepted { .. }
+            | SendOutcome::Deferred { .. }
+            | SendOutcome::AccountUnusable { .. }
             | SendOutcome::Throttled { .. }
             | SendOutcome::Unavailable { .. }
             | SendOutcome::Unknown { .. } => return None,
@@ -108,7 +116,7 @@ impl AttemptOutcome {
                 };
                 Some((self.attempt.organization_id, told))
             }
-            Blame::Message | Blame::Recipient | Blame::Sender | Blame::Account => None,
+            Blame::Message | Blame::Recipient | Blame::Sender => None,
         }
     }
 

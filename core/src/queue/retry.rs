@@ -136,6 +136,11 @@ pub fn decide(
         SendOutcome::Throttled {
             retry_after,
             reason,
+        }
+        | SendOutcome::AccountUnusable {
+            retry_after,
+            reason,
+            ..
         } => {
             let bound = by_age(standing, settings, here);
             let asked = standing.asked(*retry_after);
@@ -148,7 +153,11 @@ pub fn decide(
             };
             failed_in_passing(standing, settings, here, again)
         }
-        SendOutcome::Unavailable {
+        SendOutcome::Deferred {
+            retry_after,
+            reason,
+        }
+        | SendOutcome::Unavailable {
             retry_after,
             reason,
         } => {
@@ -218,7 +227,7 @@ struct Again<'a> {
     rounds: i16,
 }
 
-/// Another candidate may take what this one refused for its own account's sake. Where
+/// Another candidate may know a sender that this one does not. Where
 /// this was the last, the refusal is final, unless one before it may recover.
 fn rejected(
     reason: &str,
@@ -228,8 +237,8 @@ fn rejected(
     here: Circumstance,
 ) -> Verdict {
     match blame {
-        Blame::Account => {}
-        Blame::Message | Blame::Recipient | Blame::Mailbox | Blame::Sender => {
+        Blame::Sender => {}
+        Blame::Message | Blame::Recipient | Blame::Mailbox => {
             return failed(here.now, reason.to_owned(), standing.turn);
         }
     }

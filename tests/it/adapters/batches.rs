@@ -198,10 +198,11 @@ fn words(answer: &BatchAnswer) -> Vec<&'static str> {
         Some(SendOutcome::Accepted { .. }) => "accepted",
         Some(SendOutcome::Rejected { blame, .. }) => match blame {
             Blame::Recipient => "recipient",
-            Blame::Account => "account",
             Blame::Sender => "sender",
             Blame::Message | Blame::Mailbox => "message",
         },
+        Some(SendOutcome::AccountUnusable { .. }) => "account",
+        Some(SendOutcome::Deferred { .. }) => "deferred",
         Some(SendOutcome::Throttled { .. }) => "throttled",
         Some(SendOutcome::Unavailable { .. }) => "unavailable",
         Some(SendOutcome::Unknown { .. }) => "unknown",
@@ -297,6 +298,8 @@ fn every_answer_means_something_for_each_mail() {
         }) => provider_message_id.as_deref(),
         Some(
             SendOutcome::Rejected { .. }
+            | SendOutcome::Deferred { .. }
+            | SendOutcome::AccountUnusable { .. }
             | SendOutcome::Throttled { .. }
             | SendOutcome::Unavailable { .. }
             | SendOutcome::Unknown { .. },

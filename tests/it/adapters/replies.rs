@@ -3,7 +3,7 @@
 
 use waypost_core::provider::adapter;
 use waypost_core::provider::kind::ProviderType;
-use waypost_core::provider::outcome::SendOutcome;
+use waypost_core::provider::outcome::{AccountTrouble, SendOutcome};
 use waypost_tests::HTTP_PROVIDERS;
 
 use super::{now, reply};
@@ -29,6 +29,15 @@ fn class(outcome: &SendOutcome) -> String {
             format!("accepted {}", provider_message_id.as_deref().unwrap_or("-"))
         }
         SendOutcome::Rejected { blame, .. } => format!("rejected {blame:?}").to_lowercase(),
+        SendOutcome::Deferred { retry_after, .. } => format!("deferred{}", wait(retry_after)),
+        SendOutcome::AccountUnusable {
+            trouble,
+            retry_after,
+            ..
+        } => match trouble {
+            AccountTrouble::Temporary => format!("account temporary{}", wait(retry_after)),
+            AccountTrouble::UntilMended => format!("account until mended{}", wait(retry_after)),
+        },
         SendOutcome::Throttled { retry_after, .. } => format!("throttled{}", wait(retry_after)),
         SendOutcome::Unavailable { retry_after, .. } => format!("unavailable{}", wait(retry_after)),
         SendOutcome::Unknown { .. } => "unknown".to_owned(),
@@ -39,6 +48,8 @@ fn reason(outcome: &SendOutcome) -> &str {
     match outcome {
         SendOutcome::Accepted { .. } => "",
         SendOutcome::Rejected { reason, .. }
+        | SendOutcome::Deferred { reason, .. }
+        | SendOutcome::AccountUnusable { reason, .. }
         | SendOutcome::Throttled { reason, .. }
         | SendOutcome::Unavailable { reason, .. }
         | SendOutcome::Unknown { reason } => reason,
@@ -172,13 +183,13 @@ const SENDGRID: &[Row] = &[
         401,
         "The provided authorization grant is invalid, expired, or revoked",
         "",
-        "rejected account"
+        "account until mended"
     ),
     sendgrid!(
         401,
         "Authenticated user is not authorized to send mail",
         "",
-        "rejected account"
+        "account until mended"
     ),
     sendgrid!(401, "Maximum credits exceeded", "", "unavailable"),
     sendgrid!(
@@ -187,9 +198,9 @@ const SENDGRID: &[Row] = &[
         "from",
         "rejected sender"
     ),
-    sendgrid!(403, "access forbidden", "", "rejected account"),
-    sendgrid!(404, "not found", "", "rejected account"),
-    sendgrid!(405, "method not allowed", "", "rejected account"),
+    sendgrid!(403, "access forbidden", "", "account until mended"),
+    sendgrid!(404, "not found", "", "account until mended"),
+    sendgrid!(405, "method not allowed", "", "account until mended"),
     sendgrid!(413, "too large", "", "rejected message"),
     (
         429,
@@ -235,7 +246,7 @@ const POSTMARK: &[Row] = &[
         401,
         "10",
         "The Server Token you provided is not valid.",
-        "rejected account"
+        "account until mended"
     ),
     postmark!(
         422,
@@ -280,10 +291,20 @@ const POSTMARK: &[Row] = &[
     ),
     postmark!(422, "410", "Too many batch messages.", "rejected message"),
     postmark!(422, "411", "Forbidden attachment type.", "rejected message"),
-    postmark!(422, "412", "Account is pending.", "rejected account"),
-    postmark!(422, "413", "Account may not send.", "rejected account"),
-    postmark!(422, "1235", "The stream is unknown.", "rejected account"),
-    postmark!(422, "1236", "Not a sendable stream.", "rejected account"),
+    postmark!(422, "412", "Account is pending.", "account until mended"),
+    postmark!(422, "413", "Account may not send.", "account until mended"),
+    postmark!(
+        422,
+        "1235",
+        "The stream is unknown.",
+        "account until mended"
+    ),
+    postmark!(
+        422,
+        "1236",
+        "Not a sendable stream.",
+        "account until mended"
+    ),
     postmark!(422, "9999", "Something new.", "rejected message"),
     row(413, "Payload too large", "rejected message"),
     row(415, "", "rejected message"),
@@ -309,12 +330,12 @@ const MAILGUN: &[Row] = &[
         r#"{"id":"<20261121.1@mg.example.com>","message":"Queued. Thank you."}"#,
         "accepted 20261121.1@mg.example.com",
     ),
-    row(200, "Mailgun Magnificent API", "rejected account"),
+    row(200, "Mailgun Magnificent API", "account until mended"),
     (
         200,
         &[("content-type", "text/html")],
         "Mailgun Magnificent API",
-        "rejected account",
+        "account until mended",
     ),
     mailgun!(200, "Queued", "unknown"),
     mailgun!(
@@ -335,14 +356,22 @@ const MAILGUN: &[Row] = &[
     mailgun!(
         400,
         "Domain x is not allowed to send: The domain is unverified",
-        "rejected account"
+        "account until mended"
     ),
-    row(401, "Forbidden", "rejected account"),
-    row(401, r#""Forbidden""#, "rejected account"),
-    mailgun!(401, "Invalid private key", "rejected account"),
+    row(401, "Forbidden", "account until mended"),
+    row(401, r#""Forbidden""#, "account until mended"),
+    mailgun!(401, "Invalid private key", "account until mended"),
     mailgun!(402, "Request Failed", "rejected message"),
-    mailgun!(403, "not allowed to send large batches", "rejected account"),
-    mailgun!(404, "Domain not found: mg.example.com", "rejected account"),
+    mailgun!(
+        403,
+        "not allowed to send large batches",
+        "account until mended"
+    ),
+    mailgun!(
+        404,
+        "Domain not found: mg.example.com",
+        "account until mended"
+    ),
     mailgun!(413, "too large", "rejected message"),
     (
         429,
@@ -396,14 +425,14 @@ const SES: &[Row] = &[
         "",
         "rejected sender"
     ),
-    ses!(400, "AccountSuspendedException", "", "rejected account"),
+    ses!(400, "AccountSuspendedException", "", "account until mended"),
     ses!(400, "SendingPausedException", "", "unavailable 600s"),
     ses!(400, "LimitExceededException", "", "throttled 600s"),
     ses!(
         404,
         "NotFoundException:http://x/y#z",
         "",
-        "rejected account"
+        "account until mended"
     ),
     ses!(429, "TooManyRequestsException", "", "throttled 1s"),
     ses!(
@@ -431,14 +460,19 @@ const SES: &[Row] = &[
         403,
         "AccessDeniedException",
         "User: arn is not authorized",
-        "rejected account"
+        "account until mended"
     ),
-    ses!(403, "UnrecognizedClientException", "", "rejected account"),
+    ses!(
+        403,
+        "UnrecognizedClientException",
+        "",
+        "account until mended"
+    ),
     ses!(
         403,
         "InvalidSignatureException",
         "The canonical string",
-        "rejected account"
+        "account until mended"
     ),
     ses!(
         403,
@@ -450,7 +484,7 @@ const SES: &[Row] = &[
     row(
         403,
         r#"{"__type":"com.amazon#SignatureDoesNotMatch"}"#,
-        "rejected account",
+        "account until mended",
     ),
     row(
         400,
@@ -460,7 +494,7 @@ const SES: &[Row] = &[
     row(403, "", "unavailable"),
     ses!(500, "InternalServiceErrorException", "", "unavailable"),
     ses!(500, "ConcurrentModificationException", "", "unavailable"),
-    ses!(403, "SomethingNew", "", "rejected account"),
+    ses!(403, "SomethingNew", "", "account until mended"),
     ses!(400, "SomethingNew", "", "rejected message"),
 ];
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use chrono::DateTime;
 
-use super::super::outcome::{Blame, SendOutcome};
+use super::super::outcome::SendOutcome;
 use super::ClosedBy;
 use crate::clock::{Timestamp, delta};
 
@@ -68,9 +68,9 @@ impl From<&SendOutcome> for Verdict {
     fn from(outcome: &SendOutcome) -> Self {
         match outcome {
             SendOutcome::Accepted { .. } => Self::Success,
-            SendOutcome::Rejected { blame, .. } => match blame {
-                Blame::Account => Self::Failure { retry_after: None },
-                Blame::Message | Blame::Recipient | Blame::Mailbox | Blame::Sender => Self::Success,
+            SendOutcome::Rejected { .. } | SendOutcome::Deferred { .. } => Self::Success,
+            SendOutcome::AccountUnusable { retry_after, .. } => Self::Failure {
+                retry_after: *retry_after,
             },
             SendOutcome::Throttled { retry_after, .. } => Self::Asked {
                 retry_after: *retry_after,

@@ -71,7 +71,9 @@ impl Batching for Mailgun {
     fn read(&self, reply: &ProviderReply, mails: usize, now: Timestamp) -> BatchAnswer {
         match self.read_send(reply, now) {
             // The account is known, and may not send so many at once.
-            SendOutcome::Rejected { reason, .. } if reply.status == 403 => {
+            SendOutcome::Rejected { reason, .. } | SendOutcome::AccountUnusable { reason, .. }
+                if reply.status == 403 =>
+            {
                 BatchAnswer::apart(mails, reason)
             }
             SendOutcome::Rejected {
@@ -79,9 +81,11 @@ impl Batching for Mailgun {
                 blame: Blame::Message | Blame::Recipient | Blame::Mailbox,
             } => BatchAnswer::apart(mails, reason),
             outcome @ (SendOutcome::Rejected {
-                blame: Blame::Account | Blame::Sender,
+                blame: Blame::Sender,
                 ..
             }
+            | SendOutcome::Deferred { .. }
+            | SendOutcome::AccountUnusable { .. }
             | SendOutcome::Accepted { .. }
             | SendOutcome::Throttled { .. }
             | SendOutcome::Unavailable { .. }

@@ -64,9 +64,11 @@ impl Batching for Postmark {
 fn refused(outcome: SendOutcome, mails: usize) -> BatchAnswer {
     match outcome {
         SendOutcome::Rejected {
-            blame: Blame::Account | Blame::Sender,
+            blame: Blame::Sender,
             ..
         }
+        | SendOutcome::Deferred { .. }
+        | SendOutcome::AccountUnusable { .. }
         | SendOutcome::Accepted { .. }
         | SendOutcome::Throttled { .. }
         | SendOutcome::Unavailable { .. }

@@ -72,9 +72,11 @@ impl Batching for Sendgrid {
                 blame: Blame::Message | Blame::Recipient | Blame::Mailbox,
             } => named(reply, mails).unwrap_or_else(|| BatchAnswer::apart(mails, reason)),
             outcome @ (SendOutcome::Rejected {
-                blame: Blame::Account | Blame::Sender,
+                blame: Blame::Sender,
                 ..
             }
+            | SendOutcome::Deferred { .. }
+            | SendOutcome::AccountUnusable { .. }
             | SendOutcome::Accepted { .. }
             | SendOutcome::Throttled { .. }
             | SendOutcome::Unavailable { .. }

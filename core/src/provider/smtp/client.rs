@@ -18,7 +18,7 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 
 use super::super::mail::OutgoingMail;
-use super::super::outcome::{Blame, CredentialCheck, SendOutcome, clean};
+use super::super::outcome::{AccountTrouble, CredentialCheck, SendOutcome, clean};
 use super::super::transport::TransportSettings;
 use super::account::SmtpAccount;
 use super::compose::{Letter, compose};
@@ -281,9 +281,10 @@ fn read_trouble(trouble: Trouble, handed_over: &AtomicBool) -> Sent {
     match trouble {
         Trouble::Refused { stage, reply } => (read_refusal(stage, &reply), Some(reply.code)),
         Trouble::NoLogin => {
-            let outcome = SendOutcome::Rejected {
+            let outcome = SendOutcome::AccountUnusable {
+                trouble: AccountTrouble::UntilMended,
+                retry_after: None,
                 reason: NO_LOGIN.to_owned(),
-                blame: Blame::Account,
             };
             (outcome, None)
         }

@@ -1,6 +1,6 @@
 //! What a mail server says, and what a refusal of it means. Pure.
 
-use super::super::outcome::{Blame, SendOutcome, clean};
+use super::super::outcome::{AccountTrouble, Blame, SendOutcome, clean};
 
 /// One reply: a code and its lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,9 +72,13 @@ pub(super) fn read_refusal(stage: Stage, reply: &Reply) -> SendOutcome {
             reason,
         };
     }
-    SendOutcome::Rejected {
-        reason,
-        blame: blame(stage, reply),
+    match blame(stage, reply) {
+        Some(blame) => SendOutcome::Rejected { reason, blame },
+        None => SendOutcome::AccountUnusable {
+            trouble: AccountTrouble::UntilMended,
+            retry_after,
+            reason,
+        },
     }
 }
 
@@ -91,12 +95,13 @@ fn is_throttling(stage: Stage, reply: &Reply) -> bool {
             && matches!(reply.enhanced(), Some((4, 7, _) | (4, 3, 2) | (4, 4, 5)))
 }
 
-fn blame(stage: Stage, reply: &Reply) -> Blame {
+/// What a final refusal is about; nothing where it is about the account.
+fn blame(stage: Stage, reply: &Reply) -> Option<Blame> {
     // Authentication is missing, too weak or wrong (RFC 4954), whenever it is said.
     if stage == Stage::Login || matches!(reply.code, 530 | 534 | 535 | 538) {
-        return Blame::Account;
+        return None;
     }
-    match (reply.enhanced(), stage) {
+    Some(match (reply.enhanced(), stage) {
         // RFC 3463: 7 and 8 are of the sender's address.
         (Some((5, 1, 7 | 8)), _) => Blame::Sender,
         (_, Stage::Sender) if reply.code == 552 => Blame::Message,
@@ -104,7 +109,7 @@ fn blame(stage: Stage, reply: &Reply) -> Blame {
         (Some((5, 1, 1 | 2 | 3 | 6 | 10)), Stage::Recipient | Stage::Content) => Blame::Mailbox,
         (_, Stage::Recipient) => Blame::Recipient,
         (_, Stage::Greeting | Stage::Login | Stage::Content) => Blame::Message,
-    }
+    })
 }
 
 #[cfg(test)]
@@ -120,8 +125,9 @@ mod tests {
         match read_refusal(stage, &reply) {
             SendOutcome::Throttled { .. } => "throttled",
             SendOutcome::Unavailable { .. } => "unavailable",
+            SendOutcome::AccountUnusable { .. } => "account",
+            SendOutcome::Deferred { .. } => "deferred",
             SendOutcome::Rejected { blame, .. } => match blame {
-                Blame::Account => "account",
                 Blame::Sender => "sender",
                 Blame::Recipient => "recipient",
                 Blame::Mailbox => "mailbox",

@@ -135,7 +135,7 @@ fn what_fails_in_passing_goes_to_the_next_candidate_at_once() {
     let outcomes = [
         (unavailable(Some(60)), true, true),
         (throttled(Some(60)), false, true),
-        (rejected(Blame::Account), true, false),
+        (rejected(Blame::Sender), true, false),
     ];
     for (outcome, uses_attempt, recoverable) in outcomes {
         let (verdict, now) = verdict(&outcome, |standing| {
@@ -178,9 +178,9 @@ fn a_round_ends_with_a_wait_that_no_other_account_asked_for() {
 }
 
 #[test]
-fn an_accounts_refusal_is_final_unless_another_account_may_recover() {
+fn a_senders_refusal_is_final_unless_another_account_may_recover() {
     let last = |recoverable| {
-        let (verdict, _) = verdict(&rejected(Blame::Account), |standing| {
+        let (verdict, _) = verdict(&rejected(Blame::Sender), |standing| {
             standing.candidates = 2;
             standing.tried = 1;
             standing.turn.recoverable = recoverable;
