@@ -292,7 +292,7 @@ async fn what_is_refused_for_the_accounts_sake_goes_through_the_next() {
 }
 
 #[tokio::test]
-async fn the_last_accounts_refusal_is_final_unless_another_may_recover() {
+async fn an_accounts_own_trouble_fails_no_mail_before_the_horizon() {
     let app = TestApp::start().await;
     let forbidden = connect_forbidden(&app).await;
     let failing = app.connect(ProviderType::Mailgun).await;
@@ -308,13 +308,15 @@ async fn the_last_accounts_refusal_is_final_unless_another_may_recover() {
     let alone = app.send(&tagged("alone@example.org", "alone")).await;
     let both = app.send(&tagged("both@example.org", "both")).await;
     app.drain().await;
-    assert_eq!(app.status(&alone).await, "FAILED");
+    assert_eq!(app.status(&alone).await, "QUEUED");
     assert_eq!(app.status(&both).await, "QUEUED");
     assert_eq!(app.outcomes(&both).await, ["UNAVAILABLE", "REJECTED"]);
     app.simulator().clear_faults();
     app.advance_and_drain(TimeDelta::minutes(1)).await;
     assert_eq!(app.status(&both).await, "SENT");
     assert_eq!(app.captured_once("both@example.org").provider, FIRST);
+    app.advance_and_drain(TimeDelta::hours(25)).await;
+    assert_eq!(app.status(&alone).await, "FAILED");
 }
 
 #[tokio::test]

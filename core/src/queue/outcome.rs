@@ -50,11 +50,9 @@ impl AttemptOutcome {
     fn label(&self) -> &'static str {
         match self.outcome {
             SendOutcome::Accepted { .. } => "ACCEPTED",
-            SendOutcome::Rejected { .. } => "REJECTED",
+            SendOutcome::Rejected { .. } | SendOutcome::AccountUnusable { .. } => "REJECTED",
             SendOutcome::Throttled { .. } => "THROTTLED",
-            SendOutcome::Deferred { .. }
-            | SendOutcome::AccountUnusable { .. }
-            | SendOutcome::Unavailable { .. } => "UNAVAILABLE",
+            SendOutcome::Deferred { .. } | SendOutcome::Unavailable { .. } => "UNAVAILABLE",
             SendOutcome::Unknown { .. } => "UNKNOWN",
         }
     }
