@@ -113,7 +113,7 @@ async fn what_is_told_of_a_copy_in_a_batch_moves_that_copy() {
         assert_eq!(registered["registered"], true, "{kind}");
         let stories = ["plain", "hard-bounce", "open", "block"];
         let to: Vec<String> = (0..40)
-            .map(|nth| format!("{}+{nth}@example.org", stories[nth % 4]))
+            .map(|nth| format!("{}@r{nth}.example.org", stories[nth % 4]))
             .collect();
         let id = app.send(&message_to_all(&to)).await;
         app.drain().await;
@@ -129,7 +129,7 @@ async fn what_is_told_of_a_copy_in_a_batch_moves_that_copy() {
             let mut events = event_types(recipient);
             // Their clocks are not ours: what was told may stand before SENT.
             events.sort_unstable();
-            let told = match address.split_once('+').unwrap().0 {
+            let told = match address.split_once('@').unwrap().0 {
                 "open" => &["DELIVERED", "OPENED", "QUEUED", "SENT"][..],
                 "hard-bounce" | "block" => &["BOUNCED", "QUEUED", "SENT"],
                 _ => &["DELIVERED", "QUEUED", "SENT"],
@@ -338,4 +338,33 @@ async fn a_batch_is_one_call_of_its_accounts_rate() {
     app.drain().await;
     assert_eq!(calls(&app, ProviderType::Sendgrid), 1);
     assert_eq!(app.status(&id).await, "SENT");
+}
+
+#[tokio::test]
+async fn who_may_not_be_found_by_the_address_gets_a_call_of_the_own() {
+    let app = TestApp::start().await;
+    app.connect(ProviderType::Mailgun).await;
+    let odd = [
+        "ada+news@example.org",
+        "a&b@example.org",
+        "o'neill@example.org",
+        "Ada@example.org",
+        "a/b=c@example.org",
+    ];
+    let mut to = addresses(20);
+    for (nth, address) in odd.iter().enumerate() {
+        to.insert(nth * 3, (*address).to_owned());
+    }
+    let id = app.send(&message_to_all(&to)).await;
+    app.drain().await;
+    assert_eq!(app.status(&id).await, "SENT");
+    let odd_calls = u64::try_from(odd.len()).unwrap();
+    assert_eq!(calls(&app, ProviderType::Mailgun), 1 + odd_calls);
+    let recipients = app.recipients(&id).await;
+    for (position, (address, recipient)) in to.iter().zip(&recipients).enumerate() {
+        let copy = app.captured_once(address);
+        assert_eq!(copy.metadata["waypost_recipient"], position.to_string());
+        assert_eq!(copy.metadata["waypost_message"], id, "{address}");
+        assert_eq!(recipient["attempts"], 1, "{address}");
+    }
 }

@@ -9,6 +9,8 @@ use waypost_tests::{TestApp, credentials, message_to, wait_until};
 
 mod circuit;
 mod foresight;
+mod gateway;
+mod limits;
 mod unknown;
 
 /// An app with two accounts, and a rule whose fallback is the second.

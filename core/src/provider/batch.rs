@@ -18,12 +18,19 @@ use super::Access;
 use super::call::{ProviderCall, ProviderReply};
 use super::mail::OutgoingMail;
 use super::outcome::{Blame, SendOutcome};
+use crate::address::EmailAddress;
 use crate::clock::Timestamp;
 
 /// How a provider takes several mails in one call.
 pub trait Batching: Send + Sync {
     /// The most mails of one call.
     fn mails_max(&self) -> usize;
+
+    /// Whether a mail to this address can share a call at all. One that cannot gets a call
+    /// of its own, and does not keep the others from sharing theirs.
+    fn may_share(&self, _to: &EmailAddress) -> bool {
+        true
+    }
 
     /// The request that sends all of them; nothing where they cannot share one, for
     /// whatever reason. They are copies of one message.

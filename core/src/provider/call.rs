@@ -15,6 +15,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use serde_json::Value;
 use url::Url;
 
+use super::wait::{wait_until, wait_until_date};
 use crate::clock::Timestamp;
 
 /// The longest wait that we take from a provider. A longer one is a mistake or an
@@ -184,16 +185,6 @@ impl ProviderReply {
             Some(wait.min(RETRY_AFTER_MAX))
         })
     }
-}
-
-/// The wait until an HTTP or mail date; none left where it has passed.
-pub(super) fn wait_until_date(date: &str, now: Timestamp) -> Option<Duration> {
-    let date = DateTime::parse_from_rfc2822(date).ok()?;
-    wait_until(date.to_utc(), now)
-}
-
-fn wait_until(moment: Timestamp, now: Timestamp) -> Option<Duration> {
-    Some((moment - now).to_std().unwrap_or(Duration::ZERO))
 }
 
 /// The next step of a conversation with a provider.

@@ -95,7 +95,7 @@ impl Evidence {
     /// the adapter must decide. `text` is what the provider says of a limit.
     pub(super) fn common(reply: &ProviderReply, now: Timestamp, text: &str) -> Option<Self> {
         match (reply.status, no_answer(reply)) {
-            (429, _) => Some(Self::Throttled {
+            (420 | 429, _) => Some(Self::Throttled {
                 retry_after: reply.limit_wait(now),
                 reason: reason(reply.status, text),
             }),

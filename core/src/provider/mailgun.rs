@@ -23,7 +23,7 @@ use http::{HeaderValue, header};
 use serde_json::Value;
 
 use super::batch::Batching;
-use super::call::{ProviderCall, ProviderReply, RETRY_AFTER_MAX, Step, wait_until_date};
+use super::call::{ProviderCall, ProviderReply, Step};
 use super::credentials::{Credentials, MailgunRegion, Unusable};
 use super::domain::{
     DnsPurpose, DnsRecord, DnsRecordType, DnsStatus, DomainList, DomainState, FoundDomain,
@@ -32,8 +32,9 @@ use super::domain::{
 use super::evidence::{Evidence, Sought};
 use super::kind::ProviderType;
 use super::mail::{OutgoingMail, Unsendable};
-use super::outcome::{Blame, CredentialCheck, SendOutcome, no_answer};
+use super::outcome::{AccountTrouble, Blame, CredentialCheck, SendOutcome, no_answer};
 use super::upkeep::{DomainAnswer, EventTarget, Registration};
+use super::wait::wait_of_text;
 use super::{Access, Adapter, Base};
 use crate::clock::Timestamp;
 use crate::secret::ExposeSecret;
@@ -150,23 +151,17 @@ impl Adapter for Mailgun {
             let why = "the base URL is wrong: the answer is Mailgun's page for unknown paths";
             return SendOutcome::refused(None, reply, now, why);
         }
-        if let Some(outcome) = SendOutcome::common(reply, now, &text) {
-            return with_wait_of_text(outcome, &text, now);
-        }
-        let blame = match reply.status {
-            200..=299 => {
-                return message_id(reply).map_or_else(
-                    || SendOutcome::unknown(reply, "not the answer to a send"),
-                    |id| SendOutcome::Accepted {
-                        provider_message_id: Some(id),
-                    },
-                );
-            }
-            400 => blame_for_parameter(&text),
-            402 => Some(Blame::Message),
-            _ => None,
+        let outcome = match SendOutcome::common(reply, now, &text, is_own(reply)) {
+            Some(outcome) => outcome,
+            None if reply.status < 300 => message_id(reply).map_or_else(
+                || SendOutcome::unknown(reply, "not the answer to a send"),
+                |id| SendOutcome::Accepted {
+                    provider_message_id: Some(id),
+                },
+            ),
+            None => read_refusal(reply, now, &text),
         };
-        SendOutcome::refused(blame, reply, now, &text)
+        with_wait_of_text(outcome, &text, now)
     }
 
     /// Mailgun answers 200 on wrong paths too: the body decides.
@@ -301,23 +296,19 @@ fn message_id(reply: &ProviderReply) -> Option<String> {
 
 /// Limits say in words how long to wait: "try again after 120 seconds", or a mail
 /// date. Read where no header says it.
-fn with_wait_of_text(outcome: SendOutcome, text: &str, now: Timestamp) -> SendOutcome {
-    match outcome {
-        SendOutcome::Throttled {
-            retry_after: None,
-            reason,
-        } => SendOutcome::Throttled {
-            retry_after: wait_of_text(text, now),
-            reason,
-        },
+fn with_wait_of_text(mut outcome: SendOutcome, text: &str, now: Timestamp) -> SendOutcome {
+    match &mut outcome {
+        SendOutcome::Throttled { retry_after, .. }
+        | SendOutcome::AccountUnusable { retry_after, .. }
+        | SendOutcome::Unavailable { retry_after, .. } => {
+            *retry_after = with_wait(*retry_after, text, now);
+        }
         SendOutcome::Accepted { .. }
         | SendOutcome::Rejected { .. }
-        | SendOutcome::Throttled { .. }
-        | SendOutcome::Unavailable { .. }
         | SendOutcome::Deferred { .. }
-        | SendOutcome::AccountUnusable { .. }
-        | SendOutcome::Unknown { .. } => outcome,
+        | SendOutcome::Unknown { .. } => {}
     }
+    outcome
 }
 
 /// The wait that a header named, else the one that the text does.
@@ -325,16 +316,46 @@ fn with_wait(named: Option<Duration>, text: &str, now: Timestamp) -> Option<Dura
     named.or_else(|| wait_of_text(text, now))
 }
 
-fn wait_of_text(text: &str, now: Timestamp) -> Option<Duration> {
-    let (_, wait) = text.split_once("try again after ")?;
-    let wait = wait.trim().trim_end_matches('.');
-    let seconds = wait
-        .strip_suffix(" seconds")
-        .and_then(|number| number.parse().ok());
-    let wait = seconds
-        .map(Duration::from_secs)
-        .or_else(|| wait_until_date(wait, now))?;
-    Some(wait.min(RETRY_AFTER_MAX))
+/// Whether the answer is the API's: `{"message"}`, a JSON text, or the plain word of a 401
+/// and a 403.
+fn is_own(reply: &ProviderReply) -> bool {
+    match reply.json() {
+        Some(document) => document["message"].is_string() || document.is_string(),
+        None => matches!(reply.status, 401 | 403) && reply.text() == "Forbidden",
+    }
+}
+
+/// A refusal, by its wording and then by its status. A limit of the account has the
+/// status 420 or 429, or another one with the words of a limit: "You've reached the
+/// message limit you set on account" (github.com/glotcode/glot/issues/59).
+fn read_refusal(reply: &ProviderReply, now: Timestamp, text: &str) -> SendOutcome {
+    if wait_of_text(text, now).is_some() {
+        return SendOutcome::throttled(reply, now, text);
+    }
+    if is_a_limit(text) {
+        return SendOutcome::account_unusable(AccountTrouble::Temporary, reply, now, text);
+    }
+    let blame = match reply.status {
+        400 => blame_for_parameter(text),
+        402 if text.to_ascii_lowercase().contains("payment") => None,
+        402 => Some(Blame::Message),
+        _ => None,
+    };
+    SendOutcome::refused(blame, reply, now, text)
+}
+
+/// Whether a refusal speaks of a limit of the account that is reached.
+fn is_a_limit(text: &str) -> bool {
+    const WORDS: [&str; 6] = [
+        "limit exceeded",
+        "message limit",
+        "sending limit",
+        "limit reached",
+        "quota",
+        "temporarily",
+    ];
+    let text = text.to_ascii_lowercase();
+    WORDS.iter().any(|words| text.contains(words))
 }
 
 /// What a 400 is about, by its wording ("Domain X is not allowed to send: …",
@@ -348,6 +369,8 @@ fn blame_for_parameter(text: &str) -> Option<Blame> {
         "sandbox",
         "free account",
         "disabled",
+        "suspended",
+        "activate your",
     ]) {
         None
     } else if mentions(&["'to' parameter", "to parameter", "recipient address"]) {
@@ -427,5 +450,9 @@ fn read_record(record: &Value, domain: &str) -> Option<DnsRecord> {
 fn error_text(reply: &ProviderReply) -> String {
     let document = reply.json().unwrap_or_default();
     let message = document["message"].as_str().or_else(|| document.as_str());
-    message.map_or_else(|| reply.text(), str::to_owned)
+    match message {
+        Some(message) => message.to_owned(),
+        None if reply.is_html() && reply.status != 200 => String::new(),
+        None => reply.text(),
+    }
 }

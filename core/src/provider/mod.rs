@@ -56,6 +56,7 @@ pub mod snapshots;
 pub mod store;
 pub mod transport;
 pub mod upkeep;
+mod wait;
 
 use std::collections::HashMap;
 

@@ -163,26 +163,44 @@ impl SendOutcome {
         }
     }
 
-    /// What holds for every provider, before its own words are read: a web page
-    /// and a redirection are not the API's answer, a 5xx is its failure, a 408
-    /// and a 429 ask for another try, a 413 is about the message. Nothing for what the
-    /// adapter must decide.
-    pub(super) fn common(reply: &ProviderReply, now: Timestamp, text: &str) -> Option<Self> {
+    /// What holds for every provider, before its own words are read. `is_own` says
+    /// whether the answer has the form in which the provider answers. Nothing for what
+    /// the adapter must decide.
+    ///
+    /// A send was written when its answer came. So a page, a redirection and a foreign
+    /// document, which come from something on the way, leave open whether the provider
+    /// took the mail, and so does a gateway that got no answer from behind it, whatever
+    /// form it gives to that. Two statuses say that nothing was taken, whoever gives
+    /// them: 429 (and Mailgun's 420), and 413, which is about the message.
+    pub(super) fn common(
+        reply: &ProviderReply,
+        now: Timestamp,
+        text: &str,
+        is_own: bool,
+    ) -> Option<Self> {
+        let text = if reply.is_html() { "" } else { text };
         match reply.status {
             200..=299 if reply.is_html() => Some(Self::unknown(reply, NOT_THE_API)),
             200..=299 => None,
-            429 => Some(Self::throttled(reply, now, text)),
-            // Often a page of the web server before the API.
+            420 | 429 => Some(Self::throttled(reply, now, text)),
             413 => {
-                let text = if reply.is_html() { TOO_LARGE } else { text };
+                let text = if is_own { text } else { TOO_LARGE };
                 Some(Self::rejected(Blame::Message, reply, text))
             }
-            _ if reply.is_html() => Some(Self::unavailable(reply, now, NOT_THE_API)),
-            100..=199 | 300..=399 => Some(Self::unavailable(reply, now, NOT_THE_API)),
+            _ if reply.is_html() || !is_own => Some(Self::unknown(reply, NOT_THE_API)),
+            100..=199 | 300..=399 => Some(Self::unknown(reply, NOT_THE_API)),
+            status if is_of_a_gateway(status) => Some(Self::unknown(reply, NO_ANSWER_BEHIND)),
             408 | 500.. => Some(Self::unavailable(reply, now, text)),
             _ => None,
         }
     }
+}
+
+/// Whether a status says that a gateway got no good answer from the server behind it:
+/// 502 and 504 (RFC 9110, 15.6), 520 to 530 (Cloudflare, "5xx errors"), 598 and 599 (some
+/// proxies).
+fn is_of_a_gateway(status: u16) -> bool {
+    matches!(status, 502 | 504 | 520..=530 | 598 | 599)
 }
 
 impl CredentialCheck {
@@ -213,7 +231,7 @@ pub(super) fn no_answer(reply: &ProviderReply) -> Option<&'static str> {
     match reply.status {
         _ if reply.is_html() => Some(NOT_THE_API),
         408 | 500.. => Some("the provider failed"),
-        429 => Some("the provider asks us to slow down"),
+        420 | 429 => Some("the provider asks us to slow down"),
         100..=199 | 300..=399 => Some(NOT_THE_API),
         _ => None,
     }
@@ -221,6 +239,7 @@ pub(super) fn no_answer(reply: &ProviderReply) -> Option<&'static str> {
 
 /// The reason for answers that no provider gives.
 const TOO_LARGE: &str = "the message is too large";
+const NO_ANSWER_BEHIND: &str = "a gateway got no answer from the provider";
 const NOT_THE_API: &str = "the answer came from a network layer, not from the provider's API";
 
 /// A reason: the status and the provider's text, on one line, bounded, with

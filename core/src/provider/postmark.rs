@@ -26,7 +26,7 @@ use super::domain::{
 use super::evidence::{Evidence, Sought};
 use super::kind::ProviderType;
 use super::mail::{OutgoingMail, Unsendable};
-use super::outcome::{Blame, CredentialCheck, SendOutcome, no_answer};
+use super::outcome::{AccountTrouble, Blame, CredentialCheck, SendOutcome, no_answer};
 use super::upkeep::{DomainAnswer, EventTarget, Registration};
 use super::{Access, Adapter, Base};
 use crate::clock::Timestamp;
@@ -170,16 +170,18 @@ impl Adapter for Postmark {
     fn read_send(&self, reply: &ProviderReply, now: Timestamp) -> SendOutcome {
         let document = reply.json().unwrap_or_default();
         let text = error_text(reply, &document);
-        if let Some(outcome) = SendOutcome::common(reply, now, &text) {
+        let code = document["ErrorCode"].as_i64();
+        // A 415 has no body (API overview, "HTTP response codes").
+        let is_own = code.is_some() || reply.status == 415 && reply.body.is_empty();
+        if let Some(outcome) = SendOutcome::common(reply, now, &text, is_own) {
             return outcome;
         }
-        match (reply.status, document["ErrorCode"].as_i64()) {
+        match (reply.status, code) {
             (200..=299, Some(0)) => accepted(&document),
             // A slow service leaves the code out.
             (200..=299, None) if text.starts_with("Message accepted") => accepted(&document),
             (200..=299, None) => SendOutcome::unknown(reply, "not the answer to a send"),
             (_, Some(code)) => read_error(code, reply, now, &text),
-            (401 | 403, None) => SendOutcome::refused(None, reply, now, &text),
             (_, None) => SendOutcome::rejected(Blame::Message, reply, &text),
         }
     }
@@ -291,7 +293,9 @@ fn read_error(code: i64, reply: &ProviderReply, now: Timestamp, text: &str) -> S
         // Server error, maintenance.
         100 => return SendOutcome::unavailable(reply, now, text),
         // Out of credits: the account can send again once they are bought.
-        405 => return SendOutcome::unavailable(reply, now, text),
+        405 => {
+            return SendOutcome::account_unusable(AccountTrouble::Temporary, reply, now, text);
+        }
         429 => return SendOutcome::throttled(reply, now, text),
         // Token missing or wrong; account pending or not allowed to send; stream
         // unknown or not fit for sending.

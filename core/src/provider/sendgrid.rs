@@ -25,7 +25,7 @@ use super::domain::{
 use super::evidence::{Evidence, Sought};
 use super::kind::ProviderType;
 use super::mail::{OutgoingMail, Unsendable};
-use super::outcome::{Blame, CredentialCheck, SendOutcome, no_answer};
+use super::outcome::{AccountTrouble, Blame, CredentialCheck, SendOutcome, no_answer};
 use super::upkeep::{DomainAnswer, EventTarget, Registration};
 use super::{Access, Adapter, Base};
 use crate::address::Mailbox;
@@ -112,16 +112,19 @@ impl Adapter for Sendgrid {
             };
         }
         let text = error_text(reply);
-        if let Some(outcome) = SendOutcome::common(reply, now, &text) {
+        if let Some(outcome) = SendOutcome::common(reply, now, &text, is_error(reply)) {
             return outcome;
         }
         match reply.status {
             200..=299 => SendOutcome::unknown(reply, "not the answer to a send"),
-            401 if out_of_credits(&text) => SendOutcome::unavailable(reply, now, &text),
+            400..=403 if out_of_credits(&text) => {
+                SendOutcome::account_unusable(AccountTrouble::Temporary, reply, now, &text)
+            }
             400 => SendOutcome::rejected(blame_for_fields(reply), reply, &text),
             403 if about_the_sender(reply, &text) => {
                 SendOutcome::rejected(Blame::Sender, reply, &text)
             }
+            406 | 415 => SendOutcome::rejected(Blame::Message, reply, &text),
             _ => SendOutcome::refused(None, reply, now, &text),
         }
     }
@@ -185,7 +188,7 @@ fn send_body(mail: &OutgoingMail, bodies: (Option<&str>, Option<&str>)) -> Value
         .map(|(name, id)| (name.to_owned(), json!(id)));
     let mut body = json!({
         "personalizations": [{
-            "to": [recipient(&mail.to)],
+            "to": [party(&mail.to)],
             "custom_args": Map::from_iter(ids),
         }],
         "from": party(&mail.from),
@@ -214,22 +217,8 @@ fn send_body(mail: &OutgoingMail, bodies: (Option<&str>, Option<&str>)) -> Value
     body
 }
 
-/// A recipient. SendGrid writes its name into the header as it comes, so one that is more
-/// than words becomes an address or an error of its own ("Limitations" of the Mail Send
-/// API: no `;` or `,` in `to.name`; github.com/sendgrid/sendgrid-python/issues/291). The
-/// names of senders it quotes itself.
-fn recipient(mailbox: &Mailbox) -> Value {
-    let mut party = party(mailbox);
-    if let Some(name) = mailbox.name().filter(|name| name.contains(SPECIALS)) {
-        let escaped = name.replace('\\', r"\\").replace('"', r#"\""#);
-        party["name"] = json!(format!("\"{escaped}\""));
-    }
-    party
-}
-
-/// What a phrase holds in quotes only (RFC 5322, 3.2.3), but for the dot.
-const SPECIALS: [char; 12] = ['(', ')', '<', '>', '[', ']', ':', ';', '@', '\\', ',', '"'];
-
+/// A mailbox. Names go as they are: SendGrid quotes what must be quoted since 2020, and
+/// quotes of ours would be part of the name (sendgrid-php issue 1006).
 fn party(mailbox: &Mailbox) -> Value {
     let email = mailbox.address().as_str();
     match mailbox.name() {
@@ -278,7 +267,7 @@ fn read_check(reply: &ProviderReply) -> CredentialCheck {
             CredentialCheck::Valid
         }
         (200, Some(_)) => CredentialCheck::invalid(reply, "the API key lacks the scope mail.send"),
-        (401, _) if out_of_credits(&text) => CredentialCheck::undecided(reply, &text),
+        (401..=403, _) if out_of_credits(&text) => CredentialCheck::undecided(reply, &text),
         (401, _) if is_api_error => CredentialCheck::invalid(reply, &text),
         // The key is known; it only may not read this resource.
         (403, _) if is_api_error => CredentialCheck::Valid,
@@ -355,7 +344,7 @@ fn error_text(reply: &ProviderReply) -> String {
     let errors = document["errors"].as_array();
     let messages = errors.into_iter().flatten();
     let messages: Vec<&str> = messages
-        .filter_map(|error| error["message"].as_str())
+        .filter_map(|error| error["message"].as_str().or_else(|| error.as_str()))
         .collect();
     if messages.is_empty() && !reply.is_html() {
         return reply.text();
@@ -372,10 +361,34 @@ fn error_fields(reply: &ProviderReply) -> Vec<String> {
         .collect()
 }
 
-/// A spent quota comes as a 401 (sendgrid-nodejs issue 1032).
+/// Whether the answer is one of the API's errors: `{"errors": [{"message", …}]}` (OAI,
+/// ErrorResponse).
+fn is_error(reply: &ProviderReply) -> bool {
+    let document = reply.json().unwrap_or_default();
+    let errors = document["errors"].as_array();
+    errors.is_some_and(|errors| {
+        errors
+            .iter()
+            .any(|error| error.is_string() || error["message"].is_string())
+    })
+}
+
+/// A spent quota comes as a 401 "Maximum credits exceeded" (sendgrid-nodejs issue 1032) or
+/// as a 403 "You have exceeded your messaging limits" (sendgrid-php issue 931). The other
+/// words are for the same said in another way.
 fn out_of_credits(text: &str) -> bool {
-    text.to_ascii_lowercase()
-        .contains("maximum credits exceeded")
+    const WORDS: [&str; 8] = [
+        "credits exceeded",
+        "exceeded your credits",
+        "messaging limit",
+        "sending limit",
+        "email limit",
+        "daily limit",
+        "quota",
+        "paused",
+    ];
+    let text = text.to_ascii_lowercase();
+    WORDS.iter().any(|words| text.contains(words))
 }
 
 /// "The from address does not match a verified Sender Identity…" with the field

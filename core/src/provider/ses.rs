@@ -13,10 +13,9 @@
 
 mod domain_changes;
 mod domains;
+mod errors;
 mod event_topic;
 mod signing;
-
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -25,12 +24,16 @@ use super::credentials::{Credentials, Unusable};
 use super::domain::DomainList;
 use super::kind::ProviderType;
 use super::mail::{OutgoingMail, Unsendable};
-use super::outcome::{Blame, CredentialCheck, SendOutcome, no_answer, reason};
+use super::outcome::{CredentialCheck, SendOutcome, no_answer};
 use super::upkeep::{DomainAnswer, EventTarget, Registration};
 use super::{Access, Adapter, Base};
 use crate::address::Mailbox;
 use crate::clock::Timestamp;
 use crate::secret::Secret;
+use errors::{
+    clock_text, error_name, error_text, identity_text, is_access_denied, is_clock,
+    is_identity_refused,
+};
 pub use signing::{SigningKey, sign};
 
 /// The name that signatures carry (`signingName` in MODEL): not `email`.
@@ -40,11 +43,6 @@ const TAG_CHARS_MAX: usize = 256;
 /// The longest mailbox, as it is encoded ("Address length is more than 320 bytes long",
 /// as SES answers over SMTP; MODEL has no bound).
 const ENCODED_MAILBOX_BYTES_MAX: usize = 320;
-/// The wait where a limit of a day is reached. DG advises up to ten minutes
-/// between tries.
-const WAIT_QUOTA: Duration = Duration::from_mins(10);
-/// The wait where the rate of a second is exceeded.
-const WAIT_RATE: Duration = Duration::from_secs(1);
 
 /// The adapter.
 pub(super) struct Ses;
@@ -165,15 +163,13 @@ impl Adapter for Ses {
                 provider_message_id: Some(id.to_owned()),
             };
         }
-        let Some(name) = error_name(reply, &document) else {
+        let Some(name) = error_name(reply, &document).filter(|_| !reply.is_html()) else {
             let text = error_text(reply, &document);
-            return SendOutcome::common(reply, now, &text).unwrap_or_else(|| match reply.status {
-                200..=299 => SendOutcome::unknown(reply, "not the answer to a send"),
-                // Every refusal of SES has a name: this one is not from SES.
-                _ => SendOutcome::unavailable(reply, now, &text),
-            });
+            // Every refusal of SES has a name: one without is not from SES.
+            return SendOutcome::common(reply, now, &text, false)
+                .unwrap_or_else(|| SendOutcome::unknown(reply, "not the answer to a send"));
         };
-        read_error(&name, reply, now)
+        errors::read(&name, reply, now)
     }
 
     fn status_is_proof(&self, _status: u16) -> bool {
@@ -272,58 +268,6 @@ fn tag_value(tag: &str) -> String {
     characters.take(TAG_CHARS_MAX).collect()
 }
 
-/// What a named error means for a send.
-fn read_error(name: &str, reply: &ProviderReply, now: Timestamp) -> SendOutcome {
-    let document = reply.json().unwrap_or_default();
-    let message = error_text(reply, &document);
-    let text = format!("{name}: {message}");
-    let blame = match name {
-        "MessageRejected" if message.contains("not verified") => Some(Blame::Sender),
-        "MailFromDomainNotVerifiedException" => Some(Blame::Sender),
-        "BadRequestException" | "MessageRejected" => Some(Blame::Message),
-        "AccountSuspendedException" | "NotFoundException" => None,
-        "TooManyRequestsException"
-        | "ThrottlingException"
-        | "Throttling"
-        | "LimitExceededException" => return throttled(reply, now, &text),
-        "SendingPausedException" => return paused(reply, &text),
-        "ConcurrentModificationException" => return SendOutcome::unavailable(reply, now, &text),
-        _ if is_clock(name, &message) => {
-            return SendOutcome::unavailable(reply, now, &clock_text(name));
-        }
-        _ if is_identity_refused(name) => {
-            return SendOutcome::refused(None, reply, now, &identity_text(name));
-        }
-        _ => {
-            return SendOutcome::common(reply, now, &text).unwrap_or_else(|| {
-                let blame = (reply.status != 403).then_some(Blame::Message);
-                SendOutcome::refused(blame, reply, now, &text)
-            });
-        }
-    };
-    SendOutcome::refused(blame, reply, now, &text)
-}
-
-fn throttled(reply: &ProviderReply, now: Timestamp, text: &str) -> SendOutcome {
-    let lower = text.to_ascii_lowercase();
-    let of_text = if lower.contains("daily") || lower.contains("limitexceeded") {
-        WAIT_QUOTA
-    } else {
-        WAIT_RATE
-    };
-    SendOutcome::Throttled {
-        retry_after: Some(reply.retry_after(now).unwrap_or(of_text)),
-        reason: reason(reply.status, text),
-    }
-}
-
-fn paused(reply: &ProviderReply, text: &str) -> SendOutcome {
-    SendOutcome::Unavailable {
-        retry_after: Some(WAIT_QUOTA),
-        reason: reason(reply.status, text),
-    }
-}
-
 fn read_check(reply: &ProviderReply) -> CredentialCheck {
     let document = reply.json().unwrap_or_default();
     let Some(name) = error_name(reply, &document) else {
@@ -343,71 +287,5 @@ fn read_check(reply: &ProviderReply) -> CredentialCheck {
         CredentialCheck::invalid(reply, &identity_text(&name))
     } else {
         CredentialCheck::undecided(reply, &format!("{name}: {message}"))
-    }
-}
-
-fn is_access_denied(name: &str) -> bool {
-    matches!(name, "AccessDeniedException" | "AccessDenied")
-}
-
-/// The names by which AWS refuses an identity. Those of a wrong secret are not
-/// confirmed for this API, so both forms are taken.
-fn is_identity_refused(name: &str) -> bool {
-    const NAMES: [&str; 9] = [
-        "UnrecognizedClientException",
-        "InvalidClientTokenId",
-        "InvalidSignatureException",
-        "SignatureDoesNotMatch",
-        "IncompleteSignatureException",
-        "IncompleteSignature",
-        "MissingAuthenticationTokenException",
-        "ExpiredTokenException",
-        "ExpiredToken",
-    ];
-    NAMES.contains(&name) || is_access_denied(name)
-}
-
-/// A request dated more than 15 minutes off is refused: by a name of its own, or
-/// as a bad signature whose text speaks of the time.
-fn is_clock(name: &str, message: &str) -> bool {
-    name.starts_with("RequestExpired")
-        || name.starts_with("RequestTimeTooSkewed")
-        || message.starts_with("Signature expired")
-        || message.starts_with("Signature not yet current")
-}
-
-fn clock_text(name: &str) -> String {
-    format!("{name}: this machine's clock is off by more than AWS allows")
-}
-
-/// AWS explains a wrong signature by repeating the canonical request, and names
-/// the user where a permission is missing: the name says enough.
-fn identity_text(name: &str) -> String {
-    if is_access_denied(name) {
-        format!("{name}: the key lacks the permission")
-    } else {
-        format!("{name}: the credentials were refused")
-    }
-}
-
-/// The error's name: the header, else `__type` or `code` of the body; cut at the
-/// first `:`, then the part after the last `#` (botocore's parsers).
-fn error_name(reply: &ProviderReply, document: &Value) -> Option<String> {
-    let fields = ["code", "Code", "__type"];
-    let in_body = fields.iter().find_map(|name| document[name].as_str());
-    let name = reply.header("x-amzn-errortype").or(in_body)?;
-    let name = name.split(':').next().unwrap_or_default();
-    let name = name.rsplit('#').next().unwrap_or_default().trim();
-    (!name.is_empty()).then(|| name.to_owned())
-}
-
-fn error_text(reply: &ProviderReply, document: &Value) -> String {
-    let message = document["message"]
-        .as_str()
-        .or_else(|| document["Message"].as_str());
-    match message {
-        Some(message) => message.to_owned(),
-        None if reply.is_html() => String::new(),
-        None => reply.text(),
     }
 }

@@ -11,7 +11,7 @@ use super::batch::{BatchAnswer, Batching};
 use super::call::{CallBody, ProviderCall, ProviderReply, Step};
 use super::domain::DomainList;
 use super::mail::OutgoingMail;
-use super::outcome::{CredentialCheck, SendOutcome, clean};
+use super::outcome::{Blame, CredentialCheck, SendOutcome, clean};
 use super::smtp::client::SmtpClient;
 use super::{Access, Adapter};
 use crate::clock::Timestamp;
@@ -202,7 +202,17 @@ impl Transport {
             }
             Err(error) => {
                 let (outcome, status) = broken(adapter, error, now);
-                (BatchAnswer::all(mails, outcome), status)
+                let answer = match outcome {
+                    // Too large as a whole: each may go without the others.
+                    SendOutcome::Rejected { reason, .. } => BatchAnswer::apart(mails, reason),
+                    SendOutcome::Accepted { .. }
+                    | SendOutcome::Deferred { .. }
+                    | SendOutcome::Throttled { .. }
+                    | SendOutcome::AccountUnusable { .. }
+                    | SendOutcome::Unavailable { .. }
+                    | SendOutcome::Unknown { .. } => BatchAnswer::all(mails, outcome),
+                };
+                (answer, status)
             }
         }
     }
@@ -237,8 +247,9 @@ fn broken(adapter: &dyn Adapter, error: HttpError, now: Timestamp) -> (SendOutco
 }
 
 /// What a status and headers prove whose body was lost: a mail was taken where
-/// the provider's status alone says so; with any other 2xx it may have been; with
-/// an error status it was not, and the lost body cannot tell whether for good.
+/// the provider's status alone says so, and was not taken where it was too large or came
+/// too fast. With every other status it may have been: the body would have shown whether
+/// the provider gave the answer or something on the way to it.
 fn read_cut_off(
     adapter: &dyn Adapter,
     head: ProviderReply,
@@ -248,9 +259,9 @@ fn read_cut_off(
     let text = format!("the answer was cut off: {reason}");
     match head.status {
         status if adapter.status_is_proof(status) => adapter.read_send(&head, now),
-        200..=299 => SendOutcome::unknown(&head, &text),
-        429 => SendOutcome::throttled(&head, now, &text),
-        _ => SendOutcome::unavailable(&head, now, &text),
+        413 => SendOutcome::rejected(Blame::Message, &head, &text),
+        420 | 429 => SendOutcome::throttled(&head, now, &text),
+        _ => SendOutcome::unknown(&head, &text),
     }
 }
 

@@ -231,6 +231,10 @@ fn every_answer_means_something_for_each_mail() {
         { "message": "No.", "field": "personalizations.0.substitutions" },
     ] });
     let sender = json!({ "errors": [{ "message": "No.", "field": "from" }] });
+    let error = |text: &str| json!({ "errors": [{ "message": text, "field": null }] });
+    let unauthorized = error("authorization required");
+    let limits = error("You have exceeded your messaging limits");
+    let failure = error("service unavailable");
     let code = |code: i64| json!({ "ErrorCode": code, "Message": "No." });
     let message = |text: &str| json!({ "message": text });
     let all = |word: &'static str| [word; 3];
@@ -255,9 +259,13 @@ fn every_answer_means_something_for_each_mail() {
         (Sendgrid, 400, mixed, all("again")),
         (Sendgrid, 403, sender, all("sender")),
         (Sendgrid, 413, Value::Null, all("again")),
-        (Sendgrid, 401, Value::Null, all("account")),
+        (Sendgrid, 401, unauthorized, all("account")),
+        (Sendgrid, 403, limits, all("account")),
+        (Sendgrid, 401, Value::Null, all("unknown")),
         (Sendgrid, 429, Value::Null, all("throttled")),
-        (Sendgrid, 503, Value::Null, all("unavailable")),
+        (Sendgrid, 503, failure, all("unavailable")),
+        (Sendgrid, 502, Value::Null, all("unknown")),
+        (Sendgrid, 503, Value::Null, all("unknown")),
         (
             Mailgun,
             200,
@@ -286,7 +294,24 @@ fn every_answer_means_something_for_each_mail() {
         (Mailgun, 413, Value::Null, all("again")),
         (Mailgun, 401, json!("Forbidden"), all("account")),
         (Mailgun, 429, message("limit exceeded"), all("throttled")),
-        (Mailgun, 500, Value::Null, all("unavailable")),
+        (Mailgun, 420, message("limit exceeded"), all("throttled")),
+        (
+            Mailgun,
+            403,
+            message("You've reached the message limit"),
+            all("account"),
+        ),
+        (
+            Mailgun,
+            500,
+            message("Internal Server Error"),
+            all("unavailable"),
+        ),
+        (Mailgun, 500, Value::Null, all("unknown")),
+        (Mailgun, 504, message("timeout"), all("unknown")),
+        (Postmark, 422, code(405), all("account")),
+        (Postmark, 502, code(100), all("unknown")),
+        (Postmark, 403, Value::Null, all("unknown")),
     ] {
         let answer = read(kind, &reply(status, &[], &body.to_string()));
         assert_eq!(words(&answer), expected, "{kind} {status} {body}");

@@ -183,21 +183,18 @@ fn every_mail_carries_our_ids_and_nothing_personal_beside_them() {
 }
 
 #[test]
-fn the_name_of_a_recipient_is_no_more_than_a_name_to_sendgrid() {
+fn names_go_to_sendgrid_as_they_are() {
     let party = |name: &str| {
         let name = name.replace('\\', r"\\").replace('"', r#"\""#);
         Mailbox::parse(&format!("\"{name}\" <ada@example.org>")).unwrap()
     };
-    for (name, to, from) in [
-        ("Ada L.", "Ada L.", "Ada L."),
-        ("Zoë 📬", "Zoë 📬", "Zoë 📬"),
-        ("Lovelace, Ada", r#""Lovelace, Ada""#, "Lovelace, Ada"),
-        (
-            "eve@example.net; Ada",
-            r#""eve@example.net; Ada""#,
-            "eve@example.net; Ada",
-        ),
-        (r#"Ada "C" \ L"#, r#""Ada \"C\" \\ L""#, r#"Ada "C" \ L"#),
+    for name in [
+        "Ada L.",
+        "Zoë 📬",
+        "Lovelace, Ada",
+        "eve@example.net; Ada",
+        "Ada (home): [1] <2>",
+        r#"Ada "C" \ L"#,
     ] {
         let mail = OutgoingMail {
             to: party(name),
@@ -205,8 +202,23 @@ fn the_name_of_a_recipient_is_no_more_than_a_name_to_sendgrid() {
             ..rich_mail()
         };
         let body = json_body(&send(ProviderType::Sendgrid, &mail));
-        assert_eq!(body["personalizations"][0]["to"][0]["name"], to);
-        assert_eq!(body["from"]["name"], from);
+        assert_eq!(body["personalizations"][0]["to"][0]["name"], name);
+        assert_eq!(body["from"]["name"], name);
+        let mails = [
+            mail.clone(),
+            OutgoingMail {
+                to: Mailbox::parse("b@example.org").unwrap(),
+                ..mail
+            },
+        ];
+        let batch = with_access(ProviderType::Sendgrid, |access| {
+            let batching = adapter(ProviderType::Sendgrid).batching().unwrap();
+            batching.send(access, &mails).unwrap()
+        });
+        assert_eq!(
+            json_body(&batch)["personalizations"][0]["to"][0]["name"],
+            name
+        );
     }
 }
 

@@ -118,6 +118,10 @@ async fn an_answer_that_was_cut_off_proves_what_its_status_proves() {
         "HTTP/1.1 422 Nope\r\nretry-after: 5\r\ncontent-length: 10\r\n\r\nx",
     ))
     .await;
+    let too_large = LocalServer::start(Manner::Say(
+        "HTTP/1.1 413 Large\r\ncontent-length: 10\r\n\r\nx",
+    ))
+    .await;
     let limited = LocalServer::start(Manner::Say(
         "HTTP/1.1 429 Slow\r\nretry-after: 5\r\ncontent-length: 10\r\n\r\nx",
     ))
@@ -142,7 +146,13 @@ async fn an_answer_that_was_cut_off_proves_what_its_status_proves() {
         }
         let (outcome, _) = send_to(kind, &failed.url).await;
         assert!(
-            matches!(outcome, SendOutcome::Unavailable { retry_after, .. } if retry_after == wait)
+            matches!(outcome, SendOutcome::Unknown { .. }),
+            "{outcome:?}"
+        );
+        let (outcome, _) = send_to(kind, &too_large.url).await;
+        assert!(
+            matches!(outcome, SendOutcome::Rejected { .. }),
+            "{outcome:?}"
         );
         let (outcome, _) = send_to(kind, &limited.url).await;
         assert!(
@@ -157,7 +167,7 @@ async fn a_redirection_is_not_followed() {
     let mut server = LocalServer::start(Manner::Say(elsewhere)).await;
     let (outcome, status) = send_to(ProviderType::Postmark, &server.url).await;
     assert!(
-        matches!(outcome, SendOutcome::Unavailable { .. }),
+        matches!(outcome, SendOutcome::Unknown { .. }),
         "{outcome:?}"
     );
     assert_eq!(status, Some(307));

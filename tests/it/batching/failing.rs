@@ -14,11 +14,12 @@ use super::{BATCHING, addresses, calls, count, message_to_all, number, of, tally
 /// Leases of 6 s end, evidence is awaited for 2 s, and builds share the machine.
 const RECOVERED_WITHIN: Duration = Duration::from_secs(60);
 
-/// Twenty addresses, of which some have these local parts.
+/// Twenty addresses, of which some have these local parts. Each has a domain of its own and
+/// no `+`, with which Mailgun takes it alone.
 fn twenty_with(local_parts: &[&str]) -> Vec<String> {
     let mut to = addresses(20 - local_parts.len());
     for (nth, local_part) in local_parts.iter().enumerate() {
-        to.insert(nth * 7 + 1, format!("{local_part}@example.org"));
+        to.insert(nth * 7 + 1, format!("{local_part}@r{nth}.example.org"));
     }
     to
 }
@@ -36,7 +37,7 @@ async fn who_is_refused_in_a_batch_is_refused_alone() {
     for kind in BATCHING {
         let app = TestApp::start().await;
         app.connect(kind).await;
-        let to = twenty_with(&["refuse+1", "refuse+2"]);
+        let to = twenty_with(&["refuse", "refuse"]);
         let id = app.send(&message_to_all(&to)).await;
         app.drain().await;
         let outcomes = of(&[("ACCEPTED", 18), ("REJECTED", 2)]);

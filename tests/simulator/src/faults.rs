@@ -24,6 +24,15 @@ pub enum FaultKind {
     Timeout,
     /// A send is accepted and recorded, and the connection is cut.
     Reset,
+    /// A send is accepted and recorded, and something before the provider answers 502 or 504
+    /// with a page.
+    Gateway,
+    /// Refused because a quota of the account is used up, as the provider words it.
+    Limit,
+    /// Refused because sending is paused, or a limit that the customer set is reached.
+    Pause,
+    /// Refused because the account is suspended.
+    Suspended,
     /// The answer is held back.
     Latency,
 }
@@ -75,6 +84,16 @@ pub(crate) enum Disturbance {
     Error,
     Timeout,
     Reset,
+    Gateway,
+    Account(Trouble),
+}
+
+/// Why an account may not send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    Limit,
+    Pause,
+    Suspended,
 }
 
 /// The faults now set.
@@ -159,6 +178,10 @@ impl FaultKind {
             Self::Error => Some(Disturbance::Error),
             Self::Timeout => Some(Disturbance::Timeout),
             Self::Reset => Some(Disturbance::Reset),
+            Self::Gateway => Some(Disturbance::Gateway),
+            Self::Limit => Some(Disturbance::Account(Trouble::Limit)),
+            Self::Pause => Some(Disturbance::Account(Trouble::Pause)),
+            Self::Suspended => Some(Disturbance::Account(Trouble::Suspended)),
             Self::Latency => None,
         }
     }

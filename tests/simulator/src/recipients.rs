@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::faults::Disturbance;
+use crate::faults::{Disturbance, Trouble};
 use crate::providers::Provider;
 use crate::state::State;
 
@@ -23,8 +23,12 @@ const SEEN_ADDRESSES_MAX: usize = 100_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Accept(Ending),
-    Throttle { wait: Duration },
+    Throttle {
+        wait: Duration,
+    },
     Error,
+    /// The account may not send.
+    Refuse(Trouble),
 }
 
 /// How an accepted send ends for the caller.
@@ -33,6 +37,8 @@ pub(crate) enum Ending {
     Answer,
     Silence,
     Reset,
+    /// Something before the provider answers with this status and a page.
+    Gateway(u16),
 }
 
 /// Decides for a whole request: what happens to one recipient happens to all of them.
@@ -60,6 +66,11 @@ pub(crate) fn judge<'a>(
         Some(Disturbance::Error) => Verdict::Error,
         Some(Disturbance::Timeout) => Verdict::Accept(Ending::Silence),
         Some(Disturbance::Reset) => Verdict::Accept(Ending::Reset),
+        Some(Disturbance::Gateway) => {
+            let status = if state.ids.chance(0.5) { 502 } else { 504 };
+            Verdict::Accept(Ending::Gateway(status))
+        }
+        Some(Disturbance::Account(trouble)) => Verdict::Refuse(trouble),
     }
 }
 
@@ -78,12 +89,14 @@ enum Behaviour {
     Timeout,
     TimeoutOnce,
     Reset,
+    Gateway,
+    GatewayOnce,
     Refuse,
 }
 
 impl Behaviour {
     fn of(address: &str) -> Self {
-        const NAMES: [(&str, Behaviour); 8] = [
+        const NAMES: [(&str, Behaviour); 10] = [
             ("throttle", Behaviour::Throttle),
             ("throttle-once", Behaviour::ThrottleOnce),
             ("error", Behaviour::Error),
@@ -91,6 +104,8 @@ impl Behaviour {
             ("timeout", Behaviour::Timeout),
             ("timeout-once", Behaviour::TimeoutOnce),
             ("reset", Behaviour::Reset),
+            ("gateway", Behaviour::Gateway),
+            ("gateway-once", Behaviour::GatewayOnce),
             ("refuse", Behaviour::Refuse),
         ];
         let end = address.find(['+', '@']).unwrap_or(address.len());
@@ -116,14 +131,19 @@ impl SeenOnce {
             Behaviour::Error => Verdict::Error,
             Behaviour::Timeout => Verdict::Accept(Ending::Silence),
             Behaviour::Reset => Verdict::Accept(Ending::Reset),
+            Behaviour::Gateway => Verdict::Accept(Ending::Gateway(502)),
             Behaviour::ThrottleOnce if self.is_first(address) => Verdict::Throttle {
                 wait: THROTTLE_ONCE_WAIT,
             },
             Behaviour::Flaky if self.is_first(address) => Verdict::Error,
             Behaviour::TimeoutOnce if self.is_first(address) => Verdict::Accept(Ending::Silence),
-            Behaviour::ThrottleOnce | Behaviour::Flaky | Behaviour::TimeoutOnce => {
-                Verdict::Accept(Ending::Answer)
+            Behaviour::GatewayOnce if self.is_first(address) => {
+                Verdict::Accept(Ending::Gateway(502))
             }
+            Behaviour::ThrottleOnce
+            | Behaviour::Flaky
+            | Behaviour::TimeoutOnce
+            | Behaviour::GatewayOnce => Verdict::Accept(Ending::Answer),
         }
     }
 
@@ -140,9 +160,9 @@ fn weight(verdict: Verdict) -> u8 {
     match verdict {
         Verdict::Accept(Ending::Answer) => 0,
         Verdict::Accept(Ending::Silence) => 1,
-        Verdict::Accept(Ending::Reset) => 2,
+        Verdict::Accept(Ending::Reset | Ending::Gateway(_)) => 2,
         Verdict::Error => 3,
-        Verdict::Throttle { .. } => 4,
+        Verdict::Throttle { .. } | Verdict::Refuse(_) => 4,
     }
 }
 

@@ -17,6 +17,7 @@ use futures_util::{StreamExt as _, stream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use waypost_core::provider::batch::Batching;
 use waypost_core::provider::gate::{Entry, Pass};
+use waypost_core::provider::mail::OutgoingMail;
 use waypost_core::provider::outcome::SendOutcome;
 use waypost_core::provider::{Access, Adapter, adapter};
 use waypost_core::queue::lease::LeasedRecipient;
@@ -372,6 +373,10 @@ impl SendMessage {
             }
         });
         self.record_all(unprepared, progress).await;
+        // Those that cannot share a call stay, and are left for calls of their own.
+        let share = |mail: &OutgoingMail| batching.may_share(mail.to.address());
+        let sharing: Vec<bool> = mails.iter().map(share).collect();
+        mails.retain(share);
         if mails.is_empty() {
             return Some(pass);
         }
@@ -385,14 +390,19 @@ impl SendMessage {
             return Some(pass);
         };
         // The request holds them too, and the call may take long.
+        let (adapter, count) = (batch.adapter(), mails.len());
         drop(mails);
-        let (adapter, count) = (batch.adapter(), batch.tries.len());
         let transport = &sending.accounts.transport;
         let (answer, status) = transport
             .send_batch(adapter, batching, call, count, now)
             .await;
         pass.end(&answer.of_account);
-        let settled = self.settle_batch(batch, answer.outcomes, status);
+        let mut outcomes = answer.outcomes.into_iter();
+        let outcomes = sharing.into_iter().map(|shares| {
+            let outcome = shares.then(|| outcomes.next());
+            outcome.flatten().flatten()
+        });
+        let settled = self.settle_batch(batch, outcomes.collect(), status);
         self.record_all(settled, progress).await;
         None
     }

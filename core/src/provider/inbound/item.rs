@@ -8,6 +8,7 @@ use chrono::{DateTime, TimeDelta};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
+use super::lossy;
 use crate::address::{EmailAddress, Mailbox};
 use crate::clock::Timestamp;
 use crate::provider::event::{CopyIds, Happening, ProviderEvent};
@@ -53,10 +54,18 @@ pub(super) struct Told {
 }
 
 impl<'a> Item<'a> {
-    /// Reads a text. The parser's own bound on depth stays on: what is nested
-    /// more than 128 deep is not readable.
+    /// Reads a text, mended where it must be ([`lossy`]). The parser's own bound on depth
+    /// stays on: what is nested more than 128 deep is not readable.
     pub(super) fn parse(raw: &'a str, now: Timestamp) -> Result<Self, Passed> {
-        let value: Value = serde_json::from_str(raw).map_err(|_| Passed::Unreadable)?;
+        let value = match serde_json::from_str(raw) {
+            // PostgreSQL keeps no NUL.
+            Ok(value) if !raw.contains("\\u0000") => value,
+            Ok(_) | Err(_) => {
+                let mended = lossy::mended(raw);
+                serde_json::from_str(&mended).map_err(|_| Passed::Unreadable)?
+            }
+        };
+        let value: Value = value;
         if !value.is_object() {
             return Err(Passed::Unreadable);
         }

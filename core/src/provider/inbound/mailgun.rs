@@ -18,7 +18,8 @@ use serde_json::value::RawValue;
 use sha2::Sha256;
 
 use super::item::{Details, Item, Passed, Told, copy_ids, is_machine, message_id, parse_address};
-use super::{Inbound, Received, Refused, ReplayGuard, require_recent, without_mark};
+use super::verdict::bounce_type;
+use super::{Inbound, Received, Refused, ReplayGuard, lossy, require_recent};
 use crate::clock::Timestamp;
 use crate::idempotency::fingerprint;
 use crate::provider::event::{BounceType, Happening, ProviderEvent};
@@ -59,13 +60,15 @@ impl Signature<'_> {
     }
 }
 
-fn post(body: &[u8]) -> Option<Post<'_>> {
-    serde_json::from_slice(without_mark(body)).ok()
+fn post(document: &str) -> Option<Post<'_>> {
+    serde_json::from_str(document).ok()
 }
 
 /// Whether the account's key signed its time and token, of late.
 pub(super) fn verify(signing_key: &Secret, inbound: &Inbound<'_>) -> Result<(), Refused> {
-    let signature = post(inbound.body).map(|post| post.signature);
+    // It covers a time and a token alone, so the content may be mended before.
+    let document = lossy::document(inbound.body);
+    let signature = post(&document).map(|post| post.signature);
     let signature = signature.ok_or(Refused::unverified("it holds no signature"))?;
     let token = signature.token.as_bytes();
     if !(1..=TOKEN_BYTES_MAX).contains(&token.len()) || !token.iter().all(u8::is_ascii_graphic) {
@@ -87,7 +90,8 @@ pub(super) fn read(body: &[u8], now: Timestamp) -> Result<Received, Refused> {
     let not_an_event = Refused::Malformed {
         why: "its event-data is not an event",
     };
-    let post = post(body).ok_or(not_an_event.clone())?;
+    let document = lossy::document(body);
+    let post = post(&document).ok_or(not_an_event.clone())?;
     let item = post.event_data.ok_or(not_an_event.clone())?;
     let item = Item::parse(item.get(), now).map_err(|_| not_an_event)?;
     let signed_at = post.signature.signed_at().unwrap_or(now);
@@ -159,7 +163,14 @@ fn failure(item: &Item<'_>) -> Result<Happening, Passed> {
         (Some("espblock" | "blacklisted"), _) => Happening::Bounced(BounceType::Block),
         (Some("old"), _) => Happening::Bounced(BounceType::Soft),
         (_, Some(400..=499)) if !is_delayed => Happening::Bounced(BounceType::Soft),
-        _ => Happening::Bounced(BounceType::Hard),
+        (reason, _) => {
+            let status = |name: &str| item.text(&["delivery-status", name]);
+            let enhanced = status("enhanced-code").or_else(|| status("bounce-code"));
+            let answer = status("message").or_else(|| status("description"));
+            // Other reasons (generic, hardfail, unknown) tell nothing of the address.
+            let is_labelled = reason == Some("bounce");
+            Happening::Bounced(bounce_type(is_labelled, enhanced, answer))
+        }
     })
 }
 
@@ -244,12 +255,14 @@ mod tests {
             ("temporary", "generic", 452, false, Ok(Deferred)),
             ("temporary", "espblock", 421, false, Ok(Deferred)),
             ("permanent", "bounce", 550, false, Ok(Bounced(Hard))),
-            ("permanent", "hardfail", 550, false, Ok(Bounced(Hard))),
-            ("permanent", "generic", 550, false, Ok(Bounced(Hard))),
-            ("permanent", "unknown", 0, false, Ok(Bounced(Hard))),
+            ("permanent", "hardfail", 550, false, Ok(Bounced(Block))),
+            ("permanent", "generic", 550, false, Ok(Bounced(Block))),
+            ("permanent", "unknown", 0, false, Ok(Bounced(Block))),
+            ("permanent", "something-new", 550, false, Ok(Bounced(Block))),
             ("permanent", "generic", 452, false, Ok(Bounced(Soft))),
-            ("permanent", "generic", 452, true, Ok(Bounced(Hard))),
-            ("permanent", "generic", 550, true, Ok(Bounced(Hard))),
+            ("permanent", "bounce", 452, true, Ok(Bounced(Hard))),
+            ("permanent", "generic", 452, true, Ok(Bounced(Block))),
+            ("permanent", "generic", 550, true, Ok(Bounced(Block))),
             ("permanent", "old", 602, false, Ok(Bounced(Soft))),
             ("permanent", "espblock", 554, false, Ok(Bounced(Block))),
             ("permanent", "blacklisted", 554, false, Ok(Bounced(Block))),
@@ -269,6 +282,33 @@ mod tests {
             });
             let happened = event(&data).map(|event| event.happening);
             assert_eq!(happened, expected, "{data}");
+        }
+    }
+
+    #[test]
+    fn a_permanent_failure_is_hard_where_the_address_is_the_reason() {
+        use BounceType::{Block, Hard, Soft};
+        for (reason, enhanced, message, expected) in [
+            ("generic", "", "554 blocked using Spamhaus", Block),
+            ("generic", "5.7.1", "550 5.7.1 refused", Block),
+            ("generic", "", "550 5.7.1 refused", Block),
+            ("generic", "", "550 rejected", Block),
+            ("generic", "5.1.1", "550 unknown user", Hard),
+            ("generic", "", "550 5.1.1 unknown user", Hard),
+            ("hardfail", "5.1.2", "", Hard),
+            ("unknown", "5.2.2", "552 mailbox full", Soft),
+            ("bounce", "", "No Such User", Hard),
+            ("bounce", "5.7.1", "", Block),
+            ("bounce", "", "550 poor reputation", Block),
+        ] {
+            let data = json!({
+                "event": "failed",
+                "severity": "permanent",
+                "reason": reason,
+                "delivery-status": { "code": 550, "enhanced-code": enhanced, "message": message },
+            });
+            let happened = event(&data).unwrap().happening;
+            assert_eq!(happened, Happening::Bounced(expected), "{data}");
         }
     }
 

@@ -13,11 +13,13 @@
 
 mod fetch;
 mod item;
+mod lossy;
 mod mailgun;
 mod postmark;
 mod sendgrid;
 mod ses;
 mod sns;
+mod verdict;
 
 use chrono::TimeDelta;
 use http::HeaderMap;
@@ -207,9 +209,4 @@ fn require_recent(
         ));
     }
     Ok(signed_at)
-}
-
-/// The content without the byte order mark that some senders put before it.
-fn without_mark(body: &[u8]) -> &[u8] {
-    body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body)
 }

@@ -15,7 +15,8 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::item::{Details, Item, Passed, Told, copy_ids, is_machine, message_id};
-use super::{Inbound, Received, Refused, header, without_mark};
+use super::verdict::bounce_type;
+use super::{Inbound, Received, Refused, header, lossy};
 use crate::clock::Timestamp;
 use crate::provider::event::{BounceType, Happening, ProviderEvent};
 use crate::secret::{ExposeSecret, Secret};
@@ -46,8 +47,7 @@ pub(super) fn read(body: &[u8], now: Timestamp) -> Result<Received, Refused> {
     let not_an_event = Refused::Malformed {
         why: "it is not a JSON object with a RecordType",
     };
-    let raw = std::str::from_utf8(without_mark(body)).map_err(|_| not_an_event.clone())?;
-    let event = read_event(raw, now);
+    let event = read_event(&lossy::document(body), now);
     if event.as_ref().err() == Some(&Passed::Unreadable) {
         return Err(not_an_event);
     }
@@ -94,7 +94,7 @@ fn read_event(raw: &str, now: Timestamp) -> Result<ProviderEvent, Passed> {
     let is_bot = is_machine(item.text(&["UserAgent"]));
     let (happening, shape) = match record_type {
         "Delivery" => (Happening::Delivered, DELIVERY),
-        "Bounce" => (bounce(item.text(&["Type"]))?, BOUNCE),
+        "Bounce" => (bounce(&item)?, BOUNCE),
         "SpamComplaint" => (Happening::Complained, BOUNCE),
         "Open" => (Happening::Opened { is_bot }, OPEN),
         "Click" => (Happening::Clicked { is_bot }, CLICK),
@@ -123,9 +123,11 @@ fn read_event(raw: &str, now: Timestamp) -> Result<ProviderEvent, Passed> {
 }
 
 /// `Type`, not `TypeCode`: the samples give one code for two types.
-fn bounce(bounce_type: Option<&str>) -> Result<Happening, Passed> {
-    Ok(match bounce_type.ok_or(Passed::Unreadable)? {
-        "HardBounce" | "BadEmailAddress" => Happening::Bounced(BounceType::Hard),
+fn bounce(item: &Item<'_>) -> Result<Happening, Passed> {
+    Ok(match item.text(&["Type"]).ok_or(Passed::Unreadable)? {
+        // "unknown user, mailbox not found", by Postmark's own words.
+        "HardBounce" => Happening::Bounced(bounce_type(true, None, item.text(&["Details"]))),
+        "BadEmailAddress" => Happening::Bounced(BounceType::Hard),
         "SoftBounce" | "Unknown" => Happening::Bounced(BounceType::Soft),
         "Transient" | "DnsError" => Happening::Deferred,
         "Blocked" | "SpamNotification" | "DMARCPolicy" | "VirusNotification" => {
@@ -256,6 +258,25 @@ mod tests {
                 let happened = event(&record).map(|event| event.happening);
                 assert_eq!(happened, expected, "{bounce_type}");
             }
+        }
+    }
+
+    #[test]
+    fn a_hard_bounce_that_is_about_the_mail_is_a_block() {
+        use BounceType::{Block, Hard, Soft};
+        for (answer, expected) in [
+            ("smtp;550 5.1.1 The email account does not exist.", Hard),
+            ("smtp;550 no such user", Hard),
+            ("", Hard),
+            ("smtp;554 5.7.1 Message blocked", Block),
+            ("smtp;554 listed at Spamhaus", Block),
+            ("smtp;552 5.2.2 mailbox full", Soft),
+        ] {
+            let record = json!({
+                "RecordType": "Bounce", "ID": 1, "Type": "HardBounce", "Details": answer,
+            });
+            let happened = event(&record).map(|event| event.happening);
+            assert_eq!(happened, Ok(Happening::Bounced(expected)), "{answer}");
         }
     }
 

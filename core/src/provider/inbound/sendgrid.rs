@@ -11,10 +11,10 @@ use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1, UnparsedPublicKey};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use chrono::{DateTime, TimeDelta};
-use serde_json::value::RawValue;
 
 use super::item::{Details, Item, Passed, Told, copy_ids, event_id, is_machine, message_id};
-use super::{Inbound, Received, Refused, header, require_recent, without_mark};
+use super::verdict::bounce_type;
+use super::{Inbound, Received, Refused, header, lossy, require_recent};
 use crate::clock::Timestamp;
 use crate::provider::event::{BounceType, Happening, ProviderEvent};
 
@@ -49,13 +49,16 @@ const NOT_A_KEY: Refused = Refused::unverified("the account's public key is none
 
 /// Reads an array of events.
 pub(super) fn read(body: &[u8], now: Timestamp) -> Result<Received, Refused> {
-    let items: Vec<&RawValue> =
-        serde_json::from_slice(without_mark(body)).map_err(|_| Refused::Malformed {
-            why: "it is not a JSON array",
-        })?;
-    let mut received = Received::default();
+    let document = lossy::document(body);
+    let (items, broken) = lossy::elements(&document).ok_or(Refused::Malformed {
+        why: "it is not a JSON array",
+    })?;
+    let mut received = Received {
+        unreadable: broken,
+        ..Received::default()
+    };
     for item in items {
-        received.add(read_event(item.get(), now).map(Some));
+        received.add(read_event(item, now).map(Some));
     }
     Ok(received)
 }
@@ -69,11 +72,7 @@ fn read_event(raw: &str, now: Timestamp) -> Result<ProviderEvent, Passed> {
         "processed" => Happening::Sent,
         "delivered" => Happening::Delivered,
         "deferred" => Happening::Deferred,
-        // Older events have no type: then SendGrid gave up on the address.
-        "bounce" if item.text(&["type"]) == Some("blocked") => {
-            Happening::Bounced(BounceType::Block)
-        }
-        "bounce" => Happening::Bounced(BounceType::Hard),
+        "bounce" => Happening::Bounced(bounce(&item)),
         "dropped" => Happening::Dropped,
         "open" => Happening::Opened { is_bot },
         "click" => Happening::Clicked { is_bot },
@@ -95,6 +94,21 @@ fn read_event(raw: &str, now: Timestamp) -> Result<ProviderEvent, Passed> {
         recipient: item.address(&["email"]),
         details: details(&item, happening),
     }))
+}
+
+/// The type `bounce`, and older events without one, say that SendGrid gave up on the
+/// address; `blocked` is about the mail; `expired` means that no server took it within
+/// 72 hours (github.com/sendgrid/docs/issues/702). A type that is not known says nothing
+/// of the address.
+fn bounce(item: &Item<'_>) -> BounceType {
+    match item.text(&["type"]) {
+        Some("blocked") => BounceType::Block,
+        Some("bounce") | None => match item.text(&["bounce_classification"]) {
+            Some("Reputation" | "Content" | "Frequency or Volume Too High") => BounceType::Block,
+            Some(_) | None => bounce_type(true, item.text(&["status"]), item.text(&["reason"])),
+        },
+        Some(_) => BounceType::Soft,
+    }
 }
 
 fn details(item: &Item<'_>, happening: Happening) -> Details {
@@ -130,8 +144,15 @@ mod tests {
 
     #[test]
     fn every_kind_of_event_has_its_meaning() {
-        use BounceType::{Block, Hard};
+        use BounceType::{Block, Hard, Soft};
         use Happening::*;
+        let bounced = |kind: Value| json!({ "event": "bounce", "type": kind });
+        let bounced_by = |status: &str, class: &str| {
+            json!({
+                "event": "bounce", "type": "bounce",
+                "status": status, "bounce_classification": class,
+            })
+        };
         for (event, expected) in [
             (json!({ "event": "processed" }), Ok(Sent)),
             (json!({ "event": "delivered" }), Ok(Delivered)),
@@ -145,6 +166,20 @@ mod tests {
                 Ok(Bounced(Block)),
             ),
             (json!({ "event": "bounce" }), Ok(Bounced(Hard))),
+            (bounced(json!("expired")), Ok(Bounced(Soft))),
+            (bounced(json!("something new")), Ok(Bounced(Soft))),
+            (bounced(json!("Bounce")), Ok(Bounced(Soft))),
+            (bounced(json!("")), Ok(Bounced(Hard))),
+            (bounced(json!(null)), Ok(Bounced(Hard))),
+            (bounced_by("5.1.1", "Invalid Address"), Ok(Bounced(Hard))),
+            (bounced_by("5.0.0", "Unclassified"), Ok(Bounced(Hard))),
+            (bounced_by("5.7.1", "Unclassified"), Ok(Bounced(Block))),
+            (bounced_by("5.0.0", "Reputation"), Ok(Bounced(Block))),
+            (bounced_by("5.0.0", "Content"), Ok(Bounced(Block))),
+            (
+                bounced_by("5.2.2", "Mailbox Unavailable"),
+                Ok(Bounced(Soft)),
+            ),
             (json!({ "event": "dropped" }), Ok(Dropped)),
             (json!({ "event": "open" }), Ok(Opened { is_bot: false })),
             (

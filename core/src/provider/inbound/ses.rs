@@ -14,6 +14,7 @@ use serde_json::Value;
 use super::item::{
     Details, Item, Passed, Told, copy_ids, filled, is_machine, message_id, parse_address,
 };
+use super::verdict::bounce_type;
 use crate::clock::Timestamp;
 use crate::provider::event::{BounceType, Happening, ProviderEvent};
 
@@ -53,9 +54,15 @@ pub(super) fn read(
     let base = base.unwrap_or(sns_id);
     let events = recipients.into_iter().map(|entry| {
         let address = filled(entry).or_else(|| filled(&entry["emailAddress"]));
+        let is_hard = shape.happening == Happening::Bounced(BounceType::Hard);
+        let happening = if is_hard {
+            hard_bounce(&item, entry)
+        } else {
+            shape.happening
+        };
         item.event(Told {
             id: Item::made_up_id(event_type, &[base, address.unwrap_or_default()]),
-            happening: shape.happening,
+            happening,
             occurred_at: moment(&item, &shape),
             copy: copy_ids(|name| &item.at(&["mail", "tags", name])[0]),
             provider_message_id: message_id(item.text(&["mail", "messageId"])),
@@ -126,6 +133,16 @@ fn bounce(item: &Item<'_>) -> Result<Happening, Passed> {
         }
         // Transient, when SES has stopped trying, and Undetermined.
         _ => Happening::Bounced(BounceType::Soft),
+    })
+}
+
+/// `NoEmail` means that there is no such address. Everything else for good is `General`,
+/// and what the server said of each recipient may tell that it refused the mail.
+fn hard_bounce(item: &Item<'_>, recipient: &Value) -> Happening {
+    let told = |name: &str| filled(&recipient[name]);
+    Happening::Bounced(match item.text(&["bounce", "bounceSubType"]) {
+        Some("NoEmail") => BounceType::Hard,
+        Some(_) | None => bounce_type(true, told("status"), told("diagnosticCode")),
     })
 }
 
@@ -338,6 +355,38 @@ mod tests {
             });
             let told = events(&of("Bounce", "bounce", content)).unwrap();
             assert_eq!(told[0].happening, expected, "{bounce_type} {sub_type}");
+        }
+    }
+
+    #[test]
+    fn a_permanent_bounce_is_hard_where_the_address_is_the_reason() {
+        use BounceType::{Block, Hard, Soft};
+        for (sub_type, status, diagnostic, expected) in [
+            ("General", "5.1.1", "smtp; 550 5.1.1 user unknown", Hard),
+            ("General", "5.7.1", "smtp; 554 5.7.1 blocked", Block),
+            (
+                "General",
+                "5.0.0",
+                "smtp; 554 blocked using Spamhaus",
+                Block,
+            ),
+            ("General", "5.2.2", "smtp; 552 5.2.2 mailbox full", Soft),
+            ("NoEmail", "5.7.1", "", Hard),
+        ] {
+            let content = json!({
+                "bounceType": "Permanent", "bounceSubType": sub_type,
+                "bouncedRecipients": [
+                    { "emailAddress": "ada@example.com", "status": status, "diagnosticCode": diagnostic },
+                    { "emailAddress": "bob@example.com" },
+                ],
+            });
+            let told = events(&of("Bounce", "bounce", content)).unwrap();
+            assert_eq!(
+                told[0].happening,
+                Happening::Bounced(expected),
+                "{diagnostic}"
+            );
+            assert_eq!(told[1].happening, Happening::Bounced(Hard));
         }
     }
 

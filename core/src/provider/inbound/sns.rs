@@ -6,6 +6,8 @@
 //! SNS sent it, and nothing more: anyone may subscribe our URL to a topic of
 //! theirs. So only messages of the account's own topic are looked at.
 
+use std::fmt;
+
 use aws_lc_rs::signature::{
     RSA_PKCS1_2048_8192_SHA1_FOR_LEGACY_USE_ONLY, RSA_PKCS1_2048_8192_SHA256, UnparsedPublicKey,
     VerificationAlgorithm,
@@ -13,7 +15,8 @@ use aws_lc_rs::signature::{
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use chrono::TimeDelta;
-use serde::Deserialize;
+use serde::de::Visitor;
+use serde::{Deserialize, Deserializer};
 use tracing::{info, warn};
 use url::Url;
 
@@ -37,16 +40,37 @@ struct Envelope {
     message_type: String,
     message_id: String,
     topic_arn: String,
-    message: String,
+    message: Text,
     timestamp: String,
     signature_version: String,
     signature: String,
     #[serde(rename = "SigningCertURL")]
     signing_cert_url: String,
-    subject: Option<String>,
+    subject: Option<Text>,
     token: Option<String>,
     #[serde(rename = "SubscribeURL")]
     subscribe_url: Option<String>,
+}
+
+/// A text as it was signed: its bytes, which need not be UTF-8.
+struct Text(Vec<u8>);
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Bytes;
+        impl Visitor<'_> for Bytes {
+            type Value = Text;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a text")
+            }
+
+            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Text, E> {
+                Ok(Text(bytes.to_vec()))
+            }
+        }
+        deserializer.deserialize_bytes(Bytes)
+    }
 }
 
 /// Verifies a message of the topic and does or reads what it says.
@@ -112,7 +136,7 @@ async fn verify(
         return Err(Refused::unverified("its certificate is not valid now"));
     }
     UnparsedPublicKey::new(algorithm, &certificate.public_key)
-        .verify(signed.as_bytes(), &signature)
+        .verify(&signed, &signature)
         .map_err(|_| Refused::unverified("the signature is not that of SNS"))?;
     require_recent(parse_date(&envelope.timestamp), inbound.now, AGE_MAX)?;
     Ok(envelope)
@@ -121,36 +145,37 @@ async fn verify(
 impl Envelope {
     /// What the signature covers: names and values, a line each, in this order. The
     /// subject only where there is one. Nothing for a type that SNS does not have.
-    fn string_to_sign(&self) -> Option<String> {
-        let message = ("Message", self.message.as_str());
-        let id = ("MessageId", self.message_id.as_str());
-        let timestamp = ("Timestamp", self.timestamp.as_str());
-        let topic = ("TopicArn", self.topic_arn.as_str());
-        let message_type = ("Type", self.message_type.as_str());
+    fn string_to_sign(&self) -> Option<Vec<u8>> {
+        let message = ("Message", self.message.0.as_slice());
+        let id = ("MessageId", self.message_id.as_bytes());
+        let timestamp = ("Timestamp", self.timestamp.as_bytes());
+        let topic = ("TopicArn", self.topic_arn.as_bytes());
+        let message_type = ("Type", self.message_type.as_bytes());
         let fields = match self.message_type.as_str() {
             "Notification" => {
-                let subject = self.subject.as_deref().map(|text| ("Subject", text));
+                let subject = self.subject.as_ref().map(|text| ("Subject", &text.0[..]));
                 let mut fields = vec![message, id];
                 fields.extend(subject);
                 fields.extend([timestamp, topic, message_type]);
                 fields
             }
             "SubscriptionConfirmation" | "UnsubscribeConfirmation" => {
-                let url = ("SubscribeURL", self.subscribe_url.as_deref()?);
-                let token = ("Token", self.token.as_deref()?);
+                let url = ("SubscribeURL", self.subscribe_url.as_ref()?.as_bytes());
+                let token = ("Token", self.token.as_ref()?.as_bytes());
                 vec![message, id, url, timestamp, token, topic, message_type]
             }
             _ => return None,
         };
         let lines = fields
             .iter()
-            .map(|(name, value)| format!("{name}\n{value}\n"));
-        Some(lines.collect())
+            .flat_map(|(name, value)| [name.as_bytes(), b"\n", *value, b"\n"]);
+        Some(lines.collect::<Vec<_>>().concat())
     }
 
     fn read(&self, now: Timestamp) -> Received {
         let mut received = Received::default();
-        received.add(ses::read(&self.message, &self.message_id, now));
+        let message = String::from_utf8_lossy(&self.message.0);
+        received.add(ses::read(&message, &self.message_id, now));
         received
     }
 }

@@ -12,12 +12,13 @@
 use serde_json::{Map, Value, json};
 
 use super::{Api, Mailgun, field, send_fields};
+use crate::address::EmailAddress;
 use crate::clock::Timestamp;
 use crate::provider::batch::blank::Blanks;
 use crate::provider::batch::{BatchAnswer, Batching, share_an_envelope};
 use crate::provider::call::{ProviderCall, ProviderReply};
 use crate::provider::mail::OutgoingMail;
-use crate::provider::outcome::{Blame, SendOutcome};
+use crate::provider::outcome::{AccountTrouble, Blame, SendOutcome};
 use crate::provider::{Access, Adapter as _};
 
 /// The most recipients of one call.
@@ -33,9 +34,16 @@ impl Batching for Mailgun {
         MAILS_MAX
     }
 
+    fn may_share(&self, to: &EmailAddress) -> bool {
+        is_plain(to.as_str())
+    }
+
     fn send(&self, access: &Access<'_>, mails: &[OutgoingMail]) -> Option<ProviderCall> {
         let api = Api::of(access).ok()?;
         let (first, _) = mails.split_first().filter(|_| share_an_envelope(mails))?;
+        if !mails.iter().all(|mail| self.may_share(mail.to.address())) {
+            return None;
+        }
         let mut blanks = Blanks::new(BLANK.to_owned(), |name, number| {
             format!("%recipient.{name}{number}%")
         });
@@ -71,11 +79,12 @@ impl Batching for Mailgun {
     fn read(&self, reply: &ProviderReply, mails: usize, now: Timestamp) -> BatchAnswer {
         match self.read_send(reply, now) {
             // The account is known, and may not send so many at once.
-            SendOutcome::Rejected { reason, .. } | SendOutcome::AccountUnusable { reason, .. }
-                if reply.status == 403 =>
-            {
-                BatchAnswer::apart(mails, reason)
-            }
+            SendOutcome::Rejected { reason, .. }
+            | SendOutcome::AccountUnusable {
+                trouble: AccountTrouble::UntilMended,
+                reason,
+                ..
+            } if reply.status == 403 => BatchAnswer::apart(mails, reason),
             SendOutcome::Rejected {
                 reason,
                 blame: Blame::Message | Blame::Recipient | Blame::Mailbox,
@@ -92,6 +101,16 @@ impl Batching for Mailgun {
             | SendOutcome::Unknown { .. }) => BatchAnswer::all(mails, outcome),
         }
     }
+}
+
+/// Whether Mailgun finds the variables of this address by it, as it stands. For addresses
+/// with a `+` it does not (github.com/mailgun/mailgun.js/issues/413): the recipient reads
+/// the variables' names, and our ids are lost. What may be written in another way, or is
+/// no letter, digit, dot, `-` or `_`, is not tried.
+fn is_plain(address: &str) -> bool {
+    let fits =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b".-_@".contains(&byte);
+    address.bytes().all(fits) && address.matches('@').count() == 1
 }
 
 /// The headers of all, by their places: each has the same ones in the same order.

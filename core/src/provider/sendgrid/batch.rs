@@ -10,7 +10,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Api, Sendgrid, blame_for_fields, recipient, send_body};
+use super::{Api, Sendgrid, blame_for_fields, party, send_body};
 use crate::clock::Timestamp;
 use crate::provider::batch::blank::Blanks;
 use crate::provider::batch::{BatchAnswer, Batching, share_an_envelope};
@@ -104,7 +104,7 @@ fn personalization(mail: &OutgoingMail, substitutions: Map<String, Value>) -> Va
         .correlation()
         .map(|(name, id)| (name.to_owned(), json!(id)));
     let mut own = json!({
-        "to": [recipient(&mail.to)],
+        "to": [party(&mail.to)],
         "custom_args": Map::from_iter(ids),
     });
     if !substitutions.is_empty() {

@@ -98,7 +98,7 @@ fn answer(reply: &ProviderReply, now: Timestamp) -> Result<Value, Evidence> {
     }
     match reply.status {
         200 => Ok(reply.json().unwrap_or_default()),
-        401 if out_of_credits(&text) => Err(Evidence::undecided(reply, &text)),
+        401..=403 if out_of_credits(&text) => Err(Evidence::undecided(reply, &text)),
         401 | 403 => Err(Evidence::no_search(reply, &text)),
         _ => Err(Evidence::undecided(reply, &text)),
     }

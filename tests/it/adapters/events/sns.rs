@@ -338,3 +338,48 @@ async fn every_documented_event_is_read() {
     ];
     assert_eq!(told, expected);
 }
+
+#[tokio::test]
+async fn what_is_no_utf_8_within_a_signed_message_is_read_all_the_same() {
+    let signer = Signer::new();
+    let server = LocalServer::start(Manner::Say(answer(200, &signer.pem))).await;
+    let fetcher = fetcher_at(&server.url);
+    let event = |diagnostic: &[u8]| {
+        [
+            &br#"{"eventType":"Bounce","bounce":{"bounceType":"Permanent","bounceSubType":"General","bouncedRecipients":[{"emailAddress":"ada@example.com","status":"5.1.1","diagnosticCode":""#[..],
+            diagnostic,
+            br#""}]},"mail":{"messageId":"m","destination":["ada@example.com"]}}"#,
+        ]
+        .concat()
+    };
+    for (diagnostic, reason) in [
+        (&b"550 caf\xe9"[..], "550 caf\u{fffd}"),
+        (br"550 a\ud800b", "550 a\u{fffd}b"),
+        (br"550 a\u0000b", "550 a\u{fffd}b"),
+    ] {
+        let body = signer.notification_of_bytes(&event(diagnostic), now());
+        let headers = headers_of(&[("x-amz-sns-message-type", "Notification")]);
+        let inbound = Inbound {
+            headers: &headers,
+            body: &body,
+            now: now(),
+        };
+        let received = receive(ProviderType::Ses, &topic(signer::TOPIC), &inbound, &fetcher).await;
+        let received = received.unwrap();
+        assert_eq!(received.events.len(), 1, "{reason}");
+        assert_eq!(received.events[0].details["reason"], reason);
+        // The signature covers the bytes.
+        let mut changed = body.clone();
+        let at = changed
+            .windows(3)
+            .position(|bytes| bytes == b"550")
+            .unwrap();
+        changed[at] = b'4';
+        let inbound = Inbound {
+            body: &changed,
+            ..inbound
+        };
+        let received = receive(ProviderType::Ses, &topic(signer::TOPIC), &inbound, &fetcher).await;
+        unverified(received);
+    }
+}

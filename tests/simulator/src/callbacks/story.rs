@@ -16,6 +16,10 @@ pub(crate) enum Happening {
     SoftBounce,
     /// The receiving side refused this mail or this sender.
     Block,
+    /// The receiving side refused it because a list of senders names ours.
+    Listed,
+    /// No server of the receiving side took it until the provider gave up.
+    Expired,
     /// The provider dropped it before it tried.
     Dropped,
     Opened,
@@ -26,13 +30,15 @@ pub(crate) enum Happening {
 
 impl Happening {
     /// In the order of their discriminants.
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Sent,
         Self::Delivered,
         Self::Deferred,
         Self::HardBounce,
         Self::SoftBounce,
         Self::Block,
+        Self::Listed,
+        Self::Expired,
         Self::Dropped,
         Self::Opened,
         Self::Clicked,
@@ -49,6 +55,8 @@ impl Happening {
             Self::HardBounce => "hard-bounce",
             Self::SoftBounce => "soft-bounce",
             Self::Block => "block",
+            Self::Listed => "listed",
+            Self::Expired => "expired",
             Self::Dropped => "dropped",
             Self::Opened => "opened",
             Self::Clicked => "clicked",
@@ -78,13 +86,15 @@ impl Kinds {
 /// What happens to a mail for this address, in order.
 pub(crate) fn story_of(address: &str) -> &'static [Happening] {
     use Happening::{
-        Block, Clicked, Complained, Deferred, Delivered, Dropped, HardBounce, Opened, Sent,
-        SoftBounce, Unsubscribed,
+        Block, Clicked, Complained, Deferred, Delivered, Dropped, Expired, HardBounce, Listed,
+        Opened, Sent, SoftBounce, Unsubscribed,
     };
-    const STORIES: [(&str, &[Happening]); 9] = [
+    const STORIES: [(&str, &[Happening]); 11] = [
         ("hard-bounce", &[Sent, HardBounce]),
         ("soft-bounce", &[Sent, SoftBounce]),
         ("block", &[Sent, Block]),
+        ("listed", &[Sent, Listed]),
+        ("expired", &[Sent, Deferred, Expired]),
         ("complaint", &[Sent, Delivered, Complained]),
         ("open", &[Sent, Delivered, Opened]),
         ("click", &[Sent, Delivered, Opened, Clicked]),

@@ -159,7 +159,20 @@ fn disturbed_read(provider: Provider, state: &State, disturbance: Disturbance) -
         Disturbance::Error => error().into(),
         Disturbance::Timeout => Outcome::Silence,
         Disturbance::Reset => Outcome::Reset,
+        Disturbance::Gateway => gateway_page(502).into(),
+        // Reading is not sending.
+        Disturbance::Account(_) => error().into(),
     }
+}
+
+/// The page of a gateway (nginx) that got no answer from the server behind it.
+fn gateway_page(status: u16) -> Answer {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
+    let page = format!(
+        "<html>\r\n<head><title>{status}</title></head>\r\n<body>\r\n<center><h1>{status}</h1>\
+         </center>\r\n<hr><center>nginx</center>\r\n</body>\r\n</html>\r\n"
+    );
+    reply::html(status, page)
 }
 
 /// Records accepted mail and ends the call as the verdict says.
@@ -219,6 +232,7 @@ fn finish(ending: Ending, answer: Answer) -> Outcome {
         Ending::Answer => Outcome::Answer(answer),
         Ending::Silence => Outcome::Silence,
         Ending::Reset => Outcome::Reset,
+        Ending::Gateway(status) => gateway_page(status).into(),
     }
 }
 

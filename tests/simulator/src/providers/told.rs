@@ -20,6 +20,9 @@ pub(super) const MAILBOX_FULL: &str =
     "452 4.2.2 The email account that you tried to reach is over quota.";
 pub(super) const REFUSED_AS_SPAM: &str =
     "550 5.7.1 Our system has detected that this message is likely unsolicited mail.";
+pub(super) const LISTED: &str = "554 5.7.1 Service unavailable; Client host [192.0.2.25] blocked \
+    using zen.spamhaus.org";
+pub(super) const NO_ANSWER: &str = "unable to get mx info: failed to get IPs from PTR record";
 pub(super) const TRY_LATER: &str =
     "421 4.7.0 Temporarily deferred due to unusual sending rate. Try again later.";
 

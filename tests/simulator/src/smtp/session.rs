@@ -16,7 +16,7 @@ use super::{Encryption, MAIL_BYTES_MAX};
 use crate::address::{domain_of, is_address};
 use crate::capture::Accepted;
 use crate::credentials::Standing;
-use crate::faults::Disturbance;
+use crate::faults::{Disturbance, Trouble};
 use crate::providers::Provider;
 use crate::recipients::{Ending, Verdict, judge};
 use crate::state::State;
@@ -115,12 +115,12 @@ impl Session {
                 lines.reply("421 4.7.0 Error: too many connections").await?;
                 return Ok(End::Close);
             }
-            Some(Disturbance::Error) => {
+            Some(Disturbance::Error | Disturbance::Account(_)) => {
                 lines.reply("554 5.3.2 Service not available").await?;
                 return Ok(End::Close);
             }
             Some(Disturbance::Timeout) => return Ok(End::Silence),
-            Some(Disturbance::Reset) => return Ok(End::Reset),
+            Some(Disturbance::Reset | Disturbance::Gateway) => return Ok(End::Reset),
         }
         lines.reply("220 smtp.example.com ESMTP simulator").await?;
         self.converse(lines).await
@@ -335,6 +335,10 @@ impl Session {
                 lines.reply(FAILED).await?;
                 return Ok(ControlFlow::Continue(()));
             }
+            Verdict::Refuse(trouble) => {
+                lines.reply(refusal(trouble)).await?;
+                return Ok(ControlFlow::Continue(()));
+            }
         };
         lines.reply("354 End data with <CR><LF>.<CR><LF>").await?;
         let content = match lines.content(mail.takes_8_bit).await? {
@@ -362,8 +366,19 @@ impl Session {
                 Ok(ControlFlow::Continue(()))
             }
             Ending::Silence => Ok(ControlFlow::Break(End::Silence)),
-            Ending::Reset => Ok(ControlFlow::Break(End::Reset)),
+            // There is no gateway before a mail server that could answer in its place.
+            Ending::Reset | Ending::Gateway(_) => Ok(ControlFlow::Break(End::Reset)),
         }
+    }
+}
+
+/// How a mail server says that the account may not send.
+fn refusal(trouble: Trouble) -> &'static str {
+    match trouble {
+        // As SendGrid's, by a report of its users.
+        Trouble::Limit => "451 You've exceeded your messaging limits",
+        Trouble::Pause => "454 4.7.0 Sending is paused for this account",
+        Trouble::Suspended => "550 5.7.0 This account is suspended",
     }
 }
 

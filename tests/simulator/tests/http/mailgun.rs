@@ -146,7 +146,7 @@ async fn keys_and_domains_stand_as_their_names_say() {
         (missing.status.as_u16(), missing.text.as_str()),
         (401, "\"Forbidden\"")
     );
-    for (key, status) in [("invalid", 401), ("htmlwall", 403), ("nocredit", 429)] {
+    for (key, status) in [("invalid", 401), ("htmlwall", 403), ("nocredit", 420)] {
         assert_eq!(
             seen(send(&world, key, &fields)).await.status,
             status,

@@ -64,22 +64,48 @@ impl Signer {
         )
     }
 
+    /// The same with a message that may be no UTF-8, as it is posted.
+    pub(super) fn notification_of_bytes(&self, message: &[u8], at: Timestamp) -> Vec<u8> {
+        let mut document = self.notification("{}", at);
+        let text = |name: &str| document[name].as_str().unwrap().to_owned();
+        let rest = format!(
+            "\nMessageId\n{}\nTimestamp\n{}\nTopicArn\n{TOPIC}\nType\nNotification\n",
+            text("MessageId"),
+            text("Timestamp")
+        );
+        let signed = [&b"Message\n"[..], message, rest.as_bytes()];
+        document["Signature"] = json!(self.sign(&signed.concat()));
+        let document = document.to_string();
+        let (before, after) = document.split_once("\"{}\"").unwrap();
+        let mut posted = before.as_bytes().to_vec();
+        posted.push(b'"');
+        for byte in message {
+            if matches!(byte, b'"' | b'\\') {
+                posted.push(b'\\');
+            }
+            posted.push(*byte);
+        }
+        posted.push(b'"');
+        posted.extend_from_slice(after.as_bytes());
+        posted
+    }
+
+    fn sign(&self, text: &[u8]) -> String {
+        let mut signature = vec![0; self.key.public_modulus_len()];
+        let random = SystemRandom::new();
+        self.key
+            .sign(&RSA_PKCS1_SHA256, &random, text, &mut signature)
+            .unwrap();
+        BASE64.encode(signature)
+    }
+
     fn signed(&self, names: &[&str], mut message: Value) -> Value {
         let lines = names
             .iter()
             .map(|name| format!("{name}\n{}\n", message[*name].as_str().unwrap()));
         let text: String = lines.collect();
-        let mut signature = vec![0; self.key.public_modulus_len()];
-        self.key
-            .sign(
-                &RSA_PKCS1_SHA256,
-                &SystemRandom::new(),
-                text.as_bytes(),
-                &mut signature,
-            )
-            .unwrap();
         message["SignatureVersion"] = json!("2");
-        message["Signature"] = json!(BASE64.encode(signature));
+        message["Signature"] = json!(self.sign(text.as_bytes()));
         message["SigningCertURL"] = json!("https://sns.eu-west-1.amazonaws.com/made.pem");
         message
     }

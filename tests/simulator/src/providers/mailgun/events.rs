@@ -9,8 +9,8 @@ use crate::callbacks::{Dressed, Event, Happening, SignatureFault, Stamp, sign_ma
 use crate::ids::{Ids, derived};
 use crate::mail::Record;
 use crate::providers::told::{
-    MAILBOX_FULL, NO_SUCH_USER, READER_IP, REFUSED_AS_SPAM, SENDER_IP, TRY_LATER, USER_AGENT, link,
-    recipient_domain,
+    LISTED, MAILBOX_FULL, NO_SUCH_USER, READER_IP, REFUSED_AS_SPAM, SENDER_IP, TRY_LATER,
+    USER_AGENT, link, recipient_domain,
 };
 
 /// Puts a signature with a new token beside the event.
@@ -108,17 +108,17 @@ fn own_fields(event: &Event) -> (&'static str, Value) {
             let status = status(550, "5.7.1", REFUSED_AS_SPAM, 1);
             ("error", failed(record, ("permanent", "espblock"), status))
         }
+        Happening::Listed => {
+            let status = status(554, "", LISTED, 1);
+            ("error", failed(record, ("permanent", "generic"), status))
+        }
+        Happening::Expired => {
+            let status = status(602, "", "Too old", 12);
+            ("error", failed(record, ("permanent", "old"), status))
+        }
         Happening::Dropped => {
-            let status = json!({
-                "attempt-no": 1,
-                "message": "",
-                "code": 605,
-                "enhanced-code": "",
-                "description": "Not delivering to previously bounced address",
-                "session-seconds": 0,
-            });
-            let own = failed(record, ("permanent", "suppress-bounce"), status);
-            ("error", own)
+            let reason = ("permanent", "suppress-bounce");
+            ("error", failed(record, reason, suppressed_status()))
         }
         Happening::Complained => {
             let own = json!({
@@ -137,6 +137,17 @@ fn own_fields(event: &Event) -> (&'static str, Value) {
         }
         Happening::Unsubscribed => ("info", reading(record, "unsubscribed")),
     }
+}
+
+fn suppressed_status() -> Value {
+    json!({
+        "attempt-no": 1,
+        "message": "",
+        "code": 605,
+        "enhanced-code": "",
+        "description": "Not delivering to previously bounced address",
+        "session-seconds": 0,
+    })
 }
 
 fn failed(record: &Record, (severity, reason): (&str, &str), status: Value) -> Value {

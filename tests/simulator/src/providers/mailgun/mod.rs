@@ -20,6 +20,7 @@ use serde_json::json;
 
 use super::reset_at;
 use crate::credentials::{Standing, wall};
+use crate::faults::Trouble;
 use crate::reply::{self, Answer, Outcome};
 use crate::request::{Request, decode};
 use crate::state::State;
@@ -152,8 +153,26 @@ fn domain_not_found() -> Answer {
     message(StatusCode::NOT_FOUND, "Domain not found")
 }
 
-fn over_quota(domain: &str) -> Answer {
-    over_limit(domain, "recipient", QUOTA_WAIT)
+/// A quota has a status of its own, and its date ends in `UTC` (mailgun-java issue 50, Ghost
+/// issue 24494); the limit that the customer set is worded as in glot issue 59.
+fn account_refused(domain: &str, trouble: Trouble) -> Answer {
+    let why = match trouble {
+        Trouble::Limit => {
+            let until = crate::clock::now() + QUOTA_WAIT;
+            let until = until.format("%a, %d %b %Y %H:%M:%S UTC");
+            format!("recipient limit exceeded, try again after {until}")
+        }
+        Trouble::Pause => "You've reached the message limit you set on account.".to_owned(),
+        Trouble::Suspended => "The account is disabled. Please contact support.".to_owned(),
+    };
+    let status = match trouble {
+        Trouble::Limit => StatusCode::from_u16(420).unwrap_or(StatusCode::TOO_MANY_REQUESTS),
+        Trouble::Pause | Trouble::Suspended => StatusCode::FORBIDDEN,
+    };
+    message(
+        status,
+        &format!("Domain {domain} is not allowed to send: {why}"),
+    )
 }
 
 fn over_limit(domain: &str, limit: &str, wait: Duration) -> Answer {

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::check::{Checked, check, not_an_address};
 use super::form::Form;
-use super::{domain_not_found, message, over_quota, server_error, throttled};
+use super::{account_refused, domain_not_found, message, server_error, throttled};
 use crate::capture::Accepted;
 use crate::credentials::Standing;
 use crate::domains::is_verified;
+use crate::faults::Trouble;
 use crate::mail::{Body, Envelope, MailCopy};
 use crate::providers::{Provider, accept};
 use crate::recipients::{Verdict, is_refused, judge};
@@ -38,7 +39,7 @@ pub(super) async fn send(state: &State, request: &Request, key: &str, domain: &s
 fn prepare(form: &Form, key: &str, domain: &str) -> Result<Checked, Answer> {
     let checked = check(form).map_err(|text| message(StatusCode::BAD_REQUEST, &text))?;
     if Standing::of(key) == Standing::NoCredit {
-        return Err(over_quota(domain));
+        return Err(account_refused(domain, Trouble::Limit));
     }
     if !is_verified(domain) {
         let text = format!(
@@ -54,6 +55,7 @@ fn deliver(state: &State, form: Form, checked: Checked, (key, domain): (&str, &s
     let ending = match judge(state, Provider::Mailgun, checked.recipients()) {
         Verdict::Throttle { wait } => return throttled(domain, wait).into(),
         Verdict::Error => return server_error().into(),
+        Verdict::Refuse(trouble) => return account_refused(domain, trouble).into(),
         Verdict::Accept(ending) => ending,
     };
     if checked.recipients().any(is_refused) {
@@ -102,7 +104,7 @@ fn copies(form: Form, checked: Checked, domain: &str, keep_bodies: bool) -> Vec<
     let everybody = all.into_iter().flatten();
     everybody
         .map(|to| MailCopy {
-            substitutions: variables.get(&to).map(substitutions).unwrap_or_default(),
+            substitutions: variables_of(&variables, &to),
             to,
             visible: visible.clone(),
             envelope: Arc::clone(&envelope),
@@ -110,6 +112,12 @@ fn copies(form: Form, checked: Checked, domain: &str, keep_bodies: bool) -> Vec<
             metadata: metadata.clone(),
         })
         .collect()
+}
+
+/// Those of an address with a `+` are not found by it (mailgun.js issue 413).
+fn variables_of(variables: &Map<String, Value>, to: &str) -> Vec<(String, String)> {
+    let found = variables.get(to).filter(|_| !to.contains('+'));
+    found.map(substitutions).unwrap_or_default()
 }
 
 /// `{"name": "Ann"}` replaces `%recipient.name%`.

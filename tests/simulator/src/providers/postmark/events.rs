@@ -53,8 +53,8 @@ pub(in crate::providers) fn word(event: &Event, stream: &str) -> String {
         }),
         Happening::Deferred => bounce(record, &at, &TRANSIENT),
         Happening::HardBounce => bounce(record, &at, &HARD),
-        Happening::SoftBounce => bounce(record, &at, &SOFT),
-        Happening::Block => bounce(record, &at, &BLOCKED),
+        Happening::SoftBounce | Happening::Expired => bounce(record, &at, &SOFT),
+        Happening::Block | Happening::Listed => bounce(record, &at, &BLOCKED),
         Happening::Dropped => bounce(record, &at, &DEACTIVATED),
         Happening::Opened => {
             let own = json!({"RecordType": "Open", "FirstOpen": true, "ReadSeconds": 5});

@@ -15,6 +15,7 @@ use http::{Method, StatusCode};
 use serde_json::json;
 
 use crate::credentials::{Standing, wall};
+use crate::faults::Trouble;
 use crate::reply::{self, Answer, Outcome};
 use crate::request::Request;
 use crate::state::State;
@@ -96,6 +97,16 @@ pub(super) fn throttled() -> Answer {
 pub(super) fn server_error() -> Answer {
     let message = "An internal server error occurred.";
     error(StatusCode::INTERNAL_SERVER_ERROR, 100, message)
+}
+
+fn account_refused(trouble: Trouble) -> Answer {
+    match trouble {
+        Trouble::Limit | Trouble::Pause => {
+            let message = "You have run out of credits. Please buy more to continue sending.";
+            refusal(405, message)
+        }
+        Trouble::Suspended => refusal(413, "The account is not allowed to send."),
+    }
 }
 
 fn answer(request: &Request, header: &str, handle: impl FnOnce(&str) -> Answer) -> Outcome {

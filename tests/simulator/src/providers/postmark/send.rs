@@ -11,10 +11,11 @@ use serde_json::{Value, json};
 
 use super::check::{Recipients, Refusal, check};
 use super::model::Email;
-use super::{TEST_TOKEN, accepts_json, refusal, server_error, throttled};
+use super::{TEST_TOKEN, accepts_json, account_refused, refusal, server_error, throttled};
 use crate::capture::Accepted;
 use crate::clock;
 use crate::credentials::Standing;
+use crate::faults::Trouble;
 use crate::mail::{Body, CapturedAttachment, Envelope, MailCopy};
 use crate::providers::{Provider, finish, record};
 use crate::recipients::{Ending, Verdict, is_refused, judge};
@@ -86,8 +87,7 @@ fn parse<T: DeserializeOwned>(request: &Request, token: &str) -> Result<T, Answe
     }
     accepts_json(request)?;
     if Standing::of(token) == Standing::NoCredit {
-        let message = "You have run out of credits. Please buy more to continue sending.";
-        return Err(refusal(405, message));
+        return Err(account_refused(Trouble::Limit));
     }
     if request.body.is_empty() {
         return Err(refusal(409, "JSON required."));
@@ -106,6 +106,7 @@ fn verdict<'a>(state: &State, recipients: impl Iterator<Item = &'a str>) -> Resu
         Verdict::Accept(ending) => Ok(ending),
         Verdict::Throttle { .. } => Err(throttled()),
         Verdict::Error => Err(server_error()),
+        Verdict::Refuse(trouble) => Err(account_refused(trouble)),
     }
 }
 

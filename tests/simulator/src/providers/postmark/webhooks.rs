@@ -121,6 +121,8 @@ impl Triggers {
             Happening::Deferred,
             Happening::HardBounce,
             Happening::SoftBounce,
+            Happening::Listed,
+            Happening::Expired,
             Happening::Block,
             Happening::Dropped,
         ];

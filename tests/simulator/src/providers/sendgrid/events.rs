@@ -9,8 +9,8 @@ use crate::callbacks::{Dressed, Event, Happening, SendGridKey, SignatureFault, S
 use crate::ids::derived;
 use crate::mail::Record;
 use crate::providers::told::{
-    MAILBOX_FULL, NO_SUCH_USER, READER_IP, REFUSED_AS_SPAM, SENDER_IP, TAKEN, TRY_LATER,
-    USER_AGENT, link,
+    LISTED, MAILBOX_FULL, NO_ANSWER, NO_SUCH_USER, READER_IP, REFUSED_AS_SPAM, SENDER_IP, TAKEN,
+    TRY_LATER, USER_AGENT, link,
 };
 
 /// A call is made when so much has gathered.
@@ -98,7 +98,11 @@ fn name(happening: Happening) -> &'static str {
         Happening::Sent => "processed",
         Happening::Delivered => "delivered",
         Happening::Deferred => "deferred",
-        Happening::HardBounce | Happening::SoftBounce | Happening::Block => "bounce",
+        Happening::HardBounce
+        | Happening::SoftBounce
+        | Happening::Block
+        | Happening::Listed
+        | Happening::Expired => "bounce",
         Happening::Dropped => "dropped",
         Happening::Opened => "open",
         Happening::Clicked => "click",
@@ -131,6 +135,9 @@ fn own_fields(happening: Happening, record: &Record) -> Vec<(&'static str, Value
         // SendGrid has two words for three things: a full mailbox is "blocked" too.
         Happening::SoftBounce => bounce("blocked", MAILBOX_FULL, "4.2.2", "Mailbox Unavailable"),
         Happening::Block => bounce("blocked", REFUSED_AS_SPAM, "5.7.1", "Reputation"),
+        Happening::Listed => bounce("blocked", LISTED, "5.7.1", "Reputation"),
+        // What no server took within 72 hours (sendgrid/docs issue 702).
+        Happening::Expired => bounce("expired", NO_ANSWER, "", "Unclassified"),
         Happening::Dropped => vec![("reason", json!("Bounced Address"))],
         Happening::Opened => {
             let own = [
@@ -168,6 +175,8 @@ fn event_id(event: &Event) -> String {
         | Happening::HardBounce
         | Happening::SoftBounce
         | Happening::Block
+        | Happening::Listed
+        | Happening::Expired
         | Happening::Dropped => {
             let kind = name(event.happening);
             URL_SAFE_NO_PAD.encode(format!("{kind}-0-19942112-{id}-{sequence}"))

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 use super::reset_at;
 use crate::credentials::{Standing, wall};
+use crate::faults::Trouble;
 use crate::reply::{self, Answer, Outcome};
 use crate::request::Request;
 use crate::state::State;
@@ -87,6 +88,21 @@ pub(super) fn server_error() -> Answer {
         "internal server error",
         None,
     )
+}
+
+/// As reported in sendgrid-php issue 931 and sendgrid-nodejs issue 1032; the last is error 60604.
+fn account_refused(trouble: Trouble) -> Answer {
+    match trouble {
+        Trouble::Limit => {
+            let message = "You have exceeded your messaging limits";
+            error(StatusCode::FORBIDDEN, message, None)
+        }
+        Trouble::Pause => error(StatusCode::UNAUTHORIZED, "Maximum credits exceeded", None),
+        Trouble::Suspended => {
+            let message = "Authenticated user is not authorized to send mail";
+            error(StatusCode::UNAUTHORIZED, message, None)
+        }
+    }
 }
 
 /// The key of a request that is who it says it is.

@@ -10,11 +10,12 @@ use http::StatusCode;
 use super::super::accept;
 use super::check::{INVALID_ADDRESS, check};
 use super::model::{Mail, Person, Personalization};
-use super::{Problem, error, problems, server_error, throttled};
+use super::{Problem, account_refused, error, problems, server_error, throttled};
 use crate::address::{display, domain_of};
 use crate::capture::Accepted;
 use crate::credentials::Standing;
 use crate::domains::is_verified;
+use crate::faults::Trouble;
 use crate::mail::{Body, CapturedAttachment, Envelope, MailCopy};
 use crate::providers::Provider;
 use crate::recipients::{Verdict, is_refused, judge};
@@ -41,8 +42,7 @@ fn prepare(request: &Request, key: &str) -> Result<Mail, Answer> {
             return Err(error(StatusCode::FORBIDDEN, "access forbidden", None));
         }
         Standing::NoCredit => {
-            let message = "Maximum credits exceeded";
-            return Err(error(StatusCode::UNAUTHORIZED, message, None));
+            return Err(account_refused(Trouble::Pause));
         }
         Standing::Good | Standing::SendOnly | Standing::Invalid | Standing::Wall => {}
     }
@@ -99,6 +99,7 @@ fn deliver(state: &State, mail: Mail, key: &str) -> Outcome {
     ) {
         Verdict::Throttle { wait } => return throttled(wait).into(),
         Verdict::Error => return server_error().into(),
+        Verdict::Refuse(trouble) => return account_refused(trouble).into(),
         Verdict::Accept(ending) => ending,
     };
     if let Some(refusal) = refused(&mail) {

@@ -33,6 +33,8 @@ const EVENTS: [(&str, &[Happening]); 11] = [
         &[
             Happening::HardBounce,
             Happening::SoftBounce,
+            Happening::Listed,
+            Happening::Expired,
             Happening::Block,
         ],
     ),

@@ -10,7 +10,7 @@ use crate::callbacks::{Dressed, Event, Happening, Lane, Stamp, Target};
 use crate::ids::{derived, uuid};
 use crate::mail::Record;
 use crate::providers::told::{
-    MAILBOX_FULL, NO_SUCH_USER, READER_IP, REFUSED_AS_SPAM, SENDER_IP, TAKEN, TRY_LATER,
+    LISTED, MAILBOX_FULL, NO_SUCH_USER, READER_IP, REFUSED_AS_SPAM, SENDER_IP, TAKEN, TRY_LATER,
     USER_AGENT, link,
 };
 
@@ -74,6 +74,15 @@ fn published(lane: &Lane, event: &Event) -> Value {
             let kinds = ("Transient", "ContentRejected");
             ("Bounce", "bounce", bounce(event, kinds, REFUSED_AS_SPAM))
         }
+        // A 5xx is a permanent bounce to SES, whatever it is about.
+        Happening::Listed => {
+            let kinds = ("Permanent", "General");
+            ("Bounce", "bounce", bounce(event, kinds, LISTED))
+        }
+        Happening::Expired => {
+            let kinds = ("Transient", "General");
+            ("Bounce", "bounce", bounce(event, kinds, TRY_LATER))
+        }
         Happening::Dropped => ("Reject", "reject", json!({"reason": "Bad content"})),
         Happening::Opened => ("Open", "open", reading(&at)),
         Happening::Clicked => {
@@ -82,23 +91,24 @@ fn published(lane: &Lane, event: &Event) -> Value {
             own["linkTags"] = Value::Null;
             ("Click", "click", own)
         }
-        Happening::Complained => {
-            let own = json!({
-                "complainedRecipients": [{"emailAddress": to}],
-                "complaintSubType": null,
-                "timestamp": at,
-                "feedbackId": feedback_id(event),
-                "userAgent": "Amazon SES Mailbox Simulator",
-                "complaintFeedbackType": "abuse",
-                "arrivalDate": at,
-            });
-            ("Complaint", "complaint", own)
-        }
+        Happening::Complained => ("Complaint", "complaint", complaint(event, &at)),
         Happening::Unsubscribed => ("Subscription", "subscription", unsubscription(&at)),
     };
     let mut published = json!({"eventType": kind, "mail": mail(lane, record)});
     published[key] = own;
     published
+}
+
+fn complaint(event: &Event, at: &str) -> Value {
+    json!({
+        "complainedRecipients": [{"emailAddress": &event.record.copy.to}],
+        "complaintSubType": null,
+        "timestamp": at,
+        "feedbackId": feedback_id(event),
+        "userAgent": "Amazon SES Mailbox Simulator",
+        "complaintFeedbackType": "abuse",
+        "arrivalDate": at,
+    })
 }
 
 fn mail(lane: &Lane, record: &Record) -> Value {

@@ -15,6 +15,7 @@ use serde_json::json;
 
 use crate::clock;
 use crate::credentials::{Standing, wall};
+use crate::faults::Trouble;
 use crate::reply::{self, Answer, Outcome};
 use crate::request::{Request, decode};
 use crate::state::State;
@@ -82,6 +83,24 @@ pub(super) fn server_error(state: &State) -> Answer {
         "InternalServerErrorException",
         "The request processing has failed because of an unknown error.",
     )
+}
+
+/// The developer guide for the quota, botocore's model for the suspension, and for the pause what
+/// SES was seen to answer (GoodServer issue 419).
+fn account_refused(state: &State, trouble: Trouble) -> Answer {
+    let (name, message) = match trouble {
+        Trouble::Limit => ("ThrottlingException", "Daily message quota exceeded."),
+        Trouble::Pause => (
+            "MessageRejected",
+            "Sending paused for this account. For more information, please check the inbox of the \
+             email address associated with your AWS account.",
+        ),
+        Trouble::Suspended => (
+            "AccountSuspendedException",
+            "The account's ability to send email has been permanently restricted.",
+        ),
+    };
+    error(state, StatusCode::BAD_REQUEST, name, message)
 }
 
 fn authenticate<'a>(state: &State, request: &'a Request) -> Result<Caller<'a>, Answer> {

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::check::{check, check_address};
 use super::model::{Content, Destination, SendEmail, Simple};
 use super::raw::RawMessage;
-use super::{Caller, error, server_error, throttled};
+use super::{Caller, account_refused, error, server_error, throttled};
 use crate::address::{Mailbox, domain_of};
 use crate::capture::Accepted;
 use crate::credentials::Standing;
@@ -109,6 +109,7 @@ fn deliver(state: &State, mail: Mail, caller: &Caller<'_>) -> Outcome {
     let ending = match judge(state, Provider::Ses, mail.recipients()) {
         Verdict::Throttle { .. } => return throttled(state).into(),
         Verdict::Error => return server_error(state).into(),
+        Verdict::Refuse(trouble) => return account_refused(state, trouble).into(),
         Verdict::Accept(ending) => ending,
     };
     let refused: Vec<_> = mail

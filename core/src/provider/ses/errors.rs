@@ -1,0 +1,249 @@
+//! The errors of SES by their names, and what they mean for a send. Sources: the service
+//! model (MODEL), the developer guide (DG), AWS' page "Common error types", and
+//! botocore's tables of what is tried again for every service
+//! (`botocore/retries/standard.py`, `botocore/data/_retry.json`).
+//!
+//! The same error is named with `Exception` at its end in one place and without in
+//! another, so names are compared without it.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::clock::Timestamp;
+use crate::provider::call::ProviderReply;
+use crate::provider::outcome::{AccountTrouble, Blame, SendOutcome, reason};
+
+/// The wait where a limit of a day is reached, or sending is paused. DG advises up to ten
+/// minutes between tries.
+const WAIT_QUOTA: Duration = Duration::from_mins(10);
+/// The wait where the rate of a second is exceeded.
+const WAIT_RATE: Duration = Duration::from_secs(1);
+
+/// What an error's name says.
+enum Meaning {
+    Blamed(Blame),
+    /// Somebody has to mend the account.
+    Account,
+    /// A limit of the account is reached, or its sending is paused.
+    Limit,
+    Throttled,
+    /// SES failed, and took nothing.
+    Unavailable,
+    /// SES gave the request up, and does not say when.
+    Unknown,
+    /// The status decides.
+    Unheard,
+}
+
+/// What a named error means for a send.
+pub(super) fn read(name: &str, reply: &ProviderReply, now: Timestamp) -> SendOutcome {
+    let document = reply.json().unwrap_or_default();
+    let message = error_text(reply, &document);
+    let text = format!("{name}: {message}");
+    if is_clock(name, &message) {
+        return SendOutcome::unavailable(reply, now, &clock_text(name));
+    }
+    if is_identity_refused(name) {
+        return SendOutcome::refused(None, reply, now, &identity_text(name));
+    }
+    let wait = |of_name| Some(reply.retry_after(now).unwrap_or(of_name));
+    match meaning(name, &message) {
+        Meaning::Blamed(blame) => SendOutcome::rejected(blame, reply, &text),
+        Meaning::Account => SendOutcome::refused(None, reply, now, &text),
+        Meaning::Limit => SendOutcome::AccountUnusable {
+            trouble: AccountTrouble::Temporary,
+            retry_after: wait(WAIT_QUOTA),
+            reason: reason(reply.status, &text),
+        },
+        Meaning::Throttled => SendOutcome::Throttled {
+            retry_after: wait(WAIT_RATE),
+            reason: reason(reply.status, &text),
+        },
+        Meaning::Unavailable => match SendOutcome::common(reply, now, &text, true) {
+            Some(unknown @ SendOutcome::Unknown { .. }) => unknown,
+            _ => SendOutcome::unavailable(reply, now, &text),
+        },
+        Meaning::Unknown => SendOutcome::unknown(reply, &text),
+        Meaning::Unheard => SendOutcome::common(reply, now, &text, true).unwrap_or_else(|| {
+            let is_of_account = matches!(reply.status, 401 | 403 | 404 | 405);
+            let blame = (!is_of_account).then_some(Blame::Message);
+            SendOutcome::refused(blame, reply, now, &text)
+        }),
+    }
+}
+
+fn meaning(name: &str, message: &str) -> Meaning {
+    let message = message.to_ascii_lowercase();
+    let mentions = |words: &[&str]| words.iter().any(|word| message.contains(word));
+    match bare(name) {
+        "MessageRejected" if mentions(&["not verified"]) => Meaning::Blamed(Blame::Sender),
+        // "Sending paused for this account. For more information, …".
+        "MessageRejected" if mentions(&["paused", "quota", "rate exceeded"]) => Meaning::Limit,
+        "MessageRejected" if mentions(&["suspended", "sending disabled"]) => Meaning::Account,
+        "MailFromDomainNotVerified" => Meaning::Blamed(Blame::Sender),
+        "BadRequest"
+        | "MessageRejected"
+        | "Validation"
+        | "ValidationError"
+        | "Serialization"
+        | "InvalidParameterValue"
+        | "InvalidParameterCombination"
+        | "MissingParameter"
+        | "MalformedHttpRequest"
+        | "RequestEntityTooLarge" => Meaning::Blamed(Blame::Message),
+        "AccountSuspended" | "NotFound" | "UnknownOperation" | "ConfigurationSetDoesNotExist" => {
+            Meaning::Account
+        }
+        "LimitExceeded"
+        | "SendingPaused"
+        | "AccountSendingPaused"
+        | "ConfigurationSetSendingPaused" => Meaning::Limit,
+        _ if is_throttle(name) && mentions(&["daily", "quota"]) => Meaning::Limit,
+        _ if is_throttle(name) => Meaning::Throttled,
+        "RequestTimeout"
+        | "IDPCommunicationError"
+        | "ConcurrentModification"
+        | "InternalFailure"
+        | "InternalServiceError"
+        | "InternalServerError"
+        | "InternalServer"
+        | "InternalError"
+        | "ServiceUnavailable" => Meaning::Unavailable,
+        "RequestAborted" => Meaning::Unknown,
+        _ => Meaning::Unheard,
+    }
+}
+
+/// The names of throttles, of any service (botocore).
+fn is_throttle(name: &str) -> bool {
+    const NAMES: [&str; 12] = [
+        "Throttling",
+        "Throttled",
+        "RequestThrottled",
+        "TooManyRequests",
+        "ProvisionedThroughputExceeded",
+        "TransactionInProgress",
+        "RequestLimitExceeded",
+        "BandwidthLimitExceeded",
+        "SlowDown",
+        "PriorRequestNotComplete",
+        "EC2Throttled",
+        "RateExceeded",
+    ];
+    NAMES.contains(&bare(name))
+}
+
+fn bare(name: &str) -> &str {
+    name.strip_suffix("Exception").unwrap_or(name)
+}
+
+/// The key is known, and may not do this.
+pub(super) fn is_access_denied(name: &str) -> bool {
+    matches!(bare(name), "AccessDenied" | "NotAuthorized")
+}
+
+/// The names by which AWS refuses an identity. Those of a wrong secret are not
+/// confirmed for this API, so both forms are taken.
+pub(super) fn is_identity_refused(name: &str) -> bool {
+    const NAMES: [&str; 12] = [
+        "UnrecognizedClient",
+        "InvalidClientTokenId",
+        "InvalidAccessKeyId",
+        "InvalidSignature",
+        "SignatureDoesNotMatch",
+        "IncompleteSignature",
+        "MissingAuthenticationToken",
+        "ExpiredToken",
+        "InvalidToken",
+        "TokenRefreshRequired",
+        "AuthFailure",
+        "OptInRequired",
+    ];
+    NAMES.contains(&bare(name)) || is_access_denied(name)
+}
+
+/// A request dated more than 15 minutes off is refused: by a name of its own, or
+/// as a bad signature whose text speaks of the time.
+pub(super) fn is_clock(name: &str, message: &str) -> bool {
+    matches!(
+        bare(name),
+        "RequestExpired" | "RequestTimeTooSkewed" | "RequestInTheFuture"
+    ) || message.starts_with("Signature expired")
+        || message.starts_with("Signature not yet current")
+}
+
+pub(super) fn clock_text(name: &str) -> String {
+    format!("{name}: this machine's clock is off by more than AWS allows")
+}
+
+/// AWS explains a wrong signature by repeating the canonical request, and names
+/// the user where a permission is missing: the name says enough.
+pub(super) fn identity_text(name: &str) -> String {
+    if is_access_denied(name) {
+        format!("{name}: the key lacks the permission")
+    } else {
+        format!("{name}: the credentials were refused")
+    }
+}
+
+/// The error's name: the header, else `__type` or `code` of the body (botocore's
+/// parsers).
+pub(super) fn error_name(reply: &ProviderReply, document: &Value) -> Option<String> {
+    let fields = ["code", "Code", "__type"];
+    let in_body = fields.iter().filter_map(|name| document[name].as_str());
+    let in_header = reply.header("x-amzn-errortype");
+    in_header.into_iter().chain(in_body).find_map(undecorated)
+}
+
+/// `com.amazonaws.ses#MessageRejected:http://internal.amazon.com/coral/…` without what
+/// stands before and after the name (Smithy, "Operation error serialization").
+fn undecorated(name: &str) -> Option<String> {
+    let name = match name.split(':').next().unwrap_or_default() {
+        "http" | "https" => name.rsplit(['#', '/']).find(|part| !part.is_empty())?,
+        name => name,
+    };
+    let name = name.rsplit(['#', '.', '/']).next().unwrap_or_default();
+    let name = name.split([',', ';']).next().unwrap_or_default().trim();
+    let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    is_name.then(|| name.to_owned())
+}
+
+pub(super) fn error_text(reply: &ProviderReply, document: &Value) -> String {
+    let message = document["message"]
+        .as_str()
+        .or_else(|| document["Message"].as_str());
+    match message {
+        Some(message) => message.to_owned(),
+        None if reply.is_html() => String::new(),
+        None => reply.text(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_found_among_its_decorations() {
+        for decorated in [
+            "MessageRejected",
+            " MessageRejected ",
+            "MessageRejected:",
+            "MessageRejected:http://internal.amazon.com/coral/com.amazonaws.ses/",
+            "com.amazonaws.ses#MessageRejected",
+            "com.amazonaws.ses.v2#MessageRejected:http://x/y#z",
+            "com.amazonaws.sesv2.MessageRejected",
+            "http://internal.amazon.com/coral/com.amazonaws.ses/MessageRejected",
+            "http://internal.amazon.com/coral/#MessageRejected",
+            "MessageRejected,Sender",
+            "MessageRejected;Sender",
+        ] {
+            let name = undecorated(decorated);
+            assert_eq!(name.as_deref(), Some("MessageRejected"), "{decorated}");
+        }
+        for none in ["", ":", "#", "no name", "<html>"] {
+            assert_eq!(undecorated(none), None, "{none}");
+        }
+    }
+}
