@@ -7,11 +7,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use lettre::message::header::{Headers, To};
-use lettre::message::{Mailbox as HeaderMailbox, Mailboxes};
+use lettre::message::Mailbox as HeaderMailbox;
 use sha2::{Digest, Sha256};
 
-use crate::text::encoded_word;
+use crate::text::{encoded_word, header};
 
 /// The longest address that fits an SMTP path (RFC 5321, 4.5.3.1.3, less the
 /// two angle brackets), in bytes.
@@ -96,8 +95,8 @@ impl EmailAddress {
         if !local.is_ascii() {
             return Err(AddressError::LocalPartNotAscii);
         }
-        let unquoted = needlessly_quoted(local);
-        let local = unquoted.as_deref().unwrap_or(local);
+        let plain = plainly_quoted(local);
+        let local = plain.as_deref().unwrap_or(local);
         if encoded_word::may_hold_one(local) {
             return Err(AddressError::EncodedWord);
         }
@@ -113,8 +112,8 @@ impl EmailAddress {
         })
     }
 
-    /// The address as it goes to a provider: local part as given but for quotes that it
-    /// does not need, domain in lower-case ASCII.
+    /// The address as it goes to a provider: local part as given but for quotes and
+    /// backslashes that it does not need, domain in lower-case ASCII.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
@@ -209,10 +208,8 @@ impl Mailbox {
     /// (RFC 2047).
     #[must_use]
     pub fn to_encoded_header(&self) -> String {
-        let mut headers = Headers::new();
-        headers.set(To::from(Mailboxes::from(self.header_mailbox())));
-        let line = headers.to_string().replace("\r\n", "");
-        line.trim_start_matches("To:").trim().to_owned()
+        let value = header::mailbox(self.name(), self.address.as_str(), 0);
+        value.replace("\r\n", "")
     }
 
     fn header_mailbox(&self) -> HeaderMailbox {
@@ -267,41 +264,67 @@ fn is_plain_domain(text: &str) -> bool {
         })
 }
 
-/// A local part without its quotes, where it has some and needs none: it is the same
-/// mailbox (RFC 5321, 4.1.2), and so the same hash.
-fn needlessly_quoted(local: &str) -> Option<String> {
-    let quoted = local.strip_prefix('"')?.strip_suffix('"')?;
-    let mut plain = String::with_capacity(quoted.len());
-    let mut characters = quoted.chars();
-    while let Some(character) = characters.next() {
-        plain.push(match character {
-            '\\' => characters.next()?,
-            other => other,
-        });
-    }
+/// A local part that is in quotes with no more of them, and of backslashes, than it needs:
+/// it is the same mailbox (RFC 5321, 4.1.2), and so the same hash. Nothing where it is not
+/// in quotes, or they are broken.
+fn plainly_quoted(local: &str) -> Option<String> {
+    let text = quoted_text(local)?;
     let is_atom = |part: &str| {
         let is_text = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-/=?^_`{|}~".contains(c);
         !part.is_empty() && part.chars().all(is_text)
     };
-    plain.split('.').all(is_atom).then_some(plain)
+    if text.split('.').all(is_atom) {
+        return Some(text);
+    }
+    let escaped = text.replace('\\', "\\\\").replace('"', "\\\"");
+    Some(format!("\"{escaped}\""))
 }
 
-/// Splits `name <address>`; a text without angle brackets is all address.
+/// What stands in quotes, where the whole of a text is one quoted string (RFC 5322, 3.2.4).
+fn quoted_text(text: &str) -> Option<String> {
+    let quoted = text.strip_prefix('"')?.strip_suffix('"')?;
+    let mut unquoted = String::with_capacity(quoted.len());
+    let mut characters = quoted.chars();
+    while let Some(character) = characters.next() {
+        unquoted.push(match character {
+            '\\' => characters.next()?,
+            '"' => return None,
+            other => other,
+        });
+    }
+    Some(unquoted)
+}
+
+/// Splits `name <address>`; a text without angle brackets is all address. A bracket in
+/// quotes is part of a name, or of a local part.
 fn split_name(text: &str) -> (Option<&str>, &str) {
-    match text
-        .strip_suffix('>')
-        .and_then(|rest| rest.rsplit_once('<'))
-    {
-        Some((name, address)) => (Some(name.trim()), address.trim()),
+    let Some(rest) = text.strip_suffix('>') else {
+        return (None, text);
+    };
+    let (mut is_quoted, mut is_escaped, mut open) = (false, false, None);
+    for (at, character) in rest.char_indices() {
+        match character {
+            _ if is_escaped => is_escaped = false,
+            '\\' if is_quoted => is_escaped = true,
+            '"' => is_quoted = !is_quoted,
+            '<' if !is_quoted => open = Some(at),
+            _ => {}
+        }
+    }
+    match open {
+        Some(at) => (Some(rest[..at].trim()), rest[at + 1..].trim()),
         None => (None, text),
     }
 }
 
-/// The name behind its RFC 5322 quoting. The grammar is the mail library's: the
-/// name is parsed together with an address that it stands before, a plain one, since the
-/// library takes no local part in quotes there.
+/// The name behind its RFC 5322 quoting. What is more than one quoted string is read by the
+/// mail library, together with an address that it stands before: a plain one, since the
+/// library takes no local part in quotes there. It would drop spaces from a quoted string.
 fn unquote(name: &str) -> Result<String, AddressError> {
     const PLAIN: &str = "name@example.com";
+    if let Some(unquoted) = quoted_text(name) {
+        return Ok(unquoted.trim().to_owned());
+    }
     if !name.contains(['"', '\\', '(', ')', '<', '>', '@', ',', ';', ':']) {
         return Ok(name.to_owned());
     }
@@ -334,6 +357,12 @@ mod tests {
             (r#""a\da.l"@example.com"#, "ada.l@example.com"),
             (r#""ada l"@example.com"#, r#""ada l"@example.com"#),
             (r#""ada."@example.com"#, r#""ada."@example.com"#),
+            (r#""a..b"@example.com"#, r#""a..b"@example.com"#),
+            (r#""a@b"@example.com"#, r#""a@b"@example.com"#),
+            (r#""a\ b"@example.com"#, r#""a b"@example.com"#),
+            (r#""a\"b\\"@example.com"#, r#""a\"b\\"@example.com"#),
+            (r#""a<b>"@example.com"#, r#""a<b>"@example.com"#),
+            (r#"<"a<b>"@example.com>"#, r#""a<b>"@example.com"#),
         ] {
             let address = EmailAddress::parse(text).unwrap();
             assert_eq!(address.as_str(), plain);
@@ -353,6 +382,22 @@ mod tests {
             ("Zoë Müller 📬 <zoe@example.com>", "Zoë Müller 📬"),
             (r#"J. Doe <"j doe"@example.com>"#, "J. Doe"),
             (r#""Doe, J." <"j doe"@example.com>"#, "Doe, J."),
+            (r#"J. Doe <"a<b"@example.com>"#, "J. Doe"),
+            (
+                r#""a <b@c.example>" <"a@b"@example.com>"#,
+                "a <b@c.example>",
+            ),
+            ("Grüße  äus <ada@example.com>", "Grüße  äus"),
+            (r#""Doe,  J.  X" <ada@example.com>"#, "Doe,  J.  X"),
+            (r#""  Doe, J. " <ada@example.com>"#, "Doe, J."),
+            (
+                "=?utf-8?q?caf=C3=A9?= <ada@example.com>",
+                "=?utf-8?q?caf=C3=A9?=",
+            ),
+            (
+                r#""(x) [y] {z}; \\ :" <ada@example.com>"#,
+                r"(x) [y] {z}; \ :",
+            ),
         ] {
             let mailbox = Mailbox::parse(text).unwrap();
             assert_eq!(mailbox.name(), Some(name));
@@ -383,6 +428,11 @@ mod tests {
             ("a@b..com", E::Domain),
             ("@b.com", E::Malformed),
             ("a b@c.com", E::Malformed),
+            (r#""a"b"@c.com"#, E::Malformed),
+            (r#""a\"@c.com"#, E::Malformed),
+            (r#"""@c.com"#, E::Malformed),
+            (r#"a"b c"d@e.com"#, E::Malformed),
+            (r#"Ada <"a<b@c.com>"#, E::Malformed),
             ("a@b.com, c@d.com", E::Malformed),
             ("jörg@example.com", E::LocalPartNotAscii),
             ("Ada <ada@example.com> <x@y.com>", E::Malformed),

@@ -2,6 +2,7 @@
 //! it again. Lengths count Unicode characters, as the contract does.
 
 pub mod encoded_word;
+pub mod header;
 
 use std::fmt;
 

@@ -2,6 +2,8 @@
 //! answer of theirs makes of a recipient. What holds for every type of provider is
 //! tested with the others.
 
+mod contents;
+
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 use waypost_core::provider::kind::ProviderType;
@@ -442,7 +444,7 @@ async fn new_credentials_are_used_from_the_next_mail_on() {
     // What a worker remembers of an account, it remembers for a moment.
     let turned = waypost_tests::wait_within(waypost_tests::WAIT_MAX, async || {
         let id = sent_to(&app, "b@example.org").await;
-        app.outcomes(&id).await == ["THROTTLED"]
+        app.outcomes(&id).await == ["REJECTED"]
     });
     assert!(turned.await);
     app.leave_work();

@@ -4,14 +4,15 @@
 //! client.
 //!
 //! The characters: an [`SmtpAccount`] says where the server is and who we are;
-//! `compose` makes the letter (RFC 5322, by lettre); a `connection` is one
-//! conversation after its greeting, TLS and login; `dial` decides which addresses
-//! may be reached at all; `reply` reads what a refusal means; the `client` keeps
-//! connections and tells what a broken conversation proves.
+//! `compose` makes the letter (RFC 5322; its bodies by lettre), `wire` refuses what servers
+//! would read differently; a `connection` is one conversation after its greeting, TLS and
+//! login; `dial` decides which addresses may be reached at all; `reply` is what a server
+//! says, `refusal` what that means; the `client` keeps connections and tells what a broken
+//! conversation proves.
 //!
 //! Facts: replies and their classes are RFC 5321, 4.2; enhanced codes RFC 3463;
 //! AUTH RFC 4954; STARTTLS RFC 3207; SIZE RFC 1870. SMTPUTF8 (RFC 6531) is never
-//! needed: our addresses are ASCII by construction, and lettre encodes the rest.
+//! needed: our addresses are ASCII by construction, and the rest is encoded.
 //!
 //! The conversation is our own, not lettre's: lettre does not say in which command
 //! it failed (what of a mail is lost depends on it), and it goes on with what it had
@@ -27,7 +28,9 @@ mod compose;
 mod connection;
 mod dial;
 mod lines;
+mod refusal;
 mod reply;
+mod wire;
 
 use super::call::{ProviderCall, ProviderReply, Step};
 use super::domain::DomainList;

@@ -45,6 +45,12 @@ pub struct Captured {
     pub provider_message_id: String,
     /// When it was accepted, in RFC 3339.
     pub accepted_at: String,
+    /// Over SMTP: the sender of the envelope.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mail_from: Option<String>,
+    /// Over SMTP: the whole mail as it came, with the doubled dots undone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub raw: Option<String>,
 }
 
 /// An attachment's label.
@@ -80,6 +86,16 @@ pub(crate) struct Body {
     pub(crate) html: Option<String>,
     pub(crate) text: Option<String>,
     pub(crate) attachments: Vec<CapturedAttachment>,
+    pub(crate) as_sent: Option<AsSent>,
+}
+
+/// A mail as it came over SMTP.
+#[derive(Clone, Debug)]
+pub(crate) struct AsSent {
+    /// The sender of the envelope.
+    pub(crate) mail_from: String,
+    /// Headers and bodies, with the doubled dots undone.
+    pub(crate) raw: String,
 }
 
 /// One recipient of an accepted request.
@@ -114,7 +130,8 @@ pub(crate) struct Record {
 impl Body {
     pub(crate) fn bytes(&self) -> usize {
         let text = self.text.as_ref().map_or(0, String::len);
-        self.html.as_ref().map_or(0, String::len) + text
+        let raw = self.as_sent.as_ref().map_or(0, |sent| sent.raw.len());
+        self.html.as_ref().map_or(0, String::len) + text + raw
     }
 }
 
@@ -169,6 +186,7 @@ impl Record {
     pub(crate) fn render(&self) -> Captured {
         let copy = &self.copy;
         let reply_to = copy.envelope.reply_to.clone();
+        let sent = copy.body.as_sent.as_ref();
         let mut headers = copy.fill_pairs(&copy.envelope.headers);
         if let Some(reply_to) = &reply_to {
             headers.insert("Reply-To".to_owned(), reply_to.clone());
@@ -194,6 +212,8 @@ impl Record {
             accepted_at: self
                 .accepted_at
                 .to_rfc3339_opts(SecondsFormat::Micros, true),
+            mail_from: sent.map(|sent| sent.mail_from.clone()),
+            raw: sent.map(|sent| sent.raw.clone()),
         }
     }
 }

@@ -147,7 +147,7 @@ impl SeenOnce {
         }
     }
 
-    fn is_first(&self, address: &str) -> bool {
+    pub(crate) fn is_first(&self, address: &str) -> bool {
         let mut seen = self.0.lock();
         if seen.len() >= SEEN_ADDRESSES_MAX {
             seen.clear();

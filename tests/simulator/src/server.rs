@@ -154,6 +154,11 @@ impl Simulator {
         self.state.searches.set_lag(lag);
     }
 
+    /// Says whether the mail server knows EHLO, or is one of before 1995.
+    pub fn set_smtp_ehlo(&self, knows: bool) {
+        self.state.smtp_knows_ehlo.store(knows, Ordering::Relaxed);
+    }
+
     /// Gives a credential (API key, account token, access key id) its domains.
     pub fn set_domains(&self, provider: Provider, credential: &str, domains: &[&str]) {
         let domains = domains.iter().map(|&domain| domain.to_owned()).collect();
@@ -280,6 +285,7 @@ fn own_page(state: &State, request: &Request) -> Outcome {
     sns::handle(state, request)
         .or_else(|| callbacks::handle(state, request))
         .or_else(|| searches::handle(state, request))
+        .or_else(|| smtp::control::handle(state, request))
         .or_else(|| inbox::handle(state, request))
         .or_else(|| control::handle(state, request))
         .unwrap_or_else(|| control::not_found(request))

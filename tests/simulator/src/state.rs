@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use parking_lot::RwLock;
 use tokio_util::sync::CancellationToken;
@@ -78,6 +78,8 @@ pub(crate) struct State {
     pub(crate) send_calls: [AtomicU64; Provider::ALL.len()],
     /// How many connections the mail server has taken.
     pub(crate) smtp_connections: AtomicU64,
+    /// Whether it knows more than RFC 821.
+    pub(crate) smtp_knows_ehlo: AtomicBool,
     /// Set when the simulator stops; whoever waits for anything also waits for this.
     pub(crate) stopping: CancellationToken,
 }
@@ -102,6 +104,7 @@ impl State {
             ids: Ids::new(),
             send_calls: std::array::from_fn(|_| AtomicU64::new(0)),
             smtp_connections: AtomicU64::new(0),
+            smtp_knows_ehlo: AtomicBool::new(true),
             stopping,
         }
     }

@@ -25,7 +25,8 @@ use super::compose::{Letter, compose};
 use super::connection::{Connection, Opening, Trouble};
 use super::dial::{NoConnection, dial};
 use super::lines::{Line, Lines};
-use super::reply::{Reply, Stage, read_refusal};
+use super::refusal::read_refusal;
+use super::reply::{Reply, Stage};
 use crate::clock::Timestamp;
 use crate::config::SmtpSettings;
 use crate::fault::Fault;
@@ -102,7 +103,7 @@ impl SmtpClient {
                     | Stage::Content => undecided(&reply.reason()),
                 };
             }
-            Ok(Err(NotOpened::Trouble(Trouble::NoLogin))) => return invalid(NO_LOGIN.to_owned()),
+            Ok(Err(NotOpened::Trouble(Trouble::Lacks { what }))) => return invalid(clean(what)),
             Ok(Err(NotOpened::Trouble(Trouble::Broken { reason }))) => return undecided(&reason),
             Err(_) => return undecided(LATE),
         };
@@ -188,7 +189,6 @@ impl SmtpClient {
 }
 
 const LATE: &str = "the server did not answer in time";
-const NO_LOGIN: &str = "the server offers neither AUTH PLAIN nor AUTH LOGIN";
 
 /// One transaction: envelope, content, and the reply to it. `handed_over` is set
 /// when the server may have the mail.
@@ -203,7 +203,7 @@ async fn hand_over(
     connection.is_dirty = true;
     let mut mail = format!("MAIL FROM:<{}>", letter.from.as_str());
     if connection.takes_sizes() {
-        mail.push_str(&format!(" SIZE={}", letter.content.len()));
+        mail.push_str(&format!(" SIZE={}", letter.content.size));
     }
     connection.expect(Stage::Sender, Some(&mail), 250).await?;
     let recipient = format!("RCPT TO:<{}>", letter.to.as_str());
@@ -211,7 +211,7 @@ async fn hand_over(
         .expect(Stage::Recipient, Some(&recipient), 250)
         .await?;
     connection.expect(Stage::Content, Some("DATA"), 354).await?;
-    connection.write(&stuffed(&letter.content)).await?;
+    connection.write(letter.content.as_bytes()).await?;
     connection.flush().await?;
     handed_over.store(true, Ordering::Relaxed);
     connection.write(b".\r\n").await?;
@@ -221,23 +221,11 @@ async fn hand_over(
     Ok(reply)
 }
 
-/// The content with a dot before each line that begins with one (RFC 5321, 4.5.2).
-fn stuffed(content: &[u8]) -> Vec<u8> {
-    let mut stuffed = Vec::with_capacity(content.len() + content.len() / 64);
-    for line in content.split_inclusive(|byte| *byte == b'\n') {
-        if line.first() == Some(&b'.') {
-            stuffed.push(b'.');
-        }
-        stuffed.extend_from_slice(line);
-    }
-    stuffed
-}
-
 /// Whether a kept connection turns out to have ended: it broke, or the server said so
 /// when it was spoken to again. A 421 later on is about the mail, and asks to wait.
 fn is_stale(result: &Result<Reply, Trouble>) -> bool {
     match result {
-        Ok(_) | Err(Trouble::NoLogin) => false,
+        Ok(_) | Err(Trouble::Lacks { .. }) => false,
         Err(Trouble::Broken { .. }) => true,
         Err(Trouble::Refused { stage, reply }) => *stage == Stage::Sender && reply.code == 421,
     }
@@ -251,10 +239,11 @@ fn finish(
     letter: &Letter,
     handed_over: &AtomicBool,
 ) -> Sent {
-    // 421 announces that the server ends the connection (RFC 5321, 3.8).
+    // 421 announces that the server ends the connection (RFC 5321, 3.8). 503 says that
+    // it and we do not agree where the conversation stands.
     let stands = match &result {
-        Ok(reply) | Err(Trouble::Refused { reply, .. }) => reply.code != 421,
-        Err(Trouble::Broken { .. } | Trouble::NoLogin) => false,
+        Ok(reply) | Err(Trouble::Refused { reply, .. }) => !matches!(reply.code, 421 | 503),
+        Err(Trouble::Broken { .. } | Trouble::Lacks { .. }) => false,
     };
     if stands {
         line.keep(connection);
@@ -280,11 +269,11 @@ fn finish(
 fn read_trouble(trouble: Trouble, handed_over: &AtomicBool) -> Sent {
     match trouble {
         Trouble::Refused { stage, reply } => (read_refusal(stage, &reply), Some(reply.code)),
-        Trouble::NoLogin => {
+        Trouble::Lacks { what } => {
             let outcome = SendOutcome::AccountUnusable {
                 trouble: AccountTrouble::UntilMended,
                 retry_after: None,
-                reason: NO_LOGIN.to_owned(),
+                reason: clean(what),
             };
             (outcome, None)
         }
@@ -330,23 +319,4 @@ fn tls(ca_file: Option<&Path>) -> Result<ClientConfig, Fault> {
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(verifier));
     Ok(config.with_no_client_auth())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_that_begin_with_a_dot_get_another() {
-        for (content, expected) in [
-            (
-                &b"a\r\n.\r\n..b\r\nc.d\r\n"[..],
-                &b"a\r\n..\r\n...b\r\nc.d\r\n"[..],
-            ),
-            (b".\r\n", b"..\r\n"),
-            (b"", b""),
-        ] {
-            assert_eq!(stuffed(content), expected);
-        }
-    }
 }

@@ -1,20 +1,13 @@
-//! The letter: an outgoing mail as a message of RFC 5322, in ASCII. Pure.
+//! The letter: an outgoing mail as a message of RFC 5322, in ASCII. The headers are written
+//! here, the bodies by lettre, which takes no address with a local part in quotes. Pure.
 
-use std::time::SystemTime;
-
-use email_encoding::headers::rfc2047;
-use email_encoding::headers::writer::EmailWriter;
-use lettre::Message;
-use lettre::message::header::{HeaderName, HeaderValue};
-use lettre::message::{Mailbox as HeaderMailbox, MultiPart, SinglePart};
+use lettre::message::{MultiPart, SinglePart};
 
 use super::super::mail::{OutgoingMail, Unsendable};
-use crate::address::{EmailAddress, Mailbox};
+use super::wire::Content;
+use crate::address::EmailAddress;
 use crate::clock::Timestamp;
-
-/// The longest word of a subject that is written as it is: a line has 998 octets at the
-/// most (RFC 5322, 2.1.1).
-const WORD_BYTES_MAX: usize = 900;
+use crate::text::header;
 
 /// A letter and what is written on its envelope.
 pub(super) struct Letter {
@@ -25,8 +18,8 @@ pub(super) struct Letter {
     /// Its Message-ID, in angle brackets. The same for every copy of it: a reader
     /// who gets a mail twice, because an answer was lost, may be shown it once.
     pub(super) message_id: String,
-    /// Headers and bodies; each line ends in CR LF, the last one too.
-    pub(super) content: Vec<u8>,
+    /// Headers and bodies.
+    pub(super) content: Content,
 }
 
 /// Writes the letter. It carries a Message-ID and no other mark of ours: no events
@@ -42,43 +35,13 @@ pub(super) fn compose(mail: &OutgoingMail, now: Timestamp) -> Result<Letter, Uns
         mail.recipient,
         mail.from.address().domain()
     );
-    let mut builder = Message::builder()
-        .message_id(Some(message_id.clone()))
-        .date(SystemTime::from(now))
-        .from(header_mailbox(&mail.from))
-        .to(header_mailbox(&mail.to));
-    builder = match long_subject(&mail.subject) {
-        Some(subject) => builder.raw_header(subject),
-        None => builder.subject(mail.subject.clone()),
-    };
-    if let Some(reply_to) = &mail.reply_to {
-        builder = builder.reply_to(header_mailbox(reply_to));
+    let mut lines = headers(mail, &message_id, now).into_bytes();
+    lines.extend_from_slice(&bodies(mail));
+    if !lines.ends_with(b"\r\n") {
+        lines.extend_from_slice(b"\r\n");
     }
-    for (name, value) in &mail.headers {
-        let name = HeaderName::new_from_ascii(name.clone())
-            .map_err(|_| Unsendable::message("a header's name is longer than 76 characters"))?;
-        // Checked to be ASCII on one line: as it stands, since a folded or encoded
-        // List-Unsubscribe is not understood everywhere.
-        let value = HeaderValue::dangerous_new_pre_encoded(name, value.clone(), value.clone());
-        builder = builder.raw_header(value);
-    }
-    let filled = |body: &Option<String>| body.clone().filter(|text| !text.is_empty());
-    let written = match (filled(&mail.text), filled(&mail.html)) {
-        (Some(text), Some(html)) => {
-            builder.multipart(MultiPart::alternative_plain_html(text, html))
-        }
-        (Some(text), None) => builder.singlepart(SinglePart::plain(text)),
-        (None, html) => builder.singlepart(SinglePart::html(html.unwrap_or_default())),
-    };
-    let written = written
-        .map_err(|error| Unsendable::message(format!("the mail cannot be written: {error}")))?;
-    let mut content = written.formatted();
-    if !content.ends_with(b"\r\n") {
-        content.extend_from_slice(b"\r\n");
-    }
-    if !content.is_ascii() {
-        return Err(Unsendable::message("the mail cannot be written in ASCII"));
-    }
+    let content = Content::of(&lines)
+        .map_err(|what| Unsendable::message(format!("the mail cannot be written: {what}")))?;
     Ok(Letter {
         from: mail.from.address().clone(),
         to: mail.to.address().clone(),
@@ -87,35 +50,57 @@ pub(super) fn compose(mail: &OutgoingMail, now: Timestamp) -> Result<Letter, Uns
     })
 }
 
-/// A subject in encoded words, where it would be a line that is too long: the mail library
-/// folds at spaces only.
-fn long_subject(subject: &str) -> Option<HeaderValue> {
-    if subject.split(' ').all(|word| word.len() <= WORD_BYTES_MAX) {
-        return None;
+/// All headers but those of the bodies.
+fn headers(mail: &OutgoingMail, message_id: &str, now: Timestamp) -> String {
+    let mut lines = vec![
+        format!("Message-ID: {message_id}"),
+        format!("Date: {}", now.to_rfc2822()),
+    ];
+    let parties = [
+        ("From", Some(&mail.from)),
+        ("To", Some(&mail.to)),
+        ("Reply-To", mail.reply_to.as_ref()),
+    ];
+    for (name, party) in parties {
+        if let Some(party) = party {
+            let column = name.len() + ": ".len();
+            let value = header::mailbox(party.name(), party.address().as_str(), column);
+            lines.push(format!("{name}: {value}"));
+        }
     }
-    let name = HeaderName::new_from_ascii_str("Subject");
-    let mut encoded = String::new();
-    // A text takes whatever is written to it.
-    let _written = rfc2047::encode(
-        subject,
-        &mut EmailWriter::new(&mut encoded, "Subject: ".len(), 0, false),
-    );
-    Some(HeaderValue::dangerous_new_pre_encoded(
-        name,
-        subject.to_owned(),
-        encoded,
-    ))
+    let subject = header::unstructured(&mail.subject, "Subject: ".len());
+    lines.push(format!("Subject: {subject}"));
+    // Checked to be ASCII on one line: as they stand, since a folded or encoded
+    // List-Unsubscribe is not understood everywhere.
+    let further = mail.headers.iter();
+    lines.extend(further.map(|(name, value)| format!("{name}: {value}")));
+    lines.push("MIME-Version: 1.0\r\n".to_owned());
+    lines.join("\r\n")
 }
 
-fn header_mailbox(mailbox: &Mailbox) -> HeaderMailbox {
-    let address = mailbox.address();
-    let address = lettre::Address::new_dangerous(address.local_part(), address.domain());
-    HeaderMailbox::new(mailbox.name().map(str::to_owned), address)
+/// The bodies with their headers, plain text before HTML.
+fn bodies(mail: &OutgoingMail) -> Vec<u8> {
+    let filled = |body: &Option<String>| {
+        let text = body.as_deref().filter(|text| !text.is_empty());
+        text.map(with_crlf)
+    };
+    match (filled(&mail.text), filled(&mail.html)) {
+        (Some(text), Some(html)) => MultiPart::alternative_plain_html(text, html).formatted(),
+        (Some(text), None) => SinglePart::plain(text).formatted(),
+        (None, html) => SinglePart::html(html.unwrap_or_default()).formatted(),
+    }
+}
+
+/// A text whose lines end in CR LF, whether they ended in CR LF, LF or CR.
+fn with_crlf(text: &str) -> String {
+    let lines = text.replace("\r\n", "\n").replace('\r', "\n");
+    lines.replace('\n', "\r\n")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::address::Mailbox;
     use crate::clock::Clock;
     use uuid::Uuid;
 
@@ -140,7 +125,7 @@ mod tests {
 
     fn lines(mail: &OutgoingMail) -> Vec<String> {
         let letter = compose(mail, Clock::system().now()).unwrap();
-        let text = String::from_utf8(letter.content).unwrap();
+        let text = String::from_utf8(letter.content.as_bytes().to_vec()).unwrap();
         let text = text.strip_suffix("\r\n").unwrap();
         text.split("\r\n").map(str::to_owned).collect()
     }
@@ -187,6 +172,78 @@ mod tests {
                 compose(&mail, Clock::system().now()).is_err(),
                 "{subject:?}"
             );
+        }
+    }
+
+    /// What a server might take for the end of a mail.
+    const ENDS: [&str; 16] = [
+        "\r\n.\r\n",
+        "\n.\n",
+        "\r.\r",
+        "\r\n.\r",
+        "\r\n.\n",
+        "\n.\r\n",
+        "\r.\r\n",
+        "\r\n\r.\r\n",
+        "\n\n.\r\n",
+        "\r\r.\r\r",
+        "\n\r.\n\r",
+        "\r\n.\r\r\n",
+        "\r\n..\r\n",
+        "\u{85}.\u{85}",
+        "\u{2028}.\u{2028}",
+        "\u{b}.\u{c}",
+    ];
+
+    #[test]
+    fn no_body_ends_the_mail_before_its_end() {
+        // So much text that an encoding breaks the line in every place of the form.
+        let paddings = (0..4).chain(68..78).chain(990..1_000);
+        for (padding, end) in paddings.flat_map(|n| ENDS.map(|end| (n, end))) {
+            let padding = "x".repeat(padding);
+            let body = format!("{padding}{end}MAIL FROM:<evil@example.org>\r\n");
+            for (text, html) in [
+                (Some(body.clone()), None),
+                (None, Some(body.clone())),
+                (Some(body.clone()), Some(body.clone())),
+                (Some(format!("é{body}")), None),
+            ] {
+                let mail = OutgoingMail {
+                    text,
+                    html,
+                    ..mail()
+                };
+                for line in lines(&mail) {
+                    assert_ne!(line, ".", "{end:?}");
+                    assert!(!line.contains(['\r', '\n', '\0']), "{end:?}: {line:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_end_of_a_line_becomes_cr_lf() {
+        for (given, written) in [
+            ("a\rb\nc\r\nd", "a\r\nb\r\nc\r\nd"),
+            ("\r\n\r.\r\n", "\r\n\r\n.\r\n"),
+            ("\n\r", "\r\n\r\n"),
+            ("\r\r\n\n", "\r\n\r\n\r\n"),
+            ("", ""),
+        ] {
+            assert_eq!(with_crlf(given), written, "{given:?}");
+        }
+    }
+
+    #[test]
+    fn a_nul_in_a_body_is_not_written() {
+        for body in ["a\0b", "é\0", "\0"] {
+            let mail = OutgoingMail {
+                text: Some(body.to_owned()),
+                ..mail()
+            };
+            if let Ok(letter) = compose(&mail, Clock::system().now()) {
+                assert!(!letter.content.as_bytes().contains(&0), "{body:?}");
+            }
         }
     }
 }

@@ -31,13 +31,22 @@ pub(super) enum Trouble {
         /// What.
         reply: Reply,
     },
-    /// The server offers no way to log in that we know.
-    NoLogin,
+    /// The server does not offer what the account asks for: encryption, or a login.
+    Lacks {
+        /// What is missing, for people.
+        what: &'static str,
+    },
     /// The connection broke, or what came over it was no SMTP.
     Broken {
         /// What happened, for people.
         reason: String,
     },
+}
+
+impl Trouble {
+    fn is_final_refusal(&self) -> bool {
+        matches!(self, Self::Refused { reply, .. } if (500..600).contains(&reply.code))
+    }
 }
 
 impl From<io::Error> for Trouble {
@@ -107,17 +116,31 @@ impl Connection {
         Ok(connection)
     }
 
+    /// EHLO, and HELO where the server knows no EHLO: then it offers nothing (RFC 5321, 3.2).
     async fn hello(&mut self, name: &str) -> Result<(), Trouble> {
         let command = format!("EHLO {name}");
-        let reply = self.expect(Stage::Greeting, Some(&command), 250).await?;
-        self.offers = Offers::read(&reply);
-        Ok(())
+        let refused = match self.expect(Stage::Greeting, Some(&command), 250).await {
+            Ok(reply) => {
+                self.offers = Offers::read(&reply);
+                return Ok(());
+            }
+            Err(trouble) if trouble.is_final_refusal() => trouble,
+            Err(trouble) => return Err(trouble),
+        };
+        self.offers = Offers::default();
+        let command = format!("HELO {name}");
+        match self.expect(Stage::Greeting, Some(&command), 250).await {
+            Ok(_) => Ok(()),
+            // It refused us and not the command, and left.
+            Err(Trouble::Broken { .. }) => Err(refused),
+            Err(trouble) => Err(trouble),
+        }
     }
 
     async fn start_tls(mut self, opening: &Opening<'_>) -> Result<Self, Trouble> {
         if !self.offers.starttls {
-            return Err(Trouble::Broken {
-                reason: "the server does not offer STARTTLS".to_owned(),
+            return Err(Trouble::Lacks {
+                what: "the server does not offer STARTTLS, which the account asks for",
             });
         }
         self.expect(Stage::Greeting, Some("STARTTLS"), 220).await?;
@@ -143,7 +166,9 @@ impl Connection {
             return Ok(());
         }
         if !self.offers.login {
-            return Err(Trouble::NoLogin);
+            return Err(Trouble::Lacks {
+                what: "the server offers neither AUTH PLAIN nor AUTH LOGIN, and the account has a login",
+            });
         }
         self.expect(Stage::Login, Some("AUTH LOGIN"), 334).await?;
         let username = Zeroizing::new(STANDARD.encode(username));
@@ -169,6 +194,13 @@ impl Connection {
         hoped: u16,
     ) -> Result<Reply, Trouble> {
         if let Some(command) = command {
+            // What goes into one is checked where it comes from. Two in one would let
+            // whoever wrote the second send as us.
+            if command.contains(['\r', '\n', '\0']) {
+                return Err(Trouble::Broken {
+                    reason: "a command would have been more than a line".to_owned(),
+                });
+            }
             self.write(command.as_bytes()).await?;
             self.write(b"\r\n").await?;
             self.flush().await?;
@@ -339,6 +371,24 @@ mod tests {
             &LONG,
         ] {
             assert!(matches!(read(bytes).await, Err(Trouble::Broken { .. })));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_command_of_two_lines_is_not_given() {
+        for command in ["RCPT TO:<a>\r\nDATA", "a\nb", "a\rb", "a\0"] {
+            let (near, mut far) = tokio::io::duplex(8_192);
+            let mut connection = Connection {
+                stream: BufReader::new(Box::new(near)),
+                offers: Offers::default(),
+                is_dirty: false,
+            };
+            let given = connection.expect(Stage::Recipient, Some(command), 250);
+            assert!(matches!(given.await, Err(Trouble::Broken { .. })));
+            drop(connection);
+            let mut written = Vec::new();
+            far.read_to_end(&mut written).await.unwrap();
+            assert!(written.is_empty(), "{command:?}");
         }
     }
 

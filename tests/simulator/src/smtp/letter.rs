@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mail_parser::{Address, Message, MessageParser, MimeHeaders, PartType};
 
 use crate::address::display;
-use crate::mail::{Body, CapturedAttachment, Envelope, MailCopy};
+use crate::mail::{AsSent, Body, CapturedAttachment, Envelope, MailCopy};
 
 /// Headers that are shown elsewhere, or are the envelope of a body.
 const HEADERS_SHOWN_ELSEWHERE: [&str; 9] = [
@@ -31,7 +31,8 @@ pub(super) struct Letter {
 
 impl Letter {
     /// `None` for what is no mail. `keeps_body` leaves out what nobody will look at.
-    pub(super) fn parse(content: &[u8], keeps_body: bool) -> Option<Self> {
+    pub(super) fn parse(content: &[u8], mail_from: &str, keeps_body: bool) -> Option<Self> {
+        let raw = content;
         // The end of the last line ends the mail in SMTP. Whether it belongs to the text nobody
         // can tell.
         let content = content.strip_suffix(b"\r\n").unwrap_or(content);
@@ -40,6 +41,10 @@ impl Letter {
         let message_id = message.message_id()?;
         let mut body = Body::default();
         if keeps_body {
+            body.as_sent = Some(AsSent {
+                mail_from: mail_from.to_owned(),
+                raw: String::from_utf8_lossy(raw).into_owned(),
+            });
             read_body(&message, &mut body);
         }
         let visible = [message.to(), message.cc()].into_iter().flatten();

@@ -58,7 +58,8 @@ impl<W: Wire> Lines<W> {
         self.0.buffer().is_empty().then(|| self.0.into_inner())
     }
 
-    /// The next command without its end; nothing at the end of the connection.
+    /// The next command without its end; nothing at the end of the connection, which is also
+    /// what follows a command that is no line of RFC 5321.
     pub(super) async fn command(&mut self) -> io::Result<Option<String>> {
         let mut line = Vec::new();
         let mut bounded = (&mut self.0).take(COMMAND_BYTES_MAX);
@@ -66,8 +67,13 @@ impl<W: Wire> Lines<W> {
         if line.is_empty() {
             return Ok(None);
         }
-        let text = String::from_utf8_lossy(&line);
-        Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned()))
+        let text = line.strip_suffix(b"\r\n");
+        let Some(text) = text.filter(|text| !text.iter().any(|byte| b"\r\0".contains(byte))) else {
+            self.reply("521 5.5.2 Error: bare <CR>, <LF> or <NUL> received")
+                .await?;
+            return Ok(None);
+        };
+        Ok(Some(String::from_utf8_lossy(text).into_owned()))
     }
 
     /// One reply, of one or more lines.
@@ -85,16 +91,20 @@ impl<W: Wire> Lines<W> {
     /// Reads a mail up to the line with a single dot.
     pub(super) async fn content(&mut self, takes_8_bit: bool) -> io::Result<Content> {
         let (mut mail, mut wrong) = (Vec::new(), None);
+        // What comes behind a bare LF is no new line: a dot there is text.
+        let mut begins = true;
         loop {
             let mut line = Vec::new();
             let mut bounded = (&mut self.0).take(MAIL_BYTES_MAX as u64);
             if bounded.read_until(b'\n', &mut line).await? == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
-            if line == b".\r\n" {
+            if begins && line == b".\r\n" {
                 break;
             }
-            let line = line.strip_prefix(b".").unwrap_or(&line);
+            let stuffed = line.strip_prefix(b".").filter(|_| begins);
+            begins = line.ends_with(b"\r\n");
+            let line = stuffed.unwrap_or(&line);
             wrong = wrong.or_else(|| complaint(line, takes_8_bit));
             if mail.len() + line.len() > MAIL_BYTES_MAX {
                 wrong = wrong.or(Some("552 5.3.4 Error: message file too big"));
@@ -112,6 +122,9 @@ fn complaint(line: &[u8], takes_8_bit: bool) -> Option<&'static str> {
     };
     if text.contains(&b'\r') {
         return Some("550 5.5.2 Error: bare <CR> received");
+    }
+    if text.contains(&0) {
+        return Some("550 5.6.0 Error: <NUL> received");
     }
     if text.len() > MAIL_LINE_BYTES_MAX {
         return Some("554 5.6.0 Error: line too long");

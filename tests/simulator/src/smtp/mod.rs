@@ -6,8 +6,12 @@
 //! `letter` takes a mail apart. One listener begins in the clear and offers STARTTLS, the other
 //! is encrypted from the first byte. Both show a certificate that each process makes anew.
 //!
+//! What is no line of RFC 5321 is refused, in commands and in mails: a CR or a LF that stands
+//! alone, a NUL; and only CR LF, a dot, CR LF end a mail. A mail is kept as it came, too.
+//!
 //! What it does not do: relay, send bounces, or ask for a login where none is given.
 
+pub(crate) mod control;
 mod letter;
 mod lines;
 mod session;

@@ -4,6 +4,7 @@
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use base64::Engine;
@@ -35,6 +36,8 @@ pub(super) struct Session {
     state: Arc<State>,
     offers_tls: bool,
     greeted: bool,
+    /// Whether the client said EHLO, and not HELO.
+    extended: bool,
     standing: Standing,
     mail: Option<Mail>,
 }
@@ -43,6 +46,7 @@ pub(super) struct Session {
 struct Mail {
     takes_8_bit: bool,
     takes_utf8: bool,
+    from: String,
     recipients: Vec<String>,
 }
 
@@ -68,6 +72,7 @@ impl Session {
             state,
             offers_tls: encryption == Encryption::Offered,
             greeted: false,
+            extended: false,
             standing: Standing::Good,
             mail: None,
         };
@@ -89,7 +94,7 @@ impl Session {
         };
         let mut lines = Lines::new(encrypt(stream).await?);
         session.offers_tls = false;
-        session.greeted = false;
+        (session.greeted, session.extended) = (false, false);
         let end = session.converse(&mut lines).await?;
         session.end(lines, end).await
     }
@@ -138,13 +143,16 @@ impl Session {
     async fn obey<W: Wire>(&mut self, lines: &mut Lines<W>, line: &str) -> Step {
         let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
         let reply: String = match verb.to_ascii_uppercase().as_str() {
+            "EHLO" | "AUTH" | "STARTTLS" if !self.knows_ehlo() => {
+                "502 5.5.1 Error: command not implemented".into()
+            }
             "EHLO" | "HELO" if rest.trim().is_empty() => "501 5.5.4 Syntax: EHLO hostname".into(),
             "HELO" => {
-                (self.greeted, self.mail) = (true, None);
+                (self.greeted, self.extended, self.mail) = (true, false, None);
                 "250 smtp.example.com".into()
             }
             "EHLO" => {
-                (self.greeted, self.mail) = (true, None);
+                (self.greeted, self.extended, self.mail) = (true, true, None);
                 self.offers()
             }
             "NOOP" => "250 2.0.0 Ok".into(),
@@ -172,6 +180,10 @@ impl Session {
         };
         lines.reply(&reply).await?;
         Ok(ControlFlow::Continue(()))
+    }
+
+    fn knows_ehlo(&self) -> bool {
+        self.state.smtp_knows_ehlo.load(Ordering::Relaxed)
     }
 
     fn offers(&self) -> String {
@@ -248,9 +260,13 @@ impl Session {
         let Some((address, parameters)) = path(rest, "FROM:") else {
             return "501 5.5.4 Syntax: MAIL FROM:<address>".into();
         };
+        if !self.extended && !parameters.trim().is_empty() {
+            return "555 5.5.4 Unsupported option".into();
+        }
         let mut mail = Mail {
             takes_8_bit: false,
             takes_utf8: false,
+            from: address.to_owned(),
             recipients: Vec::new(),
         };
         for parameter in parameters.split_whitespace() {
@@ -306,6 +322,10 @@ impl Session {
             "soft-bounce" => "452 4.2.2 The recipient's mailbox is full",
             "block" => "550 5.7.1 Recipient address rejected: blocked by policy",
             "refuse" => "554 5.7.1 Recipient address rejected: Access denied",
+            "relay-denied" => "554 5.7.1 Relay access denied",
+            "greylist" if self.state.seen_once.is_first(address) => {
+                "451 4.7.1 Recipient address rejected: Greylisted, try again later"
+            }
             _ => {
                 mail.recipients.push(address.to_owned());
                 return "250 2.1.5 Ok".into();
@@ -348,7 +368,8 @@ impl Session {
                 return Ok(ControlFlow::Continue(()));
             }
         };
-        let Some(letter) = Letter::parse(&content, state.captures.keeps_bodies()) else {
+        let Some(letter) = Letter::parse(&content, &mail.from, state.captures.keeps_bodies())
+        else {
             let reply = "550 5.7.1 Messages missing a valid From and Message-ID are not accepted";
             lines.reply(reply).await?;
             return Ok(ControlFlow::Continue(()));

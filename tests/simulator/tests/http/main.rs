@@ -7,4 +7,5 @@ mod postmark;
 mod searches;
 mod sendgrid;
 mod ses;
+mod smtp;
 mod support;

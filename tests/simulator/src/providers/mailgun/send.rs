@@ -93,6 +93,7 @@ fn copies(form: Form, checked: Checked, domain: &str, keep_bodies: bool) -> Vec<
         html: kept("html"),
         text: kept("text"),
         attachments: form.attachments.clone(),
+        as_sent: None,
     });
     let metadata: Vec<_> = form.prefixed("v:").map(owned).collect();
     // Recipient variables, even empty ones, split the mail: nobody sees anybody else.

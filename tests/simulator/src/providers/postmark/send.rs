@@ -175,6 +175,7 @@ fn copies(email: Email, recipients: Recipients, keep_bodies: bool) -> Vec<MailCo
         text: email
             .text_body
             .filter(|text| keep_bodies && !text.is_empty()),
+        as_sent: None,
     });
     let headers = email.headers.into_iter().flatten();
     let envelope = Arc::new(Envelope {

@@ -170,6 +170,7 @@ fn copies(mail: Mail, keep_bodies: bool) -> Vec<MailCopy> {
         html,
         text,
         attachments: attachments.collect(),
+        as_sent: None,
     });
     let reply_to = mail.reply_to.as_ref().map(named).or_else(|| {
         let list = mail.reply_to_list.as_ref()?;

@@ -1,0 +1,182 @@
+//! What a refusal means: whom it is about, and whether it passes. Decided by where it was
+//! given, by its code and by its enhanced code; by its words where a server says with one
+//! code what is about a recipient and what is about us, as all do. Pure.
+//!
+//! What is said at RCPT is about that recipient, and a 4xx there asks for another try
+//! with it (greylisting). Of the account, its client or its rates speak 421, the classes
+//! 4.7, 4.3.2, 4.4.5 and 4.5.3 before and after the recipient, and whatever says so in words. A
+//! server that refuses to relay refuses everybody, whichever recipient it names.
+
+mod words;
+
+use super::super::outcome::{AccountTrouble, Blame, SendOutcome};
+use super::reply::{Reply, Stage};
+use words::Words;
+
+/// What a refusal means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Meaning {
+    /// The account or its client sends too much at once.
+    Slower,
+    /// The account cannot send, or its client may not speak with the server.
+    Account(AccountTrouble),
+    /// This mail or its recipient is worth another try.
+    Later,
+    /// The server is in trouble, or is not the one we look for.
+    Away,
+    /// It is final.
+    Final(Blame),
+}
+
+/// What follows from a refusal: any reply but the one that was hoped for.
+pub(super) fn read_refusal(stage: Stage, reply: &Reply) -> SendOutcome {
+    let reason = reply.reason();
+    let retry_after = None;
+    match meaning(stage, reply) {
+        Meaning::Slower => SendOutcome::Throttled {
+            retry_after,
+            reason,
+        },
+        Meaning::Account(trouble) => SendOutcome::AccountUnusable {
+            trouble,
+            retry_after,
+            reason,
+        },
+        Meaning::Later => SendOutcome::Deferred {
+            retry_after,
+            reason,
+        },
+        Meaning::Away => SendOutcome::Unavailable {
+            retry_after,
+            reason,
+        },
+        Meaning::Final(blame) => SendOutcome::Rejected { reason, blame },
+    }
+}
+
+fn meaning(stage: Stage, reply: &Reply) -> Meaning {
+    let words = Words::of(&reply.lines);
+    match reply.code {
+        400..500 => of_4xx(stage, reply, &words),
+        500..600 => of_5xx(stage, reply, &words),
+        _ => Meaning::Away,
+    }
+}
+
+fn of_4xx(stage: Stage, reply: &Reply, words: &Words) -> Meaning {
+    let told = of_account_in_words(stage, reply, words);
+    if words.tell_of_greylisting() {
+        return Meaning::Later;
+    }
+    if let Some(trouble) = told {
+        return match trouble {
+            // Nobody mends what ends by itself, and Mailgun says 421 to unverified domains.
+            AccountTrouble::UntilMended if reply.code != 421 => {
+                Meaning::Account(AccountTrouble::Temporary)
+            }
+            AccountTrouble::UntilMended | AccountTrouble::Temporary => Meaning::Account(trouble),
+        };
+    }
+    // RFC 5321, 3.8: too many connections, or too much in one.
+    if reply.code == 421 || words.tell_of_a_rate() && !is_of_mailbox(reply) {
+        return Meaning::Slower;
+    }
+    let asks_for_less = match reply.enhanced() {
+        // RFC 7372: what a look at the sender's domain found, for now.
+        Some((4, 7, 20..=27)) => false,
+        Some((4, 7, _) | (4, 3, 2) | (4, 4, 5) | (4, 5, 3)) => true,
+        Some(_) | None => false,
+    };
+    match stage {
+        // 454: TLS is not available for now (RFC 3207).
+        Stage::Greeting if asks_for_less && reply.code != 454 => Meaning::Slower,
+        // A password that must be changed first (RFC 4954).
+        Stage::Login if reply.code == 432 => Meaning::Account(AccountTrouble::UntilMended),
+        Stage::Greeting | Stage::Login => Meaning::Away,
+        Stage::Recipient if matches!(reply.enhanced(), Some((4, 5, 3))) => Meaning::Slower,
+        Stage::Recipient => Meaning::Later,
+        Stage::Sender | Stage::Content if asks_for_less => Meaning::Slower,
+        Stage::Sender | Stage::Content if is_of_party(reply) => Meaning::Later,
+        Stage::Sender | Stage::Content => Meaning::Away,
+    }
+}
+
+fn of_5xx(stage: Stage, reply: &Reply, words: &Words) -> Meaning {
+    if let Some(trouble) = of_account_in_words(stage, reply, words) {
+        return Meaning::Account(trouble);
+    }
+    let until_mended = Meaning::Account(AccountTrouble::UntilMended);
+    match (stage, reply.code) {
+        (Stage::Login, _) => return until_mended,
+        // Authentication is missing, too weak or wrong (RFC 4954), whenever it is said.
+        (_, 530 | 534 | 535 | 538) => return until_mended,
+        // It takes no mail at all (RFC 7504), or none from us.
+        (Stage::Greeting, 521) => return until_mended,
+        (Stage::Greeting, _) if matches!(reply.enhanced(), Some((5, 7, _))) => return until_mended,
+        // A server that does not even greet may be the wrong one, or block our address
+        // for a while: that is no verdict on the mail.
+        (Stage::Greeting, _) => return Meaning::Away,
+        // A server that does not know the commands of RFC 5321 sends for nobody.
+        (_, 500 | 502 | 504) => return until_mended,
+        // It and we do not agree where the conversation stands.
+        (_, 503) => return Meaning::Away,
+        (Stage::Sender | Stage::Recipient | Stage::Content, _) => {}
+    }
+    Meaning::Final(blame(stage, reply, words))
+}
+
+/// Whom a final refusal blames that says nothing of the account.
+fn blame(stage: Stage, reply: &Reply, words: &Words) -> Blame {
+    match (reply.enhanced(), stage) {
+        // RFC 3463: 7 and 8 are of the sender's address.
+        (Some((5, 1, 7 | 8)), _) => Blame::Sender,
+        // RFC 3463, 7505: there is no such mailbox, or it moved without a trace.
+        (Some((5, 1, 1 | 2 | 3 | 6 | 10)), Stage::Recipient | Stage::Content) => Blame::Mailbox,
+        (Some((5, 2, _)), Stage::Recipient | Stage::Content) => Blame::Recipient,
+        // RFC 7372, 7505: SPF, DKIM, DMARC, and a sender's domain that takes no mail.
+        (Some((5, 7, 20..=24 | 26 | 27)), _) => Blame::Sender,
+        (Some((5, 3, 4)), _) => Blame::Message,
+        (_, Stage::Sender) if reply.code == 552 => Blame::Message,
+        (_, Stage::Sender) => Blame::Sender,
+        // What is about the sender is often said at RCPT, when all is known.
+        (_, Stage::Recipient | Stage::Content) if words.tell_of_the_sender() => Blame::Sender,
+        (_, Stage::Recipient) => Blame::Recipient,
+        (_, Stage::Greeting | Stage::Login | Stage::Content) => Blame::Message,
+    }
+}
+
+/// What a refusal says of the account in words, where it does.
+fn of_account_in_words(stage: Stage, reply: &Reply, words: &Words) -> Option<AccountTrouble> {
+    let is_final = reply.code >= 500;
+    let of_mailbox = is_of_mailbox(reply);
+    let is_limit = words.tell_of_a_quota() || is_final && words.tell_of_a_rate();
+    if words.tell_of_our_quota()
+        || !of_mailbox && (words.tell_of_a_pause() || is_limit && stage != Stage::Greeting)
+    {
+        return Some(AccountTrouble::Temporary);
+    }
+    // At RCPT the account that is closed may be the recipient's.
+    let is_account = match stage {
+        Stage::Sender | Stage::Content => words.tell_of_the_account(),
+        Stage::Greeting | Stage::Login | Stage::Recipient => words.tell_of_our_account(),
+    };
+    let mended = words.refuse_to_relay()
+        || is_final && words.ask_for_a_login()
+        || words.tell_of_the_client()
+        // RFC 7372: no reverse name for our address.
+        || reply.enhanced() == Some((5, 7, 25));
+    (is_account && !of_mailbox || mended).then_some(AccountTrouble::UntilMended)
+}
+
+/// Whether the enhanced code is of a mailbox (RFC 3463, 3.3), whatever the words are.
+fn is_of_mailbox(reply: &Reply) -> bool {
+    matches!(reply.enhanced(), Some((_, 2, _)))
+}
+
+/// Whether the enhanced code is of an address, a mailbox, or a look at the sender's domain.
+fn is_of_party(reply: &Reply) -> bool {
+    matches!(reply.enhanced(), Some((_, 1 | 2, _) | (_, 7, 20..=27)))
+}
+
+#[cfg(test)]
+mod tests;
