@@ -40,9 +40,10 @@ use poem::middleware::CatchPanic;
 use poem::{Endpoint, EndpointExt, IntoResponse, Response, Route, get};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use tracing::info;
+use tracing::{info, warn};
 use waypost_core::clock::Clock;
 use waypost_core::config::Settings;
+use waypost_core::db;
 use waypost_core::fault::Fault;
 use waypost_core::ids::Ids;
 
@@ -65,7 +66,14 @@ pub async fn serve(
     let snapshots = context.accounts.snapshots.clone();
     tokio::spawn(snapshots.listen(shutdown.clone()));
     let pulse = context.pulse.clone();
-    tokio::spawn(pulse.keep(settings.database_url.clone(), shutdown.clone()));
+    // Where Postgres is away the pulse corrects the clock before anything is accepted.
+    if clock.is_machines()
+        && let Err(fault) = db::time::correct(&clock, &context.pool).await
+    {
+        warn!(cause = fault.chain(), "The time is not known yet");
+    }
+    let (url, time) = (settings.database_url.clone(), clock.clone());
+    tokio::spawn(pulse.keep(url, time, shutdown.clone()));
     info!("Serving the API");
     let bounds = server::Bounds {
         connections_max: settings.api.connections_max,

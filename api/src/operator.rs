@@ -20,6 +20,7 @@ use waypost_core::fault::Fault;
 use waypost_core::ids::{Ids, OrganizationId};
 use waypost_core::network::Networks;
 use waypost_core::organization::{self, Organization, UnverifiedDomains};
+use waypost_core::provider;
 use waypost_core::provider::transport::{Transport, TransportSettings};
 use waypost_core::redis::Redis;
 use waypost_core::reseal::{self, Place};
@@ -253,12 +254,26 @@ async fn doctor() -> Result<(), CommandError> {
             }
         }),
     );
+    if postgres {
+        report_accounts(&pool).await?;
+    }
     let redis = report("redis", redis.ping().await.map(|()| "ok"));
     if postgres && redis {
         Ok(())
     } else {
         Err("something is not as it should be".into())
     }
+}
+
+/// Lists the accounts that cannot send. It is for their owners to mend them, so they do
+/// not make the command fail.
+async fn report_accounts(pool: &PgPool) -> Result<(), CommandError> {
+    let mut connection = pool.acquire().await.or_fault("list accounts")?;
+    for (id, paused) in provider::paused::store::list_paused(&mut connection).await? {
+        let (since, reason) = (paused.since, paused.reason);
+        eprintln!("provider account {id}: cannot send since {since}: {reason}");
+    }
+    Ok(())
 }
 
 fn report(what: &str, found: Result<&str, Fault>) -> bool {

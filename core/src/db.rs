@@ -6,6 +6,7 @@ pub mod locks;
 pub mod pulse;
 pub mod share;
 pub(crate) mod span;
+pub mod time;
 pub mod warm;
 
 use std::error::Error as StdError;

@@ -72,11 +72,46 @@ pub struct RoutableAccount {
     pub limits: AccountLimits,
     /// What it authenticates with.
     pub credentials: ReadCredentials,
+    /// How often somebody mended it: see [`crate::provider::gate::Call::revision`].
+    pub revision: u32,
+    /// Whether it could not send when it was last used.
+    pub is_paused: bool,
     /// Whether its credentials can list its domains: where not, a domain that is
     /// not recorded is unknown rather than unverified.
     pub domains_visible: bool,
     /// The state of each recorded domain.
     pub domains: HashMap<String, DomainState>,
+}
+
+/// What becomes of an account that a rule names for when another fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fallback {
+    /// The account.
+    pub account_id: ProviderAccountId,
+    /// Whether the sender's domain is verified on it.
+    pub domain_verified: bool,
+    /// Why it never takes over; nothing where it does.
+    pub passed_over: Option<FallbackPassedOver>,
+}
+
+/// Why a fallback never takes over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FallbackPassedOver {
+    /// It is switched off or gone.
+    ProviderInactive,
+    /// The sender's domain is not verified on it.
+    DomainNotVerified,
+}
+
+impl FallbackPassedOver {
+    /// The word on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ProviderInactive => "PROVIDER_INACTIVE",
+            Self::DomainNotVerified => "DOMAIN_NOT_VERIFIED",
+        }
+    }
 }
 
 /// The account that takes a message.
@@ -206,9 +241,9 @@ pub fn stand_in(snapshot: &RoutingSnapshot, enquiry: &Enquiry<'_>) -> Option<Rou
 /// The accounts that may take a message which was accepted, in the order in which they
 /// are tried: the one resolved at acceptance, then those that the rule which it was
 /// accepted by names now, each only once. A removed account's fallback moves up in the
-/// rule, so the rule's own account may be a fallback of the message. Fallbacks count
-/// where they are active and have the sender's domain verified, or in whatever state
-/// where the organization accepts that. Where the resolved account is gone or switched
+/// rule, so the rule's own account may be a fallback of the message. Fallbacks count as
+/// the resolved account did: where they are active and do not show the sender's domain as
+/// unverified, or in whatever state where the organization accepts that. Where the resolved account is gone or switched
 /// off, the one that stands in for it comes last.
 #[must_use]
 pub fn candidates(
@@ -217,10 +252,6 @@ pub fn candidates(
     rule: Option<&RoutingRule>,
     enquiry: &Enquiry<'_>,
 ) -> Vec<ProviderAccountId> {
-    let accepts_all = snapshot.unverified_domains == UnverifiedDomains::Accept;
-    let is_verified = |account: &RoutableAccount| {
-        accepts_all || account.domain_state(enquiry.sender_domain) == DomainState::Verified
-    };
     let own = snapshot.account(resolved).map(|account| account.id);
     let named = rule.into_iter().flat_map(|rule| {
         let terms = &rule.terms;
@@ -228,7 +259,7 @@ pub fn candidates(
     });
     let fallbacks = named
         .filter_map(|id| snapshot.account(*id))
-        .filter(|account| is_verified(account))
+        .filter(|account| route(snapshot, account, None, enquiry).is_some())
         .map(|account| account.id);
     let instead = match own {
         Some(_) => None,
@@ -241,6 +272,29 @@ pub fn candidates(
         }
     }
     candidates
+}
+
+/// What becomes of a rule's fallbacks, in their order.
+#[must_use]
+pub fn fallbacks(
+    snapshot: &RoutingSnapshot,
+    rule: &RoutingRule,
+    enquiry: &Enquiry<'_>,
+) -> Vec<Fallback> {
+    let fallback = |id: &ProviderAccountId| {
+        let account = snapshot.account(*id);
+        let route = account.and_then(|account| route(snapshot, account, None, enquiry));
+        Fallback {
+            account_id: *id,
+            domain_verified: route.is_some_and(|route| route.domain_verified),
+            passed_over: match (account, route) {
+                (None, _) => Some(FallbackPassedOver::ProviderInactive),
+                (Some(_), None) => Some(FallbackPassedOver::DomainNotVerified),
+                (Some(_), Some(_)) => None,
+            },
+        }
+    };
+    rule.terms.fallbacks.iter().map(fallback).collect()
 }
 
 /// The route through one account, unless it refuses the sender's domain.
@@ -276,6 +330,8 @@ mod tests {
             created_at: Clock::system().now(),
             limits: AccountLimits::default(),
             credentials: ReadCredentials::new(Vec::new()),
+            revision: 0,
+            is_paused: false,
             domains_visible,
             domains: domains.into_iter().collect(),
         }
@@ -391,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn the_candidates_are_the_resolved_account_and_its_rules_verified_fallbacks() {
+    fn the_candidates_are_the_resolved_account_and_the_fallbacks_that_may_know_the_sender() {
         use DomainState::{Unverified, Verified};
         use UnverifiedDomains::{Accept, Reject};
         let resolved = account(Some(Unverified), true);
@@ -417,7 +473,27 @@ mod tests {
             candidates(snapshot, own, rule, &message)
         };
         assert_eq!(through(&snapshot, None), [own]);
-        assert_eq!(through(&snapshot, Some(&rule)), [own, first, second]);
+        assert_eq!(
+            through(&snapshot, Some(&rule)),
+            [own, first, fourth, second],
+            "one whose domains cannot be seen takes over as it would take the first"
+        );
+        let told = super::fallbacks(&snapshot, &rule, &message);
+        let told: Vec<_> = told
+            .iter()
+            .map(|fallback| (fallback.domain_verified, fallback.passed_over))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                (false, Some(FallbackPassedOver::ProviderInactive)),
+                (false, Some(FallbackPassedOver::DomainNotVerified)),
+                (false, None),
+                (false, Some(FallbackPassedOver::DomainNotVerified)),
+                (true, None),
+                (true, None),
+            ]
+        );
         snapshot.unverified_domains = Accept;
         assert_eq!(
             through(&snapshot, Some(&rule)),
@@ -428,7 +504,7 @@ mod tests {
         assert_eq!(through(&snapshot, None), [stranger]);
         assert_eq!(
             through(&snapshot, Some(&rule)),
-            [first, second, stranger],
+            [first, fourth, second, stranger],
             "the one that stands in comes last"
         );
         snapshot.accounts.clear();

@@ -72,6 +72,7 @@ pub async fn run(
     if let Some(address) = settings.health_listen {
         health::serve(address, pool.clone(), redis.clone(), shutdown.clone()).await?;
     }
+    db::time::follow(&clock, &pool, &shutdown).await;
     let tick = settings.sending.scheduler_tick;
     let accounts = accounts(settings, &clock, &pool)?;
     let searches = Searches::new(look_ups(settings, &accounts, &redis));

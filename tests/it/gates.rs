@@ -4,22 +4,23 @@
 //! Pace is by the machine's clock, so what passes is compared with the time that it
 //! took. Circuits and pauses are by the clock that the test moves.
 
+mod limits;
+mod throttled;
+
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, TimeDelta};
-use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 use waypost_core::clock::Clock;
 use waypost_core::config::Settings;
 use waypost_core::db;
 use waypost_core::ids::{Ids, ProviderAccountId};
-use waypost_core::provider::gate::{AccountLimits, Closed, ClosedBy, Entry, Gates, Pass};
-use waypost_core::provider::kind::ProviderType;
+use waypost_core::provider::gate::{AccountLimits, Call, Closed, ClosedBy, Entry, Gates, Pass};
 use waypost_core::provider::outcome::{AccountTrouble, Blame, SendOutcome};
 use waypost_core::redis::Redis;
-use waypost_tests::{RedisServer, TestApp, credentials, wait_until};
+use waypost_tests::{RedisServer, TestApp, wait_until};
 
 const NO_LIMITS: AccountLimits = AccountLimits {
     max_rate_per_second: None,
@@ -92,9 +93,36 @@ struct Worker {
 
 impl Worker {
     async fn enter(&self, limits: AccountLimits) -> Result<Pass, Closed> {
-        match self.gates.enter(self.account, limits, None).await {
+        self.enter_after(0, limits).await
+    }
+
+    /// The same of an account that was mended so often.
+    async fn enter_after(&self, revision: u32, limits: AccountLimits) -> Result<Pass, Closed> {
+        let call = Call {
+            account: self.account,
+            revision,
+            limits,
+            calls_max: None,
+            domain: None,
+        };
+        self.enter_for(call).await
+    }
+
+    async fn enter_for(&self, call: Call<'_>) -> Result<Pass, Closed> {
+        match self.gates.enter(call).await {
             Entry::Go(pass) => Ok(pass),
             Entry::Closed(closed) => Err(closed),
+        }
+    }
+
+    /// A call of a mail server's account for a domain.
+    fn call_for<'a>(&self, domain: &'a str) -> Call<'a> {
+        Call {
+            account: self.account,
+            revision: 0,
+            limits: NO_LIMITS,
+            calls_max: None,
+            domain: Some(domain),
         }
     }
 
@@ -166,6 +194,20 @@ fn throttled(seconds: u64) -> SendOutcome {
     }
 }
 
+fn throttled_somehow() -> SendOutcome {
+    SendOutcome::Throttled {
+        retry_after: None,
+        reason: "SMTP 421".to_owned(),
+    }
+}
+
+fn deferred() -> SendOutcome {
+    SendOutcome::Deferred {
+        retry_after: None,
+        reason: "SMTP 451".to_owned(),
+    }
+}
+
 fn unusable() -> SendOutcome {
     SendOutcome::AccountUnusable {
         trouble: AccountTrouble::UntilMended,
@@ -200,8 +242,7 @@ async fn a_circuit_that_one_worker_opens_is_open_for_the_other() {
     let house = House::new().await;
     let (one, other) = house.workers();
     other.call(&accepted()).await;
-    one.fail(4).await;
-    one.call(&unusable()).await;
+    one.fail(5).await;
     let closed = one.enter(NO_LIMITS).await.unwrap_err();
     assert_eq!(closed.by, ClosedBy::Circuit);
     let bounds = Duration::from_secs(4)..=Duration::from_secs(6);
@@ -217,6 +258,7 @@ async fn failures_of_all_workers_count_together_and_refusals_of_mail_do_not() {
     let (one, other) = house.workers();
     for _ in 0..20 {
         one.call(&rejected(Blame::Recipient)).await;
+        one.call(&deferred()).await;
     }
     assert_eq!(one.closed_by().await, None);
     let house = House::new().await;
@@ -277,15 +319,43 @@ async fn a_pause_that_a_provider_asks_for_holds_for_all_workers() {
     house.clock.advance(TimeDelta::seconds(9));
     assert_eq!(other.closed_by().await, Some(ClosedBy::Asked));
     house.clock.advance(TimeDelta::seconds(1));
-    // The others wait for what the first one meets.
-    let first = other.pass().await;
+    // Nobody waits for what the first one meets; all go on more slowly.
     for worker in [&one, &other] {
-        assert_eq!(worker.closed_by().await, Some(ClosedBy::Asked));
+        let _first = worker.pass().await;
+        assert_eq!(worker.closed_by().await, Some(ClosedBy::Throttled));
+        worker.next_pass(NO_LIMITS).await.end(&accepted());
     }
-    first.end(&accepted());
+}
+
+#[tokio::test]
+async fn an_account_that_cannot_send_is_closed_for_all_until_a_probe_or_somebody_mends_it() {
+    let house = House::new().await;
+    let (one, other) = house.workers();
+    other.call(&accepted()).await;
+    // One call says it all.
+    one.call(&unusable()).await;
     for worker in [&one, &other] {
-        worker.until_all_pass().await;
+        worker.until_closed_by(ClosedBy::Unusable).await;
     }
+    house.clock.advance(OPEN);
+    one.next_pass(NO_LIMITS).await.end(&unusable());
+    let closed = one.enter(NO_LIMITS).await.unwrap_err();
+    assert!(
+        closed.wait >= Duration::from_secs(8),
+        "it is left alone for longer: {closed:?}"
+    );
+    other.until_closed_by(ClosedBy::Unusable).await;
+    for worker in [&one, &other] {
+        drop(worker.enter_after(1, NO_LIMITS).await.unwrap());
+    }
+    // What a call with the credentials of before says is old.
+    let old = one.pass().await;
+    one.call(&unusable()).await;
+    drop(one.enter_after(2, NO_LIMITS).await.unwrap());
+    old.end(&unusable());
+    assert_eq!(one.closed_by().await, None);
+    // A worker that starts now does not go by what was before either.
+    house.worker().until_all_pass().await;
 }
 
 #[tokio::test]
@@ -357,11 +427,11 @@ async fn what_a_killed_worker_held_comes_back() {
     assert_eq!(closed.by, ClosedBy::Concurrency);
     drop(heir.next_pass(limits).await);
 
-    heir.call(&throttled(1)).await;
-    doomed.until_closed_by(ClosedBy::Asked).await;
-    house.clock.advance(TimeDelta::seconds(1));
+    heir.fail(5).await;
+    doomed.until_closed_by(ClosedBy::Circuit).await;
+    house.clock.advance(OPEN);
     std::mem::forget(doomed.next_pass(NO_LIMITS).await);
-    assert_eq!(heir.closed_by().await, Some(ClosedBy::Asked));
+    assert_eq!(heir.closed_by().await, Some(ClosedBy::Circuit));
     heir.next_pass(NO_LIMITS).await.end(&accepted());
     heir.until_all_pass().await;
 }
@@ -478,97 +548,4 @@ async fn workers_that_are_alive_share_the_limits_while_redis_is_away() {
     wait_until("half of the limit is left", two_pass_and_no_more).await;
     // Everybody has one call at the least.
     assert!(worker.enter(at_once(1)).await.is_ok());
-}
-
-async fn quiet() -> TestApp {
-    TestApp::builder()
-        .without_worker()
-        .without_scheduler()
-        .start()
-        .await
-}
-
-fn new_account(limits: Value) -> Value {
-    let kind = ProviderType::Postmark;
-    let mut body = json!({
-        "providerType": kind,
-        "displayName": "Paced",
-        "credentials": credentials(kind),
-    });
-    if let (Some(body), Value::Object(limits)) = (body.as_object_mut(), limits) {
-        body.extend(limits);
-    }
-    body
-}
-
-fn limits_of(account: &Value) -> (Value, Value) {
-    (
-        account["maxRatePerSecond"].clone(),
-        account["maxConcurrency"].clone(),
-    )
-}
-
-#[tokio::test]
-async fn an_accounts_limits_are_set_shown_changed_and_lifted() {
-    let app = quiet().await;
-    let body = new_account(json!({ "maxRatePerSecond": 100_000, "maxConcurrency": 1 }));
-    let account = app.post("/v1/providers", &body).await.data(201);
-    assert_eq!(limits_of(&account), (json!(100_000), json!(1)));
-    let path = format!("/v1/providers/{}", account["id"].as_str().unwrap());
-    assert_eq!(app.get(&path).await.data(200), account);
-    for (change, rate, concurrency) in [
-        (json!({ "displayName": "Same" }), json!(100_000), json!(1)),
-        (
-            json!({ "maxConcurrency": 10_000 }),
-            json!(100_000),
-            json!(10_000),
-        ),
-        (
-            json!({ "maxRatePerSecond": null }),
-            json!(null),
-            json!(10_000),
-        ),
-        (
-            json!({ "maxRatePerSecond": 1, "maxConcurrency": null }),
-            json!(1),
-            json!(null),
-        ),
-    ] {
-        let changed = app.patch(&path, &change).await.data(200);
-        assert_eq!(limits_of(&changed), (rate, concurrency), "{change}");
-        assert_eq!(app.get(&path).await.data(200), changed);
-    }
-    let entries = app.get("/v1/audit-logs?action=provider.updated").await;
-    assert_eq!(
-        entries.expect(200)["data"][0]["metadata"],
-        json!({ "fields": ["maxRatePerSecond", "maxConcurrency"] })
-    );
-    let none = new_account(json!({ "maxRatePerSecond": null }));
-    let account = app.post("/v1/providers", &none).await.data(201);
-    assert_eq!(limits_of(&account), (json!(null), json!(null)));
-}
-
-#[tokio::test]
-async fn limits_that_are_none_are_refused_with_their_paths() {
-    let app = quiet().await;
-    let account = app
-        .post("/v1/providers", &new_account(json!({})))
-        .await
-        .data(201);
-    let path = format!("/v1/providers/{}", account["id"].as_str().unwrap());
-    for (rate, concurrency) in [
-        (json!(0), json!(0)),
-        (json!(100_001), json!(10_001)),
-        (json!(-1), json!(1.5)),
-        (json!("10"), json!([])),
-    ] {
-        let limits = json!({ "maxRatePerSecond": rate, "maxConcurrency": concurrency });
-        let paths = ["maxRatePerSecond", "maxConcurrency"];
-        let reply = app
-            .post("/v1/providers", &new_account(limits.clone()))
-            .await;
-        reply.expect_issues(400, &paths);
-        app.patch(&path, &limits).await.expect_issues(400, &paths);
-    }
-    assert_eq!(app.get(&path).await.data(200), account);
 }

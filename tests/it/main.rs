@@ -19,6 +19,8 @@ mod batching;
 #[cfg(test)]
 mod callbacks;
 #[cfg(test)]
+mod clocks;
+#[cfg(test)]
 mod crash;
 #[cfg(test)]
 mod errors;

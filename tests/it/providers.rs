@@ -67,6 +67,8 @@ async fn an_account_of_each_type_is_connected_shown_changed_checked_and_removed(
             "eventsVerified": false,
             "maxRatePerSecond": null,
             "maxConcurrency": null,
+            "sendingPausedReason": null,
+            "sendingPausedSince": null,
             "createdAt": account["createdAt"],
             "updatedAt": account["createdAt"],
         });

@@ -331,7 +331,7 @@ async fn a_route_is_explained_without_sending() {
     assert_eq!(
         nothing,
         json!({
-            "rule": null, "passedOver": [], "account": null, "domainVerified": false, "refusal": "NO_ACTIVE_PROVIDER",
+            "rule": null, "passedOver": [], "account": null, "domainVerified": false, "fallbacks": [], "refusal": "NO_ACTIVE_PROVIDER",
         })
     );
     let (first, second) = two_accounts(&app).await;
@@ -354,7 +354,7 @@ async fn a_route_is_explained_without_sending() {
         .data(200);
     let account = app.get(&format!("/v1/providers/{second}")).await.data(200);
     let mut expected = json!({
-        "rule": null, "passedOver": passed_over, "account": account, "domainVerified": true, "refusal": null,
+        "rule": null, "passedOver": passed_over, "account": account, "domainVerified": true, "fallbacks": [], "refusal": null,
     });
     assert_eq!(app.post(&resolve, &asked).await.data(200), expected);
     let rule = create(&app, &rule_for(&second)).await;

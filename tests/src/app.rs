@@ -24,7 +24,7 @@ use waypost_core::secret::ExposeSecret;
 use waypost_core::text::Name;
 use waypost_simulator::{Captured, Config, Simulator};
 
-use crate::builder::{AppBuilder, SEARCH_LAG, start_api, start_worker};
+use crate::builder::{AppBuilder, SEARCH_LAG, start_worker};
 use crate::client::{Caller, Reply};
 use crate::database::TestDatabase;
 use crate::ledger::{self, Attempt, LeftOver};
@@ -57,7 +57,7 @@ pub struct TestApp {
     simulator: Option<Simulator>,
     simulator_url: String,
     database: TestDatabase,
-    stop: CancellationToken,
+    pub(crate) stop: CancellationToken,
     may_leave_work: AtomicBool,
 }
 
@@ -273,16 +273,7 @@ impl TestApp {
     /// Starts a further API beside the first, with memory of its own; answers a
     /// caller of it with all permissions.
     pub async fn start_another_api(&self) -> Caller {
-        let address = start_api(&self.variables, &self.clock, &self.stop).await;
-        let caller = self.caller.at(&format!("http://{address}"));
-        wait_until("the other API answers", async || {
-            caller
-                .try_call(http::Method::GET, "/healthz", |request| request)
-                .await
-                .is_ok()
-        })
-        .await;
-        caller
+        self.start_another_api_by(&self.clock).await
     }
 
     /// Starts a worker as a task, for a test that began without one.

@@ -43,6 +43,7 @@ pub struct AppBuilder {
     private_redis: bool,
     private_postgres: bool,
     migrated: bool,
+    clock: Option<Clock>,
     overrides: Vec<(String, String)>,
 }
 
@@ -55,6 +56,7 @@ impl Default for AppBuilder {
             private_redis: false,
             private_postgres: false,
             migrated: true,
+            clock: None,
             overrides: Vec::new(),
         }
     }
@@ -111,6 +113,13 @@ impl AppBuilder {
         self
     }
 
+    /// Another clock than one that stands still.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Clock) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
     /// Starts it all.
     ///
     /// # Panics
@@ -138,10 +147,10 @@ impl AppBuilder {
                 .to_string(),
         };
         let variables = self.variables(&database, redis.as_ref(), &simulator, &listen);
-        let clock = if self.processes {
-            Clock::system()
-        } else {
-            Clock::manual(Clock::system().now())
+        let clock = match &self.clock {
+            Some(clock) => clock.clone(),
+            None if self.processes => Clock::system(),
+            None => Clock::manual(Clock::system().now()),
         };
         let pool = patient_pool(&database.url, HARNESS_CONNECTIONS);
         let stop = CancellationToken::new();
@@ -320,4 +329,26 @@ fn smtp_certificate_file() -> &'static Path {
         path
     });
     &FILE
+}
+
+/// Further processes whose machine's clock is another.
+impl TestApp {
+    /// [`TestApp::start_another_api`] with a clock of its own.
+    pub async fn start_another_api_by(&self, clock: &Clock) -> Caller {
+        let address = start_api(&self.variables, clock, &self.stop).await;
+        let caller = self.caller().at(&format!("http://{address}"));
+        wait_until("the other API answers", async || {
+            caller
+                .try_call(http::Method::GET, "/healthz", |request| request)
+                .await
+                .is_ok()
+        })
+        .await;
+        caller
+    }
+
+    /// [`TestApp::start_worker`] with a clock of its own.
+    pub fn start_worker_by(&self, clock: &Clock) {
+        start_worker(&self.variables, clock, &self.stop);
+    }
 }

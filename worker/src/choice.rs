@@ -1,16 +1,18 @@
 //! The choice of an account: which of those that may take a copy is called now. They
-//! are asked in their order; one whose circuit is open, or whose provider asked for a
-//! pause, is passed over. An account that only has its own pace to keep is not: its
-//! mail waits for it.
+//! are asked in their order; one that fails, cannot send, or whose provider wants fewer
+//! calls is passed over, and so is one that refused the message for its sender. An
+//! account that only has its own limits to keep is not: its mail waits for it.
 
 use std::time::Duration;
 
 use waypost_core::fault::Fault;
+use waypost_core::message::compose;
 use waypost_core::provider::account::Accounts;
 use waypost_core::provider::gate::{Closed, ClosedBy, Entry, Gates, Pass};
 use waypost_core::queue::lease::{LeasedMessage, LeasedRecipient};
 use waypost_core::queue::retry::Standing;
 
+use crate::refusals::Refusals;
 use crate::senders::{self, Candidates, Sender};
 
 /// What came of asking for a recipient.
@@ -43,8 +45,8 @@ impl Refused {
     /// Whether it is only the account's own pace, which moments of patience may meet.
     pub(crate) fn is_pace(&self) -> bool {
         match self.closed.by {
-            ClosedBy::Rate | ClosedBy::Concurrency => true,
-            ClosedBy::Circuit | ClosedBy::Asked => false,
+            ClosedBy::Throttled | ClosedBy::Rate | ClosedBy::Concurrency => true,
+            ClosedBy::Circuit | ClosedBy::Asked | ClosedBy::Unusable => false,
         }
     }
 
@@ -53,6 +55,8 @@ impl Refused {
         match self.closed.by {
             ClosedBy::Circuit => "the circuit of its account is open",
             ClosedBy::Asked => "the provider of its account asked for a pause",
+            ClosedBy::Unusable => "its account cannot send, see sendingPausedReason",
+            ClosedBy::Throttled => "the provider of its account throttles",
             ClosedBy::Rate => "its account makes as many calls per second as it may",
             ClosedBy::Concurrency => "its account has as many calls under way as it may",
         }
@@ -64,16 +68,30 @@ impl Refused {
 pub(crate) async fn choose(
     accounts: &Accounts,
     gates: &Gates,
+    refusals: &Refusals,
     message: &LeasedMessage,
     recipient: &LeasedRecipient,
 ) -> Result<Choice, Fault> {
     let candidates = senders::candidates(accounts, message).await?;
-    let mut standing = standing(message, recipient, &candidates);
+    let ids = candidates.senders.iter().map(|sender| sender.id);
+    let passed_over = refusals.of(message.content.id, ids);
+    let mut standing = standing(message, recipient, &candidates, passed_over);
     let mut refused: Option<Closed> = None;
     let places = candidates.senders.iter().enumerate();
     for (place, sender) in places.skip(standing.tried) {
+        if standing.passes_over(place) {
+            continue;
+        }
         standing.tried = place;
-        match sender.enter(gates).await {
+        let domain = match sender.provider_type.throttles_by_domain() {
+            true => Some(compose::domain(
+                &message.content,
+                &recipient.address_sealed,
+                &accounts.sealer,
+            )?),
+            false => None,
+        };
+        match sender.enter(gates, domain.as_deref()).await {
             Entry::Go(pass) => {
                 return Ok(Choice::Account(Chosen {
                     sender: sender.clone(),
@@ -82,7 +100,7 @@ pub(crate) async fn choose(
                 }));
             }
             Entry::Closed(closed) => match closed.by {
-                ClosedBy::Circuit | ClosedBy::Asked => {
+                ClosedBy::Circuit | ClosedBy::Asked | ClosedBy::Unusable | ClosedBy::Throttled => {
                     standing.turn.recoverable = true;
                     refused = Some(sooner(refused, closed));
                 }
@@ -103,10 +121,14 @@ fn standing(
     message: &LeasedMessage,
     recipient: &LeasedRecipient,
     candidates: &Candidates,
+    passed_over: u32,
 ) -> Standing {
     let mut turn = recipient.turn;
     let begins_at = usize::try_from(turn.candidate).unwrap_or_default();
-    let tried = if begins_at < candidates.senders.len() {
+    let count = candidates.senders.len();
+    let is_passed_over = |place: usize| place < 32 && passed_over & (1 << place) != 0;
+    // Those that are left may all have been found not to know the sender.
+    let tried = if (begins_at..count).any(|place| !is_passed_over(place)) {
         begins_at
     } else {
         turn.candidate = 0;
@@ -118,7 +140,8 @@ fn standing(
         on_unknown: candidates.on_unknown,
         turn,
         tried,
-        candidates: candidates.senders.len(),
+        candidates: count,
+        passed_over,
     }
 }
 

@@ -9,11 +9,13 @@
 //! *Webhooks* are delivered beside all that, with promises of their own.
 
 mod choice;
+mod condition;
 mod foresight;
 mod jobs;
 mod leaving;
 mod ledger;
 mod puller;
+mod refusals;
 mod runtime;
 mod senders;
 mod suspects;
@@ -80,6 +82,7 @@ pub async fn run(
     else {
         return Ok(());
     };
+    db::time::follow(&clock, &pool, &shutdown).await;
     let webhooks = Webhooks::start(settings, clock.clone(), tenures.clone(), shutdown.clone())?;
     let queue = send_queue(&redis, clock.clone());
     let snapshots = Snapshots::new(pool.clone());
@@ -107,7 +110,7 @@ pub async fn run(
         clock: clock.clone(),
         ids: ids.clone(),
     };
-    let sending = Sending {
+    let sending = Arc::new(Sending {
         ledger: Ledger::start(
             ledger_pool,
             queue.clone(),
@@ -125,8 +128,7 @@ pub async fn run(
         clock,
         settings: settings.sending.clone(),
         shutdown: shutdown.clone(),
-    };
-    let sending = Arc::new(sending);
+    });
     let handler = SendMessage::new(Arc::clone(&sending));
     let puller = Puller::new(&sending, queue.clone(), handler.clone());
     let pulling = tokio::spawn(puller.run(shutdown.clone()));

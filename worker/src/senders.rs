@@ -10,7 +10,7 @@ use waypost_core::ids::ProviderAccountId;
 use waypost_core::message::compose;
 use waypost_core::provider::account::Accounts;
 use waypost_core::provider::credentials::Credentials;
-use waypost_core::provider::gate::{AccountLimits, Entry, Gates};
+use waypost_core::provider::gate::{AccountLimits, Call, Entry, Gates};
 use waypost_core::provider::kind::ProviderType;
 use waypost_core::queue::lease::LeasedMessage;
 use waypost_core::routing::rule::OnUnknown;
@@ -22,14 +22,24 @@ pub(crate) struct Sender {
     pub(crate) id: ProviderAccountId,
     pub(crate) provider_type: ProviderType,
     pub(crate) limits: AccountLimits,
+    /// How often somebody mended it.
+    pub(crate) revision: u32,
+    /// Whether it is on record that it cannot send.
+    pub(crate) is_paused: bool,
     pub(crate) credentials: Arc<Credentials>,
 }
 
 impl Sender {
-    /// Asks leave to call it.
-    pub(crate) async fn enter(&self, gates: &Gates) -> Entry {
-        let calls_max = self.provider_type.calls_max();
-        gates.enter(self.id, self.limits, calls_max).await
+    /// Asks leave to call it, with mail for a domain where that matters.
+    pub(crate) async fn enter(&self, gates: &Gates, domain: Option<&str>) -> Entry {
+        let call = Call {
+            account: self.id,
+            revision: self.revision,
+            limits: self.limits,
+            calls_max: self.provider_type.calls_max(),
+            domain,
+        };
+        gates.enter(call).await
     }
 
     /// Whether its mail never waits for its own pace.
@@ -74,6 +84,8 @@ pub(crate) async fn candidates(
                 id,
                 provider_type: kind,
                 limits: account.limits,
+                revision: account.revision,
+                is_paused: account.is_paused,
                 credentials,
             }),
             // One account that cannot be opened does not keep mail from the others.

@@ -66,7 +66,7 @@ struct Bench {
 }
 
 pub(super) async fn run(command: JobsCommand) -> Result<(), CommandError> {
-    let bench = Bench::new()?;
+    let bench = Bench::new().await?;
     match command {
         JobsCommand::List { json } => bench.list(json).await,
         JobsCommand::Retry {
@@ -86,7 +86,7 @@ pub(super) async fn run(command: JobsCommand) -> Result<(), CommandError> {
 }
 
 pub(super) async fn print_workers(as_json: bool) -> Result<(), CommandError> {
-    let bench = Bench::new()?;
+    let bench = Bench::new().await?;
     let mut connection = bench.pool.acquire().await.or_fault("reach Postgres")?;
     let workers = lease::list_workers(&mut connection).await?;
     if as_json {
@@ -119,12 +119,14 @@ pub(super) async fn print_workers(as_json: bool) -> Result<(), CommandError> {
 }
 
 impl Bench {
-    fn new() -> Result<Self, CommandError> {
+    async fn new() -> Result<Self, CommandError> {
         let settings = Settings::from_env()?;
         let clock = Clock::system();
         let redis = Redis::new(&settings.redis_url, &settings.redis_prefix)?;
+        let pool = db::pool(&settings.database_url, 1)?;
+        db::time::correct(&clock, &pool).await?;
         Ok(Self {
-            pool: db::pool(&settings.database_url, 1)?,
+            pool,
             queue: send_queue(&redis, clock.clone()),
             ids: Ids::new(clock.clone()),
             settings,

@@ -57,12 +57,21 @@ pub(crate) struct ProviderAccountView {
     /// Calls to the provider under way at the most, over all workers; null means no
     /// bound.
     max_concurrency: Nullable<u32>,
+    /// Why it cannot send, in the provider's words: revoked credentials, a suspension, a
+    /// quota. Its mail waits or goes through the fallbacks meanwhile. New credentials, a
+    /// successful check or `isActive` true have it tried again at once; it is null again
+    /// then, or with the next mail that the provider takes.
+    sending_paused_reason: Nullable<String>,
+    /// Since when it cannot send; null while it can.
+    sending_paused_since: Nullable<Time>,
     created_at: Time,
     updated_at: Time,
 }
 
 impl ProviderAccountView {
     pub(crate) fn of(accounts: &Accounts, account: ProviderAccount) -> Self {
+        let paused = account.paused.clone();
+        let (reason, since) = paused.map(|paused| (paused.reason, paused.since)).unzip();
         Self {
             webhook_url: accounts.webhook_url(&account),
             events_verified: account.events_verified_at.is_some(),
@@ -73,6 +82,8 @@ impl ProviderAccountView {
             is_active: account.is_active,
             max_rate_per_second: Nullable(account.limits.max_rate_per_second),
             max_concurrency: Nullable(account.limits.max_concurrency),
+            sending_paused_reason: Nullable(reason),
+            sending_paused_since: Nullable(since.map(Time)),
             created_at: Time(account.created_at),
             updated_at: Time(account.updated_at),
         }

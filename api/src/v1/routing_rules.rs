@@ -281,9 +281,34 @@ struct RouteResolution {
     account: Nullable<ProviderAccountView>,
     /// Whether the sender's domain is verified on it.
     domain_verified: bool,
+    /// The accounts that the rule names for when that one cannot take it, in order.
+    fallbacks: Vec<FallbackResolution>,
     /// Why a send would be refused: `NO_ACTIVE_PROVIDER`, `DOMAIN_NOT_VERIFIED`;
     /// null where it would be accepted.
     refusal: Nullable<String>,
+}
+
+/// What becomes of a fallback.
+#[derive(Debug, Object)]
+#[oai(rename_all = "camelCase")]
+struct FallbackResolution {
+    provider_account_id: Uuid,
+    /// Whether the sender's domain is verified on it.
+    domain_verified: bool,
+    /// Why it never takes over: `PROVIDER_INACTIVE`, or `DOMAIN_NOT_VERIFIED` where it
+    /// shows the sender's domain as unverified; null where it does.
+    passed_over: Nullable<String>,
+}
+
+impl From<routing::Fallback> for FallbackResolution {
+    fn from(fallback: routing::Fallback) -> Self {
+        let passed_over = fallback.passed_over.map(|why| why.as_str().to_owned());
+        Self {
+            provider_account_id: fallback.account_id.0,
+            domain_verified: fallback.domain_verified,
+            passed_over: Nullable(passed_over),
+        }
+    }
 }
 
 /// A rule that did not decide.
@@ -490,6 +515,8 @@ impl RoutingRulesApi {
             }
             None => None,
         };
+        let fallbacks = decided.map(|(rule, _)| routing::fallbacks(&snapshot, rule, enquiry));
+        let fallbacks = fallbacks.unwrap_or_default().into_iter();
         let route = routing::resolve(&snapshot, enquiry);
         let refusal = route.as_ref().err().map(|refusal| match refusal {
             RouteRefusal::NoActiveProvider => "NO_ACTIVE_PROVIDER".to_owned(),
@@ -501,6 +528,7 @@ impl RoutingRulesApi {
             account: Nullable(
                 account.map(|account| ProviderAccountView::of(&self.context.accounts, account)),
             ),
+            fallbacks: fallbacks.map(FallbackResolution::from).collect(),
             domain_verified: route.is_ok_and(|route| route.domain_verified),
             refusal: Nullable(refusal),
         })

@@ -19,7 +19,8 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::{options, sign_of_life};
+use super::{options, sign_of_life, time};
+use crate::clock::Clock;
 use crate::fault::{Fault, error_chain};
 use crate::secret::Secret;
 
@@ -81,17 +82,23 @@ impl Pulse {
         let _away = changes.wait_for(|is_away| *is_away).await;
     }
 
-    /// Asks Postgres again and again, until `shutdown`.
+    /// Asks Postgres for the time again and again, until `shutdown`, and corrects the
+    /// clock: so it is right before Postgres counts as being back.
     ///
     /// # Errors
     /// A fault when the URL cannot be read.
-    pub async fn keep(self, url: Secret, shutdown: CancellationToken) -> Result<(), Fault> {
+    pub async fn keep(
+        self,
+        url: Secret,
+        clock: Clock,
+        shutdown: CancellationToken,
+    ) -> Result<(), Fault> {
         let options = options(&url)?.application_name("waypost-pulse");
         let mut connection = None;
         let mut ticks = interval(EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while shutdown.run_until_cancelled(ticks.tick()).await.is_some() {
-            let cause = match timeout(PATIENCE, self.ask(&mut connection, &options)).await {
+            let cause = match timeout(PATIENCE, self.ask(&mut connection, &options, &clock)).await {
                 Ok(Ok(())) => None,
                 Ok(Err(error)) if is_answer(&error) => None,
                 Ok(Err(error)) => Some(error_chain(&error)),
@@ -108,9 +115,10 @@ impl Pulse {
         &self,
         connection: &mut Option<PgConnection>,
         options: &PgConnectOptions,
+        clock: &Clock,
     ) -> Result<(), sqlx::Error> {
         if let Some(mut known) = connection.take() {
-            if sqlx::query("SELECT 1").execute(&mut known).await.is_ok() {
+            if time::correct_by(clock, &mut known).await.is_ok() {
                 *connection = Some(known);
                 return Ok(());
             }
@@ -118,7 +126,7 @@ impl Pulse {
             self.distrust();
         }
         let mut new = options.connect().await?;
-        sqlx::query("SELECT 1").execute(&mut new).await?;
+        time::correct_by(clock, &mut new).await?;
         *connection = Some(new);
         Ok(())
     }

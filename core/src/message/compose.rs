@@ -46,6 +46,35 @@ impl fmt::Debug for MessageContent {
     }
 }
 
+fn open_address(
+    content: &MessageContent,
+    address_sealed: &[u8],
+    sealer: &Sealer,
+) -> Result<String, Fault> {
+    let opened = sealer.open(
+        content.organization_id,
+        Sealed::Recipient,
+        content.id.0,
+        address_sealed,
+    )?;
+    String::from_utf8(opened)
+        .map_err(|error| Fault::internal("read a recipient's address", error.utf8_error()))
+}
+
+/// The domain that the copy for one recipient goes to, in lower case.
+///
+/// # Errors
+/// As [`compose`].
+pub fn domain(
+    content: &MessageContent,
+    address_sealed: &[u8],
+    sealer: &Sealer,
+) -> Result<String, Fault> {
+    let address = open_address(content, address_sealed, sealer)?;
+    let (_, domain) = address.rsplit_once('@').unwrap_or(("", &address));
+    Ok(domain.to_ascii_lowercase())
+}
+
 /// Composes the copy for one recipient.
 ///
 /// # Errors
@@ -58,14 +87,7 @@ pub fn compose(
     attempt_id: SendAttemptId,
     sealer: &Sealer,
 ) -> Result<OutgoingMail, Fault> {
-    let opened = sealer.open(
-        content.organization_id,
-        Sealed::Recipient,
-        content.id.0,
-        address_sealed,
-    )?;
-    let to = String::from_utf8(opened)
-        .map_err(|error| Fault::internal("read a recipient's address", error.utf8_error()))?;
+    let to = open_address(content, address_sealed, sealer)?;
     Ok(OutgoingMail {
         message_id: content.id,
         recipient: u32::try_from(position).unwrap_or_default(),

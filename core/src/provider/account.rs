@@ -12,6 +12,7 @@ use super::event_secrets::{EventSecrets, EventToken};
 use super::gate::AccountLimits;
 use super::kind::ProviderType;
 use super::outcome::CredentialCheck;
+use super::paused::SendingPaused;
 use super::snapshots::Snapshots;
 use super::store::{self, AccountChange, SealedSecrets};
 use super::transport::Transport;
@@ -50,6 +51,8 @@ pub struct ProviderAccount {
     pub events_verified_at: Option<Timestamp>,
     /// What it may be used for at the most.
     pub limits: AccountLimits,
+    /// What keeps it from sending, as long as something does.
+    pub paused: Option<SendingPaused>,
     /// When it was connected.
     pub created_at: Timestamp,
     /// When it was last changed.
@@ -209,6 +212,7 @@ impl Accounts {
             event_token: EventToken::fresh(&self.ids),
             events_verified_at: None,
             limits: new.limits,
+            paused: None,
             created_at: now,
             updated_at: now,
         };
@@ -245,6 +249,7 @@ impl Accounts {
         id: ProviderAccountId,
     ) -> Result<(bool, ProviderType), AccountRefusal> {
         let (account, credentials) = self.open(organization_id, id).await?;
+        let provider_type = account.provider_type;
         let domains = match self.examine(organization_id, &credentials).await {
             Ok(domains) => Some(domains),
             Err(AccountRefusal::InvalidCredentials { .. }) => None,
@@ -254,6 +259,7 @@ impl Accounts {
         let change = AccountChange {
             is_active: Some(is_valid),
             domains_visible: domains.as_ref().and_then(visibility),
+            is_mended: is_valid,
             ..AccountChange::default()
         };
         let mut transaction = db::begin(&self.pool, "validate an account").await?;
@@ -270,7 +276,10 @@ impl Accounts {
             .await?;
         transaction.commit().await.or_fault("validate an account")?;
         self.snapshots.forget(organization_id).await;
-        Ok((is_valid, account.provider_type))
+        if is_valid {
+            self.wake_mail_of(account);
+        }
+        Ok((is_valid, provider_type))
     }
 
     /// Changes an account. New credentials are checked first, as on connecting.
@@ -294,8 +303,10 @@ impl Accounts {
                 .map(|secrets| secrets.seal(&self.sealer, organization_id, id)),
             max_rate_per_second: wanted.max_rate_per_second,
             max_concurrency: wanted.max_concurrency,
+            is_mended: wanted.credentials.is_some() || wanted.is_active == Some(true),
             ..AccountChange::default()
         };
+        let is_mended = change.is_mended;
         if let Some(credentials) = &wanted.credentials {
             let found = self.examine_fully(organization_id, credentials).await?;
             change.credentials_sealed = Some(self.seal(organization_id, id, credentials));
@@ -316,6 +327,9 @@ impl Accounts {
             .await?;
         transaction.commit().await.or_fault("change an account")?;
         self.snapshots.forget(organization_id).await;
+        if is_mended {
+            self.wake_mail_of(account.clone());
+        }
         Ok(account)
     }
 

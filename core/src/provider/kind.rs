@@ -59,6 +59,16 @@ impl ProviderType {
             Self::Sendgrid | Self::Postmark | Self::Mailgun | Self::Ses => None,
         }
     }
+
+    /// Whether its accounts may be throttled for one recipient's domain alone: a mail
+    /// server hands on what the domain's own servers say.
+    #[must_use]
+    pub const fn throttles_by_domain(self) -> bool {
+        match self {
+            Self::Smtp => true,
+            Self::Sendgrid | Self::Postmark | Self::Mailgun | Self::Ses => false,
+        }
+    }
 }
 
 impl fmt::Display for ProviderType {

@@ -48,6 +48,7 @@ pub mod kind;
 pub mod mail;
 mod mailgun;
 pub mod outcome;
+pub mod paused;
 mod postmark;
 mod sendgrid;
 pub mod ses;

@@ -11,6 +11,7 @@ use super::domains::first_look;
 use super::event_secrets::EventToken;
 use super::gate::AccountLimits;
 use super::kind::ProviderType;
+use super::paused::SendingPaused;
 use crate::clock::Timestamp;
 use crate::db::OrFault;
 use crate::fault::Fault;
@@ -76,7 +77,7 @@ pub async fn list(
         r#"SELECT id AS "id: ProviderAccountId", organization_id AS "organization_id: OrganizationId",
                   provider_type AS "provider_type: ProviderType", display_name, is_active, domains_visible,
                   event_token AS "event_token: EventToken", events_verified_at, created_at, updated_at,
-                  max_rate_per_second, max_concurrency
+                  max_rate_per_second, max_concurrency, sending_paused_reason, sending_paused_since
            FROM provider_accounts
            WHERE organization_id = $1
            ORDER BY created_at, id"#,
@@ -102,7 +103,7 @@ pub async fn find(
         r#"SELECT id AS "id: ProviderAccountId", organization_id AS "organization_id: OrganizationId",
                   provider_type AS "provider_type: ProviderType", display_name, is_active, domains_visible,
                   event_token AS "event_token: EventToken", events_verified_at, created_at, updated_at,
-                  max_rate_per_second, max_concurrency
+                  max_rate_per_second, max_concurrency, sending_paused_reason, sending_paused_since
            FROM provider_accounts
            WHERE organization_id = $1 AND id = $2"#,
         organization_id.0,
@@ -127,7 +128,7 @@ pub async fn find_by_event_token(
         r#"SELECT id, organization_id, provider_type AS "provider_type: ProviderType", display_name,
                   is_active, domains_visible, event_token AS "event_token: EventToken",
                   event_secrets_sealed, events_verified_at, created_at, updated_at,
-                  max_rate_per_second, max_concurrency
+                  max_rate_per_second, max_concurrency, sending_paused_reason, sending_paused_since
            FROM provider_accounts
            WHERE event_token = $1"#,
         token,
@@ -146,6 +147,7 @@ pub async fn find_by_event_token(
             event_token: row.event_token,
             events_verified_at: row.events_verified_at,
             limits: limits(row.max_rate_per_second, row.max_concurrency),
+            paused: paused(row.sending_paused_reason, row.sending_paused_since),
             created_at: row.created_at,
             updated_at: row.updated_at,
         };
@@ -215,6 +217,8 @@ pub struct AccountChange {
     pub max_rate_per_second: Option<Option<u32>>,
     /// Another bound on calls under way, or none.
     pub max_concurrency: Option<Option<u32>>,
+    /// Somebody mended it: what was found to keep it from sending does not count.
+    pub is_mended: bool,
 }
 
 /// Changes an account and returns it; nothing where it is not there.
@@ -239,12 +243,15 @@ pub async fn update(
                events_verified_at = CASE WHEN $7::bytea IS NULL THEN events_verified_at END,
                max_rate_per_second = CASE WHEN $9 THEN $10 ELSE max_rate_per_second END,
                max_concurrency = CASE WHEN $11 THEN $12 ELSE max_concurrency END,
+               revision = CASE WHEN $13 THEN revision + 1 ELSE revision END,
+               sending_paused_reason = CASE WHEN NOT $13 THEN sending_paused_reason END,
+               sending_paused_since = CASE WHEN NOT $13 THEN sending_paused_since END,
                updated_at = $8
            WHERE organization_id = $1 AND id = $2
            RETURNING id AS "id: ProviderAccountId", organization_id AS "organization_id: OrganizationId",
                      provider_type AS "provider_type: ProviderType", display_name, is_active, domains_visible,
                      event_token AS "event_token: EventToken", events_verified_at, created_at, updated_at,
-                     max_rate_per_second, max_concurrency"#,
+                     max_rate_per_second, max_concurrency, sending_paused_reason, sending_paused_since"#,
         organization_id.0,
         id.0,
         change.display_name,
@@ -257,6 +264,7 @@ pub async fn update(
         stored(change.max_rate_per_second.flatten()),
         change.max_concurrency.is_some(),
         stored(change.max_concurrency.flatten()),
+        change.is_mended,
     )
     .fetch_optional(connection)
     .await
@@ -420,7 +428,8 @@ pub async fn routing_snapshot(
     };
     let rows = query!(
         r#"SELECT a.id, a.provider_type AS "provider_type: ProviderType", a.created_at, a.domains_visible,
-                  a.max_rate_per_second, a.max_concurrency, d.domain AS "domain?", d.state AS "state?: DomainState",
+                  a.max_rate_per_second, a.max_concurrency, a.revision,
+                  a.sending_paused_since IS NOT NULL AS "is_paused!", d.domain AS "domain?", d.state AS "state?: DomainState",
                   -- In an account's first row alone, however many domains it has.
                   CASE WHEN row_number() OVER (PARTITION BY a.id ORDER BY d.domain) = 1
                        THEN a.credentials_sealed END AS credentials_sealed
@@ -442,6 +451,8 @@ pub async fn routing_snapshot(
                 created_at: row.created_at,
                 limits: limits(row.max_rate_per_second, row.max_concurrency),
                 credentials: ReadCredentials::new(sealed),
+                revision: u32::try_from(row.revision).unwrap_or_default(),
+                is_paused: row.is_paused,
                 domains_visible: row.domains_visible,
                 domains: HashMap::new(),
             });
@@ -477,6 +488,8 @@ struct AccountRow {
     updated_at: Timestamp,
     max_rate_per_second: Option<i32>,
     max_concurrency: Option<i32>,
+    sending_paused_reason: Option<String>,
+    sending_paused_since: Option<Timestamp>,
 }
 
 impl From<AccountRow> for ProviderAccount {
@@ -491,10 +504,18 @@ impl From<AccountRow> for ProviderAccount {
             event_token: row.event_token,
             events_verified_at: row.events_verified_at,
             limits: limits(row.max_rate_per_second, row.max_concurrency),
+            paused: paused(row.sending_paused_reason, row.sending_paused_since),
             created_at: row.created_at,
             updated_at: row.updated_at,
         }
     }
+}
+
+fn paused(reason: Option<String>, since: Option<Timestamp>) -> Option<SendingPaused> {
+    Some(SendingPaused {
+        reason: reason?,
+        since: since?,
+    })
 }
 
 /// An account's limits, as their columns hold them.

@@ -12,20 +12,25 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use sqlx::{PgConnection, query};
+use sqlx::{PgConnection, query, query_scalar};
 use uuid::Uuid;
 
 use super::backend::Waiting;
 use super::jobs::SendJob;
 use super::lease::job;
-use crate::clock::{Timestamp, delta};
-use crate::db::OrFault;
+use crate::clock::{Clock, Timestamp, delta};
+use crate::db::{self, OrFault, PgPool};
 use crate::fault::Fault;
-use crate::ids::OrganizationId;
+use crate::ids::{OrganizationId, ProviderAccountId};
+use crate::message::CHUNK_RECIPIENTS;
 
 /// How far the clocks and delays of those who push may lie apart. A job taken
 /// for lost within it is pushed twice, which is harmless.
 const SLACK: Duration = Duration::from_secs(5);
+/// Chunks of an account that are woken in one transaction.
+const WOKEN_AT_ONCE: i64 = 2_000;
+/// How often such a transaction is tried that loses to another.
+const WAKE_TRIES: u32 = 4;
 
 /// Up to `limit` chunks that nobody holds and that Redis does not have, at most `each`
 /// of one organization; they count as pushed now. `waiting` is since when jobs wait in
@@ -74,6 +79,77 @@ pub async fn take_due(
         of_some: HashMap::new(),
     };
     take(connection, now + grace, &until, each, limit).await
+}
+
+/// Makes the mail due that waits for an account, some at a time: its messages' recipients
+/// and their chunks that nobody holds. The relay pushes them.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn wake_account(
+    pool: &PgPool,
+    organization_id: OrganizationId,
+    account_id: ProviderAccountId,
+    clock: &Clock,
+) -> Result<(), Fault> {
+    let doing = "wake the mail of an account";
+    let wake = || async {
+        db::bounded(doing, async {
+            let mut connection = pool.acquire().await.or_fault(doing)?;
+            wake_some(&mut connection, organization_id, account_id, clock.now()).await
+        })
+        .await
+    };
+    while db::again_after_deadlocks(WAKE_TRIES, wake, db::is_deadlock).await? == WOKEN_AT_ONCE {}
+    Ok(())
+}
+
+/// Answers how many chunks were woken.
+async fn wake_some(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    account_id: ProviderAccountId,
+    now: Timestamp,
+) -> Result<i64, Fault> {
+    query_scalar!(
+        r#"WITH waiting AS (
+               SELECT o.message_id, o.chunk
+               FROM outbox o
+               JOIN messages m ON m.id = o.message_id
+               WHERE o.organization_id = $1 AND o.leased_by IS NULL AND o.parked_at IS NULL AND o.wake_at > $3
+                 AND m.provider_account_id = $2
+               ORDER BY o.message_id, o.chunk
+               LIMIT $4
+               FOR UPDATE OF o SKIP LOCKED
+           ), woken AS (
+               UPDATE outbox o
+               SET wake_at = $3
+               FROM waiting w
+               WHERE o.message_id = w.message_id AND o.chunk = w.chunk
+           ), due AS (
+               SELECT r.message_id, r.position
+               FROM waiting w
+               JOIN recipients r ON r.message_id = w.message_id
+                                AND r.position >= w.chunk * $5 AND r.position < (w.chunk + 1) * $5
+               WHERE r.status = 'QUEUED' AND r.next_attempt_at > $3
+               ORDER BY r.message_id, r.position
+               FOR UPDATE OF r
+           ), made_due AS (
+               UPDATE recipients r
+               SET next_attempt_at = $3
+               FROM due
+               WHERE r.message_id = due.message_id AND r.position = due.position
+           )
+           SELECT count(*) AS "count!" FROM waiting"#,
+        organization_id.0,
+        account_id.0,
+        now,
+        WOKEN_AT_ONCE,
+        CHUNK_RECIPIENTS,
+    )
+    .fetch_one(connection)
+    .await
+    .or_fault("wake the mail of an account")
 }
 
 /// Until when chunks must have been to be looked at for them to be taken.

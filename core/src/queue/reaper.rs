@@ -368,6 +368,7 @@ async fn open_attempts(
             // A worker's death says nothing of the account: no other is tried.
             tried: 0,
             candidates: 1,
+            passed_over: 0,
         };
         (attempt, standing)
     });

@@ -66,22 +66,32 @@ pub struct Standing {
     pub tried: usize,
     /// How many there are.
     pub candidates: usize,
+    /// Those that are passed over, because they do not know the sender: a bit for each
+    /// place.
+    pub passed_over: u32,
 }
 
 impl Standing {
     /// The turn of the next candidate of this round; nothing after the last.
     fn next_candidate(&self) -> Option<Turn> {
-        let next = self.tried + 1;
-        (next < self.candidates).then(|| Turn {
+        let next = (self.tried + 1..self.candidates).find(|place| !self.passes_over(*place))?;
+        Some(Turn {
             candidate: i16::try_from(next).unwrap_or_default(),
             ..self.turn
         })
     }
 
+    /// Whether a candidate is passed over.
+    #[must_use]
+    pub fn passes_over(&self, place: usize) -> bool {
+        place < 32 && self.passed_over & (1 << place) != 0
+    }
+
     /// What the provider asks for, where there is no other to go to. Where there is,
     /// the account's gate keeps the pause, and the recipient need not.
     fn asked(&self, retry_after: Option<Duration>) -> Option<Duration> {
-        retry_after.filter(|_| self.candidates <= 1)
+        let others = (0..self.candidates).filter(|place| !self.passes_over(*place));
+        retry_after.filter(|_| others.count() <= 1)
     }
 }
 
@@ -153,11 +163,21 @@ pub fn decide(
             };
             failed_in_passing(standing, settings, here, again)
         }
+        // Another account would be told the same, and greylisted anew.
         SendOutcome::Deferred {
             retry_after,
             reason,
+        } => {
+            let bound = backoff(standing.turn.rounds, settings);
+            let again = Again {
+                wait: wait(bound, *retry_after, settings, here.fraction),
+                reason,
+                uses_attempt: true,
+                rounds: standing.turn.next_round().rounds,
+            };
+            round_over(standing, settings, here, again)
         }
-        | SendOutcome::Unavailable {
+        SendOutcome::Unavailable {
             retry_after,
             reason,
         } => {

@@ -26,6 +26,7 @@ use waypost_core::queue::retry::{self, Circumstance, Standing};
 
 use super::send_message::{SendMessage, Try, settled, untried, withdrawn};
 use crate::choice::{self, Choice, Chosen, Patience, Refused};
+use crate::condition;
 use crate::ledger::{Claim, Settlement};
 use crate::senders::{self, Sender};
 
@@ -249,7 +250,8 @@ impl SendMessage {
                 return None;
             }
             let (accounts, gates) = (&sending.accounts, &sending.gates);
-            let choice = choice::choose(accounts, gates, &claim.message, recipient).await;
+            let refusals = self.refusals();
+            let choice = choice::choose(accounts, gates, refusals, &claim.message, recipient).await;
             let choice = choice.ok()?;
             if let Choice::Refused(refused) = &choice
                 && self.wait_in_place(refused, &mut patience).await
@@ -397,6 +399,12 @@ impl SendMessage {
             .send_batch(adapter, batching, call, count, now)
             .await;
         pass.end(&answer.of_account);
+        condition::learn(&sending.accounts, &batch.sender, &answer.of_account);
+        let message = batch.claim.message.content.id;
+        for outcome in answer.outcomes.iter().flatten() {
+            let refusals = self.refusals();
+            refusals.learn(message, batch.sender.id, outcome).await;
+        }
         let mut outcomes = answer.outcomes.into_iter();
         let outcomes = sharing.into_iter().map(|shares| {
             let outcome = shares.then(|| outcomes.next());
@@ -483,7 +491,8 @@ impl SendMessage {
             if sending.shutdown.is_cancelled() {
                 return None;
             }
-            match sender.enter(&sending.gates).await {
+            // No provider that has batches throttles by domain.
+            match sender.enter(&sending.gates, None).await {
                 Entry::Go(entered) => pass = Some(entered),
                 Entry::Closed(closed) => {
                     let refused = Refused {

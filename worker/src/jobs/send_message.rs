@@ -35,8 +35,10 @@ use waypost_core::unsubscribe::link::{LinkUse, Links};
 
 use super::batch::BatchMemory;
 use crate::choice::{self, Choice, Chosen, Patience, Refused};
+use crate::condition;
 use crate::foresight::Foresight;
 use crate::ledger::{Begun, Claim, Ledger, Settlement};
+use crate::refusals::Refusals;
 use crate::suspects::{Admission, Suspects};
 use crate::tenure::Tenures;
 
@@ -81,6 +83,7 @@ pub(crate) struct SendMessage {
     places: Arc<Semaphore>,
     suspects: Arc<Suspects>,
     foresight: Arc<Foresight>,
+    refusals: Arc<Refusals>,
     /// Copies that wait in place for the pace of their accounts.
     waiting: Arc<Semaphore>,
     /// What the batches under way may hold in memory.
@@ -109,6 +112,7 @@ impl SendMessage {
             sending.settings.clone(),
         ));
         let foresight = Arc::new(Foresight::new(sending.ids.clone()));
+        let refusals = Arc::new(Refusals::new(sending.settings.retry_horizon));
         let waiting = (sending.settings.concurrency / WAITING_SHARE).max(1);
         Self {
             sending,
@@ -117,9 +121,14 @@ impl SendMessage {
             places,
             suspects,
             foresight,
+            refusals,
             waiting: Arc::new(Semaphore::new(waiting)),
             batch_memory: BatchMemory::default(),
         }
+    }
+
+    pub(super) fn refusals(&self) -> &Refusals {
+        &self.refusals
     }
 
     /// The places of jobs, for those who bring some themselves.
@@ -248,7 +257,8 @@ impl SendMessage {
                 return untried(claim, recipient);
             }
             let (accounts, gates) = (&sending.accounts, &sending.gates);
-            match choice::choose(accounts, gates, &claim.message, recipient).await {
+            let refusals = self.refusals();
+            match choice::choose(accounts, gates, refusals, &claim.message, recipient).await {
                 Ok(Choice::Account(chosen)) => {
                     return self.send_through(claim, recipient, chosen).await;
                 }
@@ -420,6 +430,9 @@ impl SendMessage {
         let transport = &sending.accounts.transport;
         let (outcome, status_code) = transport.send(adapter, &access, mail).await;
         chosen.pass.end(&outcome);
+        condition::learn(&sending.accounts, sender, &outcome);
+        let message = this.attempt.message_id;
+        self.refusals.learn(message, sender.id, &outcome).await;
         let organization_id = this.attempt.organization_id;
         self.foresight
             .learn(organization_id, sender, &outcome)
@@ -447,6 +460,7 @@ impl SendMessage {
             turn: this.recipient.turn,
             tried: 0,
             candidates: 0,
+            passed_over: 0,
         };
         let here = self.here(this, false);
         let verdict = retry::decide(&outcome, standing, &self.sending.settings, here);

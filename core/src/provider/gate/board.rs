@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use super::circuit::{Cause, Counts, Position, Standing, Verdict, Window};
 use super::pace::Refused;
 use super::shared::Changed;
+use super::throttle::Throttle;
 use super::{Closed, ClosedBy};
 use crate::clock::Timestamp;
 use crate::ids::ProviderAccountId;
@@ -22,11 +23,18 @@ const PROBE_WAIT: Duration = Duration::from_secs(1);
 /// How long another worker's probe is taken to be under way before Redis is asked
 /// again.
 const PROBE_KNOWN: Duration = Duration::from_millis(300);
+/// Domains of an account that are throttled each by itself, at the most.
+const DOMAINS_MAX: usize = 1_000;
+
+/// Calls per second that a throttled account has left, over all workers: each may be the
+/// one that finds out that it is throttled no more.
+const LEAST_PER_SECOND: f64 = 1.0;
 
 /// All accounts that this process knows of.
-#[derive(Default)]
 pub(super) struct Board {
     desks: HashMap<ProviderAccountId, Desk>,
+    /// Calls per second that a throttled account has left in this process.
+    least: f64,
 }
 
 /// One account.
@@ -42,6 +50,15 @@ pub(super) struct Desk {
     probe: Probe,
     /// Calls of this process that are under way.
     under_way: u32,
+    /// How fast the provider takes calls.
+    throttle: Throttle,
+    /// How fast a mail server takes mail to the domains of which it throttled some.
+    domains: HashMap<String, Throttle>,
+    /// The domain whose mail was throttled last.
+    throttled: Option<String>,
+    least: f64,
+    /// The account's revision.
+    revision: u32,
     refused: Refused,
     used: Instant,
 }
@@ -59,26 +76,51 @@ enum Probe {
 /// The first answer to who asks to call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    /// It may, under the standing of this number.
-    Pass(u64),
+    /// It may.
+    Pass(Begun),
     /// It may be the probe, if no other worker's call is.
-    Probe(u64, Cause),
+    Probe(Begun, Cause),
     /// It may not.
     Closed(Closed),
 }
 
+/// What a call begins under.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Begun {
+    /// The number of the standing.
+    pub(super) version: u64,
+    /// See [`Throttle::falls`]: of the account, and of the recipient's domain.
+    falls: (u64, u64),
+}
+
 /// A call that ended.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ended {
-    /// The number of the standing that it began under.
-    pub(super) version: u64,
+pub(super) struct Ended<'a> {
+    /// What it began under.
+    pub(super) begun: Begun,
+    /// The recipient's domain, where that may be throttled by itself.
+    pub(super) domain: Option<&'a str>,
     /// Whether it was the probe.
     pub(super) is_probe: bool,
     /// What it says.
     pub(super) verdict: Verdict,
 }
 
+impl Default for Board {
+    fn default() -> Self {
+        Self {
+            desks: HashMap::new(),
+            least: LEAST_PER_SECOND,
+        }
+    }
+}
+
 impl Board {
+    /// Shares what is left of throttled accounts with so many workers.
+    pub(super) fn set_workers(&mut self, count: u32) {
+        self.least = LEAST_PER_SECOND / f64::from(count.max(1));
+    }
+
     /// What is known of an account.
     pub(super) fn desk(&mut self, account: ProviderAccountId) -> &mut Desk {
         let desk = self.desks.entry(account).or_insert_with(|| Desk {
@@ -89,30 +131,45 @@ impl Board {
             uncounted: Counts::default(),
             probe: Probe::Free,
             under_way: 0,
+            throttle: Throttle::default(),
+            domains: HashMap::new(),
+            throttled: None,
+            least: LEAST_PER_SECOND,
+            revision: 0,
             refused: Refused::default(),
             used: Instant::now(),
         });
+        desk.least = self.least;
         desk.used = Instant::now();
         desk
     }
 
     /// Goes by a standing that Redis holds.
-    pub(super) fn adopt(&mut self, account: ProviderAccountId, standing: Option<Standing>) {
+    pub(super) fn adopt(
+        &mut self,
+        account: ProviderAccountId,
+        standing: Option<Standing>,
+        now: Timestamp,
+    ) {
         let Some(desk) = self.desks.get_mut(&account) else {
             return;
         };
         desk.is_known = true;
         let own = desk.standing;
-        let theirs = standing.unwrap_or_default();
+        let theirs = standing.unwrap_or_default().clamped(now);
+        let is_clamped = standing.is_some_and(|standing| standing.is_beyond(now));
         // Redis was emptied where it knows less than was told before. What is closed
         // stays closed then, and an open gate follows whoever began anew.
         let is_lost = theirs.version < own.version && !desk.is_untold;
         if is_lost && own.closed_by.is_some() {
             desk.is_untold = true;
         } else if theirs.version > own.version || is_lost {
-            desk.set(theirs);
+            desk.set(theirs, now);
         } else if theirs.version == own.version {
-            desk.standing = theirs;
+            // What is clamped anew with every look would never end.
+            if !is_clamped || own.closed_by != theirs.closed_by {
+                desk.standing = theirs;
+            }
             desk.is_untold = false;
         }
     }
@@ -123,11 +180,12 @@ impl Board {
         account: ProviderAccountId,
         told: Standing,
         counts: Option<Standing>,
+        now: Timestamp,
     ) {
         if let Some(desk) = self.desks.get_mut(&account) {
             desk.is_untold &= desk.standing.version != told.version;
         }
-        self.adopt(account, counts);
+        self.adopt(account, counts, now);
     }
 
     /// The changes that Redis is yet to be told of.
@@ -186,7 +244,8 @@ impl Board {
             return;
         };
         let standing = desk.standing;
-        if sums.trip() && standing.version == version && standing.closed_by.is_none() {
+        let is_passing = standing.position(now) == Position::Passing;
+        if sums.trip() && standing.version == version && is_passing {
             desk.change(account, standing.opened(None, now, fraction), now);
         }
     }
@@ -198,18 +257,30 @@ impl Desk {
         !self.is_known
     }
 
-    /// Lets a call begin, which must be ended by [`Desk::leave`].
-    pub(super) fn ask(&mut self, now: Timestamp) -> Step {
-        let version = self.standing.version;
+    /// Lets a call begin, which must be ended by [`Desk::leave`]. A standing from before
+    /// the account was mended (`revision`) does not count.
+    pub(super) fn ask(
+        &mut self,
+        account: ProviderAccountId,
+        (revision, domain): (u32, Option<&str>),
+        now: Timestamp,
+    ) -> Step {
+        self.revision = self.revision.max(revision);
+        if let Some(mended) = self.standing.mended(self.revision, now) {
+            self.change(account, mended, now);
+        }
         let step = match self.standing.position(now) {
-            Position::Passing => Step::Pass(version),
+            Position::Passing => match self.take(domain) {
+                Ok(()) => Step::Pass(self.begun(domain)),
+                Err(closed) => Step::Closed(closed),
+            },
             Position::Shut(cause, wait) => Step::Closed(Closed {
                 by: cause.into(),
                 wait,
             }),
             Position::Probing(cause) => match self.probe {
-                Probe::Free => self.take_probe(cause),
-                Probe::Theirs(until) if until <= Instant::now() => self.take_probe(cause),
+                Probe::Free => self.take_probe(cause, domain),
+                Probe::Theirs(until) if until <= Instant::now() => self.take_probe(cause, domain),
                 Probe::Ours | Probe::Theirs(_) => Step::Closed(probing(cause)),
             },
         };
@@ -219,9 +290,42 @@ impl Desk {
         step
     }
 
-    fn take_probe(&mut self, cause: Cause) -> Step {
+    /// Takes a call from what the provider throttles.
+    fn take(&mut self, domain: Option<&str>) -> Result<(), Closed> {
+        let now = Instant::now();
+        let mut of_domain = domain.and_then(|domain| self.domains.get_mut(domain));
+        let refused = match &mut of_domain {
+            Some(throttle) => throttle
+                .take(now)
+                .err()
+                .map(|wait| (wait, throttle.apart())),
+            None => None,
+        };
+        let refused = refused.or_else(|| {
+            let wait = self.throttle.take(now).err()?;
+            if let Some(throttle) = of_domain {
+                throttle.give_back();
+            }
+            Some((wait, self.throttle.apart()))
+        });
+        match refused {
+            None => Ok(()),
+            Some((wait, apart)) => Err(self.refuse(ClosedBy::Throttled, wait, apart)),
+        }
+    }
+
+    fn begun(&self, domain: Option<&str>) -> Begun {
+        let of_domain = domain.and_then(|domain| self.domains.get(domain));
+        let falls = of_domain.map_or(0, Throttle::falls);
+        Begun {
+            version: self.standing.version,
+            falls: (self.throttle.falls(), falls),
+        }
+    }
+
+    fn take_probe(&mut self, cause: Cause, domain: Option<&str>) -> Step {
         self.probe = Probe::Ours;
-        Step::Probe(self.standing.version, cause)
+        Step::Probe(self.begun(domain), cause)
     }
 
     /// Ends a call; its probe is free again if it was one.
@@ -253,17 +357,22 @@ impl Desk {
     pub(super) fn note(
         &mut self,
         account: ProviderAccountId,
-        ended: Ended,
+        ended: Ended<'_>,
         now: Timestamp,
         fraction: f64,
     ) -> bool {
         let Ended {
-            version,
+            begun,
             is_probe,
             verdict,
+            ..
         } = ended;
+        self.note_pace(account, ended);
         // A call that began before the last change says nothing of what is since.
-        let is_current = version == self.standing.version;
+        let is_current = begun.version == self.standing.version;
+        if !is_current && verdict.is_unusable() {
+            return false;
+        }
         if is_probe && is_current {
             let next = self.standing.after_probe(verdict, now, fraction);
             self.change(account, next, now);
@@ -284,8 +393,64 @@ impl Desk {
         true
     }
 
+    /// Takes note of how fast the provider takes calls.
+    fn note_pace(&mut self, account: ProviderAccountId, ended: Ended<'_>) {
+        let is_throttled = match ended.verdict {
+            Verdict::Success => false,
+            Verdict::Throttled { retry_after: None } => true,
+            // A named pause says it all, and what failed says nothing of it.
+            Verdict::Throttled { .. } | Verdict::Failure { .. } | Verdict::Unusable { .. } => {
+                return;
+            }
+        };
+        let now = Instant::now();
+        let (of_account, of_domain) = ended.begun.falls;
+        let mut is_accounts = true;
+        if let Some(domain) = ended.domain {
+            self.note_domain(domain, is_throttled, of_domain, now);
+            if is_throttled {
+                // As long as mail to one domain alone is throttled, that is its server's.
+                let last = self.throttled.replace(domain.to_owned());
+                is_accounts = last.is_some_and(|last| last != domain);
+            }
+        }
+        if !is_accounts {
+            return;
+        }
+        let was_free = self.throttle.is_free();
+        self.throttle
+            .note(is_throttled, of_account, self.least, now);
+        match (was_free, self.throttle.is_free()) {
+            (true, false) => {
+                info!(provider.account = %account, "The provider of {account} throttles; it gets fewer calls");
+            }
+            (false, true) => {
+                info!(provider.account = %account, "The provider of {account} throttles no more");
+            }
+            (true, true) | (false, false) => {}
+        }
+    }
+
+    fn note_domain(&mut self, domain: &str, is_throttled: bool, falls: u64, now: Instant) {
+        if is_throttled && !self.domains.contains_key(domain) {
+            if self.domains.len() >= DOMAINS_MAX {
+                self.domains.retain(|_, throttle| !throttle.is_free());
+            }
+            if self.domains.len() < DOMAINS_MAX {
+                self.domains.insert(domain.to_owned(), Throttle::default());
+            }
+        }
+        if let Some(throttle) = self.domains.get_mut(domain) {
+            throttle.note(is_throttled, falls, self.least, now);
+            if throttle.is_over() {
+                self.domains.remove(domain);
+            }
+        }
+    }
+
     /// A change that this process makes.
     fn change(&mut self, account: ProviderAccountId, next: Standing, now: Timestamp) {
+        let next = next.under(self.revision);
         match next.position(now) {
             Position::Shut(Cause::Circuit, wait) => {
                 warn!(provider.account = %account, ?wait, "Too many calls to {account} fail; it is left alone");
@@ -293,16 +458,22 @@ impl Desk {
             Position::Shut(Cause::Asked, wait) => {
                 info!(provider.account = %account, ?wait, "The provider of {account} asks for a pause");
             }
+            Position::Shut(Cause::Unusable, wait) => {
+                debug!(provider.account = %account, ?wait, "{account} cannot send; it is left alone");
+            }
             Position::Passing => {
                 info!(provider.account = %account, "Calls to {account} pass again")
             }
             Position::Probing(_) => {}
         }
-        self.set(next);
+        self.set(next, now);
         self.is_untold = true;
     }
 
-    fn set(&mut self, standing: Standing) {
+    fn set(&mut self, standing: Standing, now: Timestamp) {
+        if matches!(standing.position(now), Position::Shut(Cause::Asked, _)) {
+            self.throttle.pause(self.least, Instant::now());
+        }
         self.standing = standing;
         self.is_untold = false;
         self.window.clear();

@@ -89,14 +89,15 @@ async fn give_back(office: &Office, held: &[Held]) -> Option<()> {
 
 /// Tells of changes. A probe is given back only after what came of it is known.
 async fn tell(office: &Office) -> Option<()> {
-    let untold = office.board().untold(office.clock.now());
+    let now = office.clock.now();
+    let untold = office.board().untold(now);
     if untold.is_empty() {
         return Some(());
     }
     let standings = office.shared.change(&untold).await?;
     let mut board = office.board();
     for ((account, told, _), counts) in untold.into_iter().zip(standings) {
-        board.told(account, told, counts);
+        board.told(account, told, counts, now);
     }
     Some(())
 }
@@ -112,7 +113,7 @@ async fn look(office: &Office, is_tick: bool) -> Option<()> {
         let mut board = office.board();
         let wanted = wanted.iter().zip(found);
         let counts = wanted.map(|(account, (standing, is_counted))| {
-            board.adopt(*account, standing);
+            board.adopt(*account, standing, now);
             board.due_to_count(*account, is_counted, now)
         });
         counts.collect::<Vec<_>>().into_iter().flatten().collect()

@@ -2,14 +2,15 @@
 //!
 //! Every call to a provider asks leave first ([`Gates::enter`]) and says afterwards
 //! what came of it ([`Pass::end`]). An account is closed while too many of its calls
-//! fail, while its provider asks for a pause, and while as many calls are made as it
-//! may have. The *board* holds what this process knows, the rules are in
-//! `circuit` and `pace`, and the *clerk* shares it with the other workers through
-//! Redis.
+//! fail, while it cannot send itself, while its provider names a pause, and while as
+//! many calls are made as it may have. Where its provider throttles, it goes as fast as
+//! calls are taken. The *board* holds what this process knows, the rules are in
+//! `circuit`, `throttle` and `pace`, and the *clerk* shares it with the other workers
+//! through Redis.
 //!
 //! What is promised: an account that works and has no limits costs no command of
-//! Redis per call. What one worker finds out the others go by within a fifth of a
-//! second. Of an account whose time is over one call goes first, over all workers.
+//! Redis per call. That an account is closed, or open again, the others go by within a
+//! fifth of a second. Of one that did not work one call goes first, over all workers.
 //!
 //! While Redis is away every worker goes by what it knew and what it sees itself, and
 //! takes its share of the limits. Then, and for the length of a call after Redis went
@@ -25,6 +26,7 @@ mod local;
 mod pace;
 mod shared;
 mod store;
+mod throttle;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -40,7 +42,7 @@ use crate::config::SendingSettings;
 use crate::db::PgPool;
 use crate::ids::{Ids, ProviderAccountId};
 use crate::redis::Redis;
-use board::{Board, Ended, Step};
+use board::{Begun, Board, Ended, Step};
 use circuit::{Cause, Verdict};
 use local::Local;
 use pace::Pace;
@@ -62,6 +64,21 @@ pub struct AccountLimits {
     pub max_rate_per_second: Option<u32>,
     /// Calls under way.
     pub max_concurrency: Option<u32>,
+}
+
+/// A call that somebody wants to make.
+#[derive(Debug, Clone, Copy)]
+pub struct Call<'a> {
+    /// Through which account.
+    pub account: ProviderAccountId,
+    /// How often somebody mended the account: what closed it before does not count.
+    pub revision: u32,
+    /// What it may be used for at the most.
+    pub limits: AccountLimits,
+    /// What bounds the calls under way of this process alone.
+    pub calls_max: Option<u32>,
+    /// The recipient's domain, where its mail may be throttled by itself.
+    pub domain: Option<&'a str>,
 }
 
 /// The gates of all accounts. Cheap to clone; one in each worker process.
@@ -128,13 +145,13 @@ impl Gates {
 
     /// Asks leave to call an account. Waits for a round trip to Redis, and only where
     /// the account has limits or the call would be its probe; never for the account.
-    /// `calls_max` bounds the calls under way of this process alone.
-    pub async fn enter(
-        &self,
-        account: ProviderAccountId,
-        limits: AccountLimits,
-        calls_max: Option<u32>,
-    ) -> Entry {
+    pub async fn enter(&self, call: Call<'_>) -> Entry {
+        let Call {
+            account,
+            limits,
+            calls_max,
+            ..
+        } = call;
         let office = &self.office;
         let step = {
             let mut board = office.board();
@@ -142,13 +159,13 @@ impl Gates {
             if desk.is_new() && !office.shared.is_away() {
                 office.tell_news();
             }
-            desk.ask(office.clock.now())
+            desk.ask(account, (call.revision, call.domain), office.clock.now())
         };
         let pass = match step {
             Step::Closed(closed) => return Entry::Closed(closed),
-            Step::Pass(version) => office.pass(account, version),
-            Step::Probe(version, cause) => {
-                let mut pass = office.pass(account, version);
+            Step::Pass(begun) => office.pass(call, begun),
+            Step::Probe(begun, cause) => {
+                let mut pass = office.pass(call, begun);
                 pass.is_probe = true;
                 match office.probe(pass, cause).await {
                     Ok(pass) => pass,
@@ -195,14 +212,16 @@ impl Office {
 
     fn set_workers(&self, count: u32) {
         self.workers.store(count.max(1), Ordering::Relaxed);
+        self.board().set_workers(count);
     }
 
-    fn pass(self: &Arc<Self>, account: ProviderAccountId, version: u64) -> Pass {
+    fn pass(self: &Arc<Self>, call: Call<'_>, begun: Begun) -> Pass {
         let number = self.number.fetch_add(1, Ordering::Relaxed);
         Pass {
             office: Arc::clone(self),
-            account,
-            version,
+            account: call.account,
+            domain: call.domain.map(str::to_owned),
+            begun,
             is_probe: false,
             number,
             holds_place: false,
@@ -213,7 +232,7 @@ impl Office {
     /// Asks whether a call may be the probe, over all workers. While Redis is away it
     /// is that of this process.
     async fn probe(&self, mut pass: Pass, cause: Cause) -> Result<Pass, Closed> {
-        let (account, version, name) = (pass.account, pass.version, pass.name());
+        let (account, version, name) = (pass.account, pass.begun.version, pass.name());
         // Given back even if nobody waits for the answer any more, or it is late.
         pass.holds_probe = !self.shared.is_away();
         match self.shared.probe(account, version, &name).await {
@@ -226,7 +245,8 @@ impl Office {
             Some(ProbeAnswer::Outdated(standing)) => {
                 pass.holds_probe = false;
                 drop(pass);
-                self.board().adopt(account, Some(standing));
+                let now = self.clock.now();
+                self.board().adopt(account, Some(standing), now);
                 // Whoever comes back is judged by the standing that counts.
                 Err(Closed {
                     by: cause.into(),
@@ -320,8 +340,12 @@ pub struct Closed {
 pub enum ClosedBy {
     /// Too many failures: the circuit is open, or its one probe is under way.
     Circuit,
-    /// The provider asked for a pause, or one call tries whether it is over.
+    /// The provider named a pause.
     Asked,
+    /// The account itself cannot send, or one call tries whether it still cannot.
+    Unusable,
+    /// The provider throttles, and takes no more calls per second.
+    Throttled,
     /// As many calls per second as the account may have.
     Rate,
     /// As many calls under way as the account may have.
@@ -333,8 +357,10 @@ pub enum ClosedBy {
 pub struct Pass {
     office: Arc<Office>,
     account: ProviderAccountId,
-    /// The number of the standing that the call begins under.
-    version: u64,
+    /// The recipient's domain, where its mail may be throttled by itself.
+    domain: Option<String>,
+    /// What the call begins under.
+    begun: Begun,
     is_probe: bool,
     number: u64,
     /// Whether Redis may keep a place for it.
@@ -348,7 +374,8 @@ impl Pass {
     pub fn end(self, outcome: &SendOutcome) {
         let office = &self.office;
         let ended = Ended {
-            version: self.version,
+            begun: self.begun,
+            domain: self.domain.as_deref(),
             is_probe: self.is_probe,
             verdict: Verdict::from(outcome),
         };

@@ -5,6 +5,7 @@ use chrono::TimeDelta;
 use super::*;
 use crate::clock::Clock;
 use crate::config::Settings;
+use crate::provider::outcome::AccountTrouble;
 
 fn settings() -> SendingSettings {
     let variables = [
@@ -27,6 +28,7 @@ fn standing(age: TimeDelta) -> (Standing, Circumstance) {
         turn: Turn::default(),
         tried: 0,
         candidates: 1,
+        passed_over: 0,
     };
     let here = Circumstance {
         now,
@@ -54,6 +56,21 @@ fn throttled(retry_after: Option<u64>) -> SendOutcome {
     SendOutcome::Throttled {
         retry_after: retry_after.map(Duration::from_secs),
         reason: "HTTP 429".to_owned(),
+    }
+}
+
+fn unusable() -> SendOutcome {
+    SendOutcome::AccountUnusable {
+        trouble: AccountTrouble::UntilMended,
+        retry_after: None,
+        reason: "HTTP 401".to_owned(),
+    }
+}
+
+fn deferred(retry_after: Option<u64>) -> SendOutcome {
+    SendOutcome::Deferred {
+        retry_after: retry_after.map(Duration::from_secs),
+        reason: "SMTP 451".to_owned(),
     }
 }
 
@@ -99,9 +116,64 @@ fn waits_double_with_the_rounds_up_to_half_an_hour_and_obey_the_provider() {
 }
 
 #[test]
-fn being_throttled_uses_up_no_attempt_and_being_unavailable_does() {
-    assert!(!verdict(&throttled(None), |_| ()).0.uses_attempt);
-    assert!(verdict(&unavailable(None), |_| ()).0.uses_attempt);
+fn what_the_account_is_to_blame_for_uses_up_no_attempt() {
+    for (outcome, uses_attempt) in [
+        (throttled(None), false),
+        (unusable(), false),
+        (unavailable(None), true),
+        (deferred(None), true),
+    ] {
+        let (verdict, _) = verdict(&outcome, |_| ());
+        assert_eq!(verdict.uses_attempt, uses_attempt, "{outcome:?}");
+        assert_eq!(verdict.status, MessageStatus::Queued);
+        assert_eq!(verdict.event, Some(EventType::Deferred));
+    }
+}
+
+#[test]
+fn what_the_recipients_server_defers_waits_for_the_same_accounts_whoever_else_there_is() {
+    for (rounds, retry_after, seconds) in [(0, None, 2.5), (3, None, 20.0), (0, Some(60), 60.5)] {
+        for candidates in [1, 3] {
+            let (verdict, now) = verdict(&deferred(retry_after), |standing| {
+                standing.candidates = candidates;
+                standing.turn.rounds = rounds;
+            });
+            let waited = (verdict.next_attempt_at - now).as_seconds_f64();
+            assert!((waited - seconds).abs() < 0.001, "{waited}");
+            assert_eq!(
+                (verdict.turn.candidate, verdict.turn.rounds),
+                (0, rounds + 1)
+            );
+        }
+    }
+}
+
+#[test]
+fn a_candidate_that_does_not_know_the_sender_is_passed_over() {
+    for (passed_over, outcome, candidate) in [
+        (0b010, unavailable(None), 2),
+        (0b000, unavailable(None), 1),
+        (0b110, unavailable(None), 0),
+        (0b010, rejected(Blame::Sender), 2),
+        (0b001, unusable(), 1),
+    ] {
+        let (verdict, _) = verdict(&outcome, |standing| {
+            standing.candidates = 3;
+            standing.passed_over = passed_over;
+        });
+        assert_eq!(verdict.status, MessageStatus::Queued);
+        assert_eq!(
+            verdict.turn.candidate, candidate,
+            "{passed_over:b} {outcome:?}"
+        );
+    }
+    // None of the others is left.
+    let (verdict, _) = verdict(&rejected(Blame::Sender), |standing| {
+        standing.candidates = 3;
+        standing.tried = 1;
+        standing.passed_over = 0b101;
+    });
+    assert_eq!(verdict.status, MessageStatus::Failed);
 }
 
 #[test]
@@ -119,7 +191,12 @@ fn being_throttled_for_long_makes_the_waits_longer() {
 
 #[test]
 fn after_a_day_retries_are_used_up() {
-    for outcome in [unavailable(None), throttled(None)] {
+    for outcome in [
+        unavailable(None),
+        throttled(None),
+        unusable(),
+        deferred(None),
+    ] {
         for candidates in [1, 2] {
             let (verdict, _) = verdict_after(&outcome, TimeDelta::hours(25), |standing| {
                 standing.candidates = candidates;
@@ -135,6 +212,7 @@ fn what_fails_in_passing_goes_to_the_next_candidate_at_once() {
     let outcomes = [
         (unavailable(Some(60)), true, true),
         (throttled(Some(60)), false, true),
+        (unusable(), false, true),
         (rejected(Blame::Sender), true, false),
     ];
     for (outcome, uses_attempt, recoverable) in outcomes {
@@ -272,12 +350,7 @@ fn by_policy_a_lost_answer_fails_and_says_that_the_mail_may_have_been_taken() {
 
 #[test]
 fn a_refusal_of_the_mail_fails_at_once_whoever_else_there_is() {
-    for blame in [
-        Blame::Message,
-        Blame::Recipient,
-        Blame::Mailbox,
-        Blame::Sender,
-    ] {
+    for blame in [Blame::Message, Blame::Recipient, Blame::Mailbox] {
         let (verdict, _) = verdict(&rejected(blame), |standing| {
             standing.candidates = 2;
             standing.turn.recoverable = true;

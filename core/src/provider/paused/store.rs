@@ -1,0 +1,83 @@
+//! The rows of accounts that cannot send.
+
+use sqlx::{PgConnection, query, query_scalar};
+
+use super::SendingPaused;
+use crate::clock::Timestamp;
+use crate::db::OrFault;
+use crate::fault::Fault;
+use crate::ids::{OrganizationId, ProviderAccountId};
+
+/// Records what keeps an account from sending, unless something is recorded already or
+/// it was mended since it had this revision. Answers whose account it is.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub(super) async fn pause_sending(
+    connection: &mut PgConnection,
+    id: ProviderAccountId,
+    revision: u32,
+    reason: &str,
+    now: Timestamp,
+) -> Result<Option<OrganizationId>, Fault> {
+    query_scalar!(
+        r#"UPDATE provider_accounts
+           SET sending_paused_reason = $3, sending_paused_since = $4
+           WHERE id = $1 AND revision = $2 AND sending_paused_since IS NULL
+           RETURNING organization_id AS "organization_id: OrganizationId""#,
+        id.0,
+        i32::try_from(revision).unwrap_or(i32::MAX),
+        reason,
+        now,
+    )
+    .fetch_optional(connection)
+    .await
+    .or_fault("record that an account cannot send")
+}
+
+/// Records that nothing keeps an account from sending any more. Answers whose account it
+/// is, where something did.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub(super) async fn resume_sending(
+    connection: &mut PgConnection,
+    id: ProviderAccountId,
+) -> Result<Option<OrganizationId>, Fault> {
+    query_scalar!(
+        r#"UPDATE provider_accounts
+           SET sending_paused_reason = NULL, sending_paused_since = NULL
+           WHERE id = $1 AND sending_paused_since IS NOT NULL
+           RETURNING organization_id AS "organization_id: OrganizationId""#,
+        id.0,
+    )
+    .fetch_optional(connection)
+    .await
+    .or_fault("record that an account sends again")
+}
+
+/// The accounts of all organizations that cannot send, with the reasons.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn list_paused(
+    connection: &mut PgConnection,
+) -> Result<Vec<(ProviderAccountId, SendingPaused)>, Fault> {
+    let rows = query!(
+        r#"SELECT id AS "id: ProviderAccountId", sending_paused_reason AS "reason!", sending_paused_since AS "since!"
+           FROM provider_accounts
+           WHERE sending_paused_since IS NOT NULL AND is_active
+           ORDER BY sending_paused_since, id"#,
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("list accounts that cannot send")?;
+    let paused = rows.into_iter().map(|row| {
+        let paused = SendingPaused {
+            reason: row.reason,
+            since: row.since,
+        };
+        (row.id, paused)
+    });
+    Ok(paused.collect())
+}
