@@ -33,6 +33,7 @@ use waypost_core::suppression::check::{self, Checker};
 use waypost_core::suppression::filter::Filters;
 use waypost_core::template::Templates;
 use waypost_core::tracking;
+use waypost_core::tracking::link::OwnLinks;
 use waypost_core::unsubscribe::Groups;
 use waypost_core::unsubscribe::known::KnownGroups;
 use waypost_core::unsubscribe::token::Tokens;
@@ -156,7 +157,7 @@ impl Context {
             pool: pool.clone(),
             sealer: settings.sealer.clone(),
             fetcher: Fetcher::new(accounts.transport.clone(), accounts.endpoints.clone()),
-            recorder: Recorder::start(told, settings.sealer.clone()),
+            recorder: Recorder::start(told, settings.sealer.clone(), OwnLinks::new(settings)),
             clock: clock.clone(),
         });
         Ok(Self {

@@ -19,6 +19,7 @@ mod idempotency;
 mod ids;
 mod inbound;
 mod limits;
+mod moment_fields;
 mod objects;
 mod openapi;
 pub mod operator;

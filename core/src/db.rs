@@ -241,6 +241,21 @@ pub async fn begin(pool: &PgPool, doing: &'static str) -> Result<PgTransaction<'
     }
 }
 
+/// Begins a transaction that changes nothing and sees one moment, whatever is committed
+/// meanwhile: for answers that are read with several statements. To be dropped.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn snapshot(pool: &PgPool, doing: &'static str) -> Result<PgTransaction<'static>, Fault> {
+    let pool = pool.clone();
+    let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+    let begun = tokio::spawn(async move { pool.begin_with(begin).await });
+    match begun.await {
+        Ok(begun) => begun.or_fault(doing),
+        Err(ended) => Err(Fault::unavailable(doing, ended)),
+    }
+}
+
 /// Turns a database error into a [`Fault`] that says what was being done.
 pub trait OrFault<T> {
     /// `doing` completes "could not …".

@@ -34,6 +34,7 @@ use waypost_core::redis::Redis;
 use waypost_core::retention::Retention;
 use waypost_core::suppression::Suppressions;
 use waypost_core::suppression::filter::Filters;
+use waypost_core::tracking::link::OwnLinks;
 
 use board::Board;
 use leader::Leadership;
@@ -179,7 +180,11 @@ fn look_ups(settings: &Settings, accounts: &Accounts, redis: &Redis) -> LookUps 
         ids: ids.clone(),
     };
     LookUps {
-        recorder: Recorder::start(suppressions, settings.sealer.clone()),
+        recorder: Recorder::start(
+            suppressions,
+            settings.sealer.clone(),
+            OwnLinks::new(settings),
+        ),
         accounts: accounts.clone(),
         moments: Moments::within(settings.sending.unknown_wait),
         paces: Paces::default(),

@@ -231,10 +231,10 @@ async fn a_key_grants_nothing_that_it_lacks() {
         narrow
             .patch(
                 &path_of(&wide),
-                &json!({ "permissions": ["SEND", "PROVIDERS_READ"] }),
+                &json!({ "permissions": ["METRICS_READ", "PROVIDERS_READ"] }),
             )
             .await,
-        "PROVIDERS_READ",
+        "SEND",
     );
     // Its secret would do what the caller may not.
     lacks(
@@ -243,16 +243,56 @@ async fn a_key_grants_nothing_that_it_lacks() {
             .await,
         "SEND",
     );
-    // What the key has it may keep, or lose.
-    let _kept = narrow
-        .patch(&path_of(&wide), &json!({ "permissions": ["SEND"] }))
-        .await
-        .data(200);
-    let _revoked = narrow.delete(&path_of(&wide)).await.expect(200);
     let _rotated = narrow
         .post(&format!("{}/rotate", path_of(&own)), &json!({}))
         .await
         .data(200);
+}
+
+#[tokio::test]
+async fn what_protects_a_key_is_changed_by_those_alone_who_may_do_all_that_it_may() {
+    let app = quiet().await;
+    let sets = [
+        vec!["SETTINGS_WRITE"],
+        vec!["SETTINGS_WRITE", "METRICS_READ"],
+        vec!["SETTINGS_WRITE", "SEND"],
+        vec!["SETTINGS_WRITE", "SEND", "METRICS_READ", "TEMPLATES_READ"],
+    ];
+    let later = (app.clock.now() + TimeDelta::days(9)).to_rfc3339_opts(SecondsFormat::Millis, true);
+    for held in &sets {
+        let own = json!({ "name": "Changer", "permissions": held });
+        let own = create(&app, &own).await;
+        let changer = holder(&app, &own);
+        for other in &sets {
+            let target = json!({
+                "name": "Target", "permissions": other, "allowedIps": ["203.0.113.0/24"],
+                "expiresAt": later,
+            });
+            let target = create(&app, &target).await;
+            let (path, rotate) = (path_of(&target), format!("{}/rotate", path_of(&target)));
+            let missing = other.iter().any(|permission| !held.contains(permission));
+            let status = if missing { 403 } else { 200 };
+            for change in [
+                json!({ "allowedIps": [] }),
+                json!({ "expiresAt": null }),
+                json!({ "permissions": ["SETTINGS_WRITE"] }),
+                json!({ "name": "Renamed" }),
+            ] {
+                if change.get("permissions").is_none() || missing {
+                    let reply = changer.patch(&path, &change).await;
+                    assert_eq!(reply.status, status, "{held:?} {other:?} {change}");
+                }
+            }
+            assert_eq!(changer.post_empty(&rotate).await.status, status);
+            assert_eq!(changer.delete(&path).await.status, status);
+            let shown = app.get(&path).await.data(200);
+            assert_eq!(shown["revokedAt"].is_null(), missing, "{shown}");
+            assert_eq!(shown["allowedIps"].as_array().unwrap().is_empty(), !missing);
+        }
+        // Its own it may change.
+        let change = json!({ "allowedIps": ["127.0.0.0/8"] });
+        let _changed = changer.patch(&path_of(&own), &change).await.data(200);
+    }
 }
 
 #[tokio::test]

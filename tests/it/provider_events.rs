@@ -9,6 +9,7 @@ mod retried;
 mod route;
 mod suppressing;
 mod together;
+mod two_copies;
 mod verdicts;
 
 use std::sync::atomic::{AtomicU64, Ordering};

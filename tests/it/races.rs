@@ -152,3 +152,56 @@ async fn who_gives_up_a_transaction_leaves_no_other_in_it() {
         assert_eq!(app.value(&seen).await, Some(name));
     }
 }
+
+/// A message that goes from QUEUED to SENT and back again and again, each time in one
+/// transaction that leaves as many events as its status says.
+#[tokio::test]
+async fn a_message_is_shown_as_of_one_moment() {
+    let (app, callers) = racers().await;
+    app.connect(waypost_core::provider::kind::ProviderType::Sendgrid)
+        .await;
+    let id = app.send_to("ada@example.org").await;
+    let (pool, message) = (app.pool.clone(), id.clone());
+    let changing = tokio::spawn(async move {
+        for round in 0_u32..400 {
+            let mut transaction = db::begin(&pool, "change a message").await.unwrap();
+            let (status, events) = if round % 2 == 0 {
+                let sent = "INSERT INTO events (message_id, id, organization_id, position, event_type, occurred_at)
+                            SELECT id, gen_random_uuid(), organization_id, 0, 'SENT', created_at FROM messages
+                            WHERE id = $1::uuid";
+                ("SENT", sent)
+            } else {
+                let gone = "DELETE FROM events WHERE message_id = $1::uuid AND event_type = 'SENT'";
+                ("QUEUED", gone)
+            };
+            for statement in [
+                "UPDATE messages SET status = $2::text::message_status WHERE id = $1::uuid",
+                "UPDATE recipients SET status = $2::text::message_status WHERE message_id = $1::uuid",
+            ] {
+                let changed = sqlx::query(statement).bind(&message).bind(status);
+                changed.execute(&mut *transaction).await.unwrap();
+            }
+            let changed = sqlx::query(events).bind(&message);
+            changed.execute(&mut *transaction).await.unwrap();
+            transaction.commit().await.unwrap();
+        }
+    });
+    let is_sent = |of: &Value| of["events"].as_array().unwrap().len() == 2;
+    let mut shown = 0;
+    while !changing.is_finished() || shown < 100 {
+        let caller = &callers[shown % 2];
+        let one = caller.get(&format!("/v1/messages/{id}")).await.data(200);
+        assert_eq!(one["status"] == "SENT", is_sent(&one), "{one}");
+        let path = format!("/v1/messages/{id}/recipients");
+        let recipients = caller.get(&path).await.data(200);
+        let recipient = &recipients[0];
+        assert_eq!(
+            recipient["status"] == "SENT",
+            is_sent(recipient),
+            "{recipient}"
+        );
+        shown += 1;
+    }
+    changing.await.unwrap();
+    app.leave_work();
+}

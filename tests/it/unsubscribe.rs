@@ -3,14 +3,17 @@
 mod bodies;
 mod following;
 mod pages;
+mod tokens;
 
 use chrono::TimeDelta;
 use futures_util::future::join_all;
+use http::Method;
 use serde_json::{Value, json};
 use waypost_core::provider::kind::ProviderType;
 use waypost_simulator::Captured;
-use waypost_tests::{Reply, TestApp, message_to, to_hash, wait_until};
+use waypost_tests::{Caller, Reply, TestApp, message_to, to_hash, wait_until};
 
+const BROWSER: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:144.0) Gecko/20100101 Firefox/144.0";
 const GROUPS: &str = "/v1/unsubscribe-groups";
 const SUPPRESSIONS: &str = "/v1/suppressions";
 
@@ -59,7 +62,14 @@ fn path_of(link: &str) -> &str {
 }
 
 async fn follow(app: &TestApp, link: &str) -> Reply {
-    app.caller().anonymous().get(path_of(link)).await
+    follow_at(app.caller(), link).await
+}
+
+/// As a person's browser does.
+async fn follow_at(caller: &Caller, link: &str) -> Reply {
+    let caller = caller.anonymous();
+    let call = |request: reqwest::RequestBuilder| request.header("user-agent", BROWSER);
+    caller.call(Method::GET, path_of(link), call).await
 }
 
 async fn undo(app: &TestApp, link: &str) -> Reply {

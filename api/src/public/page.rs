@@ -37,6 +37,7 @@ static PAGES: LazyLock<Handlebars<'static>> = LazyLock::new(|| {
     for (name, source) in [
         ("layout", include_str!("layout.hbs")),
         ("unsubscribed", include_str!("unsubscribed.hbs")),
+        ("offered", include_str!("offered.hbs")),
         ("undone", include_str!("undone.hbs")),
         ("held", include_str!("held.hbs")),
         ("note", include_str!("note.hbs")),
@@ -79,18 +80,6 @@ impl Page {
         Self {
             status,
             ..Self::new("note", &Note { title, text })
-        }
-    }
-
-    /// The page for a machine that asks before its reader does: nothing was done.
-    pub(crate) fn ahead(text: &'static str) -> Self {
-        Self {
-            retry_after: Some(1),
-            ..Self::note(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "Nothing has been changed yet",
-                text,
-            )
         }
     }
 
@@ -142,7 +131,10 @@ impl IntoResponse for Page {
 impl ApiResponse for Page {
     fn meta() -> MetaResponses {
         let rows = [
-            (200, "A page that says what was done."),
+            (
+                200,
+                "A page that says what was done, or asks whether it is to be.",
+            ),
             (400, "A page that says that the link is invalid."),
             (410, "A page that says that the link has expired."),
             (

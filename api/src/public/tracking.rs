@@ -175,12 +175,15 @@ impl TrackingApi {
     ) -> Sighting {
         let user_agent = request.header("user-agent");
         let window = delta(self.context.machine_window);
+        let headers = request.headers();
+        let is_bot = robot::is_machine(headers, now - copy.issued_at, window)
+            || (url.is_some() && robot::is_no_visit(headers));
         Sighting {
             copy,
             url,
             at: now,
             user_agent: user_agent.map(|text| text.chars().take(USER_AGENT_CHARS_MAX).collect()),
-            is_bot: robot::is_machine(request.headers(), now - copy.issued_at, window),
+            is_bot,
         }
     }
 }

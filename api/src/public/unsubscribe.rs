@@ -48,8 +48,10 @@ impl UnsubscribeApi {
     ///
     /// Needs no key. Suppresses the recipient that the link was made for, in the group
     /// that the message was sent in, or everywhere where the group is no more. Doing
-    /// it again changes nothing. A request ahead of its reader (`Sec-Purpose: prefetch`
-    /// and its like) does nothing and gets 503.
+    /// it again changes nothing. A request that is no person's, by its `User-Agent` (a
+    /// scanner's or a library's, or none) or because it is ahead of its reader
+    /// (`Sec-Purpose: prefetch` and its like), changes nothing and gets a page with a
+    /// button that does it.
     #[oai(
         path = "/v1/unsubscribe/:token",
         method = "get",
@@ -61,11 +63,8 @@ impl UnsubscribeApi {
         /// The token of the link.
         token: Path<String>,
     ) -> Page {
-        if robot::is_ahead(request.headers()) {
-            // A browser keeps no such answer, and asks again when somebody opens the link:
-            // <https://wicg.github.io/nav-speculation/prefetch.html>.
-            let page = Page::ahead("Opening this link unsubscribes you.");
-            return self.look(request, &token, page).await;
+        if robot::is_no_visit(request.headers()) {
+            return self.offer(request, &token).await;
         }
         self.unsubscribe(request, &token).await
     }
@@ -154,6 +153,22 @@ impl UnsubscribeApi {
             Ok(Some(done)) => {
                 let action = done.can_undo.then(|| format!("{token}/undo"));
                 Page::new("unsubscribed", &Shown::of(done.from, action))
+            }
+            Ok(None) => invalid(),
+            Err(fault) => fault.into(),
+        }
+    }
+
+    /// Changes nothing; a page with a button that unsubscribes.
+    async fn offer(&self, request: &Request, token: &str) -> Page {
+        let link = match self.read(request, token).await {
+            Ok(link) => link,
+            Err(page) => return page,
+        };
+        match self.context.suppressions.correspondence(&link).await {
+            Ok(Some(correspondence)) => {
+                let action = Some(token.to_owned());
+                Page::new("offered", &Shown::of(correspondence, action))
             }
             Ok(None) => invalid(),
             Err(fault) => fault.into(),

@@ -25,9 +25,10 @@ use crate::body::{Body, OTHER_BYTES_MAX};
 use crate::checked::{Checked, Clearable, Field, problem};
 use crate::context::Context;
 use crate::error::Failure;
-use crate::fields::{self, Moment, PageLimit, PageNumber, Whole};
+use crate::fields::{self, PageLimit, PageNumber, Whole};
 use crate::idempotency::{KeyHeader, answer, created};
 use crate::ids::PathId;
+use crate::moment_fields::Moment;
 use crate::v1::Section;
 use crate::wire::{Data, Nullable, Paged, Pagination, Success, Time, read_page};
 
@@ -317,8 +318,9 @@ impl ApiKeysApi {
 
     /// Change an API key
     ///
-    /// Takes the permission SETTINGS_WRITE, and every permission that the change
-    /// adds. It counts within five seconds.
+    /// Takes the permission SETTINGS_WRITE, every permission that the key has, and
+    /// those that the change adds. A key may change itself. It counts within five
+    /// seconds.
     #[oai(
         path = "/v1/api-keys/:id",
         method = "patch",
@@ -360,8 +362,8 @@ impl ApiKeysApi {
 
     /// Revoke an API key
     ///
-    /// Takes the permission SETTINGS_WRITE. The key is refused within five
-    /// seconds. Its record stays, with `revokedAt`.
+    /// Takes the permission SETTINGS_WRITE, and every permission that the key has. The
+    /// key is refused within five seconds. Its record stays, with `revokedAt`.
     #[oai(
         path = "/v1/api-keys/:id",
         method = "delete",
@@ -375,8 +377,7 @@ impl ApiKeysApi {
         caller.require(Permission::SettingsWrite)?;
         let id: ApiKeyId = id.0.of(KEY)?;
         let keys = &self.context.keys;
-        keys.revoke(caller.organization_id(), caller.origin(), id)
-            .await?;
+        keys.revoke(caller.key(), caller.origin(), id).await?;
         Ok(Json(Success { success: true }))
     }
 

@@ -20,7 +20,8 @@ use crate::auth::Caller;
 use crate::checked::{Checked, Field, problem};
 use crate::context::Context;
 use crate::error::Failure;
-use crate::fields::{self, Id, Moment, PageLimit, PageNumber};
+use crate::fields::{self, Id, PageLimit, PageNumber};
+use crate::moment_fields::{End, Moment};
 use crate::v1::Section;
 use crate::wire::{Nullable, Paged, Pagination, Time, read_page};
 
@@ -159,8 +160,8 @@ impl AuditLogsApi {
         target_id: Query<Checked<Option<Id>>>,
         /// Only changes at this time and later.
         from: Query<Checked<Option<Moment>>>,
-        /// Only changes before this time.
-        to: Query<Checked<Option<Moment>>>,
+        /// Only changes before this time. A day without a time is the last one, whole.
+        to: Query<Checked<Option<End>>>,
     ) -> Result<Json<Paged<AuditLogEntry>>, Failure> {
         caller.require(Permission::SettingsWrite)?;
         let mut issues = Vec::new();

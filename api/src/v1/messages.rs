@@ -7,7 +7,7 @@ use poem_openapi::payload::Json;
 use poem_openapi::{Object, OpenApi};
 use uuid::Uuid;
 use waypost_core::auth::Permission;
-use waypost_core::db::OrFault;
+use waypost_core::db;
 use waypost_core::event::{self, Event};
 use waypost_core::ids::{MessageId, OrganizationId};
 use waypost_core::message::attempts::{self, AttemptItem};
@@ -98,6 +98,8 @@ struct MessageDetail {
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct SendAttempt {
+    /// Its id, which the events of this copy name as `attemptId`.
+    id: Uuid,
     /// Whose copy: SHA-256 of the recipient's address in lower case, as lower-case
     /// hexadecimal.
     to_hash: String,
@@ -124,6 +126,7 @@ impl From<AttemptItem> for SendAttempt {
             .duration()
             .map(|duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX));
         Self {
+            id: item.id.0,
             to_hash: item.address_hash.to_hex(),
             provider_account_id: item.provider_account_id.0,
             provider_type: item.provider_type,
@@ -138,12 +141,19 @@ impl From<AttemptItem> for SendAttempt {
 
 /// One thing that happened.
 #[derive(Debug, Object)]
-#[oai(rename_all = "camelCase")]
+#[oai(rename_all = "camelCase", skip_serializing_if_is_none)]
 struct HistoryEvent {
     /// QUEUED, SENT, DELIVERED, OPENED, CLICKED, BOUNCED, COMPLAINED,
     /// UNSUBSCRIBED, DROPPED or DEFERRED.
     event_type: String,
     occurred_at: Time,
+    /// The call to a provider that it is of, one of the message's `attempts`, where that
+    /// is known. A call that was made again because the answer to the one before was lost
+    /// may leave two copies that both arrive; the history then shows the events of both,
+    /// and metrics count the recipient once.
+    attempt_id: Option<Uuid>,
+    /// The provider's id of the copy that it is of, where that is known.
+    provider_message_id: Option<String>,
 }
 
 impl From<Event> for HistoryEvent {
@@ -151,6 +161,8 @@ impl From<Event> for HistoryEvent {
         Self {
             event_type: event.event_type.to_string(),
             occurred_at: Time(event.occurred_at),
+            attempt_id: event.attempt_id.map(|id| id.0),
+            provider_message_id: event.provider_message_id,
         }
     }
 }
@@ -226,12 +238,7 @@ impl MessagesApi {
                 .map(|search| search.0)
                 .filter(|search| !search.is_empty()),
         };
-        let mut connection = self
-            .context
-            .pool
-            .acquire()
-            .await
-            .or_fault("list messages")?;
+        let mut connection = db::snapshot(&self.context.pool, "list messages").await?;
         let found = list::list(&mut connection, caller.organization_id(), &filter, page).await?;
         Ok(Json(Paged {
             data: found.rows.into_iter().map(MessageSummary::from).collect(),
@@ -302,12 +309,7 @@ impl MessagesApi {
         let id: MessageId = id.0.of(MESSAGE)?;
         let mut issues = Vec::new();
         let page = read_page(page.0, limit.0, &mut issues).ok_or(Failure::Invalid(issues))?;
-        let mut connection = self
-            .context
-            .pool
-            .acquire()
-            .await
-            .or_fault("list recipients")?;
+        let mut connection = db::snapshot(&self.context.pool, "list recipients").await?;
         let found = store::list_recipients(&mut connection, caller.organization_id(), id, page)
             .await?
             .ok_or(Failure::NotFound(MESSAGE))?;
@@ -324,8 +326,7 @@ impl MessagesApi {
         organization_id: OrganizationId,
         id: MessageId,
     ) -> Result<Json<Data<MessageDetail>>, Failure> {
-        let pool = &self.context.pool;
-        let mut connection = pool.acquire().await.or_fault("show a message")?;
+        let mut connection = db::snapshot(&self.context.pool, "show a message").await?;
         let message = store::find(&mut connection, organization_id, id)
             .await?
             .ok_or(Failure::NotFound(MESSAGE))?;

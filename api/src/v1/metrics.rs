@@ -20,7 +20,8 @@ use crate::auth::Caller;
 use crate::checked::{Checked, Field, problem};
 use crate::context::Context;
 use crate::error::Failure;
-use crate::fields::{self, Moment, string};
+use crate::fields::{self, string};
+use crate::moment_fields::{End, Moment};
 use crate::v1::Section;
 use crate::wire::Time;
 
@@ -164,8 +165,9 @@ struct MetricsBreakdown {
     query: BreakdownQuery,
 }
 
-/// What happened in all. Rates have four decimals, and are 0 where there is nothing
-/// to divide by.
+/// What happened in all, each recipient of a message once for each type of event.
+/// Rates have four decimals, and are 0 where there is nothing to divide by. They are
+/// never above 1, also where more was delivered in the period than sent in it.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct MetricsTotals {
@@ -222,6 +224,7 @@ struct MetricsSummary {
 }
 
 type OptionalMoment = Query<Checked<Option<Moment>>>;
+type OptionalEnd = Query<Checked<Option<End>>>;
 
 #[OpenApi(tag = "Section::Metrics")]
 impl MetricsApi {
@@ -237,8 +240,8 @@ impl MetricsApi {
         caller: Caller,
         /// From when on; 30 days before now where it is absent.
         from: OptionalMoment,
-        /// Until when; now where it is absent.
-        to: OptionalMoment,
+        /// Until when; now where it is absent. A day without a time is the last one, whole.
+        to: OptionalEnd,
         /// How long a bucket is; `day` where it is absent.
         granularity: Query<Checked<Option<Granularity>>>,
     ) -> Result<Json<MetricsSeries>, Failure> {
@@ -284,8 +287,8 @@ impl MetricsApi {
         caller: Caller,
         /// From when on; 30 days before now where it is absent.
         from: OptionalMoment,
-        /// Until when; now where it is absent.
-        to: OptionalMoment,
+        /// Until when; now where it is absent. A day without a time is the last one, whole.
+        to: OptionalEnd,
         /// What to group by; `provider` where it is absent.
         #[oai(name = "groupBy")]
         group_by: Query<Checked<Option<GroupBy>>>,
@@ -324,8 +327,8 @@ impl MetricsApi {
         caller: Caller,
         /// From when on; 30 days before now where it is absent.
         from: OptionalMoment,
-        /// Until when; now where it is absent.
-        to: OptionalMoment,
+        /// Until when; now where it is absent. A day without a time is the last one, whole.
+        to: OptionalEnd,
     ) -> Result<Json<MetricsSummary>, Failure> {
         caller.require(Permission::MetricsRead)?;
         let mut issues = Vec::new();
@@ -350,7 +353,7 @@ impl MetricsApi {
     fn read_period(
         &self,
         from: OptionalMoment,
-        to: OptionalMoment,
+        to: OptionalEnd,
         issues: &mut Vec<Issue>,
     ) -> Option<Period> {
         let given = from.0.take("from", issues);

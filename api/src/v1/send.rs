@@ -20,6 +20,7 @@ use waypost_core::message::accept::{Acceptance, Answered, Receipt, Refusal};
 use waypost_core::message::draft::{Draft, METADATA_BYTES_MAX, TemplateUse};
 use waypost_core::text::Subject;
 use waypost_core::tracking::TrackingChoice;
+use waypost_core::unsubscribe::place;
 
 use crate::auth::Caller;
 use crate::body::{BATCH_BYTES_MAX, Body, SEND_BYTES_MAX};
@@ -72,7 +73,8 @@ struct SendMessageRequest {
     /// The group that the recipients may unsubscribe from. Its suppressions apply
     /// besides the global ones, and each copy gets an unsubscribe link: where a body
     /// says `{{unsubscribeUrl}}`, else at its end, and in the headers for the mail
-    /// program's own button.
+    /// program's own button. Without a group a body may not say `{{unsubscribeUrl}}`,
+    /// unless `variables` have it.
     unsubscribe_group_id: Checked<Option<UnsubscribeGroupId>>,
     /// What is tracked of the message's HTML, in place of what the organization's
     /// settings say: a pixel tells of opens, links through this service of clicks.
@@ -107,6 +109,16 @@ impl SendMessageRequest {
             ));
         }
         let variables = variables.map(Option::unwrap_or_default);
+        let own_link = variables
+            .as_ref()
+            .and_then(|given| given.0.get(place::VARIABLE));
+        let has_place = [&html, &text].into_iter().any(|body| {
+            let body = body.as_ref().and_then(Option::as_ref);
+            body.is_some_and(|body| place::is_in(&body.0))
+        });
+        if has_place && own_link.is_none() && matches!(unsubscribe_group_id, Some(None)) {
+            issues.push(place::without_group());
+        }
         let draft = (|| {
             let variables = variables?.0;
             Some(Draft {

@@ -8,7 +8,7 @@ use poem_openapi::payload::Json;
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use uuid::Uuid;
 use waypost_core::auth::Permission;
-use waypost_core::db::OrFault;
+use waypost_core::db::{self, OrFault};
 use waypost_core::idempotency::once::Once;
 use waypost_core::ids::TemplateId;
 use waypost_core::template::{NewTemplate, Template, TemplateChange, store};
@@ -123,12 +123,7 @@ impl TemplatesApi {
         caller.require(Permission::TemplatesRead)?;
         let mut issues = Vec::new();
         let page = read_page(page.0, limit.0, &mut issues).ok_or(Failure::Invalid(issues))?;
-        let mut connection = self
-            .context
-            .pool
-            .acquire()
-            .await
-            .or_fault("list templates")?;
+        let mut connection = db::snapshot(&self.context.pool, "list templates").await?;
         let found = store::list(&mut connection, caller.organization_id(), page).await?;
         Ok(Json(Paged {
             data: found.rows.into_iter().map(TemplateView::from).collect(),
@@ -199,12 +194,7 @@ impl TemplatesApi {
         caller.require(Permission::TemplatesRead)?;
         let id: TemplateId = id.0.of(TEMPLATE)?;
         let organization_id = caller.organization_id();
-        let mut connection = self
-            .context
-            .pool
-            .acquire()
-            .await
-            .or_fault("show a template")?;
+        let mut connection = db::snapshot(&self.context.pool, "show a template").await?;
         let template = store::find(&mut connection, organization_id, id)
             .await?
             .ok_or(Failure::NotFound(TEMPLATE))?;

@@ -23,8 +23,9 @@ use crate::body::{Body, OTHER_BYTES_MAX};
 use crate::checked::{Checked, Field, problem};
 use crate::context::Context;
 use crate::error::{DELIVERY, Failure};
-use crate::fields::{self, Moment, PageLimit, PageNumber};
+use crate::fields::{self, PageLimit, PageNumber};
 use crate::ids::PathId;
+use crate::moment_fields::{End, Moment};
 use crate::v1::Section;
 use crate::wire::{Data, Nullable, Paged, Pagination, Time, read_page};
 
@@ -109,8 +110,8 @@ impl From<Attempt> for WebhookAttempt {
 struct ReplayWebhooksRequest {
     /// Deliveries that were made from then on.
     since: Checked<Moment>,
-    /// And before then; at most 30 days later.
-    until: Checked<Moment>,
+    /// And before then; at most 30 days later. A day without a time is the last one, whole.
+    until: Checked<End>,
     /// Only those that stand so; all where nothing is said.
     status: Checked<Option<DeliveryStatus>>,
 }
@@ -246,7 +247,7 @@ fn read_period(request: ReplayWebhooksRequest) -> Result<ReplayPeriod, Failure> 
     let since = request.since.take("since", &mut issues);
     let until = request.until.take("until", &mut issues);
     let status = request.status.take("status", &mut issues);
-    if let (Some(Moment(since)), Some(Moment(until))) = (since, until) {
+    if let (Some(Moment(since)), Some(End(until))) = (since, until) {
         if until <= since {
             issues.push(Issue::new("until", "must come after since"));
         } else if until - since > delta(PERIOD_MAX) {

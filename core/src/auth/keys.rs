@@ -1,6 +1,7 @@
 //! What callers do with keys: making, changing, rotating and revoking them. A key
-//! cannot hand on a permission that it lacks, neither to a new key nor to one that
-//! it changes, nor by taking a secret of a key that may do more than itself.
+//! cannot hand on a permission that it lacks, and a key that may do more than itself
+//! it neither changes, rotates nor revokes: what protects a key, such as its networks
+//! and its end, is changed by those alone who may do all that it may.
 
 use std::time::Duration;
 
@@ -30,7 +31,7 @@ pub const GRACE_DEFAULT: Duration = Duration::from_secs(24 * 3_600);
 pub enum KeyRefusal {
     /// There is no such key.
     NotFound,
-    /// The caller's own key lacks a permission that the key would have.
+    /// The caller's own key lacks a permission that the key has or would have.
     Lacks(Permission),
     /// The key was revoked or has expired.
     Ended,
@@ -143,13 +144,12 @@ impl Keys {
         let key = store::find_for_update(&mut transaction, organization_id, id)
             .await?
             .ok_or(KeyRefusal::NotFound)?;
+        refuse_beyond(&key.permissions, &changer.permissions)?;
+        if let Some(permissions) = &wanted.permissions {
+            refuse_beyond(permissions, &changer.permissions)?;
+        }
         if key.revoked_at.is_some() {
             return Err(KeyRefusal::Ended);
-        }
-        if let Some(permissions) = &wanted.permissions {
-            // What it already may do is not granted by this change.
-            let known = changer.permissions.union(&key.permissions);
-            refuse_beyond(permissions, &known)?;
         }
         let key = store::update(&mut transaction, organization_id, id, &wanted)
             .await?
@@ -180,10 +180,10 @@ impl Keys {
         let key = store::find_for_update(&mut transaction, organization_id, id)
             .await?
             .ok_or(KeyRefusal::NotFound)?;
+        refuse_beyond(&key.permissions, &changer.permissions)?;
         if !key.is_valid(now) {
             return Err(KeyRefusal::Ended.into());
         }
-        refuse_beyond(&key.permissions, &changer.permissions)?;
         let (secret, hash, prefix) = generate_key(&self.ids);
         let grace_ends = now + TimeDelta::from_std(grace).unwrap_or_default();
         store::retire_secret(&mut transaction, organization_id, id, grace_ends, now).await?;
@@ -217,14 +217,16 @@ impl Keys {
     /// Why it was not revoked.
     pub async fn revoke(
         &self,
-        organization_id: OrganizationId,
+        changer: &ApiKey,
         origin: &Origin,
         id: ApiKeyId,
     ) -> Result<(), KeyRefusal> {
+        let organization_id = changer.organization_id;
         let mut transaction = db::begin(&self.pool, "revoke an API key").await?;
         let key = store::find_for_update(&mut transaction, organization_id, id)
             .await?
             .ok_or(KeyRefusal::NotFound)?;
+        refuse_beyond(&key.permissions, &changer.permissions)?;
         if key.revoked_at.is_some() {
             return Ok(());
         }

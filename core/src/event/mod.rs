@@ -10,7 +10,12 @@ pub mod store;
 use std::fmt;
 
 use crate::clock::Timestamp;
-use crate::ids::{EventId, MessageId, OrganizationId};
+use crate::ids::{EventId, MessageId, OrganizationId, SendAttemptId};
+
+/// What `data` calls the call to a provider that an event is of.
+pub const ATTEMPT_ID: &str = "attemptId";
+/// What `data` calls the provider's id of the copy that an event is of.
+pub const PROVIDER_MESSAGE_ID: &str = "providerMessageId";
 
 /// The ten types, shared by the history, by subscriptions and by webhooks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, sqlx::Type)]
@@ -105,4 +110,8 @@ pub struct Event {
     pub event_type: EventType,
     /// When it happened.
     pub occurred_at: Timestamp,
+    /// The call to a provider that it is of, where that is known.
+    pub attempt_id: Option<SendAttemptId>,
+    /// The provider's id of the copy that it is of, where that is known.
+    pub provider_message_id: Option<String>,
 }

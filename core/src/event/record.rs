@@ -37,12 +37,14 @@ use tokio::time::timeout;
 use tracing::{info, warn};
 
 use crate::audit::Origin;
+use crate::clock::Clock;
 use crate::crypto::seal::Sealer;
 use crate::fault::Fault;
 use crate::group::{Group, GroupSettings, Rest};
 use crate::provider::event::ProviderEvent;
 use crate::provider::inbound::ReplayGuard;
 use crate::suppression::Suppressions;
+use crate::tracking::link::OwnLinks;
 pub use teller::Teller;
 
 use window::{Place, Windows};
@@ -115,6 +117,8 @@ impl From<Fault> for RecordRefusal {
 pub struct Recorder {
     group: Group<Request, Option<Tally>>,
     windows: Windows,
+    own: OwnLinks,
+    clock: Clock,
 }
 
 /// A request, or a part of a large one, that waits for its transaction.
@@ -130,7 +134,8 @@ impl Recorder {
     /// Starts the lanes, which record through the pool, the clock and the ids of
     /// `suppressions`.
     #[must_use]
-    pub fn start(suppressions: Suppressions, sealer: Sealer) -> Self {
+    pub fn start(suppressions: Suppressions, sealer: Sealer, own: OwnLinks) -> Self {
+        let clock = suppressions.clock.clone();
         let settings = GroupSettings {
             lanes: LANES,
             weight_max: EVENTS_MAX,
@@ -148,6 +153,8 @@ impl Recorder {
                 async move { writer.write(requests).await }
             }),
             windows: Windows::new(),
+            own,
+            clock,
         }
     }
 
@@ -160,8 +167,9 @@ impl Recorder {
         &self,
         teller: Teller,
         origin: Origin,
-        news: News,
+        mut news: News,
     ) -> Result<Tally, RecordRefusal> {
+        self.open_links(&mut news);
         let (account_id, unreadable) = (teller.account_id, news.unreadable);
         let (teller, origin) = (Arc::new(teller), Arc::new(origin));
         let mut tally = Tally::default();
@@ -189,6 +197,19 @@ impl Recorder {
             );
         }
         Ok(tally)
+    }
+
+    /// Shows the author's URL in place of a tracked link of ours. What is signed by us is
+    /// shown to nobody.
+    fn open_links(&self, news: &mut News) {
+        let now = self.clock.now();
+        for event in &mut news.events {
+            if let Some(url) = event.details.get_mut("url")
+                && let Some(shown) = url.as_str().and_then(|url| self.own.shown_as(url, now))
+            {
+                *url = shown.into();
+            }
+        }
     }
 
     async fn record_part(&self, request: Request) -> Result<Tally, RecordRefusal> {

@@ -6,11 +6,11 @@ use uuid::Uuid;
 use super::{Event, EventType, NewEvent};
 use crate::db::OrFault;
 use crate::fault::Fault;
-use crate::ids::{MessageId, OrganizationId};
+use crate::ids::{MessageId, OrganizationId, SendAttemptId};
 use crate::metrics::Delta;
 
 /// Adds events of any number of messages. Those that metrics show are counted in the
-/// same statement, by a trigger: opens and clicks once for each recipient, and not
+/// same statement, by a trigger: once for each recipient, and opens and clicks not
 /// where `data` says `"isBot": true`. Another trigger adds what they owe to webhooks.
 ///
 /// # Errors
@@ -108,7 +108,9 @@ pub async fn list(
 ) -> Result<Vec<Event>, Fault> {
     query_as!(
         Event,
-        r#"SELECT position, event_type AS "event_type: EventType", occurred_at
+        r#"SELECT position, event_type AS "event_type: EventType", occurred_at,
+                  (data ->> 'attemptId')::uuid AS "attempt_id: SendAttemptId",
+                  data ->> 'providerMessageId' AS provider_message_id
            FROM events
            WHERE message_id = $2 AND organization_id = $1
            ORDER BY occurred_at, position NULLS FIRST,
@@ -134,7 +136,9 @@ pub async fn list_of_recipients(
 ) -> Result<Vec<Event>, Fault> {
     query_as!(
         Event,
-        r#"SELECT position, event_type AS "event_type: EventType", occurred_at
+        r#"SELECT position, event_type AS "event_type: EventType", occurred_at,
+                  (data ->> 'attemptId')::uuid AS "attempt_id: SendAttemptId",
+                  data ->> 'providerMessageId' AS provider_message_id
            FROM events
            WHERE message_id = $2 AND organization_id = $1
              AND (position IS NULL OR position = ANY($3))

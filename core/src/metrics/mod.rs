@@ -253,7 +253,7 @@ pub fn rate(part: i64, whole: i64) -> f64 {
         reason = "counts stay far below 2^53, and four decimals are asked for"
     )]
     let ratio = part as f64 / whole as f64;
-    (ratio * 10_000.0).round() / 10_000.0
+    (ratio * 10_000.0).round().min(10_000.0) / 10_000.0
 }
 
 #[cfg(test)]
@@ -324,6 +324,10 @@ mod tests {
         assert_eq!(rate(7, 7).to_string(), "1");
         assert_eq!(rate(0, 0).to_string(), "0");
         assert_eq!(rate(5, 0).to_string(), "0");
-        assert_eq!(rate(3, 2).to_string(), "1.5");
+        assert_eq!(
+            rate(3, 2).to_string(),
+            "1",
+            "what was sent before the period"
+        );
     }
 }

@@ -9,6 +9,7 @@
 
 use std::collections::HashSet;
 
+use serde_json::{Map, Value, json};
 use sqlx::{PgConnection, query, query_scalar};
 use uuid::Uuid;
 
@@ -126,14 +127,32 @@ impl AttemptOutcome {
             position: self.attempt.position,
             event_type: self.verdict.event?,
             occurred_at: self.finished_at,
-            data: self.verdict.error.as_ref().map(|reason| {
-                if self.bounced().is_some() {
-                    serde_json::json!({ "reason": reason, "bounceType": "hard" })
-                } else {
-                    serde_json::json!({ "reason": reason })
-                }
-            }),
+            data: self.data(),
         })
+    }
+
+    /// What the event says: of which call, and what went wrong.
+    fn data(&self) -> Option<Value> {
+        let bounce_type = self.bounced().map(|_| "hard");
+        let members = [
+            (
+                event::ATTEMPT_ID,
+                self.attempted.then(|| json!(self.attempt.id)),
+            ),
+            (
+                event::PROVIDER_MESSAGE_ID,
+                self.provider_message_id().map(Value::String),
+            ),
+            (
+                "reason",
+                self.verdict.error.as_ref().map(|reason| json!(reason)),
+            ),
+            ("bounceType", bounce_type.map(Value::from)),
+        ];
+        let members = members.into_iter();
+        let members = members.filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        let data: Map<String, Value> = members.collect();
+        (!data.is_empty()).then_some(Value::Object(data))
     }
 }
 
@@ -265,7 +284,8 @@ pub async fn record_sent(
                WHERE r.message_id = c.message_id AND r.position = 0
                  AND r.status IN ('SENDING', 'QUEUED', 'FAILED')
                RETURNING r.message_id, r.sent_at, r.delivered_at, r.provider_account_id, r.provider_message_id,
-                         c.organization_id, c.event_id, c.finished_at, c.worker, c.attempt_id, 0 AS chunk
+                         c.organization_id, c.event_id, c.finished_at, c.worker, c.attempt_id, 0 AS chunk,
+                         c.provider_message_id AS told_id, r.first_sent_at IS NULL AS is_first
            ), message AS (
                UPDATE messages m
                SET status = 'SENT', sent_at = r.sent_at, delivered_at = r.delivered_at,
@@ -275,7 +295,8 @@ pub async fn record_sent(
                                               ELSE m.resolved_account_id END
                FROM moved r
                WHERE m.id = r.message_id
-               RETURNING r.organization_id, r.finished_at, r.provider_account_id, m.from_address, m.template_id
+               RETURNING r.organization_id, r.finished_at, r.provider_account_id, m.from_address, m.template_id,
+                         r.is_first
            ), metric AS (
                INSERT INTO metric_deltas (organization_id, hour, provider, domain, template,
                                           sent, delivered, opened, clicked, bounced, complained, unsubscribed)
@@ -284,11 +305,14 @@ pub async fn record_sent(
                       count(*), 0, 0, 0, 0, 0, 0
                FROM message m
                CROSS JOIN LATERAL waypost_metric_provider(m.provider_account_id) p
+               WHERE m.is_first
                GROUP BY 1, 2, 3, 4, 5
            ), event AS (
                INSERT INTO events (message_id, id, organization_id, position, event_type, occurred_at, data,
                                    counts_itself)
-               SELECT message_id, event_id, organization_id, 0, 'SENT', finished_at, NULL, true
+               SELECT message_id, event_id, organization_id, 0, 'SENT', finished_at,
+                      jsonb_strip_nulls(jsonb_build_object('attemptId', attempt_id, 'providerMessageId', told_id)),
+                      true
                FROM moved
            )
            -- By `ANY`, as in a claim: looked up by its key, however small the outbox was before.

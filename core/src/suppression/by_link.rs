@@ -119,6 +119,19 @@ impl Suppressions {
         }))
     }
 
+    /// What a link is about. Nothing where its organization is gone.
+    ///
+    /// # Errors
+    /// A fault when Postgres is away.
+    pub async fn correspondence(
+        &self,
+        link: &LinkContent,
+    ) -> Result<Option<Correspondence>, Fault> {
+        let mut transaction = db::begin(&self.pool, "show an unsubscribe link").await?;
+        let found = find(&mut transaction, link).await?;
+        Ok(found.map(Found::correspondence))
+    }
+
     /// Takes back what [`Suppressions::unsubscribe`] did. Nothing where the link's
     /// organization is gone.
     ///

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::catalog::{Templates, WAIT_MAX};
 use super::compiled::Compiled;
-use super::render::{self, VersionUse};
+use super::render::{self, Rendered, VersionUse};
 use super::schema::Schema;
 use super::{TemplateRefusal, store, workshop};
 use crate::db::OrFault;
@@ -133,6 +133,18 @@ fn check(schema: &Schema, variables: &Value, has_link: bool) -> Vec<Issue> {
     }
 }
 
+fn has_place(rendered: &Rendered) -> bool {
+    let text = rendered.text.as_deref().unwrap_or_default();
+    place::is_in(&rendered.html) || place::is_in(text)
+}
+
+/// Whether bodies say the same with the link and without it, but for the link itself.
+fn is_but_for_the_link(linked: &Rendered, plain: &Rendered) -> bool {
+    let text = |rendered: &Rendered| rendered.text.clone().unwrap_or_default();
+    linked.html.replace(place::PLACEHOLDER, "") == plain.html
+        && text(linked).replace(place::PLACEHOLDER, "") == text(plain)
+}
+
 fn render(
     compiled: &Compiled,
     wanted: TemplateUse,
@@ -154,10 +166,20 @@ fn render(
     let subject = render::subject(&draft.subject, &context);
     draft.subject = subject.map_err(|issue| TemplateRefusal::Invalid(vec![issue]))?;
     // After the subject, which no link belongs into.
-    if has_link {
+    let is_callers_own = context.data().get(place::VARIABLE).is_some();
+    if !is_callers_own {
         context.data_mut()[place::VARIABLE] = place::PLACEHOLDER.into();
     }
-    let rendered = render::bodies(compiled, &context).map_err(TemplateRefusal::Unrenderable)?;
+    let mut rendered = render::bodies(compiled, &context).map_err(TemplateRefusal::Unrenderable)?;
+    if !has_link && !is_callers_own && has_place(&rendered) {
+        context.data_mut()[place::VARIABLE] = Value::Null;
+        let linked = rendered;
+        rendered = render::bodies(compiled, &context).map_err(TemplateRefusal::Unrenderable)?;
+        // A template that asks whether there is a link does without one.
+        if is_but_for_the_link(&linked, &rendered) {
+            return Err(TemplateRefusal::Invalid(vec![place::without_group()]));
+        }
+    }
     let non_empty = |body: String| Some(body).filter(|body| !body.is_empty());
     draft.html = draft.html.or_else(|| non_empty(rendered.html));
     draft.text = draft.text.or_else(|| rendered.text.and_then(non_empty));

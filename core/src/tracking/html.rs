@@ -18,7 +18,7 @@ use url::Url;
 
 use super::token::{URL_BYTES_MAX, chars};
 use crate::config::PUBLIC_URL_BYTES_MAX;
-use crate::unsubscribe::place;
+use crate::unsubscribe::{place, shown};
 
 /// Links of one body that are tracked; those after them lead straight to their
 /// targets. As many as SendGrid tracks.
@@ -39,12 +39,12 @@ const LEFT_ALONE: [(&str, Option<&str>); 6] = [
 ];
 
 /// Where a body's links stand, and its pixel.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Places {
     /// In their order.
     links: Vec<Link>,
-    /// Where the last `</body>` begins; nothing where there is none.
-    body_end: Option<usize>,
+    /// Where the pixel stands.
+    end: usize,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -62,7 +62,10 @@ impl Places {
 
     /// Reads a body. `own` is what the URLs begin with that lead to us.
     pub(super) fn of(html: &str, own: &str) -> Self {
-        let mut found = Self::default();
+        let mut found = Self {
+            links: Vec::new(),
+            end: shown::end(html),
+        };
         let mut emitter = CallbackEmitter::new(Reader {
             html,
             own,
@@ -92,7 +95,7 @@ impl Places {
         pixel: Option<&str>,
     ) -> String {
         let mut filled = String::with_capacity(html.len() + 256 * self.links.len() + 512);
-        let mut pixel = pixel.map(|pixel| (self.body_end.unwrap_or(html.len()), pixel));
+        let mut pixel = pixel.map(|pixel| (self.end, pixel));
         let mut done = 0;
         for Link { place, url } in &self.links {
             if let Some((at, pixel)) = pixel.take_if(|(at, _)| *at <= place.start) {
@@ -151,16 +154,7 @@ impl Callback<Infallible, usize> for Reader<'_> {
                     self.add(anchor);
                 }
             }
-            CallbackEvent::EndTag { name } => {
-                self.anchor = None;
-                let is_there = self
-                    .html
-                    .get(span.start..)
-                    .is_some_and(|rest| rest.starts_with("</"));
-                if name == b"body" && is_there {
-                    self.found.body_end = Some(span.start);
-                }
-            }
+            CallbackEvent::EndTag { .. } => self.anchor = None,
             CallbackEvent::String { .. }
             | CallbackEvent::Comment { .. }
             | CallbackEvent::Doctype { .. }
@@ -493,7 +487,9 @@ mod tests {
             ("x<!-- </body> -->", ""),
             ("<p>ä</p>", ""),
             ("", ""),
-            ("<body>x</body", ""),
+            ("<body>x", "</body"),
+            ("<body>x", "<!-- </body>"),
+            ("<body>x", "<textarea>y</body>"),
         ] {
             assert_eq!(
                 filled(&format!("{before}{after}")),

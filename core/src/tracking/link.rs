@@ -1,11 +1,15 @@
 //! The pixel and the links of a copy. What all copies of a message share is found
 //! once, in a *plan*; a copy then costs its tokens and one pass of copying.
 
+use url::Url;
+
 use super::html::Places;
 use super::token::Tokens;
 use super::{TrackedCopy, Tracking};
+use crate::clock::Timestamp;
 use crate::config::Settings;
 use crate::provider::mail::OutgoingMail;
+use crate::unsubscribe::link::PATH as UNSUBSCRIBE_PATH;
 
 /// What of a link's path stands before the token.
 const CLICK_PATH: &str = "/v1/t/c/";
@@ -25,6 +29,47 @@ impl Plan {
     #[must_use]
     pub fn links(&self) -> usize {
         self.places.as_ref().map_or(0, Places::links)
+    }
+}
+
+/// Knows the links that we put into copies, wherever they come back. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct OwnLinks {
+    tokens: Tokens,
+    /// What the URL of a tracked link begins with.
+    click: String,
+    /// What the URL of an unsubscribe link begins with.
+    unsubscribe: String,
+}
+
+impl OwnLinks {
+    /// Knows those that lead to the public URL.
+    #[must_use]
+    pub fn new(settings: &Settings) -> Self {
+        // As a browser writes it, which is how providers tell it.
+        let public_url = &settings.links.public_url;
+        let written = Url::parse(public_url).map(String::from);
+        let written = written.as_deref().unwrap_or(public_url);
+        let written = written.trim_end_matches('/');
+        Self {
+            tokens: Tokens::new(settings),
+            click: format!("{written}{CLICK_PATH}"),
+            unsubscribe: format!("{written}{UNSUBSCRIBE_PATH}"),
+        }
+    }
+
+    /// What to show in place of a link of ours that somebody followed: where a tracked one
+    /// leads, and an unsubscribe link without its token. Nothing where it is none of ours.
+    #[must_use]
+    pub fn shown_as(&self, url: &str, now: Timestamp) -> Option<String> {
+        let url = String::from(Url::parse(url).ok()?);
+        if url.starts_with(&self.unsubscribe) {
+            return Some(self.unsubscribe.clone());
+        }
+        // Whatever was added behind it, such as another service's parameters.
+        let token = url.strip_prefix(&self.click)?.split(['?', '#', '/']).next();
+        // An old one still leads there.
+        Some(self.tokens.read_click(token?, now)?.target)
     }
 }
 

@@ -27,7 +27,7 @@ const MAIL_PROGRAMS: [&str; 3] = ["^email", "^navermailapp", "^ramblermail"];
 /// What is missing from the list: gateways that say who they are, and the preview of
 /// a chat.
 /// <https://check.live-direct-marketing.online/blog/bot-clicks-security-scanners-detect>
-const SCANNERS: [&str; 8] = [
+const SCANNERS: [&str; 12] = [
     "barracuda",
     "proofpoint",
     "mimecast",
@@ -36,6 +36,10 @@ const SCANNERS: [&str; 8] = [
     "\\btmes\\b",
     "microsoft office existence discovery",
     "^whatsapp/",
+    "bingpreview",
+    "safelinks",
+    "url defense",
+    "link ?preview",
 ];
 
 /// Headers by which browsers and proxies say that nobody looks yet, and what they
@@ -62,9 +66,18 @@ pub fn is_machine(headers: &HeaderMap, age: TimeDelta, window: TimeDelta) -> boo
     is_quick || is_ahead(headers) || is_machines_name(headers)
 }
 
-/// Whether a browser or a proxy says that it asks before anybody looks.
+/// Whether a request for a page is not a person's, who follows a link: a machine's by its
+/// name, one that is ahead of its reader, or a browser's for something else than a page
+/// (`Sec-Fetch-Dest`, <https://www.w3.org/TR/fetch-metadata/#sec-fetch-dest-header>).
 #[must_use]
-pub fn is_ahead(headers: &HeaderMap) -> bool {
+pub fn is_no_visit(headers: &HeaderMap) -> bool {
+    let destination = headers.get("sec-fetch-dest");
+    let is_page = destination.is_none_or(|value| value.as_bytes() == b"document");
+    !is_page || is_ahead(headers) || is_machines_name(headers)
+}
+
+/// Whether a browser or a proxy says that it asks before anybody looks.
+fn is_ahead(headers: &HeaderMap) -> bool {
     let says = |name: &str, word: &str| {
         let value = headers.get(name).and_then(|value| value.to_str().ok());
         value.is_some_and(|value| value.to_ascii_lowercase().contains(word))

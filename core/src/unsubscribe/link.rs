@@ -7,10 +7,11 @@ use super::token::{LinkContent, Tokens};
 use crate::clock::Timestamp;
 use crate::config::Settings;
 use crate::ids::{OrganizationId, UnsubscribeGroupId};
+use crate::message::compose::MessageContent;
 use crate::provider::mail::OutgoingMail;
 
 /// What of a link's path stands before the token.
-const PATH: &str = "/v1/unsubscribe/";
+pub(crate) const PATH: &str = "/v1/unsubscribe/";
 
 /// Which group a copy is sent in, and when.
 #[derive(Debug, Clone, Copy)]
@@ -21,6 +22,15 @@ pub struct LinkUse {
     pub unsubscribe_group_id: UnsubscribeGroupId,
     /// When the copy is made: from then on the link is valid.
     pub at: Timestamp,
+}
+
+/// Gives the HTML of a message that is sent in a group the place for its link, the same
+/// in all copies: before [`Links::add_to`], and before anybody reads where its other links
+/// stand.
+pub fn place_in(content: &mut MessageContent) {
+    if let Some(html) = &mut content.html {
+        *html = place::in_all_copies(html);
+    }
 }
 
 /// Makes links. Cheap to clone.
@@ -40,7 +50,8 @@ impl Links {
         }
     }
 
-    /// Gives a copy its recipient's own link.
+    /// Gives a copy its recipient's own link. Its message's HTML is one that [`place_in`]
+    /// saw.
     pub fn add_to(&self, mail: &mut OutgoingMail, this: LinkUse) {
         let content = LinkContent {
             organization_id: this.organization_id,

@@ -13,6 +13,7 @@
 pub mod known;
 pub mod link;
 pub mod place;
+pub(crate) mod shown;
 pub mod store;
 pub mod token;
 

@@ -1,9 +1,14 @@
 //! Where the link stands in a body: at each `{{unsubscribeUrl}}`, where the author
-//! put one; else in a paragraph at the end of the HTML's `body`, and on the last
-//! line of a text. A link is of characters that mean nothing to HTML, so it is the
-//! same in both.
+//! put one. Where none of these can be clicked or read (it stands in a comment, a style,
+//! a hidden element: `shown`), it stands in a paragraph at the end of the HTML's `body`
+//! too, and in a text without one on the last line. A link is of characters that mean
+//! nothing to HTML, so it is the same in both.
 
+use std::borrow::Cow;
 use std::ops::Range;
+
+use super::shown;
+use crate::issue::Issue;
 
 /// The variable that stands for the link.
 pub const VARIABLE: &str = "unsubscribeUrl";
@@ -13,18 +18,43 @@ pub const PLACEHOLDER: &str = "{{unsubscribeUrl}}";
 /// What previews show in its place.
 pub const EXAMPLE_URL: &str = "https://example.com/unsubscribe";
 
-/// How many `</body` are looked at, from the last one on, for one that is no
-/// comment's.
-const BODY_ENDS_MAX: usize = 8;
+/// The HTML with its variable where a reader can click the link. The same for all copies
+/// of a message.
+pub(super) fn in_all_copies(html: &str) -> String {
+    // In one form everywhere, without white space, which would end an attribute; but not
+    // where the braces beside one would be taken for its own.
+    let plain = fill(html, PLACEHOLDER).filter(|plain| fill(plain, "") == fill(html, ""));
+    let html = plain.map_or(Cow::Borrowed(html), Cow::Owned);
+    let shown = shown::read(&html, Some(PLACEHOLDER));
+    if shown.has_link {
+        return html.into_owned();
+    }
+    let (before, after) = html.split_at(shown.end);
+    format!(
+        "{before}<p style=\"text-align:center;font-size:12px\"><a href=\"{PLACEHOLDER}\">Unsubscribe</a></p>{after}"
+    )
+}
 
-/// The HTML with the link.
+/// The HTML with the link. It is one that [`in_all_copies`] made.
 pub(super) fn in_html(html: &str, url: &str) -> String {
-    fill(html, url).unwrap_or_else(|| {
-        let (before, after) = html.split_at(body_end(html).unwrap_or(html.len()));
-        format!(
-            "{before}<p style=\"text-align:center;font-size:12px\"><a href=\"{url}\">Unsubscribe</a></p>{after}"
-        )
-    })
+    fill(html, url).unwrap_or_else(|| html.to_owned())
+}
+
+/// Whether a body has a place for the link.
+#[must_use]
+pub fn is_in(body: &str) -> bool {
+    let mut places = body.match_indices(VARIABLE);
+    places.any(|(start, name)| tag_around(body, start..start + name.len()).is_some())
+}
+
+/// What is wrong with a message whose body has a place for the link and that is sent in
+/// no group.
+#[must_use]
+pub fn without_group() -> Issue {
+    Issue::new(
+        "unsubscribeGroupId",
+        format!("is required where a body says {PLACEHOLDER}"),
+    )
 }
 
 /// The text with the link.
@@ -63,33 +93,16 @@ fn tag_around(body: &str, name: Range<usize>) -> Option<Range<usize>> {
     (braces >= 2).then(|| before.len() - braces..body.len() - after.len() + braces)
 }
 
-/// Where the last `</body>` begins that is not within a comment.
-fn body_end(html: &str) -> Option<usize> {
-    let ends = html.rmatch_indices("</").map(|(at, _)| at);
-    let mut ends = ends.filter(|at| is_body_end(&html.as_bytes()[at + 2..]));
-    ends.by_ref()
-        .take(BODY_ENDS_MAX)
-        .find(|at| !is_within_comment(&html[..*at]))
-}
-
-fn is_body_end(name: &[u8]) -> bool {
-    let (name, after) = name.split_at(name.len().min(4));
-    name.eq_ignore_ascii_case(b"body")
-        && after
-            .first()
-            .is_some_and(|byte| matches!(byte, b'>' | b'/') || byte.is_ascii_whitespace())
-}
-
-fn is_within_comment(before: &str) -> bool {
-    before.rfind("<!--") > before.rfind("-->")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const LINK: &str =
         "<p style=\"text-align:center;font-size:12px\"><a href=\"U\">Unsubscribe</a></p>";
+
+    fn placed(html: &str) -> String {
+        in_html(&in_all_copies(html), "U")
+    }
 
     #[test]
     fn the_link_stands_where_the_author_put_it() {
@@ -104,7 +117,7 @@ mod tests {
             ("{{{{unsubscribeUrl}}}}", "{U}"),
             ("ä{{unsubscribeUrl}}ö</body>", "äUö</body>"),
         ] {
-            assert_eq!(in_html(body, "U"), expected);
+            assert_eq!(placed(body), expected);
             assert_eq!(in_text(body, "U"), expected);
         }
     }
@@ -121,7 +134,8 @@ mod tests {
             "{{unsubscribeUrl.x}}",
             "{ {unsubscribeUrl}}",
         ] {
-            assert_eq!(in_html(body, "U"), format!("{body}{LINK}"));
+            assert_eq!(placed(body), format!("{body}{LINK}"));
+            assert!(!is_in(body), "{body}");
         }
     }
 
@@ -140,13 +154,13 @@ mod tests {
             ("<!-- a -->x", "</body>"),
             ("<p>no body</p>", ""),
             ("<bodyguard></bodyguard>", ""),
-            ("<body>x</body", ""),
-            ("<body>x</bod", ""),
-            ("<body>x</", ""),
-            ("<!-- </body>", ""),
+            ("<body>x", "</body"),
+            ("<body>x", "</bod"),
+            ("<body>x", "</"),
+            ("", "<!-- </body>"),
             ("", ""),
         ] {
-            let html = in_html(&format!("{before}{after}"), "U");
+            let html = placed(&format!("{before}{after}"));
             assert_eq!(html, format!("{before}{LINK}{after}"));
         }
     }
@@ -161,8 +175,83 @@ mod tests {
     #[test]
     fn a_body_full_of_ends_costs_no_more_than_reading_it_a_few_times() {
         let html = "<!--</body>".repeat(200_000);
-        assert_eq!(in_html(&html, "U"), format!("{html}{LINK}"));
+        assert_eq!(placed(&html), format!("{LINK}{html}"));
         let names = "unsubscribeUrl ".repeat(200_000);
-        assert!(in_html(&names, "U").ends_with(LINK));
+        assert!(placed(&names).ends_with(LINK));
+    }
+
+    #[test]
+    fn a_link_that_nobody_can_click_is_not_the_only_one() {
+        for body in [
+            "<!-- {{unsubscribeUrl}} -->x",
+            "<!--[if mso]><a href=\"{{unsubscribeUrl}}\">x</a><![endif]-->x",
+            "<a title=\"{{unsubscribeUrl}}\" href=\"https://e.com\">x</a>",
+            "<a href=\"https://e.com?u={{unsubscribeUrl}}\">x</a>",
+            "<a href=\"https://e.com\" href=\"{{unsubscribeUrl}}\">x</a>",
+            "<a href=\"{{unsubscribeUrl}}\"></a>",
+            "<a href=\"{{unsubscribeUrl}}\"> &nbsp;&zwnj;</a>",
+            "<a href=\"{{unsubscribeUrl}}\" style=\"display: none\">x</a>",
+            "<a href=\"{{unsubscribeUrl}}\" hidden>x</a>",
+            "<div style=\"color:red;DISPLAY:none !important\"><a href=\"{{unsubscribeUrl}}\">x</a></div>",
+            "<div hidden><div></div><a href=\"{{unsubscribeUrl}}\">x</a></div>",
+            "<link href=\"{{unsubscribeUrl}}\"><img src=\"{{unsubscribeUrl}}\">",
+            "<style>a{b:url({{unsubscribeUrl}})}</style>x",
+            "<script>\"{{unsubscribeUrl}}\"</script>x",
+            "<head><title>{{unsubscribeUrl}}</title></head><body>x</body>",
+            "<textarea>{{unsubscribeUrl}}</textarea>x",
+            "<template><a href=\"{{unsubscribeUrl}}\">x</a></template>x",
+            "<select><option>{{unsubscribeUrl}}</option></select>x",
+            "<noscript><a href=\"{{unsubscribeUrl}}\">x</a></noscript>x",
+            "<details><a href=\"{{unsubscribeUrl}}\">x</a></details>x",
+            "x<a href=\"{{unsubscribeUrl}}\"",
+        ] {
+            let html = placed(body);
+            assert!(html.contains(LINK), "{body}: {html}");
+            assert!(!html.contains(VARIABLE), "{body}: {html}");
+        }
+        for body in [
+            "<a href=\"{{unsubscribeUrl}}\">x</a>",
+            "<A HREF='{{ unsubscribeUrl }}'><b>x</b></A>",
+            "<a href={{unsubscribeUrl}}>x</a>",
+            "<a href=\" {{unsubscribeUrl}}#top\"><img src=x></a>",
+            "<p hidden>x<div><a href=\"{{unsubscribeUrl}}\">x</a></div>",
+            "<div hidden>x</div>{{unsubscribeUrl}}",
+            "<!--[if !mso]><!--><a href=\"{{unsubscribeUrl}}\">x</a><!--<![endif]-->",
+        ] {
+            let html = placed(body);
+            assert!(!html.contains(LINK), "{body}: {html}");
+        }
+    }
+
+    #[test]
+    fn what_is_added_stands_before_what_would_swallow_it() {
+        for (before, after) in [
+            ("x", "<!-- open"),
+            ("x", "<!-- open --"),
+            ("<body>x", "<!-- open </body></html>"),
+            ("x", "<![endif"),
+            ("x", "<?xml"),
+            ("x", "<style>a{}"),
+            ("x", "<script>a</body>"),
+            ("x", "<textarea>a</body></html>"),
+            ("x", "<title>a"),
+            ("x", "<template><p>a</body>"),
+            ("x", "<select><option>a</body></html>"),
+            ("x", "<noscript>a"),
+            ("x", "<div style=\"display:none\">a<div></div>"),
+            ("x", "<a href=\"https://e.com/>a</a>"),
+            ("x", "<a href=\"https://e.com/\" "),
+            ("x", "<p"),
+            ("x", "<"),
+            ("x", "<plaintext>a</plaintext>b"),
+            ("ä<!-- a --><style>b</style>\r\n1 < 2", ""),
+            ("x<!-->y<!--->z", ""),
+            ("<div hidden>a</div>x", ""),
+            ("<p style=\"display:none\">a<p>x", ""),
+            ("<template>a</body></template>x", "</body>"),
+        ] {
+            let html = placed(&format!("{before}{after}"));
+            assert_eq!(html, format!("{before}{LINK}{after}"));
+        }
     }
 }

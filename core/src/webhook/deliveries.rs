@@ -6,7 +6,7 @@ use super::endpoint::{EndpointRefusal, Endpoints};
 use super::status::DeliveryStatus;
 use crate::address::AddressHash;
 use crate::clock::Timestamp;
-use crate::db::{OrFault, PgConnection};
+use crate::db::{self, PgConnection};
 use crate::event::EventType;
 use crate::fault::Fault;
 use crate::ids::{
@@ -73,8 +73,7 @@ impl Endpoints {
         status: Option<DeliveryStatus>,
         page: PageRequest,
     ) -> Result<Page<Delivery>, EndpointRefusal> {
-        let connection = self.pool.acquire().await;
-        let mut connection = connection.or_fault("list webhook deliveries")?;
+        let mut connection = db::snapshot(&self.pool, "list webhook deliveries").await?;
         super::store::find(&mut connection, organization_id, endpoint_id)
             .await?
             .ok_or(EndpointRefusal::NotFound)?;

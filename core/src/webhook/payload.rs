@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::clock::Timestamp;
-use crate::event::EventType;
+use crate::event::{ATTEMPT_ID, EventType, PROVIDER_MESSAGE_ID};
 use crate::ids::{EventId, MessageId};
 use crate::provider::kind::ProviderType;
 
@@ -34,7 +34,7 @@ pub struct Payload<'a> {
     /// The provider that the copy went through, where there was one.
     pub provider_type: Option<ProviderType>,
     /// The event's own particulars (`events.data`). Of these `bounceType`, `reason`,
-    /// `url` and `isBot` are told, and nothing else.
+    /// `url`, `isBot`, `attemptId` and `providerMessageId` are told, and nothing else.
     pub particulars: Option<&'a Value>,
 }
 
@@ -68,6 +68,10 @@ struct Data<'a> {
     url: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     is_bot: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempt_id: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provider_message_id: Option<&'a Value>,
 }
 
 impl Payload<'_> {
@@ -98,6 +102,8 @@ impl Payload<'_> {
                 reason: particular("reason"),
                 url: particular("url"),
                 is_bot: particular("isBot"),
+                attempt_id: particular(ATTEMPT_ID),
+                provider_message_id: particular(PROVIDER_MESSAGE_ID),
             },
         };
         let bytes = serde_json::to_vec(&body).expect("texts and JSON values can be written");

@@ -328,3 +328,36 @@ async fn other_forms_of_iso_8601_are_understood() {
         reply.expect_issues(400, &["from"]);
     }
 }
+
+#[tokio::test]
+async fn a_day_without_a_time_is_the_last_one_whole() {
+    let app = TestApp::start().await;
+    app.connect(ProviderType::Sendgrid).await;
+    advance_to_hour(&app, 23);
+    app.send_to("late@example.org").await;
+    app.drain().await;
+    let group = json!({ "name": "Audited" });
+    let _group = app.post("/v1/unsubscribe-groups", &group).await.data(201);
+    let day = app.clock.now().date_naive();
+    let end = format!("{day}T23:59:59.999Z");
+    for form in ["%Y-%m-%d", "%Y%m%d"] {
+        let day = day.format(form).to_string();
+        let period = [("from", day.as_str()), ("to", day.as_str())];
+        let summary = app.caller().query(SUMMARY, &period).await.expect(200);
+        assert_eq!(summary["data"]["totalSent"], 1, "{summary}");
+        assert_eq!(summary["period"]["to"], end);
+        let series = app.caller().query(SERIES, &period).await.expect(200);
+        assert_eq!(series["data"].as_array().unwrap().len(), 1, "{series}");
+        assert_eq!(series["query"]["to"], end);
+        let groups = app.caller().query(BREAKDOWN, &period).await.expect(200);
+        assert_eq!(groups["data"][0]["sent"], 1, "{groups}");
+        assert_eq!(groups["query"]["to"], end);
+        let logs = app.caller().query("/v1/audit-logs", &period).await;
+        assert!(!logs.data(200).as_array().unwrap().is_empty());
+    }
+    // A moment is one.
+    let from = format!("{day}T00:00:00Z");
+    let period = [("from", from.as_str()), ("to", from.as_str())];
+    let series = app.caller().query(SERIES, &period).await.data(200);
+    assert_eq!(series, json!([]));
+}

@@ -384,3 +384,75 @@ async fn a_late_bounce_without_our_ids_is_found_by_the_providers_id() {
     assert_eq!(app.status(&other).await, "SENT");
     assert_eq!(unrecorded(&app, &account).await, (2, 0));
 }
+
+#[tokio::test]
+async fn a_click_on_a_link_of_ours_shows_where_it_leads() {
+    for kind in [
+        ProviderType::Sendgrid,
+        ProviderType::Postmark,
+        ProviderType::Mailgun,
+    ] {
+        let app = TestApp::start().await;
+        let account = connect(&app, app.caller(), kind).await;
+        let group = json!({ "name": "News" });
+        let group = app.post("/v1/unsubscribe-groups", &group).await.data(201);
+        let mut message = message_to("ada@example.org");
+        message["html"] = json!("<a href=\"https://shop.example/a?b=1&amp;c=2\">x</a>");
+        message["tracking"] = json!({ "opens": false, "clicks": true });
+        message["unsubscribeGroupId"] = group["id"].clone();
+        let id = app.send(&message).await;
+        app.drain().await;
+        app.advance(TimeDelta::minutes(1));
+        let copy = app.captured_once("ada@example.org");
+        let html = copy.html.unwrap();
+        let links: Vec<&str> = html
+            .split("href=\"")
+            .skip(1)
+            .filter_map(|rest| rest.split('"').next())
+            .collect();
+        let [tracked, unsubscribing] = links[..] else {
+            panic!("{html}");
+        };
+        let start = tracked.find("/v1/").unwrap();
+        let foreign = format!("{}{}", &tracked[..start], "/v1/t/c/none-of-ours");
+        let without_token = format!("{}/v1/unsubscribe/", &tracked[..start]);
+        let ids = ids_of(&app, &id, 0).await;
+        let at = app.clock.now();
+        let urls = [
+            (tracked.to_owned(), "https://shop.example/a?b=1&c=2"),
+            (
+                format!("{tracked}?utm_source=x"),
+                "https://shop.example/a?b=1&c=2",
+            ),
+            (unsubscribing.to_owned(), without_token.as_str()),
+            (foreign.clone(), foreign.as_str()),
+            ("https://e.com/z".to_owned(), "https://e.com/z"),
+        ];
+        for (nth, (url, shown)) in urls.iter().enumerate() {
+            let at = at + TimeDelta::seconds(nth as i64);
+            let told = match kind {
+                ProviderType::Sendgrid => {
+                    let mut told = event(&app, &ids, "click", &nth.to_string(), nth as i64);
+                    told["url"] = json!(url);
+                    json!([told])
+                }
+                ProviderType::Postmark => json!({
+                    "RecordType": "Click", "MessageID": "m", "Recipient": "ada@example.org",
+                    "ReceivedAt": at.to_rfc3339(), "OriginalLink": url, "Metadata": ids,
+                }),
+                ProviderType::Mailgun => json!({
+                    "event": "clicked", "id": nth.to_string(), "timestamp": at.timestamp(),
+                    "recipient": "ada@example.org", "url": url, "user-variables": ids,
+                }),
+                ProviderType::Ses | ProviderType::Smtp => unreachable!(),
+            };
+            account.tell(&app, &told).await;
+            let latest = "SELECT data ->> 'url' FROM events WHERE event_type = 'CLICKED' ORDER BY id DESC LIMIT 1";
+            assert_eq!(
+                app.value(latest).await.as_deref(),
+                Some(*shown),
+                "{kind} {url}"
+            );
+        }
+    }
+}

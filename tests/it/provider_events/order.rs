@@ -175,7 +175,7 @@ async fn end(app: &TestApp, organization_id: OrganizationId, caller: &Caller) ->
          FROM messages m
          JOIN recipients r ON r.message_id = m.id
          CROSS JOIN LATERAL (
-             SELECT string_agg(e.event_type || ' ' || e.occurred_at || ' ' || coalesce(e.data::text, ''), ', '
+             SELECT string_agg(e.event_type || ' ' || e.occurred_at || ' ' || coalesce((e.data - 'attemptId')::text, ''), ', '
                                ORDER BY e.occurred_at, e.event_type, e.data) AS lines
              FROM events e
              WHERE e.message_id = m.id AND e.position = r.position) h
@@ -220,15 +220,12 @@ async fn hours(app: &TestApp, organization_id: OrganizationId) -> [String; 2] {
     let by_history = format!(
         "SELECT string_agg(concat_ws(' ', hour, event_type, count), E'\\n' ORDER BY hour, event_type)
          FROM (SELECT date_trunc('hour', at, 'UTC') AS hour, event_type, count(*)
-               FROM (SELECT event_type, occurred_at AS at
+               FROM (SELECT event_type, min(occurred_at) AS at
                      FROM events
                      WHERE organization_id = '{organization_id}'
-                       AND event_type IN ('SENT', 'DELIVERED', 'BOUNCED', 'COMPLAINED', 'UNSUBSCRIBED')
-                     UNION ALL
-                     SELECT event_type, min(occurred_at)
-                     FROM events
-                     WHERE organization_id = '{organization_id}' AND event_type IN ('OPENED', 'CLICKED')
-                       AND data ->> 'isBot' = 'false'
+                       AND event_type IN ('SENT', 'DELIVERED', 'OPENED', 'CLICKED', 'BOUNCED', 'COMPLAINED',
+                                          'UNSUBSCRIBED')
+                       AND data -> 'isBot' IS DISTINCT FROM 'true'
                      GROUP BY message_id, position, event_type) moments
                GROUP BY 1, 2) counted"
     );

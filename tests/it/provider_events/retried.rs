@@ -85,8 +85,8 @@ async fn what_the_provider_dropped_can_be_tried_again_and_delivered() {
     account.tell(&app, &json!([delivered])).await;
     assert_eq!(app.status(&id).await, "DELIVERED");
     assert_eq!(app.captured("ada@example.org").len(), 2);
-    // Providers took two copies, and a mailbox one.
-    assert_eq!(totals(&app).await, [2, 1, 0, 0, 0, 0, 0]);
+    // Providers took two copies for one recipient.
+    assert_eq!(totals(&app).await, [1, 1, 0, 0, 0, 0, 0]);
 }
 
 #[tokio::test]
@@ -105,7 +105,8 @@ async fn what_is_told_late_of_the_copy_before_the_retry_does_not_stop_it() {
     app.drain().await;
     assert_eq!(app.status(&id).await, "SENT");
     assert_eq!(app.captured("ada@example.org").len(), 1);
-    assert_eq!(totals(&app).await, [1, 0, 0, 0, 0, 0, 0]);
+    // It counted as sent, if it did, before its owner had it tried again: rows say so here.
+    assert_eq!(totals(&app).await, [0, 0, 0, 0, 0, 0, 0]);
     let history = app.events(&id).await;
     for told in ["DEFERRED", "DROPPED"] {
         assert!(history.iter().any(|event| event == told), "{history:?}");

@@ -75,7 +75,7 @@ async fn unsubscribe_links_lead_straight_to_where_they_lead() {
         ),
         (
             "<body><a href='https://e.com/'>in</a></body>",
-            "<body><a href='@'>in</a>PIXEL<p style=\"text-align:center;font-size:12px\"><a href=\"LINK\">Unsubscribe</a></p></body>",
+            "<body><a href='@'>in</a><p style=\"text-align:center;font-size:12px\"><a href=\"LINK\">Unsubscribe</a></p>PIXEL</body>",
         ),
     ] {
         app.simulator().clear_captured();

@@ -92,7 +92,7 @@ async fn a_subject_holds_no_link() {
 #[tokio::test]
 async fn without_a_group_the_variable_means_what_it_always_did() {
     let app = sending().await;
-    let body = "<body>{{unsubscribeUrl}}</body>";
+    let body = "<body>{{unsubscribeUrls}}</body>";
     let mut message = waypost_tests::message_to("ada@example.org");
     message["html"] = json!(body);
     message["unsubscribeGroupId"] = Value::Null;
@@ -103,10 +103,7 @@ async fn without_a_group_the_variable_means_what_it_always_did() {
     assert_eq!(copy.text.as_deref(), Some("Hello"));
     assert!(copy.headers.is_empty(), "{:?}", copy.headers);
     let id = template(&app, &json!({ "htmlContent": "<p>{{unsubscribeUrl}}</p>" })).await;
-    for (variables, expected) in [
-        (json!({}), "<p></p>"),
-        (json!({ "unsubscribeUrl": "own" }), "<p>own</p>"),
-    ] {
+    for (variables, expected) in [(json!({ "unsubscribeUrl": "own" }), "<p>own</p>")] {
         app.simulator().clear_captured();
         let mut message = message.clone();
         message.as_object_mut().unwrap().remove("html");
@@ -231,4 +228,47 @@ async fn a_body_too_large_to_be_read_along_has_its_links_too() {
     let (found, _) = arrived(&app, &news, &json!({ "html": html })).await;
     let found = found.unwrap();
     assert!(found.ends_with(&format!("x{PARAGRAPH}</body>")));
+}
+
+#[tokio::test]
+async fn a_place_for_the_link_needs_a_group() {
+    let app = sending().await;
+    let news = group(&app, "News").await;
+    let send = |parts: Value| {
+        let mut message = waypost_tests::message_to("ada@example.org");
+        for part in ["html", "text"] {
+            message.as_object_mut().unwrap().remove(part);
+        }
+        for (name, value) in parts.as_object().unwrap() {
+            message[name] = value.clone();
+        }
+        message
+    };
+    for parts in [
+        json!({ "html": "<a href='{{unsubscribeUrl}}'>x</a>" }),
+        json!({ "html": "x", "text": "{{{ unsubscribeUrl }}}" }),
+        json!({ "text": "{{\n unsubscribeUrl}}" }),
+    ] {
+        let message = send(parts);
+        let reply = app.post("/v1/send", &message).await;
+        reply.expect_issues(400, &["unsubscribeGroupId"]);
+        let batch = json!({ "messages": [message] });
+        let results = app.post("/v1/emails/batch", &batch).await.expect(200);
+        let error = results["results"][0]["error"].as_str().unwrap();
+        assert!(error.contains("unsubscribeGroupId"), "{error}");
+    }
+    let plain = json!({ "htmlContent": "<a href='{{unsubscribeUrl}}'>x</a>" });
+    let asking = json!({ "htmlContent": "x{{#if unsubscribeUrl}}<a href='{{unsubscribeUrl}}'>y</a>{{/if}}" });
+    let (plain, asking) = (template(&app, &plain).await, template(&app, &asking).await);
+    let refused = send(json!({ "templateId": plain }));
+    let reply = app.post("/v1/send", &refused).await;
+    reply.expect_issues(400, &["unsubscribeGroupId"]);
+    for parts in [
+        json!({ "templateId": plain, "unsubscribeGroupId": news }),
+        json!({ "templateId": plain, "variables": { "unsubscribeUrl": "https://e.com" } }),
+        json!({ "templateId": asking }),
+    ] {
+        app.send(&send(parts)).await;
+    }
+    app.drain().await;
 }

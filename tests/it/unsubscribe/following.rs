@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 use waypost_tests::{Caller, Reply, TestApp, event_types, to_hash, wait_until};
 
 use super::{
-    SUPPRESSIONS, assert_unsubscribed, count, follow, group, link_of, linked, message_in, path_of,
-    sending, suppressions, undo,
+    SUPPRESSIONS, assert_unsubscribed, count, follow, follow_at, group, link_of, linked,
+    message_in, path_of, sending, suppressions, undo,
 };
 
-const ADA: &str = "ada@example.org";
-const UNSUBSCRIBED: &str = "events WHERE event_type = 'UNSUBSCRIBED'";
+pub(super) const ADA: &str = "ada@example.org";
+pub(super) const UNSUBSCRIBED: &str = "events WHERE event_type = 'UNSUBSCRIBED'";
 
-async fn head(caller: &Caller, link: &str) -> Reply {
+pub(super) async fn head(caller: &Caller, link: &str) -> Reply {
     caller
         .anonymous()
         .call(Method::HEAD, path_of(link), |request| request)
@@ -25,13 +25,57 @@ async fn head(caller: &Caller, link: &str) -> Reply {
 }
 
 /// That nothing but the sending of messages has happened.
-async fn assert_untouched(app: &TestApp) {
+pub(super) async fn assert_untouched(app: &TestApp) {
     assert_eq!(suppressions(app).await, []);
     assert_eq!(count(app, UNSUBSCRIBED).await, 0);
     assert_eq!(
         count(app, "audit_logs WHERE actor_type = 'recipient'").await,
         0
     );
+}
+
+/// Asks for a link, with one more header; without a name where it is an empty one.
+pub(super) async fn with_header(
+    app: &TestApp,
+    method: Method,
+    link: &str,
+    name: &str,
+    value: &str,
+) -> Reply {
+    let caller = app.caller().anonymous();
+    let call = |request: reqwest::RequestBuilder| request.header(name, value);
+    caller.call(method, path_of(link), call).await
+}
+
+#[tokio::test]
+async fn people_act_at_once_and_one_click_always_does() {
+    let app = sending().await;
+    let news = group(&app, "News").await;
+    for (method, name) in [
+        (
+            Method::GET,
+            "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36",
+        ),
+        (
+            Method::GET,
+            "Mozilla/5.0 (iPhone; CPU iPhone OS 18_1 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Mobile/15E148 GSA/400.0",
+        ),
+        (
+            Method::GET,
+            "Mozilla/5.0 (Linux; Android 14; SM-S918B; wv) AppleWebKit/537.36 (KHTML, like Gecko) Version/4.0 Chrome/129.0.0.0 Mobile Safari/537.36 [FB_IAB/FB4A]",
+        ),
+        (Method::POST, "curl/8.5.0"),
+        (Method::POST, ""),
+        (
+            Method::POST,
+            "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)",
+        ),
+    ] {
+        let (_, link) = linked(&app, &news, ADA).await;
+        let reply = with_header(&app, method, &link, "User-Agent", name).await;
+        assert_unsubscribed(&reply);
+        assert_eq!(undo(&app, &link).await.status, 200);
+    }
 }
 
 #[tokio::test]
@@ -42,16 +86,43 @@ async fn only_looking_at_a_link_does_nothing() {
     let reply = head(app.caller(), &link).await;
     assert_eq!((reply.status, reply.text.as_str()), (200, ""), "{reply:?}");
     assert_eq!(head(app.caller(), &format!("{link}x")).await.status, 400);
-    // A browser that wants to have the page before anybody opens it.
-    for (link, status) in [(link.clone(), 503), (format!("{link}x"), 400)] {
-        let reply = app
-            .caller()
-            .anonymous()
-            .call(Method::GET, path_of(&link), |request| {
-                request.header("Sec-Purpose", "prefetch;prerender")
-            })
-            .await;
-        assert_eq!(reply.status, status, "{reply:?}");
+    // Nobody has opened the page.
+    for (name, value) in [
+        ("Sec-Purpose", "prefetch;prerender"),
+        ("Purpose", "prefetch"),
+        ("X-Moz", "prefetch"),
+        ("X-Purpose", "preview"),
+        ("Sec-Fetch-Dest", "empty"),
+        ("Sec-Fetch-Dest", "image"),
+        ("User-Agent", ""),
+        ("User-Agent", "Mozilla/5.0"),
+        (
+            "User-Agent",
+            "Mozilla/5.0 (compatible; Proofpoint URL Defense)",
+        ),
+        ("User-Agent", "BarracudaCentral/1.0"),
+        ("User-Agent", "Mimecast"),
+        (
+            "User-Agent",
+            "Mozilla/5.0 (Windows NT 6.1; WOW64) AppleWebKit/534+ (KHTML, like Gecko) BingPreview/1.0b",
+        ),
+        (
+            "User-Agent",
+            "Slackbot-LinkExpanding 1.0 (+https://api.slack.com/robots)",
+        ),
+        ("User-Agent", "facebookexternalhit/1.1"),
+        ("User-Agent", "curl/8.5.0"),
+        ("User-Agent", "Wget/1.21.4"),
+        ("User-Agent", "python-requests/2.32.3"),
+        ("User-Agent", "Go-http-client/1.1"),
+    ] {
+        for (link, status) in [(link.clone(), 200), (format!("{link}x"), 400)] {
+            let reply = with_header(&app, Method::GET, &link, name, value).await;
+            assert_eq!(reply.status, status, "{name} {value}: {reply:?}");
+            let has_button = reply.text.contains("<form method=\"post\" action=");
+            assert_eq!(has_button, status == 200, "{reply:?}");
+            assert_eq!(reply.text.contains("<bdi>News</bdi>"), status == 200);
+        }
     }
     assert_untouched(&app).await;
     assert_unsubscribed(&follow(&app, &link).await);
@@ -235,7 +306,7 @@ async fn two_apis_that_race_write_it_once() {
     let own = app.caller().anonymous();
     let news = group(&app, "News").await;
     let (id, link) = linked(&app, &news, ADA).await;
-    let path = path_of(&link);
+    let (link, path) = (link.as_str(), path_of(&link));
     for _ in 0..3 {
         let calls = (0..24).map(|number| {
             let caller = [&own, &other][number % 2];
@@ -243,7 +314,7 @@ async fn two_apis_that_race_write_it_once() {
                 if number % 3 == 0 {
                     caller.post_empty(path).await
                 } else {
-                    caller.get(path).await
+                    follow_at(caller, link).await
                 }
             }
         });
@@ -295,167 +366,6 @@ async fn a_group_removed_while_its_links_are_followed_leaves_one_suppression_eac
 }
 
 #[tokio::test]
-async fn a_token_that_is_none_is_refused_whatever_is_wrong_with_it() {
-    let app = sending().await;
-    let news = group(&app, "News").await;
-    let (_, link) = linked(&app, &news, ADA).await;
-    let token = link.rsplit('/').next().unwrap();
-    let swapped = |place: usize| -> String {
-        let other = if &token[place..=place] == "A" {
-            "B"
-        } else {
-            "A"
-        };
-        format!("{}{other}{}", &token[..place], &token[place + 1..])
-    };
-    let middle = token.len() / 2;
-    let tokens = [
-        "x".to_owned(),
-        "%FF".to_owned(),
-        token[..token.len() - 1].to_owned(),
-        token[..middle].to_owned(),
-        token[1..].to_owned(),
-        format!("{token}A"),
-        format!("{token}%3D"),
-        token.to_uppercase(),
-        // The version, the key id, the organization, the address, the signature.
-        swapped(0),
-        swapped(2),
-        swapped(8),
-        swapped(middle),
-        swapped(token.len() - 2),
-        "%00".to_owned(),
-        "%C3%A4".repeat(50),
-        "A".repeat(6_000),
-    ];
-    let anonymous = app.caller().anonymous();
-    let mut pages = Vec::new();
-    for token in tokens {
-        let path = format!("/v1/unsubscribe/{token}");
-        for reply in [
-            anonymous.get(&path).await,
-            anonymous.post_empty(&path).await,
-            anonymous.post_empty(&format!("{path}/undo")).await,
-            // A key changes nothing.
-            app.get(&path).await,
-        ] {
-            assert_eq!(reply.status, 400, "{token}: {reply:?}");
-            pages.push(reply.text);
-        }
-        assert_eq!(head(app.caller(), &path).await.status, 400);
-    }
-    pages.dedup();
-    assert_eq!(pages.len(), 1, "{pages:?}");
-    assert!(pages[0].contains("not valid"));
-    assert_untouched(&app).await;
-    assert_unsubscribed(&follow(&app, &link).await);
-}
-
-#[tokio::test]
-async fn a_link_works_for_sixty_days_from_its_sending() {
-    let app = TestApp::builder().without_worker().start().await;
-    app.connect(waypost_core::provider::kind::ProviderType::Sendgrid)
-        .await;
-    let news = group(&app, "News").await;
-    let id = app.send(&message_in(&news, &[ADA])).await;
-    app.advance(TimeDelta::hours(20));
-    app.start_worker();
-    app.drain().await;
-    let link = link_of(&app.captured_once(ADA));
-    app.advance(TimeDelta::days(60) - TimeDelta::seconds(2));
-    assert_eq!(head(app.caller(), &link).await.status, 200);
-    assert_unsubscribed(&follow(&app, &link).await);
-    assert!(undo(&app, &link).await.text.contains("subscribed again"));
-    app.advance(TimeDelta::seconds(2));
-    for reply in [follow(&app, &link).await, undo(&app, &link).await] {
-        assert_eq!(reply.status, 410, "{reply:?}");
-        assert!(reply.text.contains("This link has expired"), "{reply:?}");
-    }
-    assert_eq!(head(app.caller(), &link).await.status, 410);
-    // Only an authentic link is told that it has expired.
-    assert_eq!(follow(&app, &format!("{link}A")).await.status, 400);
-    assert_eq!(suppressions(&app).await, []);
-    assert_eq!(app.events(&id).await, ["QUEUED", "SENT", "UNSUBSCRIBED"]);
-}
-
-#[tokio::test]
-async fn an_operator_may_set_another_time() {
-    let app = TestApp::builder()
-        .setting("WAYPOST_UNSUBSCRIBE_LIFETIME", "30days")
-        .setting("WAYPOST_RATE_LIMIT_ANONYMOUS_PER_MINUTE", "2")
-        .start()
-        .await;
-    app.connect(waypost_core::provider::kind::ProviderType::Ses)
-        .await;
-    let news = group(&app, "News").await;
-    let (_, link) = linked(&app, &news, ADA).await;
-    app.advance(TimeDelta::days(30) - TimeDelta::seconds(2));
-    assert_unsubscribed(&follow(&app, &link).await);
-    app.advance(TimeDelta::seconds(1));
-    // However many follow theirs from behind one address: they are no strangers.
-    for _ in 0..5 {
-        assert_eq!(follow(&app, &link).await.status, 410);
-    }
-}
-
-#[tokio::test]
-async fn links_outlive_a_rotation_of_the_keys_and_end_with_their_own() {
-    const OLD: &str = "1:d2F5cG9zdCBleGFtcGxlIGtleSwgbm90IHNlY3JldCE=";
-    const NEW: &str = "2:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
-    const FOREIGN: &str = "1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
-    let mut app = sending().await;
-    let news = group(&app, "News").await;
-    let (_, link) = linked(&app, &news, ADA).await;
-    for (keys, status) in [
-        (format!("{NEW},{OLD}"), 200),
-        (NEW.to_owned(), 400),
-        (FOREIGN.to_owned(), 400),
-    ] {
-        app.variables
-            .insert("WAYPOST_ENCRYPTION_KEYS".to_owned(), keys.clone());
-        let other = app.start_another_api().await;
-        let reply = other.anonymous().get(path_of(&link)).await;
-        assert_eq!(reply.status, status, "{keys}: {reply:?}");
-    }
-}
-
-#[tokio::test]
-async fn a_link_works_when_its_message_has_been_removed() {
-    let app = sending().await;
-    let news = group(&app, "News").await;
-    let (_, bodiless) = linked(&app, &news, "bob@example.org").await;
-    app.execute("DELETE FROM message_bodies").await;
-    let page = follow(&app, &bodiless).await;
-    assert_unsubscribed(&page);
-    assert!(page.text.contains("news@example.com"), "{page:?}");
-    let (_, link) = linked(&app, &news, ADA).await;
-    for table in [
-        "messages",
-        "message_bodies",
-        "recipients",
-        "send_attempts",
-        "events",
-    ] {
-        app.execute(&format!("DELETE FROM {table}")).await;
-    }
-    let page = follow(&app, &link).await;
-    assert_unsubscribed(&page);
-    // The organization's name stands for the sender.
-    assert!(
-        page.text.contains("Tests") && page.text.contains("News"),
-        "{page:?}"
-    );
-    let own = (to_hash(ADA), json!(news), "UNSUBSCRIBE".to_owned());
-    assert!(suppressions(&app).await.contains(&own));
-    assert_eq!(count(&app, "events").await, 0);
-    assert!(undo(&app, &link).await.text.contains("subscribed again"));
-    // And nothing is left to unsubscribe from when even the organization is gone.
-    app.execute("TRUNCATE organizations CASCADE").await;
-    assert_eq!(follow(&app, &link).await.status, 400);
-    assert_eq!(undo(&app, &link).await.status, 400);
-}
-
-#[tokio::test]
 async fn while_postgres_is_away_a_page_says_so_and_asks_to_come_again() {
     let mut app = sending().await;
     let news = group(&app, "News").await;
@@ -467,7 +377,7 @@ async fn while_postgres_is_away_a_page_says_so_and_asks_to_come_again() {
     let cut_off = app.start_another_api().await.anonymous();
     let undo = format!("{}/undo", path_of(&link));
     for reply in [
-        cut_off.get(path_of(&link)).await,
+        follow_at(&cut_off, &link).await,
         cut_off.post_empty(&undo).await,
     ] {
         assert_eq!(reply.status, 503, "{reply:?}");

@@ -7,7 +7,8 @@ use waypost_core::provider::kind::ProviderType;
 use waypost_tests::{Reply, TestApp};
 
 use super::{
-    assert_unsubscribed, follow, group, link_of, linked, message_in, path_of, sending, undo,
+    assert_unsubscribed, follow, follow_at, group, link_of, linked, message_in, path_of, sending,
+    undo,
 };
 
 /// What every page promises, whatever it says.
@@ -191,7 +192,7 @@ async fn links_that_are_not_valid_use_up_the_limit_of_strangers_and_valid_ones_d
     let wait: u64 = last.header("retry-after").unwrap().parse().unwrap();
     assert!((1..=60).contains(&wait), "{wait}");
     for _ in 0..3 {
-        let reply = anonymous.get(path_of(&link)).await;
+        let reply = follow_at(&anonymous, &link).await;
         assert_eq!(reply.status, 200, "{reply:?}");
     }
 }

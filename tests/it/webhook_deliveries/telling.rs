@@ -75,6 +75,10 @@ async fn what_is_told_and_its_signatures_are_those_of_the_contract() {
     app.drain().await;
     let webhook = receiver.received().remove(0);
     let event = app.value("SELECT id FROM events WHERE event_type = 'SENT'");
+    let attempt = app.value("SELECT id FROM send_attempts").await;
+    let taken = app
+        .value("SELECT provider_message_id FROM recipients")
+        .await;
     let body = webhook.json();
     let at = DateTime::parse_from_rfc3339(body["timestamp"].as_str().unwrap()).unwrap();
     assert_eq!(at.timestamp(), app.clock.now().timestamp());
@@ -87,6 +91,8 @@ async fn what_is_told_and_its_signatures_are_those_of_the_contract() {
             "from": SENDER,
             "subject": "Hello",
             "eventId": event.await,
+            "attemptId": attempt,
+            "providerMessageId": taken,
             "tags": ["receipts"],
             "metadata": { "order": 7 },
             "providerType": "SENDGRID",
@@ -144,7 +150,7 @@ async fn every_path_that_records_an_event_wakes_who_delivers_it() {
     let link = app.captured_once(ADA).headers["List-Unsubscribe"].clone();
     let link = link.trim_matches(['<', '>']);
     let path = &link[link.find("/v1/").unwrap()..];
-    let page = app.caller().anonymous().get(path).await;
+    let page = app.caller().anonymous().post_empty(path).await;
     assert_eq!(page.status, 200);
     expected.insert(gist("UNSUBSCRIBED", ADA));
     wait_until("unsubscribing is told", async || {

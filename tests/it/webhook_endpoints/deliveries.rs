@@ -355,7 +355,7 @@ async fn a_period_has_a_form_and_a_bound() {
             vec!["since", "until", "status"],
         ),
         (
-            json!({ "since": "2026-01-02", "until": "2026-01-02" }),
+            json!({ "since": "2026-01-02T00:00:00Z", "until": "2026-01-02T00:00:00Z" }),
             vec!["until"],
         ),
         (
@@ -370,7 +370,8 @@ async fn a_period_has_a_form_and_a_bound() {
         app.post(&path, &body).await.expect_issues(400, &issues);
     }
     for (since, until) in [
-        ("2026-01-01", "2026-01-31"),
+        ("2026-01-02", "2026-01-02"),
+        ("2026-01-01", "2026-01-30"),
         ("0000-01-01", "0000-01-02"),
         ("9999-12-30", "9999-12-31T23:59:59.999999Z"),
     ] {

@@ -31,7 +31,7 @@ use waypost_core::routing::rule::OnUnknown;
 use waypost_core::suppression;
 use waypost_core::tracking::TrackedCopy;
 use waypost_core::tracking::link::Tracker;
-use waypost_core::unsubscribe::link::{LinkUse, Links};
+use waypost_core::unsubscribe::link::{LinkUse, Links, place_in};
 
 use super::batch::BatchMemory;
 use crate::choice::{self, Choice, Chosen, Patience, Refused};
@@ -206,6 +206,9 @@ impl SendMessage {
                 self.sending.tenures.give_up(claim.worker);
             }
             return;
+        }
+        if claim.message.content.unsubscribe_group_id.is_some() {
+            place_in(&mut Arc::make_mut(&mut claim.message).content);
         }
         let content = &claim.message.content;
         let html = content.html.as_deref();

@@ -8,6 +8,7 @@ use super::progress::{Progress, Standing};
 use crate::clock::Timestamp;
 use crate::event::EventType;
 use crate::ids::OrganizationId;
+use crate::message::MessageStatus;
 use crate::metrics::{Counts, Delta, Dimensions, start_of_hour};
 
 /// One of the numbers.
@@ -28,16 +29,36 @@ pub(super) struct Counted {
     pub(super) counts: Vec<Count>,
 }
 
-/// What counts of the news of a copy. It is opened once, at the earliest moment that is
-/// told of; one that is told of late takes the place of the other.
+/// What counts of the news of a recipient: each type once, however many copies were sent,
+/// at the earliest moment that is told of; one that is told of late takes the place of the
+/// other.
 pub(super) fn counts(before: &Standing, progress: &Progress) -> Vec<Count> {
     let count = |at, of, change| Count { at, of, change };
-    let lines = progress.lines.iter();
-    let mut counts: Vec<Count> = lines
-        .filter_map(|line| Some(count(line.occurred_at, count_of(line.event_type)?, 1)))
-        .collect();
     let after = &progress.standing;
-    let firsts: [(_, _, Number); 2] = [
+    let sent = progress.lines.iter();
+    let sent = sent
+        .filter(|line| line.event_type == EventType::Sent && before.first_sent_at.is_none())
+        .map(|line| count(line.occurred_at, |counts| &mut counts.sent, 1));
+    let mut counts: Vec<Count> = sent.collect();
+    // What an event that is corrected counts as moves with it, by a trigger.
+    let corrected = progress.correction.as_ref();
+    let delivered_at = corrected.map(|correction| correction.occurred_at);
+    // One that bounced before such moments were kept has counted.
+    let is_known_bounce = before.status == MessageStatus::Bounced && before.bounced_at.is_none();
+    let bounced_at = after.bounced_at.filter(|_| !is_known_bounce);
+    let firsts: [(_, _, Number); 6] = [
+        (
+            delivered_at.or(before.delivered_at),
+            after.delivered_at,
+            |counts| &mut counts.delivered,
+        ),
+        (before.bounced_at, bounced_at, |counts| &mut counts.bounced),
+        (before.complained_at, after.complained_at, |counts| {
+            &mut counts.complained
+        }),
+        (before.unsubscribed_at, after.unsubscribed_at, |counts| {
+            &mut counts.unsubscribed
+        }),
         (before.opened_at, after.opened_at, |counts| {
             &mut counts.opened
         }),
@@ -52,20 +73,6 @@ pub(super) fn counts(before: &Standing, progress: &Progress) -> Vec<Count> {
         }
     }
     counts
-}
-
-/// What every event of this type counts as.
-fn count_of(event_type: EventType) -> Option<Number> {
-    match event_type {
-        EventType::Sent => Some(|counts| &mut counts.sent),
-        EventType::Delivered => Some(|counts| &mut counts.delivered),
-        EventType::Bounced => Some(|counts| &mut counts.bounced),
-        EventType::Complained => Some(|counts| &mut counts.complained),
-        EventType::Unsubscribed => Some(|counts| &mut counts.unsubscribed),
-        // Once for each recipient, and not by machines.
-        EventType::Opened | EventType::Clicked => None,
-        EventType::Queued | EventType::Dropped | EventType::Deferred => None,
-    }
 }
 
 /// What the news of copies adds, those together that count alike.
@@ -97,20 +104,23 @@ mod tests {
     use super::*;
     use crate::event::record::progress::Line;
     use crate::ids::{EventId, ProviderAccountId};
-    use crate::message::MessageStatus;
 
     fn at(hour: i64, second: i64) -> Timestamp {
         DateTime::from_timestamp(1_800_000_000 + hour * 3_600 + second, 0).unwrap()
     }
 
-    fn standing(opened_at: Option<Timestamp>) -> Standing {
+    fn standing(opened_at: Option<Timestamp>, delivered_at: Option<Timestamp>) -> Standing {
         Standing {
             status: MessageStatus::Delivered,
             sent_at: Some(at(0, 0)),
-            delivered_at: Some(at(0, 0)),
+            delivered_at,
             implied: None,
             opened_at,
             clicked_at: None,
+            bounced_at: None,
+            complained_at: None,
+            unsubscribed_at: None,
+            first_sent_at: None,
         }
     }
 
@@ -121,6 +131,10 @@ mod tests {
         opened: [Option<Timestamp>; 2],
         lines: &[(EventType, Timestamp)],
     ) -> Counted {
+        let delivered = |(event_type, at): &(EventType, Timestamp)| {
+            (*event_type == EventType::Delivered).then_some(*at)
+        };
+        let delivered_at = lines.iter().find_map(delivered);
         let lines = lines.iter().map(|(event_type, occurred_at)| Line {
             id: EventId(Uuid::nil()),
             event_type: *event_type,
@@ -128,7 +142,7 @@ mod tests {
             data: None,
         });
         let progress = Progress {
-            standing: standing(opened[1]),
+            standing: standing(opened[1], delivered_at),
             is_proven: false,
             error: None,
             lines: lines.collect(),
@@ -141,7 +155,7 @@ mod tests {
                 domain: "example.com".to_owned(),
                 template_id: None,
             },
-            counts: counts(&standing(opened[0]), &progress),
+            counts: counts(&standing(opened[0], None), &progress),
         }
     }
 

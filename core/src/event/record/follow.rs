@@ -141,12 +141,15 @@ impl Step<'_> {
         if progress.standing == before && self.attempts == 0 {
             return None;
         }
-        // Who opened it is said of the copy alone.
+        // When what counts once came first is said of the copy alone.
         let is_shown = self.attempts > 0
             || progress.standing
                 != Standing {
                     opened_at: progress.standing.opened_at,
                     clicked_at: progress.standing.clicked_at,
+                    bounced_at: progress.standing.bounced_at,
+                    complained_at: progress.standing.complained_at,
+                    unsubscribed_at: progress.standing.unsubscribed_at,
                     ..before
                 };
         let ids = self
@@ -213,6 +216,8 @@ fn told<'a>(matched: &Matched<'a>, proved: &Proved) -> Told<'a> {
         happening: matched.event.happening,
         occurred_at: in_micros(matched.event.occurred_at),
         started_at: matched.copy.started_at,
+        attempt_id: matched.copy.attempt_id,
+        provider_message_id: matched.event.provider_message_id.as_deref(),
         is_proven: matched.copy.attempt_id.is_some_and(is_known),
         provider_type: matched.teller().provider_type,
         details: &matched.event.details,

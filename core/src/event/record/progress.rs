@@ -17,8 +17,8 @@
 use serde_json::{Map, Value, json};
 
 use crate::clock::Timestamp;
-use crate::event::EventType;
-use crate::ids::EventId;
+use crate::event::{ATTEMPT_ID, EventType, PROVIDER_MESSAGE_ID};
+use crate::ids::{EventId, SendAttemptId};
 use crate::message::MessageStatus;
 use crate::provider::event::Happening;
 use crate::provider::kind::ProviderType;
@@ -35,6 +35,14 @@ pub(super) struct Standing {
     pub(super) opened_at: Option<Timestamp>,
     /// When a person first followed a link in it.
     pub(super) clicked_at: Option<Timestamp>,
+    /// When it first came back.
+    pub(super) bounced_at: Option<Timestamp>,
+    /// When it was first marked as spam.
+    pub(super) complained_at: Option<Timestamp>,
+    /// When its recipient first unsubscribed.
+    pub(super) unsubscribed_at: Option<Timestamp>,
+    /// When it was sent before its owner had it tried again.
+    pub(super) first_sent_at: Option<Timestamp>,
 }
 
 /// One thing told about the copy, for the first time.
@@ -44,6 +52,10 @@ pub(super) struct Told<'a> {
     pub(super) occurred_at: Timestamp,
     /// When the call began that it is about, where the event says which.
     pub(super) started_at: Option<Timestamp>,
+    /// That call.
+    pub(super) attempt_id: Option<SendAttemptId>,
+    /// The provider's id of what it tells of.
+    pub(super) provider_message_id: Option<&'a str>,
     /// Whether it was known of that call before that the provider took the copy.
     pub(super) is_proven: bool,
     pub(super) provider_type: ProviderType,
@@ -142,17 +154,20 @@ impl<F: FnMut() -> EventId> Reader<F> {
         if is_known || told.iter().all(Told::is_of_the_one_before) {
             return;
         }
-        let starts = told.iter().filter_map(|told| told.started_at);
+        let starts = told.iter().filter(|told| told.started_at.is_some());
+        let earliest = starts.min_by_key(|told| told.started_at);
         let first = told.iter().map(|told| told.occurred_at).min();
-        let sent_at = starts
-            .min()
+        let sent_at = earliest
+            .and_then(|told| told.started_at)
             .or(first)
             .map_or(self.now, |at| at.min(self.now));
+        let data = earliest.or(told.first()).map(copy_of);
         self.progress.is_proven = true;
         self.progress.standing.sent_at = Some(sent_at);
         self.progress.error = Some(None);
         self.advance(MessageStatus::Sent, None);
-        self.add(EventType::Sent, sent_at, None);
+        let data = data.filter(|data| !data.is_empty());
+        self.add(EventType::Sent, sent_at, data.map(Value::Object));
     }
 
     fn take(&mut self, told: &Told<'_>) {
@@ -167,6 +182,7 @@ impl<F: FnMut() -> EventId> Reader<F> {
             Happening::Bounced(bounce_type) => {
                 let error = reason(told, &format!("{} bounce", bounce_type.as_str()));
                 self.advance(MessageStatus::Bounced, Some(error));
+                earliest(&mut self.progress.standing.bounced_at, at);
                 EventType::Bounced
             }
             Happening::Dropped => {
@@ -188,8 +204,14 @@ impl<F: FnMut() -> EventId> Reader<F> {
                 }
                 EventType::Clicked
             }
-            Happening::Complained => EventType::Complained,
-            Happening::Unsubscribed => EventType::Unsubscribed,
+            Happening::Complained => {
+                earliest(&mut self.progress.standing.complained_at, at);
+                EventType::Complained
+            }
+            Happening::Unsubscribed => {
+                earliest(&mut self.progress.standing.unsubscribed_at, at);
+                EventType::Unsubscribed
+            }
         };
         self.add(event_type, at, Some(data(told)));
     }
@@ -215,12 +237,11 @@ impl<F: FnMut() -> EventId> Reader<F> {
         let standing = &mut self.progress.standing;
         match (standing.delivered_at, standing.implied) {
             (None, _) => {
-                let data = json!({
-                    "isImplied": true,
-                    "providerType": told.provider_type,
-                });
+                let mut data = copy_of(told);
+                data.insert("isImplied".to_owned(), json!(true));
+                data.insert("providerType".to_owned(), json!(told.provider_type));
                 standing.delivered_at = Some(at);
-                let id = self.add(EventType::Delivered, at, Some(data));
+                let id = self.add(EventType::Delivered, at, Some(Value::Object(data)));
                 self.progress.standing.implied = Some(id);
             }
             (Some(known), Some(event_id)) if at < known => {
@@ -275,9 +296,23 @@ fn reason(told: &Told<'_>, otherwise: &str) -> String {
     reason.unwrap_or(otherwise).to_owned()
 }
 
+/// Which of several copies of one recipient it is about, as far as that is told.
+fn copy_of(told: &Told<'_>) -> Map<String, Value> {
+    let attempt_id = told.attempt_id.map(|id| json!(id));
+    let provider_message_id = told.provider_message_id.map(|id| json!(id));
+    let members = [
+        (ATTEMPT_ID, attempt_id),
+        (PROVIDER_MESSAGE_ID, provider_message_id),
+    ];
+    let members = members.into_iter();
+    let members = members.filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    members.collect()
+}
+
 /// What the history keeps, and webhooks show.
 fn data(told: &Told<'_>) -> Value {
     let mut data = told.details.clone();
+    data.extend(copy_of(told));
     data.insert("providerType".to_owned(), json!(told.provider_type));
     match told.happening {
         Happening::Bounced(bounce_type) => {
@@ -317,6 +352,8 @@ mod tests {
             happening,
             occurred_at: at(second),
             started_at: Some(at(0)),
+            attempt_id: None,
+            provider_message_id: None,
             is_proven: false,
             provider_type: ProviderType::Sendgrid,
             details: &NO_DETAILS,
@@ -335,6 +372,10 @@ mod tests {
             implied: None,
             opened_at: None,
             clicked_at: None,
+            bounced_at: None,
+            complained_at: None,
+            unsubscribed_at: None,
+            first_sent_at: None,
         }
     }
 

@@ -175,6 +175,9 @@ struct Columns<'a> {
     implied: Vec<Option<Uuid>>,
     opened_at: Vec<Option<Timestamp>>,
     clicked_at: Vec<Option<Timestamp>>,
+    bounced_at: Vec<Option<Timestamp>>,
+    complained_at: Vec<Option<Timestamp>>,
+    unsubscribed_at: Vec<Option<Timestamp>>,
     accounts: Vec<Option<Uuid>>,
     provider_message_ids: Vec<Option<&'a str>>,
     says_error: Vec<bool>,
@@ -196,6 +199,11 @@ impl<'a> Columns<'a> {
                 .collect(),
             opened_at: standings().map(|standing| standing.opened_at).collect(),
             clicked_at: standings().map(|standing| standing.clicked_at).collect(),
+            bounced_at: standings().map(|standing| standing.bounced_at).collect(),
+            complained_at: standings().map(|standing| standing.complained_at).collect(),
+            unsubscribed_at: standings()
+                .map(|standing| standing.unsubscribed_at)
+                .collect(),
             accounts: changes
                 .iter()
                 .map(|change| change.account_id.map(|id| id.0))
@@ -213,6 +221,7 @@ impl<'a> Columns<'a> {
 /// Writes where copies stand now, and where a copy is its message's only one the same of
 /// the message: whoever changes the status of such a message holds its copy, so it needs
 /// no lock and no look of its own.
+#[expect(clippy::too_many_lines, reason = "one statement and its columns")]
 pub(super) async fn update_copies(
     connection: &mut PgConnection,
     changes: &[Change<'_>],
@@ -230,15 +239,20 @@ pub(super) async fn update_copies(
                    implied_event_id = c.implied,
                    opened_at = c.opened_at,
                    clicked_at = c.clicked_at,
+                   bounced_at = c.bounced_at,
+                   complained_at = c.complained_at,
+                   unsubscribed_at = c.unsubscribed_at,
                    provider_account_id = coalesce(c.account_id, r.provider_account_id),
                    provider_message_id = coalesce(r.provider_message_id, c.provider_message_id),
                    attempts = r.attempts + c.used,
                    last_error = CASE WHEN c.says_error THEN c.error ELSE r.last_error END
                FROM UNNEST($1::uuid[], $2::uuid[], $3::int[], $4::text[], $5::timestamptz[], $6::timestamptz[],
                            $7::uuid[], $8::uuid[], $9::text[], $10::int[], $11::bool[], $12::text[],
-                           $13::timestamptz[], $14::timestamptz[], $15::bool[])
+                           $13::timestamptz[], $14::timestamptz[], $15::bool[], $16::timestamptz[],
+                           $17::timestamptz[], $18::timestamptz[])
                  AS c (organization_id, message_id, position, status, sent_at, delivered_at, implied, account_id,
-                       provider_message_id, used, says_error, error, opened_at, clicked_at, is_shown)
+                       provider_message_id, used, says_error, error, opened_at, clicked_at, is_shown, bounced_at,
+                       complained_at, unsubscribed_at)
                WHERE r.message_id = c.message_id AND r.message_id = ANY($2) AND r.position = c.position
                  AND r.organization_id = c.organization_id
                RETURNING r.organization_id, r.message_id, r.status, r.sent_at, r.delivered_at,
@@ -271,6 +285,9 @@ pub(super) async fn update_copies(
         &columns.opened_at as &[Option<Timestamp>],
         &columns.clicked_at as &[Option<Timestamp>],
         &changes.iter().map(|c| c.is_shown).collect::<Vec<_>>(),
+        &columns.bounced_at as &[Option<Timestamp>],
+        &columns.complained_at as &[Option<Timestamp>],
+        &columns.unsubscribed_at as &[Option<Timestamp>],
     )
     .fetch_all(connection)
     .await

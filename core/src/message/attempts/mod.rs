@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::address::AddressHash;
 use crate::clock::Timestamp;
-use crate::ids::ProviderAccountId;
+use crate::ids::{ProviderAccountId, SendAttemptId};
 
 /// Attempts of one message that are shown: the newest.
 pub const ATTEMPTS_SHOWN: i64 = 500;
@@ -16,6 +16,8 @@ pub const ATTEMPTS_SHOWN: i64 = 500;
 /// One call to one provider.
 #[derive(Debug, Clone)]
 pub struct AttemptItem {
+    /// Its id.
+    pub id: SendAttemptId,
     /// The hash of the recipient's address.
     pub address_hash: AddressHash,
     /// Through which account.

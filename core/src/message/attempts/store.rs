@@ -6,7 +6,7 @@ use super::{ATTEMPTS_SHOWN, AttemptItem};
 use crate::address::AddressHash;
 use crate::db::OrFault;
 use crate::fault::Fault;
-use crate::ids::{MessageId, OrganizationId, ProviderAccountId};
+use crate::ids::{MessageId, OrganizationId, ProviderAccountId, SendAttemptId};
 
 /// The newest attempts of a message, oldest first.
 ///
@@ -19,7 +19,7 @@ pub async fn list(
 ) -> Result<Vec<AttemptItem>, Fault> {
     query_as!(
         AttemptItem,
-        r#"SELECT r.address_hash AS "address_hash: AddressHash",
+        r#"SELECT a.id AS "id: SendAttemptId", r.address_hash AS "address_hash: AddressHash",
                   a.provider_account_id AS "provider_account_id: ProviderAccountId",
                   coalesce(t.provider_type::text, 'UNKNOWN') AS "provider_type!",
                   a.started_at, a.finished_at, coalesce(a.outcome::text, 'PENDING') AS "outcome!",

@@ -59,7 +59,7 @@ pub(super) async fn requeue_failed(
            UPDATE recipients r
            SET status = 'QUEUED', attempts = 0, unknowns = 0, failover = 0, rounds = 0, recoverable = false,
                next_attempt_at = $3,
-               sent_at = NULL, provider_message_id = NULL
+               first_sent_at = coalesce(r.first_sent_at, r.sent_at), sent_at = NULL, provider_message_id = NULL
            FROM failed f
            WHERE r.message_id = $2 AND r.position = f.position
            RETURNING r.position"#,

@@ -193,10 +193,12 @@ pub(in crate::event::record) async fn lock_copies(
     let rows = query!(
         r#"SELECT t.message_id AS "message_id!", t.position AS "position!", r.status AS "status: MessageStatus",
                   r.sent_at, r.delivered_at, r.implied_event_id AS "implied: EventId", r.opened_at, r.clicked_at,
+                  r.bounced_at, r.complained_at, r.unsubscribed_at, r.first_sent_at,
                   r.provider_account_id AS "account_id: ProviderAccountId"
            FROM UNNEST($1::uuid[], $2::uuid[], $3::int[]) AS t (organization_id, message_id, position)
            CROSS JOIN LATERAL (
-               SELECT status, sent_at, delivered_at, implied_event_id, opened_at, clicked_at, provider_account_id
+               SELECT status, sent_at, delivered_at, implied_event_id, opened_at, clicked_at, bounced_at,
+                      complained_at, unsubscribed_at, first_sent_at, provider_account_id
                FROM recipients
                WHERE message_id = t.message_id AND message_id BETWEEN $4 AND $5 AND position = t.position
                  AND organization_id = t.organization_id
@@ -220,6 +222,10 @@ pub(in crate::event::record) async fn lock_copies(
                 implied: row.implied,
                 opened_at: row.opened_at,
                 clicked_at: row.clicked_at,
+                bounced_at: row.bounced_at,
+                complained_at: row.complained_at,
+                unsubscribed_at: row.unsubscribed_at,
+                first_sent_at: row.first_sent_at,
             },
             account_id: row.account_id,
         };
