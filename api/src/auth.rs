@@ -20,6 +20,7 @@ use waypost_core::secret::Secret;
 use crate::context::Context;
 use crate::envelope::RequestId;
 use crate::error::Failure;
+use crate::known::Surplus;
 
 /// An API key, as `Authorization: Bearer wp_live_…`. Each key carries some of the
 /// permissions SEND, TEMPLATES_READ, TEMPLATES_WRITE, PROVIDERS_READ,
@@ -37,6 +38,7 @@ pub(crate) struct Caller(KnownCaller);
 pub(crate) struct KnownCaller {
     key: Arc<OpenedKey>,
     origin: Origin,
+    surplus: Option<Surplus>,
 }
 
 /// Who a request comes from, as its key tells.
@@ -69,15 +71,19 @@ impl Caller {
         &self.0.origin
     }
 
-    /// Insists on a permission.
+    /// Insists on a permission, and on a query that says nothing unknown.
     ///
     /// # Errors
-    /// The refusal that names it.
+    /// The refusal that names the permission; of whoever has it, what is wrong with the
+    /// query, unless the request has a body, which tells it together with its own.
     pub(crate) fn require(&self, permission: Permission) -> Result<(), Failure> {
-        if self.0.key.record.permissions.contains(permission) {
-            Ok(())
-        } else {
-            Err(Failure::Forbidden(permission))
+        if !self.0.key.record.permissions.contains(permission) {
+            return Err(Failure::Forbidden(permission));
+        }
+        let issues = self.0.surplus.as_ref().map(Surplus::take);
+        match issues.unwrap_or_default() {
+            issues if issues.is_empty() => Ok(()),
+            issues => Err(Failure::Invalid(issues)),
         }
     }
 }
@@ -107,7 +113,12 @@ async fn authenticate(request: &Request, _bearer: Bearer) -> poem::Result<KnownC
         name: key.record.name.clone(),
     };
     let origin = origin(request, actor);
-    Ok(KnownCaller { key, origin })
+    let surplus = request.data().cloned();
+    Ok(KnownCaller {
+        key,
+        origin,
+        surplus,
+    })
 }
 
 /// Where a request comes from.

@@ -4,6 +4,8 @@
 
 mod measure;
 
+use std::sync::Arc;
+
 use poem::error::ReadBodyError;
 use poem::{Request, RequestBody};
 use poem_openapi::registry::{MetaMediaType, MetaRequest, Registry};
@@ -15,6 +17,7 @@ use waypost_core::issue::Issue;
 
 use crate::error::{Failure, is_too_large};
 use crate::idempotency::hash_of_keyed;
+use crate::known::{self, Names};
 
 /// The bound of a send, in bytes.
 pub(crate) const SEND_BYTES_MAX: usize = 30 * MIB;
@@ -34,21 +37,24 @@ const VALUES_MAX: usize = 200_000;
 /// The same of a batch: a thousand messages to a thousand recipients each.
 const BATCH_VALUES_MAX: usize = 1_200_000;
 
-/// A JSON object of at most `MAX` bytes. An optional one may be left out, content type
-/// and all, and is an empty object then.
+/// A JSON object of at most `MAX` bytes. An optional one may be left out, with or without
+/// its content type, or be null, and is an empty object then.
 #[derive(Debug)]
 pub(crate) struct Body<T, const MAX: usize, const IS_OPTIONAL: bool = false> {
     parsed: Result<T, Failure>,
+    surplus: Vec<Issue>,
     hash: Option<BodyHash>,
 }
 
 impl<T, const MAX: usize, const IS_OPTIONAL: bool> Body<T, MAX, IS_OPTIONAL> {
-    /// The parsed body.
+    /// The parsed body. What the request says too much, in its body or its query, goes to
+    /// `issues`; where there are any, the request must not be served.
     ///
     /// # Errors
-    /// What is wrong with it.
-    pub(crate) fn take(self) -> Result<T, Failure> {
-        self.parsed
+    /// That it cannot be parsed, and the issues that there are.
+    pub(crate) fn take(self, issues: &mut Vec<Issue>) -> Result<T, Failure> {
+        issues.extend(self.surplus);
+        self.parsed.map_err(|failure| failure.after(issues))
     }
 
     /// The hash of the JSON, where the request has an idempotency key and the body
@@ -69,17 +75,12 @@ impl<T: ParseFromJSON, const MAX: usize, const IS_OPTIONAL: bool> Body<T, MAX, I
         if is_encoded || !(may_be_missing || content_type.is_some_and(is_json)) {
             return Err(Failure::NotJson);
         }
-        let body = body.take().map_err(|error| whole(error.to_string()))?;
-        let bytes = body.into_bytes_limit(MAX).await.map_err(|error| {
-            if is_too_large(&error) {
-                Failure::TooLarge(MAX)
-            } else {
-                whole(unread(&error))
-            }
-        })?;
+        let bytes = read_bytes(request, body, MAX).await?;
+        if IS_OPTIONAL && bytes.trim_ascii().is_empty() {
+            return Ok(Value::Object(Map::new()));
+        }
         if may_be_missing {
-            let nothing = bytes.is_empty().then(|| Value::Object(Map::new()));
-            return nothing.ok_or(Failure::NotJson);
+            return Err(Failure::NotJson);
         }
         let values_max = match MAX {
             BATCH_BYTES_MAX => BATCH_VALUES_MAX,
@@ -97,11 +98,40 @@ impl<T: ParseFromJSON, const MAX: usize, const IS_OPTIONAL: bool> Body<T, MAX, I
                 reason(&error)
             ))
         })?;
+        if IS_OPTIONAL && value.is_null() {
+            return Ok(Value::Object(Map::new()));
+        }
         if !value.is_object() {
             return Err(whole("body must be a JSON object".to_owned()));
         }
         Ok(value)
     }
+}
+
+/// Reads a body whole. One that announces itself as too large is refused at once and not
+/// read.
+///
+/// # Errors
+/// That it is too large, or why it could not be read.
+pub(crate) async fn read_bytes(
+    request: &Request,
+    body: &mut RequestBody,
+    max: usize,
+) -> Result<Vec<u8>, Failure> {
+    let announced = request.header("content-length");
+    let announced: Option<usize> = announced.and_then(|length| length.parse().ok());
+    if announced.is_some_and(|length| length > max) {
+        return Err(Failure::TooLarge(max));
+    }
+    let body = body.take().map_err(|error| whole(unread(&error)))?;
+    let bytes = body.into_bytes_limit(max).await.map_err(|error| {
+        if is_too_large(&error) {
+            Failure::TooLarge(max)
+        } else {
+            whole(unread(&error))
+        }
+    })?;
+    Ok(bytes.into())
 }
 
 /// A finding about the body as a whole.
@@ -110,7 +140,7 @@ fn whole(message: String) -> Failure {
 }
 
 /// Why a body could not be read: the client went away, or was too slow.
-pub(crate) fn unread(error: &ReadBodyError) -> String {
+fn unread(error: &ReadBodyError) -> String {
     let reason = match error {
         ReadBodyError::Io(error) => error.to_string(),
         ReadBodyError::BodyHasBeenTaken
@@ -168,9 +198,17 @@ impl<'a, T: ParseFromJSON, const MAX: usize, const IS_OPTIONAL: bool> ApiExtract
             .as_ref()
             .ok()
             .and_then(|value| hash_of_keyed(request, value));
+        let mut surplus = known::take_surplus(request);
+        if let (Ok(value), Some(names)) = (&value, request.data::<Arc<Names>>()) {
+            surplus.extend(names.surplus_of(value));
+        }
         let parsed = value.and_then(|value| {
             T::parse_from_json(Some(value)).map_err(|error| whole(error.into_message()))
         });
-        Ok(Self { parsed, hash })
+        Ok(Self {
+            parsed,
+            surplus,
+            hash,
+        })
     }
 }

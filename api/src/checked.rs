@@ -126,6 +126,35 @@ impl<T: Field> Field for Clearable<T> {
     }
 }
 
+/// A field of a change that cannot be cleared: absence leaves it as it is, and null is
+/// refused.
+#[derive(Debug)]
+pub(crate) struct Change<T>(Option<T>);
+
+impl<T: Field> Field for Change<T> {
+    const REQUIRED: bool = false;
+
+    fn schema() -> MetaSchemaRef {
+        T::schema()
+    }
+
+    fn register(registry: &mut Registry) {
+        T::register(registry);
+    }
+
+    fn read(value: Value) -> Result<Self, Vec<Issue>> {
+        T::read(value).map(|value| Self(Some(value)))
+    }
+
+    fn absent() -> Result<Self, Vec<Issue>> {
+        Ok(Self(None))
+    }
+
+    fn null() -> Result<Self, Vec<Issue>> {
+        problem("must not be null; leave it out to keep it as it is")
+    }
+}
+
 /// A field that was read, well or not.
 #[derive(Debug)]
 pub(crate) struct Checked<T>(Result<T, Vec<Issue>>);
@@ -140,6 +169,30 @@ impl<T> Checked<T> {
                 None
             }
         }
+    }
+}
+
+impl<T> Checked<Change<T>> {
+    /// The new value, where one was given; what is wrong with it goes to `issues` under
+    /// `path`.
+    pub(crate) fn change(self, path: &str, issues: &mut Vec<Issue>) -> Option<T> {
+        self.take(path, issues)?.0
+    }
+}
+
+impl<T> Checked<Clearable<T>> {
+    /// The new value or none, where either was given; what is wrong with it goes to
+    /// `issues` under `path`.
+    pub(crate) fn change(self, path: &str, issues: &mut Vec<Issue>) -> Option<Option<T>> {
+        self.take(path, issues)?.0
+    }
+}
+
+impl<T> Checked<T> {
+    /// What is wrong with it, under `path`.
+    pub(crate) fn issues(&self, path: &str) -> Vec<Issue> {
+        let found = self.0.as_ref().err().into_iter().flatten();
+        found.map(|issue| issue.clone().under(path)).collect()
     }
 }
 

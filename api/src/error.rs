@@ -2,6 +2,7 @@
 //! faults become HTTP: a row each of the contract's error table, always in the
 //! form `{"error": {"code", "message", "details"?}}`.
 
+mod reason;
 mod refusals;
 
 use std::time::Duration;
@@ -23,6 +24,7 @@ use waypost_core::provider::kind::ProviderType;
 use crate::idempotency::respond_again;
 use crate::limits::whole_seconds;
 
+pub(crate) use reason::Reason;
 pub(crate) use refusals::{DELIVERY, MESSAGE, TEMPLATE, VERSION};
 
 /// Seconds after which a caller may try again when a server of ours is away.
@@ -46,7 +48,7 @@ pub(crate) enum Failure {
     /// 405: the path does not know the method.
     MethodNotAllowed,
     /// 409: what there is stands in the way.
-    Conflict(&'static str),
+    Conflict(Reason, &'static str),
     /// 413: the body is larger than the bound, in bytes.
     TooLarge(usize),
     /// 415: the body is not JSON by its content type.
@@ -58,7 +60,7 @@ pub(crate) enum Failure {
         /// The field that it is about, if one.
         path: Option<&'static str>,
         /// A word for programs.
-        reason: &'static str,
+        reason: Reason,
     },
     /// 422: the request names records that are not there.
     UnknownIds(Vec<Issue>),
@@ -98,8 +100,8 @@ struct ErrorContent {
     code: String,
     /// A sentence for people.
     message: String,
-    /// Particulars; for a failed validation `issues`, each with `path` and
-    /// `message`.
+    /// Particulars: for a failed validation `issues`, each with `path` and `message`,
+    /// the first 100 of them; for 409 and 422 a `reason`.
     details: Option<Any<Value>>,
 }
 
@@ -111,7 +113,7 @@ impl Failure {
             Self::Forbidden(_) => StatusCode::FORBIDDEN,
             Self::NotFound(_) | Self::NoSuchPath => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-            Self::Conflict(_) => StatusCode::CONFLICT,
+            Self::Conflict(..) => StatusCode::CONFLICT,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Unprocessable { .. } | Self::UnknownIds(_) | Self::InvalidCredentials { .. } => {
@@ -136,7 +138,7 @@ impl Failure {
             Self::Forbidden(_) => "FORBIDDEN",
             Self::NotFound(_) | Self::NoSuchPath => "NOT_FOUND",
             Self::MethodNotAllowed => "METHOD_NOT_ALLOWED",
-            Self::Conflict(_) => "CONFLICT",
+            Self::Conflict(..) => "CONFLICT",
             Self::TooLarge(_) => "PAYLOAD_TOO_LARGE",
             Self::NotJson => "UNSUPPORTED_MEDIA_TYPE",
             Self::InvalidCredentials { .. } => "PROVIDER_INVALID_CREDENTIALS",
@@ -161,11 +163,16 @@ impl Failure {
             Self::NotFound(what) => format!("There is no such {what}"),
             Self::NoSuchPath => "There is no such path".to_owned(),
             Self::MethodNotAllowed => "The path does not know this method".to_owned(),
-            Self::Conflict(message) => (*message).to_owned(),
+            Self::Conflict(_, message) => (*message).to_owned(),
             Self::TooLarge(max) => format!("The body is larger than {max} bytes"),
             Self::NotJson => {
                 "The body must be sent as application/json, without a Content-Encoding".to_owned()
             }
+            Self::Unprocessable {
+                message,
+                path: Some(path),
+                ..
+            } => format!("{path} {message}"),
             Self::Unprocessable { message, .. } => message.clone(),
             Self::InvalidCredentials {
                 provider_type,
@@ -195,34 +202,53 @@ impl Failure {
         }
     }
 
+    /// The answer's body.
+    pub(crate) fn body(&self) -> Value {
+        let mut content = json!({ "code": self.code(), "message": self.message() });
+        if let Some(details) = self.details() {
+            content["details"] = details;
+        }
+        json!({ "error": content })
+    }
+
     /// All that is wrong on one line, for a message of a batch.
     pub(crate) fn sentence(&self) -> String {
+        let Self::Invalid(issues) = self else {
+            return self.message();
+        };
+        let shown = issues.iter().take(Issue::SHOWN_MAX);
+        let mut findings: Vec<String> = shown.map(|issue| sentence("message", issue)).collect();
+        if issues.len() > Issue::SHOWN_MAX {
+            findings.push("and more".to_owned());
+        }
+        findings.join("; ")
+    }
+
+    /// The same failure, with the issues that were found before it.
+    pub(crate) fn after(self, issues: &mut Vec<Issue>) -> Self {
         #[expect(
             clippy::wildcard_enum_match_arm,
-            reason = "only these two are about fields"
+            reason = "no other is about the request's form"
         )]
         match self {
-            Self::Invalid(issues) => {
-                let findings = issues.iter().map(|issue| {
-                    format!("{} {}", issue.path, issue.message)
-                        .trim()
-                        .to_owned()
-                });
-                findings.collect::<Vec<_>>().join("; ")
+            Self::Invalid(found) => {
+                issues.extend(found);
+                Self::Invalid(std::mem::take(issues))
             }
-            Self::Unprocessable {
-                message,
-                path: Some(path),
-                ..
-            } => format!("{path} {message}"),
-            other => other.message(),
+            other => other,
         }
     }
 
     fn details(&self) -> Option<Value> {
         match self {
-            Self::Invalid(issues) => Some(json!({ "issues": issues })),
-            Self::UnknownIds(issues) => Some(json!({ "reason": "UNKNOWN_ID", "issues": issues })),
+            Self::Invalid(issues) => {
+                let shown = &issues[..issues.len().min(Issue::SHOWN_MAX)];
+                Some(json!({ "issues": shown }))
+            }
+            Self::UnknownIds(issues) => {
+                Some(json!({ "reason": Reason::UnknownId, "issues": issues }))
+            }
+            Self::Conflict(reason, _) => Some(json!({ "reason": reason })),
             Self::Forbidden(permission) => {
                 Some(json!({ "requiredPermission": permission.as_str() }))
             }
@@ -234,8 +260,11 @@ impl Failure {
                 let issue = path.map(|path| json!({ "path": path, "message": message }));
                 Some(json!({ "reason": reason, "issues": Vec::from_iter(issue) }))
             }
-            Self::InvalidCredentials { provider_type, .. }
-            | Self::ProviderUndecided { provider_type, .. } => {
+            Self::InvalidCredentials { provider_type, .. } => {
+                let reason = Reason::InvalidCredentials;
+                Some(json!({ "reason": reason, "providerType": provider_type }))
+            }
+            Self::ProviderUndecided { provider_type, .. } => {
                 Some(json!({ "providerType": provider_type }))
             }
             Self::Unauthenticated
@@ -243,7 +272,6 @@ impl Failure {
             | Self::NotFound(_)
             | Self::NoSuchPath
             | Self::MethodNotAllowed
-            | Self::Conflict(_)
             | Self::TooLarge(_)
             | Self::NotJson
             | Self::RateLimited(_)
@@ -271,7 +299,7 @@ impl Failure {
             | Self::NotFound(_)
             | Self::NoSuchPath
             | Self::MethodNotAllowed
-            | Self::Conflict(_)
+            | Self::Conflict(..)
             | Self::TooLarge(_)
             | Self::NotJson
             | Self::Unprocessable { .. }
@@ -299,9 +327,24 @@ impl Failure {
 
 fn invalid_message(issues: &[Issue]) -> String {
     match issues {
-        [issue] if issue.path.is_empty() => format!("The request {}", issue.message),
-        [issue] => format!("{} {}", issue.path, issue.message),
+        [issue] => sentence("request", issue),
+        issues if issues.len() > Issue::SHOWN_MAX => {
+            let max = Issue::SHOWN_MAX;
+            format!(
+                "The request has more than {max} mistakes; details.issues names the first {max}"
+            )
+        }
         _ => format!("The request has {} mistakes", issues.len()),
+    }
+}
+
+/// An issue as a whole sentence; one without a path is about all of `what`.
+fn sentence(what: &str, issue: &Issue) -> String {
+    let Issue { path, message } = issue;
+    if path.is_empty() {
+        format!("The {what} {message}")
+    } else {
+        format!("{path} {message}")
     }
 }
 
@@ -316,11 +359,7 @@ impl IntoResponse for Failure {
             return respond_again(answer);
         }
         self.log();
-        let mut content = json!({ "code": self.code(), "message": self.message() });
-        if let Some(details) = self.details() {
-            content["details"] = details;
-        }
-        let mut response = poem::web::Json(json!({ "error": content })).into_response();
+        let mut response = poem::web::Json(self.body()).into_response();
         response.set_status(self.status());
         let headers = response.headers_mut();
         if self.status() == StatusCode::SERVICE_UNAVAILABLE {
@@ -329,6 +368,11 @@ impl IntoResponse for Failure {
         if let Self::RateLimited(wait) = &self {
             let seconds = HeaderValue::from(at_least_a_second(*wait));
             headers.insert(header::RETRY_AFTER, seconds);
+        }
+        if let Self::Conflict(reason, _) = &self
+            && let Some(seconds) = reason.retry_after_seconds()
+        {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         if self.status() == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
@@ -367,7 +411,7 @@ impl ApiResponse for Failure {
             (404, "`NOT_FOUND`: there is no such record."),
             (
                 409,
-                "`CONFLICT`: the state of what there is does not permit it, or an idempotency key was used for another request.",
+                "`CONFLICT`: the state of what there is does not permit it, or an idempotency key was used for another request or by one that still runs; `details.reason` says which.",
             ),
             (413, "`PAYLOAD_TOO_LARGE`: the body is too large."),
             (
@@ -376,7 +420,7 @@ impl ApiResponse for Failure {
             ),
             (
                 422,
-                "`VALIDATION_ERROR` or `PROVIDER_INVALID_CREDENTIALS`: well formed, and cannot be done.",
+                "`VALIDATION_ERROR` or `PROVIDER_INVALID_CREDENTIALS`: well formed, and cannot be done; `details.reason` says why.",
             ),
             (
                 429,

@@ -129,7 +129,7 @@ impl Field for Addresses {
             let kind = kind_of(&value);
             return problem(format!("must be an array of strings, not {kind}"));
         };
-        Ok(Self(each(bounded(items, 1, IMPORT_MAX, "addresses")?)?))
+        list(items, 1, IMPORT_MAX, "addresses").map(Self)
     }
 }
 
@@ -157,8 +157,8 @@ impl Field for Recipients {
                 "must be a string or an array of strings, not {kind}"
             ));
         };
-        let items = bounded(items, 1, RECIPIENTS_MAX, "recipients")?;
-        Ok(Self(draft::distinct(each(items)?)))
+        let recipients = list(items, 1, RECIPIENTS_MAX, "recipients")?;
+        Ok(Self(draft::distinct(recipients)))
     }
 }
 
@@ -187,7 +187,7 @@ pub(crate) fn tag_list(max: usize) -> MetaSchemaRef {
 pub(crate) fn distinct_tags(value: Value, max: usize) -> Result<Vec<Tag>, Vec<Issue>> {
     let items = list_of_strings(value)?;
     let mut tags: Vec<Tag> = Vec::with_capacity(items.len().min(max));
-    for tag in each::<Tag>(bounded(items, 0, max, "tags")?)? {
+    for tag in list::<Tag>(items, 0, max, "tags")? {
         if !tags.contains(&tag) {
             tags.push(tag);
         }
@@ -204,36 +204,38 @@ pub(crate) fn list_of_strings(value: Value) -> Result<Vec<Value>, Vec<Issue>> {
     Ok(items)
 }
 
-pub(crate) fn bounded(
+/// Reads every item of a list that has at least `min` and at most `max` of them. What is
+/// wrong with their number and with any of them is reported together, as far as it is
+/// shown.
+pub(crate) fn list<T: Field>(
     items: Vec<Value>,
     min: usize,
     max: usize,
     what: &str,
-) -> Result<Vec<Value>, Vec<Issue>> {
-    if items.len() < min {
-        return problem(format!("must name at least {min} of {what}"));
-    }
-    if items.len() > max {
-        return problem(format!(
-            "must not name more than {max} {what}; there are {}",
-            items.len()
+) -> Result<Vec<T>, Vec<Issue>> {
+    let mut issues = Vec::new();
+    let count = items.len();
+    if count < min {
+        issues.push(Issue::new(
+            "",
+            format!("must name at least {min} of {what}"),
         ));
     }
-    Ok(items)
-}
-
-/// Reads every item and reports what is wrong with any of them.
-pub(crate) fn each<T: Field>(items: Vec<Value>) -> Result<Vec<T>, Vec<Issue>> {
-    let mut values = Vec::with_capacity(items.len());
-    let mut issues = Vec::new();
-    for (index, item) in items.into_iter().enumerate() {
+    if count > max {
+        let message = format!("must not name more than {max} {what}; there are {count}");
+        issues.push(Issue::new("", message));
+    }
+    let mut values = Vec::with_capacity(count.min(max));
+    for (place, item) in items.into_iter().enumerate() {
+        if issues.len() > Issue::SHOWN_MAX {
+            break;
+        }
         match T::read(item) {
             Ok(value) => values.push(value),
-            Err(found) => issues.extend(
-                found
-                    .into_iter()
-                    .map(|issue| issue.under(&index.to_string())),
-            ),
+            Err(found) => {
+                let found = found.into_iter();
+                issues.extend(found.map(|issue| issue.under(&place.to_string())));
+            }
         }
     }
     if issues.is_empty() {

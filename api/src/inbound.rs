@@ -11,7 +11,6 @@
 
 use std::sync::Arc;
 
-use poem::error::ReadBodyError;
 use poem::http::{HeaderValue, header};
 use poem::web::Json;
 use poem::{IntoResponse, Request, RequestBody, Response};
@@ -24,12 +23,11 @@ use poem_openapi::{ApiExtractor, ApiExtractorType, ApiResponse, ExtractParamOpti
 use serde_json::json;
 use waypost_core::audit::Actor;
 use waypost_core::event::inbox::InboxRefusal;
-use waypost_core::issue::Issue;
 
 use crate::auth::origin;
-use crate::body::unread;
+use crate::body::read_bytes;
 use crate::context::Context;
-use crate::error::{ErrorBody, Failure, is_too_large};
+use crate::error::{ErrorBody, Failure};
 use crate::limits;
 use crate::v1::Section;
 use crate::wire::Success;
@@ -62,24 +60,11 @@ impl<'a> ApiExtractor<'a> for Bytes {
     }
 
     async fn from_request(
-        _request: &'a Request,
+        request: &'a Request,
         body: &mut RequestBody,
         _options: ExtractParamOptions<()>,
     ) -> poem::Result<Self> {
-        let unreadable =
-            |error: &ReadBodyError| Failure::Invalid(vec![Issue::new("", unread(error))]);
-        let body = match body.take() {
-            Ok(body) => body,
-            Err(error) => return Ok(Self(Err(unreadable(&error)))),
-        };
-        let bytes = body.into_bytes_limit(EVENTS_BYTES_MAX).await;
-        Ok(Self(bytes.map(Into::into).map_err(|error| {
-            if is_too_large(&error) {
-                Failure::TooLarge(EVENTS_BYTES_MAX)
-            } else {
-                unreadable(&error)
-            }
-        })))
+        Ok(Self(read_bytes(request, body, EVENTS_BYTES_MAX).await))
     }
 }
 

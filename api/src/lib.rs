@@ -18,6 +18,7 @@ mod health;
 mod idempotency;
 mod ids;
 mod inbound;
+mod known;
 mod limits;
 mod moment_fields;
 mod objects;
@@ -26,6 +27,7 @@ pub mod operator;
 mod outage;
 mod path;
 mod public;
+mod query;
 mod server;
 mod template_fields;
 mod tracking_fields;
@@ -50,6 +52,7 @@ use waypost_core::ids::Ids;
 
 use context::Context;
 use error::Failure;
+use known::Known;
 use openapi::methods::{self, Methods};
 
 /// Serves the API on `listener` until `shutdown`, then lets requests in flight end
@@ -106,6 +109,7 @@ fn routes(context: &Arc<Context>, ids: Ids) -> impl Endpoint<Output = Response> 
     let service = openapi::service(context);
     let document = openapi::document(&service);
     let methods = Arc::new(Methods::of(&document));
+    let known = Arc::new(Known::of(&document));
     // Shared by all answers: a copy for each of thousands of slow readers would be much.
     let document = Bytes::from(document.to_string());
     let shown = document.clone();
@@ -135,6 +139,7 @@ fn routes(context: &Arc<Context>, ids: Ids) -> impl Endpoint<Output = Response> 
         .nest("/", service)
         .with(CatchPanic::new().with_handler(panicked))
         .around(outage::wrap)
+        .around(move |next, request| known::wrap(next, request, Arc::clone(&known)))
         .around(limits::wrap)
         .data(Arc::clone(context))
         .around(move |next, request| envelope::wrap(next, request, ids.clone()))

@@ -1,6 +1,8 @@
 //! The document of the API: what poem-openapi derives from the handlers, mended
 //! where its form trips other tools, and the page that shows it.
 
+mod bodies;
+mod errors;
 pub(crate) mod methods;
 mod responses;
 mod values;
@@ -62,7 +64,8 @@ pub(crate) fn service(context: &Arc<Context>) -> Service {
     OpenApiService::new(operations, "Waypost", env!("CARGO_PKG_VERSION"))
         .description(
             "Self-hosted email delivery: one API in front of SendGrid, Postmark, Mailgun, Amazon SES and SMTP. Every error has the form \
-             `{\"error\": {\"code\", \"message\", \"details\"?}}`; every answer carries `X-Request-Id`, \
+             `{\"error\": {\"code\", \"message\", \"details\"?}}`. A field or a query parameter that is not \
+             listed here is refused with 400. Every answer carries `X-Request-Id`, \
              and `X-RateLimit-Limit`, `X-RateLimit-Remaining` and `X-RateLimit-Reset` (seconds).",
         )
         .license(LicenseObject::new("MIT OR Apache-2.0").url("https://spdx.org/licenses/MIT.html"))
@@ -81,6 +84,8 @@ pub(crate) fn document(service: &Service) -> Value {
     }
     responses::mend(&mut document);
     values::mend(&mut document);
+    bodies::mend(&mut document);
+    errors::mend(&mut document);
     document
 }
 

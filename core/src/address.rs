@@ -234,15 +234,18 @@ impl fmt::Display for Mailbox {
     }
 }
 
-/// The lower-case ASCII form of a domain name with at least two labels, or
+/// The lower-case ASCII form of a domain name with at least two labels, in any case, or
 /// nothing where the text is none. Addresses in brackets are not taken: no
 /// provider sends to them.
 #[must_use]
 pub fn ascii_domain(text: &str) -> Option<String> {
-    let domain = if is_plain_domain(text) {
-        text.to_owned()
+    // The case never matters. What follows would take some names in lower case alone, such
+    // as one with two hyphens at its third and fourth place. Other letters are IDNA's to map.
+    let text = text.to_ascii_lowercase();
+    let domain = if is_plain_domain(&text) {
+        text
     } else {
-        idna::domain_to_ascii_strict(text).ok()?
+        idna::domain_to_ascii_strict(&text).ok()?
     };
     let last_label = domain.rsplit_once('.')?.1;
     let numeric = last_label.bytes().all(|byte| byte.is_ascii_digit());
@@ -410,6 +413,40 @@ mod tests {
     fn international_domains_become_punycode() {
         let address = EmailAddress::parse("info@Bücher.example").unwrap();
         assert_eq!(address.domain(), "xn--bcher-kva.example");
+    }
+
+    #[test]
+    fn the_case_of_a_domain_makes_no_difference() {
+        for domain in [
+            "example.com",
+            "ab--cd.example.org",
+            "r3---sn.example.org",
+            "a--b--c.example",
+            "xn--bcher-kva.example",
+            "bücher.example",
+            "σασ.example",
+            "пример.example",
+            "ab--cd.bücher.example",
+            "xn--a.example",
+            "-b.example",
+            "b-.example",
+            "a_b.example",
+            "127.0.0.1",
+            "localhost",
+        ] {
+            let lower = ascii_domain(domain);
+            let mixed: String = domain
+                .chars()
+                .enumerate()
+                .flat_map(|(nth, letter)| match nth % 2 {
+                    0 => letter.to_uppercase().collect::<Vec<_>>(),
+                    _ => vec![letter],
+                })
+                .collect();
+            assert_eq!(ascii_domain(&mixed), lower, "{domain}");
+            let upper = domain.to_ascii_uppercase();
+            assert_eq!(ascii_domain(&upper), lower, "{domain}");
+        }
     }
 
     #[test]

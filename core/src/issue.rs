@@ -14,6 +14,9 @@ pub struct Issue {
 }
 
 impl Issue {
+    /// Issues of one list, or of one request, that are told at the most.
+    pub const SHOWN_MAX: usize = 100;
+
     /// A finding about the value at `path`.
     pub fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
         Self {

@@ -80,7 +80,7 @@ async fn a_body_within_its_bound_is_taken() {
     let mut message = message_to("a@example.org");
     message["html"] = json!("x".repeat(29 * MIB));
     app.send(&message).await;
-    let batch = json!({ "messages": [{}], "filler": "x".repeat(49 * MIB) });
+    let batch = json!({ "messages": [{ "text": "x".repeat(49 * MIB) }] });
     app.post("/v1/emails/batch", &batch).await.expect(200);
     app.leave_work();
 }

@@ -37,6 +37,8 @@ mod idempotency;
 #[cfg(test)]
 mod jobs;
 #[cfg(test)]
+mod known;
+#[cfg(test)]
 mod look_ups;
 #[cfg(test)]
 mod messages;
@@ -67,7 +69,7 @@ mod routing_rules;
 #[cfg(test)]
 mod scheduler;
 #[cfg(test)]
-mod security;
+pub(crate) mod security;
 #[cfg(test)]
 mod sending;
 #[cfg(test)]

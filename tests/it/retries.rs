@@ -64,6 +64,7 @@ async fn every_call_is_shown_oldest_first() {
         panic!("{attempts:?}");
     };
     let expected = json!({
+        "id": first["id"],
         "toHash": to_hash("flaky@example.org"),
         "providerAccountId": account,
         "providerType": "SENDGRID",

@@ -7,5 +7,5 @@ mod clients;
 mod echo;
 mod headers;
 mod logs;
-mod matrix;
+pub(crate) mod matrix;
 mod needles;

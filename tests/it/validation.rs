@@ -406,14 +406,7 @@ async fn numbers_beyond_what_a_double_holds_are_kept_or_refused_and_never_a_500(
 }
 
 #[tokio::test]
-async fn unknown_fields_are_ignored() {
-    let app = quiet().await;
-    takes(&app, &with("unheardOf", json!({ "deep": [1] }))).await;
-    takes(&app, &with("TO", json!("nobody"))).await;
-}
-
-#[tokio::test]
-async fn fields_that_do_not_exist_yet_are_refused_by_name() {
+async fn null_is_taken_as_absent() {
     let app = quiet().await;
     for field in ["templateId", "unsubscribeGroupId", "variables"] {
         takes(&app, &with(field, Value::Null)).await;

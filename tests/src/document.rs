@@ -55,6 +55,10 @@ pub(crate) fn check(method: &Method, path: &str, reply: &Reply) {
             what()
         );
     }
+    if [409, 422].contains(&reply.status) {
+        let reason = &reply.json()["error"]["details"]["reason"];
+        assert!(reason.is_string(), "{} without a reason", what());
+    }
     if let Some(schema) = answer.pointer("/content/application~1json/schema") {
         let validator = validator(format!("{id} {}", reply.status), schema);
         let found = validator.iter_errors(&reply.json()).next().map(|error| {

@@ -17,7 +17,7 @@ use waypost_core::template::TemplateRefusal;
 use waypost_core::unsubscribe::GroupRefusal;
 use waypost_core::webhook::endpoint::{ENDPOINTS_MAX, EndpointRefusal};
 
-use super::Failure;
+use super::{Failure, Reason};
 
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
@@ -25,21 +25,21 @@ impl From<Refusal> for Failure {
             Refusal::Route(RouteRefusal::NoActiveProvider) => Self::Unprocessable {
                 message: "There is no active provider account to send through".to_owned(),
                 path: None,
-                reason: "NO_ACTIVE_PROVIDER",
+                reason: Reason::NoActiveProvider,
             },
             Refusal::Route(RouteRefusal::DomainNotVerified(provider_type)) => Self::Unprocessable {
                 message: format!(
                     "must have a domain that is verified on the {provider_type} account it is sent through"
                 ),
                 path: Some("from"),
-                reason: "DOMAIN_NOT_VERIFIED",
+                reason: Reason::DomainNotVerified,
             },
             Refusal::Template(refusal) => Self::of_send(refusal),
             Refusal::UnknownGroup => SuppressionRefusal::UnknownGroup.into(),
             Refusal::Before(message) => Self::Unprocessable {
                 message,
                 path: None,
-                reason: "REFUSED_BEFORE",
+                reason: Reason::RefusedBefore,
             },
             Refusal::Key(conflict) => conflict.into(),
             Refusal::Fault(fault) => Self::Fault(fault),
@@ -51,12 +51,14 @@ impl From<RetryRefusal> for Failure {
     fn from(refusal: RetryRefusal) -> Self {
         match refusal {
             RetryRefusal::NotFound => Self::NotFound(MESSAGE),
-            RetryRefusal::NoneFailed => {
-                Self::Conflict("The message has no recipient with the status FAILED")
-            }
-            RetryRefusal::BodyGone => {
-                Self::Conflict("The message's content is not kept any more; send it anew")
-            }
+            RetryRefusal::NoneFailed => Self::Conflict(
+                Reason::MessageNotFailed,
+                "The message has no recipient with the status FAILED",
+            ),
+            RetryRefusal::BodyGone => Self::Conflict(
+                Reason::MessageContentGone,
+                "The message's content is not kept any more; send it anew",
+            ),
             RetryRefusal::Fault(fault) => Self::Fault(fault),
         }
     }
@@ -65,12 +67,14 @@ impl From<RetryRefusal> for Failure {
 impl From<KeyConflict> for Failure {
     fn from(conflict: KeyConflict) -> Self {
         match conflict {
-            KeyConflict::OtherBody => {
-                Self::Conflict("The idempotency key was used for another request")
-            }
-            KeyConflict::StillRunning => {
-                Self::Conflict("An earlier request with the idempotency key still runs; try again")
-            }
+            KeyConflict::OtherBody => Self::Conflict(
+                Reason::IdempotencyKeyReused,
+                "The idempotency key was used for another request",
+            ),
+            KeyConflict::StillRunning => Self::Conflict(
+                Reason::IdempotencyInProgress,
+                "An earlier request with the idempotency key still runs; try again",
+            ),
         }
     }
 }
@@ -114,15 +118,15 @@ impl Failure {
         };
         match refusal {
             TemplateRefusal::NotFound | TemplateRefusal::VersionNotFound => {
-                about_the_template("names no template", "TEMPLATE_NOT_FOUND")
+                about_the_template("names no template", Reason::TemplateNotFound)
             }
             TemplateRefusal::WithoutVersion => about_the_template(
                 "names a template that has no version",
-                "TEMPLATE_WITHOUT_VERSION",
+                Reason::TemplateWithoutVersion,
             ),
             TemplateRefusal::Unrenderable(problem) => about_the_template(
                 &format!("names a template that {problem}"),
-                "TEMPLATE_NOT_RENDERABLE",
+                Reason::TemplateNotRenderable,
             ),
             TemplateRefusal::Invalid(issues) => Self::Invalid(issues),
             TemplateRefusal::Fault(fault) => Self::Fault(fault),
@@ -138,12 +142,12 @@ impl From<TemplateRefusal> for Failure {
             TemplateRefusal::WithoutVersion => Self::Unprocessable {
                 message: "The template has no version".to_owned(),
                 path: None,
-                reason: "TEMPLATE_WITHOUT_VERSION",
+                reason: Reason::TemplateWithoutVersion,
             },
             TemplateRefusal::Unrenderable(problem) => Self::Unprocessable {
                 message: format!("The template {problem}"),
                 path: None,
-                reason: "TEMPLATE_NOT_RENDERABLE",
+                reason: Reason::TemplateNotRenderable,
             },
             TemplateRefusal::Invalid(issues) => Self::Invalid(issues),
             TemplateRefusal::Fault(fault) => Self::Fault(fault),
@@ -179,14 +183,17 @@ impl From<DomainRefusal> for Failure {
         match refusal {
             DomainRefusal::AccountNotFound => Self::NotFound("provider account"),
             DomainRefusal::NotFound => Self::NotFound("domain"),
-            DomainRefusal::Present => Self::Conflict("The account has this domain"),
-            DomainRefusal::Busy => {
-                Self::Conflict("Another request is changing this domain; try again")
+            DomainRefusal::Present => {
+                Self::Conflict(Reason::DomainExists, "The account has this domain")
             }
+            DomainRefusal::Busy => Self::Conflict(
+                Reason::DomainBusy,
+                "Another request is changing this domain; try again",
+            ),
             DomainRefusal::TooMany => Self::Unprocessable {
                 message: format!("The account has {DOMAINS_MAX} domains, the most it may have"),
                 path: None,
-                reason: "TOO_MANY_DOMAINS",
+                reason: Reason::TooManyDomains,
             },
             DomainRefusal::Refused {
                 provider_type,
@@ -194,7 +201,7 @@ impl From<DomainRefusal> for Failure {
             } => Self::Unprocessable {
                 message: format!("{provider_type} refused: {reason}"),
                 path: None,
-                reason: "PROVIDER_REFUSED",
+                reason: Reason::ProviderRefused,
             },
             DomainRefusal::Undecided {
                 provider_type,
@@ -212,9 +219,10 @@ impl From<EventWebhookRefusal> for Failure {
     fn from(refusal: EventWebhookRefusal) -> Self {
         match refusal {
             EventWebhookRefusal::NotFound => Self::NotFound("provider account"),
-            EventWebhookRefusal::Busy => {
-                Self::Conflict("Another request is registering the event webhook; try again")
-            }
+            EventWebhookRefusal::Busy => Self::Conflict(
+                Reason::EventWebhookBusy,
+                "Another request is registering the event webhook; try again",
+            ),
             EventWebhookRefusal::Refused {
                 provider_type,
                 reason,
@@ -224,7 +232,7 @@ impl From<EventWebhookRefusal> for Failure {
                     .concat()
                     .join(" "),
                 path: None,
-                reason: "PROVIDER_REFUSED",
+                reason: Reason::ProviderRefused,
             },
             EventWebhookRefusal::Undecided {
                 provider_type,
@@ -243,7 +251,10 @@ impl From<KeyRefusal> for Failure {
         match refusal {
             KeyRefusal::NotFound => Self::NotFound("API key"),
             KeyRefusal::Lacks(permission) => Self::Forbidden(permission),
-            KeyRefusal::Ended => Self::Conflict("The API key was revoked or has expired"),
+            KeyRefusal::Ended => Self::Conflict(
+                Reason::ApiKeyEnded,
+                "The API key was revoked or has expired",
+            ),
             KeyRefusal::Fault(fault) => Self::Fault(fault),
         }
     }
@@ -274,7 +285,7 @@ impl From<RuleRefusal> for Failure {
             RuleRefusal::TooMany => Self::Unprocessable {
                 message: format!("An organization has at most {RULES_MAX} routing rules"),
                 path: None,
-                reason: "TOO_MANY_ROUTING_RULES",
+                reason: Reason::TooManyRoutingRules,
             },
             RuleRefusal::Fault(fault) => Self::Fault(fault),
         }
@@ -285,11 +296,14 @@ impl From<SuppressionRefusal> for Failure {
     fn from(refusal: SuppressionRefusal) -> Self {
         match refusal {
             SuppressionRefusal::NotFound => Self::NotFound("suppression"),
-            SuppressionRefusal::Exists => Self::Conflict("The address is suppressed there already"),
+            SuppressionRefusal::Exists => Self::Conflict(
+                Reason::SuppressionExists,
+                "The address is suppressed there already",
+            ),
             SuppressionRefusal::UnknownGroup => Self::Unprocessable {
                 message: "must be the id of an unsubscribe group of the organization".to_owned(),
                 path: Some("unsubscribeGroupId"),
-                reason: "UNKNOWN_UNSUBSCRIBE_GROUP",
+                reason: Reason::UnknownUnsubscribeGroup,
             },
             SuppressionRefusal::Fault(fault) => Self::Fault(fault),
         }
@@ -309,17 +323,20 @@ impl From<EndpointRefusal> for Failure {
             EndpointRefusal::TooMany => Self::Unprocessable {
                 message: format!("An organization has at most {ENDPOINTS_MAX} webhook endpoints"),
                 path: None,
-                reason: "TOO_MANY_WEBHOOK_ENDPOINTS",
+                reason: Reason::TooManyWebhookEndpoints,
             },
             EndpointRefusal::Unreachable { reason } => about_the_url(
                 format!("must be the URL of a server that answers: {reason}"),
-                "URL_UNREACHABLE",
+                Reason::UrlUnreachable,
             ),
             EndpointRefusal::AddressNotPublic => about_the_url(
                 "must have a host with a public address".to_owned(),
-                "ADDRESS_NOT_PUBLIC",
+                Reason::AddressNotPublic,
             ),
-            EndpointRefusal::Inactive => Self::Conflict("The webhook endpoint is not active"),
+            EndpointRefusal::Inactive => Self::Conflict(
+                Reason::WebhookEndpointInactive,
+                "The webhook endpoint is not active",
+            ),
             EndpointRefusal::Fault(fault) => Self::Fault(fault),
         }
     }

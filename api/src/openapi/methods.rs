@@ -33,7 +33,7 @@ impl Methods {
 }
 
 /// Whether a path is one of those that `template` stands for.
-fn is_at(template: &str, path: &str) -> bool {
+pub(crate) fn is_at(template: &str, path: &str) -> bool {
     let (mut wanted, mut given) = (template.split('/'), path.split('/'));
     loop {
         match (wanted.next(), given.next()) {

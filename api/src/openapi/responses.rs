@@ -6,38 +6,109 @@
 //! there.
 
 use serde_json::{Map, Value, json};
+use waypost_core::auth::keys::KeyRefusal;
+use waypost_core::message::accept::Refusal;
+use waypost_core::message::retry::RetryRefusal;
+use waypost_core::provider::domains::DomainRefusal;
+use waypost_core::provider::event_webhook::EventWebhookRefusal;
+use waypost_core::provider::kind::ProviderType;
+use waypost_core::routing::RouteRefusal;
+use waypost_core::routing::rule::RuleRefusal;
+use waypost_core::suppression::SuppressionRefusal;
+use waypost_core::template::TemplateRefusal;
+use waypost_core::webhook::endpoint::EndpointRefusal;
+
+use crate::error::Failure;
+
+/// An operation, and a failure that it answers.
+pub(super) type Row = (&'static str, fn() -> Failure);
 
 /// Operations that answer 409 for another reason than a repeated
-/// `Idempotency-Key`.
-const CONFLICTS: [&str; 9] = [
-    "create_provider_domain",
-    "create_suppression",
-    "delete_provider_domain",
-    "register_event_webhook",
-    "replay_webhook_delivery",
-    "replay_webhook_endpoint",
-    "retry_message",
-    "rotate_api_key",
-    "update_api_key",
+/// `Idempotency-Key`, and with what as a rule.
+pub(super) const CONFLICTS: [Row; 9] = [
+    ("create_provider_domain", || DomainRefusal::Present.into()),
+    ("create_suppression", || SuppressionRefusal::Exists.into()),
+    ("delete_provider_domain", || DomainRefusal::Busy.into()),
+    ("register_event_webhook", || {
+        EventWebhookRefusal::Busy.into()
+    }),
+    ("replay_webhook_delivery", || {
+        EndpointRefusal::Inactive.into()
+    }),
+    ("replay_webhook_endpoint", || {
+        EndpointRefusal::Inactive.into()
+    }),
+    ("retry_message", || RetryRefusal::NoneFailed.into()),
+    ("rotate_api_key", || KeyRefusal::Ended.into()),
+    ("update_api_key", || KeyRefusal::Ended.into()),
 ];
 
-/// Operations that can refuse what is well formed.
-const UNPROCESSABLE: [&str; 14] = [
-    "create_provider",
-    "create_provider_domain",
-    "create_routing_rule",
-    "create_suppression",
-    "create_webhook_endpoint",
-    "delete_provider_domain",
-    "import_suppressions",
-    "preview_template",
-    "register_event_webhook",
-    "send_message",
-    "update_provider",
-    "update_routing_rule",
-    "update_webhook_endpoint",
-    "verify_provider_domain",
+/// Operations that can refuse what is well formed, and with what as a rule.
+pub(super) const UNPROCESSABLE: [Row; 14] = [
+    ("create_provider", bad_credentials),
+    ("create_provider_domain", || DomainRefusal::TooMany.into()),
+    ("create_routing_rule", unknown_account),
+    ("create_suppression", || {
+        SuppressionRefusal::UnknownGroup.into()
+    }),
+    ("create_webhook_endpoint", || {
+        EndpointRefusal::AddressNotPublic.into()
+    }),
+    ("delete_provider_domain", || domain_refused("domain in use")),
+    ("import_suppressions", || {
+        SuppressionRefusal::UnknownGroup.into()
+    }),
+    ("preview_template", || {
+        TemplateRefusal::WithoutVersion.into()
+    }),
+    ("register_event_webhook", || {
+        let refusal = EventWebhookRefusal::Refused {
+            provider_type: ProviderType::Sendgrid,
+            reason: "access forbidden".to_owned(),
+            steps: vec!["Give the API key the permission Mail Settings.".to_owned()],
+        };
+        refusal.into()
+    }),
+    ("send_message", || {
+        Refusal::Route(RouteRefusal::DomainNotVerified(ProviderType::Sendgrid)).into()
+    }),
+    ("update_provider", bad_credentials),
+    ("update_routing_rule", unknown_account),
+    ("update_webhook_endpoint", || {
+        EndpointRefusal::AddressNotPublic.into()
+    }),
+    ("verify_provider_domain", || {
+        domain_refused("domain not found")
+    }),
 ];
+
+fn bad_credentials() -> Failure {
+    Failure::InvalidCredentials {
+        provider_type: ProviderType::Sendgrid,
+        reason: "access forbidden".to_owned(),
+    }
+}
+
+fn unknown_account() -> Failure {
+    let refusal = RuleRefusal::UnknownAccounts {
+        main: true,
+        fallbacks: vec![],
+    };
+    refusal.into()
+}
+
+fn domain_refused(reason: &str) -> Failure {
+    let refusal = DomainRefusal::Refused {
+        provider_type: ProviderType::Mailgun,
+        reason: reason.to_owned(),
+    };
+    refusal.into()
+}
+
+/// Whether a table has a row for an operation.
+fn lists(table: &[Row], id: &str) -> bool {
+    table.iter().any(|(known, _)| *known == id)
+}
 
 /// What the document says of a header that answers carry.
 struct Header {
@@ -90,17 +161,15 @@ pub(super) fn mend(document: &mut Value) {
             add_headers(operation);
             continue;
         }
-        let has_query = parameters(operation).any(|parameter| parameter["in"] == "query");
         let has_path = parameters(operation).any(|parameter| parameter["in"] == "path");
         let has_key = parameters(operation).any(|parameter| parameter["name"] == "Idempotency-Key");
         let has_body = operation.contains_key("requestBody");
         let id = operation["operationId"].as_str().unwrap_or_default();
         let gives = |status: &str| match status {
-            "400" => has_query || has_body || has_key,
             "404" => has_path,
-            "409" => has_key || CONFLICTS.contains(&id),
+            "409" => has_key || lists(&CONFLICTS, id),
             "413" | "415" => has_body,
-            "422" => UNPROCESSABLE.contains(&id),
+            "422" => lists(&UNPROCESSABLE, id),
             _ => true,
         };
         let unwanted: Vec<String> = answers(operation)
@@ -132,6 +201,14 @@ fn add_headers(operation: &mut Map<String, Value>) {
                 let reference = format!("#/components/headers/{name}");
                 answer["headers"][name] = json!({ "$ref": reference });
             }
+        }
+        if status == "409" {
+            // Only where the request is merely too early.
+            answer["headers"]["Retry-After"] = json!({
+                "description": "Seconds after which the request may be tried again; there where the reason is \
+                                a request that still runs.",
+                "schema": { "type": "integer", "example": 1 },
+            });
         }
     }
 }

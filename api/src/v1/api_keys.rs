@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use poem_openapi::param::{Path, Query};
+use poem_openapi::param::Path;
 use poem_openapi::payload::Json;
 use poem_openapi::registry::MetaSchemaRef;
 use poem_openapi::{ApiResponse, Object, OpenApi};
@@ -22,13 +22,14 @@ use waypost_core::text::Name;
 
 use crate::auth::Caller;
 use crate::body::{Body, OTHER_BYTES_MAX};
-use crate::checked::{Checked, Clearable, Field, problem};
+use crate::checked::{Change, Checked, Clearable, Field, problem};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::fields::{self, PageLimit, PageNumber, Whole};
 use crate::idempotency::{KeyHeader, answer, created};
 use crate::ids::PathId;
 use crate::moment_fields::Moment;
+use crate::query::Query;
 use crate::v1::Section;
 use crate::wire::{Data, Nullable, Paged, Pagination, Success, Time, read_page};
 
@@ -119,11 +120,11 @@ struct CreateApiKeyRequest {
 #[oai(rename_all = "camelCase")]
 struct UpdateApiKeyRequest {
     /// A name for people.
-    name: Checked<Option<Name>>,
+    name: Checked<Change<Name>>,
     /// What it may do. Permissions that the calling key lacks cannot be added.
-    permissions: Checked<Option<Permissions>>,
+    permissions: Checked<Change<Permissions>>,
     /// Where it may be used from; anywhere where there are none.
-    allowed_ips: Checked<Option<Networks>>,
+    allowed_ips: Checked<Change<Networks>>,
     /// From when on it is refused; null means never.
     expires_at: Checked<Clearable<Moment>>,
 }
@@ -150,10 +151,7 @@ impl Field for Permissions {
 
     fn read(value: Value) -> Result<Self, Vec<Issue>> {
         let items = fields::list_of_strings(value)?;
-        if items.is_empty() {
-            return problem("must name at least one permission");
-        }
-        let named: Vec<Permission> = fields::each(items)?;
+        let named: Vec<Permission> = fields::list(items, 1, usize::MAX, "the permissions")?;
         let is_named = |permission: &Permission| named.contains(permission);
         Ok(Permission::ALL.into_iter().filter(is_named).collect())
     }
@@ -179,9 +177,8 @@ impl Field for Networks {
 
     fn read(value: Value) -> Result<Self, Vec<Issue>> {
         let items = fields::list_of_strings(value)?;
-        let items = fields::bounded(items, 0, ALLOWED_IPS_MAX, "networks")?;
         let mut networks: Vec<Network> = Vec::with_capacity(items.len());
-        for network in fields::each(items)? {
+        for network in fields::list(items, 0, ALLOWED_IPS_MAX, "networks")? {
             if !networks.contains(&network) {
                 networks.push(network);
             }
@@ -259,7 +256,7 @@ impl ApiKeysApi {
         caller.require(Permission::SettingsWrite)?;
         let mut issues = Vec::new();
         let claim = key.claim(&self.context, &caller, &body, &mut issues);
-        let request = body.take()?;
+        let request = body.take(&mut issues)?;
         let name = request.name.take("name", &mut issues);
         let permissions = request.permissions.take("permissions", &mut issues);
         let allowed_ips = request.allowed_ips.take("allowedIps", &mut issues);
@@ -334,20 +331,13 @@ impl ApiKeysApi {
     ) -> One {
         caller.require(Permission::SettingsWrite)?;
         let id: ApiKeyId = id.0.of(KEY)?;
-        let request = body.take()?;
         let mut issues = Vec::new();
-        let expires_at = request.expires_at.take(EXPIRES_AT, &mut issues);
-        let expires_at = expires_at.and_then(|given| given.0);
+        let request = body.take(&mut issues)?;
+        let expires_at = request.expires_at.change(EXPIRES_AT, &mut issues);
         let wanted = KeyChange {
-            name: request.name.take("name", &mut issues).flatten(),
-            permissions: request
-                .permissions
-                .take("permissions", &mut issues)
-                .flatten(),
-            allowed_ips: request
-                .allowed_ips
-                .take("allowedIps", &mut issues)
-                .flatten(),
+            name: request.name.change("name", &mut issues),
+            permissions: request.permissions.change("permissions", &mut issues),
+            allowed_ips: request.allowed_ips.change("allowedIps", &mut issues),
             expires_at: expires_at.map(|given| self.to_come(given, &mut issues)),
         };
         if !issues.is_empty() {
@@ -403,9 +393,11 @@ impl ApiKeysApi {
         let id: ApiKeyId = id.0.of(KEY)?;
         let mut issues = Vec::new();
         let claim = key.claim(&self.context, &caller, &body, &mut issues);
-        let grace = body.take()?.grace_period_seconds;
-        let grace = grace.take("gracePeriodSeconds", &mut issues);
-        let (Some(grace), Some(claim)) = (grace, claim) else {
+        let request = body.take(&mut issues)?;
+        let grace = request
+            .grace_period_seconds
+            .take("gracePeriodSeconds", &mut issues);
+        let (Some(grace), Some(claim), true) = (grace, claim, issues.is_empty()) else {
             return Err(Failure::Invalid(issues));
         };
         let once = Once::new(claim, &self.context.sealer, |(key, secret)| {

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use poem_openapi::param::Query;
 use poem_openapi::payload::Json;
 use poem_openapi::registry::MetaSchemaRef;
 use poem_openapi::types::Any;
@@ -22,6 +21,7 @@ use crate::context::Context;
 use crate::error::Failure;
 use crate::fields::{self, Id, PageLimit, PageNumber};
 use crate::moment_fields::{End, Moment};
+use crate::query::Query;
 use crate::v1::Section;
 use crate::wire::{Nullable, Paged, Pagination, Time, read_page};
 

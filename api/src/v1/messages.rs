@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use poem_openapi::param::{Path, Query};
+use poem_openapi::param::Path;
 use poem_openapi::payload::Json;
 use poem_openapi::{Object, OpenApi};
 use uuid::Uuid;
@@ -20,6 +20,7 @@ use crate::context::Context;
 use crate::error::{Failure, MESSAGE};
 use crate::fields::{PageLimit, PageNumber, SearchText};
 use crate::ids::PathId;
+use crate::query::Query;
 use crate::v1::Section;
 use crate::wire::{Data, Nullable, Paged, Pagination, Time, read_page};
 

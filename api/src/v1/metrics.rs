@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use chrono::NaiveDateTime;
-use poem_openapi::param::Query;
 use poem_openapi::payload::Json;
 use poem_openapi::registry::MetaSchemaRef;
 use poem_openapi::{Object, OpenApi};
@@ -22,6 +21,7 @@ use crate::context::Context;
 use crate::error::Failure;
 use crate::fields::{self, string};
 use crate::moment_fields::{End, Moment};
+use crate::query::Query;
 use crate::v1::Section;
 use crate::wire::Time;
 

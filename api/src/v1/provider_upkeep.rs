@@ -202,8 +202,9 @@ impl ProviderUpkeepApi {
         let account_id: ProviderAccountId = id.0.of(ACCOUNT)?;
         let mut issues = Vec::new();
         let claim = key.claim(&self.context, &caller, &body, &mut issues);
-        let domain = body.take()?.domain.take("domain", &mut issues);
-        let (Some(domain), Some(claim)) = (domain, claim) else {
+        let request = body.take(&mut issues)?;
+        let domain = request.domain.take("domain", &mut issues);
+        let (Some(domain), Some(claim), true) = (domain, claim, issues.is_empty()) else {
             // Whose account it is comes before what is wrong with the request.
             self.find(&caller, &id.0).await?;
             return Err(Failure::Invalid(issues));

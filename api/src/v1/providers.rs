@@ -21,7 +21,7 @@ use waypost_core::text::Name;
 
 use crate::auth::Caller;
 use crate::body::{Body, OTHER_BYTES_MAX};
-use crate::checked::{Checked, Clearable};
+use crate::checked::{Change, Checked, Clearable};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::event_secret_fields::EventSecretsObject;
@@ -121,14 +121,14 @@ type Concurrency = Whole<1, CONCURRENCY_MAX>;
 #[oai(rename_all = "camelCase")]
 struct UpdateProviderRequest {
     /// A name for people.
-    display_name: Checked<Option<Name>>,
+    display_name: Checked<Change<Name>>,
     /// Whether messages may go through it.
-    is_active: Checked<Option<bool>>,
+    is_active: Checked<Change<bool>>,
     /// New credentials, checked with the provider before they replace the old.
-    credentials: Checked<Option<CredentialsObject>>,
+    credentials: Checked<Change<CredentialsObject>>,
     /// What the provider's events are verified with from now on; `eventsVerified`
     /// is false until one was.
-    event_secrets: Checked<Option<EventSecretsObject>>,
+    event_secrets: Checked<Change<EventSecretsObject>>,
     /// Calls to the provider per second at the most, over all workers; null lifts the
     /// bound. Workers follow within a few seconds.
     max_rate_per_second: Checked<Clearable<RatePerSecond>>,
@@ -206,7 +206,7 @@ impl ProvidersApi {
         caller.require(Permission::ProvidersWrite)?;
         let mut issues = Vec::new();
         let claim = key.claim(&self.context, &caller, &body, &mut issues);
-        let request = body.take()?;
+        let request = body.take(&mut issues)?;
         let provider_type = request.provider_type.take("providerType", &mut issues);
         let display_name = request.display_name.take("displayName", &mut issues);
         let credentials = request.credentials.take("credentials", &mut issues);
@@ -287,24 +287,22 @@ impl ProvidersApi {
     ) -> One {
         caller.require(Permission::ProvidersWrite)?;
         let account = self.find(&caller, &id.0).await?;
-        let request = body.take()?;
         let mut issues = Vec::new();
-        let display_name = request.display_name.take("displayName", &mut issues);
-        let is_active = request.is_active.take("isActive", &mut issues);
-        let given = request
-            .credentials
-            .take("credentials", &mut issues)
-            .flatten();
+        let request = body.take(&mut issues)?;
+        let display_name = request.display_name.change("displayName", &mut issues);
+        let is_active = request.is_active.change("isActive", &mut issues);
+        let given = request.credentials.change("credentials", &mut issues);
         let credentials =
             given.and_then(|given| read_credentials(account.provider_type, &given, &mut issues));
-        let given = request.event_secrets.take("eventSecrets", &mut issues);
-        let event_secrets = given
-            .flatten()
-            .and_then(|given| read_event_secrets(account.provider_type, &given, &mut issues));
+        let given = request.event_secrets.change("eventSecrets", &mut issues);
+        let event_secrets =
+            given.and_then(|given| read_event_secrets(account.provider_type, &given, &mut issues));
         let rate = request
             .max_rate_per_second
-            .take("maxRatePerSecond", &mut issues);
-        let concurrency = request.max_concurrency.take("maxConcurrency", &mut issues);
+            .change("maxRatePerSecond", &mut issues);
+        let concurrency = request
+            .max_concurrency
+            .change("maxConcurrency", &mut issues);
         if let Some(secrets) = &event_secrets {
             let misfit = self.misfit(&account, secrets, credentials.as_ref()).await?;
             issues.extend(misfit);
@@ -313,12 +311,12 @@ impl ProvidersApi {
             return Err(Failure::Invalid(issues));
         }
         let wanted = WantedChange {
-            display_name: display_name.flatten(),
-            is_active: is_active.flatten(),
+            display_name,
+            is_active,
             credentials,
             event_secrets,
-            max_rate_per_second: rate.and_then(|given| given.0).map(number),
-            max_concurrency: concurrency.and_then(|given| given.0).map(number),
+            max_rate_per_second: rate.map(number),
+            max_concurrency: concurrency.map(number),
         };
         let accounts = &self.context.accounts;
         let account = accounts

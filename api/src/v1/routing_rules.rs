@@ -24,7 +24,7 @@ use waypost_core::text::{Name, Tag};
 
 use crate::auth::Caller;
 use crate::body::{Body, OTHER_BYTES_MAX};
-use crate::checked::{Checked, Clearable, Field, problem};
+use crate::checked::{Change, Checked, Clearable, Field, problem};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::fields::{self, Id, Tags, Whole};
@@ -115,8 +115,7 @@ struct CreateRoutingRuleRequest {
 }
 
 impl CreateRoutingRuleRequest {
-    fn check(self) -> Result<RuleTerms, Vec<Issue>> {
-        let mut issues = Vec::new();
+    fn check(self, mut issues: Vec<Issue>) -> Result<RuleTerms, Vec<Issue>> {
         let name = self.name.take("name", &mut issues);
         let priority = self.priority.take("priority", &mut issues).flatten();
         let is_active = self.is_active.take("isActive", &mut issues).flatten();
@@ -152,47 +151,46 @@ impl CreateRoutingRuleRequest {
 #[oai(rename_all = "camelCase")]
 struct UpdateRoutingRuleRequest {
     /// A name for people.
-    name: Checked<Option<Name>>,
+    name: Checked<Change<Name>>,
     /// Higher ones are asked first.
-    priority: Checked<Option<Priority>>,
+    priority: Checked<Change<Priority>>,
     /// Whether it is asked at all.
-    is_active: Checked<Option<bool>>,
+    is_active: Checked<Change<bool>>,
     /// The senders that it is for; null means all.
     sender_domain: Checked<Clearable<DomainPattern>>,
     /// The tags that it is for; all messages where there are none.
-    tags: Checked<Option<Tags>>,
+    tags: Checked<Change<Tags>>,
     /// Whether a message must have `any` or `all` of the tags.
-    tag_match: Checked<Option<TagMatch>>,
+    tag_match: Checked<Change<TagMatch>>,
     /// The account that takes the messages.
-    provider_account_id: Checked<Option<Id>>,
+    provider_account_id: Checked<Change<Id>>,
     /// Up to 5 accounts that take them when that one cannot, in order.
-    fallback_provider_account_ids: Checked<Option<Fallbacks>>,
+    fallback_provider_account_ids: Checked<Change<Fallbacks>>,
     /// What follows when a provider's answer was lost.
-    on_unknown: Checked<Option<OnUnknown>>,
+    on_unknown: Checked<Change<OnUnknown>>,
 }
 
 impl UpdateRoutingRuleRequest {
-    fn check(self) -> Result<RuleChange, Vec<Issue>> {
-        let mut issues = Vec::new();
-        let priority = self.priority.take("priority", &mut issues).flatten();
-        let sender_domain = self.sender_domain.take("senderDomain", &mut issues);
-        let tags = self.tags.take("tags", &mut issues).flatten();
+    fn check(self, mut issues: Vec<Issue>) -> Result<RuleChange, Vec<Issue>> {
+        let priority = self.priority.change("priority", &mut issues);
+        let sender_domain = self.sender_domain.change("senderDomain", &mut issues);
+        let tags = self.tags.change("tags", &mut issues);
         let account = self
             .provider_account_id
-            .take("providerAccountId", &mut issues);
+            .change("providerAccountId", &mut issues);
         let fallbacks = self
             .fallback_provider_account_ids
-            .take("fallbackProviderAccountIds", &mut issues);
+            .change("fallbackProviderAccountIds", &mut issues);
         let change = RuleChange {
-            name: self.name.take("name", &mut issues).flatten(),
+            name: self.name.change("name", &mut issues),
             priority: priority.map(|priority| priority.0),
-            is_active: self.is_active.take("isActive", &mut issues).flatten(),
-            sender_domain: sender_domain.and_then(|given| given.0),
+            is_active: self.is_active.change("isActive", &mut issues),
+            sender_domain,
             tags: tags.map(|tags| tags.0),
-            tag_match: self.tag_match.take("tagMatch", &mut issues).flatten(),
-            provider_account_id: account.flatten().map(|id| id.0.into()),
-            fallbacks: fallbacks.flatten().map(|fallbacks| fallbacks.0),
-            on_unknown: self.on_unknown.take("onUnknown", &mut issues).flatten(),
+            tag_match: self.tag_match.change("tagMatch", &mut issues),
+            provider_account_id: account.map(|id| id.0.into()),
+            fallbacks: fallbacks.map(|fallbacks| fallbacks.0),
+            on_unknown: self.on_unknown.change("onUnknown", &mut issues),
         };
         if issues.is_empty() {
             Ok(change)
@@ -216,8 +214,7 @@ impl Field for Fallbacks {
 
     fn read(value: Value) -> Result<Self, Vec<Issue>> {
         let items = fields::list_of_strings(value)?;
-        let items = fields::bounded(items, 0, FALLBACKS_MAX, "accounts")?;
-        let ids: Vec<Id> = fields::each(items)?;
+        let ids: Vec<Id> = fields::list(items, 0, FALLBACKS_MAX, "accounts")?;
         Ok(Self(ids.into_iter().map(|id| id.0.into()).collect()))
     }
 }
@@ -369,15 +366,16 @@ impl RoutingRulesApi {
         caller.require(Permission::ProvidersWrite)?;
         let mut issues = Vec::new();
         let claim = key.claim(&self.context, &caller, &body, &mut issues);
-        let terms = body.take()?.check();
-        let terms = terms.map_err(|found| issues.extend(found));
-        let (Ok(terms), Some(claim)) = (terms, claim) else {
-            return Err(Failure::Invalid(issues));
-        };
-        let once = Once::new(claim, &self.context.sealer, |rule: &RoutingRule| {
-            let data = RoutingRuleView::from(rule.clone());
-            created(&Data { data })
-        });
+        let request = body.take(&mut issues)?;
+        let terms = request.check(issues).map_err(Failure::Invalid)?;
+        let once = Once::new(
+            claim.flatten(),
+            &self.context.sealer,
+            |rule: &RoutingRule| {
+                let data = RoutingRuleView::from(rule.clone());
+                created(&Data { data })
+            },
+        );
         let rules = &self.context.rules;
         let rule = rules
             .create(caller.organization_id(), caller.origin(), terms, &once)
@@ -420,7 +418,9 @@ impl RoutingRulesApi {
     ) -> One {
         caller.require(Permission::ProvidersWrite)?;
         let id: RoutingRuleId = id.0.of(RULE)?;
-        let wanted = body.take()?.check().map_err(Failure::Invalid)?;
+        let mut issues = Vec::new();
+        let request = body.take(&mut issues)?;
+        let wanted = request.check(issues).map_err(Failure::Invalid)?;
         let rules = &self.context.rules;
         let rule = rules
             .change(caller.organization_id(), caller.origin(), id, wanted)
@@ -465,11 +465,11 @@ impl RoutingRulesApi {
         body: Body<ResolveRouteRequest, OTHER_BYTES_MAX>,
     ) -> Result<Json<Data<RouteResolution>>, Failure> {
         caller.require(Permission::ProvidersRead)?;
-        let request = body.take()?;
         let mut issues = Vec::new();
+        let request = body.take(&mut issues)?;
         let from = request.from.take("from", &mut issues);
         let tags = request.tags.take("tags", &mut issues);
-        let (Some(from), Some(tags)) = (from, tags) else {
+        let (Some(from), Some(tags), true) = (from, tags, issues.is_empty()) else {
             return Err(Failure::Invalid(issues));
         };
         let tags = tags.unwrap_or_default().0;

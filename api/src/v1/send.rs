@@ -84,8 +84,7 @@ struct SendMessageRequest {
 
 impl SendMessageRequest {
     /// The draft, or everything that is wrong with the request.
-    fn check(self) -> Result<Draft, Vec<Issue>> {
-        let mut issues = Vec::new();
+    fn check(self, mut issues: Vec<Issue>) -> Result<Draft, Vec<Issue>> {
         let has_content =
             self.html.is_given() || self.text.is_given() || self.template_id.is_given();
         let to = self.to.take("to", &mut issues);
@@ -243,6 +242,7 @@ struct BatchItems(Vec<Result<BatchItem, Vec<Issue>>>);
 struct BatchItem {
     message: BatchMessage,
     hash: Option<BodyHash>,
+    surplus: Vec<Issue>,
 }
 
 impl BatchItem {
@@ -263,6 +263,7 @@ impl BatchItem {
                 idempotency_key,
             },
             hash,
+            surplus: Vec::new(),
         })
     }
 
@@ -272,20 +273,34 @@ impl BatchItem {
         claim: impl FnOnce(&IdempotencyKey, BodyHash) -> Claim,
         part: Option<Claim>,
     ) -> Result<Draft, Vec<Issue>> {
-        let mut issues = Vec::new();
+        let mut issues = self.surplus;
         let key = self.message.idempotency_key.take(MESSAGE_KEY, &mut issues);
-        let draft = self.message.message.check();
-        let draft = draft.map_err(|found| issues.extend(found));
-        let (Ok(mut draft), Some(key)) = (draft, key) else {
-            return Err(issues);
-        };
-        let own = key.zip(self.hash);
+        let mut draft = self.message.message.check(issues)?;
+        let own = key.flatten().zip(self.hash);
         draft.claim = own.map(|(key, hash)| claim(&key, hash)).or(part);
         Ok(draft)
     }
 }
 
+const MESSAGES: &str = "messages";
 const MESSAGE_KEY: &str = "idempotencyKey";
+
+/// Which message of a batch a path leads into.
+fn place_of(path: &str) -> Option<usize> {
+    let mut steps = path.splitn(3, '.');
+    let (list, place, _within) = (steps.next()?, steps.next()?, steps.next()?);
+    place.parse().ok().filter(|_| list == MESSAGES)
+}
+
+/// Puts an issue of a batch to the message that it is about.
+fn keep_issue(item: &mut Result<BatchItem, Vec<Issue>>, issue: Issue) {
+    let path = issue.path.splitn(3, '.').nth(2).unwrap_or_default();
+    let issue = Issue::new(path, issue.message);
+    match item {
+        Ok(item) => item.surplus.push(issue),
+        Err(found) => found.push(issue),
+    }
+}
 
 impl Field for BatchItems {
     fn schema() -> MetaSchemaRef {
@@ -364,12 +379,9 @@ impl SendApi {
         caller.require(Permission::Send)?;
         let mut issues = Vec::new();
         let claim = key.claim(&self.context, &caller, &body, &mut issues);
-        let draft = body.take()?.check();
-        let draft = draft.map_err(|found| issues.extend(found));
-        let (Ok(mut draft), Some(claim)) = (draft, claim) else {
-            return Err(Failure::Invalid(issues));
-        };
-        draft.claim = claim;
+        let request = body.take(&mut issues)?;
+        let mut draft = request.check(issues).map_err(Failure::Invalid)?;
+        draft.claim = claim.flatten();
         let answered = self
             .context
             .acceptor
@@ -402,18 +414,11 @@ impl SendApi {
         caller.require(Permission::Send)?;
         let mut issues = Vec::new();
         let claim = key.claim(&self.context, &caller, &body, &mut issues);
-        let items = body.take()?.messages.take("messages", &mut issues);
-        let (Some(BatchItems(items)), Some(claim)) = (items, claim) else {
+        let request = body.take(&mut issues)?;
+        let items = self.read_items(request, &mut issues);
+        let (Some(items), Some(claim), true) = (items, claim, issues.is_empty()) else {
             return Err(Failure::Invalid(issues));
         };
-        let max = self.context.settings.batch_messages_max;
-        if items.len() > max {
-            let message = format!(
-                "must not hold more than {max} messages; there are {}",
-                items.len()
-            );
-            return Err(Failure::Invalid(vec![Issue::new("messages", message)]));
-        }
         let Some(claim) = claim else {
             let (results, unsettled) = self.accept_batch(&caller, items, None).await?;
             // Where nothing was accepted for want of Postgres, the whole request is to be
@@ -440,6 +445,29 @@ impl SendApi {
 }
 
 impl SendApi {
+    /// The messages of a batch. What is wrong with one alone leaves `issues` and stays
+    /// with it.
+    fn read_items(
+        &self,
+        request: SendBatchRequest,
+        issues: &mut Vec<Issue>,
+    ) -> Option<Vec<Result<BatchItem, Vec<Issue>>>> {
+        let BatchItems(mut items) = request.messages.take(MESSAGES, issues)?;
+        for issue in std::mem::take(issues) {
+            match place_of(&issue.path).and_then(|place| items.get_mut(place)) {
+                Some(item) => keep_issue(item, issue),
+                None => issues.push(issue),
+            }
+        }
+        let max = self.context.settings.batch_messages_max;
+        if items.len() > max {
+            let count = items.len();
+            let message = format!("must not hold more than {max} messages; there are {count}");
+            issues.push(Issue::new(MESSAGES, message));
+        }
+        Some(items)
+    }
+
     /// Accepts the messages of a batch; their results, and the first of them that
     /// another try might change.
     async fn accept_batch(

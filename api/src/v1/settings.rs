@@ -17,7 +17,7 @@ use waypost_core::suppression::told::SOFT_BOUNCES_MAX;
 
 use crate::auth::Caller;
 use crate::body::{Body, OTHER_BYTES_MAX};
-use crate::checked::{Checked, Clearable, Field, problem};
+use crate::checked::{Change, Checked, Clearable, Field, problem};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::fields::{self, Whole};
@@ -85,21 +85,21 @@ impl From<OrganizationSettings> for Settings {
 #[oai(rename_all = "camelCase")]
 struct UpdateSettingsRequest {
     /// What a send from a domain gets that is not verified.
-    unverified_domains: Checked<Option<UnverifiedDomains>>,
+    unverified_domains: Checked<Change<UnverifiedDomains>>,
     /// Whether opens are tracked where a message does not say.
-    track_opens: Checked<Option<bool>>,
+    track_opens: Checked<Change<bool>>,
     /// Whether clicks are tracked where a message does not say.
-    track_clicks: Checked<Option<bool>>,
+    track_clicks: Checked<Change<bool>>,
     /// How many days messages are kept, with all that is theirs; null means as long as
     /// the operator keeps them. Older ones are deleted within minutes, for good; those
     /// still being sent when they are done.
     retention_days: Checked<Clearable<Whole<1, RETENTION_DAYS_MAX>>>,
     /// Requests per second, up to the operator's bounds; null means those.
-    rate_limits: Checked<Option<WantedRateLimits>>,
+    rate_limits: Checked<Change<WantedRateLimits>>,
     /// How many soft bounces of an address suppress it; 0 means that none ever do.
-    soft_bounce_limit: Checked<Option<Whole<0, SOFT_BOUNCES_MAX>>>,
+    soft_bounce_limit: Checked<Change<Whole<0, SOFT_BOUNCES_MAX>>>,
     /// Within how many days soft bounces count together.
-    soft_bounce_window_days: Checked<Option<Whole<1, SOFT_BOUNCE_WINDOW_DAYS_MAX>>>,
+    soft_bounce_window_days: Checked<Change<Whole<1, SOFT_BOUNCE_WINDOW_DAYS_MAX>>>,
 }
 
 impl Field for UnverifiedDomains {
@@ -202,7 +202,9 @@ impl SettingsApi {
         body: Body<UpdateSettingsRequest, OTHER_BYTES_MAX>,
     ) -> Result<Json<Data<Settings>>, Failure> {
         caller.require(Permission::SettingsWrite)?;
-        let wanted = self.check(body.take()?).map_err(Failure::Invalid)?;
+        let mut issues = Vec::new();
+        let request = body.take(&mut issues)?;
+        let wanted = self.check(request, issues).map_err(Failure::Invalid)?;
         let settings = self
             .context
             .board
@@ -216,22 +218,25 @@ impl SettingsApi {
 }
 
 impl SettingsApi {
-    fn check(&self, request: UpdateSettingsRequest) -> Result<SettingsChange, Vec<Issue>> {
-        let mut issues = Vec::new();
+    fn check(
+        &self,
+        request: UpdateSettingsRequest,
+        mut issues: Vec<Issue>,
+    ) -> Result<SettingsChange, Vec<Issue>> {
         let unverified = request
             .unverified_domains
-            .take("unverifiedDomains", &mut issues);
-        let track_opens = request.track_opens.take("trackOpens", &mut issues);
-        let track_clicks = request.track_clicks.take("trackClicks", &mut issues);
-        let retention = request.retention_days.take("retentionDays", &mut issues);
-        let limits = request.rate_limits.take("rateLimits", &mut issues);
-        let limits = limits.flatten().unwrap_or_default();
+            .change("unverifiedDomains", &mut issues);
+        let track_opens = request.track_opens.change("trackOpens", &mut issues);
+        let track_clicks = request.track_clicks.change("trackClicks", &mut issues);
+        let retention = request.retention_days.change("retentionDays", &mut issues);
+        let limits = request.rate_limits.change("rateLimits", &mut issues);
+        let limits = limits.unwrap_or_default();
         let soft_limit = request
             .soft_bounce_limit
-            .take("softBounceLimit", &mut issues);
+            .change("softBounceLimit", &mut issues);
         let soft_window = request
             .soft_bounce_window_days
-            .take("softBounceWindowDays", &mut issues);
+            .change("softBounceWindowDays", &mut issues);
         let bounds = &self.context.settings;
         let mut within = |limit: PerSecond, max: u32, name: &str| {
             let wanted = number(limit);
@@ -243,14 +248,14 @@ impl SettingsApi {
             wanted
         };
         let change = SettingsChange {
-            unverified_domains: unverified.flatten(),
-            track_opens: track_opens.flatten(),
-            track_clicks: track_clicks.flatten(),
-            retention_days: retention.and_then(number),
+            unverified_domains: unverified,
+            track_opens,
+            track_clicks,
+            retention_days: retention.map(|days| days.map(|days| days.0)),
             send_per_second: within(limits.send, bounds.rate_limit_send_max, SEND_PER_SECOND),
             other_per_second: within(limits.other, bounds.rate_limit_other_max, OTHER_PER_SECOND),
-            soft_bounce_limit: soft_limit.flatten().map(|limit| limit.0),
-            soft_bounce_window_days: soft_window.flatten().map(|days| days.0),
+            soft_bounce_limit: soft_limit.map(|limit| limit.0),
+            soft_bounce_window_days: soft_window.map(|days| days.0),
         };
         if issues.is_empty() {
             Ok(change)

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use poem_openapi::param::{Path, Query};
+use poem_openapi::param::Path;
 use poem_openapi::payload::Json;
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use uuid::Uuid;
@@ -23,6 +23,7 @@ use crate::error::Failure;
 use crate::fields::{Addresses, PageLimit, PageNumber};
 use crate::idempotency::{KeyHeader, answer, created};
 use crate::ids::PathId;
+use crate::query::Query;
 use crate::v1::Section;
 use crate::wire::{Data, Nullable, Paged, Pagination, Success, Time, read_page};
 
@@ -179,14 +180,14 @@ impl SuppressionsApi {
         caller.require(Permission::SettingsWrite)?;
         let mut issues = Vec::new();
         let claim = key.claim(&self.context, &caller, &body, &mut issues);
-        let request = body.take()?;
+        let request = body.take(&mut issues)?;
         let email = request.email.take("email", &mut issues);
         let group_id = request
             .unsubscribe_group_id
             .take("unsubscribeGroupId", &mut issues);
         let source = request.source.take("source", &mut issues);
-        let (Some(email), Some(group_id), Some(source), Some(claim)) =
-            (email, group_id, source, claim)
+        let (Some(email), Some(group_id), Some(source), Some(claim), true) =
+            (email, group_id, source, claim, issues.is_empty())
         else {
             return Err(Failure::Invalid(issues));
         };
@@ -228,12 +229,14 @@ impl SuppressionsApi {
         caller.require(Permission::SettingsWrite)?;
         let mut issues = Vec::new();
         let claim = key.claim(&self.context, &caller, &body, &mut issues);
-        let request = body.take()?;
+        let request = body.take(&mut issues)?;
         let emails = request.emails.take("emails", &mut issues);
         let group_id = request
             .unsubscribe_group_id
             .take("unsubscribeGroupId", &mut issues);
-        let (Some(emails), Some(group_id), Some(claim)) = (emails, group_id, claim) else {
+        let (Some(emails), Some(group_id), Some(claim), true) =
+            (emails, group_id, claim, issues.is_empty())
+        else {
             return Err(Failure::Invalid(issues));
         };
         let once = Once::new(claim, &self.context.sealer, |imported: &Imported| {

@@ -121,8 +121,7 @@ struct CreateTemplateVersionRequest {
 
 impl CreateTemplateVersionRequest {
     /// The content, or everything that is wrong with the request.
-    fn check(self) -> Result<VersionContent, Vec<Issue>> {
-        let mut issues = Vec::new();
+    fn check(self, mut issues: Vec<Issue>) -> Result<VersionContent, Vec<Issue>> {
         let html = self.html_content.take("htmlContent", &mut issues);
         let mjml = self.mjml_source.take("mjmlSource", &mut issues);
         let text = self.text_content.take("textContent", &mut issues);
@@ -217,11 +216,8 @@ impl TemplateVersionsApi {
         // The template may be gone by now, and a version takes time to check.
         once.look_up(&self.context.pool).await?;
         self.require_template(&caller, id).await?;
-        let content = body.take()?.check();
-        let content = content.map_err(|found| issues.extend(found));
-        let (Ok(content), true) = (content, issues.is_empty()) else {
-            return Err(Failure::Invalid(issues));
-        };
+        let request = body.take(&mut issues)?;
+        let content = request.check(issues).map_err(Failure::Invalid)?;
         let templates = &self.context.templates;
         let version = templates
             .add_version(
@@ -312,11 +308,12 @@ impl TemplateVersionsApi {
         caller.require(Permission::TemplatesRead)?;
         let id: TemplateId = id.0.of(TEMPLATE)?;
         self.require_template(&caller, id).await?;
-        let request = body.take()?;
         let mut issues = Vec::new();
+        let request = body.take(&mut issues)?;
         let variables = request.variables.take("variables", &mut issues);
         let version_id = request.version_id.take("versionId", &mut issues);
-        let (Some(variables), Some(version_id)) = (variables, version_id) else {
+        let (Some(variables), Some(version_id), true) = (variables, version_id, issues.is_empty())
+        else {
             return Err(Failure::Invalid(issues));
         };
         let version_id = version_id.map(|id| TemplateVersionId(id.0));

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use poem_openapi::param::{Path, Query};
+use poem_openapi::param::Path;
 use poem_openapi::payload::Json;
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use uuid::Uuid;
@@ -16,12 +16,13 @@ use waypost_core::text::{Description, Name};
 
 use crate::auth::Caller;
 use crate::body::{Body, OTHER_BYTES_MAX};
-use crate::checked::Checked;
+use crate::checked::{Change, Checked, Clearable};
 use crate::context::Context;
 use crate::error::{Failure, TEMPLATE};
 use crate::fields::{PageLimit, PageNumber};
 use crate::idempotency::{KeyHeader, created};
 use crate::ids::PathId;
+use crate::query::Query;
 use crate::template_fields::TemplateTags;
 use crate::v1::Section;
 use crate::v1::template_versions::TemplateVersionView;
@@ -88,11 +89,11 @@ struct CreateTemplateRequest {
 #[oai(rename_all = "camelCase")]
 struct UpdateTemplateRequest {
     /// A name for people.
-    name: Checked<Option<Name>>,
-    /// What it is for.
-    description: Checked<Option<Description>>,
+    name: Checked<Change<Name>>,
+    /// What it is for; null means nothing.
+    description: Checked<Clearable<Description>>,
     /// Up to 20, of up to 100 characters each, in place of the present ones.
-    tags: Checked<Option<TemplateTags>>,
+    tags: Checked<Change<TemplateTags>>,
 }
 
 #[derive(ApiResponse)]
@@ -151,12 +152,12 @@ impl TemplatesApi {
         caller.require(Permission::TemplatesWrite)?;
         let mut issues = Vec::new();
         let claim = key.claim(&self.context, &caller, &body, &mut issues);
-        let request = body.take()?;
+        let request = body.take(&mut issues)?;
         let name = request.name.take("name", &mut issues);
         let description = request.description.take("description", &mut issues);
         let tags = request.tags.take("tags", &mut issues);
-        let (Some(name), Some(description), Some(tags), Some(claim)) =
-            (name, description, tags, claim)
+        let (Some(name), Some(description), Some(tags), Some(claim), true) =
+            (name, description, tags, claim, issues.is_empty())
         else {
             return Err(Failure::Invalid(issues));
         };
@@ -230,18 +231,18 @@ impl TemplatesApi {
         caller.require(Permission::TemplatesWrite)?;
         let id: TemplateId = id.0.of(TEMPLATE)?;
         self.require_template(&caller, id).await?;
-        let request = body.take()?;
         let mut issues = Vec::new();
-        let name = request.name.take("name", &mut issues);
-        let description = request.description.take("description", &mut issues);
-        let tags = request.tags.take("tags", &mut issues);
+        let request = body.take(&mut issues)?;
+        let name = request.name.change("name", &mut issues);
+        let description = request.description.change("description", &mut issues);
+        let tags = request.tags.change("tags", &mut issues);
         if !issues.is_empty() {
             return Err(Failure::Invalid(issues));
         }
         let wanted = TemplateChange {
-            name: name.flatten(),
-            description: description.flatten(),
-            tags: tags.flatten().map(|tags| tags.0),
+            name,
+            description,
+            tags: tags.map(|tags| tags.0),
         };
         let templates = &self.context.templates;
         let template = templates

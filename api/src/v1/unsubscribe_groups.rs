@@ -15,7 +15,7 @@ use waypost_core::unsubscribe::{UnsubscribeGroup, WantedGroup, WantedGroupChange
 
 use crate::auth::Caller;
 use crate::body::{Body, OTHER_BYTES_MAX};
-use crate::checked::Checked;
+use crate::checked::{Change, Checked, Clearable};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::idempotency::{KeyHeader, created};
@@ -71,11 +71,11 @@ struct CreateUnsubscribeGroupRequest {
 #[oai(rename_all = "camelCase")]
 struct UpdateUnsubscribeGroupRequest {
     /// A name, as recipients see it.
-    name: Checked<Option<Name>>,
-    /// What it is about.
-    description: Checked<Option<Description>>,
+    name: Checked<Change<Name>>,
+    /// What it is about; null means nothing.
+    description: Checked<Clearable<Description>>,
     /// Whether it is the default; true unsets the previous one.
-    is_default: Checked<Option<bool>>,
+    is_default: Checked<Change<bool>>,
 }
 
 #[derive(ApiResponse)]
@@ -132,12 +132,12 @@ impl UnsubscribeGroupsApi {
         caller.require(Permission::SettingsWrite)?;
         let mut issues = Vec::new();
         let claim = key.claim(&self.context, &caller, &body, &mut issues);
-        let request = body.take()?;
+        let request = body.take(&mut issues)?;
         let name = request.name.take("name", &mut issues);
         let description = request.description.take("description", &mut issues);
         let is_default = request.is_default.take("isDefault", &mut issues);
-        let (Some(name), Some(description), Some(is_default), Some(claim)) =
-            (name, description, is_default, claim)
+        let (Some(name), Some(description), Some(is_default), Some(claim), true) =
+            (name, description, is_default, claim, issues.is_empty())
         else {
             return Err(Failure::Invalid(issues));
         };
@@ -174,15 +174,14 @@ impl UnsubscribeGroupsApi {
         caller.require(Permission::SettingsWrite)?;
         let id: UnsubscribeGroupId = id.0.of(GROUP)?;
         self.require_there(&caller, id).await?;
-        let request = body.take()?;
         let mut issues = Vec::new();
-        let name = request.name.take("name", &mut issues);
-        let description = request.description.take("description", &mut issues);
-        let is_default = request.is_default.take("isDefault", &mut issues);
-        let (Some(name), Some(description), Some(is_default)) = (name, description, is_default)
-        else {
+        let request = body.take(&mut issues)?;
+        let name = request.name.change("name", &mut issues);
+        let description = request.description.change("description", &mut issues);
+        let is_default = request.is_default.change("isDefault", &mut issues);
+        if !issues.is_empty() {
             return Err(Failure::Invalid(issues));
-        };
+        }
         let wanted = WantedGroupChange {
             name,
             description,

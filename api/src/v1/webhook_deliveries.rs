@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use poem_openapi::param::{Path, Query};
+use poem_openapi::param::Path;
 use poem_openapi::payload::Json;
 use poem_openapi::registry::MetaSchemaRef;
 use poem_openapi::{Object, OpenApi};
@@ -26,6 +26,7 @@ use crate::error::{DELIVERY, Failure};
 use crate::fields::{self, PageLimit, PageNumber};
 use crate::ids::PathId;
 use crate::moment_fields::{End, Moment};
+use crate::query::Query;
 use crate::v1::Section;
 use crate::wire::{Data, Nullable, Paged, Pagination, Time, read_page};
 
@@ -232,7 +233,9 @@ impl WebhookDeliveriesApi {
         let id: WebhookEndpointId = id.0.of(ENDPOINT)?;
         let endpoints = &self.context.webhook_endpoints;
         endpoints.find(caller.organization_id(), id).await?;
-        let period = read_period(body.take()?)?;
+        let mut issues = Vec::new();
+        let request = body.take(&mut issues)?;
+        let period = read_period(request, issues).map_err(Failure::Invalid)?;
         let replayed = endpoints
             .replay(caller.organization_id(), caller.origin(), id, period)
             .await?;
@@ -242,8 +245,10 @@ impl WebhookDeliveriesApi {
     }
 }
 
-fn read_period(request: ReplayWebhooksRequest) -> Result<ReplayPeriod, Failure> {
-    let mut issues = Vec::new();
+fn read_period(
+    request: ReplayWebhooksRequest,
+    mut issues: Vec<Issue>,
+) -> Result<ReplayPeriod, Vec<Issue>> {
     let since = request.since.take("since", &mut issues);
     let until = request.until.take("until", &mut issues);
     let status = request.status.take("status", &mut issues);
@@ -260,6 +265,6 @@ fn read_period(request: ReplayWebhooksRequest) -> Result<ReplayPeriod, Failure> 
             until: until.0,
             status,
         }),
-        _ => Err(Failure::Invalid(issues)),
+        _ => Err(issues),
     }
 }

@@ -26,7 +26,7 @@ use waypost_core::webhook::url::WebhookUrl;
 
 use crate::auth::Caller;
 use crate::body::{Body, OTHER_BYTES_MAX};
-use crate::checked::{Checked, Field, problem};
+use crate::checked::{Change, Checked, Field, problem};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::fields::{self, Whole};
@@ -108,11 +108,11 @@ struct CreateWebhookEndpointRequest {
 #[oai(rename_all = "camelCase")]
 struct UpdateWebhookEndpointRequest {
     /// Another HTTPS URL, where somebody must answer too.
-    url: Checked<Option<WebhookUrl>>,
+    url: Checked<Change<WebhookUrl>>,
     /// Other types of events. They count for events from now on.
-    events: Checked<Option<EventTypes>>,
+    events: Checked<Change<EventTypes>>,
     /// While it is false no events are told; what waited to be delivered waits on.
-    is_active: Checked<Option<bool>>,
+    is_active: Checked<Change<bool>>,
 }
 
 /// How a secret is to be rotated.
@@ -163,11 +163,8 @@ impl Field for EventTypes {
 
     fn read(value: Value) -> Result<Self, Vec<Issue>> {
         let items = fields::list_of_strings(value)?;
-        if items.is_empty() {
-            return problem("must name at least one event type");
-        }
         let mut types: Vec<EventType> = Vec::with_capacity(EventType::ALL.len());
-        for event_type in fields::each(items)? {
+        for event_type in fields::list(items, 1, usize::MAX, "the event types")? {
             if !types.contains(&event_type) {
                 types.push(event_type);
             }
@@ -269,13 +266,13 @@ impl WebhookEndpointsApi {
         caller.require(Permission::SettingsWrite)?;
         let mut issues = Vec::new();
         let claim = key.claim(&self.context, &caller, &body, &mut issues);
-        let request = body.take()?;
+        let request = body.take(&mut issues)?;
         let url = request.url.take("url", &mut issues);
         let events = request.events.take("events", &mut issues);
         let is_active = request.is_active.take("isActive", &mut issues);
         let url = self.with_good_scheme(&caller, url, &mut issues).await?;
-        let (Some(url), Some(events), Some(is_active), Some(claim)) =
-            (url, events, is_active, claim)
+        let (Some(url), Some(events), Some(is_active), Some(claim), true) =
+            (url, events, is_active, claim, issues.is_empty())
         else {
             return Err(Failure::Invalid(issues));
         };
@@ -336,11 +333,11 @@ impl WebhookEndpointsApi {
         let endpoints = &self.context.webhook_endpoints;
         // What is not there is not called.
         endpoints.find(caller.organization_id(), id).await?;
-        let request = body.take()?;
         let mut issues = Vec::new();
-        let url = request.url.take("url", &mut issues).flatten();
-        let events = request.events.take("events", &mut issues).flatten();
-        let is_active = request.is_active.take("isActive", &mut issues).flatten();
+        let request = body.take(&mut issues)?;
+        let url = request.url.change("url", &mut issues);
+        let events = request.events.change("events", &mut issues);
+        let is_active = request.is_active.change("isActive", &mut issues);
         let url = self.with_good_scheme(&caller, url, &mut issues).await?;
         if !issues.is_empty() {
             return Err(Failure::Invalid(issues));
@@ -427,9 +424,11 @@ impl WebhookEndpointsApi {
         let id: WebhookEndpointId = id.0.of(ENDPOINT)?;
         let mut issues = Vec::new();
         let claim = key.claim(&self.context, &caller, &body, &mut issues);
-        let grace = body.take()?.grace_period_seconds;
-        let grace = grace.take("gracePeriodSeconds", &mut issues);
-        let (Some(grace), Some(claim)) = (grace, claim) else {
+        let request = body.take(&mut issues)?;
+        let grace = request
+            .grace_period_seconds
+            .take("gracePeriodSeconds", &mut issues);
+        let (Some(grace), Some(claim), true) = (grace, claim, issues.is_empty()) else {
             return Err(Failure::Invalid(issues));
         };
         let once = Once::new(claim, &self.context.sealer, |(endpoint, secret)| {

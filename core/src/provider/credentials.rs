@@ -549,7 +549,7 @@ fn read_name(text: &str) -> Result<String, &'static str> {
 }
 
 fn read_domain(text: &str) -> Result<String, &'static str> {
-    ascii_domain(&text.to_lowercase()).ok_or("must be a domain name such as mg.example.com")
+    ascii_domain(text).ok_or("must be a domain name such as mg.example.com")
 }
 
 fn read_sendgrid_region(text: &str) -> Result<SendgridRegion, &'static str> {

@@ -116,7 +116,9 @@ impl Templates {
         let change = Change::new("template.updated", id).with(json!({ "fields": wanted.fields() }));
         let columns = ColumnChange {
             name: wanted.name.map(Name::into_string),
-            description: wanted.description.map(Description::into_string),
+            description: wanted
+                .description
+                .map(|given| given.map(Description::into_string)),
             tags: wanted
                 .tags
                 .map(|tags| tags.into_iter().map(Tag::into_string).collect()),

@@ -121,8 +121,8 @@ pub struct NewTemplate {
 pub struct TemplateChange {
     /// A new name.
     pub name: Option<Name>,
-    /// A new description.
-    pub description: Option<Description>,
+    /// A new description, or none.
+    pub description: Option<Option<Description>>,
     /// New tags in place of the old.
     pub tags: Option<Vec<Tag>>,
 }

@@ -100,8 +100,8 @@ pub async fn find(
 pub struct ColumnChange {
     /// A new name.
     pub name: Option<String>,
-    /// A new description.
-    pub description: Option<String>,
+    /// A new description, or none.
+    pub description: Option<Option<String>>,
     /// New tags.
     pub tags: Option<Vec<String>>,
 }
@@ -121,7 +121,7 @@ pub async fn update(
         Template,
         r#"UPDATE templates
            SET name = coalesce($3, name),
-               description = coalesce($4, description),
+               description = CASE WHEN $4 THEN $7 ELSE description END,
                tags = coalesce($5, tags),
                updated_at = $6
            WHERE organization_id = $1 AND id = $2
@@ -131,9 +131,10 @@ pub async fn update(
         organization_id.0,
         id.0,
         change.name,
-        change.description,
+        change.description.is_some(),
         change.tags.as_deref(),
         now,
+        change.description.as_ref().and_then(Option::as_deref),
     )
     .fetch_optional(connection)
     .await

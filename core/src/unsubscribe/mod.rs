@@ -62,8 +62,8 @@ pub struct WantedGroup {
 pub struct WantedGroupChange {
     /// A new name.
     pub name: Option<Name>,
-    /// A new description.
-    pub description: Option<Description>,
+    /// A new description, or none.
+    pub description: Option<Option<Description>>,
     /// Whether it is the default.
     pub is_default: Option<bool>,
 }

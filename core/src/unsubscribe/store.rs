@@ -90,7 +90,7 @@ pub async fn update(
         UnsubscribeGroup,
         r#"UPDATE unsubscribe_groups
            SET name = coalesce($3, name),
-               description = coalesce($4, description),
+               description = CASE WHEN $4 THEN $6 ELSE description END,
                is_default = coalesce($5, is_default)
            WHERE organization_id = $1 AND id = $2
            RETURNING id AS "id: UnsubscribeGroupId", organization_id AS "organization_id: OrganizationId",
@@ -98,8 +98,9 @@ pub async fn update(
         organization_id.0,
         id.0,
         change.name.map(Name::into_string),
-        change.description.map(Description::into_string),
+        change.description.is_some(),
         change.is_default,
+        change.description.flatten().map(Description::into_string),
     )
     .fetch_optional(connection)
     .await

@@ -263,8 +263,8 @@ fn sendgrid_domains_come_page_by_page_with_their_records() {
     );
     assert_eq!(found[1].state, DomainState::Unverified);
     let expected = json!([
-        { "type": "CNAME", "name": "s1._domainkey.x", "value": "s1.net", "priority": null, "purpose": "DKIM", "status": "pending" },
         { "type": "CNAME", "name": "em.x", "value": "u.sendgrid.net", "priority": null, "purpose": "RETURN_PATH", "status": "verified" },
+        { "type": "CNAME", "name": "s1._domainkey.x", "value": "s1.net", "priority": null, "purpose": "DKIM", "status": "pending" },
     ]);
     assert_eq!(
         serde_json::to_value(&found[1].dns_records).unwrap(),

@@ -87,6 +87,9 @@ async fn who_repeats_a_request_that_runs_too_long_is_refused_after_5_seconds() {
     };
     let (first, (again, waited)) = tokio::join!(first, repeating);
     let error = again.expect_error(409, "CONFLICT");
+    let details = json!({ "reason": "IDEMPOTENCY_IN_PROGRESS" });
+    assert_eq!(error["details"], details);
+    assert_eq!(again.header("retry-after"), Some("1"));
     assert!(
         error["message"].as_str().unwrap().contains("still"),
         "{error}"

@@ -42,17 +42,17 @@ fn wanted(method: &str, path: &str) -> Option<Permission> {
 
 /// An operation of the document.
 #[derive(Debug, Clone)]
-struct Operation {
-    method: Method,
+pub(crate) struct Operation {
+    pub(crate) method: Method,
     /// As the document writes it.
-    path: String,
+    pub(crate) path: String,
     documented: Value,
     wanted: Permission,
-    body: Option<Value>,
+    pub(crate) body: Option<Value>,
 }
 
 impl Operation {
-    async fn perform(&self, caller: &Caller, path: &str) -> Reply {
+    pub(crate) async fn perform(&self, caller: &Caller, path: &str) -> Reply {
         caller
             .call(self.method.clone(), path, |request| match &self.body {
                 Some(body) => request.json(body),
@@ -61,7 +61,7 @@ impl Operation {
             .await
     }
 
-    fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         format!("{} {}", self.method, self.path)
     }
 
@@ -70,8 +70,17 @@ impl Operation {
         segments.filter(|segment| segment.starts_with('{'))
     }
 
+    /// The path that leads to what an organization has.
+    pub(crate) fn path_to(&self, ids: &BTreeMap<&'static str, String>) -> String {
+        let section = self.path.split('/').nth(2).unwrap();
+        self.path_with(|parameter| match parameter {
+            "{id}" => ids[section].clone(),
+            other => ids[other].clone(),
+        })
+    }
+
     /// The path with what `id` says for each of its parameters.
-    fn path_with(&self, mut id: impl FnMut(&str) -> String) -> String {
+    pub(crate) fn path_with(&self, mut id: impl FnMut(&str) -> String) -> String {
         let mut path = self.path.clone();
         for parameter in self.parameters() {
             path = path.replacen(parameter, &id(parameter), 1);
@@ -81,7 +90,7 @@ impl Operation {
 }
 
 /// Every operation that takes a key.
-async fn operations(app: &TestApp) -> Vec<Operation> {
+pub(crate) async fn operations(app: &TestApp) -> Vec<Operation> {
     let anonymous = app.caller().anonymous();
     let document = anonymous.get("/openapi.json").await.expect(200);
     let mut found = Vec::new();
@@ -162,7 +171,7 @@ fn filled(mut body: Value) -> Value {
     body
 }
 
-async fn quiet() -> TestApp {
+pub(crate) async fn quiet() -> TestApp {
     TestApp::builder()
         .without_worker()
         .without_scheduler()
@@ -281,7 +290,7 @@ fn without(permission: Permission) -> &'static str {
 
 /// What an organization has, by the section of the paths that lead to it, and by the
 /// parameter where that is not `{id}`.
-async fn belongings(app: &TestApp, caller: &Caller) -> BTreeMap<&'static str, String> {
+pub(crate) async fn belongings(app: &TestApp, caller: &Caller) -> BTreeMap<&'static str, String> {
     let make = async |path: &str, body: Value| {
         let made = caller.post(path, &body).await.data(201);
         made["id"].as_str().unwrap().to_owned()
@@ -339,7 +348,7 @@ async fn belongings(app: &TestApp, caller: &Caller) -> BTreeMap<&'static str, St
 
 /// All that the database holds for an organization, table by table. When a key was
 /// last used is written later and belongs to nobody's data.
-async fn state(app: &TestApp, organization: &str) -> Map<String, Value> {
+pub(crate) async fn state(app: &TestApp, organization: &str) -> Map<String, Value> {
     let tables = app
         .value(
             "SELECT string_agg(table_name, ',' ORDER BY table_name) FROM information_schema.columns

@@ -41,7 +41,7 @@ impl DomainName {
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         let text = text.strip_suffix('.').unwrap_or(text);
-        ascii_domain(&text.to_lowercase()).map(Self)
+        ascii_domain(text).map(Self)
     }
 
     /// The name.

@@ -1,0 +1,68 @@
+//! Bodies of requests in the document: an example of each that can be sent as it is, but
+//! for the ids in it; and their objects take the fields that are listed and no others, but
+//! for those that are free by their own schema. `known` reads what it refuses from here.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+/// A whole body for each operation that takes one.
+const EXAMPLES: &str = include_str!("examples.json");
+
+/// Adds the examples, and closes every object that a body of a request holds. Links and providers' posts, which
+/// take no key, are left as they are.
+pub(super) fn mend(document: &mut Value) {
+    let examples: Map<String, Value> =
+        serde_json::from_str(EXAMPLES).expect("examples.json is an object");
+    let mut names = BTreeSet::new();
+    let paths = document["paths"].as_object_mut().into_iter().flatten();
+    for (_, operations) in paths {
+        let operations = operations.as_object_mut().into_iter().flatten();
+        for (_, operation) in operations {
+            let id = operation["operationId"].as_str().unwrap_or_default();
+            let example = examples.get(id);
+            if operation.get("security").is_some()
+                && let Some(body) = operation.get_mut("requestBody")
+            {
+                close(body, &mut names);
+                let content = body.pointer_mut("/content/application~1json");
+                if let (Some(content), Some(example)) = (content, example) {
+                    content["example"] = example.clone();
+                }
+            }
+        }
+    }
+    let schemas = &mut document["components"]["schemas"];
+    let mut closed = BTreeSet::new();
+    while let Some(name) = names.pop_first() {
+        if closed.insert(name.clone())
+            && let Some(schema) = schemas.get_mut(&name)
+        {
+            close(schema, &mut names);
+        }
+    }
+}
+
+/// Closes the objects of one part; the names of the schemas that it refers to go to
+/// `names`.
+fn close(value: &mut Value, names: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(members) => {
+            if let Some(Value::String(reference)) = members.get("$ref") {
+                let name = reference.rsplit('/').next();
+                names.extend(name.map(str::to_owned));
+            }
+            // An object of the caller's own making says what its members are.
+            if members.get("properties").is_some_and(Value::is_object) {
+                let rest = members.entry("additionalProperties");
+                rest.or_insert(json!(false));
+            }
+            let parts = members.iter_mut();
+            parts
+                .filter(|(name, _)| *name != "example")
+                .for_each(|(_, part)| close(part, names));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| close(item, names)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}

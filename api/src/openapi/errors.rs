@@ -1,0 +1,82 @@
+//! Errors in the document: the closed list of reasons, and an example of its own for each
+//! status of each operation.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use waypost_core::auth::Permission;
+use waypost_core::fault::Fault;
+use waypost_core::idempotency::KeyConflict;
+use waypost_core::issue::Issue;
+
+use super::responses::{CONFLICTS, Row, UNPROCESSABLE};
+use crate::body::OTHER_BYTES_MAX;
+use crate::error::{Failure, Reason};
+use crate::idempotency::KEY;
+
+/// Adds them to every operation that answers errors as JSON.
+pub(super) fn mend(document: &mut Value) {
+    let words: Vec<&str> = Reason::ALL.iter().map(|reason| reason.as_str()).collect();
+    let schemas = &mut document["components"]["schemas"];
+    schemas["ErrorReason"] = json!({
+        "type": "string",
+        "description": "Why something that is well formed was not done: `details.reason` of every 409 and 422.",
+        "enum": words,
+        "example": Reason::IdempotencyKeyReused,
+    });
+    schemas["Error"]["properties"]["details"]["properties"]["reason"] =
+        json!({ "$ref": "#/components/schemas/ErrorReason" });
+    let paths = document["paths"].as_object_mut().into_iter().flatten();
+    for (_, operations) in paths {
+        for (_, operation) in operations.as_object_mut().into_iter().flatten() {
+            let asked = operation.clone();
+            let answers = operation["responses"].as_object_mut();
+            for (status, answer) in answers.into_iter().flatten() {
+                let content = answer.pointer_mut("/content/application~1json");
+                if let (Some(content), Some(failure)) = (content, failure(status, &asked)) {
+                    content["example"] = failure.body();
+                }
+            }
+        }
+    }
+}
+
+/// The failure that is the example of a status. None of a status that has none.
+fn failure(status: &str, operation: &Value) -> Option<Failure> {
+    let id = operation["operationId"].as_str().unwrap_or_default();
+    let in_table = |table: &[Row]| {
+        let row = table.iter().find(|(known, _)| *known == id)?;
+        Some(row.1())
+    };
+    let is_keyed = operation.get("security").is_some();
+    let parameters = operation["parameters"].as_array().into_iter().flatten();
+    let has_key = parameters.into_iter().any(|one| one["name"] == KEY);
+    match status {
+        "400" if is_keyed => {
+            let message = if operation.get("requestBody").is_some() {
+                "is not a known field"
+            } else {
+                "is not a parameter of this operation"
+            };
+            Some(Failure::Invalid(vec![Issue::new("colour", message)]))
+        }
+        "401" if is_keyed => Some(Failure::Unauthenticated),
+        "401" => Some(Failure::Unverified),
+        "403" => {
+            let name = operation["x-required-permission"].as_str()?;
+            let mut all = Permission::ALL.into_iter();
+            let permission = all.find(|one| one.as_str() == name)?;
+            Some(Failure::Forbidden(permission))
+        }
+        "404" => Some(Failure::NotFound("record")),
+        "409" if has_key => Some(KeyConflict::OtherBody.into()),
+        "409" => in_table(&CONFLICTS),
+        "413" => Some(Failure::TooLarge(OTHER_BYTES_MAX)),
+        "415" => Some(Failure::NotJson),
+        "422" => in_table(&UNPROCESSABLE),
+        "429" => Some(Failure::RateLimited(Duration::from_secs(1))),
+        "500" => Some(Fault::internal("show", "an example").into()),
+        "503" => Some(Fault::unavailable("show", "an example").into()),
+        _ => None,
+    }
+}

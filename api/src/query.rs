@@ -1,0 +1,49 @@
+//! Query parameters. They are read as poem-openapi reads them; besides, what is wrong
+//! with one is kept beside what the query says too much (`known`), so that both are told
+//! at once.
+
+use poem::{Request, RequestBody};
+use poem_openapi::param;
+use poem_openapi::registry::{MetaParamIn, MetaSchemaRef, Registry};
+use poem_openapi::{ApiExtractor, ApiExtractorType, ExtractParamOptions};
+
+use crate::checked::{Checked, Field};
+use crate::known::Surplus;
+
+/// A parameter of the query.
+pub(crate) struct Query<T>(pub(crate) T);
+
+type Plain<T> = param::Query<Checked<T>>;
+
+impl<'a, T: Field> ApiExtractor<'a> for Query<Checked<T>> {
+    const TYPES: &'static [ApiExtractorType] = &[ApiExtractorType::Parameter];
+    const PARAM_IS_REQUIRED: bool = T::REQUIRED;
+
+    type ParamType = Checked<T>;
+    type ParamRawType = Checked<T>;
+
+    fn register(registry: &mut Registry) {
+        T::register(registry);
+    }
+
+    fn param_in() -> Option<MetaParamIn> {
+        <Plain<T> as ApiExtractor>::param_in()
+    }
+
+    fn param_schema_ref() -> Option<MetaSchemaRef> {
+        <Plain<T> as ApiExtractor>::param_schema_ref()
+    }
+
+    async fn from_request(
+        request: &'a Request,
+        body: &mut RequestBody,
+        options: ExtractParamOptions<Self::ParamType>,
+    ) -> poem::Result<Self> {
+        let name = options.name;
+        let param::Query(read) = Plain::<T>::from_request(request, body, options).await?;
+        if let Some(surplus) = request.data::<Surplus>() {
+            surplus.add(read.issues(name));
+        }
+        Ok(Self(read))
+    }
+}

@@ -1,0 +1,574 @@
+//! What a request may say: the fields and the query parameters of the document, and
+//! nothing else; what a null means in each of them; and how refusals name what they are
+//! about. The tests walk the document as it is served.
+
+use http::Method;
+use serde_json::{Map, Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use waypost_core::auth::Permission;
+use waypost_core::provider::kind::ProviderType;
+use waypost_tests::{Reply, TestApp, message_to};
+
+use crate::security::matrix::{Operation, belongings, operations, quiet, state};
+
+/// The document as it is served.
+async fn document(app: &TestApp) -> Value {
+    app.caller().get("/openapi.json").await.expect(200)
+}
+
+/// A schema, whether it is there or referred to.
+fn resolved<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
+    match schema["$ref"].as_str() {
+        Some(reference) => document.pointer(reference.trim_start_matches('#')).unwrap(),
+        None => schema,
+    }
+}
+
+fn operation_at<'a>(document: &'a Value, operation: &Operation) -> &'a Value {
+    &document["paths"][&operation.path][operation.method.as_str().to_lowercase()]
+}
+
+fn body_schema<'a>(document: &'a Value, operation: &Operation) -> Option<&'a Value> {
+    let pointer = "/requestBody/content/application~1json/schema";
+    let schema = operation_at(document, operation).pointer(pointer)?;
+    Some(resolved(document, schema))
+}
+
+/// The JSON pointers of all objects below a schema that take no further fields, and the
+/// names that each knows. Fails where an object is neither closed nor free.
+fn closed(document: &Value, schema: &Value, at: &str, found: &mut Vec<(String, Vec<String>)>) {
+    let schema = resolved(document, schema);
+    if let Some(items) = schema.get("items") {
+        closed(document, items, &format!("{at}/0"), found);
+    }
+    let Some(fields) = schema["properties"].as_object() else {
+        return;
+    };
+    assert_eq!(schema["additionalProperties"], false, "{at}");
+    found.push((at.to_owned(), fields.keys().cloned().collect()));
+    for (name, field) in fields {
+        closed(document, field, &format!("{at}/{name}"), found);
+    }
+}
+
+/// Puts a field into the object at a place, which is made where it is not there.
+fn put(body: &mut Value, at: &str, name: &str, value: Value) {
+    let mut place = body;
+    for step in at.split('/').skip(1) {
+        if let Value::Array(items) = place {
+            place = &mut items[step.parse::<usize>().unwrap()];
+        } else {
+            let fields = place.as_object_mut().unwrap();
+            place = fields.entry(step).or_insert_with(|| json!({}));
+        }
+    }
+    place[name] = value;
+}
+
+/// What an answer says is wrong, whether the request was refused or a message of it.
+fn findings(reply: &Reply) -> Vec<(String, String)> {
+    let body = reply.json();
+    let error = &body["error"];
+    let issues = error.pointer("/details/issues").and_then(Value::as_array);
+    let issues = issues.into_iter().flatten().map(|issue| {
+        let text = |name: &str| issue[name].as_str().unwrap().to_owned();
+        (text("path"), text("message"))
+    });
+    issues.collect()
+}
+
+async fn perform(app: &TestApp, operation: &Operation, path: &str, body: Option<&Value>) -> Reply {
+    app.caller()
+        .call(operation.method.clone(), path, |request| match body {
+            Some(body) => request.json(body),
+            None => request,
+        })
+        .await
+}
+
+#[tokio::test]
+async fn an_unknown_field_is_refused_by_every_operation_at_every_depth() {
+    let app = quiet().await;
+    let document = document(&app).await;
+    let ids = belongings(&app, app.caller()).await;
+    let organization = app.organization_id().to_string();
+    let before = state(&app, &organization).await;
+    let mut objects = 0;
+    for operation in operations(&app).await {
+        let Some(schema) = body_schema(&document, &operation) else {
+            continue;
+        };
+        let mut places = Vec::new();
+        closed(&document, schema, "", &mut places);
+        assert!(!places.is_empty(), "{}", operation.name());
+        for (at, names) in places {
+            let near = format!("{}_", names[0].to_uppercase());
+            let hint = format!("is not a known field; did you mean `{}`?", names[0]);
+            let unknown = "is not a known field".to_owned();
+            for (name, message) in [("colourOfTheMail", &unknown), (near.as_str(), &hint)] {
+                let mut body = operation.body.clone().unwrap();
+                put(&mut body, &at, name, json!({ "any": [1] }));
+                let path = operation.path_to(&ids);
+                let reply = perform(&app, &operation, &path, Some(&body)).await;
+                let place = format!("{at}/{name}")[1..].replace('/', ".");
+                let what = format!("{} {place}: {reply:?}", operation.name());
+                if let Some(place) = place.strip_prefix("messages.0.") {
+                    // A message of a batch is refused alone.
+                    let results = &reply.expect(200)["results"];
+                    let error = results[0]["error"].as_str().unwrap();
+                    assert!(error.contains(&format!("{place} {message}")), "{what}");
+                } else {
+                    assert_eq!(reply.status, 400, "{what}");
+                    reply.expect_error(400, "VALIDATION_ERROR");
+                    let wanted = (place, message.clone());
+                    assert!(findings(&reply).contains(&wanted), "{what}");
+                }
+                objects += 1;
+            }
+        }
+    }
+    assert!(objects > 50, "{objects} requests");
+    assert_eq!(before, state(&app, &organization).await);
+    app.leave_work();
+}
+
+#[tokio::test]
+async fn an_unknown_parameter_is_refused_by_every_operation() {
+    let app = quiet().await;
+    let document = document(&app).await;
+    let ids = belongings(&app, app.caller()).await;
+    let organization = app.organization_id().to_string();
+    let before = state(&app, &organization).await;
+    for operation in operations(&app).await {
+        let parameters = operation_at(&document, &operation)["parameters"].as_array();
+        let names = parameters.into_iter().flatten();
+        let names = names.filter(|one| one["in"] == "query");
+        let known = names.filter_map(|one| one["name"].as_str()).next();
+        let unknown = "is not a parameter of this operation".to_owned();
+        let mut tried = vec![("recipientAddress".to_owned(), unknown.clone())];
+        tried.extend(known.map(|known| {
+            let near = format!("{}_", known.to_uppercase());
+            (near, format!("{unknown}; did you mean `{known}`?"))
+        }));
+        for (name, message) in tried {
+            let path = format!("{}?{name}=x", operation.path_to(&ids));
+            let reply = perform(&app, &operation, &path, operation.body.as_ref()).await;
+            reply.expect_error(400, "VALIDATION_ERROR");
+            let wanted = (name, message);
+            let what = format!("{}: {reply:?}", operation.name());
+            assert!(findings(&reply).contains(&wanted), "{what}");
+        }
+    }
+    assert_eq!(before, state(&app, &organization).await);
+    app.leave_work();
+}
+
+#[tokio::test]
+async fn all_that_is_wrong_with_body_and_query_is_told_at_once() {
+    let app = quiet().await;
+    app.connect(ProviderType::Mailgun).await;
+    let tags: Vec<String> = (0..11).map(|_| "t".repeat(101)).collect();
+    let mut message = message_to("a@example.org");
+    message["tags"] = json!(tags);
+    message["cc"] = json!("b@example.org");
+    message["reply_to"] = json!("b@example.org");
+    message["tracking"] = json!({ "open": true });
+    message["subject"] = json!(1);
+    let mut wanted = vec![
+        "trace",
+        "tags",
+        "cc",
+        "reply_to",
+        "tracking.open",
+        "subject",
+    ];
+    let places: Vec<String> = (0..11).map(|nth| format!("tags.{nth}")).collect();
+    wanted.extend(places.iter().map(String::as_str));
+    let reply = app.post("/v1/send?trace=1", &message).await;
+    reply.expect_issues(400, &wanted);
+    let told = findings(&reply).into_iter();
+    let told: Map<String, Value> = told.map(|(path, message)| (path, json!(message))).collect();
+    assert_eq!(
+        told["reply_to"],
+        "is not a known field; did you mean `replyTo`?"
+    );
+    assert_eq!(
+        told["tracking.open"],
+        "is not a known field; did you mean `opens`?"
+    );
+    assert_eq!(told["cc"], "is not a known field");
+    // Of a list as well.
+    app.get("/v1/messages?page=0&limit=x&recipient=a&tag=b")
+        .await
+        .expect_issues(400, &["page", "limit", "recipient", "tag"]);
+    app.get("/v1/messages?page=1&page=2")
+        .await
+        .expect_issues(400, &["page"]);
+}
+
+#[tokio::test]
+async fn objects_of_the_senders_own_making_hold_whatever_they_like() {
+    let app = quiet().await;
+    app.connect(ProviderType::Mailgun).await;
+    let free = json!({ "reply_to": 1, "any": { "cc": [{ "bcc": null }] } });
+    let template = app.post("/v1/templates", &json!({ "name": "T" })).await;
+    let id = template.data(201)["id"].as_str().unwrap().to_owned();
+    let version =
+        json!({ "htmlContent": "x", "variablesSchema": { "type": "object", "x-own": free } });
+    app.post(&format!("/v1/templates/{id}/versions"), &version)
+        .await
+        .expect(201);
+    let mut message = message_to("a@example.org");
+    message["metadata"] = free.clone();
+    message["variables"] = free.clone();
+    message["templateId"] = json!(id);
+    app.post("/v1/send", &message).await.expect(202);
+    app.post(
+        &format!("/v1/templates/{id}/preview"),
+        &json!({ "variables": free }),
+    )
+    .await
+    .expect(200);
+    app.leave_work();
+}
+
+#[tokio::test]
+async fn links_and_providers_posts_take_parameters_of_others() {
+    let app = quiet().await;
+    let account = app.connect(ProviderType::Mailgun).await;
+    let account = app.get(&format!("/v1/providers/{account}")).await.data(200);
+    let hook = account["webhookUrl"].as_str().unwrap();
+    let hook = &hook[hook.find("/v1/").unwrap()..];
+    for path in [hook, "/v1/unsubscribe/none", "/v1/t/c/none", "/v1/t/o/none"] {
+        let method = if path == hook {
+            Method::POST
+        } else {
+            Method::GET
+        };
+        let call = async |path: String| {
+            let reply = app.caller().anonymous();
+            let reply = reply
+                .call(method.clone(), &path, |request| request.body("{\"own\":1}"))
+                .await;
+            (reply.status, reply.text)
+        };
+        let plain = call(path.to_owned()).await;
+        let more = call(format!("{path}?utm_source=mail&x=1&x=2")).await;
+        assert_eq!(plain, more, "{path}");
+    }
+}
+
+/// The record that a change answers with, as its schema.
+fn record<'a>(document: &'a Value, operation: &Operation) -> &'a Value {
+    let answer = "/responses/200/content/application~1json/schema";
+    let schema = operation_at(document, operation).pointer(answer).unwrap();
+    let data = &resolved(document, schema)["properties"]["data"];
+    resolved(document, data)
+}
+
+#[tokio::test]
+async fn null_in_a_change_clears_what_can_be_null_and_is_refused_elsewhere() {
+    let app = quiet().await;
+    let document = document(&app).await;
+    let ids = belongings(&app, app.caller()).await;
+    let mut cleared = Vec::new();
+    let changes = operations(&app).await.into_iter();
+    for operation in changes.filter(|operation| operation.method == Method::PATCH) {
+        let path = operation.path_to(&ids);
+        let schema = body_schema(&document, &operation).unwrap();
+        let record = &record(&document, &operation)["properties"];
+        for (field, of_request) in schema["properties"].as_object().unwrap() {
+            let what = format!("{} {field}", operation.name());
+            let can_be_null = record[field]["nullable"] == true;
+            let says_so = of_request["nullable"] == true;
+            assert_eq!(can_be_null, says_so, "{what}");
+            let example = operation.body.as_ref().unwrap().get(field);
+            if let Some(example) = example.filter(|_| can_be_null) {
+                app.patch(&path, &json!({ field: example }))
+                    .await
+                    .expect(200);
+            }
+            let reply = app.patch(&path, &json!({ field: null })).await;
+            if can_be_null {
+                assert_eq!(reply.data(200)[field], Value::Null, "{what}");
+                cleared.push(field.clone());
+            } else {
+                reply.expect_issues(400, &[field]);
+            }
+        }
+    }
+    cleared.sort();
+    let wanted = [
+        "description",
+        "description",
+        "expiresAt",
+        "maxConcurrency",
+        "maxRatePerSecond",
+        "retentionDays",
+        "senderDomain",
+    ];
+    assert_eq!(cleared, wanted);
+    app.leave_work();
+}
+
+#[tokio::test]
+async fn null_in_a_request_that_creates_is_as_if_it_were_not_there() {
+    let app = quiet().await;
+    let document = document(&app).await;
+    let ids = belongings(&app, app.caller()).await;
+    let creations = operations(&app).await.into_iter();
+    let mut count = 0;
+    for operation in creations.filter(|operation| operation.method == Method::POST) {
+        let Some(schema) = body_schema(&document, &operation) else {
+            continue;
+        };
+        let path = operation.path_to(&ids);
+        let required = schema["required"].as_array().cloned().unwrap_or_default();
+        for field in schema["properties"].as_object().unwrap().keys() {
+            let mut without = operation.body.clone().unwrap();
+            without.as_object_mut().unwrap().remove(field);
+            let mut with = without.clone();
+            with[field] = Value::Null;
+            let without = perform(&app, &operation, &path, Some(&without)).await;
+            let with = perform(&app, &operation, &path, Some(&with)).await;
+            let what = format!("{} {field}: {without:?} {with:?}", operation.name());
+            assert_eq!(findings(&without), findings(&with), "{what}");
+            let is_asked_for = findings(&with).iter().any(|(path, _)| path == field);
+            if required.contains(&json!(field)) {
+                assert!(is_asked_for, "{what}");
+            }
+            count += 1;
+        }
+    }
+    assert!(count > 40, "{count} fields");
+    app.leave_work();
+}
+
+#[tokio::test]
+async fn a_body_that_may_be_left_out_may_be_null_or_empty_too() {
+    let app = quiet().await;
+    let document = document(&app).await;
+    let ids = belongings(&app, app.caller()).await;
+    let mut count = 0;
+    for operation in operations(&app).await {
+        let body = operation_at(&document, &operation).get("requestBody");
+        if body.is_none_or(|body| body["required"] == true) {
+            continue;
+        }
+        let path = operation.path_to(&ids);
+        app.caller().post_empty(&path).await.expect(200);
+        for body in ["null", " null\n", "", "  ", "{}"] {
+            let reply = app
+                .caller()
+                .post_raw(&path, Some("application/json"), body)
+                .await;
+            assert_eq!(reply.status, 200, "{path} {body:?}: {reply:?}");
+        }
+        app.caller().post_raw(&path, None, "").await.expect(200);
+        app.caller()
+            .post_raw(&path, Some("application/json"), "[]")
+            .await
+            .expect_error(400, "VALIDATION_ERROR");
+        count += 1;
+    }
+    assert_eq!(count, 3);
+    app.leave_work();
+}
+
+#[tokio::test]
+async fn a_body_that_announces_too_much_is_refused_before_it_comes() {
+    let app = quiet().await;
+    let key = app.key(app.organization_id(), &Permission::ALL).await;
+    let account = app.connect(ProviderType::Mailgun).await;
+    let account = app.get(&format!("/v1/providers/{account}")).await.data(200);
+    let hook = account["webhookUrl"].as_str().unwrap();
+    let hook = &hook[hook.find("/v1/").unwrap()..];
+    for path in ["/v1/send", "/v1/emails/batch", "/v1/templates", hook] {
+        let address = &app.variables["WAYPOST_LISTEN"];
+        let mut client = TcpStream::connect(address).await.unwrap();
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {key}\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            60 << 20
+        );
+        client.write_all(head.as_bytes()).await.unwrap();
+        // Not a byte of the body is sent.
+        let mut said = vec![0; 12];
+        client.read_exact(&mut said).await.unwrap();
+        assert_eq!(said, b"HTTP/1.1 413", "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_names_the_field_that_it_is_about() {
+    let app = quiet().await;
+    app.connect(ProviderType::Mailgun).await;
+    let nobody = uuid::Uuid::nil();
+    for (field, value, reason) in [
+        ("templateId", json!(nobody), "TEMPLATE_NOT_FOUND"),
+        (
+            "unsubscribeGroupId",
+            json!(nobody),
+            "UNKNOWN_UNSUBSCRIBE_GROUP",
+        ),
+        (
+            "from",
+            json!("a@unverified.example.net"),
+            "DOMAIN_NOT_VERIFIED",
+        ),
+    ] {
+        let mut message = message_to("a@example.org");
+        message[field] = value;
+        let error = app.post("/v1/send", &message).await;
+        let error = error.expect_error(422, "VALIDATION_ERROR");
+        let sentence = error["message"].as_str().unwrap();
+        assert!(sentence.starts_with(&format!("{field} ")), "{error}");
+        assert_eq!(error["details"]["reason"], reason);
+        assert_eq!(error["details"]["issues"][0]["path"], field);
+    }
+    let address = json!({ "email": "a@b.example", "unsubscribeGroupId": nobody });
+    let error = app.post("/v1/suppressions", &address).await;
+    let error = error.expect_error(422, "VALIDATION_ERROR");
+    let sentence = error["message"].as_str().unwrap();
+    assert!(sentence.starts_with("unsubscribeGroupId "), "{error}");
+}
+
+#[tokio::test]
+async fn the_case_of_a_domain_makes_no_difference_to_mail_and_suppressions() {
+    let app = quiet().await;
+    app.connect(ProviderType::Mailgun).await;
+    for domain in [
+        "ab--cd.example.org",
+        "r3---sn.example.org",
+        "xn--bcher-kva.example",
+    ] {
+        let lower = format!("info@{domain}");
+        let upper = format!("info@{}", domain.to_uppercase());
+        app.post("/v1/send", &message_to(&upper)).await.expect(202);
+        let suppression = json!({ "email": upper });
+        let first = app.post("/v1/suppressions", &suppression).await.data(201);
+        assert_eq!(first["emailHash"], waypost_tests::to_hash(&lower));
+        app.post("/v1/suppressions", &json!({ "email": lower }))
+            .await
+            .expect_error(409, "CONFLICT");
+        let reply = app.post("/v1/send", &message_to(&lower)).await.expect(202);
+        assert_eq!(reply["status"], "suppressed");
+    }
+    app.leave_work();
+}
+
+#[tokio::test]
+async fn answers_keep_the_order_of_the_contract() {
+    let app = quiet().await;
+    let ids = belongings(&app, app.caller()).await;
+    let order = |reply: &Reply, pointer: &str| -> Vec<String> {
+        let body = reply.json();
+        let object = body.pointer(pointer).and_then(Value::as_object).unwrap();
+        object.keys().cloned().collect()
+    };
+    for (path, pointer, wanted) in [
+        (
+            format!("/v1/templates/{}", ids["templates"]),
+            "/data",
+            "id organizationId name description tags currentVersionId createdAt updatedAt currentVersion",
+        ),
+        (
+            format!(
+                "/v1/templates/{}/versions/{}",
+                ids["templates"], ids["{versionId}"]
+            ),
+            "/data",
+            "id templateId versionNumber mjmlSource htmlContent textContent variablesSchema createdBy createdAt",
+        ),
+        (
+            "/v1/suppressions".to_owned(),
+            "/data/0",
+            "id organizationId emailHash unsubscribeGroupId source createdAt",
+        ),
+        ("/v1/suppressions".to_owned(), "", "data pagination"),
+        (
+            "/v1/metrics/summary".to_owned(),
+            "/data",
+            "totalSent totalDelivered totalOpened totalClicked totalBounced totalComplained \
+             totalUnsubscribed deliveryRate openRate clickRate bounceRate complaintRate",
+        ),
+    ] {
+        let reply = app.get(&path).await;
+        assert_eq!(order(&reply, pointer).join(" "), wanted, "{path}");
+    }
+    let sent = app.post("/v1/send", &message_to("eve@example.org")).await;
+    let wanted = "messageId providerId providerType status domainVerified";
+    assert_eq!(order(&sent, "").join(" "), wanted);
+    let error = app.post("/v1/send", &json!({})).await;
+    assert_eq!(order(&error, "/error").join(" "), "code message details");
+    app.leave_work();
+}
+
+#[tokio::test]
+async fn every_example_of_a_request_can_be_sent_as_it_is() {
+    let app = quiet().await;
+    let document = document(&app).await;
+    let ids = belongings(&app, app.caller()).await;
+    let receiver = waypost_tests::Receiver::start().await;
+    let mut count = 0;
+    for operation in operations(&app).await {
+        let Some(body) = operation_at(&document, &operation).get("requestBody") else {
+            continue;
+        };
+        let mut example = body["content"]["application/json"]["example"].clone();
+        assert!(example.is_object(), "{} has no example", operation.name());
+        // What only the reader can know.
+        for (field, own) in [
+            ("providerAccountId", ids["providers"].clone()),
+            ("url", receiver.url()),
+        ] {
+            if let Some(value) = example.get_mut(field) {
+                *value = json!(own);
+            }
+        }
+        let path = operation.path_to(&ids);
+        let reply = perform(&app, &operation, &path, Some(&example)).await;
+        let what = format!("{}: {reply:?}", operation.name());
+        assert!((200..300).contains(&reply.status), "{what}");
+        assert!(!reply.text.contains("\"error\""), "{what}");
+        count += 1;
+    }
+    assert!(count > 20, "{count} examples");
+    app.leave_work();
+}
+
+#[tokio::test]
+async fn every_example_of_an_error_is_one_of_its_own_status() {
+    let app = quiet().await;
+    let document = document(&app).await;
+    let reasons = &document["components"]["schemas"]["ErrorReason"]["enum"];
+    let reasons = reasons.as_array().unwrap();
+    for operation in operations(&app).await {
+        let answers = operation_at(&document, &operation)["responses"].as_object();
+        let failures = answers.into_iter().flatten();
+        for (status, answer) in failures.filter(|(status, _)| *status >= &"400".to_owned()) {
+            let what = format!("{} {status}", operation.name());
+            let error = &answer["content"]["application/json"]["example"]["error"];
+            let wanted: &[&str] = match status.as_str() {
+                "400" => &["VALIDATION_ERROR"],
+                "401" => &["AUTHENTICATION_ERROR"],
+                "403" => &["FORBIDDEN"],
+                "404" => &["NOT_FOUND"],
+                "409" => &["CONFLICT"],
+                "413" => &["PAYLOAD_TOO_LARGE"],
+                "415" => &["UNSUPPORTED_MEDIA_TYPE"],
+                "422" => &["VALIDATION_ERROR", "PROVIDER_INVALID_CREDENTIALS"],
+                "429" => &["RATE_LIMIT_EXCEEDED"],
+                "500" => &["INTERNAL_ERROR"],
+                "503" => &["SERVICE_UNAVAILABLE"],
+                other => panic!("{what}: {other}"),
+            };
+            let code = error["code"].as_str().unwrap_or_else(|| panic!("{what}"));
+            assert!(wanted.contains(&code), "{what}: {error}");
+            if ["409", "422"].contains(&status.as_str()) {
+                assert!(reasons.contains(&error["details"]["reason"]), "{what}");
+            }
+        }
+    }
+}
