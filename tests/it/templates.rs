@@ -2,6 +2,7 @@
 //! between organizations. How messages are filled in from them, and what hostile
 //! ones may do, is in the modules beneath.
 
+mod handlebars;
 mod hostile;
 mod sending;
 
@@ -306,7 +307,7 @@ async fn every_mistake_of_a_version_is_reported_at_once() {
     let id = template(&app).await;
     let content = json!({
         "htmlContent": "a\n{{#if a}}",
-        "textContent": "{{log a}}",
+        "textContent": "{{shout a}}",
         "variablesSchema": { "properties": { "a": { "type": "nothing" } } },
     });
     let error = add_version(&app, &id, &content).await.expect_issues(

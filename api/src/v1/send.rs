@@ -49,14 +49,14 @@ struct SendMessageRequest {
     /// The sender. Its domain must be verified on the provider account that the
     /// message goes through.
     from: Checked<Mailbox>,
-    /// The subject, on one line. With `templateId` it is Handlebars itself, and the
-    /// bound holds for what it renders to as well.
+    /// The subject, on one line. With `templateId` or `variables` it is Handlebars
+    /// itself, and the bound holds for what it renders to as well.
     subject: Checked<Subject>,
     /// The HTML body. With `templateId` it takes the place of the template's, as it
-    /// is.
+    /// is; without one it is Handlebars itself where `variables` are given.
     html: Checked<Option<BodyText>>,
-    /// The plain-text body. With `templateId` it takes the place of the template's,
-    /// as it is.
+    /// The plain-text body. With `templateId` it takes the place of the template's, as
+    /// it is; without one it is Handlebars itself where `variables` are given.
     text: Checked<Option<BodyText>>,
     /// Where answers go, if not to the sender.
     reply_to: Checked<Option<Mailbox>>,
@@ -68,7 +68,8 @@ struct SendMessageRequest {
     /// change the message.
     template_id: Checked<Option<RecordId>>,
     /// Values for the template: an object of up to 256 KiB. Without `templateId`
-    /// they have no effect.
+    /// subject, html and text are filled in with them, even where it is empty; where it
+    /// is absent they stay as they are.
     variables: Checked<Option<Variables>>,
     /// The group that the recipients may unsubscribe from. Its suppressions apply
     /// besides the global ones, and each copy gets an unsubscribe link: where a body
@@ -107,28 +108,27 @@ impl SendMessageRequest {
                 "is required unless text or templateId is given",
             ));
         }
-        let variables = variables.map(Option::unwrap_or_default);
-        let own_link = variables
-            .as_ref()
-            .and_then(|given| given.0.get(place::VARIABLE));
+        // Bodies that are filled in are looked at when they are.
+        let is_as_it_is = !matches!((&template_id, &variables), (Some(None), Some(Some(_))));
         let has_place = [&html, &text].into_iter().any(|body| {
             let body = body.as_ref().and_then(Option::as_ref);
             body.is_some_and(|body| place::is_in(&body.0))
         });
-        if has_place && own_link.is_none() && matches!(unsubscribe_group_id, Some(None)) {
+        if has_place && is_as_it_is && matches!(unsubscribe_group_id, Some(None)) {
             issues.push(place::without_group());
         }
         let draft = (|| {
-            let variables = variables?.0;
+            let (template_id, variables) = (template_id?, variables?);
+            let is_filled_in = template_id.is_some() || variables.is_some();
             Some(Draft {
                 to: to?.0,
                 from: from?,
                 subject: subject?,
                 html: html?.map(|body| body.0),
                 text: text?.map(|body| body.0),
-                template: template_id?.map(|id| TemplateUse {
-                    template_id: TemplateId(id.0),
-                    variables,
+                template: is_filled_in.then(|| TemplateUse {
+                    template_id: template_id.map(|id| TemplateId(id.0)),
+                    variables: variables.unwrap_or_default().0,
                 }),
                 reply_to: reply_to?,
                 tags: tags?.unwrap_or_default().0,

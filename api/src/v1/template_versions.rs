@@ -102,8 +102,9 @@ struct TemplateVersionList {
 }
 
 /// The content of a new version. Each source may be 1 MiB large, and is
-/// Handlebars: variables, `if`, `unless`, `each`, `with`, `lookup`, `eq`, `ne`,
-/// `gt`, `gte`, `lt`, `lte`, `and`, `or`, `not`, `len`, `raw`; no partials.
+/// Handlebars as handlebars.js 4.7 renders it: variables, sections, `if`, `unless`,
+/// `each`, `with`, `lookup`, and `eq`, `ne`, `gt`, `gte`, `lt`, `lte`, `and`, `or`,
+/// `not`, `len`, `raw`; no partials.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct CreateTemplateVersionRequest {

@@ -485,7 +485,7 @@ impl Acceptor {
         filled: Filled,
         recipients: &[LookedUp],
     ) -> NewMessage {
-        let Filled { draft, version } = filled;
+        let Filled { draft, version, .. } = filled;
         let created_at = self.clock.now();
         let id: MessageId = self.ids.next_at(created_at);
         // Before those of dropped recipients: a history begins with QUEUED.

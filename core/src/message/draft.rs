@@ -26,13 +26,14 @@ pub struct Draft {
     pub to: Vec<Mailbox>,
     /// Where answers go.
     pub reply_to: Option<Mailbox>,
-    /// The subject; with a template a template text itself.
+    /// The subject; where there are variables a template text itself.
     pub subject: Subject,
     /// The HTML body. At least one body or a template is there.
     pub html: Option<String>,
     /// The text body.
     pub text: Option<String>,
-    /// The template that gives the bodies which are not there.
+    /// The values to render with, and the template that gives the bodies which are not
+    /// there.
     pub template: Option<TemplateUse>,
     /// Up to [`TAGS_MAX`], each once.
     pub tags: Vec<Tag>,
@@ -47,11 +48,12 @@ pub struct Draft {
     pub claim: Option<Claim>,
 }
 
-/// A template and the values to render it with.
+/// The values to render with, and the template, where one is named: without one the
+/// subject and the bodies of the request are templates themselves.
 #[derive(Debug, Clone)]
 pub struct TemplateUse {
     /// The template; its current version is rendered.
-    pub template_id: TemplateId,
+    pub template_id: Option<TemplateId>,
     /// The values: an object.
     pub variables: Value,
 }

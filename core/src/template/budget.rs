@@ -1,12 +1,8 @@
-//! What a rendering may still do: steps and time, counted on the thread that
-//! renders. A step is about as much work as one tag or one value of the
-//! variables; nested loops over a few hundred rows run out of them in a moment
-//! instead of holding a thread for minutes.
+//! What a rendering may still do: steps and time. A step is about as much work as
+//! one tag or one value of the variables; nested loops over a few hundred rows run
+//! out of them in a moment instead of holding a thread for minutes.
 
-use std::cell::Cell;
 use std::time::{Duration, Instant};
-
-use handlebars::{RenderError, RenderErrorReason};
 
 /// Steps of one rendering at the most.
 const STEPS_MAX: u64 = 1_000_000;
@@ -26,58 +22,32 @@ pub(super) enum Excess {
     Output(usize),
 }
 
-#[derive(Clone, Copy)]
-struct Left {
+/// What is left.
+pub(super) struct Budget {
     steps: u64,
     until: Option<Instant>,
-    excess: Option<Excess>,
 }
 
-thread_local! {
-    static LEFT: Cell<Left> = const { Cell::new(Left { steps: 0, until: None, excess: None }) };
-}
-
-/// Begins a rendering on this thread.
-pub(super) fn begin() {
-    LEFT.set(Left {
-        steps: STEPS_MAX,
-        until: Instant::now().checked_add(TIME_MAX),
-        excess: None,
-    });
-}
-
-/// Takes steps for work that is about to be done.
-///
-/// # Errors
-/// That the rendering must end.
-pub(super) fn charge(steps: u64) -> Result<(), RenderError> {
-    let left = LEFT.get();
-    if steps > left.steps {
-        return Err(end(Excess::Steps));
+impl Budget {
+    /// That of a rendering that begins now.
+    pub(super) fn new() -> Self {
+        Self {
+            steps: STEPS_MAX,
+            until: Instant::now().checked_add(TIME_MAX),
+        }
     }
-    let after = left.steps - steps;
-    LEFT.set(Left {
-        steps: after,
-        ..left
-    });
-    let looks = after / LOOK_EVERY != left.steps / LOOK_EVERY;
-    if looks && left.until.is_some_and(|until| Instant::now() >= until) {
-        return Err(end(Excess::Time));
+
+    /// Takes steps for work that is about to be done.
+    ///
+    /// # Errors
+    /// That the rendering must end.
+    pub(super) fn charge(&mut self, steps: u64) -> Result<(), Excess> {
+        let after = self.steps.checked_sub(steps).ok_or(Excess::Steps)?;
+        let looks = after / LOOK_EVERY != self.steps / LOOK_EVERY;
+        self.steps = after;
+        if looks && self.until.is_some_and(|until| Instant::now() >= until) {
+            return Err(Excess::Time);
+        }
+        Ok(())
     }
-    Ok(())
-}
-
-/// Ends the rendering for a reason that [`excess`] remembers.
-pub(super) fn end(excess: Excess) -> RenderError {
-    LEFT.set(Left {
-        steps: 0,
-        excess: Some(excess),
-        ..LEFT.get()
-    });
-    RenderErrorReason::Other(excess.to_string()).into()
-}
-
-/// What ran out, where something did.
-pub(super) fn excess() -> Option<Excess> {
-    LEFT.get().excess
 }

@@ -286,7 +286,7 @@ impl Templates {
             .await?;
         self.workshop
             .run(organization_id, deadline, move || {
-                render::bodies(&compiled, &render::context(variables))
+                render::bodies(&compiled, &variables)
             })
             .await?
             .map_err(TemplateRefusal::Unrenderable)
@@ -322,7 +322,8 @@ impl Templates {
         let compiled = self.workshop.run(organization_id, deadline, work).await?;
         let compiled = compiled
             .map(Arc::new)
-            .map_err(|problem| Fault::internal("compile a stored template version", problem))?;
+            // What an earlier release took may be refused by now.
+            .map_err(TemplateRefusal::Unrenderable)?;
         self.compiled
             .insert(version_id, Arc::clone(&compiled))
             .await;

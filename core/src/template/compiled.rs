@@ -1,17 +1,16 @@
 //! A version, compiled: done once when it is created, to find its mistakes, and
 //! once more in each process that renders it.
 
-use handlebars::Template;
 use serde_json::Value;
 
-use super::flat::Flat;
 use super::schema::Schema;
-use super::{TemplateVersion, VersionContent, helpers, mjml, source};
+use super::source::Template;
+use super::{TemplateVersion, VersionContent, mjml, source, values};
 use crate::ids::{OrganizationId, TemplateId};
 use crate::issue::Issue;
 
 /// Bytes of memory, roughly, that an element or a parameter takes.
-const ELEMENT_BYTES: u64 = 400;
+const ELEMENT_BYTES: u64 = 150;
 /// Work of a rendering that is done where it is asked for: the elements of the template
 /// and its bytes by [`LIGHT_BYTES`], times the size of the variables. About a millisecond at
 /// the most: 128 KB of output, or 32,000 parts of paths.
@@ -21,29 +20,14 @@ const LIGHT_BYTES: u64 = 32;
 
 /// A version that can be rendered.
 pub(super) struct Compiled {
-    pub(super) html: CompiledSource,
-    pub(super) text: Option<CompiledSource>,
+    pub(super) html: Template,
+    pub(super) text: Option<Template>,
     pub(super) schema: Option<Schema>,
     owner: (OrganizationId, TemplateId),
     bytes: u64,
     /// How much work it is to render, where that can be told beforehand: not where a
     /// schema has to be held against the variables.
     weight: Option<u64>,
-}
-
-/// A source that can be rendered.
-pub(super) struct CompiledSource {
-    pub(super) template: Template,
-    /// The same for less work, where it has such a form.
-    pub(super) flat: Option<Flat>,
-}
-
-impl CompiledSource {
-    fn parse(source: &str) -> Result<Self, String> {
-        let template = source::parse(source)?;
-        let flat = Flat::of(&template);
-        Ok(Self { template, flat })
-    }
 }
 
 impl Compiled {
@@ -55,7 +39,7 @@ impl Compiled {
     /// Whether rendering it with these variables is so little work, and takes so little
     /// stack, that any thread may do it.
     pub(super) fn is_light(&self, variables: &Value) -> bool {
-        let work = |weight: u64| weight.saturating_mul(helpers::size(variables));
+        let work = |weight: u64| weight.saturating_mul(values::size(variables));
         self.weight.is_some_and(|weight| work(weight) <= LIGHT_MAX)
     }
 
@@ -109,8 +93,8 @@ pub(super) fn compile(
     organization_id: OrganizationId,
     version: &TemplateVersion,
 ) -> Result<Compiled, String> {
-    let html = CompiledSource::parse(&version.html_content)?;
-    let text = version.text_content.as_deref().map(CompiledSource::parse);
+    let html = source::parse(&version.html_content)?;
+    let text = version.text_content.as_deref().map(source::parse);
     let text = text.transpose()?;
     let schema = version
         .variables_schema
@@ -118,13 +102,8 @@ pub(super) fn compile(
         .map(Schema::compile)
         .transpose();
     let sources = || [&html].into_iter().chain(&text);
-    let elements: u64 = sources().map(|s| source::weight(&s.template)).sum();
-    let is_straight =
-        version.variables_schema.is_none() && sources().all(|s| source::is_straight(&s.template));
-    let flat_bytes: usize = sources()
-        .filter_map(|s| s.flat.as_ref())
-        .map(Flat::bytes)
-        .sum();
+    let elements: u64 = sources().map(Template::weight).sum();
+    let is_straight = version.variables_schema.is_none() && sources().all(Template::is_straight);
     let texts = version.html_content.len() + version.text_content.as_ref().map_or(0, String::len);
     let schema_bytes = version
         .variables_schema
@@ -135,7 +114,7 @@ pub(super) fn compile(
         text,
         schema: schema.map_err(|issue| issue.message)?,
         owner: (organization_id, version.template_id),
-        bytes: elements * ELEMENT_BYTES + (texts + flat_bytes + schema_bytes) as u64,
+        bytes: elements * ELEMENT_BYTES + (texts + schema_bytes) as u64,
         weight: is_straight.then_some(elements + texts as u64 / LIGHT_BYTES),
     })
 }

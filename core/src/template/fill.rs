@@ -1,19 +1,24 @@
-//! Filling in: from a draft that names a template to one with bodies. It happens
-//! once, at acceptance, so that nothing foreign runs when the message is sent.
+//! Filling in: from a draft with variables to one with rendered subject and bodies.
+//! It happens once, at acceptance, so that nothing foreign runs when the message is
+//! sent.
 //!
-//! The template's current version gives the bodies that the request does not
-//! bring itself; what it brings is taken as it is. The subject of such a request
-//! is a template too. In a message with an unsubscribe group the bodies' variable
-//! `unsubscribeUrl` is the place of the link.
+//! Where a template is named, its current version gives the bodies that the request
+//! does not bring itself; what it brings is taken as it is, and the subject is a
+//! template too. Where none is named, subject and bodies of the request are
+//! templates, compiled for this message alone. In a message with an unsubscribe group the
+//! bodies' variable `unsubscribeUrl` is the place of the link; in one without, bodies
+//! that need the link are refused.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::budget::Budget;
 use super::catalog::{Templates, WAIT_MAX};
 use super::compiled::Compiled;
 use super::render::{self, Rendered, VersionUse};
+use super::run::Escape;
 use super::schema::Schema;
 use super::{TemplateRefusal, store, workshop};
 use crate::db::OrFault;
@@ -27,8 +32,9 @@ use crate::unsubscribe::place;
 pub struct Filled {
     /// The draft, with bodies.
     pub draft: Draft,
-    /// What it was rendered from.
+    /// What it was rendered from, where that is a template.
     pub version: Option<VersionUse>,
+    is_rendered: bool,
 }
 
 impl Filled {
@@ -36,7 +42,7 @@ impl Filled {
     pub(crate) fn rendered_bytes(&self) -> usize {
         let bodies = [&self.draft.html, &self.draft.text];
         let bytes = bodies.into_iter().flatten().map(String::len).sum();
-        if self.version.is_some() { bytes } else { 0 }
+        if self.is_rendered { bytes } else { 0 }
     }
 }
 
@@ -46,7 +52,7 @@ impl Templates {
         Instant::now() + WAIT_MAX
     }
 
-    /// Fills in a draft. One that names no template passes through.
+    /// Fills in a draft. One without variables passes through.
     ///
     /// # Errors
     /// Why it cannot be filled in.
@@ -60,11 +66,18 @@ impl Templates {
             return Ok(Filled {
                 draft,
                 version: None,
+                is_rendered: false,
             });
         };
-        let (compiled, version) = self
-            .current(organization_id, wanted.template_id, deadline)
-            .await?;
+        let Some(template_id) = wanted.template_id else {
+            let work = move || render_own(wanted.variables, draft);
+            return Ok(Filled {
+                draft: self.workshop.run(organization_id, deadline, work).await??,
+                version: None,
+                is_rendered: true,
+            });
+        };
+        let (compiled, version) = self.current(organization_id, template_id, deadline).await?;
         // What comes too late is refused by the workshop.
         let is_light = Instant::now() < deadline
             && !draft.subject.as_str().contains("{{")
@@ -78,6 +91,7 @@ impl Templates {
         Ok(Filled {
             draft,
             version: Some(version),
+            is_rendered: true,
         })
     }
 
@@ -145,41 +159,60 @@ fn is_but_for_the_link(linked: &Rendered, plain: &Rendered) -> bool {
         && text(linked).replace(place::PLACEHOLDER, "") == text(plain)
 }
 
+/// Refuses a variable that has the name of the link, where there is one.
+fn refuse_link(draft: &Draft, variables: &Value) -> Result<(), TemplateRefusal> {
+    if draft.unsubscribe_group_id.is_none() || variables.get(place::VARIABLE).is_none() {
+        return Ok(());
+    }
+    let path = format!("variables.{}", place::VARIABLE);
+    let issue = Issue::new(path, "stands for the unsubscribe link of the group");
+    Err(TemplateRefusal::Invalid(vec![issue]))
+}
+
+/// Renders bodies with the place of the link. Without a group they must not need one,
+/// unless the variables bring their own.
+fn with_link(
+    mut variables: Value,
+    has_link: bool,
+    mut render: impl FnMut(&Value) -> Result<Rendered, TemplateRefusal>,
+) -> Result<Rendered, TemplateRefusal> {
+    if variables.get(place::VARIABLE).is_some() {
+        return render(&variables);
+    }
+    variables[place::VARIABLE] = place::PLACEHOLDER.into();
+    let linked = render(&variables)?;
+    if has_link || !has_place(&linked) {
+        return Ok(linked);
+    }
+    variables[place::VARIABLE] = Value::Null;
+    let plain = render(&variables)?;
+    // A template that asks whether there is a link does without one.
+    if is_but_for_the_link(&linked, &plain) {
+        return Err(TemplateRefusal::Invalid(vec![place::without_group()]));
+    }
+    Ok(plain)
+}
+
 fn render(
     compiled: &Compiled,
     wanted: TemplateUse,
     mut draft: Draft,
 ) -> Result<Draft, TemplateRefusal> {
     let has_link = draft.unsubscribe_group_id.is_some();
-    if has_link && wanted.variables.get(place::VARIABLE).is_some() {
-        let path = format!("variables.{}", place::VARIABLE);
-        let issue = Issue::new(path, "stands for the unsubscribe link of the group");
-        return Err(TemplateRefusal::Invalid(vec![issue]));
-    }
+    let variables = wanted.variables;
+    refuse_link(&draft, &variables)?;
     if let Some(schema) = &compiled.schema {
-        let issues = check(schema, &wanted.variables, has_link);
+        let issues = check(schema, &variables, has_link);
         if !issues.is_empty() {
             return Err(TemplateRefusal::Invalid(issues));
         }
     }
-    let mut context = render::context(wanted.variables);
-    let subject = render::subject(&draft.subject, &context);
+    let subject = render::subject(&draft.subject, &variables);
     draft.subject = subject.map_err(|issue| TemplateRefusal::Invalid(vec![issue]))?;
     // After the subject, which no link belongs into.
-    let is_callers_own = context.data().get(place::VARIABLE).is_some();
-    if !is_callers_own {
-        context.data_mut()[place::VARIABLE] = place::PLACEHOLDER.into();
-    }
-    let mut rendered = render::bodies(compiled, &context).map_err(TemplateRefusal::Unrenderable)?;
-    if !has_link && !is_callers_own && has_place(&rendered) {
-        context.data_mut()[place::VARIABLE] = Value::Null;
-        let linked = rendered;
-        rendered = render::bodies(compiled, &context).map_err(TemplateRefusal::Unrenderable)?;
-        // A template that asks whether there is a link does without one.
-        if is_but_for_the_link(&linked, &rendered) {
-            return Err(TemplateRefusal::Invalid(vec![place::without_group()]));
-        }
-    }
+    let rendered = with_link(variables, has_link, |variables| {
+        render::bodies(compiled, variables).map_err(TemplateRefusal::Unrenderable)
+    })?;
     let non_empty = |body: String| Some(body).filter(|body| !body.is_empty());
     draft.html = draft.html.or_else(|| non_empty(rendered.html));
     draft.text = draft.text.or_else(|| rendered.text.and_then(non_empty));
@@ -188,4 +221,52 @@ fn render(
         return Err(TemplateRefusal::Invalid(vec![issue]));
     }
     Ok(draft)
+}
+
+/// Renders a draft's own subject and bodies; everything that is wrong with them is
+/// reported at once.
+fn render_own(variables: Value, mut draft: Draft) -> Result<Draft, TemplateRefusal> {
+    refuse_link(&draft, &variables)?;
+    let subject = render::subject(&draft.subject, &variables);
+    // After the subject, which no link belongs into.
+    let has_link = draft.unsubscribe_group_id.is_some();
+    let bodies = with_link(variables, has_link, |variables| {
+        own_bodies(&draft, variables)
+    });
+    let (subject, rendered) = match (subject, bodies) {
+        (Ok(subject), Ok(rendered)) => (subject, rendered),
+        (Err(issue), Ok(_)) => return Err(TemplateRefusal::Invalid(vec![issue])),
+        (Err(issue), Err(TemplateRefusal::Invalid(mut issues))) => {
+            issues.insert(0, issue);
+            return Err(TemplateRefusal::Invalid(issues));
+        }
+        (_, Err(refusal)) => return Err(refusal),
+    };
+    let non_empty = |body: String| Some(body).filter(|body| !body.is_empty());
+    draft.subject = subject;
+    draft.html = non_empty(rendered.html);
+    draft.text = rendered.text.and_then(non_empty);
+    if draft.html.is_none() && draft.text.is_none() {
+        let issue = Issue::new("variables", "leave the bodies empty");
+        return Err(TemplateRefusal::Invalid(vec![issue]));
+    }
+    Ok(draft)
+}
+
+fn own_bodies(draft: &Draft, variables: &Value) -> Result<Rendered, TemplateRefusal> {
+    let mut budget = Budget::new();
+    let mut issues = Vec::new();
+    let mut body = |path, source: &Option<String>, escape| {
+        let rendered = render::own_body(source.as_ref()?, variables, escape, &mut budget);
+        rendered
+            .map_err(|problem| issues.push(Issue::new(path, problem)))
+            .ok()
+    };
+    let html = body("html", &draft.html, Escape::Html).unwrap_or_default();
+    let text = body("text", &draft.text, Escape::Nothing);
+    if issues.is_empty() {
+        Ok(Rendered { html, text })
+    } else {
+        Err(TemplateRefusal::Invalid(issues))
+    }
 }

@@ -5,9 +5,12 @@
 //! them is current. A message is rendered when it is accepted, and its bodies are
 //! stored with it, so it stays on the version that it was accepted with.
 //!
+//! Handlebars is what handlebars.js 4.7 makes of it: `tags`, `parser` and
+//! `names` read it into a `source`, `spacing` trims its white space, `run` renders it over `values`.
+//!
 //! Templates are foreign code. What they may do is bounded four times: `source`
-//! and `mjml` look at a text before any parser does, since a parser that recurses
-//! too deeply ends the process; parsers, and renderings that are not known to be
+//! counts how deep it is and `mjml` looks at a text before its parser does, since a
+//! parser that recurses too deeply ends the process; parsers, and renderings that are not known to be
 //! little work, run in the `workshop`, on threads whose stack is known; `budget`
 //! counts the work of a rendering; the output is written into a bounded text. There are no partials, no includes, and
 //! no helpers that read files, call anyone or write to the log.
@@ -16,15 +19,20 @@ mod budget;
 pub mod catalog;
 mod compiled;
 pub mod fill;
-mod flat;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod helpers;
 mod mjml;
+mod names;
+mod parser;
 pub mod render;
+mod run;
 mod schema;
 mod source;
+mod spacing;
 pub mod store;
+mod tags;
+mod values;
 mod workshop;
 
 use serde_json::Value;

@@ -10,7 +10,7 @@ use jsonschema::paths::{Location, LocationSegment};
 use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 
-use super::helpers::size;
+use super::values::size;
 use crate::issue::Issue;
 
 /// Bytes of a schema, as JSON.

@@ -100,9 +100,9 @@ async fn loops_and_outputs_without_end_are_cut_off_and_others_are_served_meanwhi
         )
     };
     let compare = "{{#if (eq @root.big @root.big)}}{{/if}}".repeat(5_000);
-    let copies = format!(
+    let lists = format!(
         "{{{{#with (lookup big \"wide\")}}}}{}{{{{/with}}}}",
-        "{{#if this}}{{/if}}".repeat(900)
+        "{{this}}".repeat(900)
     );
     for source in [
         loops("", 3),
@@ -111,7 +111,7 @@ async fn loops_and_outputs_without_end_are_cut_off_and_others_are_served_meanwhi
         loops(&"{{a}}".repeat(2_000), 2),
         "{{text}}".repeat(1_000),
         compare.chars().take(39 * 900).collect(),
-        copies,
+        lists,
         format!("{{{{#each a}}}}{}{{{{/each}}}}", "{{../text}}".repeat(100)),
     ] {
         let id = template(&app).await;
@@ -145,9 +145,7 @@ async fn nothing_outside_the_variables_can_be_reached() {
         "{{#> a}}{{/a}}",
         "{{* inline}}",
         "{{#*inline \"a\"}}{{/inline}}",
-        "{{log \"x\"}}",
         "{{include \"a\"}}",
-        "{{#a}}{{/a}}",
     ] {
         add_version(&app, &id, &json!({ "htmlContent": source }))
             .await

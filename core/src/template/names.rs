@@ -1,0 +1,341 @@
+//! What the names in a tag stand for: a helper, a block parameter or a variable, as the
+//! compiler of handlebars.js tells them apart (`compiler/compiler.js`,
+//! `compiler/helpers.js`).
+
+use serde_json::Value;
+
+use super::helpers::Helper;
+use super::parser::Parser;
+use super::source::{Base, Call, Expr, Path, Subject};
+use super::tags::{Problem, Token};
+use super::values;
+
+/// How deep calls in a tag may nest.
+pub(super) const CALL_DEPTH_MAX: usize = 32;
+
+/// What a tag says: a name, values and named values.
+pub(super) struct Tag {
+    at: usize,
+    pub(super) name: Name,
+    values: Vec<Expr>,
+    include_zero: Option<Expr>,
+    has_named: bool,
+}
+
+impl Tag {
+    pub(super) fn new(at: usize, name: Name) -> Self {
+        Self {
+            at,
+            name,
+            values: Vec::new(),
+            include_zero: None,
+            has_named: false,
+        }
+    }
+}
+
+/// A name, not looked up yet.
+pub(super) struct Name {
+    pub(super) original: String,
+    is_data: bool,
+    depth: usize,
+    parts: Vec<String>,
+    /// The value, where it is no path.
+    literal: Option<Value>,
+}
+
+impl Name {
+    /// Whether it begins at a value: `this.name`, `./name`. The expression is that of
+    /// handlebars.js: `/^\.|this\b/`.
+    fn is_scoped(&self) -> bool {
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let mut uses = self.original.match_indices("this");
+        self.original.starts_with('.')
+            || uses.any(|(at, word)| !self.original[at + word.len()..].starts_with(is_word))
+    }
+
+    /// The name, where it is one alone.
+    fn simple(&self) -> Option<&str> {
+        let is_simple = self.parts.len() == 1 && self.depth == 0 && !self.is_scoped();
+        self.parts.first().map(String::as_str).filter(|_| is_simple)
+    }
+}
+
+/// Where a name stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    Value,
+    Block,
+    /// A block that names what it is given: `as |item|`.
+    NamingBlock,
+    /// In parentheses.
+    Call,
+}
+
+impl Parser<'_> {
+    /// The values of a tag or a call, and then its named values.
+    pub(super) fn arguments(&mut self, tag: &mut Tag, depth: usize) -> Result<(), Problem> {
+        loop {
+            let starts = matches!(
+                self.peek()?,
+                Token::Name { .. }
+                    | Token::Text(_)
+                    | Token::Number(_)
+                    | Token::Bool(_)
+                    | Token::Undefined
+                    | Token::Null
+                    | Token::Data
+                    | Token::OpenCall
+            );
+            if !starts {
+                return Ok(());
+            }
+            let at = self.peeked_at();
+            if let Token::Name { text, .. } = self.peek()?.clone() {
+                let name = self.name_from_peeked()?;
+                if name.parts.len() + name.depth <= 1 && *self.peek()? == Token::Equals {
+                    self.next()?;
+                    let value = self.argument(depth)?;
+                    tag.has_named = true;
+                    if text == "includeZero" {
+                        tag.include_zero = Some(value);
+                    }
+                    continue;
+                }
+                self.refuse_after_named(tag, at)?;
+                let value = self.looked_up(name);
+                tag.values.push(value);
+            } else {
+                self.refuse_after_named(tag, at)?;
+                let value = self.argument(depth)?;
+                tag.values.push(value);
+            }
+            self.weight += 1;
+        }
+    }
+
+    fn refuse_after_named(&self, tag: &Tag, at: usize) -> Result<(), Problem> {
+        if tag.has_named {
+            return Err(Problem::new(at, "a value stands before the named ones"));
+        }
+        Ok(())
+    }
+
+    fn argument(&mut self, depth: usize) -> Result<Expr, Problem> {
+        if *self.peek()? != Token::OpenCall {
+            let name = self.name()?;
+            return Ok(self.looked_up(name));
+        }
+        let (_, at) = self.next()?;
+        if depth == CALL_DEPTH_MAX {
+            let text = format!("calls are nested more than {CALL_DEPTH_MAX} deep");
+            return Err(Problem::new(at, text));
+        }
+        let name = self.name()?;
+        let mut tag = Tag::new(at, name);
+        self.arguments(&mut tag, depth + 1)?;
+        self.expect(&Token::CloseCall, ")")?;
+        Ok(match self.subject(tag, Role::Call)? {
+            Subject::Section(value) => value,
+            Subject::Call(call) => Expr::Call(Box::new(call)),
+        })
+    }
+
+    pub(super) fn block_names(&mut self) -> Result<Vec<String>, Problem> {
+        let mut names = Vec::new();
+        if *self.peek()? != Token::OpenParams {
+            return Ok(names);
+        }
+        self.next()?;
+        loop {
+            match self.next()? {
+                (Token::Name { text, .. }, _) => names.push(text),
+                (Token::Pipe, _) if !names.is_empty() => return Ok(names),
+                (_, at) => {
+                    return Err(Problem::new(
+                        at,
+                        "names are expected here, and | behind them",
+                    ));
+                }
+            }
+        }
+    }
+
+    pub(super) fn name(&mut self) -> Result<Name, Problem> {
+        self.peek()?;
+        self.name_from_peeked()
+    }
+
+    fn name_from_peeked(&mut self) -> Result<Name, Problem> {
+        let (token, at) = self.next()?;
+        let literal = |original: String, literal: Value| Name {
+            parts: vec![original.clone()],
+            original,
+            is_data: false,
+            depth: 0,
+            literal: Some(literal),
+        };
+        Ok(match token {
+            Token::Name { text, is_bracketed } => self.path(false, text, is_bracketed, at)?,
+            Token::Data => match self.next()? {
+                (Token::Name { text, is_bracketed }, at) => {
+                    self.path(true, text, is_bracketed, at)?
+                }
+                (_, at) => return Err(Problem::new(at, "a name is expected behind @")),
+            },
+            Token::Text(text) => literal(text.clone(), Value::String(text)),
+            Token::Number(text) => {
+                let number = number(&text);
+                literal(values::to_text(&number), number)
+            }
+            Token::Bool(is_true) => literal(is_true.to_string(), Value::Bool(is_true)),
+            Token::Undefined => literal("undefined".to_owned(), Value::Null),
+            Token::Null => literal("null".to_owned(), Value::Null),
+            Token::Separator(_)
+            | Token::Equals
+            | Token::OpenCall
+            | Token::CloseCall
+            | Token::OpenParams
+            | Token::Pipe
+            | Token::Close(_)
+            | Token::CloseUnescaped(_)
+            | Token::CloseRaw => return Err(Problem::new(at, "a name is expected here")),
+        })
+    }
+
+    fn path(
+        &mut self,
+        is_data: bool,
+        first: String,
+        is_bracketed: bool,
+        at: usize,
+    ) -> Result<Name, Problem> {
+        let mut name = Name {
+            original: if is_data {
+                "@".to_owned()
+            } else {
+                String::new()
+            },
+            is_data,
+            depth: 0,
+            parts: Vec::new(),
+            literal: None,
+        };
+        let (mut part, mut is_bracketed) = (first, is_bracketed);
+        loop {
+            name.original.push_str(&part);
+            match part.as_str() {
+                ".." | "." | "this" if !is_bracketed => {
+                    if !name.parts.is_empty() {
+                        let text =
+                            format!("{} is no path: it goes back in its middle", name.original);
+                        return Err(Problem::new(at, text));
+                    }
+                    name.depth += usize::from(part == "..");
+                }
+                _ => name.parts.push(part),
+            }
+            let &Token::Separator(separator) = self.peek()? else {
+                return Ok(name);
+            };
+            self.next()?;
+            name.original.push(separator);
+            let (
+                Token::Name {
+                    text,
+                    is_bracketed: next,
+                },
+                _,
+            ) = self.next()?
+            else {
+                return Err(Problem::new(
+                    at,
+                    format!("a name is expected behind {}", name.original),
+                ));
+            };
+            (part, is_bracketed) = (text, next);
+        }
+    }
+
+    /// What a name stands for where it is a value.
+    fn looked_up(&mut self, name: Name) -> Expr {
+        match name.literal {
+            Some(literal) => Expr::Literal(Box::new(literal)),
+            None => Expr::Path(self.variable(name)),
+        }
+    }
+
+    fn variable(&self, name: Name) -> Path {
+        let first = name
+            .parts
+            .first()
+            .filter(|_| name.depth == 0 && !name.is_scoped());
+        let parameter = first.and_then(|first| self.parameter(first));
+        let base = match parameter {
+            Some(place) => Base::Parameter(place),
+            None if name.is_data && !name.parts.is_empty() => Base::Data(name.depth),
+            None => Base::Context(name.depth),
+        };
+        let known = usize::from(parameter.is_some());
+        let names = name
+            .parts
+            .into_iter()
+            .skip(known)
+            .map(String::into_boxed_str);
+        Path {
+            base,
+            names: names.collect(),
+        }
+    }
+
+    fn parameter(&self, name: &str) -> Option<usize> {
+        self.names.iter().rposition(|known| known == name)
+    }
+
+    /// Whether a tag calls a helper, as handlebars.js tells it, or is about a value.
+    pub(super) fn subject(&self, tag: Tag, role: Role) -> Result<Subject, Problem> {
+        let is_call = role == Role::Call || !tag.values.is_empty() || tag.has_named;
+        let name = tag.name.simple();
+        let is_parameter = name.is_some_and(|name| self.parameter(name).is_some());
+        let original = &tag.name.original;
+        let helper = name.filter(|_| !tag.name.is_data).and_then(Helper::named);
+        let helper = helper.filter(|helper| {
+            !is_parameter
+                && (is_call
+                    || helper.is_always_called()
+                    || (*helper == Helper::Raw && role != Role::Value))
+        });
+        let problem = |text: String| Err(Problem::new(tag.at, text));
+        let Some(helper) = helper else {
+            if is_call && !is_parameter {
+                return problem(format!("there is no helper {original}"));
+            }
+            return Ok(Subject::Section(Expr::Path(self.variable(tag.name))));
+        };
+        if role == Role::NamingBlock && !matches!(helper, Helper::Each | Helper::With) {
+            return problem(format!(
+                "{original} gives no values to name: only each and with do"
+            ));
+        }
+        let (least, most) = helper.values();
+        if tag.values.len() < least || tag.values.len() > most {
+            let values = if least == 1 { "value" } else { "values" };
+            return problem(format!(
+                "the helper {original} takes {least} {values}; a variable of that name is written this.{original}"
+            ));
+        }
+        Ok(Subject::Call(Call {
+            helper,
+            values: tag.values,
+            include_zero: tag.include_zero,
+        }))
+    }
+}
+
+/// The number that a literal stands for.
+fn number(text: &str) -> Value {
+    text.parse::<i64>().map_or_else(
+        |_| text.parse::<f64>().map_or(Value::Null, Value::from),
+        Value::from,
+    )
+}

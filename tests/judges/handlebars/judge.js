@@ -1,0 +1,90 @@
+// Compares Waypost's previews with handlebars.js, case by case. See run.sh.
+'use strict';
+const fs = require('fs');
+const path = require('path');
+
+const modules = path.join(process.env.JUDGE_HOME, 'node_modules');
+const Handlebars = require(path.join(modules, 'handlebars'));
+const groups = JSON.parse(fs.readFileSync(path.join(__dirname, 'refused.json')));
+
+/** Every case of the specification, and the group that it is in, if it is in one. */
+function cases() {
+    const folder = path.join(modules, 'handlebars-spec', 'spec');
+    return fs.readdirSync(folder).sort().flatMap((file) =>
+        JSON.parse(fs.readFileSync(path.join(folder, file))).map((given, place) => {
+            const id = `${file}#${place}`;
+            return { ...given, id, data: given.data ?? {}, group: groups.find((group) => group.cases.includes(id)) };
+        }));
+}
+
+/** What handlebars.js makes of a case, without what only code can give it. */
+function expected({ template, data, compileOptions }) {
+    const handlebars = Handlebars.create();
+    handlebars.logger.log = () => {};
+    try {
+        const render = handlebars.compile(template, { noEscape: Boolean(compileOptions?.noEscape) });
+        return render(JSON.parse(JSON.stringify(data)));
+    } catch {
+        return undefined;
+    }
+}
+
+/** Whether what the case expects follows from template and data alone. */
+function isPlain({ helpers, partials, decorators, compileOptions, runtimeOptions, data, expected: output }) {
+    const options = Object.keys(compileOptions ?? {}).filter((name) => name !== 'noEscape');
+    const isJson = !/"!(code|sparsearray|undefined)"/.test(JSON.stringify(data));
+    return typeof output === 'string' && !helpers && !partials && !decorators && !runtimeOptions && !options.length && isJson;
+}
+
+async function call(target, body) {
+    const response = await fetch(process.env.WAYPOST_URL + target, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${process.env.WAYPOST_API_KEY}`, 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+    });
+    return { status: response.status, body: await response.json() };
+}
+
+/** Why a case is not as it should be; nothing where it is. */
+async function problem(id, given) {
+    const { template, data, group, compileOptions } = given;
+    const isText = Boolean(compileOptions?.noEscape);
+    const content = { htmlContent: isText ? 'x' : template, ...(isText && { textContent: template }) };
+    const version = await call(`/v1/templates/${id}/versions`, content);
+    const message = JSON.stringify(version.body.error ?? '');
+    if (group?.says) {
+        return version.status === 400 && message.includes(group.says) ? undefined : `is to be refused: ${version.status} ${message}`;
+    }
+    const wanted = group ? group.renders : expected(given);
+    if (wanted === undefined || template === '') {
+        return version.status === 400 ? undefined : `handlebars.js refuses it: ${version.status}`;
+    }
+    // The cases are those of handlebars.js' own tests; they and the library must agree.
+    if (!group && isPlain(given) && wanted !== given.expected) return `handlebars.js renders ${JSON.stringify(wanted)}`;
+    if (version.status !== 201) return `is refused: ${version.status} ${message}`;
+    const shown = await call(`/v1/templates/${id}/preview`, { variables: data });
+    if (data === null || typeof data !== 'object' || Array.isArray(data)) {
+        return shown.status === 400 || data === null ? undefined : `variables are an object: ${shown.status}`;
+    }
+    const rendered = isText ? shown.body.text : shown.body.html;
+    return rendered === wanted ? undefined : `${shown.status} ${JSON.stringify(rendered)}, not ${JSON.stringify(wanted)}`;
+}
+
+async function main() {
+    const { body } = await call('/v1/templates', { name: 'handlebars-spec' });
+    let passed = 0;
+    let failed = 0;
+    for (const given of cases()) {
+        const found = await problem(body.data.id, given);
+        if (found === undefined) {
+            passed += 1;
+        } else {
+            failed += 1;
+            console.log(`${given.id} ${JSON.stringify(given.template)}: ${found}`);
+        }
+    }
+    console.log(`${passed} passed, ${failed} failed`);
+    process.exitCode = failed ? 1 : 0;
+}
+
+main();
