@@ -4,6 +4,7 @@
 
 mod handlebars;
 mod hostile;
+mod mjml;
 mod sending;
 
 use chrono::TimeDelta;

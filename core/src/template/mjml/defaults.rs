@@ -1,0 +1,141 @@
+//! The attributes of an element once the defaults of the head are in them, in mjml's
+//! order: its own come before those that a class of its parent gives to elements like
+//! it, these before its classes, and these before the defaults of all elements like it.
+//! Those of `mj-all` are left to the compiler, which puts them last as well.
+
+use std::collections::HashMap;
+
+use super::reader::Element;
+
+/// Bytes of all attributes together, once defaults are repeated at each element.
+const BYTES_MAX: usize = 4 << 20;
+/// Their number.
+const COUNT_MAX: usize = 100_000;
+/// What is wrong where they are more.
+const TOO_MUCH: &str = "attributes that other elements inherit are too long for so many elements";
+
+/// Attributes in the order in which they came, each name once.
+struct Attributes<'a, V> {
+    list: Vec<(&'a str, V)>,
+    places: HashMap<&'a str, usize>,
+}
+
+impl<V> Default for Attributes<'_, V> {
+    fn default() -> Self {
+        Self {
+            list: Vec::new(),
+            places: HashMap::new(),
+        }
+    }
+}
+
+impl<'a, V> Attributes<'a, V> {
+    fn put(&mut self, name: &'a str, value: V) {
+        let place = *self.places.entry(name).or_insert(self.list.len());
+        match self.list.get_mut(place) {
+            Some(there) => there.1 = value,
+            None => self.list.push((name, value)),
+        }
+    }
+}
+
+/// The defaults of a head.
+#[derive(Default)]
+pub(super) struct Defaults<'a> {
+    all: Attributes<'a, &'a str>,
+    by_element: HashMap<String, Attributes<'a, &'a str>>,
+    classes: HashMap<&'a str, Attributes<'a, &'a str>>,
+    /// By class and element.
+    within: HashMap<(&'a str, String), Vec<(&'a str, &'a str)>>,
+    bytes: usize,
+    count: usize,
+}
+
+impl<'a> Defaults<'a> {
+    /// Adds an `mj-attributes`.
+    pub(super) fn add(&mut self, attributes: &Element<'a>) {
+        for child in attributes.elements() {
+            let own = || child.attributes.iter().copied();
+            match child.name.as_str() {
+                "mj-all" => own().for_each(|(name, value)| self.all.put(name, value)),
+                "mj-class" => {
+                    let Some(class) = child.attribute("name") else {
+                        continue;
+                    };
+                    let there = self.classes.entry(class).or_default();
+                    let named = own().filter(|(name, _)| *name != "name");
+                    named.for_each(|(name, value)| there.put(name, value));
+                    for within in child.elements() {
+                        let key = (class, within.name.clone());
+                        self.within.insert(key, within.attributes.clone());
+                    }
+                }
+                _ => {
+                    let there = self.by_element.entry(child.name.clone()).or_default();
+                    own().for_each(|(name, value)| there.put(name, value));
+                }
+            }
+        }
+    }
+
+    /// Those of `mj-all`.
+    pub(super) fn all(&self) -> &[(&'a str, &'a str)] {
+        &self.all.list
+    }
+
+    /// The attributes of an element whose parent has these classes.
+    ///
+    /// # Errors
+    /// That there are too many in all.
+    pub(super) fn resolve(
+        &mut self,
+        element: &Element<'a>,
+        parent_classes: &'a str,
+    ) -> Result<Vec<(&'a str, String)>, String> {
+        let classes = element.attribute("mj-class").unwrap_or_default();
+        self.bytes += classes.len() + parent_classes.len();
+        let mut resolved = Attributes::default();
+        let (bytes, count) = (&mut self.bytes, &mut self.count);
+        let mut put = |name: &'a str, value: &str| {
+            *bytes += name.len() + value.len();
+            *count += 1;
+            if *bytes > BYTES_MAX || *count > COUNT_MAX {
+                return Err(TOO_MUCH.to_owned());
+            }
+            resolved.put(name, value.to_owned());
+            Ok(())
+        };
+        let defaults = self.by_element.get(&element.name);
+        for (name, value) in defaults.into_iter().flat_map(|defaults| &defaults.list) {
+            put(name, value)?;
+        }
+        // Of the CSS classes that come from several classes none is lost.
+        let mut css_classes = String::new();
+        for class in classes
+            .split(' ')
+            .filter_map(|class| self.classes.get(class))
+        {
+            for (name, value) in &class.list {
+                if *name == "css-class" {
+                    css_classes.push_str(if css_classes.is_empty() { "" } else { " " });
+                    css_classes.push_str(value);
+                    put(name, &css_classes)?;
+                } else {
+                    put(name, value)?;
+                }
+            }
+        }
+        for class in parent_classes.split(' ') {
+            let within = self.within.get(&(class, element.name.clone()));
+            for (name, value) in within.into_iter().flatten() {
+                put(name, value)?;
+            }
+        }
+        for (name, value) in &element.attributes {
+            put(name, value)?;
+        }
+        let mut attributes = resolved.list;
+        attributes.retain(|(name, _)| *name != "mj-class");
+        Ok(attributes)
+    }
+}

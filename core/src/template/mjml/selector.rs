@@ -1,0 +1,244 @@
+//! Selectors of CSS, as far as mail needs them: names, classes, ids, attributes, and
+//! the combinators. Pseudo-classes are none that could be written into an element.
+
+/// Parts of one selector at the most.
+const PARTS_MAX: usize = 20;
+
+/// An element of a document, by which selectors go.
+#[derive(Debug)]
+pub(super) struct Candidate<'a> {
+    pub(super) parent: Option<usize>,
+    pub(super) previous: Option<usize>,
+    pub(super) name: &'a str,
+    pub(super) attributes: Vec<(&'a str, &'a str)>,
+}
+
+/// How many elements may still be looked at.
+pub(super) struct Steps(pub(super) u32);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Relation {
+    Descendant,
+    Child,
+    Next,
+    Later,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Test<'a> {
+    Name(&'a str),
+    Attribute(&'a str, char, &'a str),
+}
+
+/// A selector, its parts from the last to the first.
+#[derive(Debug)]
+pub(super) struct Selector<'a> {
+    parts: Vec<(Vec<Test<'a>>, Relation)>,
+    /// Ids, classes and attributes, and names: who has more counts more.
+    pub(super) weight: (usize, usize, usize),
+}
+
+impl<'a> Selector<'a> {
+    /// Nothing where it is none that we know.
+    pub(super) fn parse(text: &'a str) -> Option<Self> {
+        let mut parts = Vec::new();
+        let mut rest = text.trim();
+        let mut relation = Relation::Descendant;
+        while !rest.is_empty() {
+            let (tests, behind) = compound(rest)?;
+            if parts.len() == PARTS_MAX {
+                return None;
+            }
+            parts.push((tests, relation));
+            let trimmed = behind.trim_start();
+            let (next, skip) = match trimmed.as_bytes().first() {
+                Some(b'>') => (Relation::Child, 1),
+                Some(b'+') => (Relation::Next, 1),
+                Some(b'~') => (Relation::Later, 1),
+                Some(_) if trimmed.len() == behind.len() => return None,
+                _ => (Relation::Descendant, 0),
+            };
+            relation = next;
+            rest = trimmed.get(skip..)?.trim_start();
+            if rest.is_empty() && skip > 0 {
+                return None;
+            }
+        }
+        let tests = || parts.iter().flat_map(|(tests, _)| tests);
+        let ids = tests().filter(|test| matches!(test, Test::Attribute("id", '=', _)));
+        let ids = ids.count();
+        let names = tests().filter(|test| matches!(test, Test::Name(_))).count();
+        let weight = (ids, tests().count() - ids - names, names);
+        parts.reverse();
+        (!parts.is_empty()).then_some(Self { parts, weight })
+    }
+
+    /// Whether it selects an element, or nothing when no steps are left.
+    pub(super) fn selects(
+        &self,
+        all: &[Candidate<'_>],
+        at: usize,
+        steps: &mut Steps,
+    ) -> Option<bool> {
+        self.selects_from(0, all, at, steps)
+    }
+
+    fn selects_from(
+        &self,
+        part: usize,
+        all: &[Candidate<'_>],
+        at: usize,
+        steps: &mut Steps,
+    ) -> Option<bool> {
+        steps.0 = steps.0.checked_sub(1)?;
+        let (Some((tests, relation)), Some(element)) = (self.parts.get(part), all.get(at)) else {
+            return Some(false);
+        };
+        if !tests.iter().all(|test| test.holds(element)) {
+            return Some(false);
+        }
+        if part + 1 == self.parts.len() {
+            return Some(true);
+        }
+        let is_far = matches!(relation, Relation::Descendant | Relation::Later);
+        let step = |element: &Candidate<'_>| match relation {
+            Relation::Descendant | Relation::Child => element.parent,
+            Relation::Later | Relation::Next => element.previous,
+        };
+        let mut other = step(element);
+        while let Some(at) = other {
+            if self.selects_from(part + 1, all, at, steps)? {
+                return Some(true);
+            }
+            other = all.get(at).filter(|_| is_far).and_then(step);
+        }
+        Some(false)
+    }
+}
+
+impl Test<'_> {
+    fn holds(&self, element: &Candidate<'_>) -> bool {
+        let of = |name: &str| {
+            let mut attributes = element.attributes.iter();
+            let found = attributes.find(|(known, _)| known.eq_ignore_ascii_case(name));
+            found.map(|(_, value)| *value)
+        };
+        match *self {
+            Self::Name("*") => true,
+            Self::Name(name) => element.name.eq_ignore_ascii_case(name),
+            Self::Attribute(name, how, wanted) => of(name).is_some_and(|value| match how {
+                '=' => value == wanted,
+                '~' => value.split_ascii_whitespace().any(|word| word == wanted),
+                '^' => !wanted.is_empty() && value.starts_with(wanted),
+                '$' => !wanted.is_empty() && value.ends_with(wanted),
+                '*' => !wanted.is_empty() && value.contains(wanted),
+                '|' => value
+                    .strip_prefix(wanted)
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('-')),
+                _ => true,
+            }),
+        }
+    }
+}
+
+/// The tests up to the next combinator, and what follows.
+fn compound(text: &str) -> Option<(Vec<Test<'_>>, &str)> {
+    let mut tests = Vec::new();
+    let mut rest = text;
+    loop {
+        let behind = rest.get(1..).unwrap_or_default();
+        match rest.as_bytes().first() {
+            Some(b'*') => {
+                tests.push(Test::Name("*"));
+                rest = behind;
+            }
+            Some(sign @ (b'.' | b'#')) => {
+                let (name, after) = identifier(behind)?;
+                tests.push(match sign {
+                    b'.' => Test::Attribute("class", '~', name),
+                    _ => Test::Attribute("id", '=', name),
+                });
+                rest = after;
+            }
+            Some(b'[') => {
+                let (inner, after) = behind.split_once(']')?;
+                tests.push(attribute(inner)?);
+                rest = after;
+            }
+            Some(b':') => return None,
+            _ => match identifier(rest) {
+                Some((name, after)) if tests.is_empty() => {
+                    tests.push(Test::Name(name));
+                    rest = after;
+                }
+                _ => return (!tests.is_empty()).then_some((tests, rest)),
+            },
+        }
+    }
+}
+
+fn attribute(inner: &str) -> Option<Test<'_>> {
+    let (name, after) = identifier(inner.trim())?;
+    let after = after.trim_start();
+    let Some((how, value)) = after.split_once('=') else {
+        return after.is_empty().then_some(Test::Attribute(name, ' ', ""));
+    };
+    let how = how.chars().next().unwrap_or('=');
+    let value = value.trim();
+    let unquoted = ['"', '\'']
+        .iter()
+        .find_map(|quote| value.strip_prefix(*quote)?.strip_suffix(*quote));
+    let value = unquoted.unwrap_or(value);
+    "=~^$*|"
+        .contains(how)
+        .then_some(Test::Attribute(name, how, value))
+}
+
+fn identifier(text: &str) -> Option<(&str, &str)> {
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_') || !c.is_ascii();
+    let end = text.find(|c| !is_part(c)).unwrap_or(text.len());
+    (end > 0).then(|| text.split_at(end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn selectors_select_what_they_say() {
+        let element = |parent, previous, name, attributes| Candidate {
+            parent,
+            previous,
+            name,
+            attributes,
+        };
+        let all = [
+            element(None, None, "div", vec![("class", "a b"), ("id", "x")]),
+            element(Some(0), None, "P", vec![("data-n", "abc")]),
+            element(Some(0), Some(1), "p", vec![]),
+            element(Some(2), None, "b", vec![]),
+        ];
+        for (selector, selected) in [
+            ("div", vec![0]),
+            ("*", vec![0, 1, 2, 3]),
+            (".a.b#x", vec![0]),
+            (".a b", vec![3]),
+            (".a > b", vec![]),
+            ("div>p>b", vec![3]),
+            ("p + p", vec![2]),
+            ("p ~ p b", vec![3]),
+            ("[data-n]", vec![1]),
+            ("p[data-n^='ab']", vec![1]),
+            ("p[data-n=ab]", vec![]),
+        ] {
+            let parsed = Selector::parse(selector).unwrap();
+            let found: Vec<_> = (0..all.len())
+                .filter(|at| parsed.selects(&all, *at, &mut Steps(100)).unwrap())
+                .collect();
+            assert_eq!(found, selected, "{selector}");
+        }
+        for unknown in ["", "a:hover", "a >", "> a", "a{", "."] {
+            assert!(Selector::parse(unknown).is_none(), "{unknown}");
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! Writes what was read once more, in the form that the compiler takes as mjml would
+//! take the original: defaults are in their places, contents are codes, and where the
+//! two understand an attribute differently it is written so that the result is the
+//! same.
+
+use std::fmt::Write;
+
+use super::adapt;
+use super::code::{Kept, UNDO, encode, in_quotes};
+use super::defaults::Defaults;
+use super::reader::{Element, Node};
+
+/// The width of a body in pixels that says none.
+const BODY_WIDTH: f32 = 600.0;
+
+/// The source for the compiler, and what belongs in the HTML besides.
+#[derive(Default)]
+pub(super) struct Written<'a> {
+    pub(super) source: String,
+    pub(super) kept: Kept<'a>,
+    /// Where each element begins in `source`, and its line in the original.
+    lines: Vec<(usize, usize)>,
+    /// Name and address of each font.
+    pub(super) fonts: Vec<(&'a str, &'a str)>,
+    /// Rules that go into the style attributes.
+    pub(super) inline_styles: Vec<&'a str>,
+    /// By selector, the attributes that its elements get.
+    pub(super) html_attributes: Vec<(&'a str, Vec<(&'a str, &'a str)>)>,
+    /// What stands before the doctype.
+    pub(super) before: Vec<&'a str>,
+}
+
+/// What an element learns from its parent.
+#[derive(Clone, Copy, Default)]
+struct Parent<'a, 'b> {
+    name: &'b str,
+    classes: &'a str,
+    /// The `gap` of a wrapper, for all but its first child.
+    gap: Option<&'b str>,
+    /// How much of its width a hero leaves to its children.
+    hero_width: Option<f32>,
+}
+
+/// Codes that stand in attributes besides their values.
+#[derive(Default)]
+struct Codes {
+    /// Before the CSS classes.
+    class: Option<String>,
+    /// Behind the value of an attribute.
+    behind: Option<(&'static str, String)>,
+}
+
+impl Written<'_> {
+    /// The line in the original of an offset in `source`.
+    pub(super) fn line(&self, at: usize) -> usize {
+        let after = self.lines.partition_point(|(start, _)| *start <= at);
+        let before = after.checked_sub(1).and_then(|index| self.lines.get(index));
+        before.map_or(1, |(_, line)| *line)
+    }
+}
+
+/// Writes a document.
+///
+/// # Errors
+/// What is wrong with it, with the line.
+pub(super) fn write<'a>(root: &Element<'a>) -> Result<Written<'a>, String> {
+    let find = |name: &str| root.elements().find(|child| child.name == name);
+    let (head, body) = (find("mj-head"), find("mj-body"));
+    for child in root.elements() {
+        if !["mj-head", "mj-body", "mj-raw"].contains(&child.name.as_str()) {
+            return Err(format!(
+                "line {}: unexpected element <{}",
+                child.line, child.name
+            ));
+        }
+    }
+    let mut defaults = Defaults::default();
+    for child in head.into_iter().flat_map(Element::elements) {
+        if child.name == "mj-attributes" {
+            defaults.add(child);
+        }
+    }
+    let mut writer = Writer {
+        out: Written::default(),
+        defaults,
+        body_width: BODY_WIDTH,
+    };
+    let raws = root.elements().filter(|child| child.name == "mj-raw");
+    let first = raws.filter(|raw| raw.attribute("position") == Some("file-start"));
+    writer.out.before = first.map(|raw| raw.content).collect();
+    writer.start(
+        "mjml",
+        root.line,
+        root.attributes.iter().copied(),
+        Codes::default(),
+    );
+    if let Some(head) = head {
+        writer.head(head)?;
+    }
+    if let Some(body) = body {
+        writer.element(body, Parent::default())?;
+    }
+    writer.out.source.push_str("</mjml>");
+    Ok(writer.out)
+}
+
+struct Writer<'a> {
+    out: Written<'a>,
+    defaults: Defaults<'a>,
+    body_width: f32,
+}
+
+impl<'a> Writer<'a> {
+    /// Writes an opening tag.
+    fn start<'v>(
+        &mut self,
+        name: &str,
+        line: usize,
+        attributes: impl Iterator<Item = (&'v str, &'v str)>,
+        codes: Codes,
+    ) {
+        let out = &mut self.out;
+        out.lines.push((out.source.len(), line));
+        let _infallible = write!(out.source, "<{name}");
+        let mut class = codes.class;
+        for (name, value) in attributes {
+            let _infallible = write!(out.source, " {name}=\"");
+            if let Some(class) = class.take_if(|_| name == "css-class") {
+                let _infallible = write!(out.source, "{class} ");
+            }
+            encode(&mut out.source, value);
+            if let Some((_, code)) = codes.behind.as_ref().filter(|(of, _)| *of == name) {
+                out.source.push_str(code);
+            }
+            out.source.push('"');
+        }
+        if let Some(class) = class {
+            let _infallible = write!(out.source, " css-class=\"{class}\"");
+        }
+        out.source.push('>');
+    }
+
+    fn end(&mut self, name: &str) {
+        let _infallible = write!(self.out.source, "</{name}>");
+    }
+
+    fn head(&mut self, head: &Element<'a>) -> Result<(), String> {
+        self.start("mj-head", head.line, std::iter::empty(), Codes::default());
+        if !self.defaults.all().is_empty() {
+            self.start(
+                "mj-attributes",
+                head.line,
+                std::iter::empty(),
+                Codes::default(),
+            );
+            let all = self.defaults.all().to_vec();
+            let mut all = all
+                .into_iter()
+                .map(|(name, value)| (name, value.to_owned()))
+                .collect();
+            adapt::attributes("mj-all", &mut all);
+            self.start("mj-all", head.line, pairs(&all), Codes::default());
+            self.end("mj-all");
+            self.end("mj-attributes");
+        }
+        for child in &head.children {
+            match child {
+                Node::Raw(raw) => {
+                    let code = self.out.kept.keep(*raw);
+                    let _infallible = write!(self.out.source, "<mj-raw>{code}</mj-raw>");
+                }
+                Node::Element(child) => self.head_child(child)?,
+            }
+        }
+        self.end("mj-head");
+        Ok(())
+    }
+
+    fn head_child(&mut self, child: &Element<'a>) -> Result<(), String> {
+        let name = child.name.as_str();
+        match name {
+            "mj-attributes" => {}
+            "mj-font" => {
+                let font = child.attribute("name").zip(child.attribute("href"));
+                self.out.fonts.extend(font);
+            }
+            "mj-html-attributes" => self.html_attributes(child),
+            "mj-style" if child.attribute("inline") == Some("inline") => {
+                self.out.inline_styles.push(child.content);
+            }
+            "mj-title" => {
+                // It is printed as an attribute too.
+                self.start(name, child.line, std::iter::empty(), Codes::default());
+                encode(&mut self.out.source, child.content);
+                self.end(name);
+            }
+            "mj-breakpoint" => {
+                self.start(
+                    name,
+                    child.line,
+                    child.attributes.iter().copied(),
+                    Codes::default(),
+                );
+                self.end(name);
+            }
+            "mj-preview" | "mj-raw" | "mj-style" => {
+                self.start(name, child.line, std::iter::empty(), Codes::default());
+                self.content(child.content);
+                self.end(name);
+            }
+            _ => return Err(format!("line {}: unexpected element <{name}", child.line)),
+        }
+        Ok(())
+    }
+
+    fn html_attributes(&mut self, element: &Element<'a>) {
+        for selector in element
+            .elements()
+            .filter(|child| child.name == "mj-selector")
+        {
+            let attributes = selector.elements();
+            let attributes = attributes.filter(|child| child.name == "mj-html-attribute");
+            let attributes =
+                attributes.filter_map(|child| Some((child.attribute("name")?, child.content)));
+            let path = selector.attribute("path").unwrap_or_default();
+            self.out.html_attributes.push((path, attributes.collect()));
+        }
+    }
+
+    fn content(&mut self, content: &'a str) {
+        if !content.is_empty() {
+            let code = self.out.kept.keep(content);
+            self.out.source.push_str(&code);
+        }
+    }
+
+    fn element(&mut self, element: &Element<'a>, parent: Parent<'a, '_>) -> Result<(), String> {
+        let name = element.name.as_str();
+        if name == "mj-raw" {
+            self.raw(element.content, parent.name);
+            return Ok(());
+        }
+        let resolved = self.defaults.resolve(element, parent.classes);
+        let resolved = resolved.map_err(|problem| format!("line {}: {problem}", element.line))?;
+        let mut attributes = resolved;
+        let gap = value(&attributes, "gap").unwrap_or_default().to_owned();
+        adapt::attributes(name, &mut attributes);
+        if name == "mj-body" {
+            let width = value(&attributes, "width").and_then(adapt::number);
+            self.body_width = width.unwrap_or(BODY_WIDTH);
+        }
+        if let Some(width) = parent.hero_width.filter(|_| name == "mj-image") {
+            adapt::image_in_hero(&mut attributes, width);
+        }
+        let is_section = ["mj-section", "mj-wrapper"].contains(&name);
+        let gap_above = parent.gap.filter(|_| is_section);
+        let codes = Codes {
+            class: gap_above.map(|gap| self.out.kept.keep_gap(gap.to_owned())),
+            behind: self.code_behind(name, &mut attributes),
+        };
+        self.start(name, element.line, pairs(&attributes), codes);
+        if name != "mj-carousel-image" {
+            self.content(element.content);
+        }
+        let hero_width =
+            (name == "mj-hero").then(|| self.body_width - adapt::padding_beside(&attributes));
+        for (index, child) in element.children.iter().enumerate() {
+            let parent = Parent {
+                name,
+                classes: element.attribute("mj-class").unwrap_or(parent.classes),
+                gap: Some(gap.as_str()).filter(|gap| index > 0 && !gap.is_empty()),
+                hero_width,
+            };
+            match child {
+                Node::Raw(raw) => self.raw(raw, name),
+                Node::Element(child) => self.element(child, parent)?,
+            }
+        }
+        self.end(name);
+        Ok(())
+    }
+
+    /// What mjml prints as the compiler cannot be told with an attribute: the title of a
+    /// linked image at the link as well, and a table with a border as one without. An
+    /// image without a description has an empty one.
+    fn code_behind(
+        &mut self,
+        name: &str,
+        attributes: &mut Vec<(&'a str, String)>,
+    ) -> Option<(&'static str, String)> {
+        let all = self.defaults.all();
+        let has_no_alt = |attributes: &[(&str, String)]| {
+            value(attributes, "alt").is_none() && all.iter().all(|(name, _)| *name != "alt")
+        };
+        let is_image = ["mj-image", "mj-social-element", "mj-carousel-image"].contains(&name);
+        if is_image && has_no_alt(attributes) {
+            attributes.push(("alt", String::new()));
+        }
+        let has = |name| value(attributes, name).is_some();
+        if name == "mj-table" && has("border") {
+            return Some(("border", format!("`{UNDO}`")));
+        }
+        if name != "mj-image" || !has("href") {
+            return None;
+        }
+        let title = in_quotes(value(attributes, "title")?);
+        let code = self.out.kept.keep(format!("\" title=\"{title}"));
+        if !has("target") {
+            attributes.push(("target", "_blank".to_owned()));
+        }
+        Some(("target", code))
+    }
+
+    fn raw(&mut self, text: &'a str, parent: &str) {
+        let code = self.out.kept.keep_raw(text);
+        // The compiler writes what stands raw in a wrapper into a comment for Outlook.
+        if parent == "mj-wrapper" {
+            let end = self.out.kept.keep_raw("<![endif]-->");
+            let begin = self.out.kept.keep_raw("<!--[if mso | IE]>");
+            self.out.source.extend([end, code, begin]);
+        } else {
+            self.out.source.push_str(&code);
+        }
+    }
+}
+
+fn pairs<'v>(attributes: &'v [(&str, String)]) -> impl Iterator<Item = (&'v str, &'v str)> {
+    attributes
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()))
+}
+
+/// The value of an attribute.
+pub(super) fn value<'v>(attributes: &'v [(&str, String)], name: &str) -> Option<&'v str> {
+    pairs(attributes)
+        .find(|(n, _)| *n == name)
+        .map(|(_, value)| value)
+}

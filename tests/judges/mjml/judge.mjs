@@ -1,0 +1,159 @@
+// judge.mjs SOURCES : one line for each difference, then "N passed, M failed". KEEP=FOLDER keeps both outputs there.
+import { readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import mjml2html from "mjml";
+import { parse } from "parse5";
+import { chromium } from "playwright-core";
+
+const WIDTHS = [375, 700];
+const TOLERANCE_PX = 2;
+const DIFFERENCES_MAX = 8;
+
+async function waypost(path, body) {
+  const response = await fetch(process.env.WAYPOST_URL + path, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: `Bearer ${process.env.WAYPOST_API_KEY}` },
+    body: JSON.stringify(body),
+  });
+  const answer = await response.json();
+  if (response.status !== 201) throw new Error(`${response.status} ${JSON.stringify(answer)}`);
+  return answer.data ?? answer;
+}
+
+const number = (text) => String(Math.round(parseFloat(text) * 100) / 100);
+const plain = (value) =>
+  value.replace(/\s+/g, " ").trim().replace(/(\d*\.\d+|\d+)/g, number).replace(/\b0(px|%)/g, "0");
+
+// mjml repeats some properties; the last counts. A colon or a semicolon in quotes or brackets belongs to the value.
+function style(text) {
+  const properties = new Map();
+  for (const part of text.match(/(?:[^;("']|\([^)]*\)|"[^"]*"|'[^']*')+/g) ?? []) {
+    const at = part.indexOf(":");
+    if (at < 0) continue;
+    const name = part.slice(0, at).trim().toLowerCase();
+    properties.set(name, plain(part.slice(at + 1).replace(/"/g, "'").replace(/\s*,\s*/g, ",")));
+  }
+  return [...properties].sort().map(([name, value]) => `${name}:${value}`).join(";");
+}
+
+// Ids of carousels and menus are chance with mjml, and columns are named after their width.
+const named = (text) =>
+  text
+    .replace(/(mj-carousel-)(?:radio-)?[0-9a-f]{8,16}/g, "$1#")
+    .replace(/\b[0-9a-f]{16}\b|\b\d{8}\b/g, "#")
+    .replace(/(mj-column-p(?:er|x)-)(\d+)(?:-(\d+))?/g, (_, begin, whole, part) => begin + number(`${whole}.${part ?? 0}`));
+
+function attributes(node) {
+  const lines = [];
+  for (const { name, value } of node.attrs) {
+    if (name === "style") lines.push(`style=${style(value)}`);
+    else if (name === "class") lines.push(`class=${named(value).split(/\s+/).filter(Boolean).sort().join(" ")}`);
+    else if (["width", "height"].includes(name)) lines.push(`${name}=${plain(value).replace(/px$/, "")}`);
+    // There is no such attribute.
+    else if (name === "vertical-align") continue;
+    else lines.push(`${name}=${named(value)}`);
+  }
+  return lines.filter((line) => !/^(class|style|title)=$/.test(line)).sort().join(" ");
+}
+
+// The elements and texts of a body, comments left out, and those of a head that say something.
+function lines(html) {
+  const found = [];
+  const visit = (node, depth) => {
+    if (node.nodeName === "#text") {
+      const text = node.value.replace(/[ \t\r\n]+/g, " ").replace(/\}\} \{\{/g, "}}{{").trim();
+      if (text) found.push(`${" ".repeat(depth)}"${text}"`);
+      return;
+    }
+    if (!node.tagName) return;
+    found.push(`${" ".repeat(depth)}<${`${node.tagName} ${attributes(node)}`.trim()}>`);
+    for (const child of node.childNodes) visit(child, depth + 1);
+  };
+  const root = parse(html).childNodes.find((node) => node.tagName === "html");
+  const [head, body] = ["head", "body"].map((name) => root.childNodes.find((node) => node.tagName === name));
+  for (const node of head.childNodes) if (["title", "link", "meta"].includes(node.tagName)) visit(node, 0);
+  visit(body, 0);
+  return found;
+}
+
+async function boxes(page, html) {
+  await page.setContent(html, { waitUntil: "domcontentloaded" });
+  return page.evaluate(() =>
+    [...document.body.querySelectorAll("a, img, p, div, td, h1, h2, h3, li, span")]
+      .filter((element) => element.matches("img, a, p") || [...element.childNodes].some((child) => child.nodeType === 3 && child.data.trim()))
+      .map((element) => {
+        const { x, y, width, height } = element.getBoundingClientRect();
+        return { what: element.tagName.toLowerCase(), text: element.textContent.trim().slice(0, 30), x, y, width, height };
+      }),
+  );
+}
+
+function compareTrees(ours, theirs) {
+  const differences = [];
+  const [a, b] = [lines(ours), lines(theirs)];
+  let [i, j] = [0, 0];
+  while (i < a.length || j < b.length) {
+    if (a[i] === b[j]) {
+      i++;
+      j++;
+      continue;
+    }
+    differences.push(`ours ${(a[i] ?? "(ends)").trim()} | mjml ${(b[j] ?? "(ends)").trim()}`);
+    // The nearest place from which two lines agree.
+    let [di, dj] = [1, 1];
+    search: for (let far = 1; far < 40; far++)
+      for (let near = 0; near <= far; near++) {
+        for (const [x, y] of [[near, far], [far, near]])
+          if (a[i + x] !== undefined && a[i + x] === b[j + y] && a[i + x + 1] === b[j + y + 1]) {
+            [di, dj] = [x, y];
+            break search;
+          }
+      }
+    i += di;
+    j += dj;
+  }
+  return differences;
+}
+
+async function compareBoxes(page, ours, theirs, width) {
+  await page.setViewportSize({ width, height: 1000 });
+  const [a, b] = [await boxes(page, ours), await boxes(page, theirs)];
+  if (a.length !== b.length) return [`at ${width} px: ${a.length} boxes, mjml ${b.length}`];
+  return a.flatMap((box, i) => {
+    const off = ["x", "y", "width", "height"].filter((side) => Math.abs(box[side] - b[i][side]) > TOLERANCE_PX);
+    const what = off.map((side) => `${side} ${Math.round(box[side])}, mjml ${Math.round(b[i][side])}`);
+    return off.length ? [`at ${width} px: ${box.what} "${box.text}": ${what.join("; ")}`] : [];
+  });
+}
+
+const folder = process.argv[2];
+const template = await waypost("/v1/templates", { name: `mjml ${process.pid}` });
+const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
+const page = await browser.newPage();
+// Pictures are not fetched: both show them at the size that is written.
+await page.route("**/*", (route) => route.abort());
+let [passed, failed] = [0, 0];
+for (const name of readdirSync(folder).filter((name) => name.endsWith(".mjml")).sort()) {
+  const source = readFileSync(join(folder, name), "utf8");
+  let differences;
+  try {
+    const theirs = mjml2html(source, { validationLevel: "skip" }).html;
+    const version = await waypost(`/v1/templates/${template.id}/versions`, { htmlContent: "", mjmlSource: source });
+    const ours = version.htmlContent;
+    if (process.env.KEEP) {
+      writeFileSync(join(process.env.KEEP, `${name}.ours.html`), ours);
+      writeFileSync(join(process.env.KEEP, `${name}.theirs.html`), theirs);
+    }
+    differences = compareTrees(ours, theirs);
+    for (const width of WIDTHS) differences.push(...(await compareBoxes(page, ours, theirs, width)));
+  } catch (error) {
+    differences = [String(error.message ?? error)];
+  }
+  if (differences.length) failed++;
+  else passed++;
+  for (const difference of differences.slice(0, DIFFERENCES_MAX)) console.log(`${name}: ${difference}`);
+  if (differences.length > DIFFERENCES_MAX) console.log(`${name}: and ${differences.length - DIFFERENCES_MAX} more`);
+}
+await browser.close();
+console.log(`${passed} passed, ${failed} failed`);
+process.exit(failed || !passed ? 1 : 0);
