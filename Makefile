@@ -50,6 +50,10 @@ fuzz-code: ## the parsers of what others send, by libFuzzer, FUZZ_SECONDS (60) e
 chaos: ## everything fails under load, and nothing is lost or sent twice; MESSAGES (50,000), SEED
 	@scripts/chaos.sh $(ARGS)
 
+.PHONY: judges
+judges: ## against programs of others: vendors' clients, a mail server, handlebars.js, mjml; ARGS=smtp runs one alone
+	@scripts/judges.sh $(ARGS)
+
 .PHONY: fmt
 fmt: ## format the code
 	@cargo fmt --all

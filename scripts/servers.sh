@@ -433,7 +433,7 @@ clear_interrupted() {
         [[ $(start_time "$pid" || true) != "$started" ]] || continue
         say "==> Clearing what an interrupted run left in $dir"
         STATE=$dir
-        stop_all simulator api worker postgres redis
+        stop_all simulator recorder api worker scheduler postgres redis
         remove_data
         rm -rf -- "$dir"
     done
@@ -441,7 +441,7 @@ clear_interrupted() {
 
 scratch_close() {
     trap '' INT TERM HUP
-    stop_all simulator api worker postgres redis
+    stop_all simulator recorder api worker scheduler postgres redis
     remove_data
     rm -rf -- "$STATE"
 }

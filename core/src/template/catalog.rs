@@ -276,14 +276,16 @@ impl Templates {
         let version_id = version_id
             .or(template.current_version_id)
             .ok_or(TemplateRefusal::WithoutVersion)?;
-        if let Some(given) = variables.as_object_mut() {
-            let link = given.entry(place::VARIABLE);
-            link.or_insert_with(|| place::EXAMPLE_URL.into());
-        }
         let deadline = Instant::now() + WAIT_MAX;
         let compiled = self
             .compiled(organization_id, id, version_id, deadline)
             .await?;
+        if let Some(given) = variables.as_object_mut()
+            && compiled.mentions(place::VARIABLE)
+        {
+            let link = given.entry(place::VARIABLE);
+            link.or_insert_with(|| place::EXAMPLE_URL.into());
+        }
         self.workshop
             .run(organization_id, deadline, move || {
                 render::bodies(&compiled, &variables)

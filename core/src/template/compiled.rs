@@ -43,6 +43,13 @@ impl Compiled {
         self.weight.is_some_and(|weight| work(weight) <= LIGHT_MAX)
     }
 
+    /// Whether a body may ask for a variable by its name. Others do not get it, not even
+    /// those that list all variables.
+    pub(super) fn mentions(&self, variable: &str) -> bool {
+        let mut bodies = [&self.html].into_iter().chain(&self.text);
+        bodies.any(|body| body.source.contains(variable))
+    }
+
     /// How much memory it takes, roughly.
     pub(super) fn bytes(&self) -> u32 {
         u32::try_from(self.bytes).unwrap_or(u32::MAX)

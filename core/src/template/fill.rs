@@ -169,14 +169,15 @@ fn refuse_link(draft: &Draft, variables: &Value) -> Result<(), TemplateRefusal> 
     Err(TemplateRefusal::Invalid(vec![issue]))
 }
 
-/// Renders bodies with the place of the link. Without a group they must not need one,
-/// unless the variables bring their own.
+/// Renders bodies, with the place of the link where they mention it. Without a group
+/// they must not need one, unless the variables bring their own.
 fn with_link(
     mut variables: Value,
+    is_mentioned: bool,
     has_link: bool,
     mut render: impl FnMut(&Value) -> Result<Rendered, TemplateRefusal>,
 ) -> Result<Rendered, TemplateRefusal> {
-    if variables.get(place::VARIABLE).is_some() {
+    if !is_mentioned || variables.get(place::VARIABLE).is_some() {
         return render(&variables);
     }
     variables[place::VARIABLE] = place::PLACEHOLDER.into();
@@ -210,7 +211,8 @@ fn render(
     let subject = render::subject(&draft.subject, &variables);
     draft.subject = subject.map_err(|issue| TemplateRefusal::Invalid(vec![issue]))?;
     // After the subject, which no link belongs into.
-    let rendered = with_link(variables, has_link, |variables| {
+    let is_mentioned = compiled.mentions(place::VARIABLE);
+    let rendered = with_link(variables, is_mentioned, has_link, |variables| {
         render::bodies(compiled, variables).map_err(TemplateRefusal::Unrenderable)
     })?;
     let non_empty = |body: String| Some(body).filter(|body| !body.is_empty());
@@ -230,7 +232,11 @@ fn render_own(variables: Value, mut draft: Draft) -> Result<Draft, TemplateRefus
     let subject = render::subject(&draft.subject, &variables);
     // After the subject, which no link belongs into.
     let has_link = draft.unsubscribe_group_id.is_some();
-    let bodies = with_link(variables, has_link, |variables| {
+    let is_mentioned = [&draft.html, &draft.text]
+        .into_iter()
+        .flatten()
+        .any(|source| source.contains(place::VARIABLE));
+    let bodies = with_link(variables, is_mentioned, has_link, |variables| {
         own_bodies(&draft, variables)
     });
     let (subject, rendered) = match (subject, bodies) {

@@ -32,6 +32,8 @@ const HOOKS_LAST_AT: f64 = 0.6;
 /// How long every provider takes to answer, so that there are always calls under way
 /// for a death to interrupt.
 const LATENCY_MS: u64 = 80;
+/// How long Redis refuses to write.
+const REDIS_FULL: (f64, f64) = (6.0, 12.0);
 /// Redis is emptied so many times in a row: whenever there is a backlog in it.
 const FLUSHES: usize = 5;
 const FLUSH_EVERY: Duration = Duration::from_millis(700);
@@ -40,11 +42,13 @@ const FLUSH_EVERY: Duration = Duration::from_millis(700);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     KillApi,
+    StopApi,
     KillWorker,
     KillScheduler,
     KillLeader,
     FlushRedis,
     StopRedis,
+    FillRedis,
     CrashPostgres,
     Latency,
     Resets,
@@ -57,13 +61,15 @@ enum Kind {
     HooksGone,
 }
 
-const KINDS: [Kind; 16] = [
+const KINDS: [Kind; 18] = [
     Kind::KillApi,
+    Kind::StopApi,
     Kind::KillWorker,
     Kind::KillScheduler,
     Kind::KillLeader,
     Kind::FlushRedis,
     Kind::StopRedis,
+    Kind::FillRedis,
     Kind::CrashPostgres,
     Kind::Latency,
     Kind::Resets,
@@ -190,11 +196,13 @@ impl Stage {
         let dead = tokio::time::sleep(random.seconds(0.2, 3.0));
         match kind {
             Kind::KillApi => self.kill(Role::Api, &mut random, dead).await,
+            Kind::StopApi => self.fleet.stop_api(|count| random.below(count)).await,
             Kind::KillWorker => self.kill(Role::Worker, &mut random, dead).await,
             Kind::KillScheduler => self.kill(Role::Scheduler, &mut random, dead).await,
             Kind::KillLeader => self.fleet.kill_leader(dead).await,
             Kind::FlushRedis => self.flush_redis().await,
             Kind::StopRedis => self.stop_redis(is_short).await,
+            Kind::FillRedis => self.fill_redis(random).await,
             Kind::CrashPostgres => self.crash_postgres().await,
             Kind::Latency => {
                 let latency_ms = random.between(300.0, 2_500.0) as u64;
@@ -207,7 +215,8 @@ impl Stage {
                     .await
             }
             Kind::Throttling => {
-                self.disturb(FaultKind::Throttle, 0, (0.5, 1.0), random)
+                // From a few of the calls to all of them.
+                self.disturb(FaultKind::Throttle, 0, (0.01, 1.0), random)
                     .await
             }
             Kind::Errors => self.disturb(FaultKind::Error, 0, (0.5, 1.0), random).await,
@@ -240,6 +249,15 @@ impl Stage {
         say(format!("Redis stops for {} s", away.as_secs()));
         self.servers.stop_redis(tokio::time::sleep(away)).await;
         say("Redis is back, empty");
+    }
+
+    /// Redis has no memory left: it answers what is read and refuses what is written.
+    async fn fill_redis(&self, mut random: Random) {
+        let (low, high) = REDIS_FULL;
+        let lasts = random.seconds(low, high);
+        say(format!("Redis is full for {:.1} s", lasts.as_secs_f64()));
+        self.servers.fill_redis(tokio::time::sleep(lasts)).await;
+        say("Redis takes writes again");
     }
 
     async fn crash_postgres(&self) {

@@ -10,11 +10,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::process::{Child, Command};
+use tokio::time::Instant;
 
 use crate::say::say;
 
 /// How often it is looked who has gone.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// How long after a process ended its clients may see it.
+const STOP_IS_SEEN: Duration = Duration::from_millis(200);
 /// What says in a scheduler's log that it leads, and that it does not any more.
 const LEADS: &str = "Leading";
 const LEADS_NO_MORE: &str = "Lost the lead";
@@ -63,6 +66,16 @@ struct State {
     /// Killed, and not to be started before its time.
     is_down: bool,
     deaths: usize,
+    stop: Stop,
+}
+
+/// A graceful stop.
+#[derive(Debug, Default, Clone, Copy)]
+enum Stop {
+    #[default]
+    None,
+    UnderWay,
+    Ended(Instant),
 }
 
 impl Fleet {
@@ -135,6 +148,39 @@ impl Fleet {
         meanwhile.await;
     }
 
+    /// SIGTERM to the API that `choose` picks out of so many, as a deployment does it. It
+    /// is started again when it has ended.
+    pub(crate) async fn stop_api(&self, choose: impl FnOnce(usize) -> usize) {
+        let all: Vec<&Member> = self.of(Role::Api).collect();
+        let member = all[choose(all.len())];
+        let Some(mut child) = member.take_down() else {
+            return say(format!("{} is dead already", member.name));
+        };
+        let pid = child
+            .id()
+            .expect("a child that was not waited for has a pid");
+        say(format!("SIGTERM to {} (pid {pid})", member.name));
+        member.lock().stop = Stop::UnderWay;
+        let signalled = Command::new("kill").arg(pid.to_string()).status().await;
+        assert!(signalled.is_ok_and(|status| status.success()), "kill {pid}");
+        child
+            .wait()
+            .await
+            .expect("a process of ours can be waited for");
+        member.lock().stop = Stop::Ended(Instant::now());
+        member.start(&self.binaries);
+    }
+
+    /// Whether a connection to an API that broke just now was cut by its graceful stop.
+    pub(crate) fn is_stopping(&self, api: usize) -> bool {
+        let member = self.of(Role::Api).nth(api);
+        member.is_some_and(|member| match member.lock().stop {
+            Stop::None => false,
+            Stop::UnderWay => true,
+            Stop::Ended(at) => at.elapsed() < STOP_IS_SEEN,
+        })
+    }
+
     /// How many processes were killed or ended.
     pub(crate) fn deaths(&self) -> usize {
         self.members.iter().map(|one| one.lock().deaths).sum()
@@ -193,6 +239,7 @@ impl Member {
     fn take_down(&self) -> Option<Child> {
         let mut state = self.lock();
         let child = state.child.take();
+        state.stop = Stop::None;
         state.is_down = true;
         state.deaths += usize::from(child.is_some());
         child

@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use waypost_tests::{SENDER, untracked};
 
+use crate::fleet::Fleet;
 use crate::plan::{Kind, Message, Plan, Submission};
 use crate::random::Random;
 use crate::tenants::{Tenant, tag};
@@ -25,6 +26,8 @@ pub(crate) const ANSWER_MAX: Duration = Duration::from_secs(10);
 /// is under way, and how soon: what it asked for may be done, and is asked for again.
 const HASTY_SHARE: f64 = 0.05;
 const HASTE_MS: f64 = 30.0;
+/// What is said of a request whose connection ended before its whole answer.
+const BROKEN: &str = "a connection that broke";
 /// How long a request is repeated.
 const PATIENCE: Duration = Duration::from_secs(180);
 
@@ -46,6 +49,8 @@ pub(crate) struct Answers {
     pub(crate) repeated: BTreeMap<String, usize>,
     /// Answers that said that the work was done before.
     pub(crate) replayed: usize,
+    /// Requests that the graceful stop of an API left without an answer.
+    pub(crate) cut: usize,
 }
 
 /// The clients.
@@ -53,6 +58,7 @@ pub(crate) struct Load {
     pub(crate) http: Client,
     pub(crate) apis: Vec<String>,
     pub(crate) tenants: Arc<Vec<Tenant>>,
+    fleet: Arc<Fleet>,
     answers: Mutex<Answers>,
 }
 
@@ -64,11 +70,17 @@ enum Try {
 }
 
 impl Load {
-    pub(crate) fn new(http: Client, apis: Vec<String>, tenants: Arc<Vec<Tenant>>) -> Arc<Self> {
+    pub(crate) fn new(
+        http: Client,
+        apis: Vec<String>,
+        tenants: Arc<Vec<Tenant>>,
+        fleet: Arc<Fleet>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             http,
             apis,
             tenants,
+            fleet,
             answers: Mutex::default(),
         })
     }
@@ -135,6 +147,8 @@ impl Load {
                 Try::Definite(answer) => return self.note(submission, &answer),
                 Try::Refused(why) => return self.note_failure(&submission, &why),
                 Try::Again { why, wait } => {
+                    let is_cut = why == BROKEN && self.fleet.is_stopping(api);
+                    self.lock().cut += usize::from(is_cut);
                     *self.lock().repeated.entry(why.clone()).or_default() += 1;
                     if Instant::now() > end {
                         return self.note_failure(&submission, &format!("at last: {why}"));
@@ -148,12 +162,12 @@ impl Load {
     async fn try_once(&self, request: RequestBuilder) -> Try {
         let response = match request.send().await {
             Ok(response) => response,
-            Err(error) => return again(cause(&error), None),
+            Err(error) => return again(cause(&error).to_owned(), None),
         };
         let (status, wait) = (response.status(), retry_after(&response));
         let is_replayed = response.headers().contains_key("Idempotent-Replayed");
         let Ok(answer) = response.json::<Value>().await else {
-            return again("an answer that broke off".to_owned(), None);
+            return again(BROKEN.to_owned(), None);
         };
         match status {
             StatusCode::OK | StatusCode::ACCEPTED => {
@@ -225,15 +239,14 @@ fn again(why: String, wait: Option<Duration>) -> Try {
     }
 }
 
-fn cause(error: &reqwest::Error) -> String {
-    let cause = if error.is_timeout() {
+fn cause(error: &reqwest::Error) -> &'static str {
+    if error.is_timeout() {
         "no answer in time"
     } else if error.is_connect() {
         "no connection"
     } else {
-        "a connection that broke"
-    };
-    cause.to_owned()
+        BROKEN
+    }
 }
 
 fn retry_after(response: &Response) -> Option<Duration> {

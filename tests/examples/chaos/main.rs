@@ -201,15 +201,17 @@ impl Run {
         say(format!(
             "{APIS} APIs, {WORKERS} workers, {SCHEDULERS} schedulers and {ORGANIZATIONS} organizations are ready"
         ));
+        let fleet = Arc::new(fleet);
+        let load = Load::new(http, apis, Arc::clone(&tenants), Arc::clone(&fleet));
         let stage = Arc::new(Stage {
-            fleet: Arc::new(fleet),
+            fleet,
             servers: Servers::new(options.state.clone(), options.redis_url.clone()),
             simulator,
             hooks: tenants.iter().map(|one| Arc::clone(&one.hooks)).collect(),
             spoilt: AtomicUsize::new(0),
         });
         Self {
-            load: Load::new(http, apis, Arc::clone(&tenants)),
+            load,
             options,
             plan,
             stage,
@@ -299,7 +301,7 @@ impl Run {
             ));
         }
         (
-            is_complete && answers.failed.is_empty() && strays == 0,
+            is_complete && answers.failed.is_empty() && answers.cut == 0 && strays == 0,
             tally,
         )
     }

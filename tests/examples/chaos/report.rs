@@ -24,6 +24,12 @@ pub(crate) fn say_answers(answers: &Answers, deaths: usize) {
         "answers given again to a repeated request: {}; processes that died: {deaths}",
         answers.replayed,
     ));
+    if answers.cut > 0 {
+        say(format!(
+            "requests that an API's graceful stop left without an answer: {}",
+            answers.cut
+        ));
+    }
     for why in answers.failed.iter().take(SHOWN_MAX) {
         say(format!("a request was not accepted: {why}"));
     }

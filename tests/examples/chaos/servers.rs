@@ -63,6 +63,28 @@ impl Servers {
         flush.await.expect("a Redis that runs can be emptied");
     }
 
+    /// Lets Redis refuse every write until `meanwhile` ends.
+    pub(crate) async fn fill_redis(&self, meanwhile: impl Future<Output = ()>) {
+        let _alone = self.redis.lock().await;
+        self.set_memory("1").await;
+        meanwhile.await;
+        self.set_memory("0").await;
+    }
+
+    /// The most that Redis may hold, in bytes; 0 is no bound. Without an eviction policy,
+    /// which is the default, it refuses writes beyond it.
+    async fn set_memory(&self, bytes_max: &str) {
+        let set = async {
+            let client = redis::Client::open(self.redis_url.as_str())?;
+            let mut connection = client.get_multiplexed_async_connection().await?;
+            redis::cmd("CONFIG")
+                .arg(&["SET", "maxmemory", bytes_max])
+                .query_async::<()>(&mut connection)
+                .await
+        };
+        set.await.expect("a Redis that runs can be configured");
+    }
+
     async fn run(&self, action: &'static str) {
         let state = self.state.clone();
         let ended = tokio::spawn(run_script(state, action)).await;

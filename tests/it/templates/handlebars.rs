@@ -107,6 +107,7 @@ async fn fields_come_in_the_order_given() {
             "{{#each mixed}}{{@index}}{{@key}}={{this}}{{#if @last}}.{{else}},{{/if}}{{/each}}",
             "02=d,110=b,2z=a,3a=c.",
         ),
+        ("{{#each @root}}{{@key}} {{/each}}", "days mixed "),
     ];
     renders(
         r#"{"days":{"Tuesday":1,"Monday":2},"mixed":{"z":"a","10":"b","a":"c","2":"d"}}"#,

@@ -86,9 +86,19 @@ fn bodies(mail: &OutgoingMail) -> Vec<u8> {
     };
     match (filled(&mail.text), filled(&mail.html)) {
         (Some(text), Some(html)) => MultiPart::alternative_plain_html(text, html).formatted(),
-        (Some(text), None) => SinglePart::plain(text).formatted(),
-        (None, html) => SinglePart::html(html.unwrap_or_default()).formatted(),
+        (Some(text), None) => alone(SinglePart::plain(text)),
+        (None, html) => alone(SinglePart::html(html.unwrap_or_default())),
     }
+}
+
+/// A body without others. lettre ends each part with a line end of its own, which
+/// belongs to the boundary that follows; here none does.
+fn alone(part: SinglePart) -> Vec<u8> {
+    let mut formatted = part.formatted();
+    if part.raw_body().ends_with(b"\r\n") {
+        formatted.truncate(formatted.len() - 2);
+    }
+    formatted
 }
 
 /// A text whose lines end in CR LF, whether they ended in CR LF, LF or CR.
@@ -138,6 +148,31 @@ mod tests {
                 assert!(line.len() <= 998, "{} bytes", line.len());
                 assert!(!line.contains(['\r', '\n']), "{line:?}");
                 assert!(line.is_ascii(), "{line:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_body_alone_ends_as_it_was_given() {
+        for (given, end) in [
+            ("a", "a\r\n"),
+            ("a\n", "a\r\n"),
+            (
+                "A letter from far away: ä\r\n\n",
+                "A letter from far away: =C3=A4\r\n\r\n",
+            ),
+        ] {
+            for is_html in [false, true] {
+                let body = Some(given.to_owned());
+                let mail = OutgoingMail {
+                    html: body.clone().filter(|_| is_html),
+                    text: body.filter(|_| !is_html),
+                    ..mail()
+                };
+                let letter = compose(&mail, Clock::system().now()).unwrap();
+                let text = String::from_utf8(letter.content.as_bytes().to_vec()).unwrap();
+                let (_, body) = text.split_once("\r\n\r\n").unwrap();
+                assert_eq!(body, end, "{given:?}");
             }
         }
     }

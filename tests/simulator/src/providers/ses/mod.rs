@@ -80,7 +80,7 @@ pub(super) fn server_error(state: &State) -> Answer {
     error(
         state,
         StatusCode::INTERNAL_SERVER_ERROR,
-        "InternalServerErrorException",
+        "InternalFailure",
         "The request processing has failed because of an unknown error.",
     )
 }

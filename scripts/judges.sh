@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# make judges: holds Waypost against programs that others wrote: the vendors' own clients, a real mail server,
+# handlebars.js, mjml with a browser. A PostgreSQL, a Redis and processes of this run alone.
+#
+# Each folder of tests/judges is a judge, and its run.sh says what it compares. It is called with WAYPOST_URL,
+# WAYPOST_API_KEY (an organization of its own), SIMULATOR_URL, JUDGE_HOME (a folder for what it installs, which is kept)
+# and JUDGE_SCRATCH (one for this run). It ends with a line "N passed, M failed" and fails where M is not 0.
+# Waypost's calls to the simulator go through a recorder at RECORDER_URL, which writes them to RECORDED_REQUESTS. Waypost
+# trusts mail servers with the certificate WAYPOST_SMTP_CA_FILE, whose key has the same name and ends in .key.
+#
+# judges.sh [NAME…] runs these alone. JUDGES_BIN names a folder of built programs; without it they are built.
+set -euo pipefail
+# shellcheck source=servers.sh
+. "$(dirname "$0")/servers.sh"
+
+readonly JUDGES_POSTGRES_PORT=18432
+readonly JUDGES_REDIS_PORT=18379
+readonly JUDGES_API_PORT=18080
+readonly JUDGES_SIMULATOR_PORT=18090
+readonly JUDGES_RECORDER_PORT=18091
+readonly JUDGE_SECONDS_MAX=${JUDGE_SECONDS_MAX:-900}
+
+main() {
+    local since name failed=()
+    local -a judges=("$@")
+    since=$(now_ms)
+    ((${#judges[@]})) || mapfile -t judges < <(cd "$ROOT/tests/judges" && for run in */run.sh; do dirname "$run"; done)
+    for name in "${judges[@]}"; do
+        [[ -x $ROOT/tests/judges/$name/run.sh ]] || die "there is no judge $name in tests/judges"
+    done
+    require_build_tools
+    require_python
+    have npm || die "npm is not installed (Debian, Ubuntu: apt-get install nodejs npm)"
+    scratch_open judges
+    # Debian splits venv off Python; its ensurepip may be missing.
+    python3 -c 'import ensurepip, venv' 2>/dev/null || install_packages "Python's venv" python3-venv python3 python
+    have openssl || install_packages openssl openssl openssl openssl
+    BIN=${JUDGES_BIN:-$(target_dir)/debug}
+    [[ -n ${JUDGES_BIN:-} ]] || step "Building (debug)" interruptible build_cargo build --workspace --bins
+    step "Starting a PostgreSQL" start_postgres "$JUDGES_POSTGRES_PORT" fsync=off synchronous_commit=off full_page_writes=off
+    step "Starting a Redis" start_redis "$JUDGES_REDIS_PORT" --save '' --appendonly no
+    start_service
+    for name in "${judges[@]}"; do
+        # Bare calls would end the run at the first judge that fails, and the others have something to say too.
+        if ! judge "$name"; then failed+=("$name"); fi
+    done
+    ((${#failed[@]} == 0)) || die "these found something: ${failed[*]}"
+    say "==> The judges found nothing; $(elapsed "$since") with everything"
+}
+
+start_service() {
+    DATABASE_URL=$(private_postgres_url waypost)
+    REDIS_URL=$(private_redis_url)
+    choose_port simulator "$JUDGES_SIMULATOR_PORT"
+    SIMULATOR_URL=http://127.0.0.1:$CHOSEN_PORT
+    choose_port recorder "$JUDGES_RECORDER_PORT"
+    RECORDER_URL=http://127.0.0.1:$CHOSEN_PORT
+    choose_port api "$JUDGES_API_PORT"
+    WAYPOST_URL=http://127.0.0.1:$CHOSEN_PORT
+    export DATABASE_URL REDIS_URL WAYPOST_URL SIMULATOR_URL RECORDER_URL
+    export RECORDED_REQUESTS=$STATE/requests.jsonl WAYPOST_SMTP_CA_FILE=$STATE/mail-server.crt
+    export WAYPOST_ENV=development WAYPOST_LISTEN=127.0.0.1:$CHOSEN_PORT WAYPOST_PUBLIC_URL=$WAYPOST_URL
+    # Accounts of mail servers lead to the servers that they name: a judge brings its own.
+    export WAYPOST_PROVIDER_BASE_URL=$RECORDER_URL WAYPOST_LOG=warn
+    export WAYPOST_RATE_LIMIT_ANONYMOUS_PER_MINUTE=1000000 WAYPOST_RATE_LIMIT_SEND_MAX=1000000
+    export WAYPOST_RATE_LIMIT_OTHER_MAX=1000000
+    make_certificate
+    "$BIN/waypost-api" migrate >&2
+    spawn simulator judges "$BIN/waypost-simulator" --listen "${SIMULATOR_URL#http://}"
+    spawn recorder judges python3 "$ROOT/tests/judges/providers/recorder.py"
+    spawn api judges "$BIN/waypost-api" serve
+    spawn worker judges env WAYPOST_HEALTH_LISTEN=127.0.0.1:0 "$BIN/waypost-worker"
+    spawn scheduler judges env WAYPOST_HEALTH_LISTEN=127.0.0.1:0 "$BIN/waypost-scheduler"
+    wait_for_server api api_answers || { show_log_tail api; die "the API did not start"; }
+}
+
+# make_certificate : of mail servers at 127.0.0.1, which Waypost trusts; the key lies beside it.
+make_certificate() {
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=127.0.0.1 \
+        -addext subjectAltName=IP:127.0.0.1 -addext basicConstraints=critical,CA:FALSE \
+        -keyout "${WAYPOST_SMTP_CA_FILE%.crt}.key" -out "$WAYPOST_SMTP_CA_FILE" 2>/dev/null
+}
+
+api_answers() { [[ $(python3 "$ROOT/scripts/request.py" GET "$WAYPOST_URL/readyz" 2>/dev/null | head -n 1) == 200 ]]; }
+
+# judge NAME : runs one; says how it ended. What it prints goes to stderr and to its log.
+judge() {
+    local name=$1 since organization status=0
+    since=$(now_ms)
+    say "==> $name"
+    organization=$("$BIN/waypost-api" create-organization --name "Judge $name")
+    WAYPOST_API_KEY=$("$BIN/waypost-api" create-api-key --organization "$organization" --name "$name")
+    JUDGE_HOME=$ROOT/.dev/judges-home/$name
+    JUDGE_SCRATCH=$STATE/$name
+    mkdir -p "$JUDGE_HOME" "$JUDGE_SCRATCH"
+    export WAYPOST_API_KEY JUDGE_HOME JUDGE_SCRATCH
+    interruptible timeout "$JUDGE_SECONDS_MAX" "$ROOT/tests/judges/$name/run.sh" >&2 || status=$?
+    say "    $name: $([[ $status == 0 ]] && printf 'nothing found' || printf 'FAILED (%s)' "$status"), $(elapsed "$since")"
+    return "$status"
+}
+
+main "$@"

@@ -1,0 +1,163 @@
+"""The simulator's events, read by django-anymail and by Waypost: both must see the same.
+
+A mail goes through Waypost to each recipient of whom the simulator tells something. Waypost is told of it, and so is
+django-anymail, which checks what proves whose an event is and says in its own words what happened.
+"""
+
+import json
+import os
+import threading
+import time
+import warnings
+from collections import defaultdict
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
+
+import django
+import requests
+from django.conf import settings
+
+from tally import Tally
+from waypost import ACCOUNTS, TOPIC, settle, waypost
+
+SIMULATOR = os.environ["SIMULATOR_URL"]
+TOLD_SECONDS_MAX = 60
+RECIPIENTS = ["ann", "hard-bounce", "soft-bounce", "block", "complaint", "open", "click", "unsubscribe", "defer", "drop"]
+# What Waypost calls each. The others of django-anymail's words have none, or one that is of Waypost's own making.
+WORDS = {
+    "delivered": "DELIVERED", "bounced": "BOUNCED", "rejected": "DROPPED", "deferred": "DEFERRED", "opened": "OPENED",
+    "clicked": "CLICKED", "complained": "COMPLAINED", "unsubscribed": "UNSUBSCRIBED", "failed": "FAILED",
+}
+# Events of SES that django-anymail passes on without a word of its own.
+LATER_WORDS = {"DeliveryDelay": "deferred", "Subscription": "unsubscribed"}
+# Where both are right: django-anymail counts what Postmark calls "Blocked" as rejected, and what Mailgun held back from
+# an address of its suppression list as bounced, as any permanent failure.
+ALIKE = {("POSTMARK", "block"): {"DROPPED": "BOUNCED"}, ("MAILGUN", "drop"): {"BOUNCED": "DROPPED"}}
+tally = Tally("events")
+told = defaultdict(list)
+
+
+class Receiver(BaseHTTPRequestHandler):
+    """Hands each post to the view of its provider, and answers as that does."""
+
+    def do_POST(self):
+        provider = self.path.strip("/")
+        body = self.rfile.read(int(self.headers["content-length"]))
+        if provider == "SES" and b'"SubscriptionConfirmation"' in body:
+            url = urlsplit(json.loads(body)["SubscribeURL"])
+            threading.Thread(target=requests.get, args=[f"{SIMULATOR}{url.path}?{url.query}"]).start()
+        headers = {f"HTTP_{name.upper().replace('-', '_')}": value for name, value in self.headers.items()}
+        request = RequestFactory().post(self.path, body, content_type=self.headers["content-type"], **headers)
+        try:
+            status = VIEWS[provider](request).status_code
+        except Exception as error:
+            status = 400
+            tally.check(f"{provider}: django-anymail takes an event", False, f"{error!r} for {body[:400]}")
+        self.send_response(status)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+def ask(method, path, **more):
+    answer = requests.request(method, SIMULATOR + path, timeout=10, **more)
+    assert answer.ok, f"{method} {path}: {answer.status_code} {answer.text}"
+    return answer.json() if answer.text else None
+
+
+def subscribe(url):
+    """As each vendor's documentation says; keys that events are checked with become settings."""
+    bearer = {"Authorization": f"Bearer {ACCOUNTS['SENDGRID']['apiKey']}"}
+    path = "/v3/user/webhooks/event/settings"
+    kinds = ["processed", "delivered", "bounce", "dropped", "deferred", "open", "click", "spam_report", "unsubscribe"]
+    wish = {kind: True for kind in kinds} | {"enabled": True, "url": f"{url}/SENDGRID"}
+    webhook = ask("POST", path, json=wish, headers=bearer)
+    signed = ask("PATCH", f"{path}/signed/{webhook['id']}", json={"enabled": True}, headers=bearer)
+    settings.ANYMAIL["SENDGRID_TRACKING_WEBHOOK_VERIFICATION_KEY"] = signed["public_key"]
+
+    kinds = ["Open", "Click", "Delivery", "Bounce", "SpamComplaint", "SubscriptionChange"]
+    wish = {"Url": f"{url}/POSTMARK", "MessageStream": "outbound", "Triggers": {kind: {"Enabled": True} for kind in kinds}}
+    token = {"X-Postmark-Server-Token": ACCOUNTS["POSTMARK"]["serverToken"], "Accept": "application/json"}
+    ask("POST", "/webhooks", json=wish, headers=token)
+
+    login = ("api", ACCOUNTS["MAILGUN"]["apiKey"])
+    kinds = ["delivered", "opened", "clicked", "unsubscribed", "complained", "temporary_fail", "permanent_fail"]
+    for kind in kinds:
+        path = f"/v3/domains/{ACCOUNTS['MAILGUN']['domain']}/webhooks"
+        # Waypost has registered its own already, which stays.
+        urls = [*ask("GET", path, auth=login)["webhooks"][kind]["urls"], f"{url}/MAILGUN"]
+        ask("PUT", f"{path}/{kind}", files=[("url", (None, one)) for one in urls], auth=login)
+    key = ask("GET", "/v5/accounts/http_signing_key", auth=login)["http_signing_key"]
+    settings.ANYMAIL["MAILGUN_WEBHOOK_SIGNING_KEY"] = key
+
+
+def subscribe_topic(url):
+    body = {"topicArn": TOPIC, "url": url, "configurationSet": ACCOUNTS["SES"]["configurationSet"]}
+    ask("POST", "/sns/subscriptions", json=body)
+
+
+def await_all_told():
+    deadline = time.monotonic() + TOLD_SECONDS_MAX
+    while ask("GET", "/callbacks")["waiting"] and time.monotonic() < deadline:
+        time.sleep(0.2)
+
+
+def main():
+    ask("DELETE", "/callbacks")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_port}"
+    for account in waypost("GET", "/v1/providers")[1]["data"]:
+        status, answer = waypost("POST", f"/v1/providers/{account['id']}/event-webhook")
+        tally.check(f"{account['providerType']}: event webhook", status == 200, answer)
+        if account["providerType"] == "SES":
+            subscribe_topic(account["webhookUrl"])
+    subscribe(url)
+    subscribe_topic(f"{url}/SES")
+    await_all_told()
+    sent = []
+    for provider in ACCOUNTS:
+        for name in RECIPIENTS:
+            body = {"from": "sender@example.com", "to": f"{name}@judge.example.org", "subject": name, "tags": [provider.lower()]}
+            body |= {"html": '<a href="https://example.com/ü?a=1&amp;b=2">x</a>', "tracking": {"opens": False, "clicks": False}}
+            status, answer = waypost("POST", "/v1/send", body)
+            assert status == 202, answer
+            sent.append((provider, name, answer["messageId"]))
+    for provider, name, message in sent:
+        settle(provider, message, {"to": []})
+    await_all_told()
+    for provider, name, message in sent:
+        alike = ALIKE.get((provider, name), {})
+        seen = {alike.get(WORDS[word], WORDS[word]) for _, word in told[message] if word in WORDS}
+        tally.equal(f"{provider}: of whom it is told", {who for who, _ in told[message]}, {f"{name}@judge.example.org"})
+        _, recipients = waypost("GET", f"/v1/messages/{message}/recipients")
+        events = {event["eventType"] for event in recipients["data"][0]["events"]} - {"QUEUED", "SENT"}
+        tally.equal(f"{provider}: what Waypost says of {name}", sorted(events), sorted(seen))
+
+
+def note(sender, event, esp_name, **_):
+    """Which message an event is of stands, at SES, among the tags of the mail."""
+    message = (event.metadata or {}).get("waypost_message") or event.esp_event["mail"]["tags"]["waypost_message"][0]
+    word = event.event_type if event.event_type != "unknown" else LATER_WORDS[event.esp_event["eventType"]]
+    told[message].append((event.recipient, word))
+
+
+warnings.simplefilter("ignore")
+settings.configure(ANYMAIL={"AMAZON_SES_AUTO_CONFIRM_SNS_SUBSCRIPTIONS": False}, ALLOWED_HOSTS=["*"])
+django.setup()
+from anymail.signals import tracking  # noqa: E402 -- these read the settings
+from anymail.webhooks.amazon_ses import AmazonSESTrackingWebhookView  # noqa: E402
+from anymail.webhooks.mailgun import MailgunTrackingWebhookView  # noqa: E402
+from anymail.webhooks.postmark import PostmarkTrackingWebhookView  # noqa: E402
+from anymail.webhooks.sendgrid import SendGridTrackingWebhookView  # noqa: E402
+from django.test import RequestFactory  # noqa: E402
+
+VIEWS = {
+    "SENDGRID": SendGridTrackingWebhookView.as_view(), "POSTMARK": PostmarkTrackingWebhookView.as_view(),
+    "MAILGUN": MailgunTrackingWebhookView.as_view(), "SES": AmazonSESTrackingWebhookView.as_view(),
+}
+tracking.connect(note)
+main()
+tally.close()
