@@ -277,9 +277,13 @@ for account in json.loads(sys.argv[1])["data"]:
 # ---------------------------------------------------------------------------------------------------------------
 # Telling others
 
+# With the settings, so that the operator's commands can be run: set -a; . .dev/env; set +a
 write_env_file() {
-    printf '%s\n' "WAYPOST_URL=$WAYPOST_URL" "WAYPOST_API_KEY=$WAYPOST_API_KEY" "SIMULATOR_URL=$SIMULATOR_URL" \
-        "DATABASE_URL=$DATABASE_URL" "REDIS_URL=$REDIS_URL" | write_secret "$STATE/env"
+    local name
+    for name in WAYPOST_URL WAYPOST_API_KEY SIMULATOR_URL DATABASE_URL REDIS_URL WAYPOST_ENV WAYPOST_LISTEN \
+        WAYPOST_PUBLIC_URL WAYPOST_ENCRYPTION_KEYS WAYPOST_PROVIDER_BASE_URL WAYPOST_SMTP_SERVER; do
+        printf '%s=%q\n' "$name" "${!name}"
+    done | write_secret "$STATE/env"
 }
 
 print_welcome() {

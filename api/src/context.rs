@@ -187,7 +187,7 @@ impl Context {
                 clock: clock.clone(),
                 ids,
             },
-            readiness: Readiness::new(pool.clone(), redis),
+            readiness: Readiness::new(pool.clone(), redis, settings.sealer.clone()),
             pool,
             pulse,
             acceptor,

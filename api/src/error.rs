@@ -14,12 +14,13 @@ use poem_openapi::registry::{MetaMediaType, MetaResponse, MetaResponses, Registr
 use poem_openapi::types::{Any, Type};
 use poem_openapi::{ApiResponse, Object};
 use serde_json::{Value, json};
-use tracing::{error, warn};
+use tracing::error;
 use waypost_core::auth::Permission;
 use waypost_core::fault::{Fault, FaultKind};
 use waypost_core::idempotency::Answer;
 use waypost_core::issue::Issue;
 use waypost_core::provider::kind::ProviderType;
+use waypost_core::warn_seldom;
 
 use crate::idempotency::respond_again;
 use crate::limits::whole_seconds;
@@ -284,13 +285,13 @@ impl Failure {
     pub(crate) fn log(&self) {
         match self {
             Self::Fault(fault) => match fault.kind() {
-                FaultKind::Unavailable => warn!(cause = fault.chain(), "Answering 503"),
+                FaultKind::Unavailable => warn_seldom!(cause = fault.chain(), "Answering 503"),
                 FaultKind::Internal => error!(cause = fault.chain(), "Answering 500"),
             },
             // The caller is told the reason. It is the provider's text, which may
             // repeat what was sent to it.
             Self::ProviderUndecided { provider_type, .. } => {
-                warn!(%provider_type, "Answering 503: the provider gave no answer");
+                warn_seldom!(%provider_type, "Answering 503: the provider gave no answer");
             }
             Self::Invalid(_)
             | Self::Unauthenticated

@@ -49,6 +49,7 @@ use waypost_core::config::Settings;
 use waypost_core::db;
 use waypost_core::fault::Fault;
 use waypost_core::ids::Ids;
+use waypost_core::start;
 
 use context::Context;
 use error::Failure;
@@ -66,7 +67,10 @@ pub async fn serve(
     listener: TcpListener,
     shutdown: CancellationToken,
 ) -> Result<(), Fault> {
-    let context = Arc::new(Context::new(settings, &clock)?);
+    let mut context = Context::new(settings, &clock)?;
+    context.readiness = context.readiness.until(shutdown.clone());
+    start::check(settings, &context.pool).await?;
+    let context = Arc::new(context);
     let snapshots = context.accounts.snapshots.clone();
     tokio::spawn(snapshots.listen(shutdown.clone()));
     let pulse = context.pulse.clone();
@@ -81,6 +85,7 @@ pub async fn serve(
     info!("Serving the API");
     let bounds = server::Bounds {
         connections_max: settings.api.connections_max,
+        shutdown_delay: settings.api.shutdown_delay,
         shutdown: settings.api.shutdown,
     };
     let routes = routes(&context, Ids::new(clock));

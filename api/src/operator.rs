@@ -15,8 +15,9 @@ use tokio_util::sync::CancellationToken;
 use waypost_core::auth::{self, KeyDraft, Permission, Permissions};
 use waypost_core::clock::Clock;
 use waypost_core::config::Settings;
+use waypost_core::crypto::seal::Sealer;
+use waypost_core::db::reach::{self, Schema};
 use waypost_core::db::{self, OrFault, PgPool};
-use waypost_core::fault::Fault;
 use waypost_core::ids::{Ids, OrganizationId};
 use waypost_core::network::Networks;
 use waypost_core::organization::{self, Organization, UnverifiedDomains};
@@ -24,7 +25,7 @@ use waypost_core::provider;
 use waypost_core::provider::transport::{Transport, TransportSettings};
 use waypost_core::redis::Redis;
 use waypost_core::reseal::{self, Place};
-use waypost_core::secret::ExposeSecret;
+use waypost_core::secret::{ExposeSecret, Secret};
 use waypost_core::telemetry;
 use waypost_core::text::Name;
 
@@ -85,7 +86,7 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Check that the configuration is usable and that Postgres and Redis answer.
+    /// Check that the configuration is usable and that Postgres and Redis can be used.
     Doctor,
     /// Show what the scheduler's tasks did last, and fail where one is late.
     Tasks {
@@ -121,7 +122,7 @@ pub async fn run(arguments: Arguments) -> Result<(), CommandError> {
             Ok(())
         }
         Command::Migrate => {
-            let pool = connect()?;
+            let pool = connect(Schema::Any).await?;
             db::migrate(&pool).await?;
             eprintln!("The schema is up to date");
             Ok(())
@@ -136,7 +137,7 @@ pub async fn run(arguments: Arguments) -> Result<(), CommandError> {
         Command::Jobs { command } => jobs::run(command).await,
         Command::Workers { json } => jobs::print_workers(json).await,
         Command::Doctor => doctor().await,
-        Command::Tasks { json } => tasks::show(&connect()?, json).await,
+        Command::Tasks { json } => tasks::show(&connect(Schema::Current).await?, json).await,
         Command::Healthcheck => healthcheck(&Settings::from_env()?),
     }
 }
@@ -156,13 +157,18 @@ async fn serve() -> Result<(), CommandError> {
     Ok(())
 }
 
-fn connect() -> Result<PgPool, CommandError> {
-    let settings = Settings::from_env()?;
-    Ok(db::pool(&settings.database_url, 1)?)
+async fn connect(wanted: Schema) -> Result<PgPool, CommandError> {
+    connect_to(&Settings::from_env()?.database_url, wanted).await
+}
+
+/// A connection to a database that was found to be usable.
+async fn connect_to(url: &Secret, wanted: Schema) -> Result<PgPool, CommandError> {
+    reach::check(url, wanted).await?;
+    Ok(db::pool(url, 1)?)
 }
 
 async fn create_organization(name: String) -> Result<(), CommandError> {
-    let pool = connect()?;
+    let pool = connect(Schema::Current).await?;
     let clock = Clock::system();
     let organization = Organization {
         id: Ids::new(clock.clone()).next(),
@@ -181,7 +187,7 @@ async fn create_api_key(
     name: String,
     permissions: Vec<Permission>,
 ) -> Result<(), CommandError> {
-    let pool = connect()?;
+    let pool = connect(Schema::Current).await?;
     let clock = Clock::system();
     let ids = Ids::new(clock.clone());
     let mut connection = pool.acquire().await.or_fault("reach Postgres")?;
@@ -207,7 +213,7 @@ async fn create_api_key(
 
 async fn rotate_keys() -> Result<(), CommandError> {
     let settings = Settings::from_env()?;
-    let pool = db::pool(&settings.database_url, 1)?;
+    let pool = connect_to(&settings.database_url, Schema::Current).await?;
     let mut unreadable = 0;
     for place in Place::ALL {
         let found = reseal::reseal(&pool, &settings.sealer, place).await?;
@@ -244,21 +250,15 @@ async fn doctor() -> Result<(), CommandError> {
     eprintln!("configuration: ok");
     let pool = db::pool(&settings.database_url, 1)?;
     let redis = Redis::new(&settings.redis_url, &settings.redis_prefix)?;
-    let postgres = report(
-        "postgres",
-        db::is_current(&pool).await.map(|current| {
-            if current {
-                "ok"
-            } else {
-                "migrations are missing: run waypost-api migrate"
-            }
-        }),
-    );
+    let found = reach::check(&settings.database_url, Schema::Current).await;
+    let postgres = report("postgres", found.map_err(|unusable| unusable.to_string()));
     if postgres {
         report_accounts(&pool).await?;
     }
-    let redis = report("redis", redis.ping().await.map(|()| "ok"));
-    if postgres && redis {
+    let found = redis.check_writes().await;
+    let redis = report("redis", found.map_err(|error| redis.explain(&error)));
+    let keys = postgres && report_keys(&pool, &settings.sealer).await;
+    if postgres && redis && keys {
         Ok(())
     } else {
         Err("something is not as it should be".into())
@@ -276,17 +276,19 @@ async fn report_accounts(pool: &PgPool) -> Result<(), CommandError> {
     Ok(())
 }
 
-fn report(what: &str, found: Result<&str, Fault>) -> bool {
-    match found {
-        Ok(state) => {
-            eprintln!("{what}: {state}");
-            state == "ok"
-        }
-        Err(fault) => {
-            eprintln!("{what}: {}", fault.chain());
-            false
-        }
-    }
+async fn report_keys(pool: &PgPool, sealer: &Sealer) -> bool {
+    let found = match reseal::check(pool, sealer).await {
+        Ok(unopened) if unopened.count() == 0 => Ok(()),
+        Ok(unopened) => Err(unopened.to_string()),
+        Err(fault) => Err(fault.chain()),
+    };
+    report("encryption keys", found)
+}
+
+fn report(what: &str, found: Result<(), String>) -> bool {
+    let is_ok = found.is_ok();
+    eprintln!("{what}: {}", found.err().unwrap_or_else(|| "ok".to_owned()));
+    is_ok
 }
 
 fn healthcheck(settings: &Settings) -> Result<(), CommandError> {
@@ -297,16 +299,24 @@ fn healthcheck(settings: &Settings) -> Result<(), CommandError> {
             IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
         });
     }
-    let mut stream = TcpStream::connect_timeout(&address, HEALTHCHECK_TIMEOUT)?;
+    let answer = ask_for_health(&address).map_err(|error| {
+        format!("the API does not answer at {address} ({error}): is it running, and is WAYPOST_LISTEN right?")
+    })?;
+    if &answer == b"HTTP/1.1 200" {
+        Ok(())
+    } else {
+        Err(format!("what answers at {address} does not answer 200 as the API does: is WAYPOST_LISTEN right?").into())
+    }
+}
+
+/// The beginning of what is answered.
+fn ask_for_health(address: &SocketAddr) -> std::io::Result<[u8; 12]> {
+    let mut stream = TcpStream::connect_timeout(address, HEALTHCHECK_TIMEOUT)?;
     stream.set_read_timeout(Some(HEALTHCHECK_TIMEOUT))?;
     stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
     let mut answer = [0; 12];
     stream.read_exact(&mut answer)?;
-    if &answer == b"HTTP/1.1 200" {
-        Ok(())
-    } else {
-        Err("the API does not answer 200".into())
-    }
+    Ok(answer)
 }
 
 fn print_config(format: ConfigFormat) -> Result<(), CommandError> {

@@ -114,6 +114,8 @@ pub struct ApiSettings {
     pub batch_messages_max: usize,
     /// How long requests in flight may take to end when the process is told to.
     pub shutdown: Duration,
+    /// How long it serves on as before when it is told to stop.
+    pub shutdown_delay: Duration,
     /// Proxies in front of the API, whose word on the client's address counts.
     pub trusted_proxies: Networks,
     /// The most sends per second that an organization may give itself.
@@ -217,10 +219,11 @@ impl Settings {
             ],
             "`development` relaxes what production refuses: the example encryption key.",
         );
-        let database_url = reader.secret(
+        let database_url = reader.server(
             "DATABASE_URL",
             None,
             "Postgres, `postgres://user:password@host:port/database`. Required.",
+            "postgres://user:password@host:port/database",
             db::is_url,
         );
         let database_connections = reader.parse(
@@ -229,10 +232,11 @@ impl Settings {
             "Connections to Postgres that one process works with at the most, an API with seven at the least. Up to six more listen, keep watch or send webhooks.",
             1..=1000,
         );
-        let redis_url = reader.secret(
+        let redis_url = reader.server(
             "REDIS_URL",
             Some("redis://127.0.0.1:6379"),
             "Redis, `redis://host:port/number`.",
+            "redis://user:password@host:port/number",
             Redis::is_url,
         );
         let redis_prefix = reader.text(
@@ -356,6 +360,11 @@ fn read_api(reader: &mut Reader<'_>) -> Option<ApiSettings> {
         "10s",
         "How long requests in flight may take to end when the API is told to stop.",
     );
+    let shutdown_delay = reader.optional(
+        "WAYPOST_API_SHUTDOWN_DELAY",
+        "How long an API that is told to stop serves on as before, while its `/readyz` is 503, such as 5s. For proxies that go by that; not at all where nothing is said.",
+        |text| humantime::parse_duration(text).ok(),
+    );
     let trusted_proxies = reader.optional(
         "WAYPOST_TRUSTED_PROXIES",
         "Proxies in front of the API, addresses and networks (CIDR) separated by commas. What these say in `X-Forwarded-For` is believed, and nobody else.",
@@ -384,6 +393,7 @@ fn read_api(reader: &mut Reader<'_>) -> Option<ApiSettings> {
         connections_max: connections_max?,
         batch_messages_max: batch_messages_max?,
         shutdown: shutdown?,
+        shutdown_delay: shutdown_delay.unwrap_or_default(),
         trusted_proxies: trusted_proxies.unwrap_or_default(),
         rate_limit_send_max: rate_limit_send_max?,
         rate_limit_other_max: rate_limit_other_max?,

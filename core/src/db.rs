@@ -4,6 +4,7 @@
 pub mod lead;
 pub mod locks;
 pub mod pulse;
+pub mod reach;
 pub mod share;
 pub(crate) mod span;
 pub mod time;
@@ -18,6 +19,7 @@ use sqlx::Connection as _;
 use sqlx::migrate::{Migrate, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 pub use sqlx::{PgConnection, PgPool, PgTransaction};
+use url::Url;
 
 use crate::fault::{Fault, FaultKind};
 use crate::secret::Secret;
@@ -56,6 +58,9 @@ const LOCK_TIMEOUT: &str = "55P03";
 const CANCELED: &str = "57014";
 /// The code of a transaction that Postgres chose to end a deadlock.
 const DEADLOCK: &str = "40P01";
+
+/// The schemes of URLs of Postgres. sqlx takes any.
+const SCHEMES: [&str; 2] = ["postgres", "postgresql"];
 
 static MIGRATOR: Migrator = sqlx::migrate!("../migrations");
 
@@ -123,7 +128,12 @@ pub fn impatient_pool(
 /// Whether a text has the form of a URL of Postgres.
 #[must_use]
 pub fn is_url(text: &str) -> bool {
-    PgConnectOptions::from_str(text).is_ok()
+    let Ok(url) = Url::parse(text) else {
+        return false;
+    };
+    // A password with a slash or a hash that is not encoded ends the address too early.
+    let is_cut = url.path().contains('@') || url.fragment().is_some();
+    SCHEMES.contains(&url.scheme()) && !is_cut && PgConnectOptions::from_str(text).is_ok()
 }
 
 fn options(url: &Secret) -> Result<PgConnectOptions, Fault> {
@@ -188,11 +198,15 @@ pub async fn migrate(pool: &PgPool) -> Result<(), Fault> {
 /// A fault when Postgres is away.
 pub async fn is_current(pool: &PgPool) -> Result<bool, Fault> {
     let mut connection = pool.acquire().await.or_fault("reach Postgres")?;
+    is_current_over(&mut connection).await
+}
+
+async fn is_current_over(connection: &mut PgConnection) -> Result<bool, Fault> {
     let applied = connection.list_applied_migrations("_sqlx_migrations").await;
     let Ok(applied) = applied else {
         // The table is missing until the first migration has run.
         sqlx::query("SELECT 1")
-            .execute(&mut *connection)
+            .execute(connection)
             .await
             .or_fault("reach Postgres")?;
         return Ok(false);

@@ -67,15 +67,47 @@ impl Fault {
     }
 }
 
-/// An error and all its causes on one line, joined by ": ".
+/// An error and all its causes on one line, joined by ": ". A cause that its effect
+/// repeats is told once: some libraries' errors quote their causes.
 #[must_use]
 pub fn error_chain(error: &(dyn StdError + 'static)) -> String {
     let mut line = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {
-        line.push_str(": ");
-        line.push_str(&cause.to_string());
+        let said = cause.to_string();
+        if !line.ends_with(&said) {
+            line.push_str(": ");
+            line.push_str(&said);
+        }
         next = cause.source();
     }
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{said}")]
+    struct Told {
+        said: &'static str,
+        source: Option<Box<Told>>,
+    }
+
+    #[test]
+    fn a_cause_that_its_effect_repeats_is_told_once() {
+        for (said, line) in [
+            (&["a"][..], "a"),
+            (&["a", "b", "c"], "a: b: c"),
+            (&["a: b: c", "b: c", "c"], "a: b: c"),
+            (&["a", "b: c", "c"], "a: b: c"),
+        ] {
+            let error = said
+                .iter()
+                .rev()
+                .fold(None, |source, said| Some(Box::new(Told { said, source })));
+            assert_eq!(error_chain(&*error.unwrap()), line);
+        }
+    }
 }

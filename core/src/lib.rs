@@ -38,6 +38,7 @@ pub mod retention;
 pub mod routing;
 pub mod schedule;
 pub mod secret;
+pub mod start;
 pub mod suppression;
 pub mod telemetry;
 pub mod template;

@@ -2,13 +2,19 @@
 //! they go and in what form. What those may hold is a rule for whoever writes
 //! them: never an address, a subject, a body, a key or a token.
 //!
+//! What repeats for every request or job while a server is away is told seldom
+//! ([`warn_seldom`](crate::warn_seldom)), with the number of times that it was not.
+//!
 //! Two others write who do not know the rule. Libraries tell at `debug` and `trace`
 //! of headers, URLs and frames as they are: whatever the filter says, they are
 //! heard from `info` on. And a panic quotes the data that it failed at: of its
 //! message only the beginning is told, up to where it may quote.
 
+use std::io::IsTerminal as _;
 use std::panic::{self, PanicHookInfo};
 use std::str::FromStr as _;
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -23,11 +29,15 @@ use crate::config::LogFormat;
 /// What the targets of our own crates begin with.
 const OURS: &str = "waypost";
 
-/// Starts logging to standard error. Called once, first thing in a process; a
-/// second call does nothing.
+/// Starts logging to standard error, in colour where that is a terminal. Called once,
+/// first thing in a process; a second call does nothing.
 pub fn init(filter: &str, format: LogFormat) {
     let filter = EnvFilter::try_new(filter).unwrap_or_else(|_| EnvFilter::new("info"));
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let mut lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    // On a terminal the library asks NO_COLOR.
+    if !std::io::stderr().is_terminal() {
+        lines.set_ansi(false);
+    }
     let registry = tracing_subscriber::registry()
         .with(filter)
         .with(filter_fn(may_be_logged));
@@ -58,6 +68,45 @@ pub fn is_filter(text: &str) -> bool {
 /// Everything of ours, and of libraries what is worth an operator's while.
 fn may_be_logged(metadata: &Metadata<'_>) -> bool {
     metadata.target().starts_with(OURS) || *metadata.level() <= Level::INFO
+}
+
+/// How often at the most one that repeats is told.
+const SELDOM: Duration = Duration::from_secs(10);
+
+/// A log line that repeats: when it was told last, and how often it was not since.
+#[derive(Debug, Default)]
+pub struct Repeats(Mutex<(Option<Instant>, u64)>);
+
+impl Repeats {
+    /// Counts once more. How often the line was not told since it was told last, where it
+    /// is to be told now.
+    pub fn note(&self, now: Instant) -> Option<u64> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (told_at, untold) = &mut *state;
+        if told_at.is_some_and(|told_at| now.duration_since(told_at) < SELDOM) {
+            *untold += 1;
+            return None;
+        }
+        *told_at = Some(now);
+        Some(std::mem::take(untold))
+    }
+}
+
+/// Those of a place in the code, made when it is first come to.
+pub type LazyRepeats = LazyLock<Repeats>;
+
+/// Logs a warning, unless this place has logged one in the last ten seconds. The next one
+/// says how many it stands for besides itself. For what repeats with every request or job
+/// for the same reason: a server is away.
+#[macro_export]
+macro_rules! warn_seldom {
+    ($($said:tt)*) => {{
+        static REPEATS: $crate::telemetry::LazyRepeats =
+            $crate::telemetry::LazyRepeats::new($crate::telemetry::Repeats::default);
+        if let Some(untold) = REPEATS.note(std::time::Instant::now()) {
+            tracing::warn!(untold, $($said)*);
+        }
+    }};
 }
 
 /// Makes panics log lines that quote nothing. For processes, once; tests show their
@@ -166,6 +215,31 @@ mod tests {
         });
         assert!(lines.contains("ours") && lines.contains("worth knowing"));
         assert!(!lines.contains("Authorization"), "{lines}");
+    }
+
+    #[test]
+    fn what_repeats_is_told_every_ten_seconds_with_the_number_of_times_that_it_was_not() {
+        let (repeats, begin) = (Repeats::default(), Instant::now());
+        let told = |at_ms: u64| repeats.note(begin + Duration::from_millis(at_ms));
+        assert_eq!(told(0), Some(0));
+        for at_ms in 1..=1_000 {
+            assert_eq!(told(at_ms), None);
+        }
+        assert_eq!(told(9_999), None);
+        assert_eq!(told(10_000), Some(1_001));
+        assert_eq!(told(60_000), Some(0));
+    }
+
+    #[test]
+    fn a_place_that_warns_seldom_is_heard_once_and_places_do_not_share_their_counts() {
+        let lines = logged(|| {
+            for number in 0..1_000 {
+                crate::warn_seldom!(number, "one place");
+                crate::warn_seldom!(number, "another place");
+            }
+        });
+        assert_eq!(lines.matches("one place").count(), 1, "{lines}");
+        assert_eq!(lines.matches("another place").count(), 1, "{lines}");
     }
 
     #[test]

@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 use waypost_core::clock::Clock;
 use waypost_core::config::Settings;
+use waypost_core::db::pulse::Pulse;
 use waypost_core::db::{self, PgPool};
 use waypost_core::event::look_up::{LookUps, Moments, Paces};
 use waypost_core::event::record::Recorder;
@@ -32,6 +33,7 @@ use waypost_core::provider::transport::{Transport, TransportSettings};
 use waypost_core::queue::jobs::send_queue;
 use waypost_core::redis::Redis;
 use waypost_core::retention::Retention;
+use waypost_core::start;
 use waypost_core::suppression::Suppressions;
 use waypost_core::suppression::filter::Filters;
 use waypost_core::tracking::link::OwnLinks;
@@ -69,11 +71,23 @@ pub async fn run(
     shutdown: CancellationToken,
 ) -> Result<(), Fault> {
     let pool = db::pool(&settings.database_url, settings.database_connections)?;
+    // It says when Postgres goes and when it is back, and keeps the clock right.
+    let url = settings.database_url.clone();
+    tokio::spawn(Pulse::new().keep(url, clock.clone(), shutdown.clone()));
     let redis = Redis::new(&settings.redis_url, &settings.redis_prefix)?;
+    start::check(settings, &pool).await?;
     if let Some(address) = settings.health_listen {
-        health::serve(address, pool.clone(), redis.clone(), shutdown.clone()).await?;
+        let sealer = settings.sealer.clone();
+        health::serve(
+            address,
+            pool.clone(),
+            redis.clone(),
+            sealer,
+            shutdown.clone(),
+        )
+        .await?;
     }
-    db::time::follow(&clock, &pool, &shutdown).await;
+    db::time::correct_first(&clock, &pool, &shutdown).await;
     let tick = settings.sending.scheduler_tick;
     let accounts = accounts(settings, &clock, &pool)?;
     let searches = Searches::new(look_ups(settings, &accounts, &redis));

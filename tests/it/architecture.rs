@@ -248,7 +248,7 @@ fn the_manifests_keep_the_homes_too() {
         ("deadpool-redis", &["core"]),
         ("apalis", &["worker"]),
         ("apalis-core", &["core"]),
-        ("clap", &["api"]),
+        ("clap", &["api", "worker", "scheduler"]),
         ("governor", &["core"]),
     ] {
         for name in CRATES {

@@ -1,11 +1,12 @@
 //! Jobs that cannot be done, and jobs that Redis cannot bring: poisoned ones are
 //! parked and the operator decides, a worker that leaves gives back what it has, and
-//! mail goes out while Redis is away.
+//! mail goes out while Redis is away or takes no writes.
 
 mod leaving;
 mod operator;
 mod parked;
 mod redis_away;
+mod redis_refuses;
 
 use waypost_tests::TestApp;
 

@@ -77,6 +77,8 @@ mod settings;
 #[cfg(test)]
 mod smtp;
 #[cfg(test)]
+mod stopping;
+#[cfg(test)]
 mod suppressions;
 #[cfg(test)]
 mod templates;
@@ -94,3 +96,7 @@ mod warm;
 mod webhook_deliveries;
 #[cfg(test)]
 mod webhook_endpoints;
+#[cfg(test)]
+mod wrong_keys;
+#[cfg(test)]
+mod wrong_servers;

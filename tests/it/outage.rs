@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use http::Method;
 use serde_json::json;
 use waypost_core::provider::kind::ProviderType;
-use waypost_tests::{Caller, Reply, TestApp, message_to, wait_until, wait_within};
+use waypost_tests::{Caller, Process, Reply, TestApp, message_to, wait_until, wait_within};
 
 /// How long nobody may wait for a 503.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(2);
@@ -233,4 +233,53 @@ async fn what_is_slow_while_postgres_answers_is_waited_for() {
     let (added, ()) = tokio::join!(adding, freeing);
     added.expect(201);
     assert!(since.elapsed() > Duration::from_secs(3));
+}
+
+/// Lines of a log from its `from`th on that are warnings or worse.
+fn warnings(process: &Process, from: usize) -> Vec<String> {
+    let log = process.log();
+    let lines = log.lines().skip(from);
+    let are_bad = |line: &&str| line.contains(" WARN ") || line.contains("ERROR ");
+    lines.filter(are_bad).map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn an_outage_under_load_is_told_in_a_few_lines() {
+    let builder = TestApp::builder().processes().private_postgres();
+    let mut app = builder.start().await;
+    let (api, worker) = (app.spawn_api().await, app.spawn_worker());
+    let scheduler = app.spawn_scheduler();
+    let processes = [
+        (&api, "the API"),
+        (&worker, "the worker"),
+        (&scheduler, "the scheduler"),
+    ];
+    app.connect(ProviderType::Sendgrid).await;
+    for number in 0..50 {
+        app.send_to(&format!("m{number}@example.org")).await;
+    }
+    wait_until("all is sent", async || app.outbox().await.is_empty()).await;
+    let lines = processes.map(|(process, _)| process.log().lines().count());
+    app.postgres.as_mut().unwrap().stop().await;
+    let since = Instant::now();
+    let mut refused = 0;
+    while since.elapsed() < Duration::from_secs(5) {
+        let calls = (0..20).map(|_| app.get("/v1/messages"));
+        let replies = join_all(calls).await;
+        refused += replies.iter().filter(|reply| reply.status == 503).count();
+    }
+    assert!(refused > 100, "{refused}");
+    app.postgres.as_mut().unwrap().resume().await;
+    for ((process, name), from) in processes.into_iter().zip(lines) {
+        wait_until("it says that Postgres is back", async || {
+            process.log().contains("Postgres is back")
+        })
+        .await;
+        let warnings = warnings(process, from);
+        let gone = warnings
+            .iter()
+            .filter(|line| line.contains("Postgres is away"));
+        assert_eq!(gone.count(), 1, "{name}: {warnings:#?}");
+        assert!(warnings.len() <= 30, "{name}: {warnings:#?}");
+    }
 }

@@ -32,7 +32,11 @@ pub(crate) fn inherited() -> Vec<(&'static str, String)> {
 }
 
 /// Where the binaries are: as told, or where cargo puts them next to this one.
-pub(crate) fn binaries() -> PathBuf {
+///
+/// # Panics
+/// When this process does not know where its own program lies.
+#[must_use]
+pub fn binaries() -> PathBuf {
     if let Some(told) = read("WAYPOST_BIN_DIR") {
         return PathBuf::from(told);
     }

@@ -30,13 +30,13 @@ pub use app::{Tenant, TestApp};
 pub use builder::AppBuilder;
 pub use client::{Caller, Reply};
 pub use database::TestDatabase;
-pub use environment::root;
+pub use environment::{binaries, root};
 pub use ledger::{Attempt, LeftOver};
 pub use losing_line::LosingLine;
 pub use postgres_server::PostgresServer;
 pub use process::{Finished, Process, Program};
 pub use receiver::{Answer, ReceivedWebhook, Receiver};
-pub use redis_server::RedisServer;
+pub use redis_server::{RedisServer, Refusal};
 pub use requests::{
     HTTP_PROVIDERS, SENDER, credentials, decoded, event_types, message_to, to_hash, untracked,
 };

@@ -1,6 +1,7 @@
-//! A Redis that one test has to itself, to be stopped, stalled, started and
-//! emptied.
+//! A Redis that one test has to itself, to be stopped, stalled, started, emptied and
+//! made to refuse writes.
 
+use std::path::PathBuf;
 use std::process::Stdio;
 
 use tokio::process::{Child, Command};
@@ -14,14 +15,64 @@ use crate::wait::wait_until;
 pub struct RedisServer {
     port: u16,
     child: Option<Child>,
+    /// Where it would save.
+    folder: PathBuf,
 }
+
+/// Why a Redis that answers does not take writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// It is full, and may evict nothing.
+    Full,
+    /// It became a replica.
+    Replica,
+    /// It could not save.
+    CannotSave,
+    /// It has fewer replicas than it must have.
+    TooFewReplicas,
+    /// Its rules forbid us to write.
+    Forbidden,
+    /// It asks for a password that we do not have.
+    Password,
+}
+
+impl Refusal {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Full,
+        Self::Replica,
+        Self::CannotSave,
+        Self::TooFewReplicas,
+        Self::Forbidden,
+        Self::Password,
+    ];
+
+    /// How its errors begin.
+    #[must_use]
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Full => "OOM",
+            Self::Replica => "READONLY",
+            Self::CannotSave => "MISCONF",
+            Self::TooFewReplicas => "NOREPLICAS",
+            Self::Forbidden => "NOPERM",
+            Self::Password => "NOAUTH",
+        }
+    }
+}
+
+/// The password that it asks for in [`Refusal::Password`].
+const PASSWORD: &str = "another-secret";
 
 impl RedisServer {
     /// Starts one on a free port.
     pub async fn start() -> Self {
+        let port = free_port();
+        let folder = format!("waypost-redis-{}-{port}", std::process::id());
         let mut server = Self {
-            port: free_port(),
+            port,
             child: None,
+            folder: std::env::temp_dir().join(folder),
         };
         server.resume().await;
         server
@@ -43,9 +94,11 @@ impl RedisServer {
     /// Starts it again, empty, on the same port.
     pub async fn resume(&mut self) {
         let program = environment::redis_server();
+        std::fs::create_dir_all(&self.folder).expect("a folder can be made");
         let child = Command::new(&program)
             .args(["--port", &self.port.to_string(), "--bind", "127.0.0.1"])
-            .args(["--save", "", "--appendonly", "no", "--dir", "/tmp"])
+            .args(["--save", "", "--appendonly", "no", "--dir"])
+            .arg(&self.folder)
             .stdout(Stdio::null())
             .kill_on_drop(true)
             .spawn()
@@ -94,12 +147,89 @@ impl RedisServer {
             .expect("scripts can be removed");
     }
 
-    async fn try_command(&self, command: &str) -> redis::RedisResult<()> {
-        let client = redis::Client::open(self.url())?;
-        let mut connection = client.get_multiplexed_async_connection().await?;
-        let mut words = command.split(' ');
-        let mut command = redis::cmd(words.next().unwrap_or_default());
-        command.arg(words.collect::<Vec<_>>());
-        command.query_async(&mut connection).await
+    /// Lets it refuse writes, and answer as before what only reads.
+    ///
+    /// # Panics
+    /// When it does not do that.
+    pub async fn refuse(&self, refusal: Refusal) {
+        let commands: &[&str] = match refusal {
+            Refusal::Full => &["CONFIG SET maxmemory 1"],
+            Refusal::Replica => &["REPLICAOF 127.0.0.1 1"],
+            Refusal::CannotSave => {
+                std::fs::remove_dir_all(&self.folder).expect("its folder can be removed");
+                &["CONFIG SET save 3600\u{a0}1", "BGSAVE"]
+            }
+            Refusal::TooFewReplicas => &["CONFIG SET min-replicas-to-write 1"],
+            Refusal::Forbidden => &["ACL SETUSER default -@write"],
+            Refusal::Password => &["CONFIG SET requirepass another-secret"],
+        };
+        for command in commands {
+            let _refused_from_then_on = self.try_command(command).await;
+        }
+        if refusal == Refusal::Password {
+            // Who is connected already is not asked for it.
+            let url = format!("redis://:{PASSWORD}@127.0.0.1:{}", self.port);
+            let _itself = command_at(&url, "CLIENT KILL TYPE normal").await;
+        }
+        wait_until("Redis refuses writes", async || {
+            let written = self.try_command("SET waypost-test 1").await;
+            written.is_err_and(|error| error.code() == Some(refusal.code()))
+        })
+        .await;
     }
+
+    /// Lets it take writes again.
+    ///
+    /// # Panics
+    /// When it does not do that.
+    pub async fn relent(&self, refusal: Refusal) {
+        let command = match refusal {
+            Refusal::Full => "CONFIG SET maxmemory 0",
+            Refusal::Replica => "REPLICAOF NO ONE",
+            Refusal::CannotSave => "CONFIG SET save \u{a0}",
+            Refusal::TooFewReplicas => "CONFIG SET min-replicas-to-write 0",
+            Refusal::Forbidden => "ACL SETUSER default +@all",
+            Refusal::Password => "CONFIG SET requirepass \u{a0}",
+        };
+        let url = match refusal {
+            Refusal::Password => format!("redis://:{PASSWORD}@127.0.0.1:{}", self.port),
+            Refusal::Full
+            | Refusal::Replica
+            | Refusal::CannotSave
+            | Refusal::TooFewReplicas
+            | Refusal::Forbidden => self.url(),
+        };
+        let relented = command_at(&url, command).await;
+        relented.expect("Redis can be told to take writes");
+        self.try_command("SET waypost-test 1")
+            .await
+            .expect("Redis takes writes again");
+    }
+
+    async fn try_command(&self, command: &str) -> redis::RedisResult<()> {
+        command_at(&self.url(), command).await
+    }
+}
+
+impl Drop for RedisServer {
+    fn drop(&mut self) {
+        let _not_there = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Runs a command whose words are separated by spaces; a no-break space stands for one
+/// within a word, and alone for an empty one.
+async fn command_at(url: &str, command: &str) -> redis::RedisResult<()> {
+    let client = redis::Client::open(url)?;
+    let mut connection = client.get_multiplexed_async_connection().await?;
+    let words: Vec<String> = command
+        .split(' ')
+        .map(|word| match word {
+            "\u{a0}" => String::new(),
+            word => word.replace('\u{a0}', " "),
+        })
+        .collect();
+    let mut command = redis::Cmd::new();
+    command.arg(words);
+    command.query_async(&mut connection).await
 }

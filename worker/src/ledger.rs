@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tracing::{error, warn};
+use tracing::error;
 use waypost_core::audit::Origin;
 use waypost_core::clock::Clock;
 use waypost_core::config::SendingSettings;
@@ -29,6 +29,7 @@ use waypost_core::queue::parked;
 use waypost_core::suppression::Suppressions;
 use waypost_core::suppression::told::{AddedTold, ToldAddress, ToldBy};
 use waypost_core::tracking::link::Plan;
+use waypost_core::warn_seldom;
 
 use crate::tenure::Tenures;
 pub(crate) use claim::{Begun, Claim, Settlement};
@@ -171,10 +172,8 @@ impl Ledger {
             match self.settlements.run(settlement.clone(), 1).await {
                 Ok(()) => return true,
                 Err(fault) if fault.kind() == FaultKind::Unavailable => {
-                    warn!(
-                        cause = fault.chain(),
-                        "An outcome could not be recorded yet"
-                    );
+                    let cause = fault.chain();
+                    warn_seldom!(cause, "An outcome could not be recorded yet");
                     tokio::time::sleep(wait).await;
                     wait = (wait * 2).min(RECORD_AGAIN_LONGEST);
                 }
@@ -370,7 +369,7 @@ impl Writer {
                 });
                 if let Err(fault) = withdrawing.await {
                     let cause = fault.chain();
-                    warn!(cause, "Attempts of lost claims could not be withdrawn yet");
+                    warn_seldom!(cause, "Attempts of lost claims could not be withdrawn yet");
                 }
                 tokio::time::sleep(wait).await;
                 wait = (wait * 2).min(RECORD_AGAIN_LONGEST);
@@ -548,7 +547,7 @@ impl Writer {
         tokio::spawn(async move {
             let jobs: Vec<SendJob> = due.iter().map(|due| due.job).collect();
             if let Err(fault) = queue.push(&jobs).await {
-                warn!(cause = fault.chain(), "Retries are left to the relay");
+                warn_seldom!(cause = fault.chain(), "Retries are left to the relay");
             }
         });
     }
@@ -563,7 +562,7 @@ impl Writer {
         tokio::spawn(async move {
             let jobs: Vec<_> = left.iter().map(|left| (left.job, left.due_at)).collect();
             if let Err(fault) = queue.push_at(&jobs).await {
-                warn!(cause = fault.chain(), "Retries are left to the relay");
+                warn_seldom!(cause = fault.chain(), "Retries are left to the relay");
             }
         });
     }

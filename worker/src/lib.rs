@@ -28,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 use waypost_core::clock::Clock;
 use waypost_core::config::Settings;
+use waypost_core::db::pulse::Pulse;
 use waypost_core::db::{self, PgPool};
 use waypost_core::fault::Fault;
 use waypost_core::health;
@@ -40,6 +41,7 @@ use waypost_core::provider::snapshots::Snapshots;
 use waypost_core::provider::transport::{Transport, TransportSettings};
 use waypost_core::queue::jobs::send_queue;
 use waypost_core::redis::Redis;
+use waypost_core::start;
 use waypost_core::suppression::Suppressions;
 use waypost_core::suppression::filter::Filters;
 use waypost_core::tracking::link::Tracker;
@@ -73,37 +75,33 @@ pub async fn run(
 ) -> Result<(), Fault> {
     let ids = Ids::new(clock.clone());
     let (pool, ledger_pool) = pools(settings)?;
+    // It says when Postgres goes and when it is back, and keeps the clock right.
+    let url = settings.database_url.clone();
+    tokio::spawn(Pulse::new().keep(url, clock.clone(), shutdown.clone()));
     let redis = Redis::new(&settings.redis_url, &settings.redis_prefix)?;
+    start::check(settings, &pool).await?;
     if let Some(address) = settings.health_listen {
-        health::serve(address, pool.clone(), redis.clone(), shutdown.clone()).await?;
+        let sealer = settings.sealer.clone();
+        health::serve(
+            address,
+            pool.clone(),
+            redis.clone(),
+            sealer,
+            shutdown.clone(),
+        )
+        .await?;
     }
     let Some(tenures) =
         Tenures::begin(pool.clone(), ids.clone(), &settings.sending, &shutdown).await
     else {
         return Ok(());
     };
-    db::time::follow(&clock, &pool, &shutdown).await;
+    db::time::correct_first(&clock, &pool, &shutdown).await;
     let webhooks = Webhooks::start(settings, clock.clone(), tenures.clone(), shutdown.clone())?;
     let queue = send_queue(&redis, clock.clone());
     let snapshots = Snapshots::new(pool.clone());
     tokio::spawn(snapshots.clone().listen(shutdown.clone()));
-    let accounts = Accounts {
-        pool: pool.clone(),
-        sealer: settings.sealer.clone(),
-        transport: Transport::new(&TransportSettings {
-            call_timeout: settings.sending.call_timeout,
-            // A job may have calls beyond its first.
-            idle_connections_max: settings.sending.concurrency.max(8) * 2,
-            smtp: settings.smtp.clone(),
-            ..TransportSettings::default()
-        })?,
-        shares: Shares::of_calls(),
-        endpoints: Endpoints::from(settings.provider_base_urls.clone()),
-        public_url: settings.links.public_url.clone(),
-        snapshots,
-        clock: clock.clone(),
-        ids: ids.clone(),
-    };
+    let accounts = accounts(settings, snapshots, pool.clone(), &clock, &ids)?;
     let suppressions = Suppressions {
         pool: pool.clone(),
         filters: Filters::start(pool.clone(), redis.clone(), ids.clone()),
@@ -140,6 +138,32 @@ pub async fn run(
     webhooks.ended(settings.sending.shutdown).await;
     leaving::leave(&sending, &queue).await;
     Ok(())
+}
+
+fn accounts(
+    settings: &Settings,
+    snapshots: Snapshots,
+    pool: PgPool,
+    clock: &Clock,
+    ids: &Ids,
+) -> Result<Accounts, Fault> {
+    Ok(Accounts {
+        pool,
+        sealer: settings.sealer.clone(),
+        transport: Transport::new(&TransportSettings {
+            call_timeout: settings.sending.call_timeout,
+            // A job may have calls beyond its first.
+            idle_connections_max: settings.sending.concurrency.max(8) * 2,
+            smtp: settings.smtp.clone(),
+            ..TransportSettings::default()
+        })?,
+        shares: Shares::of_calls(),
+        endpoints: Endpoints::from(settings.provider_base_urls.clone()),
+        public_url: settings.links.public_url.clone(),
+        snapshots,
+        clock: clock.clone(),
+        ids: ids.clone(),
+    })
 }
 
 /// The gates of the accounts, whose limits all workers share.

@@ -3,6 +3,7 @@
 
 use std::process::ExitCode;
 
+use clap::Parser;
 use tokio_util::sync::CancellationToken;
 use waypost_core::clock::Clock;
 use waypost_core::config::Settings;
@@ -11,8 +12,15 @@ use waypost_core::{fault, process, telemetry};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// Waypost's worker: sends what was accepted. Its settings are variables of its
+/// environment; `waypost-api config` prints them.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Arguments {}
+
 fn main() -> ExitCode {
     process::prepare();
+    let Arguments {} = Arguments::parse();
     run()
 }
 

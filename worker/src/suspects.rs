@@ -7,7 +7,7 @@ use std::any::Any;
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
-use tracing::{error, warn};
+use tracing::error;
 use waypost_core::clock::Clock;
 use waypost_core::config::SendingSettings;
 use waypost_core::db::{self, OrFault, PgPool};
@@ -18,6 +18,7 @@ use waypost_core::queue::backend::JobEnd;
 use waypost_core::queue::jobs::SendJob;
 use waypost_core::queue::parked::{self, SUSPECT_FROM};
 use waypost_core::queue::reaper;
+use waypost_core::warn_seldom;
 
 use crate::ledger::Claim;
 use crate::tenure::Tenures;
@@ -93,7 +94,7 @@ impl Suspects {
             Ok(true) => Admission::Alone { _turn: turn },
             Ok(false) => Admission::Later(COME_AGAIN_AFTER),
             Err(fault) => {
-                warn!(cause = fault.chain(), "A suspect is not begun with");
+                warn_seldom!(cause = fault.chain(), "A suspect is not begun with");
                 Admission::Later(COME_AGAIN_AFTER)
             }
         }
@@ -131,7 +132,7 @@ impl Suspects {
                 break;
             }
             let cause = fault.chain();
-            warn!(cause, "The chunk of a panic could not be given back yet");
+            warn_seldom!(cause, "The chunk of a panic could not be given back yet");
             tokio::time::sleep(wait).await;
             wait = (wait * 2).min(RECORD_AGAIN_LONGEST);
         }

@@ -16,6 +16,7 @@ use waypost_core::db::{self, OrFault, PgPool};
 use waypost_core::fault::Fault;
 use waypost_core::ids::{Ids, WorkerId};
 use waypost_core::queue::lease;
+use waypost_core::warn_seldom;
 
 /// How long to wait before Postgres is asked again.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(500);
@@ -191,7 +192,7 @@ impl Shared {
                 true
             }
             Err(fault) => {
-                warn!(cause = fault.chain(), "A heartbeat failed");
+                warn_seldom!(cause = fault.chain(), "A heartbeat failed");
                 false
             }
         }
@@ -217,7 +218,7 @@ impl Shared {
                     return;
                 }
                 Err(fault) => {
-                    warn!(cause = fault.chain(), "Cannot register this worker");
+                    warn_seldom!(cause = fault.chain(), "Cannot register this worker");
                     // The row may have been written all the same: a fresh id
                     // makes the next try a clean one.
                     self.replace(worker);

@@ -7,7 +7,9 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use waypost_core::clock::{Clock, Timestamp};
 use waypost_core::config::Settings;
+use waypost_core::db::reach::Schema;
 use waypost_core::db::{self, OrFault, PgPool};
+use waypost_core::fault::Fault;
 use waypost_core::ids::{Ids, MessageId};
 use waypost_core::queue::backend::{DeadJob, Queue};
 use waypost_core::queue::jobs::{SendJob, send_queue};
@@ -60,6 +62,7 @@ pub(super) struct DropArguments {
 struct Bench {
     pool: PgPool,
     queue: Queue<SendJob>,
+    redis: Redis,
     settings: Settings,
     ids: Ids,
     clock: Clock,
@@ -123,11 +126,12 @@ impl Bench {
         let settings = Settings::from_env()?;
         let clock = Clock::system();
         let redis = Redis::new(&settings.redis_url, &settings.redis_prefix)?;
-        let pool = db::pool(&settings.database_url, 1)?;
+        let pool = super::connect_to(&settings.database_url, Schema::Current).await?;
         db::time::correct(&clock, &pool).await?;
         Ok(Self {
             pool,
             queue: send_queue(&redis, clock.clone()),
+            redis,
             ids: Ids::new(clock.clone()),
             settings,
             clock,
@@ -138,25 +142,33 @@ impl Bench {
         let mut connection = self.pool.acquire().await.or_fault("reach Postgres")?;
         let parked = parked::store::list(&mut connection, PARKED_MAX).await?;
         drop(connection);
-        let dead = self.queue.dead(DEAD_MAX).await;
-        if let Err(fault) = &dead {
-            let cause = fault.chain();
-            eprintln!("what Redis holds of dead entries is not known: {cause}");
-        }
+        let (dead, unknown) = match self.queue.dead(DEAD_MAX).await {
+            Ok(dead) => (Some(dead), None),
+            Err(fault) => (None, Some(self.cause(&fault).await)),
+        };
         if as_json {
-            let dead: Option<Vec<Value>> = dead.ok().map(|dead| dead.iter().map(entry).collect());
+            let dead: Option<Vec<Value>> = dead.map(|dead| dead.iter().map(entry).collect());
             let parked: Vec<Value> = parked.iter().map(record).collect();
             println!("{:#}", json!({ "parked": parked, "dead": dead }));
-            return Ok(());
+        } else {
+            print!("{}", parked_table(parked));
+            if let Some(dead) = dead.filter(|dead| !dead.is_empty()) {
+                println!();
+                print!("{}", dead_table(dead));
+            }
         }
-        print!("{}", parked_table(parked));
-        if let Ok(dead) = dead
-            && !dead.is_empty()
-        {
-            println!();
-            print!("{}", dead_table(dead));
+        if let Some(cause) = unknown {
+            eprintln!("the dead entries in Redis are not known: {cause}");
         }
         Ok(())
+    }
+
+    /// What became of something that was asked of Redis, for people.
+    async fn cause(&self, fault: &Fault) -> String {
+        match self.redis.check_writes().await {
+            Ok(()) => fault.chain(),
+            Err(error) => self.redis.explain(&error),
+        }
     }
 
     async fn retry(&self, choice: Choice) -> Result<(), CommandError> {
@@ -175,7 +187,7 @@ impl Bench {
             println!("{} {}", job.message_id, job.chunk);
         }
         if let Err(fault) = self.queue.push(&jobs).await {
-            let cause = fault.chain();
+            let cause = self.cause(&fault).await;
             eprintln!("Redis was not told; the relay or a worker finds the jobs: {cause}");
         }
         Ok(())

@@ -14,6 +14,10 @@
 //! | a client that takes nothing of its answer | 30 s |
 //! | a connection between requests | 75 s |
 //! | connections | a setting; further ones wait to be accepted |
+//!
+//! A process that is to stop accepts nobody new. On the connections that there are it
+//! answers what arrives within a second more, each with `Connection: close` as its last
+//! answer: a client that sends at that moment cannot know, and must not be cut off.
 
 mod body;
 mod stream;
@@ -21,6 +25,7 @@ mod stream;
 mod tests;
 
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,6 +74,8 @@ const PATIENCE: Patience = Patience {
 const HEAD_BYTES_MAX: usize = 64 << 10;
 /// Header fields of a request at the most.
 const HEAD_FIELDS_MAX: usize = 100;
+/// How long a connection on which nothing arrives is kept once the process is to stop.
+const LINGER: Duration = Duration::from_secs(1);
 /// How long to wait after a connection could not be accepted: out of files, say.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
@@ -77,6 +84,9 @@ const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 pub(crate) struct Bounds {
     /// Connections at the same time.
     pub(crate) connections_max: usize,
+    /// How long everything goes on as before once it is to stop, so that a proxy that asks
+    /// whether it is ready sends nobody any more.
+    pub(crate) shutdown_delay: Duration,
     /// How long requests in flight may take to end once it is to stop.
     pub(crate) shutdown: Duration,
 }
@@ -89,26 +99,32 @@ pub(crate) async fn run(
     bounds: Bounds,
     shutdown: CancellationToken,
 ) {
-    let endpoint = Arc::new(endpoint);
-    let places = Arc::new(Semaphore::new(bounds.connections_max));
-    let connections = TaskTracker::new();
-    let cut = CancellationToken::new();
-    while let Some(accepted) = shutdown
-        .run_until_cancelled(accept(&listener, &places))
-        .await
-    {
-        let Some((stream, ends, place)) = accepted else {
-            continue;
-        };
-        let endpoint = Arc::clone(&endpoint);
-        let serving = serve_connection(stream, ends, endpoint, PATIENCE, shutdown.clone());
-        let cut = cut.clone();
-        connections.spawn(async move {
-            let _ended_or_cut = cut.run_until_cancelled(serving).await;
-            drop(place);
-        });
+    let server = Server {
+        endpoint: Arc::new(endpoint),
+        places: Arc::new(Semaphore::new(bounds.connections_max)),
+        connections: TaskTracker::new(),
+        closing: CancellationToken::new(),
+        cut: CancellationToken::new(),
+    };
+    let mut stop = pin!(async {
+        shutdown.cancelled().await;
+        tokio::time::sleep(bounds.shutdown_delay).await;
+    });
+    loop {
+        tokio::select! {
+            () = &mut stop => break,
+            accepted = accept(&listener, &server.places) => {
+                if let Some((stream, ends, place)) = accepted {
+                    server.serve(stream, ends, place);
+                }
+            }
+        }
     }
-    drop(listener);
+    server.take_last(listener);
+    server.closing.cancel();
+    let Server {
+        connections, cut, ..
+    } = server;
     connections.close();
     if tokio::time::timeout(bounds.shutdown, connections.wait())
         .await
@@ -120,6 +136,48 @@ pub(crate) async fn run(
         );
         cut.cancel();
         connections.wait().await;
+    }
+}
+
+/// What all connections share.
+struct Server<E> {
+    endpoint: Arc<E>,
+    places: Arc<Semaphore>,
+    connections: TaskTracker,
+    /// Each connection is to end with its next answer.
+    closing: CancellationToken,
+    /// Each connection ends now.
+    cut: CancellationToken,
+}
+
+impl<E: Endpoint<Output = Response> + 'static> Server<E> {
+    fn serve(&self, stream: TcpStream, ends: Ends, place: OwnedSemaphorePermit) {
+        let endpoint = Arc::clone(&self.endpoint);
+        let closing = self.closing.clone();
+        let serving = serve_connection(stream, ends, endpoint, PATIENCE, closing);
+        let cut = self.cut.clone();
+        self.connections.spawn(async move {
+            let _ended_or_cut = cut.run_until_cancelled(serving).await;
+            drop(place);
+        });
+    }
+
+    /// Takes those who are connected already and were not accepted yet, then nobody any
+    /// more: closing the listener would cut them off.
+    fn take_last(&self, listener: TcpListener) {
+        let Ok(listener) = listener.into_std() else {
+            return;
+        };
+        // It does not block: where nobody waits, that is an error.
+        while let Ok(place) = Arc::clone(&self.places).try_acquire_owned()
+            && let Ok((stream, peer)) = listener.accept()
+        {
+            let stream = stream.set_nonblocking(true).map(|()| stream);
+            if let Ok(stream) = stream.and_then(TcpStream::from_std) {
+                let ends = ends_of(&stream, peer);
+                self.serve(stream, ends, place);
+            }
+        }
     }
 }
 
@@ -140,14 +198,7 @@ async fn accept(
     let place = Arc::clone(places).acquire_owned().await.ok()?;
     match listener.accept().await {
         Ok((stream, peer)) => {
-            // Answers are small and written at once: there is nothing to collect.
-            // Where that cannot be set, they come a little later.
-            let _as_it_is = stream.set_nodelay(true);
-            let local = stream.local_addr().unwrap_or(peer);
-            let ends = Ends {
-                local: LocalAddr(Addr::SocketAddr(local)),
-                remote: RemoteAddr(Addr::SocketAddr(peer)),
-            };
+            let ends = ends_of(&stream, peer);
             Some((stream, ends, place))
         }
         Err(error) => {
@@ -158,20 +209,35 @@ async fn accept(
     }
 }
 
+fn ends_of(stream: &TcpStream, peer: SocketAddr) -> Ends {
+    // Answers are small and written at once: there is nothing to collect.
+    // Where that cannot be set, they come a little later.
+    let _as_it_is = stream.set_nodelay(true);
+    let local = stream.local_addr().unwrap_or(peer);
+    Ends {
+        local: LocalAddr(Addr::SocketAddr(local)),
+        remote: RemoteAddr(Addr::SocketAddr(peer)),
+    }
+}
+
+/// Serves a connection until it ends. From `closing` on it ends with the answer after
+/// which nothing has arrived, or after a while in which nothing arrives.
 async fn serve_connection<S, E>(
     stream: S,
     ends: Ends,
     endpoint: Arc<E>,
     patience: Patience,
-    shutdown: CancellationToken,
+    closing: CancellationToken,
 ) where
     S: AsyncRead + AsyncWrite + Unpin,
     E: Endpoint<Output = Response>,
 {
     let service = Service::default();
     let stream = PatientStream::new(stream, &patience, service.clone());
+    let (state, is_closing) = (service.clone(), closing.clone());
     let answer = service_fn(move |request: hyper::Request<Incoming>| {
         let begun = service.begin();
+        let (state, is_closing) = (service.clone(), is_closing.clone());
         let endpoint = Arc::clone(&endpoint);
         let Ends { local, remote } = ends.clone();
         let request = Request::from((request, local, remote, Scheme::HTTP));
@@ -180,7 +246,7 @@ async fn serve_connection<S, E>(
             // In a box: with all its layers it is 12 KiB, and the server moves it about.
             let response = Box::pin(endpoint.get_response(request)).await;
             let mut response = hyper::Response::from(response);
-            if rest.ends_connection() {
+            if rest.ends_connection() || (is_closing.is_cancelled() && state.is_all_read()) {
                 let close = HeaderValue::from_static("close");
                 response.headers_mut().insert(CONNECTION, close);
             }
@@ -197,7 +263,7 @@ async fn serve_connection<S, E>(
     );
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        () = shutdown.cancelled() => {
+        () = closing_time(&closing, &state) => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
@@ -205,5 +271,15 @@ async fn serve_connection<S, E>(
     if let Err(error) = ended {
         // The client's doing: gone, too slow, or not speaking HTTP.
         debug!(timed_out = error.is_timeout(), "A connection ended early");
+    }
+}
+
+/// When a connection is to be closed that has not ended with an answer: nothing arrived for
+/// a while, and no part of a head is there. A head that has begun is bounded by itself.
+async fn closing_time(closing: &CancellationToken, state: &Service) {
+    closing.cancelled().await;
+    tokio::time::sleep(LINGER).await;
+    while state.is_in_head() {
+        tokio::time::sleep(LINGER / 20).await;
     }
 }

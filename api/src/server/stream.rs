@@ -4,7 +4,7 @@
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -24,6 +24,10 @@ pub(super) struct Service(Arc<Counts>);
 struct Counts {
     begun: AtomicU64,
     ended: AtomicU64,
+    /// Whether the last read found nothing.
+    is_all_read: AtomicBool,
+    /// Whether a part of a head has come and not the whole.
+    is_in_head: AtomicBool,
 }
 
 /// A request that is being served; dropping it ends that.
@@ -35,6 +39,18 @@ impl Service {
     pub(super) fn begin(&self) -> Begun {
         self.0.begun.fetch_add(1, Ordering::Relaxed);
         Begun(self.clone())
+    }
+
+    /// Whether nothing lies behind the request that is being served. The server reads on
+    /// while it waits for an answer, unless it has read more than that request: then
+    /// another one follows.
+    pub(super) fn is_all_read(&self) -> bool {
+        self.0.is_all_read.load(Ordering::Relaxed)
+    }
+
+    /// Whether the head of a request has begun to arrive.
+    pub(super) fn is_in_head(&self) -> bool {
+        self.0.is_in_head.load(Ordering::Relaxed)
     }
 
     /// How many heads were read, and whether none of them waits for its answer.
@@ -124,6 +140,12 @@ impl<S> PatientStream<S> {
         if bytes > 0 && is_at_rest && self.head.is_none() {
             self.head = Some(after(self.head_max));
         }
+        if bytes > 0 || !is_at_rest {
+            self.service
+                .0
+                .is_in_head
+                .store(is_at_rest, Ordering::Relaxed);
+        }
         // Bytes that keep coming must not hide that the time is over.
         let is_over = match &mut self.head {
             Some(head) => head.as_mut().poll(context).is_ready(),
@@ -170,6 +192,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for PatientStream<S> {
         let before = buffer.filled().len();
         let read = Pin::new(&mut this.stream).poll_read(context, buffer);
         let bytes = buffer.filled().len() - before;
+        let counts = &this.service.0;
+        counts
+            .is_all_read
+            .store(read.is_pending(), Ordering::Relaxed);
         if let Err(error) = this.clock_head(bytes, context) {
             return Poll::Ready(Err(error));
         }

@@ -279,12 +279,21 @@ async fn http_2_is_not_spoken() {
     assert!(!rest(&mut client).await.contains("HTTP/1.1 200"));
 }
 
+/// A connection that has had an answer and waits for its client, and is to close.
+async fn closing() -> DuplexStream {
+    let closing = CancellationToken::new();
+    let mut client = connect(ENDLESS, &closing);
+    client.write_all(REQUEST).await.unwrap();
+    answer(&mut client, "got 0 bytes").await;
+    closing.cancel();
+    client
+}
+
 #[tokio::test]
-async fn on_shutdown_idle_connections_end_at_once_and_requests_are_answered_first() {
+async fn on_shutdown_idle_connections_end_after_a_moment_and_requests_are_answered_first() {
+    let since = Instant::now();
+    let mut idle = closing().await;
     let shutdown = CancellationToken::new();
-    let mut idle = connect(ENDLESS, &shutdown);
-    idle.write_all(REQUEST).await.unwrap();
-    answer(&mut idle, "got 0 bytes").await;
     let mut busy = connect(ENDLESS, &shutdown);
     busy.write_all(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\na")
         .await
@@ -293,6 +302,51 @@ async fn on_shutdown_idle_connections_end_at_once_and_requests_are_answered_firs
     sleep(SHORT).await;
     shutdown.cancel();
     assert_eq!(rest(&mut idle).await, "");
+    assert!(since.elapsed() >= LINGER, "{:?}", since.elapsed());
+    // The body is still arriving when the moment is over.
+    sleep(LINGER).await;
     busy.write_all(b"b").await.unwrap();
-    assert!(rest(&mut busy).await.ends_with("got 2 bytes"));
+    let said = rest(&mut busy).await;
+    assert!(said.ends_with("got 2 bytes"), "{said}");
+    assert!(said.contains("connection: close"), "{said}");
+}
+
+#[tokio::test]
+async fn what_arrives_after_the_shutdown_is_answered_and_ends_the_connection() {
+    let get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    let post = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc";
+    for (requests, answers) in [
+        (vec![get.to_owned()], 1),
+        // Three at once.
+        (vec![format!("{get}{post}{get}")], 3),
+        // The head in parts, and the body.
+        (
+            [&post[..20], &post[20..45], &post[45..post.len() - 2], "bc"]
+                .map(str::to_owned)
+                .into(),
+            1,
+        ),
+        // The second begins with the first.
+        (vec![format!("{get}{}", &get[..8]), get[8..].to_owned()], 2),
+    ] {
+        let mut client = closing().await;
+        for part in &requests {
+            sleep(PAUSE).await;
+            client.write_all(part.as_bytes()).await.unwrap();
+        }
+        let said = rest(&mut client).await;
+        assert_eq!(said.matches("HTTP/1.1 200 ").count(), answers, "{said}");
+        let closing = said.matches("connection: close").count();
+        assert_eq!(closing, 1, "only the last answer ends it: {said}");
+    }
+}
+
+#[tokio::test]
+async fn a_head_that_has_begun_when_the_moment_is_over_is_waited_for() {
+    let mut client = closing().await;
+    client.write_all(b"GET / HTTP/1.1\r\nHo").await.unwrap();
+    sleep(LINGER * 2).await;
+    client.write_all(b"st: a\r\n\r\n").await.unwrap();
+    let said = rest(&mut client).await;
+    assert!(said.starts_with("HTTP/1.1 200 "), "{said}");
 }

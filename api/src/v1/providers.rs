@@ -14,6 +14,7 @@ use waypost_core::issue::Issue;
 use waypost_core::provider::account::{Accounts, NewAccount, ProviderAccount, WantedChange};
 use waypost_core::provider::credentials::Credentials;
 use waypost_core::provider::event_secrets::EventSecrets;
+use waypost_core::provider::event_webhook::{Connected, FirstRegistration};
 use waypost_core::provider::gate::{AccountLimits, CONCURRENCY_MAX, RATE_PER_SECOND_MAX};
 use waypost_core::provider::kind::ProviderType;
 use waypost_core::provider::store;
@@ -105,6 +106,10 @@ struct ConnectProviderRequest {
     /// `signingKey`, SES `topicArn`. POSTMARK takes none. Registering the event
     /// webhook finds it out where the provider's API tells.
     event_secrets: Checked<Option<EventSecretsObject>>,
+    /// Whether to tell the provider to tell of events under the account's `webhookUrl`.
+    /// Where nothing is said it is told, unless `eventSecrets` are given: then the
+    /// webhook is yours to set up.
+    register_event_webhook: Checked<Option<bool>>,
     /// Calls to the provider per second at the most, over all workers; no bound where
     /// nothing is said.
     max_rate_per_second: Checked<Option<RatePerSecond>>,
@@ -146,11 +151,45 @@ struct ValidationResult {
     provider_type: String,
 }
 
+/// An account that was just connected.
+#[derive(Debug, Object)]
+#[oai(rename_all = "camelCase")]
+struct ConnectedProvider {
+    #[oai(flatten)]
+    account: ProviderAccountView,
+    /// Whether the provider was told where to tell of events; null where that was not
+    /// wanted.
+    event_webhook: Nullable<FirstEventWebhook>,
+}
+
+/// What came of registering the event webhook.
+#[derive(Debug, Object)]
+#[oai(rename_all = "camelCase")]
+struct FirstEventWebhook {
+    /// Whether the provider was told. Where not, the account sends all the same, and
+    /// its messages stay SENT until this is mended.
+    registered: bool,
+    /// Why not.
+    reason: Nullable<String>,
+    /// What is left to do by hand, in this order.
+    steps: Vec<String>,
+}
+
+impl From<FirstRegistration> for FirstEventWebhook {
+    fn from(first: FirstRegistration) -> Self {
+        Self {
+            registered: first.is_registered,
+            reason: Nullable(first.reason),
+            steps: first.steps,
+        }
+    }
+}
+
 #[derive(ApiResponse)]
-enum Connected {
+enum ProviderConnected {
     /// The account is connected.
     #[oai(status = 201)]
-    Created(Json<Data<ProviderAccountView>>),
+    Created(Json<Data<ConnectedProvider>>),
 }
 
 type One = Result<Json<Data<ProviderAccountView>>, Failure>;
@@ -189,7 +228,8 @@ impl ProvidersApi {
     ///
     /// Takes the permission PROVIDERS_WRITE. The credentials are checked with the
     /// provider, then sealed and stored; the domains that the account has are
-    /// imported.
+    /// imported. SENDGRID, POSTMARK and MAILGUN are told where to tell of events;
+    /// `eventWebhook` says what came of it.
     #[oai(
         path = "/v1/providers",
         method = "post",
@@ -202,7 +242,7 @@ impl ProvidersApi {
         #[oai(name = "Idempotency-Key")]
         key: KeyHeader,
         body: Body<ConnectProviderRequest, OTHER_BYTES_MAX>,
-    ) -> Result<Connected, Failure> {
+    ) -> Result<ProviderConnected, Failure> {
         caller.require(Permission::ProvidersWrite)?;
         let mut issues = Vec::new();
         let claim = key.claim(&self.context, &caller, &body, &mut issues);
@@ -211,6 +251,9 @@ impl ProvidersApi {
         let display_name = request.display_name.take("displayName", &mut issues);
         let credentials = request.credentials.take("credentials", &mut issues);
         let event_secrets = request.event_secrets.take("eventSecrets", &mut issues);
+        let registers = request
+            .register_event_webhook
+            .take("registerEventWebhook", &mut issues);
         let rate = request
             .max_rate_per_second
             .take("maxRatePerSecond", &mut issues);
@@ -233,13 +276,14 @@ impl ProvidersApi {
         else {
             return Err(Failure::Invalid(issues));
         };
-        let once = Once::new(claim, &self.context.sealer, |account: &ProviderAccount| {
-            let data = self.view(account.clone());
+        let once = Once::new(claim, &self.context.sealer, |connected: &Connected| {
+            let data = self.connected(connected.clone());
             created(&Data { data })
         });
         let new = NewAccount {
             display_name,
             credentials,
+            registers_events: registers.flatten().unwrap_or(event_secrets.is_none()),
             event_secrets,
             limits: AccountLimits {
                 max_rate_per_second: rate.flatten().map(|bound| bound.0),
@@ -247,11 +291,11 @@ impl ProvidersApi {
             },
         };
         let accounts = &self.context.accounts;
-        let account = accounts
+        let connected = accounts
             .connect(caller.organization_id(), caller.origin(), new, &once)
             .await?;
-        Ok(Connected::Created(Json(Data {
-            data: self.view(account),
+        Ok(ProviderConnected::Created(Json(Data {
+            data: self.connected(connected),
         })))
     }
 
@@ -402,6 +446,13 @@ impl ProvidersApi {
 
     fn view(&self, account: ProviderAccount) -> ProviderAccountView {
         ProviderAccountView::of(&self.context.accounts, account)
+    }
+
+    fn connected(&self, connected: Connected) -> ConnectedProvider {
+        ConnectedProvider {
+            account: self.view(connected.account),
+            event_webhook: Nullable(connected.event_webhook.map(FirstEventWebhook::from)),
+        }
     }
 
     /// What is wrong with event secrets for an account, whose credentials are to be

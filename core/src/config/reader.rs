@@ -104,20 +104,21 @@ impl<'a> Reader<'a> {
             .unwrap_or_else(|| default.to_owned())
     }
 
-    /// A text that must not be shown and has a form of its own. Without a default it is
-    /// required.
-    pub(super) fn secret(
+    /// The URL of a server, which may hold a password and must not be shown. Without a
+    /// default it is required.
+    pub(super) fn server(
         &mut self,
         name: &'static str,
         default: Option<&str>,
         meaning: &'static str,
+        form: &str,
         has_form: impl Fn(&str) -> bool,
     ) -> Option<Secret> {
         let text = self.given(name, default.unwrap_or_default(), meaning);
         let text = text.or_else(|| default.map(ToOwned::to_owned));
         match &text {
             None => self.fault(name, "is required"),
-            Some(text) if !has_form(text) => self.fault(name, "has a form that cannot be read"),
+            Some(text) if !has_form(text) => self.fault(name, &misread(text, form)),
             Some(_) => {}
         }
         text.map(Secret::from)
@@ -219,5 +220,56 @@ impl<'a> Reader<'a> {
             self.fault(name, &format!("must be one of {}", known.join(", ")));
         }
         value
+    }
+}
+
+/// What to say of a URL that is none of the wanted form. Of the text only what comes before
+/// and after the user and the password is repeated.
+fn misread(text: &str, form: &str) -> String {
+    let named = url::Url::parse(text).ok().and_then(|url| {
+        // A password that is not written as it must be ends the user's part too early.
+        let is_cut = url.username().is_empty() && url.password().is_none() && text.contains('@');
+        let host = url.host_str().filter(|_| !is_cut)?;
+        let port = url.port().map(|port| format!(":{port}"));
+        let (scheme, port) = (url.scheme(), port.unwrap_or_default());
+        Some(format!("names {scheme}://{host}{port} and "))
+    });
+    format!(
+        "{}must have the form {form}, where @ : / ? # % in a password are written as %40 %3A %2F %3F %23 %25",
+        named.unwrap_or_default()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Settings;
+
+    #[test]
+    fn a_server_of_another_kind_is_named_without_its_password() {
+        for (name, text, message) in [
+            (
+                "DATABASE_URL",
+                "mysql://ann:canary@db.internal:3306/x",
+                "names mysql://db.internal:3306 and must have the form postgres://",
+            ),
+            ("DATABASE_URL", "postgres://ann:ca#nary@h/x", "must have"),
+            ("DATABASE_URL", "postgres://ann:12/nary@h/x", "must have"),
+            ("DATABASE_URL", "mysql://ann:12/nary@h/x", "must have"),
+            ("DATABASE_URL", "db.internal/canary", "must have"),
+            (
+                "REDIS_URL",
+                "postgres://ann:canary@h/x",
+                "names postgres://h",
+            ),
+            ("REDIS_URL", "localhost:6379", "must have the form redis://"),
+        ] {
+            let variables = HashMap::from([(name.to_owned(), text.to_owned())]);
+            let error = Settings::from_map(&variables).unwrap_err();
+            let mut issues = error.issues.iter();
+            let issue = issues.find(|issue| issue.path == name).unwrap();
+            assert!(issue.message.starts_with(message), "{issue:?}");
+            assert!(!issue.message.contains("nary"), "{issue:?}");
+        }
     }
 }

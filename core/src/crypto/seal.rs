@@ -144,6 +144,15 @@ impl Sealer {
     }
 }
 
+/// The id of the key that a value was sealed with; 0 where it has no form at all.
+#[must_use]
+pub(crate) fn key_of(sealed: &[u8]) -> u16 {
+    match sealed {
+        [_, high, low, ..] => u16::from_be_bytes([*high, *low]),
+        _ => 0,
+    }
+}
+
 impl fmt::Debug for Sealer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ids: Vec<u16> = self.keys.iter().map(|(id, _)| *id).collect();

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use sqlx::query_scalar;
-use tokio::time::{interval, sleep, timeout};
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
@@ -13,9 +13,6 @@ use super::{OrFault, PgConnection, PgPool};
 use crate::clock::{Clock, Timestamp, delta};
 use crate::fault::Fault;
 
-/// How often Postgres is asked. Machines' clocks drift by less than a millisecond
-/// meanwhile; what this finds is a Postgres that moved to another machine.
-const EVERY: Duration = Duration::from_secs(10);
 /// How long after a failure it is asked again, as long as it never answered.
 const AGAIN: Duration = Duration::from_millis(250);
 /// How long it may take to answer. A late answer says little of the time.
@@ -65,28 +62,17 @@ pub async fn correct(clock: &Clock, pool: &PgPool) -> Result<(), Fault> {
         .unwrap_or_else(|late| Err(Fault::unavailable(doing, late)))
 }
 
-/// Corrects a clock as soon as Postgres answers, and again and again from then on.
-/// Returns after the first time, or when `shutdown` comes before.
-pub async fn follow(clock: &Clock, pool: &PgPool, shutdown: &CancellationToken) {
+/// Corrects a clock as soon as Postgres answers, or does nothing when `shutdown` comes
+/// before. From then on the [`Pulse`](super::pulse::Pulse) keeps it right.
+pub async fn correct_first(clock: &Clock, pool: &PgPool, shutdown: &CancellationToken) {
     if !clock.is_machines() {
         return;
     }
-    let first = async {
+    let corrected = async {
         while let Err(fault) = correct(clock, pool).await {
             debug!(cause = fault.chain(), "The time is not known yet");
             sleep(AGAIN).await;
         }
     };
-    if shutdown.run_until_cancelled(first).await.is_none() {
-        return;
-    }
-    let (clock, pool, shutdown) = (clock.clone(), pool.clone(), shutdown.clone());
-    tokio::spawn(async move {
-        let mut ticks = interval(EVERY);
-        while shutdown.run_until_cancelled(ticks.tick()).await.is_some() {
-            if let Err(fault) = correct(&clock, &pool).await {
-                debug!(cause = fault.chain(), "The time could not be asked for");
-            }
-        }
-    });
+    let _stopped = shutdown.run_until_cancelled(corrected).await;
 }

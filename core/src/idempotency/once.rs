@@ -109,6 +109,20 @@ impl<'a, T> Once<'a, T> {
         }
         transaction.commit().await.or_fault(doing)
     }
+
+    /// Changes what is answered to whoever repeats the request, where more became known
+    /// after the commit.
+    ///
+    /// # Errors
+    /// A fault; the answer stays as it was then.
+    pub async fn amend(&self, pool: &PgPool, result: &T) -> Result<(), Fault> {
+        let Some(keyed) = &self.0 else {
+            return Ok(());
+        };
+        let sealed = (keyed.answer)(result).seal(keyed.sealer, &keyed.claim);
+        let mut connection = pool.acquire().await.or_fault("amend an answer")?;
+        store::amend_answer(&mut connection, &keyed.claim, &sealed).await
+    }
 }
 
 impl<T> Keyed<'_, T> {

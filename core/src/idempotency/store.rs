@@ -162,6 +162,27 @@ pub(super) async fn update_answer(
     Ok(done.rows_affected() == 1)
 }
 
+/// Replaces an answer that is kept already.
+pub(super) async fn amend_answer(
+    connection: &mut PgConnection,
+    claim: &Claim,
+    answer: &[u8],
+) -> Result<(), Fault> {
+    query!(
+        "UPDATE idempotency_keys
+         SET answer = $4
+         WHERE organization_id = $1 AND key_hash = $2 AND created_at = $3 AND answer IS NOT NULL",
+        claim.organization_id.0,
+        &claim.key_hash.0[..],
+        claim.at,
+        answer,
+    )
+    .execute(connection)
+    .await
+    .or_fault("amend an answer")?;
+    Ok(())
+}
+
 /// Deletes up to `limit` rows, of all organizations, that are not kept any more;
 /// answers how many there were.
 ///

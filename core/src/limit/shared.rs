@@ -56,11 +56,9 @@ struct Question {
 impl Shared {
     /// Starts the line and the lanes. They end when this is dropped.
     pub(super) fn start(redis: Redis) -> Self {
-        let key = format!("{}:limits:probe", redis.prefix);
         let settings = LineSettings {
             subject: "rate limits",
             scripts: SCRIPTS,
-            probe: take_command(&key, Rate::per_second(1), 1),
         };
         let line = Line::start(redis, settings);
         let asked = Arc::clone(&line);

@@ -9,6 +9,7 @@ use serde_json::json;
 use super::credentials::Credentials;
 use super::domain::{DomainList, DomainState, FoundDomain};
 use super::event_secrets::{EventSecrets, EventToken};
+use super::event_webhook::Connected;
 use super::gate::AccountLimits;
 use super::kind::ProviderType;
 use super::outcome::CredentialCheck;
@@ -137,6 +138,8 @@ pub struct NewAccount {
     pub credentials: Credentials,
     /// What its provider's events are verified with, where that is known already.
     pub event_secrets: Option<EventSecrets>,
+    /// Whether its provider is told where to tell of events.
+    pub registers_events: bool,
     /// What it may be used for at the most.
     pub limits: AccountLimits,
 }
@@ -186,7 +189,8 @@ pub struct Accounts {
 
 impl Accounts {
     /// Checks credentials with the provider, stores the account and records the
-    /// domains that it has.
+    /// domains that it has. Then the provider is told where to tell of events, if that is
+    /// wanted; the account is connected whatever comes of it.
     ///
     /// # Errors
     /// Why it was not connected; nothing is stored then.
@@ -195,8 +199,8 @@ impl Accounts {
         organization_id: OrganizationId,
         origin: &Origin,
         new: NewAccount,
-        once: &Once<'_, ProviderAccount>,
-    ) -> Result<ProviderAccount, Undone<AccountRefusal>> {
+        once: &Once<'_, Connected>,
+    ) -> Result<Connected, Undone<AccountRefusal>> {
         // The provider is not asked about what was connected before.
         once.look_up(&self.pool).await?;
         let credentials = &new.credentials;
@@ -231,10 +235,14 @@ impl Accounts {
             .with(json!({ "providerType": account.provider_type }));
         self.record(&mut transaction, organization_id, origin, &change)
             .await?;
-        once.commit(transaction, &account, "connect an account")
+        let mut connected = Connected::without_events(account);
+        once.commit(transaction, &connected, "connect an account")
             .await?;
         self.snapshots.forget(organization_id).await;
-        Ok(account)
+        if new.registers_events {
+            self.register_first(origin, &mut connected, once).await;
+        }
+        Ok(connected)
     }
 
     /// Asks the provider about an account's credentials, sets `isActive` from the

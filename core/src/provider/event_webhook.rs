@@ -3,6 +3,7 @@
 //! webhook: the adapters look for ours first, and one request is at it at a time.
 
 use serde_json::json;
+use tracing::warn;
 
 use super::account::{AccountRefusal, Accounts, ProviderAccount};
 use super::call::Step;
@@ -15,6 +16,7 @@ use super::{adapter, claim};
 use crate::audit::{Change, Origin};
 use crate::db::{self, OrFault};
 use crate::fault::Fault;
+use crate::idempotency::once::Once;
 use crate::ids::{OrganizationId, ProviderAccountId};
 
 /// What is being changed at the provider.
@@ -29,6 +31,52 @@ pub struct EventWebhook {
     pub is_registered: bool,
     /// What is left to do by hand, step by step.
     pub steps: Vec<String>,
+}
+
+/// An account that was just connected.
+#[derive(Debug, Clone)]
+pub struct Connected {
+    /// The account.
+    pub account: ProviderAccount,
+    /// Whether its provider was told where to tell of events; nothing where that was not
+    /// wanted, or as long as it is not known.
+    pub event_webhook: Option<FirstRegistration>,
+}
+
+/// What came of registering the event webhook when the account was connected.
+#[derive(Debug, Clone)]
+pub struct FirstRegistration {
+    /// Whether the provider was told.
+    pub is_registered: bool,
+    /// Why not.
+    pub reason: Option<String>,
+    /// What is left to do by hand, step by step.
+    pub steps: Vec<String>,
+}
+
+impl Connected {
+    pub(super) fn without_events(account: ProviderAccount) -> Self {
+        Self {
+            account,
+            event_webhook: None,
+        }
+    }
+}
+
+impl FirstRegistration {
+    fn failed(reason: &str, steps: Vec<String>) -> Self {
+        Self {
+            is_registered: false,
+            reason: Some(reason.to_owned()),
+            steps,
+        }
+    }
+
+    /// Of an account that can be registered later.
+    fn later(reason: &str) -> Self {
+        let again = "Call POST /v1/providers/:id/event-webhook to try again.";
+        Self::failed(reason, vec![again.to_owned()])
+    }
 }
 
 /// Why nothing was registered.
@@ -106,6 +154,55 @@ impl Accounts {
         let registered = self.register(origin, account, &credentials).await;
         self.give_up(turn).await;
         registered
+    }
+
+    /// Registers the `webhookUrl` of an account that was just connected, and adds to the
+    /// answer what came of it.
+    pub(super) async fn register_first(
+        &self,
+        origin: &Origin,
+        connected: &mut Connected,
+        once: &Once<'_, Connected>,
+    ) {
+        let (organization_id, id) = (connected.account.organization_id, connected.account.id);
+        let registered = self
+            .register_event_webhook(organization_id, origin, id)
+            .await;
+        let first = match registered {
+            Ok(EventWebhook {
+                account,
+                is_registered,
+                steps,
+            }) => {
+                connected.account = account;
+                FirstRegistration {
+                    is_registered,
+                    reason: None,
+                    steps,
+                }
+            }
+            Err(EventWebhookRefusal::Refused { reason, steps, .. }) => {
+                FirstRegistration::failed(&reason, steps)
+            }
+            Err(EventWebhookRefusal::Undecided { reason, .. }) => FirstRegistration::later(&reason),
+            Err(EventWebhookRefusal::NotFound) => {
+                FirstRegistration::failed("the account was removed meanwhile", Vec::new())
+            }
+            Err(EventWebhookRefusal::Busy) => {
+                FirstRegistration::later("another request is registering it")
+            }
+            Err(EventWebhookRefusal::Fault(fault)) => {
+                warn!(cause = fault.chain(), "An event webhook is not registered");
+                FirstRegistration::later("Waypost could not finish it")
+            }
+        };
+        connected.event_webhook = Some(first);
+        if let Err(fault) = once.amend(&self.pool, connected).await {
+            warn!(
+                cause = fault.chain(),
+                "A repeated request is not told of the event webhook"
+            );
+        }
     }
 
     async fn register(

@@ -3,10 +3,10 @@
 //! Its characters:
 //! - a [`Queue`] is the producing side and the place to look in: push, push for
 //!   later, depth, the oldest waiting job, the dead ones;
-//! - a [`StreamBackend`] is the consuming side that an apalis worker polls. Three
+//! - a [`StreamBackend`] is the consuming side that an apalis worker polls. Four
 //!   tasks serve it, each with a connection of its own: the *fetcher* (reads,
-//!   blocking, and takes over), the *acknowledger* and the *keeper* (leases,
-//!   delayed jobs, dead consumers);
+//!   blocking, and takes over), the *acknowledger*, the *keeper* (leases,
+//!   delayed jobs, dead consumers) and the *prober* (whether Redis takes pushes);
 //! - the *desk* between them holds what was fetched and is not acknowledged;
 //! - the [`AckLayer`] around the handler tells the desk how each job ended.
 //!
@@ -36,6 +36,7 @@ mod fetch;
 mod keep;
 mod lanes;
 mod line;
+mod probe;
 mod scripts;
 mod shares;
 mod store;
@@ -220,6 +221,9 @@ impl<J: Job> StreamBackend<J> {
         self.tasks.spawn(upheld("acknowledger", move || {
             acknowledge::run(Arc::clone(&acknowledger))
         }));
+        let prober = Arc::clone(consumer);
+        self.tasks
+            .spawn(upheld("prober", move || probe::run(Arc::clone(&prober))));
         let keeper = Arc::clone(consumer);
         let worker = worker.clone();
         self.tasks.spawn(upheld("keeper", move || {

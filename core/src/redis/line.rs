@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{
-    AsyncConnectionConfig, Cmd, ErrorKind, FromRedisValue, Pipeline, RedisError, RedisResult,
-    Script, ServerErrorKind,
+    AsyncConnectionConfig, ErrorKind, FromRedisValue, Pipeline, RedisError, RedisResult, Script,
+    ServerErrorKind,
 };
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -35,9 +35,6 @@ pub(crate) struct LineSettings {
     pub(crate) subject: &'static str,
     /// The scripts that are run on it.
     pub(crate) scripts: &'static [&'static LazyLock<Script>],
-    /// What a new connection must be able to do: a Redis that answers and refuses
-    /// to write is no use.
-    pub(crate) probe: Cmd,
 }
 
 /// The way to Redis.
@@ -145,7 +142,8 @@ impl Line {
             .get_multiplexed_async_connection_with_config(&config);
         let mut connection = opening.await?;
         self.load(&mut connection).await?;
-        let probe = &self.settings.probe;
+        // A Redis that answers and refuses to write is no use.
+        let probe = self.redis.probe(self.settings.subject);
         probe.query_async::<()>(&mut connection).await?;
         Ok(connection)
     }

@@ -3,7 +3,10 @@
 //! endpoints. What has an end of its own stays as it is: addresses until their messages
 //! are deleted, links, kept answers.
 
+mod check;
 mod store;
+
+pub use check::{Unopened, check, require_openable};
 
 use secrecy::zeroize::Zeroizing;
 
@@ -70,7 +73,7 @@ pub struct Resealed {
 pub async fn reseal(pool: &PgPool, sealer: &Sealer, place: Place) -> Result<Resealed, Fault> {
     let mut connection = pool.acquire().await.or_fault("seal secrets anew")?;
     let mut found = Resealed::default();
-    for old in store::list_others(&mut connection, place, sealer.first_key()).await? {
+    for old in store::list_others(&mut connection, place, Some(sealer.first_key())).await? {
         let (organization_id, row) = (old.organization_id, old.row);
         let Ok(plain) = sealer.open(organization_id, place.kind(), row, &old.sealed) else {
             found.unreadable += 1;

@@ -18,14 +18,17 @@ pub(super) struct SealedRow {
 
 const DOING: &str = "seal secrets anew";
 
-/// All secrets of a place that lie under another key than this. The id of a key stands in
+/// All secrets of a place that lie under another key than this; all where there is none. The
+/// id of a key stands in
 /// the second and third byte (`crypto/seal.rs`).
 pub(super) async fn list_others(
     connection: &mut PgConnection,
     place: Place,
-    key: u16,
+    key: Option<u16>,
 ) -> Result<Vec<SealedRow>, Fault> {
-    let key = key.to_be_bytes();
+    let key = key
+        .map(|key| key.to_be_bytes().to_vec())
+        .unwrap_or_default();
     let rows = match place {
         Place::Credentials => {
             query_as!(

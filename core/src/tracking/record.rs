@@ -26,7 +26,7 @@ use moka::future::Cache;
 use moka::ops::compute::{CompResult, Op};
 use serde_json::json;
 use tokio::time::{Instant, sleep, timeout};
-use tracing::{error, warn};
+use tracing::error;
 
 use super::Sighting;
 use super::store::{self, Counts, Kept, Read};
@@ -38,6 +38,7 @@ use crate::group::{Group, GroupSettings, Rest};
 use crate::ids::{EventId, Ids, MessageId, OrganizationId};
 use crate::message::MessageStatus;
 use crate::message::store::refresh_aggregates;
+use crate::warn_seldom;
 
 /// Events of one recipient and one kind that are kept.
 pub const KEPT_MAX: i16 = 100;
@@ -198,7 +199,7 @@ fn report(written: Result<(), Fault>, count: usize) {
     match written {
         Ok(()) => {}
         Err(fault) if fault.kind() == FaultKind::Unavailable => {
-            warn!(
+            warn_seldom!(
                 count,
                 cause = fault.chain(),
                 "Opens and clicks are lost: Postgres was away for too long"

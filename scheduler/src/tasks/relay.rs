@@ -18,6 +18,8 @@ const STEPS_MAX: usize = 200;
 
 pub(super) async fn push_lost(tasks: &Tasks) -> Result<(), Fault> {
     let mut pushed = 0;
+    // What is taken counts as pushed: nothing is taken for a Redis that takes nothing.
+    tasks.queue.check_pushes().await?;
     for _ in 0..STEPS_MAX {
         // Asked anew in each step: what was pushed in the last one waits now.
         let waiting = tasks.queue.waiting().await?;

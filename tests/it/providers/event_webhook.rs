@@ -1,5 +1,6 @@
 //! Registering our URL at the providers.
 
+use http::Method;
 use serde_json::{Value, json};
 use waypost_core::provider::event_secrets::EventSecrets;
 use waypost_core::provider::kind::ProviderType;
@@ -7,7 +8,7 @@ use waypost_core::secret::ExposeSecret;
 use waypost_simulator::{Fault, FaultCalls, FaultKind};
 use waypost_tests::{Reply, TestApp};
 
-use super::event_secrets::stored;
+use super::event_secrets::{PUBLIC_KEY, stored};
 use super::quiet;
 
 async fn register(app: &TestApp, id: &str) -> Reply {
@@ -176,4 +177,71 @@ async fn registered_twice_at_once_it_is_there_once() {
         let (one, two) = tokio::join!(app.caller().post_empty(&path), other.post_empty(&path));
         assert_eq!((one.status, two.status), (200, 200), "{one:?} {two:?}");
     }
+}
+
+#[tokio::test]
+async fn an_account_is_registered_as_it_is_connected_and_the_answer_says_so() {
+    let app = quiet().await;
+    for (nth, (kind, field, narrow, registered)) in [
+        (ProviderType::Sendgrid, "", "", true),
+        (ProviderType::Postmark, "", "", true),
+        (ProviderType::Mailgun, "", "", true),
+        (ProviderType::Ses, "", "", false),
+        (ProviderType::Sendgrid, "apiKey", "SG.restricted", false),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut credentials = waypost_tests::credentials(kind);
+        if !field.is_empty() {
+            credentials[field] = json!(narrow);
+        }
+        let body =
+            json!({ "providerType": kind, "displayName": "New", "credentials": credentials });
+        let key = format!("connect-{nth}");
+        let post = async || {
+            let call = app.caller().call(Method::POST, "/v1/providers", |request| {
+                request.header("Idempotency-Key", &key).json(&body)
+            });
+            call.await
+        };
+        let first = post().await;
+        let account = first.data(201);
+        let events = &account["eventWebhook"];
+        assert_eq!(events["registered"], registered, "{kind}: {account}");
+        let steps = events["steps"].as_array().unwrap();
+        assert_eq!(steps.is_empty(), registered, "{kind}: {account}");
+        assert_eq!(events["reason"].is_null(), field.is_empty(), "{account}");
+        assert_eq!(post().await.data(201), account, "{kind}");
+        let shown = self::account(&app, account["id"].as_str().unwrap()).await;
+        assert_eq!(shown["updatedAt"], account["updatedAt"], "{kind}");
+        assert!(shown.get("eventWebhook").is_none(), "{shown}");
+    }
+    let entries = app.get("/v1/audit-logs?action=provider.event_webhook_registered");
+    assert_eq!(entries.await.data(200).as_array().unwrap().len(), 3);
+}
+
+#[tokio::test]
+async fn an_account_is_connected_although_its_webhook_cannot_be_registered() {
+    let app = quiet().await;
+    let kind = ProviderType::Sendgrid;
+    let credentials = waypost_tests::credentials(kind);
+    let given = json!({ "providerType": kind, "displayName": "New", "credentials": credentials });
+    for (field, value) in [
+        ("registerEventWebhook", json!(false)),
+        ("eventSecrets", json!({ "publicKey": PUBLIC_KEY })),
+    ] {
+        let mut body = given.clone();
+        body[field] = value;
+        let account = app.post("/v1/providers", &body).await.data(201);
+        assert_eq!(account["eventWebhook"], Value::Null, "{field}: {account}");
+    }
+    let mut body = given;
+    body["registerEventWebhook"] = json!("yes");
+    let refused = app.post("/v1/providers", &body).await;
+    let error = refused.expect_error(400, "VALIDATION_ERROR");
+    assert!(
+        error.to_string().contains("registerEventWebhook"),
+        "{error}"
+    );
 }

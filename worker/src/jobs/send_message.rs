@@ -9,7 +9,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, error, warn};
+use tracing::{debug, error};
 use waypost_core::clock::{Clock, Timestamp};
 use waypost_core::config::SendingSettings;
 use waypost_core::db::{self, OrFault};
@@ -32,6 +32,7 @@ use waypost_core::suppression;
 use waypost_core::tracking::TrackedCopy;
 use waypost_core::tracking::link::Tracker;
 use waypost_core::unsubscribe::link::{LinkUse, Links, place_in};
+use waypost_core::warn_seldom;
 
 use super::batch::BatchMemory;
 use crate::choice::{self, Choice, Chosen, Patience, Refused};
@@ -199,7 +200,7 @@ impl SendMessage {
             None
         };
         if large && let Err(fault) = self.load_body(&mut claim).await {
-            warn!(cause = fault.chain(), "A large message could not be read");
+            warn_seldom!(cause = fault.chain(), "A large message could not be read");
             if fault.kind() == FaultKind::Unavailable {
                 self.hand_back(&claim).await;
             } else {
@@ -371,7 +372,7 @@ impl SendMessage {
     /// same rules as what could not be sent.
     pub(super) fn unprepared(&self, this: &Try<'_>, fault: &Fault) -> Settlement {
         if fault.kind() == FaultKind::Unavailable {
-            warn!(cause = fault.chain(), "A message waits for Postgres");
+            warn_seldom!(cause = fault.chain(), "A message waits for Postgres");
             return untried(this.claim, this.recipient);
         }
         let id = this.claim.message.content.id;
@@ -405,7 +406,7 @@ impl SendMessage {
             return Some(self.dropped(this));
         }
         if let Err(fault) = &begun {
-            warn!(
+            warn_seldom!(
                 cause = fault.chain(),
                 "An attempt could not be recorded and is not made"
             );

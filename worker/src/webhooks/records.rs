@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::sync::watch;
-use tracing::{error, info, warn};
+use tracing::{error, info};
 use waypost_core::audit::{self, Change, Origin};
 use waypost_core::clock::Clock;
 use waypost_core::db::{self, OrFault, PgConnection, PgPool};
 use waypost_core::fault::{Fault, FaultKind};
 use waypost_core::group::{Group, GroupSettings, Rest};
 use waypost_core::ids::Ids;
+use waypost_core::warn_seldom;
 use waypost_core::webhook::engine::fare::Fare;
 use waypost_core::webhook::engine::{CallRecord, store};
 
@@ -86,7 +87,7 @@ impl Records {
             match self.group.run(entry.clone(), count).await {
                 Ok(()) => return true,
                 Err(fault) if fault.kind() == FaultKind::Unavailable => {
-                    warn!(
+                    warn_seldom!(
                         cause = fault.chain(),
                         "Webhook attempts could not be recorded yet"
                     );

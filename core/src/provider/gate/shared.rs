@@ -169,13 +169,9 @@ struct Question {
 impl Shared {
     /// Starts the line and the lanes. They end when this is dropped.
     pub(super) fn start(redis: Redis, call_timeout: Duration) -> Self {
-        let mut probe = redis::cmd("SET");
-        let key = format!("{}:gate:line", redis.prefix);
-        probe.arg(key).arg("").arg("PX").arg(1_000);
         let settings = LineSettings {
             subject: "gates of accounts",
             scripts: SCRIPTS,
-            probe,
         };
         let line = Line::start(redis, settings);
         let asked = Arc::clone(&line);

@@ -47,7 +47,7 @@ impl<J> Consumer<J> {
             Ok(JobEnd::Retry { after, reason }) => (after, reason),
             Err(reason) => {
                 let queue = self.queue.name();
-                tracing::warn!(queue, job.entry = %id, "A job failed: {reason}");
+                crate::warn_seldom!(queue, job.entry = %id, "A job failed: {reason}");
                 (backoff(settings, attempts, id), reason)
             }
         };

@@ -13,6 +13,7 @@ use redis::{
     AsyncConnectionConfig, Client, Cmd, FromRedisValue, Pipeline, RedisError, RedisResult,
     ScriptInvocation,
 };
+use tokio::time::Instant;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -24,6 +25,7 @@ pub(super) struct Line {
     answer_within: Duration,
     block: Duration,
     connection: Option<MultiplexedConnection>,
+    connected_at: Instant,
     pause: Duration,
     failed_once: bool,
     down: bool,
@@ -75,6 +77,7 @@ impl Line {
             answer_within,
             block: Duration::ZERO,
             connection: None,
+            connected_at: Instant::now(),
             pause: FIRST_PAUSE,
             failed_once: false,
             down: false,
@@ -125,6 +128,7 @@ impl Line {
         let connection = match &mut self.connection {
             Some(connection) => connection,
             none => {
+                self.connected_at = Instant::now();
                 let config = AsyncConnectionConfig::new()
                     .set_connection_timeout(Some(self.answer_within))
                     .set_response_timeout(Some(self.block + self.answer_within));
@@ -139,7 +143,11 @@ impl Line {
     }
 
     fn note_up(&mut self) {
-        self.pause = FIRST_PAUSE;
+        // Where a new connection answers some things and refuses others, it is made again
+        // and again.
+        if self.connected_at.elapsed() > self.pause {
+            self.pause = FIRST_PAUSE;
+        }
         self.failed_once = false;
         if self.down {
             self.down = false;

@@ -6,10 +6,19 @@ use std::sync::LazyLock;
 
 use redis::Script;
 
-/// Makes the group from the first entry on; leaves an existing one alone.
+/// Makes the group from the first entry on; leaves an existing one alone, without asking
+/// for memory: a full Redis must be read empty.
 pub(super) static CREATE_GROUP: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r"
+        local groups = redis.pcall('XINFO', 'GROUPS', KEYS[1])
+        if not groups.err then
+            for _, flat in ipairs(groups) do
+                for i = 1, #flat, 2 do
+                    if flat[i] == 'name' and flat[i + 1] == ARGV[1] then return 1 end
+                end
+            end
+        end
         local made = redis.pcall('XGROUP', 'CREATE', KEYS[1], ARGV[1], '0', 'MKSTREAM')
         if made.err and not string.find(made.err, 'BUSYGROUP', 1, true) then
             return made
@@ -82,5 +91,17 @@ pub(super) static LOOK: LazyLock<Script> = LazyLock::new(|| {
             waiting, pending,
             redis.call('ZCARD', KEYS[2]), redis.call('LLEN', KEYS[3]), came, floors
         }",
+    )
+});
+
+/// Does what a push does (`KEYS[1]` is a stream for that alone, and gone afterwards): whoever can run it can
+/// push. A full Redis, a replica and one that cannot save refuse it, and so does one
+/// whose rules forbid us scripts or streams.
+pub(super) static PROBE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        r"
+        redis.call('XADD', KEYS[1], '*', 'p', '')
+        redis.call('DEL', KEYS[1])
+        return 1",
     )
 });

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::desk::{Consumer, Desk, Entry};
 use super::lanes::{END, MEND, PROMOTE, PUSH};
 use super::line::{Line, Question};
-use super::scripts::{CREATE_GROUP, LOOK, SWEEP};
+use super::scripts::{CREATE_GROUP, LOOK, PROBE, SWEEP};
 use super::trunk::Trunk;
 use super::{Capacity, Job, Lane, QueueSettings, StreamBackend};
 use crate::clock::{Clock, Timestamp};
@@ -78,6 +78,8 @@ pub(super) struct Keys {
     overflow: String,
     /// There while the counts were mended a moment ago.
     mended: String,
+    /// A stream that only probes write to.
+    probe: String,
 }
 
 /// Since when jobs wait in a queue, by the times of their pushes.
@@ -151,6 +153,7 @@ impl<J: Job> Queue<J> {
                 floors: format!("{tag}:f"),
                 overflow: format!("{tag}:o:"),
                 mended: format!("{tag}:m"),
+                probe: format!("{tag}:p"),
             },
             clock,
             settings,
@@ -195,6 +198,17 @@ impl<J: Job> Queue<J> {
             self.send(Question::Pipeline(&pipeline)).await?;
         }
         Ok(())
+    }
+
+    /// Whether Redis takes pushes: reads alone say nothing of that.
+    ///
+    /// # Errors
+    ///
+    /// When it does not.
+    pub async fn check_pushes(&self) -> Result<(), Fault> {
+        let mut connection = self.connection().await?;
+        let probed = self.probe().invoke_async::<()>(&mut connection).await;
+        probed.map_err(|error| Fault::unavailable("push to Redis", error))
     }
 
     /// Since when jobs wait that no worker has fetched. Without a group (no worker has
@@ -256,8 +270,8 @@ impl<J: Job> Queue<J> {
         })
     }
 
-    /// Whether a consumer of this process has lost Redis and not got it back: false
-    /// where there is no consumer.
+    /// Whether a consumer of this process has lost Redis and not got it back, or sees it
+    /// refuse pushes: false where there is no consumer.
     #[must_use]
     pub fn has_lost_redis(&self) -> bool {
         self.0.lines_down.load(Ordering::Relaxed) > 0
@@ -381,6 +395,10 @@ impl<J> Queue<J> {
         let mut script = CREATE_GROUP.key(&self.0.keys.stream);
         script.arg(GROUP);
         script
+    }
+
+    pub(super) fn probe(&self) -> ScriptInvocation<'static> {
+        PROBE.key(&self.0.keys.probe)
     }
 
     pub(super) fn promote(&self) -> ScriptInvocation<'static> {

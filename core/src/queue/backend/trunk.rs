@@ -11,8 +11,9 @@ use tokio::time::Instant;
 
 use super::line::Question;
 
-/// How long nobody tries to connect after it failed, so that a crowd of pushes does
-/// not wait out one time-out after the other.
+/// How long nobody tries to connect after that failed or a push was refused, so that a
+/// crowd of pushes does not wait out one time-out after the other, nor make a connection
+/// each.
 const PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) struct Trunk {
@@ -27,6 +28,13 @@ struct State {
     /// Counts connections, so that only the broken one is dropped.
     nth: u64,
     not_before: Option<Instant>,
+}
+
+impl State {
+    /// Gives a connection up, unless there is another one already.
+    fn forget(&mut self, nth: u64) -> bool {
+        self.nth == nth && self.connection.take().is_some()
+    }
 }
 
 impl Trunk {
@@ -44,7 +52,7 @@ impl Trunk {
             // A connection that broke while it was idle shows only now. Sent twice,
             // a job does no harm.
             Err(error) if error.is_connection_dropped() => {
-                self.drop_connection(nth).await;
+                self.state.lock().await.forget(nth);
                 let (nth, outcome) = self.try_send(jobs).await?;
                 if outcome.is_err() {
                     self.drop_connection(nth).await;
@@ -71,7 +79,7 @@ impl Trunk {
             return Ok((state.nth, connection.clone()));
         }
         if state.not_before.is_some_and(|time| Instant::now() < time) {
-            let what = "Redis could not be reached a moment ago";
+            let what = "Redis failed a moment ago";
             return Err(RedisError::from((ErrorKind::Io, what)));
         }
         let config = AsyncConnectionConfig::new()
@@ -96,8 +104,8 @@ impl Trunk {
 
     async fn drop_connection(&self, nth: u64) {
         let mut state = self.state.lock().await;
-        if state.nth == nth {
-            state.connection = None;
+        if state.forget(nth) {
+            state.not_before = Some(Instant::now() + PAUSE);
         }
     }
 }

@@ -23,6 +23,7 @@ use crate::fault::Fault;
 use crate::ids::{Ids, OrganizationId};
 use crate::redis::Redis;
 use crate::suppression::store;
+use crate::warn_seldom;
 
 /// How long additions that were committed may take to be counted before a filter
 /// is called behind.
@@ -70,7 +71,7 @@ impl Builder {
         while asked.recv_many(&mut organization_ids, TOGETHER_MAX).await > 0 {
             if let Err(fault) = self.tend(&organization_ids).await {
                 let cause = fault.chain();
-                warn!(
+                warn_seldom!(
                     cause,
                     "Suppression filters were not looked at; Postgres answers"
                 );
@@ -114,7 +115,7 @@ impl Builder {
                 let layout = Layout::for_addresses(state.entries);
                 let building = self.build(locks.connection(), organization_id, layout);
                 if let Err(fault) = building.await {
-                    warn!(%organization_id, cause = fault.chain(), "A suppression filter was not built; Postgres answers");
+                    warn_seldom!(%organization_id, cause = fault.chain(), "A suppression filter was not built; Postgres answers");
                     break;
                 }
             }

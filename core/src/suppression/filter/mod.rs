@@ -39,7 +39,7 @@ use crate::db::PgPool;
 use crate::fault::Fault;
 use crate::group::{Group, GroupSettings, Rest};
 use crate::ids::{Ids, OrganizationId};
-use crate::redis::Redis;
+use crate::redis::{Redis, away};
 use build::Builder;
 use layout::{HEADER_WORDS, Layout, Place};
 
@@ -418,11 +418,6 @@ async fn side_by_side(
         async move { pipeline.query_async::<Vec<Vec<i64>>>(&mut connection).await }
     });
     Ok(try_join_all(asked).await?.concat())
-}
-
-fn away(error: deadpool_redis::PoolError) -> redis::RedisError {
-    let kind = redis::ErrorKind::Io;
-    redis::RedisError::from((kind, "no connection to Redis", error.to_string()))
 }
 
 #[cfg(test)]

@@ -1,0 +1,250 @@
+//! Settings that name a server which cannot be used: every program and command says so in
+//! one sentence with the address and what to look at, once, without the password, and fails
+//! where waiting would not help.
+
+use std::collections::HashMap;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use waypost_tests::{Finished, Program, Refusal, TestApp, wait_until};
+
+/// Part of every password here.
+const CANARY: &str = "canary";
+/// All of an API key's command that needs an argument.
+const NOBODY: &str = "00000000-0000-0000-0000-000000000000";
+
+/// Every command that works with Postgres.
+const COMMANDS: [&[&str]; 9] = [
+    &["doctor"],
+    &["create-organization", "--name", "x"],
+    &["create-api-key", "--organization", NOBODY, "--name", "x"],
+    &["rotate-keys"],
+    &["jobs", "list"],
+    &["jobs", "retry", "--all"],
+    &["jobs", "drop", NOBODY],
+    &["workers"],
+    &["tasks"],
+];
+
+const PROGRAMS: [(Program, &[&str]); 3] = [
+    (Program::Api, &["serve"]),
+    (Program::Worker, &[]),
+    (Program::Scheduler, &[]),
+];
+
+fn with(app: &TestApp, name: &str, value: &str) -> HashMap<String, String> {
+    let mut variables = app.variables.clone();
+    variables.insert(name.to_owned(), value.to_owned());
+    variables.insert("WAYPOST_LISTEN".to_owned(), "127.0.0.1:0".to_owned());
+    variables
+}
+
+fn assert_told(what: &str, finished: &Finished, parts: &[&str]) {
+    assert!(!finished.success, "{what}: {finished:?}");
+    assert_said(what, finished, parts);
+}
+
+fn assert_said(what: &str, finished: &Finished, parts: &[&str]) {
+    assert!(!finished.stderr.contains(CANARY), "{what}: {finished:?}");
+    for part in parts {
+        let times = finished.stderr.matches(part).count();
+        assert_eq!(times, 1, "{what}: {part} in {finished:?}");
+    }
+}
+
+/// Something that answers as a Postgres does which takes nobody's password.
+async fn strict_postgres() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut said = [0; 1024];
+                // It asks for TLS first.
+                let asked = stream.read(&mut said).await.unwrap_or(0);
+                if asked == 8 {
+                    stream.write_all(b"N").await.ok()?;
+                    let _begun = stream.read(&mut said).await.ok()?;
+                }
+                let fields =
+                    b"SFATAL\0VFATAL\0C28P01\0Mpassword authentication failed for user \"ann\"\0\0";
+                let length = u32::try_from(fields.len() + 4).ok()?.to_be_bytes();
+                let answer = [&b"E"[..], &length, fields].concat();
+                stream.write_all(&answer).await.ok()
+            });
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn a_postgres_that_cannot_be_used_is_told_of_in_one_sentence_by_every_command() {
+    let app = TestApp::builder().without_worker().start().await;
+    let strict = strict_postgres().await;
+    let url = url::Url::parse(&app.variables["DATABASE_URL"]).unwrap();
+    let server = format!("127.0.0.1:{}", url.port().unwrap());
+    let user = url.username();
+    let elsewhere = format!("postgres://{user}:{CANARY}@{server}/nowhere_at_all");
+    for (url, parts) in [
+        (
+            format!("postgres://ann:{CANARY}@127.0.0.1:1/x"),
+            ["Postgres at 127.0.0.1:1 cannot be reached", "is it running"],
+        ),
+        (
+            format!("postgres://ann:{CANARY}@no-such-host.invalid/x"),
+            ["no-such-host.invalid:5432 cannot be", "is it running"],
+        ),
+        (
+            format!("postgresql://ann:{CANARY}@{strict}/x"),
+            [strict.as_str(), "the password in DATABASE_URL"],
+        ),
+        (
+            elsewhere,
+            [server.as_str(), "has no database nowhere_at_all: create it"],
+        ),
+        (
+            format!("mysql://ann:{CANARY}@127.0.0.1:3306/x"),
+            [
+                "names mysql://127.0.0.1:3306",
+                "postgres://user:password@host",
+            ],
+        ),
+        (
+            format!("postgres://ann:{CANARY}@@:x/y"),
+            ["DATABASE_URL must have", "as %40"],
+        ),
+    ] {
+        let variables = with(&app, "DATABASE_URL", &url);
+        for arguments in COMMANDS.into_iter().chain([&["migrate"][..]]) {
+            let finished = Program::Api.run(arguments, &variables).await;
+            assert_told(&format!("{arguments:?} {url}"), &finished, &parts);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_database_that_is_not_migrated_is_told_of_with_what_to_run() {
+    let builder = TestApp::builder().without_migrations();
+    let app = builder.without_worker().without_scheduler().start().await;
+    let variables = with(&app, "WAYPOST_LOG", "warn");
+    for arguments in COMMANDS {
+        let finished = Program::Api.run(arguments, &variables).await;
+        let parts = ["is not migrated", "127.0.0.1:", "run `waypost-api migrate`"];
+        assert_told(&format!("{arguments:?}"), &finished, &parts);
+    }
+}
+
+#[tokio::test]
+async fn programs_refuse_to_start_with_a_postgres_that_waiting_does_not_mend() {
+    let app = TestApp::builder().without_worker().start().await;
+    let strict = strict_postgres().await;
+    let mut other = url::Url::parse(&app.variables["DATABASE_URL"]).unwrap();
+    other.set_path("/nowhere_at_all");
+    for (url, part) in [
+        (
+            format!("postgres://ann:{CANARY}@{strict}/x"),
+            "does not let us in",
+        ),
+        (other.to_string(), "has no database nowhere_at_all"),
+        (
+            format!("mysql://ann:{CANARY}@127.0.0.1/x"),
+            "names mysql://127.0.0.1 ",
+        ),
+    ] {
+        for (program, arguments) in PROGRAMS {
+            let finished = program
+                .run(arguments, &with(&app, "DATABASE_URL", &url))
+                .await;
+            assert_told(&format!("{program:?} {url}"), &finished, &[part]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn programs_start_while_a_server_is_away_and_say_which() {
+    let app = TestApp::builder().without_worker().start().await;
+    let away = format!("postgres://ann:{CANARY}@127.0.0.1:1/x");
+    for (name, url, sentence) in [
+        (
+            "DATABASE_URL",
+            away.as_str(),
+            "Postgres at 127.0.0.1:1 cannot be reached",
+        ),
+        (
+            "REDIS_URL",
+            "redis://ann:canary@127.0.0.1:1/0",
+            "Redis at 127.0.0.1:1 cannot be reached",
+        ),
+    ] {
+        for (program, arguments) in PROGRAMS {
+            let mut process = program.spawn(arguments, &with(&app, name, url));
+            let what = format!("{program:?} says it of {name}");
+            wait_until(&what, async || process.log().contains(sentence)).await;
+            assert!(!process.has_ended(), "{what}");
+            let log = process.log();
+            assert_eq!(log.matches(sentence).count(), 1, "{log}");
+            assert!(!log.contains(CANARY), "{log}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_redis_that_cannot_be_used_is_told_of_in_one_sentence() {
+    let builder = TestApp::builder().private_redis();
+    let app = builder.without_worker().without_scheduler().start().await;
+    let redis = app.redis.as_ref().unwrap();
+    let strict = url::Url::parse(&app.variables["REDIS_URL"]).unwrap();
+    let strict = format!("127.0.0.1:{}", strict.port().unwrap());
+    let number = with(&app, "REDIS_URL", &format!("redis://{strict}/987654"));
+    let finished = Program::Api.run(&["doctor"], &number).await;
+    let parts = [strict.as_str(), "the number of the database in REDIS_URL"];
+    assert_told("another number", &finished, &parts);
+    redis.refuse(Refusal::Password).await;
+    for (url, parts) in [
+        (
+            format!("redis://:{CANARY}@127.0.0.1:1/0"),
+            ["Redis at 127.0.0.1:1 cannot be reached", "is it running"],
+        ),
+        (
+            format!("redis://{strict}/0"),
+            [strict.as_str(), "the password in REDIS_URL"],
+        ),
+        (
+            format!("redis://:{CANARY}@{strict}/0"),
+            [strict.as_str(), "the password in REDIS_URL"],
+        ),
+        (
+            format!("http://ann:{CANARY}@127.0.0.1:6379"),
+            ["names http://127.0.0.1:6379", "redis://user:password@host"],
+        ),
+    ] {
+        let variables = with(&app, "REDIS_URL", &url);
+        let finished = Program::Api.run(&["doctor"], &variables).await;
+        assert_told(&url, &finished, &parts);
+        // What lies in Postgres is listed all the same, where the setting can be read.
+        let finished = Program::Api.run(&["jobs", "list"], &variables).await;
+        assert_said(&url, &finished, &parts);
+    }
+}
+
+#[tokio::test]
+async fn every_program_says_what_it_is_and_which_version() {
+    let nothing = HashMap::new();
+    for (program, name) in [
+        (Program::Api, "waypost-api"),
+        (Program::Worker, "waypost-worker"),
+        (Program::Scheduler, "waypost-scheduler"),
+    ] {
+        let version = program.run(&["--version"], &nothing).await;
+        let expected = format!("{name} {}\n", env!("CARGO_PKG_VERSION"));
+        assert!(version.success && version.stdout == expected, "{version:?}");
+        let help = program.run(&["--help"], &nothing).await;
+        let usage = format!("Usage: {name}");
+        assert!(help.success && help.stdout.contains(&usage), "{help:?}");
+        let wrong = program.run(&["--no-such-thing"], &nothing).await;
+        assert!(
+            !wrong.success && wrong.stderr.contains("--no-such-thing"),
+            "{wrong:?}"
+        );
+    }
+}
