@@ -20,6 +20,7 @@ main() {
     unset DATABASE_URL REDIS_URL # a private pair is the whole purpose
     require_build_tools
     scratch_open chaos
+    find_faketime
     step "Building ($profile)" build "${flags[@]}"
     step "Starting a PostgreSQL" start_chaos_postgres
     step "Starting a Redis" start_chaos_redis
@@ -35,6 +36,20 @@ main() {
         say "SEED=$SEED repeats it; the logs are kept in $kept; $(elapsed "$since") with everything"
         exit 1
     fi
+}
+
+# find_faketime : sets FAKETIME_LIBRARY, with which the clocks of some processes are wrong.
+find_faketime() {
+    faketime_is_there || (install_packages libfaketime faketime libfaketime libfaketime) || true
+    faketime_is_there || warn "libfaketime is not installed: all clocks are right in this run"
+}
+
+faketime_is_there() {
+    local library
+    for library in /usr/lib/*/faketime/libfaketime.so.1 /usr/lib64/faketime/libfaketime.so.1; do
+        [[ ! -e $library ]] || { export FAKETIME_LIBRARY=$library && return 0; }
+    done
+    return 1
 }
 
 # Each as the tests build it, so that a build of theirs is used again.

@@ -39,8 +39,10 @@ use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use poem::endpoint::make_sync;
+use poem::http::Method;
 use poem::middleware::CatchPanic;
-use poem::{Endpoint, EndpointExt, IntoResponse, Response, Route, get};
+use poem::web::Redirect;
+use poem::{Endpoint, EndpointExt, IntoResponse, Request, Response, Route, get};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -141,7 +143,9 @@ fn routes(context: &Arc<Context>, ids: Ids) -> impl Endpoint<Output = Response> 
                     .into_response()
             })),
         )
-        .nest("/", service)
+        // Relative: whatever stands in front of the API may serve it under another path.
+        .at("/docs/", get(make_sync(|_| Redirect::see_other("../docs"))))
+        .nest("/", service.around(lead_to_docs))
         .with(CatchPanic::new().with_handler(panicked))
         .around(outage::wrap)
         .around(move |next, request| known::wrap(next, request, Arc::clone(&known)))
@@ -149,6 +153,14 @@ fn routes(context: &Arc<Context>, ids: Ids) -> impl Endpoint<Output = Response> 
         .data(Arc::clone(context))
         .around(move |next, request| envelope::wrap(next, request, ids.clone()))
         .around(move |next, request| methods::wrap(next, request, Arc::clone(&methods)))
+}
+
+/// Leads whoever opens the address alone to the documentation.
+async fn lead_to_docs<E: Endpoint>(next: Arc<E>, request: Request) -> poem::Result<Response> {
+    if request.uri().path() == "/" && request.method() == Method::GET {
+        return Ok(Redirect::see_other("docs").into_response());
+    }
+    next.call(request).await.map(IntoResponse::into_response)
 }
 
 /// The answer where a handler panicked; the panic itself is in the log.

@@ -30,7 +30,14 @@ use crate::error::{self, Failure};
 use crate::outage;
 
 /// Paths that take no key.
-const OPEN: [&str; 4] = ["/healthz", "/readyz", "/openapi.json", "/docs"];
+const OPEN: [&str; 6] = [
+    "/",
+    "/healthz",
+    "/readyz",
+    "/openapi.json",
+    "/docs",
+    "/docs/",
+];
 /// What paths begin with that take a token or a signature instead of a key.
 const OPEN_BELOW: [&str; 3] = ["/v1/unsubscribe/", "/v1/t/", "/v1/provider-events/"];
 

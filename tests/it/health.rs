@@ -36,10 +36,11 @@ const VERBS: [&str; 22] = [
 const RECEIVE: &str = "receive_provider_events";
 
 /// The operations that need no key.
-const PUBLIC: [&str; 9] = [
+const PUBLIC: [&str; 10] = [
     RECEIVE,
     "track_click",
     "track_open",
+    "get_undo_unsubscribe",
     "undo_unsubscribe",
     "unsubscribe_recipient",
     "unsubscribe_recipient_by_one_click",
@@ -320,6 +321,16 @@ async fn the_page_of_the_document_needs_nothing_from_elsewhere() {
     assert!(page.contains(name));
     for path in document["paths"].as_object().unwrap().keys() {
         assert!(page.contains(path), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn whoever_opens_the_address_alone_gets_to_the_documentation() {
+    let app = TestApp::builder().without_worker().start().await;
+    for (path, target) in [("/", "docs"), ("/docs/", "../docs")] {
+        let reply = app.caller().anonymous().get(path).await;
+        assert_eq!(reply.status, 303, "{path}: {reply:?}");
+        assert_eq!(reply.header("location"), Some(target), "{path}");
     }
 }
 

@@ -52,6 +52,7 @@ enum Voice {
 async fn connect(app: &TestApp, caller: &Caller, kind: ProviderType) -> Account {
     let mut body = json!({
         "providerType": kind, "displayName": "An account", "credentials": credentials(kind),
+        "registerEventWebhook": false,
     });
     let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_ASN1_SIGNING).unwrap();
     match kind {

@@ -38,6 +38,7 @@ static PAGES: LazyLock<Handlebars<'static>> = LazyLock::new(|| {
         ("layout", include_str!("layout.hbs")),
         ("unsubscribed", include_str!("unsubscribed.hbs")),
         ("offered", include_str!("offered.hbs")),
+        ("undo_offered", include_str!("undo_offered.hbs")),
         ("undone", include_str!("undone.hbs")),
         ("held", include_str!("held.hbs")),
         ("note", include_str!("note.hbs")),

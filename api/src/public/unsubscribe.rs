@@ -64,7 +64,7 @@ impl UnsubscribeApi {
         token: Path<String>,
     ) -> Page {
         if robot::is_no_visit(request.headers()) {
-            return self.offer(request, &token).await;
+            return self.offer(request, &token, "offered", &token).await;
         }
         self.unsubscribe(request, &token).await
     }
@@ -107,6 +107,23 @@ impl UnsubscribeApi {
             "Following it unsubscribes you.",
         );
         self.look(request, &token, page).await
+    }
+
+    /// Show the page that undoes an unsubscribe
+    ///
+    /// Needs no key. Changes nothing: the page has a button that does it.
+    #[oai(
+        path = "/v1/unsubscribe/:token/undo",
+        method = "get",
+        operation_id = "get_undo_unsubscribe"
+    )]
+    async fn get_undo_unsubscribe(
+        &self,
+        request: &Request,
+        /// The token of the link.
+        token: Path<String>,
+    ) -> Page {
+        self.offer(request, &token, "undo_offered", "undo").await
     }
 
     /// Undo an unsubscribe
@@ -159,16 +176,16 @@ impl UnsubscribeApi {
         }
     }
 
-    /// Changes nothing; a page with a button that unsubscribes.
-    async fn offer(&self, request: &Request, token: &str) -> Page {
+    /// Changes nothing; the page of this name, whose button leads to `action`.
+    async fn offer(&self, request: &Request, token: &str, page: &str, action: &str) -> Page {
         let link = match self.read(request, token).await {
             Ok(link) => link,
             Err(page) => return page,
         };
         match self.context.suppressions.correspondence(&link).await {
             Ok(Some(correspondence)) => {
-                let action = Some(token.to_owned());
-                Page::new("offered", &Shown::of(correspondence, action))
+                let action = Some(action.to_owned());
+                Page::new(page, &Shown::of(correspondence, action))
             }
             Ok(None) => invalid(),
             Err(fault) => fault.into(),

@@ -53,6 +53,7 @@ enum Kind {
     Latency,
     Resets,
     Silence,
+    Gateway,
     Throttling,
     Errors,
     Callbacks,
@@ -61,7 +62,7 @@ enum Kind {
     HooksGone,
 }
 
-const KINDS: [Kind; 18] = [
+const KINDS: [Kind; 19] = [
     Kind::KillApi,
     Kind::StopApi,
     Kind::KillWorker,
@@ -74,6 +75,7 @@ const KINDS: [Kind; 18] = [
     Kind::Latency,
     Kind::Resets,
     Kind::Silence,
+    Kind::Gateway,
     Kind::Throttling,
     Kind::Errors,
     Kind::Callbacks,
@@ -212,6 +214,10 @@ impl Stage {
             Kind::Resets => self.disturb(FaultKind::Reset, 0, (0.05, 0.4), random).await,
             Kind::Silence => {
                 self.disturb(FaultKind::Timeout, 0, (0.05, 0.4), random)
+                    .await
+            }
+            Kind::Gateway => {
+                self.disturb(FaultKind::Gateway, 0, (0.05, 0.4), random)
                     .await
             }
             Kind::Throttling => {

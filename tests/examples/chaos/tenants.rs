@@ -80,6 +80,29 @@ impl Founder {
         answer["data"]["replayed"].as_u64().unwrap_or_default()
     }
 
+    /// The highest of an organization's rates, recomputed from its totals: what the
+    /// answer says is cut at 1.
+    pub(crate) async fn highest_rate(&self, tenant: &Tenant) -> f64 {
+        let path = "/v1/metrics/summary";
+        let answer = self
+            .call(&tenant.key, Method::GET, path, &Value::Null)
+            .await;
+        let total = |name: &str| {
+            let total = answer["data"][name].as_f64();
+            total.expect("the summary has this total")
+        };
+        let rates = [
+            ("totalDelivered", "totalSent"),
+            ("totalBounced", "totalSent"),
+            ("totalOpened", "totalDelivered"),
+            ("totalClicked", "totalOpened"),
+        ];
+        rates
+            .iter()
+            .map(|(part, whole)| total(part) / total(whole).max(1.0))
+            .fold(0.0, f64::max)
+    }
+
     async fn connect(&self, nth: usize, key: &str, kind: ProviderType) -> String {
         let body = json!({
             "providerType": kind.as_str(),

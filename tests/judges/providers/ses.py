@@ -165,7 +165,8 @@ def judge_errors():
     refused("no recipient", "BadRequestException", 400, lambda: send(Destination={}))
     refused("paused account", "SendingPausedException", 400, as_key("AKIAnocredit"))
     refused("unknown key", "UnrecognizedClientException", 403, as_key("AKIAinvalid"))
-    refused("wrong secret", "InvalidSignatureException", 403, as_key("AKIACLIENT", "wrong"))
+    call(f"{SIMULATOR}/ses/credentials", "POST", {"accessKeyId": "AKIAREGISTERED", "secretAccessKey": SECRET})
+    refused("wrong secret", "InvalidSignatureException", 403, as_key("AKIAREGISTERED", "wrong"))
     refused("no permission", "AccessDeniedException", 403, as_key("AKIAnoscope"))
     refused("unknown identity", "NotFoundException", 404, lambda: SES.get_email_identity(EmailIdentity="none.example.com"))
     domain = f"{uuid.uuid4().hex}.example.com"

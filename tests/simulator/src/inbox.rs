@@ -50,7 +50,14 @@ fn list(state: &State, request: &Request) -> String {
         escape(address)
     );
     if mails.is_empty() {
-        html.push_str("<p class=\"empty\">No mail yet. What a provider accepts appears here.</p>");
+        html.push_str(&match address {
+            "" => "<p class=\"empty\">No mail yet. What a provider accepts appears here.</p>"
+                .to_owned(),
+            _ => format!(
+                "<p class=\"empty\">No mail to {}. <a href=\"/\">All mail</a></p>",
+                escape(address)
+            ),
+        });
         return html;
     }
     html.push_str(
@@ -61,8 +68,8 @@ fn list(state: &State, request: &Request) -> String {
         // Writing into a String cannot fail.
         let _ = write!(
             html,
-            "<tr><td class=\"time\">{}</td><td><span class=\"tag\">{}</span></td><td>{}</td>\
-             <td>{}</td><td><a href=\"/inbox/{}\">{}</a></td></tr>",
+            "<tr><td class=\"time\">{}</td><td><span class=\"tag\">{}</span></td>\
+             <td data-name=\"To\">{}</td><td data-name=\"From\">{}</td><td class=\"subject\"><a href=\"/inbox/{}\">{}</a></td></tr>",
             escape(&mail.accepted_at),
             mail.provider.name(),
             escape(&mail.to),
@@ -111,14 +118,37 @@ fn detail(mail: &Captured) -> String {
     if let Some(content) = &mail.html {
         let _ = write!(
             html,
-            "<h3>HTML</h3><iframe sandbox=\"\" title=\"HTML body\" srcdoc=\"{}\"></iframe>",
-            escape(content)
+            "<h3>HTML</h3><iframe sandbox=\"allow-popups allow-popups-to-escape-sandbox\" \
+             title=\"HTML body\" srcdoc=\"{}\"></iframe>",
+            escape(&with_links_in_new_tabs(content))
         );
     }
     if let Some(text) = &mail.text {
         let _ = write!(html, "<h3>Text</h3><pre>{}</pre>", escape(text));
     }
     html
+}
+
+/// Links open in a new tab: what they lead to does not want to be shown in a frame.
+fn with_links_in_new_tabs(content: &str) -> String {
+    const BASE: &str = "<base target=\"_blank\">";
+    let mut content = content.to_owned();
+    let lower = content.to_ascii_lowercase();
+    let end_of = |tag: &str| {
+        let start = lower.find(tag)?;
+        let end = start + lower[start..].find('>')?;
+        Some(end + 1)
+    };
+    // Before the document's type it would change how everything is laid out.
+    let place = end_of("<head>").or_else(|| end_of("<head "));
+    let place = place
+        .or_else(|| end_of("<html"))
+        .or_else(|| end_of("<!doctype"));
+    content.insert_str(place.unwrap_or(0), BASE);
+    for frame in ["_self", "_parent", "_top"] {
+        content = content.replace(&format!("target=\"{frame}\""), "");
+    }
+    content
 }
 
 fn row(html: &mut String, name: &str, value: &str) {

@@ -41,7 +41,7 @@ struct Options {
         action = clap::ArgAction::Set
     )]
     keep_bodies: bool,
-    /// The secret of an SES access key, as `ACCESS_KEY_ID=SECRET`; may be repeated.
+    /// The secret of an SES access key, as `ACCESS_KEY_ID=SECRET`; may be repeated. Any secret is right for others.
     #[arg(long = "ses-credential", value_parser = parse_ses_credential)]
     ses_credentials: Vec<(String, String)>,
 }
@@ -72,6 +72,7 @@ async fn run(options: Options) -> std::io::Result<()> {
         keep_bytes_max: options.keep_bytes,
         keep_bodies: options.keep_bodies,
         ses_credentials: options.ses_credentials,
+        ses_any_secret: true,
     })?;
     println!("waypost-simulator listens on {}", simulator.url());
     for (address, how) in [

@@ -44,6 +44,9 @@ pub struct Config {
     pub keep_bodies: bool,
     /// SES access key ids with their secrets, beside [`DEFAULT_SES_SECRET`].
     pub ses_credentials: Vec<(String, String)>,
+    /// Whether any secret is right for other access key ids, in place of
+    /// [`DEFAULT_SES_SECRET`].
+    pub ses_any_secret: bool,
 }
 
 impl Default for Config {
@@ -56,6 +59,7 @@ impl Default for Config {
             keep_bytes_max: 1 << 30,
             keep_bodies: true,
             ses_credentials: Vec::new(),
+            ses_any_secret: false,
         }
     }
 }
@@ -92,9 +96,10 @@ impl State {
             faults: Faults::default(),
             seen_once: SeenOnce::default(),
             domains: Domains::default(),
-            ses_secrets: SesSecrets(RwLock::new(
-                config.ses_credentials.iter().cloned().collect(),
-            )),
+            ses_secrets: SesSecrets {
+                known: RwLock::new(config.ses_credentials.iter().cloned().collect()),
+                others: (!config.ses_any_secret).then_some(DEFAULT_SES_SECRET),
+            },
             sendgrid_webhooks: SendGridWebhooks::default(),
             postmark_webhooks: PostmarkWebhooks::default(),
             mailgun_webhooks: MailgunWebhooks::default(),
@@ -110,13 +115,18 @@ impl State {
     }
 }
 
-/// The secret access keys by access key id.
-pub(crate) struct SesSecrets(RwLock<HashMap<String, String>>);
+/// The secret access keys.
+pub(crate) struct SesSecrets {
+    /// By access key id.
+    known: RwLock<HashMap<String, String>>,
+    /// That of all others; any where there is none.
+    others: Option<&'static str>,
+}
 
 impl SesSecrets {
     /// Returns false when there is no room for another one.
     pub(crate) fn register(&self, access_key_id: &str, secret_access_key: &str) -> bool {
-        let mut secrets = self.0.write();
+        let mut secrets = self.known.write();
         if secrets.len() >= SES_CREDENTIALS_MAX && !secrets.contains_key(access_key_id) {
             return false;
         }
@@ -124,13 +134,10 @@ impl SesSecrets {
         true
     }
 
-    /// Calls `verify` with the secret of this access key id.
-    pub(crate) fn with<T>(&self, access_key_id: &str, verify: impl FnOnce(&str) -> T) -> T {
-        let secrets = self.0.read();
-        verify(
-            secrets
-                .get(access_key_id)
-                .map_or(DEFAULT_SES_SECRET, String::as_str),
-        )
+    /// Calls `verify` with the secret of this access key id; with none where any is right.
+    pub(crate) fn with<T>(&self, access_key_id: &str, verify: impl FnOnce(Option<&str>) -> T) -> T {
+        let secrets = self.known.read();
+        let known = secrets.get(access_key_id).map(String::as_str);
+        verify(known.or(self.others))
     }
 }

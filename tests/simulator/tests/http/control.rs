@@ -193,9 +193,13 @@ async fn the_inbox_shows_mail_and_escapes_it() {
     );
     assert!(list.text.contains("&lt;b&gt;Bold&lt;/b&gt; &amp; more"));
     assert!(!list.text.contains("<b>Bold"));
+    let none = seen(world.get("/?to=<b@x.test>")).await.text;
+    assert!(none.contains("No mail to &lt;b@x.test&gt;."), "{none}");
     let detail = seen(world.get("/inbox/0")).await.text;
-    assert!(detail.contains("srcdoc=\"&lt;script&gt;alert(1)&lt;/script&gt;\""));
-    assert!(detail.contains("sandbox=\"\""));
+    assert!(detail.contains(
+        "srcdoc=\"&lt;base target=&quot;_blank&quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;\""
+    ));
+    assert!(detail.contains("sandbox=\"allow-popups allow-popups-to-escape-sandbox\""));
     assert!(!detail.contains("<script"));
     assert_eq!(seen(world.get("/inbox/77")).await.status, 404);
 }
