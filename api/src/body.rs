@@ -3,6 +3,7 @@
 //! permission is told that first.
 
 mod measure;
+mod unique;
 
 use std::sync::Arc;
 
@@ -91,7 +92,7 @@ impl<T: ParseFromJSON, const MAX: usize, const IS_OPTIONAL: bool> Body<T, MAX, I
                 "body must not hold more than {values_max} values"
             )));
         }
-        let value: Value = serde_json::from_slice(&bytes).map_err(|error| {
+        let unique::Unique(value) = serde_json::from_slice(&bytes).map_err(|error| {
             let (line, column) = (error.line(), error.column());
             whole(format!(
                 "body is not valid JSON: {} (line {line}, column {column})",

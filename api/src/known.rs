@@ -28,6 +28,7 @@ struct Operation {
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     parameters: Vec<String>,
+    takes_body: bool,
     body: Shape,
 }
 
@@ -80,6 +81,7 @@ impl Names {
         let body = operation.pointer("/requestBody/content/application~1json/schema");
         Self {
             parameters: parameters.map(str::to_owned).collect(),
+            takes_body: operation.get("requestBody").is_some(),
             body: body.map_or(Shape::Free, |schema| Shape::of(document, schema)),
         }
     }
@@ -186,6 +188,9 @@ fn below(path: &str, name: &str) -> String {
     }
 }
 
+/// Bytes that are read of a body that its operation does not take.
+const UNWANTED_BYTES_MAX: usize = 64 << 10;
+
 /// Items of one list that are looked at. No list of objects may be longer.
 const ITEMS_MAX: usize = 10_000;
 
@@ -246,6 +251,32 @@ pub(crate) fn take_surplus(request: &Request) -> Vec<Issue> {
     surplus.map(Surplus::take).unwrap_or_default()
 }
 
+/// What the body of a request says whose operation takes none: it would be done without
+/// that. An empty object is as good as nothing.
+async fn surplus_of_no_body(request: &mut Request) -> Vec<Issue> {
+    let unwanted = || vec![Issue::new("", "this operation takes no body")];
+    let is_announced = |name| request.header(name).is_some_and(|value| value != "0");
+    if !is_announced("content-length") && !is_announced("transfer-encoding") {
+        return Vec::new();
+    }
+    let body = request.take_body().into_bytes_limit(UNWANTED_BYTES_MAX);
+    let Ok(bytes) = body.await else {
+        return unwanted();
+    };
+    if bytes.trim_ascii().is_empty() {
+        return Vec::new();
+    }
+    match serde_json::from_slice(&bytes) {
+        Ok(Value::Null) => Vec::new(),
+        Ok(Value::Object(given)) => {
+            let mut issues = Vec::new();
+            look_at_fields(&[], "", &given, &mut issues);
+            issues
+        }
+        Ok(_) | Err(_) => unwanted(),
+    }
+}
+
 /// Serves a request through `next`, with what its operation knows.
 pub(crate) async fn wrap<E: Endpoint>(
     next: Arc<E>,
@@ -253,11 +284,13 @@ pub(crate) async fn wrap<E: Endpoint>(
     known: Arc<Known>,
 ) -> poem::Result<E::Output> {
     if let Some(names) = known.at(request.method().as_str(), request.uri().path()) {
-        if let Some(query) = request.uri().query() {
-            let issues = names.surplus_of_query(query);
-            if !issues.is_empty() {
-                request.set_data(Surplus(Arc::new(Mutex::new(issues))));
-            }
+        let query = request.uri().query();
+        let mut issues = query.map_or_else(Vec::new, |query| names.surplus_of_query(query));
+        if !names.takes_body {
+            issues.extend(surplus_of_no_body(&mut request).await);
+        }
+        if !issues.is_empty() {
+            request.set_data(Surplus(Arc::new(Mutex::new(issues))));
         }
         request.set_data(Arc::clone(names));
     }

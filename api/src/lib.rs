@@ -73,8 +73,11 @@ pub async fn serve(
     context.readiness = context.readiness.until(shutdown.clone());
     start::check(settings, &context.pool).await?;
     let context = Arc::new(context);
+    // What requests rely on goes on as long as any are served.
+    let served = CancellationToken::new();
+    let _ends = served.clone().drop_guard();
     let snapshots = context.accounts.snapshots.clone();
-    tokio::spawn(snapshots.listen(shutdown.clone()));
+    tokio::spawn(snapshots.listen(served.clone()));
     let pulse = context.pulse.clone();
     // Where Postgres is away the pulse corrects the clock before anything is accepted.
     if clock.is_machines()
@@ -83,7 +86,7 @@ pub async fn serve(
         warn!(cause = fault.chain(), "The time is not known yet");
     }
     let (url, time) = (settings.database_url.clone(), clock.clone());
-    tokio::spawn(pulse.keep(url, time, shutdown.clone()));
+    tokio::spawn(pulse.keep(url, time, served));
     info!("Serving the API");
     let bounds = server::Bounds {
         connections_max: settings.api.connections_max,

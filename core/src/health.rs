@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::crypto::seal::Sealer;
 use crate::db::{self, PgPool};
 use crate::fault::Fault;
-use crate::redis::Redis;
+use crate::redis::{ErrorKind, Redis};
 use crate::reseal;
 
 /// How long to wait after a connection could not be accepted.
@@ -160,6 +160,9 @@ impl Readiness {
         let redis = match writes {
             Ok(()) => OK.to_owned(),
             // Its code alone: the rest may name users and commands, and anybody may ask.
+            Err(error) if error.kind() == ErrorKind::AuthenticationFailed => {
+                "does not let us in".to_owned()
+            }
             Err(error) => match error.code() {
                 Some(code) => format!("refuses writes: {code}"),
                 None => "does not answer".to_owned(),

@@ -7,7 +7,8 @@ pub(crate) mod line;
 use std::time::Duration;
 
 use deadpool_redis::{Config, Pool, PoolConfig, PoolError, Runtime, Timeouts};
-use redis::{Cmd, ErrorKind, RedisError, RedisResult};
+pub use redis::ErrorKind;
+use redis::{Cmd, RedisError, RedisResult};
 use secrecy::ExposeSecret;
 
 use crate::fault::Fault;

@@ -12,7 +12,6 @@ const MIB: usize = 1 << 20;
 async fn an_unknown_path_is_not_found() {
     let app = TestApp::builder().without_worker().start().await;
     for path in [
-        "/",
         "/v1",
         "/v1/",
         "/v1/nothing",

@@ -10,6 +10,8 @@ use waypost_core::auth::Permission;
 use waypost_core::provider::kind::ProviderType;
 use waypost_tests::{Reply, TestApp, message_to};
 
+mod bodies;
+
 use crate::security::matrix::{Operation, belongings, operations, quiet, state};
 
 /// The document as it is served.

@@ -235,7 +235,7 @@ impl Accounts {
             .with(json!({ "providerType": account.provider_type }));
         self.record(&mut transaction, organization_id, origin, &change)
             .await?;
-        let mut connected = Connected::without_events(account);
+        let mut connected = Connected::new(account, new.registers_events);
         once.commit(transaction, &connected, "connect an account")
             .await?;
         self.snapshots.forget(organization_id).await;

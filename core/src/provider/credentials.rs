@@ -178,7 +178,8 @@ impl fmt::Display for Unusable {
 }
 
 impl Credentials {
-    /// Reads the `credentials` object of a request. Unknown fields are ignored.
+    /// Reads the `credentials` object of a request. A field of another provider is
+    /// refused: who gives it believes that it has an effect.
     ///
     /// # Errors
     /// Every issue at once, under `credentials`.
@@ -188,6 +189,7 @@ impl Credentials {
         };
         let mut fields = Fields {
             object,
+            read: Vec::new(),
             issues: Vec::new(),
         };
         let credentials = match kind {
@@ -197,9 +199,18 @@ impl Credentials {
             ProviderType::Ses => fields.ses(),
             ProviderType::Smtp => fields.smtp(),
         };
+        let mut issues = fields.issues;
+        let given = object.iter().filter(|(_, value)| !value.is_null());
+        let foreign = given.filter(|(name, _)| !fields.read.contains(&name.as_str()));
+        issues.extend(foreign.map(|(name, _)| {
+            Issue::new(
+                format!("credentials.{name}"),
+                format!("does not belong to {kind}"),
+            )
+        }));
         match credentials {
-            Some(credentials) if fields.issues.is_empty() => Ok(credentials),
-            _ => Err(fields.issues),
+            Some(credentials) if issues.is_empty() => Ok(credentials),
+            _ => Err(issues),
         }
     }
 
@@ -385,6 +396,8 @@ impl MailgunRegion {
 /// before the first missing one ends the parse.
 struct Fields<'a> {
     object: &'a Map<String, Value>,
+    /// The names of those that belong to the provider.
+    read: Vec<&'static str>,
     issues: Vec<Issue>,
 }
 
@@ -460,6 +473,7 @@ impl Fields<'_> {
 
     /// A number, and nothing where there is none or it is none.
     fn port(&mut self) -> Option<u16> {
+        self.read.push("port");
         if self.is_absent("port") {
             return None;
         }
@@ -476,7 +490,11 @@ impl Fields<'_> {
         matches!(self.object.get(name), None | Some(Value::Null))
     }
 
-    fn required<T>(&mut self, name: &str, read: fn(&str) -> Result<T, &'static str>) -> Option<T> {
+    fn required<T>(
+        &mut self,
+        name: &'static str,
+        read: fn(&str) -> Result<T, &'static str>,
+    ) -> Option<T> {
         if self.is_absent(name) {
             self.note(name, "is required");
             return None;
@@ -484,7 +502,12 @@ impl Fields<'_> {
         self.optional(name, read)
     }
 
-    fn optional<T>(&mut self, name: &str, read: fn(&str) -> Result<T, &'static str>) -> Option<T> {
+    fn optional<T>(
+        &mut self,
+        name: &'static str,
+        read: fn(&str) -> Result<T, &'static str>,
+    ) -> Option<T> {
+        self.read.push(name);
         let text = match self.object.get(name)? {
             Value::Null => return None,
             Value::String(text) => text.trim(),

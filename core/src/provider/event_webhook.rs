@@ -39,7 +39,7 @@ pub struct Connected {
     /// The account.
     pub account: ProviderAccount,
     /// Whether its provider was told where to tell of events; nothing where that was not
-    /// wanted, or as long as it is not known.
+    /// wanted.
     pub event_webhook: Option<FirstRegistration>,
 }
 
@@ -55,10 +55,12 @@ pub struct FirstRegistration {
 }
 
 impl Connected {
-    pub(super) fn without_events(account: ProviderAccount) -> Self {
+    /// Before the provider is told.
+    pub(super) fn new(account: ProviderAccount, registers_events: bool) -> Self {
         Self {
             account,
-            event_webhook: None,
+            event_webhook: registers_events
+                .then(|| FirstRegistration::later("it is not known whether the provider was told")),
         }
     }
 }
@@ -165,9 +167,17 @@ impl Accounts {
         once: &Once<'_, Connected>,
     ) {
         let (organization_id, id) = (connected.account.organization_id, connected.account.id);
-        let registered = self
-            .register_event_webhook(organization_id, origin, id)
-            .await;
+        let (accounts, origin) = (self.clone(), origin.clone());
+        // In a task of its own: whoever asked may have gone by now.
+        let registering = tokio::spawn(async move {
+            accounts
+                .register_event_webhook(organization_id, &origin, id)
+                .await
+        });
+        let registered = registering.await.unwrap_or_else(|panicked| {
+            let fault = Fault::internal("register an event webhook", panicked);
+            Err(EventWebhookRefusal::Fault(fault))
+        });
         let first = match registered {
             Ok(EventWebhook {
                 account,

@@ -160,9 +160,11 @@ impl Snapshots {
             );
             let pause = tokio::time::sleep(LISTEN_AGAIN);
             if shutdown.run_until_cancelled(pause).await.is_none() {
-                return;
+                break;
             }
         }
+        self.news.listening.store(false, Ordering::SeqCst);
+        self.forget_all();
     }
 
     async fn listen_once(&self) -> Fault {

@@ -76,7 +76,7 @@ pub(super) async fn list_others(
             .await
         }
     };
-    rows.or_fault(DOING)
+    rows.or_fault("look at what is sealed")
 }
 
 /// Puts a secret in the place of what it was, unless that has changed since.

@@ -147,18 +147,6 @@ fn check(schema: &Schema, variables: &Value, has_link: bool) -> Vec<Issue> {
     }
 }
 
-fn has_place(rendered: &Rendered) -> bool {
-    let text = rendered.text.as_deref().unwrap_or_default();
-    place::is_in(&rendered.html) || place::is_in(text)
-}
-
-/// Whether bodies say the same with the link and without it, but for the link itself.
-fn is_but_for_the_link(linked: &Rendered, plain: &Rendered) -> bool {
-    let text = |rendered: &Rendered| rendered.text.clone().unwrap_or_default();
-    linked.html.replace(place::PLACEHOLDER, "") == plain.html
-        && text(linked).replace(place::PLACEHOLDER, "") == text(plain)
-}
-
 /// Refuses a variable that has the name of the link, where there is one.
 fn refuse_link(draft: &Draft, variables: &Value) -> Result<(), TemplateRefusal> {
     if draft.unsubscribe_group_id.is_none() || variables.get(place::VARIABLE).is_none() {
@@ -170,7 +158,8 @@ fn refuse_link(draft: &Draft, variables: &Value) -> Result<(), TemplateRefusal> 
 }
 
 /// Renders bodies, with the place of the link where they mention it. Without a group
-/// they must not need one, unless the variables bring their own.
+/// they must not write it, unless the variables bring their own; they may ask whether
+/// there is one.
 fn with_link(
     mut variables: Value,
     is_mentioned: bool,
@@ -180,18 +169,18 @@ fn with_link(
     if !is_mentioned || variables.get(place::VARIABLE).is_some() {
         return render(&variables);
     }
-    variables[place::VARIABLE] = place::PLACEHOLDER.into();
-    let linked = render(&variables)?;
-    if has_link || !has_place(&linked) {
-        return Ok(linked);
+    if has_link {
+        variables[place::VARIABLE] = place::PLACEHOLDER.into();
+        return render(&variables);
     }
     variables[place::VARIABLE] = Value::Null;
-    let plain = render(&variables)?;
-    // A template that asks whether there is a link does without one.
-    if is_but_for_the_link(&linked, &plain) {
+    let without = render(&variables)?;
+    // To whoever asks, false is as little a link as null is; but it is written.
+    variables[place::VARIABLE] = Value::Bool(false);
+    if render(&variables)? != without {
         return Err(TemplateRefusal::Invalid(vec![place::without_group()]));
     }
-    Ok(plain)
+    Ok(without)
 }
 
 fn render(
@@ -213,7 +202,14 @@ fn render(
     // After the subject, which no link belongs into.
     let is_mentioned = compiled.mentions(place::VARIABLE);
     let rendered = with_link(variables, is_mentioned, has_link, |variables| {
-        render::bodies(compiled, variables).map_err(TemplateRefusal::Unrenderable)
+        let rendered = render::bodies(compiled, variables);
+        let mut rendered = rendered.map_err(TemplateRefusal::Unrenderable)?;
+        // What the request brings itself takes their place.
+        if draft.html.is_some() {
+            rendered.html.clear();
+        }
+        rendered.text = rendered.text.filter(|_| draft.text.is_none());
+        Ok(rendered)
     })?;
     let non_empty = |body: String| Some(body).filter(|body| !body.is_empty());
     draft.html = draft.html.or_else(|| non_empty(rendered.html));

@@ -26,7 +26,7 @@ pub struct VersionUse {
 }
 
 /// Rendered bodies.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rendered {
     /// The HTML.
     pub html: String,

@@ -261,6 +261,10 @@ async fn what_is_wrong_with_own_templates_is_named_at_once() {
             json!({ "html": "<a href=\"{{unsubscribeUrl}}\">x</a>", "variables": {} }),
             &["unsubscribeGroupId"][..],
         ),
+        (
+            json!({ "html": "{{#if unsubscribeUrl}}<hr>{{/if}}<a href=\"{{unsubscribeUrl}}\">x</a>", "variables": {} }),
+            &["unsubscribeGroupId"][..],
+        ),
     ] {
         app.post("/v1/send", &own(&fields))
             .await

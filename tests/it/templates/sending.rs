@@ -190,6 +190,17 @@ async fn bodies_of_the_request_take_the_place_of_the_templates() {
     let copy = app.captured_once("ada@example.org");
     assert_eq!(copy.html.as_deref(), Some("<p>Ada</p>"));
     assert_eq!(copy.text.as_deref(), Some("As it is: {{name}}"));
+    let linked = template(&app).await;
+    let content = json!({ "htmlContent": "<a href=\"{{unsubscribeUrl}}\">x</a>", "textContent": "{{unsubscribeUrl}}" });
+    let _version = add_version(&app, &linked, &content).await.data(201);
+    let mut own = message(&linked, &json!({}));
+    own["text"] = json!("Own");
+    app.post("/v1/send", &own)
+        .await
+        .expect_issues(400, &["unsubscribeGroupId"]);
+    own["html"] = json!("Own");
+    app.send(&own).await;
+    app.drain().await;
 }
 
 #[tokio::test]

@@ -235,6 +235,9 @@ pub(super) async fn update_copies(
                UPDATE recipients r
                SET status = c.status::message_status,
                    sent_at = c.sent_at,
+                   -- It has counted as sent, whatever is sent to it after it failed.
+                   first_sent_at = CASE WHEN c.status = 'FAILED' THEN coalesce(r.first_sent_at, c.sent_at)
+                                        ELSE r.first_sent_at END,
                    delivered_at = c.delivered_at,
                    implied_event_id = c.implied,
                    opened_at = c.opened_at,
