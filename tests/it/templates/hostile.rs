@@ -188,12 +188,30 @@ async fn mjml_that_would_take_long_is_refused_at_once() {
             "<mjml><mj-body><mj-section><mj-column>{content}</mj-column></mj-section></mj-body></mjml>"
         )
     };
+    let rules = "b{a:b}".repeat(100_000);
     for source in [
         column(&format!("<mj-text {}/>", attributes(80_000))),
         column(&format!("<mj-text {}/>", attributes(20_001))),
         column(&format!("<mj-text {}/>", attributes(100)).repeat(300)),
         column(&"<mj-text/>".repeat(6_000)),
         column(&"<mj-column>".repeat(200)),
+        column(&format!(
+            "<mj-carousel>{}</mj-carousel>",
+            "{{a}}<b>".repeat(2_000)
+        )),
+        column(&format!(
+            "<mj-carousel>{}</mj-carousel>",
+            "<mj-raw>a</mj-raw>".repeat(4_000)
+        )),
+        format!(
+            "<mjml><mj-body mj-class=\"{}\">{}</mj-body></mjml>",
+            "a ".repeat(400_000),
+            "<mj-section/>".repeat(4_000)
+        ),
+        format!(
+            "<mjml><mj-head><mj-style inline=\"inline\">{rules}</mj-style></mj-head><mj-body><mj-raw>{}</mj-raw></mj-body></mjml>",
+            "<b>".repeat(1_000)
+        ),
     ] {
         let begin = std::time::Instant::now();
         let content = json!({ "htmlContent": "x", "mjmlSource": source });

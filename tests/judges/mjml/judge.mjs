@@ -9,6 +9,29 @@ const WIDTHS = [375, 700];
 const TOLERANCE_PX = 2;
 const DIFFERENCES_MAX = 8;
 
+// What sources/differences.mjml shows, and nothing else may: docs/templates.md says the same in words.
+const ALLOWED = [
+  // The compiler prints no title of a button without a link, and has no attribute there behind which it could stand.
+  "<p> ours - | mjml title=A title",
+  // A link to nowhere is none for both; mjml writes its address all the same.
+  "<p> ours - | mjml href=",
+  // The compiler separates the outer table as well where only the inner one is round. There is no border to see.
+  "<table> ours border-collapse:separate | mjml -",
+  // The compiler takes no inner border off the width of a picture.
+  "<td> ours width:330px | mjml width:324px",
+  // The compiler computes with 32 bits: 33.33333333333333 % of 600 px are 200 px, and with 64 bits a hair less.
+  "<td> ours width:200px | mjml width:199px",
+  // The compiler takes no padding with a fraction in a unit other than px off the width of a picture.
+  "<td> ours width:600px | mjml width:596px",
+  // The compiler keeps the fraction of a group's percents.
+  "<div> ours class=mj-column-per-33.33 mj-outlook-group-fix | mjml class=mj-column-per-33 mj-outlook-group-fix",
+  // The compiler takes no padding of a hero off the width of a carousel, which is never wider than its place.
+  "<img> ours width:600px; width=600 | mjml width:590px; width=590",
+  // What is no number is left out.
+  "<td> ours - | mjml padding-bottom:NaN%",
+];
+const ALLOWED_IN = "differences.mjml";
+
 async function waypost(path, body) {
   const response = await fetch(process.env.WAYPOST_URL + path, {
     method: "POST",
@@ -22,7 +45,7 @@ async function waypost(path, body) {
 
 const number = (text) => String(Math.round(parseFloat(text) * 100) / 100);
 const plain = (value) =>
-  value.replace(/\s+/g, " ").trim().replace(/(\d*\.\d+|\d+)/g, number).replace(/\b0(px|%)/g, "0");
+  value.replace(/\s+/g, " ").trim().replace(/(?<![#\w])(\d*\.\d+|\d+)/g, number).replace(/\b0(px|%)/g, "0");
 
 // mjml repeats some properties; the last counts. A colon or a semicolon in quotes or brackets belongs to the value.
 function style(text) {
@@ -33,7 +56,7 @@ function style(text) {
     const name = part.slice(0, at).trim().toLowerCase();
     properties.set(name, plain(part.slice(at + 1).replace(/"/g, "'").replace(/\s*,\s*/g, ",")));
   }
-  return [...properties].sort().map(([name, value]) => `${name}:${value}`).join(";");
+  return [...properties].map(([name, value]) => `${name}:${value}`);
 }
 
 // Ids of carousels and menus are chance with mjml, and columns are named after their width.
@@ -46,14 +69,14 @@ const named = (text) =>
 function attributes(node) {
   const lines = [];
   for (const { name, value } of node.attrs) {
-    if (name === "style") lines.push(`style=${style(value)}`);
+    if (name === "style") lines.push(...style(value));
     else if (name === "class") lines.push(`class=${named(value).split(/\s+/).filter(Boolean).sort().join(" ")}`);
     else if (["width", "height"].includes(name)) lines.push(`${name}=${plain(value).replace(/px$/, "")}`);
     // There is no such attribute.
     else if (name === "vertical-align") continue;
     else lines.push(`${name}=${named(value)}`);
   }
-  return lines.filter((line) => !/^(class|style|title)=$/.test(line)).sort().join(" ");
+  return lines.filter((line) => !/^(class|style|title)=$/.test(line)).sort();
 }
 
 // The elements and texts of a body, comments left out, and those of a head that say something.
@@ -61,12 +84,14 @@ function lines(html) {
   const found = [];
   const visit = (node, depth) => {
     if (node.nodeName === "#text") {
-      const text = node.value.replace(/[ \t\r\n]+/g, " ").replace(/\}\} \{\{/g, "}}{{").trim();
-      if (text) found.push(`${" ".repeat(depth)}"${text}"`);
+      let text = node.value.replace(/[ \t\r\n]+/g, " ").replace(/\}\} \{\{/g, "}}{{").trim();
+      if (node.parentNode.tagName === "style") text = text.replace(/ ?([{}:;,]) ?/g, "$1");
+      if (text) found.push({ tag: "text", parts: [`"${text}"`], line: `${depth} "${text}"` });
       return;
     }
     if (!node.tagName) return;
-    found.push(`${" ".repeat(depth)}<${`${node.tagName} ${attributes(node)}`.trim()}>`);
+    const parts = attributes(node);
+    found.push({ tag: `<${node.tagName}>`, parts, line: `${depth} <${node.tagName} ${parts.join(" ")}>` });
     for (const child of node.childNodes) visit(child, depth + 1);
   };
   const root = parse(html).childNodes.find((node) => node.tagName === "html");
@@ -77,7 +102,7 @@ function lines(html) {
 }
 
 async function boxes(page, html) {
-  await page.setContent(html, { waitUntil: "domcontentloaded" });
+  await page.setContent(html, { waitUntil: "load" });
   return page.evaluate(() =>
     [...document.body.querySelectorAll("a, img, p, div, td, h1, h2, h3, li, span")]
       .filter((element) => element.matches("img, a, p") || [...element.childNodes].some((child) => child.nodeType === 3 && child.data.trim()))
@@ -88,23 +113,30 @@ async function boxes(page, html) {
   );
 }
 
+// Of two elements of the same name, what one has alone.
+function difference(ours, theirs) {
+  if (ours?.tag !== theirs?.tag) return `ours ${ours?.line ?? "ends"} | mjml ${theirs?.line ?? "ends"}`;
+  const alone = (one, other) => one.parts.filter((part) => !other.parts.includes(part)).join("; ") || "-";
+  return `${ours.tag} ours ${alone(ours, theirs)} | mjml ${alone(theirs, ours)}`;
+}
+
 function compareTrees(ours, theirs) {
   const differences = [];
   const [a, b] = [lines(ours), lines(theirs)];
   let [i, j] = [0, 0];
   while (i < a.length || j < b.length) {
-    if (a[i] === b[j]) {
+    if (a[i]?.line === b[j]?.line) {
       i++;
       j++;
       continue;
     }
-    differences.push(`ours ${(a[i] ?? "(ends)").trim()} | mjml ${(b[j] ?? "(ends)").trim()}`);
+    differences.push(difference(a[i], b[j]));
     // The nearest place from which two lines agree.
     let [di, dj] = [1, 1];
     search: for (let far = 1; far < 40; far++)
       for (let near = 0; near <= far; near++) {
         for (const [x, y] of [[near, far], [far, near]])
-          if (a[i + x] !== undefined && a[i + x] === b[j + y] && a[i + x + 1] === b[j + y + 1]) {
+          if (a[i + x] && a[i + x].line === b[j + y]?.line && a[i + x + 1]?.line === b[j + y + 1]?.line) {
             [di, dj] = [x, y];
             break search;
           }
@@ -130,8 +162,11 @@ const folder = process.argv[2];
 const template = await waypost("/v1/templates", { name: `mjml ${process.pid}` });
 const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
 const page = await browser.newPage();
-// Pictures are not fetched: both show them at the size that is written.
-await page.route("**/*", (route) => route.abort());
+// Nothing is fetched, and all pictures are the same.
+const PICTURE = '<svg xmlns="http://www.w3.org/2000/svg" width="30" height="10"/>';
+await page.route("**/*", (route) =>
+  route.request().resourceType() === "image" ? route.fulfill({ contentType: "image/svg+xml", body: PICTURE }) : route.abort(),
+);
 let [passed, failed] = [0, 0];
 for (const name of readdirSync(folder).filter((name) => name.endsWith(".mjml")).sort()) {
   const source = readFileSync(join(folder, name), "utf8");
@@ -148,6 +183,10 @@ for (const name of readdirSync(folder).filter((name) => name.endsWith(".mjml")).
     for (const width of WIDTHS) differences.push(...(await compareBoxes(page, ours, theirs, width)));
   } catch (error) {
     differences = [String(error.message ?? error)];
+  }
+  if (name === ALLOWED_IN) {
+    const gone = ALLOWED.filter((allowed) => !differences.includes(allowed)).map((allowed) => `is not so: ${allowed}`);
+    differences = differences.filter((found) => !ALLOWED.includes(found)).concat(gone);
   }
   if (differences.length) failed++;
   else passed++;

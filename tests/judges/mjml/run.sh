@@ -4,10 +4,13 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=../../../scripts/servers.sh
+. "$here/../../../scripts/servers.sh"
 : "${WAYPOST_URL:?}" "${WAYPOST_API_KEY:?}" "${JUDGE_HOME:?}"
 
-if ! command -v chromium >/dev/null; then
-    apt-get install -y --no-install-recommends chromium >&2
+if ! have chromium; then
+    mkdir -p "$JUDGE_SCRATCH/log"
+    STATE=$JUDGE_SCRATCH install_packages Chromium chromium chromium chromium
 fi
 cp "$here/package.json" "$here/package-lock.json" "$here/.npmrc" "$here/judge.mjs" "$JUDGE_HOME/"
 cd "$JUDGE_HOME"

@@ -5,54 +5,156 @@ use super::writer::value;
 
 type Attributes<'a> = Vec<(&'a str, String)>;
 
+/// The compiler computes with pixels alone, and mjml with any number, whatever its unit.
+/// Each unit is written as pixels and a fraction too small to count, by which it is
+/// found again in what is printed.
+const UNITS: [(&str, &str); 5] = [
+    ("", ".000000000px"),
+    ("%", ".000000001px"),
+    ("em", ".000000002px"),
+    ("rem", ".000000003px"),
+    ("pt", ".000000004px"),
+];
+
 /// Adapts the attributes of an element.
 pub(super) fn attributes(element: &str, attributes: &mut Attributes<'_>) {
     for (name, value) in attributes.iter_mut() {
         if name.ends_with("color") {
             *value = long_color(value);
-        } else if name.starts_with("padding") || name.starts_with("inner-padding") {
+            continue;
+        }
+        let is_padding = name.starts_with("padding") || name.starts_with("inner-padding");
+        let is_size = SIZES.contains(&(element, *name)) && (*name == "height" || is_number(value));
+        if is_padding || is_size {
             *value = with_units(value);
         }
     }
-    if ["mj-section", "mj-wrapper", "mj-image"].contains(&element) {
-        // The compiler takes any value for a yes.
-        attributes.retain(|(name, value)| *name != "full-width" || value == "full-width");
-    }
-    if element == "mj-image" {
-        let width = attributes.iter_mut().find(|(name, _)| *name == "width");
-        if let Some((_, width)) = width.filter(|(_, width)| is_number(width)) {
-            width.push_str("px");
+    if BORDERED.contains(&element) {
+        for (name, value) in attributes.iter_mut() {
+            if ["border", "border-left", "border-right"].contains(name) {
+                *value = with_width_first(value);
+            }
         }
     }
-    if element == "mj-hero" {
-        hero(attributes);
-    }
-    if element == "mj-button" {
-        button(attributes);
+    // mjml takes an empty address for none.
+    attributes.retain(|(name, value)| *name != "href" || !value.is_empty());
+    match element {
+        "mj-section" | "mj-wrapper" => full_width(attributes),
+        "mj-image" => {
+            full_width(attributes);
+            image(attributes);
+        }
+        "mj-hero" => hero(attributes),
+        "mj-button" => button(attributes),
+        "mj-table" => table(attributes),
+        "mj-carousel" => {
+            let mut shown = attributes.iter_mut();
+            let shown = shown.find(|(name, value)| *name == "thumbnails" && value == SUPPORTED);
+            if let Some((_, value)) = shown {
+                *value = "visible".to_owned();
+            }
+            if value(attributes, "tb-width").is_none() {
+                attributes.push(("tb-width", THUMBNAIL_WIDTH.to_owned()));
+            }
+        }
+        _ => {}
     }
 }
 
-/// The compiler takes paddings off the width of the link, and mjml borders as well. Of
-/// two widths in a style the later counts.
+/// What the compiler computes with besides paddings.
+const SIZES: [(&str, &str); 6] = [
+    ("mj-body", "width"),
+    ("mj-button", "width"),
+    ("mj-column", "width"),
+    ("mj-divider", "width"),
+    ("mj-group", "width"),
+    ("mj-hero", "height"),
+];
+
+/// Elements from whose width the compiler takes borders.
+const BORDERED: [&str; 4] = ["mj-column", "mj-image", "mj-section", "mj-wrapper"];
+/// Behind the width of a border that is only there to compute with.
+const COMPUTED: &str = ".000000009px ";
+
+/// The compiler looks for the width of a border at its beginning alone, and takes another
+/// border where it finds none.
+fn with_width_first(border: &str) -> String {
+    let width = border.split_whitespace().find_map(number).unwrap_or(0.0);
+    let first = border.split_whitespace().next().unwrap_or_default();
+    if first.strip_suffix("px").and_then(number).is_some() {
+        return border.to_owned();
+    }
+    format!("{}{COMPUTED}{border}", width.trunc())
+}
+
+/// The compiler takes any value for a yes.
+fn full_width(attributes: &mut Attributes<'_>) {
+    attributes.retain(|(name, value)| *name != "full-width" || value == "full-width");
+}
+
+/// How a carousel says that its thumbnails are shown where it works.
+pub(super) const SUPPORTED: &str = "supported";
+
+/// The width of thumbnails, which the compiler makes smaller where they are many.
+const THUMBNAIL_WIDTH: &str = "110px";
+
+/// The compiler separates the borders of a table that has one, and mjml those of a table
+/// with space between its cells.
+fn table(attributes: &mut Attributes<'_>) {
+    let spacing = value(attributes, "cellspacing").and_then(number);
+    let border = value(attributes, "border").unwrap_or("none");
+    if spacing.is_some_and(|spacing| spacing > 0.0) {
+        let both = format!("{border};border-collapse:separate");
+        set(attributes, "border", both);
+    }
+}
+
+/// Of a width mjml reads the digits at its beginning. The compiler forgets the borders of
+/// the sides.
+fn image(attributes: &mut Attributes<'_>) {
+    if let Some(width) = value(attributes, "width") {
+        let digits = width.find(|c: char| !c.is_ascii_digit());
+        let digits = width.get(..digits.unwrap_or(width.len()));
+        let width = format!("{}px", digits.unwrap_or_default());
+        attributes.retain(|(name, _)| *name != "width");
+        if width != "px" {
+            attributes.push(("width", width));
+        }
+    }
+    let mut borders = value(attributes, "border").unwrap_or("0").to_owned();
+    for side in ["border-left", "border-right", "border-top", "border-bottom"] {
+        if let Some(border) = value(attributes, side) {
+            borders.push_str(&format!(";{side}:{border}"));
+        }
+    }
+    if borders.contains(';') {
+        set(attributes, "border", borders);
+    }
+}
+
+fn set(attributes: &mut Attributes<'_>, name: &'static str, value: String) {
+    attributes.retain(|(known, _)| *known != name);
+    attributes.push((name, value));
+}
+
+/// mjml takes paddings and borders off the whole pixels of the width, and the compiler
+/// paddings alone. Of two widths in a style the later counts.
 fn button(attributes: &mut Attributes<'_>) {
     let pixels = |name: &str| {
         let pixels = value(attributes, name)?.strip_suffix("px")?;
         pixels.parse::<f32>().ok()
     };
-    let border = |side: &str| value(attributes, side).or(value(attributes, "border"));
-    let borders: f32 = ["border-left", "border-right"]
-        .into_iter()
-        .filter_map(|side| border(side)?.split_whitespace().find_map(number))
-        .sum();
-    let Some(width) = pixels("width").filter(|_| borders > 0.0) else {
+    let Some(width) = pixels("width") else {
         return;
     };
     let padding = value(attributes, "inner-padding").unwrap_or("10px 25px");
     let beside = beside(padding, "inner-padding", attributes);
     let transform = value(attributes, "text-transform").unwrap_or("none");
-    let both = format!("{transform};width:{}px", width - beside - borders);
-    attributes.retain(|(name, _)| *name != "text-transform");
-    attributes.push(("text-transform", both));
+    let both = format!(
+        "{transform};width:{}px",
+        width.trunc() - beside - borders_beside(attributes)
+    );
+    set(attributes, "text-transform", both);
 }
 
 /// The compiler has another word for the mode, and prints no `border-radius`; what it
@@ -67,27 +169,29 @@ fn hero(attributes: &mut Attributes<'_>) {
     if let Some(radius) = value(attributes, "border-radius").map(str::to_owned) {
         let vertical = value(attributes, "vertical-align").unwrap_or("top");
         let both = format!("{vertical};border-radius:{radius}");
-        attributes.retain(|(name, _)| *name != "vertical-align");
-        attributes.push(("vertical-align", both));
+        set(attributes, "vertical-align", both);
     }
 }
 
-/// An image in a hero is as wide as the paddings of both leave it; the compiler forgets
-/// those of the hero.
+/// An image in a hero is as wide as the paddings of both and its borders leave it; the
+/// compiler forgets the paddings of the hero.
 pub(super) fn image_in_hero(attributes: &mut Attributes<'_>, hero_width: f32) {
-    let default =
-        |side: &str| value(attributes, side).is_none() && value(attributes, "padding").is_none();
-    let own = if default("padding-left") {
-        50.0
-    } else {
-        padding_beside(attributes)
-    };
+    let padding = value(attributes, "padding").unwrap_or("10px 25px");
+    let own = beside(padding, "padding", attributes) + borders_beside(attributes);
     let left = hero_width - own;
     let wanted = value(attributes, "width").and_then(number);
     if wanted.is_none_or(|wanted| wanted > left) {
-        attributes.retain(|(name, _)| *name != "width");
-        attributes.push(("width", format!("{left}px")));
+        set(attributes, "width", format!("{left}px"));
     }
+}
+
+/// Pixels of border to the left and the right.
+fn borders_beside(attributes: &Attributes<'_>) -> f32 {
+    let border = |side: &str| value(attributes, side).or(value(attributes, "border"));
+    let sides = ["border-left", "border-right"].into_iter();
+    sides
+        .filter_map(|side| border(side)?.split_whitespace().find_map(number))
+        .sum()
 }
 
 /// Pixels of padding to the left and the right.
@@ -121,15 +225,14 @@ fn is_number(value: &str) -> bool {
     !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The compiler computes with no number without a unit, and mjml with any.
 fn with_units(value: &str) -> String {
     let parts = value.split_whitespace();
     let parts = parts.map(|part| {
-        if is_number(part) {
-            format!("{part}px")
-        } else {
-            part.to_owned()
-        }
+        let encoded = UNITS.iter().find_map(|(unit, pixels)| {
+            let number = part.strip_suffix(unit)?;
+            is_number(number).then(|| format!("{number}{pixels}"))
+        });
+        encoded.unwrap_or_else(|| part.to_owned())
     });
     parts.collect::<Vec<_>>().join(" ")
 }
@@ -149,17 +252,85 @@ fn long_color(color: &str) -> String {
 
 /// What the compiler prints of a body and mjml does not, or otherwise.
 pub(super) fn compiled(html: &str) -> String {
-    const FLUID: &str = "mso-padding-bottom-alt:0;padding-bottom:";
-    let html = html.replace(" bgcolor=\"none\"", "");
-    let mut pieces = html.split(FLUID);
+    let mut html = icons_right(html);
+    for (unit, pixels) in UNITS {
+        html = html.replace(pixels, unit);
+    }
+    let mut pieces = html.split(COMPUTED).peekable();
+    let mut printed = String::with_capacity(html.len());
+    while let Some(piece) = pieces.next() {
+        let last = pieces.peek().is_none();
+        let digits = |c: char| c.is_ascii_digit() && !last;
+        printed.push_str(piece.trim_end_matches(digits));
+    }
+    let html = printed
+        .replace(" bgcolor=\"none\"", "")
+        .replace("@media screen, yahoo {", "@media screen yahoo {");
+    let html = numbers(
+        &html,
+        "mso-padding-bottom-alt:0;padding-bottom:",
+        |ratio, _| Some(format!("{}%", ratio.round())),
+    );
+    let html = numbers(&html, " width=\"", whole);
+    let html = numbers(&html, "<td style=\"width:", whole);
+    let html = numbers(
+        &html,
+        "<td class=\"mj-full-width-mobile\" style=\"width:",
+        whole,
+    );
+    // In a group, columns without a width share it in whole percents.
+    numbers(&html, ";width:", |width, _| {
+        let columns = (100.0 / width).round();
+        (columns <= 100.0 && 100.0 / columns == width).then(|| width.trunc().to_string())
+    })
+}
+
+/// A CSS class for a social element whose icon stands to the right of its text.
+pub(super) const ICON_RIGHT: &str = "`p`";
+
+/// The compiler knows icons to the left alone.
+fn icons_right(html: &str) -> String {
+    const BEGIN: &str = "<tr class=\"`p`";
+    const ICON_END: &str = "</table></td>";
+    let mut pieces = html.split(BEGIN);
     let mut out = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
-        out.push_str(FLUID);
-        let (ratio, rest) = piece.split_once(';').unwrap_or((piece, ""));
-        match ratio.parse::<f32>() {
-            Ok(ratio) => out.push_str(&format!("{}%;{rest}", ratio.round())),
-            Err(_) => out.push_str(piece),
-        }
+        let (classes, rest) = piece.split_once('>').unwrap_or((piece, ""));
+        let (icon, rest) = rest.split_once(ICON_END).unwrap_or(("", rest));
+        let (text, rest) = rest.split_once("</tr>").unwrap_or(("", rest));
+        let classes = classes.trim_start();
+        out.extend([
+            "<tr class=\"",
+            classes,
+            ">",
+            text,
+            icon,
+            ICON_END,
+            "</tr>",
+            rest,
+        ]);
+    }
+    out
+}
+
+/// Of pictures mjml takes whole pixels. A number that is short of one by a rounding error
+/// is that one.
+fn whole(width: f32, unit: &str) -> Option<String> {
+    (!unit.starts_with('%')).then(|| (width + 0.001).trunc().to_string())
+}
+
+/// Writes numbers anew that stand behind `before`, as `anew` has them by what follows.
+fn numbers(html: &str, before: &str, anew: impl Fn(f32, &str) -> Option<String>) -> String {
+    let mut pieces = html.split(before);
+    let mut out = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        out.push_str(before);
+        let end = piece.find(|c: char| !c.is_ascii_digit() && c != '.');
+        let (digits, rest) = piece.split_at(end.unwrap_or(piece.len()));
+        let number = digits.parse().ok();
+        let number = number.and_then(|number| anew(number, rest));
+        out.push_str(number.as_deref().unwrap_or(digits));
+        out.push_str(rest);
     }
     out
 }

@@ -1,7 +1,8 @@
 //! The attributes of an element once the defaults of the head are in them, in mjml's
 //! order: its own come before those that a class of its parent gives to elements like
 //! it, these before its classes, and these before the defaults of all elements like it.
-//! Those of `mj-all` are left to the compiler, which puts them last as well.
+//! Those of `mj-all` come last. Where a parent gives attributes to an element, these come
+//! between, which the compiler knows: there they are left to it.
 
 use std::collections::HashMap;
 
@@ -11,8 +12,18 @@ use super::reader::Element;
 const BYTES_MAX: usize = 4 << 20;
 /// Their number.
 const COUNT_MAX: usize = 100_000;
-/// What is wrong where they are more.
-const TOO_MUCH: &str = "attributes that other elements inherit are too long for so many elements";
+
+/// Elements to which their parent gives attributes.
+const GIVEN: [&str; 5] = [
+    "mj-accordion-element",
+    "mj-accordion-text",
+    "mj-accordion-title",
+    "mj-carousel-image",
+    "mj-social-element",
+];
+
+/// Names and values.
+type List<'a> = Vec<(&'a str, &'a str)>;
 
 /// Attributes in the order in which they came, each name once.
 struct Attributes<'a, V> {
@@ -46,9 +57,33 @@ pub(super) struct Defaults<'a> {
     by_element: HashMap<String, Attributes<'a, &'a str>>,
     classes: HashMap<&'a str, Attributes<'a, &'a str>>,
     /// By class and element.
-    within: HashMap<(&'a str, String), Vec<(&'a str, &'a str)>>,
+    within: HashMap<&'a str, HashMap<String, List<'a>>>,
+    spent: Spent,
+}
+
+/// What all elements have together.
+#[derive(Default)]
+struct Spent {
+    attributes: usize,
     bytes: usize,
-    count: usize,
+}
+
+impl Spent {
+    fn take(&mut self, attributes: usize, bytes: usize) -> Result<(), String> {
+        self.attributes += attributes;
+        self.bytes += bytes;
+        if self.attributes > COUNT_MAX {
+            return Err(format!(
+                "with those that they inherit, elements have more than {COUNT_MAX} attributes"
+            ));
+        }
+        if self.bytes > BYTES_MAX {
+            return Err(format!(
+                "with those that they inherit, elements have more than {BYTES_MAX} bytes of attributes"
+            ));
+        }
+        Ok(())
+    }
 }
 
 impl<'a> Defaults<'a> {
@@ -66,8 +101,8 @@ impl<'a> Defaults<'a> {
                     let named = own().filter(|(name, _)| *name != "name");
                     named.for_each(|(name, value)| there.put(name, value));
                     for within in child.elements() {
-                        let key = (class, within.name.clone());
-                        self.within.insert(key, within.attributes.clone());
+                        let by_element = self.within.entry(class).or_default();
+                        by_element.insert(within.name.clone(), within.attributes.clone());
                     }
                 }
                 _ => {
@@ -93,18 +128,18 @@ impl<'a> Defaults<'a> {
         parent_classes: &'a str,
     ) -> Result<Vec<(&'a str, String)>, String> {
         let classes = element.attribute("mj-class").unwrap_or_default();
-        self.bytes += classes.len() + parent_classes.len();
+        self.spent.take(0, classes.len() + parent_classes.len())?;
         let mut resolved = Attributes::default();
-        let (bytes, count) = (&mut self.bytes, &mut self.count);
         let mut put = |name: &'a str, value: &str| {
-            *bytes += name.len() + value.len();
-            *count += 1;
-            if *bytes > BYTES_MAX || *count > COUNT_MAX {
-                return Err(TOO_MUCH.to_owned());
-            }
+            self.spent.take(1, name.len() + value.len())?;
             resolved.put(name, value.to_owned());
-            Ok(())
+            Ok::<(), String>(())
         };
+        if !GIVEN.contains(&element.name.as_str()) {
+            for (name, value) in &self.all.list {
+                put(name, value)?;
+            }
+        }
         let defaults = self.by_element.get(&element.name);
         for (name, value) in defaults.into_iter().flat_map(|defaults| &defaults.list) {
             put(name, value)?;
@@ -126,7 +161,8 @@ impl<'a> Defaults<'a> {
             }
         }
         for class in parent_classes.split(' ') {
-            let within = self.within.get(&(class, element.name.clone()));
+            let within = self.within.get(class);
+            let within = within.and_then(|within| within.get(&element.name));
             for (name, value) in within.into_iter().flatten() {
                 put(name, value)?;
             }

@@ -1,5 +1,6 @@
 //! Selectors of CSS, as far as mail needs them: names, classes, ids, attributes, and
-//! the combinators. Pseudo-classes are none that could be written into an element.
+//! the combinators. Of the pseudo-classes there are those of an element's place; most
+//! others are none that could be written into an element.
 
 /// Parts of one selector at the most.
 const PARTS_MAX: usize = 20;
@@ -9,12 +10,23 @@ const PARTS_MAX: usize = 20;
 pub(super) struct Candidate<'a> {
     pub(super) parent: Option<usize>,
     pub(super) previous: Option<usize>,
+    /// How many children of its parent come before it.
+    pub(super) before: usize,
+    pub(super) is_last: bool,
     pub(super) name: &'a str,
     pub(super) attributes: Vec<(&'a str, &'a str)>,
 }
 
-/// How many elements may still be looked at.
-pub(super) struct Steps(pub(super) u32);
+/// How many tests may still be made, an attribute or 16 bytes of one being as much as a
+/// test.
+pub(super) struct Steps(pub(super) usize);
+
+impl Steps {
+    fn take(&mut self, count: usize) -> Option<()> {
+        self.0 = self.0.checked_sub(count)?;
+        Some(())
+    }
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Relation {
@@ -28,6 +40,9 @@ enum Relation {
 enum Test<'a> {
     Name(&'a str),
     Attribute(&'a str, char, &'a str),
+    Last,
+    /// Every so many children, and from which on.
+    Nth(usize, usize),
 }
 
 /// A selector, its parts from the last to the first.
@@ -90,12 +105,14 @@ impl<'a> Selector<'a> {
         at: usize,
         steps: &mut Steps,
     ) -> Option<bool> {
-        steps.0 = steps.0.checked_sub(1)?;
+        steps.take(1)?;
         let (Some((tests, relation)), Some(element)) = (self.parts.get(part), all.get(at)) else {
             return Some(false);
         };
-        if !tests.iter().all(|test| test.holds(element)) {
-            return Some(false);
+        for test in tests {
+            if !test.holds(element, steps)? {
+                return Some(false);
+            }
         }
         if part + 1 == self.parts.len() {
             return Some(true);
@@ -117,27 +134,37 @@ impl<'a> Selector<'a> {
 }
 
 impl Test<'_> {
-    fn holds(&self, element: &Candidate<'_>) -> bool {
-        let of = |name: &str| {
-            let mut attributes = element.attributes.iter();
-            let found = attributes.find(|(known, _)| known.eq_ignore_ascii_case(name));
-            found.map(|(_, value)| *value)
-        };
-        match *self {
+    fn holds(&self, element: &Candidate<'_>, steps: &mut Steps) -> Option<bool> {
+        steps.take(1)?;
+        Some(match *self {
+            Self::Last => element.is_last,
+            Self::Nth(every, first) => {
+                let from = (element.before + 1).checked_sub(first);
+                from.is_some_and(|from| from.checked_rem(every).unwrap_or(from) == 0)
+            }
             Self::Name("*") => true,
             Self::Name(name) => element.name.eq_ignore_ascii_case(name),
-            Self::Attribute(name, how, wanted) => of(name).is_some_and(|value| match how {
-                '=' => value == wanted,
-                '~' => value.split_ascii_whitespace().any(|word| word == wanted),
-                '^' => !wanted.is_empty() && value.starts_with(wanted),
-                '$' => !wanted.is_empty() && value.ends_with(wanted),
-                '*' => !wanted.is_empty() && value.contains(wanted),
-                '|' => value
-                    .strip_prefix(wanted)
-                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('-')),
-                _ => true,
-            }),
-        }
+            Self::Attribute(name, how, wanted) => {
+                steps.take(element.attributes.len())?;
+                let mut attributes = element.attributes.iter();
+                let found = attributes.find(|(known, _)| known.eq_ignore_ascii_case(name));
+                let Some((_, value)) = found else {
+                    return Some(false);
+                };
+                steps.take(value.len() / 16)?;
+                match how {
+                    '=' => *value == wanted,
+                    '~' => value.split_ascii_whitespace().any(|word| word == wanted),
+                    '^' => !wanted.is_empty() && value.starts_with(wanted),
+                    '$' => !wanted.is_empty() && value.ends_with(wanted),
+                    '*' => !wanted.is_empty() && value.contains(wanted),
+                    '|' => value
+                        .strip_prefix(wanted)
+                        .is_some_and(|rest| rest.is_empty() || rest.starts_with('-')),
+                    _ => true,
+                }
+            }
+        })
     }
 }
 
@@ -165,7 +192,11 @@ fn compound(text: &str) -> Option<(Vec<Test<'_>>, &str)> {
                 tests.push(attribute(inner)?);
                 rest = after;
             }
-            Some(b':') => return None,
+            Some(b':') => {
+                let (test, after) = place(behind)?;
+                tests.push(test);
+                rest = after;
+            }
             _ => match identifier(rest) {
                 Some((name, after)) if tests.is_empty() => {
                     tests.push(Test::Name(name));
@@ -174,6 +205,31 @@ fn compound(text: &str) -> Option<(Vec<Test<'_>>, &str)> {
                 _ => return (!tests.is_empty()).then_some((tests, rest)),
             },
         }
+    }
+}
+
+fn place(text: &str) -> Option<(Test<'_>, &str)> {
+    let (name, after) = identifier(text)?;
+    match name {
+        "first-child" => Some((Test::Nth(0, 1), after)),
+        "last-child" => Some((Test::Last, after)),
+        "nth-child" => {
+            let (which, after) = after.strip_prefix('(')?.split_once(')')?;
+            let test = match which.trim() {
+                "odd" => Test::Nth(2, 1),
+                "even" => Test::Nth(2, 2),
+                which => match which.split_once('n') {
+                    None => Test::Nth(0, which.parse().ok()?),
+                    Some((every, "")) => Test::Nth(every.parse().ok()?, every.parse().ok()?),
+                    Some((every, first)) => {
+                        let first = first.trim().strip_prefix('+')?.trim();
+                        Test::Nth(every.parse().ok()?, first.parse().ok()?)
+                    }
+                },
+            };
+            Some((test, after))
+        }
+        _ => None,
     }
 }
 
@@ -206,9 +262,11 @@ mod tests {
 
     #[test]
     fn selectors_select_what_they_say() {
-        let element = |parent, previous, name, attributes| Candidate {
+        let element = |parent, previous: Option<usize>, name, attributes| Candidate {
             parent,
             previous,
+            before: usize::from(previous.is_some()),
+            is_last: name != "P",
             name,
             attributes,
         };
@@ -230,14 +288,29 @@ mod tests {
             ("[data-n]", vec![1]),
             ("p[data-n^='ab']", vec![1]),
             ("p[data-n=ab]", vec![]),
+            ("p:first-child", vec![1]),
+            ("p:last-child", vec![2]),
+            ("p:nth-child(2)", vec![2]),
+            ("p:nth-child(odd)", vec![1]),
+            ("p:nth-child(2n)", vec![2]),
+            ("p:nth-child(3n+1) ~ p", vec![2]),
         ] {
             let parsed = Selector::parse(selector).unwrap();
             let found: Vec<_> = (0..all.len())
-                .filter(|at| parsed.selects(&all, *at, &mut Steps(100)).unwrap())
+                .filter(|at| parsed.selects(&all, *at, &mut Steps(1_000)).unwrap())
                 .collect();
             assert_eq!(found, selected, "{selector}");
         }
-        for unknown in ["", "a:hover", "a >", "> a", "a{", "."] {
+        for unknown in [
+            "",
+            "a:hover",
+            "a:nth-child(n",
+            "a:nth-child(-1)",
+            "a >",
+            "> a",
+            "a{",
+            ".",
+        ] {
             assert!(Selector::parse(unknown).is_none(), "{unknown}");
         }
     }

@@ -6,7 +6,7 @@
 use std::fmt::Write;
 
 use super::adapt;
-use super::code::{Kept, UNDO, encode, in_quotes};
+use super::code::{Kept, RADIUS, UNDO, encode, in_quotes};
 use super::defaults::Defaults;
 use super::reader::{Element, Node};
 
@@ -39,6 +39,8 @@ struct Parent<'a, 'b> {
     gap: Option<&'b str>,
     /// How much of its width a hero leaves to its children.
     hero_width: Option<f32>,
+    /// Whether a carousel shows its thumbnails only where it works.
+    hides_thumbnails: bool,
 }
 
 /// Codes that stand in attributes besides their values.
@@ -46,8 +48,8 @@ struct Parent<'a, 'b> {
 struct Codes {
     /// Before the CSS classes.
     class: Option<String>,
-    /// Behind the value of an attribute.
-    behind: Option<(&'static str, String)>,
+    /// Behind the value of attributes.
+    behind: Vec<(&'static str, String)>,
 }
 
 impl Written<'_> {
@@ -128,8 +130,12 @@ impl<'a> Writer<'a> {
             if let Some(class) = class.take_if(|_| name == "css-class") {
                 let _infallible = write!(out.source, "{class} ");
             }
-            encode(&mut out.source, value);
-            if let Some((_, code)) = codes.behind.as_ref().filter(|(of, _)| *of == name) {
+            if name == "css-class" && value.contains(' ') && !value.contains("{{") {
+                out.source.push_str(&out.kept.keep_classes(value));
+            } else {
+                encode(&mut out.source, value);
+            }
+            for (_, code) in codes.behind.iter().filter(|(of, _)| *of == name) {
                 out.source.push_str(code);
             }
             out.source.push('"');
@@ -237,13 +243,14 @@ impl<'a> Writer<'a> {
     fn element(&mut self, element: &Element<'a>, parent: Parent<'a, '_>) -> Result<(), String> {
         let name = element.name.as_str();
         if name == "mj-raw" {
-            self.raw(element.content, parent.name);
-            return Ok(());
+            return self.raw(element.content, parent.name, element.line);
         }
         let resolved = self.defaults.resolve(element, parent.classes);
         let resolved = resolved.map_err(|problem| format!("line {}: {problem}", element.line))?;
         let mut attributes = resolved;
-        let gap = value(&attributes, "gap").unwrap_or_default().to_owned();
+        let own_gap = value(&attributes, "gap").unwrap_or_default().to_owned();
+        let hides_thumbnails =
+            name == "mj-carousel" && value(&attributes, "thumbnails") == Some(adapt::SUPPORTED);
         adapt::attributes(name, &mut attributes);
         if name == "mj-body" {
             let width = value(&attributes, "width").and_then(adapt::number);
@@ -252,11 +259,18 @@ impl<'a> Writer<'a> {
         if let Some(width) = parent.hero_width.filter(|_| name == "mj-image") {
             adapt::image_in_hero(&mut attributes, width);
         }
+        if parent.hides_thumbnails {
+            attributes.push(("tb-width", "auto;display:none".to_owned()));
+        }
         let is_section = ["mj-section", "mj-wrapper"].contains(&name);
         let gap_above = parent.gap.filter(|_| is_section);
+        let icon_right = value(&attributes, "icon-position").is_some_and(|side| side != "left");
+        let icon_right = name == "mj-social-element" && icon_right;
+        let icon_right = icon_right.then(|| adapt::ICON_RIGHT.to_owned());
+        let gap = gap_above.map(|gap| self.out.kept.keep_gap(gap));
         let codes = Codes {
-            class: gap_above.map(|gap| self.out.kept.keep_gap(gap.to_owned())),
-            behind: self.code_behind(name, &mut attributes),
+            class: gap.or(icon_right),
+            behind: self.codes_behind(name, &mut attributes),
         };
         self.start(name, element.line, pairs(&attributes), codes);
         if name != "mj-carousel-image" {
@@ -268,11 +282,12 @@ impl<'a> Writer<'a> {
             let parent = Parent {
                 name,
                 classes: element.attribute("mj-class").unwrap_or(parent.classes),
-                gap: Some(gap.as_str()).filter(|gap| index > 0 && !gap.is_empty()),
+                gap: Some(own_gap.as_str()).filter(|gap| index > 0 && !gap.is_empty()),
                 hero_width,
+                hides_thumbnails,
             };
             match child {
-                Node::Raw(raw) => self.raw(raw, name),
+                Node::Raw(raw) => self.raw(raw, name, element.line)?,
                 Node::Element(child) => self.element(child, parent)?,
             }
         }
@@ -280,47 +295,99 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// What mjml prints as the compiler cannot be told with an attribute: the title of a
-    /// linked image at the link as well, and a table with a border as one without. An
-    /// image without a description has an empty one.
-    fn code_behind(
+    /// What mjml prints as the compiler cannot be told with an attribute of its own: it
+    /// stands behind the value of another.
+    fn codes_behind(
         &mut self,
         name: &str,
         attributes: &mut Vec<(&'a str, String)>,
-    ) -> Option<(&'static str, String)> {
-        let all = self.defaults.all();
-        let has_no_alt = |attributes: &[(&str, String)]| {
-            value(attributes, "alt").is_none() && all.iter().all(|(name, _)| *name != "alt")
+    ) -> Vec<(&'static str, String)> {
+        let default = |attributes: &mut Vec<(&'a str, String)>, name: &'static str, default| {
+            let all = self.defaults.all().iter().find(|(known, _)| *known == name);
+            if value(attributes, name).is_none() {
+                attributes.push((name, all.map_or(default, |(_, value)| *value).to_owned()));
+            }
         };
-        let is_image = ["mj-image", "mj-social-element", "mj-carousel-image"].contains(&name);
-        if is_image && has_no_alt(attributes) {
-            attributes.push(("alt", String::new()));
+        let mut also: Vec<(&'static str, &str)> = Vec::new();
+        match name {
+            "mj-image" => {
+                default(attributes, "alt", "");
+                also.push(("alt", "sizes"));
+                if value(attributes, "href").is_some() {
+                    default(attributes, "target", "_blank");
+                    also.push(("target", "title"));
+                }
+            }
+            "mj-social-element" => {
+                default(attributes, "alt", "");
+                also.extend([("alt", "srcset"), ("alt", "sizes")]);
+            }
+            "mj-carousel-image" => default(attributes, "alt", ""),
+            "mj-button" if value(attributes, "href").is_some() => also.push(("href", "title")),
+            "mj-table" => {
+                default(attributes, "cellpadding", "0");
+                also.push(("cellpadding", "role"));
+            }
+            _ => {}
         }
-        let has = |name| value(attributes, name).is_some();
-        if name == "mj-table" && has("border") {
-            return Some(("border", format!("`{UNDO}`")));
+        // Of an accordion the compiler prints the padding behind those of the sides, and
+        // no font weight of a title.
+        let behind = match name {
+            "mj-accordion-title" => vec![("font-size", "13px", "font-weight")],
+            _ => Vec::new(),
+        };
+        let sides = [
+            "padding-top",
+            "padding-right",
+            "padding-bottom",
+            "padding-left",
+        ];
+        let sides = sides.map(|side| ("padding", "16px", side));
+        let is_in_accordion = ["mj-accordion-title", "mj-accordion-text"].contains(&name);
+        let sides = sides.into_iter().filter(|_| is_in_accordion);
+        for (before, otherwise, name) in behind.into_iter().chain(sides) {
+            if let Some(style) = value(attributes, name).map(|value| format!(";{name}:{value}")) {
+                default(attributes, before, otherwise);
+                let before = attributes.iter_mut().filter(|(name, _)| *name == before);
+                before.for_each(|(_, value)| value.push_str(&style));
+            }
         }
-        if name != "mj-image" || !has("href") {
-            return None;
+        let mut codes = Vec::new();
+        for (behind, name) in also {
+            if let Some(value) = value(attributes, name) {
+                let text = format!("\" {name}=\"{}", in_quotes(value));
+                codes.push((behind, self.out.kept.keep(text)));
+            }
         }
-        let title = in_quotes(value(attributes, "title")?);
-        let code = self.out.kept.keep(format!("\" title=\"{title}"));
-        if !has("target") {
-            attributes.push(("target", "_blank".to_owned()));
+        if name == "mj-table" && value(attributes, "border").is_some() {
+            codes.push(("border", format!("`{UNDO}`")));
         }
-        Some(("target", code))
+        if ["mj-section", "mj-wrapper"].contains(&name) {
+            codes.push(("border-radius", format!("`{RADIUS}`")));
+        }
+        codes
     }
 
-    fn raw(&mut self, text: &'a str, parent: &str) {
-        let code = self.out.kept.keep_raw(text);
-        // The compiler writes what stands raw in a wrapper into a comment for Outlook.
-        if parent == "mj-wrapper" {
-            let end = self.out.kept.keep_raw("<![endif]-->");
-            let begin = self.out.kept.keep_raw("<!--[if mso | IE]>");
-            self.out.source.extend([end, code, begin]);
-        } else {
-            self.out.source.push_str(&code);
+    fn raw(&mut self, text: &'a str, parent: &str, line: usize) -> Result<(), String> {
+        let kept = &mut self.out.kept;
+        match parent {
+            // The compiler would count it as a picture.
+            "mj-carousel" if text.starts_with("<!--") => {}
+            "mj-carousel" => {
+                let found: String = text.trim().chars().take(40).collect();
+                return Err(format!("line {line}: unexpected in mj-carousel: {found}"));
+            }
+            "mj-social" => self.out.source.push_str(&kept.keep_in_social(text)),
+            // The compiler writes it into a comment for Outlook.
+            "mj-wrapper" => {
+                let end = kept.keep_raw("<![endif]-->");
+                let code = kept.keep_raw(text);
+                let begin = kept.keep_raw("<!--[if mso | IE]>");
+                self.out.source.extend([end, code, begin]);
+            }
+            _ => self.out.source.push_str(&kept.keep_raw(text)),
         }
+        Ok(())
     }
 }
 
