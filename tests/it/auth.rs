@@ -160,11 +160,12 @@ const OPERATIONS: [(&str, &str, Permission); 63] = [
 ];
 
 /// The operations that take no key: their token says who calls.
-const PUBLIC: [(&str, &str); 9] = [
+const PUBLIC: [(&str, &str); 10] = [
     ("POST", "/v1/provider-events/{}"),
     ("GET", "/v1/unsubscribe/{}"),
     ("HEAD", "/v1/unsubscribe/{}"),
     ("POST", "/v1/unsubscribe/{}"),
+    ("GET", "/v1/unsubscribe/{}/undo"),
     ("POST", "/v1/unsubscribe/{}/undo"),
     ("GET", "/v1/t/o/{}"),
     ("HEAD", "/v1/t/o/{}"),

@@ -360,7 +360,6 @@ async fn huge_numbers_deep_metadata_and_repeated_keys_are_no_trouble() {
         r#"{"n":1e308}"#,
         r#"{"n":-123456789012345678901234567890}"#,
         r#"{"n":0.1e-400}"#,
-        r#"{"a":1,"a":2}"#,
     ] {
         let reply = app
             .caller()
@@ -368,19 +367,15 @@ async fn huge_numbers_deep_metadata_and_repeated_keys_are_no_trouble() {
             .await;
         reply.expect_error(422, "VALIDATION_ERROR");
     }
-    let reply = app
-        .caller()
-        .post_raw("/v1/send", Some("application/json"), raw(r#"{"n":1e999}"#))
-        .await;
-    reply.expect_error(400, "VALIDATION_ERROR");
     let twice =
         r#"{"to":"nobody","to":"a@example.org","from":"a@example.com","subject":"s","text":"t"}"#;
-    let reply = app
-        .caller()
-        .post_raw("/v1/send", Some("application/json"), twice)
-        .await;
-    assert!([400, 422].contains(&reply.status), "{reply:?}");
-    reply.expect_error(reply.status, "VALIDATION_ERROR");
+    for refused in [raw(r#"{"n":1e999}"#), raw(r#"{"a":1,"a":2}"#), twice.into()] {
+        let reply = app
+            .caller()
+            .post_raw("/v1/send", Some("application/json"), refused)
+            .await;
+        reply.expect_error(400, "VALIDATION_ERROR");
+    }
 }
 
 #[tokio::test]

@@ -79,8 +79,11 @@ def send(provider, given, may_refuse=False):
 def settle(provider, message, given):
     """The copies of one message, once it has left."""
     deadline = time.monotonic() + SENT_SECONDS_MAX
-    while waypost("GET", f"/v1/messages/{message}")[1]["data"]["status"] in ("QUEUED", "SENDING"):
-        if time.monotonic() > deadline:
+    while time.monotonic() < deadline:
+        status, answer = waypost("GET", f"/v1/messages/{message}")
+        # 503: the service asks for another try.
+        assert status in (200, 503), answer
+        if status == 200 and answer["data"]["status"] not in ("QUEUED", "SENDING"):
             break
         time.sleep(0.1)
     found = []
