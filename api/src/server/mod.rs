@@ -13,6 +13,7 @@
 //! | a body | 30 s, and a second more for every 32 KiB that came |
 //! | a client that takes nothing of its answer | 30 s |
 //! | a connection between requests | 75 s |
+//! | what still comes of a body that was answered unread | 30 s, and 5 s without a byte |
 //! | connections | a setting; further ones wait to be accepted |
 //!
 //! A process that is to stop accepts nobody new. On the connections that there are it
@@ -28,6 +29,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hyper::body::Incoming;
@@ -38,7 +40,7 @@ use poem::http::header::{CONNECTION, HeaderValue};
 use poem::http::uri::Scheme;
 use poem::web::{LocalAddr, RemoteAddr};
 use poem::{Addr, Endpoint, Request, Response};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -59,6 +61,10 @@ struct Patience {
     stalled: Duration,
     /// For the next request on a connection.
     idle: Duration,
+    /// For the rest of a body that was answered before it was read.
+    unread: Duration,
+    /// For the next byte of it.
+    unread_idle: Duration,
 }
 
 const PATIENCE: Patience = Patience {
@@ -69,6 +75,9 @@ const PATIENCE: Patience = Patience {
     },
     stalled: Duration::from_secs(30),
     idle: Duration::from_secs(75),
+    // nginx' lingering_time and lingering_timeout.
+    unread: Duration::from_secs(30),
+    unread_idle: Duration::from_secs(5),
 };
 /// The longest head, in bytes: request line and header fields.
 const HEAD_BYTES_MAX: usize = 64 << 10;
@@ -223,11 +232,46 @@ fn ends_of(stream: &TcpStream, peer: SocketAddr) -> Ends {
 /// Serves a connection until it ends. From `closing` on it ends with the answer after
 /// which nothing has arrived, or after a while in which nothing arrives.
 async fn serve_connection<S, E>(
+    mut stream: S,
+    ends: Ends,
+    endpoint: Arc<E>,
+    patience: Patience,
+    closing: CancellationToken,
+) where
+    S: AsyncRead + AsyncWrite + Unpin,
+    E: Endpoint<Output = Response>,
+{
+    let is_unread = AtomicBool::new(false);
+    serve_requests(&mut stream, ends, endpoint, patience, closing, &is_unread).await;
+    if is_unread.into_inner() {
+        discard(&mut stream, patience).await;
+    }
+}
+
+/// Reads what still comes of a body that was answered unread. A connection that is closed
+/// with bytes unread is reset, and the client may lose the answer over it.
+async fn discard(stream: &mut (impl AsyncRead + Unpin), patience: Patience) {
+    let until_end = async {
+        // Not in the future: each connection would hold it.
+        let mut bytes = vec![0; 16 << 10];
+        loop {
+            let read = stream.read(&mut bytes);
+            match tokio::time::timeout(patience.unread_idle, read).await {
+                Ok(Ok(1..)) => {}
+                Ok(Ok(0) | Err(_)) | Err(_) => break,
+            }
+        }
+    };
+    let _ended_or_not = tokio::time::timeout(patience.unread, until_end).await;
+}
+
+async fn serve_requests<S, E>(
     stream: S,
     ends: Ends,
     endpoint: Arc<E>,
     patience: Patience,
     closing: CancellationToken,
+    is_unread: &AtomicBool,
 ) where
     S: AsyncRead + AsyncWrite + Unpin,
     E: Endpoint<Output = Response>,
@@ -246,6 +290,7 @@ async fn serve_connection<S, E>(
             // In a box: with all its layers it is 12 KiB, and the server moves it about.
             let response = Box::pin(endpoint.get_response(request)).await;
             let mut response = hyper::Response::from(response);
+            is_unread.store(rest.ends_connection(), Ordering::Relaxed);
             if rest.ends_connection() || (is_closing.is_cancelled() && state.is_all_read()) {
                 let close = HeaderValue::from_static("close");
                 response.headers_mut().insert(CONNECTION, close);

@@ -22,6 +22,8 @@ const SHORT: Duration = Duration::from_millis(600);
 const LONG: Duration = Duration::from_secs(600);
 const ENDLESS: Patience = Patience {
     head: LONG,
+    unread: LONG,
+    unread_idle: LONG,
     body: BodyPatience {
         while_max: LONG,
         bytes_per_second_min: 32 << 10,
@@ -224,6 +226,30 @@ async fn an_answer_to_a_large_body_that_nobody_read_says_that_the_connection_end
         let mut writer = writing.await.unwrap();
         writer.write_all(REQUEST).await.unwrap();
         answer(&mut reader, "got 0 bytes").await;
+    }
+}
+
+#[tokio::test]
+async fn what_comes_of_a_body_that_was_answered_unread_is_taken_for_a_while() {
+    let head = "POST /unread HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n";
+    let mut client = client(ENDLESS);
+    client.write_all(head.as_bytes()).await.unwrap();
+    client.write_all(&vec![b'x'; 1_000_000]).await.unwrap();
+    let said = rest(&mut client).await;
+    assert!(said.ends_with("unread"), "{said}");
+    for patience in [
+        Patience {
+            unread: SHORT,
+            ..ENDLESS
+        },
+        Patience {
+            unread_idle: PAUSE / 4,
+            ..ENDLESS
+        },
+    ] {
+        let mut client = self::client(patience);
+        client.write_all(head.as_bytes()).await.unwrap();
+        assert!(is_cut_off_while_writing(&mut client, b'x').await);
     }
 }
 
