@@ -13,7 +13,7 @@ use poem::{Endpoint, Request};
 use serde_json::{Map, Value};
 use waypost_core::issue::Issue;
 
-use crate::openapi::methods::is_at;
+use crate::openapi::methods::at_path;
 
 /// All operations that take a key.
 pub(crate) struct Known(Vec<Operation>);
@@ -67,9 +67,8 @@ impl Known {
     }
 
     fn at(&self, method: &str, path: &str) -> Option<&Arc<Names>> {
-        let mut operations = self.0.iter();
-        let is_it = |one: &&Operation| one.method == method && is_at(&one.path, path);
-        Some(&operations.find(is_it)?.names)
+        let operations = self.0.iter().filter(|one| one.method == method);
+        Some(&at_path(operations, path, |one| &one.path)?.names)
     }
 }
 

@@ -27,13 +27,24 @@ impl Methods {
     }
 
     fn at(&self, path: &str) -> HeaderValue {
-        let found = self.0.iter().find(|(template, _)| is_at(template, path));
+        let found = at_path(self.0.iter(), path, |(template, _)| template);
         found.map_or(ELSEWHERE, |(_, allow)| allow.clone())
     }
 }
 
+/// That of `items` whose template stands for `path`. One that names the path wins over one
+/// that has a parameter there: `/v1/routing-rules/resolve` over `/v1/routing-rules/{id}`.
+pub(crate) fn at_path<T>(
+    items: impl Iterator<Item = T>,
+    path: &str,
+    template: impl Fn(&T) -> &str,
+) -> Option<T> {
+    let found = items.filter(|item| is_at(template(item), path));
+    found.min_by_key(|item| template(item).matches('{').count())
+}
+
 /// Whether a path is one of those that `template` stands for.
-pub(crate) fn is_at(template: &str, path: &str) -> bool {
+fn is_at(template: &str, path: &str) -> bool {
     let (mut wanted, mut given) = (template.split('/'), path.split('/'));
     loop {
         match (wanted.next(), given.next()) {
@@ -71,10 +82,12 @@ mod tests {
         let document = json!({ "paths": {
             "/v1/things": { "get": {}, "post": {} },
             "/v1/things/{id}": { "delete": {} },
+            "/v1/things/find": { "put": {} },
         } });
         let methods = Methods::of(&document);
         assert_eq!(methods.at("/v1/things"), "GET, POST");
         assert_eq!(methods.at("/v1/things/7"), "DELETE");
+        assert_eq!(methods.at("/v1/things/find"), "PUT");
         assert_eq!(methods.at("/v1/things/7/more"), "GET");
     }
 }
