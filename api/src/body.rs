@@ -19,6 +19,7 @@ use waypost_core::issue::Issue;
 use crate::error::{Failure, is_too_large};
 use crate::idempotency::hash_of_keyed;
 use crate::known::{self, Names};
+use crate::wire::Nullable;
 
 /// The bound of a send, in bytes.
 pub(crate) const SEND_BYTES_MAX: usize = 30 * MIB;
@@ -183,7 +184,11 @@ impl<'a, T: ParseFromJSON, const MAX: usize, const IS_OPTIONAL: bool> ApiExtract
             description: None,
             content: vec![MetaMediaType {
                 content_type: "application/json",
-                schema: <T as Type>::schema_ref(),
+                schema: if IS_OPTIONAL {
+                    Nullable::<T>::schema_ref()
+                } else {
+                    <T as Type>::schema_ref()
+                },
             }],
             required: !IS_OPTIONAL,
         })
