@@ -73,8 +73,7 @@ pub(crate) async fn choose(
     recipient: &LeasedRecipient,
 ) -> Result<Choice, Fault> {
     let candidates = senders::candidates(accounts, message).await?;
-    let ids = candidates.senders.iter().map(|sender| sender.id);
-    let passed_over = refusals.of(message.content.id, ids);
+    let passed_over = refusals.of(message.content.id, &candidates.senders);
     let mut standing = standing(message, recipient, &candidates, passed_over);
     let mut refused: Option<Closed> = None;
     let places = candidates.senders.iter().enumerate();

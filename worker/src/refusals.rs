@@ -1,37 +1,47 @@
-//! What accounts refused a message for its sender's sake. Those are passed over as long
-//! as this worker remembers; where it does not, they are asked once more.
+//! What accounts refused a message for its sender's sake. Those are passed over for some
+//! minutes, or until somebody mends them; then they are asked once more.
 
 use std::time::Duration;
 
 use moka::future::Cache;
 use waypost_core::ids::{MessageId, ProviderAccountId};
+use waypost_core::provider::kind::ProviderType;
 use waypost_core::provider::outcome::{Blame, SendOutcome};
+
+use crate::senders::Sender;
 
 /// Refusals remembered at the most.
 const REMEMBERED_MAX: u64 = 100_000;
+/// How long: a sender's domain may be verified meanwhile.
+const REMEMBERED_FOR: Duration = Duration::from_mins(10);
+
+/// An account as it was when it refused the sender of a message.
+type Refusal = (MessageId, ProviderAccountId, u32);
 
 /// The accounts that do not know the senders of messages.
 pub(crate) struct Refusals {
-    known: Cache<(MessageId, ProviderAccountId), ()>,
+    known: Cache<Refusal, ()>,
 }
 
 impl Refusals {
-    /// `kept_for`: how long a message is tried.
-    pub(crate) fn new(kept_for: Duration) -> Self {
+    pub(crate) fn new() -> Self {
         let known = Cache::builder()
             .max_capacity(REMEMBERED_MAX)
-            .time_to_live(kept_for)
+            .time_to_live(REMEMBERED_FOR)
             .build();
         Self { known }
     }
 
-    /// Remembers what came of a call.
-    pub(crate) async fn learn(
-        &self,
-        message: MessageId,
-        account: ProviderAccountId,
-        outcome: &SendOutcome,
-    ) {
+    /// Remembers what came of a call. A mail server may hand on what one recipient's
+    /// server says of the sender, so nothing is remembered of those.
+    pub(crate) async fn learn(&self, message: MessageId, sender: &Sender, outcome: &SendOutcome) {
+        match sender.provider_type {
+            ProviderType::Smtp => return,
+            ProviderType::Sendgrid
+            | ProviderType::Postmark
+            | ProviderType::Mailgun
+            | ProviderType::Ses => {}
+        }
         let blame = match outcome {
             SendOutcome::Rejected { blame, .. } => *blame,
             SendOutcome::Accepted { .. }
@@ -42,21 +52,21 @@ impl Refusals {
             | SendOutcome::Unknown { .. } => return,
         };
         match blame {
-            Blame::Sender => self.known.insert((message, account), ()).await,
+            Blame::Sender => {
+                let refusal = (message, sender.id, sender.revision);
+                self.known.insert(refusal, ()).await;
+            }
             Blame::Message | Blame::Recipient | Blame::Mailbox => {}
         }
     }
 
     /// Which of these refused the message, a bit for each place; none where all did.
-    pub(crate) fn of(
-        &self,
-        message: MessageId,
-        accounts: impl Iterator<Item = ProviderAccountId>,
-    ) -> u32 {
+    pub(crate) fn of(&self, message: MessageId, senders: &[Sender]) -> u32 {
         let (mut refused, mut count) = (0, 0);
-        for (place, account) in accounts.take(32).enumerate() {
+        for (place, sender) in senders.iter().take(32).enumerate() {
             count += 1;
-            if self.known.contains_key(&(message, account)) {
+            let refusal = (message, sender.id, sender.revision);
+            if self.known.contains_key(&refusal) {
                 refused |= 1_u32 << place;
             }
         }
@@ -70,6 +80,12 @@ impl Refusals {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use waypost_core::provider::credentials::Credentials;
+    use waypost_core::provider::gate::AccountLimits;
+    use waypost_core::secret::Secret;
+
     use super::*;
 
     fn id<T: std::str::FromStr<Err: std::fmt::Debug>>(number: u8) -> T {
@@ -78,25 +94,57 @@ mod tests {
             .unwrap()
     }
 
+    fn sender(number: u8, provider_type: ProviderType, revision: u32) -> Sender {
+        let credentials = Credentials::Postmark {
+            server_token: Secret::from("token"),
+            account_token: None,
+            message_stream: None,
+        };
+        Sender {
+            id: id(number),
+            provider_type,
+            limits: AccountLimits::default(),
+            revision,
+            is_paused: false,
+            credentials: Arc::new(credentials),
+        }
+    }
+
+    fn refused(blame: Blame) -> SendOutcome {
+        let reason = "no".to_owned();
+        SendOutcome::Rejected { reason, blame }
+    }
+
     #[tokio::test]
     async fn an_account_that_refused_the_sender_is_passed_over_for_that_message_alone() {
-        let refusals = Refusals::new(Duration::from_hours(1));
+        let refusals = Refusals::new();
         let [message, other] = [1, 2].map(id::<MessageId>);
-        let accounts = [3, 4, 5].map(id::<ProviderAccountId>);
-        let refused = |blame| SendOutcome::Rejected {
-            reason: "no".to_owned(),
-            blame,
-        };
+        let senders = [3, 4, 5].map(|number| sender(number, ProviderType::Ses, 0));
         let by_recipient = refused(Blame::Recipient);
-        refusals.learn(message, accounts[0], &by_recipient).await;
+        refusals.learn(message, &senders[0], &by_recipient).await;
         let by_sender = refused(Blame::Sender);
-        refusals.learn(message, accounts[1], &by_sender).await;
-        assert_eq!(refusals.of(message, accounts.into_iter()), 0b010);
-        assert_eq!(refusals.of(other, accounts.into_iter()), 0);
-        for account in accounts {
-            refusals.learn(message, account, &by_sender).await;
+        refusals.learn(message, &senders[1], &by_sender).await;
+        assert_eq!(refusals.of(message, &senders), 0b010);
+        assert_eq!(refusals.of(other, &senders), 0);
+        let mended = [3, 4, 5].map(|number| sender(number, ProviderType::Ses, 1));
+        assert_eq!(refusals.of(message, &mended), 0);
+        for sender in &senders {
+            refusals.learn(message, sender, &by_sender).await;
         }
-        let all = refusals.of(message, accounts.into_iter());
+        let all = refusals.of(message, &senders);
         assert_eq!(all, 0, "somebody is to say no");
+    }
+
+    #[tokio::test]
+    async fn what_a_mail_server_says_of_the_sender_may_be_about_one_recipient_alone() {
+        let refusals = Refusals::new();
+        let message = id(1);
+        let senders = [
+            sender(2, ProviderType::Smtp, 0),
+            sender(3, ProviderType::Ses, 0),
+        ];
+        let by_sender = refused(Blame::Sender);
+        refusals.learn(message, &senders[0], &by_sender).await;
+        assert_eq!(refusals.of(message, &senders), 0);
     }
 }

@@ -81,8 +81,9 @@ pub async fn take_due(
     take(connection, now + grace, &until, each, limit).await
 }
 
-/// Makes the mail due that waits for an account, some at a time: its messages' recipients
-/// and their chunks that nobody holds. The relay pushes them.
+/// Makes the mail due that waits for an account or may go through it as a fallback, some at
+/// a time: its messages' recipients and their chunks that nobody holds. The relay pushes
+/// them.
 ///
 /// # Errors
 /// A fault when Postgres is away.
@@ -116,8 +117,9 @@ async fn wake_some(
                SELECT o.message_id, o.chunk
                FROM outbox o
                JOIN messages m ON m.id = o.message_id
+               LEFT JOIN routing_rules r ON r.id = m.routing_rule_id AND r.organization_id = $1
                WHERE o.organization_id = $1 AND o.leased_by IS NULL AND o.parked_at IS NULL AND o.wake_at > $3
-                 AND m.provider_account_id = $2
+                 AND (m.provider_account_id = $2 OR r.fallback_provider_account_ids @> ARRAY[$2])
                ORDER BY o.message_id, o.chunk
                LIMIT $4
                FOR UPDATE OF o SKIP LOCKED

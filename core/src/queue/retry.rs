@@ -355,8 +355,13 @@ fn retry(
     (wait, turn): (Duration, Turn),
     again: &Again<'_>,
 ) -> Verdict {
-    let next_attempt_at = after(here.now, wait);
-    if next_attempt_at > after(standing.tried_since, settings.retry_horizon) {
+    let horizon = after(standing.tried_since, settings.retry_horizon);
+    let mut next_attempt_at = after(here.now, wait);
+    if next_attempt_at > horizon && here.now < horizon {
+        // The last try is at the horizon, not one wait before it.
+        next_attempt_at = horizon;
+    }
+    if next_attempt_at > horizon {
         let reason = format!("retries are used up: {}", again.reason);
         return Verdict {
             uses_attempt: again.uses_attempt,

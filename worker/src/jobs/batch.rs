@@ -403,7 +403,7 @@ impl SendMessage {
         let message = batch.claim.message.content.id;
         for outcome in answer.outcomes.iter().flatten() {
             let refusals = self.refusals();
-            refusals.learn(message, batch.sender.id, outcome).await;
+            refusals.learn(message, &batch.sender, outcome).await;
         }
         let mut outcomes = answer.outcomes.into_iter();
         let outcomes = sharing.into_iter().map(|shares| {

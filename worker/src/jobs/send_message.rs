@@ -113,7 +113,7 @@ impl SendMessage {
             sending.settings.clone(),
         ));
         let foresight = Arc::new(Foresight::new(sending.ids.clone()));
-        let refusals = Arc::new(Refusals::new(sending.settings.retry_horizon));
+        let refusals = Arc::new(Refusals::new());
         let waiting = (sending.settings.concurrency / WAITING_SHARE).max(1);
         Self {
             sending,
@@ -436,7 +436,7 @@ impl SendMessage {
         chosen.pass.end(&outcome);
         condition::learn(&sending.accounts, sender, &outcome);
         let message = this.attempt.message_id;
-        self.refusals.learn(message, sender.id, &outcome).await;
+        self.refusals.learn(message, sender, &outcome).await;
         let organization_id = this.attempt.organization_id;
         self.foresight
             .learn(organization_id, sender, &outcome)

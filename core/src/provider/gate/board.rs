@@ -59,7 +59,9 @@ pub(super) struct Desk {
     least: f64,
     /// The account's revision.
     revision: u32,
-    refused: Refused,
+    /// Those who wait for a call per second, and for the end of one under way.
+    refused_by_rate: Refused,
+    refused_by_concurrency: Refused,
     used: Instant,
 }
 
@@ -136,7 +138,8 @@ impl Board {
             throttled: None,
             least: LEAST_PER_SECOND,
             revision: 0,
-            refused: Refused::default(),
+            refused_by_rate: Refused::default(),
+            refused_by_concurrency: Refused::default(),
             used: Instant::now(),
         });
         desk.least = self.least;
@@ -294,24 +297,20 @@ impl Desk {
     fn take(&mut self, domain: Option<&str>) -> Result<(), Closed> {
         let now = Instant::now();
         let mut of_domain = domain.and_then(|domain| self.domains.get_mut(domain));
-        let refused = match &mut of_domain {
-            Some(throttle) => throttle
-                .take(now)
-                .err()
-                .map(|wait| (wait, throttle.apart())),
-            None => None,
-        };
-        let refused = refused.or_else(|| {
-            let wait = self.throttle.take(now).err()?;
-            if let Some(throttle) = of_domain {
+        let mut taken = Ok(());
+        if let Some(throttle) = &mut of_domain {
+            taken = throttle.take(now);
+        }
+        if taken.is_ok() {
+            taken = self.throttle.take(now);
+            if let (Err(_), Some(throttle)) = (taken, of_domain) {
                 throttle.give_back();
             }
-            Some((wait, self.throttle.apart()))
-        });
-        match refused {
-            None => Ok(()),
-            Some((wait, apart)) => Err(self.refuse(ClosedBy::Throttled, wait, apart)),
         }
+        taken.map_err(|wait| Closed {
+            by: ClosedBy::Throttled,
+            wait,
+        })
     }
 
     fn begun(&self, domain: Option<&str>) -> Begun {
@@ -347,10 +346,21 @@ impl Desk {
         self.under_way
     }
 
-    /// Refuses a call for the sake of the pace.
-    pub(super) fn refuse(&mut self, by: ClosedBy, soonest: Duration, apart: Duration) -> Closed {
-        let wait = self.refused.wait(soonest, apart, Instant::now());
-        Closed { by, wait }
+    /// Refuses a call for the sake of the rate that the account may have.
+    pub(super) fn refuse_by_rate(&mut self, soonest: Duration, apart: Duration) -> Closed {
+        Closed {
+            by: ClosedBy::Rate,
+            wait: self.refused_by_rate.wait(soonest, apart, Instant::now()),
+        }
+    }
+
+    /// Refuses a call since as many are under way as may be, which end `apart`.
+    pub(super) fn refuse_by_concurrency(&mut self, apart: Duration) -> Closed {
+        let refused = &mut self.refused_by_concurrency;
+        Closed {
+            by: ClosedBy::Concurrency,
+            wait: refused.wait(apart, apart, Instant::now()),
+        }
     }
 
     /// Takes note of what came of a call. Says whether the standing changed.
@@ -471,7 +481,10 @@ impl Desk {
     }
 
     fn set(&mut self, standing: Standing, now: Timestamp) {
-        if matches!(standing.position(now), Position::Shut(Cause::Asked, _)) {
+        let is_asked =
+            |standing: Standing| matches!(standing.position(now), Position::Shut(Cause::Asked, _));
+        // A pause that grows longer is still the same one.
+        if is_asked(standing) && !is_asked(self.standing) {
             self.throttle.pause(self.least, Instant::now());
         }
         self.standing = standing;
@@ -485,5 +498,57 @@ fn probing(cause: Cause) -> Closed {
     Closed {
         by: cause.into(),
         wait: PROBE_WAIT,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+
+    const ACCOUNT: &str = "00000000-0000-7000-8000-000000000001";
+
+    fn named(seconds: u64) -> Verdict {
+        let retry_after = Some(Duration::from_secs(seconds));
+        Verdict::Throttled { retry_after }
+    }
+
+    #[test]
+    fn a_pause_that_calls_under_way_make_longer_halves_the_rate_once() {
+        let account: ProviderAccountId = ACCOUNT.parse().unwrap();
+        let now = Clock::system().now();
+        let mut board = Board::default();
+        let desk = board.desk(account);
+        let begun = desk.begun(None);
+        for (seconds, has_changed) in [(30, true), (30, false), (31, false), (40, true), (60, true)]
+        {
+            let ended = Ended {
+                begun,
+                domain: None,
+                is_probe: false,
+                verdict: named(seconds),
+            };
+            let changed = desk.note(account, ended, now, 0.5);
+            assert_eq!(changed, has_changed, "{seconds}");
+        }
+        assert_eq!(desk.throttle.falls(), 1);
+    }
+
+    #[test]
+    fn who_waits_for_one_bound_does_not_wait_for_another() {
+        let account: ProviderAccountId = ACCOUNT.parse().unwrap();
+        let mut board = Board::default();
+        let desk = board.desk(account);
+        let second = Duration::from_secs(1);
+        for _ in 0..20 {
+            desk.refuse_by_rate(second, second);
+        }
+        let closed = desk.refuse_by_concurrency(second / 10);
+        assert_eq!(closed.by, ClosedBy::Concurrency);
+        assert!(closed.wait <= second, "{closed:?}");
+        desk.throttle.pause(LEAST_PER_SECOND, Instant::now());
+        while desk.take(None).is_ok() {}
+        let closed = desk.take(None).unwrap_err();
+        assert!(closed.wait <= second, "{closed:?}");
     }
 }

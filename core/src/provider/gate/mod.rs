@@ -284,9 +284,7 @@ impl Office {
             Place::TooSoon(wait) => {
                 pass.holds_place = false;
                 drop(pass);
-                let mut board = self.board();
-                let desk = board.desk(account);
-                Err(desk.refuse(ClosedBy::Rate, wait, interval))
+                Err(self.board().desk(account).refuse_by_rate(wait, interval))
             }
         }
     }
@@ -309,10 +307,7 @@ impl Office {
 
     fn no_place(&self, account: ProviderAccountId, places: u32) -> Closed {
         let apart = USUAL_CALL / places.max(1);
-        let mut board = self.board();
-        board
-            .desk(account)
-            .refuse(ClosedBy::Concurrency, apart, apart)
+        self.board().desk(account).refuse_by_concurrency(apart)
     }
 }
 

@@ -59,7 +59,7 @@ static PROBE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r"
         local kept = redis.call('GET', KEYS[1]) or ''
-        local version = tonumber(string.match(kept, '^(%d+) ')) or 0
+        local version = tonumber(string.match(kept, '^(%d+) [a-z-]+ %-?%d+ %d+ %d+$')) or 0
         if version > tonumber(ARGV[1]) then return {0, kept} end
         local is_first = redis.call('SET', KEYS[2], ARGV[2], 'NX', 'PX', ARGV[3])
         return {is_first and 1 or 0, kept}",
@@ -82,7 +82,7 @@ static CHANGE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r"
         local kept = redis.call('GET', KEYS[1]) or ''
-        local version = tonumber(string.match(kept, '^(%d+) ')) or 0
+        local version = tonumber(string.match(kept, '^(%d+) [a-z-]+ %-?%d+ %d+ %d+$')) or 0
         if version >= tonumber(ARGV[1]) then return kept end
         redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
         redis.call('DEL', KEYS[2])
@@ -97,7 +97,7 @@ static COUNT: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r"
         local kept = redis.call('GET', KEYS[1]) or ''
-        local version = tonumber(string.match(kept, '^(%d+) ')) or 0
+        local version = tonumber(string.match(kept, '^(%d+) [a-z-]+ %-?%d+ %d+ %d+$')) or 0
         if version ~= tonumber(ARGV[1]) then return {0, 0} end
         local seconds, slots = tonumber(ARGV[4]), tonumber(ARGV[5])
         local slot = math.floor(tonumber(redis.call('TIME')[1]) / seconds)

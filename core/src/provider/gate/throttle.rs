@@ -15,6 +15,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::pace::Refused;
+
 /// How long calls are counted before the rate follows from them.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// A longer gap between two calls says nothing of the rate at which they are taken.
@@ -70,6 +72,8 @@ struct Limit {
     bad: u32,
     /// Whether somebody had to wait in this interval.
     has_refused: bool,
+    /// Those who wait.
+    refused: Refused,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -93,7 +97,7 @@ impl Throttle {
     /// Takes one call.
     ///
     /// # Errors
-    /// How long it is until there is one.
+    /// How long to wait, each who is refused for longer than the one before.
     pub(super) fn take(&mut self, now: Instant) -> Result<(), Duration> {
         let Some(limit) = &mut self.limit else {
             return Ok(());
@@ -107,7 +111,9 @@ impl Throttle {
             return Ok(());
         }
         limit.has_refused = true;
-        Err(Duration::from_secs_f64((1.0 - limit.tokens) / limit.rate))
+        let soonest = Duration::from_secs_f64((1.0 - limit.tokens) / limit.rate);
+        let apart = Duration::from_secs_f64(1.0 / limit.rate);
+        Err(limit.refused.wait(soonest, apart, now))
     }
 
     /// Gives back a call that was taken and not made.
@@ -115,14 +121,6 @@ impl Throttle {
         if let Some(limit) = &mut self.limit {
             limit.tokens += 1.0;
         }
-    }
-
-    /// How far apart calls are; nothing while there is no bound.
-    pub(super) fn apart(&self) -> Duration {
-        let limit = self.limit.as_ref();
-        limit.map_or(Duration::ZERO, |limit| {
-            Duration::from_secs_f64(1.0 / limit.rate)
-        })
     }
 
     /// Whether nothing is bounded.
@@ -238,6 +236,7 @@ impl Throttle {
             good: 0,
             bad: 0,
             has_refused: false,
+            refused: Refused::default(),
         });
     }
 
@@ -425,6 +424,5 @@ mod tests {
             throttle.note(false, throttle.falls(), LEAST, now);
         }
         assert!(throttle.is_free());
-        assert_eq!(throttle.apart(), Duration::ZERO);
     }
 }

@@ -128,7 +128,8 @@ impl SmtpClient {
         let line = self.lines.of(account);
         let waited = timeout(QUEUE_WAIT, line.permits.acquire());
         let Ok(Ok(_permit)) = waited.await else {
-            let outcome = SendOutcome::Throttled {
+            // The server did not say so: its account is not to go slower.
+            let outcome = SendOutcome::Deferred {
                 retry_after: Some(BUSY_AGAIN),
                 reason: "all connections to the server are busy".to_owned(),
             };

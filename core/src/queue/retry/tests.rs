@@ -208,6 +208,31 @@ fn after_a_day_retries_are_used_up() {
 }
 
 #[test]
+fn the_last_try_is_at_the_horizon() {
+    let settings = settings();
+    let horizon = delta(settings.retry_horizon);
+    for outcome in [
+        unavailable(None),
+        throttled(Some(900)),
+        unusable(),
+        deferred(Some(900)),
+    ] {
+        for seconds_left in [1, 60, 500] {
+            let age = horizon - TimeDelta::seconds(seconds_left);
+            let (verdict, now) = verdict_after(&outcome, age, |standing| {
+                standing.turn.rounds = 12;
+            });
+            assert_eq!(verdict.status, MessageStatus::Queued, "{outcome:?}");
+            let end = now + TimeDelta::seconds(seconds_left);
+            assert!(verdict.next_attempt_at <= end, "{outcome:?}");
+            assert!(verdict.next_attempt_at > now, "{outcome:?}");
+        }
+        let (verdict, _) = verdict_after(&outcome, horizon, |_| {});
+        assert_eq!(verdict.status, MessageStatus::Failed, "{outcome:?}");
+    }
+}
+
+#[test]
 fn what_fails_in_passing_goes_to_the_next_candidate_at_once() {
     let outcomes = [
         (unavailable(Some(60)), true, true),
