@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use moka::future::Cache;
 use waypost_core::ids::{MessageId, ProviderAccountId};
-use waypost_core::provider::kind::ProviderType;
 use waypost_core::provider::outcome::{Blame, SendOutcome};
 
 use crate::senders::Sender;
@@ -32,16 +31,8 @@ impl Refusals {
         Self { known }
     }
 
-    /// Remembers what came of a call. A mail server may hand on what one recipient's
-    /// server says of the sender, so nothing is remembered of those.
+    /// Remembers what came of a call.
     pub(crate) async fn learn(&self, message: MessageId, sender: &Sender, outcome: &SendOutcome) {
-        match sender.provider_type {
-            ProviderType::Smtp => return,
-            ProviderType::Sendgrid
-            | ProviderType::Postmark
-            | ProviderType::Mailgun
-            | ProviderType::Ses => {}
-        }
         let blame = match outcome {
             SendOutcome::Rejected { blame, .. } => *blame,
             SendOutcome::Accepted { .. }
@@ -56,7 +47,7 @@ impl Refusals {
                 let refusal = (message, sender.id, sender.revision);
                 self.known.insert(refusal, ()).await;
             }
-            Blame::Message | Blame::Recipient | Blame::Mailbox => {}
+            Blame::Message | Blame::Recipient | Blame::Mailbox | Blame::SenderForRecipient => {}
         }
     }
 
@@ -84,6 +75,7 @@ mod tests {
 
     use waypost_core::provider::credentials::Credentials;
     use waypost_core::provider::gate::AccountLimits;
+    use waypost_core::provider::kind::ProviderType;
     use waypost_core::secret::Secret;
 
     use super::*;
@@ -94,7 +86,7 @@ mod tests {
             .unwrap()
     }
 
-    fn sender(number: u8, provider_type: ProviderType, revision: u32) -> Sender {
+    fn sender(number: u8, revision: u32) -> Sender {
         let credentials = Credentials::Postmark {
             server_token: Secret::from("token"),
             account_token: None,
@@ -102,7 +94,7 @@ mod tests {
         };
         Sender {
             id: id(number),
-            provider_type,
+            provider_type: ProviderType::Postmark,
             limits: AccountLimits::default(),
             revision,
             is_paused: false,
@@ -119,32 +111,22 @@ mod tests {
     async fn an_account_that_refused_the_sender_is_passed_over_for_that_message_alone() {
         let refusals = Refusals::new();
         let [message, other] = [1, 2].map(id::<MessageId>);
-        let senders = [3, 4, 5].map(|number| sender(number, ProviderType::Ses, 0));
-        let by_recipient = refused(Blame::Recipient);
-        refusals.learn(message, &senders[0], &by_recipient).await;
+        let senders = [3, 4, 5].map(|number| sender(number, 0));
+        // A mail server hands on what one recipient's server says of the sender.
+        for blame in [Blame::Recipient, Blame::SenderForRecipient] {
+            let refused = refused(blame);
+            refusals.learn(message, &senders[0], &refused).await;
+        }
         let by_sender = refused(Blame::Sender);
         refusals.learn(message, &senders[1], &by_sender).await;
         assert_eq!(refusals.of(message, &senders), 0b010);
         assert_eq!(refusals.of(other, &senders), 0);
-        let mended = [3, 4, 5].map(|number| sender(number, ProviderType::Ses, 1));
+        let mended = [3, 4, 5].map(|number| sender(number, 1));
         assert_eq!(refusals.of(message, &mended), 0);
         for sender in &senders {
             refusals.learn(message, sender, &by_sender).await;
         }
         let all = refusals.of(message, &senders);
         assert_eq!(all, 0, "somebody is to say no");
-    }
-
-    #[tokio::test]
-    async fn what_a_mail_server_says_of_the_sender_may_be_about_one_recipient_alone() {
-        let refusals = Refusals::new();
-        let message = id(1);
-        let senders = [
-            sender(2, ProviderType::Smtp, 0),
-            sender(3, ProviderType::Ses, 0),
-        ];
-        let by_sender = refused(Blame::Sender);
-        refusals.learn(message, &senders[0], &by_sender).await;
-        assert_eq!(refusals.of(message, &senders), 0);
     }
 }

@@ -80,6 +80,9 @@ pub enum Blame {
     Mailbox,
     /// The sender's address or its domain, at this account.
     Sender,
+    /// The sender's address or its domain, as this recipient's server sees it. Another
+    /// recipient may be sent to.
+    SenderForRecipient,
 }
 
 /// What is wrong with an account.

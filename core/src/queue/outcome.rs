@@ -115,7 +115,7 @@ impl AttemptOutcome {
                 };
                 Some((self.attempt.organization_id, told))
             }
-            Blame::Message | Blame::Recipient | Blame::Sender => None,
+            Blame::Message | Blame::Recipient | Blame::Sender | Blame::SenderForRecipient => None,
         }
     }
 

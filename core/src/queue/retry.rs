@@ -257,7 +257,7 @@ fn rejected(
     here: Circumstance,
 ) -> Verdict {
     match blame {
-        Blame::Sender => {}
+        Blame::Sender | Blame::SenderForRecipient => {}
         Blame::Message | Blame::Recipient | Blame::Mailbox => {
             return failed(here.now, reason.to_owned(), standing.turn);
         }

@@ -198,7 +198,7 @@ fn words(answer: &BatchAnswer) -> Vec<&'static str> {
         Some(SendOutcome::Accepted { .. }) => "accepted",
         Some(SendOutcome::Rejected { blame, .. }) => match blame {
             Blame::Recipient => "recipient",
-            Blame::Sender => "sender",
+            Blame::Sender | Blame::SenderForRecipient => "sender",
             Blame::Message | Blame::Mailbox => "message",
         },
         Some(SendOutcome::AccountUnusable { .. }) => "account",

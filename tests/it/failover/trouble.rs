@@ -97,6 +97,26 @@ async fn with_a_fallback_an_account_that_cannot_send_is_passed_over_at_once() {
 }
 
 #[tokio::test]
+async fn mending_a_fallback_wakes_the_mail_that_waits_for_all() {
+    let app = TestApp::start().await;
+    let first = connect_forbidden(&app).await;
+    let second = connect_forbidden(&app).await;
+    rule(&app, &first, &[&second], &json!({})).await;
+    app.send_to(&address(0)).await;
+    app.drain().await;
+    let path = format!("/v1/providers/{second}");
+    wait_until("the fallback says what is the matter", async || {
+        !app.get(&path).await.data(200)["sendingPausedReason"].is_null()
+    })
+    .await;
+    let mend = json!({ "credentials": credentials(ProviderType::Ses) });
+    app.patch(&path, &mend).await.data(200);
+    // The clock stands still: nobody waits for a time.
+    wait_until("it is sent", async || app.outbox().await.is_empty()).await;
+    app.captured_once(&address(0));
+}
+
+#[tokio::test]
 async fn mail_for_an_account_that_stays_broken_fails_after_a_day() {
     let app = TestApp::start().await;
     let (_, ids) = troubled(&app, 3).await;

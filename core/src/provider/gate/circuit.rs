@@ -68,8 +68,8 @@ pub(super) enum Verdict {
 
 impl From<&SendOutcome> for Verdict {
     fn from(outcome: &SendOutcome) -> Self {
-        // A wait that is over names no pause.
-        let named = |wait: &Option<Duration>| wait.filter(|wait| !wait.is_zero());
+        // A wait that is over names no pause. Standings are kept by the millisecond.
+        let named = |wait: &Option<Duration>| wait.filter(|wait| wait.as_millis() > 0);
         match outcome {
             // What a mail or a recipient is refused for says nothing of the account.
             SendOutcome::Accepted { .. }

@@ -87,7 +87,8 @@ impl Batching for Mailgun {
             } if reply.status == 403 => BatchAnswer::apart(mails, reason),
             SendOutcome::Rejected {
                 reason,
-                blame: Blame::Message | Blame::Recipient | Blame::Mailbox,
+                blame:
+                    Blame::Message | Blame::Recipient | Blame::Mailbox | Blame::SenderForRecipient,
             } => BatchAnswer::apart(mails, reason),
             outcome @ (SendOutcome::Rejected {
                 blame: Blame::Sender,

@@ -75,7 +75,7 @@ fn refused(outcome: SendOutcome, mails: usize) -> BatchAnswer {
         | SendOutcome::Unknown { .. } => BatchAnswer::all(mails, outcome),
         SendOutcome::Rejected {
             reason,
-            blame: Blame::Message | Blame::Recipient | Blame::Mailbox,
+            blame: Blame::Message | Blame::Recipient | Blame::Mailbox | Blame::SenderForRecipient,
         } => BatchAnswer::apart(mails, reason),
     }
 }

@@ -69,7 +69,8 @@ impl Batching for Sendgrid {
         match self.read_send(reply, now) {
             SendOutcome::Rejected {
                 reason,
-                blame: Blame::Message | Blame::Recipient | Blame::Mailbox,
+                blame:
+                    Blame::Message | Blame::Recipient | Blame::Mailbox | Blame::SenderForRecipient,
             } => named(reply, mails).unwrap_or_else(|| BatchAnswer::apart(mails, reason)),
             outcome @ (SendOutcome::Rejected {
                 blame: Blame::Sender,

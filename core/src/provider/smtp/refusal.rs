@@ -134,12 +134,16 @@ fn blame(stage: Stage, reply: &Reply, words: &Words) -> Blame {
         (Some((5, 1, 1 | 2 | 3 | 6 | 10)), Stage::Recipient | Stage::Content) => Blame::Mailbox,
         (Some((5, 2, _)), Stage::Recipient | Stage::Content) => Blame::Recipient,
         // RFC 7372, 7505: SPF, DKIM, DMARC, and a sender's domain that takes no mail.
-        (Some((5, 7, 20..=24 | 26 | 27)), _) => Blame::Sender,
+        (Some((5, 7, 20..=24 | 26 | 27)), Stage::Recipient | Stage::Content) => {
+            Blame::SenderForRecipient
+        }
         (Some((5, 3, 4)), _) => Blame::Message,
         (_, Stage::Sender) if reply.code == 552 => Blame::Message,
         (_, Stage::Sender) => Blame::Sender,
         // What is about the sender is often said at RCPT, when all is known.
-        (_, Stage::Recipient | Stage::Content) if words.tell_of_the_sender() => Blame::Sender,
+        (_, Stage::Recipient | Stage::Content) if words.tell_of_the_sender() => {
+            Blame::SenderForRecipient
+        }
         (_, Stage::Recipient) => Blame::Recipient,
         (_, Stage::Greeting | Stage::Login | Stage::Content) => Blame::Message,
     }

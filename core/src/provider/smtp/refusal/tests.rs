@@ -324,7 +324,7 @@ fn read(stage: Stage, line: &str) -> &'static str {
             AccountTrouble::UntilMended => "account",
         },
         SendOutcome::Rejected { blame, .. } => match blame {
-            Blame::Sender => "sender",
+            Blame::Sender | Blame::SenderForRecipient => "sender",
             Blame::Recipient => "recipient",
             Blame::Mailbox => "mailbox",
             Blame::Message => "message",
