@@ -164,13 +164,14 @@ impl ProviderReply {
     }
 
     /// How long the provider asks us to wait: `Retry-After`, in seconds or as a
-    /// date (RFC 9110, 10.2.3). Bounded by [`RETRY_AFTER_MAX`].
+    /// date (RFC 9110, 10.2.3). Bounded by [`RETRY_AFTER_MAX`]; none where it is zero or
+    /// has passed.
     #[must_use]
     pub fn retry_after(&self, now: Timestamp) -> Option<Duration> {
         let asked = self.header("retry-after")?.trim();
         let seconds = asked.parse().map(Duration::from_secs).ok();
         let wait = seconds.or_else(|| wait_until_date(asked, now))?;
-        Some(wait.min(RETRY_AFTER_MAX))
+        (!wait.is_zero()).then(|| wait.min(RETRY_AFTER_MAX))
     }
 
     /// How long until a limit is lifted, for an answer that says that one was

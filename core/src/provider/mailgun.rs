@@ -336,12 +336,21 @@ fn read_refusal(reply: &ProviderReply, now: Timestamp, text: &str) -> SendOutcom
         return SendOutcome::account_unusable(AccountTrouble::Temporary, reply, now, text);
     }
     let blame = match reply.status {
+        _ if is_of_a_test_account(text) => Some(Blame::Recipient),
         400 => blame_for_parameter(text),
         402 if text.to_ascii_lowercase().contains("payment") => None,
         402 => Some(Blame::Message),
         _ => None,
     };
     SendOutcome::refused(blame, reply, now, text)
+}
+
+/// Whether it says that the account, or its sandbox, may not write to this recipient: "Free
+/// accounts are for test purposes only. Please upgrade or add the address to authorized
+/// recipients in Account Settings." It may write to others.
+fn is_of_a_test_account(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    text.contains("test purposes only") || text.contains("authorized recipients")
 }
 
 /// Whether a refusal speaks of a limit of the account that is reached.
@@ -366,8 +375,6 @@ fn blame_for_parameter(text: &str) -> Option<Blame> {
     if mentions(&[
         "not allowed to send",
         "not activated",
-        "sandbox",
-        "free account",
         "disabled",
         "suspended",
         "activate your",

@@ -43,6 +43,7 @@ pub mod event_secrets;
 pub mod event_webhook;
 pub mod evidence;
 pub mod gate;
+mod identities;
 pub mod inbound;
 pub mod kind;
 pub mod mail;
@@ -93,6 +94,16 @@ pub trait Adapter: Send + Sync {
     /// What the complete reply to a send means. `now` turns absolute times into
     /// waits.
     fn read_send(&self, reply: &ProviderReply, now: Timestamp) -> SendOutcome;
+
+    /// The same, where what it means depends on whom the reply names of the mail.
+    fn read_send_of(
+        &self,
+        _mail: &OutgoingMail,
+        reply: &ProviderReply,
+        now: Timestamp,
+    ) -> SendOutcome {
+        self.read_send(reply, now)
+    }
 
     /// Whether this status alone proves that the mail was taken, so that it
     /// counts even where the rest of the answer was cut off.

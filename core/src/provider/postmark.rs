@@ -297,13 +297,14 @@ fn read_error(code: i64, reply: &ProviderReply, now: Timestamp, text: &str) -> S
             return SendOutcome::account_unusable(AccountTrouble::Temporary, reply, now, text);
         }
         429 => return SendOutcome::throttled(reply, now, text),
-        // Token missing or wrong; account pending or not allowed to send; stream
+        // Token missing or wrong; account not allowed to send; stream
         // unknown or not fit for sending.
-        10 | 412 | 413 | 1235 | 1236 => None,
+        10 | 413 | 1235 | 1236 => None,
         // Sender signature not found, not confirmed.
         400 | 401 => Some(Blame::Sender),
-        // The recipient is inactive after a bounce, a complaint or by hand.
-        406 => Some(Blame::Recipient),
+        // The recipient is inactive after a bounce, a complaint or by hand. An account that
+        // is not approved yet sends to recipients of the sender's domain only.
+        406 | 412 => Some(Blame::Recipient),
         300 => Some(blame_for_field(text)),
         _ if reply.status == 401 || reply.status == 403 => None,
         _ => Some(Blame::Message),

@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 use super::call::{ProviderCall, ProviderReply, Step};
 use super::credentials::{Credentials, Unusable};
 use super::domain::DomainList;
+use super::identities::blame_named;
 use super::kind::ProviderType;
 use super::mail::{OutgoingMail, Unsendable};
 use super::outcome::{CredentialCheck, SendOutcome, no_answer};
@@ -170,6 +171,20 @@ impl Adapter for Ses {
                 .unwrap_or_else(|| SendOutcome::unknown(reply, "not the answer to a send"));
         };
         errors::read(&name, reply, now)
+    }
+
+    /// Who is not verified, the sender or the recipient, is told by the identities that
+    /// are named.
+    fn read_send_of(
+        &self,
+        mail: &OutgoingMail,
+        reply: &ProviderReply,
+        now: Timestamp,
+    ) -> SendOutcome {
+        let outcome = self.read_send(reply, now);
+        let text = error_text(reply, &reply.json().unwrap_or_default());
+        let (from, to) = (mail.from.address().as_str(), mail.to.address().as_str());
+        blame_named(outcome, &text, from, to)
     }
 
     fn status_is_proof(&self, _status: u16) -> bool {

@@ -177,7 +177,8 @@ impl Transport {
             Ok(answer) => {
                 let now = later(access.now, started.elapsed());
                 let status = answer.status;
-                (adapter.read_send(&reply(answer), now), Some(status))
+                let outcome = adapter.read_send_of(mail, &reply(answer), now);
+                (outcome, Some(status))
             }
             Err(error) => broken(adapter, error, access.now),
         }

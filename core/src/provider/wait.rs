@@ -1,27 +1,24 @@
 //! How long a provider asks us to wait, in the forms in which providers say it: HTTP
-//! dates (RFC 9110, 5.6.7: three forms), mail dates (RFC 5322, 3.3 and 4.3: zones as
-//! numbers and as names), dates as RFC 3339 and Go write them, and words. Mailgun writes
-//! `try again after Mon, 25 Aug 2025 07:00:31 UTC`
+//! dates (RFC 9110, 5.6.7: three forms), mail dates (RFC 5322, 3.3 and 4.3: years of two
+//! and three digits, zones as numbers and as names), dates as RFC 3339, Go and people write
+//! them, and words. Mailgun writes `try again after Mon, 25 Aug 2025 07:00:31 UTC`
 //! (github.com/mailgun/mailgun-java/issues/50) and `try again after 120 seconds`.
+//!
+//! A moment that has passed and a wait of nothing name no wait.
 
 use std::time::Duration;
 
-use chrono::{FixedOffset, NaiveDateTime, TimeZone as _};
+use chrono::{Datelike as _, FixedOffset, NaiveDate, NaiveTime, TimeZone as _};
 
 use super::call::RETRY_AFTER_MAX;
 use crate::clock::Timestamp;
 
-/// Dates without their day of the week and their zone.
-const FORMS: [&str; 8] = [
-    "%d %b %Y %H:%M:%S",
-    "%d %B %Y %H:%M:%S",
-    "%d %b %Y %H:%M",
-    "%d-%b-%y %H:%M:%S",
-    "%d-%b-%Y %H:%M:%S",
-    "%b %d %H:%M:%S %Y",
-    "%Y-%m-%dT%H:%M:%S%.f",
-    "%Y-%m-%d %H:%M:%S%.f",
-];
+/// Dates without their day of the week. `%B` takes short names too.
+const DATES: [&str; 5] = ["%d %B %Y", "%d-%B-%Y", "%B %d %Y", "%Y-%m-%d", "%Y/%m/%d"];
+/// Times of a day, without their zone.
+const TIMES: [&str; 4] = ["%I:%M:%S %p", "%I:%M %p", "%H:%M:%S%.f", "%H:%M"];
+/// Words of a date at the most.
+const DATE_WORDS_MAX: usize = 12;
 /// Zones by name, in hours east of Greenwich (RFC 5322, 4.3, and those that are UTC by
 /// another name).
 const ZONES: [(&str, i32); 14] = [
@@ -40,42 +37,107 @@ const ZONES: [(&str, i32); 14] = [
     ("PDT", -7),
     ("PST", -8),
 ];
-/// What stands before a wait in words.
-const BEFORE: [&str; 5] = [
+/// What stands before a wait or a date, where somebody is asked to wait.
+const BEFORE: [&str; 17] = [
     "again after ",
     "again in ",
     "again at ",
+    "again on ",
     "retry after ",
+    "retry-after: ",
+    "retry after: ",
     "retry in ",
+    "retry at ",
+    "wait ",
+    "wait for ",
+    "wait until ",
+    "reset in ",
+    "resets in ",
+    "reset at ",
+    "resets at ",
+    "resets on ",
+];
+/// What stands before one where something else in the text is about waiting: `limit
+/// exceeded, messages are taken in 5 minutes`, `blocked until Nov 25, 2026`.
+const BEFORE_LOOSELY: [&str; 2] = [" in ", "until "];
+const ABOUT_WAITING: [&str; 12] = [
+    "again",
+    "retry",
+    "later",
+    "limit",
+    "exceeded",
+    "quota",
+    "throttl",
+    "blocked",
+    "disabled",
+    "suspended",
+    "paused",
+    "not allowed",
+];
+/// What may stand between these and a number.
+const ABOUT: [&str; 8] = [
+    "for ",
+    "at least ",
+    "about ",
+    "around ",
+    "approximately ",
+    "another ",
+    "up to ",
+    "the next ",
 ];
 
-/// The wait until a date; none left where it has passed.
+/// The wait until a date; none where it has passed.
 pub(super) fn wait_until_date(date: &str, now: Timestamp) -> Option<Duration> {
     wait_until(moment(date)?, now)
 }
 
+/// The wait until a moment; none where it has passed.
 pub(super) fn wait_until(moment: Timestamp, now: Timestamp) -> Option<Duration> {
-    Some((moment - now).to_std().unwrap_or(Duration::ZERO))
+    let wait = (moment - now).to_std().ok()?;
+    (!wait.is_zero()).then_some(wait)
 }
 
 /// The wait that a text asks for: `…, try again after 120 seconds`, or a date there.
 /// Bounded by [`RETRY_AFTER_MAX`].
 pub(super) fn wait_of_text(text: &str, now: Timestamp) -> Option<Duration> {
     let lower = text.to_ascii_lowercase();
-    let from = BEFORE
-        .iter()
-        .filter_map(|words| lower.find(words).map(|at| at + words.len()))
-        .min()?;
-    let asked = text.get(from..)?.trim_start();
-    let wait = relative(asked).or_else(|| wait_until_date(asked, now))?;
+    let is_about_waiting = ABOUT_WAITING.iter().any(|words| lower.contains(words));
+    let loosely: &[&str] = if is_about_waiting {
+        &BEFORE_LOOSELY
+    } else {
+        &[]
+    };
+    let wait = first_wait(text, &lower, &BEFORE, now);
+    let wait = wait.or_else(|| first_wait(text, &lower, loosely, now))?;
     Some(wait.min(RETRY_AFTER_MAX))
 }
 
+/// The first wait that follows one of the words.
+fn first_wait(text: &str, lower: &str, before: &[&str], now: Timestamp) -> Option<Duration> {
+    let places = before.iter().flat_map(|words| {
+        let found = lower.match_indices(words);
+        found.map(|(at, words)| (at + words.len(), words))
+    });
+    let mut places: Vec<(usize, &str)> = places.collect();
+    places.sort_unstable();
+    places.into_iter().find_map(|(at, words)| {
+        let asked = text.get(at..)?.trim_start();
+        let takes_number = !words.ends_with("until ") && !words.starts_with(' ');
+        relative(asked, takes_number)
+            .filter(|wait| !wait.is_zero())
+            .or_else(|| wait_until_date(asked, now))
+    })
+}
+
 /// `120 seconds`, `2 minutes and 5 seconds`, `an hour`, `1m30s`; a number alone is
-/// seconds.
-fn relative(text: &str) -> Option<Duration> {
-    let lower = text.to_ascii_lowercase();
+/// seconds, where it may stand alone.
+fn relative(text: &str, takes_number: bool) -> Option<Duration> {
+    let bounded: String = text.chars().take(100).collect();
+    let lower = bounded.to_ascii_lowercase();
     let mut rest = lower.as_str();
+    while let Some(after) = ABOUT.iter().find_map(|words| rest.strip_prefix(words)) {
+        rest = after.trim_start();
+    }
     let mut total: Option<Duration> = None;
     loop {
         let (number, after) = number(rest)?;
@@ -88,7 +150,9 @@ fn relative(text: &str) -> Option<Duration> {
             "h" | "hr" | "hrs" | "hour" | "hours" => 3_600.0,
             "d" | "day" | "days" => 86_400.0,
             "ms" => 0.001,
-            "" if total.is_none() && after.trim_matches([' ', '.']).is_empty() => 1.0,
+            "" if takes_number && total.is_none() && after.trim_matches([' ', '.']).is_empty() => {
+                1.0
+            }
             _ => return total,
         };
         let wait = Duration::try_from_secs_f64(number * seconds).ok();
@@ -127,20 +191,59 @@ fn number_begins(text: &str) -> Option<usize> {
     (length > 0).then_some(length)
 }
 
-/// A date in any of the forms, with whatever follows it.
+/// A date in any of the forms, with whatever follows it. One without a time is the
+/// beginning of its day.
 fn moment(text: &str) -> Option<Timestamp> {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let words = match words.split_first() {
-        Some((first, rest)) if is_day_of_week(first) => rest,
-        _ => &words[..],
-    };
-    let text = words.join(" ");
-    let parsed = FORMS
+    let text = in_order(text);
+    let parsed = DATES
         .iter()
-        .find_map(|form| NaiveDateTime::parse_and_remainder(&text, form).ok());
-    let (local, rest) = parsed?;
-    let moment = offset(rest)?.from_local_datetime(&local).single()?;
-    Some(moment.to_utc())
+        .find_map(|form| NaiveDate::parse_and_remainder(&text, form).ok());
+    let (date, rest) = parsed?;
+    let date = date.with_year(whole_year(date.year()))?;
+    let rest = rest.strip_prefix(['T', 't', ' ']).unwrap_or(rest);
+    let parsed = TIMES
+        .iter()
+        .find_map(|form| NaiveTime::parse_and_remainder(rest, form).ok());
+    let (time, rest) = match parsed {
+        Some(parsed) => parsed,
+        // A time that is none.
+        None if rest.starts_with(|c: char| c.is_ascii_digit()) => return None,
+        None => (NaiveTime::MIN, rest),
+    };
+    let moment = offset(rest)?.from_local_datetime(&date.and_time(time));
+    Some(moment.single()?.to_utc())
+}
+
+/// The words of a date with its year before its time, without its day of the week, commas
+/// and words that only join.
+fn in_order(text: &str) -> String {
+    let words = text.split_whitespace().take(DATE_WORDS_MAX);
+    let words = words.map(|word| word.trim_end_matches(','));
+    let words = words.filter(|word| !matches!(*word, "at" | "on" | "the" | ""));
+    let mut words: Vec<&str> = words.collect();
+    if words.first().is_some_and(|first| is_day_of_week(first)) {
+        words.remove(0);
+    }
+    // `Nov 25 18:16:05 2026`, `Nov 25 18:16:05 UTC 2026`.
+    if words.get(2).is_some_and(|word| word.contains(':')) {
+        let later = words.iter().take(5).skip(3);
+        let mut later = later.map(|word| word.trim_end_matches('.'));
+        let is_year = |word: &str| word.len() == 4 && word.bytes().all(|b| b.is_ascii_digit());
+        if let Some(place) = later.position(is_year) {
+            let year = words.remove(3 + place);
+            words.insert(2, year.trim_end_matches('.'));
+        }
+    }
+    words.join(" ")
+}
+
+/// RFC 5322, 4.3: years of two and three digits.
+fn whole_year(year: i32) -> i32 {
+    match year {
+        0..50 => year + 2_000,
+        50..1_000 => year + 1_900,
+        _ => year,
+    }
 }
 
 fn is_day_of_week(word: &str) -> bool {
@@ -150,11 +253,19 @@ fn is_day_of_week(word: &str) -> bool {
         && DAYS.iter().any(|day| word.starts_with(day))
 }
 
-/// The zone with which a text begins; UTC where there is none (RFC 9110, 5.6.7).
+/// The zone with which a text begins; UTC where there is none (RFC 9110, 5.6.7), or a
+/// sentence goes on.
 fn offset(text: &str) -> Option<FixedOffset> {
     let zone = text.split_whitespace().next().unwrap_or_default();
-    let zone = zone.trim_end_matches([',', ';', ')', '.']);
-    if zone.is_empty() {
+    let zone = zone.trim_matches([',', ';', '(', ')', '.', '!', '"', '\'']);
+    let is_word = |zone: &str| zone.bytes().all(|byte| byte.is_ascii_alphabetic());
+    let is_known = |zone: &str| {
+        ZONES
+            .iter()
+            .any(|(name, _)| name.eq_ignore_ascii_case(zone))
+    };
+    let is_in_capitals = |zone: &str| zone.bytes().all(|byte| byte.is_ascii_uppercase());
+    if zone.is_empty() || is_word(zone) && !is_known(zone) && !is_in_capitals(zone) {
         return FixedOffset::east_opt(0);
     }
     let letters = zone.bytes().take_while(u8::is_ascii_alphabetic).count();
@@ -223,6 +334,23 @@ mod tests {
             "Wed, 25 Nov 2026 20:16:05 GMT+02:00",
             "Wed, 25 Nov 2026 18:16:05 +0000 (UTC)",
             "Wed, 25 Nov 2026 18:16:05",
+            "Wed, 25 Nov 2026 18:16:05 (UTC)",
+            "Wed, 25 Nov 2026 18:16:05, because of a limit",
+            // RFC 5322, 4.3.
+            "Wed, 25 Nov 26 18:16:05 UTC",
+            "25 Nov 126 18:16:05 GMT",
+            "25 Nov 26 13:16:05 EST",
+            "Wed, 25-Nov-2026 18:16:05 GMT",
+            "Wed Nov 25 18:16:05 UTC 2026",
+            "Nov 25 18:16:05 2026.",
+            "Nov 25, 2026 6:16:05 PM UTC",
+            "November 25, 2026, 06:16:05 pm",
+            "Nov 25, 2026 at 6:16:05PM UTC",
+            "Wednesday, November 25, 2026 at 18:16:05 UTC",
+            "2026/11/25 18:16:05",
+            "2026-11-25t18:16:05z",
+            "2026-11-25 18:16:05Z",
+            "2026-11-25 18:16:05.123456789 +0000 UTC",
             "Wed, 25 November 2026 18:16:05 UTC",
             "wed, 25 nov 2026 18:16:05 UTC.",
             "25 Nov 2026 18:16:05 UTC",
@@ -237,13 +365,70 @@ mod tests {
             "2026-11-25 18:16:05 +0000 UTC",
             "2026-11-25 18:16:05",
         ] {
-            let expected = Some(Duration::from_mins(10));
-            assert_eq!(wait_until_date(date, now()), expected, "{date}");
-            let text = format!("limit exceeded, try again after {date}");
-            assert_eq!(wait_of_text(&text, now()), expected, "{text}");
+            let expected = Some(600);
+            let seconds = |wait: Option<Duration>| wait.map(|wait| wait.as_secs());
+            let wait = wait_until_date(date, now());
+            assert_eq!(seconds(wait), expected, "{date}");
+            for before in [
+                "limit exceeded, try again after",
+                "please wait until",
+                "blocked until",
+                "your limit resets at",
+            ] {
+                let text = format!("{before} {date}");
+                let wait = wait_of_text(&text, now());
+                assert_eq!(seconds(wait), expected, "{text}");
+            }
         }
-        let past = wait_until_date("Wed, 25 Nov 2026 18:00:00 UTC", now());
-        assert_eq!(past, Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn a_date_without_seconds_is_read() {
+        for date in [
+            "2026-11-25T18:16Z",
+            "2026-11-25T19:16+01:00",
+            "2026-11-25 18:16 UTC",
+            "2026-11-25 18:16",
+            "Nov 25, 2026 6:16 PM UTC",
+            "Nov 25, 2026 6:16 PM",
+            "Nov 25, 2026 at 6:16 pm (UTC).",
+            "25 Nov 2026 18:16 GMT",
+            "25 Nov 26 18:16",
+            "Wed, 25 Nov 2026 18:16 +0000",
+        ] {
+            let expected = Some(Duration::from_secs(595));
+            assert_eq!(wait_until_date(date, now()), expected, "{date}");
+        }
+        let day = Some(Duration::from_secs(21_235));
+        for date in [
+            "2026-11-26",
+            "Nov 26, 2026.",
+            "26 November 2026",
+            "26 Nov 26",
+        ] {
+            assert_eq!(wait_until_date(date, now()), day, "{date}");
+            let text = format!("Domain x is disabled until {date}");
+            let wait = wait_of_text(&text, now());
+            assert_eq!(wait, Some(RETRY_AFTER_MAX), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_has_passed_or_is_no_date_names_no_wait() {
+        for past in [
+            "Wed, 25 Nov 2026 18:00:00 UTC",
+            "Wed, 25 Nov 2026 18:06:05 UTC",
+            "25 Nov 25 18:16:05 UTC",
+            "25 Nov 99 18:16:05 UTC",
+            "25 Nov 1994 18:16:05 UTC",
+            "2026-11-25",
+            "2026-11-25T18:06Z",
+            "Nov 25, 2026 6:16 AM UTC",
+        ] {
+            assert_eq!(wait_until_date(past, now()), None, "{past}");
+            let text = format!("limit exceeded, try again after {past}");
+            assert_eq!(wait_of_text(&text, now()), None, "{text}");
+        }
         for none in [
             "",
             "soon",
@@ -251,6 +436,10 @@ mod tests {
             "Wed, 25 Nov 2026 18:16:05 XYZ",
             "Wed, 25 Nov 2026 18:16:05 +123",
             "25",
+            "2026-11-25 25:16:05",
+            "2026-13-26",
+            "Nov 2026",
+            "18:16:05 UTC",
         ] {
             assert_eq!(wait_until_date(none, now()), None, "{none}");
         }
@@ -276,6 +465,31 @@ mod tests {
             ),
             ("try again after Wed, 25 Nov 2026 20:16:05 UTC", Some(3_600)),
             ("try again at 2026-11-25T18:07:05Z", Some(60)),
+            ("wait 30 seconds", Some(30)),
+            ("Please wait for at least 5 minutes.", Some(300)),
+            ("please wait another 2 min", Some(120)),
+            ("limit exceeded: messages are taken in 5 minutes", Some(300)),
+            ("retry in 1 hour", Some(3_600)),
+            ("Retry in about 10 minutes", Some(600)),
+            ("quota exceeded. Retry-After: 90", Some(90)),
+            ("the limit resets in 45s", Some(45)),
+            ("try again later, in a minute", Some(60)),
+            ("do not wait; try again in 2 minutes", Some(120)),
+            (
+                "100 messages sent in 2 hours: limit exceeded, try again in 5 minutes",
+                Some(300),
+            ),
+            ("try again after 0 seconds", None),
+            ("try again after 0", None),
+            ("Retry-After: 0", None),
+            ("wait 0.0 minutes", None),
+            ("try again after -5 seconds", None),
+            ("wait a few minutes", None),
+            ("blocked until 5 minutes pass", Some(300)),
+            ("blocked until 2027", None),
+            ("limit of 3 in 2026", None),
+            ("limited, wait until you are told", None),
+            ("the message must be delivered in 3 days", None),
             ("try again after lunch", None),
             ("try again", None),
             ("try again after 5 apples", None),

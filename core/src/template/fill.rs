@@ -20,7 +20,7 @@ use super::compiled::Compiled;
 use super::render::{self, Rendered, VersionUse};
 use super::run::Escape;
 use super::schema::Schema;
-use super::{TemplateRefusal, store, workshop};
+use super::{SOURCE_BYTES_MAX, TemplateRefusal, store, workshop};
 use crate::db::OrFault;
 use crate::ids::{OrganizationId, TemplateId};
 use crate::issue::Issue;
@@ -225,6 +225,7 @@ fn render(
 /// reported at once.
 fn render_own(variables: Value, mut draft: Draft) -> Result<Draft, TemplateRefusal> {
     refuse_link(&draft, &variables)?;
+    refuse_long_sources(&draft)?;
     let subject = render::subject(&draft.subject, &variables);
     // After the subject, which no link belongs into.
     let has_link = draft.unsubscribe_group_id.is_some();
@@ -253,6 +254,28 @@ fn render_own(variables: Value, mut draft: Draft) -> Result<Draft, TemplateRefus
         return Err(TemplateRefusal::Invalid(vec![issue]));
     }
     Ok(draft)
+}
+
+/// Refuses bodies that are longer than those of a template may be.
+fn refuse_long_sources(draft: &Draft) -> Result<(), TemplateRefusal> {
+    let bodies = [("html", &draft.html), ("text", &draft.text)];
+    let long = bodies.into_iter().filter(|(_, body)| {
+        let bytes = body.as_ref().map_or(0, String::len);
+        bytes > SOURCE_BYTES_MAX
+    });
+    let issues: Vec<Issue> = long
+        .map(|(path, _)| {
+            let text = format!(
+                "must not be larger than {SOURCE_BYTES_MAX} bytes where variables are given"
+            );
+            Issue::new(path, text)
+        })
+        .collect();
+    if issues.is_empty() {
+        Ok(())
+    } else {
+        Err(TemplateRefusal::Invalid(issues))
+    }
 }
 
 fn own_bodies(draft: &Draft, variables: &Value) -> Result<Rendered, TemplateRefusal> {

@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 use super::helpers::Helper;
-use super::parser::Parser;
+use super::parser::{BLOCK_NAMES_MAX, Parser};
 use super::source::{Base, Call, Expr, Path, Subject};
 use super::tags::{Problem, Token};
 use super::values;
@@ -91,6 +91,7 @@ impl Parser<'_> {
                 return Ok(());
             }
             let at = self.peeked_at();
+            self.count_value(at)?;
             if let Token::Name { text, .. } = self.peek()?.clone() {
                 let name = self.name_from_peeked()?;
                 if name.parts.len() + name.depth <= 1 && *self.peek()? == Token::Equals {
@@ -149,6 +150,10 @@ impl Parser<'_> {
         self.next()?;
         loop {
             match self.next()? {
+                (Token::Name { .. }, at) if self.names.len() + names.len() == BLOCK_NAMES_MAX => {
+                    let text = format!("blocks give more than {BLOCK_NAMES_MAX} names here");
+                    return Err(Problem::new(at, text));
+                }
                 (Token::Name { text, .. }, _) => names.push(text),
                 (Token::Pipe, _) if !names.is_empty() => return Ok(names),
                 (_, at) => {
@@ -223,6 +228,7 @@ impl Parser<'_> {
         };
         let (mut part, mut is_bracketed) = (first, is_bracketed);
         loop {
+            self.count_value(at)?;
             name.original.push_str(&part);
             match part.as_str() {
                 ".." | "." | "this" if !is_bracketed => {

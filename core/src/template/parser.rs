@@ -8,6 +8,11 @@ use super::tags::{Lexer, Opening, Problem, Strip, Token};
 
 /// Tags of a source.
 pub(super) const TAGS_MAX: usize = 20_000;
+/// Parts of paths, and values in tags, of a source.
+pub(super) const VALUES_MAX: usize = 100_000;
+/// Names that blocks around a tag may give, all together. Each name in a tag is looked for
+/// among them.
+pub(super) const BLOCK_NAMES_MAX: usize = 100;
 /// How deep blocks may nest, each `else if` one deeper than the one before.
 pub(super) const DEPTH_MAX: usize = 100;
 
@@ -18,6 +23,7 @@ pub(super) struct Parser<'s> {
     pub(super) names: Vec<String>,
     depth: usize,
     tags: usize,
+    values: usize,
     pub(super) weight: u64,
 }
 
@@ -36,6 +42,7 @@ impl<'s> Parser<'s> {
             names: Vec::new(),
             depth: 0,
             tags: 0,
+            values: 0,
             weight: 0,
         }
     }
@@ -250,6 +257,16 @@ impl Parser<'_> {
             is_chained: true,
         };
         Ok((program, strip, stop))
+    }
+
+    /// Counts a part of a path, or a value.
+    pub(super) fn count_value(&mut self, at: usize) -> Result<(), Problem> {
+        self.values += 1;
+        if self.values > VALUES_MAX {
+            let text = format!("there are more than {VALUES_MAX} values and parts of paths");
+            return Err(Problem::new(at, text));
+        }
+        Ok(())
     }
 
     fn deeper(&mut self, at: usize) -> Result<(), Problem> {

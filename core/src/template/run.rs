@@ -16,6 +16,12 @@ use super::values::{self, Js, NOTHING};
 /// What a helper's block is about where no value is: an empty object.
 static NO_CONTEXT: LazyLock<Value> = LazyLock::new(|| Value::Object(serde_json::Map::new()));
 
+/// Values in a tag, parts of a path, and bytes of a text whose characters are counted, that
+/// are a step's work.
+const VALUES_A_STEP: u64 = 4;
+const PARTS_A_STEP: u64 = 16;
+const BYTES_A_STEP: u64 = 256;
+
 /// How variables are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Escape {
@@ -242,6 +248,7 @@ impl<'a> Run<'a, '_> {
         if is_other {
             self.around.push(value.clone());
         }
+        self.budget.charge(program.names as u64 / VALUES_A_STEP)?;
         let this = std::mem::replace(&mut self.this, value);
         for place in 0..program.names {
             self.parameters
@@ -287,6 +294,8 @@ impl<'a> Run<'a, '_> {
     }
 
     fn values(&mut self, call: &'a Call) -> Result<Vec<Js<'a>>, Excess> {
+        self.budget
+            .charge(call.values.len() as u64 / VALUES_A_STEP)?;
         let values = call.values.iter().map(|value| self.value(value));
         let values = values.collect::<Result<Vec<_>, _>>()?;
         if matches!(call.helper, Helper::Equal | Helper::NotEqual) {
@@ -299,7 +308,7 @@ impl<'a> Run<'a, '_> {
     fn value(&mut self, value: &'a Expr) -> Result<Js<'a>, Excess> {
         match value {
             Expr::Literal(literal) => Ok(Js::Borrowed(literal)),
-            Expr::Path(path) => Ok(self.look_up(path)),
+            Expr::Path(path) => self.look_up(path),
             Expr::Call(call) => {
                 self.budget.charge(1)?;
                 let values = self.values(call)?;
@@ -318,7 +327,8 @@ impl<'a> Run<'a, '_> {
         }
     }
 
-    fn look_up(&self, path: &'a Path) -> Js<'a> {
+    fn look_up(&mut self, path: &'a Path) -> Result<Js<'a>, Excess> {
+        self.budget.charge(path.names.len() as u64 / PARTS_A_STEP)?;
         let mut names = path.names.iter();
         let start = match path.base {
             Base::Context(0) => self.this.clone(),
@@ -329,7 +339,13 @@ impl<'a> Run<'a, '_> {
             Base::Parameter(place) => self.parameters.get(place).cloned().unwrap_or(NOTHING),
             Base::Data(depth) => names.next().map_or(NOTHING, |name| self.data(depth, name)),
         };
-        names.fold(start, |value, name| values::property(&value, name))
+        names.try_fold(start, |value, name| {
+            // The characters of a text are counted each time.
+            if let Value::String(text) = value.as_ref() {
+                self.budget.charge(text.len() as u64 / BYTES_A_STEP)?;
+            }
+            Ok(values::property(&value, name))
+        })
     }
 
     fn data(&self, depth: usize, name: &str) -> Js<'a> {

@@ -216,7 +216,7 @@ impl Text {
 #[cfg(test)]
 mod tests {
     use super::super::names::CALL_DEPTH_MAX;
-    use super::super::parser::{DEPTH_MAX, TAGS_MAX};
+    use super::super::parser::{BLOCK_NAMES_MAX, DEPTH_MAX, TAGS_MAX, VALUES_MAX};
     use super::*;
 
     /// As the workshop does it.
@@ -351,5 +351,94 @@ mod tests {
             );
         }
         assert_eq!(verdict(&"{{a}}\n".repeat(TAGS_MAX)), Ok(()));
+        // As many as there may be, and a long rest that each could be looked for in.
+        for unit in [
+            "{{!-- a --}}",
+            "{{!-- a --~}}",
+            "{{! a }}",
+            "{{~! a ~}}",
+            "\\{{!-- a --}}",
+            "{{a as}}",
+            "{{[a\\]]}}",
+        ] {
+            let began = std::time::Instant::now();
+            let source = unit.repeat(TAGS_MAX - 1) + &"x".repeat(1 << 20);
+            let _verdict = verdict(&source);
+            let took = began.elapsed();
+            assert!(took.as_secs() < 5, "{unit}: {took:?}");
+        }
+    }
+
+    #[test]
+    fn a_comment_ends_at_the_first_of_its_two_ends() {
+        for (source, texts) in [
+            ("{{!-- a --}}b--~}}", 1),
+            ("{{!-- a --~}}b--}}", 1),
+            ("{{!-- a }} --}}b", 1),
+            ("{{!-- a -}} ~}} -~}} --}}b", 1),
+            ("{{!-- a ---}}b", 1),
+            ("{{!--}}b--}}", 1),
+            ("{{! a }}b--}}", 1),
+            ("{{!-- a --}}{{!-- b --}}", 0),
+        ] {
+            let source = source.to_owned();
+            let found = with_stack(move || {
+                let body = parse(&source).unwrap().program.body;
+                let texts = body.iter().filter(|node| matches!(node, Node::Text(_)));
+                (texts.count(), source)
+            });
+            assert_eq!(found.0, texts, "{}", found.1);
+        }
+        for source in ["{{!-- a }}", "{{!-- a -~}}", "{{! a", "{{!-- --", "{{!--~}"] {
+            let problem = verdict(source).unwrap_err();
+            assert!(problem.contains("a comment is not closed"), "{source}");
+        }
+    }
+
+    #[test]
+    fn too_many_of_anything_is_refused_with_its_place() {
+        let names = |count: usize| {
+            let names: Vec<String> = (0..count).map(|name| format!("n{name}")).collect();
+            format!(
+                "{{{{#each a as |{}|}}}}{{{{n0}}}}{{{{/each}}}}",
+                names.join(" ")
+            )
+        };
+        assert_eq!(verdict(&names(BLOCK_NAMES_MAX)), Ok(()));
+        let nested = format!(
+            "{}{}",
+            "{{#each a as |b c|}}".repeat(BLOCK_NAMES_MAX / 2 + 1),
+            "{{/each}}".repeat(BLOCK_NAMES_MAX / 2 + 1)
+        );
+        let path = |parts: usize| format!("{{{{{}a}}}}", "a.".repeat(parts - 1));
+        assert_eq!(verdict(&path(VALUES_MAX)), Ok(()));
+        for (source, part) in [
+            (names(BLOCK_NAMES_MAX + 1), "more than 100 names here"),
+            (names(50_000), "more than 100 names here"),
+            (nested, "more than 100 names here"),
+            (path(VALUES_MAX + 1), "more than 100000 values and parts"),
+            (
+                format!("{{{{and {}}}}}", "1 ".repeat(VALUES_MAX + 1)),
+                "more than 100000 values and parts",
+            ),
+            (
+                format!("{{{{and a b {}}}}}", "c=1 ".repeat(VALUES_MAX)),
+                "more than 100000 values and parts",
+            ),
+            (
+                format!("{{{{#if {}a}}}}x{{{{/if}}}}", "../".repeat(VALUES_MAX)),
+                "more than 100000 values and parts",
+            ),
+            ("{{a}}".repeat(TAGS_MAX + 1), "more than 20000 tags"),
+            ("{{!a}}".repeat(TAGS_MAX + 1), "more than 20000 tags"),
+            (
+                "{{#if a}}{{/if}}".repeat(TAGS_MAX / 2 + 1),
+                "more than 20000 tags",
+            ),
+        ] {
+            let problem = verdict(&source).unwrap_err();
+            assert!(problem.contains(part), "{problem}");
+            assert!(problem.starts_with("line 1, column "), "{problem}");
+        }
     }
 }

@@ -234,18 +234,20 @@ impl<'s> Lexer<'s> {
     }
 
     fn comment(&mut self, start: usize, open: bool) -> Result<Opening, Problem> {
-        let is_long = self.rest().starts_with("!--");
-        let end = if is_long { "--}}" } else { "}}" };
         let text = self.rest();
-        let mut ends = [text.find(end), None];
-        if is_long {
-            ends[1] = text.find("--~}}").map(|length| length + "~".len());
-        }
-        let Some(length) = ends.into_iter().flatten().min() else {
+        let is_long = text.starts_with("!--");
+        // One search for both ways to end it: a second one would run through the whole
+        // source for each comment.
+        let mut ends = text.match_indices("}}").map(|(at, _)| at);
+        let end = ends.find(|at| {
+            let before = &text[..*at];
+            !is_long || before.ends_with("--") || before.ends_with("--~")
+        });
+        let Some(length) = end else {
             self.at = start;
             return self.problem("a comment is not closed");
         };
-        self.at += length + end.len();
+        self.at += length + "}}".len();
         let close = self.source[start..self.at - "}}".len()].ends_with('~');
         Ok(Opening::Comment(Strip { open, close }))
     }

@@ -15,6 +15,7 @@ pub mod link;
 pub mod place;
 pub(crate) mod shown;
 pub mod store;
+mod style;
 pub mod token;
 
 use serde_json::json;

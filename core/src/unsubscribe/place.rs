@@ -178,6 +178,10 @@ mod tests {
         assert_eq!(placed(&html), format!("{LINK}{html}"));
         let names = "unsubscribeUrl ".repeat(200_000);
         assert!(placed(&names).ends_with(LINK));
+        for open in ["<b>", "<p style=\"font-size:0\">", "<a href=x>", "<i></b>"] {
+            let html = open.repeat(100_000) + &"</i>".repeat(100_000);
+            assert!(placed(&html).contains(LINK), "{open}");
+        }
     }
 
     #[test]
@@ -218,6 +222,71 @@ mod tests {
             "<div hidden>x</div>{{unsubscribeUrl}}",
             "<!--[if !mso]><!--><a href=\"{{unsubscribeUrl}}\">x</a><!--<![endif]-->",
         ] {
+            let html = placed(body);
+            assert!(!html.contains(LINK), "{body}: {html}");
+        }
+    }
+
+    /// Links that are hidden, lead elsewhere, show nothing or are in no page.
+    const UNSEEN: &[&str] = &[
+        // Hidden by a style.
+        "<a href=\"{{unsubscribeUrl}}\" style=\"font-size:0\">x</a>",
+        "<p style=\"font-size:0px\">a<span>b<a href=\"{{unsubscribeUrl}}\">x</a></span></p>",
+        "<td style=\"font-size:0\"><a style=\"font-size:1em\" href=\"{{unsubscribeUrl}}\">x</a></td>",
+        "<p style=\"font:0/0 a\">{{unsubscribeUrl}}</p>",
+        "<div style=\"opacity:0.0\"><a href=\"{{unsubscribeUrl}}\">x</a></div>",
+        "<div style=\"opacity:0%\">{{unsubscribeUrl}}</div>",
+        "<div style=\"height:0;overflow:hidden\"><a href=\"{{unsubscribeUrl}}\">x</a></div>",
+        "<div style=\"width:0pt;overflow:hidden\">{{unsubscribeUrl}}</div>",
+        "<div style=\"max-height:0em\"><a href=\"{{unsubscribeUrl}}\">x</a></div>",
+        "<span style=\"display:none;mso-hide:all\">{{unsubscribeUrl}}</span>",
+        "<p style=\"display:none\" style=\"display:block\">{{unsubscribeUrl}}</p>",
+        "<p hidden=\"false\">{{unsubscribeUrl}}</p>",
+        // In another link.
+        "<a href=\"https://e.com\">{{unsubscribeUrl}}</a>",
+        "<a href=\"https://e.com\">a<a href=\"{{unsubscribeUrl}}\">x</a></a>",
+        "<a href=\"https://e.com\"><b><i>{{unsubscribeUrl}}</i></b></a>",
+        // Of nothing but a pixel.
+        "<a href=\"{{unsubscribeUrl}}\"><img width=1 height=1></a>",
+        "<a href=\"{{unsubscribeUrl}}\"><img src=x height=\"1px\"></a>",
+        "<a href=\"{{unsubscribeUrl}}\"><img style=\"width:1px;height:1px\"></a>",
+        "<a href=\"{{unsubscribeUrl}}\"><img src=x width=0></a>",
+        "<a href=\"{{unsubscribeUrl}}\"><img style=\"display:none\"> </a>",
+        "<a href=\"{{unsubscribeUrl}}\"><span></span><!-- x --></a>",
+        // In no page.
+        "<html><head><a href=\"{{unsubscribeUrl}}\">x</a></head><body>y</body></html>",
+        "<head>{{unsubscribeUrl}}</head><body>y</body>",
+    ];
+
+    const SEEN: &[&str] = &[
+        "<p style=\"display:none;display:block\">{{unsubscribeUrl}}</p>",
+        "<p style=\"display:block\" style=\"display:none\">{{unsubscribeUrl}}</p>",
+        "<div style=\"opacity:0.5\"><a href=\"{{unsubscribeUrl}}\">x</a></div>",
+        "<style>@media (max-width:1px){a{display:none}}</style><a href=\"{{unsubscribeUrl}}\">x</a>",
+        "<td style=\"font-size:0px\"><div style=\"font-size:13px\"><a href=\"{{unsubscribeUrl}}\">x</a></div></td>",
+        "<td style=\"font-size:0\"><a href=\"{{unsubscribeUrl}}\"><img src=x width=120 height=30></a></td>",
+        "<td style=\"font-size:0\"><font size=2>{{unsubscribeUrl}}</font></td>",
+        "<p style=\"font-size:0\">a</p><p>{{unsubscribeUrl}}</p>",
+        "<p style=\"font-size:0\">a<p>{{unsubscribeUrl}}",
+        "<td style=\"font-size:0\">a<td>{{unsubscribeUrl}}</td>",
+        "<div style=\"font-size:0\"><span></div><p>{{unsubscribeUrl}}</p>",
+        "<div style=\"height:0\">{{unsubscribeUrl}}</div>",
+        "<span style=\"mso-hide:all\">{{unsubscribeUrl}}</span>",
+        "<a name=\"top\">a<a href=\"{{unsubscribeUrl}}\">x</a>",
+        "<a href=\"https://e.com\">a</a> <a href=\"{{unsubscribeUrl}}\">x</a>",
+        "<a href=\"{{unsubscribeUrl}}\"><img src=x width=100% height=30></a>",
+        "<a href=\"{{unsubscribeUrl}}\"><img src=x width=1 style=\"width:90px\"></a>",
+        "<head><title>a</title><body>{{unsubscribeUrl}}</body>",
+    ];
+
+    #[test]
+    fn styles_and_other_links_decide_what_is_seen() {
+        for body in UNSEEN {
+            let html = placed(body);
+            assert!(html.contains(LINK), "{body}: {html}");
+            assert!(!html.contains(VARIABLE), "{body}: {html}");
+        }
+        for body in SEEN {
             let html = placed(body);
             assert!(!html.contains(LINK), "{body}: {html}");
         }

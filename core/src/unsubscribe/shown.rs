@@ -4,15 +4,19 @@
 //!
 //! Nothing is shown, and no image loaded, of what stands in comments (conditional ones
 //! are comments to most readers), in elements that hold text alone, data or choices, or
-//! in one that its author hid. An open comment, tag or element of these swallows what
+//! in one that its author hid (`style`). No text is read whose size is nothing, and no
+//! picture of a pixel. An address that is written in a link leads where that link does. An open comment, tag or element of these swallows what
 //! follows, so what is added stands before it. Where the tree would have to be known for
 //! sure, an element is rather taken for hidden: that costs a second link, not the only
 //! one.
 
+use std::collections::HashMap;
 use std::convert::Infallible;
 
 use html5gum::emitters::callback::{Callback, CallbackEmitter, CallbackEvent};
 use html5gum::{Span, Tokenizer};
+
+use super::style::{Style, TextSize};
 
 /// Elements whose content is no part of the page, is shown as text alone or only after a
 /// click, or in which no link can be clicked.
@@ -104,7 +108,9 @@ pub(super) fn read(html: &str, url: Option<&str>) -> Shown {
         url,
         tag: None,
         hidden: None,
-        is_in_link: false,
+        texts: Texts::default(),
+        is_in_head: false,
+        link: Link::None,
         has_link: false,
         body_end: None,
         open_comment: None,
@@ -125,8 +131,10 @@ struct Reader<'a> {
     tag: Option<Tag>,
     /// The outermost element of which nothing is shown.
     hidden: Option<Hidden>,
-    /// Whether what is shown now leads to the URL.
-    is_in_link: bool,
+    texts: Texts,
+    /// A page's head is no part of it, though what does not belong there ends it.
+    is_in_head: bool,
+    link: Link,
     has_link: bool,
     /// Where the last `</body>` begins that ends the body.
     body_end: Option<usize>,
@@ -134,13 +142,29 @@ struct Reader<'a> {
     open_comment: Option<usize>,
 }
 
+/// Where what is shown now leads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Link {
+    None,
+    /// To the URL.
+    There,
+    Elsewhere,
+}
+
+/// Attributes that are read.
+const ATTRIBUTES: [&[u8]; 5] = [b"href", b"style", b"width", b"height", b"size"];
+
 struct Tag {
     name: Vec<u8>,
     start: usize,
-    attribute: Vec<u8>,
-    has_href: bool,
+    /// The place of the attribute whose value comes next among [`ATTRIBUTES`].
+    attribute: Option<usize>,
+    has: [bool; ATTRIBUTES.len()],
     leads_there: bool,
     is_hidden: bool,
+    style: Style,
+    width: Option<f64>,
+    height: Option<f64>,
 }
 
 struct Hidden {
@@ -157,10 +181,13 @@ impl Callback<Infallible, usize> for &mut Reader<'_> {
                 self.tag = Some(Tag {
                     name: name.to_vec(),
                     start: span.start,
-                    attribute: Vec::new(),
-                    has_href: false,
+                    attribute: None,
+                    has: [false; ATTRIBUTES.len()],
                     leads_there: false,
                     is_hidden: HIDING.contains(&name),
+                    style: Style::default(),
+                    width: None,
+                    height: None,
                 });
             }
             CallbackEvent::AttributeName { name } => {
@@ -198,23 +225,105 @@ impl Callback<Infallible, usize> for &mut Reader<'_> {
 
 impl Tag {
     fn name_attribute(&mut self, name: &[u8]) {
-        self.attribute.clear();
+        let known = ATTRIBUTES.iter().position(|known| *known == name);
         // Of several attributes of one name the first counts.
-        let is_second = name == b"href" && self.has_href;
-        if !is_second {
-            self.attribute.extend_from_slice(name);
+        self.attribute = known.filter(|place| !self.has[*place]);
+        if let Some(place) = known {
+            self.has[place] = true;
         }
-        self.has_href |= name == b"href";
         self.is_hidden |= name == b"hidden";
     }
 
     fn value(&mut self, value: &[u8], url: Option<&str>) {
-        let is_link = matches!(self.name.as_slice(), b"a" | b"area");
-        if is_link && self.attribute == b"href" {
-            let value = value.trim_ascii();
-            self.leads_there = url.is_some_and(|url| value.starts_with(url.as_bytes()));
+        let Some(place) = self.attribute.take() else {
+            return;
+        };
+        let value = value.trim_ascii();
+        match ATTRIBUTES[place] {
+            b"href" => {
+                self.leads_there = url.is_some_and(|url| value.starts_with(url.as_bytes()));
+            }
+            b"style" => {
+                self.style = Style::read(&String::from_utf8_lossy(value));
+                self.is_hidden |= self.style.hides;
+            }
+            b"width" => self.width = pixels(value),
+            b"height" => self.height = pixels(value),
+            _ => {}
         }
-        self.is_hidden |= self.attribute == b"style" && hides(value);
+    }
+
+    fn has_href(&self) -> bool {
+        self.has[0]
+    }
+
+    /// Whether it is a picture that can be seen: one of a pixel counts who reads.
+    fn is_visible_image(&self) -> bool {
+        let is_thin = |of_style: Option<f64>, own| of_style.or(own).is_some_and(|size| size <= 1.0);
+        self.name == b"img"
+            && !is_thin(self.style.width, self.width)
+            && !is_thin(self.style.height, self.height)
+    }
+
+    fn text_size(&self) -> TextSize {
+        // `<font size="2">`.
+        let is_sized = self.name == b"font" && self.has[4];
+        match self.style.text {
+            TextSize::AsAround if is_sized => TextSize::Some,
+            size @ (TextSize::AsAround | TextSize::Zero | TextSize::Some) => size,
+        }
+    }
+}
+
+/// The number with which an attribute begins.
+fn pixels(value: &[u8]) -> Option<f64> {
+    let is_of_number = |byte: &&u8| byte.is_ascii_digit() || **byte == b'.';
+    let digits = value.iter().take_while(is_of_number).count();
+    std::str::from_utf8(&value[..digits]).ok()?.parse().ok()
+}
+
+/// The open elements, as far as the size of their text goes.
+#[derive(Default)]
+struct Texts {
+    /// Names, and whether text in them is of no size.
+    open: Vec<(Vec<u8>, bool)>,
+    /// How many of each name are open, so that no end is looked for in vain.
+    counts: HashMap<Vec<u8>, usize>,
+}
+
+impl Texts {
+    fn are_hidden(&self) -> bool {
+        self.open.last().is_some_and(|(_, is_hidden)| *is_hidden)
+    }
+
+    fn open(&mut self, name: &[u8], size: TextSize) {
+        let last = self.open.last().map(|(last, _)| last.as_slice());
+        let is_next = last == Some(name) && ENDED_BY_THE_NEXT.contains(&name);
+        if is_next || last == Some(b"p") && ENDING_PARAGRAPHS.contains(&name) {
+            self.pop();
+        }
+        let is_hidden = match size {
+            TextSize::AsAround => self.are_hidden(),
+            TextSize::Zero => true,
+            TextSize::Some => false,
+        };
+        self.open.push((name.to_vec(), is_hidden));
+        *self.counts.entry(name.to_vec()).or_default() += 1;
+    }
+
+    fn close(&mut self, name: &[u8]) {
+        if self.counts.get(name).is_none_or(|count| *count == 0) {
+            return;
+        }
+        while self.pop().is_some_and(|ended| ended != name) {}
+    }
+
+    fn pop(&mut self) -> Option<Vec<u8>> {
+        let (name, _) = self.open.pop()?;
+        if let Some(count) = self.counts.get_mut(&name) {
+            *count -= 1;
+        }
+        Some(name)
     }
 }
 
@@ -232,7 +341,18 @@ impl Reader<'_> {
             self.hidden = None;
         }
         if name == b"a" {
-            self.is_in_link = tag.leads_there && !tag.is_hidden;
+            // Some readers drop a link within another one.
+            self.link = match self.link {
+                Link::Elsewhere => Link::Elsewhere,
+                _ if !tag.has_href() => Link::None,
+                Link::None | Link::There if tag.leads_there && !tag.is_hidden => Link::There,
+                Link::None | Link::There => Link::Elsewhere,
+            };
+        }
+        match name {
+            b"head" => self.is_in_head = true,
+            b"body" => self.is_in_head = false,
+            _ => {}
         }
         let is_void = VOID.contains(&name);
         let is_hidden = tag.is_hidden && !matches!(name, b"html" | b"head" | b"body");
@@ -244,7 +364,10 @@ impl Reader<'_> {
             });
             return;
         }
-        self.has_link |= name == b"img" && self.is_in_link;
+        if !is_void {
+            self.texts.open(name, tag.text_size());
+        }
+        self.has_link |= self.link == Link::There && !self.is_in_head && tag.is_visible_image();
     }
 
     fn close(&mut self, name: &[u8], start: usize) {
@@ -257,22 +380,25 @@ impl Reader<'_> {
             }
             return;
         }
+        self.texts.close(name);
         match name {
-            b"a" => self.is_in_link = false,
+            b"a" => self.link = Link::None,
+            b"head" => self.is_in_head = false,
             b"body" if self.is_there(start) => self.body_end = Some(start),
             _ => {}
         }
     }
 
     fn text(&mut self, text: &[u8]) {
-        let Some(url) = self.url.filter(|_| self.hidden.is_none() && !self.has_link) else {
+        let is_shown = self.hidden.is_none() && !self.is_in_head && !self.texts.are_hidden();
+        let Some(url) = self.url.filter(|_| is_shown && !self.has_link) else {
             return;
         };
         let text = String::from_utf8_lossy(text);
-        self.has_link = if self.is_in_link {
-            !text.chars().all(is_blank)
-        } else {
-            text.contains(url)
+        self.has_link = match self.link {
+            Link::There => !text.chars().all(is_blank),
+            Link::None => text.contains(url),
+            Link::Elsewhere => false,
         };
     }
 
@@ -318,24 +444,6 @@ fn open_tag(html: &str) -> Option<usize> {
         .next()
         .is_none_or(|next| next.is_ascii_alphabetic() || matches!(next, '/' | '!' | '?'));
     (is_tag && !html[start..].contains('>')).then_some(start)
-}
-
-/// Whether an element of this style is not seen.
-fn hides(style: &[u8]) -> bool {
-    let style = String::from_utf8_lossy(style).to_ascii_lowercase();
-    style.split(';').any(|declaration| {
-        let Some((property, value)) = declaration.split_once(':') else {
-            return false;
-        };
-        let value = value.split('!').next().unwrap_or_default().trim();
-        matches!(
-            (property.trim(), value),
-            ("display", "none")
-                | ("visibility", "hidden" | "collapse")
-                | ("opacity", "0")
-                | ("max-height", "0" | "0px")
-        )
-    })
 }
 
 /// Whether a character shows nothing.

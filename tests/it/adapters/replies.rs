@@ -13,7 +13,7 @@ use waypost_core::provider::kind::ProviderType;
 use waypost_core::provider::outcome::{AccountTrouble, SendOutcome};
 use waypost_tests::HTTP_PROVIDERS;
 
-use super::{now, reply};
+use super::{now, plain_mail, reply};
 
 /// Status, headers, body, class of the outcome.
 type Row = (
@@ -160,20 +160,41 @@ fn the_wait_is_read_from_each_form_of_it_and_bounded() {
             "Sat, 21 Nov 2026 12:02:00 GMT",
             "throttled 120s",
         ),
-        (
-            "retry-after",
-            "Sat, 21 Nov 2026 11:00:00 GMT",
-            "throttled 0s",
-        ),
+        ("retry-after", "Sat, 21 Nov 2026 11:00:00 GMT", "throttled"),
+        ("retry-after", "0", "throttled"),
         ("retry-after", "soon", "throttled"),
         ("retry-after", "999999999999", "throttled 3600s"),
         ("x-ratelimit-reset", "1795262407", "throttled 7s"),
-        ("x-ratelimit-reset", "1795262000", "throttled 0s"),
+        ("x-ratelimit-reset", "1795262000", "throttled"),
+        ("x-ratelimit-reset", "1795262400", "throttled"),
         ("x-ratelimit-reset", "9795262400", "throttled 3600s"),
     ] {
         let outcome =
             adapter(ProviderType::Sendgrid).read_send(&reply(429, &[(name, value)], "{}"), now());
         assert_eq!(class(&outcome), expected, "{name}: {value}");
+    }
+}
+
+#[test]
+fn a_recipient_that_ses_has_not_verified_is_the_recipients() {
+    let mail = plain_mail();
+    let (from, to) = (mail.from.address().as_str(), mail.to.address().as_str());
+    for (named, expected) in [
+        (to.to_owned(), "rejected recipient"),
+        (to.to_uppercase(), "rejected recipient"),
+        (from.to_owned(), "rejected sender"),
+        (format!("{from}, {to}"), "rejected sender"),
+        (format!("{to}, {from}"), "rejected sender"),
+        ("example.net".to_owned(), "rejected sender"),
+    ] {
+        let body = format!(
+            r#"{{"message":"Email address is not verified. The following identities failed the check in region EU-WEST-1: {named}"}}"#
+        );
+        let headers = [("x-amzn-errortype", "MessageRejected")];
+        let reply = reply(400, &headers, &body);
+        let outcome = adapter(ProviderType::Ses).read_send_of(&mail, &reply, now());
+        assert_eq!(class(&outcome), expected, "{named}");
+        assert!(!reason(&outcome).contains('@'));
     }
 }
 

@@ -249,6 +249,18 @@ async fn what_is_wrong_with_own_templates_is_named_at_once() {
             &["variables"][..],
         ),
         (
+            json!({ "html": "x".repeat((1 << 20) + 1), "text": "{{x}}".repeat(1 << 18), "variables": {} }),
+            &["html", "text"][..],
+        ),
+        (
+            json!({ "html": "{{!-- a --}}".repeat(20_001), "text": "{{a}}", "variables": {} }),
+            &["html"][..],
+        ),
+        (
+            json!({ "html": format!("{{{{and {}}}}}", "a ".repeat(100_001)), "variables": {} }),
+            &["html"][..],
+        ),
+        (
             json!({ "html": "{{x}}", "variables": [] }),
             &["variables"][..],
         ),

@@ -102,6 +102,20 @@ async fn loops_and_outputs_without_end_are_cut_off_and_others_are_served_meanwhi
         "{{this}}".repeat(900)
     );
     for source in [
+        // Many values in one tag, each the length of a long text.
+        loops(
+            &format!(
+                "{{{{#if (and {})}}}}{{{{/if}}}}",
+                "@root.text.length ".repeat(5_000)
+            ),
+            1,
+        ),
+        loops(&format!("{{{{@root{}}}}}", ".a".repeat(50_000)), 2),
+        format!(
+            "{{{{#each a as |{}|}}}}{}{{{{/each}}}}",
+            (0..100).map(|name| format!("n{name} ")).collect::<String>(),
+            "{{#each @root.a}}{{#each @root.a}}{{n1}}{{/each}}{{/each}}"
+        ),
         loops("", 3),
         loops("row", 3),
         loops("{{lookup @root.big \"wide\"}}", 2),

@@ -44,6 +44,11 @@ pub(super) fn read(name: &str, reply: &ProviderReply, now: Timestamp) -> SendOut
     if is_clock(name, &message) {
         return SendOutcome::unavailable(reply, now, &clock_text(name));
     }
+    // An identity of SES is whom the mail is from.
+    if is_access_denied(name) && message.contains(":identity/") {
+        let text = format!("{name}: the key may not send as this sender");
+        return SendOutcome::rejected(Blame::Sender, reply, &text);
+    }
     if is_identity_refused(name) {
         return SendOutcome::refused(None, reply, now, &identity_text(name));
     }
@@ -173,8 +178,10 @@ pub(super) fn is_clock(name: &str, message: &str) -> bool {
         || message.starts_with("Signature not yet current")
 }
 
+/// Requests are dated by Postgres' clock, which corrects that of each process
+/// ([`crate::clock`]).
 pub(super) fn clock_text(name: &str) -> String {
-    format!("{name}: this machine's clock is off by more than AWS allows")
+    format!("{name}: the clock of PostgreSQL's machine is off by more than AWS allows")
 }
 
 /// AWS explains a wrong signature by repeating the canonical request, and names

@@ -25,7 +25,7 @@ use super::compose::{Letter, compose};
 use super::connection::{Connection, Opening, Trouble};
 use super::dial::{NoConnection, dial};
 use super::lines::{Line, Lines};
-use super::refusal::read_refusal;
+use super::refusal::{read_refusal, read_refusal_of_mail};
 use super::reply::{Reply, Stage};
 use crate::clock::Timestamp;
 use crate::config::SmtpSettings;
@@ -262,7 +262,10 @@ fn finish(
             let reason = reply.reason();
             (SendOutcome::Unknown { reason }, Some(reply.code))
         }
-        Ok(reply) => (read_refusal(Stage::Content, &reply), Some(reply.code)),
+        Ok(reply) => {
+            let outcome = read_refusal_of_mail(&reply, letter.from.as_str(), letter.to.as_str());
+            (outcome, Some(reply.code))
+        }
         Err(trouble) => read_trouble(trouble, handed_over),
     }
 }

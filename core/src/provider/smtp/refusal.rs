@@ -6,9 +6,14 @@
 //! with it (greylisting). Of the account, its client or its rates speak 421, the classes
 //! 4.7, 4.3.2, 4.4.5 and 4.5.3 before and after the recipient, and whatever says so in words. A
 //! server that refuses to relay refuses everybody, whichever recipient it names.
+//!
+//! From RCPT on the words may speak of the recipient's account as well as of ours: "account
+//! disabled", "user suspended". They are taken for the recipient's, and so is all that the
+//! server quotes of another one, unless they can be of ours alone.
 
 mod words;
 
+use super::super::identities::blame_named;
 use super::super::outcome::{AccountTrouble, Blame, SendOutcome};
 use super::reply::{Reply, Stage};
 use words::Words;
@@ -26,6 +31,13 @@ enum Meaning {
     Away,
     /// It is final.
     Final(Blame),
+}
+
+/// What follows from a refusal of a mail from and to these addresses, when all of it was
+/// said.
+pub(super) fn read_refusal_of_mail(reply: &Reply, from: &str, to: &str) -> SendOutcome {
+    let outcome = read_refusal(Stage::Content, reply);
+    blame_named(outcome, &reply.lines.join(" "), from, to)
 }
 
 /// What follows from a refusal: any reply but the one that was hoped for.
@@ -55,7 +67,10 @@ pub(super) fn read_refusal(stage: Stage, reply: &Reply) -> SendOutcome {
 }
 
 fn meaning(stage: Stage, reply: &Reply) -> Meaning {
-    let words = Words::of(&reply.lines);
+    let words = match stage {
+        Stage::Greeting | Stage::Login => Words::of(&reply.lines),
+        Stage::Sender | Stage::Recipient | Stage::Content => Words::without_quotes(&reply.lines),
+    };
     match reply.code {
         400..500 => of_4xx(stage, reply, &words),
         500..600 => of_5xx(stage, reply, &words),
@@ -76,6 +91,9 @@ fn of_4xx(stage: Stage, reply: &Reply, words: &Words) -> Meaning {
             }
             AccountTrouble::UntilMended | AccountTrouble::Temporary => Meaning::Account(trouble),
         };
+    }
+    if is_of_the_recipient(stage, words) {
+        return Meaning::Later;
     }
     // RFC 5321, 3.8: too many connections, or too much in one.
     if reply.code == 421 || words.tell_of_a_rate() && !is_of_mailbox(reply) {
@@ -108,6 +126,13 @@ fn of_5xx(stage: Stage, reply: &Reply, words: &Words) -> Meaning {
     let until_mended = Meaning::Account(AccountTrouble::UntilMended);
     match (stage, reply.code) {
         (Stage::Login, _) => return until_mended,
+        // After the mail these codes are given for what is wrong with it, too.
+        (Stage::Content, 500 | 502 | 504 | 530 | 534 | 535 | 538) => {
+            let is_security = matches!(reply.enhanced(), Some((5, 7, _))) && !is_of_party(reply);
+            if is_security && !is_of_the_recipient(stage, words) {
+                return until_mended;
+            }
+        }
         // Authentication is missing, too weak or wrong (RFC 4954), whenever it is said.
         (_, 530 | 534 | 535 | 538) => return until_mended,
         // It takes no mail at all (RFC 7504), or none from us.
@@ -140,10 +165,14 @@ fn blame(stage: Stage, reply: &Reply, words: &Words) -> Blame {
         (Some((5, 3, 4)), _) => Blame::Message,
         (_, Stage::Sender) if reply.code == 552 => Blame::Message,
         (_, Stage::Sender) => Blame::Sender,
+        (_, Stage::Recipient | Stage::Content) if words.tell_of_a_test_account() => {
+            Blame::Recipient
+        }
         // What is about the sender is often said at RCPT, when all is known.
         (_, Stage::Recipient | Stage::Content) if words.tell_of_the_sender() => {
             Blame::SenderForRecipient
         }
+        (_, Stage::Content) if is_of_the_recipient(stage, words) => Blame::Recipient,
         (_, Stage::Recipient) => Blame::Recipient,
         (_, Stage::Greeting | Stage::Login | Stage::Content) => Blame::Message,
     }
@@ -151,25 +180,53 @@ fn blame(stage: Stage, reply: &Reply, words: &Words) -> Blame {
 
 /// What a refusal says of the account in words, where it does.
 fn of_account_in_words(stage: Stage, reply: &Reply, words: &Words) -> Option<AccountTrouble> {
+    // It speaks of the recipients that an account may write to, or of a sender.
+    let knows_recipient = matches!(stage, Stage::Recipient | Stage::Content);
+    if knows_recipient && words.tell_of_a_test_account() || words.name_an_identity() {
+        return None;
+    }
     let is_final = reply.code >= 500;
     let of_mailbox = is_of_mailbox(reply);
+    let of_recipient = of_mailbox || is_of_the_recipient(stage, words);
     let is_limit = words.tell_of_a_quota() || is_final && words.tell_of_a_rate();
+    // Who greets does not know us yet.
+    let (is_limit, is_our_limit) = match stage {
+        Stage::Greeting => (false, false),
+        Stage::Login | Stage::Sender | Stage::Recipient | Stage::Content => {
+            (is_limit, words.tell_of_our_limit())
+        }
+    };
     if words.tell_of_our_quota()
-        || !of_mailbox && (words.tell_of_a_pause() || is_limit && stage != Stage::Greeting)
+        || !of_mailbox && (words.tell_of_our_pause() || is_our_limit)
+        || !of_recipient && (words.tell_of_a_pause() || is_limit)
     {
         return Some(AccountTrouble::Temporary);
     }
-    // At RCPT the account that is closed may be the recipient's.
-    let is_account = match stage {
-        Stage::Sender | Stage::Content => words.tell_of_the_account(),
-        Stage::Greeting | Stage::Login | Stage::Recipient => words.tell_of_our_account(),
-    };
+    // From RCPT on the account that is closed may be the recipient's.
+    let is_account = words.tell_of_our_account()
+        || match stage {
+            Stage::Sender => words.tell_of_an_account() || words.tell_of_our_rights(),
+            Stage::Content => words.tell_of_our_rights() && !words.tell_of_a_closed_group(),
+            Stage::Greeting | Stage::Login | Stage::Recipient => false,
+        };
+    let is_login = is_final && words.ask_for_a_login() && !words.tell_of_a_closed_group();
     let mended = words.refuse_to_relay()
-        || is_final && words.ask_for_a_login()
+        || is_login
         || words.tell_of_the_client()
         // RFC 7372: no reverse name for our address.
         || reply.enhanced() == Some((5, 7, 25));
     (is_account && !of_mailbox || mended).then_some(AccountTrouble::UntilMended)
+}
+
+/// Whether the words are of the recipient, where one is known: of its mailbox or its
+/// account, of an account that may write to few, or another server's.
+fn is_of_the_recipient(stage: Stage, words: &Words) -> bool {
+    let knows_recipient = matches!(stage, Stage::Recipient | Stage::Content);
+    knows_recipient
+        && (words.tell_of_the_recipient()
+            || words.tell_of_a_test_account()
+            || words.tell_of_a_closed_group()
+            || words.quote_another_server())
 }
 
 /// Whether the enhanced code is of a mailbox (RFC 3463, 3.3), whatever the words are.

@@ -36,6 +36,31 @@ pub(super) const ROWS: &[Row] = &[
         "to parameter is not a valid address. please check documentation", "rejected recipient"
     ),
     error!(400, "to parameter is missing", "rejected recipient"),
+    // The recipient, of an account or a sandbox that may write to few.
+    error!(
+        400,
+        "Free accounts are for test purposes only. Please upgrade or add the address to authorized recipients.",
+        "rejected recipient"
+    ),
+    error!(
+        403,
+        "Free accounts are for test purposes only. Please upgrade or add the address to authorized recipients in Account Settings.",
+        "rejected recipient"
+    ),
+    error!(
+        401,
+        "Please add the address to authorized recipients", "rejected recipient"
+    ),
+    error!(
+        400,
+        "Domain x is not allowed to send: Sandbox subdomains are for test purposes only.",
+        "rejected recipient"
+    ),
+    error!(
+        403,
+        "Domain sandbox1.mailgun.org is not allowed to send: Free accounts are for test purposes only. Please upgrade or add the address to authorized recipients in Account Settings.",
+        "rejected recipient"
+    ),
     // The sender.
     error!(
         400,
@@ -76,13 +101,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     error!(
         400,
-        "Domain x is not allowed to send: Sandbox subdomains are for test purposes only.",
-        "account until mended"
-    ),
-    error!(
-        400,
-        "Free accounts are for test purposes only. Please upgrade or add the address to authorized recipients.",
-        "account until mended"
+        "Domain x is not allowed to send: The domain is disabled.", "account until mended"
     ),
     error!(
         400,

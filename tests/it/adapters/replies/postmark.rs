@@ -37,7 +37,20 @@ pub(super) const ROWS: &[Row] = &[
         "accepted b7bc",
     ),
     row(200, r#"{"Message":"OK"}"#, "unknown"),
-    // The recipient: postmark-php 35 (406), django-anymail 239 (300).
+    // The recipient: postmark-php 35 (406), django-anymail 239 (300), edenlabllc/ehealth.api
+    // 151 (412).
+    error!(
+        422,
+        "412",
+        "While your account is pending approval, all recipient addresses must share the same domain as the 'From' address.",
+        "rejected recipient"
+    ),
+    error!(
+        422,
+        "412",
+        "While your account is pending approval, all recipient addresses must share the same domain as the 'From' address. The domain of your From address is 'example.com'.",
+        "rejected recipient"
+    ),
     error!(
         422,
         "300", "Invalid 'To' address: 'ada@@x'.", "rejected recipient"
@@ -115,7 +128,7 @@ pub(super) const ROWS: &[Row] = &[
     row(413, "Payload too large", "rejected message"),
     row(413, "", "rejected message"),
     row(415, "", "rejected message"),
-    // The account, until somebody mends it: edenlabllc/ehealth.api 151 (412).
+    // The account, until somebody mends it.
     error!(
         401,
         "10", "Request does not contain a valid Server token.", "account until mended"
@@ -129,12 +142,6 @@ pub(super) const ROWS: &[Row] = &[
     error!(
         422,
         "10", "Bad or missing API token.", "account until mended"
-    ),
-    error!(
-        422,
-        "412",
-        "While your account is pending approval, all recipient addresses must share the same domain as the 'From' address.",
-        "account until mended"
     ),
     error!(422, "413", "Account may not send.", "account until mended"),
     error!(

@@ -33,6 +33,28 @@ pub(super) const ROWS: &[Row] = &[
         400,
         "MailFromDomainNotVerifiedException", "", "rejected sender"
     ),
+    error!(
+        403,
+        "AccessDeniedException",
+        "User: arn:aws:iam::123456789012:user/x is not authorized to perform: ses:SendEmail on resource: arn:aws:ses:eu-west-1:123456789012:identity/example.com",
+        "rejected sender"
+    ),
+    error!(
+        403,
+        "AccessDeniedException",
+        "User: arn:aws:sts::123456789012:assumed-role/r/s is not authorized to perform: ses:SendEmail on resource: arn:aws:ses:eu-west-1:123456789012:identity/zoe@example.com because no identity-based policy allows the ses:SendEmail action",
+        "rejected sender"
+    ),
+    error!(
+        403,
+        "AccessDenied",
+        "User `arn:aws:iam::123456789012:user/x' is not authorized to perform `ses:SendRawEmail' on resource `arn:aws:ses:eu-west-1:123456789012:identity/example.com'",
+        "rejected sender"
+    ),
+    error!(
+        400,
+        "NotAuthorized", "arn:aws-us-gov:ses:us-gov-west-1:1:identity/x.example", "rejected sender"
+    ),
     // The message.
     error!(
         400,
@@ -83,6 +105,24 @@ pub(super) const ROWS: &[Row] = &[
     error!(
         403,
         "AccessDeniedException", "User: arn is not authorized", "account until mended"
+    ),
+    error!(
+        403,
+        "AccessDeniedException",
+        "User: arn:aws:iam::123456789012:user/x is not authorized to perform: ses:SendEmail on resource: arn:aws:ses:eu-west-1:123456789012:configuration-set/x",
+        "account until mended"
+    ),
+    error!(
+        403,
+        "AccessDeniedException",
+        "User: arn:aws:iam::123456789012:user/x is not authorized to perform: ses:SendEmail because no identity-based policy allows the ses:SendEmail action",
+        "account until mended"
+    ),
+    error!(
+        403,
+        "AccessDeniedException",
+        "with an explicit deny in a service control policy",
+        "account until mended"
     ),
     error!(
         400,

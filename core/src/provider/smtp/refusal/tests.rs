@@ -4,6 +4,7 @@
 //! codes"), SendGrid ("SMTP errors and troubleshooting"), and reports of users.
 
 mod of_mail;
+mod of_recipients;
 
 use Stage::{Greeting, Login, Recipient, Sender};
 use of_mail::{AFTER_THE_MAIL, AT_RCPT, RELAYING_DENIED};
@@ -310,10 +311,10 @@ const AT_MAIL: &[Row] = &[
 ];
 
 fn read(stage: Stage, line: &str) -> &'static str {
-    let (code, text) = line.split_at(3);
+    let lines = line.lines().map(|line| line[4..].to_owned());
     let reply = Reply {
-        code: code.parse().unwrap(),
-        lines: vec![text[1..].to_owned()],
+        code: line[..3].parse().unwrap(),
+        lines: lines.collect(),
     };
     match read_refusal(stage, &reply) {
         SendOutcome::Throttled { .. } => "throttled",

@@ -333,12 +333,12 @@ pub(super) const AFTER_THE_MAIL: &[Row] = &[
     (
         Content,
         "554 Sandbox subdomains are for test purposes only. Please add your own domain or add the address to authorized recipients in Account Settings.",
-        "account",
+        "recipient",
     ),
     (
         Content,
         "421 Domain sandbox.example.org is not allowed to send: Sandbox subdomains are for test purposes only.",
-        "account",
+        "deferred",
     ),
     (
         Content,

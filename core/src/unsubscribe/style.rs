@@ -1,0 +1,400 @@
+//! What an inline style hides: nothing that a style sheet or a query for the screen may
+//! change is known here. Of several declarations of a property the last one that a reader
+//! understands counts, and one that is `!important` counts more (CSS Cascade 4, 6.1).
+
+use std::mem;
+
+/// What a style says of what is shown of its element.
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+pub(super) struct Style {
+    /// Whether nothing is seen of the element and of all that is in it.
+    pub(super) hides: bool,
+    /// The size of the text in it, which an element in it may change.
+    pub(super) text: TextSize,
+    /// Its width and its height, where they are given.
+    pub(super) width: Option<f64>,
+    pub(super) height: Option<f64>,
+}
+
+/// The size of text.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TextSize {
+    /// As around it, or a share of that.
+    #[default]
+    AsAround,
+    Zero,
+    Some,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Property {
+    Display,
+    Visibility,
+    Opacity,
+    Width,
+    Height,
+    MaxWidth,
+    MaxHeight,
+    Overflow,
+    FontSize,
+}
+
+/// The values that hide what is said, as far as they do.
+const PROPERTIES: [(&str, Property); 12] = [
+    ("display", Property::Display),
+    ("visibility", Property::Visibility),
+    ("opacity", Property::Opacity),
+    ("width", Property::Width),
+    ("height", Property::Height),
+    ("max-width", Property::MaxWidth),
+    ("max-height", Property::MaxHeight),
+    ("overflow", Property::Overflow),
+    ("overflow-x", Property::Overflow),
+    ("overflow-y", Property::Overflow),
+    ("font-size", Property::FontSize),
+    ("font", Property::FontSize),
+];
+/// Values of `display` that show something.
+const DISPLAYS: [&str; 21] = [
+    "block",
+    "inline",
+    "inline-block",
+    "inline-table",
+    "inline-flex",
+    "inline-grid",
+    "list-item",
+    "table",
+    "table-row",
+    "table-cell",
+    "table-row-group",
+    "table-header-group",
+    "table-footer-group",
+    "table-column",
+    "table-caption",
+    "flex",
+    "grid",
+    "contents",
+    "flow-root",
+    "run-in",
+    "block flow",
+];
+/// Values that every property takes.
+const GLOBAL: [&str; 5] = ["inherit", "initial", "unset", "revert", "revert-layer"];
+/// Sizes in words.
+const SIZES: [&str; 6] = [
+    "auto",
+    "none",
+    "min-content",
+    "max-content",
+    "fit-content",
+    "stretch",
+];
+const TEXT_SIZES: [&str; 8] = [
+    "xx-small",
+    "x-small",
+    "small",
+    "medium",
+    "large",
+    "x-large",
+    "xx-large",
+    "xxx-large",
+];
+/// Units of lengths.
+const UNITS: [&str; 17] = [
+    "px", "pt", "pc", "in", "cm", "mm", "q", "em", "rem", "ex", "ch", "vw", "vh", "vmin", "vmax",
+    "lh", "%",
+];
+/// Of these, the ones by the size of the text around.
+const UNITS_OF_TEXT: [&str; 4] = ["em", "ex", "ch", "%"];
+
+/// What a declaration makes of its property.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Value {
+    /// It hides, or is nothing.
+    Zero,
+    Size(f64),
+    AsAround,
+    /// Anything else that a reader understands.
+    Other,
+}
+
+impl Style {
+    pub(super) fn read(style: &str) -> Self {
+        let mut values: [Option<(bool, Value)>; 9] = [None; 9];
+        for declaration in declarations(&style.to_ascii_lowercase()) {
+            let Some((name, value)) = declaration.split_once(':') else {
+                continue;
+            };
+            let (value, is_important) = match value.split_once('!') {
+                Some((value, word)) => (value, word.trim() == "important"),
+                None => (value, false),
+            };
+            let (name, value) = (name.trim(), value.trim());
+            let known = PROPERTIES.iter().find(|(known, _)| *known == name);
+            let Some((_, property)) = known else {
+                continue;
+            };
+            let read = if name == "font" {
+                font(value)
+            } else {
+                property.read(value)
+            };
+            let place = &mut values[*property as usize];
+            let is_stronger = place.is_none_or(|(important, _)| is_important || !important);
+            if let Some(read) = read.filter(|_| is_stronger) {
+                *place = Some((is_important, read));
+            }
+        }
+        Self::of(|property| values[property as usize].map(|(_, value)| value))
+    }
+
+    fn of(value: impl Fn(Property) -> Option<Value>) -> Self {
+        let is_zero = |property| value(property) == Some(Value::Zero);
+        let size = |property| match value(property)? {
+            Value::Zero => Some(0.0),
+            Value::Size(size) => Some(size),
+            Value::AsAround | Value::Other => None,
+        };
+        let is_nothing_large = [Property::Width, Property::Height, Property::MaxWidth]
+            .into_iter()
+            .any(is_zero);
+        Self {
+            hides: is_zero(Property::Display)
+                || is_zero(Property::Visibility)
+                || is_zero(Property::Opacity)
+                || is_zero(Property::MaxHeight)
+                || is_nothing_large && is_zero(Property::Overflow),
+            text: match value(Property::FontSize) {
+                Some(Value::Zero) => TextSize::Zero,
+                Some(Value::Size(_) | Value::Other) => TextSize::Some,
+                Some(Value::AsAround) | None => TextSize::AsAround,
+            },
+            width: size(Property::Width),
+            height: size(Property::Height),
+        }
+    }
+}
+
+impl Property {
+    /// What a value is; nothing where a reader would leave it out.
+    fn read(self, value: &str) -> Option<Value> {
+        if GLOBAL.contains(&value) {
+            return Some(Value::AsAround);
+        }
+        match self {
+            Self::Display if value == "none" => Some(Value::Zero),
+            Self::Display => DISPLAYS.contains(&value).then_some(Value::Other),
+            Self::Visibility => match value {
+                "hidden" | "collapse" => Some(Value::Zero),
+                "visible" => Some(Value::Other),
+                _ => None,
+            },
+            Self::Opacity => match number(value)? {
+                (number, "" | "%") if number <= 0.0 => Some(Value::Zero),
+                (_, "" | "%") => Some(Value::Other),
+                _ => None,
+            },
+            Self::Overflow => match value {
+                "visible" => Some(Value::Other),
+                _ => Some(Value::Zero),
+            },
+            Self::FontSize => text_size(value),
+            Self::Width | Self::Height | Self::MaxWidth | Self::MaxHeight => {
+                length(value).or_else(|| SIZES.contains(&value).then_some(Value::Other))
+            }
+        }
+    }
+}
+
+fn text_size(value: &str) -> Option<Value> {
+    match number(value) {
+        Some((number, unit)) if number != 0.0 && UNITS_OF_TEXT.contains(&unit) => {
+            Some(Value::AsAround)
+        }
+        Some(_) => length(value),
+        None if matches!(value, "larger" | "smaller") => Some(Value::AsAround),
+        None if TEXT_SIZES.contains(&value) || value.contains('(') => Some(Value::Other),
+        None => None,
+    }
+}
+
+/// The size in `font: italic 12px/1.5 Arial`.
+fn font(value: &str) -> Option<Value> {
+    let words = value.split_whitespace();
+    let sizes = words.map(|word| word.split('/').next().unwrap_or_default());
+    // A weight is a number without a unit.
+    sizes.into_iter().find_map(text_size)
+}
+
+/// A length that is not negative. Only nothing goes without a unit.
+fn length(value: &str) -> Option<Value> {
+    if value.contains('(') {
+        return Some(Value::Other);
+    }
+    match number(value)? {
+        (0.0, "") => Some(Value::Zero),
+        (number, unit) if number >= 0.0 && UNITS.contains(&unit) => Some(if number == 0.0 {
+            Value::Zero
+        } else {
+            Value::Size(number)
+        }),
+        _ => None,
+    }
+}
+
+/// A number and its unit.
+fn number(value: &str) -> Option<(f64, &str)> {
+    let is_of_number = |c: char| c.is_ascii_digit() || matches!(c, '.' | '+' | '-');
+    let end = value.find(|c| !is_of_number(c)).unwrap_or(value.len());
+    let (digits, unit) = value.split_at(end);
+    Some((digits.parse().ok()?, unit))
+}
+
+/// The parts between semicolons that stand in no quotes and brackets, without comments.
+fn declarations(style: &str) -> Vec<String> {
+    let mut parts = Vec::new();
+    let mut part = String::new();
+    let mut quote = None;
+    let mut depth = 0_usize;
+    let mut rest = style;
+    while let Some(next) = rest.chars().next() {
+        if quote.is_none() && rest.starts_with("/*") {
+            rest = rest.split_once("*/").map_or("", |(_, rest)| rest);
+            part.push(' ');
+            continue;
+        }
+        rest = &rest[next.len_utf8()..];
+        match (next, quote) {
+            ('"' | '\'', None) => quote = Some(next),
+            (next, Some(open)) if next == open => quote = None,
+            ('(', None) => depth += 1,
+            (')', None) => depth = depth.saturating_sub(1),
+            (';', None) if depth == 0 => {
+                parts.push(mem::take(&mut part));
+                continue;
+            }
+            _ => {}
+        }
+        part.push(next);
+    }
+    parts.push(part);
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_seen_is_hidden() {
+        for style in [
+            "display:none",
+            "DISPLAY : None !IMPORTANT",
+            "color:red;display:none;mso-hide:all",
+            "mso-hide:all;display:none",
+            "display:block;display:none",
+            "display:none !important;display:block",
+            "display:none;display:nonsense",
+            "display:none;display:",
+            "display/* a */:/* ; */none",
+            "display:none;font-family:';display:block'",
+            "visibility:hidden",
+            "visibility:collapse",
+            "opacity:0",
+            "opacity:0.0",
+            "opacity:.0",
+            "opacity:0%",
+            "opacity:0.00%",
+            "opacity:-1",
+            "opacity:1;opacity:0",
+            "max-height:0",
+            "max-height:0px",
+            "max-height:0em",
+            "max-height:0.0pt",
+            "max-height:0%",
+            "max-height:0vh",
+            "max-height:0;max-height:12",
+            "width:0;overflow:hidden",
+            "height:0px;overflow:hidden",
+            "overflow:hidden;height:0.0em",
+            "overflow:clip;width:0%",
+            "max-width:0;overflow-x:hidden",
+        ] {
+            assert!(Style::read(style).hides, "{style}");
+        }
+        for style in [
+            "",
+            "display",
+            "display:block",
+            "display:none;display:block",
+            "display:none;display:table-cell !important",
+            "display:none;DISPLAY:INLINE-BLOCK",
+            "mso-hide:all",
+            "visibility:hidden;visibility:visible",
+            "opacity:0.5",
+            "opacity:50%",
+            "opacity:.01",
+            "opacity:0;opacity:1",
+            "opacity:00.5",
+            "max-height:none",
+            "max-height:0;max-height:100px",
+            "max-height:10em",
+            "width:0",
+            "height:0",
+            "height:0;overflow:visible",
+            "width:100%;overflow:hidden",
+            "height:auto;overflow:hidden",
+            "min-height:0;overflow:hidden",
+            "font-size:0",
+            "-webkit-opacity:0",
+            "background:url(data:a;display:none)",
+            "font-family:'a;display:none;'",
+            "/* display:none */",
+        ] {
+            assert!(!Style::read(style).hides, "{style}");
+        }
+    }
+
+    #[test]
+    fn the_size_of_text_is_read() {
+        for (style, size) in [
+            ("font-size:0", TextSize::Zero),
+            ("font-size:0px", TextSize::Zero),
+            ("font-size:0.0em", TextSize::Zero),
+            ("font-size:0%", TextSize::Zero),
+            ("font-size:14px;font-size:0", TextSize::Zero),
+            ("font:0/0 a", TextSize::Zero),
+            ("font:0px Arial", TextSize::Zero),
+            ("font-size:0 !important;font-size:14px", TextSize::Zero),
+            ("font-size:0;font-size:12", TextSize::Zero),
+            ("font-size:1px", TextSize::Some),
+            ("font-size:0.5pt", TextSize::Some),
+            ("font-size:0;font-size:12px", TextSize::Some),
+            (
+                "font-size:0;font:italic bold 12px/30px Georgia",
+                TextSize::Some,
+            ),
+            ("font:400 14px Arial", TextSize::Some),
+            ("font-size:small", TextSize::Some),
+            ("font-size:1rem", TextSize::Some),
+            ("font-size:clamp(1px,2px,3px)", TextSize::Some),
+            ("font-size:1em", TextSize::AsAround),
+            ("font-size:120%", TextSize::AsAround),
+            ("font-size:larger", TextSize::AsAround),
+            ("font-size:inherit", TextSize::AsAround),
+            ("color:red", TextSize::AsAround),
+        ] {
+            assert_eq!(Style::read(style).text, size, "{style}");
+        }
+    }
+
+    #[test]
+    fn reading_takes_time_by_the_length_alone() {
+        let began = std::time::Instant::now();
+        for unit in ["a:b;", "/*", "(", "'", "display:none;", "/**/", "!"] {
+            let style = unit.repeat((1 << 20) / unit.len());
+            let _style = Style::read(&style);
+        }
+        assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
+    }
+}
