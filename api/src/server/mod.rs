@@ -13,7 +13,7 @@
 //! | a body | 30 s, and a second more for every 32 KiB that came |
 //! | a client that takes nothing of its answer | 30 s |
 //! | a connection between requests | 75 s |
-//! | what still comes of a body that was answered unread | 30 s, and 5 s without a byte |
+//! | what still comes of a body that was answered unread | 30 s, 5 s without a byte, 64 MiB |
 //! | connections | a setting; further ones wait to be accepted |
 //!
 //! A process that is to stop accepts nobody new. On the connections that there are it
@@ -85,6 +85,9 @@ const HEAD_BYTES_MAX: usize = 64 << 10;
 const HEAD_FIELDS_MAX: usize = 100;
 /// How long a connection on which nothing arrives is kept once the process is to stop.
 const LINGER: Duration = Duration::from_secs(1);
+/// The most that is read of a body that was answered unread, in bytes: more than any may
+/// have.
+const UNREAD_BYTES_MAX: usize = 64 << 20;
 /// How long to wait after a connection could not be accepted: out of files, say.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
@@ -254,10 +257,11 @@ async fn discard(stream: &mut (impl AsyncRead + Unpin), patience: Patience) {
     let until_end = async {
         // Not in the future: each connection would hold it.
         let mut bytes = vec![0; 16 << 10];
-        loop {
+        let mut count = 0;
+        while count < UNREAD_BYTES_MAX {
             let read = stream.read(&mut bytes);
             match tokio::time::timeout(patience.unread_idle, read).await {
-                Ok(Ok(1..)) => {}
+                Ok(Ok(read @ 1..)) => count += read,
                 Ok(Ok(0) | Err(_)) | Err(_) => break,
             }
         }
