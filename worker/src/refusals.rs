@@ -17,6 +17,10 @@ const REMEMBERED_FOR: Duration = Duration::from_mins(10);
 /// An account as it was when it refused the sender of a message.
 type Refusal = (MessageId, ProviderAccountId, u32);
 
+fn refusal(message: MessageId, sender: &Sender) -> Refusal {
+    (message, sender.id, sender.revision)
+}
+
 /// The accounts that do not know the senders of messages.
 pub(crate) struct Refusals {
     known: Cache<Refusal, ()>,
@@ -43,10 +47,7 @@ impl Refusals {
             | SendOutcome::Unknown { .. } => return,
         };
         match blame {
-            Blame::Sender => {
-                let refusal = (message, sender.id, sender.revision);
-                self.known.insert(refusal, ()).await;
-            }
+            Blame::Sender => self.known.insert(refusal(message, sender), ()).await,
             Blame::Message | Blame::Recipient | Blame::Mailbox | Blame::SenderForRecipient => {}
         }
     }
@@ -56,8 +57,7 @@ impl Refusals {
         let (mut refused, mut count) = (0, 0);
         for (place, sender) in senders.iter().take(32).enumerate() {
             count += 1;
-            let refusal = (message, sender.id, sender.revision);
-            if self.known.contains_key(&refusal) {
+            if self.known.contains_key(&refusal(message, sender)) {
                 refused |= 1_u32 << place;
             }
         }

@@ -356,12 +356,8 @@ fn retry(
     again: &Again<'_>,
 ) -> Verdict {
     let horizon = after(standing.tried_since, settings.retry_horizon);
-    let mut next_attempt_at = after(here.now, wait);
-    if next_attempt_at > horizon && here.now < horizon {
-        // The last try is at the horizon, not one wait before it.
-        next_attempt_at = horizon;
-    }
-    if next_attempt_at > horizon {
+    let next_attempt_at = after(here.now, wait);
+    if next_attempt_at > horizon && here.now >= horizon {
         let reason = format!("retries are used up: {}", again.reason);
         return Verdict {
             uses_attempt: again.uses_attempt,
@@ -370,7 +366,8 @@ fn retry(
     }
     Verdict {
         status: MessageStatus::Queued,
-        next_attempt_at,
+        // The last try is at the horizon, not one wait before it.
+        next_attempt_at: next_attempt_at.min(horizon),
         uses_attempt: again.uses_attempt,
         event: here.answered.then_some(EventType::Deferred),
         error: Some(again.reason.to_owned()),

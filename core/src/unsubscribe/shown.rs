@@ -5,10 +5,10 @@
 //! Nothing is shown, and no image loaded, of what stands in comments (conditional ones
 //! are comments to most readers), in elements that hold text alone, data or choices, or
 //! in one that its author hid (`style`). No text is read whose size is nothing, and no
-//! picture of a pixel. An address that is written in a link leads where that link does. An open comment, tag or element of these swallows what
-//! follows, so what is added stands before it. Where the tree would have to be known for
-//! sure, an element is rather taken for hidden: that costs a second link, not the only
-//! one.
+//! picture of a pixel. An address that is written in a link leads where that link does. An
+//! open comment, tag or element of these swallows what follows, so what is added stands
+//! before it. Where the tree would have to be known for sure, an element is rather taken
+//! for hidden: that costs a second link, not the only one.
 
 use std::collections::HashMap;
 use std::convert::Infallible;

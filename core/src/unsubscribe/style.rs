@@ -39,7 +39,7 @@ enum Property {
     FontSize,
 }
 
-/// The values that hide what is said, as far as they do.
+/// The properties that are read.
 const PROPERTIES: [(&str, Property); 12] = [
     ("display", Property::Display),
     ("visibility", Property::Visibility),
