@@ -1,6 +1,7 @@
 //! Bounded texts. Each type holds a text that has passed its rule; nobody checks
 //! it again. Lengths count Unicode characters, as the contract does.
 
+pub(crate) mod css;
 pub mod encoded_word;
 pub mod header;
 

@@ -2,7 +2,7 @@
 //! change is known here. Of several declarations of a property the last one that a reader
 //! understands counts, and one that is `!important` counts more (CSS Cascade 4, 6.1).
 
-use std::mem;
+use crate::text::css::split;
 
 /// What a style says of what is shown of its element.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
@@ -121,7 +121,8 @@ enum Value {
 impl Style {
     pub(super) fn read(style: &str) -> Self {
         let mut values: [Option<(bool, Value)>; 9] = [None; 9];
-        for declaration in declarations(&style.to_ascii_lowercase()) {
+        let style = without_comments(&style.to_ascii_lowercase());
+        for declaration in split(&style, ';') {
             let Some((name, value)) = declaration.split_once(':') else {
                 continue;
             };
@@ -250,35 +251,26 @@ fn number(value: &str) -> Option<(f64, &str)> {
     Some((digits.parse().ok()?, unit))
 }
 
-/// The parts between semicolons that stand in no quotes and brackets, without comments.
-fn declarations(style: &str) -> Vec<String> {
-    let mut parts = Vec::new();
-    let mut part = String::new();
+/// A style without its comments. In quotes there are none.
+fn without_comments(style: &str) -> String {
+    let mut out = String::with_capacity(style.len());
     let mut quote = None;
-    let mut depth = 0_usize;
     let mut rest = style;
     while let Some(next) = rest.chars().next() {
         if quote.is_none() && rest.starts_with("/*") {
             rest = rest.split_once("*/").map_or("", |(_, rest)| rest);
-            part.push(' ');
+            out.push(' ');
             continue;
         }
         rest = &rest[next.len_utf8()..];
-        match (next, quote) {
-            ('"' | '\'', None) => quote = Some(next),
-            (next, Some(open)) if next == open => quote = None,
-            ('(', None) => depth += 1,
-            (')', None) => depth = depth.saturating_sub(1),
-            (';', None) if depth == 0 => {
-                parts.push(mem::take(&mut part));
-                continue;
-            }
-            _ => {}
+        match quote {
+            Some(open) if next == open => quote = None,
+            None if matches!(next, '"' | '\'') => quote = Some(next),
+            Some(_) | None => {}
         }
-        part.push(next);
+        out.push(next);
     }
-    parts.push(part);
-    parts
+    out
 }
 
 #[cfg(test)]
