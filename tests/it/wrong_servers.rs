@@ -83,8 +83,9 @@ async fn a_postgres_that_cannot_be_used_is_told_of_in_one_sentence_by_every_comm
     let strict = strict_postgres().await;
     let url = url::Url::parse(&app.variables["DATABASE_URL"]).unwrap();
     let server = format!("127.0.0.1:{}", url.port().unwrap());
-    let user = url.username();
-    let elsewhere = format!("postgres://{user}:{CANARY}@{server}/nowhere_at_all");
+    // With the right password, since a Postgres that asks for one looks at it first.
+    let mut elsewhere = url.clone();
+    elsewhere.set_path("/nowhere_at_all");
     for (url, parts) in [
         (
             format!("postgres://ann:{CANARY}@127.0.0.1:1/x"),
@@ -99,7 +100,7 @@ async fn a_postgres_that_cannot_be_used_is_told_of_in_one_sentence_by_every_comm
             [strict.as_str(), "the password in DATABASE_URL"],
         ),
         (
-            elsewhere,
+            elsewhere.to_string(),
             [server.as_str(), "has no database nowhere_at_all: create it"],
         ),
         (
