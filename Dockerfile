@@ -15,21 +15,23 @@ COPY api/Cargo.toml api/
 COPY worker/Cargo.toml worker/
 COPY scheduler/Cargo.toml scheduler/
 COPY tests/Cargo.toml tests/
-COPY tests/simulator/Cargo.toml tests/simulator/
-RUN for crate in core api worker scheduler tests tests/simulator; do \
+COPY simulator/Cargo.toml simulator/
+COPY bench/Cargo.toml bench/
+COPY chaos/Cargo.toml chaos/
+RUN for crate in core api worker scheduler simulator tests bench chaos; do \
         mkdir -p "$crate/src" && touch "$crate/src/lib.rs"; \
     done \
-    && for crate in api worker scheduler tests/simulator; do \
+    && for crate in api worker scheduler simulator bench chaos; do \
         echo 'fn main() {}' > "$crate/src/main.rs"; \
     done \
     && mkdir -p tests/it && echo 'fn main() {}' > tests/it/main.rs \
-    && cargo build --release --locked --workspace --bins \
-    && rm -rf core/src api/src worker/src scheduler/src tests/src tests/it tests/simulator/src
+    && cargo build --release --locked --bins \
+    && rm -rf */src tests/it
 
 COPY . .
 # The copied files may be older than the empty ones were; cargo compares times.
-RUN find core api worker scheduler tests -name '*.rs' -exec touch {} + \
-    && cargo build --release --locked --workspace --bins
+RUN find core api worker scheduler simulator -name '*.rs' -exec touch {} + \
+    && cargo build --release --locked --bins
 
 FROM debian:bookworm-slim AS base
 RUN apt-get update \

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# make bench: measures what Waypost exists for, each figure beside its floor; tests/examples/bench says how. Release
+# make bench: measures what Waypost exists for, each figure beside its floor; bench/ says how. Release
 # programs, a PostgreSQL with its default durability and a Redis of this run alone. Nothing else should be at work on
 # the machine.
 #
@@ -39,7 +39,7 @@ main() {
     POSTGRES_PID=$(pid_of postgres)
     REDIS_PID=$(pid_of redis)
     export DATABASE_URL REDIS_URL WAYPOST_BIN_DIR PG_BIN POSTGRES_PID REDIS_PID
-    interruptible "$WAYPOST_BIN_DIR/examples/bench" --json "$ROOT/.dev/bench.json" "${only[@]}" "${gate[@]}" "$@"
+    interruptible "$WAYPOST_BIN_DIR/waypost-bench" --json "$ROOT/.dev/bench.json" "${only[@]}" "${gate[@]}" "$@"
     say "==> Measured; $(elapsed "$since") with everything"
 }
 
@@ -56,8 +56,8 @@ write_segments() {
 }
 
 build() {
-    interruptible build_cargo build --release --workspace --bins
-    interruptible build_cargo build --release -p waypost-tests --example bench
+    interruptible build_cargo build --release --bins
+    interruptible build_cargo build --release -p waypost-bench
 }
 
 main "$@"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# make chaos: breaks everything around Waypost under load and counts what becomes of the mail; tests/examples/chaos says
+# make chaos: breaks everything around Waypost under load and counts what becomes of the mail; chaos/ says
 # how. A PostgreSQL, a Redis and processes of this run alone; the rest of the machine is not touched.
 #
 # SEED repeats a run's load and faults (a new one each time; it is printed first), MESSAGES sets the load (50,000).
@@ -29,7 +29,7 @@ main() {
     REDIS_URL=$(private_redis_url)
     WAYPOST_BIN_DIR=$(target_dir)/$profile
     export STATE DATABASE_URL REDIS_URL WAYPOST_BIN_DIR
-    if ! interruptible "$WAYPOST_BIN_DIR/examples/chaos" --seed "$SEED" --messages "${MESSAGES:-50000}" "$@"; then
+    if ! interruptible "$WAYPOST_BIN_DIR/waypost-chaos" --seed "$SEED" --messages "${MESSAGES:-50000}" "$@"; then
         kept=$ROOT/.dev/chaos-failed/$SEED
         mkdir -p "$kept"
         cp "$STATE"/log/* "$kept"
@@ -52,10 +52,14 @@ faketime_is_there() {
     return 1
 }
 
-# Each as the tests build it, so that a build of theirs is used again.
+# As the tests build it where it is the debug build, so that theirs is used again.
 build() {
-    interruptible build_cargo build "$@" --workspace --bins
-    interruptible build_cargo build "$@" -p waypost-tests --example chaos
+    if (($# == 0)); then
+        interruptible build_cargo build --workspace --bins
+    else
+        interruptible build_cargo build "$@" --bins
+        interruptible build_cargo build "$@" -p waypost-chaos
+    fi
 }
 
 main "$@"

@@ -44,7 +44,7 @@ build() {
     if [[ ! -x $BIN/waypost-api ]]; then
         say "The first release build compiles every dependency: about ten minutes on two cores."
     fi
-    step "Building (release)" interruptible build_cargo build --release --workspace --bins
+    step "Building (release)" interruptible build_cargo build --release --bins
 }
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -18,9 +18,9 @@ use waypost_core::network;
 use waypost_core::secret::Secret;
 
 use crate::context::Context;
-use crate::envelope::RequestId;
 use crate::error::Failure;
-use crate::known::Surplus;
+use crate::middleware::request_id::RequestId;
+use crate::unknown_fields::Surplus;
 
 /// An API key, as `Authorization: Bearer wp_live_…`. Each key carries some of the
 /// permissions SEND, TEMPLATES_READ, TEMPLATES_WRITE, PROVIDERS_READ,

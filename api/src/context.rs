@@ -2,48 +2,49 @@
 
 use std::time::Duration;
 
-use waypost_core::auth::{Authenticator, Keys};
+use waypost_core::acceptance::retry::Retrier;
+use waypost_core::acceptance::{self, Acceptor, AcceptorParts};
+use waypost_core::auth::{ApiKeys, Authenticator};
 use waypost_core::clock::Clock;
 use waypost_core::config::{ApiSettings, Settings};
 use waypost_core::crypto::seal::Sealer;
-use waypost_core::db::pulse::Pulse;
-use waypost_core::db::warm::WarmPool;
+use waypost_core::db::lifo_pool::WarmPool;
+use waypost_core::db::liveness::Liveness;
 use waypost_core::db::{self, PgPool};
-use waypost_core::event::inbox::{Inbox, InboxParts};
-use waypost_core::event::record::{self, Recorder};
+use waypost_core::delivery::dispatch::Dispatcher;
+use waypost_core::delivery::job::send_queue;
 use waypost_core::fault::Fault;
-use waypost_core::health::Readiness;
+use waypost_core::health_server::Readiness;
 use waypost_core::ids::Ids;
 use waypost_core::limit::Limiter;
-use waypost_core::message::accept::{self, Acceptor, AcceptorParts};
-use waypost_core::message::retry::Retrier;
-use waypost_core::organization::settings::SettingsBoard;
-use waypost_core::organization::shares::Shares;
-use waypost_core::provider::Endpoints;
-use waypost_core::provider::account::Accounts;
-use waypost_core::provider::inbound::Fetcher;
-use waypost_core::provider::snapshots::Snapshots;
+use waypost_core::organization::limiter::TenantLimiter;
+use waypost_core::organization::settings::SettingsService;
+use waypost_core::provider::ProviderHosts;
+use waypost_core::provider::inbound::SnsFetcher;
 use waypost_core::provider::transport::{Transport, TransportSettings};
-use waypost_core::queue::dispatch::Dispatcher;
-use waypost_core::queue::jobs::send_queue;
+use waypost_core::provider_account::Accounts;
+use waypost_core::provider_event::receiver::{EventReceiver, EventReceiverParts};
+use waypost_core::provider_event::record::{self, EventRecorder};
 use waypost_core::redis::Redis;
 use waypost_core::routing::rule::Rules;
+use waypost_core::routing::snapshot_cache::SnapshotCache;
 use waypost_core::suppression::Suppressions;
+use waypost_core::suppression::bloom_filter::BloomFilters;
 use waypost_core::suppression::check::{self, Checker};
-use waypost_core::suppression::filter::Filters;
 use waypost_core::template::Templates;
 use waypost_core::tracking;
 use waypost_core::tracking::link::OwnLinks;
-use waypost_core::unsubscribe::Groups;
-use waypost_core::unsubscribe::known::KnownGroups;
-use waypost_core::unsubscribe::token::Tokens;
+use waypost_core::tracking_event;
+use waypost_core::unsubscribe::UnsubscribeGroups;
+use waypost_core::unsubscribe::group_cache::GroupCache;
+use waypost_core::unsubscribe::token::UnsubscribeTokens;
 use waypost_core::webhook::client::WebhookClient;
-use waypost_core::webhook::endpoint::Endpoints as WebhookEndpoints;
+use waypost_core::webhook::endpoint::WebhookEndpoints;
 
 /// The parts of an API process.
 pub(crate) struct Context {
     pub(crate) pool: PgPool,
-    pub(crate) pulse: Pulse,
+    pub(crate) pulse: Liveness,
     pub(crate) readiness: Readiness,
     pub(crate) authenticator: Authenticator,
     pub(crate) limiter: Limiter,
@@ -51,17 +52,17 @@ pub(crate) struct Context {
     pub(crate) retrier: Retrier,
     pub(crate) accounts: Accounts,
     pub(crate) rules: Rules,
-    pub(crate) keys: Keys,
-    pub(crate) board: SettingsBoard,
+    pub(crate) keys: ApiKeys,
+    pub(crate) organization_settings: SettingsService,
     pub(crate) templates: Templates,
-    pub(crate) groups: Groups,
+    pub(crate) groups: UnsubscribeGroups,
     pub(crate) suppressions: Suppressions,
-    pub(crate) unsubscribe_tokens: Tokens,
-    pub(crate) tracking_tokens: tracking::token::Tokens,
-    pub(crate) recorder: tracking::record::Recorder,
+    pub(crate) unsubscribe_tokens: UnsubscribeTokens,
+    pub(crate) tracking_tokens: tracking::token::TrackingTokens,
+    pub(crate) recorder: tracking_event::TrackingRecorder,
     pub(crate) machine_window: Duration,
     pub(crate) webhook_endpoints: WebhookEndpoints,
-    pub(crate) inbox: Inbox,
+    pub(crate) inbox: EventReceiver,
     pub(crate) clock: Clock,
     pub(crate) settings: ApiSettings,
     pub(crate) sealer: Sealer,
@@ -84,9 +85,9 @@ impl Context {
         let of_look_ups = (connections / 4).clamp(1, LOOK_UP_CONNECTIONS);
         let of_checks = (connections / 8).clamp(1, check::CONNECTIONS);
         let of_recording = (connections / 5).clamp(1, record::CONNECTIONS);
-        let of_others = accept::CONNECTIONS + of_look_ups + of_checks + of_recording;
+        let of_others = acceptance::CONNECTIONS + of_look_ups + of_checks + of_recording;
         let connections = connections.saturating_sub(of_others);
-        let pulse = Pulse::new();
+        let pulse = Liveness::new();
         let pool = db::watched_pool(&settings.database_url, connections.max(1), &pulse)?;
         // What every send may have to ask, whatever else keeps Postgres busy.
         let look_ups = db::watched_routine_pool(&settings.database_url, of_look_ups, &pulse)?;
@@ -94,13 +95,13 @@ impl Context {
         let checks = WarmPool::watched(checks, pulse.clone());
         let recording = db::watched_routine_pool(&settings.database_url, of_recording, &pulse)?;
         let redis = Redis::new(&settings.redis_url, &settings.redis_prefix)?;
-        let snapshots = Snapshots::new(look_ups.clone());
+        let snapshots = SnapshotCache::new(look_ups.clone());
         let templates = Templates::start(pool.clone(), clock.clone(), ids.clone())?;
-        let filters = Filters::start(pool.clone(), redis.clone(), ids.clone());
-        let known_groups = KnownGroups::new(look_ups.clone());
+        let filters = BloomFilters::start(pool.clone(), redis.clone(), ids.clone());
+        let known_groups = GroupCache::new(look_ups.clone());
         let dispatcher = Dispatcher::start(send_queue(&redis, clock.clone()));
         let acceptor = Acceptor::start(AcceptorParts {
-            pool: accept::pool(&settings.database_url, &pulse)?,
+            pool: acceptance::pool(&settings.database_url, &pulse)?,
             reader: pool.clone(),
             templates: templates.clone(),
             groups: known_groups.clone(),
@@ -112,7 +113,7 @@ impl Context {
             clock: clock.clone(),
             relay_grace: settings.sending.relay_grace,
         });
-        let calls = Shares::of_calls();
+        let calls = TenantLimiter::of_calls();
         let accounts = Accounts {
             pool: pool.clone(),
             sealer: settings.sealer.clone(),
@@ -122,14 +123,14 @@ impl Context {
                 smtp: settings.smtp.clone(),
                 ..TransportSettings::default()
             })?,
-            endpoints: Endpoints::from(settings.provider_base_urls.clone()),
+            endpoints: ProviderHosts::from(settings.provider_base_urls.clone()),
             public_url: settings.links.public_url.clone(),
             snapshots: snapshots.clone(),
             clock: clock.clone(),
             ids: ids.clone(),
         };
-        let recorder = tracking::record::Recorder::start(pool.clone(), ids.clone());
-        let groups = Groups {
+        let recorder = tracking_event::TrackingRecorder::start(pool.clone(), ids.clone());
+        let groups = UnsubscribeGroups {
             pool: pool.clone(),
             known: known_groups,
             clock: clock.clone(),
@@ -153,11 +154,11 @@ impl Context {
             pool: recording,
             ..suppressions.clone()
         };
-        let inbox = Inbox::new(InboxParts {
+        let inbox = EventReceiver::new(EventReceiverParts {
             pool: pool.clone(),
             sealer: settings.sealer.clone(),
-            fetcher: Fetcher::new(accounts.transport.clone(), accounts.endpoints.clone()),
-            recorder: Recorder::start(told, settings.sealer.clone(), OwnLinks::new(settings)),
+            fetcher: SnsFetcher::new(accounts.transport.clone(), accounts.endpoints.clone()),
+            recorder: EventRecorder::start(told, settings.sealer.clone(), OwnLinks::new(settings)),
             clock: clock.clone(),
         });
         Ok(Self {
@@ -169,7 +170,7 @@ impl Context {
                 clock: clock.clone(),
                 ids: ids.clone(),
             },
-            keys: Keys {
+            keys: ApiKeys {
                 pool: pool.clone(),
                 clock: clock.clone(),
                 ids: ids.clone(),
@@ -181,9 +182,8 @@ impl Context {
                 clock: clock.clone(),
                 ids: ids.clone(),
             },
-            board: SettingsBoard {
+            organization_settings: SettingsService {
                 pool: pool.clone(),
-                snapshots,
                 clock: clock.clone(),
                 ids,
             },
@@ -195,8 +195,8 @@ impl Context {
             templates,
             groups,
             suppressions,
-            unsubscribe_tokens: Tokens::new(settings),
-            tracking_tokens: tracking::token::Tokens::new(settings),
+            unsubscribe_tokens: UnsubscribeTokens::new(settings),
+            tracking_tokens: tracking::token::TrackingTokens::new(settings),
             recorder,
             machine_window: settings.links.machine_window,
             webhook_endpoints,

@@ -13,14 +13,14 @@ use poem_openapi::types::ToJSON;
 use poem_openapi::{ApiExtractor, ApiExtractorType, ExtractParamOptions};
 use serde_json::{Value, json};
 use waypost_core::idempotency::fingerprint::{self, BodyHash};
-use waypost_core::idempotency::{Answer, Claim, IdempotencyKey};
+use waypost_core::idempotency::{IdempotencyKey, KeyClaim, StoredAnswer};
 use waypost_core::issue::Issue;
 
 use crate::auth::Caller;
-use crate::body::Body;
-use crate::checked::{Field, problem};
+use crate::body::JsonBody;
 use crate::context::Context;
 use crate::fields;
+use crate::validate::{Field, problem};
 
 /// The header of the request.
 pub(crate) const KEY: &str = "Idempotency-Key";
@@ -44,9 +44,9 @@ impl KeyHeader {
         self,
         context: &Context,
         caller: &Caller,
-        body: &Body<T, MAX, IS_OPTIONAL>,
+        body: &JsonBody<T, MAX, IS_OPTIONAL>,
         issues: &mut Vec<Issue>,
-    ) -> Option<Option<Claim>> {
+    ) -> Option<Option<KeyClaim>> {
         let key = match self.key {
             Ok(key) => key,
             Err(found) => {
@@ -56,7 +56,7 @@ impl KeyHeader {
         };
         let claim = key.zip(body.hash()).map(|(key, body_hash)| {
             let now = context.clock.now();
-            Claim::new(caller.organization_id(), &self.path, &key, body_hash, now)
+            KeyClaim::new(caller.organization_id(), &self.path, &key, body_hash, now)
         });
         Some(claim)
     }
@@ -123,21 +123,21 @@ impl<'a> ApiExtractor<'a> for KeyHeader {
 }
 
 /// What the maker of a record is answered, to be kept with its key.
-pub(crate) fn created(body: &impl ToJSON) -> Answer {
+pub(crate) fn created(body: &impl ToJSON) -> StoredAnswer {
     answer(201, body)
 }
 
 /// What is answered with `status`, to be kept or to be given again.
-pub(crate) fn answer(status: u16, body: &impl ToJSON) -> Answer {
+pub(crate) fn answer(status: u16, body: &impl ToJSON) -> StoredAnswer {
     let body = body.to_json().unwrap_or_default();
-    Answer {
+    StoredAnswer {
         status,
         body: body.to_string().into_bytes(),
     }
 }
 
 /// An earlier answer, given again.
-pub(crate) fn respond_again(answer: Answer) -> Response {
+pub(crate) fn respond_again(answer: StoredAnswer) -> Response {
     let status = StatusCode::from_u16(answer.status).unwrap_or_default();
     let mut response = answer.body.into_response();
     response.set_status(status);

@@ -8,31 +8,24 @@
 
 mod auth;
 mod body;
-mod checked;
 mod context;
-mod envelope;
 mod error;
-mod event_secret_fields;
 mod fields;
 mod health;
 mod idempotency;
 mod ids;
-mod inbound;
-mod known;
-mod limits;
-mod moment_fields;
-mod objects;
+mod middleware;
 mod openapi;
 pub mod operator;
-mod outage;
 mod path;
+mod provider_events;
 mod public;
 mod query;
+mod response;
 mod server;
-mod template_fields;
-mod tracking_fields;
+mod unknown_fields;
 mod v1;
-mod wire;
+mod validate;
 
 use std::any::Any;
 use std::sync::{Arc, LazyLock};
@@ -51,12 +44,13 @@ use waypost_core::config::Settings;
 use waypost_core::db;
 use waypost_core::fault::Fault;
 use waypost_core::ids::Ids;
-use waypost_core::start;
+use waypost_core::startup;
 
 use context::Context;
 use error::Failure;
-use known::Known;
+use middleware::{availability, rate_limits, request_id};
 use openapi::methods::{self, Methods};
+use unknown_fields::KnownFields;
 
 /// Serves the API on `listener` until `shutdown`, then lets requests in flight end
 /// within the configured bound.
@@ -71,7 +65,7 @@ pub async fn serve(
 ) -> Result<(), Fault> {
     let mut context = Context::new(settings, &clock)?;
     context.readiness = context.readiness.until(shutdown.clone());
-    start::check(settings, &context.pool).await?;
+    startup::check(settings, &context.pool).await?;
     let context = Arc::new(context);
     // What requests rely on goes on as long as any are served.
     let served = CancellationToken::new();
@@ -119,7 +113,7 @@ fn routes(context: &Arc<Context>, ids: Ids) -> impl Endpoint<Output = Response> 
     let service = openapi::service(context);
     let document = openapi::document(&service);
     let methods = Arc::new(Methods::of(&document));
-    let known = Arc::new(Known::of(&document));
+    let known = Arc::new(KnownFields::of(&document));
     // Shared by all answers: a copy for each of thousands of slow readers would be much.
     let document = Bytes::from(document.to_string());
     let shown = document.clone();
@@ -150,11 +144,11 @@ fn routes(context: &Arc<Context>, ids: Ids) -> impl Endpoint<Output = Response> 
         .at("/docs/", get(make_sync(|_| Redirect::see_other("../docs"))))
         .nest("/", service.around(lead_to_docs))
         .with(CatchPanic::new().with_handler(panicked))
-        .around(outage::wrap)
-        .around(move |next, request| known::wrap(next, request, Arc::clone(&known)))
-        .around(limits::wrap)
+        .around(availability::wrap)
+        .around(move |next, request| unknown_fields::wrap(next, request, Arc::clone(&known)))
+        .around(rate_limits::wrap)
         .data(Arc::clone(context))
-        .around(move |next, request| envelope::wrap(next, request, ids.clone()))
+        .around(move |next, request| request_id::wrap(next, request, ids.clone()))
         .around(move |next, request| methods::wrap(next, request, Arc::clone(&methods)))
 }
 

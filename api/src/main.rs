@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use waypost_api::operator::{self, Arguments};
+use waypost_api::operator::{self, ApiArguments};
 use waypost_core::{fault, process};
 
 #[global_allocator]
@@ -16,7 +16,7 @@ fn main() -> ExitCode {
 
 #[tokio::main]
 async fn run() -> ExitCode {
-    match operator::run(Arguments::parse()).await {
+    match operator::run(ApiArguments::parse()).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("waypost-api: {}", fault::error_chain(&*error));

@@ -7,31 +7,31 @@ use poem_openapi::param;
 use poem_openapi::registry::{MetaParamIn, MetaSchemaRef, Registry};
 use poem_openapi::{ApiExtractor, ApiExtractorType, ExtractParamOptions};
 
-use crate::checked::{Checked, Field};
-use crate::known::Surplus;
+use crate::unknown_fields::Surplus;
+use crate::validate::{Field, Validated};
 
 /// A parameter of the query.
 pub(crate) struct Query<T>(pub(crate) T);
 
-type Plain<T> = param::Query<Checked<T>>;
+type QueryParam<T> = param::Query<Validated<T>>;
 
-impl<'a, T: Field> ApiExtractor<'a> for Query<Checked<T>> {
+impl<'a, T: Field> ApiExtractor<'a> for Query<Validated<T>> {
     const TYPES: &'static [ApiExtractorType] = &[ApiExtractorType::Parameter];
     const PARAM_IS_REQUIRED: bool = T::REQUIRED;
 
-    type ParamType = Checked<T>;
-    type ParamRawType = Checked<T>;
+    type ParamType = Validated<T>;
+    type ParamRawType = Validated<T>;
 
     fn register(registry: &mut Registry) {
         T::register(registry);
     }
 
     fn param_in() -> Option<MetaParamIn> {
-        <Plain<T> as ApiExtractor>::param_in()
+        <QueryParam<T> as ApiExtractor>::param_in()
     }
 
     fn param_schema_ref() -> Option<MetaSchemaRef> {
-        <Plain<T> as ApiExtractor>::param_schema_ref()
+        <QueryParam<T> as ApiExtractor>::param_schema_ref()
     }
 
     async fn from_request(
@@ -40,7 +40,7 @@ impl<'a, T: Field> ApiExtractor<'a> for Query<Checked<T>> {
         options: ExtractParamOptions<Self::ParamType>,
     ) -> poem::Result<Self> {
         let name = options.name;
-        let param::Query(read) = Plain::<T>::from_request(request, body, options).await?;
+        let param::Query(read) = QueryParam::<T>::from_request(request, body, options).await?;
         if let Some(surplus) = request.data::<Surplus>() {
             surplus.add(read.issues(name));
         }

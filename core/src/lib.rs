@@ -3,24 +3,29 @@
 //! API, the worker and the scheduler are built on it and not on each other.
 //!
 //! One module per subject. `sqlx` stays in `store` modules, `db` and the queue's
-//! own tables, `apalis` in `queue::backend`, `reqwest` in `http`, the environment
+//! own tables, `apalis` in `job_queue`, `reqwest` in `http`, the environment
 //! in `config`.
 
+pub mod acceptance;
+pub mod account_limiter;
 pub mod address;
 pub mod audit;
 pub mod auth;
+pub mod batcher;
+pub mod cache;
 pub mod clock;
 pub mod config;
 pub mod crypto;
 pub mod db;
+pub mod delivery;
 pub mod event;
 pub mod fault;
-pub mod group;
-pub mod health;
+pub mod health_server;
 pub mod http;
 pub mod idempotency;
 pub mod ids;
 pub mod issue;
+pub mod job_queue;
 pub mod limit;
 pub mod message;
 pub mod metrics;
@@ -30,19 +35,20 @@ pub mod page;
 pub mod partition;
 pub mod process;
 pub mod provider;
-pub mod queue;
+pub mod provider_account;
+pub mod provider_event;
 pub mod redis;
-pub mod remembered;
-pub mod reseal;
+pub mod reencrypt;
 pub mod retention;
 pub mod routing;
-pub mod schedule;
 pub mod secret;
-pub mod start;
+pub mod startup;
 pub mod suppression;
+pub mod task_log;
 pub mod telemetry;
 pub mod template;
 pub mod text;
 pub mod tracking;
+pub mod tracking_event;
 pub mod unsubscribe;
 pub mod webhook;

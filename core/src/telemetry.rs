@@ -24,10 +24,17 @@ use tracing_subscriber::filter::{LevelFilter, filter_fn};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use crate::config::LogFormat;
-
 /// What the targets of our own crates begin with.
 const OURS: &str = "waypost";
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// For collectors: one JSON object a line.
+    Json,
+}
 
 /// Starts logging to standard error, in colour where that is a terminal. Called once,
 /// first thing in a process; a second call does nothing.
@@ -159,7 +166,7 @@ mod tests {
             "WARN",
             "off",
             "info,waypost_core=debug",
-            "warn,waypost_worker::jobs=trace",
+            "warn,waypost_worker::send=trace",
         ] {
             assert!(is_filter(text), "{text}");
         }
@@ -209,7 +216,7 @@ mod tests {
     #[test]
     fn libraries_are_heard_from_info_on_whatever_the_filter_says() {
         let lines = logged(|| {
-            tracing::trace!(target: "waypost_worker::jobs", "ours");
+            tracing::trace!(target: "waypost_worker::send", "ours");
             tracing::debug!(target: "hyper::proto", "theirs, with an Authorization");
             tracing::info!(target: "library", "theirs, worth knowing");
         });

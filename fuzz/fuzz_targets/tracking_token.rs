@@ -3,9 +3,9 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use waypost_core::tracking::token::Tokens;
+use waypost_core::tracking::token::TrackingTokens;
 
-static TOKENS: LazyLock<Tokens> = LazyLock::new(Tokens::for_fuzzing);
+static TOKENS: LazyLock<TrackingTokens> = LazyLock::new(TrackingTokens::for_fuzzing);
 
 // As it comes; signed by us, to get behind the signature; and with the version and the key that it must begin with.
 fuzz_target!(|bytes: &[u8]| {

@@ -3,9 +3,9 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use waypost_core::unsubscribe::token::Tokens;
+use waypost_core::unsubscribe::token::UnsubscribeTokens;
 
-static TOKENS: LazyLock<Tokens> = LazyLock::new(Tokens::for_fuzzing);
+static TOKENS: LazyLock<UnsubscribeTokens> = LazyLock::new(UnsubscribeTokens::for_fuzzing);
 
 // As it comes; signed by us, to get behind the signature; and with a sealed address, to get behind the seal.
 fuzz_target!(|bytes: &[u8]| {

@@ -6,7 +6,7 @@
 
 use tracing::{info, warn};
 use waypost_core::db::PgPool;
-use waypost_core::db::lead::LeadLock;
+use waypost_core::db::leader_lock::LeaderLock;
 use waypost_core::fault::Fault;
 
 /// The key of the lock: "waypost" in ASCII, so that others are unlikely to use it.
@@ -15,7 +15,7 @@ const LOCK_KEY: i64 = 0x0077_6179_706f_7374;
 /// This process's part in who leads.
 pub(crate) struct Leadership {
     pool: PgPool,
-    lock: Option<LeadLock>,
+    lock: Option<LeaderLock>,
     leads: bool,
     failing: bool,
 }
@@ -54,7 +54,7 @@ impl Leadership {
     async fn ask(&mut self) -> Result<bool, Fault> {
         let lock = match &mut self.lock {
             Some(lock) => lock,
-            none @ None => none.insert(LeadLock::connect(&self.pool, LOCK_KEY).await?),
+            none @ None => none.insert(LeaderLock::connect(&self.pool, LOCK_KEY).await?),
         };
         lock.hold().await
     }

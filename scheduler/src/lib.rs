@@ -4,10 +4,10 @@
 //! harm. Each keeps its own rhythm (`rhythm`), and what it did last is written down
 //! (`board`).
 
-mod board;
 mod leader;
-mod rhythm;
+mod task_log;
 mod tasks;
+mod ticker;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,30 +18,30 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 use waypost_core::clock::Clock;
 use waypost_core::config::Settings;
-use waypost_core::db::pulse::Pulse;
+use waypost_core::db::liveness::Liveness;
 use waypost_core::db::{self, PgPool};
-use waypost_core::event::look_up::{LookUps, Moments, Paces};
-use waypost_core::event::record::Recorder;
+use waypost_core::delivery::job::send_queue;
 use waypost_core::fault::Fault;
-use waypost_core::health;
+use waypost_core::health_server;
 use waypost_core::ids::{Ids, WorkerId};
-use waypost_core::organization::shares::Shares;
-use waypost_core::provider::Endpoints;
-use waypost_core::provider::account::Accounts;
-use waypost_core::provider::snapshots::Snapshots;
+use waypost_core::organization::limiter::TenantLimiter;
+use waypost_core::provider::ProviderHosts;
 use waypost_core::provider::transport::{Transport, TransportSettings};
-use waypost_core::queue::jobs::send_queue;
+use waypost_core::provider_account::Accounts;
+use waypost_core::provider_event::reconcile::{LookupSchedule, LookupThrottle, Reconciler};
+use waypost_core::provider_event::record::EventRecorder;
 use waypost_core::redis::Redis;
 use waypost_core::retention::Retention;
-use waypost_core::start;
+use waypost_core::routing::snapshot_cache::SnapshotCache;
+use waypost_core::startup;
 use waypost_core::suppression::Suppressions;
-use waypost_core::suppression::filter::Filters;
+use waypost_core::suppression::bloom_filter::BloomFilters;
 use waypost_core::tracking::link::OwnLinks;
 
-use board::Board;
 use leader::Leadership;
-use rhythm::Rhythm;
+use task_log::TaskLog;
 use tasks::{Folding, Rechecks, Searches, Task, Tasks};
+use ticker::Ticker;
 
 /// How often the lead is asked for at the least. Postgres takes a leader for dead that
 /// has not asked for 10 s.
@@ -73,12 +73,12 @@ pub async fn run(
     let pool = db::pool(&settings.database_url, settings.database_connections)?;
     // It says when Postgres goes and when it is back, and keeps the clock right.
     let url = settings.database_url.clone();
-    tokio::spawn(Pulse::new().keep(url, clock.clone(), shutdown.clone()));
+    tokio::spawn(Liveness::new().keep(url, clock.clone(), shutdown.clone()));
     let redis = Redis::new(&settings.redis_url, &settings.redis_prefix)?;
-    start::check(settings, &pool).await?;
+    startup::check(settings, &pool).await?;
     if let Some(address) = settings.health_listen {
         let sealer = settings.sealer.clone();
-        health::serve(
+        health_server::serve(
             address,
             pool.clone(),
             redis.clone(),
@@ -110,10 +110,10 @@ pub async fn run(
     };
     let (lead, leads) = watch::channel(false);
     let schedule = schedule(tick);
-    let board = Board::new(format!("scheduler-{}", tasks.ids.next::<WorkerId>()));
+    let board = TaskLog::new(format!("scheduler-{}", tasks.ids.next::<WorkerId>()));
     let tasks = Arc::new(tasks);
     for (nth, (task, every)) in (0..).zip(schedule) {
-        let rhythm = Rhythm {
+        let rhythm = Ticker {
             task,
             every,
             // One after the other: all at the same moment, they would keep mail from the
@@ -175,32 +175,32 @@ fn accounts(settings: &Settings, clock: &Clock, pool: &PgPool) -> Result<Account
             call_timeout: settings.sending.call_timeout.min(RECHECK_TIMEOUT),
             ..TransportSettings::default()
         })?,
-        shares: Shares::of_calls(),
-        endpoints: Endpoints::from(settings.provider_base_urls.clone()),
+        shares: TenantLimiter::of_calls(),
+        endpoints: ProviderHosts::from(settings.provider_base_urls.clone()),
         public_url: settings.links.public_url.clone(),
-        snapshots: Snapshots::new(pool.clone()),
+        snapshots: SnapshotCache::new(pool.clone()),
         clock: clock.clone(),
         ids: Ids::new(clock.clone()),
     })
 }
 
 /// What asks providers for mails whose answer was lost, and records what they find.
-fn look_ups(settings: &Settings, accounts: &Accounts, redis: &Redis) -> LookUps {
+fn look_ups(settings: &Settings, accounts: &Accounts, redis: &Redis) -> Reconciler {
     let (pool, ids) = (&accounts.pool, &accounts.ids);
     let suppressions = Suppressions {
         pool: pool.clone(),
-        filters: Filters::start(pool.clone(), redis.clone(), ids.clone()),
+        filters: BloomFilters::start(pool.clone(), redis.clone(), ids.clone()),
         clock: accounts.clock.clone(),
         ids: ids.clone(),
     };
-    LookUps {
-        recorder: Recorder::start(
+    Reconciler {
+        recorder: EventRecorder::start(
             suppressions,
             settings.sealer.clone(),
             OwnLinks::new(settings),
         ),
         accounts: accounts.clone(),
-        moments: Moments::within(settings.sending.unknown_wait),
-        paces: Paces::default(),
+        moments: LookupSchedule::within(settings.sending.unknown_wait),
+        paces: LookupThrottle::default(),
     }
 }

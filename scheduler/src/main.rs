@@ -16,11 +16,11 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// settings are variables of its environment; `waypost-api config` prints them.
 #[derive(Debug, Parser)]
 #[command(version)]
-struct Arguments {}
+struct SchedulerArguments {}
 
 fn main() -> ExitCode {
     process::prepare();
-    let Arguments {} = Arguments::parse();
+    let SchedulerArguments {} = SchedulerArguments::parse();
     run()
 }
 

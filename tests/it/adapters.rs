@@ -38,7 +38,7 @@ use waypost_core::provider::call::{CallBody, ProviderCall, ProviderReply};
 use waypost_core::provider::credentials::Credentials;
 use waypost_core::provider::kind::ProviderType;
 use waypost_core::provider::mail::OutgoingMail;
-use waypost_core::provider::{Access, Endpoints};
+use waypost_core::provider::{AccountAccess, ProviderHosts};
 
 /// What every secret in these tests contains.
 const CANARY: &str = "ca9ary";
@@ -84,16 +84,16 @@ fn credentials(kind: ProviderType) -> Credentials {
 }
 
 /// Runs `test` with access to the account of [`credentials`] at its real hosts.
-fn with_access<T>(kind: ProviderType, test: impl FnOnce(&Access<'_>) -> T) -> T {
-    with_access_at(kind, &Endpoints::real(), test)
+fn with_access<T>(kind: ProviderType, test: impl FnOnce(&AccountAccess<'_>) -> T) -> T {
+    with_access_at(kind, &ProviderHosts::real(), test)
 }
 
 fn with_access_at<T>(
     kind: ProviderType,
-    endpoints: &Endpoints,
-    test: impl FnOnce(&Access<'_>) -> T,
+    endpoints: &ProviderHosts,
+    test: impl FnOnce(&AccountAccess<'_>) -> T,
 ) -> T {
-    test(&Access {
+    test(&AccountAccess {
         credentials: &credentials(kind),
         endpoints,
         now: now(),

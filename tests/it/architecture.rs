@@ -28,60 +28,131 @@ const HOMES: [Home; 8] = [
         library: "sqlx",
         names: &["sqlx::"],
         places: &[
-            "core/src/db.rs",
             "core/src/db/",
             // One statement writes any number of messages with all that is theirs.
-            "core/src/message/rows.rs",
-            // The queue's own tables, a file for each thing that happens to them.
-            "core/src/queue/attempt.rs",
-            "core/src/queue/lease.rs",
-            "core/src/queue/outbox.rs",
-            "core/src/queue/outcome.rs",
-            "core/src/queue/reaper.rs",
+            "core/src/acceptance/insert.rs",
+            // The tables of delivery, a file for each thing that happens to them.
+            "core/src/delivery/attempt.rs",
+            "core/src/delivery/lease.rs",
+            "core/src/delivery/outbox.rs",
+            "core/src/delivery/outcome.rs",
+            "core/src/delivery/reaper.rs",
         ],
     },
     Home {
         library: "apalis",
         names: &["apalis::", "apalis_core::"],
-        places: &[
-            "core/src/queue/backend.rs",
-            "core/src/queue/backend/",
-            "worker/src/runtime.rs",
-        ],
+        places: &["core/src/job_queue/", "worker/src/runtime.rs"],
     },
     Home {
         library: "reqwest",
         names: &["reqwest::"],
-        places: &["core/src/http.rs", "core/src/http/"],
+        places: &["core/src/http/"],
     },
     Home {
         library: "redis",
         names: &["redis::", "deadpool_redis::"],
         places: &[
-            "core/src/redis.rs",
             "core/src/redis/",
-            "core/src/queue/backend.rs",
-            "core/src/queue/backend/",
-            "core/src/suppression/filter/",
+            "core/src/job_queue/",
+            "core/src/suppression/bloom_filter/",
             "core/src/limit/shared.rs",
-            "core/src/provider/gate/shared.rs",
+            "core/src/account_limiter/shared.rs",
         ],
     },
     Home {
         library: "governor",
         names: &["governor::"],
-        places: &["core/src/limit/local.rs", "core/src/provider/gate/local.rs"],
+        places: &[
+            "core/src/limit/local.rs",
+            "core/src/account_limiter/local.rs",
+        ],
     },
     Home {
         library: "the environment",
         names: &["std::env", "env::var", "env::args"],
-        places: &["core/src/config.rs"],
+        places: &["core/src/config/mod.rs"],
     },
     Home {
         library: "the machine's clock",
         names: &["Utc::now", "SystemTime::now"],
         places: &["core/src/clock.rs"],
     },
+];
+
+/// The modules of `core`, from the ground up. Each may use those of the layers below it,
+/// and those to its left in its own layer; so there is no circle.
+const LAYERS: [(&str, &[&str]); 8] = [
+    (
+        "ground: knows nothing of mail",
+        &[
+            "clock",
+            "fault",
+            "ids",
+            "issue",
+            "secret",
+            "text",
+            "page",
+            "network",
+            "process",
+            "telemetry",
+            "address",
+            "crypto",
+            "http",
+            "batcher",
+            "cache",
+        ],
+    ),
+    (
+        "servers: Postgres, Redis, the queue of jobs",
+        &["db", "redis", "job_queue"],
+    ),
+    (
+        "records that every subject writes or is kept by",
+        &[
+            "audit",
+            "idempotency",
+            "metrics",
+            "partition",
+            "task_log",
+            "reencrypt",
+            "health_server",
+        ],
+    ),
+    ("providers and their protocols: no SQL", &["provider"]),
+    (
+        "settings and limits",
+        &[
+            "config",
+            "startup",
+            "retention",
+            "organization",
+            "limit",
+            "auth",
+            "account_limiter",
+        ],
+    ),
+    (
+        "subjects",
+        &[
+            "event",
+            "suppression",
+            "unsubscribe",
+            "template",
+            "tracking",
+            "routing",
+            "message",
+            "webhook",
+        ],
+    ),
+    (
+        "sending, and what it rests on",
+        &["delivery", "acceptance", "provider_account"],
+    ),
+    (
+        "what others report of messages",
+        &["provider_event", "tracking_event"],
+    ),
 ];
 
 /// Where code of ours that runs in production lies.
@@ -120,8 +191,9 @@ fn all_files() -> Vec<PathBuf> {
     let tests = [
         "tests/src",
         "tests/it",
-        "tests/examples",
-        "tests/simulator/src",
+        "simulator/src",
+        "bench/src",
+        "chaos/src",
     ];
     let tests = tests
         .iter()
@@ -160,7 +232,7 @@ fn transactions_are_begun_in_one_place() {
         let (place, text) = (shown(&path), fs::read_to_string(&path).unwrap());
         let dense: String = text.split_whitespace().collect();
         let begins = dense.contains("pool.begin()");
-        assert_eq!(begins, place == "core/src/db.rs", "{place}");
+        assert_eq!(begins, place == "core/src/db/mod.rs", "{place}");
     }
 }
 
@@ -226,7 +298,7 @@ fn the_programs_depend_on_the_core_and_never_on_each_other() {
 
 #[test]
 fn the_core_and_the_simulator_depend_on_none_of_ours() {
-    for manifest in ["core/Cargo.toml", "tests/simulator/Cargo.toml"] {
+    for manifest in ["core/Cargo.toml", "simulator/Cargo.toml"] {
         let ours = dependencies(manifest);
         assert!(
             !ours
@@ -235,6 +307,57 @@ fn the_core_and_the_simulator_depend_on_none_of_ours() {
             "{manifest}: {ours:?}"
         );
     }
+}
+
+/// The modules of `core` that a file of it uses.
+fn modules_used(text: &str) -> Vec<String> {
+    let text = text.split("#[cfg(test)]").next().unwrap_or_default();
+    let code: Vec<&str> = code_lines(text).map(|(_, line)| line).collect();
+    let code = code.join("\n");
+    let mut used = Vec::new();
+    for (at, _) in code.match_indices("crate::") {
+        let rest = &code[at + "crate::".len()..];
+        let name: String = rest
+            .chars()
+            .take_while(|c| c.is_alphanumeric() || *c == '_')
+            .collect();
+        assert!(!name.is_empty(), "`use crate::{{…}}` hides what it uses");
+        used.push(name);
+    }
+    used
+}
+
+#[test]
+fn the_modules_of_the_core_use_only_those_below_them() {
+    let order: Vec<&str> = LAYERS
+        .iter()
+        .flat_map(|(_, names)| *names)
+        .copied()
+        .collect();
+    let source = root().join("core/src");
+    let mut strays = Vec::new();
+    for path in rust_files(&source) {
+        let place = path.strip_prefix(&source).unwrap().to_string_lossy();
+        let own = place
+            .split(['/', '.'])
+            .next()
+            .unwrap_or_default()
+            .to_owned();
+        if own == "lib" {
+            continue;
+        }
+        let own_height = order.iter().position(|name| *name == own);
+        let own_height = own_height.unwrap_or_else(|| panic!("{own} is in no layer"));
+        for name in modules_used(&fs::read_to_string(&path).unwrap()) {
+            // A macro stands at the root of the crate, whatever module defines it.
+            let height = order.iter().position(|known| *known == name);
+            let is_macro = name == "warn_seldom";
+            if !is_macro && height.is_none_or(|height| height > own_height) {
+                strays.push(format!("{own} uses {name}, which is not below it: {place}"));
+            }
+        }
+    }
+    assert!(strays.is_empty(), "{}", strays.join("\n"));
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! Gates: when an account may be called, over all workers, with Redis and without.
-//! A worker is one `Gates`; several share one Redis.
+//! A worker is one `AccountLimiter`; several share one Redis.
 //!
 //! Pace is by the machine's clock, so what passes is compared with the time that it
 //! took. Circuits and pauses are by the clock that the test moves.
@@ -13,11 +13,13 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, TimeDelta};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
+use waypost_core::account_limiter::{
+    AccountCall, AccountLimiter, AccountLimits, Acquired, Permit, Rejected, RejectedBy,
+};
 use waypost_core::clock::Clock;
 use waypost_core::config::Settings;
 use waypost_core::db;
 use waypost_core::ids::{Ids, ProviderAccountId};
-use waypost_core::provider::gate::{AccountLimits, Call, Closed, ClosedBy, Entry, Gates, Pass};
 use waypost_core::provider::outcome::{AccountTrouble, Blame, SendOutcome};
 use waypost_core::redis::Redis;
 use waypost_tests::{RedisServer, TestApp, wait_until};
@@ -68,7 +70,7 @@ impl House {
         ];
         let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let settings = Settings::from_map(&variables.into()).unwrap();
-        let gates = Gates::start(
+        let gates = AccountLimiter::start(
             Redis::new(&settings.redis_url, "test").unwrap(),
             &settings.sending,
             self.clock.clone(),
@@ -87,18 +89,18 @@ impl House {
 }
 
 struct Worker {
-    gates: Gates,
+    gates: AccountLimiter,
     account: ProviderAccountId,
 }
 
 impl Worker {
-    async fn enter(&self, limits: AccountLimits) -> Result<Pass, Closed> {
+    async fn enter(&self, limits: AccountLimits) -> Result<Permit, Rejected> {
         self.enter_after(0, limits).await
     }
 
     /// The same of an account that was mended so often.
-    async fn enter_after(&self, revision: u32, limits: AccountLimits) -> Result<Pass, Closed> {
-        let call = Call {
+    async fn enter_after(&self, revision: u32, limits: AccountLimits) -> Result<Permit, Rejected> {
+        let call = AccountCall {
             account: self.account,
             revision,
             limits,
@@ -108,16 +110,16 @@ impl Worker {
         self.enter_for(call).await
     }
 
-    async fn enter_for(&self, call: Call<'_>) -> Result<Pass, Closed> {
+    async fn enter_for(&self, call: AccountCall<'_>) -> Result<Permit, Rejected> {
         match self.gates.enter(call).await {
-            Entry::Go(pass) => Ok(pass),
-            Entry::Closed(closed) => Err(closed),
+            Acquired::Go(pass) => Ok(pass),
+            Acquired::Rejected(closed) => Err(closed),
         }
     }
 
     /// A call of a mail server's account for a domain.
-    fn call_for<'a>(&self, domain: &'a str) -> Call<'a> {
-        Call {
+    fn call_for<'a>(&self, domain: &'a str) -> AccountCall<'a> {
+        AccountCall {
             account: self.account,
             revision: 0,
             limits: NO_LIMITS,
@@ -126,11 +128,11 @@ impl Worker {
         }
     }
 
-    async fn pass(&self) -> Pass {
+    async fn pass(&self) -> Permit {
         self.enter(NO_LIMITS).await.expect("the gate is open")
     }
 
-    async fn closed_by(&self) -> Option<ClosedBy> {
+    async fn closed_by(&self) -> Option<RejectedBy> {
         self.enter(NO_LIMITS).await.err().map(|closed| closed.by)
     }
 
@@ -145,7 +147,7 @@ impl Worker {
     }
 
     /// Waits until the gate is closed by this.
-    async fn until_closed_by(&self, by: ClosedBy) {
+    async fn until_closed_by(&self, by: RejectedBy) {
         wait_until("the gate is closed", async || {
             self.closed_by().await == Some(by)
         })
@@ -153,7 +155,7 @@ impl Worker {
     }
 
     /// Waits until a call may be made.
-    async fn next_pass(&self, limits: AccountLimits) -> Pass {
+    async fn next_pass(&self, limits: AccountLimits) -> Permit {
         let pass = RefCell::new(None);
         wait_until("the gate is open", async || {
             let entered = self.enter(limits).await;
@@ -244,12 +246,12 @@ async fn a_circuit_that_one_worker_opens_is_open_for_the_other() {
     other.call(&accepted()).await;
     one.fail(5).await;
     let closed = one.enter(NO_LIMITS).await.unwrap_err();
-    assert_eq!(closed.by, ClosedBy::Circuit);
+    assert_eq!(closed.by, RejectedBy::Circuit);
     let bounds = Duration::from_secs(4)..=Duration::from_secs(6);
     assert!(bounds.contains(&closed.wait), "{closed:?}");
-    other.until_closed_by(ClosedBy::Circuit).await;
+    other.until_closed_by(RejectedBy::Circuit).await;
     // A worker that starts now learns of it too.
-    house.worker().until_closed_by(ClosedBy::Circuit).await;
+    house.worker().until_closed_by(RejectedBy::Circuit).await;
 }
 
 #[tokio::test]
@@ -266,7 +268,7 @@ async fn failures_of_all_workers_count_together_and_refusals_of_mail_do_not() {
     one_again.fail(3).await;
     other_again.fail(3).await;
     for worker in [&one_again, &other_again] {
-        worker.until_closed_by(ClosedBy::Circuit).await;
+        worker.until_closed_by(RejectedBy::Circuit).await;
     }
     // They have Redis keys of their own, and so has every account.
     assert_eq!(other.closed_by().await, None);
@@ -277,23 +279,23 @@ async fn one_call_over_all_workers_probes_a_circuit() {
     let house = House::new().await;
     let (one, other) = house.workers();
     one.fail(5).await;
-    other.until_closed_by(ClosedBy::Circuit).await;
+    other.until_closed_by(RejectedBy::Circuit).await;
     house.clock.advance(OPEN);
     let probe = one.pass().await;
     for worker in [&one, &other] {
-        assert_eq!(worker.closed_by().await, Some(ClosedBy::Circuit));
+        assert_eq!(worker.closed_by().await, Some(RejectedBy::Circuit));
     }
     // A probe that made no call is given back, to whoever comes first.
     drop(probe);
     let probe = other.next_pass(NO_LIMITS).await;
-    assert_eq!(one.closed_by().await, Some(ClosedBy::Circuit));
+    assert_eq!(one.closed_by().await, Some(RejectedBy::Circuit));
     // One that fails keeps the gate closed for longer.
     probe.end(&unavailable());
     let closed = other.enter(NO_LIMITS).await.unwrap_err();
     assert!(closed.wait >= Duration::from_secs(8), "{closed:?}");
-    assert_eq!(one.closed_by().await, Some(ClosedBy::Circuit));
+    assert_eq!(one.closed_by().await, Some(RejectedBy::Circuit));
     house.clock.advance(OPEN);
-    assert_eq!(other.closed_by().await, Some(ClosedBy::Circuit));
+    assert_eq!(other.closed_by().await, Some(RejectedBy::Circuit));
     house.clock.advance(OPEN);
     // One that succeeds opens it for all.
     one.next_pass(NO_LIMITS).await.end(&accepted());
@@ -313,16 +315,16 @@ async fn a_pause_that_a_provider_asks_for_holds_for_all_workers() {
     let closed = one.enter(NO_LIMITS).await.unwrap_err();
     assert_eq!(
         (closed.by, closed.wait),
-        (ClosedBy::Asked, Duration::from_secs(10))
+        (RejectedBy::Asked, Duration::from_secs(10))
     );
-    other.until_closed_by(ClosedBy::Asked).await;
+    other.until_closed_by(RejectedBy::Asked).await;
     house.clock.advance(TimeDelta::seconds(9));
-    assert_eq!(other.closed_by().await, Some(ClosedBy::Asked));
+    assert_eq!(other.closed_by().await, Some(RejectedBy::Asked));
     house.clock.advance(TimeDelta::seconds(1));
     // Nobody waits for what the first one meets; all go on more slowly.
     for worker in [&one, &other] {
         let _first = worker.pass().await;
-        assert_eq!(worker.closed_by().await, Some(ClosedBy::Throttled));
+        assert_eq!(worker.closed_by().await, Some(RejectedBy::Throttled));
         worker.next_pass(NO_LIMITS).await.end(&accepted());
     }
 }
@@ -335,7 +337,7 @@ async fn an_account_that_cannot_send_is_closed_for_all_until_a_probe_or_somebody
     // One call says it all.
     one.call(&unusable()).await;
     for worker in [&one, &other] {
-        worker.until_closed_by(ClosedBy::Unusable).await;
+        worker.until_closed_by(RejectedBy::Unusable).await;
     }
     house.clock.advance(OPEN);
     one.next_pass(NO_LIMITS).await.end(&unusable());
@@ -344,7 +346,7 @@ async fn an_account_that_cannot_send_is_closed_for_all_until_a_probe_or_somebody
         closed.wait >= Duration::from_secs(8),
         "it is left alone for longer: {closed:?}"
     );
-    other.until_closed_by(ClosedBy::Unusable).await;
+    other.until_closed_by(RejectedBy::Unusable).await;
     for worker in [&one, &other] {
         drop(worker.enter_after(1, NO_LIMITS).await.unwrap());
     }
@@ -381,7 +383,7 @@ async fn workers_together_do_not_exceed_a_rate() {
     let mut waits = Vec::new();
     while waits.len() < 3 {
         if let Err(closed) = one.enter(per_second(1)).await {
-            assert_eq!(closed.by, ClosedBy::Rate);
+            assert_eq!(closed.by, RejectedBy::Rate);
             waits.push(closed.wait);
         }
     }
@@ -401,7 +403,7 @@ async fn workers_together_do_not_exceed_a_concurrency() {
     }
     for worker in [&one, &other] {
         let closed = worker.enter(limits).await.unwrap_err();
-        assert_eq!(closed.by, ClosedBy::Concurrency);
+        assert_eq!(closed.by, RejectedBy::Concurrency);
         assert!(closed.wait < Duration::from_secs(1), "{closed:?}");
     }
     // A place is free again when its call ended, and when none was made.
@@ -424,14 +426,14 @@ async fn what_a_killed_worker_held_comes_back() {
     let limits = at_once(1);
     std::mem::forget(doomed.enter(limits).await.unwrap());
     let closed = heir.enter(limits).await.unwrap_err();
-    assert_eq!(closed.by, ClosedBy::Concurrency);
+    assert_eq!(closed.by, RejectedBy::Concurrency);
     drop(heir.next_pass(limits).await);
 
     heir.fail(5).await;
-    doomed.until_closed_by(ClosedBy::Circuit).await;
+    doomed.until_closed_by(RejectedBy::Circuit).await;
     house.clock.advance(OPEN);
     std::mem::forget(doomed.next_pass(NO_LIMITS).await);
-    assert_eq!(heir.closed_by().await, Some(ClosedBy::Circuit));
+    assert_eq!(heir.closed_by().await, Some(RejectedBy::Circuit));
     heir.next_pass(NO_LIMITS).await.end(&accepted());
     heir.until_all_pass().await;
 }
@@ -481,7 +483,7 @@ async fn while_redis_is_away_each_worker_takes_care_alone() {
         one.enter(at_once(2)).await.unwrap(),
     );
     let closed = one.enter(at_once(2)).await.unwrap_err();
-    assert_eq!(closed.by, ClosedBy::Concurrency);
+    assert_eq!(closed.by, RejectedBy::Concurrency);
     drop(held);
     drop(one.next_pass(at_once(2)).await);
     let mut passed = 0;
@@ -491,17 +493,17 @@ async fn while_redis_is_away_each_worker_takes_care_alone() {
         assert!(passed < 100_000, "the rate is not kept");
     }
     one.fail(5).await;
-    assert_eq!(one.closed_by().await, Some(ClosedBy::Circuit));
+    assert_eq!(one.closed_by().await, Some(RejectedBy::Circuit));
     assert_eq!(other.closed_by().await, None);
     house.clock.advance(OPEN);
     let probe = one.pass().await;
-    assert_eq!(one.closed_by().await, Some(ClosedBy::Circuit));
+    assert_eq!(one.closed_by().await, Some(RejectedBy::Circuit));
     probe.end(&unavailable());
 
     // What was found out meanwhile is told when Redis is there again.
     house.server.resume().await;
-    other.until_closed_by(ClosedBy::Circuit).await;
-    assert_eq!(one.closed_by().await, Some(ClosedBy::Circuit));
+    other.until_closed_by(RejectedBy::Circuit).await;
+    assert_eq!(one.closed_by().await, Some(RejectedBy::Circuit));
 }
 
 #[tokio::test]
@@ -509,12 +511,12 @@ async fn a_closed_gate_stays_closed_when_redis_is_emptied() {
     let house = House::new().await;
     let (one, other) = house.workers();
     one.call(&throttled(60)).await;
-    other.until_closed_by(ClosedBy::Asked).await;
+    other.until_closed_by(RejectedBy::Asked).await;
     house.server.flush().await;
     house.server.forget_scripts().await;
-    house.worker().until_closed_by(ClosedBy::Asked).await;
+    house.worker().until_closed_by(RejectedBy::Asked).await;
     for worker in [&one, &other] {
-        assert_eq!(worker.closed_by().await, Some(ClosedBy::Asked));
+        assert_eq!(worker.closed_by().await, Some(RejectedBy::Asked));
     }
 }
 

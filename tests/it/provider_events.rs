@@ -26,7 +26,7 @@ use sha2::Sha256;
 use waypost_core::config::Settings;
 use waypost_core::provider::event_secrets::EventSecrets;
 use waypost_core::provider::kind::ProviderType;
-use waypost_core::provider::store;
+use waypost_core::provider_account::store;
 use waypost_core::secret::ExposeSecret;
 use waypost_tests::{Caller, Reply, TestApp, credentials};
 
@@ -89,7 +89,9 @@ async fn basic(app: &TestApp, path: &str) -> String {
     let (_, token) = path.rsplit_once('/').unwrap();
     let found = store::find_by_event_token(&mut connection, token).await;
     let (account, sealed) = found.unwrap().unwrap();
-    let secrets = EventSecrets::open(&settings.sealer, &account, &sealed.unwrap()).unwrap();
+    let secrets = account
+        .open_event_secrets(&settings.sealer, &sealed.unwrap())
+        .unwrap();
     let EventSecrets::Postmark { username, password } = secrets else {
         panic!("not Postmark's");
     };

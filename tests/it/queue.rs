@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use chrono::TimeDelta;
 use tokio::sync::Semaphore;
-use waypost_core::queue::backend::{Depth, JobEnd, QueueSettings};
+use waypost_core::job_queue::{Depth, JobEnd, QueueSettings};
 
 use house::{House, fast, job, until};
 

@@ -10,7 +10,7 @@ use chrono::TimeDelta;
 use serde_json::{Value, json};
 use waypost_core::clock::Timestamp;
 use waypost_core::config::RetentionSettings;
-use waypost_core::partition::{self, Ending, Month};
+use waypost_core::partition::{self, DropOutcome, Month};
 use waypost_core::provider::kind::ProviderType;
 use waypost_core::retention::Retention;
 use waypost_tests::{Caller, TestApp, message_to, wait_until};
@@ -437,7 +437,7 @@ async fn a_month_that_went_leaves_no_hours_and_no_subjects() {
     for month in months {
         let month = Month::of(month.replace('Z', "T00:00:00Z").parse().unwrap());
         let ending = partition::drop_month(&app.pool, month).await.unwrap();
-        assert_eq!(ending, Ending::Dropped);
+        assert_eq!(ending, DropOutcome::Dropped);
     }
     for is_folded in [false, true] {
         if is_folded {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::poll;
 use tokio::time::timeout;
-use waypost_core::db::warm::{Warm, WarmPool};
+use waypost_core::db::lifo_pool::{Warm, WarmPool};
 use waypost_core::db::{self, PgConnection};
 use waypost_core::fault::Fault;
 use waypost_core::secret::Secret;

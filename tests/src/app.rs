@@ -14,7 +14,7 @@ use uuid::Uuid;
 use waypost_core::auth::{self, KeyDraft, Permission, Permissions};
 use waypost_core::clock::{Clock, Timestamp};
 use waypost_core::db::PgTransaction;
-use waypost_core::db::share::Share;
+use waypost_core::db::organization_shard::OrganizationShard;
 use waypost_core::ids::{Ids, OrganizationId};
 use waypost_core::message::list;
 use waypost_core::network::Networks;
@@ -409,7 +409,8 @@ impl TestApp {
     /// Counts and indexes what became of messages, as the scheduler does.
     pub async fn fold_messages(&self) {
         let mut connection = self.pool.acquire().await.expect("Postgres answers");
-        let mut fold = async || list::store::fold(&mut connection, Share::WHOLE, 5_000).await;
+        let mut fold =
+            async || list::store::fold(&mut connection, OrganizationShard::WHOLE, 5_000).await;
         while fold().await.expect("what waits can be folded") > 0 {}
     }
 

@@ -10,10 +10,10 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use waypost_core::clock::Clock;
-use waypost_core::config::{LogFormat, Settings};
+use waypost_core::config::Settings;
 use waypost_core::fault::Fault;
 use waypost_core::ids::Ids;
-use waypost_core::telemetry;
+use waypost_core::telemetry::{self, LogFormat};
 use waypost_simulator::{Config, Simulator, smtp_certificate};
 
 use crate::app::{Parts, TestApp};

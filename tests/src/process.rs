@@ -60,7 +60,7 @@ impl Program {
         let path = environment::binaries().join(self.name());
         assert!(
             path.exists(),
-            "{} is missing: `cargo build --workspace --bins` makes it",
+            "{} is missing: `cargo build --bins` makes it",
             path.display()
         );
         let mut command = Command::new("sh");

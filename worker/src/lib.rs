@@ -8,55 +8,49 @@
 //! call does, and an outcome that is known is recorded however long Postgres is away.
 //! *Webhooks* are delivered beside all that, with promises of their own.
 
-mod choice;
-mod condition;
-mod foresight;
-mod jobs;
-mod leaving;
-mod ledger;
-mod puller;
-mod refusals;
+mod fallback_poller;
 mod runtime;
-mod senders;
-mod suspects;
-mod tenure;
-mod webhooks;
+mod send;
+mod shutdown;
+mod store;
+mod webhook;
+mod worker_lease;
 
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
+use waypost_core::account_limiter::AccountLimiter;
 use waypost_core::clock::Clock;
 use waypost_core::config::Settings;
-use waypost_core::db::pulse::Pulse;
+use waypost_core::db::liveness::Liveness;
 use waypost_core::db::{self, PgPool};
+use waypost_core::delivery::job::send_queue;
 use waypost_core::fault::Fault;
-use waypost_core::health;
+use waypost_core::health_server;
 use waypost_core::ids::Ids;
-use waypost_core::organization::shares::Shares;
-use waypost_core::provider::Endpoints;
-use waypost_core::provider::account::Accounts;
-use waypost_core::provider::gate::Gates;
-use waypost_core::provider::snapshots::Snapshots;
+use waypost_core::organization::limiter::TenantLimiter;
+use waypost_core::provider::ProviderHosts;
 use waypost_core::provider::transport::{Transport, TransportSettings};
-use waypost_core::queue::jobs::send_queue;
+use waypost_core::provider_account::Accounts;
 use waypost_core::redis::Redis;
-use waypost_core::start;
+use waypost_core::routing::snapshot_cache::SnapshotCache;
+use waypost_core::startup;
 use waypost_core::suppression::Suppressions;
-use waypost_core::suppression::filter::Filters;
+use waypost_core::suppression::bloom_filter::BloomFilters;
 use waypost_core::tracking::link::Tracker;
 use waypost_core::unsubscribe::link::Links;
 
-use jobs::send_message::{SendMessage, Sending};
-use ledger::Ledger;
-use puller::Puller;
-use tenure::Tenures;
-use webhooks::Webhooks;
+use fallback_poller::FallbackPoller;
+use send::job::{SendMessage, Sending};
+use store::SendStore;
+use webhook::Webhooks;
+use worker_lease::WorkerLease;
 
 /// Connections for everything, and those of the ledger.
 fn pools(settings: &Settings) -> Result<(PgPool, PgPool), Fault> {
     let connections = settings.database_connections;
-    let of_ledger = ledger::CONNECTIONS.min(connections / 2).max(1);
+    let of_ledger = store::CONNECTIONS.min(connections / 2).max(1);
     let others = connections.saturating_sub(of_ledger).max(1);
     Ok((
         db::routine_pool(&settings.database_url, others)?,
@@ -77,12 +71,12 @@ pub async fn run(
     let (pool, ledger_pool) = pools(settings)?;
     // It says when Postgres goes and when it is back, and keeps the clock right.
     let url = settings.database_url.clone();
-    tokio::spawn(Pulse::new().keep(url, clock.clone(), shutdown.clone()));
+    tokio::spawn(Liveness::new().keep(url, clock.clone(), shutdown.clone()));
     let redis = Redis::new(&settings.redis_url, &settings.redis_prefix)?;
-    start::check(settings, &pool).await?;
+    startup::check(settings, &pool).await?;
     if let Some(address) = settings.health_listen {
         let sealer = settings.sealer.clone();
-        health::serve(
+        health_server::serve(
             address,
             pool.clone(),
             redis.clone(),
@@ -92,24 +86,24 @@ pub async fn run(
         .await?;
     }
     let Some(tenures) =
-        Tenures::begin(pool.clone(), ids.clone(), &settings.sending, &shutdown).await
+        WorkerLease::begin(pool.clone(), ids.clone(), &settings.sending, &shutdown).await
     else {
         return Ok(());
     };
     db::time::correct_first(&clock, &pool, &shutdown).await;
     let webhooks = Webhooks::start(settings, clock.clone(), tenures.clone(), shutdown.clone())?;
     let queue = send_queue(&redis, clock.clone());
-    let snapshots = Snapshots::new(pool.clone());
+    let snapshots = SnapshotCache::new(pool.clone());
     tokio::spawn(snapshots.clone().listen(shutdown.clone()));
     let accounts = accounts(settings, snapshots, pool.clone(), &clock, &ids)?;
     let suppressions = Suppressions {
         pool: pool.clone(),
-        filters: Filters::start(pool.clone(), redis.clone(), ids.clone()),
+        filters: BloomFilters::start(pool.clone(), redis.clone(), ids.clone()),
         clock: clock.clone(),
         ids: ids.clone(),
     };
     let sending = Arc::new(Sending {
-        ledger: Ledger::start(
+        ledger: SendStore::start(
             ledger_pool,
             queue.clone(),
             tenures.clone(),
@@ -128,7 +122,7 @@ pub async fn run(
         shutdown: shutdown.clone(),
     });
     let handler = SendMessage::new(Arc::clone(&sending));
-    let puller = Puller::new(&sending, queue.clone(), handler.clone());
+    let puller = FallbackPoller::new(&sending, queue.clone(), handler.clone());
     let pulling = tokio::spawn(puller.run(shutdown.clone()));
     info!(worker = tenures.name(), "Working");
     runtime::run(&queue, &tenures, &settings.sending, &shutdown, handler).await;
@@ -136,13 +130,13 @@ pub async fn run(
         error!(cause = %panic, "The puller panicked");
     }
     webhooks.ended(settings.sending.shutdown).await;
-    leaving::leave(&sending, &queue).await;
+    shutdown::leave(&sending, &queue).await;
     Ok(())
 }
 
 fn accounts(
     settings: &Settings,
-    snapshots: Snapshots,
+    snapshots: SnapshotCache,
     pool: PgPool,
     clock: &Clock,
     ids: &Ids,
@@ -157,8 +151,8 @@ fn accounts(
             smtp: settings.smtp.clone(),
             ..TransportSettings::default()
         })?,
-        shares: Shares::of_calls(),
-        endpoints: Endpoints::from(settings.provider_base_urls.clone()),
+        shares: TenantLimiter::of_calls(),
+        endpoints: ProviderHosts::from(settings.provider_base_urls.clone()),
         public_url: settings.links.public_url.clone(),
         snapshots,
         clock: clock.clone(),
@@ -172,9 +166,9 @@ fn gates(
     redis: Redis,
     accounts: &Accounts,
     shutdown: &CancellationToken,
-) -> Gates {
+) -> AccountLimiter {
     let (clock, ids) = (accounts.clock.clone(), accounts.ids.clone());
-    let gates = Gates::start(redis, &settings.sending, clock, ids, shutdown.clone());
+    let gates = AccountLimiter::start(redis, &settings.sending, clock, ids, shutdown.clone());
     gates.count_workers(accounts.pool.clone());
     gates
 }

@@ -16,11 +16,11 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// environment; `waypost-api config` prints them.
 #[derive(Debug, Parser)]
 #[command(version)]
-struct Arguments {}
+struct WorkerArguments {}
 
 fn main() -> ExitCode {
     process::prepare();
-    let Arguments {} = Arguments::parse();
+    let WorkerArguments {} = WorkerArguments::parse();
     run()
 }
 

@@ -10,11 +10,11 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 use waypost_core::config::SendingSettings;
-use waypost_core::queue::backend::{Capacity, JobEnd, Queue};
-use waypost_core::queue::jobs::SendJob;
+use waypost_core::delivery::job::SendJob;
+use waypost_core::job_queue::{Capacity, JobEnd, Queue};
 
-use crate::jobs::send_message::SendMessage;
-use crate::tenure::Tenures;
+use crate::send::job::SendMessage;
+use crate::worker_lease::WorkerLease;
 
 /// How long to wait before a worker that ended is started anew.
 const RESTART_AFTER: Duration = Duration::from_secs(1);
@@ -23,7 +23,7 @@ const RESTART_AFTER: Duration = Duration::from_secs(1);
 /// What is still running after that is left to the leases.
 pub(crate) async fn run(
     queue: &Queue<SendJob>,
-    tenures: &Tenures,
+    tenures: &WorkerLease,
     settings: &SendingSettings,
     shutdown: &CancellationToken,
     handler: SendMessage,

@@ -1,15 +1,15 @@
 //! What the domain's refusals are on the wire.
 
+use waypost_core::acceptance::AcceptRefusal;
+use waypost_core::acceptance::retry::RetryRefusal;
 use waypost_core::auth::keys::KeyRefusal;
-use waypost_core::idempotency::once::Undone;
+use waypost_core::idempotency::single::Failed;
 use waypost_core::idempotency::{KeyConflict, Repeat};
 use waypost_core::issue::Issue;
-use waypost_core::message::accept::Refusal;
-use waypost_core::message::retry::RetryRefusal;
-use waypost_core::provider::account::AccountRefusal;
 use waypost_core::provider::domain::DOMAINS_MAX;
-use waypost_core::provider::domains::DomainRefusal;
-use waypost_core::provider::event_webhook::EventWebhookRefusal;
+use waypost_core::provider_account::AccountRefusal;
+use waypost_core::provider_account::domains::DomainRefusal;
+use waypost_core::provider_account::event_webhook::EventWebhookRefusal;
 use waypost_core::routing::RouteRefusal;
 use waypost_core::routing::rule::{RULES_MAX, RuleRefusal};
 use waypost_core::suppression::SuppressionRefusal;
@@ -19,30 +19,32 @@ use waypost_core::webhook::endpoint::{ENDPOINTS_MAX, EndpointRefusal};
 
 use super::{Failure, Reason};
 
-impl From<Refusal> for Failure {
-    fn from(refusal: Refusal) -> Self {
+impl From<AcceptRefusal> for Failure {
+    fn from(refusal: AcceptRefusal) -> Self {
         match refusal {
-            Refusal::Route(RouteRefusal::NoActiveProvider) => Self::Unprocessable {
+            AcceptRefusal::Route(RouteRefusal::NoActiveProvider) => Self::Unprocessable {
                 message: "There is no active provider account to send through".to_owned(),
                 path: None,
                 reason: Reason::NoActiveProvider,
             },
-            Refusal::Route(RouteRefusal::DomainNotVerified(provider_type)) => Self::Unprocessable {
-                message: format!(
-                    "must have a domain that is verified on the {provider_type} account it is sent through"
-                ),
-                path: Some("from"),
-                reason: Reason::DomainNotVerified,
-            },
-            Refusal::Template(refusal) => Self::of_send(refusal),
-            Refusal::UnknownGroup => SuppressionRefusal::UnknownGroup.into(),
-            Refusal::Before(message) => Self::Unprocessable {
+            AcceptRefusal::Route(RouteRefusal::DomainNotVerified(provider_type)) => {
+                Self::Unprocessable {
+                    message: format!(
+                        "must have a domain that is verified on the {provider_type} account it is sent through"
+                    ),
+                    path: Some("from"),
+                    reason: Reason::DomainNotVerified,
+                }
+            }
+            AcceptRefusal::Template(refusal) => Self::of_send(refusal),
+            AcceptRefusal::UnknownGroup => SuppressionRefusal::UnknownGroup.into(),
+            AcceptRefusal::Before(message) => Self::Unprocessable {
                 message,
                 path: None,
                 reason: Reason::RefusedBefore,
             },
-            Refusal::Key(conflict) => conflict.into(),
-            Refusal::Fault(fault) => Self::Fault(fault),
+            AcceptRefusal::Key(conflict) => conflict.into(),
+            AcceptRefusal::Fault(fault) => Self::Fault(fault),
         }
     }
 }
@@ -89,11 +91,11 @@ impl From<Repeat> for Failure {
     }
 }
 
-impl<R: Into<Self>> From<Undone<R>> for Failure {
-    fn from(undone: Undone<R>) -> Self {
+impl<R: Into<Self>> From<Failed<R>> for Failure {
+    fn from(undone: Failed<R>) -> Self {
         match undone {
-            Undone::Repeat(repeat) => repeat.into(),
-            Undone::Refused(refusal) => refusal.into(),
+            Failed::Repeat(repeat) => repeat.into(),
+            Failed::Refused(refusal) => refusal.into(),
         }
     }
 }

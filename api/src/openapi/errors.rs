@@ -9,7 +9,7 @@ use waypost_core::fault::Fault;
 use waypost_core::idempotency::KeyConflict;
 use waypost_core::issue::Issue;
 
-use super::responses::{CONFLICTS, Row, UNPROCESSABLE};
+use super::responses::{CONFLICTS, OperationFailure, UNPROCESSABLE};
 use crate::body::OTHER_BYTES_MAX;
 use crate::error::{Failure, Reason};
 use crate::idempotency::KEY;
@@ -44,7 +44,7 @@ pub(super) fn mend(document: &mut Value) {
 /// The failure that is the example of a status. None of a status that has none.
 fn failure(status: &str, operation: &Value) -> Option<Failure> {
     let id = operation["operationId"].as_str().unwrap_or_default();
-    let in_table = |table: &[Row]| {
+    let in_table = |table: &[OperationFailure]| {
         let row = table.iter().find(|(known, _)| *known == id)?;
         Some(row.1())
     };

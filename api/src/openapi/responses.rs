@@ -6,12 +6,12 @@
 //! there.
 
 use serde_json::{Map, Value, json};
+use waypost_core::acceptance::AcceptRefusal;
+use waypost_core::acceptance::retry::RetryRefusal;
 use waypost_core::auth::keys::KeyRefusal;
-use waypost_core::message::accept::Refusal;
-use waypost_core::message::retry::RetryRefusal;
-use waypost_core::provider::domains::DomainRefusal;
-use waypost_core::provider::event_webhook::EventWebhookRefusal;
 use waypost_core::provider::kind::ProviderType;
+use waypost_core::provider_account::domains::DomainRefusal;
+use waypost_core::provider_account::event_webhook::EventWebhookRefusal;
 use waypost_core::routing::RouteRefusal;
 use waypost_core::routing::rule::RuleRefusal;
 use waypost_core::suppression::SuppressionRefusal;
@@ -21,11 +21,11 @@ use waypost_core::webhook::endpoint::EndpointRefusal;
 use crate::error::Failure;
 
 /// An operation, and a failure that it answers.
-pub(super) type Row = (&'static str, fn() -> Failure);
+pub(super) type OperationFailure = (&'static str, fn() -> Failure);
 
 /// Operations that answer 409 for another reason than a repeated
 /// `Idempotency-Key`, and with what as a rule.
-pub(super) const CONFLICTS: [Row; 9] = [
+pub(super) const CONFLICTS: [OperationFailure; 9] = [
     ("create_provider_domain", || DomainRefusal::Present.into()),
     ("create_suppression", || SuppressionRefusal::Exists.into()),
     ("delete_provider_domain", || DomainRefusal::Busy.into()),
@@ -44,7 +44,7 @@ pub(super) const CONFLICTS: [Row; 9] = [
 ];
 
 /// Operations that can refuse what is well formed, and with what as a rule.
-pub(super) const UNPROCESSABLE: [Row; 14] = [
+pub(super) const UNPROCESSABLE: [OperationFailure; 14] = [
     ("create_provider", bad_credentials),
     ("create_provider_domain", || DomainRefusal::TooMany.into()),
     ("create_routing_rule", unknown_account),
@@ -70,7 +70,7 @@ pub(super) const UNPROCESSABLE: [Row; 14] = [
         refusal.into()
     }),
     ("send_message", || {
-        Refusal::Route(RouteRefusal::DomainNotVerified(ProviderType::Sendgrid)).into()
+        AcceptRefusal::Route(RouteRefusal::DomainNotVerified(ProviderType::Sendgrid)).into()
     }),
     ("update_provider", bad_credentials),
     ("update_routing_rule", unknown_account),
@@ -106,7 +106,7 @@ fn domain_refused(reason: &str) -> Failure {
 }
 
 /// Whether a table has a row for an operation.
-fn lists(table: &[Row], id: &str) -> bool {
+fn lists(table: &[OperationFailure], id: &str) -> bool {
     table.iter().any(|(known, _)| *known == id)
 }
 

@@ -7,14 +7,14 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use waypost_core::clock::{Clock, Timestamp};
 use waypost_core::config::Settings;
-use waypost_core::db::reach::Schema;
+use waypost_core::db::connection_check::SchemaRequirement;
 use waypost_core::db::{self, OrFault, PgPool};
+use waypost_core::delivery::dead_letter::{self, DeadLetter, DeadLetterSelection};
+use waypost_core::delivery::job::{SendJob, send_queue};
+use waypost_core::delivery::lease;
 use waypost_core::fault::Fault;
 use waypost_core::ids::{Ids, MessageId};
-use waypost_core::queue::backend::{DeadJob, Queue};
-use waypost_core::queue::jobs::{SendJob, send_queue};
-use waypost_core::queue::lease;
-use waypost_core::queue::parked::{self, Choice, ParkedChunk};
+use waypost_core::job_queue::{DeadJob, Queue};
 use waypost_core::redis::Redis;
 
 use super::CommandError;
@@ -75,8 +75,9 @@ pub(super) async fn run(command: JobsCommand) -> Result<(), CommandError> {
         JobsCommand::Retry {
             message_id, chunk, ..
         } => {
-            let choice =
-                message_id.map_or(Choice::All, |message_id| Choice::Of { message_id, chunk });
+            let choice = message_id.map_or(DeadLetterSelection::All, |message_id| {
+                DeadLetterSelection::Of { message_id, chunk }
+            });
             bench.retry(choice).await
         }
         JobsCommand::Drop(DropArguments { message_ids, chunk }) => {
@@ -126,7 +127,7 @@ impl Bench {
         let settings = Settings::from_env()?;
         let clock = Clock::system();
         let redis = Redis::new(&settings.redis_url, &settings.redis_prefix)?;
-        let pool = super::connect_to(&settings.database_url, Schema::Current).await?;
+        let pool = super::connect_to(&settings.database_url, SchemaRequirement::Current).await?;
         db::time::correct(&clock, &pool).await?;
         Ok(Self {
             pool,
@@ -140,7 +141,7 @@ impl Bench {
 
     async fn list(&self, as_json: bool) -> Result<(), CommandError> {
         let mut connection = self.pool.acquire().await.or_fault("reach Postgres")?;
-        let parked = parked::store::list(&mut connection, PARKED_MAX).await?;
+        let parked = dead_letter::store::list(&mut connection, PARKED_MAX).await?;
         drop(connection);
         let (dead, unknown) = match self.queue.dead(DEAD_MAX).await {
             Ok(dead) => (Some(dead), None),
@@ -171,15 +172,15 @@ impl Bench {
         }
     }
 
-    async fn retry(&self, choice: Choice) -> Result<(), CommandError> {
+    async fn retry(&self, choice: DeadLetterSelection) -> Result<(), CommandError> {
         let now = self.clock.now();
         let mut transaction = db::begin(&self.pool, "reach Postgres").await?;
         let settings = &self.settings.sending;
-        let jobs = parked::retry(&mut transaction, choice, settings, &self.ids, now).await?;
-        if let Choice::Of { message_id, chunk } = choice
+        let jobs = dead_letter::retry(&mut transaction, choice, settings, &self.ids, now).await?;
+        if let DeadLetterSelection::Of { message_id, chunk } = choice
             && jobs.is_empty()
         {
-            let is_known = parked::store::is_known(&mut transaction, message_id).await?;
+            let is_known = dead_letter::store::is_known(&mut transaction, message_id).await?;
             return Err(nothing_parked(message_id, chunk, is_known).into());
         }
         transaction.commit().await.or_fault("retry jobs")?;
@@ -195,11 +196,11 @@ impl Bench {
 
     async fn drop(&self, message_id: MessageId, chunk: Option<i32>) -> Result<(), CommandError> {
         let now = self.clock.now();
-        let choice = Choice::Of { message_id, chunk };
+        let choice = DeadLetterSelection::Of { message_id, chunk };
         let mut transaction = db::begin(&self.pool, "reach Postgres").await?;
-        let dropped = parked::give_up(&mut transaction, choice, &self.ids, now).await?;
+        let dropped = dead_letter::give_up(&mut transaction, choice, &self.ids, now).await?;
         if dropped.is_empty() {
-            let is_known = parked::store::is_known(&mut transaction, message_id).await?;
+            let is_known = dead_letter::store::is_known(&mut transaction, message_id).await?;
             return Err(nothing_parked(message_id, chunk, is_known).into());
         }
         transaction.commit().await.or_fault("drop jobs")?;
@@ -218,7 +219,7 @@ fn nothing_parked(message_id: MessageId, chunk: Option<i32>, is_known: bool) -> 
     }
 }
 
-fn record(chunk: &ParkedChunk) -> Value {
+fn record(chunk: &DeadLetter) -> Value {
     json!({
         "messageId": chunk.job.message_id, "chunk": chunk.job.chunk,
         "organizationId": chunk.job.organization_id, "recipients": chunk.recipients,
@@ -230,7 +231,7 @@ fn entry(dead: &DeadJob) -> Value {
     json!({ "at": shown(dead.at), "reason": dead.reason, "payload": dead.payload })
 }
 
-fn parked_table(parked: Vec<ParkedChunk>) -> String {
+fn parked_table(parked: Vec<DeadLetter>) -> String {
     let head = [
         "MESSAGE",
         "CHUNK",

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use waypost_core::db::{OrFault, PgPool};
-use waypost_core::schedule::{TaskState, store};
+use waypost_core::task_log::{TaskState, store};
 
 use super::CommandError;
 

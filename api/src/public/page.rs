@@ -16,7 +16,7 @@ use serde::Serialize;
 use waypost_core::fault::{Fault, FaultKind};
 
 use crate::error::{Failure, RETRY_AFTER_SECONDS};
-use crate::limits;
+use crate::middleware::rate_limits;
 
 /// Only the pages' own style, named by its hash, and forms that lead back here.
 const POLICY: &str = "default-src 'none'; style-src 'sha256-4yM+jmcyCcD2DM9gOT1FD2hN2TwejJ6hOfqwUg4hjtI='; \
@@ -52,7 +52,7 @@ static PAGES: LazyLock<Handlebars<'static>> = LazyLock::new(|| {
 
 /// A page and its status.
 #[derive(Debug)]
-pub(crate) struct Page {
+pub(crate) struct HtmlPage {
     status: StatusCode,
     /// Seconds after which it may be asked for again.
     retry_after: Option<u64>,
@@ -60,12 +60,12 @@ pub(crate) struct Page {
 }
 
 #[derive(Serialize)]
-struct Note {
+struct PageNote {
     title: &'static str,
     text: &'static str,
 }
 
-impl Page {
+impl HtmlPage {
     /// The page of this name, filled in.
     pub(crate) fn new(name: &str, content: &impl Serialize) -> Self {
         let html = PAGES.render(name, content);
@@ -80,14 +80,14 @@ impl Page {
     pub(crate) fn note(status: StatusCode, title: &'static str, text: &'static str) -> Self {
         Self {
             status,
-            ..Self::new("note", &Note { title, text })
+            ..Self::new("note", &PageNote { title, text })
         }
     }
 
     /// The page of someone who tried too many links that are not valid.
     pub(crate) fn too_many(wait: Duration) -> Self {
         Self {
-            retry_after: Some(limits::whole_seconds(wait).max(1)),
+            retry_after: Some(rate_limits::whole_seconds(wait).max(1)),
             ..Self::note(
                 StatusCode::TOO_MANY_REQUESTS,
                 "Too many tries",
@@ -98,7 +98,7 @@ impl Page {
 }
 
 /// Faults show nothing of what went wrong.
-impl From<Fault> for Page {
+impl From<Fault> for HtmlPage {
     fn from(fault: Fault) -> Self {
         let text = match fault.kind() {
             FaultKind::Unavailable => "Nothing was changed. Please try again in a minute.",
@@ -114,7 +114,7 @@ impl From<Fault> for Page {
     }
 }
 
-impl IntoResponse for Page {
+impl IntoResponse for HtmlPage {
     fn into_response(self) -> Response {
         let mut response = poem::web::Html(self.html).into_response();
         response.set_status(self.status);
@@ -129,7 +129,7 @@ impl IntoResponse for Page {
     }
 }
 
-impl ApiResponse for Page {
+impl ApiResponse for HtmlPage {
     fn meta() -> MetaResponses {
         let rows = [
             (

@@ -11,13 +11,13 @@ use poem_openapi::registry::{
 };
 use poem_openapi::{ApiResponse, OpenApi};
 use waypost_core::clock::{Timestamp, delta};
-use waypost_core::tracking::token::Read;
-use waypost_core::tracking::{Sighting, TrackedCopy, robot};
+use waypost_core::tracking::token::DecodedToken;
+use waypost_core::tracking::{TrackedRecipient, TrackingHit, robot};
 
-use super::page::Page;
+use super::page::HtmlPage;
 use crate::auth::USER_AGENT_CHARS_MAX;
 use crate::context::Context;
-use crate::limits;
+use crate::middleware::rate_limits;
 use crate::v1::Section;
 
 /// A transparent GIF of one pixel.
@@ -43,7 +43,7 @@ struct Pixel;
 enum Followed {
     /// A URL that we signed.
     To(HeaderValue),
-    Nowhere(Page),
+    Nowhere(HtmlPage),
 }
 
 #[OpenApi(tag = "Section::TrackingLinks")]
@@ -69,7 +69,7 @@ impl TrackingApi {
             }
             None => {
                 // Who asks for images that are none is shown one all the same.
-                let _too_many = limits::count_stranger(request).await;
+                let _too_many = rate_limits::count_stranger(request).await;
             }
         }
         Pixel
@@ -96,7 +96,7 @@ impl TrackingApi {
             .read_open(&token, now)
             .is_none()
         {
-            let _too_many = limits::count_stranger(request).await;
+            let _too_many = rate_limits::count_stranger(request).await;
         }
         Pixel
     }
@@ -154,14 +154,14 @@ impl TrackingApi {
         request: &Request,
         token: &str,
         now: Timestamp,
-    ) -> Result<(Read<String>, HeaderValue), Page> {
+    ) -> Result<(DecodedToken<String>, HeaderValue), HtmlPage> {
         let read = self.context.tracking_tokens.read_click(token, now);
         let read = read.and_then(|read| Some((location(&read.target)?, read)));
         match read {
             Some((location, read)) => Ok((read, location)),
-            None => Err(match limits::count_stranger(request).await {
+            None => Err(match rate_limits::count_stranger(request).await {
                 Ok(()) => invalid(),
-                Err(wait) => Page::too_many(wait),
+                Err(wait) => HtmlPage::too_many(wait),
             }),
         }
     }
@@ -169,16 +169,16 @@ impl TrackingApi {
     fn sighting(
         &self,
         request: &Request,
-        copy: TrackedCopy,
+        copy: TrackedRecipient,
         url: Option<String>,
         now: Timestamp,
-    ) -> Sighting {
+    ) -> TrackingHit {
         let user_agent = request.header("user-agent");
         let window = delta(self.context.machine_window);
         let headers = request.headers();
         let is_bot = robot::is_machine(headers, now - copy.issued_at, window)
             || (url.is_some() && robot::is_no_visit(headers));
-        Sighting {
+        TrackingHit {
             copy,
             url,
             at: now,
@@ -197,8 +197,8 @@ fn location(url: &str) -> Option<HeaderValue> {
     location.filter(|_| is_web && is_visible)
 }
 
-fn invalid() -> Page {
-    Page::note(
+fn invalid() -> HtmlPage {
+    HtmlPage::note(
         StatusCode::BAD_REQUEST,
         "This link is not valid",
         "Perhaps a part of it is missing. Please copy the whole link from the message.",
@@ -275,7 +275,7 @@ impl ApiResponse for Followed {
             }],
         };
         let mut responses = vec![redirect];
-        let pages = Page::meta().responses.into_iter();
+        let pages = HtmlPage::meta().responses.into_iter();
         responses.extend(pages.filter(|page| matches!(page.status, Some(400 | 429))));
         MetaResponses { responses }
     }

@@ -9,14 +9,14 @@ use poem_openapi::OpenApi;
 use poem_openapi::param::Path;
 use serde::Serialize;
 use waypost_core::audit::Actor;
-use waypost_core::suppression::by_link::Correspondence;
 use waypost_core::tracking::robot;
+use waypost_core::unsubscribe::follow::Correspondence;
 use waypost_core::unsubscribe::token::{LinkContent, TokenRefusal};
 
-use super::page::Page;
+use super::page::HtmlPage;
 use crate::auth::origin;
 use crate::context::Context;
-use crate::limits;
+use crate::middleware::rate_limits;
 use crate::v1::Section;
 
 pub(crate) struct UnsubscribeApi {
@@ -24,7 +24,7 @@ pub(crate) struct UnsubscribeApi {
 }
 
 #[derive(Serialize)]
-struct Shown {
+struct UnsubscribePage {
     sender: String,
     group: Option<String>,
     /// Where the page's form leads, relative to the page: whatever stands in front
@@ -32,7 +32,7 @@ struct Shown {
     action: Option<String>,
 }
 
-impl Shown {
+impl UnsubscribePage {
     fn of(correspondence: Correspondence, action: Option<String>) -> Self {
         Self {
             sender: correspondence.sender,
@@ -62,7 +62,7 @@ impl UnsubscribeApi {
         request: &Request,
         /// The token of the link.
         token: Path<String>,
-    ) -> Page {
+    ) -> HtmlPage {
         if robot::is_no_visit(request.headers()) {
             return self.offer(request, &token, "offered", &token).await;
         }
@@ -83,7 +83,7 @@ impl UnsubscribeApi {
         request: &Request,
         /// The token of the link.
         token: Path<String>,
-    ) -> Page {
+    ) -> HtmlPage {
         self.unsubscribe(request, &token).await
     }
 
@@ -100,8 +100,8 @@ impl UnsubscribeApi {
         request: &Request,
         /// The token of the link.
         token: Path<String>,
-    ) -> Page {
-        let page = Page::note(
+    ) -> HtmlPage {
+        let page = HtmlPage::note(
             StatusCode::OK,
             "This link is valid",
             "Following it unsubscribes you.",
@@ -122,7 +122,7 @@ impl UnsubscribeApi {
         request: &Request,
         /// The token of the link.
         token: Path<String>,
-    ) -> Page {
+    ) -> HtmlPage {
         self.offer(request, &token, "undo_offered", "undo").await
     }
 
@@ -140,7 +140,7 @@ impl UnsubscribeApi {
         request: &Request,
         /// The token of the link.
         token: Path<String>,
-    ) -> Page {
+    ) -> HtmlPage {
         let link = match self.read(request, &token).await {
             Ok(link) => link,
             Err(page) => return page,
@@ -148,10 +148,12 @@ impl UnsubscribeApi {
         let origin = origin(request, Actor::Recipient);
         let suppressions = &self.context.suppressions;
         match suppressions.undo_unsubscribe(&origin, &link).await {
-            Ok(Some(undone)) if undone.is_held => Page::new("held", &Shown::of(undone.to, None)),
+            Ok(Some(undone)) if undone.is_held => {
+                HtmlPage::new("held", &UnsubscribePage::of(undone.to, None))
+            }
             Ok(Some(undone)) => {
                 let action = format!("../{}", token.0);
-                Page::new("undone", &Shown::of(undone.to, Some(action)))
+                HtmlPage::new("undone", &UnsubscribePage::of(undone.to, Some(action)))
             }
             Ok(None) => invalid(),
             Err(fault) => fault.into(),
@@ -160,7 +162,7 @@ impl UnsubscribeApi {
 }
 
 impl UnsubscribeApi {
-    async fn unsubscribe(&self, request: &Request, token: &str) -> Page {
+    async fn unsubscribe(&self, request: &Request, token: &str) -> HtmlPage {
         let link = match self.read(request, token).await {
             Ok(link) => link,
             Err(page) => return page,
@@ -169,7 +171,7 @@ impl UnsubscribeApi {
         match self.context.suppressions.unsubscribe(&origin, &link).await {
             Ok(Some(done)) => {
                 let action = done.can_undo.then(|| format!("{token}/undo"));
-                Page::new("unsubscribed", &Shown::of(done.from, action))
+                HtmlPage::new("unsubscribed", &UnsubscribePage::of(done.from, action))
             }
             Ok(None) => invalid(),
             Err(fault) => fault.into(),
@@ -177,7 +179,7 @@ impl UnsubscribeApi {
     }
 
     /// Changes nothing; the page of this name, whose button leads to `action`.
-    async fn offer(&self, request: &Request, token: &str, page: &str, action: &str) -> Page {
+    async fn offer(&self, request: &Request, token: &str, page: &str, action: &str) -> HtmlPage {
         let link = match self.read(request, token).await {
             Ok(link) => link,
             Err(page) => return page,
@@ -185,7 +187,7 @@ impl UnsubscribeApi {
         match self.context.suppressions.correspondence(&link).await {
             Ok(Some(correspondence)) => {
                 let action = Some(action.to_owned());
-                Page::new(page, &Shown::of(correspondence, action))
+                HtmlPage::new(page, &UnsubscribePage::of(correspondence, action))
             }
             Ok(None) => invalid(),
             Err(fault) => fault.into(),
@@ -193,33 +195,33 @@ impl UnsubscribeApi {
     }
 
     /// Changes nothing; the page for a link that is valid.
-    async fn look(&self, request: &Request, token: &str, valid: Page) -> Page {
+    async fn look(&self, request: &Request, token: &str, valid: HtmlPage) -> HtmlPage {
         self.read(request, token)
             .await
             .map_or_else(|page| page, |_| valid)
     }
 
     /// What a link says. One that is not valid counts as a stranger's request.
-    async fn read(&self, request: &Request, token: &str) -> Result<LinkContent, Page> {
+    async fn read(&self, request: &Request, token: &str) -> Result<LinkContent, HtmlPage> {
         let now = self.context.clock.now();
         match self.context.unsubscribe_tokens.read(token, now) {
             Ok(link) => Ok(link),
             // It was one of ours.
             Err(refusal @ TokenRefusal::Expired) => Err(refused(refusal)),
             Err(refusal @ TokenRefusal::Invalid) => {
-                Err(match limits::count_stranger(request).await {
+                Err(match rate_limits::count_stranger(request).await {
                     Ok(()) => refused(refusal),
-                    Err(wait) => Page::too_many(wait),
+                    Err(wait) => HtmlPage::too_many(wait),
                 })
             }
         }
     }
 }
 
-fn refused(refusal: TokenRefusal) -> Page {
+fn refused(refusal: TokenRefusal) -> HtmlPage {
     match refusal {
         TokenRefusal::Invalid => invalid(),
-        TokenRefusal::Expired => Page::note(
+        TokenRefusal::Expired => HtmlPage::note(
             StatusCode::GONE,
             "This link has expired",
             "Please use the link in a newer message, or write to the sender.",
@@ -227,8 +229,8 @@ fn refused(refusal: TokenRefusal) -> Page {
     }
 }
 
-fn invalid() -> Page {
-    Page::note(
+fn invalid() -> HtmlPage {
+    HtmlPage::note(
         StatusCode::BAD_REQUEST,
         "This link is not valid",
         "Perhaps a part of it is missing. Please copy the whole link from the message, or write to the sender.",

@@ -37,12 +37,12 @@ const UNREAD_MAX: u64 = 64 << 10;
 
 /// What is left of a body when its request is answered.
 #[derive(Debug, Default)]
-pub(super) struct Rest {
+pub(super) struct UnreadBody {
     is_large: bool,
     has_ended: Arc<AtomicBool>,
 }
 
-impl Rest {
+impl UnreadBody {
     /// Whether the connection ends with the answer, since much of the body may still
     /// come. The answer must say so, or the client sends its next request into it.
     pub(super) fn ends_connection(&self) -> bool {
@@ -62,9 +62,9 @@ struct Timed {
 
 /// The request, with a body that fails when it comes too slowly. The clock begins
 /// when the body is first asked for: what we take before that is not the client's.
-pub(super) fn timed(mut request: Request, patience: BodyPatience) -> (Request, Rest) {
+pub(super) fn timed(mut request: Request, patience: BodyPatience) -> (Request, UnreadBody) {
     let body = request.take_body();
-    let mut rest = Rest::default();
+    let mut rest = UnreadBody::default();
     if !body.is_empty() {
         let inner: BoxBody<Bytes, io::Error> = body.into();
         let bytes = inner.size_hint().exact();

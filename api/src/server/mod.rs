@@ -48,11 +48,11 @@ use tokio_util::task::TaskTracker;
 use tracing::{debug, info, warn};
 
 use body::{BodyPatience, timed};
-use stream::{PatientStream, Service};
+use stream::{ConnectionProgress, PatientStream};
 
 /// How long clients are waited for.
 #[derive(Debug, Clone, Copy)]
-struct Patience {
+struct ClientTimeouts {
     /// For the head of a request.
     head: Duration,
     /// For its body.
@@ -67,7 +67,7 @@ struct Patience {
     unread_idle: Duration,
 }
 
-const PATIENCE: Patience = Patience {
+const PATIENCE: ClientTimeouts = ClientTimeouts {
     head: Duration::from_secs(10),
     body: BodyPatience {
         while_max: Duration::from_secs(30),
@@ -238,7 +238,7 @@ async fn serve_connection<S, E>(
     mut stream: S,
     ends: Ends,
     endpoint: Arc<E>,
-    patience: Patience,
+    patience: ClientTimeouts,
     closing: CancellationToken,
 ) where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -253,7 +253,7 @@ async fn serve_connection<S, E>(
 
 /// Reads what still comes of a body that was answered unread. A connection that is closed
 /// with bytes unread is reset, and the client may lose the answer over it.
-async fn discard(stream: &mut (impl AsyncRead + Unpin), patience: Patience) {
+async fn discard(stream: &mut (impl AsyncRead + Unpin), patience: ClientTimeouts) {
     let until_end = async {
         // Not in the future: each connection would hold it.
         let mut bytes = vec![0; 16 << 10];
@@ -273,14 +273,14 @@ async fn serve_requests<S, E>(
     stream: S,
     ends: Ends,
     endpoint: Arc<E>,
-    patience: Patience,
+    patience: ClientTimeouts,
     closing: CancellationToken,
     is_unread: &AtomicBool,
 ) where
     S: AsyncRead + AsyncWrite + Unpin,
     E: Endpoint<Output = Response>,
 {
-    let service = Service::default();
+    let service = ConnectionProgress::default();
     let stream = PatientStream::new(stream, &patience, service.clone());
     let (state, is_closing) = (service.clone(), closing.clone());
     let answer = service_fn(move |request: hyper::Request<Incoming>| {
@@ -325,7 +325,7 @@ async fn serve_requests<S, E>(
 
 /// When a connection is to be closed that has not ended with an answer: nothing arrived for
 /// a while, and no part of a head is there. A head that has begun is bounded by itself.
-async fn closing_time(closing: &CancellationToken, state: &Service) {
+async fn closing_time(closing: &CancellationToken, state: &ConnectionProgress) {
     closing.cancelled().await;
     tokio::time::sleep(LINGER).await;
     while state.is_in_head() {

@@ -14,14 +14,14 @@ use hyper::body::{Body, Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::Patience;
+use super::ClientTimeouts;
 
 /// How far a connection is with its requests: shared by its stream and its service.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Service(Arc<Counts>);
+pub(super) struct ConnectionProgress(Arc<ConnectionCounts>);
 
 #[derive(Debug, Default)]
-struct Counts {
+struct ConnectionCounts {
     begun: AtomicU64,
     ended: AtomicU64,
     /// Whether the last read found nothing.
@@ -32,13 +32,13 @@ struct Counts {
 
 /// A request that is being served; dropping it ends that.
 #[derive(Debug)]
-pub(super) struct Begun(Service);
+pub(super) struct RequestGuard(ConnectionProgress);
 
-impl Service {
+impl ConnectionProgress {
     /// A request's head is read.
-    pub(super) fn begin(&self) -> Begun {
+    pub(super) fn begin(&self) -> RequestGuard {
         self.0.begun.fetch_add(1, Ordering::Relaxed);
-        Begun(self.clone())
+        RequestGuard(self.clone())
     }
 
     /// Whether nothing lies behind the request that is being served. The server reads on
@@ -60,29 +60,29 @@ impl Service {
     }
 }
 
-impl Begun {
+impl RequestGuard {
     /// The body of its answer: when that is sent, the request has ended.
-    pub(super) fn until_sent(self, body: BoxBody<Bytes, io::Error>) -> Answer {
-        Answer {
+    pub(super) fn until_sent(self, body: BoxBody<Bytes, io::Error>) -> AnswerBody {
+        AnswerBody {
             body,
             _served: self,
         }
     }
 }
 
-impl Drop for Begun {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
         self.0.0.ended.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 /// The body of an answer.
-pub(super) struct Answer {
+pub(super) struct AnswerBody {
     body: BoxBody<Bytes, io::Error>,
-    _served: Begun,
+    _served: RequestGuard,
 }
 
-impl Body for Answer {
+impl Body for AnswerBody {
     type Data = Bytes;
     type Error = io::Error;
 
@@ -107,7 +107,7 @@ pub(super) struct PatientStream<S> {
     stream: S,
     head_max: Duration,
     stalled_max: Duration,
-    service: Service,
+    service: ConnectionProgress,
     /// Heads that were read when the stream last looked.
     heads_seen: u64,
     /// Until when the head that has begun must be whole.
@@ -118,7 +118,7 @@ pub(super) struct PatientStream<S> {
 
 impl<S> PatientStream<S> {
     /// Time runs from now on: a client that connects has something to say.
-    pub(super) fn new(stream: S, patience: &Patience, service: Service) -> Self {
+    pub(super) fn new(stream: S, patience: &ClientTimeouts, service: ConnectionProgress) -> Self {
         Self {
             stream,
             head_max: patience.head,

@@ -20,7 +20,7 @@ const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 /// Nobody is waited for except where a test says so.
 const SHORT: Duration = Duration::from_millis(600);
 const LONG: Duration = Duration::from_secs(600);
-const ENDLESS: Patience = Patience {
+const ENDLESS: ClientTimeouts = ClientTimeouts {
     head: LONG,
     unread: LONG,
     unread_idle: LONG,
@@ -34,7 +34,7 @@ const ENDLESS: Patience = Patience {
 
 /// A client of an endpoint that answers with the length of what it got, with why
 /// it got nothing, on `/large` with a lot, or on `/unread` without a look at what it got.
-fn connect(patience: Patience, shutdown: &CancellationToken) -> DuplexStream {
+fn connect(patience: ClientTimeouts, shutdown: &CancellationToken) -> DuplexStream {
     let endpoint = make(|request: Request| async move {
         if request.uri().path() == "/large" {
             return Ok::<_, poem::Error>(Body::from(vec![b'x'; LARGE_BYTES]).into_response());
@@ -60,7 +60,7 @@ fn connect(patience: Patience, shutdown: &CancellationToken) -> DuplexStream {
 }
 
 /// A client of a server that is not told to stop.
-fn client(patience: Patience) -> DuplexStream {
+fn client(patience: ClientTimeouts) -> DuplexStream {
     connect(patience, &CancellationToken::new())
 }
 
@@ -96,7 +96,7 @@ async fn answer(client: &mut (impl AsyncRead + Unpin), end: &str) {
 #[tokio::test]
 async fn a_head_that_comes_byte_by_byte_is_cut_off() {
     let since = Instant::now();
-    let mut client = client(Patience {
+    let mut client = client(ClientTimeouts {
         head: SHORT,
         ..ENDLESS
     });
@@ -109,7 +109,7 @@ async fn a_head_that_comes_byte_by_byte_is_cut_off() {
 #[tokio::test]
 async fn who_connects_and_says_nothing_is_cut_off() {
     let since = Instant::now();
-    let mut client = client(Patience {
+    let mut client = client(ClientTimeouts {
         head: SHORT,
         ..ENDLESS
     });
@@ -119,7 +119,7 @@ async fn who_connects_and_says_nothing_is_cut_off() {
 
 #[tokio::test]
 async fn a_slow_head_after_a_good_request_is_cut_off_and_the_pause_before_it_is_not_counted() {
-    let mut client = client(Patience {
+    let mut client = client(ClientTimeouts {
         head: SHORT,
         ..ENDLESS
     });
@@ -137,7 +137,7 @@ async fn a_slow_head_after_a_good_request_is_cut_off_and_the_pause_before_it_is_
 
 #[tokio::test]
 async fn an_idle_connection_is_closed_after_its_time() {
-    let mut client = client(Patience {
+    let mut client = client(ClientTimeouts {
         idle: SHORT,
         ..ENDLESS
     });
@@ -161,7 +161,7 @@ async fn a_body_that_stops_drips_or_never_ends_is_given_up_with_an_answer() {
         ("Transfer-Encoding: chunked\r\n\r\n", "1\r\nx\r\n"),
     ] {
         let since = Instant::now();
-        let client = client(Patience { body, ..ENDLESS });
+        let client = client(ClientTimeouts { body, ..ENDLESS });
         let (mut reader, mut writer) = tokio::io::split(client);
         let head = format!("POST / HTTP/1.1\r\nHost: a\r\n{head}");
         writer.write_all(head.as_bytes()).await.unwrap();
@@ -185,7 +185,7 @@ async fn a_large_body_that_keeps_up_the_rate_is_taken() {
         while_max: SHORT,
         bytes_per_second_min: 1_000,
     };
-    let mut client = client(Patience { body, ..ENDLESS });
+    let mut client = client(ClientTimeouts { body, ..ENDLESS });
     let head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n";
     client.write_all(head.as_bytes()).await.unwrap();
     // Twice what every body may take, at ten times the rate that it must come at.
@@ -238,11 +238,11 @@ async fn what_comes_of_a_body_that_was_answered_unread_is_taken_for_a_while() {
     let said = rest(&mut client).await;
     assert!(said.ends_with("unread"), "{said}");
     for patience in [
-        Patience {
+        ClientTimeouts {
             unread: SHORT,
             ..ENDLESS
         },
-        Patience {
+        ClientTimeouts {
             unread_idle: PAUSE / 4,
             ..ENDLESS
         },
@@ -255,7 +255,7 @@ async fn what_comes_of_a_body_that_was_answered_unread_is_taken_for_a_while() {
 
 #[tokio::test]
 async fn who_reads_nothing_of_an_answer_is_cut_off_and_who_reads_slowly_is_not() {
-    let patience = Patience {
+    let patience = ClientTimeouts {
         stalled: SHORT,
         ..ENDLESS
     };

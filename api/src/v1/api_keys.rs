@@ -13,7 +13,7 @@ use waypost_core::auth::keys::{ALLOWED_IPS_MAX, GRACE_DEFAULT, GRACE_MAX, KeyCha
 use waypost_core::auth::{ApiKey, KeyDraft, MintedKey, Permission, Permissions, store};
 use waypost_core::clock::Timestamp;
 use waypost_core::db::OrFault;
-use waypost_core::idempotency::once::Once;
+use waypost_core::idempotency::single::Idempotent;
 use waypost_core::ids::ApiKeyId;
 use waypost_core::issue::Issue;
 use waypost_core::network::{Network, Networks};
@@ -21,17 +21,17 @@ use waypost_core::secret::{ExposeSecret, Secret};
 use waypost_core::text::Name;
 
 use crate::auth::Caller;
-use crate::body::{Body, OTHER_BYTES_MAX};
-use crate::checked::{Change, Checked, Clearable, Field, problem};
+use crate::body::{JsonBody, OTHER_BYTES_MAX};
 use crate::context::Context;
 use crate::error::Failure;
+use crate::fields::time::Moment;
 use crate::fields::{self, PageLimit, PageNumber, Whole};
 use crate::idempotency::{KeyHeader, answer, created};
 use crate::ids::PathId;
-use crate::moment_fields::Moment;
 use crate::query::Query;
+use crate::response::{Data, Nullable, Paged, Pagination, Success, Time, read_page};
 use crate::v1::Section;
-use crate::wire::{Data, Nullable, Paged, Pagination, Success, Time, read_page};
+use crate::validate::{Clearable, Field, Settable, Validated, problem};
 
 pub(crate) struct ApiKeysApi {
     pub(crate) context: Arc<Context>,
@@ -105,14 +105,14 @@ impl ApiKeyWithSecret {
 #[oai(rename_all = "camelCase")]
 struct CreateApiKeyRequest {
     /// A name for people.
-    name: Checked<Name>,
+    name: Validated<Name>,
     /// What it may do: one or more of the permissions that the calling key has.
-    permissions: Checked<Permissions>,
+    permissions: Validated<Permissions>,
     /// Up to 100 addresses and networks (CIDR) that it may be used from; anywhere
     /// where there are none.
-    allowed_ips: Checked<Option<Networks>>,
+    allowed_ips: Validated<Option<Networks>>,
     /// From when on it is refused.
-    expires_at: Checked<Option<Moment>>,
+    expires_at: Validated<Option<Moment>>,
 }
 
 /// What of a key is to change; what is absent stays.
@@ -120,13 +120,13 @@ struct CreateApiKeyRequest {
 #[oai(rename_all = "camelCase")]
 struct UpdateApiKeyRequest {
     /// A name for people.
-    name: Checked<Change<Name>>,
+    name: Validated<Settable<Name>>,
     /// What it may do. Permissions that the calling key lacks cannot be added.
-    permissions: Checked<Change<Permissions>>,
+    permissions: Validated<Settable<Permissions>>,
     /// Where it may be used from; anywhere where there are none.
-    allowed_ips: Checked<Change<Networks>>,
+    allowed_ips: Validated<Settable<Networks>>,
     /// From when on it is refused; null means never.
-    expires_at: Checked<Clearable<Moment>>,
+    expires_at: Validated<Clearable<Moment>>,
 }
 
 /// How a key is to be rotated.
@@ -135,7 +135,7 @@ struct UpdateApiKeyRequest {
 struct RotateApiKeyRequest {
     /// How long the old secret works beside the new one: 0 to 604,800, a day where
     /// nothing is said.
-    grace_period_seconds: Checked<Option<Whole<0, GRACE_SECONDS_MAX>>>,
+    grace_period_seconds: Validated<Option<Whole<0, GRACE_SECONDS_MAX>>>,
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "seven days fit")]
@@ -202,13 +202,13 @@ impl Field for Network {
 }
 
 #[derive(ApiResponse)]
-enum Made {
+enum KeyCreated {
     /// The key is made. This is the only answer that shows it.
     #[oai(status = 201)]
     Created(Json<Data<ApiKeyWithSecret>>),
 }
 
-type One = Result<Json<Data<ApiKeyView>>, Failure>;
+type KeyAnswer = Result<Json<Data<ApiKeyView>>, Failure>;
 
 #[OpenApi(tag = "Section::ApiKeys")]
 impl ApiKeysApi {
@@ -220,9 +220,9 @@ impl ApiKeysApi {
         &self,
         caller: Caller,
         /// The page, from 1.
-        page: Query<Checked<Option<PageNumber>>>,
+        page: Query<Validated<Option<PageNumber>>>,
         /// Rows on a page.
-        limit: Query<Checked<Option<PageLimit>>>,
+        limit: Query<Validated<Option<PageLimit>>>,
     ) -> Result<Json<Paged<ApiKeyView>>, Failure> {
         caller.require(Permission::SettingsWrite)?;
         let mut issues = Vec::new();
@@ -251,8 +251,8 @@ impl ApiKeysApi {
         /// Makes it safe to repeat the request.
         #[oai(name = "Idempotency-Key")]
         key: KeyHeader,
-        body: Body<CreateApiKeyRequest, OTHER_BYTES_MAX>,
-    ) -> Result<Made, Failure> {
+        body: JsonBody<CreateApiKeyRequest, OTHER_BYTES_MAX>,
+    ) -> Result<KeyCreated, Failure> {
         caller.require(Permission::SettingsWrite)?;
         let mut issues = Vec::new();
         let claim = key.claim(&self.context, &caller, &body, &mut issues);
@@ -276,7 +276,7 @@ impl ApiKeysApi {
             allowed_ips: allowed_ips.flatten().unwrap_or_default(),
             expires_at,
         };
-        let once = Once::new(claim, &self.context.sealer, |made: &MintedKey| {
+        let once = Idempotent::new(claim, &self.context.sealer, |made: &MintedKey| {
             let data = ApiKeyWithSecret::of(made.record.clone(), &made.secret);
             created(&Data { data })
         });
@@ -289,7 +289,7 @@ impl ApiKeysApi {
         let made = keys
             .create(caller.key(), caller.origin(), draft, &once)
             .await?;
-        Ok(Made::Created(Json(Data {
+        Ok(KeyCreated::Created(Json(Data {
             data: ApiKeyWithSecret::of(made.record, &made.secret),
         })))
     }
@@ -302,7 +302,7 @@ impl ApiKeysApi {
         method = "get",
         operation_id = "get_api_key"
     )]
-    async fn get_api_key(&self, caller: Caller, id: Path<PathId>) -> One {
+    async fn get_api_key(&self, caller: Caller, id: Path<PathId>) -> KeyAnswer {
         caller.require(Permission::SettingsWrite)?;
         let id: ApiKeyId = id.0.of(KEY)?;
         let doing = "show an API key";
@@ -327,8 +327,8 @@ impl ApiKeysApi {
         &self,
         caller: Caller,
         id: Path<PathId>,
-        body: Body<UpdateApiKeyRequest, OTHER_BYTES_MAX>,
-    ) -> One {
+        body: JsonBody<UpdateApiKeyRequest, OTHER_BYTES_MAX>,
+    ) -> KeyAnswer {
         caller.require(Permission::SettingsWrite)?;
         let id: ApiKeyId = id.0.of(KEY)?;
         let mut issues = Vec::new();
@@ -387,7 +387,7 @@ impl ApiKeysApi {
         /// Makes it safe to repeat the request.
         #[oai(name = "Idempotency-Key")]
         key: KeyHeader,
-        body: Body<RotateApiKeyRequest, OTHER_BYTES_MAX, true>,
+        body: JsonBody<RotateApiKeyRequest, OTHER_BYTES_MAX, true>,
     ) -> Result<Json<Data<ApiKeyWithSecret>>, Failure> {
         caller.require(Permission::SettingsWrite)?;
         let id: ApiKeyId = id.0.of(KEY)?;
@@ -400,7 +400,7 @@ impl ApiKeysApi {
         let (Some(grace), Some(claim), true) = (grace, claim, issues.is_empty()) else {
             return Err(Failure::Invalid(issues));
         };
-        let once = Once::new(claim, &self.context.sealer, |(key, secret)| {
+        let once = Idempotent::new(claim, &self.context.sealer, |(key, secret)| {
             let data = ApiKeyWithSecret::of(ApiKey::clone(key), secret);
             answer(200, &Data { data })
         });

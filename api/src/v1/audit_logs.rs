@@ -8,7 +8,7 @@ use poem_openapi::types::Any;
 use poem_openapi::{Object, OpenApi};
 use serde_json::Value;
 use uuid::Uuid;
-use waypost_core::audit::Entry;
+use waypost_core::audit::AuditEntry;
 use waypost_core::audit::store::{self, EntryFilter};
 use waypost_core::auth::Permission;
 use waypost_core::db::OrFault;
@@ -16,14 +16,14 @@ use waypost_core::ids::OrganizationId;
 use waypost_core::issue::Issue;
 
 use crate::auth::Caller;
-use crate::checked::{Checked, Field, problem};
 use crate::context::Context;
 use crate::error::Failure;
+use crate::fields::time::{End, Moment};
 use crate::fields::{self, Id, PageLimit, PageNumber};
-use crate::moment_fields::{End, Moment};
 use crate::query::Query;
+use crate::response::{Nullable, Paged, Pagination, Time, read_page};
 use crate::v1::Section;
-use crate::wire::{Nullable, Paged, Pagination, Time, read_page};
+use crate::validate::{Field, Validated, problem};
 
 pub(crate) struct AuditLogsApi {
     pub(crate) context: Arc<Context>,
@@ -80,7 +80,7 @@ struct AuditContext {
 }
 
 impl AuditLogEntry {
-    fn of(organization_id: OrganizationId, entry: Entry) -> Self {
+    fn of(organization_id: OrganizationId, entry: AuditEntry) -> Self {
         Self {
             id: entry.id,
             organization_id: organization_id.0,
@@ -147,21 +147,21 @@ impl AuditLogsApi {
         &self,
         caller: Caller,
         /// The page, from 1.
-        page: Query<Checked<Option<PageNumber>>>,
+        page: Query<Validated<Option<PageNumber>>>,
         /// Rows on a page.
-        limit: Query<Checked<Option<PageLimit>>>,
+        limit: Query<Validated<Option<PageLimit>>>,
         /// Only changes of this kind, such as `provider.created`.
-        action: Query<Checked<Option<Word>>>,
+        action: Query<Validated<Option<Word>>>,
         /// Only changes of this kind of thing, such as `provider`.
         #[oai(name = "targetType")]
-        target_type: Query<Checked<Option<Word>>>,
+        target_type: Query<Validated<Option<Word>>>,
         /// Only changes of this thing.
         #[oai(name = "targetId")]
-        target_id: Query<Checked<Option<Id>>>,
+        target_id: Query<Validated<Option<Id>>>,
         /// Only changes at this time and later.
-        from: Query<Checked<Option<Moment>>>,
+        from: Query<Validated<Option<Moment>>>,
         /// Only changes before this time. A day without a time is the last one, whole.
-        to: Query<Checked<Option<End>>>,
+        to: Query<Validated<Option<End>>>,
     ) -> Result<Json<Paged<AuditLogEntry>>, Failure> {
         caller.require(Permission::SettingsWrite)?;
         let mut issues = Vec::new();

@@ -15,14 +15,14 @@ use waypost_core::message::list::{self, MessageFilter};
 use waypost_core::message::{MessageItem, MessageStatus, RecipientItem, store};
 
 use crate::auth::Caller;
-use crate::checked::Checked;
 use crate::context::Context;
 use crate::error::{Failure, MESSAGE};
 use crate::fields::{PageLimit, PageNumber, SearchText};
 use crate::ids::PathId;
 use crate::query::Query;
+use crate::response::{Data, Nullable, Paged, Pagination, Time, read_page};
 use crate::v1::Section;
-use crate::wire::{Data, Nullable, Paged, Pagination, Time, read_page};
+use crate::validate::Validated;
 
 pub(crate) struct MessagesApi {
     pub(crate) context: Arc<Context>,
@@ -217,13 +217,13 @@ impl MessagesApi {
         &self,
         caller: Caller,
         /// The page, from 1.
-        page: Query<Checked<Option<PageNumber>>>,
+        page: Query<Validated<Option<PageNumber>>>,
         /// Rows on a page.
-        limit: Query<Checked<Option<PageLimit>>>,
+        limit: Query<Validated<Option<PageLimit>>>,
         /// Only messages with this status.
-        status: Query<Checked<Option<MessageStatus>>>,
+        status: Query<Validated<Option<MessageStatus>>>,
         /// Only messages whose subject contains this, in any letter case.
-        search: Query<Checked<Option<SearchText>>>,
+        search: Query<Validated<Option<SearchText>>>,
     ) -> Result<Json<Paged<MessageSummary>>, Failure> {
         caller.require(Permission::MetricsRead)?;
         let mut issues = Vec::new();
@@ -302,9 +302,9 @@ impl MessagesApi {
         caller: Caller,
         id: Path<PathId>,
         /// The page, from 1.
-        page: Query<Checked<Option<PageNumber>>>,
+        page: Query<Validated<Option<PageNumber>>>,
         /// Rows on a page.
-        limit: Query<Checked<Option<PageLimit>>>,
+        limit: Query<Validated<Option<PageLimit>>>,
     ) -> Result<Json<Paged<RecipientDetail>>, Failure> {
         caller.require(Permission::MetricsRead)?;
         let id: MessageId = id.0.of(MESSAGE)?;

@@ -12,18 +12,19 @@ use waypost_core::clock::Timestamp;
 use waypost_core::db::OrFault;
 use waypost_core::issue::Issue;
 use waypost_core::metrics::{
-    BUCKETS_MAX, Bucket, Counts, Granularity, Group, GroupBy, PERIOD_DEFAULT, Period, rate, store,
+    BUCKETS_MAX, BreakdownRow, EventCounts, Granularity, GroupBy, PERIOD_DEFAULT, Period,
+    SeriesBucket, rate, store,
 };
 
 use crate::auth::Caller;
-use crate::checked::{Checked, Field, problem};
 use crate::context::Context;
 use crate::error::Failure;
+use crate::fields::time::{End, Moment};
 use crate::fields::{self, string};
-use crate::moment_fields::{End, Moment};
 use crate::query::Query;
+use crate::response::Time;
 use crate::v1::Section;
-use crate::wire::Time;
+use crate::validate::{Field, Validated, problem};
 
 pub(crate) struct MetricsApi {
     pub(crate) context: Arc<Context>,
@@ -82,8 +83,8 @@ struct MetricsBucket {
     unsubscribed: i64,
 }
 
-impl From<Bucket> for MetricsBucket {
-    fn from(bucket: Bucket) -> Self {
+impl From<SeriesBucket> for MetricsBucket {
+    fn from(bucket: SeriesBucket) -> Self {
         let counts = bucket.counts;
         Self {
             timestamp: bucket_name(bucket.start),
@@ -133,8 +134,8 @@ struct MetricsGroup {
     complained: i64,
 }
 
-impl From<Group> for MetricsGroup {
-    fn from(group: Group) -> Self {
+impl From<BreakdownRow> for MetricsGroup {
+    fn from(group: BreakdownRow) -> Self {
         let counts = group.counts;
         Self {
             name: group.name,
@@ -190,8 +191,8 @@ struct MetricsTotals {
     complaint_rate: f64,
 }
 
-impl From<Counts> for MetricsTotals {
-    fn from(counts: Counts) -> Self {
+impl From<EventCounts> for MetricsTotals {
+    fn from(counts: EventCounts) -> Self {
         Self {
             total_sent: counts.sent,
             total_delivered: counts.delivered,
@@ -223,8 +224,8 @@ struct MetricsSummary {
     period: SummaryPeriod,
 }
 
-type OptionalMoment = Query<Checked<Option<Moment>>>;
-type OptionalEnd = Query<Checked<Option<End>>>;
+type OptionalMoment = Query<Validated<Option<Moment>>>;
+type OptionalEnd = Query<Validated<Option<End>>>;
 
 #[OpenApi(tag = "Section::Metrics")]
 impl MetricsApi {
@@ -243,7 +244,7 @@ impl MetricsApi {
         /// Until when; now where it is absent. A day without a time is the last one, whole.
         to: OptionalEnd,
         /// How long a bucket is; `day` where it is absent.
-        granularity: Query<Checked<Option<Granularity>>>,
+        granularity: Query<Validated<Option<Granularity>>>,
     ) -> Result<Json<MetricsSeries>, Failure> {
         caller.require(Permission::MetricsRead)?;
         let mut issues = Vec::new();
@@ -291,7 +292,7 @@ impl MetricsApi {
         to: OptionalEnd,
         /// What to group by; `provider` where it is absent.
         #[oai(name = "groupBy")]
-        group_by: Query<Checked<Option<GroupBy>>>,
+        group_by: Query<Validated<Option<GroupBy>>>,
     ) -> Result<Json<MetricsBreakdown>, Failure> {
         caller.require(Permission::MetricsRead)?;
         let mut issues = Vec::new();

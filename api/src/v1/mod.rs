@@ -4,7 +4,7 @@ pub(crate) mod api_keys;
 pub(crate) mod audit_logs;
 pub(crate) mod messages;
 pub(crate) mod metrics;
-pub(crate) mod provider_upkeep;
+pub(crate) mod provider_management;
 pub(crate) mod providers;
 pub(crate) mod routing_rules;
 pub(crate) mod send;

@@ -6,31 +6,31 @@ use poem_openapi::param::Path;
 use poem_openapi::payload::Json;
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use uuid::Uuid;
+use waypost_core::account_limiter::{AccountLimits, CONCURRENCY_MAX, RATE_PER_SECOND_MAX};
 use waypost_core::auth::Permission;
 use waypost_core::db::OrFault;
-use waypost_core::idempotency::once::Once;
+use waypost_core::idempotency::single::Idempotent;
 use waypost_core::ids::ProviderAccountId;
 use waypost_core::issue::Issue;
-use waypost_core::provider::account::{Accounts, NewAccount, ProviderAccount, WantedChange};
 use waypost_core::provider::credentials::Credentials;
 use waypost_core::provider::event_secrets::EventSecrets;
-use waypost_core::provider::event_webhook::{Connected, FirstRegistration};
-use waypost_core::provider::gate::{AccountLimits, CONCURRENCY_MAX, RATE_PER_SECOND_MAX};
 use waypost_core::provider::kind::ProviderType;
-use waypost_core::provider::store;
+use waypost_core::provider_account::event_webhook::{Connected, FirstRegistration};
+use waypost_core::provider_account::store;
+use waypost_core::provider_account::{Accounts, NewAccount, ProviderAccount, WantedChange};
 use waypost_core::text::Name;
 
 use crate::auth::Caller;
-use crate::body::{Body, OTHER_BYTES_MAX};
-use crate::checked::{Change, Checked, Clearable};
+use crate::body::{JsonBody, OTHER_BYTES_MAX};
 use crate::context::Context;
 use crate::error::Failure;
-use crate::event_secret_fields::EventSecretsObject;
+use crate::fields::event_secret::EventSecretsObject;
 use crate::fields::{CredentialsObject, Whole};
 use crate::idempotency::{KeyHeader, created};
 use crate::ids::PathId;
+use crate::response::{Data, Nullable, Success, Time};
 use crate::v1::Section;
-use crate::wire::{Data, Nullable, Success, Time};
+use crate::validate::{Clearable, Settable, Validated};
 
 pub(crate) struct ProvidersApi {
     pub(crate) context: Arc<Context>,
@@ -95,27 +95,27 @@ impl ProviderAccountView {
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct ConnectProviderRequest {
-    provider_type: Checked<ProviderType>,
+    provider_type: Validated<ProviderType>,
     /// A name for people.
-    display_name: Checked<Name>,
+    display_name: Validated<Name>,
     /// Which fields it must have depends on `providerType`: SENDGRID `apiKey`;
     /// POSTMARK `serverToken`; MAILGUN `apiKey` and `domain`; SES `accessKeyId`,
     /// `secretAccessKey` and `region`; SMTP `host`.
-    credentials: Checked<CredentialsObject>,
+    credentials: Validated<CredentialsObject>,
     /// What the provider's events are verified with: SENDGRID `publicKey`, MAILGUN
     /// `signingKey`, SES `topicArn`. POSTMARK takes none. Registering the event
     /// webhook finds it out where the provider's API tells.
-    event_secrets: Checked<Option<EventSecretsObject>>,
+    event_secrets: Validated<Option<EventSecretsObject>>,
     /// Whether to tell the provider to tell of events under the account's `webhookUrl`.
     /// Where nothing is said it is told, unless `eventSecrets` are given: then the
     /// webhook is yours to set up.
-    register_event_webhook: Checked<Option<bool>>,
+    register_event_webhook: Validated<Option<bool>>,
     /// Calls to the provider per second at the most, over all workers; no bound where
     /// nothing is said.
-    max_rate_per_second: Checked<Option<RatePerSecond>>,
+    max_rate_per_second: Validated<Option<RatePerSecond>>,
     /// Calls to the provider under way at the most, over all workers; no bound where
     /// nothing is said.
-    max_concurrency: Checked<Option<Concurrency>>,
+    max_concurrency: Validated<Option<Concurrency>>,
 }
 
 type RatePerSecond = Whole<1, RATE_PER_SECOND_MAX>;
@@ -126,20 +126,20 @@ type Concurrency = Whole<1, CONCURRENCY_MAX>;
 #[oai(rename_all = "camelCase")]
 struct UpdateProviderRequest {
     /// A name for people.
-    display_name: Checked<Change<Name>>,
+    display_name: Validated<Settable<Name>>,
     /// Whether messages may go through it.
-    is_active: Checked<Change<bool>>,
+    is_active: Validated<Settable<bool>>,
     /// New credentials, checked with the provider before they replace the old.
-    credentials: Checked<Change<CredentialsObject>>,
+    credentials: Validated<Settable<CredentialsObject>>,
     /// What the provider's events are verified with from now on; `eventsVerified`
     /// is false until one was.
-    event_secrets: Checked<Change<EventSecretsObject>>,
+    event_secrets: Validated<Settable<EventSecretsObject>>,
     /// Calls to the provider per second at the most, over all workers; null lifts the
     /// bound. Workers follow within a few seconds.
-    max_rate_per_second: Checked<Clearable<RatePerSecond>>,
+    max_rate_per_second: Validated<Clearable<RatePerSecond>>,
     /// Calls to the provider under way at the most, over all workers; null lifts the
     /// bound. Workers follow within a few seconds.
-    max_concurrency: Checked<Clearable<Concurrency>>,
+    max_concurrency: Validated<Clearable<Concurrency>>,
 }
 
 /// What the provider says of an account's credentials.
@@ -192,7 +192,7 @@ enum ProviderConnected {
     Created(Json<Data<ConnectedProvider>>),
 }
 
-type One = Result<Json<Data<ProviderAccountView>>, Failure>;
+type ProviderAnswer = Result<Json<Data<ProviderAccountView>>, Failure>;
 
 #[OpenApi(tag = "Section::Providers")]
 impl ProvidersApi {
@@ -241,7 +241,7 @@ impl ProvidersApi {
         /// Makes it safe to repeat the request.
         #[oai(name = "Idempotency-Key")]
         key: KeyHeader,
-        body: Body<ConnectProviderRequest, OTHER_BYTES_MAX>,
+        body: JsonBody<ConnectProviderRequest, OTHER_BYTES_MAX>,
     ) -> Result<ProviderConnected, Failure> {
         caller.require(Permission::ProvidersWrite)?;
         let mut issues = Vec::new();
@@ -276,7 +276,7 @@ impl ProvidersApi {
         else {
             return Err(Failure::Invalid(issues));
         };
-        let once = Once::new(claim, &self.context.sealer, |connected: &Connected| {
+        let once = Idempotent::new(claim, &self.context.sealer, |connected: &Connected| {
             let data = self.connected(connected.clone());
             created(&Data { data })
         });
@@ -307,7 +307,7 @@ impl ProvidersApi {
         method = "get",
         operation_id = "get_provider"
     )]
-    async fn get_provider(&self, caller: Caller, id: Path<PathId>) -> One {
+    async fn get_provider(&self, caller: Caller, id: Path<PathId>) -> ProviderAnswer {
         caller.require(Permission::ProvidersRead)?;
         let account = self.find(&caller, &id.0).await?;
         Ok(Json(Data {
@@ -327,8 +327,8 @@ impl ProvidersApi {
         &self,
         caller: Caller,
         id: Path<PathId>,
-        body: Body<UpdateProviderRequest, OTHER_BYTES_MAX>,
-    ) -> One {
+        body: JsonBody<UpdateProviderRequest, OTHER_BYTES_MAX>,
+    ) -> ProviderAnswer {
         caller.require(Permission::ProvidersWrite)?;
         let account = self.find(&caller, &id.0).await?;
         let mut issues = Vec::new();

@@ -11,28 +11,28 @@ use uuid::Uuid;
 use waypost_core::address::Mailbox;
 use waypost_core::auth::Permission;
 use waypost_core::db::OrFault;
-use waypost_core::idempotency::once::Once;
+use waypost_core::idempotency::single::Idempotent;
 use waypost_core::ids::{ProviderAccountId, RoutingRuleId};
 use waypost_core::issue::Issue;
-use waypost_core::provider;
+use waypost_core::provider_account;
 use waypost_core::routing::rule::{
     DomainPattern, FALLBACKS_MAX, OnUnknown, PRIORITY_MAX, RoutingRule, RuleChange, RuleTerms,
     TagMatch,
 };
-use waypost_core::routing::{self, Enquiry, RouteRefusal, store};
+use waypost_core::routing::{self, RouteRefusal, RoutingRequest, store};
 use waypost_core::text::{Name, Tag};
 
 use crate::auth::Caller;
-use crate::body::{Body, OTHER_BYTES_MAX};
-use crate::checked::{Change, Checked, Clearable, Field, problem};
+use crate::body::{JsonBody, OTHER_BYTES_MAX};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::fields::{self, Id, Tags, Whole};
 use crate::idempotency::{KeyHeader, created};
 use crate::ids::PathId;
+use crate::response::{Data, Nullable, Success, Time};
 use crate::v1::Section;
 use crate::v1::providers::ProviderAccountView;
-use crate::wire::{Data, Nullable, Success, Time};
+use crate::validate::{Clearable, Field, Settable, Validated, problem};
 
 pub(crate) struct RoutingRulesApi {
     pub(crate) context: Arc<Context>,
@@ -94,24 +94,24 @@ type Priority = Whole<0, PRIORITY_MAX>;
 #[oai(rename_all = "camelCase")]
 struct CreateRoutingRuleRequest {
     /// A name for people.
-    name: Checked<Name>,
+    name: Validated<Name>,
     /// Higher ones are asked first; 0 where nothing is said.
-    priority: Checked<Option<Priority>>,
+    priority: Validated<Option<Priority>>,
     /// Whether it is asked at all; true where nothing is said.
-    is_active: Checked<Option<bool>>,
+    is_active: Validated<Option<bool>>,
     /// The senders that it is for; all where nothing is said.
-    sender_domain: Checked<Option<DomainPattern>>,
+    sender_domain: Validated<Option<DomainPattern>>,
     /// The tags that it is for; all messages where there are none.
-    tags: Checked<Option<Tags>>,
+    tags: Validated<Option<Tags>>,
     /// Whether a message must have `any` (the default) or `all` of the tags.
-    tag_match: Checked<Option<TagMatch>>,
+    tag_match: Validated<Option<TagMatch>>,
     /// The account that takes the messages.
-    provider_account_id: Checked<Id>,
+    provider_account_id: Validated<Id>,
     /// Up to 5 accounts that take them when that one cannot, in order.
-    fallback_provider_account_ids: Checked<Option<Fallbacks>>,
+    fallback_provider_account_ids: Validated<Option<Fallbacks>>,
     /// What follows when a provider's answer was lost; `wait` where nothing is
     /// said.
-    on_unknown: Checked<Option<OnUnknown>>,
+    on_unknown: Validated<Option<OnUnknown>>,
 }
 
 impl CreateRoutingRuleRequest {
@@ -151,23 +151,23 @@ impl CreateRoutingRuleRequest {
 #[oai(rename_all = "camelCase")]
 struct UpdateRoutingRuleRequest {
     /// A name for people.
-    name: Checked<Change<Name>>,
+    name: Validated<Settable<Name>>,
     /// Higher ones are asked first.
-    priority: Checked<Change<Priority>>,
+    priority: Validated<Settable<Priority>>,
     /// Whether it is asked at all.
-    is_active: Checked<Change<bool>>,
+    is_active: Validated<Settable<bool>>,
     /// The senders that it is for; null means all.
-    sender_domain: Checked<Clearable<DomainPattern>>,
+    sender_domain: Validated<Clearable<DomainPattern>>,
     /// The tags that it is for; all messages where there are none.
-    tags: Checked<Change<Tags>>,
+    tags: Validated<Settable<Tags>>,
     /// Whether a message must have `any` or `all` of the tags.
-    tag_match: Checked<Change<TagMatch>>,
+    tag_match: Validated<Settable<TagMatch>>,
     /// The account that takes the messages.
-    provider_account_id: Checked<Change<Id>>,
+    provider_account_id: Validated<Settable<Id>>,
     /// Up to 5 accounts that take them when that one cannot, in order.
-    fallback_provider_account_ids: Checked<Change<Fallbacks>>,
+    fallback_provider_account_ids: Validated<Settable<Fallbacks>>,
     /// What follows when a provider's answer was lost.
-    on_unknown: Checked<Change<OnUnknown>>,
+    on_unknown: Validated<Settable<OnUnknown>>,
 }
 
 impl UpdateRoutingRuleRequest {
@@ -261,9 +261,9 @@ word_fields!(TagMatch, OnUnknown);
 #[derive(Debug, Object)]
 struct ResolveRouteRequest {
     /// The sender.
-    from: Checked<Mailbox>,
+    from: Validated<Mailbox>,
     /// The message's tags.
-    tags: Checked<Option<Tags>>,
+    tags: Validated<Option<Tags>>,
 }
 
 /// The route of a message.
@@ -317,13 +317,13 @@ struct PassedOverRule {
 }
 
 #[derive(ApiResponse)]
-enum Made {
+enum RuleCreated {
     /// The rule is made, and counts at once.
     #[oai(status = 201)]
     Created(Json<Data<RoutingRuleView>>),
 }
 
-type One = Result<Json<Data<RoutingRuleView>>, Failure>;
+type RuleAnswer = Result<Json<Data<RoutingRuleView>>, Failure>;
 
 #[OpenApi(tag = "Section::RoutingRules")]
 impl RoutingRulesApi {
@@ -361,14 +361,14 @@ impl RoutingRulesApi {
         /// Makes it safe to repeat the request.
         #[oai(name = "Idempotency-Key")]
         key: KeyHeader,
-        body: Body<CreateRoutingRuleRequest, OTHER_BYTES_MAX>,
-    ) -> Result<Made, Failure> {
+        body: JsonBody<CreateRoutingRuleRequest, OTHER_BYTES_MAX>,
+    ) -> Result<RuleCreated, Failure> {
         caller.require(Permission::ProvidersWrite)?;
         let mut issues = Vec::new();
         let claim = key.claim(&self.context, &caller, &body, &mut issues);
         let request = body.take(&mut issues)?;
         let terms = request.check(issues).map_err(Failure::Invalid)?;
-        let once = Once::new(
+        let once = Idempotent::new(
             claim.flatten(),
             &self.context.sealer,
             |rule: &RoutingRule| {
@@ -380,7 +380,7 @@ impl RoutingRulesApi {
         let rule = rules
             .create(caller.organization_id(), caller.origin(), terms, &once)
             .await?;
-        Ok(Made::Created(Json(Data { data: rule.into() })))
+        Ok(RuleCreated::Created(Json(Data { data: rule.into() })))
     }
 
     /// Show a routing rule
@@ -391,7 +391,7 @@ impl RoutingRulesApi {
         method = "get",
         operation_id = "get_routing_rule"
     )]
-    async fn get_routing_rule(&self, caller: Caller, id: Path<PathId>) -> One {
+    async fn get_routing_rule(&self, caller: Caller, id: Path<PathId>) -> RuleAnswer {
         caller.require(Permission::ProvidersRead)?;
         let id: RoutingRuleId = id.0.of(RULE)?;
         let doing = "show a routing rule";
@@ -414,8 +414,8 @@ impl RoutingRulesApi {
         &self,
         caller: Caller,
         id: Path<PathId>,
-        body: Body<UpdateRoutingRuleRequest, OTHER_BYTES_MAX>,
-    ) -> One {
+        body: JsonBody<UpdateRoutingRuleRequest, OTHER_BYTES_MAX>,
+    ) -> RuleAnswer {
         caller.require(Permission::ProvidersWrite)?;
         let id: RoutingRuleId = id.0.of(RULE)?;
         let mut issues = Vec::new();
@@ -462,7 +462,7 @@ impl RoutingRulesApi {
     async fn resolve_route(
         &self,
         caller: Caller,
-        body: Body<ResolveRouteRequest, OTHER_BYTES_MAX>,
+        body: JsonBody<ResolveRouteRequest, OTHER_BYTES_MAX>,
     ) -> Result<Json<Data<RouteResolution>>, Failure> {
         caller.require(Permission::ProvidersRead)?;
         let mut issues = Vec::new();
@@ -473,7 +473,7 @@ impl RoutingRulesApi {
             return Err(Failure::Invalid(issues));
         };
         let tags = tags.unwrap_or_default().0;
-        let enquiry = Enquiry {
+        let enquiry = RoutingRequest {
             sender_domain: from.address().domain(),
             tags: tags.iter().map(Tag::as_str).collect(),
         };
@@ -488,7 +488,7 @@ impl RoutingRulesApi {
     async fn explain(
         &self,
         caller: &Caller,
-        enquiry: &Enquiry<'_>,
+        enquiry: &RoutingRequest<'_>,
     ) -> Result<RouteResolution, Failure> {
         let organization_id = caller.organization_id();
         let snapshot = self.context.rules.snapshots.reload(organization_id).await?;
@@ -511,7 +511,7 @@ impl RoutingRulesApi {
             Some(account) => {
                 let doing = "find a message's route";
                 let mut connection = self.context.pool.acquire().await.or_fault(doing)?;
-                provider::store::find(&mut connection, organization_id, account.id).await?
+                provider_account::store::find(&mut connection, organization_id, account.id).await?
             }
             None => None,
         };

@@ -8,31 +8,31 @@ use poem_openapi::types::{ParseFromJSON, Type};
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde_json::Value;
 use uuid::Uuid;
+use waypost_core::acceptance::draft::{Draft, METADATA_BYTES_MAX, TemplateUse};
+use waypost_core::acceptance::{AcceptRefusal, Acceptance, Answered, Receipt};
 use waypost_core::address::Mailbox;
 use waypost_core::auth::Permission;
 use waypost_core::fault::FaultKind;
+use waypost_core::idempotency::batch::IdempotentBatch;
 use waypost_core::idempotency::fingerprint::{self, BodyHash};
-use waypost_core::idempotency::parts::Parts;
-use waypost_core::idempotency::{Claim, IdempotencyKey, KeyConflict};
+use waypost_core::idempotency::{IdempotencyKey, KeyClaim, KeyConflict};
 use waypost_core::ids::{TemplateId, UnsubscribeGroupId};
 use waypost_core::issue::Issue;
-use waypost_core::message::accept::{Acceptance, Answered, Receipt, Refusal};
-use waypost_core::message::draft::{Draft, METADATA_BYTES_MAX, TemplateUse};
 use waypost_core::text::Subject;
 use waypost_core::tracking::TrackingChoice;
-use waypost_core::unsubscribe::place;
+use waypost_core::unsubscribe::link_insertion;
 
 use crate::auth::Caller;
-use crate::body::{BATCH_BYTES_MAX, Body, SEND_BYTES_MAX};
-use crate::checked::{Checked, Field, problem};
+use crate::body::{BATCH_BYTES_MAX, JsonBody, SEND_BYTES_MAX};
 use crate::context::Context;
 use crate::error::Failure;
+use crate::fields::object::JsonObject;
+use crate::fields::template::{RecordId, Variables};
 use crate::fields::{BodyText, Recipients, Tags};
 use crate::idempotency::{KeyHeader, SEND_PATH, answer};
-use crate::objects::JsonObject;
-use crate::template_fields::{RecordId, Variables};
+use crate::response::Nullable;
 use crate::v1::Section;
-use crate::wire::Nullable;
+use crate::validate::{Field, Validated, problem};
 
 pub(crate) struct SendApi {
     pub(crate) context: Arc<Context>,
@@ -45,42 +45,42 @@ pub(crate) struct SendApi {
 struct SendMessageRequest {
     /// One address or up to 1,000, each with or without a display name. Every
     /// recipient gets a private copy; an address named twice gets one.
-    to: Checked<Recipients>,
+    to: Validated<Recipients>,
     /// The sender. Its domain must be verified on the provider account that the
     /// message goes through.
-    from: Checked<Mailbox>,
+    from: Validated<Mailbox>,
     /// The subject, on one line. With `templateId` or `variables` it is Handlebars
     /// itself, and the bound holds for what it renders to as well.
-    subject: Checked<Subject>,
+    subject: Validated<Subject>,
     /// The HTML body. With `templateId` it takes the place of the template's, as it
     /// is; without one it is Handlebars itself where `variables` are given.
-    html: Checked<Option<BodyText>>,
+    html: Validated<Option<BodyText>>,
     /// The plain-text body. With `templateId` it takes the place of the template's, as
     /// it is; without one it is Handlebars itself where `variables` are given.
-    text: Checked<Option<BodyText>>,
+    text: Validated<Option<BodyText>>,
     /// Where answers go, if not to the sender.
-    reply_to: Checked<Option<Mailbox>>,
+    reply_to: Validated<Option<Mailbox>>,
     /// Up to 10, for routing and analytics.
-    tags: Checked<Option<Tags>>,
+    tags: Validated<Option<Tags>>,
     /// Whatever is to be kept with the message, up to 64 KiB.
-    metadata: Checked<Option<JsonObject<METADATA_BYTES_MAX>>>,
+    metadata: Validated<Option<JsonObject<METADATA_BYTES_MAX>>>,
     /// A template. Its current version is rendered now: later versions do not
     /// change the message.
-    template_id: Checked<Option<RecordId>>,
+    template_id: Validated<Option<RecordId>>,
     /// Values for the template: an object of up to 256 KiB. Without `templateId`
     /// subject, html and text are filled in with them, even where it is empty; where it
     /// is absent they stay as they are.
-    variables: Checked<Option<Variables>>,
+    variables: Validated<Option<Variables>>,
     /// The group that the recipients may unsubscribe from. Its suppressions apply
     /// besides the global ones, and each copy gets an unsubscribe link: where a body
     /// says `{{unsubscribeUrl}}`, else at its end, and in the headers for the mail
     /// program's own button. Without a group a body may not say `{{unsubscribeUrl}}`,
     /// unless `variables` have it.
-    unsubscribe_group_id: Checked<Option<UnsubscribeGroupId>>,
+    unsubscribe_group_id: Validated<Option<UnsubscribeGroupId>>,
     /// What is tracked of the message's HTML, in place of what the organization's
     /// settings say: a pixel tells of opens, links through this service of clicks.
     /// A link with the attribute `data-waypost-no-track` leads straight to its target.
-    tracking: Checked<Option<TrackingChoice>>,
+    tracking: Validated<Option<TrackingChoice>>,
 }
 
 impl SendMessageRequest {
@@ -112,10 +112,10 @@ impl SendMessageRequest {
         let is_as_it_is = !matches!((&template_id, &variables), (Some(None), Some(Some(_))));
         let has_place = [&html, &text].into_iter().any(|body| {
             let body = body.as_ref().and_then(Option::as_ref);
-            body.is_some_and(|body| place::is_in(&body.0))
+            body.is_some_and(|body| link_insertion::is_in(&body.0))
         });
         if has_place && is_as_it_is && matches!(unsubscribe_group_id, Some(None)) {
-            issues.push(place::without_group());
+            issues.push(link_insertion::without_group());
         }
         let draft = (|| {
             let (template_id, variables) = (template_id?, variables?);
@@ -219,14 +219,14 @@ struct BatchMessage {
     /// Makes it safe to send the message again, in another batch too, or with this
     /// key as `Idempotency-Key` of `POST /v1/send`. Where it is absent, that of the
     /// batch does, if the batch has one.
-    idempotency_key: Checked<Option<IdempotencyKey>>,
+    idempotency_key: Validated<Option<IdempotencyKey>>,
 }
 
 /// Messages to send, each as in `POST /v1/send`.
 #[derive(Debug, Object)]
 struct SendBatchRequest {
     /// 1 to 1,000 messages (an operator may set another bound).
-    messages: Checked<BatchItems>,
+    messages: Validated<BatchItems>,
 }
 
 /// Messages in a batch that are looked at, whatever an operator allows.
@@ -254,7 +254,7 @@ impl BatchItem {
         let rest = Value::Object(members);
         let hash = key.is_some().then(|| fingerprint::of(&rest));
         let idempotency_key =
-            Checked::parse_from_json(key).or_else(|error| problem(error.into_message()))?;
+            Validated::parse_from_json(key).or_else(|error| problem(error.into_message()))?;
         let message = SendMessageRequest::parse_from_json(Some(rest))
             .or_else(|error| problem(error.into_message()))?;
         Ok(Self {
@@ -270,8 +270,8 @@ impl BatchItem {
     /// The draft and its claim, by its own key or as a part of its batch.
     fn check(
         self,
-        claim: impl FnOnce(&IdempotencyKey, BodyHash) -> Claim,
-        part: Option<Claim>,
+        claim: impl FnOnce(&IdempotencyKey, BodyHash) -> KeyClaim,
+        part: Option<KeyClaim>,
     ) -> Result<Draft, Vec<Issue>> {
         let mut issues = self.surplus;
         let key = self.message.idempotency_key.take(MESSAGE_KEY, &mut issues);
@@ -374,7 +374,7 @@ impl SendApi {
         /// Makes it safe to repeat the request.
         #[oai(name = "Idempotency-Key")]
         key: KeyHeader,
-        body: Body<SendMessageRequest, SEND_BYTES_MAX>,
+        body: JsonBody<SendMessageRequest, SEND_BYTES_MAX>,
     ) -> Result<Accepted, Failure> {
         caller.require(Permission::Send)?;
         let mut issues = Vec::new();
@@ -409,7 +409,7 @@ impl SendApi {
         /// Makes it safe to repeat the request.
         #[oai(name = "Idempotency-Key")]
         key: KeyHeader,
-        body: Body<SendBatchRequest, BATCH_BYTES_MAX>,
+        body: JsonBody<SendBatchRequest, BATCH_BYTES_MAX>,
     ) -> Result<Json<SendBatchResponse>, Failure> {
         caller.require(Permission::Send)?;
         let mut issues = Vec::new();
@@ -431,7 +431,7 @@ impl SendApi {
             return Ok(Json(SendBatchResponse { results }));
         };
         let (pool, sealer) = (&self.context.pool, &self.context.sealer);
-        let parts = Parts::begin(pool, sealer, claim).await?;
+        let parts = IdempotentBatch::begin(pool, sealer, claim).await?;
         let (results, unsettled) = self.accept_batch(&caller, items, Some(&parts)).await?;
         // Where the fate of a message is open, an answer with an error in its place
         // might be false. Whoever repeats the batch goes on.
@@ -474,11 +474,11 @@ impl SendApi {
         &self,
         caller: &Caller,
         items: Vec<Result<BatchItem, Vec<Issue>>>,
-        parts: Option<&Parts<'_>>,
-    ) -> Result<(Vec<BatchResult>, Option<Refusal>), Failure> {
-        let at = parts.map_or_else(|| self.context.clock.now(), Parts::begun_at);
+        parts: Option<&IdempotentBatch<'_>>,
+    ) -> Result<(Vec<BatchResult>, Option<AcceptRefusal>), Failure> {
+        let at = parts.map_or_else(|| self.context.clock.now(), IdempotentBatch::begun_at);
         let claim = |key: &IdempotencyKey, hash| {
-            Claim::new(caller.organization_id(), SEND_PATH, key, hash, at)
+            KeyClaim::new(caller.organization_id(), SEND_PATH, key, hash, at)
         };
         let mut drafts = Vec::with_capacity(items.len());
         let mut results: Vec<Option<BatchResult>> = Vec::with_capacity(items.len());
@@ -517,12 +517,15 @@ impl SendApi {
     /// messages, empty where the batch has no key.
     async fn keep_refusals(
         &self,
-        parts: &[Claim],
-        results: &mut [Result<Answered, Refusal>],
+        parts: &[KeyClaim],
+        results: &mut [Result<Answered, AcceptRefusal>],
     ) -> Result<(), Failure> {
         let refused = parts.iter().zip(results).filter_map(|(part, result)| {
-            let Err(refusal @ (Refusal::Route(_) | Refusal::Template(_) | Refusal::UnknownGroup)) =
-                &*result
+            let Err(
+                refusal @ (AcceptRefusal::Route(_)
+                | AcceptRefusal::Template(_)
+                | AcceptRefusal::UnknownGroup),
+            ) = &*result
             else {
                 return None;
             };
@@ -539,21 +542,21 @@ impl SendApi {
 }
 
 /// Why a message failed, if it was for want of time or of Postgres.
-fn unsettled(result: &Result<Answered, Refusal>) -> Option<&Refusal> {
+fn unsettled(result: &Result<Answered, AcceptRefusal>) -> Option<&AcceptRefusal> {
     result.as_ref().err().filter(|refusal| {
         matches!(
             refusal,
-            Refusal::Fault(_) | Refusal::Key(KeyConflict::StillRunning)
+            AcceptRefusal::Fault(_) | AcceptRefusal::Key(KeyConflict::StillRunning)
         )
     })
 }
 
 /// Whether Postgres was away.
-fn is_away(refusal: &Refusal) -> bool {
-    matches!(refusal, Refusal::Fault(fault) if fault.kind() == FaultKind::Unavailable)
+fn is_away(refusal: &AcceptRefusal) -> bool {
+    matches!(refusal, AcceptRefusal::Fault(fault) if fault.kind() == FaultKind::Unavailable)
 }
 
-fn batch_result(result: Result<Answered, Refusal>) -> BatchResult {
+fn batch_result(result: Result<Answered, AcceptRefusal>) -> BatchResult {
     match result.map(|answered| answered.acceptance) {
         Ok(Acceptance::Queued(receipt)) => BatchResult {
             message_id: Some(Nullable(Some(receipt.message_id.0))),

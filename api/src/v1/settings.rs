@@ -7,22 +7,23 @@ use poem_openapi::registry::MetaSchemaRef;
 use poem_openapi::{Object, OpenApi};
 use serde_json::Value;
 use waypost_core::auth::Permission;
+use waypost_core::config::RETENTION_DAYS_MAX;
 use waypost_core::db::OrFault;
 use waypost_core::issue::Issue;
 use waypost_core::organization::settings::{
-    OrganizationSettings, RETENTION_DAYS_MAX, SOFT_BOUNCE_WINDOW_DAYS_MAX, SettingsChange,
+    OrganizationSettings, SOFT_BOUNCE_WINDOW_DAYS_MAX, SettingsChange,
 };
 use waypost_core::organization::{UnverifiedDomains, store};
-use waypost_core::suppression::told::SOFT_BOUNCES_MAX;
+use waypost_core::suppression::feedback::SOFT_BOUNCES_MAX;
 
 use crate::auth::Caller;
-use crate::body::{Body, OTHER_BYTES_MAX};
-use crate::checked::{Change, Checked, Clearable, Field, problem};
+use crate::body::{JsonBody, OTHER_BYTES_MAX};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::fields::{self, Whole};
+use crate::response::{Data, Nullable};
 use crate::v1::Section;
-use crate::wire::{Data, Nullable};
+use crate::validate::{Clearable, Field, Settable, Validated, problem};
 
 pub(crate) struct SettingsApi {
     pub(crate) context: Arc<Context>,
@@ -85,21 +86,21 @@ impl From<OrganizationSettings> for Settings {
 #[oai(rename_all = "camelCase")]
 struct UpdateSettingsRequest {
     /// What a send from a domain gets that is not verified.
-    unverified_domains: Checked<Change<UnverifiedDomains>>,
+    unverified_domains: Validated<Settable<UnverifiedDomains>>,
     /// Whether opens are tracked where a message does not say.
-    track_opens: Checked<Change<bool>>,
+    track_opens: Validated<Settable<bool>>,
     /// Whether clicks are tracked where a message does not say.
-    track_clicks: Checked<Change<bool>>,
+    track_clicks: Validated<Settable<bool>>,
     /// How many days messages are kept, with all that is theirs; null means as long as
     /// the operator keeps them. Older ones are deleted within minutes, for good; those
     /// still being sent when they are done.
-    retention_days: Checked<Clearable<Whole<1, RETENTION_DAYS_MAX>>>,
+    retention_days: Validated<Clearable<Whole<1, RETENTION_DAYS_MAX>>>,
     /// Requests per second, up to the operator's bounds; null means those.
-    rate_limits: Checked<Change<WantedRateLimits>>,
+    rate_limits: Validated<Settable<WantedRateLimits>>,
     /// How many soft bounces of an address suppress it; 0 means that none ever do.
-    soft_bounce_limit: Checked<Change<Whole<0, SOFT_BOUNCES_MAX>>>,
+    soft_bounce_limit: Validated<Settable<Whole<0, SOFT_BOUNCES_MAX>>>,
     /// Within how many days soft bounces count together.
-    soft_bounce_window_days: Checked<Change<Whole<1, SOFT_BOUNCE_WINDOW_DAYS_MAX>>>,
+    soft_bounce_window_days: Validated<Settable<Whole<1, SOFT_BOUNCE_WINDOW_DAYS_MAX>>>,
 }
 
 impl Field for UnverifiedDomains {
@@ -199,7 +200,7 @@ impl SettingsApi {
     async fn update_settings(
         &self,
         caller: Caller,
-        body: Body<UpdateSettingsRequest, OTHER_BYTES_MAX>,
+        body: JsonBody<UpdateSettingsRequest, OTHER_BYTES_MAX>,
     ) -> Result<Json<Data<Settings>>, Failure> {
         caller.require(Permission::SettingsWrite)?;
         let mut issues = Vec::new();
@@ -207,10 +208,12 @@ impl SettingsApi {
         let wanted = self.check(request, issues).map_err(Failure::Invalid)?;
         let settings = self
             .context
-            .board
+            .organization_settings
             .change(caller.organization_id(), caller.origin(), &wanted)
             .await?
             .ok_or(Failure::NotFound(ORGANIZATION))?;
+        let snapshots = &self.context.accounts.snapshots;
+        snapshots.forget(caller.organization_id()).await;
         Ok(Json(Data {
             data: settings.into(),
         }))

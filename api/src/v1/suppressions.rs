@@ -9,23 +9,23 @@ use uuid::Uuid;
 use waypost_core::address::EmailAddress;
 use waypost_core::auth::Permission;
 use waypost_core::db::OrFault;
-use waypost_core::idempotency::once::Once;
+use waypost_core::idempotency::single::Idempotent;
 use waypost_core::ids::{SuppressionId, UnsubscribeGroupId};
 use waypost_core::suppression::import::Imported;
 use waypost_core::suppression::store::{self, SuppressionFilter};
 use waypost_core::suppression::{Suppression, SuppressionSource, WantedSuppression};
 
 use crate::auth::Caller;
-use crate::body::{Body, IMPORT_BYTES_MAX, OTHER_BYTES_MAX};
-use crate::checked::Checked;
+use crate::body::{IMPORT_BYTES_MAX, JsonBody, OTHER_BYTES_MAX};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::fields::{Addresses, PageLimit, PageNumber};
 use crate::idempotency::{KeyHeader, answer, created};
 use crate::ids::PathId;
 use crate::query::Query;
+use crate::response::{Data, Nullable, Paged, Pagination, Success, Time, read_page};
 use crate::v1::Section;
-use crate::wire::{Data, Nullable, Paged, Pagination, Success, Time, read_page};
+use crate::validate::Validated;
 
 pub(crate) struct SuppressionsApi {
     pub(crate) context: Arc<Context>,
@@ -65,11 +65,11 @@ impl From<Suppression> for SuppressionView {
 #[oai(rename_all = "camelCase")]
 struct CreateSuppressionRequest {
     /// The address; only its hash is stored.
-    email: Checked<EmailAddress>,
+    email: Validated<EmailAddress>,
     /// The group that it is suppressed in; everywhere where it is absent.
-    unsubscribe_group_id: Checked<Option<UnsubscribeGroupId>>,
+    unsubscribe_group_id: Validated<Option<UnsubscribeGroupId>>,
     /// Where the suppression comes from; MANUAL where it is absent.
-    source: Checked<Option<SuppressionSource>>,
+    source: Validated<Option<SuppressionSource>>,
 }
 
 /// Addresses to suppress.
@@ -77,9 +77,9 @@ struct CreateSuppressionRequest {
 #[oai(rename_all = "camelCase")]
 struct ImportSuppressionsRequest {
     /// 1 to 10,000 addresses; only their hashes are stored.
-    emails: Checked<Addresses>,
+    emails: Validated<Addresses>,
     /// The group that all are suppressed in; everywhere where it is absent.
-    unsubscribe_group_id: Checked<Option<UnsubscribeGroupId>>,
+    unsubscribe_group_id: Validated<Option<UnsubscribeGroupId>>,
 }
 
 /// What became of an import.
@@ -104,10 +104,10 @@ impl From<Imported> for ImportResult {
 }
 
 #[derive(ApiResponse)]
-enum Created {
+enum SuppressionCreated {
     /// The address is suppressed.
     #[oai(status = 201)]
-    Created(Json<Data<SuppressionView>>),
+    SuppressionCreated(Json<Data<SuppressionView>>),
 }
 
 const SUPPRESSION: &str = "suppression";
@@ -126,14 +126,14 @@ impl SuppressionsApi {
         &self,
         caller: Caller,
         /// The page, from 1.
-        page: Query<Checked<Option<PageNumber>>>,
+        page: Query<Validated<Option<PageNumber>>>,
         /// Rows on a page.
-        limit: Query<Checked<Option<PageLimit>>>,
+        limit: Query<Validated<Option<PageLimit>>>,
         /// Only suppressions with this source.
-        source: Query<Checked<Option<SuppressionSource>>>,
+        source: Query<Validated<Option<SuppressionSource>>>,
         /// Only suppressions of this group.
         #[oai(name = "groupId")]
-        group_id: Query<Checked<Option<UnsubscribeGroupId>>>,
+        group_id: Query<Validated<Option<UnsubscribeGroupId>>>,
     ) -> Result<Json<Paged<SuppressionView>>, Failure> {
         caller.require(Permission::SettingsWrite)?;
         let mut issues = Vec::new();
@@ -175,8 +175,8 @@ impl SuppressionsApi {
         /// Makes it safe to repeat the request.
         #[oai(name = "Idempotency-Key")]
         key: KeyHeader,
-        body: Body<CreateSuppressionRequest, OTHER_BYTES_MAX>,
-    ) -> Result<Created, Failure> {
+        body: JsonBody<CreateSuppressionRequest, OTHER_BYTES_MAX>,
+    ) -> Result<SuppressionCreated, Failure> {
         caller.require(Permission::SettingsWrite)?;
         let mut issues = Vec::new();
         let claim = key.claim(&self.context, &caller, &body, &mut issues);
@@ -191,7 +191,7 @@ impl SuppressionsApi {
         else {
             return Err(Failure::Invalid(issues));
         };
-        let once = Once::new(claim, &self.context.sealer, |suppression: &Suppression| {
+        let once = Idempotent::new(claim, &self.context.sealer, |suppression: &Suppression| {
             let data = SuppressionView::from(suppression.clone());
             created(&Data { data })
         });
@@ -204,7 +204,7 @@ impl SuppressionsApi {
         let suppression = suppressions
             .create(caller.organization_id(), caller.origin(), wanted, &once)
             .await?;
-        Ok(Created::Created(Json(Data {
+        Ok(SuppressionCreated::SuppressionCreated(Json(Data {
             data: suppression.into(),
         })))
     }
@@ -224,7 +224,7 @@ impl SuppressionsApi {
         /// Makes it safe to repeat the request.
         #[oai(name = "Idempotency-Key")]
         key: KeyHeader,
-        body: Body<ImportSuppressionsRequest, IMPORT_BYTES_MAX>,
+        body: JsonBody<ImportSuppressionsRequest, IMPORT_BYTES_MAX>,
     ) -> Result<Json<Data<ImportResult>>, Failure> {
         caller.require(Permission::SettingsWrite)?;
         let mut issues = Vec::new();
@@ -239,7 +239,7 @@ impl SuppressionsApi {
         else {
             return Err(Failure::Invalid(issues));
         };
-        let once = Once::new(claim, &self.context.sealer, |imported: &Imported| {
+        let once = Idempotent::new(claim, &self.context.sealer, |imported: &Imported| {
             let data = ImportResult::from(*imported);
             answer(200, &Data { data })
         });

@@ -11,22 +11,22 @@ use serde_json::Value;
 use uuid::Uuid;
 use waypost_core::auth::Permission;
 use waypost_core::db::OrFault;
-use waypost_core::idempotency::once::Once;
+use waypost_core::idempotency::single::Idempotent;
 use waypost_core::ids::{TemplateId, TemplateVersionId};
 use waypost_core::issue::Issue;
 use waypost_core::template::{TemplateVersion, VersionContent, VersionSummary, store};
 
 use crate::auth::Caller;
-use crate::body::{Body, OTHER_BYTES_MAX, VERSION_BYTES_MAX};
-use crate::checked::Checked;
+use crate::body::{JsonBody, OTHER_BYTES_MAX, VERSION_BYTES_MAX};
 use crate::context::Context;
 use crate::error::{Failure, TEMPLATE, VERSION};
+use crate::fields::object::JsonObject;
+use crate::fields::template::{RecordId, SourceText, Variables};
 use crate::idempotency::{KeyHeader, created};
 use crate::ids::PathId;
-use crate::objects::JsonObject;
-use crate::template_fields::{RecordId, SourceText, Variables};
+use crate::response::{Data, Nullable, Time};
 use crate::v1::Section;
-use crate::wire::{Data, Nullable, Time};
+use crate::validate::Validated;
 
 pub(crate) struct TemplateVersionsApi {
     pub(crate) context: Arc<Context>,
@@ -109,15 +109,15 @@ struct TemplateVersionList {
 #[oai(rename_all = "camelCase")]
 struct CreateTemplateVersionRequest {
     /// The HTML. May be empty where `mjmlSource` is given, which takes its place.
-    html_content: Checked<SourceText>,
+    html_content: Validated<SourceText>,
     /// MJML. It is compiled now, and what it compiles to is the version's
     /// `htmlContent`, whatever was given there.
-    mjml_source: Checked<Option<SourceText>>,
+    mjml_source: Validated<Option<SourceText>>,
     /// The plain text.
-    text_content: Checked<Option<SourceText>>,
+    text_content: Validated<Option<SourceText>>,
     /// A JSON Schema (draft 7, 2019-09 or 2020-12) that the variables of every
     /// send must match. References stay within it.
-    variables_schema: Checked<Option<JsonObject<VERSION_BYTES_MAX>>>,
+    variables_schema: Validated<Option<JsonObject<VERSION_BYTES_MAX>>>,
 }
 
 impl CreateTemplateVersionRequest {
@@ -160,9 +160,9 @@ enum CreatedVersion {
 #[oai(rename_all = "camelCase")]
 struct PreviewTemplateRequest {
     /// Values for the template. They need not match its schema.
-    variables: Checked<Option<Variables>>,
+    variables: Validated<Option<Variables>>,
     /// The version; the current one where none is given.
-    version_id: Checked<Option<RecordId>>,
+    version_id: Validated<Option<RecordId>>,
 }
 
 /// A rendered version.
@@ -200,13 +200,13 @@ impl TemplateVersionsApi {
         /// Makes it safe to repeat the request.
         #[oai(name = "Idempotency-Key")]
         key: KeyHeader,
-        body: Body<CreateTemplateVersionRequest, VERSION_BYTES_MAX>,
+        body: JsonBody<CreateTemplateVersionRequest, VERSION_BYTES_MAX>,
     ) -> Result<CreatedVersion, Failure> {
         caller.require(Permission::TemplatesWrite)?;
         let id: TemplateId = id.0.of(TEMPLATE)?;
         let mut issues = Vec::new();
         let claim = key.claim(&self.context, &caller, &body, &mut issues);
-        let once = Once::new(
+        let once = Idempotent::new(
             claim.flatten(),
             &self.context.sealer,
             |version: &TemplateVersion| {
@@ -304,7 +304,7 @@ impl TemplateVersionsApi {
         &self,
         caller: Caller,
         id: Path<PathId>,
-        body: Body<PreviewTemplateRequest, OTHER_BYTES_MAX, true>,
+        body: JsonBody<PreviewTemplateRequest, OTHER_BYTES_MAX, true>,
     ) -> Result<Json<TemplatePreview>, Failure> {
         caller.require(Permission::TemplatesRead)?;
         let id: TemplateId = id.0.of(TEMPLATE)?;

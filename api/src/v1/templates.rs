@@ -9,24 +9,24 @@ use poem_openapi::{ApiResponse, Object, OpenApi};
 use uuid::Uuid;
 use waypost_core::auth::Permission;
 use waypost_core::db::{self, OrFault};
-use waypost_core::idempotency::once::Once;
+use waypost_core::idempotency::single::Idempotent;
 use waypost_core::ids::TemplateId;
 use waypost_core::template::{NewTemplate, Template, TemplateChange, store};
 use waypost_core::text::{Description, Name};
 
 use crate::auth::Caller;
-use crate::body::{Body, OTHER_BYTES_MAX};
-use crate::checked::{Change, Checked, Clearable};
+use crate::body::{JsonBody, OTHER_BYTES_MAX};
 use crate::context::Context;
 use crate::error::{Failure, TEMPLATE};
+use crate::fields::template::TemplateTags;
 use crate::fields::{PageLimit, PageNumber};
 use crate::idempotency::{KeyHeader, created};
 use crate::ids::PathId;
 use crate::query::Query;
-use crate::template_fields::TemplateTags;
+use crate::response::{Data, Nullable, Paged, Pagination, Success, Time, read_page};
 use crate::v1::Section;
 use crate::v1::template_versions::TemplateVersionView;
-use crate::wire::{Data, Nullable, Paged, Pagination, Success, Time, read_page};
+use crate::validate::{Clearable, Settable, Validated};
 
 pub(crate) struct TemplatesApi {
     pub(crate) context: Arc<Context>,
@@ -77,11 +77,11 @@ struct TemplateDetail {
 #[oai(rename_all = "camelCase")]
 struct CreateTemplateRequest {
     /// A name for people.
-    name: Checked<Name>,
+    name: Validated<Name>,
     /// What it is for.
-    description: Checked<Option<Description>>,
+    description: Validated<Option<Description>>,
     /// Up to 20, of up to 100 characters each.
-    tags: Checked<Option<TemplateTags>>,
+    tags: Validated<Option<TemplateTags>>,
 }
 
 /// What of a template is to be changed; what is absent stays.
@@ -89,11 +89,11 @@ struct CreateTemplateRequest {
 #[oai(rename_all = "camelCase")]
 struct UpdateTemplateRequest {
     /// A name for people.
-    name: Checked<Change<Name>>,
+    name: Validated<Settable<Name>>,
     /// What it is for; null means nothing.
-    description: Checked<Clearable<Description>>,
+    description: Validated<Clearable<Description>>,
     /// Up to 20, of up to 100 characters each, in place of the present ones.
-    tags: Checked<Change<TemplateTags>>,
+    tags: Validated<Settable<TemplateTags>>,
 }
 
 #[derive(ApiResponse)]
@@ -117,9 +117,9 @@ impl TemplatesApi {
         &self,
         caller: Caller,
         /// The page, from 1.
-        page: Query<Checked<Option<PageNumber>>>,
+        page: Query<Validated<Option<PageNumber>>>,
         /// Rows on a page.
-        limit: Query<Checked<Option<PageLimit>>>,
+        limit: Query<Validated<Option<PageLimit>>>,
     ) -> Result<Json<Paged<TemplateView>>, Failure> {
         caller.require(Permission::TemplatesRead)?;
         let mut issues = Vec::new();
@@ -147,7 +147,7 @@ impl TemplatesApi {
         /// Makes it safe to repeat the request.
         #[oai(name = "Idempotency-Key")]
         key: KeyHeader,
-        body: Body<CreateTemplateRequest, OTHER_BYTES_MAX>,
+        body: JsonBody<CreateTemplateRequest, OTHER_BYTES_MAX>,
     ) -> Result<CreatedTemplate, Failure> {
         caller.require(Permission::TemplatesWrite)?;
         let mut issues = Vec::new();
@@ -161,7 +161,7 @@ impl TemplatesApi {
         else {
             return Err(Failure::Invalid(issues));
         };
-        let once = Once::new(claim, &self.context.sealer, |template: &Template| {
+        let once = Idempotent::new(claim, &self.context.sealer, |template: &Template| {
             let data = TemplateView::from(template.clone());
             created(&Data { data })
         });
@@ -226,7 +226,7 @@ impl TemplatesApi {
         &self,
         caller: Caller,
         id: Path<PathId>,
-        body: Body<UpdateTemplateRequest, OTHER_BYTES_MAX>,
+        body: JsonBody<UpdateTemplateRequest, OTHER_BYTES_MAX>,
     ) -> Result<Json<Data<TemplateView>>, Failure> {
         caller.require(Permission::TemplatesWrite)?;
         let id: TemplateId = id.0.of(TEMPLATE)?;

@@ -8,20 +8,20 @@ use poem_openapi::{ApiResponse, Object, OpenApi};
 use uuid::Uuid;
 use waypost_core::auth::Permission;
 use waypost_core::db::OrFault;
-use waypost_core::idempotency::once::Once;
+use waypost_core::idempotency::single::Idempotent;
 use waypost_core::ids::UnsubscribeGroupId;
 use waypost_core::text::{Description, Name};
 use waypost_core::unsubscribe::{UnsubscribeGroup, WantedGroup, WantedGroupChange, store};
 
 use crate::auth::Caller;
-use crate::body::{Body, OTHER_BYTES_MAX};
-use crate::checked::{Change, Checked, Clearable};
+use crate::body::{JsonBody, OTHER_BYTES_MAX};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::idempotency::{KeyHeader, created};
 use crate::ids::PathId;
+use crate::response::{Data, Nullable, Success, Time};
 use crate::v1::Section;
-use crate::wire::{Data, Nullable, Success, Time};
+use crate::validate::{Clearable, Settable, Validated};
 
 pub(crate) struct UnsubscribeGroupsApi {
     pub(crate) context: Arc<Context>,
@@ -58,12 +58,12 @@ impl From<UnsubscribeGroup> for UnsubscribeGroupView {
 #[oai(rename_all = "camelCase")]
 struct CreateUnsubscribeGroupRequest {
     /// A name, as recipients see it.
-    name: Checked<Name>,
+    name: Validated<Name>,
     /// What it is about.
-    description: Checked<Option<Description>>,
+    description: Validated<Option<Description>>,
     /// Whether it becomes the default, in place of the previous one. False where
     /// it is absent.
-    is_default: Checked<Option<bool>>,
+    is_default: Validated<Option<bool>>,
 }
 
 /// What of a group is to be changed; what is absent stays.
@@ -71,18 +71,18 @@ struct CreateUnsubscribeGroupRequest {
 #[oai(rename_all = "camelCase")]
 struct UpdateUnsubscribeGroupRequest {
     /// A name, as recipients see it.
-    name: Checked<Change<Name>>,
+    name: Validated<Settable<Name>>,
     /// What it is about; null means nothing.
-    description: Checked<Clearable<Description>>,
+    description: Validated<Clearable<Description>>,
     /// Whether it is the default; true unsets the previous one.
-    is_default: Checked<Change<bool>>,
+    is_default: Validated<Settable<bool>>,
 }
 
 #[derive(ApiResponse)]
-enum Created {
+enum GroupCreated {
     /// The group is there.
     #[oai(status = 201)]
-    Created(Json<Data<UnsubscribeGroupView>>),
+    GroupCreated(Json<Data<UnsubscribeGroupView>>),
 }
 
 const GROUP: &str = "unsubscribe group";
@@ -127,8 +127,8 @@ impl UnsubscribeGroupsApi {
         /// Makes it safe to repeat the request.
         #[oai(name = "Idempotency-Key")]
         key: KeyHeader,
-        body: Body<CreateUnsubscribeGroupRequest, OTHER_BYTES_MAX>,
-    ) -> Result<Created, Failure> {
+        body: JsonBody<CreateUnsubscribeGroupRequest, OTHER_BYTES_MAX>,
+    ) -> Result<GroupCreated, Failure> {
         caller.require(Permission::SettingsWrite)?;
         let mut issues = Vec::new();
         let claim = key.claim(&self.context, &caller, &body, &mut issues);
@@ -141,7 +141,7 @@ impl UnsubscribeGroupsApi {
         else {
             return Err(Failure::Invalid(issues));
         };
-        let once = Once::new(claim, &self.context.sealer, |group: &UnsubscribeGroup| {
+        let once = Idempotent::new(claim, &self.context.sealer, |group: &UnsubscribeGroup| {
             let data = UnsubscribeGroupView::from(group.clone());
             created(&Data { data })
         });
@@ -154,7 +154,9 @@ impl UnsubscribeGroupsApi {
         let group = groups
             .create(caller.organization_id(), caller.origin(), wanted, &once)
             .await?;
-        Ok(Created::Created(Json(Data { data: group.into() })))
+        Ok(GroupCreated::GroupCreated(Json(Data {
+            data: group.into(),
+        })))
     }
 
     /// Change an unsubscribe group
@@ -169,7 +171,7 @@ impl UnsubscribeGroupsApi {
         &self,
         caller: Caller,
         id: Path<PathId>,
-        body: Body<UpdateUnsubscribeGroupRequest, OTHER_BYTES_MAX>,
+        body: JsonBody<UpdateUnsubscribeGroupRequest, OTHER_BYTES_MAX>,
     ) -> Result<Json<Data<UnsubscribeGroupView>>, Failure> {
         caller.require(Permission::SettingsWrite)?;
         let id: UnsubscribeGroupId = id.0.of(GROUP)?;

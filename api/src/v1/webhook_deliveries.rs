@@ -19,16 +19,16 @@ use waypost_core::webhook::status::DeliveryStatus;
 
 use super::webhook_endpoints::ENDPOINT;
 use crate::auth::Caller;
-use crate::body::{Body, OTHER_BYTES_MAX};
-use crate::checked::{Checked, Field, problem};
+use crate::body::{JsonBody, OTHER_BYTES_MAX};
 use crate::context::Context;
 use crate::error::{DELIVERY, Failure};
+use crate::fields::time::{End, Moment};
 use crate::fields::{self, PageLimit, PageNumber};
 use crate::ids::PathId;
-use crate::moment_fields::{End, Moment};
 use crate::query::Query;
+use crate::response::{Data, Nullable, Paged, Pagination, Time, read_page};
 use crate::v1::Section;
-use crate::wire::{Data, Nullable, Paged, Pagination, Time, read_page};
+use crate::validate::{Field, Validated, problem};
 
 pub(crate) struct WebhookDeliveriesApi {
     pub(crate) context: Arc<Context>,
@@ -110,11 +110,11 @@ impl From<Attempt> for WebhookAttempt {
 #[derive(Debug, Object)]
 struct ReplayWebhooksRequest {
     /// Deliveries that were made from then on.
-    since: Checked<Moment>,
+    since: Validated<Moment>,
     /// And before then; at most 30 days later. A day without a time is the last one, whole.
-    until: Checked<End>,
+    until: Validated<End>,
     /// Only those that stand so; all where nothing is said.
-    status: Checked<Option<DeliveryStatus>>,
+    status: Validated<Option<DeliveryStatus>>,
 }
 
 /// How many deliveries are due again.
@@ -161,11 +161,11 @@ impl WebhookDeliveriesApi {
         caller: Caller,
         id: Path<PathId>,
         /// The page, from 1.
-        page: Query<Checked<Option<PageNumber>>>,
+        page: Query<Validated<Option<PageNumber>>>,
         /// Rows on a page.
-        limit: Query<Checked<Option<PageLimit>>>,
+        limit: Query<Validated<Option<PageLimit>>>,
         /// Only deliveries that stand so.
-        status: Query<Checked<Option<DeliveryStatus>>>,
+        status: Query<Validated<Option<DeliveryStatus>>>,
     ) -> Result<Json<Paged<WebhookDelivery>>, Failure> {
         caller.require(Permission::SettingsWrite)?;
         let id: WebhookEndpointId = id.0.of(ENDPOINT)?;
@@ -227,7 +227,7 @@ impl WebhookDeliveriesApi {
         &self,
         caller: Caller,
         id: Path<PathId>,
-        body: Body<ReplayWebhooksRequest, OTHER_BYTES_MAX>,
+        body: JsonBody<ReplayWebhooksRequest, OTHER_BYTES_MAX>,
     ) -> Result<Json<Data<ReplayResult>>, Failure> {
         caller.require(Permission::SettingsWrite)?;
         let id: WebhookEndpointId = id.0.of(ENDPOINT)?;

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use waypost_core::auth::Permission;
 use waypost_core::db::OrFault;
 use waypost_core::event::EventType;
-use waypost_core::idempotency::once::Once;
+use waypost_core::idempotency::single::Idempotent;
 use waypost_core::ids::WebhookEndpointId;
 use waypost_core::issue::Issue;
 use waypost_core::webhook::endpoint::{
@@ -25,15 +25,15 @@ use waypost_core::webhook::store;
 use waypost_core::webhook::url::WebhookUrl;
 
 use crate::auth::Caller;
-use crate::body::{Body, OTHER_BYTES_MAX};
-use crate::checked::{Change, Checked, Field, problem};
+use crate::body::{JsonBody, OTHER_BYTES_MAX};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::fields::{self, Whole};
 use crate::idempotency::{KeyHeader, answer, created};
 use crate::ids::PathId;
+use crate::response::{Data, Nullable, Success, Time};
 use crate::v1::Section;
-use crate::wire::{Data, Nullable, Success, Time};
+use crate::validate::{Field, Settable, Validated, problem};
 
 pub(crate) struct WebhookEndpointsApi {
     pub(crate) context: Arc<Context>,
@@ -96,11 +96,11 @@ impl WebhookEndpointWithSecret {
 struct CreateWebhookEndpointRequest {
     /// An HTTPS URL. Somebody must answer there within 5 seconds, whatever the
     /// answer.
-    url: Checked<WebhookUrl>,
+    url: Validated<WebhookUrl>,
     /// The types of events that it is told of, at least one.
-    events: Checked<EventTypes>,
+    events: Validated<EventTypes>,
     /// Whether it is told of events; true where nothing is said.
-    is_active: Checked<Option<bool>>,
+    is_active: Validated<Option<bool>>,
 }
 
 /// What of an endpoint is to be changed; what is absent stays.
@@ -108,11 +108,11 @@ struct CreateWebhookEndpointRequest {
 #[oai(rename_all = "camelCase")]
 struct UpdateWebhookEndpointRequest {
     /// Another HTTPS URL, where somebody must answer too.
-    url: Checked<Change<WebhookUrl>>,
+    url: Validated<Settable<WebhookUrl>>,
     /// Other types of events. They count for events from now on.
-    events: Checked<Change<EventTypes>>,
+    events: Validated<Settable<EventTypes>>,
     /// While it is false no events are told; what waited to be delivered waits on.
-    is_active: Checked<Change<bool>>,
+    is_active: Validated<Settable<bool>>,
 }
 
 /// How a secret is to be rotated.
@@ -121,7 +121,7 @@ struct UpdateWebhookEndpointRequest {
 struct RotateWebhookSecretRequest {
     /// How long the old secret signs beside the new one: 0 to 604,800, a day where
     /// nothing is said.
-    grace_period_seconds: Checked<Option<Whole<0, GRACE_SECONDS_MAX>>>,
+    grace_period_seconds: Validated<Option<Whole<0, GRACE_SECONDS_MAX>>>,
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "seven days fit")]
@@ -208,13 +208,13 @@ impl Field for WebhookUrl {
 }
 
 #[derive(ApiResponse)]
-enum Created {
+enum EndpointCreated {
     /// The endpoint is made.
     #[oai(status = 201)]
-    Created(Json<Data<WebhookEndpointWithSecret>>),
+    EndpointCreated(Json<Data<WebhookEndpointWithSecret>>),
 }
 
-type One = Result<Json<Data<EndpointView>>, Failure>;
+type EndpointAnswer = Result<Json<Data<EndpointView>>, Failure>;
 
 /// What an endpoint is called in answers.
 pub(crate) const ENDPOINT: &str = "webhook endpoint";
@@ -261,8 +261,8 @@ impl WebhookEndpointsApi {
         /// Makes it safe to repeat the request.
         #[oai(name = "Idempotency-Key")]
         key: KeyHeader,
-        body: Body<CreateWebhookEndpointRequest, OTHER_BYTES_MAX>,
-    ) -> Result<Created, Failure> {
+        body: JsonBody<CreateWebhookEndpointRequest, OTHER_BYTES_MAX>,
+    ) -> Result<EndpointCreated, Failure> {
         caller.require(Permission::SettingsWrite)?;
         let mut issues = Vec::new();
         let claim = key.claim(&self.context, &caller, &body, &mut issues);
@@ -276,7 +276,7 @@ impl WebhookEndpointsApi {
         else {
             return Err(Failure::Invalid(issues));
         };
-        let once = Once::new(claim, &self.context.sealer, |(endpoint, secret)| {
+        let once = Idempotent::new(claim, &self.context.sealer, |(endpoint, secret)| {
             let data = WebhookEndpointWithSecret::of(WebhookEndpoint::clone(endpoint), secret);
             created(&Data { data })
         });
@@ -289,7 +289,7 @@ impl WebhookEndpointsApi {
         let (endpoint, secret) = endpoints
             .create(caller.organization_id(), caller.origin(), wanted, &once)
             .await?;
-        Ok(Created::Created(Json(Data {
+        Ok(EndpointCreated::EndpointCreated(Json(Data {
             data: WebhookEndpointWithSecret::of(endpoint, &secret),
         })))
     }
@@ -302,7 +302,7 @@ impl WebhookEndpointsApi {
         method = "get",
         operation_id = "get_webhook_endpoint"
     )]
-    async fn get_webhook_endpoint(&self, caller: Caller, id: Path<PathId>) -> One {
+    async fn get_webhook_endpoint(&self, caller: Caller, id: Path<PathId>) -> EndpointAnswer {
         caller.require(Permission::SettingsWrite)?;
         let id: WebhookEndpointId = id.0.of(ENDPOINT)?;
         let endpoints = &self.context.webhook_endpoints;
@@ -326,8 +326,8 @@ impl WebhookEndpointsApi {
         &self,
         caller: Caller,
         id: Path<PathId>,
-        body: Body<UpdateWebhookEndpointRequest, OTHER_BYTES_MAX>,
-    ) -> One {
+        body: JsonBody<UpdateWebhookEndpointRequest, OTHER_BYTES_MAX>,
+    ) -> EndpointAnswer {
         caller.require(Permission::SettingsWrite)?;
         let id: WebhookEndpointId = id.0.of(ENDPOINT)?;
         let endpoints = &self.context.webhook_endpoints;
@@ -418,7 +418,7 @@ impl WebhookEndpointsApi {
         /// Makes it safe to repeat the request.
         #[oai(name = "Idempotency-Key")]
         key: KeyHeader,
-        body: Body<RotateWebhookSecretRequest, OTHER_BYTES_MAX, true>,
+        body: JsonBody<RotateWebhookSecretRequest, OTHER_BYTES_MAX, true>,
     ) -> Result<Json<Data<WebhookEndpointWithSecret>>, Failure> {
         caller.require(Permission::SettingsWrite)?;
         let id: WebhookEndpointId = id.0.of(ENDPOINT)?;
@@ -431,7 +431,7 @@ impl WebhookEndpointsApi {
         let (Some(grace), Some(claim), true) = (grace, claim, issues.is_empty()) else {
             return Err(Failure::Invalid(issues));
         };
-        let once = Once::new(claim, &self.context.sealer, |(endpoint, secret)| {
+        let once = Idempotent::new(claim, &self.context.sealer, |(endpoint, secret)| {
             let data = WebhookEndpointWithSecret::of(WebhookEndpoint::clone(endpoint), secret);
             answer(200, &Data { data })
         });

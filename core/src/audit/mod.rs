@@ -68,7 +68,7 @@ impl Origin {
 
 /// One entry, as its organization reads it.
 #[derive(Debug, Clone)]
-pub struct Entry {
+pub struct AuditEntry {
     /// Its id.
     pub id: Uuid,
     /// What was done, such as `provider.created`.
@@ -97,7 +97,7 @@ pub struct Entry {
 
 /// What was done to what.
 #[derive(Debug, Clone)]
-pub struct Change {
+pub struct AuditChange {
     /// `<target type>.<past participle>`, such as `provider.created`.
     pub action: &'static str,
     /// The kind of thing, such as `provider`.
@@ -108,7 +108,7 @@ pub struct Change {
     pub metadata: Value,
 }
 
-impl Change {
+impl AuditChange {
     /// A change to a thing. The action begins with the kind of thing.
     #[must_use]
     pub fn new(action: &'static str, target_id: impl Into<Uuid>) -> Self {

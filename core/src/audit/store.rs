@@ -3,7 +3,7 @@
 use sqlx::{PgConnection, query, query_as, query_scalar};
 use uuid::Uuid;
 
-use super::{Actor, Change, Entry, Origin};
+use super::{Actor, AuditChange, AuditEntry, Origin};
 use crate::clock::Timestamp;
 use crate::db::OrFault;
 use crate::fault::Fault;
@@ -18,7 +18,7 @@ pub async fn insert(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
     origin: &Origin,
-    change: &Change,
+    change: &AuditChange,
     ids: &Ids,
     now: Timestamp,
 ) -> Result<(), Fault> {
@@ -60,7 +60,7 @@ pub async fn insert_all(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
     origin: &Origin,
-    changes: &[Change],
+    changes: &[AuditChange],
     ids: &Ids,
     now: Timestamp,
 ) -> Result<(), Fault> {
@@ -68,7 +68,8 @@ pub async fn insert_all(
         Actor::ApiKey { id, name } => (Some(id.0), Some(name.as_str())),
         Actor::Recipient | Actor::System => (None, None),
     };
-    let column = |pick: fn(&Change) -> &'static str| changes.iter().map(pick).collect::<Vec<_>>();
+    let column =
+        |pick: fn(&AuditChange) -> &'static str| changes.iter().map(pick).collect::<Vec<_>>();
     let entry_ids: Vec<Uuid> = changes.iter().map(|_| ids.next_at(now)).collect();
     let targets: Vec<Uuid> = changes.iter().map(|change| change.target_id).collect();
     let metadata: Vec<serde_json::Value> = changes
@@ -108,7 +109,7 @@ pub async fn insert_all(
 /// A fault when Postgres is away.
 pub async fn insert_mixed(
     connection: &mut PgConnection,
-    entries: &[(OrganizationId, &Origin, Change)],
+    entries: &[(OrganizationId, &Origin, AuditChange)],
     ids: &Ids,
     now: Timestamp,
 ) -> Result<(), Fault> {
@@ -183,7 +184,7 @@ pub async fn list(
     organization_id: OrganizationId,
     filter: &EntryFilter,
     page: PageRequest,
-) -> Result<Page<Entry>, Fault> {
+) -> Result<Page<AuditEntry>, Fault> {
     let total = query_scalar!(
         r#"SELECT count(*) AS "count!"
          FROM audit_logs
@@ -210,7 +211,7 @@ pub async fn list(
         return Ok(Page { rows, total });
     }
     let rows = query_as!(
-        Entry,
+        AuditEntry,
         "SELECT id, action, occurred_at, actor_type, actor_id, actor_name, target_type, target_id,
                 ip, user_agent, request_id, metadata
          FROM audit_logs

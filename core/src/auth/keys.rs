@@ -9,11 +9,11 @@ use chrono::TimeDelta;
 use serde_json::json;
 
 use super::{ApiKey, KeyDraft, MintedKey, Permission, Permissions, generate_key, mint, store};
-use crate::audit::{self, Change, Origin};
+use crate::audit::{self, AuditChange, Origin};
 use crate::clock::{Clock, Timestamp};
 use crate::db::{self, OrFault, PgConnection, PgPool};
 use crate::fault::Fault;
-use crate::idempotency::once::{Once, Undone};
+use crate::idempotency::single::{Failed, Idempotent};
 use crate::ids::{ApiKeyId, Ids, OrganizationId};
 use crate::network::Networks;
 use crate::secret::Secret;
@@ -45,7 +45,7 @@ impl From<Fault> for KeyRefusal {
     }
 }
 
-impl From<KeyRefusal> for Undone<KeyRefusal> {
+impl From<KeyRefusal> for Failed<KeyRefusal> {
     fn from(refusal: KeyRefusal) -> Self {
         Self::Refused(refusal)
     }
@@ -90,7 +90,7 @@ pub struct Rotation {
 
 /// Works on the keys of organizations. Cheap to clone.
 #[derive(Clone)]
-pub struct Keys {
+pub struct ApiKeys {
     /// Postgres.
     pub pool: PgPool,
     /// Time.
@@ -99,7 +99,7 @@ pub struct Keys {
     pub ids: Ids,
 }
 
-impl Keys {
+impl ApiKeys {
     /// Makes a key on behalf of another one.
     ///
     /// # Errors
@@ -109,14 +109,14 @@ impl Keys {
         maker: &ApiKey,
         origin: &Origin,
         draft: KeyDraft,
-        once: &Once<'_, MintedKey>,
-    ) -> Result<MintedKey, Undone<KeyRefusal>> {
+        once: &Idempotent<'_, MintedKey>,
+    ) -> Result<MintedKey, Failed<KeyRefusal>> {
         // Before a repeated answer too, since it shows the key.
         refuse_beyond(&draft.permissions, &maker.permissions)?;
         let organization_id = maker.organization_id;
         let now = self.clock.now();
         let minted = mint(organization_id, draft, Some(maker.id), &self.ids, now);
-        let change = Change::new("api_key.created", minted.record.id).with(json!({
+        let change = AuditChange::new("api_key.created", minted.record.id).with(json!({
             "name": minted.record.name,
             "permissions": minted.record.permissions.names(),
         }));
@@ -154,7 +154,8 @@ impl Keys {
         let key = store::update(&mut transaction, organization_id, id, &wanted)
             .await?
             .ok_or(KeyRefusal::NotFound)?;
-        let change = Change::new("api_key.updated", id).with(json!({ "fields": wanted.fields() }));
+        let change =
+            AuditChange::new("api_key.updated", id).with(json!({ "fields": wanted.fields() }));
         self.record(&mut transaction, organization_id, origin, &change)
             .await?;
         transaction.commit().await.or_fault("change an API key")?;
@@ -171,8 +172,8 @@ impl Keys {
         changer: &ApiKey,
         origin: &Origin,
         Rotation { id, grace }: Rotation,
-        once: &Once<'_, (ApiKey, Secret)>,
-    ) -> Result<(ApiKey, Secret), Undone<KeyRefusal>> {
+        once: &Idempotent<'_, (ApiKey, Secret)>,
+    ) -> Result<(ApiKey, Secret), Failed<KeyRefusal>> {
         let organization_id = changer.organization_id;
         self.refuse_secret_of(changer, id).await?;
         let now = self.clock.now();
@@ -190,7 +191,7 @@ impl Keys {
         let key = store::replace_secret(&mut transaction, organization_id, id, hash, &prefix)
             .await?
             .ok_or(KeyRefusal::NotFound)?;
-        let change = Change::new("api_key.rotated", id)
+        let change = AuditChange::new("api_key.rotated", id)
             .with(json!({ "gracePeriodSeconds": grace.as_secs() }));
         self.record(&mut transaction, organization_id, origin, &change)
             .await?;
@@ -231,7 +232,7 @@ impl Keys {
             return Ok(());
         }
         store::revoke(&mut transaction, organization_id, id, self.clock.now()).await?;
-        let change = Change::new("api_key.revoked", id);
+        let change = AuditChange::new("api_key.revoked", id);
         self.record(&mut transaction, organization_id, origin, &change)
             .await?;
         transaction.commit().await.or_fault("revoke an API key")?;
@@ -243,7 +244,7 @@ impl Keys {
         connection: &mut PgConnection,
         organization_id: OrganizationId,
         origin: &Origin,
-        change: &Change,
+        change: &AuditChange,
     ) -> Result<(), Fault> {
         let now = self.clock.now();
         audit::store::insert(connection, organization_id, origin, change, &self.ids, now).await

@@ -21,20 +21,20 @@ use std::time::Duration;
 use moka::future::Cache;
 use sha2::{Digest, Sha256};
 
+use crate::batcher::{Batcher, BatcherSettings, Cooldown};
+use crate::cache::{self, RefreshAhead};
 use crate::clock::{Clock, Timestamp};
 use crate::db::{self, OrFault, PgPool};
 use crate::fault::Fault;
-use crate::group::{Group, GroupSettings, Rest};
 use crate::ids::{ApiKeyId, Ids, OrganizationId};
 use crate::limit::OwnRates;
 use crate::network::Networks;
-use crate::remembered::{self, Renewed};
 use crate::secret::{ExposeSecret, Secret};
 use crate::text::Name;
 
 use usage::Usage;
 
-pub use keys::Keys;
+pub use keys::ApiKeys;
 pub use permission::{Permission, Permissions};
 
 /// How long a process may go on using what it knows of a key.
@@ -50,12 +50,12 @@ const SHOWN_CHARS: usize = KEY_PREFIX.len() + 6;
 const REMEMBERED_MAX: u64 = 100_000;
 /// How keys are looked up: over two connections, so that one that died without a
 /// word is not the only one, and few enough at once to be found by an index.
-const LOOK_UPS: GroupSettings = GroupSettings {
+const LOOK_UPS: BatcherSettings = BatcherSettings {
     lanes: 2,
     weight_max: 500,
     crowd: 1,
     waiting_max: 10_000,
-    rest: Rest::NONE,
+    rest: Cooldown::NONE,
 };
 
 /// An API key's record.
@@ -121,7 +121,7 @@ pub struct MintedKey {
     /// The key itself.
     pub secret: Secret,
     /// What is stored of it.
-    pub hash: KeyHash,
+    pub hash: ApiKeyHash,
 }
 
 /// Makes a key from its draft; nothing is stored yet.
@@ -157,19 +157,19 @@ pub fn mint(
 
 /// The SHA-256 of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct KeyHash(pub [u8; 32]);
+pub struct ApiKeyHash(pub [u8; 32]);
 
 /// Makes a fresh key: the secret, its hash and the part that may be shown.
 #[must_use]
-pub fn generate_key(ids: &Ids) -> (Secret, KeyHash, String) {
+pub fn generate_key(ids: &Ids) -> (Secret, ApiKeyHash, String) {
     let key = format!("{KEY_PREFIX}{}", ids.alphanumeric(KEY_RANDOM_CHARS));
     let shown = key[..SHOWN_CHARS].to_owned();
     let hash = hash_key(&key);
     (Secret::from(key), hash, shown)
 }
 
-fn hash_key(key: &str) -> KeyHash {
-    KeyHash(Sha256::digest(key.as_bytes()).into())
+fn hash_key(key: &str) -> ApiKeyHash {
+    ApiKeyHash(Sha256::digest(key.as_bytes()).into())
 }
 
 /// A key as one of its secrets opens it.
@@ -192,10 +192,10 @@ impl OpenedKey {
 /// Tells whose key a request carries.
 #[derive(Clone)]
 pub struct Authenticator {
-    look_ups: Group<KeyHash, Option<Arc<OpenedKey>>>,
+    look_ups: Batcher<ApiKeyHash, Option<Arc<OpenedKey>>>,
     clock: Clock,
     usage: Usage,
-    remembered: Cache<KeyHash, Renewed<Option<Arc<OpenedKey>>>>,
+    remembered: Cache<ApiKeyHash, RefreshAhead<Option<Arc<OpenedKey>>>>,
 }
 
 impl Authenticator {
@@ -208,7 +208,7 @@ impl Authenticator {
             .build();
         Self {
             usage: Usage::start(pool.clone()),
-            look_ups: Group::start("api_keys", LOOK_UPS, move |hashes| {
+            look_ups: Batcher::start("api_keys", LOOK_UPS, move |hashes| {
                 look_up(pool.clone(), hashes)
             }),
             clock,
@@ -232,7 +232,7 @@ impl Authenticator {
         }
         let hash = hash_key(key);
         let look_up = || look_up_one(self.look_ups.clone(), hash);
-        let found = remembered::get_or_renew(&self.remembered, hash, look_up, look_up).await?;
+        let found = cache::get_or_refresh(&self.remembered, hash, look_up, look_up).await?;
         let now = self.clock.now();
         let valid = found.filter(|key| key.is_valid(now) && key.record.allows(address));
         Ok(valid.inspect(|key| self.usage.note(&key.record, now)))
@@ -242,18 +242,21 @@ impl Authenticator {
 /// What is known of one key, beside others that are asked for. A text that is none is not
 /// worth a second look.
 async fn look_up_one(
-    look_ups: Group<KeyHash, Option<Arc<OpenedKey>>>,
-    hash: KeyHash,
-) -> Result<Renewed<Option<Arc<OpenedKey>>>, Fault> {
+    look_ups: Batcher<ApiKeyHash, Option<Arc<OpenedKey>>>,
+    hash: ApiKeyHash,
+) -> Result<RefreshAhead<Option<Arc<OpenedKey>>>, Fault> {
     let found = look_ups.run(hash, 1).await?;
     Ok(match &found {
-        Some(_) => Renewed::for_memory(found, KEY_MEMORY),
-        None => Renewed::never(found),
+        Some(_) => RefreshAhead::for_memory(found, KEY_MEMORY),
+        None => RefreshAhead::never(found),
     })
 }
 
 /// What is known of each of these keys, in their order.
-async fn look_up(pool: PgPool, hashes: Vec<KeyHash>) -> Vec<Result<Option<Arc<OpenedKey>>, Fault>> {
+async fn look_up(
+    pool: PgPool,
+    hashes: Vec<ApiKeyHash>,
+) -> Vec<Result<Option<Arc<OpenedKey>>, Fault>> {
     let found = db::bounded("look up API keys", async {
         let mut connection = pool.acquire().await.or_fault("look up API keys")?;
         store::list_by_hash(&mut connection, &hashes).await

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::keys::KeyChange;
 use super::usage::{NOTE_EVERY, Use};
-use super::{ApiKey, KeyHash, OpenedKey};
+use super::{ApiKey, ApiKeyHash, OpenedKey};
 use crate::clock::Timestamp;
 use crate::db::OrFault;
 use crate::fault::Fault;
@@ -25,7 +25,7 @@ use crate::text::Name;
 pub async fn insert(
     connection: &mut PgConnection,
     key: &ApiKey,
-    hash: KeyHash,
+    hash: ApiKeyHash,
 ) -> Result<(), Fault> {
     query!(
         "INSERT INTO api_keys
@@ -59,8 +59,8 @@ pub async fn insert(
 /// A fault when Postgres is away.
 pub async fn list_by_hash(
     connection: &mut PgConnection,
-    hashes: &[KeyHash],
-) -> Result<HashMap<KeyHash, Result<Arc<OpenedKey>, Fault>>, Fault> {
+    hashes: &[ApiKeyHash],
+) -> Result<HashMap<ApiKeyHash, Result<Arc<OpenedKey>, Fault>>, Fault> {
     let hashes: Vec<Vec<u8>> = hashes.iter().map(|hash| hash.0.to_vec()).collect();
     let rows = query!(
         r#"WITH secrets AS (
@@ -88,8 +88,8 @@ pub async fn list_by_hash(
     .or_fault("look up API keys")?;
     let number = |stored: Option<i32>| stored.and_then(|number| u32::try_from(number).ok());
     let opened = rows.into_iter().filter_map(|row| {
-        let hash = KeyHash(row.key_hash.try_into().ok()?);
-        let record = ApiKey::try_from(KeyRow {
+        let hash = ApiKeyHash(row.key_hash.try_into().ok()?);
+        let record = ApiKey::try_from(ApiKeyRow {
             id: row.id,
             organization_id: row.organization_id,
             name: row.name,
@@ -128,7 +128,7 @@ pub async fn list(
     page: PageRequest,
 ) -> Result<Page<ApiKey>, Fault> {
     let rows = query_as!(
-        KeyRow,
+        ApiKeyRow,
         "SELECT id, organization_id, name, prefix, permissions, allowed_ips, expires_at, last_used_at,
                 revoked_at, created_at, created_by,
                 (SELECT max(o.valid_until) FROM api_key_old_secrets o WHERE o.api_key_id = k.id) AS old_secret_valid_until
@@ -169,7 +169,7 @@ pub async fn find(
     id: ApiKeyId,
 ) -> Result<Option<ApiKey>, Fault> {
     let row = query_as!(
-        KeyRow,
+        ApiKeyRow,
         "SELECT id, organization_id, name, prefix, permissions, allowed_ips, expires_at, last_used_at,
                 revoked_at, created_at, created_by,
                 (SELECT max(o.valid_until) FROM api_key_old_secrets o WHERE o.api_key_id = k.id) AS old_secret_valid_until
@@ -293,7 +293,7 @@ pub(super) async fn replace_secret(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
     id: ApiKeyId,
-    hash: KeyHash,
+    hash: ApiKeyHash,
     prefix: &str,
 ) -> Result<Option<ApiKey>, Fault> {
     query!(
@@ -372,7 +372,7 @@ pub(super) async fn record_uses(connection: &mut PgConnection, uses: &[Use]) -> 
     Ok(())
 }
 
-struct KeyRow {
+struct ApiKeyRow {
     id: Uuid,
     organization_id: Uuid,
     name: String,
@@ -387,12 +387,12 @@ struct KeyRow {
     old_secret_valid_until: Option<Timestamp>,
 }
 
-impl TryFrom<KeyRow> for ApiKey {
+impl TryFrom<ApiKeyRow> for ApiKey {
     type Error = Fault;
 
     /// A network that cannot be read is a fault: leaving it out could open the key
     /// to everywhere.
-    fn try_from(row: KeyRow) -> Result<Self, Fault> {
+    fn try_from(row: ApiKeyRow) -> Result<Self, Fault> {
         let networks: Result<Vec<_>, _> = row.allowed_ips.iter().map(|text| text.parse()).collect();
         let networks =
             networks.map_err(|error| Fault::internal("read an API key's networks", error))?;

@@ -1,7 +1,9 @@
 //! The settings of retention: how long anything is kept of messages.
 
 use super::reader::Reader;
-use crate::organization::settings::RETENTION_DAYS_MAX;
+
+/// The longest time that messages are kept, in days: a hundred years.
+pub const RETENTION_DAYS_MAX: u32 = 36_500;
 
 /// How long messages are kept.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

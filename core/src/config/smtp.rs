@@ -1,6 +1,5 @@
 //! The settings of SMTP accounts: which servers may be reached, and whom to trust.
 
-use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
 use url::{Host, Url};
@@ -10,31 +9,7 @@ use super::{Environment, LinkSettings};
 use crate::network::Networks;
 use crate::network::guard::AddressGuard;
 use crate::provider::smtp::SmtpServer;
-
-/// How mail servers are reached.
-#[derive(Debug, Clone)]
-pub struct SmtpSettings {
-    /// Which addresses a server that an account names may have.
-    pub guard: AddressGuard,
-    /// Certificates to trust beside the machine's, in PEM.
-    pub ca_file: Option<PathBuf>,
-    /// The server that is dialled in place of every account's own.
-    pub stand_in: Option<SmtpServer>,
-    /// The name that we greet with: a domain, or an address in brackets.
-    pub hello: String,
-}
-
-/// As strict as can be.
-impl Default for SmtpSettings {
-    fn default() -> Self {
-        Self {
-            guard: AddressGuard::default(),
-            ca_file: None,
-            stand_in: None,
-            hello: address_literal(Ipv4Addr::LOCALHOST.into()),
-        }
-    }
-}
+use crate::provider::smtp::settings::{SmtpSettings, address_literal};
 
 /// Reads them. `links` know the name that the world knows us by.
 pub(super) fn read(
@@ -79,13 +54,6 @@ fn hello(links: &LinkSettings) -> String {
         Some(Host::Ipv4(address)) => address_literal(address.into()),
         Some(Host::Ipv6(address)) => address_literal(address.into()),
         None => SmtpSettings::default().hello,
-    }
-}
-
-fn address_literal(address: IpAddr) -> String {
-    match address {
-        IpAddr::V4(address) => format!("[{address}]"),
-        IpAddr::V6(address) => format!("[IPv6:{address}]"),
     }
 }
 

@@ -63,7 +63,7 @@ pub async fn correct(clock: &Clock, pool: &PgPool) -> Result<(), Fault> {
 }
 
 /// Corrects a clock as soon as Postgres answers, or does nothing when `shutdown` comes
-/// before. From then on the [`Pulse`](super::pulse::Pulse) keeps it right.
+/// before. From then on the [`Pulse`](super::liveness::Pulse) keeps it right.
 pub async fn correct_first(clock: &Clock, pool: &PgPool, shutdown: &CancellationToken) {
     if !clock.is_machines() {
         return;

@@ -2,9 +2,6 @@
 //! order of when it occurred; whether it also moves a status is decided in
 //! `message::status`. Recording an event is what counts it (`metrics`).
 
-pub mod inbox;
-pub mod look_up;
-pub mod record;
 pub mod store;
 
 use std::fmt;

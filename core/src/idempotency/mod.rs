@@ -14,9 +14,9 @@
 //! What is not promised: anything for a key after [`KEPT`], and anything for one
 //! key on two paths, which are two keys.
 
+pub mod batch;
 pub mod fingerprint;
-pub mod once;
-pub mod parts;
+pub mod single;
 pub mod store;
 
 use std::fmt;
@@ -72,22 +72,22 @@ impl fmt::Debug for IdempotencyKey {
 
 /// The SHA-256 of a key and the path that it was used on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct KeyHash(pub [u8; 32]);
+pub struct IdempotencyKeyHash(pub [u8; 32]);
 
 /// One request's hold on its key.
 #[derive(Debug, Clone, Copy)]
-pub struct Claim {
+pub struct KeyClaim {
     /// Whose request.
     pub organization_id: OrganizationId,
     /// The key.
-    pub key_hash: KeyHash,
+    pub key_hash: IdempotencyKeyHash,
     /// What the request asks for.
     pub body_hash: BodyHash,
     /// When the request came; its key is kept from then on.
     pub at: Timestamp,
 }
 
-impl Claim {
+impl KeyClaim {
     /// The claim of a request to `path`.
     #[must_use]
     pub fn new(
@@ -104,7 +104,7 @@ impl Claim {
         }
         Self {
             organization_id,
-            key_hash: KeyHash(hash.finalize().into()),
+            key_hash: IdempotencyKeyHash(hash.finalize().into()),
             body_hash,
             at,
         }
@@ -117,7 +117,7 @@ impl Claim {
         hash.update(self.key_hash.0);
         hash.update(place.to_be_bytes());
         Self {
-            key_hash: KeyHash(hash.finalize().into()),
+            key_hash: IdempotencyKeyHash(hash.finalize().into()),
             ..*self
         }
     }
@@ -125,22 +125,22 @@ impl Claim {
 
 /// An answer as it went over the wire.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct StoredAnswer {
     /// The HTTP status.
     pub status: u16,
     /// The body: JSON.
     pub body: Vec<u8>,
 }
 
-impl Answer {
+impl StoredAnswer {
     /// Sealed for the row of a claim.
-    fn seal(&self, sealer: &Sealer, claim: &Claim) -> Vec<u8> {
+    fn seal(&self, sealer: &Sealer, claim: &KeyClaim) -> Vec<u8> {
         let mut plain = self.status.to_be_bytes().to_vec();
         plain.extend_from_slice(&self.body);
         sealer.seal(claim.organization_id, Sealed::Answer, row_of(claim), &plain)
     }
 
-    fn open(sealer: &Sealer, claim: &Claim, sealed: &[u8]) -> Result<Self, Fault> {
+    fn open(sealer: &Sealer, claim: &KeyClaim, sealed: &[u8]) -> Result<Self, Fault> {
         let plain = sealer.open(claim.organization_id, Sealed::Answer, row_of(claim), sealed)?;
         let (status, body) = plain
             .split_first_chunk()
@@ -154,7 +154,7 @@ impl Answer {
 
 /// What a kept answer is bound to: half of the key's hash, which no other row of
 /// the organization has.
-fn row_of(claim: &Claim) -> Uuid {
+fn row_of(claim: &KeyClaim) -> Uuid {
     let mut half = [0; 16];
     half.copy_from_slice(&claim.key_hash.0[..16]);
     Uuid::from_bytes(half)
@@ -173,7 +173,7 @@ pub enum KeyConflict {
 #[derive(Debug)]
 pub enum Repeat {
     /// It was done before: this was the answer.
-    Answered(Answer),
+    Answered(StoredAnswer),
     /// The key cannot be had.
     Conflict(KeyConflict),
     /// We failed.
@@ -208,7 +208,7 @@ mod tests {
         let body_hash = fingerprint::of(&serde_json::json!({}));
         let claim = |path: &str, key: &str| {
             let key = IdempotencyKey::parse(key.to_owned()).unwrap();
-            Claim::new(organization_id, path, &key, body_hash, clock.now())
+            KeyClaim::new(organization_id, path, &key, body_hash, clock.now())
         };
         let one = claim("/v1/send", "a");
         assert_eq!(one.key_hash, claim("/v1/send", "a").key_hash);

@@ -5,7 +5,7 @@ use sqlx::{PgConnection, query};
 use uuid::Uuid;
 
 use super::fingerprint::BodyHash;
-use super::{Claim, GRACE, KEPT, KeyHash, WAIT_MAX};
+use super::{GRACE, IdempotencyKeyHash, KEPT, KeyClaim, WAIT_MAX};
 use crate::clock::{Timestamp, delta};
 use crate::db::{self, OrFault};
 use crate::fault::Fault;
@@ -24,7 +24,7 @@ pub(super) enum Claiming {
 
 /// The row of a key.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct KeyRow {
     pub(crate) body_hash: BodyHash,
     pub(crate) answer: Option<Vec<u8>>,
     pub(crate) created_at: Timestamp,
@@ -34,7 +34,7 @@ pub(crate) struct Found {
 /// [`Claiming::Held`] the transaction is lost.
 pub(super) async fn claim_patiently(
     connection: &mut PgConnection,
-    claim: &Claim,
+    claim: &KeyClaim,
 ) -> Result<Claiming, Fault> {
     bound_waits(connection, WAIT_MAX.as_millis()).await?;
     let claiming = match self::claim(connection, &[claim], &[None]).await {
@@ -70,7 +70,7 @@ pub(crate) async fn bound_waits(
 /// the transaction ends. One that is no longer kept is free.
 pub(crate) async fn claim(
     connection: &mut PgConnection,
-    claims: &[&Claim],
+    claims: &[&KeyClaim],
     answers: &[Option<Vec<u8>>],
 ) -> Result<u64, Fault> {
     let columns = ClaimColumns::of(claims);
@@ -96,15 +96,15 @@ pub(crate) async fn claim(
 
 /// The place of a claim in the one order in which everybody takes several, so that
 /// two who want the same keys wait for each other and never in a circle.
-pub(crate) fn order(claim: &Claim) -> (OrganizationId, KeyHash) {
+pub(crate) fn order(claim: &KeyClaim) -> (OrganizationId, IdempotencyKeyHash) {
     (claim.organization_id, claim.key_hash)
 }
 
 /// The row of a claim's key, while it is kept.
 pub(super) async fn find(
     connection: &mut PgConnection,
-    claim: &Claim,
-) -> Result<Option<Found>, Fault> {
+    claim: &KeyClaim,
+) -> Result<Option<KeyRow>, Fault> {
     let mut found = list(connection, &[claim]).await?;
     Ok(found.pop().map(|(_, _, found)| found))
 }
@@ -112,8 +112,8 @@ pub(super) async fn find(
 /// The rows of the keys of claims, while they are kept.
 pub(crate) async fn list(
     connection: &mut PgConnection,
-    claims: &[&Claim],
-) -> Result<Vec<(OrganizationId, KeyHash, Found)>, Fault> {
+    claims: &[&KeyClaim],
+) -> Result<Vec<(OrganizationId, IdempotencyKeyHash, KeyRow)>, Fault> {
     let columns = ClaimColumns::of(claims);
     let rows = query!(
         r#"SELECT k.organization_id, k.key_hash, k.body_hash, k.answer, k.created_at
@@ -130,13 +130,17 @@ pub(crate) async fn list(
     .or_fault("find keys")?;
     rows.into_iter()
         .map(|row| {
-            let found = Found {
+            let found = KeyRow {
                 body_hash: BodyHash(hash(&row.body_hash)?),
                 answer: row.answer,
                 created_at: row.created_at,
             };
             let organization_id = OrganizationId(row.organization_id);
-            Ok((organization_id, KeyHash(hash(&row.key_hash)?), found))
+            Ok((
+                organization_id,
+                IdempotencyKeyHash(hash(&row.key_hash)?),
+                found,
+            ))
         })
         .collect()
 }
@@ -144,7 +148,7 @@ pub(crate) async fn list(
 /// Writes the answer to a claim that has none; false where it has one, or is gone.
 pub(super) async fn update_answer(
     connection: &mut PgConnection,
-    claim: &Claim,
+    claim: &KeyClaim,
     answer: &[u8],
 ) -> Result<bool, Fault> {
     let done = query!(
@@ -165,7 +169,7 @@ pub(super) async fn update_answer(
 /// Replaces an answer that is kept already.
 pub(super) async fn amend_answer(
     connection: &mut PgConnection,
-    claim: &Claim,
+    claim: &KeyClaim,
     answer: &[u8],
 ) -> Result<(), Fault> {
     query!(
@@ -227,7 +231,7 @@ pub(crate) struct ClaimColumns<'a> {
 }
 
 impl<'a> ClaimColumns<'a> {
-    pub(crate) fn of(claims: &[&'a Claim]) -> Self {
+    pub(crate) fn of(claims: &[&'a KeyClaim]) -> Self {
         let mut columns = Self::default();
         for claim in claims {
             columns.organization_ids.push(claim.organization_id.0);

@@ -10,8 +10,8 @@ use governor::state::{InMemoryState, NotKeyed};
 use governor::{Quota, RateLimiter};
 use moka::future::Cache;
 
-use super::Bucket;
-use super::rate::{Rate, Verdict};
+use super::LimitBucket;
+use super::rate::{LimitDecision, Rate};
 
 /// Buckets remembered at the most. One that is forgotten is full again.
 const REMEMBERED_MAX: u64 = 100_000;
@@ -21,12 +21,12 @@ const UNUSED_MAX: Duration = Duration::from_secs(120);
 type Counter = RateLimiter<NotKeyed, InMemoryState, DefaultClock, StateInformationMiddleware>;
 
 /// A process's own buckets. A rate that changes begins with a full bucket.
-pub(super) struct Local {
-    buckets: Cache<(Bucket, Rate), Arc<Counter>>,
+pub(super) struct LocalLimits {
+    buckets: Cache<(LimitBucket, Rate), Arc<Counter>>,
     clock: DefaultClock,
 }
 
-impl Local {
+impl LocalLimits {
     pub(super) fn new() -> Self {
         Self {
             buckets: Cache::builder()
@@ -38,7 +38,7 @@ impl Local {
     }
 
     /// Takes one request from a bucket.
-    pub(super) async fn take(&self, bucket: Bucket, rate: Rate) -> Verdict {
+    pub(super) async fn take(&self, bucket: LimitBucket, rate: Rate) -> LimitDecision {
         let new = async { Arc::new(self.counter(rate)) };
         let counter = self.buckets.get_with((bucket, rate), new).await;
         let interval = rate.interval();
@@ -46,11 +46,11 @@ impl Local {
         match counter.check() {
             Ok(state) => {
                 let taken = limit.saturating_sub(state.remaining_burst_capacity());
-                Verdict::passed(rate, interval * taken)
+                LimitDecision::passed(rate, interval * taken)
             }
             Err(not_until) => {
                 let wait = not_until.wait_time_from(self.clock.now());
-                Verdict::refused(rate, interval * (limit - 1) + wait)
+                LimitDecision::refused(rate, interval * (limit - 1) + wait)
             }
         }
     }
@@ -67,12 +67,12 @@ mod tests {
     use std::net::Ipv4Addr;
 
     use super::*;
-    use crate::limit::Network;
+    use crate::limit::ClientNetwork;
 
     #[tokio::test]
     async fn a_bucket_lets_its_limit_pass_and_no_more() {
-        let local = Local::new();
-        let bucket = Bucket::Stranger(Network::V4(Ipv4Addr::LOCALHOST));
+        let local = LocalLimits::new();
+        let bucket = LimitBucket::Stranger(ClientNetwork::V4(Ipv4Addr::LOCALHOST));
         let rate = Rate::per_minute(3);
         for remaining in [2, 1, 0] {
             let verdict = local.take(bucket, rate).await;
@@ -83,7 +83,7 @@ mod tests {
         assert_eq!(verdict.remaining, 0);
         let wait = verdict.refused_for.unwrap();
         assert!(wait > Duration::ZERO && wait <= Duration::from_secs(20));
-        let other = Bucket::Open(Network::V4(Ipv4Addr::LOCALHOST));
+        let other = LimitBucket::Open(ClientNetwork::V4(Ipv4Addr::LOCALHOST));
         assert_eq!(local.take(other, rate).await.remaining, 2);
     }
 }

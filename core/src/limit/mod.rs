@@ -1,6 +1,6 @@
 //! Rate limits: how many requests an organization, or someone without a valid key,
 //! may make. The [`Limiter`] takes each request from the *bucket* of those that count
-//! together, and says with a [`Verdict`] whether it was there.
+//! together, and says with a [`LimitDecision`] whether it was there.
 //!
 //! Redis holds the buckets, so that all API processes share them. While it is away
 //! or slow each process holds its own, which means that an organization may make
@@ -19,11 +19,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use crate::config::ApiSettings;
 use crate::ids::OrganizationId;
 use crate::redis::Redis;
-use local::Local;
+use local::LocalLimits;
 use rate::Rate;
-use shared::Shared;
+use shared::RedisLimits;
 
-pub use rate::Verdict;
+pub use rate::LimitDecision;
 
 /// Requests per second of one address that no stricter limit holds back, in each
 /// process: pages of the service itself, signed links, providers that report
@@ -45,7 +45,7 @@ pub struct OwnRates {
 
 /// What an organization's request asks for, as far as limits go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operation {
+pub enum LimitedOperation {
     /// A message to be sent.
     Send,
     /// Anything else.
@@ -54,18 +54,18 @@ pub enum Operation {
 
 /// Whose requests are taken together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Bucket {
+enum LimitBucket {
     /// An organization's sends.
     Sends(OrganizationId),
     /// An organization's other requests.
     Others(OrganizationId),
     /// Requests without a valid key.
-    Stranger(Network),
+    Stranger(ClientNetwork),
     /// Requests that need none.
-    Open(Network),
+    Open(ClientNetwork),
 }
 
-impl Bucket {
+impl LimitBucket {
     fn key(self, prefix: &str) -> String {
         match self {
             Self::Sends(id) => format!("{prefix}:limits:send:{{{id}}}"),
@@ -78,12 +78,12 @@ impl Bucket {
 
 /// What one client has to itself: an IPv4 address, or a network of IPv6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Network {
+enum ClientNetwork {
     V4(Ipv4Addr),
     V6(Ipv6Addr),
 }
 
-impl From<IpAddr> for Network {
+impl From<IpAddr> for ClientNetwork {
     fn from(address: IpAddr) -> Self {
         match address.to_canonical() {
             IpAddr::V4(address) => Self::V4(address),
@@ -95,7 +95,7 @@ impl From<IpAddr> for Network {
     }
 }
 
-impl fmt::Display for Network {
+impl fmt::Display for ClientNetwork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::V4(address) => address.fmt(f),
@@ -106,8 +106,8 @@ impl fmt::Display for Network {
 
 /// Holds requests to their limits.
 pub struct Limiter {
-    shared: Shared,
-    local: Local,
+    shared: RedisLimits,
+    local: LocalLimits,
     send_max: u32,
     other_max: u32,
     anonymous: Rate,
@@ -118,8 +118,8 @@ impl Limiter {
     #[must_use]
     pub fn start(redis: Redis, settings: &ApiSettings) -> Self {
         Self {
-            shared: Shared::start(redis),
-            local: Local::new(),
+            shared: RedisLimits::start(redis),
+            local: LocalLimits::new(),
             send_max: settings.rate_limit_send_max,
             other_max: settings.rate_limit_other_max,
             anonymous: Rate::per_minute(settings.rate_limit_anonymous_per_minute),
@@ -131,12 +131,16 @@ impl Limiter {
     pub async fn organization(
         &self,
         id: OrganizationId,
-        operation: Operation,
+        operation: LimitedOperation,
         own: OwnRates,
-    ) -> Verdict {
+    ) -> LimitDecision {
         let (bucket, wanted, max) = match operation {
-            Operation::Send => (Bucket::Sends(id), own.send_per_second, self.send_max),
-            Operation::Other => (Bucket::Others(id), own.other_per_second, self.other_max),
+            LimitedOperation::Send => (LimitBucket::Sends(id), own.send_per_second, self.send_max),
+            LimitedOperation::Other => (
+                LimitBucket::Others(id),
+                own.other_per_second,
+                self.other_max,
+            ),
         };
         let requests = wanted.map_or(max, |wanted| wanted.min(max));
         self.take(bucket, Rate::per_second(requests)).await
@@ -144,18 +148,20 @@ impl Limiter {
 
     /// Takes a request without a valid key, or with a link or a signature that is
     /// not valid.
-    pub async fn stranger(&self, address: IpAddr) -> Verdict {
-        let bucket = Bucket::Stranger(address.into());
+    pub async fn stranger(&self, address: IpAddr) -> LimitDecision {
+        let bucket = LimitBucket::Stranger(address.into());
         self.take(bucket, self.anonymous).await
     }
 
     /// Takes a request that needs no key. Only this process knows of it.
-    pub async fn open(&self, address: IpAddr) -> Verdict {
+    pub async fn open(&self, address: IpAddr) -> LimitDecision {
         let rate = Rate::per_second(OPEN_PER_SECOND);
-        self.local.take(Bucket::Open(address.into()), rate).await
+        self.local
+            .take(LimitBucket::Open(address.into()), rate)
+            .await
     }
 
-    async fn take(&self, bucket: Bucket, rate: Rate) -> Verdict {
+    async fn take(&self, bucket: LimitBucket, rate: Rate) -> LimitDecision {
         match self.shared.take(bucket, rate).await {
             Some(verdict) => verdict,
             None => self.local.take(bucket, rate).await,
@@ -177,7 +183,7 @@ mod tests {
             ("2001:db8:1:3::1", "2001:db8:1:3::/64"),
         ] {
             let address: IpAddr = address.parse().unwrap();
-            assert_eq!(Network::from(address).to_string(), network);
+            assert_eq!(ClientNetwork::from(address).to_string(), network);
         }
     }
 }

@@ -53,7 +53,7 @@ impl Rate {
 /// What became of one request, and what is left of its bucket. Answers tell it in
 /// their headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Verdict {
+pub struct LimitDecision {
     /// Requests that the bucket's rate allows in a period.
     pub limit: u32,
     /// Requests that could follow at once.
@@ -64,7 +64,7 @@ pub struct Verdict {
     pub refused_for: Option<Duration>,
 }
 
-impl Verdict {
+impl LimitDecision {
     /// The verdict on a request that passed and left its bucket full after
     /// `full_after`.
     pub(super) fn passed(rate: Rate, full_after: Duration) -> Self {
@@ -113,9 +113,9 @@ mod tests {
     fn a_full_bucket_holds_exactly_its_limit_whatever_that_is() {
         for requests in [1, 2, 3, 6, 7, 20, 99, 100, 1_000, 999_983, 1_000_000] {
             for rate in [Rate::per_second(requests), Rate::per_minute(requests)] {
-                let first = Verdict::passed(rate, rate.interval());
+                let first = LimitDecision::passed(rate, rate.interval());
                 assert_eq!((first.limit, first.remaining), (requests, requests - 1));
-                let last = Verdict::passed(rate, rate.whole());
+                let last = LimitDecision::passed(rate, rate.whole());
                 assert_eq!(last.remaining, 0, "{requests}");
             }
         }
@@ -124,17 +124,17 @@ mod tests {
     #[test]
     fn a_refused_request_learns_when_one_would_pass() {
         let rate = Rate::per_minute(20);
-        let verdict = Verdict::refused(rate, Duration::from_secs(60));
+        let verdict = LimitDecision::refused(rate, Duration::from_secs(60));
         assert_eq!(verdict.remaining, 0);
         assert_eq!(verdict.refused_for, Some(Duration::from_secs(3)));
-        let soon = Verdict::refused(rate, Duration::from_millis(57_001));
+        let soon = LimitDecision::refused(rate, Duration::from_millis(57_001));
         assert_eq!(soon.refused_for, Some(Duration::from_millis(1)));
     }
 
     #[test]
     fn requests_that_came_together_are_told_apart() {
         let rate = Rate::per_second(10);
-        let verdicts = Verdict::of_many(rate, 5, 3, Duration::from_secs(1));
+        let verdicts = LimitDecision::of_many(rate, 5, 3, Duration::from_secs(1));
         let told: Vec<_> = verdicts
             .map(|verdict| (verdict.remaining, verdict.refused_for.is_some()))
             .collect();

@@ -1,7 +1,7 @@
 //! Limits kept in Redis, which all API processes share.
 //!
 //! One script takes requests from one bucket. Requests that come while a round
-//! trip is under way share the next one ([`Group`]), and those of one bucket are
+//! trip is under way share the next one ([`Batcher`]), and those of one bucket are
 //! taken together, so that a busy organization costs Redis far fewer scripts than
 //! it makes requests.
 
@@ -11,21 +11,21 @@ use std::time::Duration;
 
 use redis::{Cmd, Pipeline, Script};
 
-use super::Bucket;
-use super::rate::{Rate, Verdict};
-use crate::group::{Group, GroupSettings, Rest};
+use super::LimitBucket;
+use super::rate::{LimitDecision, Rate};
+use crate::batcher::{Batcher, BatcherSettings, Cooldown};
 use crate::redis::Redis;
+use crate::redis::fail_fast::{FailFastConnection, FailFastSettings};
 use crate::redis::gcra::GCRA;
-use crate::redis::line::{Line, LineSettings};
 
 /// Round trips under way at once, requests in one of them, and requests that wait
 /// for one.
-const GROUP: GroupSettings = GroupSettings {
+const GROUP: BatcherSettings = BatcherSettings {
     lanes: 2,
     weight_max: 1_000,
     crowd: 16,
     waiting_max: 10_000,
-    rest: Rest::NONE,
+    rest: Cooldown::NONE,
 };
 
 /// Takes up to `ARGV[3]` requests from a bucket of `ARGV[2]` requests, each of
@@ -41,28 +41,28 @@ static TAKE: LazyLock<Script> = LazyLock::new(|| {
 static SCRIPTS: &[&LazyLock<Script>] = &[&TAKE];
 
 /// The buckets in Redis.
-pub(super) struct Shared {
-    line: Arc<Line>,
-    group: Group<Question, Option<Verdict>>,
+pub(super) struct RedisLimits {
+    line: Arc<FailFastConnection>,
+    group: Batcher<BucketRequest, Option<LimitDecision>>,
 }
 
 /// One request's bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Question {
-    bucket: Bucket,
+struct BucketRequest {
+    bucket: LimitBucket,
     rate: Rate,
 }
 
-impl Shared {
+impl RedisLimits {
     /// Starts the line and the lanes. They end when this is dropped.
     pub(super) fn start(redis: Redis) -> Self {
-        let settings = LineSettings {
+        let settings = FailFastSettings {
             subject: "rate limits",
             scripts: SCRIPTS,
         };
-        let line = Line::start(redis, settings);
+        let line = FailFastConnection::start(redis, settings);
         let asked = Arc::clone(&line);
-        let group = Group::start("rate_limits", GROUP, move |questions| {
+        let group = Batcher::start("rate_limits", GROUP, move |questions| {
             let line = Arc::clone(&asked);
             async move {
                 let answers = answer(&line, &questions).await;
@@ -73,22 +73,25 @@ impl Shared {
     }
 
     /// Takes one request from a bucket; nothing while Redis is away.
-    pub(super) async fn take(&self, bucket: Bucket, rate: Rate) -> Option<Verdict> {
+    pub(super) async fn take(&self, bucket: LimitBucket, rate: Rate) -> Option<LimitDecision> {
         if self.line.is_away() {
             return None;
         }
-        let question = Question { bucket, rate };
+        let question = BucketRequest { bucket, rate };
         self.group.run(question, 1).await.ok().flatten()
     }
 }
 
 /// A verdict for each question, in their order.
-async fn answer(line: &Line, questions: &[Question]) -> Vec<Option<Verdict>> {
-    let mut asked: HashMap<Question, u32> = HashMap::new();
+async fn answer(
+    line: &FailFastConnection,
+    questions: &[BucketRequest],
+) -> Vec<Option<LimitDecision>> {
+    let mut asked: HashMap<BucketRequest, u32> = HashMap::new();
     for question in questions {
         *asked.entry(*question).or_default() += 1;
     }
-    let asked: Vec<(Question, u32)> = asked.into_iter().collect();
+    let asked: Vec<(BucketRequest, u32)> = asked.into_iter().collect();
     let Some(taken) = take(line, &asked).await else {
         return vec![None; questions.len()];
     };
@@ -97,10 +100,10 @@ async fn answer(line: &Line, questions: &[Question]) -> Vec<Option<Verdict>> {
         .zip(taken)
         .map(|((question, count), (granted, nanos))| {
             let full_after = Duration::from_nanos(nanos);
-            let verdicts = Verdict::of_many(question.rate, *count, granted, full_after);
+            let verdicts = LimitDecision::of_many(question.rate, *count, granted, full_after);
             (*question, verdicts)
         });
-    let mut verdicts: HashMap<Question, _> = verdicts.collect();
+    let mut verdicts: HashMap<BucketRequest, _> = verdicts.collect();
     let answers = questions
         .iter()
         .map(|question| verdicts.get_mut(question)?.next());
@@ -109,7 +112,10 @@ async fn answer(line: &Line, questions: &[Question]) -> Vec<Option<Verdict>> {
 
 /// For each bucket how many requests were taken and after how many nanoseconds it
 /// is full; nothing where Redis does not say.
-async fn take(line: &Line, asked: &[(Question, u32)]) -> Option<Vec<(u32, u64)>> {
+async fn take(
+    line: &FailFastConnection,
+    asked: &[(BucketRequest, u32)],
+) -> Option<Vec<(u32, u64)>> {
     let mut pipeline = Pipeline::with_capacity(asked.len());
     for (question, count) in asked {
         let key = question.bucket.key(&line.redis.prefix);

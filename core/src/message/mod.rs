@@ -5,18 +5,11 @@
 //! aggregate. Recipients are worked off in *chunks* of up to [`CHUNK_RECIPIENTS`],
 //! each of which is one row of the outbox and one job.
 
-pub mod accept;
 pub mod attempts;
 pub mod compose;
-pub mod draft;
-mod keyed;
-mod lanes;
 pub mod list;
-pub mod retry;
-mod rows;
 pub mod status;
 pub mod store;
-mod writer;
 
 use crate::address::AddressHash;
 use crate::clock::Timestamp;

@@ -7,7 +7,7 @@ use sqlx::{PgConnection, query, query_as, query_scalar};
 use super::{MessageItem, MessageStatus, RecipientItem};
 use crate::address::AddressHash;
 use crate::db::OrFault;
-use crate::db::span::Span;
+use crate::db::id_range::IdRange;
 use crate::event;
 use crate::fault::Fault;
 use crate::ids::{MessageId, OrganizationId, ProviderAccountId};
@@ -111,7 +111,7 @@ pub async fn refresh_aggregates(
     if ids.is_empty() {
         return Ok(());
     }
-    let span = Span::of(&ids);
+    let span = IdRange::of(&ids);
     copy_only_recipients(connection, &ids).await?;
     let several = query_scalar!(
         "SELECT id
@@ -144,7 +144,7 @@ pub async fn show_sending(
     // Held until the end, so that nothing that is decided meanwhile is written over. Of
     // several, their message's own row sees to that.
     let ids: Vec<uuid::Uuid> = single.iter().map(|id| id.0).collect();
-    let span = Span::of(&ids);
+    let span = IdRange::of(&ids);
     let held = query_scalar!(
         r#"SELECT message_id AS "message_id: MessageId"
            FROM recipients
@@ -169,7 +169,7 @@ async fn copy_only_recipients(
     connection: &mut PgConnection,
     ids: &[uuid::Uuid],
 ) -> Result<(), Fault> {
-    let span = Span::of(ids);
+    let span = IdRange::of(ids);
     query!(
         r#"UPDATE messages m
            SET status = r.status, sent_at = r.sent_at, delivered_at = r.delivered_at,
@@ -206,7 +206,7 @@ async fn aggregate_recipients(
     if ids.is_empty() {
         return Ok(());
     }
-    let span = Span::of(ids);
+    let span = IdRange::of(ids);
     query!(
         r#"UPDATE messages m
            SET status = a.status, sent_at = a.sent_at, delivered_at = a.delivered_at,

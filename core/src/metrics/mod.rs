@@ -183,7 +183,7 @@ impl GroupBy {
 /// How much happened. `sent` counts copies, one per recipient; opens and clicks
 /// count each recipient once per message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct EventCounts {
     /// A provider took it.
     pub sent: i64,
     /// A mailbox took it.
@@ -221,25 +221,25 @@ pub struct Delta {
     /// Which of its mail.
     pub dimensions: Dimensions,
     /// What is added, or taken away.
-    pub counts: Counts,
+    pub counts: EventCounts,
 }
 
 /// A bucket of a series.
 #[derive(Debug, Clone, Copy)]
-pub struct Bucket {
+pub struct SeriesBucket {
     /// When it begins, in UTC.
     pub start: NaiveDateTime,
     /// What happened in it.
-    pub counts: Counts,
+    pub counts: EventCounts,
 }
 
 /// A line of a breakdown.
 #[derive(Debug, Clone)]
-pub struct Group {
+pub struct BreakdownRow {
     /// What it is about.
     pub name: String,
     /// What happened.
-    pub counts: Counts,
+    pub counts: EventCounts,
 }
 
 /// `part` of `whole`, to four decimals; 0 where there is no whole.

@@ -3,9 +3,9 @@
 
 use sqlx::{PgConnection, query, query_scalar};
 
-use super::{Bucket, Counts, Granularity, Group, GroupBy, Period};
+use super::{BreakdownRow, EventCounts, Granularity, GroupBy, Period, SeriesBucket};
 use crate::db::OrFault;
-use crate::db::share::Share;
+use crate::db::organization_shard::OrganizationShard;
 use crate::fault::Fault;
 use crate::ids::OrganizationId;
 
@@ -19,7 +19,7 @@ pub async fn series(
     organization_id: OrganizationId,
     period: Period,
     granularity: Granularity,
-) -> Result<Vec<Bucket>, Fault> {
+) -> Result<Vec<SeriesBucket>, Fault> {
     if period.is_empty() {
         return Ok(Vec::new());
     }
@@ -59,9 +59,9 @@ pub async fn series(
     .fetch_all(connection)
     .await
     .or_fault("read metrics")?;
-    let buckets = rows.into_iter().map(|row| Bucket {
+    let buckets = rows.into_iter().map(|row| SeriesBucket {
         start: row.start,
-        counts: Counts {
+        counts: EventCounts {
             sent: row.sent,
             delivered: row.delivered,
             opened: row.opened,
@@ -82,7 +82,7 @@ pub async fn summary(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
     period: Period,
-) -> Result<Counts, Fault> {
+) -> Result<EventCounts, Fault> {
     let row = query!(
         r#"SELECT coalesce(sum(sent), 0)::bigint AS "sent!", coalesce(sum(delivered), 0)::bigint AS "delivered!",
                   coalesce(sum(opened), 0)::bigint AS "opened!", coalesce(sum(clicked), 0)::bigint AS "clicked!",
@@ -105,7 +105,7 @@ pub async fn summary(
     .fetch_one(connection)
     .await
     .or_fault("read metrics")?;
-    Ok(Counts {
+    Ok(EventCounts {
         sent: row.sent,
         delivered: row.delivered,
         opened: row.opened,
@@ -128,7 +128,7 @@ pub async fn breakdown(
     organization_id: OrganizationId,
     period: Period,
     group_by: GroupBy,
-) -> Result<Vec<Group>, Fault> {
+) -> Result<Vec<BreakdownRow>, Fault> {
     let (first_day, end_day) = period.whole_days();
     let rows = query!(
         r#"WITH counted AS (
@@ -183,9 +183,9 @@ pub async fn breakdown(
     .fetch_all(connection)
     .await
     .or_fault("read metrics")?;
-    let groups = rows.into_iter().map(|row| Group {
+    let groups = rows.into_iter().map(|row| BreakdownRow {
         name: row.name,
-        counts: Counts {
+        counts: EventCounts {
             sent: row.sent,
             delivered: row.delivered,
             opened: row.opened,
@@ -213,7 +213,11 @@ fn dimension_of(group_by: GroupBy) -> &'static str {
 ///
 /// # Errors
 /// A fault when Postgres is away; nothing has changed then.
-pub async fn fold(connection: &mut PgConnection, share: Share, limit: i64) -> Result<i64, Fault> {
+pub async fn fold(
+    connection: &mut PgConnection,
+    share: OrganizationShard,
+    limit: i64,
+) -> Result<i64, Fault> {
     query_scalar!(
         r#"WITH taken AS (
                DELETE FROM metric_deltas

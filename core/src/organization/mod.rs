@@ -1,7 +1,7 @@
 //! Organizations: the tenants. Everything else belongs to one of them.
 
+pub mod limiter;
 pub mod settings;
-pub mod shares;
 pub mod store;
 
 use crate::clock::Timestamp;

@@ -3,15 +3,12 @@
 use serde_json::json;
 
 use super::{UnverifiedDomains, store};
-use crate::audit::{self, Change, Origin};
+use crate::audit::{self, AuditChange, Origin};
 use crate::clock::Clock;
 use crate::db::{self, OrFault, PgPool};
 use crate::fault::Fault;
 use crate::ids::{Ids, OrganizationId};
-use crate::provider::snapshots::Snapshots;
 
-/// The longest time that messages are kept, in days: a hundred years.
-pub const RETENTION_DAYS_MAX: u32 = 36_500;
 /// The longest time within which soft bounces count, in days.
 pub const SOFT_BOUNCE_WINDOW_DAYS_MAX: u32 = 365;
 
@@ -89,19 +86,18 @@ impl SettingsChange {
 
 /// Works on the switches of organizations. Cheap to clone.
 #[derive(Clone)]
-pub struct SettingsBoard {
+pub struct SettingsService {
     /// Postgres.
     pub pool: PgPool,
-    /// What routing remembers of them.
-    pub snapshots: Snapshots,
     /// Time.
     pub clock: Clock,
     /// Ids.
     pub ids: Ids,
 }
 
-impl SettingsBoard {
-    /// Changes switches; nothing where there is no such organization.
+impl SettingsService {
+    /// Changes settings; nothing where there is no such organization. The caller has
+    /// routing forget the organization (`routing::snapshot_cache`).
     ///
     /// # Errors
     /// A fault when Postgres is away.
@@ -114,7 +110,7 @@ impl SettingsBoard {
         let doing = "change the settings";
         let mut transaction = db::begin(&self.pool, doing).await?;
         let changed = store::update_settings(&mut transaction, organization_id, wanted).await?;
-        let change = Change::new("settings.updated", organization_id)
+        let change = AuditChange::new("settings.updated", organization_id)
             .with(json!({ "fields": wanted.fields() }));
         let now = self.clock.now();
         audit::store::insert(
@@ -127,7 +123,6 @@ impl SettingsBoard {
         )
         .await?;
         transaction.commit().await.or_fault(doing)?;
-        self.snapshots.forget(organization_id).await;
         Ok(changed)
     }
 }

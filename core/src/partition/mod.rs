@@ -92,7 +92,7 @@ pub struct Partition {
 
 /// What became of a month that was to be dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum DropOutcome {
     /// It is gone.
     Dropped,
     /// A message of it still has work to do.
@@ -103,7 +103,7 @@ pub enum Ending {
 
 /// What is done under locks that others wait behind.
 #[derive(Debug, Clone, Copy)]
-enum Step<'a> {
+enum LockedStep<'a> {
     /// Creates a table's partition of the month.
     Create(&'a str),
     /// Has what changes in the month's messages written down.
@@ -142,7 +142,7 @@ pub async fn create_ahead(pool: &PgPool, now: Timestamp, months: u32) -> Result<
     drop(connection);
     let mut made = 0;
     for (parent, month) in missing {
-        match patiently(pool, doing, Step::Create(&parent), month).await? {
+        match patiently(pool, doing, LockedStep::Create(&parent), month).await? {
             StepEnd::Done => made += 1,
             StepEnd::Nothing => {}
             StepEnd::Held | StepEnd::Busy => {
@@ -188,13 +188,13 @@ pub async fn is_held(pool: &PgPool, month: Month) -> Result<bool, Fault> {
 ///
 /// # Errors
 /// A fault when Postgres is away; a later call goes on from there.
-pub async fn drop_month(pool: &PgPool, month: Month) -> Result<Ending, Fault> {
+pub async fn drop_month(pool: &PgPool, month: Month) -> Result<DropOutcome, Fault> {
     if is_held(pool, month).await? {
-        return Ok(Ending::Held);
+        return Ok(DropOutcome::Held);
     }
     let doing = "count a month that is to be dropped";
-    match patiently(pool, doing, Step::BeginDrop, month).await? {
-        StepEnd::Busy | StepEnd::TooMuch => return Ok(Ending::Busy),
+    match patiently(pool, doing, LockedStep::BeginDrop, month).await? {
+        StepEnd::Busy | StepEnd::TooMuch => return Ok(DropOutcome::Busy),
         StepEnd::Done | StepEnd::Nothing | StepEnd::Held => {}
     }
     let mut transaction = db::begin(pool, doing).await?;
@@ -202,8 +202,8 @@ pub async fn drop_month(pool: &PgPool, month: Month) -> Result<Ending, Fault> {
     store::count_drop(&mut transaction, month).await?;
     transaction.commit().await.or_fault(doing)?;
     match detach(pool, MESSAGES, month).await? {
-        Ending::Dropped => finish_drop(pool, month).await,
-        ending @ (Ending::Held | Ending::Busy) => Ok(ending),
+        DropOutcome::Dropped => finish_drop(pool, month).await,
+        ending @ (DropOutcome::Held | DropOutcome::Busy) => Ok(ending),
     }
 }
 
@@ -216,14 +216,14 @@ pub async fn finish_drops(pool: &PgPool) -> Result<bool, Fault> {
     let begun = store::list_detached(&mut connection).await?;
     drop(connection);
     for month in begun {
-        if finish_drop(pool, month).await? != Ending::Dropped {
+        if finish_drop(pool, month).await? != DropOutcome::Dropped {
             return Ok(false);
         }
     }
     Ok(true)
 }
 
-async fn finish_drop(pool: &PgPool, month: Month) -> Result<Ending, Fault> {
+async fn finish_drop(pool: &PgPool, month: Month) -> Result<DropOutcome, Fault> {
     let partitions = list(pool).await?.into_iter();
     let mut parents: Vec<String> = partitions
         .filter(|partition| partition.is_attached && partition.month == month)
@@ -232,8 +232,8 @@ async fn finish_drop(pool: &PgPool, month: Month) -> Result<Ending, Fault> {
     parents.sort_by_key(|parent| (parent != RECIPIENTS, parent.clone()));
     for parent in parents {
         match detach(pool, &parent, month).await? {
-            Ending::Dropped => {}
-            ending @ (Ending::Held | Ending::Busy) => return Ok(ending),
+            DropOutcome::Dropped => {}
+            ending @ (DropOutcome::Held | DropOutcome::Busy) => return Ok(ending),
         }
     }
     drop_detached(pool).await?;
@@ -241,19 +241,19 @@ async fn finish_drop(pool: &PgPool, month: Month) -> Result<Ending, Fault> {
     store::leave_hours_out(&mut connection, month).await?;
     while store::forget_hours(&mut connection, month, STEP_ROWS).await? > 0 {}
     store::end_drop(&mut connection, month).await?;
-    Ok(Ending::Dropped)
+    Ok(DropOutcome::Dropped)
 }
 
 /// Drops the bodies of a month's messages, and leaves the rest.
 ///
 /// # Errors
 /// A fault when Postgres is away.
-pub async fn drop_bodies(pool: &PgPool, month: Month) -> Result<Ending, Fault> {
+pub async fn drop_bodies(pool: &PgPool, month: Month) -> Result<DropOutcome, Fault> {
     if is_held(pool, month).await? {
-        return Ok(Ending::Held);
+        return Ok(DropOutcome::Held);
     }
     let ending = detach(pool, BODIES, month).await?;
-    if ending == Ending::Dropped {
+    if ending == DropOutcome::Dropped {
         drop_detached(pool).await?;
     }
     Ok(ending)
@@ -286,19 +286,19 @@ pub async fn drop_detached(pool: &PgPool) -> Result<(), Fault> {
 }
 
 /// Takes one table's partition out of it.
-async fn detach(pool: &PgPool, parent: &str, month: Month) -> Result<Ending, Fault> {
+async fn detach(pool: &PgPool, parent: &str, month: Month) -> Result<DropOutcome, Fault> {
     let doing = "detach a partition";
     let mut transaction = db::begin(pool, doing).await?;
     store::bound_waits(&mut transaction, QUIET_WAIT).await?;
     match store::quiet(&mut transaction, parent, month).await {
         Ok(()) => transaction.commit().await.or_fault(doing)?,
-        Err(fault) if db::is_lock_timeout(&fault) => return Ok(Ending::Busy),
+        Err(fault) if db::is_lock_timeout(&fault) => return Ok(DropOutcome::Busy),
         Err(fault) => return Err(fault),
     }
-    match patiently(pool, doing, Step::Detach(parent), month).await? {
-        StepEnd::Done | StepEnd::Nothing => Ok(Ending::Dropped),
-        StepEnd::Held => Ok(Ending::Held),
-        StepEnd::Busy | StepEnd::TooMuch => Ok(Ending::Busy),
+    match patiently(pool, doing, LockedStep::Detach(parent), month).await? {
+        StepEnd::Done | StepEnd::Nothing => Ok(DropOutcome::Dropped),
+        StepEnd::Held => Ok(DropOutcome::Held),
+        StepEnd::Busy | StepEnd::TooMuch => Ok(DropOutcome::Busy),
     }
 }
 
@@ -306,7 +306,7 @@ async fn detach(pool: &PgPool, parent: &str, month: Month) -> Result<Ending, Fau
 async fn patiently(
     pool: &PgPool,
     doing: &'static str,
-    step: Step<'_>,
+    step: LockedStep<'_>,
     month: Month,
 ) -> Result<StepEnd, Fault> {
     for nth in 0..TRIES_MAX {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sqlx::{PgConnection, query, query_scalar};
 
-use super::{Month, Partition, Step, StepEnd};
+use super::{LockedStep, Month, Partition, StepEnd};
 use crate::clock::Timestamp;
 use crate::db::OrFault;
 use crate::fault::Fault;
@@ -103,13 +103,13 @@ pub(super) async fn list_missing(
 /// Takes a step.
 pub(super) async fn take(
     connection: &mut PgConnection,
-    step: Step<'_>,
+    step: LockedStep<'_>,
     month: Month,
 ) -> Result<StepEnd, Fault> {
     match step {
-        Step::Create(parent) => create(connection, parent, month).await,
-        Step::BeginDrop => begin_drop(connection, month).await,
-        Step::Detach(parent) => detach(connection, parent, month).await,
+        LockedStep::Create(parent) => create(connection, parent, month).await,
+        LockedStep::BeginDrop => begin_drop(connection, month).await,
+        LockedStep::Detach(parent) => detach(connection, parent, month).await,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Calls to a provider and their replies, as values. An adapter builds a
 //! [`ProviderCall`] and reads a [`ProviderReply`]; the transport is the only one
 //! that turns the first into the second. A conversation of several calls is a
-//! chain of [`Step`]s, so it needs no I/O either.
+//! chain of [`CallStep`]s, so it needs no I/O either.
 //!
 //! Neither a call nor a reply shows its content in debug output: both may hold
 //! credentials (Postmark's server record repeats its tokens) and addresses.
@@ -15,7 +15,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use serde_json::Value;
 use url::Url;
 
-use super::wait::{wait_until, wait_until_date};
+use super::retry_after::{wait_until, wait_until_date};
 use crate::clock::Timestamp;
 
 /// The longest wait that we take from a provider. A longer one is a mistake or an
@@ -189,19 +189,19 @@ impl ProviderReply {
 }
 
 /// The next step of a conversation with a provider.
-pub enum Step<T> {
+pub enum CallStep<T> {
     /// Make this call, then ask what follows from its reply.
     Call {
         /// The call.
         call: Box<ProviderCall>,
         /// Reads the reply and says how to go on.
-        then: Box<dyn FnOnce(ProviderReply) -> Step<T> + Send>,
+        then: Box<dyn FnOnce(ProviderReply) -> CallStep<T> + Send>,
     },
     /// The conversation is over, with this result.
     Done(T),
 }
 
-impl<T> Step<T> {
+impl<T> CallStep<T> {
     /// A step that calls and goes on with `then`.
     pub fn call(
         call: ProviderCall,
@@ -214,7 +214,7 @@ impl<T> Step<T> {
     }
 }
 
-impl<T: fmt::Debug> fmt::Debug for Step<T> {
+impl<T: fmt::Debug> fmt::Debug for CallStep<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Call { call, .. } => f.debug_tuple("Call").field(call).finish(),

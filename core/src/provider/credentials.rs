@@ -164,14 +164,14 @@ impl SesRegion {
 /// Credentials that cannot be used for a call: they belong to another provider,
 /// or were put together by hand with something that no header can hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Unusable(pub(super) &'static str);
+pub struct UnusableCredentials(pub(super) &'static str);
 
-impl Unusable {
+impl UnusableCredentials {
     /// For an adapter that is handed another provider's credentials.
     pub(super) const OTHER_PROVIDER: Self = Self("the credentials belong to another provider");
 }
 
-impl fmt::Display for Unusable {
+impl fmt::Display for UnusableCredentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0)
     }

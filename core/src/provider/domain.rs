@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::call::ProviderReply;
-use super::credentials::Unusable;
+use super::credentials::UnusableCredentials;
 use super::outcome::reason;
 use crate::address::ascii_domain;
 
@@ -165,8 +165,8 @@ impl DomainList {
     }
 }
 
-impl From<Unusable> for DomainList {
-    fn from(unusable: Unusable) -> Self {
+impl From<UnusableCredentials> for DomainList {
+    fn from(unusable: UnusableCredentials) -> Self {
         Self::Undecided {
             reason: unusable.to_string(),
         }

@@ -21,11 +21,11 @@ pub struct ProviderEvent {
     /// parts that cannot differ.
     pub id: String,
     /// What happened.
-    pub happening: Happening,
+    pub happening: ProviderEventKind,
     /// When it happened, by the provider's clock.
     pub occurred_at: Timestamp,
     /// Our ids, where they came back.
-    pub copy: Option<CopyIds>,
+    pub copy: Option<EventIds>,
     /// The provider's id of the mail, in the form in which the send's answer gave it.
     pub provider_message_id: Option<String>,
     /// The address it is about, where the provider says so.
@@ -40,7 +40,7 @@ pub struct ProviderEvent {
 
 /// Our ids, as they travelled with the mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CopyIds {
+pub struct EventIds {
     /// The message.
     pub message_id: MessageId,
     /// The recipient's position in it.
@@ -51,7 +51,7 @@ pub struct CopyIds {
 
 /// What happened to a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Happening {
+pub enum ProviderEventKind {
     /// The provider took it, or says that it did.
     Sent,
     /// A mailbox took it.

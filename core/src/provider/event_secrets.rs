@@ -9,7 +9,6 @@ use secrecy::zeroize::Zeroizing;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::account::ProviderAccount;
 use super::credentials::Credentials;
 use super::kind::ProviderType;
 use crate::crypto::seal::{Sealed, Sealer};
@@ -201,18 +200,20 @@ impl EventSecrets {
     ///
     /// # Errors
     /// A fault when it is anything else, or its key is not configured.
-    pub fn open(sealer: &Sealer, account: &ProviderAccount, sealed: &[u8]) -> Result<Self, Fault> {
+    pub fn open(
+        sealer: &Sealer,
+        organization_id: OrganizationId,
+        id: ProviderAccountId,
+        provider_type: ProviderType,
+        sealed: &[u8],
+    ) -> Result<Self, Fault> {
         const DOING: &str = "read the stored event secrets";
-        let plain = Zeroizing::new(sealer.open(
-            account.organization_id,
-            Sealed::EventSecrets,
-            account.id.0,
-            sealed,
-        )?);
+        let plain =
+            Zeroizing::new(sealer.open(organization_id, Sealed::EventSecrets, id.0, sealed)?);
         let document: Value =
             serde_json::from_slice(&plain).map_err(|error| Fault::internal(DOING, error))?;
         let text = |field: &str| document[field].as_str();
-        let secrets = match account.provider_type {
+        let secrets = match provider_type {
             ProviderType::Sendgrid => text("publicKey").and_then(Self::sendgrid),
             ProviderType::Mailgun => text("signingKey").and_then(Self::mailgun),
             ProviderType::Ses => text("topicArn")

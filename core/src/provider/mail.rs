@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use super::credentials::Unusable;
+use super::credentials::UnusableCredentials;
 use super::outcome::{AccountTrouble, Blame, SendOutcome};
 use crate::address::Mailbox;
 use crate::ids::{MessageId, SendAttemptId};
@@ -177,8 +177,8 @@ impl Unsendable {
     }
 }
 
-impl From<Unusable> for Unsendable {
-    fn from(unusable: Unusable) -> Self {
+impl From<UnusableCredentials> for Unsendable {
+    fn from(unusable: UnusableCredentials) -> Self {
         Self::account(unusable.to_string())
     }
 }

@@ -31,34 +31,26 @@
 //! 8. Where it takes several private copies in one call, let it ([`batch`]).
 //! 9. Add its rows to `tests/it/adapters.rs`, and teach the simulator its API.
 
-pub mod account;
 pub mod batch;
 pub mod call;
-mod claim;
 pub mod credentials;
 pub mod domain;
-pub mod domains;
 pub mod event;
 pub mod event_secrets;
-pub mod event_webhook;
-pub mod evidence;
-pub mod gate;
 mod identities;
 pub mod inbound;
 pub mod kind;
+pub mod lookup;
 pub mod mail;
 mod mailgun;
+pub mod management;
 pub mod outcome;
-pub mod paused;
 mod postmark;
+mod retry_after;
 mod sendgrid;
 pub mod ses;
 pub mod smtp;
-pub mod snapshots;
-pub mod store;
 pub mod transport;
-pub mod upkeep;
-mod wait;
 
 use std::collections::HashMap;
 
@@ -66,30 +58,34 @@ use url::Url;
 
 use crate::clock::Timestamp;
 use batch::Batching;
-use call::{ProviderCall, ProviderReply, Step};
+use call::{CallStep, ProviderCall, ProviderReply};
 use credentials::Credentials;
 use domain::DomainList;
-use evidence::{Evidence, Sought};
 use kind::ProviderType;
+use lookup::{LookupResult, MessageQuery};
 use mail::{OutgoingMail, Unsendable};
+use management::{DomainAnswer, EventTarget, Registration};
 use outcome::{CredentialCheck, SendOutcome};
-use upkeep::{DomainAnswer, EventTarget, Registration};
 
 /// One provider's wire format: requests out, replies in, no I/O.
 pub trait Adapter: Send + Sync {
     /// The conversation that finds out whether the provider knows the
     /// credentials and lets them send. It sends no mail.
-    fn check(&self, access: &Access<'_>) -> Step<CredentialCheck>;
+    fn check(&self, access: &AccountAccess<'_>) -> CallStep<CredentialCheck>;
 
     /// The conversation that lists the account's domains with their DNS records,
     /// bounded by [`domain::DOMAINS_MAX`] and [`domain::DOMAIN_DETAILS_MAX`].
-    fn domains(&self, access: &Access<'_>) -> Step<DomainList>;
+    fn domains(&self, access: &AccountAccess<'_>) -> CallStep<DomainList>;
 
     /// The request that sends one mail.
     ///
     /// # Errors
     /// Why the mail cannot be put into a request.
-    fn send(&self, access: &Access<'_>, mail: &OutgoingMail) -> Result<ProviderCall, Unsendable>;
+    fn send(
+        &self,
+        access: &AccountAccess<'_>,
+        mail: &OutgoingMail,
+    ) -> Result<ProviderCall, Unsendable>;
 
     /// What the complete reply to a send means. `now` turns absolute times into
     /// waits.
@@ -117,32 +113,40 @@ pub trait Adapter: Send + Sync {
     /// The conversation that adds a domain, in lower-case ASCII, unless the account
     /// has it. This one and the next three are refused where nothing else is said:
     /// by providers that have no API for it.
-    fn add_domain(&self, _access: &Access<'_>, _domain: &str) -> Step<DomainAnswer> {
-        Step::Done(DomainAnswer::not_offered())
+    fn add_domain(&self, _access: &AccountAccess<'_>, _domain: &str) -> CallStep<DomainAnswer> {
+        CallStep::Done(DomainAnswer::not_offered())
     }
 
     /// The conversation that lets the provider look into DNS now, where it can be
     /// asked to, and says how the domain stands.
-    fn verify_domain(&self, _access: &Access<'_>, _domain: &str) -> Step<DomainAnswer> {
-        Step::Done(DomainAnswer::not_offered())
+    fn verify_domain(&self, _access: &AccountAccess<'_>, _domain: &str) -> CallStep<DomainAnswer> {
+        CallStep::Done(DomainAnswer::not_offered())
     }
 
     /// The conversation that removes a domain; `Missing` when it is gone.
-    fn remove_domain(&self, _access: &Access<'_>, _domain: &str) -> Step<DomainAnswer> {
-        Step::Done(DomainAnswer::not_offered())
+    fn remove_domain(&self, _access: &AccountAccess<'_>, _domain: &str) -> CallStep<DomainAnswer> {
+        CallStep::Done(DomainAnswer::not_offered())
     }
 
     /// The conversation that lets the provider tell of events under our URL. Held
     /// twice it makes no second webhook.
-    fn register_events(&self, _access: &Access<'_>, _target: EventTarget) -> Step<Registration> {
-        Step::Done(Registration::not_offered())
+    fn register_events(
+        &self,
+        _access: &AccountAccess<'_>,
+        _target: EventTarget,
+    ) -> CallStep<Registration> {
+        CallStep::Done(Registration::not_offered())
     }
 
     /// The conversation that finds out whether the provider has a mail. What it
     /// reads is bounded, and it takes no other mail for the one that is sought.
     /// Where nothing else is said, the provider has no search.
-    fn look_up(&self, _access: &Access<'_>, _sought: &Sought) -> Step<Evidence> {
-        Step::Done(Evidence::not_offered())
+    fn look_up(
+        &self,
+        _access: &AccountAccess<'_>,
+        _sought: &MessageQuery,
+    ) -> CallStep<LookupResult> {
+        CallStep::Done(LookupResult::not_offered())
     }
 }
 
@@ -160,11 +164,11 @@ pub fn adapter(kind: ProviderType) -> &'static dyn Adapter {
 
 /// What an adapter needs besides the mail.
 #[derive(Debug, Clone, Copy)]
-pub struct Access<'a> {
+pub struct AccountAccess<'a> {
     /// The account's credentials.
     pub credentials: &'a Credentials,
     /// Where the providers are.
-    pub endpoints: &'a Endpoints,
+    pub endpoints: &'a ProviderHosts,
     /// The present moment: signatures carry it.
     pub now: Timestamp,
 }
@@ -173,15 +177,15 @@ pub struct Access<'a> {
 /// for a type. An address may carry a path, which then stands before the
 /// provider's own.
 #[derive(Debug, Clone, Default)]
-pub struct Endpoints(HashMap<ProviderType, Url>);
+pub struct ProviderHosts(HashMap<ProviderType, Url>);
 
-impl From<HashMap<ProviderType, Url>> for Endpoints {
+impl From<HashMap<ProviderType, Url>> for ProviderHosts {
     fn from(replacements: HashMap<ProviderType, Url>) -> Self {
         Self(replacements)
     }
 }
 
-impl Endpoints {
+impl ProviderHosts {
     /// The providers' real hosts.
     #[must_use]
     pub fn real() -> Self {
@@ -196,20 +200,20 @@ impl Endpoints {
 
     /// The base of a provider's URLs: the replacement, else `https://` and its
     /// real host.
-    fn base(&self, kind: ProviderType, real_host: &str) -> Base {
+    fn base(&self, kind: ProviderType, real_host: &str) -> BaseUrl {
         let url = self.0.get(&kind).cloned().unwrap_or_else(|| {
             Url::parse(&format!("https://{real_host}"))
                 .expect("real hosts are constants, or contain a checked region")
         });
-        Base(url)
+        BaseUrl(url)
     }
 }
 
 /// The address that a provider's paths are put behind.
 #[derive(Debug, Clone)]
-struct Base(Url);
+struct BaseUrl(Url);
 
-impl Base {
+impl BaseUrl {
     /// The URL of a path, which begins with `/` and is percent-encoded where it
     /// must be.
     fn at(&self, path: &str) -> Url {

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use super::call::ProviderReply;
-use super::credentials::Unusable;
+use super::credentials::UnusableCredentials;
 use crate::clock::Timestamp;
 
 /// The longest reason that is kept, in characters.
@@ -220,8 +220,8 @@ impl CredentialCheck {
     }
 }
 
-impl From<Unusable> for CredentialCheck {
-    fn from(unusable: Unusable) -> Self {
+impl From<UnusableCredentials> for CredentialCheck {
+    fn from(unusable: UnusableCredentials) -> Self {
         Self::Undecided {
             reason: unusable.to_string(),
         }

@@ -8,16 +8,16 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::batch::{BatchAnswer, Batching};
-use super::call::{CallBody, ProviderCall, ProviderReply, Step};
+use super::call::{CallBody, CallStep, ProviderCall, ProviderReply};
 use super::domain::DomainList;
 use super::mail::OutgoingMail;
 use super::outcome::{Blame, CredentialCheck, SendOutcome, clean};
 use super::smtp::client::SmtpClient;
-use super::{Access, Adapter};
+use super::{AccountAccess, Adapter};
 use crate::clock::Timestamp;
-use crate::config::SmtpSettings;
 use crate::fault::Fault;
 use crate::http::{HttpBody, HttpClient, HttpError, HttpReply, HttpRequest, HttpSettings};
+use crate::provider::smtp::settings::SmtpSettings;
 
 /// The longest answer that is read, in bytes. Sends answer with a few hundred;
 /// the largest is a page of a thousand identities.
@@ -120,24 +120,28 @@ impl Transport {
     ///
     /// # Errors
     /// Those of its first call that got no reply.
-    pub async fn run<T>(&self, conversation: Step<T>) -> Result<T, TransportError> {
+    pub async fn run<T>(&self, conversation: CallStep<T>) -> Result<T, TransportError> {
         let mut step = conversation;
         for _ in 0..STEPS_MAX {
             match step {
-                Step::Done(result) => return Ok(result),
-                Step::Call { call, then } => step = then(self.call(*call).await?),
+                CallStep::Done(result) => return Ok(result),
+                CallStep::Call { call, then } => step = then(self.call(*call).await?),
             }
         }
         match step {
-            Step::Done(result) => Ok(result),
-            Step::Call { .. } => Err(TransportError::Unanswered {
+            CallStep::Done(result) => Ok(result),
+            CallStep::Call { .. } => Err(TransportError::Unanswered {
                 reason: format!("the conversation did not end within {STEPS_MAX} calls"),
             }),
         }
     }
 
     /// Asks a provider whether it knows the credentials. No reply: no verdict.
-    pub async fn check(&self, adapter: &dyn Adapter, access: &Access<'_>) -> CredentialCheck {
+    pub async fn check(
+        &self,
+        adapter: &dyn Adapter,
+        access: &AccountAccess<'_>,
+    ) -> CredentialCheck {
         if let Some(account) = access.credentials.mail_server() {
             return self.smtp.check(account).await;
         }
@@ -149,7 +153,7 @@ impl Transport {
     }
 
     /// Asks a provider for the account's domains. No reply: no verdict.
-    pub async fn domains(&self, adapter: &dyn Adapter, access: &Access<'_>) -> DomainList {
+    pub async fn domains(&self, adapter: &dyn Adapter, access: &AccountAccess<'_>) -> DomainList {
         self.run(adapter.domains(access))
             .await
             .unwrap_or_else(|error| DomainList::Undecided {
@@ -162,7 +166,7 @@ impl Transport {
     pub async fn send(
         &self,
         adapter: &dyn Adapter,
-        access: &Access<'_>,
+        access: &AccountAccess<'_>,
         mail: &OutgoingMail,
     ) -> (SendOutcome, Option<u16>) {
         if let Some(account) = access.credentials.mail_server() {

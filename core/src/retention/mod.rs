@@ -23,7 +23,7 @@ use crate::config::RetentionSettings;
 use crate::db::{self, OrFault, PgConnection, PgPool};
 use crate::fault::{Fault, FaultKind};
 use crate::ids::{MessageId, OrganizationId};
-use crate::partition::{self, Ending, Month, Partition};
+use crate::partition::{self, DropOutcome, Month, Partition};
 
 /// Messages deleted in one transaction at the most.
 const STEP_MESSAGES: i64 = 200;
@@ -76,18 +76,18 @@ impl Retention {
             let ending = partition::drop_month(&self.pool, month).await?;
             tell(month, ending, "a month");
             match ending {
-                Ending::Dropped => dropped += 1,
-                Ending::Held => {}
-                Ending::Busy => return Ok(dropped),
+                DropOutcome::Dropped => dropped += 1,
+                DropOutcome::Held => {}
+                DropOutcome::Busy => return Ok(dropped),
             }
         }
         for month in self.bodies_over().await? {
             let ending = partition::drop_bodies(&self.pool, month).await?;
             tell(month, ending, "the bodies of a month");
             match ending {
-                Ending::Dropped => dropped += 1,
-                Ending::Held => {}
-                Ending::Busy => return Ok(dropped),
+                DropOutcome::Dropped => dropped += 1,
+                DropOutcome::Held => {}
+                DropOutcome::Busy => return Ok(dropped),
             }
         }
         Ok(dropped)
@@ -345,11 +345,11 @@ fn days_before(now: Timestamp, days: u32) -> Timestamp {
 }
 
 /// Notes what became of a month.
-fn tell(month: Month, ending: Ending, what: &'static str) {
+fn tell(month: Month, ending: DropOutcome, what: &'static str) {
     let begin = month.begin().format("%Y-%m").to_string();
     match ending {
-        Ending::Dropped => info!(month = begin, "Dropped {what}"),
-        Ending::Held => info!(month = begin, "Kept {what}, which has unfinished messages"),
-        Ending::Busy => info!(month = begin, "Put off dropping {what}: tables are in use"),
+        DropOutcome::Dropped => info!(month = begin, "Dropped {what}"),
+        DropOutcome::Held => info!(month = begin, "Kept {what}, which has unfinished messages"),
+        DropOutcome::Busy => info!(month = begin, "Put off dropping {what}: tables are in use"),
     }
 }

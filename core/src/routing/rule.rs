@@ -7,14 +7,14 @@ use std::fmt;
 
 use super::store;
 use crate::address;
-use crate::audit::{self, Change, Origin};
+use crate::audit::{self, AuditChange, Origin};
 use crate::clock::{Clock, Timestamp};
 use crate::db::{self, OrFault, PgConnection, PgPool};
 use crate::fault::Fault;
-use crate::idempotency::once::{Once, Undone};
+use crate::idempotency::single::{Failed, Idempotent};
 use crate::ids::{Ids, OrganizationId, ProviderAccountId, RoutingRuleId};
 use crate::organization;
-use crate::provider::snapshots::Snapshots;
+use crate::routing::snapshot_cache::SnapshotCache;
 use crate::text::{Name, Tag};
 
 /// The highest priority.
@@ -236,7 +236,7 @@ impl From<Fault> for RuleRefusal {
     }
 }
 
-impl From<RuleRefusal> for Undone<RuleRefusal> {
+impl From<RuleRefusal> for Failed<RuleRefusal> {
     fn from(refusal: RuleRefusal) -> Self {
         Self::Refused(refusal)
     }
@@ -248,7 +248,7 @@ pub struct Rules {
     /// Postgres.
     pub pool: PgPool,
     /// What routing remembers.
-    pub snapshots: Snapshots,
+    pub snapshots: SnapshotCache,
     /// Time.
     pub clock: Clock,
     /// Ids.
@@ -265,8 +265,8 @@ impl Rules {
         organization_id: OrganizationId,
         origin: &Origin,
         mut terms: RuleTerms,
-        once: &Once<'_, RoutingRule>,
-    ) -> Result<RoutingRule, Undone<RuleRefusal>> {
+        once: &Idempotent<'_, RoutingRule>,
+    ) -> Result<RoutingRule, Failed<RuleRefusal>> {
         let doing = "make a routing rule";
         let mut transaction = once.begin(&self.pool, doing).await?;
         if store::count(&mut transaction, organization_id).await? >= RULES_MAX {
@@ -284,7 +284,7 @@ impl Rules {
             updated_at: now,
         };
         store::insert(&mut transaction, &rule).await?;
-        let change = Change::new("routing_rule.created", rule.id);
+        let change = AuditChange::new("routing_rule.created", rule.id);
         self.record(&mut transaction, organization_id, origin, &change)
             .await?;
         once.commit(transaction, &rule, doing).await?;
@@ -320,8 +320,8 @@ impl Rules {
         rule.terms.name_each_account_once();
         rule.updated_at = self.clock.now();
         store::update(&mut transaction, &rule).await?;
-        let change =
-            Change::new("routing_rule.updated", id).with(serde_json::json!({ "fields": fields }));
+        let change = AuditChange::new("routing_rule.updated", id)
+            .with(serde_json::json!({ "fields": fields }));
         self.record(&mut transaction, organization_id, origin, &change)
             .await?;
         transaction.commit().await.or_fault(doing)?;
@@ -344,7 +344,7 @@ impl Rules {
         if !store::delete(&mut transaction, organization_id, id).await? {
             return Err(RuleRefusal::NotFound);
         }
-        let change = Change::new("routing_rule.deleted", id);
+        let change = AuditChange::new("routing_rule.deleted", id);
         self.record(&mut transaction, organization_id, origin, &change)
             .await?;
         transaction.commit().await.or_fault(doing)?;
@@ -357,7 +357,7 @@ impl Rules {
         connection: &mut PgConnection,
         organization_id: OrganizationId,
         origin: &Origin,
-        change: &Change,
+        change: &AuditChange,
     ) -> Result<(), Fault> {
         let now = self.clock.now();
         audit::store::insert(connection, organization_id, origin, change, &self.ids, now).await

@@ -1,21 +1,30 @@
 //! Routing rules in Postgres.
 
+use std::collections::HashMap;
+
 use sqlx::{PgConnection, query, query_as, query_scalar};
 use uuid::Uuid;
 
 use super::rule::{DomainPattern, OnUnknown, RoutingRule, RuleTerms, TagMatch};
+use super::{RoutableAccount, RoutingSnapshot};
+use crate::account_limiter::AccountLimits;
 use crate::clock::Timestamp;
 use crate::db::OrFault;
 use crate::fault::Fault;
 use crate::ids::{OrganizationId, ProviderAccountId, RoutingRuleId};
+use crate::organization;
+use crate::provider::credentials::ReadCredentials;
+use crate::provider::domain::DomainState;
+use crate::provider::kind::ProviderType;
 use crate::text::{Name, Tag};
+use crate::tracking::Tracking;
 
 /// Adds a rule.
 ///
 /// # Errors
 /// A fault when Postgres is away.
 pub(super) async fn insert(connection: &mut PgConnection, rule: &RoutingRule) -> Result<(), Fault> {
-    let columns = Columns::of(&rule.terms);
+    let columns = RuleColumns::of(&rule.terms);
     query!(
         "INSERT INTO routing_rules
              (id, organization_id, name, priority, is_active, sender_domain, tags, tag_match,
@@ -130,7 +139,7 @@ pub(super) async fn find_for_update(
 /// # Errors
 /// A fault when Postgres is away.
 pub(super) async fn update(connection: &mut PgConnection, rule: &RoutingRule) -> Result<(), Fault> {
-    let columns = Columns::of(&rule.terms);
+    let columns = RuleColumns::of(&rule.terms);
     query!(
         "UPDATE routing_rules
          SET name = $3, priority = $4, is_active = $5, sender_domain = $6, tags = $7, tag_match = $8,
@@ -247,14 +256,14 @@ pub async fn release_account(
     Ok(switched_off.map(|row| RoutingRuleId(row.id)).collect())
 }
 
-struct Columns {
+struct RuleColumns {
     priority: i32,
     sender_domain: Option<String>,
     tags: Vec<String>,
     fallbacks: Vec<Uuid>,
 }
 
-impl Columns {
+impl RuleColumns {
     fn of(terms: &RuleTerms) -> Self {
         Self {
             priority: i32::try_from(terms.priority).unwrap_or(i32::MAX),
@@ -317,4 +326,66 @@ impl TryFrom<RuleRow> for RoutingRule {
             updated_at: row.updated_at,
         })
     }
+}
+
+/// What routing needs to know of an organization; nothing where there is no such
+/// organization.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn routing_snapshot(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+) -> Result<Option<RoutingSnapshot>, Fault> {
+    let settings = organization::store::find_settings(&mut *connection, organization_id).await?;
+    let Some(settings) = settings else {
+        return Ok(None);
+    };
+    let rows = query!(
+        r#"SELECT a.id, a.provider_type AS "provider_type: ProviderType", a.created_at, a.domains_visible,
+                  a.max_rate_per_second, a.max_concurrency, a.revision,
+                  a.sending_paused_since IS NOT NULL AS "is_paused!", d.domain AS "domain?", d.state AS "state?: DomainState",
+                  -- In an account's first row alone, however many domains it has.
+                  CASE WHEN row_number() OVER (PARTITION BY a.id ORDER BY d.domain) = 1
+                       THEN a.credentials_sealed END AS credentials_sealed
+           FROM provider_accounts a
+           LEFT JOIN provider_domains d ON d.provider_account_id = a.id
+           WHERE a.organization_id = $1 AND a.is_active
+           ORDER BY a.created_at, a.id, d.domain"#,
+        organization_id.0,
+    )
+    .fetch_all(&mut *connection)
+    .await
+    .or_fault("read an organization's accounts")?;
+    let mut accounts: Vec<RoutableAccount> = Vec::new();
+    for row in rows {
+        if let Some(sealed) = row.credentials_sealed {
+            accounts.push(RoutableAccount {
+                id: ProviderAccountId(row.id),
+                provider_type: row.provider_type,
+                created_at: row.created_at,
+                limits: AccountLimits::from_columns(row.max_rate_per_second, row.max_concurrency),
+                credentials: ReadCredentials::new(sealed),
+                revision: u32::try_from(row.revision).unwrap_or_default(),
+                is_paused: row.is_paused,
+                domains_visible: row.domains_visible,
+                domains: HashMap::new(),
+            });
+        }
+        if let (Some(account), Some(domain), Some(state)) =
+            (accounts.last_mut(), row.domain, row.state)
+        {
+            account.domains.insert(domain, state);
+        }
+    }
+    let rules = list(connection, organization_id).await?;
+    Ok(Some(RoutingSnapshot {
+        unverified_domains: settings.unverified_domains,
+        tracking: Tracking {
+            opens: settings.track_opens,
+            clicks: settings.track_clicks,
+        },
+        accounts,
+        rules,
+    }))
 }

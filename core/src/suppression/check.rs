@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use moka::future::Cache;
 
-use super::filter::{FilterState, Filters};
+use super::bloom_filter::{BloomFilters, FilterState};
 use super::store::{self, AskedColumns};
 use crate::address::AddressHash;
-use crate::db::warm::WarmPool;
+use crate::batcher::{Batcher, BatcherSettings, Cooldown};
+use crate::db::lifo_pool::WarmPool;
 use crate::db::{self, PgConnection};
 use crate::fault::Fault;
-use crate::group::{Group, GroupSettings, Rest};
 use crate::ids::{OrganizationId, UnsubscribeGroupId};
 
 /// How long a process relies on what Postgres told it of a filter. A filter that
@@ -35,7 +35,7 @@ const WAITING_MAX: usize = 4_096;
 
 /// One recipient to be looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asked {
+pub struct CheckedRecipient {
     /// Its address.
     pub hash: AddressHash,
     /// The unsubscribe group that it is written to in, where there is one.
@@ -45,41 +45,41 @@ pub struct Asked {
 /// Looks recipients up. Cheap to clone.
 #[derive(Clone)]
 pub struct Checker {
-    filters: Filters,
+    filters: BloomFilters,
     states: Cache<OrganizationId, FilterState>,
-    group: Group<Question, Vec<bool>>,
+    group: Batcher<CheckRequest, Vec<bool>>,
 }
 
 /// What one request asks of Postgres: about recipients, or, without any, whether the
 /// organization has a filter.
-struct Question {
+struct CheckRequest {
     organization_id: OrganizationId,
-    asked: Vec<Asked>,
+    asked: Vec<CheckedRecipient>,
 }
 
 impl Checker {
     /// Starts the lanes.
     #[must_use]
-    pub fn start(pool: WarmPool, filters: Filters) -> Self {
-        let settings = GroupSettings {
+    pub fn start(pool: WarmPool, filters: BloomFilters) -> Self {
+        let settings = BatcherSettings {
             lanes: CONNECTIONS as usize,
             weight_max: ADDRESSES_MAX,
             crowd: CROWD,
             waiting_max: WAITING_MAX,
-            rest: Rest::NONE,
+            rest: Cooldown::NONE,
         };
         let states = Cache::builder()
             .max_capacity(REMEMBERED_MAX)
             .time_to_live(MEMORY)
             .build();
-        let reader = Arc::new(Reader {
+        let reader = Arc::new(CheckBatch {
             pool,
             states: states.clone(),
         });
         Self {
             filters,
             states,
-            group: Group::start("suppression_checks", settings, move |questions| {
+            group: Batcher::start("suppression_checks", settings, move |questions| {
                 let reader = Arc::clone(&reader);
                 async move { reader.answer(questions).await }
             }),
@@ -93,7 +93,7 @@ impl Checker {
     pub async fn check(
         &self,
         organization_id: OrganizationId,
-        asked: &[Asked],
+        asked: &[CheckedRecipient],
     ) -> Result<Vec<bool>, Fault> {
         let mut suppressed = Vec::with_capacity(asked.len());
         for part in asked.chunks(ADDRESSES_MAX) {
@@ -105,18 +105,18 @@ impl Checker {
     async fn check_part(
         &self,
         organization_id: OrganizationId,
-        asked: &[Asked],
+        asked: &[CheckedRecipient],
     ) -> Result<Vec<bool>, Fault> {
         let mut suppressed = self.presume(organization_id, asked).await?;
         let open = asked.iter().zip(&suppressed);
-        let open: Vec<Asked> = open
+        let open: Vec<CheckedRecipient> = open
             .filter_map(|(asked, maybe)| maybe.then_some(*asked))
             .collect();
         if open.is_empty() {
             return Ok(suppressed);
         }
         let weight = open.len();
-        let question = Question {
+        let question = CheckRequest {
             organization_id,
             asked: open,
         };
@@ -133,7 +133,7 @@ impl Checker {
     async fn presume(
         &self,
         organization_id: OrganizationId,
-        asked: &[Asked],
+        asked: &[CheckedRecipient],
     ) -> Result<Vec<bool>, Fault> {
         let state = self.state(organization_id).await?;
         let ruled = if state.has_filter() {
@@ -153,7 +153,7 @@ impl Checker {
         if let Some(state) = self.states.get(&organization_id).await {
             return Ok(state);
         }
-        let question = Question {
+        let question = CheckRequest {
             organization_id,
             asked: Vec::new(),
         };
@@ -163,13 +163,13 @@ impl Checker {
 }
 
 /// The work of a lane: one statement for the questions of several requests.
-struct Reader {
+struct CheckBatch {
     pool: WarmPool,
     states: Cache<OrganizationId, FilterState>,
 }
 
-impl Reader {
-    async fn answer(&self, questions: Vec<Question>) -> Vec<Result<Vec<bool>, Fault>> {
+impl CheckBatch {
+    async fn answer(&self, questions: Vec<CheckRequest>) -> Vec<Result<Vec<bool>, Fault>> {
         match self.look_up(&questions).await {
             Ok(suppressed) => {
                 let mut rest = suppressed.as_slice();
@@ -184,11 +184,11 @@ impl Reader {
         }
     }
 
-    async fn look_up(&self, questions: &[Question]) -> Result<Vec<bool>, Fault> {
+    async fn look_up(&self, questions: &[CheckRequest]) -> Result<Vec<bool>, Fault> {
         db::bounded(DOING, self.ask(questions)).await
     }
 
-    async fn ask(&self, questions: &[Question]) -> Result<Vec<bool>, Fault> {
+    async fn ask(&self, questions: &[CheckRequest]) -> Result<Vec<bool>, Fault> {
         let mut columns = AskedColumns::default();
         for question in questions {
             for asked in &question.asked {
@@ -228,9 +228,9 @@ impl Reader {
     }
 
     /// The organizations whose filters this process knows nothing of.
-    fn forgotten(&self, questions: &[Question]) -> Vec<OrganizationId> {
+    fn forgotten(&self, questions: &[CheckRequest]) -> Vec<OrganizationId> {
         let is_forgotten =
-            |question: &&Question| !self.states.contains_key(&question.organization_id);
+            |question: &&CheckRequest| !self.states.contains_key(&question.organization_id);
         let forgotten = questions.iter().filter(is_forgotten);
         let mut ids: Vec<OrganizationId> =
             forgotten.map(|question| question.organization_id).collect();

@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::{SuppressionRefusal, Suppressions, store};
 use crate::address::AddressHash;
-use crate::audit::{Change, Origin};
-use crate::idempotency::once::{Once, Undone};
+use crate::audit::{AuditChange, Origin};
+use crate::idempotency::single::{Failed, Idempotent};
 use crate::ids::{OrganizationId, UnsubscribeGroupId};
 
 /// Addresses of one import at the most.
@@ -32,8 +32,8 @@ impl Suppressions {
         origin: &Origin,
         hashes: Vec<AddressHash>,
         unsubscribe_group_id: Option<UnsubscribeGroupId>,
-        once: &Once<'_, Imported>,
-    ) -> Result<Imported, Undone<SuppressionRefusal>> {
+        once: &Idempotent<'_, Imported>,
+    ) -> Result<Imported, Failed<SuppressionRefusal>> {
         let given = hashes.len();
         let mut distinct = hashes;
         // In one order in every import: two that share addresses then wait for
@@ -54,8 +54,8 @@ impl Suppressions {
             imported: added.len(),
             skipped: given - added.len(),
         };
-        let change =
-            Change::new("suppression.imported", self.ids.next_at::<uuid::Uuid>(now)).with(json!({
+        let change = AuditChange::new("suppression.imported", self.ids.next_at::<uuid::Uuid>(now))
+            .with(json!({
                 "imported": result.imported,
                 "skipped": result.skipped,
                 "unsubscribeGroupId": unsubscribe_group_id,

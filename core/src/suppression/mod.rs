@@ -10,15 +10,14 @@
 //! guarantee, and it asks nobody but Postgres. The filter is only speed.
 //!
 //! Whoever adds suppressions goes through three steps, so that the filter never
-//! says "no" of a suppression that is committed: [`filter::Filters::announce`],
-//! the transaction with [`store::count_added`], [`filter::Filters::confirm`].
+//! says "no" of a suppression that is committed: [`bloom_filter::BloomFilters::announce`],
+//! the transaction with [`store::count_added`], [`bloom_filter::BloomFilters::confirm`].
 
-pub mod by_link;
+pub mod bloom_filter;
 pub mod check;
-pub mod filter;
+pub mod feedback;
 pub mod import;
 pub mod store;
-pub mod told;
 
 use std::fmt;
 use std::str::FromStr;
@@ -26,13 +25,13 @@ use std::str::FromStr;
 use serde_json::json;
 
 use crate::address::{AddressHash, EmailAddress};
-use crate::audit::{self, Change, Origin};
+use crate::audit::{self, AuditChange, Origin};
 use crate::clock::{Clock, Timestamp};
 use crate::db::{self, OrFault, PgConnection, PgPool};
 use crate::fault::Fault;
-use crate::idempotency::once::{Once, Undone};
+use crate::idempotency::single::{Failed, Idempotent};
 use crate::ids::{Ids, OrganizationId, SuppressionId, UnsubscribeGroupId};
-use filter::Filters;
+use bloom_filter::BloomFilters;
 
 /// What a dropped recipient's history and latest error say.
 pub const REASON: &str = "suppressed";
@@ -140,7 +139,7 @@ impl From<Fault> for SuppressionRefusal {
     }
 }
 
-impl From<SuppressionRefusal> for Undone<SuppressionRefusal> {
+impl From<SuppressionRefusal> for Failed<SuppressionRefusal> {
     fn from(refusal: SuppressionRefusal) -> Self {
         Self::Refused(refusal)
     }
@@ -152,7 +151,7 @@ pub struct Suppressions {
     /// Postgres.
     pub pool: PgPool,
     /// The filters in Redis.
-    pub filters: Filters,
+    pub filters: BloomFilters,
     /// Time.
     pub clock: Clock,
     /// Ids.
@@ -169,8 +168,8 @@ impl Suppressions {
         organization_id: OrganizationId,
         origin: &Origin,
         wanted: WantedSuppression<'_>,
-        once: &Once<'_, Suppression>,
-    ) -> Result<Suppression, Undone<SuppressionRefusal>> {
+        once: &Idempotent<'_, Suppression>,
+    ) -> Result<Suppression, Failed<SuppressionRefusal>> {
         let WantedSuppression {
             address,
             unsubscribe_group_id,
@@ -191,7 +190,7 @@ impl Suppressions {
         if !store::insert(&mut transaction, &suppression).await? {
             return Err(SuppressionRefusal::Exists.into());
         }
-        let change = Change::new("suppression.created", suppression.id)
+        let change = AuditChange::new("suppression.created", suppression.id)
             .with(json!({ "source": source.as_str(), "unsubscribeGroupId": unsubscribe_group_id }));
         self.record(&mut transaction, organization_id, origin, &change)
             .await?;
@@ -216,7 +215,7 @@ impl Suppressions {
         if !store::delete(&mut transaction, organization_id, id).await? {
             return Err(SuppressionRefusal::NotFound);
         }
-        let change = Change::new("suppression.deleted", id);
+        let change = AuditChange::new("suppression.deleted", id);
         self.record(&mut transaction, organization_id, origin, &change)
             .await?;
         transaction.commit().await.or_fault("lift a suppression")?;
@@ -224,7 +223,7 @@ impl Suppressions {
     }
 
     /// Lets the filter know of hashes that are about to be added.
-    async fn announce(
+    pub(crate) async fn announce(
         &self,
         organization_id: OrganizationId,
         hashes: &[AddressHash],
@@ -236,12 +235,12 @@ impl Suppressions {
         Ok(())
     }
 
-    async fn record(
+    pub(crate) async fn record(
         &self,
         connection: &mut PgConnection,
         organization_id: OrganizationId,
         origin: &Origin,
-        change: &Change,
+        change: &AuditChange,
     ) -> Result<(), Fault> {
         let now = self.clock.now();
         audit::store::insert(connection, organization_id, origin, change, &self.ids, now).await

@@ -3,7 +3,7 @@
 use sqlx::{PgConnection, query, query_as, query_scalar};
 use uuid::Uuid;
 
-use super::filter::FilterState;
+use super::bloom_filter::FilterState;
 use super::{Suppression, SuppressionRefusal, SuppressionSource};
 use crate::address::AddressHash;
 use crate::clock::Timestamp;
@@ -202,10 +202,10 @@ pub async fn delete(
 ///
 /// # Errors
 /// A fault when Postgres is away.
-pub(super) async fn delete_of_source(
+pub(crate) async fn delete_of_source(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
-    place: Place,
+    place: SuppressionScope,
     source: SuppressionSource,
 ) -> Result<Option<SuppressionId>, Fault> {
     let deleted = query_scalar!(
@@ -227,9 +227,9 @@ pub(super) async fn delete_of_source(
 
 /// An address and where it is suppressed: in a group, or everywhere.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
-    pub(super) email_hash: AddressHash,
-    pub(super) unsubscribe_group_id: Option<UnsubscribeGroupId>,
+pub(crate) struct SuppressionScope {
+    pub(crate) email_hash: AddressHash,
+    pub(crate) unsubscribe_group_id: Option<UnsubscribeGroupId>,
 }
 
 /// Where the suppressions of an address come from that hold mail in this place
@@ -237,10 +237,10 @@ pub(super) struct Place {
 ///
 /// # Errors
 /// A fault when Postgres is away.
-pub(super) async fn list_sources(
+pub(crate) async fn list_sources(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
-    place: Place,
+    place: SuppressionScope,
 ) -> Result<Vec<(Option<UnsubscribeGroupId>, SuppressionSource)>, Fault> {
     let rows = query!(
         r#"SELECT unsubscribe_group_id AS "group_id: UnsubscribeGroupId", source AS "source: SuppressionSource"

@@ -10,24 +10,24 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::compiled::{self, Compiled};
-use super::render::{self, Rendered};
+use super::render::{self, Rendered, VersionUse};
+use super::render_pool::RenderPool;
 use super::store::{self, ColumnChange};
-use super::workshop::Workshop;
 use super::{
     NewTemplate, Template, TemplateChange, TemplateRefusal, TemplateVersion, VersionContent,
     VersionSummary,
 };
-use crate::audit::{self, Actor, Change, Origin};
+use crate::audit::{self, Actor, AuditChange, Origin};
 use crate::clock::Clock;
 use crate::db::{self, OrFault, PgConnection, PgPool};
 use crate::fault::Fault;
-use crate::idempotency::once::{Once, Undone};
+use crate::idempotency::single::{Failed, Idempotent};
 use crate::ids::{Ids, OrganizationId, TemplateId, TemplateVersionId};
 use crate::text::{Description, Name, Tag};
-use crate::unsubscribe::place;
+use crate::unsubscribe::link_insertion;
 
 /// How long a request waits for its template.
-pub(super) const WAIT_MAX: Duration = Duration::from_secs(10);
+const WAIT_MAX: Duration = Duration::from_secs(10);
 /// Bytes of compiled versions that are kept, roughly.
 const COMPILED_BYTES_MAX: u64 = 128 << 20;
 /// How long a process may go by the current version that it remembers. A change
@@ -40,11 +40,11 @@ const CURRENT_MAX: u64 = 100_000;
 /// remember.
 #[derive(Clone)]
 pub struct Templates {
-    pub(super) pool: PgPool,
+    pool: PgPool,
     clock: Clock,
     ids: Ids,
-    pub(super) workshop: Workshop,
-    pub(super) current: Cache<(OrganizationId, TemplateId), TemplateVersionId>,
+    workshop: RenderPool,
+    current: Cache<(OrganizationId, TemplateId), TemplateVersionId>,
     compiled: Cache<TemplateVersionId, Arc<Compiled>>,
 }
 
@@ -58,7 +58,7 @@ impl Templates {
             pool,
             clock,
             ids,
-            workshop: Workshop::start()?,
+            workshop: RenderPool::start()?,
             current: Cache::builder()
                 .max_capacity(CURRENT_MAX)
                 .time_to_live(CURRENT_MEMORY)
@@ -79,8 +79,8 @@ impl Templates {
         organization_id: OrganizationId,
         origin: &Origin,
         new: NewTemplate,
-        once: &Once<'_, Template>,
-    ) -> Result<Template, Undone<TemplateRefusal>> {
+        once: &Idempotent<'_, Template>,
+    ) -> Result<Template, Failed<TemplateRefusal>> {
         let now = self.clock.now();
         let template = Template {
             id: self.ids.next_at(now),
@@ -94,7 +94,7 @@ impl Templates {
         };
         let mut transaction = once.begin(&self.pool, "create a template").await?;
         store::insert(&mut transaction, &template).await?;
-        let change = Change::new("template.created", template.id);
+        let change = AuditChange::new("template.created", template.id);
         self.record(&mut transaction, organization_id, origin, &change)
             .await?;
         once.commit(transaction, &template, "create a template")
@@ -113,7 +113,8 @@ impl Templates {
         id: TemplateId,
         wanted: TemplateChange,
     ) -> Result<Template, TemplateRefusal> {
-        let change = Change::new("template.updated", id).with(json!({ "fields": wanted.fields() }));
+        let change =
+            AuditChange::new("template.updated", id).with(json!({ "fields": wanted.fields() }));
         let columns = ColumnChange {
             name: wanted.name.map(Name::into_string),
             description: wanted
@@ -149,7 +150,7 @@ impl Templates {
         if !store::delete(&mut transaction, organization_id, id).await? {
             return Err(TemplateRefusal::NotFound);
         }
-        let change = Change::new("template.deleted", id);
+        let change = AuditChange::new("template.deleted", id);
         self.record(&mut transaction, organization_id, origin, &change)
             .await?;
         transaction.commit().await.or_fault("remove a template")?;
@@ -167,8 +168,8 @@ impl Templates {
         origin: &Origin,
         id: TemplateId,
         content: VersionContent,
-        once: &Once<'_, TemplateVersion>,
-    ) -> Result<TemplateVersion, Undone<TemplateRefusal>> {
+        once: &Idempotent<'_, TemplateVersion>,
+    ) -> Result<TemplateVersion, Failed<TemplateRefusal>> {
         let deadline = Instant::now() + WAIT_MAX;
         let content = self
             .workshop
@@ -195,7 +196,7 @@ impl Templates {
         store::make_current(&mut transaction, organization_id, id, version.id, now)
             .await?
             .ok_or(TemplateRefusal::VersionNotFound)?;
-        let change = Change::new("template.version_created", id)
+        let change = AuditChange::new("template.version_created", id)
             .with(json!({ "versionId": version.id, "versionNumber": version_number }));
         self.record(&mut transaction, organization_id, origin, &change)
             .await?;
@@ -222,7 +223,7 @@ impl Templates {
         let number = store::make_current(&mut transaction, organization_id, id, version_id, now)
             .await?
             .ok_or(TemplateRefusal::VersionNotFound)?;
-        let change = Change::new("template.rolled_back", id)
+        let change = AuditChange::new("template.rolled_back", id)
             .with(json!({ "versionId": version_id, "versionNumber": number }));
         self.record(&mut transaction, organization_id, origin, &change)
             .await?;
@@ -281,10 +282,10 @@ impl Templates {
             .compiled(organization_id, id, version_id, deadline)
             .await?;
         if let Some(given) = variables.as_object_mut()
-            && compiled.mentions(place::VARIABLE)
+            && compiled.mentions(link_insertion::VARIABLE)
         {
-            let link = given.entry(place::VARIABLE);
-            link.or_insert_with(|| place::EXAMPLE_URL.into());
+            let link = given.entry(link_insertion::VARIABLE);
+            link.or_insert_with(|| link_insertion::EXAMPLE_URL.into());
         }
         self.workshop
             .run(organization_id, deadline, move || {
@@ -294,11 +295,56 @@ impl Templates {
             .map_err(TemplateRefusal::Unrenderable)
     }
 
+    /// The threads that render.
+    pub(crate) fn render_pool(&self) -> &RenderPool {
+        &self.workshop
+    }
+
+    /// When a request that comes now has waited long enough for its templates.
+    pub(crate) fn deadline() -> Instant {
+        Instant::now() + WAIT_MAX
+    }
+
+    /// A template's current version. What is remembered of it is used; that it has
+    /// none is said only after a fresh look.
+    pub(crate) async fn current(
+        &self,
+        organization_id: OrganizationId,
+        id: TemplateId,
+        deadline: Instant,
+    ) -> Result<(Arc<Compiled>, VersionUse), TemplateRefusal> {
+        let key = (organization_id, id);
+        let version_id = match self.current.get(&key).await {
+            Some(version_id) => version_id,
+            None => {
+                let mut connection = self.pool.acquire().await.or_fault("find a template")?;
+                let template = store::find(&mut connection, organization_id, id)
+                    .await?
+                    .ok_or(TemplateRefusal::NotFound)?;
+                let version_id = template
+                    .current_version_id
+                    .ok_or(TemplateRefusal::WithoutVersion)?;
+                self.current.insert(key, version_id).await;
+                version_id
+            }
+        };
+        // It may have been removed a moment ago: a version that is gone is a
+        // template that is gone, for whoever sends.
+        let compiled = self
+            .compiled(organization_id, id, version_id, deadline)
+            .await?;
+        let version = VersionUse {
+            template_id: id,
+            version_id,
+        };
+        Ok((compiled, version))
+    }
+
     /// A version of a template, compiled now or earlier.
     ///
     /// # Errors
     /// Why it cannot be had.
-    pub(super) async fn compiled(
+    async fn compiled(
         &self,
         organization_id: OrganizationId,
         id: TemplateId,
@@ -337,7 +383,7 @@ impl Templates {
         connection: &mut PgConnection,
         organization_id: OrganizationId,
         origin: &Origin,
-        change: &Change,
+        change: &AuditChange,
     ) -> Result<(), Fault> {
         let now = self.clock.now();
         audit::store::insert(connection, organization_id, origin, change, &self.ids, now).await

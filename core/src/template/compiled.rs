@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
-use super::schema::Schema;
-use super::source::Template;
+use super::schema::VariablesSchema;
+use super::source::ParsedTemplate;
 use super::{TemplateVersion, VersionContent, mjml, source, values};
 use crate::ids::{OrganizationId, TemplateId};
 use crate::issue::Issue;
@@ -19,10 +19,10 @@ const LIGHT_MAX: u64 = 2_000;
 const LIGHT_BYTES: u64 = 32;
 
 /// A version that can be rendered.
-pub(super) struct Compiled {
-    pub(super) html: Template,
-    pub(super) text: Option<Template>,
-    pub(super) schema: Option<Schema>,
+pub(crate) struct Compiled {
+    pub(crate) html: ParsedTemplate,
+    pub(crate) text: Option<ParsedTemplate>,
+    pub(crate) schema: Option<VariablesSchema>,
     owner: (OrganizationId, TemplateId),
     bytes: u64,
     /// How much work it is to render, where that can be told beforehand: not where a
@@ -32,26 +32,26 @@ pub(super) struct Compiled {
 
 impl Compiled {
     /// Whether it is a version of this template.
-    pub(super) fn belongs_to(&self, organization_id: OrganizationId, id: TemplateId) -> bool {
+    pub(crate) fn belongs_to(&self, organization_id: OrganizationId, id: TemplateId) -> bool {
         self.owner == (organization_id, id)
     }
 
     /// Whether rendering it with these variables is so little work, and takes so little
     /// stack, that any thread may do it.
-    pub(super) fn is_light(&self, variables: &Value) -> bool {
+    pub(crate) fn is_light(&self, variables: &Value) -> bool {
         let work = |weight: u64| weight.saturating_mul(values::size(variables));
         self.weight.is_some_and(|weight| work(weight) <= LIGHT_MAX)
     }
 
     /// Whether a body may ask for a variable by its name. Others do not get it, not even
     /// those that list all variables.
-    pub(super) fn mentions(&self, variable: &str) -> bool {
+    pub(crate) fn mentions(&self, variable: &str) -> bool {
         let mut bodies = [&self.html].into_iter().chain(&self.text);
         bodies.any(|body| body.source.contains(variable))
     }
 
     /// How much memory it takes, roughly.
-    pub(super) fn bytes(&self) -> u32 {
+    pub(crate) fn bytes(&self) -> u32 {
         u32::try_from(self.bytes).unwrap_or(u32::MAX)
     }
 }
@@ -61,7 +61,7 @@ impl Compiled {
 ///
 /// # Errors
 /// Everything that is wrong with it.
-pub(super) fn check(mut content: VersionContent) -> Result<VersionContent, Vec<Issue>> {
+pub(crate) fn check(mut content: VersionContent) -> Result<VersionContent, Vec<Issue>> {
     let mut issues = Vec::new();
     let html = match &content.mjml_source {
         None => source::parse(&content.html_content)
@@ -82,7 +82,11 @@ pub(super) fn check(mut content: VersionContent) -> Result<VersionContent, Vec<I
     if let Some(Err(problem)) = content.text_content.as_deref().map(source::parse) {
         issues.push(Issue::new("textContent", problem));
     }
-    if let Some(Err(issue)) = content.variables_schema.as_ref().map(Schema::compile) {
+    if let Some(Err(issue)) = content
+        .variables_schema
+        .as_ref()
+        .map(VariablesSchema::compile)
+    {
         issues.push(issue.under("variablesSchema"));
     }
     if issues.is_empty() {
@@ -96,7 +100,7 @@ pub(super) fn check(mut content: VersionContent) -> Result<VersionContent, Vec<I
 ///
 /// # Errors
 /// What is wrong with it all the same.
-pub(super) fn compile(
+pub(crate) fn compile(
     organization_id: OrganizationId,
     version: &TemplateVersion,
 ) -> Result<Compiled, String> {
@@ -106,11 +110,12 @@ pub(super) fn compile(
     let schema = version
         .variables_schema
         .as_ref()
-        .map(Schema::compile)
+        .map(VariablesSchema::compile)
         .transpose();
     let sources = || [&html].into_iter().chain(&text);
-    let elements: u64 = sources().map(Template::weight).sum();
-    let is_straight = version.variables_schema.is_none() && sources().all(Template::is_straight);
+    let elements: u64 = sources().map(ParsedTemplate::weight).sum();
+    let is_straight =
+        version.variables_schema.is_none() && sources().all(ParsedTemplate::is_straight);
     let texts = version.html_content.len() + version.text_content.as_ref().map_or(0, String::len);
     let schema_bytes = version
         .variables_schema

@@ -6,7 +6,7 @@ use std::thread;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::workshop::STACK_BYTES;
+use super::render_pool::STACK_BYTES;
 use super::{RENDERED_BYTES_MAX, SOURCE_BYTES_MAX, TemplateVersion, VersionContent};
 use super::{compiled, render};
 use crate::clock::Timestamp;

@@ -15,10 +15,8 @@
 //! counts the work of a rendering; the output is written into a bounded text. There are no partials, no includes, and
 //! no helpers that read files, call anyone or write to the log.
 
-mod budget;
 pub mod catalog;
-mod compiled;
-pub mod fill;
+pub(crate) mod compiled;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod helpers;
@@ -26,20 +24,21 @@ mod mjml;
 mod names;
 mod parser;
 pub mod render;
-mod run;
-mod schema;
+pub(crate) mod render_pool;
+pub(crate) mod run;
+pub(crate) mod schema;
 mod source;
 mod spacing;
+pub(crate) mod step_limit;
 pub mod store;
 mod tags;
 mod values;
-mod workshop;
 
 use serde_json::Value;
 
 use crate::clock::Timestamp;
 use crate::fault::Fault;
-use crate::idempotency::once::Undone;
+use crate::idempotency::single::Failed;
 use crate::ids::{OrganizationId, TemplateId, TemplateVersionId};
 use crate::issue::Issue;
 use crate::text::{Description, Name, Tag};
@@ -186,7 +185,7 @@ impl From<Fault> for TemplateRefusal {
     }
 }
 
-impl From<TemplateRefusal> for Undone<TemplateRefusal> {
+impl From<TemplateRefusal> for Failed<TemplateRefusal> {
     fn from(refusal: TemplateRefusal) -> Self {
         Self::Refused(refusal)
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::helpers::Helper;
 use super::parser::{BLOCK_NAMES_MAX, Parser};
-use super::source::{Base, Call, Expr, Path, Subject};
+use super::source::{BlockSubject, Expr, HelperCall, Path, PathBase};
 use super::tags::{Problem, Token};
 use super::values;
 
@@ -14,7 +14,7 @@ use super::values;
 pub(super) const CALL_DEPTH_MAX: usize = 32;
 
 /// What a tag says: a name, values and named values.
-pub(super) struct Tag {
+pub(super) struct TagNames {
     at: usize,
     pub(super) name: Name,
     values: Vec<Expr>,
@@ -22,7 +22,7 @@ pub(super) struct Tag {
     has_named: bool,
 }
 
-impl Tag {
+impl TagNames {
     pub(super) fn new(at: usize, name: Name) -> Self {
         Self {
             at,
@@ -69,12 +69,12 @@ pub(super) enum Role {
     /// A block that names what it is given: `as |item|`.
     NamingBlock,
     /// In parentheses.
-    Call,
+    HelperCall,
 }
 
 impl Parser<'_> {
     /// The values of a tag or a call, and then its named values.
-    pub(super) fn arguments(&mut self, tag: &mut Tag, depth: usize) -> Result<(), Problem> {
+    pub(super) fn arguments(&mut self, tag: &mut TagNames, depth: usize) -> Result<(), Problem> {
         loop {
             let starts = matches!(
                 self.peek()?,
@@ -115,7 +115,7 @@ impl Parser<'_> {
         }
     }
 
-    fn refuse_after_named(&self, tag: &Tag, at: usize) -> Result<(), Problem> {
+    fn refuse_after_named(&self, tag: &TagNames, at: usize) -> Result<(), Problem> {
         if tag.has_named {
             return Err(Problem::new(at, "a value stands before the named ones"));
         }
@@ -133,12 +133,12 @@ impl Parser<'_> {
             return Err(Problem::new(at, text));
         }
         let name = self.name()?;
-        let mut tag = Tag::new(at, name);
+        let mut tag = TagNames::new(at, name);
         self.arguments(&mut tag, depth + 1)?;
         self.expect(&Token::CloseCall, ")")?;
-        Ok(match self.subject(tag, Role::Call)? {
-            Subject::Section(value) => value,
-            Subject::Call(call) => Expr::Call(Box::new(call)),
+        Ok(match self.subject(tag, Role::HelperCall)? {
+            BlockSubject::Section(value) => value,
+            BlockSubject::HelperCall(call) => Expr::HelperCall(Box::new(call)),
         })
     }
 
@@ -278,9 +278,9 @@ impl Parser<'_> {
             .filter(|_| name.depth == 0 && !name.is_scoped());
         let parameter = first.and_then(|first| self.parameter(first));
         let base = match parameter {
-            Some(place) => Base::Parameter(place),
-            None if name.is_data && !name.parts.is_empty() => Base::Data(name.depth),
-            None => Base::Context(name.depth),
+            Some(place) => PathBase::Parameter(place),
+            None if name.is_data && !name.parts.is_empty() => PathBase::Data(name.depth),
+            None => PathBase::Context(name.depth),
         };
         let known = usize::from(parameter.is_some());
         let names = name
@@ -299,8 +299,8 @@ impl Parser<'_> {
     }
 
     /// Whether a tag calls a helper, as handlebars.js tells it, or is about a value.
-    pub(super) fn subject(&self, tag: Tag, role: Role) -> Result<Subject, Problem> {
-        let is_call = role == Role::Call || !tag.values.is_empty() || tag.has_named;
+    pub(super) fn subject(&self, tag: TagNames, role: Role) -> Result<BlockSubject, Problem> {
+        let is_call = role == Role::HelperCall || !tag.values.is_empty() || tag.has_named;
         let name = tag.name.simple();
         let is_parameter = name.is_some_and(|name| self.parameter(name).is_some());
         let original = &tag.name.original;
@@ -316,7 +316,7 @@ impl Parser<'_> {
             if is_call && !is_parameter {
                 return problem(format!("there is no helper {original}"));
             }
-            return Ok(Subject::Section(Expr::Path(self.variable(tag.name))));
+            return Ok(BlockSubject::Section(Expr::Path(self.variable(tag.name))));
         };
         if role == Role::NamingBlock && !matches!(helper, Helper::Each | Helper::With) {
             return problem(format!(
@@ -330,7 +330,7 @@ impl Parser<'_> {
                 "the helper {original} takes {least} {values}; a variable of that name is written this.{original}"
             ));
         }
-        Ok(Subject::Call(Call {
+        Ok(BlockSubject::HelperCall(HelperCall {
             helper,
             values: tag.values,
             include_zero: tag.include_zero,

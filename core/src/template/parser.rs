@@ -2,9 +2,9 @@
 //! (`productions_` in its `compiler/parser.js`), by descent. What a tag's names stand
 //! for is decided in `names`.
 
-use super::names::{Role, Tag};
-use super::source::{Block, Expr, Node, Program, Subject, Text};
-use super::tags::{Lexer, Opening, Problem, Strip, Token};
+use super::names::{Role, TagNames};
+use super::source::{Block, BlockSubject, Expr, Program, TemplateNode, TextNode};
+use super::tags::{Lexer, Problem, Strip, TagOpening, Token};
 
 /// Tags of a source.
 pub(super) const TAGS_MAX: usize = 20_000;
@@ -54,7 +54,7 @@ impl Parser<'_> {
         let mut body = Vec::new();
         loop {
             while let Some(text) = self.lexer.text() {
-                body.push(Node::Text(Text::new(text)));
+                body.push(TemplateNode::TextNode(TextNode::new(text)));
                 self.weight += 1;
             }
             let at = self.lexer.at;
@@ -71,20 +71,20 @@ impl Parser<'_> {
             }
             let open = self.lexer.source[at..].starts_with("{{~");
             let node = match self.lexer.opening()? {
-                Opening::Comment(strip) => Node::Comment(strip),
-                Opening::Partial => return Err(Problem::new(at, "partials are not served")),
-                Opening::Decorator => return Err(Problem::new(at, "decorators are not served")),
-                Opening::Unescaped => self.value(at, open, false, true)?,
-                Opening::Ampersand => self.value(at, open, false, false)?,
-                Opening::Plain => self.value(at, open, true, false)?,
-                Opening::Raw => self.raw_block(at)?,
-                Opening::Block => self.block(at, open, false)?,
-                Opening::InvertedBlock => self.block(at, open, true)?,
-                Opening::End => return Ok((Program::of(body), Some(Stop::End { at, open }))),
-                Opening::Else(strip) => {
+                TagOpening::Comment(strip) => TemplateNode::Comment(strip),
+                TagOpening::Partial => return Err(Problem::new(at, "partials are not served")),
+                TagOpening::Decorator => return Err(Problem::new(at, "decorators are not served")),
+                TagOpening::Unescaped => self.value(at, open, false, true)?,
+                TagOpening::Ampersand => self.value(at, open, false, false)?,
+                TagOpening::Plain => self.value(at, open, true, false)?,
+                TagOpening::Raw => self.raw_block(at)?,
+                TagOpening::Block => self.block(at, open, false)?,
+                TagOpening::InvertedBlock => self.block(at, open, true)?,
+                TagOpening::End => return Ok((Program::of(body), Some(Stop::End { at, open }))),
+                TagOpening::Else(strip) => {
                     return Ok((Program::of(body), Some(Stop::Else { at, strip })));
                 }
-                Opening::ElseChain => {
+                TagOpening::ElseChain => {
                     return Ok((Program::of(body), Some(Stop::ElseIf { at, open })));
                 }
             };
@@ -99,7 +99,7 @@ impl Parser<'_> {
         open: bool,
         is_escaped: bool,
         is_triple: bool,
-    ) -> Result<Node, Problem> {
+    ) -> Result<TemplateNode, Problem> {
         let tag = self.tag(at)?;
         let close = match self.next()? {
             (Token::CloseUnescaped(close), _) if is_triple => close,
@@ -113,17 +113,17 @@ impl Parser<'_> {
             }
         };
         let value = match self.subject(tag, Role::Value)? {
-            Subject::Section(value) => value,
-            Subject::Call(call) => Expr::Call(Box::new(call)),
+            BlockSubject::Section(value) => value,
+            BlockSubject::HelperCall(call) => Expr::HelperCall(Box::new(call)),
         };
-        Ok(Node::Value {
+        Ok(TemplateNode::Value {
             value,
             is_escaped,
             strip: Strip { open, close },
         })
     }
 
-    fn raw_block(&mut self, at: usize) -> Result<Node, Problem> {
+    fn raw_block(&mut self, at: usize) -> Result<TemplateNode, Problem> {
         let tag = self.tag(at)?;
         self.expect(&Token::CloseRaw, "}}}}")?;
         let name = tag.name.original.clone();
@@ -132,8 +132,10 @@ impl Parser<'_> {
         if end != name {
             return Err(Problem::new(at, format!("{name} is closed by {end}")));
         }
-        let body = texts.into_iter().map(|text| Node::Text(Text::new(text)));
-        Ok(Node::Block(Box::new(Block {
+        let body = texts
+            .into_iter()
+            .map(|text| TemplateNode::TextNode(TextNode::new(text)));
+        Ok(TemplateNode::Block(Box::new(Block {
             subject,
             program: Some(Program::of(body.collect())),
             inverse: None,
@@ -143,7 +145,7 @@ impl Parser<'_> {
         })))
     }
 
-    fn block(&mut self, at: usize, open: bool, is_inverted: bool) -> Result<Node, Problem> {
+    fn block(&mut self, at: usize, open: bool, is_inverted: bool) -> Result<TemplateNode, Problem> {
         self.deeper(at)?;
         let (mut block, name, stop) = self.opened_block(at, open)?;
         let end = match stop {
@@ -182,7 +184,7 @@ impl Parser<'_> {
         block.close = Strip { open, close };
         // The closing tag is that of the first `else if`, too.
         if let Some(chain) = block.inverse.as_mut().filter(|inverse| inverse.is_chained)
-            && let Some(Node::Block(first)) = chain.body.first_mut()
+            && let Some(TemplateNode::Block(first)) = chain.body.first_mut()
         {
             first.close = block.close;
         }
@@ -190,7 +192,7 @@ impl Parser<'_> {
             std::mem::swap(&mut block.program, &mut block.inverse);
         }
         self.depth -= 1;
-        Ok(Node::Block(Box::new(block)))
+        Ok(TemplateNode::Block(Box::new(block)))
     }
 
     /// A block from its name to the tag that ends its first part.
@@ -242,7 +244,7 @@ impl Parser<'_> {
                 let (mut chain, strip, stop) = self.chain(at, open)?;
                 block.otherwise = strip;
                 block.close = strip;
-                if let Some(Node::Block(next)) = chain.body.first_mut() {
+                if let Some(TemplateNode::Block(next)) = chain.body.first_mut() {
                     next.close = strip;
                 }
                 block.inverse = Some(chain);
@@ -252,7 +254,7 @@ impl Parser<'_> {
         };
         self.depth -= 1;
         let program = Program {
-            body: vec![Node::Block(Box::new(block))],
+            body: vec![TemplateNode::Block(Box::new(block))],
             names: 0,
             is_chained: true,
         };
@@ -278,9 +280,9 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn tag(&mut self, at: usize) -> Result<Tag, Problem> {
+    fn tag(&mut self, at: usize) -> Result<TagNames, Problem> {
         let name = self.name()?;
-        let mut tag = Tag::new(at, name);
+        let mut tag = TagNames::new(at, name);
         self.arguments(&mut tag, 0)?;
         Ok(tag)
     }

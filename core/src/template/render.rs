@@ -8,10 +8,10 @@
 use serde_json::Value;
 
 use super::RENDERED_BYTES_MAX;
-use super::budget::{Budget, Excess};
 use super::compiled::Compiled;
 use super::run::{self, Escape};
-use super::source::{self, Template};
+use super::source::{self, ParsedTemplate};
+use super::step_limit::{Excess, StepLimit};
 use crate::ids::{TemplateId, TemplateVersionId};
 use crate::issue::Issue;
 use crate::text::{Subject, TextError};
@@ -38,9 +38,9 @@ pub struct Rendered {
 ///
 /// # Errors
 /// Why it cannot be; completes "the template …".
-pub(super) fn bodies(compiled: &Compiled, variables: &Value) -> Result<Rendered, String> {
-    let mut budget = Budget::new();
-    let mut body = |template: &Template, escape| {
+pub(crate) fn bodies(compiled: &Compiled, variables: &Value) -> Result<Rendered, String> {
+    let mut budget = StepLimit::new();
+    let mut body = |template: &ParsedTemplate, escape| {
         let rendered = run::render(template, variables, escape, RENDERED_BYTES_MAX, &mut budget);
         rendered.map_err(|excess| excess.to_string())
     };
@@ -54,11 +54,11 @@ pub(super) fn bodies(compiled: &Compiled, variables: &Value) -> Result<Rendered,
 ///
 /// # Errors
 /// What is wrong with it.
-pub(super) fn own_body(
+pub(crate) fn own_body(
     source: &str,
     variables: &Value,
     escape: Escape,
-    budget: &mut Budget,
+    budget: &mut StepLimit,
 ) -> Result<String, String> {
     let template = source::parse(source)?;
     run::render(&template, variables, escape, RENDERED_BYTES_MAX, budget)
@@ -70,7 +70,7 @@ pub(super) fn own_body(
 ///
 /// # Errors
 /// What is wrong with it.
-pub(super) fn subject(source: &Subject, variables: &Value) -> Result<Subject, Issue> {
+pub(crate) fn subject(source: &Subject, variables: &Value) -> Result<Subject, Issue> {
     let problem = |message: String| Issue::new("subject", message);
     let source = source.as_str();
     if !source.contains("{{") {
@@ -80,7 +80,7 @@ pub(super) fn subject(source: &Subject, variables: &Value) -> Result<Subject, Is
     let template = source::parse(source).map_err(problem)?;
     // Characters of four bytes, and room to tell "too long" from "cut off".
     let bytes_max = Subject::CHARS_MAX * 8;
-    let mut budget = Budget::new();
+    let mut budget = StepLimit::new();
     let rendered = run::render(
         &template,
         variables,

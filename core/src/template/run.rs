@@ -8,9 +8,11 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use super::budget::{Budget, Excess};
 use super::helpers::Helper;
-use super::source::{Base, Block, Call, Expr, Node, Path, Program, Subject, Template};
+use super::source::{
+    Block, BlockSubject, Expr, HelperCall, ParsedTemplate, Path, PathBase, Program, TemplateNode,
+};
+use super::step_limit::{Excess, StepLimit};
 use super::values::{self, Js, NOTHING};
 
 /// What a helper's block is about where no value is: an empty object.
@@ -24,7 +26,7 @@ const BYTES_A_STEP: u64 = 256;
 
 /// How variables are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Escape {
+pub(crate) enum Escape {
     Html,
     Nothing,
 }
@@ -33,12 +35,12 @@ pub(super) enum Escape {
 ///
 /// # Errors
 /// What ran out.
-pub(super) fn render(
-    template: &Template,
+pub(crate) fn render(
+    template: &ParsedTemplate,
     variables: &Value,
     escape: Escape,
     bytes_max: usize,
-    budget: &mut Budget,
+    budget: &mut StepLimit,
 ) -> Result<String, Excess> {
     let this = Js::Borrowed(variables);
     let mut run = Run {
@@ -61,19 +63,19 @@ struct Run<'a, 'b> {
     source: &'a str,
     escape: Escape,
     bytes_max: usize,
-    budget: &'b mut Budget,
+    budget: &'b mut StepLimit,
     root: &'a Value,
     /// What the block is about that is rendered.
     this: Js<'a>,
     /// What the blocks around are about, each where it is another value.
     around: Vec<Js<'a>>,
-    rows: Vec<Row<'a>>,
+    rows: Vec<LoopRow<'a>>,
     parameters: Vec<Js<'a>>,
     out: String,
 }
 
 /// Where a loop is: `@key`, `@index`, `@first`, `@last`.
-struct Row<'a> {
+struct LoopRow<'a> {
     key: Js<'a>,
     index: usize,
     is_last: bool,
@@ -84,15 +86,15 @@ impl<'a> Run<'a, '_> {
         for node in &program.body {
             self.budget.charge(1)?;
             match node {
-                Node::Comment(_) => {}
-                Node::Text(text) => self.write(&self.source[text.kept.clone()])?,
-                Node::Value {
+                TemplateNode::Comment(_) => {}
+                TemplateNode::TextNode(text) => self.write(&self.source[text.kept.clone()])?,
+                TemplateNode::Value {
                     value, is_escaped, ..
                 } => {
                     let value = self.value(value)?;
                     self.write_value(&value, *is_escaped && self.escape == Escape::Html)?;
                 }
-                Node::Block(block) => self.block(block)?,
+                TemplateNode::Block(block) => self.block(block)?,
             }
         }
         Ok(())
@@ -135,11 +137,11 @@ impl<'a> Run<'a, '_> {
 
     fn block(&mut self, block: &'a Block) -> Result<(), Excess> {
         let call = match &block.subject {
-            Subject::Section(value) => {
+            BlockSubject::Section(value) => {
                 let value = self.value(value)?;
                 return self.section(block, value);
             }
-            Subject::Call(call) => call,
+            BlockSubject::HelperCall(call) => call,
         };
         let values = self.values(call)?;
         let Some(first) = values.first().cloned() else {
@@ -189,7 +191,7 @@ impl<'a> Run<'a, '_> {
         }
     }
 
-    fn is_true(&mut self, call: &'a Call, value: &Value) -> Result<bool, Excess> {
+    fn is_true(&mut self, call: &'a HelperCall, value: &Value) -> Result<bool, Excess> {
         let takes_zero = match &call.include_zero {
             Some(option) => values::is_truthy(&*self.value(option)?),
             None => false,
@@ -282,7 +284,7 @@ impl<'a> Run<'a, '_> {
         for (index, (key, value)) in rows.into_iter().enumerate() {
             self.budget.charge(1)?;
             let value = Js::Borrowed(value);
-            self.rows.push(Row {
+            self.rows.push(LoopRow {
                 key: key.clone(),
                 index,
                 is_last: index + 1 == count,
@@ -293,7 +295,7 @@ impl<'a> Run<'a, '_> {
         Ok(count > 0)
     }
 
-    fn values(&mut self, call: &'a Call) -> Result<Vec<Js<'a>>, Excess> {
+    fn values(&mut self, call: &'a HelperCall) -> Result<Vec<Js<'a>>, Excess> {
         self.budget
             .charge(call.values.len() as u64 / VALUES_A_STEP)?;
         let values = call.values.iter().map(|value| self.value(value));
@@ -309,7 +311,7 @@ impl<'a> Run<'a, '_> {
         match value {
             Expr::Literal(literal) => Ok(Js::Borrowed(literal)),
             Expr::Path(path) => self.look_up(path),
-            Expr::Call(call) => {
+            Expr::HelperCall(call) => {
                 self.budget.charge(1)?;
                 let values = self.values(call)?;
                 let holds = match (call.helper, values.first()) {
@@ -331,13 +333,13 @@ impl<'a> Run<'a, '_> {
         self.budget.charge(path.names.len() as u64 / PARTS_A_STEP)?;
         let mut names = path.names.iter();
         let start = match path.base {
-            Base::Context(0) => self.this.clone(),
-            Base::Context(depth) => {
+            PathBase::Context(0) => self.this.clone(),
+            PathBase::Context(depth) => {
                 let place = self.around.len().checked_sub(depth + 1);
                 place.map_or(NOTHING, |place| self.around[place].clone())
             }
-            Base::Parameter(place) => self.parameters.get(place).cloned().unwrap_or(NOTHING),
-            Base::Data(depth) => names.next().map_or(NOTHING, |name| self.data(depth, name)),
+            PathBase::Parameter(place) => self.parameters.get(place).cloned().unwrap_or(NOTHING),
+            PathBase::Data(depth) => names.next().map_or(NOTHING, |name| self.data(depth, name)),
         };
         names.try_fold(start, |value, name| {
             // The characters of a text are counted each time.

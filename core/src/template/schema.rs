@@ -42,18 +42,18 @@ const DRAFTS: [&str; 3] = [
 ];
 
 /// A schema, ready to be used.
-pub(super) struct Schema {
+pub(crate) struct VariablesSchema {
     validator: Validator,
     /// What it takes to check one value against all of it.
     cost: u64,
 }
 
-impl Schema {
+impl VariablesSchema {
     /// Compiles a schema.
     ///
     /// # Errors
     /// What is wrong with it; paths are relative to the schema.
-    pub(super) fn compile(schema: &Value) -> Result<Self, Issue> {
+    pub(crate) fn compile(schema: &Value) -> Result<Self, Issue> {
         if schema.to_string().len() > BYTES_MAX {
             let message = format!("must not be larger than {BYTES_MAX} bytes");
             return Err(Issue::new("", message));
@@ -77,7 +77,7 @@ impl Schema {
     }
 
     /// Everything that is wrong with the variables, by paths from `variables` on.
-    pub(super) fn check(&self, variables: &Value) -> Vec<Issue> {
+    pub(crate) fn check(&self, variables: &Value) -> Vec<Issue> {
         let of_all = |message: &str| vec![Issue::new("variables", message)];
         let steps = size(variables).saturating_mul(self.cost);
         if steps > STEPS_MAX {
@@ -184,24 +184,26 @@ const SILENT: [&str; 10] = [
 
 /// What a value stands for in a schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Position {
+enum SchemaPosition {
     /// A schema, a list of schemas, or what a keyword says.
-    Schema,
+    VariablesSchema,
     /// Schemas by names.
     Map,
     /// A value like those that are checked.
     Data,
 }
 
-impl Position {
+impl SchemaPosition {
     /// That of a field.
     fn of(self, key: &str) -> Self {
         match self {
-            Self::Map => Self::Schema,
+            Self::Map => Self::VariablesSchema,
             Self::Data => Self::Data,
-            Self::Schema if MAPS.contains(&key) => Self::Map,
-            Self::Schema if ["enum", "const", "default", "examples"].contains(&key) => Self::Data,
-            Self::Schema => Self::Schema,
+            Self::VariablesSchema if MAPS.contains(&key) => Self::Map,
+            Self::VariablesSchema if ["enum", "const", "default", "examples"].contains(&key) => {
+                Self::Data
+            }
+            Self::VariablesSchema => Self::VariablesSchema,
         }
     }
 }
@@ -244,7 +246,9 @@ impl<'a> Survey<'a> {
             targets: HashMap::new(),
             patterns: 0,
         };
-        let cost = survey.value(schema, 0, Position::Schema)?.cost;
+        let cost = survey
+            .value(schema, 0, SchemaPosition::VariablesSchema)?
+            .cost;
         if cost > COST_MAX {
             return Err(format!(
                 "would take too long to check: {} stand within each other too often",
@@ -258,7 +262,7 @@ impl<'a> Survey<'a> {
         &mut self,
         value: &'a Value,
         depth: usize,
-        position: Position,
+        position: SchemaPosition,
     ) -> Result<Extent, String> {
         if depth > DEPTH_MAX {
             return Err(format!(
@@ -268,7 +272,7 @@ impl<'a> Survey<'a> {
         let mut whole = Extent {
             values: 1,
             depth: 1,
-            cost: u64::from(position == Position::Schema),
+            cost: u64::from(position == SchemaPosition::VariablesSchema),
             in_place: 0,
         };
         match value {
@@ -283,7 +287,7 @@ impl<'a> Survey<'a> {
                     whole = sum(whole, self.field(key, field, (depth, position))?)?;
                 }
                 let asks = UNEVALUATED.iter().any(|key| fields.contains_key(*key));
-                if asks && position == Position::Schema {
+                if asks && position == SchemaPosition::VariablesSchema {
                     whole.cost = whole.cost.saturating_mul(1 + whole.in_place as u64);
                 }
             }
@@ -295,7 +299,7 @@ impl<'a> Survey<'a> {
         &mut self,
         key: &str,
         field: &'a Value,
-        (depth, position): (usize, Position),
+        (depth, position): (usize, SchemaPosition),
     ) -> Result<Extent, String> {
         match (key, field) {
             ("$ref", Value::String(target)) => {
@@ -319,7 +323,7 @@ impl<'a> Survey<'a> {
             return Err(format!("must not hold more than {PATTERNS_MAX} patterns"));
         }
         let mut extent = self.value(field, depth + 1, position.of(key))?;
-        if position == Position::Schema {
+        if position == SchemaPosition::VariablesSchema {
             if SILENT.contains(&key) {
                 extent.cost = 0;
             } else {
@@ -349,7 +353,7 @@ impl<'a> Survey<'a> {
                     format!("has a $ref that leads nowhere within the schema: {shown}")
                 })?;
                 self.targets.insert(reference, None);
-                let extent = self.value(found, depth + 1, Position::Schema)?;
+                let extent = self.value(found, depth + 1, SchemaPosition::VariablesSchema)?;
                 self.targets.insert(reference, Some(extent));
                 extent
             }
@@ -385,7 +389,7 @@ mod tests {
     use super::*;
 
     fn refusal(schema: &Value) -> Issue {
-        match Schema::compile(schema) {
+        match VariablesSchema::compile(schema) {
             Ok(_) => panic!("{schema} was taken"),
             Err(issue) => issue,
         }
@@ -404,7 +408,7 @@ mod tests {
             },
             "$defs": { "item": { "type": "object", "required": ["sku"], "properties": { "price": { "type": "number" } } } },
         });
-        let schema = Schema::compile(&schema).ok().unwrap();
+        let schema = VariablesSchema::compile(&schema).ok().unwrap();
         let paths = |variables: &Value| {
             let issues = schema.check(variables);
             let mut paths: Vec<String> = issues.into_iter().map(|issue| issue.path).collect();
@@ -477,7 +481,7 @@ mod tests {
     fn what_takes_too_long_to_check_is_refused_and_what_takes_long_is_not_explained() {
         let branches = vec![json!({ "type": "string" }); 1_990];
         let schema = json!({ "properties": { "x": { "anyOf": branches } } });
-        let schema = Schema::compile(&schema).ok().unwrap();
+        let schema = VariablesSchema::compile(&schema).ok().unwrap();
         let message = |variables: Value| {
             let issues = schema.check(&variables);
             let [issue] = issues.as_slice() else {
@@ -518,7 +522,8 @@ mod tests {
 
     #[test]
     fn patterns_that_backtrack_elsewhere_are_matched_at_once() {
-        let schema = Schema::compile(&json!({ "properties": { "a": { "pattern": "^(a+)+$" } } }));
+        let schema =
+            VariablesSchema::compile(&json!({ "properties": { "a": { "pattern": "^(a+)+$" } } }));
         let issues = schema
             .ok()
             .unwrap()

@@ -19,7 +19,7 @@ use super::tags::{Problem, Strip};
 const STRAIGHT_DEPTH_MAX: usize = 8;
 
 /// A source that can be rendered.
-pub(super) struct Template {
+pub(crate) struct ParsedTemplate {
     pub(super) source: Box<str>,
     pub(super) program: Program,
     /// Elements and their parameters.
@@ -29,15 +29,15 @@ pub(super) struct Template {
 /// What stands between two tags of a block, or in the whole source.
 #[derive(Default)]
 pub(super) struct Program {
-    pub(super) body: Vec<Node>,
+    pub(super) body: Vec<TemplateNode>,
     /// How many block parameters are named for it.
     pub(super) names: usize,
     /// Whether it is one block alone, written as `else if`.
     pub(super) is_chained: bool,
 }
 
-pub(super) enum Node {
-    Text(Text),
+pub(super) enum TemplateNode {
+    TextNode(TextNode),
     Comment(Strip),
     Value {
         value: Expr,
@@ -48,7 +48,7 @@ pub(super) enum Node {
 }
 
 /// A part of the source, and what of it is left by the white space rules.
-pub(super) struct Text {
+pub(super) struct TextNode {
     pub(super) whole: Range<usize>,
     pub(super) kept: Range<usize>,
     pub(super) is_begin_trimmed: bool,
@@ -56,7 +56,7 @@ pub(super) struct Text {
 }
 
 pub(super) struct Block {
-    pub(super) subject: Subject,
+    pub(super) subject: BlockSubject,
     pub(super) program: Option<Program>,
     pub(super) inverse: Option<Program>,
     pub(super) open: Strip,
@@ -65,19 +65,19 @@ pub(super) struct Block {
 }
 
 /// What decides how a block is rendered.
-pub(super) enum Subject {
+pub(super) enum BlockSubject {
     /// The value of a section.
     Section(Expr),
-    Call(Call),
+    HelperCall(HelperCall),
 }
 
 pub(super) enum Expr {
     Path(Path),
     Literal(Box<Value>),
-    Call(Box<Call>),
+    HelperCall(Box<HelperCall>),
 }
 
-pub(super) struct Call {
+pub(super) struct HelperCall {
     pub(super) helper: Helper,
     pub(super) values: Vec<Expr>,
     /// The only named value that a helper looks at: that of `if` and `unless`.
@@ -86,12 +86,12 @@ pub(super) struct Call {
 
 /// Where a value is looked for.
 pub(super) struct Path {
-    pub(super) base: Base,
+    pub(super) base: PathBase,
     pub(super) names: Box<[Box<str>]>,
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum Base {
+pub(super) enum PathBase {
     /// The value that a block is about, or that of a block around it.
     Context(usize),
     /// `@index` and its like, of the innermost loop or of one around it.
@@ -102,32 +102,35 @@ pub(super) enum Base {
 
 impl Program {
     /// What an `else` holds, and of a chain of `else if` what the first one holds.
-    pub(super) fn unchained(&mut self) -> &mut [Node] {
+    pub(super) fn unchained(&mut self) -> &mut [TemplateNode] {
         if !self.is_chained {
             return &mut self.body;
         }
         match self.body.first_mut() {
-            Some(Node::Block(block)) => block.first(),
-            Some(Node::Text(_) | Node::Comment(_) | Node::Value { .. }) | None => &mut [],
+            Some(TemplateNode::Block(block)) => block.first(),
+            Some(
+                TemplateNode::TextNode(_) | TemplateNode::Comment(_) | TemplateNode::Value { .. },
+            )
+            | None => &mut [],
         }
     }
 }
 
 impl Block {
     /// The nodes behind the opening tag.
-    pub(super) fn first(&mut self) -> &mut [Node] {
+    pub(super) fn first(&mut self) -> &mut [TemplateNode] {
         let program = self.program.as_mut().or(self.inverse.as_mut());
         program.map_or(&mut [], |program| &mut program.body)
     }
 
     /// The nodes before the closing tag.
-    pub(super) fn last(&mut self) -> &mut [Node] {
+    pub(super) fn last(&mut self) -> &mut [TemplateNode] {
         let program = self.inverse.as_mut().or(self.program.as_mut());
         program.map_or(&mut [], |program| &mut program.body)
     }
 }
 
-impl Template {
+impl ParsedTemplate {
     /// How much work rendering it once is, loops aside.
     pub(super) fn weight(&self) -> u64 {
         self.weight
@@ -142,10 +145,10 @@ impl Template {
 
 fn is_straight(program: &Program, depth: usize) -> bool {
     program.body.iter().all(|node| match node {
-        Node::Text(_) | Node::Comment(_) => true,
-        Node::Value { value, .. } => !matches!(value, Expr::Call(_)),
-        Node::Block(block) => {
-            let Subject::Call(call) = &block.subject else {
+        TemplateNode::TextNode(_) | TemplateNode::Comment(_) => true,
+        TemplateNode::Value { value, .. } => !matches!(value, Expr::HelperCall(_)),
+        TemplateNode::Block(block) => {
+            let BlockSubject::HelperCall(call) = &block.subject else {
                 return false;
             };
             let is_branch = matches!(call.helper, Helper::If | Helper::Unless);
@@ -153,7 +156,7 @@ fn is_straight(program: &Program, depth: usize) -> bool {
             let mut parts = block.program.iter().chain(&block.inverse);
             is_branch
                 && depth > 0
-                && values.all(|value| !matches!(value, Expr::Call(_)))
+                && values.all(|value| !matches!(value, Expr::HelperCall(_)))
                 && parts.all(|part| is_straight(part, depth - 1))
         }
     })
@@ -163,7 +166,7 @@ fn is_straight(program: &Program, depth: usize) -> bool {
 ///
 /// # Errors
 /// What is wrong with it, and where.
-pub(super) fn parse(source: &str) -> Result<Template, String> {
+pub(super) fn parse(source: &str) -> Result<ParsedTemplate, String> {
     parse_at(source).map_err(|problem| {
         let before = &source[..problem.at];
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
@@ -173,7 +176,7 @@ pub(super) fn parse(source: &str) -> Result<Template, String> {
     })
 }
 
-fn parse_at(source: &str) -> Result<Template, Problem> {
+fn parse_at(source: &str) -> Result<ParsedTemplate, Problem> {
     let mut parser = Parser::new(source);
     let (mut program, stop) = parser.program()?;
     if let Some(stop) = stop {
@@ -185,7 +188,7 @@ fn parse_at(source: &str) -> Result<Template, Problem> {
         });
     }
     spacing::trim(source, &mut program);
-    Ok(Template {
+    Ok(ParsedTemplate {
         source: source.into(),
         program,
         weight: parser.weight,
@@ -193,7 +196,7 @@ fn parse_at(source: &str) -> Result<Template, Problem> {
 }
 
 impl Program {
-    pub(super) fn of(body: Vec<Node>) -> Self {
+    pub(super) fn of(body: Vec<TemplateNode>) -> Self {
         Self {
             body,
             names: 0,
@@ -202,7 +205,7 @@ impl Program {
     }
 }
 
-impl Text {
+impl TextNode {
     pub(super) fn new(whole: Range<usize>) -> Self {
         Self {
             kept: whole.clone(),
@@ -384,7 +387,9 @@ mod tests {
             let source = source.to_owned();
             let found = with_stack(move || {
                 let body = parse(&source).unwrap().program.body;
-                let texts = body.iter().filter(|node| matches!(node, Node::Text(_)));
+                let texts = body
+                    .iter()
+                    .filter(|node| matches!(node, TemplateNode::TextNode(_)));
                 (texts.count(), source)
             });
             assert_eq!(found.0, texts, "{}", found.1);

@@ -2,7 +2,7 @@
 //! block's tag or a comment stands alone. As in `compiler/whitespace-control.js` of
 //! handlebars.js 4.7; the comments say what is done, and that file why.
 
-use super::source::{Block, Node, Program, Text};
+use super::source::{Block, Program, TemplateNode, TextNode};
 use super::tags::{Strip, is_space};
 
 /// What a node asks of the white space around it.
@@ -36,17 +36,17 @@ impl Trimmer<'_> {
         let body = &mut program.body;
         for place in 0..body.len() {
             let wish = match &mut body[place] {
-                Node::Text(_) => continue,
-                Node::Comment(strip) => Wish {
+                TemplateNode::TextNode(_) => continue,
+                TemplateNode::Comment(strip) => Wish {
                     strip: *strip,
                     is_alone: true,
                     ..Wish::default()
                 },
-                Node::Value { strip, .. } => Wish {
+                TemplateNode::Value { strip, .. } => Wish {
                     strip: *strip,
                     ..Wish::default()
                 },
-                Node::Block(block) => self.block(block),
+                TemplateNode::Block(block) => self.block(block),
             };
             let before = self.ends_line(&body[..place], is_root);
             let after = self.begins_line(&body[place + 1..], is_root);
@@ -61,14 +61,14 @@ impl Trimmer<'_> {
                 self.trim_last(&mut body[..place], Amount::Line);
             }
             if wish.open_alone && before {
-                if let Node::Block(block) = &mut body[place] {
+                if let TemplateNode::Block(block) = &mut body[place] {
                     self.trim_first(block.first(), Amount::Line);
                 }
                 self.trim_last(&mut body[..place], Amount::Line);
             }
             if wish.close_alone && after {
                 self.trim_first(&mut body[place + 1..], Amount::Line);
-                if let Node::Block(block) = &mut body[place] {
+                if let TemplateNode::Block(block) = &mut body[place] {
                     self.trim_last(block.last(), Amount::Line);
                 }
             }
@@ -119,7 +119,7 @@ impl Trimmer<'_> {
     }
 
     /// A block of one part.
-    fn simple(&self, body: &mut [Node], open: Strip, close: Strip) -> Wish {
+    fn simple(&self, body: &mut [TemplateNode], open: Strip, close: Strip) -> Wish {
         let wish = Wish {
             strip: Strip {
                 open: open.open,
@@ -139,11 +139,11 @@ impl Trimmer<'_> {
     }
 
     /// Whether what follows these nodes begins a line, but for white space.
-    fn ends_line(&self, before: &[Node], is_root: bool) -> bool {
+    fn ends_line(&self, before: &[TemplateNode], is_root: bool) -> bool {
         let Some(last) = before.last() else {
             return is_root;
         };
-        let Node::Text(text) = last else {
+        let TemplateNode::TextNode(text) = last else {
             return false;
         };
         let whole = &self.source[text.whole.clone()];
@@ -152,11 +152,11 @@ impl Trimmer<'_> {
     }
 
     /// Whether what precedes these nodes ends a line, but for white space.
-    fn begins_line(&self, after: &[Node], is_root: bool) -> bool {
+    fn begins_line(&self, after: &[TemplateNode], is_root: bool) -> bool {
         let Some(first) = after.first() else {
             return is_root;
         };
-        let Node::Text(text) = first else {
+        let TemplateNode::TextNode(text) = first else {
             return false;
         };
         let whole = &self.source[text.whole.clone()];
@@ -165,8 +165,8 @@ impl Trimmer<'_> {
             || (is_root && after.len() == 1 && rest.is_empty())
     }
 
-    fn trim_first(&self, nodes: &mut [Node], amount: Amount) {
-        let Some(Node::Text(Text {
+    fn trim_first(&self, nodes: &mut [TemplateNode], amount: Amount) {
+        let Some(TemplateNode::TextNode(TextNode {
             kept,
             is_begin_trimmed,
             ..
@@ -192,8 +192,8 @@ impl Trimmer<'_> {
         kept.start = kept.end - rest.len();
     }
 
-    fn trim_last(&self, nodes: &mut [Node], amount: Amount) {
-        let Some(Node::Text(Text {
+    fn trim_last(&self, nodes: &mut [TemplateNode], amount: Amount) {
+        let Some(TemplateNode::TextNode(TextNode {
             kept,
             is_end_trimmed,
             ..

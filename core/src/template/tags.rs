@@ -31,7 +31,7 @@ pub(super) struct Strip {
 
 /// How a tag opens. What is closed in itself carries both marks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Opening {
+pub(super) enum TagOpening {
     Comment(Strip),
     Partial,
     Decorator,
@@ -170,29 +170,29 @@ impl<'s> Lexer<'s> {
     }
 
     /// How the tag opens that begins here.
-    pub(super) fn opening(&mut self) -> Result<Opening, Problem> {
+    pub(super) fn opening(&mut self) -> Result<TagOpening, Problem> {
         let start = self.at;
         if self.take("{{{{") {
-            return Ok(Opening::Raw);
+            return Ok(TagOpening::Raw);
         }
         self.at += "{{".len();
         let open = self.take("~");
         let tag = self.at;
         if self.take(">") || self.take("#>") {
-            return Ok(Opening::Partial);
+            return Ok(TagOpening::Partial);
         }
         if self.take("#") {
             return Ok(if self.take("*") {
-                Opening::Decorator
+                TagOpening::Decorator
             } else {
-                Opening::Block
+                TagOpening::Block
             });
         }
         if self.take("/") {
-            return Ok(Opening::End);
+            return Ok(TagOpening::End);
         }
         if self.take("^") {
-            return Ok(self.else_end(open).unwrap_or(Opening::InvertedBlock));
+            return Ok(self.else_end(open).unwrap_or(TagOpening::InvertedBlock));
         }
         self.skip_space();
         if self.take("else") {
@@ -201,39 +201,39 @@ impl<'s> Lexer<'s> {
             }
             let is_word = |next: char| next.is_ascii_alphanumeric() || next == '_';
             if !self.rest().starts_with(is_word) {
-                return Ok(Opening::ElseChain);
+                return Ok(TagOpening::ElseChain);
             }
         }
         self.at = tag;
         if self.take("{") {
-            return Ok(Opening::Unescaped);
+            return Ok(TagOpening::Unescaped);
         }
         if self.take("&") {
-            return Ok(Opening::Ampersand);
+            return Ok(TagOpening::Ampersand);
         }
         if self.rest().starts_with('!') {
             return self.comment(start, open);
         }
         Ok(if self.take("*") {
-            Opening::Decorator
+            TagOpening::Decorator
         } else {
-            Opening::Plain
+            TagOpening::Plain
         })
     }
 
     /// The end of an `{{else}}` or `{{^}}`, if it is here.
-    fn else_end(&mut self, open: bool) -> Option<Opening> {
+    fn else_end(&mut self, open: bool) -> Option<TagOpening> {
         let at = self.at;
         self.skip_space();
         let close = self.take("~");
         if self.take("}}") {
-            return Some(Opening::Else(Strip { open, close }));
+            return Some(TagOpening::Else(Strip { open, close }));
         }
         self.at = at;
         None
     }
 
-    fn comment(&mut self, start: usize, open: bool) -> Result<Opening, Problem> {
+    fn comment(&mut self, start: usize, open: bool) -> Result<TagOpening, Problem> {
         let text = self.rest();
         let is_long = text.starts_with("!--");
         // One search for both ways to end it: a second one would run through the whole
@@ -249,7 +249,7 @@ impl<'s> Lexer<'s> {
         };
         self.at += length + "}}".len();
         let close = self.source[start..self.at - "}}".len()].ends_with('~');
-        Ok(Opening::Comment(Strip { open, close }))
+        Ok(TagOpening::Comment(Strip { open, close }))
     }
 
     /// The texts of a raw block up to its end, and the name at its end.

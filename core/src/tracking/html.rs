@@ -18,7 +18,7 @@ use url::Url;
 
 use super::token::{URL_BYTES_MAX, chars};
 use crate::config::PUBLIC_URL_BYTES_MAX;
-use crate::unsubscribe::{place, shown};
+use crate::unsubscribe::{link_insertion, link_visibility};
 
 /// Links of one body that are tracked; those after them lead straight to their
 /// targets. As many as SendGrid tracks.
@@ -42,13 +42,13 @@ const LEFT_ALONE: [(&str, Option<&str>); 6] = [
 #[derive(Debug)]
 pub(super) struct Places {
     /// In their order.
-    links: Vec<Link>,
+    links: Vec<LinkPosition>,
     /// Where the pixel stands.
     end: usize,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Link {
+struct LinkPosition {
     /// The value of its attribute, without quotes.
     place: Range<usize>,
     /// Where it leads.
@@ -64,9 +64,9 @@ impl Places {
     pub(super) fn of(html: &str, own: &str) -> Self {
         let mut found = Self {
             links: Vec::new(),
-            end: shown::end(html),
+            end: link_visibility::end(html),
         };
-        let mut emitter = CallbackEmitter::new(Reader {
+        let mut emitter = CallbackEmitter::new(LinkReader {
             html,
             own,
             room: GROWTH_BYTES_MAX,
@@ -97,7 +97,7 @@ impl Places {
         let mut filled = String::with_capacity(html.len() + 256 * self.links.len() + 512);
         let mut pixel = pixel.map(|pixel| (self.end, pixel));
         let mut done = 0;
-        for Link { place, url } in &self.links {
+        for LinkPosition { place, url } in &self.links {
             if let Some((at, pixel)) = pixel.take_if(|(at, _)| *at <= place.start) {
                 filled.push_str(&html[done..at]);
                 filled.push_str(pixel);
@@ -118,7 +118,7 @@ impl Places {
 }
 
 /// What is known of a body so far.
-struct Reader<'a> {
+struct LinkReader<'a> {
     html: &'a str,
     own: &'a str,
     /// Bytes by which it may still grow.
@@ -133,11 +133,11 @@ struct Anchor {
     /// The attribute whose value comes next.
     attribute: Vec<u8>,
     has_href: bool,
-    href: Option<Link>,
+    href: Option<LinkPosition>,
     is_left_alone: bool,
 }
 
-impl Callback<Infallible, usize> for Reader<'_> {
+impl Callback<Infallible, usize> for LinkReader<'_> {
     fn handle_event(&mut self, event: CallbackEvent<'_>, span: Span<usize>) -> Option<Infallible> {
         match event {
             CallbackEvent::OpenStartTag { name } => {
@@ -179,7 +179,7 @@ impl Anchor {
     }
 }
 
-impl Reader<'_> {
+impl LinkReader<'_> {
     fn value(&mut self, value: &[u8], place: Range<usize>) {
         let Some(anchor) = &mut self.anchor else {
             return;
@@ -190,7 +190,7 @@ impl Reader<'_> {
             .any(|(own, word)| own.as_bytes() == anchor.attribute && word.is_some_and(says));
         if anchor.attribute == b"href" && is_value(self.html, &place) {
             let url = target(value, self.own);
-            anchor.href = url.map(|url| Link { place, url });
+            anchor.href = url.map(|url| LinkPosition { place, url });
         }
     }
 
@@ -233,7 +233,7 @@ fn is_value(html: &str, place: &Range<usize>) -> bool {
 /// Where an `href` leads, as a redirect may say it, if it is one to track.
 fn target(href: &[u8], own: &str) -> Option<String> {
     let href = str::from_utf8(href).ok()?;
-    if href.contains(place::VARIABLE) {
+    if href.contains(link_insertion::VARIABLE) {
         return None;
     }
     // What a browser makes of it: all of it is visible ASCII.

@@ -4,8 +4,8 @@
 use url::Url;
 
 use super::html::Places;
-use super::token::Tokens;
-use super::{TrackedCopy, Tracking};
+use super::token::TrackingTokens;
+use super::{TrackedRecipient, Tracking};
 use crate::clock::Timestamp;
 use crate::config::Settings;
 use crate::provider::mail::OutgoingMail;
@@ -35,7 +35,7 @@ impl Plan {
 /// Knows the links that we put into copies, wherever they come back. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct OwnLinks {
-    tokens: Tokens,
+    tokens: TrackingTokens,
     /// What the URL of a tracked link begins with.
     click: String,
     /// What the URL of an unsubscribe link begins with.
@@ -52,7 +52,7 @@ impl OwnLinks {
         let written = written.as_deref().unwrap_or(public_url);
         let written = written.trim_end_matches('/');
         Self {
-            tokens: Tokens::new(settings),
+            tokens: TrackingTokens::new(settings),
             click: format!("{written}{CLICK_PATH}"),
             unsubscribe: format!("{written}{UNSUBSCRIBE_PATH}"),
         }
@@ -76,7 +76,7 @@ impl OwnLinks {
 /// Puts pixels and links into copies. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Tracker {
-    tokens: Tokens,
+    tokens: TrackingTokens,
     public_url: String,
     /// What the URLs begin with that lead to us.
     own: String,
@@ -88,7 +88,7 @@ impl Tracker {
     pub fn new(settings: &Settings) -> Self {
         let public_url = settings.links.public_url.clone();
         Self {
-            tokens: Tokens::new(settings),
+            tokens: TrackingTokens::new(settings),
             own: format!("{public_url}/v1/"),
             public_url,
         }
@@ -112,7 +112,7 @@ impl Tracker {
     }
 
     /// Gives a copy its pixel and its links. Its HTML is the one that was planned.
-    pub fn add_to(&self, mail: &mut OutgoingMail, plan: &Plan, copy: TrackedCopy) {
+    pub fn add_to(&self, mail: &mut OutgoingMail, plan: &Plan, copy: TrackedRecipient) {
         let (Some(html), Some(places)) = (&mut mail.html, &plan.places) else {
             return;
         };
@@ -125,7 +125,7 @@ impl Tracker {
     }
 
     /// Not hidden: some programs load nothing that is.
-    fn pixel(&self, copy: TrackedCopy) -> String {
+    fn pixel(&self, copy: TrackedRecipient) -> String {
         let token = self.tokens.issue_open(copy);
         format!(
             "<img src=\"{}{OPEN_PATH}{token}\" alt=\"\" width=\"1\" height=\"1\" style=\"border:0;width:1px;height:1px\">",

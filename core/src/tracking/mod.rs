@@ -12,9 +12,7 @@
 
 mod html;
 pub mod link;
-pub mod record;
 pub mod robot;
-mod store;
 pub mod token;
 
 use crate::clock::Timestamp;
@@ -52,7 +50,7 @@ impl TrackingChoice {
 
 /// One recipient's copy, as its pixel and its links know it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TrackedCopy {
+pub struct TrackedRecipient {
     /// Whose message.
     pub organization_id: OrganizationId,
     /// The message.
@@ -66,9 +64,9 @@ pub struct TrackedCopy {
 /// Somebody fetched a pixel or followed a link. It shows itself to no log: the link
 /// may hold what its author meant for the recipient alone.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Sighting {
+pub struct TrackingHit {
     /// The copy that it was in.
-    pub copy: TrackedCopy,
+    pub copy: TrackedRecipient,
     /// Where the link leads; nothing where it was the pixel.
     pub url: Option<String>,
     /// When.
@@ -79,7 +77,7 @@ pub struct Sighting {
     pub is_bot: bool,
 }
 
-impl Sighting {
+impl TrackingHit {
     /// What the history calls it.
     #[must_use]
     pub fn event_type(&self) -> EventType {

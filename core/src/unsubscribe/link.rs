@@ -2,12 +2,11 @@
 //! Headers for the mail program's own button (RFC 2369, and RFC 8058 for one
 //! click), and a place in each body.
 
-use super::place;
-use super::token::{LinkContent, Tokens};
+use super::link_insertion;
+use super::token::{LinkContent, UnsubscribeTokens};
 use crate::clock::Timestamp;
 use crate::config::Settings;
 use crate::ids::{OrganizationId, UnsubscribeGroupId};
-use crate::message::compose::MessageContent;
 use crate::provider::mail::OutgoingMail;
 
 /// What of a link's path stands before the token.
@@ -27,16 +26,16 @@ pub struct LinkUse {
 /// Gives the HTML of a message that is sent in a group the place for its link, the same
 /// in all copies: before [`Links::add_to`], and before anybody reads where its other links
 /// stand.
-pub fn place_in(content: &mut MessageContent) {
-    if let Some(html) = &mut content.html {
-        *html = place::in_all_copies(html);
+pub fn place_in(html: &mut Option<String>) {
+    if let Some(html) = html {
+        *html = link_insertion::in_all_copies(html);
     }
 }
 
 /// Makes links. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Links {
-    tokens: Tokens,
+    tokens: UnsubscribeTokens,
     public_url: String,
 }
 
@@ -45,7 +44,7 @@ impl Links {
     #[must_use]
     pub fn new(settings: &Settings) -> Self {
         Self {
-            tokens: Tokens::new(settings),
+            tokens: UnsubscribeTokens::new(settings),
             public_url: settings.links.public_url.clone(),
         }
     }
@@ -62,10 +61,10 @@ impl Links {
         };
         let url = format!("{}{PATH}{}", self.public_url, self.tokens.issue(&content));
         if let Some(html) = &mut mail.html {
-            *html = place::in_html(html, &url);
+            *html = link_insertion::in_html(html, &url);
         }
         if let Some(text) = &mut mail.text {
-            *text = place::in_text(text, &url);
+            *text = link_insertion::in_text(text, &url);
         }
         mail.headers
             .push(("List-Unsubscribe".to_owned(), format!("<{url}>")));

@@ -8,27 +8,28 @@
 //!
 //! A message that is sent in a group carries a *link* for each recipient (`link`,
 //! `place`), which a *token* makes (`token`). What following it does is written in
-//! [`crate::suppression::by_link`].
+//! [`crate::unsubscribe::follow`].
 
-pub mod known;
+pub mod follow;
+pub mod group_cache;
+mod hidden_style;
 pub mod link;
-pub mod place;
-pub(crate) mod shown;
+pub mod link_insertion;
+pub(crate) mod link_visibility;
 pub mod store;
-mod style;
 pub mod token;
 
 use serde_json::json;
 
-use crate::audit::{self, Change, Origin};
+use crate::audit::{self, AuditChange, Origin};
 use crate::clock::{Clock, Timestamp};
 use crate::db::{self, OrFault, PgConnection, PgPool};
 use crate::fault::Fault;
-use crate::idempotency::once::{Once, Undone};
+use crate::idempotency::single::{Failed, Idempotent};
 use crate::ids::{Ids, OrganizationId, UnsubscribeGroupId};
 use crate::suppression;
 use crate::text::{Description, Name};
-use known::KnownGroups;
+use group_cache::GroupCache;
 
 /// A subject that recipients may unsubscribe from.
 #[derive(Debug, Clone)]
@@ -100,18 +101,18 @@ impl From<Fault> for GroupRefusal {
 
 /// Works on the groups of organizations. Cheap to clone.
 #[derive(Clone)]
-pub struct Groups {
+pub struct UnsubscribeGroups {
     /// Postgres.
     pub pool: PgPool,
     /// What sends go by.
-    pub known: KnownGroups,
+    pub known: GroupCache,
     /// Time.
     pub clock: Clock,
     /// Ids.
     pub ids: Ids,
 }
 
-impl Groups {
+impl UnsubscribeGroups {
     /// Adds a group.
     ///
     /// # Errors
@@ -121,8 +122,8 @@ impl Groups {
         organization_id: OrganizationId,
         origin: &Origin,
         wanted: WantedGroup,
-        once: &Once<'_, UnsubscribeGroup>,
-    ) -> Result<UnsubscribeGroup, Undone<Fault>> {
+        once: &Idempotent<'_, UnsubscribeGroup>,
+    ) -> Result<UnsubscribeGroup, Failed<Fault>> {
         let now = self.clock.now();
         let group = UnsubscribeGroup {
             id: self.ids.next_at(now),
@@ -137,7 +138,7 @@ impl Groups {
             store::unset_default(&mut transaction, organization_id).await?;
         }
         store::insert(&mut transaction, &group).await?;
-        let change = Change::new("unsubscribe_group.created", group.id)
+        let change = AuditChange::new("unsubscribe_group.created", group.id)
             .with(json!({ "isDefault": group.is_default }));
         self.record(&mut transaction, organization_id, origin, &change)
             .await?;
@@ -156,8 +157,8 @@ impl Groups {
         id: UnsubscribeGroupId,
         wanted: WantedGroupChange,
     ) -> Result<UnsubscribeGroup, GroupRefusal> {
-        let change =
-            Change::new("unsubscribe_group.updated", id).with(json!({ "fields": wanted.fields() }));
+        let change = AuditChange::new("unsubscribe_group.updated", id)
+            .with(json!({ "fields": wanted.fields() }));
         let mut transaction = db::begin(&self.pool, "change a group").await?;
         if wanted.is_default == Some(true) {
             store::unset_default(&mut transaction, organization_id).await?;
@@ -189,7 +190,7 @@ impl Groups {
         let lifted =
             suppression::store::delete_of_group(&mut transaction, organization_id, id).await?;
         store::delete(&mut transaction, organization_id, id).await?;
-        let change = Change::new("unsubscribe_group.deleted", id)
+        let change = AuditChange::new("unsubscribe_group.deleted", id)
             .with(json!({ "suppressionsDeleted": lifted }));
         self.record(&mut transaction, organization_id, origin, &change)
             .await?;
@@ -203,7 +204,7 @@ impl Groups {
         connection: &mut PgConnection,
         organization_id: OrganizationId,
         origin: &Origin,
-        change: &Change,
+        change: &AuditChange,
     ) -> Result<(), Fault> {
         let now = self.clock.now();
         audit::store::insert(connection, organization_id, origin, change, &self.ids, now).await

@@ -168,7 +168,7 @@ pub async fn hold(
 
 /// What is left of the copy that a link was in.
 #[derive(Debug)]
-pub struct LinkedCopy {
+pub struct LinkedRecipient {
     /// The organization's name.
     pub organization_name: String,
     /// The sender with its name; only the address where the bodies are removed, and
@@ -190,9 +190,9 @@ pub async fn find_copy(
     organization_id: OrganizationId,
     message_id: MessageId,
     address_hash: AddressHash,
-) -> Result<Option<LinkedCopy>, Fault> {
+) -> Result<Option<LinkedRecipient>, Fault> {
     query_as!(
-        LinkedCopy,
+        LinkedRecipient,
         r#"SELECT o.name AS organization_name,
                   coalesce(b.from_mailbox, m.from_address) AS sender,
                   r.position AS "position?", m.created_at AS "accepted_at?"

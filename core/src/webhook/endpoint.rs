@@ -12,16 +12,16 @@ use super::secret::SigningSecret;
 use super::signature::{self, Signing};
 use super::store;
 use super::url::WebhookUrl;
-use crate::audit::{self, Change, Origin};
+use crate::audit::{self, AuditChange, Origin};
 use crate::clock::{Clock, Timestamp, delta};
 use crate::crypto::seal::Sealer;
 use crate::db::{self, OrFault, PgConnection, PgPool};
 use crate::event::EventType;
 use crate::fault::Fault;
-use crate::idempotency::once::{Once, Undone};
+use crate::idempotency::single::{Failed, Idempotent};
 use crate::ids::{Ids, OrganizationId, WebhookEndpointId};
 use crate::organization;
-use crate::organization::shares::Shares;
+use crate::organization::limiter::TenantLimiter;
 
 /// Endpoints of one organization at the most: every event looks at all of them.
 pub const ENDPOINTS_MAX: u64 = 10;
@@ -143,7 +143,7 @@ impl From<Fault> for EndpointRefusal {
     }
 }
 
-impl From<EndpointRefusal> for Undone<EndpointRefusal> {
+impl From<EndpointRefusal> for Failed<EndpointRefusal> {
     fn from(refusal: EndpointRefusal) -> Self {
         Self::Refused(refusal)
     }
@@ -162,13 +162,13 @@ impl From<WebhookFailure> for EndpointRefusal {
 
 /// Works on the endpoints of organizations. Cheap to clone.
 #[derive(Clone)]
-pub struct Endpoints {
+pub struct WebhookEndpoints {
     /// Postgres.
     pub pool: PgPool,
     /// Calls endpoints.
     pub client: WebhookClient,
     /// How many calls to where strangers say are under way at once.
-    pub shares: Shares,
+    pub shares: TenantLimiter,
     /// Seals secrets.
     pub sealer: Sealer,
     /// Time.
@@ -177,7 +177,7 @@ pub struct Endpoints {
     pub ids: Ids,
 }
 
-impl Endpoints {
+impl WebhookEndpoints {
     /// Makes an endpoint, where somebody answers at its URL.
     ///
     /// # Errors
@@ -187,8 +187,8 @@ impl Endpoints {
         organization_id: OrganizationId,
         origin: &Origin,
         wanted: WantedEndpoint,
-        once: &Once<'_, (WebhookEndpoint, SigningSecret)>,
-    ) -> Result<(WebhookEndpoint, SigningSecret), Undone<EndpointRefusal>> {
+        once: &Idempotent<'_, (WebhookEndpoint, SigningSecret)>,
+    ) -> Result<(WebhookEndpoint, SigningSecret), Failed<EndpointRefusal>> {
         let doing = "make a webhook endpoint";
         // Nobody is called for what was made before.
         once.look_up(&self.pool).await?;
@@ -213,7 +213,7 @@ impl Endpoints {
             return Err(EndpointRefusal::TooMany.into());
         }
         store::insert(&mut transaction, &endpoint, &sealed).await?;
-        let change = Change::new("webhook_endpoint.created", endpoint.id)
+        let change = AuditChange::new("webhook_endpoint.created", endpoint.id)
             .with(json!({ "events": words(&endpoint.events), "isActive": endpoint.is_active }));
         self.record(&mut transaction, organization_id, origin, &change)
             .await?;
@@ -249,7 +249,7 @@ impl Endpoints {
         if let Some(is_active) = change.is_active {
             metadata["isActive"] = is_active.into();
         }
-        let change = Change::new("webhook_endpoint.updated", id).with(metadata);
+        let change = AuditChange::new("webhook_endpoint.updated", id).with(metadata);
         self.record(&mut transaction, organization_id, origin, &change)
             .await?;
         transaction.commit().await.or_fault(doing)?;
@@ -271,7 +271,7 @@ impl Endpoints {
         if !store::delete(&mut transaction, organization_id, id).await? {
             return Err(EndpointRefusal::NotFound);
         }
-        let change = Change::new("webhook_endpoint.deleted", id);
+        let change = AuditChange::new("webhook_endpoint.deleted", id);
         self.record(&mut transaction, organization_id, origin, &change)
             .await?;
         transaction.commit().await.or_fault(doing)?;
@@ -288,8 +288,8 @@ impl Endpoints {
         organization_id: OrganizationId,
         origin: &Origin,
         SecretRotation { id, grace }: SecretRotation,
-        once: &Once<'_, (WebhookEndpoint, SigningSecret)>,
-    ) -> Result<(WebhookEndpoint, SigningSecret), Undone<EndpointRefusal>> {
+        once: &Idempotent<'_, (WebhookEndpoint, SigningSecret)>,
+    ) -> Result<(WebhookEndpoint, SigningSecret), Failed<EndpointRefusal>> {
         let doing = "rotate a signing secret";
         let now = self.clock.now();
         let secret = SigningSecret::generate(&self.ids);
@@ -309,7 +309,7 @@ impl Endpoints {
         let endpoint = store::replace_secret(&mut transaction, organization_id, id, &sealed, now)
             .await?
             .ok_or(EndpointRefusal::NotFound)?;
-        let change = Change::new("webhook_endpoint.secret_rotated", id)
+        let change = AuditChange::new("webhook_endpoint.secret_rotated", id)
             .with(json!({ "gracePeriodSeconds": grace.as_secs() }));
         self.record(&mut transaction, organization_id, origin, &change)
             .await?;
@@ -423,7 +423,7 @@ impl Endpoints {
         connection: &mut PgConnection,
         organization_id: OrganizationId,
         origin: &Origin,
-        change: &Change,
+        change: &AuditChange,
     ) -> Result<(), Fault> {
         let now = self.clock.now();
         audit::store::insert(connection, organization_id, origin, change, &self.ids, now).await

@@ -39,16 +39,16 @@ pub struct Payload<'a> {
 }
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct PayloadBody<'a> {
     event: &'a str,
     timestamp: String,
-    data: Data<'a>,
+    data: PayloadData<'a>,
 }
 
 /// The keys of the contract are always there, the others where they have a value.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Data<'a> {
+struct PayloadData<'a> {
     message_id: MessageId,
     event_type: &'a str,
     recipient: &'a str,
@@ -83,12 +83,12 @@ impl Payload<'_> {
             value.filter(|value| !value.is_null())
         };
         let event = self.event_type.as_str();
-        let body = Body {
+        let body = PayloadBody {
             event,
             timestamp: self
                 .occurred_at
                 .to_rfc3339_opts(SecondsFormat::Millis, true),
-            data: Data {
+            data: PayloadData {
                 message_id: self.message_id,
                 event_type: event,
                 recipient: self.recipient,

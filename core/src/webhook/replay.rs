@@ -9,9 +9,9 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::deliveries::{Delivery, add_attempts, store};
-use super::endpoint::{EndpointRefusal, Endpoints, WebhookEndpoint};
+use super::endpoint::{EndpointRefusal, WebhookEndpoint, WebhookEndpoints};
 use super::status::DeliveryStatus;
-use crate::audit::{Change, Origin};
+use crate::audit::{AuditChange, Origin};
 use crate::clock::Timestamp;
 use crate::db::{self, OrFault};
 use crate::ids::{OrganizationId, WebhookDeliveryId, WebhookEndpointId};
@@ -54,7 +54,7 @@ pub(super) struct ReplayStep {
     pub(super) limit: i64,
 }
 
-impl Endpoints {
+impl WebhookEndpoints {
     /// Makes one delivery due again.
     ///
     /// # Errors
@@ -73,8 +73,8 @@ impl Endpoints {
         if !store::replay(&mut transaction, organization_id, endpoint_id, id, now).await? {
             return Err(EndpointRefusal::DeliveryNotFound);
         }
-        let change =
-            Change::new("webhook_delivery.replayed", id).with(json!({ "endpointId": endpoint_id }));
+        let change = AuditChange::new("webhook_delivery.replayed", id)
+            .with(json!({ "endpointId": endpoint_id }));
         self.record(&mut transaction, organization_id, origin, &change)
             .await?;
         store::notify_due(&mut transaction, endpoint_id).await?;
@@ -117,7 +117,7 @@ impl Endpoints {
             let now = self.clock.now();
             let mut transaction = db::begin(&self.pool, doing).await?;
             if count == 0 {
-                let change = Change::new("webhook_endpoint.replayed", endpoint_id)
+                let change = AuditChange::new("webhook_endpoint.replayed", endpoint_id)
                     .with(particulars(&period));
                 self.record(&mut transaction, organization_id, origin, &change)
                     .await?;

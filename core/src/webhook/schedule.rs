@@ -46,7 +46,7 @@ pub enum CallOutcome {
 
 /// What follows for the delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum AttemptDecision {
     /// It is delivered.
     Delivered,
     /// It is tried again at this time.
@@ -82,10 +82,15 @@ impl CallOutcome {
 /// What follows from a call at `now`. `attempts` is how many were made before it;
 /// `fraction`, evenly distributed in `0.0..1.0`, is the chance in it.
 #[must_use]
-pub fn decide(outcome: CallOutcome, attempts: i32, now: Timestamp, fraction: f64) -> Verdict {
+pub fn decide(
+    outcome: CallOutcome,
+    attempts: i32,
+    now: Timestamp,
+    fraction: f64,
+) -> AttemptDecision {
     let retry_after = match outcome {
-        CallOutcome::Taken => return Verdict::Delivered,
-        CallOutcome::Refused { .. } if outcome.is_gone() => return Verdict::Failed,
+        CallOutcome::Taken => return AttemptDecision::Delivered,
+        CallOutcome::Refused { .. } if outcome.is_gone() => return AttemptDecision::Failed,
         CallOutcome::Refused { retry_after, .. } => retry_after.unwrap_or_default(),
     };
     let step = usize::try_from(attempts)
@@ -95,9 +100,9 @@ pub fn decide(outcome: CallOutcome, attempts: i32, now: Timestamp, fraction: f64
         Some(step) => {
             let jittered = step.mul_f64(1.0 - JITTER + 2.0 * JITTER * fraction);
             let wait = jittered.max(retry_after.min(*step * PATIENCE));
-            Verdict::Again(now + delta(wait))
+            AttemptDecision::Again(now + delta(wait))
         }
-        None => Verdict::Failed,
+        None => AttemptDecision::Failed,
     }
 }
 
@@ -113,8 +118,8 @@ mod tests {
     fn wait(outcome: CallOutcome, attempts: i32, fraction: f64) -> Option<i64> {
         let now = Clock::system().now();
         match decide(outcome, attempts, now, fraction) {
-            Verdict::Again(at) => Some((at - now).num_seconds()),
-            Verdict::Delivered | Verdict::Failed => None,
+            AttemptDecision::Again(at) => Some((at - now).num_seconds()),
+            AttemptDecision::Delivered | AttemptDecision::Failed => None,
         }
     }
 
@@ -148,11 +153,14 @@ mod tests {
         let now = Clock::system().now();
         for status in [200, 204, 299] {
             let outcome = CallOutcome::of(status, None);
-            assert_eq!(decide(outcome, 0, now, 0.5), Verdict::Delivered);
+            assert_eq!(decide(outcome, 0, now, 0.5), AttemptDecision::Delivered);
         }
         for status in [199, 302, 404, 500] {
             let outcome = CallOutcome::of(status, None);
-            assert!(matches!(decide(outcome, 0, now, 0.5), Verdict::Again(_)));
+            assert!(matches!(
+                decide(outcome, 0, now, 0.5),
+                AttemptDecision::Again(_)
+            ));
         }
     }
 
@@ -162,7 +170,7 @@ mod tests {
         assert!(outcome.is_gone());
         assert_eq!(
             decide(outcome, 0, Clock::system().now(), 0.5),
-            Verdict::Failed
+            AttemptDecision::Failed
         );
     }
 }

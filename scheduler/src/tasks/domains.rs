@@ -7,8 +7,8 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tracing::warn;
 use waypost_core::fault::Fault;
-use waypost_core::provider::account::Accounts;
 use waypost_core::provider::kind::ProviderType;
+use waypost_core::provider_account::Accounts;
 
 use super::Tasks;
 

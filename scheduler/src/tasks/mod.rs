@@ -1,27 +1,27 @@
 //! The tasks of the leader.
 
 mod domains;
-mod fold;
 mod keys;
-mod look_ups;
 mod partitions;
 mod reap;
+mod reconcile;
 mod relay;
 mod retention;
+mod rollup;
 mod webhooks;
 
 use waypost_core::clock::Clock;
 use waypost_core::config::SendingSettings;
 use waypost_core::db::PgPool;
+use waypost_core::delivery::job::SendJob;
 use waypost_core::fault::Fault;
 use waypost_core::ids::Ids;
-use waypost_core::queue::backend::Queue;
-use waypost_core::queue::jobs::SendJob;
+use waypost_core::job_queue::Queue;
 use waypost_core::retention::Retention;
 
 pub(crate) use domains::Rechecks;
-pub(crate) use fold::Folding;
-pub(crate) use look_ups::Searches;
+pub(crate) use reconcile::Searches;
+pub(crate) use rollup::Folding;
 
 /// A task of the leader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,8 +97,8 @@ impl Tasks {
             Task::RelayWebhooks => webhooks::notify_due(self).await,
             Task::SweepWebhooks => webhooks::delete_of_deleted(self).await,
             Task::Domains => domains::begin(self).await,
-            Task::LookUps => look_ups::begin(self).await,
-            Task::Fold => fold::fold(self).await,
+            Task::LookUps => reconcile::begin(self).await,
+            Task::Fold => rollup::fold(self).await,
             Task::DropMonths => retention::drop_months(self).await,
             Task::DeleteExpired => retention::delete_expired(self).await,
         }

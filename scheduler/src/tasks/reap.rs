@@ -2,10 +2,10 @@
 
 use tracing::{info, warn};
 use waypost_core::db::{self, OrFault, PgTransaction};
+use waypost_core::delivery::dead_letter::LossCause;
+use waypost_core::delivery::reaper;
 use waypost_core::fault::Fault;
 use waypost_core::ids::WorkerId;
-use waypost_core::queue::parked::Blame;
-use waypost_core::queue::reaper;
 
 use super::Tasks;
 
@@ -54,7 +54,7 @@ async fn step(
     worker: WorkerId,
 ) -> Result<usize, Fault> {
     let now = tasks.clock.now();
-    let blame = Blame::Suspicion;
+    let blame = LossCause::Suspicion;
     let reaped = reaper::take_back(
         &mut transaction,
         worker,

@@ -3,8 +3,8 @@
 
 use tracing::info;
 use waypost_core::db::OrFault;
+use waypost_core::delivery::outbox;
 use waypost_core::fault::Fault;
-use waypost_core::queue::outbox;
 
 use super::Tasks;
 

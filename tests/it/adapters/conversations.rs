@@ -4,12 +4,12 @@
 use std::collections::VecDeque;
 
 use serde_json::{Value, json};
-use waypost_core::provider::call::{ProviderReply, Step};
+use waypost_core::provider::call::{CallStep, ProviderReply};
 use waypost_core::provider::credentials::Credentials;
 use waypost_core::provider::domain::{DomainList, DomainState, FoundDomain};
 use waypost_core::provider::kind::ProviderType;
 use waypost_core::provider::outcome::CredentialCheck;
-use waypost_core::provider::{Access, Endpoints, adapter};
+use waypost_core::provider::{AccountAccess, ProviderHosts, adapter};
 use waypost_tests::HTTP_PROVIDERS;
 
 use super::{form_fields, now, reply, with_access};
@@ -18,16 +18,16 @@ const HTML: &str = "<html>403 Forbidden</html>";
 
 /// Holds a conversation with these replies; returns its result and the paths that
 /// were asked.
-fn hold<T>(mut step: Step<T>, replies: Vec<ProviderReply>) -> (T, Vec<String>) {
+fn hold<T>(mut step: CallStep<T>, replies: Vec<ProviderReply>) -> (T, Vec<String>) {
     let mut replies = VecDeque::from(replies);
     let mut asked = Vec::new();
     loop {
         match step {
-            Step::Done(result) => {
+            CallStep::Done(result) => {
                 assert!(replies.is_empty(), "only {asked:?} was asked");
                 return (result, asked);
             }
-            Step::Call { call, then } => {
+            CallStep::Call { call, then } => {
                 let query = call
                     .url
                     .query()
@@ -181,10 +181,10 @@ fn a_mailgun_sending_key_is_recognised_by_a_second_probe() {
         assert!(reason.contains("region eu"), "{reason}");
     }
     let step = with_access(kind, |access| adapter(kind).check(access));
-    let Step::Call { then, .. } = step else {
+    let CallStep::Call { then, .. } = step else {
         panic!("the check asks")
     };
-    let Step::Call { call, .. } = then(forbidden()) else {
+    let CallStep::Call { call, .. } = then(forbidden()) else {
         panic!("the check asks again")
     };
     assert_eq!(call.url.path(), "/v3/mg.example.com/messages");
@@ -331,9 +331,9 @@ fn postmark_domains_need_the_account_token() {
 
     let token = json!({ "serverToken": "t" });
     let credentials = Credentials::parse(ProviderType::Postmark, &token).unwrap();
-    let access = Access {
+    let access = AccountAccess {
         credentials: &credentials,
-        endpoints: &Endpoints::real(),
+        endpoints: &ProviderHosts::real(),
         now: now(),
     };
     let (list, _) = hold(adapter(ProviderType::Postmark).domains(&access), Vec::new());

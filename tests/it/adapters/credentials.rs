@@ -1,10 +1,10 @@
 //! Credentials: what is accepted, every issue at once, and that they do not leak.
 
 use serde_json::{Value, json};
-use waypost_core::provider::call::Step;
+use waypost_core::provider::call::CallStep;
 use waypost_core::provider::credentials::Credentials;
 use waypost_core::provider::kind::ProviderType;
-use waypost_core::provider::{Endpoints, adapter};
+use waypost_core::provider::{ProviderHosts, adapter};
 use waypost_tests::HTTP_PROVIDERS;
 
 use super::{CANARY, credentials, credentials_json, reply, rich_mail, with_access};
@@ -151,12 +151,14 @@ fn neither_secrets_nor_addresses_nor_content_show_in_debug_output() {
             let call = adapter.send(access, &mail).unwrap();
             let check = adapter.check(access);
             let domains = adapter.domains(access);
-            assert!(matches!(check, Step::Call { .. }) && matches!(domains, Step::Call { .. }));
+            assert!(
+                matches!(check, CallStep::Call { .. }) && matches!(domains, CallStep::Call { .. })
+            );
             let step_debug = format!("{check:?} {domains:?}");
             let parts = format!("{:?} {:?} {:?}", call.headers, call.body, access);
             format!(
                 "{call:?} {step_debug} {parts} {mail:?} {:?}",
-                Endpoints::real()
+                ProviderHosts::real()
             )
         });
         let parts = [CANARY, "Y2E5YXJ5", "ada@", "zoe@", "Grüße", "Lovelace"];

@@ -12,10 +12,10 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 use url::Url;
 use waypost_core::clock::Timestamp;
-use waypost_core::provider::Endpoints;
-use waypost_core::provider::event::{Happening, ProviderEvent};
+use waypost_core::provider::ProviderHosts;
+use waypost_core::provider::event::{ProviderEvent, ProviderEventKind};
 use waypost_core::provider::event_secrets::EventSecrets;
-use waypost_core::provider::inbound::{Fetcher, Inbound, Received, Refused, receive};
+use waypost_core::provider::inbound::{Inbound, InboundRefusal, Received, SnsFetcher, receive};
 use waypost_core::provider::kind::ProviderType;
 use waypost_core::provider::transport::{Transport, TransportSettings};
 use waypost_core::secret::Secret;
@@ -24,13 +24,13 @@ use super::documents::{shared, shared_bytes};
 use super::now;
 
 /// A fetcher that finds everything at `base`.
-fn fetcher_at(base: &Url) -> Fetcher {
+fn fetcher_at(base: &Url) -> SnsFetcher {
     let transport = Transport::new(&TransportSettings::default()).unwrap();
-    Fetcher::new(transport, Endpoints::all_at(base))
+    SnsFetcher::new(transport, ProviderHosts::all_at(base))
 }
 
 /// A fetcher that finds nothing.
-fn no_fetcher() -> Fetcher {
+fn no_fetcher() -> SnsFetcher {
     fetcher_at(&Url::parse("http://127.0.0.1:9").unwrap())
 }
 
@@ -49,7 +49,7 @@ async fn posted(
     headers: &[(&str, &str)],
     body: &[u8],
     now: Timestamp,
-) -> Result<Received, Refused> {
+) -> Result<Received, InboundRefusal> {
     let headers = headers_of(headers);
     let inbound = Inbound {
         headers: &headers,
@@ -73,14 +73,14 @@ fn at(seconds: i64) -> Timestamp {
 }
 
 /// Why it was not believed.
-fn unverified(result: Result<Received, Refused>) -> &'static str {
+fn unverified(result: Result<Received, InboundRefusal>) -> &'static str {
     match result {
-        Err(Refused::Unverified { why }) => why,
+        Err(InboundRefusal::Unverified { why }) => why,
         other => panic!("{other:?}"),
     }
 }
 
-fn happenings(events: &[ProviderEvent]) -> Vec<Happening> {
+fn happenings(events: &[ProviderEvent]) -> Vec<ProviderEventKind> {
     events.iter().map(|event| event.happening).collect()
 }
 

@@ -10,9 +10,9 @@ use uuid::Uuid;
 use waypost_core::address::EmailAddress;
 use waypost_core::ids::SendAttemptId;
 use waypost_core::provider::adapter;
-use waypost_core::provider::call::{ProviderReply, Step};
-use waypost_core::provider::evidence::{Evidence, Sought};
+use waypost_core::provider::call::{CallStep, ProviderReply};
 use waypost_core::provider::kind::ProviderType;
+use waypost_core::provider::lookup::{LookupResult, MessageQuery};
 
 use super::documents::Document;
 use super::{now, reply, with_access};
@@ -29,8 +29,8 @@ const SEARCHED: [ProviderType; 3] = [
 const EVENTS: &str = "/v3/mg.example.com/events";
 
 /// Asks for the mail with these replies; what is found, and what was asked.
-fn look_up(kind: ProviderType, replies: Vec<ProviderReply>) -> (Evidence, Vec<String>) {
-    let sought = Sought {
+fn look_up(kind: ProviderType, replies: Vec<ProviderReply>) -> (LookupResult, Vec<String>) {
+    let sought = MessageQuery {
         attempt_id: SendAttemptId(Uuid::parse_str(ATTEMPT).unwrap()),
         started_at: now() - TimeDelta::minutes(2),
         recipient: EmailAddress::parse("ada+lists@example.org").unwrap(),
@@ -40,11 +40,11 @@ fn look_up(kind: ProviderType, replies: Vec<ProviderReply>) -> (Evidence, Vec<St
     let mut asked = Vec::new();
     loop {
         match step {
-            Step::Done(evidence) => {
+            CallStep::Done(evidence) => {
                 assert!(replies.is_empty(), "only {asked:?} was asked");
                 return (evidence, asked);
             }
-            Step::Call { call, then } => {
+            CallStep::Call { call, then } => {
                 let (path, query) = (call.url.path(), call.url.query().unwrap_or_default());
                 assert_eq!(call.url.scheme(), "https");
                 asked.push(format!("{} {path}?{query}", call.url.host_str().unwrap()));
@@ -63,8 +63,8 @@ fn good(body: &Value) -> ProviderReply {
     json_reply(200, body)
 }
 
-fn taken(id: &str) -> Evidence {
-    Evidence::Taken {
+fn taken(id: &str) -> LookupResult {
+    LookupResult::Taken {
         provider_message_id: Some(id.to_owned()),
     }
 }
@@ -99,7 +99,7 @@ fn the_mail_is_found_by_the_attempts_id_and_by_nothing_else() {
         // A provider that did not understand the filter lists what it has.
         assert_eq!(
             look_up(kind, listing(kind, OTHER)).0,
-            Evidence::NotFound,
+            LookupResult::NotFound,
             "{kind}"
         );
     }
@@ -110,7 +110,7 @@ fn providers_without_a_search_are_asked_nothing() {
     for kind in [ProviderType::Ses, ProviderType::Smtp] {
         let (evidence, asked) = look_up(kind, Vec::new());
         assert!(
-            matches!(evidence, Evidence::NoSearch { .. }),
+            matches!(evidence, LookupResult::NoSearch { .. }),
             "{kind}: {evidence:?}"
         );
         assert!(asked.is_empty(), "{kind}");
@@ -172,7 +172,7 @@ fn an_empty_answer_proves_nothing() {
     ] {
         assert_eq!(
             look_up(kind, vec![good(&body)]).0,
-            Evidence::NotFound,
+            LookupResult::NotFound,
             "{kind}"
         );
     }
@@ -195,7 +195,7 @@ fn what_is_no_answer_decides_nothing() {
             (404, "{}"),
         ] {
             let (evidence, _) = look_up(kind, vec![reply(status, &[], body)]);
-            let is_undecided = matches!(evidence, Evidence::Undecided { .. });
+            let is_undecided = matches!(evidence, LookupResult::Undecided { .. });
             assert!(is_undecided, "{kind} {status} {body}: {evidence:?}");
         }
     }
@@ -226,7 +226,7 @@ fn a_limit_asks_to_wait() {
         ),
     ] {
         let (evidence, _) = look_up(kind, vec![reply(429, &headers, body)]);
-        let Evidence::Throttled { retry_after, .. } = evidence else {
+        let LookupResult::Throttled { retry_after, .. } = evidence else {
             panic!("{kind}: {evidence:?}")
         };
         assert_eq!(retry_after, wait.map(Duration::from_secs), "{kind}");
@@ -261,7 +261,7 @@ fn whoever_may_not_search_has_no_search() {
         ),
     ] {
         let (evidence, _) = look_up(kind, vec![json_reply(status, &body)]);
-        let found = matches!(evidence, Evidence::NoSearch { .. });
+        let found = matches!(evidence, LookupResult::NoSearch { .. });
         assert_eq!(found, has_none, "{kind} {status} {body}: {evidence:?}");
     }
 }
@@ -286,7 +286,7 @@ fn postmarks_details_are_asked_for_where_the_list_shows_no_metadata() {
     let replies = vec![good(&entries), details(OTHER), details(OTHER)];
     assert_eq!(
         look_up(kind, replies).0,
-        Evidence::NotFound,
+        LookupResult::NotFound,
         "and no more are asked for"
     );
 }
@@ -312,7 +312,7 @@ fn sendgrids_entries_are_read_within_bounds() {
         ["one.1", "two.1"].map(|id| format!("{host} /v3/messages/{id}?"))
     );
     let replies = vec![good(&entries), details(json!("{}")), details(json!(null))];
-    assert_eq!(look_up(kind, replies).0, Evidence::NotFound);
+    assert_eq!(look_up(kind, replies).0, LookupResult::NotFound);
 }
 
 #[test]
@@ -330,7 +330,7 @@ fn mailguns_pages_are_followed_at_its_own_address_within_bounds() {
         page("delivered", ATTEMPT, elsewhere),
     ];
     let (evidence, asked) = look_up(kind, replies);
-    let nameless = Evidence::Taken {
+    let nameless = LookupResult::Taken {
         provider_message_id: None,
     };
     assert_eq!(evidence, nameless, "what was rejected was not taken");
@@ -338,7 +338,7 @@ fn mailguns_pages_are_followed_at_its_own_address_within_bounds() {
     assert_eq!(asked[1..], [next.clone(), next]);
     let endless = || page("delivered", OTHER, elsewhere);
     let (evidence, asked) = look_up(kind, vec![endless(), endless(), endless()]);
-    assert_eq!((evidence, asked.len()), (Evidence::NotFound, 3));
+    assert_eq!((evidence, asked.len()), (LookupResult::NotFound, 3));
     let long = format!("https://evil.example/events/{}", "x".repeat(5_000));
     for next in [
         "nowhere",
@@ -347,7 +347,11 @@ fn mailguns_pages_are_followed_at_its_own_address_within_bounds() {
         &long,
     ] {
         let (evidence, asked) = look_up(kind, vec![page("delivered", OTHER, next)]);
-        assert_eq!((evidence, asked.len()), (Evidence::NotFound, 1), "{next}");
+        assert_eq!(
+            (evidence, asked.len()),
+            (LookupResult::NotFound, 1),
+            "{next}"
+        );
     }
 }
 
@@ -361,7 +365,7 @@ fn an_id_that_no_index_takes_is_left_out() {
             "user-variables": { "waypost_attempt": ATTEMPT },
         }]);
         let (evidence, _) = look_up(kind, vec![good(&json!({ "items": items }))]);
-        let nameless = Evidence::Taken {
+        let nameless = LookupResult::Taken {
             provider_message_id: None,
         };
         assert_eq!(evidence, nameless);

@@ -7,7 +7,7 @@ use waypost_core::address::Mailbox;
 use waypost_core::provider::call::ProviderCall;
 use waypost_core::provider::kind::ProviderType;
 use waypost_core::provider::mail::{OutgoingMail, TAG_ATTEMPT, TAG_MESSAGE, TAG_RECIPIENT};
-use waypost_core::provider::{Endpoints, adapter};
+use waypost_core::provider::{ProviderHosts, adapter};
 use waypost_tests::HTTP_PROVIDERS;
 
 use super::documents::Document;
@@ -135,7 +135,7 @@ fn every_provider_is_called_at_the_host_of_its_region() {
     ] {
         let call = send(kind, &plain_mail());
         assert_eq!(call.url.join("/").unwrap().as_str(), base);
-        let here = Endpoints::all_at(&url("http://127.0.0.1:4000/prefix/"));
+        let here = ProviderHosts::all_at(&url("http://127.0.0.1:4000/prefix/"));
         let call = with_access_at(kind, &here, |access| {
             adapter(kind).send(access, &plain_mail())
         });

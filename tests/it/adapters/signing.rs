@@ -8,7 +8,7 @@ use serde_json::Value;
 use waypost_core::provider::call::{CallBody, ProviderCall};
 use waypost_core::provider::kind::ProviderType;
 use waypost_core::provider::ses::{SigningKey, sign};
-use waypost_core::provider::{Endpoints, adapter};
+use waypost_core::provider::{ProviderHosts, adapter};
 use waypost_core::secret::Secret;
 
 use super::documents::shared;
@@ -96,7 +96,7 @@ fn parsed(request: &str) -> ProviderCall {
 fn the_signature_covers_the_host_that_is_called() {
     let kind = ProviderType::Ses;
     let authorization = |base: &str| {
-        let endpoints = Endpoints::all_at(&url(base));
+        let endpoints = ProviderHosts::all_at(&url(base));
         let call = with_access_at(kind, &endpoints, |access| {
             adapter(kind).send(access, &plain_mail())
         });

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 use url::Url;
-use waypost_core::provider::call::{ProviderCall, Step};
+use waypost_core::provider::call::{CallStep, ProviderCall};
 use waypost_core::provider::domain::DomainList;
 use waypost_core::provider::kind::ProviderType;
 use waypost_core::provider::outcome::{CredentialCheck, SendOutcome};
 use waypost_core::provider::transport::{Transport, TransportError, TransportSettings};
-use waypost_core::provider::{Access, Endpoints, adapter};
+use waypost_core::provider::{AccountAccess, ProviderHosts, adapter};
 use waypost_tests::HTTP_PROVIDERS;
 
 use super::local_server::{LocalServer, Manner};
@@ -31,9 +31,9 @@ async fn nobody() -> Url {
 }
 
 async fn send_to(kind: ProviderType, base: &Url) -> (SendOutcome, Option<u16>) {
-    let access = Access {
+    let access = AccountAccess {
         credentials: &credentials(kind),
-        endpoints: &Endpoints::all_at(base),
+        endpoints: &ProviderHosts::all_at(base),
         now: now(),
     };
     transport()
@@ -182,10 +182,10 @@ async fn a_redirection_is_not_followed() {
 #[tokio::test]
 async fn no_reply_decides_neither_a_check_nor_a_list() {
     let base = nobody().await;
-    let endpoints = Endpoints::all_at(&base);
+    let endpoints = ProviderHosts::all_at(&base);
     for kind in HTTP_PROVIDERS {
         let credentials = credentials(kind);
-        let access = Access {
+        let access = AccountAccess {
             credentials: &credentials,
             endpoints: &endpoints,
             now: now(),
@@ -199,8 +199,8 @@ async fn no_reply_decides_neither_a_check_nor_a_list() {
 
 #[tokio::test]
 async fn a_conversation_without_end_is_ended() {
-    fn again(base: Url) -> Step<()> {
-        Step::call(ProviderCall::get(base.clone()), move |_| again(base))
+    fn again(base: Url) -> CallStep<()> {
+        CallStep::call(ProviderCall::get(base.clone()), move |_| again(base))
     }
     let server =
         LocalServer::start(Manner::Say("HTTP/1.1 204 No\r\nconnection: close\r\n\r\n")).await;
@@ -215,9 +215,9 @@ async fn a_conversation_without_end_is_ended() {
 async fn a_form_is_sent_as_multipart_text_parts_under_our_name() {
     let mut server = LocalServer::start(Manner::ReadAndClose).await;
     let kind = ProviderType::Mailgun;
-    let access = Access {
+    let access = AccountAccess {
         credentials: &credentials(kind),
-        endpoints: &Endpoints::all_at(&server.url),
+        endpoints: &ProviderHosts::all_at(&server.url),
         now: now(),
     };
     transport().send(adapter(kind), &access, &rich_mail()).await;

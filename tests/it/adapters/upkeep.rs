@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 
 use serde_json::{Value, json};
 use waypost_core::provider::adapter;
-use waypost_core::provider::call::{CallBody, ProviderCall, ProviderReply, Step};
+use waypost_core::provider::call::{CallBody, CallStep, ProviderCall, ProviderReply};
 use waypost_core::provider::domain::DomainState;
 use waypost_core::provider::event_secrets::EventSecrets;
 use waypost_core::provider::kind::ProviderType;
-use waypost_core::provider::upkeep::{DomainAnswer, EventTarget, EventUrl, Registration};
+use waypost_core::provider::management::{DomainAnswer, EventTarget, EventUrl, Registration};
 use waypost_core::secret::Secret;
 use waypost_tests::HTTP_PROVIDERS;
 
@@ -20,16 +20,16 @@ const URL: &str = "https://mail.example.com/v1/provider-events/token";
 const KEY: &str = "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE83T4O/n84iotIvIW4mdBgQ/7dAfSmpqIM8kF9mN1flpVKS3GRqe62gw+2fNNRaINXvVpiglSI8eNEc6wEA3F+g==";
 
 /// Holds a conversation with these replies; returns its result and the calls.
-fn hold<T>(mut step: Step<T>, replies: Vec<(u16, Value)>) -> (T, Vec<ProviderCall>) {
+fn hold<T>(mut step: CallStep<T>, replies: Vec<(u16, Value)>) -> (T, Vec<ProviderCall>) {
     let mut replies = VecDeque::from(replies);
     let mut calls = Vec::new();
     loop {
         match step {
-            Step::Done(result) => {
+            CallStep::Done(result) => {
                 assert!(replies.is_empty(), "only {calls:?} was asked");
                 return (result, calls);
             }
-            Step::Call { call, then } => {
+            CallStep::Call { call, then } => {
                 let path = call.url.path().to_owned();
                 let (status, body) = replies.pop_front().unwrap_or_else(|| panic!("{path}"));
                 calls.push(*call);
@@ -275,10 +275,10 @@ fn no_change_is_concluded_from_limits_failures_and_network_layers() {
                     1 => adapter(kind).verify_domain(access, "a.example"),
                     _ => adapter(kind).remove_domain(access, "a.example"),
                 });
-                let Step::Call { then, .. } = step else {
+                let CallStep::Call { then, .. } = step else {
                     panic!("{kind} asks nothing");
                 };
-                let Step::Done(answer) = then(reply(status, &[], body)) else {
+                let CallStep::Done(answer) = then(reply(status, &[], body)) else {
                     panic!("{kind} goes on after {status}");
                 };
                 assert!(

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use waypost_core::provider::gate::ClosedBy;
+use waypost_core::account_limiter::RejectedBy;
 
 use super::{House, NO_LIMITS, accepted, throttled_somehow};
 
@@ -28,7 +28,7 @@ async fn being_throttled_now_and_then_closes_nothing_and_being_throttled_always_
                     passed += 1;
                     pass.end(&throttled_somehow());
                 }
-                Err(closed) => assert_eq!(closed.by, ClosedBy::Throttled),
+                Err(closed) => assert_eq!(closed.by, RejectedBy::Throttled),
             }
             pause.tick().await;
         }
@@ -54,7 +54,7 @@ async fn mail_to_one_domain_that_is_throttled_does_not_slow_the_others() {
     while !refused && started.elapsed() < Duration::from_secs(10) {
         match worker.enter_for(slow).await {
             Ok(pass) => pass.end(&throttled_somehow()),
-            Err(closed) => refused = closed.by == ClosedBy::Throttled,
+            Err(closed) => refused = closed.by == RejectedBy::Throttled,
         }
         pause.tick().await;
         worker.enter_for(quick).await.unwrap().end(&accepted());

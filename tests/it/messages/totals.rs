@@ -3,7 +3,7 @@
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
-use waypost_core::db::share::Share;
+use waypost_core::db::organization_shard::OrganizationShard;
 use waypost_core::message::list;
 use waypost_core::provider::kind::ProviderType;
 use waypost_tests::{Caller, TestApp, message_to};
@@ -137,7 +137,7 @@ async fn a_folding_that_dies_leaves_the_totals_as_they_were() {
     add(&app, 30, "'Hello'", "'SENT'").await;
     let mut transaction = app.pool.begin().await.unwrap();
     assert!(
-        list::store::fold(&mut transaction, Share::WHOLE, 1_000)
+        list::store::fold(&mut transaction, OrganizationShard::WHOLE, 1_000)
             .await
             .unwrap()
             > 0

@@ -8,7 +8,7 @@ use chrono::TimeDelta;
 use futures_util::future::join_all;
 use serde_json::Value;
 use sqlx::PgPool;
-use waypost_core::db::share::Share;
+use waypost_core::db::organization_shard::OrganizationShard;
 use waypost_core::event::EventType;
 use waypost_core::message::list;
 use waypost_core::metrics;
@@ -41,7 +41,7 @@ async fn unfolded(app: &TestApp) -> i64 {
 
 async fn fold(pool: &PgPool, limit: i64) -> i64 {
     let mut connection = pool.acquire().await.unwrap();
-    metrics::store::fold(&mut connection, Share::WHOLE, limit)
+    metrics::store::fold(&mut connection, OrganizationShard::WHOLE, limit)
         .await
         .unwrap()
 }
@@ -148,7 +148,7 @@ async fn the_shares_of_the_organizations_are_all_of_them_and_have_none_in_common
     };
     let mut connection = app.pool.acquire().await.unwrap();
     let mut folded = 0;
-    for share in Share::all(7) {
+    for share in OrganizationShard::all(7) {
         let metrics = metrics::store::fold(&mut connection, share, 1_000)
             .await
             .unwrap();
@@ -162,7 +162,7 @@ async fn the_shares_of_the_organizations_are_all_of_them_and_have_none_in_common
         let each = format!("{waiting} {waiting} {waiting} {waiting}");
         assert_eq!(left().await, Some(each), "{share:?}");
     }
-    assert_eq!(Share::all(7).len(), 8);
+    assert_eq!(OrganizationShard::all(7).len(), 8);
     assert_eq!(folded, 400);
     assert_eq!(unfolded(&app).await, 0);
     let counted = app.value("SELECT sum(count) FROM message_counts WHERE status = 'SENT'");
@@ -176,7 +176,7 @@ async fn a_scheduler_that_dies_while_it_folds_has_changed_nothing() {
     let before = answer(&app).await;
     let waiting = unfolded(&app).await;
     let mut transaction = app.pool.begin().await.unwrap();
-    let taken = metrics::store::fold(&mut transaction, Share::WHOLE, 1_000)
+    let taken = metrics::store::fold(&mut transaction, OrganizationShard::WHOLE, 1_000)
         .await
         .unwrap();
     assert_eq!(taken, waiting);
@@ -245,7 +245,7 @@ async fn every_event_that_counts_leaves_its_delta_whoever_writes_it() {
     .await;
     assert_eq!(total(&answer(&app).await, "sent"), 6);
     let mut connection = app.pool.acquire().await.unwrap();
-    while metrics::store::fold(&mut connection, Share::WHOLE, 1)
+    while metrics::store::fold(&mut connection, OrganizationShard::WHOLE, 1)
         .await
         .unwrap()
         > 0

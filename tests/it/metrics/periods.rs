@@ -3,7 +3,7 @@
 use chrono::{Datelike as _, Days, NaiveDate, TimeDelta, Timelike as _};
 use serde_json::json;
 use waypost_core::clock::Timestamp;
-use waypost_core::db::share::Share;
+use waypost_core::db::organization_shard::OrganizationShard;
 use waypost_core::event::EventType;
 use waypost_core::metrics;
 use waypost_core::provider::kind::ProviderType;
@@ -154,7 +154,7 @@ async fn breakdowns_count_days_and_the_hours_beside_them() {
     for is_folded in [false, true] {
         if is_folded {
             let mut connection = app.pool.acquire().await.unwrap();
-            while metrics::store::fold(&mut connection, Share::WHOLE, 5)
+            while metrics::store::fold(&mut connection, OrganizationShard::WHOLE, 5)
                 .await
                 .unwrap()
                 > 0

@@ -5,10 +5,10 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 use waypost_core::config::Settings;
-use waypost_core::provider::account::ProviderAccount;
 use waypost_core::provider::event_secrets::EventSecrets;
 use waypost_core::provider::kind::ProviderType;
-use waypost_core::provider::store;
+use waypost_core::provider_account::ProviderAccount;
+use waypost_core::provider_account::store;
 use waypost_core::secret::ExposeSecret;
 use waypost_tests::{Reply, TestApp};
 
@@ -32,8 +32,11 @@ async fn find(app: &TestApp, token: &str) -> Option<(ProviderAccount, Option<Eve
     let mut connection = app.pool.acquire().await.unwrap();
     let found = store::find_by_event_token(&mut connection, token).await;
     let (account, sealed) = found.unwrap()?;
-    let opened =
-        sealed.map(|sealed| EventSecrets::open(&settings.sealer, &account, &sealed).unwrap());
+    let opened = sealed.map(|sealed| {
+        account
+            .open_event_secrets(&settings.sealer, &sealed)
+            .unwrap()
+    });
     Some((account, opened))
 }
 

@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 use waypost_core::clock::Clock;
-use waypost_core::queue::backend::{Capacity, Depth, Job, JobEnd, Lane, Queue, QueueSettings};
+use waypost_core::job_queue::{Capacity, Depth, FairnessKey, Job, JobEnd, Queue, QueueSettings};
 use waypost_tests::wait_within;
 
 /// The job of these tests.
@@ -27,7 +27,7 @@ pub(super) struct Count {
 }
 
 impl Job for Count {
-    fn lane(&self) -> Lane {
+    fn lane(&self) -> FairnessKey {
         lane(self.lane)
     }
 }
@@ -104,8 +104,8 @@ pub(super) fn job(number: u32) -> Count {
     }
 }
 
-pub(super) fn lane(number: u32) -> Lane {
-    Lane(Uuid::from_u128(number.into()))
+pub(super) fn lane(number: u32) -> FairnessKey {
+    FairnessKey(Uuid::from_u128(number.into()))
 }
 
 /// Short times, so that tests need not wait.

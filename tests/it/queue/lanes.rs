@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use tokio::sync::Semaphore;
-use waypost_core::queue::backend::{Depth, JobEnd, QueueSettings};
+use waypost_core::job_queue::{Depth, JobEnd, QueueSettings};
 
 use super::house::{Count, House, fast, lane, until};
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use waypost_core::clock::Timestamp;
-use waypost_core::partition::{self, Ending, Month};
+use waypost_core::partition::{self, DropOutcome, Month};
 use waypost_tests::{TestApp, wait_until};
 
 use super::{OLD, add_old, assert_counted, partitions_of, quiet, retention, total};
@@ -45,7 +45,7 @@ async fn nobody_who_sends_waits_for_months_that_come_and_go() {
             .unwrap();
         let january = Month::of("2020-01-15T00:00:00Z".parse::<Timestamp>().unwrap());
         let ending = partition::drop_month(&app.pool, january).await.unwrap();
-        assert_eq!(ending, Ending::Busy);
+        assert_eq!(ending, DropOutcome::Busy);
         reader.rollback().await.unwrap();
         let dropped = retention(&app, Some(30), None).drop_months().await.unwrap();
         assert_eq!(dropped, 3);

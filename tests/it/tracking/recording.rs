@@ -11,8 +11,8 @@ use waypost_core::config::Settings;
 use waypost_core::event::{self, EventType, NewEvent};
 use waypost_core::ids::{Ids, MessageId, OrganizationId};
 use waypost_core::provider::kind::ProviderType;
-use waypost_core::tracking::TrackedCopy;
-use waypost_core::tracking::token::Tokens;
+use waypost_core::tracking::TrackedRecipient;
+use waypost_core::tracking::token::TrackingTokens;
 use waypost_tests::{LosingLine, TestApp, wait_until};
 
 use super::{
@@ -21,8 +21,8 @@ use super::{
 };
 
 /// How the tokens of a test's Waypost are made.
-fn tokens(app: &TestApp) -> Tokens {
-    Tokens::new(&Settings::from_map(&app.variables).unwrap())
+fn tokens(app: &TestApp) -> TrackingTokens {
+    TrackingTokens::new(&Settings::from_map(&app.variables).unwrap())
 }
 
 fn copy(
@@ -30,8 +30,8 @@ fn copy(
     organization_id: OrganizationId,
     message: &str,
     position: i32,
-) -> TrackedCopy {
-    TrackedCopy {
+) -> TrackedRecipient {
+    TrackedRecipient {
         organization_id,
         message_id: message.parse().unwrap(),
         position,

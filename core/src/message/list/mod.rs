@@ -17,7 +17,7 @@
 
 pub mod store;
 
-use self::store::Place;
+use self::store::ListOffset;
 use super::{MessageItem, MessageStatus};
 use crate::db::PgConnection;
 use crate::fault::Fault;
@@ -74,7 +74,7 @@ pub async fn list(
     let (ids, total) = match &filter.search {
         None => browse(&mut *connection, organization_id, filter.status, page).await?,
         Some(text) => {
-            let search = Search::of(organization_id, text);
+            let search = SubjectSearch::of(organization_id, text);
             let found = search.run(&mut *connection, filter.status).await?;
             let start = usize::try_from(page.offset()).unwrap_or(usize::MAX);
             let rows = found.iter().skip(start).take(page.limit() as usize);
@@ -100,7 +100,7 @@ async fn browse(
     }
     let rows = rest.min(i64::from(page.limit()));
     let after = rest - rows;
-    let mut place = (before <= after).then(|| Place::from_newest(before));
+    let mut place = (before <= after).then(|| ListOffset::from_newest(before));
     if before.min(after) >= FAR {
         let found = store::find_place(&mut *connection, organization_id, status, before).await?;
         place = found.or(place);
@@ -117,7 +117,7 @@ async fn browse(
 }
 
 /// What is searched for.
-struct Search {
+struct SubjectSearch {
     organization_id: OrganizationId,
     /// A pattern for `LIKE`, whose letters Postgres makes small.
     pattern: String,
@@ -128,14 +128,14 @@ struct Search {
 }
 
 /// What a search has found, newest first, at most one more than [`MATCHES_MAX`].
-enum Found {
+enum SearchMatches {
     /// Every match there is.
     All(Vec<MessageId>),
     /// The newest ones; there may be more.
     Newest(Vec<MessageId>),
 }
 
-impl Found {
+impl SearchMatches {
     fn of(ids: Vec<MessageId>, is_all: bool) -> Self {
         if is_all && ids.len() <= MATCHES_MAX {
             Self::All(ids)
@@ -145,7 +145,7 @@ impl Found {
     }
 }
 
-impl Search {
+impl SubjectSearch {
     fn of(organization_id: OrganizationId, text: &str) -> Self {
         Self {
             organization_id,
@@ -163,7 +163,7 @@ impl Search {
     ) -> Result<Vec<MessageId>, Fault> {
         let mut ids = match status {
             None => match self.find(connection).await? {
-                Found::All(ids) | Found::Newest(ids) => ids,
+                SearchMatches::All(ids) | SearchMatches::Newest(ids) => ids,
             },
             Some(status) => self.find_with_status(connection, status).await?,
         };
@@ -171,32 +171,32 @@ impl Search {
         Ok(ids)
     }
 
-    async fn find(&self, connection: &mut PgConnection) -> Result<Found, Fault> {
+    async fn find(&self, connection: &mut PgConnection) -> Result<SearchMatches, Fault> {
         let total = store::count(&mut *connection, self.organization_id, None).await?;
         if !self.is_indexed {
             let ids = self.walk(connection, WALK_MAX).await?;
-            return Ok(Found::of(ids, total <= i64::from(WALK_MAX)));
+            return Ok(SearchMatches::of(ids, total <= i64::from(WALK_MAX)));
         }
         let sample = self.walk(&mut *connection, SAMPLE).await?;
         if total <= i64::from(SAMPLE) {
-            return Ok(Found::of(sample, true));
+            return Ok(SearchMatches::of(sample, true));
         }
         if sample.len() >= SAMPLE_COMMON {
             let ids = self.walk(&mut *connection, WALK_COMMON_MAX).await?;
             if ids.len() > MATCHES_MAX {
-                return Ok(Found::Newest(ids));
+                return Ok(SearchMatches::Newest(ids));
             }
         }
         if let Some(ids) = self.look_up(&mut *connection, SORTED_MAX).await? {
-            return Ok(Found::of(ids, true));
+            return Ok(SearchMatches::of(ids, true));
         }
         // Common, and rare among the newest: what is wanted lies behind these as a rule.
         let ids = self.walk(&mut *connection, WALK_FAR_MAX).await?;
         if ids.len() > MATCHES_MAX {
-            return Ok(Found::Newest(ids));
+            return Ok(SearchMatches::Newest(ids));
         }
         let ids = self.look_up(connection, i64::MAX).await?;
-        Ok(Found::of(ids.unwrap_or_default(), true))
+        Ok(SearchMatches::of(ids.unwrap_or_default(), true))
     }
 
     async fn look_up(
@@ -223,7 +223,7 @@ impl Search {
         let mut rows = WALK_STATUS_MIN;
         if with_status > WALK_STATUS_MIN {
             if self.is_indexed
-                && let Found::All(ids) = self.find(&mut *connection).await?
+                && let SearchMatches::All(ids) = self.find(&mut *connection).await?
             {
                 return store::keep_status(connection, organization_id, &ids, status).await;
             }

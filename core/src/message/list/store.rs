@@ -7,8 +7,8 @@ use uuid::Uuid;
 
 use crate::address::AddressHash;
 use crate::db::OrFault;
-use crate::db::share::Share;
-use crate::db::span::Span;
+use crate::db::id_range::IdRange;
+use crate::db::organization_shard::OrganizationShard;
 use crate::fault::Fault;
 use crate::ids::{MessageId, OrganizationId, ProviderAccountId};
 use crate::message::{MessageItem, MessageStatus};
@@ -42,14 +42,14 @@ pub async fn count(
 
 /// Where a message stands that has so many newer ones before it.
 #[derive(Debug, Clone, Copy)]
-pub struct Place {
+pub struct ListOffset {
     /// It and those that follow it have smaller ids.
     pub below: Uuid,
     /// How many of the messages below that are newer than it.
     pub skip: i64,
 }
 
-impl Place {
+impl ListOffset {
     /// The place counted from the newest message.
     #[must_use]
     pub fn from_newest(skip: i64) -> Self {
@@ -68,9 +68,9 @@ pub async fn find_place(
     organization_id: OrganizationId,
     status: Option<MessageStatus>,
     before: i64,
-) -> Result<Option<Place>, Fault> {
+) -> Result<Option<ListOffset>, Fault> {
     query_as!(
-        Place,
+        ListOffset,
         r#"SELECT waypost_uuid_floor(hour + interval '1 hour') AS "below!", $3 - newer AS "skip!"
            FROM (SELECT hour, count, (sum(count) OVER (ORDER BY hour DESC))::bigint - count AS newer
                  FROM (SELECT hour, sum(count)::bigint AS count
@@ -107,7 +107,7 @@ pub async fn newest(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
     status: Option<MessageStatus>,
-    place: Place,
+    place: ListOffset,
     limit: i64,
 ) -> Result<Vec<MessageId>, Fault> {
     // One branch of the two has rows, each along an index of its own.
@@ -332,7 +332,7 @@ pub async fn keep_status(
     status: MessageStatus,
 ) -> Result<Vec<MessageId>, Fault> {
     let ids = uuids(ids);
-    let span = Span::of(&ids);
+    let span = IdRange::of(&ids);
     query_scalar!(
         r#"SELECT m.id AS "id: MessageId"
            FROM UNNEST($2::uuid[]) AS given (id)
@@ -368,7 +368,7 @@ pub async fn find_many(
         return Ok(Vec::new());
     }
     let ids = uuids(ids);
-    let span = Span::of(&ids);
+    let span = IdRange::of(&ids);
     query_as!(
         MessageItem,
         r#"SELECT m.id AS "id: MessageId", m.provider_account_id AS "provider_account_id: ProviderAccountId",
@@ -404,7 +404,11 @@ fn uuids(ids: &[MessageId]) -> Vec<Uuid> {
 ///
 /// # Errors
 /// A fault when Postgres is away; nothing has changed then.
-pub async fn fold(connection: &mut PgConnection, share: Share, limit: i64) -> Result<i64, Fault> {
+pub async fn fold(
+    connection: &mut PgConnection,
+    share: OrganizationShard,
+    limit: i64,
+) -> Result<i64, Fault> {
     query_scalar!(
         r#"WITH new AS (
                DELETE FROM new_messages

@@ -13,9 +13,9 @@ use url::Url;
 use x509_cert::Certificate as X509;
 use x509_cert::der::{DecodePem as _, Encode as _};
 
-use super::Refused;
+use super::InboundRefusal;
 use crate::clock::Timestamp;
-use crate::provider::Endpoints;
+use crate::provider::ProviderHosts;
 use crate::provider::call::{ProviderCall, ProviderReply};
 use crate::provider::kind::ProviderType;
 use crate::provider::transport::Transport;
@@ -33,9 +33,9 @@ const CERTIFICATE_MEMORY: Duration = Duration::from_hours(24);
 /// Fetches for SNS. Cheap to clone; clones share the certificates that they
 /// remember.
 #[derive(Clone)]
-pub struct Fetcher {
+pub struct SnsFetcher {
     transport: Transport,
-    endpoints: Endpoints,
+    endpoints: ProviderHosts,
     certificates: Cache<String, Arc<Certificate>>,
 }
 
@@ -48,18 +48,18 @@ pub(super) struct Certificate {
     not_after_s: u64,
 }
 
-impl std::fmt::Debug for Fetcher {
+impl std::fmt::Debug for SnsFetcher {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Fetcher")
     }
 }
 
-impl Fetcher {
+impl SnsFetcher {
     /// Fetches through `transport`. Where `endpoints` replaces the base of SES, what
     /// lies at a host of SNS is asked for there instead, by the same path and query;
     /// the URLs are judged as they are written all the same.
     #[must_use]
-    pub fn new(transport: Transport, endpoints: Endpoints) -> Self {
+    pub fn new(transport: Transport, endpoints: ProviderHosts) -> Self {
         let certificates = Cache::builder()
             .max_capacity(CERTIFICATES_MAX)
             .time_to_live(CERTIFICATE_MEMORY)
@@ -73,20 +73,22 @@ impl Fetcher {
 
     /// The certificate at a URL that was found to be one of SNS. Those who ask for
     /// the same one at the same time share one request; a failure is not remembered.
-    pub(super) async fn certificate(&self, url: &Url) -> Result<Arc<Certificate>, Refused> {
+    pub(super) async fn certificate(&self, url: &Url) -> Result<Arc<Certificate>, InboundRefusal> {
         let fetched = self
             .certificates
             .try_get_with(url.as_str().to_owned(), self.fetch_certificate(url));
         fetched.await.map_err(|refused| (*refused).clone())
     }
 
-    async fn fetch_certificate(&self, url: &Url) -> Result<Arc<Certificate>, Refused> {
+    async fn fetch_certificate(&self, url: &Url) -> Result<Arc<Certificate>, InboundRefusal> {
         let reply = self.get(url, "the certificate").await?;
         match reply.status {
             200 => Certificate::parse(&reply.body)
                 .map(Arc::new)
                 .ok_or_else(|| unavailable("what was fetched for the certificate is none")),
-            400 | 403 | 404 | 410 => Err(Refused::unverified("its certificate does not exist")),
+            400 | 403 | 404 | 410 => {
+                Err(InboundRefusal::unverified("its certificate does not exist"))
+            }
             status => Err(unavailable(&format!(
                 "the certificate was answered {status}"
             ))),
@@ -94,7 +96,7 @@ impl Fetcher {
     }
 
     /// Confirms a subscription at a URL that was found to do just that.
-    pub(super) async fn confirm(&self, url: &Url) -> Result<(), Refused> {
+    pub(super) async fn confirm(&self, url: &Url) -> Result<(), InboundRefusal> {
         let reply = self.get(url, "the confirmation").await?;
         match reply.status {
             200 => Ok(()),
@@ -104,7 +106,7 @@ impl Fetcher {
         }
     }
 
-    async fn get(&self, url: &Url, what: &str) -> Result<ProviderReply, Refused> {
+    async fn get(&self, url: &Url, what: &str) -> Result<ProviderReply, InboundRefusal> {
         let base = self
             .endpoints
             .base(ProviderType::Ses, url.host_str().unwrap_or_default());
@@ -170,8 +172,8 @@ pub(super) fn read_any_certificate(bytes: &[u8]) {
     }
 }
 
-fn unavailable(why: &str) -> Refused {
-    Refused::Unavailable {
+fn unavailable(why: &str) -> InboundRefusal {
+    InboundRefusal::Unavailable {
         why: why.to_owned(),
     }
 }

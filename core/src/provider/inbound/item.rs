@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use super::lossy;
 use crate::address::{EmailAddress, Mailbox};
 use crate::clock::Timestamp;
-use crate::provider::event::{CopyIds, Happening, ProviderEvent};
+use crate::provider::event::{EventIds, ProviderEvent, ProviderEventKind};
 use crate::provider::mail::{TAG_ATTEMPT, TAG_MESSAGE, TAG_RECIPIENT};
 use crate::provider::outcome::clean;
 
@@ -43,11 +43,11 @@ pub(super) struct Item<'a> {
 }
 
 /// What an event says beyond [`Item`]'s own part of it.
-pub(super) struct Told {
+pub(super) struct EventDetails {
     pub(super) id: String,
-    pub(super) happening: Happening,
+    pub(super) happening: ProviderEventKind,
     pub(super) occurred_at: Timestamp,
-    pub(super) copy: Option<CopyIds>,
+    pub(super) copy: Option<EventIds>,
     pub(super) provider_message_id: Option<String>,
     pub(super) recipient: Option<EmailAddress>,
     pub(super) details: Details,
@@ -122,7 +122,7 @@ impl<'a> Item<'a> {
     }
 
     /// The event that this item tells of.
-    pub(super) fn event(&self, told: Told) -> ProviderEvent {
+    pub(super) fn event(&self, told: EventDetails) -> ProviderEvent {
         let raw = self.raw.as_bytes();
         ProviderEvent {
             id: told.id,
@@ -200,7 +200,7 @@ pub(super) fn filled(value: &Value) -> Option<&str> {
 }
 
 /// Our ids, where all three of them came back.
-pub(super) fn copy_ids<'a>(tag: impl Fn(&str) -> &'a Value) -> Option<CopyIds> {
+pub(super) fn copy_ids<'a>(tag: impl Fn(&str) -> &'a Value) -> Option<EventIds> {
     // We send texts; Mailgun's variables are JSON on their way.
     let position = tag(TAG_RECIPIENT);
     let position = match position.as_str() {
@@ -209,7 +209,7 @@ pub(super) fn copy_ids<'a>(tag: impl Fn(&str) -> &'a Value) -> Option<CopyIds> {
             .as_i64()
             .and_then(|number| i32::try_from(number).ok()),
     };
-    Some(CopyIds {
+    Some(EventIds {
         message_id: tag(TAG_MESSAGE).as_str()?.parse().ok()?,
         position: position.filter(|position| *position >= 0)?,
         attempt_id: tag(TAG_ATTEMPT).as_str()?.parse().ok()?,
@@ -362,7 +362,7 @@ mod tests {
                 other => panic!("{other}"),
             })
         };
-        let ids = CopyIds {
+        let ids = EventIds {
             message_id: message.parse().unwrap(),
             position: 7,
             attempt_id: attempt.parse().unwrap(),
@@ -470,9 +470,9 @@ mod tests {
     fn what_is_kept_as_it_came_is_bounded() {
         let raw = json!({ "x": "y".repeat(20_000) }).to_string();
         let item = Item::parse(&raw, now()).unwrap();
-        let event = item.event(Told {
+        let event = item.event(EventDetails {
             id: String::new(),
-            happening: Happening::Sent,
+            happening: ProviderEventKind::Sent,
             occurred_at: now(),
             copy: None,
             provider_message_id: None,

@@ -17,12 +17,14 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use sha2::Sha256;
 
-use super::item::{Details, Item, Passed, Told, copy_ids, is_machine, message_id, parse_address};
+use super::item::{
+    Details, EventDetails, Item, Passed, copy_ids, is_machine, message_id, parse_address,
+};
 use super::verdict::bounce_type;
-use super::{Inbound, Received, Refused, ReplayGuard, lossy, require_recent};
+use super::{Inbound, InboundRefusal, Received, ReplayGuard, lossy, require_recent};
 use crate::clock::Timestamp;
 use crate::idempotency::fingerprint;
-use crate::provider::event::{BounceType, Happening, ProviderEvent};
+use crate::provider::event::{BounceType, ProviderEvent, ProviderEventKind};
 use crate::secret::{ExposeSecret, Secret};
 
 /// How old a signature may be. Mailgun repeats a post for about 8 h, and does not
@@ -65,14 +67,14 @@ fn post(document: &str) -> Option<Post<'_>> {
 }
 
 /// Whether the account's key signed its time and token, of late.
-pub(super) fn verify(signing_key: &Secret, inbound: &Inbound<'_>) -> Result<(), Refused> {
+pub(super) fn verify(signing_key: &Secret, inbound: &Inbound<'_>) -> Result<(), InboundRefusal> {
     // It covers a time and a token alone, so the content may be mended before.
     let document = lossy::document(inbound.body);
     let signature = post(&document).map(|post| post.signature);
-    let signature = signature.ok_or(Refused::unverified("it holds no signature"))?;
+    let signature = signature.ok_or(InboundRefusal::unverified("it holds no signature"))?;
     let token = signature.token.as_bytes();
     if !(1..=TOKEN_BYTES_MAX).contains(&token.len()) || !token.iter().all(u8::is_ascii_graphic) {
-        return Err(Refused::unverified("its token is none of Mailgun's"));
+        return Err(InboundRefusal::unverified("its token is none of Mailgun's"));
     }
     let key = signing_key.expose_secret().as_bytes();
     let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes keys of any length");
@@ -81,13 +83,15 @@ pub(super) fn verify(signing_key: &Secret, inbound: &Inbound<'_>) -> Result<(), 
     hex::decode(signature.signature.as_bytes())
         .ok()
         .filter(|given| mac.verify_slice(given).is_ok())
-        .ok_or(Refused::unverified("the signature is not the account's"))?;
+        .ok_or(InboundRefusal::unverified(
+            "the signature is not the account's",
+        ))?;
     require_recent(signature.signed_at(), inbound.now, AGE_MAX).map(|_| ())
 }
 
 /// Reads one event.
-pub(super) fn read(body: &[u8], now: Timestamp) -> Result<Received, Refused> {
-    let not_an_event = Refused::Malformed {
+pub(super) fn read(body: &[u8], now: Timestamp) -> Result<Received, InboundRefusal> {
+    let not_an_event = InboundRefusal::Malformed {
         why: "its event-data is not an event",
     };
     let document = lossy::document(body);
@@ -112,14 +116,14 @@ fn read_event(item: &Item<'_>) -> Result<ProviderEvent, Passed> {
     let is_bot = item.text(&["client-info", "bot"]).is_some()
         || is_machine(item.text(&["client-info", "user-agent"]));
     let happening = match event {
-        "accepted" => Happening::Sent,
-        "rejected" => Happening::Dropped,
-        "delivered" => Happening::Delivered,
+        "accepted" => ProviderEventKind::Sent,
+        "rejected" => ProviderEventKind::Dropped,
+        "delivered" => ProviderEventKind::Delivered,
         "failed" => failure(item)?,
-        "opened" => Happening::Opened { is_bot },
-        "clicked" => Happening::Clicked { is_bot },
-        "unsubscribed" => Happening::Unsubscribed,
-        "complained" => Happening::Complained,
+        "opened" => ProviderEventKind::Opened { is_bot },
+        "clicked" => ProviderEventKind::Clicked { is_bot },
+        "unsubscribed" => ProviderEventKind::Unsubscribed,
+        "complained" => ProviderEventKind::Complained,
         // stored, list_…, email_validation.
         _ => return Err(Passed::Skipped),
     };
@@ -128,7 +132,7 @@ fn read_event(item: &Item<'_>) -> Result<ProviderEvent, Passed> {
     let recipient = recipient.or_else(|| item.text(&["message", "headers", "to"]));
     let message = item.text(&["message", "headers", "message-id"]);
     let message = message.map(|id| id.trim_start_matches('<').trim_end_matches('>'));
-    Ok(item.event(Told {
+    Ok(item.event(EventDetails {
         id: event_id(item, event),
         happening,
         occurred_at: item.seconds(&["timestamp"]),
@@ -149,32 +153,32 @@ fn event_id(item: &Item<'_>, event: &str) -> String {
 
 /// What a failure is, by `severity`, `reason` and the code. Codes from 605 on are
 /// Mailgun's own: it did not try.
-fn failure(item: &Item<'_>) -> Result<Happening, Passed> {
+fn failure(item: &Item<'_>) -> Result<ProviderEventKind, Passed> {
     let code = item.at(&["delivery-status", "code"]).as_i64();
     let is_delayed = *item.at(&["flags", "is-delayed-bounce"]) == true;
     match item.text(&["severity"]).ok_or(Passed::Unreadable)? {
-        "temporary" => return Ok(Happening::Deferred),
+        "temporary" => return Ok(ProviderEventKind::Deferred),
         "permanent" => {}
         _ => return Err(Passed::Skipped),
     }
     Ok(match (item.text(&["reason"]), code) {
         (Some("suppress-bounce" | "suppress-unsubscribe" | "suppress-complaint"), _)
-        | (_, Some(605..=607)) => Happening::Dropped,
-        (Some("espblock" | "blacklisted"), _) => Happening::Bounced(BounceType::Block),
-        (Some("old"), _) => Happening::Bounced(BounceType::Soft),
-        (_, Some(400..=499)) if !is_delayed => Happening::Bounced(BounceType::Soft),
+        | (_, Some(605..=607)) => ProviderEventKind::Dropped,
+        (Some("espblock" | "blacklisted"), _) => ProviderEventKind::Bounced(BounceType::Block),
+        (Some("old"), _) => ProviderEventKind::Bounced(BounceType::Soft),
+        (_, Some(400..=499)) if !is_delayed => ProviderEventKind::Bounced(BounceType::Soft),
         (reason, _) => {
             let status = |name: &str| item.text(&["delivery-status", name]);
             let enhanced = status("enhanced-code").or_else(|| status("bounce-code"));
             let answer = status("message").or_else(|| status("description"));
             // Other reasons (generic, hardfail, unknown) tell nothing of the address.
             let is_labelled = reason == Some("bounce");
-            Happening::Bounced(bounce_type(is_labelled, enhanced, answer))
+            ProviderEventKind::Bounced(bounce_type(is_labelled, enhanced, answer))
         }
     })
 }
 
-fn details(item: &Item<'_>, happening: Happening) -> Details {
+fn details(item: &Item<'_>, happening: ProviderEventKind) -> Details {
     let status = |name: &str| item.text(&["delivery-status", name]);
     let code = item.at(&["delivery-status", "code"]).as_i64();
     let code = code.map(|code| code.to_string());
@@ -185,15 +189,17 @@ fn details(item: &Item<'_>, happening: Happening) -> Details {
         .or_else(|| item.text(&["reason"]));
     let details = Details::default();
     match happening {
-        Happening::Delivered => details.smtp_code(code.as_deref(), enhanced),
-        Happening::Deferred | Happening::Bounced(_) => {
+        ProviderEventKind::Delivered => details.smtp_code(code.as_deref(), enhanced),
+        ProviderEventKind::Deferred | ProviderEventKind::Bounced(_) => {
             details.reason(why).smtp_code(code.as_deref(), enhanced)
         }
-        Happening::Dropped => details.reason(why),
-        Happening::Opened { .. } | Happening::Clicked { .. } => details
+        ProviderEventKind::Dropped => details.reason(why),
+        ProviderEventKind::Opened { .. } | ProviderEventKind::Clicked { .. } => details
             .url(item.text(&["url"]))
             .user_agent(item.text(&["client-info", "user-agent"])),
-        Happening::Sent | Happening::Complained | Happening::Unsubscribed => details,
+        ProviderEventKind::Sent
+        | ProviderEventKind::Complained
+        | ProviderEventKind::Unsubscribed => details,
     }
 }
 
@@ -213,7 +219,7 @@ mod tests {
 
     #[test]
     fn every_kind_of_event_has_its_meaning() {
-        use Happening::*;
+        use ProviderEventKind::*;
         let of = |name: &str| json!({ "event": name });
         let opened_by = |info: Value| json!({ "event": "opened", "client-info": info });
         for (data, expected) in [
@@ -250,7 +256,7 @@ mod tests {
     #[test]
     fn every_failure_has_its_meaning() {
         use BounceType::{Block, Hard, Soft};
-        use Happening::*;
+        use ProviderEventKind::*;
         for (severity, reason, code, is_delayed, expected) in [
             ("temporary", "generic", 452, false, Ok(Deferred)),
             ("temporary", "espblock", 421, false, Ok(Deferred)),
@@ -308,7 +314,7 @@ mod tests {
                 "delivery-status": { "code": 550, "enhanced-code": enhanced, "message": message },
             });
             let happened = event(&data).unwrap().happening;
-            assert_eq!(happened, Happening::Bounced(expected), "{data}");
+            assert_eq!(happened, ProviderEventKind::Bounced(expected), "{data}");
         }
     }
 
@@ -359,7 +365,10 @@ mod tests {
         for data in [json!(null), json!(7), json!([]), json!("x")] {
             let body = json!({ "signature": signed, "event-data": data }).to_string();
             let refused = read(body.as_bytes(), now()).unwrap_err();
-            assert!(matches!(refused, Refused::Malformed { .. }), "{body}");
+            assert!(
+                matches!(refused, InboundRefusal::Malformed { .. }),
+                "{body}"
+            );
         }
         let body = json!({ "signature": signed, "event-data": {} }).to_string();
         let received = read(body.as_bytes(), now()).unwrap();

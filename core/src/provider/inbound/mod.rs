@@ -28,7 +28,7 @@ use super::event::ProviderEvent;
 use super::event_secrets::EventSecrets;
 use super::kind::ProviderType;
 use crate::clock::Timestamp;
-pub use fetch::Fetcher;
+pub use fetch::SnsFetcher;
 use item::Passed;
 
 /// How far a signed time may lie in the future. Mailgun signs a time and a token
@@ -76,7 +76,7 @@ pub struct ReplayGuard {
 
 /// Why nothing was received.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum InboundRefusal {
     /// Nothing shows that the provider sent it. To be answered 401; 403 and 406 end
     /// the repetitions of Postmark and Mailgun, which a wrong secret on our side
     /// must not.
@@ -100,7 +100,7 @@ pub enum Refused {
     },
 }
 
-impl Refused {
+impl InboundRefusal {
     const fn unverified(why: &'static str) -> Self {
         Self::Unverified { why }
     }
@@ -115,8 +115,8 @@ pub async fn receive(
     kind: ProviderType,
     secrets: &EventSecrets,
     inbound: &Inbound<'_>,
-    fetcher: &Fetcher,
-) -> Result<Received, Refused> {
+    fetcher: &SnsFetcher,
+) -> Result<Received, InboundRefusal> {
     match (kind, secrets) {
         (ProviderType::Sendgrid, EventSecrets::Sendgrid { public_key }) => {
             sendgrid::verify(public_key, inbound)?;
@@ -140,7 +140,7 @@ pub async fn receive(
             | ProviderType::Ses
             | ProviderType::Smtp,
             _,
-        ) => Err(Refused::unverified(
+        ) => Err(InboundRefusal::unverified(
             "the account has no secrets of its provider",
         )),
     }
@@ -156,13 +156,13 @@ pub fn read_unverified(
     kind: ProviderType,
     body: &[u8],
     now: Timestamp,
-) -> Result<Received, Refused> {
+) -> Result<Received, InboundRefusal> {
     match kind {
         ProviderType::Sendgrid => sendgrid::read(body, now),
         ProviderType::Postmark => postmark::read(body, now),
         ProviderType::Mailgun => mailgun::read(body, now),
         ProviderType::Ses => sns::read_unverified(body, now),
-        ProviderType::Smtp => Err(Refused::unverified("a mail server posts nothing")),
+        ProviderType::Smtp => Err(InboundRefusal::unverified("a mail server posts nothing")),
     }
 }
 
@@ -198,13 +198,13 @@ fn require_recent(
     signed_at: Option<Timestamp>,
     now: Timestamp,
     age_max: TimeDelta,
-) -> Result<Timestamp, Refused> {
-    let signed_at = signed_at.ok_or(Refused::unverified("its time is none"))?;
+) -> Result<Timestamp, InboundRefusal> {
+    let signed_at = signed_at.ok_or(InboundRefusal::unverified("its time is none"))?;
     if now - signed_at > age_max {
-        return Err(Refused::unverified("its signature is too old"));
+        return Err(InboundRefusal::unverified("its signature is too old"));
     }
     if signed_at - now > AHEAD_MAX {
-        return Err(Refused::unverified(
+        return Err(InboundRefusal::unverified(
             "its signature is of the future; is a clock wrong?",
         ));
     }

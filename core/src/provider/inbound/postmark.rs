@@ -14,11 +14,11 @@ use secrecy::zeroize::Zeroizing;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::item::{Details, Item, Passed, Told, copy_ids, is_machine, message_id};
+use super::item::{Details, EventDetails, Item, Passed, copy_ids, is_machine, message_id};
 use super::verdict::bounce_type;
-use super::{Inbound, Received, Refused, header, lossy};
+use super::{Inbound, InboundRefusal, Received, header, lossy};
 use crate::clock::Timestamp;
-use crate::provider::event::{BounceType, Happening, ProviderEvent};
+use crate::provider::event::{BounceType, ProviderEvent, ProviderEventKind};
 use crate::secret::{ExposeSecret, Secret};
 
 /// Whether it carries the account's user name and password. Digests are compared,
@@ -28,23 +28,25 @@ pub(super) fn verify(
     username: &str,
     password: &Secret,
     inbound: &Inbound<'_>,
-) -> Result<(), Refused> {
+) -> Result<(), InboundRefusal> {
     let authorization = header(inbound.headers, AUTHORIZATION.as_str());
     let given = authorization
         .and_then(|text| text.split_once(' '))
         .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("basic"))
         .and_then(|(_, pair)| BASE64.decode(pair.trim()).ok())
         .map(Zeroizing::new)
-        .ok_or(Refused::unverified("it carries no user name and password"))?;
+        .ok_or(InboundRefusal::unverified(
+            "it carries no user name and password",
+        ))?;
     let expected = Zeroizing::new(format!("{username}:{}", password.expose_secret()));
     let (given, expected) = (Sha256::digest(&*given), Sha256::digest(expected.as_bytes()));
     verify_slices_are_equal(&given, &expected)
-        .map_err(|_| Refused::unverified("the user name or the password is wrong"))
+        .map_err(|_| InboundRefusal::unverified("the user name or the password is wrong"))
 }
 
 /// Reads one event.
-pub(super) fn read(body: &[u8], now: Timestamp) -> Result<Received, Refused> {
-    let not_an_event = Refused::Malformed {
+pub(super) fn read(body: &[u8], now: Timestamp) -> Result<Received, InboundRefusal> {
+    let not_an_event = InboundRefusal::Malformed {
         why: "it is not a JSON object with a RecordType",
     };
     let event = read_event(&lossy::document(body), now);
@@ -57,32 +59,32 @@ pub(super) fn read(body: &[u8], now: Timestamp) -> Result<Received, Refused> {
 }
 
 /// Which field holds the address, which the time, and what makes up the id.
-struct Shape {
+struct PostmarkEventShape {
     address: &'static str,
     time: &'static str,
     identity: &'static [&'static str],
 }
 
-const BOUNCE: Shape = Shape {
+const BOUNCE: PostmarkEventShape = PostmarkEventShape {
     address: "Email",
     time: "BouncedAt",
     identity: &["Type", "ID"],
 };
-const DELIVERY: Shape = Shape {
+const DELIVERY: PostmarkEventShape = PostmarkEventShape {
     address: "Recipient",
     time: "DeliveredAt",
     identity: &["MessageID", "Recipient"],
 };
-const OPEN: Shape = Shape {
+const OPEN: PostmarkEventShape = PostmarkEventShape {
     address: "Recipient",
     time: "ReceivedAt",
     identity: &["MessageID", "Recipient", "ReceivedAt"],
 };
-const CLICK: Shape = Shape {
+const CLICK: PostmarkEventShape = PostmarkEventShape {
     identity: &["MessageID", "Recipient", "ReceivedAt", "OriginalLink"],
     ..OPEN
 };
-const CHANGE: Shape = Shape {
+const CHANGE: PostmarkEventShape = PostmarkEventShape {
     address: "Recipient",
     time: "ChangedAt",
     identity: &["MessageID", "Recipient", "ChangedAt"],
@@ -93,11 +95,11 @@ fn read_event(raw: &str, now: Timestamp) -> Result<ProviderEvent, Passed> {
     let record_type = item.text(&["RecordType"]).ok_or(Passed::Unreadable)?;
     let is_bot = is_machine(item.text(&["UserAgent"]));
     let (happening, shape) = match record_type {
-        "Delivery" => (Happening::Delivered, DELIVERY),
+        "Delivery" => (ProviderEventKind::Delivered, DELIVERY),
         "Bounce" => (bounce(&item)?, BOUNCE),
-        "SpamComplaint" => (Happening::Complained, BOUNCE),
-        "Open" => (Happening::Opened { is_bot }, OPEN),
-        "Click" => (Happening::Clicked { is_bot }, CLICK),
+        "SpamComplaint" => (ProviderEventKind::Complained, BOUNCE),
+        "Open" => (ProviderEventKind::Opened { is_bot }, OPEN),
+        "Click" => (ProviderEventKind::Clicked { is_bot }, CLICK),
         "SubscriptionChange" => (subscription_change(&item)?, CHANGE),
         _ => return Err(Passed::Skipped),
     };
@@ -111,7 +113,7 @@ fn read_event(raw: &str, now: Timestamp) -> Result<ProviderEvent, Passed> {
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
         Item::made_up_id(record_type, &parts)
     };
-    Ok(item.event(Told {
+    Ok(item.event(EventDetails {
         id,
         happening,
         occurred_at: item.date(&[shape.time]),
@@ -123,20 +125,22 @@ fn read_event(raw: &str, now: Timestamp) -> Result<ProviderEvent, Passed> {
 }
 
 /// `Type`, not `TypeCode`: the samples give one code for two types.
-fn bounce(item: &Item<'_>) -> Result<Happening, Passed> {
+fn bounce(item: &Item<'_>) -> Result<ProviderEventKind, Passed> {
     Ok(match item.text(&["Type"]).ok_or(Passed::Unreadable)? {
         // "unknown user, mailbox not found", by Postmark's own words.
-        "HardBounce" => Happening::Bounced(bounce_type(true, None, item.text(&["Details"]))),
-        "BadEmailAddress" => Happening::Bounced(BounceType::Hard),
-        "SoftBounce" | "Unknown" => Happening::Bounced(BounceType::Soft),
-        "Transient" | "DnsError" => Happening::Deferred,
+        "HardBounce" => {
+            ProviderEventKind::Bounced(bounce_type(true, None, item.text(&["Details"])))
+        }
+        "BadEmailAddress" => ProviderEventKind::Bounced(BounceType::Hard),
+        "SoftBounce" | "Unknown" => ProviderEventKind::Bounced(BounceType::Soft),
+        "Transient" | "DnsError" => ProviderEventKind::Deferred,
         "Blocked" | "SpamNotification" | "DMARCPolicy" | "VirusNotification" => {
-            Happening::Bounced(BounceType::Block)
+            ProviderEventKind::Bounced(BounceType::Block)
         }
         "ManuallyDeactivated" | "Unconfirmed" | "SMTPApiError" | "TemplateRenderingFailed" => {
-            Happening::Dropped
+            ProviderEventKind::Dropped
         }
-        "Unsubscribe" => Happening::Unsubscribed,
+        "Unsubscribe" => ProviderEventKind::Unsubscribed,
         // AutoResponder, AddressChange, ChallengeVerification, OpenRelayTest and
         // Subscribe say nothing of the mail's fate.
         _ => return Err(Passed::Skipped),
@@ -145,29 +149,31 @@ fn bounce(item: &Item<'_>) -> Result<Happening, Passed> {
 
 /// Other reasons echo an event that is told by itself; a reactivated address is
 /// not unsubscribed.
-fn subscription_change(item: &Item<'_>) -> Result<Happening, Passed> {
+fn subscription_change(item: &Item<'_>) -> Result<ProviderEventKind, Passed> {
     let is_stopped = *item.at(&["SuppressSending"]) == true;
     let is_manual = item.text(&["SuppressionReason"]) == Some("ManualSuppression");
     if is_stopped && is_manual {
-        Ok(Happening::Unsubscribed)
+        Ok(ProviderEventKind::Unsubscribed)
     } else {
         Err(Passed::Skipped)
     }
 }
 
-fn details(item: &Item<'_>, happening: Happening) -> Details {
+fn details(item: &Item<'_>, happening: ProviderEventKind) -> Details {
     let answer = item.text(&["Details"]);
     let details = Details::default();
     match happening {
-        Happening::Delivered => details.smtp_code(answer, None),
-        Happening::Deferred | Happening::Bounced(_) => details
+        ProviderEventKind::Delivered => details.smtp_code(answer, None),
+        ProviderEventKind::Deferred | ProviderEventKind::Bounced(_) => details
             .reason(answer.or_else(|| item.text(&["Description"])))
             .smtp_code(answer, None),
-        Happening::Dropped => details.reason(item.text(&["Description"]).or(answer)),
-        Happening::Opened { .. } | Happening::Clicked { .. } => details
+        ProviderEventKind::Dropped => details.reason(item.text(&["Description"]).or(answer)),
+        ProviderEventKind::Opened { .. } | ProviderEventKind::Clicked { .. } => details
             .url(item.text(&["OriginalLink"]))
             .user_agent(item.text(&["UserAgent"])),
-        Happening::Sent | Happening::Complained | Happening::Unsubscribed => details,
+        ProviderEventKind::Sent
+        | ProviderEventKind::Complained
+        | ProviderEventKind::Unsubscribed => details,
     }
 }
 
@@ -188,7 +194,7 @@ mod tests {
 
     #[test]
     fn every_kind_of_record_has_its_meaning() {
-        use Happening::*;
+        use ProviderEventKind::*;
         let of = |name: &str| json!({ "RecordType": name });
         let change = |stopped: bool, reason: &str| {
             json!({
@@ -218,7 +224,7 @@ mod tests {
     #[test]
     fn every_type_of_bounce_has_its_meaning() {
         use BounceType::{Block, Hard, Soft};
-        use Happening::*;
+        use ProviderEventKind::*;
         for (types, expected) in [
             (&["HardBounce", "BadEmailAddress"][..], Ok(Bounced(Hard))),
             (&["SoftBounce", "Unknown"], Ok(Bounced(Soft))),
@@ -276,7 +282,11 @@ mod tests {
                 "RecordType": "Bounce", "ID": 1, "Type": "HardBounce", "Details": answer,
             });
             let happened = event(&record).map(|event| event.happening);
-            assert_eq!(happened, Ok(Happening::Bounced(expected)), "{answer}");
+            assert_eq!(
+                happened,
+                Ok(ProviderEventKind::Bounced(expected)),
+                "{answer}"
+            );
         }
     }
 

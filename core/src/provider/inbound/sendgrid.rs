@@ -12,11 +12,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use chrono::{DateTime, TimeDelta};
 
-use super::item::{Details, Item, Passed, Told, copy_ids, event_id, is_machine, message_id};
+use super::item::{
+    Details, EventDetails, Item, Passed, copy_ids, event_id, is_machine, message_id,
+};
 use super::verdict::bounce_type;
-use super::{Inbound, Received, Refused, header, lossy, require_recent};
+use super::{Inbound, InboundRefusal, Received, header, lossy, require_recent};
 use crate::clock::Timestamp;
-use crate::provider::event::{BounceType, Happening, ProviderEvent};
+use crate::provider::event::{BounceType, ProviderEvent, ProviderEventKind};
 
 const SIGNATURE: &str = "x-twilio-email-event-webhook-signature";
 const TIMESTAMP: &str = "x-twilio-email-event-webhook-timestamp";
@@ -26,12 +28,12 @@ const TIMESTAMP: &str = "x-twilio-email-event-webhook-timestamp";
 const AGE_MAX: TimeDelta = TimeDelta::hours(36);
 
 /// Whether the account's key signed it.
-pub(super) fn verify(public_key: &str, inbound: &Inbound<'_>) -> Result<(), Refused> {
+pub(super) fn verify(public_key: &str, inbound: &Inbound<'_>) -> Result<(), InboundRefusal> {
     let signature = header(inbound.headers, SIGNATURE);
     let signature = signature.and_then(|text| BASE64.decode(text.trim()).ok());
     let timestamp = header(inbound.headers, TIMESTAMP);
     let (Some(signature), Some(timestamp)) = (signature, timestamp) else {
-        return Err(Refused::unverified("it is not signed"));
+        return Err(InboundRefusal::unverified("it is not signed"));
     };
     let key = BASE64.decode(public_key).map_err(|_| NOT_A_KEY)?;
     let mut signed = Context::new(&SHA256);
@@ -39,18 +41,18 @@ pub(super) fn verify(public_key: &str, inbound: &Inbound<'_>) -> Result<(), Refu
     signed.update(inbound.body);
     UnparsedPublicKey::new(&ECDSA_P256_SHA256_ASN1, key)
         .verify_digest(&signed.finish(), &signature)
-        .map_err(|_| Refused::unverified("the signature is not the account's"))?;
+        .map_err(|_| InboundRefusal::unverified("the signature is not the account's"))?;
     let seconds = timestamp.parse().ok();
     let signed_at = seconds.and_then(|seconds| DateTime::from_timestamp(seconds, 0));
     require_recent(signed_at, inbound.now, AGE_MAX).map(|_| ())
 }
 
-const NOT_A_KEY: Refused = Refused::unverified("the account's public key is none");
+const NOT_A_KEY: InboundRefusal = InboundRefusal::unverified("the account's public key is none");
 
 /// Reads an array of events.
-pub(super) fn read(body: &[u8], now: Timestamp) -> Result<Received, Refused> {
+pub(super) fn read(body: &[u8], now: Timestamp) -> Result<Received, InboundRefusal> {
     let document = lossy::document(body);
-    let (items, broken) = lossy::elements(&document).ok_or(Refused::Malformed {
+    let (items, broken) = lossy::elements(&document).ok_or(InboundRefusal::Malformed {
         why: "it is not a JSON array",
     })?;
     let mut received = Received {
@@ -69,15 +71,15 @@ fn read_event(raw: &str, now: Timestamp) -> Result<ProviderEvent, Passed> {
     let user_agent = item.text(&["useragent"]);
     let is_bot = *item.at(&["sg_machine_open"]) == true || is_machine(user_agent);
     let happening = match event {
-        "processed" => Happening::Sent,
-        "delivered" => Happening::Delivered,
-        "deferred" => Happening::Deferred,
-        "bounce" => Happening::Bounced(bounce(&item)),
-        "dropped" => Happening::Dropped,
-        "open" => Happening::Opened { is_bot },
-        "click" => Happening::Clicked { is_bot },
-        "spamreport" => Happening::Complained,
-        "unsubscribe" | "group_unsubscribe" => Happening::Unsubscribed,
+        "processed" => ProviderEventKind::Sent,
+        "delivered" => ProviderEventKind::Delivered,
+        "deferred" => ProviderEventKind::Deferred,
+        "bounce" => ProviderEventKind::Bounced(bounce(&item)),
+        "dropped" => ProviderEventKind::Dropped,
+        "open" => ProviderEventKind::Opened { is_bot },
+        "click" => ProviderEventKind::Clicked { is_bot },
+        "spamreport" => ProviderEventKind::Complained,
+        "unsubscribe" | "group_unsubscribe" => ProviderEventKind::Unsubscribed,
         // Subscriptions again, and what is told of the account.
         _ => return Err(Passed::Skipped),
     };
@@ -85,7 +87,7 @@ fn read_event(raw: &str, now: Timestamp) -> Result<ProviderEvent, Passed> {
     // `<X-Message-Id>.<parts of the server>`; bounces that come late may lack it.
     let message = item.text(&["sg_message_id"]);
     let message = message.and_then(|id| id.split('.').next());
-    Ok(item.event(Told {
+    Ok(item.event(EventDetails {
         id: id.map_or_else(|| item.id_of_content(event), event_id),
         happening,
         occurred_at: item.seconds(&["timestamp"]),
@@ -111,19 +113,21 @@ fn bounce(item: &Item<'_>) -> BounceType {
     }
 }
 
-fn details(item: &Item<'_>, happening: Happening) -> Details {
+fn details(item: &Item<'_>, happening: ProviderEventKind) -> Details {
     let answer = item.text(&["reason"]).or_else(|| item.text(&["response"]));
     let details = Details::default();
     match happening {
-        Happening::Delivered => details.smtp_code(answer, None),
-        Happening::Deferred | Happening::Bounced(_) => details
+        ProviderEventKind::Delivered => details.smtp_code(answer, None),
+        ProviderEventKind::Deferred | ProviderEventKind::Bounced(_) => details
             .reason(answer)
             .smtp_code(answer, item.text(&["status"])),
-        Happening::Dropped => details.reason(answer),
-        Happening::Opened { .. } | Happening::Clicked { .. } => details
+        ProviderEventKind::Dropped => details.reason(answer),
+        ProviderEventKind::Opened { .. } | ProviderEventKind::Clicked { .. } => details
             .url(item.text(&["url"]))
             .user_agent(item.text(&["useragent"])),
-        Happening::Sent | Happening::Complained | Happening::Unsubscribed => details,
+        ProviderEventKind::Sent
+        | ProviderEventKind::Complained
+        | ProviderEventKind::Unsubscribed => details,
     }
 }
 
@@ -137,7 +141,7 @@ mod tests {
         DateTime::from_timestamp(1_795_262_400, 0).unwrap()
     }
 
-    fn happening(mut event: Value) -> Result<Happening, Passed> {
+    fn happening(mut event: Value) -> Result<ProviderEventKind, Passed> {
         event["sg_event_id"] = json!("id");
         read_event(&event.to_string(), now()).map(|event| event.happening)
     }
@@ -145,7 +149,7 @@ mod tests {
     #[test]
     fn every_kind_of_event_has_its_meaning() {
         use BounceType::{Block, Hard, Soft};
-        use Happening::*;
+        use ProviderEventKind::*;
         let bounced = |kind: Value| json!({ "event": "bounce", "type": kind });
         let bounced_by = |status: &str, class: &str| {
             json!({
@@ -245,11 +249,15 @@ mod tests {
              {{\"event\":\"click\"}}]\r\n"
         );
         let received = read(body.as_bytes(), now()).unwrap();
-        let happened: Vec<Happening> = received.events.iter().map(|e| e.happening).collect();
+        let happened: Vec<ProviderEventKind> =
+            received.events.iter().map(|e| e.happening).collect();
         let is_bot = false;
         assert_eq!(
             happened,
-            [Happening::Opened { is_bot }, Happening::Clicked { is_bot }]
+            [
+                ProviderEventKind::Opened { is_bot },
+                ProviderEventKind::Clicked { is_bot }
+            ]
         );
         assert_eq!((received.skipped, received.unreadable), (1, 3));
         // What has no id is told apart by its content.
@@ -257,7 +265,7 @@ mod tests {
         for not_an_array in ["", "{}", "[", "null", "[1] [2]"] {
             let refused = read(not_an_array.as_bytes(), now()).unwrap_err();
             assert!(
-                matches!(refused, Refused::Malformed { .. }),
+                matches!(refused, InboundRefusal::Malformed { .. }),
                 "{not_an_array}"
             );
         }

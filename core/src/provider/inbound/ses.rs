@@ -12,18 +12,18 @@
 use serde_json::Value;
 
 use super::item::{
-    Details, Item, Passed, Told, copy_ids, filled, is_machine, message_id, parse_address,
+    Details, EventDetails, Item, Passed, copy_ids, filled, is_machine, message_id, parse_address,
 };
 use super::verdict::bounce_type;
 use crate::clock::Timestamp;
-use crate::provider::event::{BounceType, Happening, ProviderEvent};
+use crate::provider::event::{BounceType, ProviderEvent, ProviderEventKind};
 
 /// Recipients of one mail at the most (SES developer guide, quotas.md).
 const RECIPIENTS_MAX: usize = 50;
 
 /// What a type of event says and where.
-struct Shape {
-    happening: Happening,
+struct SesEventShape {
+    happening: ProviderEventKind,
     /// The part of the event that is of its type.
     part: &'static str,
     /// Where the recipients are; mail's destination where there is nothing.
@@ -48,19 +48,19 @@ pub(super) fn read(
     let shape = shape(&item, event_type)?;
     let recipients = recipients(&item, &shape);
     // A mailbox takes a copy once, however many forms of notification tell of it.
-    let is_delivery = shape.happening == Happening::Delivered;
+    let is_delivery = shape.happening == ProviderEventKind::Delivered;
     let base = item.text(&[shape.part, "feedbackId"]);
     let base = base.or_else(|| item.text(&["mail", "messageId"]).filter(|_| is_delivery));
     let base = base.unwrap_or(sns_id);
     let events = recipients.into_iter().map(|entry| {
         let address = filled(entry).or_else(|| filled(&entry["emailAddress"]));
-        let is_hard = shape.happening == Happening::Bounced(BounceType::Hard);
+        let is_hard = shape.happening == ProviderEventKind::Bounced(BounceType::Hard);
         let happening = if is_hard {
             hard_bounce(&item, entry)
         } else {
             shape.happening
         };
-        item.event(Told {
+        item.event(EventDetails {
             id: Item::made_up_id(event_type, &[base, address.unwrap_or_default()]),
             happening,
             occurred_at: moment(&item, &shape),
@@ -73,29 +73,29 @@ pub(super) fn read(
     Ok(events.collect())
 }
 
-fn shape(item: &Item<'_>, event_type: &str) -> Result<Shape, Passed> {
+fn shape(item: &Item<'_>, event_type: &str) -> Result<SesEventShape, Passed> {
     let is_bot = |part: &str| is_machine(item.text(&[part, "userAgent"]));
     let (happening, part, recipients) = match event_type {
-        "Send" => (Happening::Sent, "send", None),
-        "Delivery" => (Happening::Delivered, "delivery", Some("recipients")),
+        "Send" => (ProviderEventKind::Sent, "send", None),
+        "Delivery" => (ProviderEventKind::Delivered, "delivery", Some("recipients")),
         "DeliveryDelay" => (
-            Happening::Deferred,
+            ProviderEventKind::Deferred,
             "deliveryDelay",
             Some("delayedRecipients"),
         ),
         "Bounce" => (bounce(item)?, "bounce", Some("bouncedRecipients")),
         "Complaint" => (complaint(item)?, "complaint", Some("complainedRecipients")),
-        "Reject" => (Happening::Dropped, "reject", None),
-        "Rendering Failure" => (Happening::Dropped, "failure", None),
+        "Reject" => (ProviderEventKind::Dropped, "reject", None),
+        "Rendering Failure" => (ProviderEventKind::Dropped, "failure", None),
         "Open" => (
-            Happening::Opened {
+            ProviderEventKind::Opened {
                 is_bot: is_bot("open"),
             },
             "open",
             None,
         ),
         "Click" => (
-            Happening::Clicked {
+            ProviderEventKind::Clicked {
                 is_bot: is_bot("click"),
             },
             "click",
@@ -104,7 +104,7 @@ fn shape(item: &Item<'_>, event_type: &str) -> Result<Shape, Passed> {
         "Subscription" => (subscription(item)?, "subscription", None),
         _ => return Err(Passed::Skipped),
     };
-    Ok(Shape {
+    Ok(SesEventShape {
         happening,
         part,
         recipients,
@@ -114,7 +114,7 @@ fn shape(item: &Item<'_>, event_type: &str) -> Result<Shape, Passed> {
 /// An automatic answer of somebody on holiday comes as a bounce that is Transient and
 /// General (AWS, "Understand soft bounces") or Undetermined, without a word of a
 /// delivery status report: no bounce.
-fn bounce(item: &Item<'_>) -> Result<Happening, Passed> {
+fn bounce(item: &Item<'_>) -> Result<ProviderEventKind, Passed> {
     let bounce_type = item.text(&["bounce", "bounceType"]).unwrap_or_default();
     let sub_type = item.text(&["bounce", "bounceSubType"]).unwrap_or_default();
     let is_doubtful = matches!(
@@ -126,21 +126,21 @@ fn bounce(item: &Item<'_>) -> Result<Happening, Passed> {
     }
     Ok(match (bounce_type, sub_type) {
         // SES holds the address on a list of its own and has not tried.
-        ("Permanent", "Suppressed" | "OnAccountSuppressionList") => Happening::Dropped,
-        ("Permanent", _) => Happening::Bounced(BounceType::Hard),
+        ("Permanent", "Suppressed" | "OnAccountSuppressionList") => ProviderEventKind::Dropped,
+        ("Permanent", _) => ProviderEventKind::Bounced(BounceType::Hard),
         ("Transient", "ContentRejected" | "AttachmentRejected") => {
-            Happening::Bounced(BounceType::Block)
+            ProviderEventKind::Bounced(BounceType::Block)
         }
         // Transient, when SES has stopped trying, and Undetermined.
-        _ => Happening::Bounced(BounceType::Soft),
+        _ => ProviderEventKind::Bounced(BounceType::Soft),
     })
 }
 
 /// `NoEmail` means that there is no such address. Everything else for good is `General`,
 /// and what the server said of each recipient may tell that it refused the mail.
-fn hard_bounce(item: &Item<'_>, recipient: &Value) -> Happening {
+fn hard_bounce(item: &Item<'_>, recipient: &Value) -> ProviderEventKind {
     let told = |name: &str| filled(&recipient[name]);
-    Happening::Bounced(match item.text(&["bounce", "bounceSubType"]) {
+    ProviderEventKind::Bounced(match item.text(&["bounce", "bounceSubType"]) {
         Some("NoEmail") => BounceType::Hard,
         Some(_) | None => bounce_type(true, told("status"), told("diagnosticCode")),
     })
@@ -153,25 +153,25 @@ fn has_status_report(item: &Item<'_>) -> bool {
     recipients.any(|recipient| fields.iter().any(|field| recipient[field].is_string()))
 }
 
-fn complaint(item: &Item<'_>) -> Result<Happening, Passed> {
+fn complaint(item: &Item<'_>) -> Result<ProviderEventKind, Passed> {
     if item.text(&["complaint", "complaintSubType"]) == Some("OnAccountSuppressionList") {
-        return Ok(Happening::Dropped);
+        return Ok(ProviderEventKind::Dropped);
     }
     match item.text(&["complaint", "complaintFeedbackType"]) {
         Some("not-spam") => Err(Passed::Skipped),
-        _ => Ok(Happening::Complained),
+        _ => Ok(ProviderEventKind::Complained),
     }
 }
 
 /// A change of preferences counts where it ends something.
-fn subscription(item: &Item<'_>) -> Result<Happening, Passed> {
+fn subscription(item: &Item<'_>) -> Result<ProviderEventKind, Passed> {
     let preferences = item.at(&["subscription", "newTopicPreferences"]);
     let topics = preferences["topicSubscriptionStatus"].as_array();
     let mut topics = topics.into_iter().flatten();
     let is_out = preferences["unsubscribeAll"] == true
         || topics.any(|topic| topic["subscriptionStatus"] == "OptOut");
     if is_out {
-        Ok(Happening::Unsubscribed)
+        Ok(ProviderEventKind::Unsubscribed)
     } else {
         Err(Passed::Skipped)
     }
@@ -179,7 +179,7 @@ fn subscription(item: &Item<'_>) -> Result<Happening, Passed> {
 
 /// The entries that say whom it is about. SES does not say which of several
 /// recipients opened, followed a link or unsubscribed: then it is nobody.
-fn recipients<'a>(item: &'a Item<'_>, shape: &Shape) -> Vec<&'a Value> {
+fn recipients<'a>(item: &'a Item<'_>, shape: &SesEventShape) -> Vec<&'a Value> {
     const NOBODY: &[&Value] = &[&Value::Null];
     let listed = |value: &'a Value| -> Vec<&'a Value> {
         let entries = value.as_array().into_iter().flatten();
@@ -192,15 +192,15 @@ fn recipients<'a>(item: &'a Item<'_>, shape: &Shape) -> Vec<&'a Value> {
     }
     let all = listed(item.at(&["mail", "destination"]));
     let is_of_one = match shape.happening {
-        Happening::Opened { .. }
-        | Happening::Clicked { .. }
-        | Happening::Unsubscribed
-        | Happening::Complained => true,
-        Happening::Sent
-        | Happening::Delivered
-        | Happening::Deferred
-        | Happening::Bounced(_)
-        | Happening::Dropped => false,
+        ProviderEventKind::Opened { .. }
+        | ProviderEventKind::Clicked { .. }
+        | ProviderEventKind::Unsubscribed
+        | ProviderEventKind::Complained => true,
+        ProviderEventKind::Sent
+        | ProviderEventKind::Delivered
+        | ProviderEventKind::Deferred
+        | ProviderEventKind::Bounced(_)
+        | ProviderEventKind::Dropped => false,
     };
     if all.is_empty() || is_of_one && all.len() > 1 {
         return NOBODY.to_vec();
@@ -209,7 +209,7 @@ fn recipients<'a>(item: &'a Item<'_>, shape: &Shape) -> Vec<&'a Value> {
 }
 
 /// The part's own time, else that of the mail.
-fn moment(item: &Item<'_>, shape: &Shape) -> Timestamp {
+fn moment(item: &Item<'_>, shape: &SesEventShape) -> Timestamp {
     if item.text(&[shape.part, "timestamp"]).is_some() {
         item.date(&[shape.part, "timestamp"])
     } else {
@@ -217,13 +217,15 @@ fn moment(item: &Item<'_>, shape: &Shape) -> Timestamp {
     }
 }
 
-fn details(item: &Item<'_>, shape: &Shape, recipient: &Value) -> Details {
+fn details(item: &Item<'_>, shape: &SesEventShape, recipient: &Value) -> Details {
     let part = |name: &str| item.text(&[shape.part, name]);
     let diagnostic = filled(&recipient["diagnosticCode"]);
     let details = Details::default();
     match shape.happening {
-        Happening::Delivered => details.smtp_code(part("smtpResponse"), None),
-        Happening::Deferred | Happening::Bounced(_) | Happening::Dropped => details
+        ProviderEventKind::Delivered => details.smtp_code(part("smtpResponse"), None),
+        ProviderEventKind::Deferred
+        | ProviderEventKind::Bounced(_)
+        | ProviderEventKind::Dropped => details
             .reason(
                 diagnostic
                     .or_else(|| part("bounceSubType"))
@@ -233,11 +235,11 @@ fn details(item: &Item<'_>, shape: &Shape, recipient: &Value) -> Details {
                     .or_else(|| part("complaintSubType")),
             )
             .smtp_code(diagnostic, filled(&recipient["status"])),
-        Happening::Opened { .. } | Happening::Clicked { .. } => {
+        ProviderEventKind::Opened { .. } | ProviderEventKind::Clicked { .. } => {
             details.url(part("link")).user_agent(part("userAgent"))
         }
-        Happening::Complained => details.reason(part("complaintFeedbackType")),
-        Happening::Sent | Happening::Unsubscribed => details,
+        ProviderEventKind::Complained => details.reason(part("complaintFeedbackType")),
+        ProviderEventKind::Sent | ProviderEventKind::Unsubscribed => details,
     }
 }
 
@@ -275,7 +277,7 @@ mod tests {
 
     #[test]
     fn every_kind_of_event_has_its_meaning() {
-        use Happening::*;
+        use ProviderEventKind::*;
         let complaint = |content: Value| of("Complaint", "complaint", content);
         let preferences = |content: Value| {
             of(
@@ -336,7 +338,7 @@ mod tests {
     #[test]
     fn every_kind_of_bounce_has_its_meaning() {
         use BounceType::{Block, Hard, Soft};
-        use Happening::*;
+        use ProviderEventKind::*;
         for (bounce_type, sub_type, expected) in [
             ("Permanent", "General", Bounced(Hard)),
             ("Permanent", "NoEmail", Bounced(Hard)),
@@ -383,10 +385,10 @@ mod tests {
             let told = events(&of("Bounce", "bounce", content)).unwrap();
             assert_eq!(
                 told[0].happening,
-                Happening::Bounced(expected),
+                ProviderEventKind::Bounced(expected),
                 "{diagnostic}"
             );
-            assert_eq!(told[1].happening, Happening::Bounced(Hard));
+            assert_eq!(told[1].happening, ProviderEventKind::Bounced(Hard));
         }
     }
 
@@ -496,7 +498,10 @@ mod tests {
             "mail": { "messageId": "0137-3420" },
         });
         let event = events(&message).unwrap().remove(0);
-        assert_eq!(event.happening, Happening::Bounced(BounceType::Hard));
+        assert_eq!(
+            event.happening,
+            ProviderEventKind::Bounced(BounceType::Hard)
+        );
         assert_eq!(event.copy, None);
         assert_eq!(event.provider_message_id.as_deref(), Some("0137-3420"));
     }

@@ -21,7 +21,7 @@ use tracing::{info, warn};
 use url::Url;
 
 use super::item::parse_date;
-use super::{Fetcher, Inbound, Received, Refused, header, require_recent, ses};
+use super::{Inbound, InboundRefusal, Received, SnsFetcher, header, require_recent, ses};
 use crate::clock::Timestamp;
 use crate::provider::credentials::SesRegion;
 use crate::provider::event_secrets::TopicArn;
@@ -40,36 +40,36 @@ struct Envelope {
     message_type: String,
     message_id: String,
     topic_arn: String,
-    message: Text,
+    message: SignedText,
     timestamp: String,
     signature_version: String,
     signature: String,
     #[serde(rename = "SigningCertURL")]
     signing_cert_url: String,
-    subject: Option<Text>,
+    subject: Option<SignedText>,
     token: Option<String>,
     #[serde(rename = "SubscribeURL")]
     subscribe_url: Option<String>,
 }
 
 /// A text as it was signed: its bytes, which need not be UTF-8.
-struct Text(Vec<u8>);
+struct SignedText(Vec<u8>);
 
-impl<'de> Deserialize<'de> for Text {
+impl<'de> Deserialize<'de> for SignedText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Bytes;
-        impl Visitor<'_> for Bytes {
-            type Value = Text;
+        struct SignedTextVisitor;
+        impl Visitor<'_> for SignedTextVisitor {
+            type Value = SignedText;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a text")
             }
 
-            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Text, E> {
-                Ok(Text(bytes.to_vec()))
+            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<SignedText, E> {
+                Ok(SignedText(bytes.to_vec()))
             }
         }
-        deserializer.deserialize_bytes(Bytes)
+        deserializer.deserialize_bytes(SignedTextVisitor)
     }
 }
 
@@ -77,15 +77,15 @@ impl<'de> Deserialize<'de> for Text {
 pub(super) async fn receive(
     topic_arn: &TopicArn,
     inbound: &Inbound<'_>,
-    fetcher: &Fetcher,
-) -> Result<Received, Refused> {
+    fetcher: &SnsFetcher,
+) -> Result<Received, InboundRefusal> {
     let envelope = verify(topic_arn, inbound, fetcher).await?;
     match envelope.message_type.as_str() {
         "Notification" => Ok(envelope.read(inbound.now)),
         "SubscriptionConfirmation" => {
             let url = envelope.subscribe_url.as_deref().unwrap_or_default();
             let token = envelope.token.as_deref().unwrap_or_default();
-            let url = confirmation_url(url, topic_arn, token).ok_or(Refused::unverified(
+            let url = confirmation_url(url, topic_arn, token).ok_or(InboundRefusal::unverified(
                 "its SubscribeURL confirms something else",
             ))?;
             fetcher.confirm(&url).await?;
@@ -106,38 +106,47 @@ pub(super) async fn receive(
 async fn verify(
     topic_arn: &TopicArn,
     inbound: &Inbound<'_>,
-    fetcher: &Fetcher,
-) -> Result<Envelope, Refused> {
+    fetcher: &SnsFetcher,
+) -> Result<Envelope, InboundRefusal> {
     let declared = header(inbound.headers, MESSAGE_TYPE);
-    let declared = declared.ok_or(Refused::unverified("it is not from SNS"))?;
+    let declared = declared.ok_or(InboundRefusal::unverified("it is not from SNS"))?;
     let envelope: Envelope = serde_json::from_slice(inbound.body)
-        .map_err(|_| Refused::unverified("it is not a message of SNS"))?;
+        .map_err(|_| InboundRefusal::unverified("it is not a message of SNS"))?;
     if envelope.message_type != declared {
-        return Err(Refused::unverified("its type is not that of its header"));
+        return Err(InboundRefusal::unverified(
+            "its type is not that of its header",
+        ));
     }
     if envelope.topic_arn != topic_arn.as_str() {
-        return Err(Refused::unverified("it is of another topic"));
+        return Err(InboundRefusal::unverified("it is of another topic"));
     }
-    let signed = envelope
-        .string_to_sign()
-        .ok_or(Refused::unverified("it lacks what its type must have"))?;
+    let signed = envelope.string_to_sign().ok_or(InboundRefusal::unverified(
+        "it lacks what its type must have",
+    ))?;
     let algorithm: &'static dyn VerificationAlgorithm = match envelope.signature_version.as_str() {
         "1" => &RSA_PKCS1_2048_8192_SHA1_FOR_LEGACY_USE_ONLY,
         "2" => &RSA_PKCS1_2048_8192_SHA256,
-        _ => return Err(Refused::unverified("its signature version is unknown")),
+        _ => {
+            return Err(InboundRefusal::unverified(
+                "its signature version is unknown",
+            ));
+        }
     };
     let signature = BASE64
         .decode(&envelope.signature)
-        .map_err(|_| Refused::unverified("its signature is not Base64"))?;
-    let url = certificate_url(&envelope.signing_cert_url)
-        .ok_or(Refused::unverified("its certificate is not one of SNS"))?;
+        .map_err(|_| InboundRefusal::unverified("its signature is not Base64"))?;
+    let url = certificate_url(&envelope.signing_cert_url).ok_or(InboundRefusal::unverified(
+        "its certificate is not one of SNS",
+    ))?;
     let certificate = fetcher.certificate(&url).await?;
     if !certificate.is_valid_at(inbound.now) {
-        return Err(Refused::unverified("its certificate is not valid now"));
+        return Err(InboundRefusal::unverified(
+            "its certificate is not valid now",
+        ));
     }
     UnparsedPublicKey::new(algorithm, &certificate.public_key)
         .verify(&signed, &signature)
-        .map_err(|_| Refused::unverified("the signature is not that of SNS"))?;
+        .map_err(|_| InboundRefusal::unverified("the signature is not that of SNS"))?;
     require_recent(parse_date(&envelope.timestamp), inbound.now, AGE_MAX)?;
     Ok(envelope)
 }
@@ -182,9 +191,9 @@ impl Envelope {
 
 /// Reads a notification without verifying it.
 #[cfg(fuzzing)]
-pub(super) fn read_unverified(body: &[u8], now: Timestamp) -> Result<Received, Refused> {
+pub(super) fn read_unverified(body: &[u8], now: Timestamp) -> Result<Received, InboundRefusal> {
     let envelope: Envelope = serde_json::from_slice(body)
-        .map_err(|_| Refused::unverified("it is not a message of SNS"))?;
+        .map_err(|_| InboundRefusal::unverified("it is not a message of SNS"))?;
     let _signed = envelope.string_to_sign();
     let _url = certificate_url(&envelope.signing_cert_url);
     Ok(envelope.read(now))

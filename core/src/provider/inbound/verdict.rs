@@ -6,7 +6,7 @@ use crate::provider::event::BounceType;
 
 /// What a receiving server's words are about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Subject {
+enum RefusalSubject {
     /// There is no such mailbox, or no such domain.
     Address,
     /// Something that passes: the mailbox is full, its system is away.
@@ -24,30 +24,30 @@ pub(super) fn bounce_type(
     answer: Option<&str>,
 ) -> BounceType {
     match subject(status, answer.unwrap_or_default()) {
-        Subject::Address => BounceType::Hard,
-        Subject::Passing => BounceType::Soft,
-        Subject::Mail => BounceType::Block,
-        Subject::Nothing if is_labelled => BounceType::Hard,
-        Subject::Nothing => BounceType::Block,
+        RefusalSubject::Address => BounceType::Hard,
+        RefusalSubject::Passing => BounceType::Soft,
+        RefusalSubject::Mail => BounceType::Block,
+        RefusalSubject::Nothing if is_labelled => BounceType::Hard,
+        RefusalSubject::Nothing => BounceType::Block,
     }
 }
 
 /// By the enhanced status (RFC 3463, 3), where it says anything, else by words that name
 /// a list of senders.
-fn subject(status: Option<&str>, answer: &str) -> Subject {
+fn subject(status: Option<&str>, answer: &str) -> RefusalSubject {
     let status = status.and_then(enhanced).or_else(|| {
         let words = answer.split(|c: char| c.is_whitespace() || "-;#<>[]()".contains(c));
         words.take(8).find_map(enhanced)
     });
     match status {
         // The address of the sender.
-        Some((5, 1, 7..=9)) => Subject::Mail,
-        Some((5, 1, _)) => Subject::Address,
-        Some((4, _, _) | (5, 2, 2)) => Subject::Passing,
+        Some((5, 1, 7..=9)) => RefusalSubject::Mail,
+        Some((5, 1, _)) => RefusalSubject::Address,
+        Some((4, _, _) | (5, 2, 2)) => RefusalSubject::Passing,
         // Too large; content; policy.
-        Some((5, 2, 3) | (5, 3, 4) | (5, 6 | 7, _)) => Subject::Mail,
-        Some(_) | None if names_a_list(answer) => Subject::Mail,
-        Some(_) | None => Subject::Nothing,
+        Some((5, 2, 3) | (5, 3, 4) | (5, 6 | 7, _)) => RefusalSubject::Mail,
+        Some(_) | None if names_a_list(answer) => RefusalSubject::Mail,
+        Some(_) | None => RefusalSubject::Nothing,
     }
 }
 

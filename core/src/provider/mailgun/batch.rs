@@ -11,15 +11,15 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Api, Mailgun, field, send_fields};
+use super::{Mailgun, MailgunApi, field, send_fields};
 use crate::address::EmailAddress;
 use crate::clock::Timestamp;
-use crate::provider::batch::blank::Blanks;
+use crate::provider::batch::substitutions::Substitutions;
 use crate::provider::batch::{BatchAnswer, Batching, share_an_envelope};
 use crate::provider::call::{ProviderCall, ProviderReply};
 use crate::provider::mail::OutgoingMail;
 use crate::provider::outcome::{AccountTrouble, Blame, SendOutcome};
-use crate::provider::{Access, Adapter as _};
+use crate::provider::{AccountAccess, Adapter as _};
 
 /// The most recipients of one call.
 const MAILS_MAX: usize = 1_000;
@@ -38,13 +38,13 @@ impl Batching for Mailgun {
         is_plain(to.as_str())
     }
 
-    fn send(&self, access: &Access<'_>, mails: &[OutgoingMail]) -> Option<ProviderCall> {
-        let api = Api::of(access).ok()?;
+    fn send(&self, access: &AccountAccess<'_>, mails: &[OutgoingMail]) -> Option<ProviderCall> {
+        let api = MailgunApi::of(access).ok()?;
         let (first, _) = mails.split_first().filter(|_| share_an_envelope(mails))?;
         if !mails.iter().all(|mail| self.may_share(mail.to.address())) {
             return None;
         }
-        let mut blanks = Blanks::new(BLANK.to_owned(), |name, number| {
+        let mut blanks = Substitutions::new(BLANK.to_owned(), |name, number| {
             format!("%recipient.{name}{number}%")
         });
         let mut shared = first.clone();
@@ -117,7 +117,7 @@ fn is_plain(address: &str) -> bool {
 /// The headers of all, by their places: each has the same ones in the same order.
 fn shared_headers<'a>(
     mails: &'a [OutgoingMail],
-    blanks: &mut Blanks<'a>,
+    blanks: &mut Substitutions<'a>,
 ) -> Option<Vec<(String, String)>> {
     let (first, _) = mails.split_first()?;
     if mails
@@ -141,7 +141,7 @@ fn shared_headers<'a>(
     Some(shared)
 }
 
-fn variables(mail: &OutgoingMail, blanks: &Blanks<'_>, copy: usize) -> Map<String, Value> {
+fn variables(mail: &OutgoingMail, blanks: &Substitutions<'_>, copy: usize) -> Map<String, Value> {
     let ids = mail
         .correlation()
         .map(|(name, id)| (name.to_owned(), json!(id)));

@@ -3,42 +3,44 @@
 
 use http::{Method, header};
 
-use super::{Api, error_text, field, read_domain};
-use crate::provider::call::{ProviderCall, ProviderReply, Step};
+use super::{MailgunApi, error_text, field, read_domain};
+use crate::provider::call::{CallStep, ProviderCall, ProviderReply};
 use crate::provider::domain::add_domain;
+use crate::provider::management::DomainAnswer;
 use crate::provider::outcome::no_answer;
-use crate::provider::upkeep::DomainAnswer;
 
 /// `POST /v4/domains`, unless the domain is there.
-pub(super) fn add(api: Api, domain: String) -> Step<DomainAnswer> {
-    Step::call(get(&api, &domain), move |reply| {
+pub(super) fn add(api: MailgunApi, domain: String) -> CallStep<DomainAnswer> {
+    CallStep::call(get(&api, &domain), move |reply| {
         let answer = read_one(&reply);
         if answer != DomainAnswer::Missing {
-            return Step::Done(answer);
+            return CallStep::Done(answer);
         }
         let url = api.base.at("/v4/domains");
         let call = ProviderCall::post_form(url, vec![field("name", &domain)]);
-        Step::call(authorize(&api, call), |reply| {
-            Step::Done(read_change(&reply))
+        CallStep::call(authorize(&api, call), |reply| {
+            CallStep::Done(read_change(&reply))
         })
     })
 }
 
 /// `PUT /v4/domains/{name}/verify`.
-pub(super) fn verify(api: &Api, domain: &str) -> Step<DomainAnswer> {
+pub(super) fn verify(api: &MailgunApi, domain: &str) -> CallStep<DomainAnswer> {
     let url = api.base.at(&format!("/v4/domains/{domain}/verify"));
     let call = ProviderCall {
         method: Method::PUT,
         ..ProviderCall::get(url)
     };
-    Step::call(authorize(api, call), |reply| Step::Done(read_one(&reply)))
+    CallStep::call(authorize(api, call), |reply| {
+        CallStep::Done(read_one(&reply))
+    })
 }
 
 /// `DELETE /v3/domains/{name}` (mailgun/documentation `api-domains.rst`). Not for
 /// the domain that the account sends through.
-pub(super) fn remove(api: &Api, domain: &str) -> Step<DomainAnswer> {
+pub(super) fn remove(api: &MailgunApi, domain: &str) -> CallStep<DomainAnswer> {
     if api.domain == domain {
-        return Step::Done(DomainAnswer::Refused {
+        return CallStep::Done(DomainAnswer::Refused {
             reason: "the account sends through this domain".to_owned(),
         });
     }
@@ -46,8 +48,8 @@ pub(super) fn remove(api: &Api, domain: &str) -> Step<DomainAnswer> {
         method: Method::DELETE,
         ..ProviderCall::get(api.base.at(&format!("/v3/domains/{domain}")))
     };
-    Step::call(authorize(api, call), |reply| {
-        Step::Done(match (no_answer(&reply), reply.status) {
+    CallStep::call(authorize(api, call), |reply| {
+        CallStep::Done(match (no_answer(&reply), reply.status) {
             (Some(why), _) => DomainAnswer::undecided(&reply, why),
             (None, 200 | 404) => DomainAnswer::Missing,
             (None, 401 | 403) => not_visible(&reply),
@@ -56,12 +58,12 @@ pub(super) fn remove(api: &Api, domain: &str) -> Step<DomainAnswer> {
     })
 }
 
-fn get(api: &Api, domain: &str) -> ProviderCall {
+fn get(api: &MailgunApi, domain: &str) -> ProviderCall {
     let url = api.base.at(&format!("/v4/domains/{domain}"));
     authorize(api, ProviderCall::get(url))
 }
 
-fn authorize(api: &Api, call: ProviderCall) -> ProviderCall {
+fn authorize(api: &MailgunApi, call: ProviderCall) -> ProviderCall {
     call.with(header::AUTHORIZATION, api.authorization.clone())
 }
 

@@ -5,11 +5,11 @@
 use http::{Method, header};
 use serde_json::Value;
 
-use super::{Api, error_text, field};
-use crate::provider::call::{ProviderCall, ProviderReply, Step};
+use super::{MailgunApi, error_text, field};
+use crate::provider::call::{CallStep, ProviderCall, ProviderReply};
 use crate::provider::event_secrets::EventSecrets;
+use crate::provider::management::{EventTarget, Registration};
 use crate::provider::outcome::no_answer;
-use crate::provider::upkeep::{EventTarget, Registration};
 
 /// Every kind of event that Mailgun tells of.
 const KINDS: [&str; 8] = [
@@ -28,39 +28,39 @@ const URLS_MAX: usize = 3;
 /// `GET /v5/accounts/http_signing_key` first: without the key nothing that comes
 /// would be believed. A key that may not see it does where the signing key was
 /// given by hand.
-pub(super) fn register(api: Api, target: EventTarget) -> Step<Registration> {
+pub(super) fn register(api: MailgunApi, target: EventTarget) -> CallStep<Registration> {
     let url = api.base.at("/v5/accounts/http_signing_key");
-    Step::call(authorize(&api, ProviderCall::get(url)), move |reply| {
+    CallStep::call(authorize(&api, ProviderCall::get(url)), move |reply| {
         let document = reply.json().unwrap_or_default();
         let key = document["http_signing_key"].as_str();
         let key = key.filter(|_| reply.status == 200);
         let secrets = match (key.and_then(EventSecrets::mailgun), target.secrets) {
             (Some(secrets), _) => secrets,
             (None, Some(given)) if matches!(reply.status, 401 | 403) => given,
-            (None, _) => return Step::Done(unmade(&reply)),
+            (None, _) => return CallStep::Done(unmade(&reply)),
         };
         let path = format!("/v3/domains/{}/webhooks", api.domain);
         let call = authorize(&api, ProviderCall::get(api.base.at(&path)));
-        Step::call(call, move |reply| {
+        CallStep::call(call, move |reply| {
             let document = reply.json().unwrap_or_default();
             let webhooks = &document["webhooks"];
             if reply.status != 200 || !webhooks.is_object() {
-                return Step::Done(unmade(&reply));
+                return CallStep::Done(unmade(&reply));
             }
             match missing(webhooks, &target.url.0) {
                 Ok(missing) => add_each(api, missing.into_iter(), secrets),
-                Err(kind) => Step::Done(full(kind)),
+                Err(kind) => CallStep::Done(full(kind)),
             }
         })
     })
 }
 
 /// A kind of event, and the URLs that it is to be told to.
-type Wanted = (&'static str, Vec<String>, bool);
+type WantedWebhook = (&'static str, Vec<String>, bool);
 
 /// The kinds that our URL is not told of yet, each with the URLs that it has beside
 /// ours and whether it had any; else the kind that has no room for ours.
-fn missing(webhooks: &Value, url: &str) -> Result<Vec<Wanted>, &'static str> {
+fn missing(webhooks: &Value, url: &str) -> Result<Vec<WantedWebhook>, &'static str> {
     let mut missing = Vec::with_capacity(KINDS.len());
     for kind in KINDS {
         let urls = webhooks[kind]["urls"].as_array().into_iter().flatten();
@@ -82,12 +82,12 @@ fn missing(webhooks: &Value, url: &str) -> Result<Vec<Wanted>, &'static str> {
 
 /// `POST …/webhooks` for a kind without URLs, `PUT …/webhooks/{kind}` for others.
 fn add_each(
-    api: Api,
-    mut missing: std::vec::IntoIter<Wanted>,
+    api: MailgunApi,
+    mut missing: std::vec::IntoIter<WantedWebhook>,
     secrets: EventSecrets,
-) -> Step<Registration> {
+) -> CallStep<Registration> {
     let Some((kind, urls, had_any)) = missing.next() else {
-        return Step::Done(Registration::Registered(secrets));
+        return CallStep::Done(Registration::Registered(secrets));
     };
     let path = format!("/v3/domains/{}/webhooks", api.domain);
     let mut fields: Vec<(String, String)> = urls.into_iter().map(|url| field("url", url)).collect();
@@ -101,18 +101,18 @@ fn add_each(
         fields.insert(0, field("id", kind));
         ProviderCall::post_form(api.base.at(&path), fields)
     };
-    Step::call(authorize(&api, call), move |reply| {
+    CallStep::call(authorize(&api, call), move |reply| {
         let document = reply.json().unwrap_or_default();
         let is_saved = reply.status == 200 && document["webhook"].is_object();
         if is_saved {
             add_each(api, missing, secrets)
         } else {
-            Step::Done(unmade(&reply))
+            CallStep::Done(unmade(&reply))
         }
     })
 }
 
-fn authorize(api: &Api, call: ProviderCall) -> ProviderCall {
+fn authorize(api: &MailgunApi, call: ProviderCall) -> ProviderCall {
     call.with(header::AUTHORIZATION, api.authorization.clone())
 }
 

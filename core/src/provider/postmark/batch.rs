@@ -7,13 +7,13 @@ use bytes::Bytes;
 use http::{HeaderMap, Method};
 use serde_json::Value;
 
-use super::{Api, Postmark, accepted, read_error, send_body};
+use super::{Postmark, PostmarkApi, accepted, read_error, send_body};
 use crate::clock::Timestamp;
 use crate::provider::batch::{BatchAnswer, Batching};
 use crate::provider::call::{CallBody, ProviderCall, ProviderReply};
 use crate::provider::mail::OutgoingMail;
 use crate::provider::outcome::{Blame, SendOutcome};
-use crate::provider::{Access, Adapter as _};
+use crate::provider::{AccountAccess, Adapter as _};
 
 /// The most mails of one call.
 const MAILS_MAX: usize = 500;
@@ -23,8 +23,8 @@ impl Batching for Postmark {
         MAILS_MAX
     }
 
-    fn send(&self, access: &Access<'_>, mails: &[OutgoingMail]) -> Option<ProviderCall> {
-        let api = Api::of(access).ok()?;
+    fn send(&self, access: &AccountAccess<'_>, mails: &[OutgoingMail]) -> Option<ProviderCall> {
+        let api = PostmarkApi::of(access).ok()?;
         let mut json = vec![b'['];
         for (nth, mail) in mails.iter().enumerate() {
             mail.require_sendable().ok()?;

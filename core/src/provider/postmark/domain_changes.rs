@@ -5,14 +5,14 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::{AccountApi, PAGE, error_text, read_domain};
-use crate::provider::call::{ProviderCall, ProviderReply, Step};
+use crate::provider::call::{CallStep, ProviderCall, ProviderReply};
 use crate::provider::domain::DOMAINS_MAX;
+use crate::provider::management::DomainAnswer;
 use crate::provider::outcome::no_answer;
-use crate::provider::upkeep::DomainAnswer;
 
 /// `POST /domains`, unless the domain is there; its record carries the DNS records
 /// that the list lacks.
-pub(super) fn add(api: AccountApi, domain: String) -> Step<DomainAnswer> {
+pub(super) fn add(api: AccountApi, domain: String) -> CallStep<DomainAnswer> {
     find(api.clone(), domain.clone(), 0, move |id| {
         let call = match id {
             Some(id) => api.domain(id),
@@ -21,16 +21,16 @@ pub(super) fn add(api: AccountApi, domain: String) -> Step<DomainAnswer> {
                 api.authorize(ProviderCall::post_json(api.base.at("/domains"), &body))
             }
         };
-        Step::call(call, |reply| Step::Done(read_one(&reply)))
+        CallStep::call(call, |reply| CallStep::Done(read_one(&reply)))
     })
 }
 
 /// `PUT /domains/{id}/verifydkim`, then `…/verifyreturnpath`. The second answers
 /// with what both found.
-pub(super) fn verify(api: AccountApi, domain: String) -> Step<DomainAnswer> {
+pub(super) fn verify(api: AccountApi, domain: String) -> CallStep<DomainAnswer> {
     find(api.clone(), domain, 0, move |id| {
         let Some(id) = id else {
-            return Step::Done(DomainAnswer::Missing);
+            return CallStep::Done(DomainAnswer::Missing);
         };
         let ask = move |api: &AccountApi, what: &str| {
             let url = api.base.at(&format!("/domains/{id}/{what}"));
@@ -39,32 +39,32 @@ pub(super) fn verify(api: AccountApi, domain: String) -> Step<DomainAnswer> {
                 ..ProviderCall::get(url)
             })
         };
-        Step::call(ask(&api, "verifydkim"), move |reply| {
+        CallStep::call(ask(&api, "verifydkim"), move |reply| {
             let answer = read_one(&reply);
             if !matches!(answer, DomainAnswer::Known(_)) {
-                return Step::Done(answer);
+                return CallStep::Done(answer);
             }
-            Step::call(ask(&api, "verifyreturnpath"), |reply| {
-                Step::Done(read_one(&reply))
+            CallStep::call(ask(&api, "verifyreturnpath"), |reply| {
+                CallStep::Done(read_one(&reply))
             })
         })
     })
 }
 
 /// `DELETE /domains/{id}`.
-pub(super) fn remove(api: AccountApi, domain: String) -> Step<DomainAnswer> {
+pub(super) fn remove(api: AccountApi, domain: String) -> CallStep<DomainAnswer> {
     find(api.clone(), domain, 0, move |id| {
         let Some(id) = id else {
-            return Step::Done(DomainAnswer::Missing);
+            return CallStep::Done(DomainAnswer::Missing);
         };
         let call = ProviderCall {
             method: Method::DELETE,
             ..ProviderCall::get(api.base.at(&format!("/domains/{id}")))
         };
-        Step::call(api.authorize(call), |reply| {
+        CallStep::call(api.authorize(call), |reply| {
             let document = reply.json().unwrap_or_default();
             let is_removed = reply.status == 200 && document["ErrorCode"] == 0;
-            Step::Done(match no_answer(&reply) {
+            CallStep::Done(match no_answer(&reply) {
                 Some(why) => DomainAnswer::undecided(&reply, why),
                 None if is_removed || is_missing(&document) => DomainAnswer::Missing,
                 None => DomainAnswer::unmade(&reply, &error_text(&reply, &document)),
@@ -78,18 +78,18 @@ fn find(
     api: AccountApi,
     domain: String,
     offset: usize,
-    then: impl FnOnce(Option<i64>) -> Step<DomainAnswer> + Send + 'static,
-) -> Step<DomainAnswer> {
-    Step::call(api.domains(PAGE, offset), move |reply| {
+    then: impl FnOnce(Option<i64>) -> CallStep<DomainAnswer> + Send + 'static,
+) -> CallStep<DomainAnswer> {
+    CallStep::call(api.domains(PAGE, offset), move |reply| {
         if let Some(why) = no_answer(&reply) {
-            return Step::Done(DomainAnswer::undecided(&reply, why));
+            return CallStep::Done(DomainAnswer::undecided(&reply, why));
         }
         let document = reply.json().unwrap_or_default();
         let text = error_text(&reply, &document);
         let page = match (reply.status, document["Domains"].as_array()) {
             (200, Some(page)) => page,
-            (401 | 403, _) => return Step::Done(DomainAnswer::not_visible(&reply, &text)),
-            _ => return Step::Done(DomainAnswer::undecided(&reply, &text)),
+            (401 | 403, _) => return CallStep::Done(DomainAnswer::not_visible(&reply, &text)),
+            _ => return CallStep::Done(DomainAnswer::undecided(&reply, &text)),
         };
         let is_it = |entry: &&Value| {
             let name = entry["Name"].as_str();

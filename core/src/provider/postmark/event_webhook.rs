@@ -5,20 +5,20 @@
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{Api, error_text};
-use crate::provider::call::{ProviderCall, ProviderReply, Step};
+use super::{PostmarkApi, error_text};
+use crate::provider::call::{CallStep, ProviderCall, ProviderReply};
 use crate::provider::event_secrets::EventSecrets;
+use crate::provider::management::{EventTarget, Registration};
 use crate::provider::outcome::no_answer;
-use crate::provider::upkeep::{EventTarget, Registration};
 use crate::secret::ExposeSecret;
 
 /// The stream of accounts that name none.
 const DEFAULT_STREAM: &str = "outbound";
 
 /// `POST /webhooks`, or `PUT /webhooks/{id}` where one has our URL.
-pub(super) fn register(api: &Api<'_>, target: EventTarget) -> Step<Registration> {
+pub(super) fn register(api: &PostmarkApi<'_>, target: EventTarget) -> CallStep<Registration> {
     let Some(secrets @ EventSecrets::Postmark { username, password }) = &target.secrets else {
-        return Step::Done(Registration::Undecided {
+        return CallStep::Done(Registration::Undecided {
             reason: "the account has no user name and password yet".to_owned(),
         });
     };
@@ -46,13 +46,13 @@ pub(super) fn register(api: &Api<'_>, target: EventTarget) -> Step<Registration>
     let (base, token) = (api.base.clone(), api.server_token.clone());
     let secrets = secrets.clone();
     let url = target.url.clone();
-    Step::call(list, move |reply| {
+    CallStep::call(list, move |reply| {
         let document = reply.json().unwrap_or_default();
         let Some(webhooks) = document["Webhooks"]
             .as_array()
             .filter(|_| reply.status == 200)
         else {
-            return Step::Done(unmade(&reply, &document));
+            return CallStep::Done(unmade(&reply, &document));
         };
         let ours = webhooks.iter().find(|webhook| webhook["Url"] == *url.0);
         let call = match ours.and_then(|webhook| webhook["ID"].as_i64()) {
@@ -65,11 +65,11 @@ pub(super) fn register(api: &Api<'_>, target: EventTarget) -> Step<Registration>
             }
             None => create,
         };
-        Step::call(call, move |reply| {
+        CallStep::call(call, move |reply| {
             let document = reply.json().unwrap_or_default();
             // What is answered repeats the password.
             let is_saved = reply.status == 200 && document["ID"].is_i64();
-            Step::Done(if is_saved {
+            CallStep::Done(if is_saved {
                 Registration::Registered(secrets)
             } else {
                 unmade(&reply, &document)

@@ -10,14 +10,14 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Api, Sendgrid, blame_for_fields, party, send_body};
+use super::{Sendgrid, SendgridApi, blame_for_fields, party, send_body};
 use crate::clock::Timestamp;
-use crate::provider::batch::blank::Blanks;
+use crate::provider::batch::substitutions::Substitutions;
 use crate::provider::batch::{BatchAnswer, Batching, share_an_envelope};
 use crate::provider::call::{ProviderCall, ProviderReply};
 use crate::provider::mail::OutgoingMail;
 use crate::provider::outcome::{Blame, SendOutcome};
-use crate::provider::{Access, Adapter as _};
+use crate::provider::{AccountAccess, Adapter as _};
 
 /// The most personalizations of one mail (OAI).
 const MAILS_MAX: usize = 1_000;
@@ -30,13 +30,14 @@ impl Batching for Sendgrid {
         MAILS_MAX
     }
 
-    fn send(&self, access: &Access<'_>, mails: &[OutgoingMail]) -> Option<ProviderCall> {
-        let api = Api::of(access).ok()?;
+    fn send(&self, access: &AccountAccess<'_>, mails: &[OutgoingMail]) -> Option<ProviderCall> {
+        let api = SendgridApi::of(access).ok()?;
         let (first, _) = mails.split_first().filter(|_| share_an_envelope(mails))?;
         // Nobody who wrote the message knew what of the attempt's id is chance.
         let id = first.attempt_id.0.simple().to_string();
         let mark = format!("-wp{}-", &id[16..]);
-        let mut blanks = Blanks::new(mark.clone(), |mark, number| format!("{mark}{number}-"));
+        let mut blanks =
+            Substitutions::new(mark.clone(), |mark, number| format!("{mark}{number}-"));
         let html = blanks.shared_option(mails.iter().map(|mail| mail.html.as_deref()))?;
         let text = blanks.shared_option(mails.iter().map(|mail| mail.text.as_deref()))?;
         let texts = [
@@ -87,7 +88,7 @@ impl Batching for Sendgrid {
 }
 
 /// Nothing where they are too many for one copy.
-fn substitutions(blanks: &Blanks<'_>, copy: usize) -> Option<Map<String, Value>> {
+fn substitutions(blanks: &Substitutions<'_>, copy: usize) -> Option<Map<String, Value>> {
     let own: Vec<(String, &str)> = blanks.of(copy).collect();
     let quotes = "\"\":\"\",".len();
     let bytes = own

@@ -4,19 +4,19 @@
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{Api, PAGE, error_text, read_domain};
-use crate::provider::call::{ProviderCall, ProviderReply, Step};
+use super::{PAGE, SendgridApi, error_text, read_domain};
+use crate::provider::call::{CallStep, ProviderCall, ProviderReply};
+use crate::provider::management::DomainAnswer;
 use crate::provider::outcome::no_answer;
-use crate::provider::upkeep::DomainAnswer;
 
 const DOMAINS: &str = "/v3/whitelabel/domains";
 
 /// `POST /v3/whitelabel/domains`, unless the domain is there. SendGrid is to keep
 /// the records itself (`automatic_security`); the region is the account's (OAI).
-pub(super) fn add(api: Api, domain: String) -> Step<DomainAnswer> {
+pub(super) fn add(api: SendgridApi, domain: String) -> CallStep<DomainAnswer> {
     find(api.clone(), domain.clone(), move |entries| {
         if let Some(entry) = entries.first() {
-            return Step::Done(known(entry));
+            return CallStep::Done(known(entry));
         }
         let body = json!({
             "domain": domain,
@@ -24,18 +24,18 @@ pub(super) fn add(api: Api, domain: String) -> Step<DomainAnswer> {
             "region": api.region.as_str(),
         });
         let call = ProviderCall::post_json(api.base.at(DOMAINS), &body);
-        Step::call(api.authorize(call), |reply| {
-            Step::Done(read_one(&reply, DomainAnswer::unmade))
+        CallStep::call(api.authorize(call), |reply| {
+            CallStep::Done(read_one(&reply, DomainAnswer::unmade))
         })
     })
 }
 
 /// `POST /v3/whitelabel/domains/{id}/validate` asks DNS; the domain's record says
 /// what came of it. A key that may only read is shown what SendGrid found itself.
-pub(super) fn verify(api: Api, domain: String) -> Step<DomainAnswer> {
+pub(super) fn verify(api: SendgridApi, domain: String) -> CallStep<DomainAnswer> {
     find(api.clone(), domain, move |entries| {
         let Some((entry, id)) = entries.first().and_then(|entry| Some((entry, id(entry)?))) else {
-            return Step::Done(DomainAnswer::Missing);
+            return CallStep::Done(DomainAnswer::Missing);
         };
         let listed = known(entry);
         let url = api.base.at(&format!("{DOMAINS}/{id}/validate"));
@@ -43,63 +43,63 @@ pub(super) fn verify(api: Api, domain: String) -> Step<DomainAnswer> {
             method: Method::POST,
             ..ProviderCall::get(url)
         };
-        Step::call(api.authorize(call), move |reply| match reply.status {
-            _ if no_answer(&reply).is_some() => Step::Done(unanswered(&reply)),
-            403 => Step::Done(listed),
+        CallStep::call(api.authorize(call), move |reply| match reply.status {
+            _ if no_answer(&reply).is_some() => CallStep::Done(unanswered(&reply)),
+            403 => CallStep::Done(listed),
             200 => {
                 let url = api.base.at(&format!("{DOMAINS}/{id}"));
-                Step::call(api.authorize(ProviderCall::get(url)), |reply| {
-                    Step::Done(read_one(&reply, DomainAnswer::undecided))
+                CallStep::call(api.authorize(ProviderCall::get(url)), |reply| {
+                    CallStep::Done(read_one(&reply, DomainAnswer::undecided))
                 })
             }
-            404 => Step::Done(DomainAnswer::Missing),
-            _ => Step::Done(DomainAnswer::undecided(&reply, &error_text(&reply))),
+            404 => CallStep::Done(DomainAnswer::Missing),
+            _ => CallStep::Done(DomainAnswer::undecided(&reply, &error_text(&reply))),
         })
     })
 }
 
 /// `DELETE /v3/whitelabel/domains/{id}` for each entry of this name.
-pub(super) fn remove(api: Api, domain: String) -> Step<DomainAnswer> {
+pub(super) fn remove(api: SendgridApi, domain: String) -> CallStep<DomainAnswer> {
     find(api.clone(), domain, move |entries| {
         let ids: Vec<i64> = entries.iter().filter_map(id).collect();
         remove_each(api, ids.into_iter())
     })
 }
 
-fn remove_each(api: Api, mut ids: std::vec::IntoIter<i64>) -> Step<DomainAnswer> {
+fn remove_each(api: SendgridApi, mut ids: std::vec::IntoIter<i64>) -> CallStep<DomainAnswer> {
     let Some(id) = ids.next() else {
-        return Step::Done(DomainAnswer::Missing);
+        return CallStep::Done(DomainAnswer::Missing);
     };
     let call = ProviderCall {
         method: Method::DELETE,
         ..ProviderCall::get(api.base.at(&format!("{DOMAINS}/{id}")))
     };
-    Step::call(api.authorize(call), move |reply| match reply.status {
-        _ if no_answer(&reply).is_some() => Step::Done(unanswered(&reply)),
+    CallStep::call(api.authorize(call), move |reply| match reply.status {
+        _ if no_answer(&reply).is_some() => CallStep::Done(unanswered(&reply)),
         204 | 404 => remove_each(api, ids),
-        _ => Step::Done(DomainAnswer::unmade(&reply, &error_text(&reply))),
+        _ => CallStep::Done(DomainAnswer::unmade(&reply, &error_text(&reply))),
     })
 }
 
 /// Hands on the entries of exactly this name, valid ones first: `domain` searches.
 fn find(
-    api: Api,
+    api: SendgridApi,
     domain: String,
-    then: impl FnOnce(Vec<Value>) -> Step<DomainAnswer> + Send + 'static,
-) -> Step<DomainAnswer> {
+    then: impl FnOnce(Vec<Value>) -> CallStep<DomainAnswer> + Send + 'static,
+) -> CallStep<DomainAnswer> {
     let query = format!("domain={domain}&limit={PAGE}");
     let url = api.base.query(DOMAINS, &query);
-    Step::call(api.authorize(ProviderCall::get(url)), move |reply| {
+    CallStep::call(api.authorize(ProviderCall::get(url)), move |reply| {
         if no_answer(&reply).is_some() {
-            return Step::Done(unanswered(&reply));
+            return CallStep::Done(unanswered(&reply));
         }
         let document = reply.json();
         let page = match (reply.status, document.as_ref().and_then(Value::as_array)) {
             (200, Some(page)) => page,
             (403, _) => {
-                return Step::Done(DomainAnswer::not_visible(&reply, &error_text(&reply)));
+                return CallStep::Done(DomainAnswer::not_visible(&reply, &error_text(&reply)));
             }
-            _ => return Step::Done(DomainAnswer::undecided(&reply, &error_text(&reply))),
+            _ => return CallStep::Done(DomainAnswer::undecided(&reply, &error_text(&reply))),
         };
         let is_it = |entry: &&Value| {
             let name = entry["domain"].as_str();

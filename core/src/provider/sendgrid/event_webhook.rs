@@ -5,20 +5,20 @@
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{Api, error_text};
-use crate::provider::call::{ProviderCall, ProviderReply, Step};
+use super::{SendgridApi, error_text};
+use crate::provider::call::{CallStep, ProviderCall, ProviderReply};
 use crate::provider::event_secrets::EventSecrets;
+use crate::provider::management::{EventTarget, Registration};
 use crate::provider::outcome::no_answer;
-use crate::provider::upkeep::{EventTarget, Registration};
 
 const SETTINGS: &str = "/v3/user/webhooks/event/settings";
 
-pub(super) fn register(api: Api, target: EventTarget) -> Step<Registration> {
+pub(super) fn register(api: SendgridApi, target: EventTarget) -> CallStep<Registration> {
     let url = api.base.at(&format!("{SETTINGS}/all"));
-    Step::call(api.authorize(ProviderCall::get(url)), move |reply| {
+    CallStep::call(api.authorize(ProviderCall::get(url)), move |reply| {
         let document = reply.json().unwrap_or_default();
         let Some(webhooks) = document["webhooks"].as_array() else {
-            return Step::Done(unmade(&reply));
+            return CallStep::Done(unmade(&reply));
         };
         let ours = webhooks
             .iter()
@@ -28,26 +28,28 @@ pub(super) fn register(api: Api, target: EventTarget) -> Step<Registration> {
             Some(id) => {
                 let url = api.base.at(&format!("{SETTINGS}/{id}"));
                 let call = patch(url, &body);
-                Step::call(api.authorize(call), move |reply| saved(api, &reply))
+                CallStep::call(api.authorize(call), move |reply| saved(api, &reply))
             }
             None => {
                 let call = ProviderCall::post_json(api.base.at(SETTINGS), &body);
-                Step::call(api.authorize(call), move |reply| saved(api, &reply))
+                CallStep::call(api.authorize(call), move |reply| saved(api, &reply))
             }
         }
     })
 }
 
 /// `PATCH …/settings/signed/{id}`: switches the signature on.
-fn saved(api: Api, reply: &ProviderReply) -> Step<Registration> {
+fn saved(api: SendgridApi, reply: &ProviderReply) -> CallStep<Registration> {
     let document = reply.json().unwrap_or_default();
     let id = webhook_id(&document).filter(|_| matches!(reply.status, 200 | 201));
     let Some(id) = id else {
-        return Step::Done(unmade(reply));
+        return CallStep::Done(unmade(reply));
     };
     let url = api.base.at(&format!("{SETTINGS}/signed/{id}"));
     let call = patch(url, &json!({ "enabled": true }));
-    Step::call(api.authorize(call), |reply| Step::Done(read_key(&reply)))
+    CallStep::call(api.authorize(call), |reply| {
+        CallStep::Done(read_key(&reply))
+    })
 }
 
 fn read_key(reply: &ProviderReply) -> Registration {

@@ -6,40 +6,40 @@ use percent_encoding::utf8_percent_encode;
 use serde_json::json;
 
 use super::domains::{RESERVED, read_identity};
-use super::{Api, error_name, error_text, is_access_denied};
-use crate::provider::call::{ProviderCall, ProviderReply, Step};
+use super::{SesApi, error_name, error_text, is_access_denied};
+use crate::provider::call::{CallStep, ProviderCall, ProviderReply};
+use crate::provider::management::DomainAnswer;
 use crate::provider::outcome::no_answer;
-use crate::provider::upkeep::DomainAnswer;
 
 /// `POST /v2/email/identities`, unless the domain is there; its record says the DNS
 /// records of Easy DKIM.
-pub(super) fn add(api: Api, domain: String) -> Step<DomainAnswer> {
+pub(super) fn add(api: SesApi, domain: String) -> CallStep<DomainAnswer> {
     find(api.clone(), domain.clone(), move |answer| {
         if answer != DomainAnswer::Missing {
-            return Step::Done(answer);
+            return CallStep::Done(answer);
         }
         let body = json!({ "EmailIdentity": domain });
         let call = ProviderCall::post_json(api.base.at("/v2/email/identities"), &body);
         api.clone().hold(call, move |reply| {
             let is_there = matches!(name(&reply).as_deref(), Some("AlreadyExistsException"));
             if reply.status == 200 || is_there {
-                return find(api, domain, Step::Done);
+                return find(api, domain, CallStep::Done);
             }
-            Step::Done(unmade(&reply))
+            CallStep::Done(unmade(&reply))
         })
     })
 }
 
 /// `GET /v2/email/identities/{EmailIdentity}`.
-pub(super) fn verify(api: Api, domain: String) -> Step<DomainAnswer> {
-    find(api, domain, Step::Done)
+pub(super) fn verify(api: SesApi, domain: String) -> CallStep<DomainAnswer> {
+    find(api, domain, CallStep::Done)
 }
 
 /// `DELETE /v2/email/identities/{EmailIdentity}`, where the key sees it.
-pub(super) fn remove(api: Api, domain: String) -> Step<DomainAnswer> {
+pub(super) fn remove(api: SesApi, domain: String) -> CallStep<DomainAnswer> {
     find(api.clone(), domain.clone(), move |answer| {
         if !matches!(answer, DomainAnswer::Known(_)) {
-            return Step::Done(answer);
+            return CallStep::Done(answer);
         }
         let call = ProviderCall {
             method: Method::DELETE,
@@ -47,7 +47,7 @@ pub(super) fn remove(api: Api, domain: String) -> Step<DomainAnswer> {
         };
         api.hold(call, |reply| {
             let is_gone = reply.status == 200 || is_missing(&reply);
-            Step::Done(if is_gone {
+            CallStep::Done(if is_gone {
                 DomainAnswer::Missing
             } else {
                 unmade(&reply)
@@ -63,10 +63,10 @@ fn path(domain: &str) -> String {
 
 /// Hands on what the identity's record says.
 fn find(
-    api: Api,
+    api: SesApi,
     domain: String,
-    then: impl FnOnce(DomainAnswer) -> Step<DomainAnswer> + Send + 'static,
-) -> Step<DomainAnswer> {
+    then: impl FnOnce(DomainAnswer) -> CallStep<DomainAnswer> + Send + 'static,
+) -> CallStep<DomainAnswer> {
     let call = ProviderCall::get(api.base.at(&path(&domain)));
     api.clone().hold(call, move |reply| {
         let record = reply.json().filter(|_| reply.status == 200);

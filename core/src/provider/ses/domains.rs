@@ -8,8 +8,8 @@
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
-use super::{Api, error_name, error_text, is_access_denied};
-use crate::provider::call::{ProviderReply, Step};
+use super::{SesApi, error_name, error_text, is_access_denied};
+use crate::provider::call::{CallStep, ProviderReply};
 use crate::provider::domain::{
     DOMAIN_DETAILS_MAX, DOMAINS_MAX, DnsPurpose, DnsRecord, DnsRecordType, DnsStatus, DomainList,
     DomainState, FoundDomain, add_domain,
@@ -30,16 +30,16 @@ pub(super) const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'_')
     .remove(b'~');
 
-pub(super) fn list(api: Api) -> Step<DomainList> {
+pub(super) fn list(api: SesApi) -> CallStep<DomainList> {
     list_page(api, None, PAGES_MAX, Vec::new())
 }
 
 fn list_page(
-    api: Api,
+    api: SesApi,
     token: Option<String>,
     pages_left: usize,
     mut found: Vec<FoundDomain>,
-) -> Step<DomainList> {
+) -> CallStep<DomainList> {
     let mut query = format!("PageSize={PAGE}");
     if let Some(token) = token {
         query.push_str(&format!(
@@ -51,7 +51,7 @@ fn list_page(
     api.clone().ask(url, move |reply| {
         let document = reply.json().unwrap_or_default();
         let Some(page) = document["EmailIdentities"].as_array() else {
-            return Step::Done(no_list(&reply, &document));
+            return CallStep::Done(no_list(&reply, &document));
         };
         for identity in page {
             if found.len() < DOMAINS_MAX && identity["IdentityType"] == "DOMAIN" {
@@ -89,16 +89,16 @@ fn no_list(reply: &ProviderReply, document: &Value) -> DomainList {
 
 /// Asks for one domain's record after the other; the first answer that is none
 /// ends it.
-fn ask_details(api: Api, index: usize, mut found: Vec<FoundDomain>) -> Step<DomainList> {
+fn ask_details(api: SesApi, index: usize, mut found: Vec<FoundDomain>) -> CallStep<DomainList> {
     let Some(domain) = found.get(index).filter(|_| index < DOMAIN_DETAILS_MAX) else {
-        return Step::Done(DomainList::Visible(found));
+        return CallStep::Done(DomainList::Visible(found));
     };
     let encoded = utf8_percent_encode(&domain.domain, RESERVED);
     let url = api.base.at(&format!("/v2/email/identities/{encoded}"));
     api.clone().ask(url, move |reply| {
         let record = reply.json().filter(|_| reply.status == 200);
         let Some(record) = record else {
-            return Step::Done(DomainList::Visible(found));
+            return CallStep::Done(DomainList::Visible(found));
         };
         let domain = &mut found[index];
         domain.dns_records = read_records(&record, &domain.domain, &api.region);

@@ -21,7 +21,7 @@ const WAIT_QUOTA: Duration = Duration::from_mins(10);
 const WAIT_RATE: Duration = Duration::from_secs(1);
 
 /// What an error's name says.
-enum Meaning {
+enum SesErrorMeaning {
     Blamed(Blame),
     /// Somebody has to mend the account.
     Account,
@@ -54,39 +54,45 @@ pub(super) fn read(name: &str, reply: &ProviderReply, now: Timestamp) -> SendOut
     }
     let wait = |of_name| Some(reply.retry_after(now).unwrap_or(of_name));
     match meaning(name, &message) {
-        Meaning::Blamed(blame) => SendOutcome::rejected(blame, reply, &text),
-        Meaning::Account => SendOutcome::refused(None, reply, now, &text),
-        Meaning::Limit => SendOutcome::AccountUnusable {
+        SesErrorMeaning::Blamed(blame) => SendOutcome::rejected(blame, reply, &text),
+        SesErrorMeaning::Account => SendOutcome::refused(None, reply, now, &text),
+        SesErrorMeaning::Limit => SendOutcome::AccountUnusable {
             trouble: AccountTrouble::Temporary,
             retry_after: wait(WAIT_QUOTA),
             reason: reason(reply.status, &text),
         },
-        Meaning::Throttled => SendOutcome::Throttled {
+        SesErrorMeaning::Throttled => SendOutcome::Throttled {
             retry_after: wait(WAIT_RATE),
             reason: reason(reply.status, &text),
         },
-        Meaning::Unavailable => match SendOutcome::common(reply, now, &text, true) {
+        SesErrorMeaning::Unavailable => match SendOutcome::common(reply, now, &text, true) {
             Some(unknown @ SendOutcome::Unknown { .. }) => unknown,
             _ => SendOutcome::unavailable(reply, now, &text),
         },
-        Meaning::Unknown => SendOutcome::unknown(reply, &text),
-        Meaning::Unheard => SendOutcome::common(reply, now, &text, true).unwrap_or_else(|| {
-            let is_of_account = matches!(reply.status, 401 | 403 | 404 | 405);
-            let blame = (!is_of_account).then_some(Blame::Message);
-            SendOutcome::refused(blame, reply, now, &text)
-        }),
+        SesErrorMeaning::Unknown => SendOutcome::unknown(reply, &text),
+        SesErrorMeaning::Unheard => {
+            SendOutcome::common(reply, now, &text, true).unwrap_or_else(|| {
+                let is_of_account = matches!(reply.status, 401 | 403 | 404 | 405);
+                let blame = (!is_of_account).then_some(Blame::Message);
+                SendOutcome::refused(blame, reply, now, &text)
+            })
+        }
     }
 }
 
-fn meaning(name: &str, message: &str) -> Meaning {
+fn meaning(name: &str, message: &str) -> SesErrorMeaning {
     let message = message.to_ascii_lowercase();
     let mentions = |words: &[&str]| words.iter().any(|word| message.contains(word));
     match bare(name) {
-        "MessageRejected" if mentions(&["not verified"]) => Meaning::Blamed(Blame::Sender),
+        "MessageRejected" if mentions(&["not verified"]) => SesErrorMeaning::Blamed(Blame::Sender),
         // "Sending paused for this account. For more information, …".
-        "MessageRejected" if mentions(&["paused", "quota", "rate exceeded"]) => Meaning::Limit,
-        "MessageRejected" if mentions(&["suspended", "sending disabled"]) => Meaning::Account,
-        "MailFromDomainNotVerified" => Meaning::Blamed(Blame::Sender),
+        "MessageRejected" if mentions(&["paused", "quota", "rate exceeded"]) => {
+            SesErrorMeaning::Limit
+        }
+        "MessageRejected" if mentions(&["suspended", "sending disabled"]) => {
+            SesErrorMeaning::Account
+        }
+        "MailFromDomainNotVerified" => SesErrorMeaning::Blamed(Blame::Sender),
         "BadRequest"
         | "MessageRejected"
         | "Validation"
@@ -96,16 +102,16 @@ fn meaning(name: &str, message: &str) -> Meaning {
         | "InvalidParameterCombination"
         | "MissingParameter"
         | "MalformedHttpRequest"
-        | "RequestEntityTooLarge" => Meaning::Blamed(Blame::Message),
+        | "RequestEntityTooLarge" => SesErrorMeaning::Blamed(Blame::Message),
         "AccountSuspended" | "NotFound" | "UnknownOperation" | "ConfigurationSetDoesNotExist" => {
-            Meaning::Account
+            SesErrorMeaning::Account
         }
         "LimitExceeded"
         | "SendingPaused"
         | "AccountSendingPaused"
-        | "ConfigurationSetSendingPaused" => Meaning::Limit,
-        _ if is_throttle(name) && mentions(&["daily", "quota"]) => Meaning::Limit,
-        _ if is_throttle(name) => Meaning::Throttled,
+        | "ConfigurationSetSendingPaused" => SesErrorMeaning::Limit,
+        _ if is_throttle(name) && mentions(&["daily", "quota"]) => SesErrorMeaning::Limit,
+        _ if is_throttle(name) => SesErrorMeaning::Throttled,
         "RequestTimeout"
         | "IDPCommunicationError"
         | "ConcurrentModification"
@@ -114,9 +120,9 @@ fn meaning(name: &str, message: &str) -> Meaning {
         | "InternalServerError"
         | "InternalServer"
         | "InternalError"
-        | "ServiceUnavailable" => Meaning::Unavailable,
-        "RequestAborted" => Meaning::Unknown,
-        _ => Meaning::Unheard,
+        | "ServiceUnavailable" => SesErrorMeaning::Unavailable,
+        "RequestAborted" => SesErrorMeaning::Unknown,
+        _ => SesErrorMeaning::Unheard,
     }
 }
 

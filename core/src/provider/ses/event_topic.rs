@@ -3,9 +3,9 @@
 //! send, and it costs; so these are steps for the operator. Confirming the
 //! subscription is ours.
 
-use super::Api;
+use super::SesApi;
 use crate::provider::event_secrets::EventSecrets;
-use crate::provider::upkeep::{EventTarget, Registration};
+use crate::provider::management::{EventTarget, Registration};
 
 /// Fifty repetitions, a minute apart: SNS allows an hour in all, and by default repeats
 /// three times, 20 s apart (SNS developer guide, "Message delivery retries").
@@ -13,7 +13,7 @@ const DELIVERY_POLICY: &str = r#"{"healthyRetryPolicy":{"numRetries":50,"minDela
 
 /// The steps that are left.
 pub(super) fn steps(
-    api: &Api,
+    api: &SesApi,
     configuration_set: Option<&str>,
     target: &EventTarget,
 ) -> Registration {

@@ -12,7 +12,7 @@ use http::{HeaderName, HeaderValue};
 
 use crate::clock::Timestamp;
 use crate::provider::call::{CallBody, ProviderCall};
-use crate::provider::credentials::Unusable;
+use crate::provider::credentials::UnusableCredentials;
 use crate::secret::{ExposeSecret, Secret};
 
 /// What a signature is made with.
@@ -36,7 +36,11 @@ pub struct SigningKey<'a> {
 /// # Errors
 /// When the call cannot be signed at all: its content is a form, or a header is
 /// not text.
-pub fn sign(call: &mut ProviderCall, key: &SigningKey<'_>, now: Timestamp) -> Result<(), Unusable> {
+pub fn sign(
+    call: &mut ProviderCall,
+    key: &SigningKey<'_>,
+    now: Timestamp,
+) -> Result<(), UnusableCredentials> {
     let token = key
         .session_token
         .map(|token| token.expose_secret().to_owned());
@@ -69,11 +73,12 @@ pub fn sign(call: &mut ProviderCall, key: &SigningKey<'_>, now: Timestamp) -> Re
     Ok(())
 }
 
-const UNSIGNABLE: Unusable = Unusable("the request cannot be signed with these credentials");
+const UNSIGNABLE: UnusableCredentials =
+    UnusableCredentials("the request cannot be signed with these credentials");
 
 /// The call as the signer sees it. The host is taken from the URL, with its port
 /// where that is not the scheme's own: exactly as it will be sent.
-fn signable(call: &ProviderCall) -> Result<SignableRequest<'_>, Unusable> {
+fn signable(call: &ProviderCall) -> Result<SignableRequest<'_>, UnusableCredentials> {
     let content: &[u8] = match &call.body {
         CallBody::Empty => &[],
         CallBody::Json(bytes) => bytes,
@@ -83,7 +88,7 @@ fn signable(call: &ProviderCall) -> Result<SignableRequest<'_>, Unusable> {
         .headers
         .iter()
         .map(|(name, value)| Ok((name.as_str(), value.to_str().map_err(|_| UNSIGNABLE)?)))
-        .collect::<Result<_, Unusable>>()?;
+        .collect::<Result<_, UnusableCredentials>>()?;
     SignableRequest::new(
         call.method.as_str(),
         call.url.as_str(),

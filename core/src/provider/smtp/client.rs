@@ -22,14 +22,14 @@ use super::super::outcome::{AccountTrouble, CredentialCheck, SendOutcome, clean}
 use super::super::transport::TransportSettings;
 use super::account::SmtpAccount;
 use super::compose::{Letter, compose};
-use super::connection::{Connection, Opening, Trouble};
+use super::connection::{Connection, SessionSetup, Trouble};
 use super::dial::{NoConnection, dial};
-use super::lines::{Line, Lines};
+use super::lines::{AccountConnections, Lines};
 use super::refusal::{read_refusal, read_refusal_of_mail};
 use super::reply::{Reply, Stage};
 use crate::clock::Timestamp;
-use crate::config::SmtpSettings;
 use crate::fault::Fault;
+use crate::provider::smtp::settings::SmtpSettings;
 
 /// How long a call waits for a free connection. Whoever waits holds a place that mail
 /// for other servers needs.
@@ -40,7 +40,7 @@ const BUSY_AGAIN: Duration = Duration::from_secs(1);
 const QUIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What came of a send, and the code of the reply, where one came.
-type Sent = (SendOutcome, Option<u16>);
+type SmtpResult = (SendOutcome, Option<u16>);
 
 /// Speaks with mail servers. Cheap to clone; clones share the connections.
 #[derive(Clone)]
@@ -119,7 +119,7 @@ impl SmtpClient {
         account: &SmtpAccount,
         mail: &OutgoingMail,
         now: Timestamp,
-    ) -> Sent {
+    ) -> SmtpResult {
         let letter = match compose(mail, now) {
             Ok(letter) => letter,
             Err(refusal) => return (refusal.into(), None),
@@ -146,10 +146,10 @@ impl SmtpClient {
     async fn deliver(
         &self,
         account: &SmtpAccount,
-        line: &Line,
+        line: &AccountConnections,
         letter: &Letter,
         handed_over: &AtomicBool,
-    ) -> Sent {
+    ) -> SmtpResult {
         if let Some(mut kept) = line.take() {
             let result = hand_over(&mut kept, letter, handed_over).await;
             // The server may have closed a connection that lay idle. A fresh one
@@ -178,7 +178,7 @@ impl SmtpClient {
             NoConnection::Forbidden => NotOpened::Forbidden,
             NoConnection::Unreachable { reason } => NotOpened::Trouble(Trouble::Broken { reason }),
         })?;
-        let opening = Opening {
+        let opening = SessionSetup {
             account,
             tls: &self.tls,
             hello: &self.settings.hello,
@@ -234,12 +234,12 @@ fn is_stale(result: &Result<Reply, Trouble>) -> bool {
 
 /// Reads what came of a transaction, and keeps the connection where it stands.
 fn finish(
-    line: &Line,
+    line: &AccountConnections,
     connection: Connection,
     result: Result<Reply, Trouble>,
     letter: &Letter,
     handed_over: &AtomicBool,
-) -> Sent {
+) -> SmtpResult {
     // 421 announces that the server ends the connection (RFC 5321, 3.8). 503 says that
     // it and we do not agree where the conversation stands.
     let stands = match &result {
@@ -270,7 +270,7 @@ fn finish(
     }
 }
 
-fn read_trouble(trouble: Trouble, handed_over: &AtomicBool) -> Sent {
+fn read_trouble(trouble: Trouble, handed_over: &AtomicBool) -> SmtpResult {
     match trouble {
         Trouble::Refused { stage, reply } => (read_refusal(stage, &reply), Some(reply.code)),
         Trouble::Lacks { what } => {
@@ -286,7 +286,7 @@ fn read_trouble(trouble: Trouble, handed_over: &AtomicBool) -> Sent {
 }
 
 /// A conversation that ended without a word.
-fn broken(reason: &str, handed_over: &AtomicBool) -> Sent {
+fn broken(reason: &str, handed_over: &AtomicBool) -> SmtpResult {
     let outcome = if handed_over.load(Ordering::Relaxed) {
         SendOutcome::Unknown {
             reason: clean(&format!("no answer came to the mail: {reason}")),

@@ -80,7 +80,7 @@ pub(super) struct Connection {
 }
 
 /// How to begin a conversation.
-pub(super) struct Opening<'a> {
+pub(super) struct SessionSetup<'a> {
     /// Whose server.
     pub(super) account: &'a SmtpAccount,
     /// How to encrypt.
@@ -93,7 +93,7 @@ impl Connection {
     /// Greets, encrypts and logs in over a fresh stream, as the account says.
     pub(super) async fn open(
         stream: Box<dyn Stream>,
-        opening: &Opening<'_>,
+        opening: &SessionSetup<'_>,
     ) -> Result<Self, Trouble> {
         let account = opening.account;
         let stream = match account.tls {
@@ -137,7 +137,7 @@ impl Connection {
         }
     }
 
-    async fn start_tls(mut self, opening: &Opening<'_>) -> Result<Self, Trouble> {
+    async fn start_tls(mut self, opening: &SessionSetup<'_>) -> Result<Self, Trouble> {
         if !self.offers.starttls {
             return Err(Trouble::Lacks {
                 what: "the server does not offer STARTTLS, which the account asks for",
@@ -289,7 +289,7 @@ impl Offers {
 
 async fn encrypt(
     stream: Box<dyn Stream>,
-    opening: &Opening<'_>,
+    opening: &SessionSetup<'_>,
 ) -> Result<Box<dyn Stream>, Trouble> {
     let name = opening.account.server.host.as_str().to_owned();
     let name = ServerName::try_from(name).map_err(|error| Trouble::Broken {

@@ -15,21 +15,21 @@ use super::connection::Connection;
 
 /// The lines of all accounts. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct Lines(Arc<Kept>);
+pub(super) struct Lines(Arc<PooledConnection>);
 
-struct Kept {
-    state: Mutex<State>,
+struct PooledConnection {
+    state: Mutex<PoolState>,
     idle_timeout: Duration,
 }
 
 #[derive(Default)]
-struct State {
-    lines: HashMap<[u8; 32], Arc<Line>>,
+struct PoolState {
+    lines: HashMap<[u8; 32], Arc<AccountConnections>>,
     is_swept: bool,
 }
 
 /// The connections of one account.
-pub(super) struct Line {
+pub(super) struct AccountConnections {
     /// One for each connection that may be open.
     pub(super) permits: Semaphore,
     idle: Mutex<Vec<Idle>>,
@@ -43,21 +43,21 @@ struct Idle {
 
 impl Lines {
     pub(super) fn new(idle_timeout: Duration) -> Self {
-        Self(Arc::new(Kept {
+        Self(Arc::new(PooledConnection {
             state: Mutex::default(),
             idle_timeout,
         }))
     }
 
     /// The line of an account.
-    pub(super) fn of(&self, account: &SmtpAccount) -> Arc<Line> {
+    pub(super) fn of(&self, account: &SmtpAccount) -> Arc<AccountConnections> {
         let mut state = locked(&self.0.state);
         if !state.is_swept {
             state.is_swept = true;
             tokio::spawn(sweep(Arc::downgrade(&self.0), self.0.idle_timeout));
         }
         let line = state.lines.entry(account.fingerprint()).or_insert_with(|| {
-            Arc::new(Line {
+            Arc::new(AccountConnections {
                 permits: Semaphore::new(CONNECTIONS_MAX as usize),
                 idle: Mutex::default(),
                 idle_timeout: self.0.idle_timeout,
@@ -67,7 +67,7 @@ impl Lines {
     }
 }
 
-impl Line {
+impl AccountConnections {
     /// The connection that was used last, if it has not been idle for too long.
     pub(super) fn take(&self) -> Option<Connection> {
         let idle = locked(&self.idle).pop()?;
@@ -94,7 +94,7 @@ impl Line {
 }
 
 /// Closes what was idle for too long, until there is nothing left to look after.
-async fn sweep(kept: Weak<Kept>, every: Duration) {
+async fn sweep(kept: Weak<PooledConnection>, every: Duration) {
     loop {
         tokio::time::sleep(every).await;
         let Some(kept) = kept.upgrade() else {

@@ -3,7 +3,7 @@
 
 use super::writer::value;
 
-type Attributes<'a> = Vec<(&'a str, String)>;
+type AdaptedAttributes<'a> = Vec<(&'a str, String)>;
 
 /// The compiler computes with pixels alone, and mjml with any number, whatever its unit.
 /// Each unit is written as pixels and a fraction too small to count, by which it is
@@ -17,7 +17,7 @@ const UNITS: [(&str, &str); 5] = [
 ];
 
 /// Adapts the attributes of an element.
-pub(super) fn attributes(element: &str, attributes: &mut Attributes<'_>) {
+pub(super) fn attributes(element: &str, attributes: &mut AdaptedAttributes<'_>) {
     for (name, value) in attributes.iter_mut() {
         if name.ends_with("color") {
             *value = long_color(value);
@@ -88,7 +88,7 @@ fn with_width_first(border: &str) -> String {
 }
 
 /// The compiler takes any value for a yes.
-fn full_width(attributes: &mut Attributes<'_>) {
+fn full_width(attributes: &mut AdaptedAttributes<'_>) {
     attributes.retain(|(name, value)| *name != "full-width" || value == "full-width");
 }
 
@@ -100,7 +100,7 @@ const THUMBNAIL_WIDTH: &str = "110px";
 
 /// The compiler separates the borders of a table that has one, and mjml those of a table
 /// with space between its cells.
-fn table(attributes: &mut Attributes<'_>) {
+fn table(attributes: &mut AdaptedAttributes<'_>) {
     let spacing = value(attributes, "cellspacing").and_then(number);
     let border = value(attributes, "border").unwrap_or("none");
     if spacing.is_some_and(|spacing| spacing > 0.0) {
@@ -111,7 +111,7 @@ fn table(attributes: &mut Attributes<'_>) {
 
 /// Of a width mjml reads the digits at its beginning. The compiler forgets the borders of
 /// the sides.
-fn image(attributes: &mut Attributes<'_>) {
+fn image(attributes: &mut AdaptedAttributes<'_>) {
     if let Some(width) = value(attributes, "width") {
         let digits = width.find(|c: char| !c.is_ascii_digit());
         let digits = width.get(..digits.unwrap_or(width.len()));
@@ -132,14 +132,14 @@ fn image(attributes: &mut Attributes<'_>) {
     }
 }
 
-fn set(attributes: &mut Attributes<'_>, name: &'static str, value: String) {
+fn set(attributes: &mut AdaptedAttributes<'_>, name: &'static str, value: String) {
     attributes.retain(|(known, _)| *known != name);
     attributes.push((name, value));
 }
 
 /// mjml takes paddings and borders off the whole pixels of the width, and the compiler
 /// paddings alone. Of two widths in a style the later counts.
-fn button(attributes: &mut Attributes<'_>) {
+fn button(attributes: &mut AdaptedAttributes<'_>) {
     let pixels = |name: &str| {
         let pixels = value(attributes, name)?.strip_suffix("px")?;
         pixels.parse::<f32>().ok()
@@ -159,7 +159,7 @@ fn button(attributes: &mut Attributes<'_>) {
 
 /// The compiler has another word for the mode, and prints no `border-radius`; what it
 /// prints as the last of the same style is the vertical alignment.
-fn hero(attributes: &mut Attributes<'_>) {
+fn hero(attributes: &mut AdaptedAttributes<'_>) {
     for (_, value) in attributes.iter_mut().filter(|(name, _)| *name == "mode") {
         *value = match value.as_str() {
             "fluid-height" => "fluid".to_owned(),
@@ -175,7 +175,7 @@ fn hero(attributes: &mut Attributes<'_>) {
 
 /// An image in a hero is as wide as the paddings of both and its borders leave it; the
 /// compiler forgets the paddings of the hero.
-pub(super) fn image_in_hero(attributes: &mut Attributes<'_>, hero_width: f32) {
+pub(super) fn image_in_hero(attributes: &mut AdaptedAttributes<'_>, hero_width: f32) {
     let padding = value(attributes, "padding").unwrap_or("10px 25px");
     let own = beside(padding, "padding", attributes) + borders_beside(attributes);
     let left = hero_width - own;
@@ -186,7 +186,7 @@ pub(super) fn image_in_hero(attributes: &mut Attributes<'_>, hero_width: f32) {
 }
 
 /// Pixels of border to the left and the right.
-fn borders_beside(attributes: &Attributes<'_>) -> f32 {
+fn borders_beside(attributes: &AdaptedAttributes<'_>) -> f32 {
     let border = |side: &str| value(attributes, side).or(value(attributes, "border"));
     let sides = ["border-left", "border-right"].into_iter();
     sides
@@ -195,12 +195,12 @@ fn borders_beside(attributes: &Attributes<'_>) -> f32 {
 }
 
 /// Pixels of padding to the left and the right.
-pub(super) fn padding_beside(attributes: &Attributes<'_>) -> f32 {
+pub(super) fn padding_beside(attributes: &AdaptedAttributes<'_>) -> f32 {
     let all = value(attributes, "padding").unwrap_or_default();
     beside(all, "padding", attributes)
 }
 
-fn beside(all: &str, name: &str, attributes: &Attributes<'_>) -> f32 {
+fn beside(all: &str, name: &str, attributes: &AdaptedAttributes<'_>) -> f32 {
     let all: Vec<f32> = all.split_whitespace().filter_map(number).collect();
     let of = |side: &str, place: usize| {
         let own = value(attributes, &format!("{name}-{side}")).and_then(number);

@@ -23,13 +23,13 @@ const SUFFIXES: [&str; 2] = ["-outlook", "-thumbnail"];
 
 /// Texts that wait until the compiler is done.
 #[derive(Default)]
-pub(super) struct Kept<'a> {
+pub(super) struct HeldTexts<'a> {
     texts: Vec<Cow<'a, str>>,
     gaps: Vec<String>,
     classes: Vec<String>,
 }
 
-impl<'a> Kept<'a> {
+impl<'a> HeldTexts<'a> {
     /// The code of a text.
     pub(super) fn keep(&mut self, text: impl Into<Cow<'a, str>>) -> String {
         self.texts.push(text.into());
@@ -193,7 +193,7 @@ pub(super) fn encode(out: &mut String, value: &str) {
 pub(super) fn in_quotes(value: &str) -> String {
     let mut encoded = String::new();
     encode(&mut encoded, value);
-    let decoded = Kept::default().put_back(&encoded, usize::MAX);
+    let decoded = HeldTexts::default().put_back(&encoded, usize::MAX);
     decoded.unwrap_or_default()
 }
 
@@ -214,12 +214,12 @@ mod tests {
             let mut encoded = String::new();
             encode(&mut encoded, value);
             assert_eq!(format!("{encoded:?}"), format!("\"{encoded}\""), "{value}");
-            let back = Kept::default().put_back(&encoded, 1_000);
+            let back = HeldTexts::default().put_back(&encoded, 1_000);
             assert_eq!(back.as_deref(), Some(value));
         }
         let mut encoded = String::new();
         encode(&mut encoded, "say \"hi\"");
-        let back = Kept::default().put_back(&encoded, 1_000);
+        let back = HeldTexts::default().put_back(&encoded, 1_000);
         assert_eq!(back.as_deref(), Some("say &quot;hi&quot;"));
     }
 }

@@ -26,12 +26,12 @@ const GIVEN: [&str; 5] = [
 type List<'a> = Vec<(&'a str, &'a str)>;
 
 /// Attributes in the order in which they came, each name once.
-struct Attributes<'a, V> {
+struct DefaultAttributes<'a, V> {
     list: Vec<(&'a str, V)>,
     places: HashMap<&'a str, usize>,
 }
 
-impl<V> Default for Attributes<'_, V> {
+impl<V> Default for DefaultAttributes<'_, V> {
     fn default() -> Self {
         Self {
             list: Vec::new(),
@@ -40,7 +40,7 @@ impl<V> Default for Attributes<'_, V> {
     }
 }
 
-impl<'a, V> Attributes<'a, V> {
+impl<'a, V> DefaultAttributes<'a, V> {
     fn put(&mut self, name: &'a str, value: V) {
         let place = *self.places.entry(name).or_insert(self.list.len());
         match self.list.get_mut(place) {
@@ -53,9 +53,9 @@ impl<'a, V> Attributes<'a, V> {
 /// The defaults of a head.
 #[derive(Default)]
 pub(super) struct Defaults<'a> {
-    all: Attributes<'a, &'a str>,
-    by_element: HashMap<String, Attributes<'a, &'a str>>,
-    classes: HashMap<&'a str, Attributes<'a, &'a str>>,
+    all: DefaultAttributes<'a, &'a str>,
+    by_element: HashMap<String, DefaultAttributes<'a, &'a str>>,
+    classes: HashMap<&'a str, DefaultAttributes<'a, &'a str>>,
     /// By class and element.
     within: HashMap<&'a str, HashMap<String, List<'a>>>,
     spent: Spent,
@@ -129,7 +129,7 @@ impl<'a> Defaults<'a> {
     ) -> Result<Vec<(&'a str, String)>, String> {
         let classes = element.attribute("mj-class").unwrap_or_default();
         self.spent.take(0, classes.len() + parent_classes.len())?;
-        let mut resolved = Attributes::default();
+        let mut resolved = DefaultAttributes::default();
         let mut put = |name: &'a str, value: &str| {
             self.spent.take(1, name.len() + value.len())?;
             resolved.put(name, value.to_owned());

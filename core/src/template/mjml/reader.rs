@@ -66,13 +66,13 @@ pub(super) struct Element<'a> {
     pub(super) line: usize,
     /// Each name once: the first counts.
     pub(super) attributes: Vec<(&'a str, &'a str)>,
-    pub(super) children: Vec<Node<'a>>,
+    pub(super) children: Vec<MjmlNode<'a>>,
     /// What stands within an ending tag.
     pub(super) content: &'a str,
 }
 
 #[derive(Debug)]
-pub(super) enum Node<'a> {
+pub(super) enum MjmlNode<'a> {
     Element(Element<'a>),
     /// Passes as it is: a comment, a tag of HTML, a text with Handlebars in it.
     Raw(&'a str),
@@ -88,8 +88,8 @@ impl<'a> Element<'a> {
 
     pub(super) fn elements(&self) -> impl Iterator<Item = &Element<'a>> {
         self.children.iter().filter_map(|child| match child {
-            Node::Element(element) => Some(element),
-            Node::Raw(_) => None,
+            MjmlNode::Element(element) => Some(element),
+            MjmlNode::Raw(_) => None,
         })
     }
 }
@@ -99,7 +99,7 @@ impl<'a> Element<'a> {
 /// # Errors
 /// What is wrong with it, with the line.
 pub(super) fn read(source: &str) -> Result<Element<'_>, String> {
-    let mut reader = Reader {
+    let mut reader = MjmlReader {
         source,
         at: 0,
         line: (0, 1),
@@ -120,7 +120,7 @@ pub(super) fn read(source: &str) -> Result<Element<'_>, String> {
     }
 }
 
-struct Reader<'a> {
+struct MjmlReader<'a> {
     source: &'a str,
     at: usize,
     /// An offset and its line.
@@ -132,7 +132,7 @@ struct Reader<'a> {
     carousel_images: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> MjmlReader<'a> {
     fn read(&mut self) -> Result<(), String> {
         while let Some(markup) = self.next(self.at)? {
             let text = self.slice(self.at, markup.start);
@@ -176,7 +176,7 @@ impl<'a> Reader<'a> {
 
     fn raw(&mut self, text: &'a str) {
         if let Some(parent) = self.open.last_mut() {
-            parent.children.push(Node::Raw(text));
+            parent.children.push(MjmlNode::Raw(text));
         }
     }
 
@@ -341,7 +341,7 @@ impl<'a> Reader<'a> {
 
     fn add(&mut self, element: Element<'a>) {
         match self.open.last_mut() {
-            Some(parent) => parent.children.push(Node::Element(element)),
+            Some(parent) => parent.children.push(MjmlNode::Element(element)),
             None => self.root = Some(element),
         }
     }

@@ -6,18 +6,18 @@
 use std::fmt::Write;
 
 use super::adapt;
-use super::code::{Kept, RADIUS, UNDO, encode, in_quotes};
+use super::code::{HeldTexts, RADIUS, UNDO, encode, in_quotes};
 use super::defaults::Defaults;
-use super::reader::{Element, Node};
+use super::reader::{Element, MjmlNode};
 
 /// The width of a body in pixels that says none.
 const BODY_WIDTH: f32 = 600.0;
 
 /// The source for the compiler, and what belongs in the HTML besides.
 #[derive(Default)]
-pub(super) struct Written<'a> {
+pub(super) struct MjmlOutput<'a> {
     pub(super) source: String,
-    pub(super) kept: Kept<'a>,
+    pub(super) kept: HeldTexts<'a>,
     /// Where each element begins in `source`, and its line in the original.
     lines: Vec<(usize, usize)>,
     /// Name and address of each font.
@@ -52,7 +52,7 @@ struct Codes {
     behind: Vec<(&'static str, String)>,
 }
 
-impl Written<'_> {
+impl MjmlOutput<'_> {
     /// The line in the original of an offset in `source`.
     pub(super) fn line(&self, at: usize) -> usize {
         let after = self.lines.partition_point(|(start, _)| *start <= at);
@@ -65,7 +65,7 @@ impl Written<'_> {
 ///
 /// # Errors
 /// What is wrong with it, with the line.
-pub(super) fn write<'a>(root: &Element<'a>) -> Result<Written<'a>, String> {
+pub(super) fn write<'a>(root: &Element<'a>) -> Result<MjmlOutput<'a>, String> {
     let find = |name: &str| root.elements().find(|child| child.name == name);
     let (head, body) = (find("mj-head"), find("mj-body"));
     for child in root.elements() {
@@ -82,8 +82,8 @@ pub(super) fn write<'a>(root: &Element<'a>) -> Result<Written<'a>, String> {
             defaults.add(child);
         }
     }
-    let mut writer = Writer {
-        out: Written::default(),
+    let mut writer = MjmlWriter {
+        out: MjmlOutput::default(),
         defaults,
         body_width: BODY_WIDTH,
     };
@@ -106,13 +106,13 @@ pub(super) fn write<'a>(root: &Element<'a>) -> Result<Written<'a>, String> {
     Ok(writer.out)
 }
 
-struct Writer<'a> {
-    out: Written<'a>,
+struct MjmlWriter<'a> {
+    out: MjmlOutput<'a>,
     defaults: Defaults<'a>,
     body_width: f32,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> MjmlWriter<'a> {
     /// Writes an opening tag.
     fn start<'v>(
         &mut self,
@@ -171,11 +171,11 @@ impl<'a> Writer<'a> {
         }
         for child in &head.children {
             match child {
-                Node::Raw(raw) => {
+                MjmlNode::Raw(raw) => {
                     let code = self.out.kept.keep(*raw);
                     let _infallible = write!(self.out.source, "<mj-raw>{code}</mj-raw>");
                 }
-                Node::Element(child) => self.head_child(child)?,
+                MjmlNode::Element(child) => self.head_child(child)?,
             }
         }
         self.end("mj-head");
@@ -287,8 +287,8 @@ impl<'a> Writer<'a> {
                 hides_thumbnails,
             };
             match child {
-                Node::Raw(raw) => self.raw(raw, name, element.line)?,
-                Node::Element(child) => self.element(child, parent)?,
+                MjmlNode::Raw(raw) => self.raw(raw, name, element.line)?,
+                MjmlNode::Element(child) => self.element(child, parent)?,
             }
         }
         self.end(name);

@@ -3,7 +3,7 @@
 use super::*;
 use crate::crypto::seal::EXAMPLE_KEYS;
 
-impl Tokens {
+impl TrackingTokens {
     /// Tokens under the key of the examples.
     ///
     /// # Panics

@@ -7,7 +7,7 @@ use crate::clock::Clock;
 use crate::crypto::seal::EXAMPLE_KEYS;
 use crate::ids::Ids;
 
-impl Tokens {
+impl UnsubscribeTokens {
     /// Tokens under the key of the examples.
     ///
     /// # Panics

@@ -15,7 +15,7 @@
 //! or given up, at least once. A call whose result was not recorded (its worker died)
 //! is made again. What is not promised: an order.
 
-pub mod fare;
+pub mod endpoint_health;
 pub mod store;
 
 use serde_json::Value;
@@ -28,9 +28,9 @@ use crate::ids::{
     WorkerId,
 };
 use crate::provider::kind::ProviderType;
-use fare::Fare;
+use endpoint_health::EndpointHealth;
 
-use super::schedule::Verdict;
+use super::schedule::AttemptDecision;
 
 /// Where Postgres tells of deliveries and of changed endpoints; the triggers name it
 /// too.
@@ -38,14 +38,14 @@ pub const CHANNEL: &str = "waypost_webhooks";
 
 /// What is told on [`CHANNEL`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum News {
+pub enum EndpointNotification {
     /// Something is due at an endpoint.
     Due(WebhookEndpointId),
     /// An endpoint was changed or deleted.
     Changed(WebhookEndpointId),
 }
 
-impl News {
+impl EndpointNotification {
     /// Reads what was told; nothing where it is something else.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
@@ -73,7 +73,7 @@ pub struct ServedEndpoint {
     /// Its secret, sealed, and those that still sign beside it.
     pub secrets_sealed: Vec<Vec<u8>>,
     /// How it fares.
-    pub fare: Fare,
+    pub fare: EndpointHealth,
 }
 
 /// A delivery that is due, with all that it says.
@@ -109,7 +109,7 @@ pub struct DueDelivery {
 
 /// One call to an endpoint, as it is kept.
 #[derive(Debug, Clone)]
-pub struct WebhookAttempt {
+pub struct EndpointCall {
     /// Its id.
     pub id: WebhookAttemptId,
     /// When it began.
@@ -141,11 +141,11 @@ pub struct CallRecord {
     /// late, count once.
     pub attempts_before: i32,
     /// The call.
-    pub attempt: WebhookAttempt,
+    pub attempt: EndpointCall,
     /// What follows for the delivery.
-    pub verdict: Verdict,
+    pub verdict: AttemptDecision,
     /// How the endpoint fares now, where that changed.
-    pub fare: Option<Fare>,
+    pub fare: Option<EndpointHealth>,
     /// Why the endpoint is switched off, where it is.
     pub deactivated: Option<Deactivation>,
 }
@@ -178,13 +178,16 @@ mod tests {
     fn news_are_read_and_anything_else_is_not() {
         let id = "0190a0b0-0000-7000-8000-000000000001";
         let endpoint = id.parse().unwrap();
-        assert_eq!(News::parse(&format!("due {id}")), Some(News::Due(endpoint)));
         assert_eq!(
-            News::parse(&format!("changed {id}")),
-            Some(News::Changed(endpoint))
+            EndpointNotification::parse(&format!("due {id}")),
+            Some(EndpointNotification::Due(endpoint))
+        );
+        assert_eq!(
+            EndpointNotification::parse(&format!("changed {id}")),
+            Some(EndpointNotification::Changed(endpoint))
         );
         for text in ["", "due", "due x", &format!("gone {id}"), id] {
-            assert_eq!(News::parse(text), None, "{text}");
+            assert_eq!(EndpointNotification::parse(text), None, "{text}");
         }
     }
 }

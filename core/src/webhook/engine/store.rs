@@ -7,7 +7,7 @@ use sqlx::{PgConnection, query, query_as, query_scalar};
 use url::Url;
 use uuid::Uuid;
 
-use super::fare::Fare;
+use super::endpoint_health::EndpointHealth;
 use super::{CallRecord, DueDelivery, ServedEndpoint};
 use crate::clock::{Timestamp, delta};
 use crate::db::OrFault;
@@ -17,7 +17,7 @@ use crate::ids::{
     EventId, MessageId, OrganizationId, WebhookDeliveryId, WebhookEndpointId, WorkerId,
 };
 use crate::provider::kind::ProviderType;
-use crate::webhook::schedule::Verdict;
+use crate::webhook::schedule::AttemptDecision;
 
 /// Leases those of the wanted endpoints that nobody else alive serves and that may be
 /// called. One that is leased to `worker` already is leased again: it asks only for
@@ -142,7 +142,7 @@ pub async fn find_served(
         secrets_sealed: std::iter::once(row.secret_sealed)
             .chain(row.old_secrets)
             .collect(),
-        fare: Fare {
+        fare: EndpointHealth {
             failures: row.failures,
             failing_since: row.failing_since,
             paused_until: row.paused_until,
@@ -402,9 +402,9 @@ impl<'a> CallColumns<'a> {
             let ended_at =
                 attempt.started_at + chrono::TimeDelta::milliseconds(attempt.duration_ms.into());
             let (status, next_attempt_at, ended_at) = match call.verdict {
-                Verdict::Delivered => ("DELIVERED", None, Some(ended_at)),
-                Verdict::Again(at) => ("PENDING", Some(at), None),
-                Verdict::Failed => ("FAILED", None, Some(ended_at)),
+                AttemptDecision::Delivered => ("DELIVERED", None, Some(ended_at)),
+                AttemptDecision::Again(at) => ("PENDING", Some(at), None),
+                AttemptDecision::Failed => ("FAILED", None, Some(ended_at)),
             };
             columns.message_ids.push(call.message_id.0);
             columns.delivery_ids.push(call.delivery_id.0);
@@ -430,7 +430,7 @@ impl<'a> CallColumns<'a> {
 pub async fn update_fare(
     connection: &mut PgConnection,
     call: &CallRecord,
-    fare: Fare,
+    fare: EndpointHealth,
 ) -> Result<(), Fault> {
     query!(
         "UPDATE webhook_endpoints

@@ -12,7 +12,7 @@ fn secrets(signing_key: &str) -> EventSecrets {
     }
 }
 
-async fn judge(key: &str, body: &Value, now: Timestamp) -> Result<Received, Refused> {
+async fn judge(key: &str, body: &Value, now: Timestamp) -> Result<Received, InboundRefusal> {
     posted(&secrets(key), &[], body.to_string().as_bytes(), now).await
 }
 
@@ -55,7 +55,7 @@ fn genuine() -> Option<(String, Value)> {
 
 #[tokio::test]
 async fn the_published_signatures_are_judged_as_they_are_labelled() {
-    use Happening::*;
+    use ProviderEventKind::*;
     let is_bot = false;
     for (key, body, vector) in vectors() {
         let result = judge(&key, &body, signed_at(&body)).await;
@@ -167,7 +167,7 @@ async fn a_token_is_of_one_event() {
 
 #[tokio::test]
 async fn every_documented_event_is_read() {
-    use Happening::*;
+    use ProviderEventKind::*;
     let samples = shared(&format!("{FOLDER}/event-data-samples.json"));
     let (Some(samples), Some((key, body))) = (samples, genuine()) else {
         return;
@@ -198,7 +198,7 @@ async fn every_documented_event_is_read() {
         let mut body = body.clone();
         body["event-data"] = samples[name].clone();
         let received = judge(&key, &body, signed_at(&body)).await.unwrap();
-        let happening: Vec<Happening> = happening.into_iter().collect();
+        let happening: Vec<ProviderEventKind> = happening.into_iter().collect();
         assert_eq!(happenings(&received.events), happening, "{name}");
         assert_eq!(received.skipped, 1 - happening.len(), "{name}");
     }

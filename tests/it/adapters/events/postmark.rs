@@ -13,7 +13,7 @@ fn secrets() -> EventSecrets {
     }
 }
 
-async fn with(authorization: &str, body: &[u8]) -> Result<Received, Refused> {
+async fn with(authorization: &str, body: &[u8]) -> Result<Received, InboundRefusal> {
     posted(&secrets(), &[("authorization", authorization)], body, now()).await
 }
 
@@ -21,7 +21,7 @@ fn basic(pair: &str) -> String {
     format!("Basic {}", BASE64.encode(pair))
 }
 
-async fn genuine(body: &[u8]) -> Result<Received, Refused> {
+async fn genuine(body: &[u8]) -> Result<Received, InboundRefusal> {
     with(&basic("waypost:s3cret:with:colons"), body).await
 }
 
@@ -65,7 +65,7 @@ async fn only_the_accounts_user_name_and_password_let_in() {
 
 #[tokio::test]
 async fn the_official_samples_are_read() {
-    use Happening::*;
+    use ProviderEventKind::*;
     let Some(samples) = shared("providers/fixtures/postmark/events-official-samples.json") else {
         return;
     };
@@ -99,7 +99,7 @@ async fn the_official_samples_are_read() {
 
 #[tokio::test]
 async fn the_samples_of_others_are_read() {
-    use Happening::*;
+    use ProviderEventKind::*;
     let is_bot = false;
     for (name, happening) in [
         ("bounce", Some(Bounced(BounceType::Hard))),
@@ -115,7 +115,7 @@ async fn the_samples_of_others_are_read() {
             return;
         };
         let received = genuine(&body).await.unwrap();
-        let expected: Vec<Happening> = happening.into_iter().collect();
+        let expected: Vec<ProviderEventKind> = happening.into_iter().collect();
         assert_eq!(happenings(&received.events), expected, "{name}");
         assert_eq!(received.skipped, 1 - expected.len());
     }
@@ -126,7 +126,7 @@ async fn a_genuine_post_that_is_no_event_is_not_readable() {
     for body in [&b""[..], b"[]", b"{}", b"{", b"\xff", b"{\"RecordType\":7}"] {
         let result = genuine(body).await;
         assert!(
-            matches!(result, Err(Refused::Malformed { .. })),
+            matches!(result, Err(InboundRefusal::Malformed { .. })),
             "{result:?}"
         );
     }

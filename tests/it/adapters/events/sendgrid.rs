@@ -33,7 +33,7 @@ fn vectors() -> Vec<(Value, Vec<u8>)> {
         .collect()
 }
 
-async fn judge(vector: &Value, body: &[u8], now: Timestamp) -> Result<Received, Refused> {
+async fn judge(vector: &Value, body: &[u8], now: Timestamp) -> Result<Received, InboundRefusal> {
     let headers = [
         (SIGNATURE, text(vector, "signature")),
         (TIMESTAMP, text(vector, "timestamp")),
@@ -124,7 +124,7 @@ async fn a_repetition_of_a_day_is_believed_and_an_old_one_is_not() {
 
 #[tokio::test]
 async fn a_batch_of_every_kind_is_read() {
-    use Happening::*;
+    use ProviderEventKind::*;
     let samples = ["events-all-types.json", "events-official-client.json"];
     let samples = samples.map(|name| shared_bytes(&format!("{FOLDER}/{name}")));
     let [Some(all_types), Some(official)] = samples else {
@@ -152,14 +152,14 @@ async fn a_genuine_post_that_is_no_array_is_not_readable() {
     for body in [&b""[..], b"{}", b"[", b"\xff"] {
         let result = signed_now(body).await;
         assert!(
-            matches!(result, Err(Refused::Malformed { .. })),
+            matches!(result, Err(InboundRefusal::Malformed { .. })),
             "{result:?}"
         );
     }
 }
 
 /// Posts a body that is signed now, with a key of this test.
-async fn signed_now(body: &[u8]) -> Result<Received, Refused> {
+async fn signed_now(body: &[u8]) -> Result<Received, InboundRefusal> {
     let key = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_ASN1_SIGNING).unwrap();
     let public: PublicKeyX509Der<'_> = key.public_key().as_der().unwrap();
     let timestamp = now().timestamp().to_string();

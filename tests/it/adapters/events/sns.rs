@@ -21,7 +21,11 @@ fn topic(arn: &str) -> EventSecrets {
 }
 
 /// Receives a message of the topic that it names itself.
-async fn judge(message: &Value, now: Timestamp, fetcher: &Fetcher) -> Result<Received, Refused> {
+async fn judge(
+    message: &Value,
+    now: Timestamp,
+    fetcher: &SnsFetcher,
+) -> Result<Received, InboundRefusal> {
     judge_for(text(message, "TopicArn"), message, now, fetcher).await
 }
 
@@ -29,8 +33,8 @@ async fn judge_for(
     arn: &str,
     message: &Value,
     now: Timestamp,
-    fetcher: &Fetcher,
-) -> Result<Received, Refused> {
+    fetcher: &SnsFetcher,
+) -> Result<Received, InboundRefusal> {
     let headers = headers_of(&[("x-amz-sns-message-type", text(message, "Type"))]);
     let body = message.to_string();
     let inbound = Inbound {
@@ -211,7 +215,7 @@ async fn a_certificate_that_cannot_be_had_is_asked_for_again() {
         let fetcher = fetcher_at(&server.url);
         let result = judge(&message, now(), &fetcher).await;
         assert!(
-            matches!(result, Err(Refused::Unavailable { .. })),
+            matches!(result, Err(InboundRefusal::Unavailable { .. })),
             "{result:?}"
         );
     }
@@ -287,7 +291,7 @@ async fn a_confirmation_is_followed_where_it_confirms_our_topic() {
         let message = signer.confirmation(&good, now());
         let result = judge(&message, now(), &fetcher_at(&server.url)).await;
         assert!(
-            matches!(result, Err(Refused::Unavailable { .. })),
+            matches!(result, Err(InboundRefusal::Unavailable { .. })),
             "{result:?}"
         );
     }

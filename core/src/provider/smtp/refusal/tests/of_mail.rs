@@ -1,6 +1,6 @@
 //! What servers say of a recipient, and after the mail.
 
-use super::Row;
+use super::ReplyCase;
 use super::Stage::{Content, Recipient};
 
 /// All of these are the account's: the server refuses every recipient.
@@ -41,7 +41,7 @@ pub(super) const RELAYING_DENIED: &[&str] = &[
     "550 5.7.606 Access denied, banned sending IP [192.0.2.1]",
 ];
 
-pub(super) const AT_RCPT: &[Row] = &[
+pub(super) const AT_RCPT: &[ReplyCase] = &[
     (
         Recipient,
         "454 4.7.1 <ada@example.org>: Relay access denied",
@@ -249,7 +249,7 @@ pub(super) const AT_RCPT: &[Row] = &[
     ),
 ];
 
-pub(super) const AFTER_THE_MAIL: &[Row] = &[
+pub(super) const AFTER_THE_MAIL: &[ReplyCase] = &[
     (Content, "421 4.3.2 Shutting down", "throttled"),
     (
         Content,

@@ -2,7 +2,7 @@
 //! server, and codes of a login that come after the mail.
 
 use super::Stage::{Content, Greeting, Recipient, Sender};
-use super::{Row, read};
+use super::{ReplyCase, read};
 
 /// Of an account or a user: the recipient's, once there is one.
 const CLOSED: &[&str] = &[
@@ -158,7 +158,7 @@ fn what_another_server_said_is_the_recipients() {
     assert_eq!(read(Recipient, own), "mailbox");
 }
 
-const OTHERS: &[Row] = &[
+const OTHERS: &[ReplyCase] = &[
     // Exim verifies the sender by asking its server.
     (
         Recipient,

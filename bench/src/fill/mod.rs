@@ -1,0 +1,427 @@
+//! Filling a database with finished history, as fast as Postgres takes it: rows 9, 12
+//! and 16 look at how Waypost fares with millions of messages, and row 10 and 11 with
+//! millions of suppressions.
+//!
+//! `history` says what happened, `tables` what that is in each table, `copy` sends it;
+//! `indexes` takes the indexes down meanwhile. Two connections work side by side, a
+//! table each. What the service's triggers would have counted is counted here as the
+//! rows are made, and the roll-ups are folded of it by the service's own statement; what
+//! is measured afterwards is compared with sums over the rows themselves.
+//!
+//! What a message has here and what it has not: its row, its recipient and its subject
+//! always; events and an attempt one in `events_every`; no body, as after a retention of
+//! bodies that is shorter than that of messages.
+
+pub(crate) mod copy;
+pub(crate) mod history;
+mod indexes;
+mod tables;
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use sha2::{Digest as _, Sha256};
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _};
+use tokio::task::JoinSet;
+use uuid::Uuid;
+use waypost_core::clock::Timestamp;
+use waypost_core::db::organization_shard::OrganizationShard;
+
+use copy::Target;
+use history::{DAY_MS, History, Owner};
+use tables::Table;
+
+/// How far back the history reaches.
+const DAYS: i64 = 30;
+/// The newest message is a little older than the fill.
+const REST_MS: i64 = 60 * 60 * 1_000;
+/// Tables that are filled at the same time.
+const CONNECTIONS: usize = 2;
+/// Deltas that one statement folds.
+const FOLDED_AT_ONCE: i64 = 50_000;
+/// Deltas that are left, as between two foldings.
+const DELTAS_LEFT: i64 = 1_000;
+/// What each connection fills with.
+const SESSION: &str = "SET maintenance_work_mem = '1GB'; SET max_parallel_maintenance_workers = 0;
+    SET statement_timeout = 0; SET lock_timeout = 0; SET session_replication_role = replica";
+
+/// How much is filled in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Size {
+    pub(crate) messages: u64,
+    /// One message in so many has events and attempts.
+    pub(crate) events_every: u64,
+}
+
+/// Fills an empty, migrated database with the history of these organizations, of which
+/// there are at least three: the first has a fifth of all, the second half.
+pub(crate) async fn fill(
+    url: &str,
+    organizations: &[Uuid],
+    size: Size,
+    now: Timestamp,
+) -> sqlx::Result<History> {
+    let mut connection = connect(url).await?;
+    let history = History {
+        owners: owners(&mut connection, organizations).await?,
+        messages: size.messages,
+        events_every: size.events_every,
+        first_ms: now.timestamp_millis() - DAYS * DAY_MS,
+        span_ms: DAYS * DAY_MS - REST_MS,
+    };
+    sqlx::query("SELECT waypost_create_partitions($1, 3)")
+        .bind(now - chrono::TimeDelta::days(DAYS))
+        .execute(&mut connection)
+        .await?;
+    let began = Instant::now();
+    fill_tables(url, &history).await?;
+    let counting = Instant::now();
+    count(&mut connection, &history).await?;
+    told("counters and roll-ups", counting);
+    sqlx::raw_sql("CHECKPOINT").execute(&mut connection).await?;
+    let what = format!("{} messages filled in, all in all", size.messages);
+    told(&what, began);
+    connection.close().await?;
+    Ok(history)
+}
+
+/// Gives an organization so many suppressions, of [`suppressed_address`]. All others are
+/// removed.
+pub(crate) async fn fill_suppressions(
+    url: &str,
+    organization: Uuid,
+    count: u64,
+    now: Timestamp,
+) -> sqlx::Result<()> {
+    let began = Instant::now();
+    let mut connection = connect(url).await?;
+    let taken = indexes::take_down(&mut connection, "suppressions").await?;
+    let target = Target {
+        table: "suppressions",
+        columns: "id, organization_id, email_hash, source, created_at",
+    };
+    let first_ms = now.timestamp_millis() - DAYS * DAY_MS;
+    copy::copy(&mut connection, target, 0..count, |rows, number| {
+        let at_ms = first_ms + i64::try_from(number >> 8).unwrap_or_default();
+        rows.row(5);
+        rows.uuid(history::uuid_v7(at_ms, history::mixed(number)));
+        rows.uuid(organization);
+        rows.bytes(&Sha256::digest(suppressed_address(number)));
+        rows.text("IMPORT");
+        rows.time(at_ms);
+    })
+    .await?;
+    told("suppressions: rows", began);
+    for index in taken {
+        let began = Instant::now();
+        indexes::put_up(&mut connection, &index).await?;
+        told(&format!("suppressions: {}", index.name), began);
+    }
+    sqlx::raw_sql("DELETE FROM suppression_filters")
+        .execute(&mut connection)
+        .await?;
+    sqlx::query("INSERT INTO suppression_filters (organization_id, entries) VALUES ($1, $2)")
+        .bind(organization)
+        .bind(i64::try_from(count).unwrap_or(i64::MAX))
+        .execute(&mut connection)
+        .await?;
+    sqlx::raw_sql("ANALYZE suppressions")
+        .execute(&mut connection)
+        .await?;
+    sqlx::raw_sql("CHECKPOINT").execute(&mut connection).await?;
+    told(
+        &format!("{count} suppressions filled in, all in all"),
+        began,
+    );
+    connection.close().await
+}
+
+/// The address of a suppression.
+pub(crate) fn suppressed_address(number: u64) -> String {
+    format!("gone-{number}@example.com")
+}
+
+async fn connect(url: &str) -> sqlx::Result<PgConnection> {
+    let mut connection = PgConnection::connect(url).await?;
+    sqlx::raw_sql(SESSION).execute(&mut connection).await?;
+    Ok(connection)
+}
+
+/// The organizations with what they send by. Those without an account get some that are
+/// gone already, as far as anybody can tell.
+async fn owners(connection: &mut PgConnection, ids: &[Uuid]) -> sqlx::Result<Vec<Owner>> {
+    const TYPES: [&str; 4] = ["SENDGRID", "POSTMARK", "MAILGUN", "SES"];
+    let mut owners = Vec::new();
+    for (place, id) in ids.iter().enumerate() {
+        // The one that asks for metrics has something to break down.
+        let (accounts, domains, templates) = match place {
+            0 => (4, 5, 12),
+            1 => (2, 2, 5),
+            _ => (1, 1, 3),
+        };
+        let own = |kind: u64, nth: usize| {
+            let random = history::mixed(((place as u64) << 16) | (kind << 8) | nth as u64);
+            Uuid::from_u128((u128::from(random) << 64) | u128::from(history::mixed(random)))
+        };
+        let owner = Owner {
+            id: *id,
+            accounts: (0..accounts).map(|nth| (own(1, nth), TYPES[nth])).collect(),
+            domains: (0..domains)
+                .map(|nth| format!("mail{nth}.of{place}.example"))
+                .collect(),
+            templates: (0..templates).map(|nth| own(2, nth)).collect(),
+        };
+        for (account, kind) in &owner.accounts {
+            sqlx::query(
+                "INSERT INTO provider_account_types (provider_account_id, provider_type)
+                 VALUES ($1, $2::provider_type)
+                 ON CONFLICT DO NOTHING",
+            )
+            .bind(account)
+            .bind(kind)
+            .execute(&mut *connection)
+            .await?;
+        }
+        owners.push(owner);
+    }
+    Ok(owners)
+}
+
+/// Several at the same time.
+async fn fill_tables(url: &str, history: &History) -> sqlx::Result<()> {
+    let waiting = Arc::new(Mutex::new(VecDeque::from(Table::ALL)));
+    let mut work = JoinSet::new();
+    for _ in 0..CONNECTIONS {
+        let (waiting, history, url) = (Arc::clone(&waiting), history.clone(), url.to_owned());
+        work.spawn(async move {
+            let mut connection = connect(&url).await?;
+            while let Some(table) = take(&waiting) {
+                fill_table(&mut connection, &history, table).await?;
+            }
+            connection.close().await
+        });
+    }
+    work.join_all().await.into_iter().collect()
+}
+
+fn take(waiting: &Mutex<VecDeque<Table>>) -> Option<Table> {
+    waiting.lock().expect("nobody panics with it").pop_front()
+}
+
+async fn fill_table(
+    connection: &mut PgConnection,
+    history: &History,
+    table: Table,
+) -> sqlx::Result<()> {
+    let name = table.name();
+    let began = Instant::now();
+    let taken = indexes::take_down(connection, name).await?;
+    let mut copied = 0;
+    for partition in partitions(connection, name).await? {
+        let numbers = history.first_from(partition.from_ms)..history.first_from(partition.to_ms);
+        if numbers.is_empty() {
+            continue;
+        }
+        let occupied = format!("SELECT EXISTS (SELECT FROM {})", partition.name);
+        let occupied: bool = sqlx::query_scalar(AssertSqlSafe(occupied))
+            .fetch_one(&mut *connection)
+            .await?;
+        assert!(
+            !occupied,
+            "{} is not empty, and would be truncated",
+            partition.name
+        );
+        let target = Target {
+            table: &partition.name,
+            columns: table.columns(),
+        };
+        copied += copy::copy(connection, target, numbers, |rows, number| {
+            table.write(rows, history, &history.message(number));
+        })
+        .await?;
+    }
+    told(&format!("{name}: {copied} rows"), began);
+    for index in taken {
+        let began = Instant::now();
+        indexes::put_up(connection, &index).await?;
+        told(&format!("{name}: {}", index.name), began);
+    }
+    let analyze = format!("ANALYZE {name}");
+    sqlx::raw_sql(AssertSqlSafe(analyze))
+        .execute(&mut *connection)
+        .await?;
+    Ok(())
+}
+
+/// A partition and the time of the messages in it.
+struct Partition {
+    name: String,
+    from_ms: i64,
+    to_ms: i64,
+}
+
+async fn partitions(connection: &mut PgConnection, table: &str) -> sqlx::Result<Vec<Partition>> {
+    let rows = sqlx::query(
+        "SELECT c.relname AS name, b.bounds[1]::uuid AS low, b.bounds[2]::uuid AS high
+         FROM pg_inherits i
+         JOIN pg_class c ON c.oid = i.inhrelid
+         CROSS JOIN LATERAL (
+             SELECT regexp_match(pg_get_expr(c.relpartbound, c.oid), 'FROM \\(''(.*)''\\) TO \\(''(.*)''\\)') AS bounds
+         ) b
+         WHERE i.inhparent = $1::regclass AND b.bounds IS NOT NULL
+         ORDER BY low",
+    )
+    .bind(table)
+    .fetch_all(connection)
+    .await?;
+    let time = |id: Uuid| i64::try_from(id.as_u128() >> 80).unwrap_or_default();
+    let partitions = rows.iter().map(|row| Partition {
+        name: row.get("name"),
+        from_ms: time(row.get("low")),
+        to_ms: time(row.get("high")),
+    });
+    Ok(partitions.collect())
+}
+
+/// An organization, an hour, a provider, a domain and a template.
+type DeltaKey = (i64, usize, usize, usize, Option<usize>);
+
+/// What the triggers would have counted.
+async fn count(connection: &mut PgConnection, history: &History) -> sqlx::Result<()> {
+    let mut by_hour: HashMap<(usize, &str, i64), i64> = HashMap::new();
+    let mut deltas: BTreeMap<DeltaKey, [i64; 6]> = BTreeMap::new();
+    for number in 0..history.messages {
+        let message = history.message(number);
+        let hour = history::hour(message.accepted_ms);
+        *by_hour
+            .entry((message.owner, message.ending.name(), hour))
+            .or_default() += 1;
+        for (name, at) in message.events() {
+            let Some(place) = counted_place(name) else {
+                continue;
+            };
+            let key = (
+                history::hour(at),
+                message.owner,
+                message.account,
+                message.domain,
+                message.template,
+            );
+            deltas.entry(key).or_default()[place] += 1;
+        }
+    }
+    insert_counts(connection, history, &by_hour).await?;
+    insert_deltas(connection, history, &deltas).await?;
+    loop {
+        let left: i64 = sqlx::query_scalar("SELECT count(*) FROM metric_deltas")
+            .fetch_one(&mut *connection)
+            .await?;
+        let surplus = (left - DELTAS_LEFT).min(FOLDED_AT_ONCE);
+        if surplus <= 0 {
+            break;
+        }
+        let folded =
+            waypost_core::metrics::store::fold(connection, OrganizationShard::WHOLE, surplus).await;
+        folded.expect("what was counted can be folded");
+    }
+    for table in [
+        "metric_deltas",
+        "metric_rollups",
+        "metric_days",
+        "message_counts",
+        "message_hours",
+    ] {
+        let vacuum = AssertSqlSafe(format!("VACUUM ANALYZE {table}"));
+        sqlx::raw_sql(vacuum).execute(&mut *connection).await?;
+    }
+    Ok(())
+}
+
+/// What the scheduler would have folded.
+async fn insert_counts(
+    connection: &mut PgConnection,
+    history: &History,
+    by_hour: &HashMap<(usize, &str, i64), i64>,
+) -> sqlx::Result<()> {
+    let organizations = by_hour
+        .keys()
+        .map(|(owner, _, _)| history.owners[*owner].id);
+    let statuses = by_hour.keys().map(|(_, status, _)| (*status).to_owned());
+    let hours = by_hour.keys().map(|(_, _, hour)| {
+        Timestamp::from_timestamp_millis(*hour).expect("an hour of this history")
+    });
+    sqlx::query(
+        "INSERT INTO message_hours (organization_id, status, hour, count)
+         SELECT * FROM UNNEST($1::uuid[], $2::message_status[], $3::timestamptz[], $4::bigint[])",
+    )
+    .bind(organizations.collect::<Vec<_>>())
+    .bind(statuses.collect::<Vec<_>>())
+    .bind(hours.collect::<Vec<_>>())
+    .bind(by_hour.values().copied().collect::<Vec<_>>())
+    .execute(&mut *connection)
+    .await?;
+    sqlx::query(
+        "INSERT INTO message_counts (organization_id, status, count, folding)
+         SELECT organization_id, status, sum(count), 1 FROM message_hours GROUP BY organization_id, status",
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Which of the six columns an event counts in.
+fn counted_place(event: &str) -> Option<usize> {
+    [
+        "SENT",
+        "DELIVERED",
+        "OPENED",
+        "CLICKED",
+        "BOUNCED",
+        "COMPLAINED",
+    ]
+    .iter()
+    .position(|counted| *counted == event)
+}
+
+async fn insert_deltas(
+    connection: &mut PgConnection,
+    history: &History,
+    deltas: &BTreeMap<DeltaKey, [i64; 6]>,
+) -> sqlx::Result<()> {
+    let target = Target {
+        table: "metric_deltas",
+        columns:
+            "hour, organization_id, provider, domain, template, sent, delivered, opened, clicked,
+                  bounced, complained, unsubscribed",
+    };
+    let mut deltas = deltas.iter();
+    let count = deltas.len() as u64;
+    copy::copy(connection, target, 0..count, |rows, _| {
+        let ((hour, owner, account, domain, template), counts) =
+            deltas.next().expect("as many as were counted");
+        let owner = &history.owners[*owner];
+        rows.row(12);
+        rows.time(*hour);
+        rows.uuid(owner.id);
+        rows.text(owner.accounts[*account].1);
+        rows.text(&owner.domains[*domain]);
+        match template {
+            Some(template) => rows.text(&owner.templates[*template].to_string()),
+            None => rows.text(""),
+        }
+        for count in counts {
+            rows.bigint(*count);
+        }
+        rows.bigint(0);
+    })
+    .await?;
+    Ok(())
+}
+
+fn told(what: &str, since: Instant) {
+    println!(
+        "             {:6.1} s  {what}",
+        since.elapsed().as_secs_f64()
+    );
+}

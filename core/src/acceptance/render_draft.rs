@@ -1,0 +1,255 @@
+//! Rendering a draft: from one with variables to one with its subject and bodies.
+//! It happens once, at acceptance, so that no template runs when the message is sent.
+//!
+//! Where a template is named, its current version gives the bodies that the request
+//! does not bring itself; what it brings is taken as it is, and the subject is a
+//! template too. Where none is named, subject and bodies of the request are
+//! templates, compiled for this message alone. In a message with an unsubscribe group the
+//! bodies' variable `unsubscribeUrl` is the place of the link; in one without, bodies
+//! that need the link are refused.
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::acceptance::draft::{Draft, TemplateUse};
+use crate::ids::OrganizationId;
+use crate::issue::Issue;
+use crate::template::catalog::Templates;
+use crate::template::compiled::Compiled;
+use crate::template::render::{self, Rendered, VersionUse};
+use crate::template::run::Escape;
+use crate::template::schema::VariablesSchema;
+use crate::template::step_limit::StepLimit;
+use crate::template::{SOURCE_BYTES_MAX, TemplateRefusal, render_pool};
+use crate::unsubscribe::link_insertion;
+
+/// A draft that needs no template any more, and the version that it was filled in
+/// from.
+pub(super) struct RenderedDraft {
+    /// The draft, with bodies.
+    pub(super) draft: Draft,
+    /// What it was rendered from, where that is a template.
+    pub(super) version: Option<VersionUse>,
+    is_rendered: bool,
+}
+
+impl RenderedDraft {
+    /// Bytes of its bodies where they were rendered.
+    pub(super) fn rendered_bytes(&self) -> usize {
+        let bodies = [&self.draft.html, &self.draft.text];
+        let bytes = bodies.into_iter().flatten().map(String::len).sum();
+        if self.is_rendered { bytes } else { 0 }
+    }
+}
+
+/// Renders a draft. One without variables passes through.
+///
+/// # Errors
+/// Why it cannot be rendered.
+pub(super) async fn render_draft(
+    templates: &Templates,
+    organization_id: OrganizationId,
+    mut draft: Draft,
+    deadline: Instant,
+) -> Result<RenderedDraft, TemplateRefusal> {
+    let Some(wanted) = draft.template.take() else {
+        return Ok(RenderedDraft {
+            draft,
+            version: None,
+            is_rendered: false,
+        });
+    };
+    let pool = templates.render_pool();
+    let Some(template_id) = wanted.template_id else {
+        let work = move || render_own(wanted.variables, draft);
+        return Ok(RenderedDraft {
+            draft: pool.run(organization_id, deadline, work).await??,
+            version: None,
+            is_rendered: true,
+        });
+    };
+    let current = templates.current(organization_id, template_id, deadline);
+    let (compiled, version) = current.await?;
+    // What comes too late is refused by the pool.
+    let is_light = Instant::now() < deadline
+        && !draft.subject.as_str().contains("{{")
+        && compiled.is_light(&wanted.variables);
+    let work = move || render(&compiled, wanted, draft);
+    let draft = if is_light {
+        render_pool::at_once(work)??
+    } else {
+        pool.run(organization_id, deadline, work).await??
+    };
+    Ok(RenderedDraft {
+        draft,
+        version: Some(version),
+        is_rendered: true,
+    })
+}
+
+/// Holds variables against a schema. One that asks for the link gets it.
+fn check(schema: &VariablesSchema, variables: &Value, has_link: bool) -> Vec<Issue> {
+    let issues = schema.check(variables);
+    if issues.is_empty() || !has_link {
+        return issues;
+    }
+    let mut linked = variables.clone();
+    linked[link_insertion::VARIABLE] = link_insertion::EXAMPLE_URL.into();
+    let linked = schema.check(&linked);
+    if linked.len() < issues.len() {
+        linked
+    } else {
+        issues
+    }
+}
+
+/// Refuses a variable that has the name of the link, where there is one.
+fn refuse_link(draft: &Draft, variables: &Value) -> Result<(), TemplateRefusal> {
+    if draft.unsubscribe_group_id.is_none() || variables.get(link_insertion::VARIABLE).is_none() {
+        return Ok(());
+    }
+    let path = format!("variables.{}", link_insertion::VARIABLE);
+    let issue = Issue::new(path, "stands for the unsubscribe link of the group");
+    Err(TemplateRefusal::Invalid(vec![issue]))
+}
+
+/// Renders bodies, with the place of the link where they mention it. Without a group
+/// they must not write it, unless the variables bring their own; they may ask whether
+/// there is one.
+fn with_link(
+    mut variables: Value,
+    is_mentioned: bool,
+    has_link: bool,
+    mut render: impl FnMut(&Value) -> Result<Rendered, TemplateRefusal>,
+) -> Result<Rendered, TemplateRefusal> {
+    if !is_mentioned || variables.get(link_insertion::VARIABLE).is_some() {
+        return render(&variables);
+    }
+    if has_link {
+        variables[link_insertion::VARIABLE] = link_insertion::PLACEHOLDER.into();
+        return render(&variables);
+    }
+    variables[link_insertion::VARIABLE] = Value::Null;
+    let without = render(&variables)?;
+    // To whoever asks, false is as little a link as null is; but it is written.
+    variables[link_insertion::VARIABLE] = Value::Bool(false);
+    if render(&variables)? != without {
+        return Err(TemplateRefusal::Invalid(vec![
+            link_insertion::without_group(),
+        ]));
+    }
+    Ok(without)
+}
+
+fn render(
+    compiled: &Compiled,
+    wanted: TemplateUse,
+    mut draft: Draft,
+) -> Result<Draft, TemplateRefusal> {
+    let has_link = draft.unsubscribe_group_id.is_some();
+    let variables = wanted.variables;
+    refuse_link(&draft, &variables)?;
+    if let Some(schema) = &compiled.schema {
+        let issues = check(schema, &variables, has_link);
+        if !issues.is_empty() {
+            return Err(TemplateRefusal::Invalid(issues));
+        }
+    }
+    let subject = render::subject(&draft.subject, &variables);
+    draft.subject = subject.map_err(|issue| TemplateRefusal::Invalid(vec![issue]))?;
+    // After the subject, which no link belongs into.
+    let is_mentioned = compiled.mentions(link_insertion::VARIABLE);
+    let rendered = with_link(variables, is_mentioned, has_link, |variables| {
+        let rendered = render::bodies(compiled, variables);
+        let mut rendered = rendered.map_err(TemplateRefusal::Unrenderable)?;
+        // What the request brings itself takes their place.
+        if draft.html.is_some() {
+            rendered.html.clear();
+        }
+        rendered.text = rendered.text.filter(|_| draft.text.is_none());
+        Ok(rendered)
+    })?;
+    let non_empty = |body: String| Some(body).filter(|body| !body.is_empty());
+    draft.html = draft.html.or_else(|| non_empty(rendered.html));
+    draft.text = draft.text.or_else(|| rendered.text.and_then(non_empty));
+    if draft.html.is_none() && draft.text.is_none() {
+        let issue = Issue::new("variables", "leave the template's bodies empty");
+        return Err(TemplateRefusal::Invalid(vec![issue]));
+    }
+    Ok(draft)
+}
+
+/// Renders a draft's own subject and bodies; everything that is wrong with them is
+/// reported at once.
+fn render_own(variables: Value, mut draft: Draft) -> Result<Draft, TemplateRefusal> {
+    refuse_link(&draft, &variables)?;
+    refuse_long_sources(&draft)?;
+    let subject = render::subject(&draft.subject, &variables);
+    // After the subject, which no link belongs into.
+    let has_link = draft.unsubscribe_group_id.is_some();
+    let is_mentioned = [&draft.html, &draft.text]
+        .into_iter()
+        .flatten()
+        .any(|source| source.contains(link_insertion::VARIABLE));
+    let bodies = with_link(variables, is_mentioned, has_link, |variables| {
+        own_bodies(&draft, variables)
+    });
+    let (subject, rendered) = match (subject, bodies) {
+        (Ok(subject), Ok(rendered)) => (subject, rendered),
+        (Err(issue), Ok(_)) => return Err(TemplateRefusal::Invalid(vec![issue])),
+        (Err(issue), Err(TemplateRefusal::Invalid(mut issues))) => {
+            issues.insert(0, issue);
+            return Err(TemplateRefusal::Invalid(issues));
+        }
+        (_, Err(refusal)) => return Err(refusal),
+    };
+    let non_empty = |body: String| Some(body).filter(|body| !body.is_empty());
+    draft.subject = subject;
+    draft.html = non_empty(rendered.html);
+    draft.text = rendered.text.and_then(non_empty);
+    if draft.html.is_none() && draft.text.is_none() {
+        let issue = Issue::new("variables", "leave the bodies empty");
+        return Err(TemplateRefusal::Invalid(vec![issue]));
+    }
+    Ok(draft)
+}
+
+/// Refuses bodies that are longer than those of a template may be.
+fn refuse_long_sources(draft: &Draft) -> Result<(), TemplateRefusal> {
+    let bodies = [("html", &draft.html), ("text", &draft.text)];
+    let long = bodies.into_iter().filter(|(_, body)| {
+        let bytes = body.as_ref().map_or(0, String::len);
+        bytes > SOURCE_BYTES_MAX
+    });
+    let issues: Vec<Issue> = long
+        .map(|(path, _)| {
+            let text = format!(
+                "must not be larger than {SOURCE_BYTES_MAX} bytes where variables are given"
+            );
+            Issue::new(path, text)
+        })
+        .collect();
+    if issues.is_empty() {
+        Ok(())
+    } else {
+        Err(TemplateRefusal::Invalid(issues))
+    }
+}
+
+fn own_bodies(draft: &Draft, variables: &Value) -> Result<Rendered, TemplateRefusal> {
+    let mut budget = StepLimit::new();
+    let mut issues = Vec::new();
+    let mut body = |path, source: &Option<String>, escape| {
+        let rendered = render::own_body(source.as_ref()?, variables, escape, &mut budget);
+        rendered
+            .map_err(|problem| issues.push(Issue::new(path, problem)))
+            .ok()
+    };
+    let html = body("html", &draft.html, Escape::Html).unwrap_or_default();
+    let text = body("text", &draft.text, Escape::Nothing);
+    if issues.is_empty() {
+        Ok(Rendered { html, text })
+    } else {
+        Err(TemplateRefusal::Invalid(issues))
+    }
+}

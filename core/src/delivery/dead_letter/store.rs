@@ -1,0 +1,256 @@
+//! Suspects and parked chunks in Postgres: columns of their outbox rows.
+
+use sqlx::{PgConnection, query, query_scalar};
+use uuid::Uuid;
+
+use super::{DeadLetter, DeadLetterSelection, SUSPECT_FROM};
+use crate::clock::Timestamp;
+use crate::db::OrFault;
+use crate::delivery::job::SendJob;
+use crate::delivery::lease::{columns, job};
+use crate::fault::Fault;
+use crate::ids::{MessageId, WorkerId};
+use crate::message::CHUNK_RECIPIENTS;
+
+/// Notes that a worker begins with a suspect that it holds; false where it does not
+/// hold it any more.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn begin(
+    connection: &mut PgConnection,
+    worker: WorkerId,
+    job: SendJob,
+    now: Timestamp,
+) -> Result<bool, Fault> {
+    let done = query!(
+        "UPDATE outbox SET begun_at = $4 WHERE message_id = $1 AND chunk = $2 AND leased_by = $3",
+        job.message_id.0,
+        job.chunk,
+        worker.0,
+        now,
+    )
+    .execute(connection)
+    .await
+    .or_fault("begin with a suspect")?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Counts a loss against each chunk, or, where it is only a suspicion, not against
+/// suspects that nobody had begun with.
+pub(in crate::delivery) async fn count_losses(
+    connection: &mut PgConnection,
+    jobs: &[SendJob],
+    is_proof: bool,
+) -> Result<(), Fault> {
+    let (ids, chunks) = columns(jobs);
+    query!(
+        r#"UPDATE outbox o
+           SET losses = least(o.losses + 1, 1000), begun_at = NULL
+           FROM UNNEST($1::uuid[], $2::int[]) AS lost (message_id, chunk)
+           WHERE o.message_id = lost.message_id AND o.chunk = lost.chunk
+             AND ($3 OR o.losses < $4 OR o.begun_at IS NOT NULL)"#,
+        &ids,
+        &chunks,
+        is_proof,
+        SUSPECT_FROM,
+    )
+    .execute(connection)
+    .await
+    .or_fault("count losses")?;
+    Ok(())
+}
+
+/// Parks those of the chunks that have at least so many losses. The relay looks at
+/// them when the year 9999 ends: `infinity` is no time to most who would read it.
+pub(super) async fn park_used_up(
+    connection: &mut PgConnection,
+    jobs: &[SendJob],
+    losses: i16,
+    reason: &str,
+    now: Timestamp,
+) -> Result<Vec<SendJob>, Fault> {
+    let (ids, chunks) = columns(jobs);
+    let rows = query!(
+        r#"UPDATE outbox o
+           SET parked_at = $5, parked_reason = $4, wake_at = '9999-12-31'
+           FROM UNNEST($1::uuid[], $2::int[]) AS lost (message_id, chunk)
+           WHERE o.message_id = lost.message_id AND o.chunk = lost.chunk
+             AND o.losses >= $3 AND o.leased_by IS NULL
+           RETURNING o.message_id, o.chunk, o.organization_id"#,
+        &ids,
+        &chunks,
+        losses,
+        reason,
+        now,
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("park chunks")?;
+    Ok(rows
+        .into_iter()
+        .map(|row| job(row.message_id, row.chunk, row.organization_id))
+        .collect())
+}
+
+/// Parks chunks and ends their leases.
+pub(super) async fn park(
+    connection: &mut PgConnection,
+    jobs: &[SendJob],
+    reason: &str,
+    now: Timestamp,
+) -> Result<(), Fault> {
+    let (ids, chunks) = columns(jobs);
+    query!(
+        r#"UPDATE outbox o
+           SET parked_at = $4, parked_reason = $3, wake_at = '9999-12-31', leased_by = NULL, begun_at = NULL
+           FROM UNNEST($1::uuid[], $2::int[]) AS given (message_id, chunk)
+           WHERE o.message_id = given.message_id AND o.chunk = given.chunk"#,
+        &ids,
+        &chunks,
+        reason,
+        now,
+    )
+    .execute(connection)
+    .await
+    .or_fault("park chunks")?;
+    Ok(())
+}
+
+/// Parked chunks, those parked first at the top.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn list(connection: &mut PgConnection, limit: i64) -> Result<Vec<DeadLetter>, Fault> {
+    let rows = query!(
+        r#"SELECT o.message_id, o.chunk, o.organization_id, o.losses, o.parked_at AS "parked_at!",
+                  coalesce(o.parked_reason, '') AS "reason!",
+                  (SELECT count(*)
+                   FROM recipients r
+                   WHERE r.message_id = o.message_id
+                     AND r.position >= o.chunk * $2 AND r.position < (o.chunk + 1) * $2
+                     AND r.status IN ('QUEUED', 'SENDING')) AS "recipients!"
+           FROM outbox o
+           WHERE o.parked_at IS NOT NULL
+           ORDER BY o.parked_at, o.message_id, o.chunk
+           LIMIT $1"#,
+        limit,
+        CHUNK_RECIPIENTS,
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("list parked jobs")?;
+    let parked = rows.into_iter().map(|row| DeadLetter {
+        job: job(row.message_id, row.chunk, row.organization_id),
+        recipients: row.recipients,
+        losses: row.losses,
+        parked_at: row.parked_at,
+        reason: row.reason,
+    });
+    Ok(parked.collect())
+}
+
+/// The parked chunks that are meant, locked in their order until the transaction ends.
+pub(super) async fn lock(
+    connection: &mut PgConnection,
+    choice: DeadLetterSelection,
+) -> Result<Vec<SendJob>, Fault> {
+    let (message_id, chunk): (Option<Uuid>, Option<i32>) = match choice {
+        DeadLetterSelection::All => (None, None),
+        DeadLetterSelection::Of { message_id, chunk } => (Some(message_id.0), chunk),
+    };
+    let rows = query!(
+        r#"SELECT message_id, chunk, organization_id
+           FROM outbox
+           WHERE parked_at IS NOT NULL AND leased_by IS NULL
+             AND ($1::uuid IS NULL OR message_id = $1) AND ($2::int IS NULL OR chunk = $2)
+           ORDER BY message_id, chunk
+           FOR UPDATE"#,
+        message_id,
+        chunk,
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("find parked jobs")?;
+    Ok(rows
+        .into_iter()
+        .map(|row| job(row.message_id, row.chunk, row.organization_id))
+        .collect())
+}
+
+/// Whether there is a message of that id.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn is_known(connection: &mut PgConnection, id: MessageId) -> Result<bool, Fault> {
+    query_scalar!(
+        r#"SELECT EXISTS (SELECT 1 FROM messages WHERE id = $1) AS "exists!""#,
+        id.0
+    )
+    .fetch_one(connection)
+    .await
+    .or_fault("look for a message")
+}
+
+/// Lets chunks be leased again.
+pub(super) async fn unpark(
+    connection: &mut PgConnection,
+    jobs: &[SendJob],
+    now: Timestamp,
+) -> Result<(), Fault> {
+    let (ids, chunks) = columns(jobs);
+    query!(
+        r#"UPDATE outbox o
+           SET parked_at = NULL, parked_reason = NULL, losses = 0, wake_at = $3
+           FROM UNNEST($1::uuid[], $2::int[]) AS given (message_id, chunk)
+           WHERE o.message_id = given.message_id AND o.chunk = given.chunk"#,
+        &ids,
+        &chunks,
+        now,
+    )
+    .execute(connection)
+    .await
+    .or_fault("unpark jobs")?;
+    Ok(())
+}
+
+/// Fails the recipients of a chunk that have not reached an end, and answers their
+/// positions.
+pub(super) async fn fail(
+    connection: &mut PgConnection,
+    job: SendJob,
+    reason: &str,
+    now: Timestamp,
+) -> Result<Vec<i32>, Fault> {
+    query_scalar!(
+        r#"UPDATE recipients
+           SET status = 'FAILED', last_error = $4, next_attempt_at = $5
+           WHERE message_id = $1 AND position >= $2 * $3::int AND position < ($2 + 1) * $3::int
+             AND status IN ('QUEUED', 'SENDING')
+           RETURNING position"#,
+        job.message_id.0,
+        job.chunk,
+        CHUNK_RECIPIENTS,
+        reason,
+        now,
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("fail the recipients of a parked job")
+}
+
+/// Deletes chunks of which nothing is left to do.
+pub(super) async fn delete(connection: &mut PgConnection, jobs: &[SendJob]) -> Result<(), Fault> {
+    let (ids, chunks) = columns(jobs);
+    query!(
+        r#"DELETE FROM outbox o
+           USING UNNEST($1::uuid[], $2::int[]) AS given (message_id, chunk)
+           WHERE o.message_id = given.message_id AND o.chunk = given.chunk"#,
+        &ids,
+        &chunks,
+    )
+    .execute(connection)
+    .await
+    .or_fault("delete parked jobs")?;
+    Ok(())
+}

@@ -1,0 +1,453 @@
+//! Recording outcomes: attempt, recipient, event and message in one transaction,
+//! for the outcomes of many jobs at once.
+//!
+//! An outcome counts once, and only from the holder of the lease, so that one which
+//! comes late or twice does not undo what has happened since. The first to close an attempt wins; the one exception
+//! is evidence: an attempt that was given up as UNKNOWN and turns out to have been
+//! accepted. A provider's event is evidence too (`event::record`), and may close an
+//! attempt before the call's own answer does.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value, json};
+use sqlx::{PgConnection, query, query_scalar};
+use uuid::Uuid;
+
+use super::attempt::NewAttempt;
+use super::retry::NextState;
+use crate::clock::Timestamp;
+use crate::db::OrFault;
+use crate::event::{self, EventType, NewEvent};
+use crate::fault::Fault;
+use crate::ids::{EventId, MessageId, OrganizationId, SendAttemptId, WorkerId};
+use crate::message::MessageStatus;
+use crate::provider::outcome::{Blame, SendOutcome};
+use crate::suppression::feedback::{ReportedAddress, ReportedReason};
+
+/// The longest id of a provider that is kept, in characters.
+const PROVIDER_ID_CHARS_MAX: usize = 255;
+
+/// What came of one attempt.
+#[derive(Debug, Clone)]
+pub struct AttemptOutcome {
+    /// The attempt.
+    pub attempt: NewAttempt,
+    /// Whether it was written. Where something stood in the way before a call
+    /// could be made there is no such row, and only the recipient moves.
+    pub attempted: bool,
+    /// What came of it.
+    pub outcome: SendOutcome,
+    /// The HTTP status of the answer, where there was one.
+    pub status_code: Option<u16>,
+    /// When.
+    pub finished_at: Timestamp,
+    /// What follows.
+    pub verdict: NextState,
+    /// The id of the event, where one follows.
+    pub event_id: EventId,
+}
+
+impl AttemptOutcome {
+    fn label(&self) -> &'static str {
+        match self.outcome {
+            SendOutcome::Accepted { .. } => "ACCEPTED",
+            SendOutcome::Rejected { .. } | SendOutcome::AccountUnusable { .. } => "REJECTED",
+            SendOutcome::Throttled { .. } => "THROTTLED",
+            SendOutcome::Deferred { .. } | SendOutcome::Unavailable { .. } => "UNAVAILABLE",
+            SendOutcome::Unknown { .. } => "UNKNOWN",
+        }
+    }
+
+    fn reason(&self) -> Option<&str> {
+        match &self.outcome {
+            SendOutcome::Accepted { .. } => None,
+            SendOutcome::Rejected { reason, .. }
+            | SendOutcome::Deferred { reason, .. }
+            | SendOutcome::AccountUnusable { reason, .. }
+            | SendOutcome::Throttled { reason, .. }
+            | SendOutcome::Unavailable { reason, .. }
+            | SendOutcome::Unknown { reason } => Some(reason),
+        }
+    }
+
+    /// The provider's id, without what a text in Postgres or a header may not hold.
+    fn provider_message_id(&self) -> Option<String> {
+        match &self.outcome {
+            SendOutcome::Accepted {
+                provider_message_id,
+            } => provider_message_id.as_ref().map(|id| {
+                let visible = id.chars().filter(|c| !c.is_control());
+                visible.take(PROVIDER_ID_CHARS_MAX).collect()
+            }),
+            SendOutcome::Rejected { .. }
+            | SendOutcome::Deferred { .. }
+            | SendOutcome::AccountUnusable { .. }
+            | SendOutcome::Throttled { .. }
+            | SendOutcome::Unavailable { .. }
+            | SendOutcome::Unknown { .. } => None,
+        }
+    }
+
+    /// Whether the provider took it: evidence that counts whoever brings it.
+    #[must_use]
+    pub fn is_accepted(&self) -> bool {
+        matches!(self.outcome, SendOutcome::Accepted { .. })
+    }
+
+    /// The address, where the answer says that it has no mailbox.
+    #[must_use]
+    pub fn bounced(&self) -> Option<(OrganizationId, ReportedAddress)> {
+        let blame = match &self.outcome {
+            SendOutcome::Rejected { blame, .. } => *blame,
+            SendOutcome::Accepted { .. }
+            | SendOutcome::Deferred { .. }
+            | SendOutcome::AccountUnusable { .. }
+            | SendOutcome::Throttled { .. }
+            | SendOutcome::Unavailable { .. }
+            | SendOutcome::Unknown { .. } => return None,
+        };
+        match blame {
+            Blame::Mailbox => {
+                let told = ReportedAddress {
+                    email_hash: self.attempt.address_hash,
+                    message_id: self.attempt.message_id,
+                    reason: ReportedReason::HardBounce,
+                };
+                Some((self.attempt.organization_id, told))
+            }
+            Blame::Message | Blame::Recipient | Blame::Sender | Blame::SenderForRecipient => None,
+        }
+    }
+
+    fn event(&self) -> Option<NewEvent> {
+        Some(NewEvent {
+            id: self.event_id,
+            message_id: self.attempt.message_id,
+            organization_id: self.attempt.organization_id,
+            position: self.attempt.position,
+            event_type: self.verdict.event?,
+            occurred_at: self.finished_at,
+            data: self.data(),
+        })
+    }
+
+    /// What the event says: of which call, and what went wrong.
+    fn data(&self) -> Option<Value> {
+        let bounce_type = self.bounced().map(|_| "hard");
+        let members = [
+            (
+                event::ATTEMPT_ID,
+                self.attempted.then(|| json!(self.attempt.id)),
+            ),
+            (
+                event::PROVIDER_MESSAGE_ID,
+                self.provider_message_id().map(Value::String),
+            ),
+            (
+                "reason",
+                self.verdict.error.as_ref().map(|reason| json!(reason)),
+            ),
+            ("bounceType", bounce_type.map(Value::from)),
+        ];
+        let members = members.into_iter();
+        let members = members.filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        let data: Map<String, Value> = members.collect();
+        (!data.is_empty()).then_some(Value::Object(data))
+    }
+}
+
+/// Records outcomes: of chunks whose lease the caller holds, and accepted ones. To
+/// be run in a transaction, after [`super::lease::hold`] and with
+/// [`super::lease::finish`] and [`crate::message::store::refresh_aggregates`]
+/// after it, and with [`crate::suppression::Suppressions::add_told`] for the addresses
+/// that are returned: those that these outcomes, as far as they counted, found to have no
+/// mailbox.
+///
+/// # Errors
+/// A fault when Postgres is away.
+pub async fn record(
+    connection: &mut PgConnection,
+    outcomes: &[AttemptOutcome],
+) -> Result<Vec<(OrganizationId, ReportedAddress)>, Fault> {
+    if outcomes.is_empty() {
+        return Ok(Vec::new());
+    }
+    let closed = close_attempts(&mut *connection, outcomes).await?;
+    let counted: Vec<&AttemptOutcome> = outcomes
+        .iter()
+        .filter(|outcome| !outcome.attempted || closed.contains(&outcome.attempt.id.0))
+        .collect();
+    // Where two calls for one recipient end together, that one was taken counts.
+    let place = |outcome: &AttemptOutcome| (outcome.attempt.message_id, outcome.attempt.position);
+    let taken = counted.iter().filter(|outcome| outcome.is_accepted());
+    let taken: HashSet<(MessageId, i32)> = taken.map(|outcome| place(outcome)).collect();
+    let counted: Vec<&AttemptOutcome> = counted
+        .into_iter()
+        .filter(|outcome| outcome.is_accepted() || !taken.contains(&place(outcome)))
+        .collect();
+    let mut moved = move_recipients(&mut *connection, &counted).await?;
+    let events: Vec<NewEvent> = counted
+        .iter()
+        // Of several attempts for one recipient, one moved it.
+        .filter(|outcome| moved.remove(&(outcome.attempt.message_id.0, outcome.attempt.position)))
+        .filter_map(|outcome| outcome.event())
+        .collect();
+    event::store::insert(connection, &events).await?;
+    Ok(counted
+        .iter()
+        .filter_map(|outcome| outcome.bounced())
+        .collect())
+}
+
+/// That a provider took the mail of a message's only recipient: what most settlements
+/// say.
+#[derive(Debug, Clone, Copy)]
+pub struct SentRecord<'a> {
+    worker: WorkerId,
+    outcome: &'a AttemptOutcome,
+}
+
+impl<'a> SentRecord<'a> {
+    /// Whose message.
+    #[must_use]
+    pub fn message_id(&self) -> MessageId {
+        self.outcome.attempt.message_id
+    }
+
+    /// This outcome, of a call that `worker` made, if it says that and no more.
+    /// `recipient_count` is that of the message.
+    #[must_use]
+    pub fn of(worker: WorkerId, outcome: &'a AttemptOutcome, recipient_count: i32) -> Option<Self> {
+        let verdict = &outcome.verdict;
+        let is_plain = outcome.attempted
+            && outcome.is_accepted()
+            && recipient_count == 1
+            && outcome.attempt.position == 0
+            && verdict.status == MessageStatus::Sent
+            && verdict.event == Some(EventType::Sent)
+            && verdict.error.is_none();
+        is_plain.then_some(Self { worker, outcome })
+    }
+}
+
+/// Records that mails were taken and ends the leases of their chunks, in one
+/// statement. Answers the attempts of which everything is recorded with that; about
+/// the others [`record`] and [`super::lease::finish`] have the last word: their
+/// attempt or their recipient was decided about before, or another holds the lease.
+/// No message may come twice; in the order of their ids, in which others lock them too.
+///
+/// The reaper locks outbox rows first and these last. Where both are at work on one
+/// worker's leases, after an outage, Postgres may end one of them, and it is tried again.
+///
+/// # Errors
+/// A fault when Postgres is away.
+#[expect(clippy::too_many_lines, reason = "one statement and its columns")]
+pub async fn record_sent(
+    connection: &mut PgConnection,
+    sent: &[SentRecord<'_>],
+) -> Result<HashSet<SendAttemptId>, Fault> {
+    let uuids =
+        |pick: fn(&SentRecord<'_>) -> Uuid| -> Vec<Uuid> { sent.iter().map(pick).collect() };
+    let status_codes = sent.iter().map(|s| s.outcome.status_code.map(i32::from));
+    let provider_ids = sent.iter().map(|s| s.outcome.provider_message_id());
+    let used = sent
+        .iter()
+        .map(|s| i32::from(s.outcome.verdict.uses_attempt));
+    let ended = query_scalar!(
+        r#"WITH done AS (
+               SELECT *
+               FROM UNNEST($1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::uuid[], $6::uuid[], $7::text[],
+                           $8::timestamptz[], $9::int[], $10::int[], $11::timestamptz[], $12::smallint[],
+                           $13::smallint[], $14::bool[])
+                 AS d (message_id, attempt_id, organization_id, event_id, provider_account_id, worker,
+                       provider_message_id, finished_at, status_code, used, next_attempt_at, failover, rounds,
+                       recoverable)
+           ), closed AS (
+               UPDATE send_attempts a
+               SET finished_at = d.finished_at, outcome = 'ACCEPTED', status_code = d.status_code, reason = NULL
+               FROM done d
+               WHERE a.message_id = d.message_id AND a.id = d.attempt_id
+                 AND (a.outcome IS NULL OR a.outcome = 'UNKNOWN')
+               RETURNING d.*
+           ), moved AS (
+               UPDATE recipients r
+               SET status = 'SENT',
+                   provider_account_id = c.provider_account_id,
+                   provider_message_id = coalesce(c.provider_message_id, r.provider_message_id),
+                   attempts = r.attempts + c.used,
+                   last_error = NULL,
+                   next_attempt_at = c.next_attempt_at,
+                   sent_at = coalesce(r.sent_at, c.finished_at),
+                   failover = c.failover,
+                   rounds = c.rounds,
+                   recoverable = c.recoverable
+               FROM closed c
+               WHERE r.message_id = c.message_id AND r.position = 0
+                 AND r.status IN ('SENDING', 'QUEUED', 'FAILED')
+               RETURNING r.message_id, r.sent_at, r.delivered_at, r.provider_account_id, r.provider_message_id,
+                         c.organization_id, c.event_id, c.finished_at, c.worker, c.attempt_id, 0 AS chunk,
+                         c.provider_message_id AS told_id, r.first_sent_at IS NULL AS is_first
+           ), message AS (
+               UPDATE messages m
+               SET status = 'SENT', sent_at = r.sent_at, delivered_at = r.delivered_at,
+                   provider_message_id = r.provider_message_id, provider_account_id = r.provider_account_id,
+                   resolved_account_id = CASE WHEN r.provider_account_id <> m.provider_account_id
+                                              THEN coalesce(m.resolved_account_id, m.provider_account_id)
+                                              ELSE m.resolved_account_id END
+               FROM moved r
+               WHERE m.id = r.message_id
+               RETURNING r.organization_id, r.finished_at, r.provider_account_id, m.from_address, m.template_id,
+                         r.is_first
+           ), metric AS (
+               INSERT INTO metric_deltas (organization_id, hour, provider, domain, template,
+                                          sent, delivered, opened, clicked, bounced, complained, unsubscribed)
+               SELECT m.organization_id, date_trunc('hour', m.finished_at, 'UTC'), p.provider,
+                      waypost_metric_domain(m.from_address), coalesce(m.template_id::text, ''),
+                      count(*), 0, 0, 0, 0, 0, 0
+               FROM message m
+               CROSS JOIN LATERAL waypost_metric_provider(m.provider_account_id) p
+               WHERE m.is_first
+               GROUP BY 1, 2, 3, 4, 5
+           ), event AS (
+               INSERT INTO events (message_id, id, organization_id, position, event_type, occurred_at, data,
+                                   counts_itself)
+               SELECT message_id, event_id, organization_id, 0, 'SENT', finished_at,
+                      jsonb_strip_nulls(jsonb_build_object('attemptId', attempt_id, 'providerMessageId', told_id)),
+                      true
+               FROM moved
+           )
+           -- By `ANY`, as in a claim: looked up by its key, however small the outbox was before.
+           DELETE FROM outbox o
+           USING moved
+           WHERE o.message_id = ANY(ARRAY[moved.message_id]) AND o.chunk = ANY(ARRAY[moved.chunk])
+             AND o.leased_by = ANY(ARRAY[moved.worker])
+           RETURNING moved.attempt_id AS "attempt_id!: SendAttemptId""#,
+        &uuids(|s| s.outcome.attempt.message_id.0),
+        &uuids(|s| s.outcome.attempt.id.0),
+        &uuids(|s| s.outcome.attempt.organization_id.0),
+        &uuids(|s| s.outcome.event_id.0),
+        &uuids(|s| s.outcome.attempt.provider_account_id.0),
+        &uuids(|s| s.worker.0),
+        &provider_ids.collect::<Vec<_>>() as &[Option<String>],
+        &sent.iter().map(|s| s.outcome.finished_at).collect::<Vec<_>>(),
+        &status_codes.collect::<Vec<_>>() as &[Option<i32>],
+        &used.collect::<Vec<_>>(),
+        &sent.iter().map(|s| s.outcome.verdict.next_attempt_at).collect::<Vec<_>>(),
+        &sent.iter().map(|s| s.outcome.verdict.turn.candidate).collect::<Vec<_>>(),
+        &sent.iter().map(|s| s.outcome.verdict.turn.rounds).collect::<Vec<_>>(),
+        &sent.iter().map(|s| s.outcome.verdict.turn.recoverable).collect::<Vec<_>>(),
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("record what was sent")?;
+    Ok(ended.into_iter().collect())
+}
+
+async fn close_attempts(
+    connection: &mut PgConnection,
+    outcomes: &[AttemptOutcome],
+) -> Result<HashSet<Uuid>, Fault> {
+    let status_codes: Vec<Option<i32>> = outcomes
+        .iter()
+        .map(|o| o.status_code.map(i32::from))
+        .collect();
+    let rows = query!(
+        r#"UPDATE send_attempts a
+           SET finished_at = o.finished_at, outcome = o.outcome::attempt_outcome,
+               status_code = o.status_code, reason = o.reason
+           FROM UNNEST($1::uuid[], $2::uuid[], $3::timestamptz[], $4::text[], $5::int[], $6::text[])
+             AS o (message_id, id, finished_at, outcome, status_code, reason)
+           WHERE a.message_id = o.message_id AND a.message_id = ANY($1) AND a.id = o.id
+             AND (a.outcome IS NULL OR (a.outcome = 'UNKNOWN' AND o.outcome = 'ACCEPTED'))
+           RETURNING a.id"#,
+        &outcomes
+            .iter()
+            .map(|o| o.attempt.message_id.0)
+            .collect::<Vec<_>>(),
+        &outcomes.iter().map(|o| o.attempt.id.0).collect::<Vec<_>>(),
+        &outcomes.iter().map(|o| o.finished_at).collect::<Vec<_>>(),
+        &outcomes
+            .iter()
+            .map(AttemptOutcome::label)
+            .collect::<Vec<_>>() as &[&str],
+        &status_codes as &[Option<i32>],
+        &outcomes
+            .iter()
+            .map(AttemptOutcome::reason)
+            .collect::<Vec<_>>() as &[Option<&str>],
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("record the outcome of attempts")?;
+    Ok(rows.into_iter().map(|row| row.id).collect())
+}
+
+async fn move_recipients(
+    connection: &mut PgConnection,
+    outcomes: &[&AttemptOutcome],
+) -> Result<HashSet<(Uuid, i32)>, Fault> {
+    let column = |pick: fn(&AttemptOutcome) -> bool| -> Vec<i32> {
+        outcomes
+            .iter()
+            .map(|outcome| i32::from(pick(outcome)))
+            .collect()
+    };
+    for outcome in outcomes {
+        MessageStatus::Sending
+            .advance(outcome.verdict.status)
+            .map_err(|refused| Fault::internal("move a recipient", refused))?;
+    }
+    let sent_at: Vec<Option<Timestamp>> = outcomes
+        .iter()
+        .map(|outcome| outcome.is_accepted().then_some(outcome.finished_at))
+        .collect();
+    let accounts: Vec<Option<Uuid>> = outcomes
+        .iter()
+        .map(|o| o.attempted.then_some(o.attempt.provider_account_id.0))
+        .collect();
+    let rows = query!(
+        r#"UPDATE recipients r
+           SET status = o.status::message_status,
+               provider_account_id = coalesce(o.provider_account_id, r.provider_account_id),
+               provider_message_id = coalesce(o.provider_message_id, r.provider_message_id),
+               attempts = r.attempts + o.used,
+               unknowns = r.unknowns + o.unknown,
+               last_error = o.error,
+               next_attempt_at = o.next_attempt_at,
+               sent_at = coalesce(r.sent_at, o.sent_at),
+               failover = o.failover,
+               rounds = o.rounds,
+               recoverable = o.recoverable
+           FROM UNNEST($1::uuid[], $2::int[], $3::text[], $4::uuid[], $5::text[], $6::int[], $7::int[],
+                       $8::text[], $9::timestamptz[], $10::timestamptz[], $11::smallint[], $12::smallint[],
+                       $13::bool[])
+             AS o (message_id, position, status, provider_account_id, provider_message_id, used, unknown,
+                   error, next_attempt_at, sent_at, failover, rounds, recoverable)
+           WHERE r.message_id = o.message_id AND r.message_id = ANY($1) AND r.position = o.position
+             AND (r.status = 'SENDING' OR (r.status IN ('QUEUED', 'FAILED') AND o.status = 'SENT'))
+           RETURNING r.message_id, r.position"#,
+        &outcomes.iter().map(|o| o.attempt.message_id.0).collect::<Vec<_>>(),
+        &outcomes.iter().map(|o| o.attempt.position).collect::<Vec<_>>(),
+        &outcomes.iter().map(|o| o.verdict.status.as_str()).collect::<Vec<_>>() as &[&str],
+        &accounts as &[Option<Uuid>],
+        &outcomes
+            .iter()
+            .map(|o| o.provider_message_id())
+            .collect::<Vec<_>>() as &[Option<String>],
+        &column(|outcome| outcome.verdict.uses_attempt),
+        &column(|outcome| matches!(outcome.outcome, SendOutcome::Unknown { .. })),
+        &outcomes.iter().map(|o| o.verdict.error.as_deref()).collect::<Vec<_>>() as &[Option<&str>],
+        &outcomes.iter().map(|o| o.verdict.next_attempt_at).collect::<Vec<_>>(),
+        &sent_at as &[Option<Timestamp>],
+        &outcomes.iter().map(|o| o.verdict.turn.candidate).collect::<Vec<_>>(),
+        &outcomes.iter().map(|o| o.verdict.turn.rounds).collect::<Vec<_>>(),
+        &outcomes.iter().map(|o| o.verdict.turn.recoverable).collect::<Vec<_>>(),
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("move recipients")?;
+    Ok(rows
+        .into_iter()
+        .map(|row| (row.message_id, row.position))
+        .collect())
+}

@@ -1,0 +1,429 @@
+//! SendGrid, v3 API. Sources: twilio/sendgrid-oai (`tsg_mail_v3`, `tsg_scopes_v3`,
+//! `tsg_domain_authentication_v3`), called OAI here, and Twilio's SendGrid
+//! documentation pages, named by title.
+//!
+//! Of a message's tags SendGrid gets all as `categories` (unique, at most 10, each
+//! at most 255 characters: OAI). Our ids travel as `custom_args` of the one
+//! personalization. Suppressed and malformed recipients are no API error: the
+//! answer is 202, and a `dropped` event follows.
+
+mod batch;
+mod domain_changes;
+mod event_webhook;
+mod lookup;
+
+use http::{HeaderMap, HeaderValue, header};
+use serde_json::{Map, Value, json};
+
+use super::batch::Batching;
+use super::call::{CallStep, ProviderCall, ProviderReply};
+use super::credentials::{Credentials, SendgridRegion, UnusableCredentials};
+use super::domain::{
+    DOMAINS_MAX, DnsPurpose, DnsRecord, DnsRecordType, DnsStatus, DomainList, DomainState,
+    FoundDomain, add_domain,
+};
+use super::kind::ProviderType;
+use super::lookup::{LookupResult, MessageQuery};
+use super::mail::{OutgoingMail, Unsendable};
+use super::management::{DomainAnswer, EventTarget, Registration};
+use super::outcome::{AccountTrouble, Blame, CredentialCheck, SendOutcome, no_answer};
+use super::{AccountAccess, Adapter, BaseUrl};
+use crate::address::Mailbox;
+use crate::clock::Timestamp;
+use crate::secret::ExposeSecret;
+
+/// The most categories of one mail (OAI).
+const CATEGORIES_MAX: usize = 10;
+/// How many domains one page of the list holds.
+const PAGE: usize = 200;
+/// The priority shown for SendGrid's MX record, which names none: it is the only
+/// one of its name, so any number does.
+const MX_PRIORITY: u16 = 10;
+
+/// The adapter.
+pub(super) struct Sendgrid;
+
+/// One account's API: where it is and how to be let in.
+#[derive(Clone)]
+struct SendgridApi {
+    base: BaseUrl,
+    authorization: HeaderValue,
+    region: SendgridRegion,
+}
+
+impl SendgridApi {
+    fn of(access: &AccountAccess<'_>) -> Result<Self, UnusableCredentials> {
+        let Credentials::Sendgrid { api_key, region } = access.credentials else {
+            return Err(UnusableCredentials::OTHER_PROVIDER);
+        };
+        let host = match region {
+            SendgridRegion::Global => "api.sendgrid.com",
+            SendgridRegion::Eu => "api.eu.sendgrid.com",
+        };
+        let bearer = format!("Bearer {}", api_key.expose_secret());
+        let mut authorization = HeaderValue::from_str(&bearer)
+            .map_err(|_| UnusableCredentials("the API key does not fit into a header"))?;
+        authorization.set_sensitive(true);
+        Ok(Self {
+            base: access.endpoints.base(ProviderType::Sendgrid, host),
+            authorization,
+            region: *region,
+        })
+    }
+
+    fn authorize(&self, call: ProviderCall) -> ProviderCall {
+        call.with(header::AUTHORIZATION, self.authorization.clone())
+    }
+}
+
+impl Adapter for Sendgrid {
+    /// `GET /v3/scopes` lists the key's own scopes, whatever they are (OAI).
+    fn check(&self, access: &AccountAccess<'_>) -> CallStep<CredentialCheck> {
+        match SendgridApi::of(access) {
+            Ok(api) => {
+                let call = api.authorize(ProviderCall::get(api.base.at("/v3/scopes")));
+                CallStep::call(call, |reply| CallStep::Done(read_check(&reply)))
+            }
+            Err(unusable) => CallStep::Done(unusable.into()),
+        }
+    }
+
+    /// `GET /v3/whitelabel/domains`, a bare array with the DNS records in it.
+    fn domains(&self, access: &AccountAccess<'_>) -> CallStep<DomainList> {
+        match SendgridApi::of(access) {
+            Ok(api) => list_domains(api, 0, Vec::new()),
+            Err(unusable) => CallStep::Done(unusable.into()),
+        }
+    }
+
+    /// `POST /v3/mail/send` with one personalization.
+    fn send(
+        &self,
+        access: &AccountAccess<'_>,
+        mail: &OutgoingMail,
+    ) -> Result<ProviderCall, Unsendable> {
+        mail.require_sendable()?;
+        let api = SendgridApi::of(access)?;
+        let url = api.base.at("/v3/mail/send");
+        let body = send_body(mail, (mail.text.as_deref(), mail.html.as_deref()));
+        Ok(api.authorize(ProviderCall::post_json(url, &body)))
+    }
+
+    fn read_send(&self, reply: &ProviderReply, now: Timestamp) -> SendOutcome {
+        if self.status_is_proof(reply.status) {
+            return SendOutcome::Accepted {
+                provider_message_id: message_id(&reply.headers),
+            };
+        }
+        let text = error_text(reply);
+        if let Some(outcome) = SendOutcome::common(reply, now, &text, is_error(reply)) {
+            return outcome;
+        }
+        match reply.status {
+            200..=299 => SendOutcome::unknown(reply, "not the answer to a send"),
+            400..=403 if out_of_credits(&text) => {
+                SendOutcome::account_unusable(AccountTrouble::Temporary, reply, now, &text)
+            }
+            400 => SendOutcome::rejected(blame_for_fields(reply), reply, &text),
+            403 if about_the_sender(reply, &text) => {
+                SendOutcome::rejected(Blame::Sender, reply, &text)
+            }
+            406 | 415 => SendOutcome::rejected(Blame::Message, reply, &text),
+            _ => SendOutcome::refused(None, reply, now, &text),
+        }
+    }
+
+    /// A 202 has no body: the message id is in a header.
+    fn status_is_proof(&self, status: u16) -> bool {
+        status == 202
+    }
+
+    fn batching(&self) -> Option<&dyn Batching> {
+        Some(self)
+    }
+
+    fn add_domain(&self, access: &AccountAccess<'_>, domain: &str) -> CallStep<DomainAnswer> {
+        match SendgridApi::of(access) {
+            Ok(api) => domain_changes::add(api, domain.to_owned()),
+            Err(unusable) => CallStep::Done(unusable.into()),
+        }
+    }
+
+    fn verify_domain(&self, access: &AccountAccess<'_>, domain: &str) -> CallStep<DomainAnswer> {
+        match SendgridApi::of(access) {
+            Ok(api) => domain_changes::verify(api, domain.to_owned()),
+            Err(unusable) => CallStep::Done(unusable.into()),
+        }
+    }
+
+    fn remove_domain(&self, access: &AccountAccess<'_>, domain: &str) -> CallStep<DomainAnswer> {
+        match SendgridApi::of(access) {
+            Ok(api) => domain_changes::remove(api, domain.to_owned()),
+            Err(unusable) => CallStep::Done(unusable.into()),
+        }
+    }
+
+    fn register_events(
+        &self,
+        access: &AccountAccess<'_>,
+        target: EventTarget,
+    ) -> CallStep<Registration> {
+        match SendgridApi::of(access) {
+            Ok(api) => event_webhook::register(api, target),
+            Err(unusable) => CallStep::Done(unusable.into()),
+        }
+    }
+
+    fn look_up(&self, access: &AccountAccess<'_>, sought: &MessageQuery) -> CallStep<LookupResult> {
+        match SendgridApi::of(access) {
+            Ok(api) => lookup::look_up(api, sought, access.now),
+            Err(unusable) => CallStep::Done(unusable.into()),
+        }
+    }
+}
+
+/// `X-Message-Id`: not in the OpenAPI document, but in the glossary. Events
+/// repeat it as the part of `sg_message_id` before the first dot.
+fn message_id(headers: &HeaderMap) -> Option<String> {
+    let id = headers.get("x-message-id")?.to_str().ok()?.trim();
+    (!id.is_empty()).then(|| id.to_owned())
+}
+
+/// The text and the HTML are given apart: those of a batch are not one mail's.
+fn send_body(mail: &OutgoingMail, bodies: (Option<&str>, Option<&str>)) -> Value {
+    let ids = mail
+        .correlation()
+        .map(|(name, id)| (name.to_owned(), json!(id)));
+    let mut body = json!({
+        "personalizations": [{
+            "to": [party(&mail.to)],
+            "custom_args": Map::from_iter(ids),
+        }],
+        "from": party(&mail.from),
+        "subject": mail.subject,
+        "content": content(bodies),
+        "tracking_settings": {
+            "click_tracking": { "enable": false, "enable_text": false },
+            "open_tracking": { "enable": false },
+            "subscription_tracking": { "enable": false },
+            "ganalytics": { "enable": false },
+        },
+    });
+    if let Some(reply_to) = &mail.reply_to {
+        body["reply_to"] = party(reply_to);
+    }
+    if !mail.headers.is_empty() {
+        let headers = mail.headers.iter();
+        body["headers"] = headers
+            .map(|(name, value)| (name.clone(), json!(value)))
+            .collect();
+    }
+    let categories = categories(&mail.tags);
+    if !categories.is_empty() {
+        body["categories"] = json!(categories);
+    }
+    body
+}
+
+/// A mailbox. Names go as they are: SendGrid quotes what must be quoted since 2020, and
+/// quotes of ours would be part of the name (sendgrid-php issue 1006).
+fn party(mailbox: &Mailbox) -> Value {
+    let email = mailbox.address().as_str();
+    match mailbox.name() {
+        Some(name) => json!({ "email": email, "name": name }),
+        None => json!({ "email": email }),
+    }
+}
+
+/// Plain text stands before HTML, as in a multipart body: the last one that a
+/// reader understands is shown.
+fn content((text, html): (Option<&str>, Option<&str>)) -> Vec<Value> {
+    let parts = [("text/plain", text), ("text/html", html)];
+    let given = parts
+        .into_iter()
+        .filter_map(|(kind, body)| Some((kind, body?)));
+    given
+        .filter(|(_, body)| !body.is_empty())
+        .map(|(kind, body)| json!({ "type": kind, "value": body }))
+        .collect()
+}
+
+fn categories(tags: &[String]) -> Vec<&str> {
+    let mut categories: Vec<&str> = Vec::with_capacity(tags.len());
+    for tag in tags.iter().map(String::as_str) {
+        if !tag.is_empty() && !categories.contains(&tag) && categories.len() < CATEGORIES_MAX {
+            categories.push(tag);
+        }
+    }
+    categories
+}
+
+fn read_check(reply: &ProviderReply) -> CredentialCheck {
+    let text = error_text(reply);
+    if let Some(why) = no_answer(reply) {
+        return CredentialCheck::undecided(reply, why);
+    }
+    let document = reply.json();
+    let scopes = document
+        .as_ref()
+        .and_then(|document| document["scopes"].as_array());
+    let is_api_error = document
+        .as_ref()
+        .is_some_and(|document| document["errors"].is_array());
+    match (reply.status, scopes) {
+        (200, Some(scopes)) if scopes.iter().any(|scope| scope == "mail.send") => {
+            CredentialCheck::Valid
+        }
+        (200, Some(_)) => CredentialCheck::invalid(reply, "the API key lacks the scope mail.send"),
+        (401..=403, _) if out_of_credits(&text) => CredentialCheck::undecided(reply, &text),
+        (401, _) if is_api_error => CredentialCheck::invalid(reply, &text),
+        // The key is known; it only may not read this resource.
+        (403, _) if is_api_error => CredentialCheck::Valid,
+        _ => CredentialCheck::undecided(reply, &text),
+    }
+}
+
+fn list_domains(
+    api: SendgridApi,
+    offset: usize,
+    mut found: Vec<FoundDomain>,
+) -> CallStep<DomainList> {
+    let query = format!("limit={PAGE}&offset={offset}");
+    let url = api.base.query("/v3/whitelabel/domains", &query);
+    CallStep::call(api.authorize(ProviderCall::get(url)), move |reply| {
+        let text = error_text(&reply);
+        if let Some(why) = no_answer(&reply) {
+            return CallStep::Done(DomainList::undecided(&reply, why));
+        }
+        let document = reply.json();
+        let page = match (reply.status, document.as_ref().and_then(Value::as_array)) {
+            (200, Some(page)) => page,
+            (403, _) => return CallStep::Done(DomainList::not_visible(&reply, &text)),
+            _ => return CallStep::Done(DomainList::undecided(&reply, &text)),
+        };
+        page.iter()
+            .take(DOMAINS_MAX - offset)
+            .filter_map(read_domain)
+            .for_each(|domain| add_domain(&mut found, domain));
+        let read = offset + page.len();
+        if page.len() < PAGE || read >= DOMAINS_MAX {
+            return CallStep::Done(DomainList::Visible(found));
+        }
+        list_domains(api, read, found)
+    })
+}
+
+fn read_domain(entry: &Value) -> Option<FoundDomain> {
+    let state = match entry["valid"].as_bool() {
+        Some(true) => DomainState::Verified,
+        Some(false) => DomainState::Unverified,
+        None => DomainState::Unknown,
+    };
+    let dns = entry["dns"].as_object();
+    let records = dns.into_iter().flatten();
+    Some(FoundDomain {
+        domain: entry["domain"].as_str()?.to_owned(),
+        state,
+        dns_records: records
+            .filter_map(|(key, record)| read_record(key, record))
+            .collect(),
+    })
+}
+
+/// One entry of `dns`: `mail_cname`, `dkim1`, `dkim2` with automated security,
+/// `mail_server`, `subdomain_spf`, `domain_spf`, `dkim` without (OAI).
+fn read_record(key: &str, record: &Value) -> Option<DnsRecord> {
+    let purpose = match key {
+        "mail_cname" | "mail_server" => DnsPurpose::ReturnPath,
+        "subdomain_spf" | "domain_spf" => DnsPurpose::Spf,
+        key if key.starts_with("dkim") => DnsPurpose::Dkim,
+        _ => return None,
+    };
+    let record_type = DnsRecordType::from_name(record["type"].as_str()?)?;
+    Some(DnsRecord {
+        record_type,
+        name: record["host"].as_str()?.to_owned(),
+        value: record["data"].as_str()?.to_owned(),
+        priority: (record_type == DnsRecordType::Mx).then_some(MX_PRIORITY),
+        purpose,
+        status: DnsStatus::from_valid(record["valid"] == true),
+    })
+}
+
+/// The messages of `{"errors": [{"message", "field", "help"}]}`, else the text.
+fn error_text(reply: &ProviderReply) -> String {
+    let document = reply.json().unwrap_or_default();
+    let errors = document["errors"].as_array();
+    let messages = errors.into_iter().flatten();
+    let messages: Vec<&str> = messages
+        .filter_map(|error| error["message"].as_str().or_else(|| error.as_str()))
+        .collect();
+    if messages.is_empty() && !reply.is_html() {
+        return reply.text();
+    }
+    messages.join("; ")
+}
+
+fn error_fields(reply: &ProviderReply) -> Vec<String> {
+    let document = reply.json().unwrap_or_default();
+    let errors = document["errors"].as_array();
+    let fields = errors.into_iter().flatten();
+    fields
+        .filter_map(|error| Some(error["field"].as_str()?.to_owned()))
+        .collect()
+}
+
+/// Whether the answer is one of the API's errors: `{"errors": [{"message", …}]}` (OAI,
+/// ErrorResponse).
+fn is_error(reply: &ProviderReply) -> bool {
+    let document = reply.json().unwrap_or_default();
+    let errors = document["errors"].as_array();
+    errors.is_some_and(|errors| {
+        errors
+            .iter()
+            .any(|error| error.is_string() || error["message"].is_string())
+    })
+}
+
+/// A spent quota comes as a 401 "Maximum credits exceeded" (sendgrid-nodejs issue 1032) or
+/// as a 403 "You have exceeded your messaging limits" (sendgrid-php issue 931). The other
+/// words are for the same said in another way.
+fn out_of_credits(text: &str) -> bool {
+    const WORDS: [&str; 8] = [
+        "credits exceeded",
+        "exceeded your credits",
+        "messaging limit",
+        "sending limit",
+        "email limit",
+        "daily limit",
+        "quota",
+        "paused",
+    ];
+    let text = text.to_ascii_lowercase();
+    WORDS.iter().any(|words| text.contains(words))
+}
+
+/// "The from address does not match a verified Sender Identity…" with the field
+/// `from` (sendgrid-ruby issue 489), as opposed to a missing scope.
+fn about_the_sender(reply: &ProviderReply, text: &str) -> bool {
+    error_fields(reply)
+        .iter()
+        .any(|field| field.starts_with("from"))
+        || text.to_ascii_lowercase().contains("sender identity")
+}
+
+/// Whom the fields that SendGrid names speak of, such as
+/// `personalizations.0.to.0.email`, `from.email`, `content`.
+fn blame_for_fields(reply: &ProviderReply) -> Blame {
+    let fields = error_fields(reply);
+    if fields.iter().any(|field| field.starts_with("from")) {
+        Blame::Sender
+    } else if fields
+        .iter()
+        .any(|field| field.starts_with("personalizations") && field.contains(".to"))
+    {
+        Blame::Recipient
+    } else {
+        Blame::Message
+    }
+}

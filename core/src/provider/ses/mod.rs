@@ -1,0 +1,314 @@
+//! Amazon SES, API v2. Sources: the service model in boto/botocore (`sesv2`),
+//! called MODEL here, the Amazon SES developer guide (DG), and botocore's parsers
+//! for where an error's name stands.
+//!
+//! Of a message's tags SES gets all, as `EmailTags` named `waypost_tag_0`,
+//! `waypost_tag_1` …, with every character but letters, digits, `_` and `-` turned
+//! into `_` (SES takes nothing else): good for statistics at SES, while the
+//! message keeps the tags as they are. Our ids travel as `EmailTags` too, and come
+//! back with events only when a configuration set publishes them.
+//!
+//! Replies are told apart by the error's name, not the status: 400 holds both
+//! refusals and limits.
+
+mod domain_changes;
+mod domains;
+mod errors;
+mod event_topic;
+mod signing;
+
+use serde_json::{Value, json};
+
+use super::call::{CallStep, ProviderCall, ProviderReply};
+use super::credentials::{Credentials, UnusableCredentials};
+use super::domain::DomainList;
+use super::identities::blame_named;
+use super::kind::ProviderType;
+use super::mail::{OutgoingMail, Unsendable};
+use super::management::{DomainAnswer, EventTarget, Registration};
+use super::outcome::{CredentialCheck, SendOutcome, no_answer};
+use super::{AccountAccess, Adapter, BaseUrl};
+use crate::address::Mailbox;
+use crate::clock::Timestamp;
+use crate::secret::Secret;
+use errors::{
+    clock_text, error_name, error_text, identity_text, is_access_denied, is_clock,
+    is_identity_refused,
+};
+pub use signing::{SigningKey, sign};
+
+/// The name that signatures carry (`signingName` in MODEL): not `email`.
+const SERVICE: &str = "ses";
+/// The longest tag value, in characters (MODEL).
+const TAG_CHARS_MAX: usize = 256;
+/// The longest mailbox, as it is encoded ("Address length is more than 320 bytes long",
+/// as SES answers over SMTP; MODEL has no bound).
+const ENCODED_MAILBOX_BYTES_MAX: usize = 320;
+
+/// The adapter.
+pub(super) struct Ses;
+
+/// One account's API in one region, at one moment: signatures carry the time.
+#[derive(Clone)]
+struct SesApi {
+    base: BaseUrl,
+    region: String,
+    access_key_id: Secret,
+    secret_access_key: Secret,
+    session_token: Option<Secret>,
+    now: Timestamp,
+}
+
+impl SesApi {
+    fn of(access: &AccountAccess<'_>) -> Result<Self, UnusableCredentials> {
+        let Credentials::Ses {
+            access_key_id,
+            secret_access_key,
+            region,
+            session_token,
+            configuration_set: _,
+        } = access.credentials
+        else {
+            return Err(UnusableCredentials::OTHER_PROVIDER);
+        };
+        let region = region.as_str();
+        let china = if region.starts_with("cn-") { ".cn" } else { "" };
+        let host = format!("email.{region}.amazonaws.com{china}");
+        Ok(Self {
+            base: access.endpoints.base(ProviderType::Ses, &host),
+            region: region.to_owned(),
+            access_key_id: access_key_id.clone(),
+            secret_access_key: secret_access_key.clone(),
+            session_token: session_token.clone(),
+            now: access.now,
+        })
+    }
+
+    /// Signs a call. It must be sent as it is afterwards.
+    fn signed(&self, mut call: ProviderCall) -> Result<ProviderCall, UnusableCredentials> {
+        let key = SigningKey {
+            access_key_id: &self.access_key_id,
+            secret_access_key: &self.secret_access_key,
+            session_token: self.session_token.as_ref(),
+            region: &self.region,
+            service: SERVICE,
+        };
+        sign(&mut call, &key, self.now)?;
+        Ok(call)
+    }
+
+    /// A signed `GET`, and what to make of its reply.
+    fn ask<T: From<UnusableCredentials>>(
+        &self,
+        url: url::Url,
+        then: impl FnOnce(ProviderReply) -> CallStep<T> + Send + 'static,
+    ) -> CallStep<T> {
+        self.hold(ProviderCall::get(url), then)
+    }
+
+    /// Any call, signed, and what to make of its reply.
+    fn hold<T: From<UnusableCredentials>>(
+        &self,
+        call: ProviderCall,
+        then: impl FnOnce(ProviderReply) -> CallStep<T> + Send + 'static,
+    ) -> CallStep<T> {
+        match self.signed(call) {
+            Ok(call) => CallStep::call(call, then),
+            Err(unusable) => CallStep::Done(unusable.into()),
+        }
+    }
+}
+
+impl Adapter for Ses {
+    /// `GET /v2/email/account`. A key that may only send is refused by name with
+    /// `AccessDenied`, which proves that it is known.
+    fn check(&self, access: &AccountAccess<'_>) -> CallStep<CredentialCheck> {
+        match SesApi::of(access) {
+            Ok(api) => {
+                let url = api.base.at("/v2/email/account");
+                api.ask(url, |reply| CallStep::Done(read_check(&reply)))
+            }
+            Err(unusable) => CallStep::Done(unusable.into()),
+        }
+    }
+
+    /// `GET /v2/email/identities`, then each domain's record.
+    fn domains(&self, access: &AccountAccess<'_>) -> CallStep<DomainList> {
+        match SesApi::of(access) {
+            Ok(api) => domains::list(api),
+            Err(unusable) => CallStep::Done(unusable.into()),
+        }
+    }
+
+    /// `POST /v2/email/outbound-emails` with one recipient: one bad recipient
+    /// rejects a whole call (DG).
+    fn send(
+        &self,
+        access: &AccountAccess<'_>,
+        mail: &OutgoingMail,
+    ) -> Result<ProviderCall, Unsendable> {
+        mail.require_sendable()?;
+        let api = SesApi::of(access)?;
+        let mut body = send_body(mail);
+        if let Credentials::Ses {
+            configuration_set: Some(name),
+            ..
+        } = access.credentials
+        {
+            body["ConfigurationSetName"] = json!(name);
+        }
+        let url = api.base.at("/v2/email/outbound-emails");
+        Ok(api.signed(ProviderCall::post_json(url, &body))?)
+    }
+
+    fn read_send(&self, reply: &ProviderReply, now: Timestamp) -> SendOutcome {
+        let document = reply.json().unwrap_or_default();
+        if let (200..=299, Some(id)) = (reply.status, document["MessageId"].as_str()) {
+            return SendOutcome::Accepted {
+                provider_message_id: Some(id.to_owned()),
+            };
+        }
+        let Some(name) = error_name(reply, &document).filter(|_| !reply.is_html()) else {
+            let text = error_text(reply, &document);
+            // Every refusal of SES has a name: one without is not from SES.
+            return SendOutcome::common(reply, now, &text, false)
+                .unwrap_or_else(|| SendOutcome::unknown(reply, "not the answer to a send"));
+        };
+        errors::read(&name, reply, now)
+    }
+
+    /// Who is not verified, the sender or the recipient, is told by the identities that
+    /// are named.
+    fn read_send_of(
+        &self,
+        mail: &OutgoingMail,
+        reply: &ProviderReply,
+        now: Timestamp,
+    ) -> SendOutcome {
+        let outcome = self.read_send(reply, now);
+        let text = error_text(reply, &reply.json().unwrap_or_default());
+        let (from, to) = (mail.from.address().as_str(), mail.to.address().as_str());
+        blame_named(outcome, &text, from, to)
+    }
+
+    fn status_is_proof(&self, _status: u16) -> bool {
+        false
+    }
+
+    fn add_domain(&self, access: &AccountAccess<'_>, domain: &str) -> CallStep<DomainAnswer> {
+        match SesApi::of(access) {
+            Ok(api) => domain_changes::add(api, domain.to_owned()),
+            Err(unusable) => CallStep::Done(unusable.into()),
+        }
+    }
+
+    fn verify_domain(&self, access: &AccountAccess<'_>, domain: &str) -> CallStep<DomainAnswer> {
+        match SesApi::of(access) {
+            Ok(api) => domain_changes::verify(api, domain.to_owned()),
+            Err(unusable) => CallStep::Done(unusable.into()),
+        }
+    }
+
+    fn remove_domain(&self, access: &AccountAccess<'_>, domain: &str) -> CallStep<DomainAnswer> {
+        match SesApi::of(access) {
+            Ok(api) => domain_changes::remove(api, domain.to_owned()),
+            Err(unusable) => CallStep::Done(unusable.into()),
+        }
+    }
+
+    /// Nothing is called.
+    fn register_events(
+        &self,
+        access: &AccountAccess<'_>,
+        target: EventTarget,
+    ) -> CallStep<Registration> {
+        let configuration_set = match access.credentials {
+            Credentials::Ses {
+                configuration_set, ..
+            } => configuration_set.as_deref(),
+            Credentials::Sendgrid { .. }
+            | Credentials::Postmark { .. }
+            | Credentials::Mailgun { .. }
+            | Credentials::Smtp(_) => None,
+        };
+        CallStep::Done(match SesApi::of(access) {
+            Ok(api) => event_topic::steps(&api, configuration_set, &target),
+            Err(unusable) => unusable.into(),
+        })
+    }
+}
+
+fn send_body(mail: &OutgoingMail) -> Value {
+    let part = |text: &str| json!({ "Data": text, "Charset": "UTF-8" });
+    let mut body = json!({});
+    for (name, text) in [("Text", &mail.text), ("Html", &mail.html)] {
+        if let Some(text) = text.as_deref().filter(|text| !text.is_empty()) {
+            body[name] = part(text);
+        }
+    }
+    let mut simple = json!({ "Subject": part(&mail.subject), "Body": body });
+    if !mail.headers.is_empty() {
+        let headers = mail.headers.iter();
+        simple["Headers"] = headers
+            .map(|(name, value)| json!({ "Name": name, "Value": value }))
+            .collect();
+    }
+    let mut request = json!({
+        "FromEmailAddress": party(&mail.from),
+        "Destination": { "ToAddresses": [party(&mail.to)] },
+        "Content": { "Simple": simple },
+        "EmailTags": email_tags(mail),
+    });
+    if let Some(reply_to) = mail.reply_to.as_ref().map(party) {
+        request["ReplyToAddresses"] = json!([reply_to]);
+    }
+    request
+}
+
+/// A mailbox in ASCII, without its name where SES would refuse it for its length.
+fn party(mailbox: &Mailbox) -> String {
+    let header = mailbox.to_encoded_header();
+    if header.len() <= ENCODED_MAILBOX_BYTES_MAX {
+        header
+    } else {
+        mailbox.address().as_str().to_owned()
+    }
+}
+
+fn email_tags(mail: &OutgoingMail) -> Vec<Value> {
+    let ids = mail.correlation().map(|(name, id)| (name.to_owned(), id));
+    let tags = mail.tags.iter().enumerate();
+    let tags = tags.map(|(index, tag)| (format!("waypost_tag_{index}"), tag_value(tag)));
+    ids.into_iter()
+        .chain(tags.filter(|(_, value)| !value.is_empty()))
+        .map(|(name, value)| json!({ "Name": name, "Value": value }))
+        .collect()
+}
+
+fn tag_value(tag: &str) -> String {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let characters = tag.chars().map(|c| if allowed(c) { c } else { '_' });
+    characters.take(TAG_CHARS_MAX).collect()
+}
+
+fn read_check(reply: &ProviderReply) -> CredentialCheck {
+    let document = reply.json().unwrap_or_default();
+    let Some(name) = error_name(reply, &document) else {
+        let known = document["SendQuota"].is_object() || document["SendingEnabled"].is_boolean();
+        return match no_answer(reply) {
+            Some(why) => CredentialCheck::undecided(reply, why),
+            None if reply.status == 200 && known => CredentialCheck::Valid,
+            None => CredentialCheck::undecided(reply, "not an answer of SES"),
+        };
+    };
+    let message = error_text(reply, &document);
+    if is_clock(&name, &message) {
+        CredentialCheck::undecided(reply, &clock_text(&name))
+    } else if is_access_denied(&name) {
+        CredentialCheck::Valid
+    } else if is_identity_refused(&name) {
+        CredentialCheck::invalid(reply, &identity_text(&name))
+    } else {
+        CredentialCheck::undecided(reply, &format!("{name}: {message}"))
+    }
+}

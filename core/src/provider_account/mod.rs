@@ -1,0 +1,565 @@
+//! Provider accounts: connecting, checking, changing and removing them.
+//!
+//! Credentials are checked with the provider before they are sealed and stored.
+//! "Valid" means that the provider accepted the identity; where it did not say,
+//! nothing is changed.
+
+mod claim;
+pub mod domains;
+pub mod event_webhook;
+pub mod pause;
+pub mod store;
+
+use serde_json::json;
+
+use crate::account_limiter::AccountLimits;
+use crate::audit::{self, AuditChange, Origin};
+use crate::clock::{Clock, Timestamp};
+use crate::crypto::seal::{Sealed, Sealer};
+use crate::db::{self, OrFault, PgConnection, PgPool};
+use crate::fault::Fault;
+use crate::idempotency::single::{Failed, Idempotent};
+use crate::ids::{DomainId, Ids, OrganizationId, ProviderAccountId};
+use crate::organization;
+use crate::organization::limiter::TenantLimiter;
+use crate::provider::credentials::Credentials;
+use crate::provider::domain::{DomainList, DomainState, FoundDomain};
+use crate::provider::event_secrets::{EventSecrets, EventToken};
+use crate::provider::kind::ProviderType;
+use crate::provider::outcome::CredentialCheck;
+use crate::provider::transport::Transport;
+use crate::provider::{AccountAccess, ProviderHosts, adapter};
+use crate::routing;
+use crate::routing::snapshot_cache::SnapshotCache;
+use crate::text::Name;
+use event_webhook::Connected;
+use pause::SendingPaused;
+use store::{AccountChange, SealedSecrets};
+
+/// A connected account at a provider. Its credentials are never part of it.
+#[derive(Debug, Clone)]
+pub struct ProviderAccount {
+    /// Its id.
+    pub id: ProviderAccountId,
+    /// Whose account.
+    pub organization_id: OrganizationId,
+    /// Which provider.
+    pub provider_type: ProviderType,
+    /// Its name, for people.
+    pub display_name: String,
+    /// Whether messages may go through it.
+    pub is_active: bool,
+    /// Whether its credentials can list its domains.
+    pub domains_visible: bool,
+    /// The last part of the URL that its provider tells of events under.
+    pub event_token: EventToken,
+    /// When an event of its provider was first found to be genuine since the
+    /// secrets were set; nothing as long as none was.
+    pub events_verified_at: Option<Timestamp>,
+    /// What it may be used for at the most.
+    pub limits: AccountLimits,
+    /// What keeps it from sending, as long as something does.
+    pub paused: Option<SendingPaused>,
+    /// When it was connected.
+    pub created_at: Timestamp,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+}
+
+impl ProviderAccount {
+    /// Opens its sealed event secrets.
+    ///
+    /// # Errors
+    /// A fault when they were sealed for another account, or their key is not configured.
+    pub fn open_event_secrets(
+        &self,
+        sealer: &Sealer,
+        sealed: &[u8],
+    ) -> Result<EventSecrets, Fault> {
+        EventSecrets::open(
+            sealer,
+            self.organization_id,
+            self.id,
+            self.provider_type,
+            sealed,
+        )
+    }
+}
+
+/// A domain as recorded for an account.
+#[derive(Debug, Clone)]
+pub struct DomainRecord {
+    /// Its id.
+    pub id: DomainId,
+    /// Whose domain.
+    pub provider_account_id: ProviderAccountId,
+    /// Its name, in ASCII.
+    pub domain: String,
+    /// Whether it may be sent from.
+    pub state: DomainState,
+    /// The DNS records to publish: a list of [`crate::provider::domain::DnsRecord`].
+    pub dns_records: serde_json::Value,
+    /// When it was first seen.
+    pub created_at: Timestamp,
+}
+
+/// Why an account was not connected, checked or changed.
+#[derive(Debug)]
+pub enum AccountRefusal {
+    /// There is no such account.
+    NotFound,
+    /// The provider refused the credentials.
+    InvalidCredentials {
+        /// Which provider.
+        provider_type: ProviderType,
+        /// What it said.
+        reason: String,
+    },
+    /// The provider did not say whether it knows the credentials.
+    Undecided {
+        /// Which provider.
+        provider_type: ProviderType,
+        /// What happened.
+        reason: String,
+    },
+    /// We failed.
+    Fault(Fault),
+}
+
+impl From<Fault> for AccountRefusal {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl From<AccountRefusal> for Failed<AccountRefusal> {
+    fn from(refusal: AccountRefusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+/// What of an account a caller wants changed.
+#[derive(Debug, Default)]
+pub struct WantedChange {
+    /// A new name.
+    pub display_name: Option<Name>,
+    /// On or off.
+    pub is_active: Option<bool>,
+    /// New credentials.
+    pub credentials: Option<Credentials>,
+    /// What its provider's events are verified with from now on.
+    pub event_secrets: Option<EventSecrets>,
+    /// Another bound on calls per second, or none.
+    pub max_rate_per_second: Option<Option<u32>>,
+    /// Another bound on calls under way, or none.
+    pub max_concurrency: Option<Option<u32>>,
+}
+
+/// An account to connect.
+#[derive(Debug)]
+pub struct NewAccount {
+    /// Its name, for people.
+    pub display_name: Name,
+    /// What it authenticates with.
+    pub credentials: Credentials,
+    /// What its provider's events are verified with, where that is known already.
+    pub event_secrets: Option<EventSecrets>,
+    /// Whether its provider is told where to tell of events.
+    pub registers_events: bool,
+    /// What it may be used for at the most.
+    pub limits: AccountLimits,
+}
+
+impl WantedChange {
+    /// The names of the fields that are to change, for the audit log.
+    fn fields(&self) -> Vec<&'static str> {
+        [
+            self.display_name.is_some().then_some("displayName"),
+            self.is_active.is_some().then_some("isActive"),
+            self.credentials.is_some().then_some("credentials"),
+            self.event_secrets.is_some().then_some("eventSecrets"),
+            self.max_rate_per_second
+                .is_some()
+                .then_some("maxRatePerSecond"),
+            self.max_concurrency.is_some().then_some("maxConcurrency"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
+/// Works on the accounts of organizations. Cheap to clone.
+#[derive(Clone)]
+pub struct Accounts {
+    /// Postgres.
+    pub pool: PgPool,
+    /// Seals credentials.
+    pub sealer: Sealer,
+    /// Calls the providers.
+    pub transport: Transport,
+    /// How many checks of credentials are under way at once: mail servers are strangers'.
+    pub shares: TenantLimiter,
+    /// Where they are.
+    pub endpoints: ProviderHosts,
+    /// What the API is reached under from outside: see
+    /// [`crate::config::LinkSettings::public_url`].
+    pub public_url: String,
+    /// What routing remembers.
+    pub snapshots: SnapshotCache,
+    /// Time.
+    pub clock: Clock,
+    /// Ids.
+    pub ids: Ids,
+}
+
+impl Accounts {
+    /// Checks credentials with the provider, stores the account and records the
+    /// domains that it has. Then the provider is told where to tell of events, if that is
+    /// wanted; the account is connected whatever comes of it.
+    ///
+    /// # Errors
+    /// Why it was not connected; nothing is stored then.
+    pub async fn connect(
+        &self,
+        organization_id: OrganizationId,
+        origin: &Origin,
+        new: NewAccount,
+        once: &Idempotent<'_, Connected>,
+    ) -> Result<Connected, Failed<AccountRefusal>> {
+        // The provider is not asked about what was connected before.
+        once.look_up(&self.pool).await?;
+        let credentials = &new.credentials;
+        let domains = self.examine_fully(organization_id, credentials).await?;
+        let now = self.clock.now();
+        let account = ProviderAccount {
+            id: self.ids.next_at(now),
+            organization_id,
+            provider_type: credentials.provider_type(),
+            display_name: new.display_name.into_string(),
+            is_active: true,
+            domains_visible: visibility(&domains).unwrap_or(false),
+            event_token: EventToken::fresh(&self.ids),
+            events_verified_at: None,
+            limits: new.limits,
+            paused: None,
+            created_at: now,
+            updated_at: now,
+        };
+        let sealed = SealedSecrets {
+            credentials: self.seal(organization_id, account.id, credentials),
+            event_secrets: new
+                .event_secrets
+                .or_else(|| EventSecrets::initial(account.provider_type, &self.ids))
+                .map(|secrets| secrets.seal(&self.sealer, organization_id, account.id)),
+        };
+        let mut transaction = once.begin(&self.pool, "connect an account").await?;
+        store::insert(&mut transaction, &account, &sealed).await?;
+        self.record_domains(&mut transaction, &account, &domains)
+            .await?;
+        let change = AuditChange::new("provider.created", account.id)
+            .with(json!({ "providerType": account.provider_type }));
+        self.record(&mut transaction, organization_id, origin, &change)
+            .await?;
+        let mut connected = Connected::new(account, new.registers_events);
+        once.commit(transaction, &connected, "connect an account")
+            .await?;
+        self.snapshots.forget(organization_id).await;
+        if new.registers_events {
+            self.register_first(origin, &mut connected, once).await;
+        }
+        Ok(connected)
+    }
+
+    /// Asks the provider about an account's credentials, sets `isActive` from the
+    /// answer and brings the domains up to date.
+    ///
+    /// # Errors
+    /// Why there is no verdict; the account is untouched then.
+    pub async fn validate(
+        &self,
+        organization_id: OrganizationId,
+        origin: &Origin,
+        id: ProviderAccountId,
+    ) -> Result<(bool, ProviderType), AccountRefusal> {
+        let (account, credentials) = self.open(organization_id, id).await?;
+        let provider_type = account.provider_type;
+        let domains = match self.examine(organization_id, &credentials).await {
+            Ok(domains) => Some(domains),
+            Err(AccountRefusal::InvalidCredentials { .. }) => None,
+            Err(refusal) => return Err(refusal),
+        };
+        let is_valid = domains.is_some();
+        let change = AccountChange {
+            is_active: Some(is_valid),
+            domains_visible: domains.as_ref().and_then(visibility),
+            is_mended: is_valid,
+            ..AccountChange::default()
+        };
+        let mut transaction = db::begin(&self.pool, "validate an account").await?;
+        let now = self.clock.now();
+        store::update(&mut transaction, organization_id, id, &change, now)
+            .await?
+            .ok_or(AccountRefusal::NotFound)?;
+        if let Some(domains) = &domains {
+            self.record_domains(&mut transaction, &account, domains)
+                .await?;
+        }
+        let change = AuditChange::new("provider.validated", id).with(json!({ "valid": is_valid }));
+        self.record(&mut transaction, organization_id, origin, &change)
+            .await?;
+        transaction.commit().await.or_fault("validate an account")?;
+        self.snapshots.forget(organization_id).await;
+        if is_valid {
+            self.wake_mail_of(account);
+        }
+        Ok((is_valid, provider_type))
+    }
+
+    /// Changes an account. New credentials are checked first, as on connecting.
+    ///
+    /// # Errors
+    /// Why it was not changed.
+    pub async fn change(
+        &self,
+        organization_id: OrganizationId,
+        origin: &Origin,
+        id: ProviderAccountId,
+        wanted: WantedChange,
+    ) -> Result<ProviderAccount, AccountRefusal> {
+        let fields = wanted.fields();
+        let mut domains = None;
+        let mut change = AccountChange {
+            display_name: wanted.display_name.map(Name::into_string),
+            is_active: wanted.is_active,
+            event_secrets_sealed: wanted
+                .event_secrets
+                .map(|secrets| secrets.seal(&self.sealer, organization_id, id)),
+            max_rate_per_second: wanted.max_rate_per_second,
+            max_concurrency: wanted.max_concurrency,
+            is_mended: wanted.credentials.is_some() || wanted.is_active == Some(true),
+            ..AccountChange::default()
+        };
+        let is_mended = change.is_mended;
+        if let Some(credentials) = &wanted.credentials {
+            let found = self.examine_fully(organization_id, credentials).await?;
+            change.credentials_sealed = Some(self.seal(organization_id, id, credentials));
+            change.domains_visible = visibility(&found);
+            domains = Some(found);
+        }
+        let now = self.clock.now();
+        let mut transaction = db::begin(&self.pool, "change an account").await?;
+        let account = store::update(&mut transaction, organization_id, id, &change, now)
+            .await?
+            .ok_or(AccountRefusal::NotFound)?;
+        if let Some(domains) = &domains {
+            self.record_domains(&mut transaction, &account, domains)
+                .await?;
+        }
+        let change = AuditChange::new("provider.updated", id).with(json!({ "fields": fields }));
+        self.record(&mut transaction, organization_id, origin, &change)
+            .await?;
+        transaction.commit().await.or_fault("change an account")?;
+        self.snapshots.forget(organization_id).await;
+        if is_mended {
+            self.wake_mail_of(account.clone());
+        }
+        Ok(account)
+    }
+
+    /// Removes an account, from the routing rules too. Messages that wait for it go
+    /// through another one.
+    ///
+    /// # Errors
+    /// Why it was not removed.
+    pub async fn remove(
+        &self,
+        organization_id: OrganizationId,
+        origin: &Origin,
+        id: ProviderAccountId,
+    ) -> Result<(), AccountRefusal> {
+        let mut transaction = db::begin(&self.pool, "remove an account").await?;
+        // A change of a rule locks rule and accounts in the other order.
+        organization::store::take_turns(&mut transaction, organization_id).await?;
+        if !store::delete(&mut transaction, organization_id, id).await? {
+            return Err(AccountRefusal::NotFound);
+        }
+        let now = self.clock.now();
+        let switched_off =
+            routing::store::release_account(&mut transaction, organization_id, id, now).await?;
+        let change = AuditChange::new("provider.deleted", id)
+            .with(json!({ "routingRulesSwitchedOff": switched_off }));
+        self.record(&mut transaction, organization_id, origin, &change)
+            .await?;
+        transaction.commit().await.or_fault("remove an account")?;
+        self.snapshots.forget(organization_id).await;
+        Ok(())
+    }
+
+    /// Where an account's provider tells of events: its `webhookUrl`.
+    #[must_use]
+    pub fn webhook_url(&self, account: &ProviderAccount) -> String {
+        let (public_url, token) = (&self.public_url, account.event_token.as_str());
+        format!("{public_url}/v1/provider-events/{token}")
+    }
+
+    /// The account whose provider calls with this token, and what its calls are
+    /// verified with; no secrets where none are known yet, and then no call is
+    /// believed.
+    ///
+    /// # Errors
+    /// A fault when Postgres is away or the secrets do not open.
+    pub async fn find_by_event_token(
+        &self,
+        token: &str,
+    ) -> Result<Option<(ProviderAccount, Option<EventSecrets>)>, Fault> {
+        let doing = "find an account by its token";
+        let mut connection = self.pool.acquire().await.or_fault(doing)?;
+        let found = store::find_by_event_token(&mut connection, token).await?;
+        let Some((account, sealed)) = found else {
+            return Ok(None);
+        };
+        let secrets = sealed
+            .map(|sealed| account.open_event_secrets(&self.sealer, &sealed))
+            .transpose()?;
+        Ok(Some((account, secrets)))
+    }
+
+    /// An account and its credentials, opened.
+    ///
+    /// # Errors
+    /// Why there are none.
+    pub async fn open(
+        &self,
+        organization_id: OrganizationId,
+        id: ProviderAccountId,
+    ) -> Result<(ProviderAccount, Credentials), AccountRefusal> {
+        let mut connection = self.pool.acquire().await.or_fault("open an account")?;
+        let account = store::find(&mut connection, organization_id, id)
+            .await?
+            .ok_or(AccountRefusal::NotFound)?;
+        let sealed = store::find_credentials(&mut connection, organization_id, id)
+            .await?
+            .ok_or(AccountRefusal::NotFound)?;
+        let kind = account.provider_type;
+        let credentials = Credentials::open(&self.sealer, organization_id, id, kind, &sealed)?;
+        Ok((account, credentials))
+    }
+
+    /// Asks the provider whether it knows the credentials, and for the domains that they
+    /// may be used for.
+    async fn examine(
+        &self,
+        organization_id: OrganizationId,
+        credentials: &Credentials,
+    ) -> Result<DomainList, AccountRefusal> {
+        let doing = "check credentials with the provider";
+        let _share = self.shares.take_soon(organization_id, doing).await?;
+        self.require_valid(credentials).await?;
+        let access = self.access(credentials);
+        let adapter = adapter(credentials.provider_type());
+        Ok(self.transport.domains(adapter, &access).await)
+    }
+
+    /// The same where what was known before does not hold any more: it takes an answer about
+    /// the domains too, since nobody asks for their list again.
+    async fn examine_fully(
+        &self,
+        organization_id: OrganizationId,
+        credentials: &Credentials,
+    ) -> Result<DomainList, AccountRefusal> {
+        match self.examine(organization_id, credentials).await? {
+            DomainList::Undecided { reason } => Err(AccountRefusal::Undecided {
+                provider_type: credentials.provider_type(),
+                reason,
+            }),
+            known @ (DomainList::Visible(_) | DomainList::NotVisible { .. }) => Ok(known),
+        }
+    }
+
+    async fn require_valid(&self, credentials: &Credentials) -> Result<(), AccountRefusal> {
+        let provider_type = credentials.provider_type();
+        let access = self.access(credentials);
+        match self.transport.check(adapter(provider_type), &access).await {
+            CredentialCheck::Valid => Ok(()),
+            CredentialCheck::Invalid { reason } => Err(AccountRefusal::InvalidCredentials {
+                provider_type,
+                reason,
+            }),
+            CredentialCheck::Undecided { reason } => Err(AccountRefusal::Undecided {
+                provider_type,
+                reason,
+            }),
+        }
+    }
+
+    /// Records what a provider told of its domains. Where it told nothing, what
+    /// is recorded stays.
+    async fn record_domains(
+        &self,
+        connection: &mut PgConnection,
+        account: &ProviderAccount,
+        domains: &DomainList,
+    ) -> Result<(), Fault> {
+        let now = self.clock.now();
+        let found: &[FoundDomain] = match domains {
+            DomainList::Visible(found) => found,
+            DomainList::NotVisible { .. } => {
+                store::obscure_domains(connection, account).await?;
+                return Ok(());
+            }
+            DomainList::Undecided { .. } => return Ok(()),
+        };
+        store::replace_domains(connection, account, found, &self.ids, now).await
+    }
+
+    pub(super) async fn record(
+        &self,
+        connection: &mut PgConnection,
+        organization_id: OrganizationId,
+        origin: &Origin,
+        change: &AuditChange,
+    ) -> Result<(), Fault> {
+        audit::store::insert(
+            connection,
+            organization_id,
+            origin,
+            change,
+            &self.ids,
+            self.clock.now(),
+        )
+        .await
+    }
+
+    fn seal(
+        &self,
+        organization_id: OrganizationId,
+        id: ProviderAccountId,
+        credentials: &Credentials,
+    ) -> Vec<u8> {
+        self.sealer.seal(
+            organization_id,
+            Sealed::Credentials,
+            id.0,
+            &credentials.to_plaintext(),
+        )
+    }
+
+    pub(super) fn access<'a>(&'a self, credentials: &'a Credentials) -> AccountAccess<'a> {
+        AccountAccess {
+            credentials,
+            endpoints: &self.endpoints,
+            now: self.clock.now(),
+        }
+    }
+}
+
+/// Whether the provider's list is complete, so that a domain which is not on it is
+/// unverified; nothing where the provider gave no answer.
+fn visibility(domains: &DomainList) -> Option<bool> {
+    match domains {
+        DomainList::Visible(_) => Some(true),
+        DomainList::NotVisible { .. } => Some(false),
+        DomainList::Undecided { .. } => None,
+    }
+}

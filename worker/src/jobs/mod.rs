@@ -1,4 +1,0 @@
-//! The jobs, one module each.
-
-mod batch;
-pub(crate) mod send_message;
