@@ -166,6 +166,7 @@ fn migrations_hash() -> String {
     let entries = std::fs::read_dir(folder).expect("the repository has migrations");
     let mut paths: Vec<_> = entries
         .map(|entry| entry.expect("a readable folder").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "sql"))
         .collect();
     paths.sort();
     let mut hasher = Sha256::new();

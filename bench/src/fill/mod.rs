@@ -362,8 +362,8 @@ async fn insert_counts(
     .execute(&mut *connection)
     .await?;
     sqlx::query(
-        "INSERT INTO message_counts (organization_id, status, count, folding)
-         SELECT organization_id, status, sum(count), 1 FROM message_hours GROUP BY organization_id, status",
+        "INSERT INTO message_counts (organization_id, status, count)
+         SELECT organization_id, status, sum(count) FROM message_hours GROUP BY organization_id, status",
     )
     .execute(connection)
     .await?;

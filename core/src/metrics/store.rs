@@ -237,8 +237,8 @@ pub async fn fold(
                GROUP BY 1, 2, 3, 4
            ), folded AS (
                INSERT INTO metric_rollups (organization_id, dimension, hour, key, sent, delivered, opened, clicked,
-                                           bounced, complained, unsubscribed, folding)
-               SELECT *, 1
+                                           bounced, complained, unsubscribed)
+               SELECT *
                FROM summed
                -- Those who fold at once lock the rows in one order.
                ORDER BY organization_id, dimension, hour, key

@@ -239,8 +239,8 @@ async fn pages_far_from_both_ends_are_found_by_the_hour() {
     app.execute("SELECT waypost_create_partitions('2040-01-01Z', 1)")
         .await;
     let status = "CASE WHEN n % 2 = 0 THEN 'FAILED' ELSE 'SENT' END";
-    // A message a second. Those of long ago are not counted by the hour; the others lie in
-    // two partitions.
+    // A message a second. The old ones lie in the default partition, the new ones in that and
+    // in one of their own.
     add(&app, 14_000, "'Old'", status).await;
     add_from(&app, "2039-12-31T20:00Z", 36_000, "'New'", status).await;
     let organization = app.organization_id();
@@ -264,7 +264,9 @@ async fn pages_far_from_both_ends_are_found_by_the_hour() {
         assert_eq!(skip(3_600).await, Some(3_599));
         assert_eq!(skip(20_000).await, Some(19_999 % 3_600));
         assert_eq!(skip(35_999).await, Some(35_998 % 3_600));
-        assert_eq!(skip(36_000).await, None);
+        assert_eq!(skip(36_000).await, Some(0));
+        assert_eq!(skip(49_999).await, Some(3_598));
+        assert_eq!(skip(50_000).await, None);
         assert_all().await;
     }
     // Whatever moves or goes is counted where it stood.
@@ -281,6 +283,11 @@ async fn pages_far_from_both_ends_are_found_by_the_hour() {
         }
         assert_all().await;
     }
+    // Where the hours are missing, a page is found without them.
+    app.execute("DELETE FROM message_hours WHERE hour < '2039-01-01Z'")
+        .await;
+    assert_eq!(skip(36_000).await, None);
+    assert_all().await;
     // A month whose messages are gone has no places, though its hours are still there.
     assert!(skip(20_000).await.is_some());
     app.execute("INSERT INTO month_drops (month, detached_at) VALUES ('2040-01-01Z', now())")

@@ -59,7 +59,7 @@ impl ListOffset {
 }
 
 /// Looks up in which hour a message stands that has `before` newer ones before it. Nothing
-/// where it is older than the first hour that was counted.
+/// where no hour that is counted holds it.
 ///
 /// # Errors
 /// A fault when Postgres is away.
@@ -448,8 +448,8 @@ pub async fn fold(
                -- nothing is left to count.
                HAVING sum(change) <> 0
            ), counted AS (
-               INSERT INTO message_counts (organization_id, status, count, folding)
-               SELECT organization_id, status, sum(change), 1
+               INSERT INTO message_counts (organization_id, status, count)
+               SELECT organization_id, status, sum(change)
                FROM changes
                GROUP BY organization_id, status
                ORDER BY organization_id, status
