@@ -74,7 +74,7 @@ deny: ## licences, banned crates, sources, known vulnerabilities
 ##@ Generated files
 
 .PHONY: generate
-generate: ## write .sqlx, the OpenAPI document, .env.example, the README's table of settings
+generate: ## write .sqlx, .env.example, the OpenAPI document, the table in docs/configuration.md
 	@scripts/generate.sh
 
 .PHONY: check-generated

@@ -9,7 +9,7 @@ main() {
     rm -rf "$fresh"
     mkdir -p "$fresh"
     "$ROOT/scripts/generate.sh" "$fresh"
-    for path in .sqlx openapi/waypost.v1.json .env.example README.md; do
+    for path in .sqlx openapi/waypost.v1.json .env.example docs/configuration.md; do
         if ! diff -r -u "$ROOT/$path" "$fresh/$path" >"$fresh/difference" 2>&1; then
             say "$path is not what it would be generated as:"
             head -n 40 "$fresh/difference" >&2

@@ -5,7 +5,7 @@
 #   .sqlx                     what Postgres says about every query in the code, so that it compiles without a database
 #   openapi/waypost.v1.json   the API's document
 #   .env.example              every setting
-#   README.md                 the table of settings, between its two markers
+#   docs/configuration.md     the table of settings, between its two markers
 set -euo pipefail
 # shellcheck source=servers.sh
 . "$(dirname "$0")/servers.sh"
@@ -24,7 +24,7 @@ main() {
     step "Creating the tables" apply_migrations "$DATABASE"
     step "Describing the queries: .sqlx" describe_queries
     step "Building the program that prints the rest" build_program
-    step "Writing openapi/waypost.v1.json, .env.example, README.md" write_printed
+    step "Writing openapi/waypost.v1.json, .env.example, docs/configuration.md" write_printed
 }
 
 # The macros write one file per query when they are expanded against a live database and SQLX_OFFLINE_DIR is set. They
@@ -56,15 +56,22 @@ write_printed() {
     "$program" config --format env >"$STATE/env.example"
     mv "$STATE/env.example" "$OUT/.env.example"
     "$program" config --format markdown >"$STATE/table.md"
-    if ! grep -qF -- "$TABLE_BEGIN" "$ROOT/README.md" || ! grep -qF -- "$TABLE_END" "$ROOT/README.md"; then
-        die "README.md lacks the markers $TABLE_BEGIN and $TABLE_END around its table of settings"
+    write_table docs/configuration.md
+}
+
+# write_table FILE : the file with the new table of settings between its two markers.
+write_table() {
+    local file=$1
+    if ! grep -qF -- "$TABLE_BEGIN" "$ROOT/$file" || ! grep -qF -- "$TABLE_END" "$ROOT/$file"; then
+        die "$file lacks the markers $TABLE_BEGIN and $TABLE_END around its table of settings"
     fi
     awk -v table="$STATE/table.md" -v begin="$TABLE_BEGIN" -v end="$TABLE_END" '
         index($0, end) { inside = 0 }
         !inside { print }
         index($0, begin) { inside = 1; while ((getline line < table) > 0) print line }
-    ' "$ROOT/README.md" >"$STATE/README.md"
-    cat "$STATE/README.md" >"$OUT/README.md"
+    ' "$ROOT/$file" >"$STATE/table-in-file.md"
+    mkdir -p "$(dirname "$OUT/$file")"
+    cat "$STATE/table-in-file.md" >"$OUT/$file"
 }
 
 main "$@"

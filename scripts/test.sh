@@ -17,7 +17,11 @@ main() {
     local since
     since=$(now_ms)
     require_build_tools
-    require_python # a test runs the README's receiver
+    require_python
+    # A test runs the programs in examples/.
+    have curl || install_packages curl curl curl curl
+    have openssl || install_packages openssl openssl openssl openssl
+    have node || install_packages Node.js nodejs nodejs node
     scratch_open test
     provide_postgres
     provide_redis

@@ -1,5 +1,5 @@
 //! `waypost-scheduler`: repairs what Redis or a worker lost and keeps partitions
-//! ahead. It takes no arguments; see the README for its settings.
+//! ahead. It takes no arguments; see `docs/configuration.md` for its settings.
 
 use std::process::ExitCode;
 

@@ -23,7 +23,11 @@ mod clocks;
 #[cfg(test)]
 mod crash;
 #[cfg(test)]
+mod documents;
+#[cfg(test)]
 mod errors;
+#[cfg(test)]
+mod examples;
 #[cfg(test)]
 mod failover;
 #[cfg(test)]
@@ -58,8 +62,6 @@ mod queue;
 mod races;
 #[cfg(test)]
 mod rate_limits;
-#[cfg(test)]
-mod readme;
 #[cfg(test)]
 mod retention;
 #[cfg(test)]

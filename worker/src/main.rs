@@ -1,5 +1,5 @@
-//! `waypost-worker`: sends what was accepted. It takes no arguments; see the
-//! README for its settings.
+//! `waypost-worker`: sends what was accepted. It takes no arguments; see
+//! `docs/configuration.md` for its settings.
 
 use std::process::ExitCode;
 

@@ -102,7 +102,7 @@ enum Command {
 enum ConfigFormat {
     /// A file of variables, as `.env.example`.
     Env,
-    /// A table, as in the README.
+    /// A table, as in `docs/configuration.md`.
     Markdown,
 }
 

@@ -1,6 +1,6 @@
 //! Configuration: read once, from environment variables, into types. Every
 //! mistake is reported in one message. The list of settings is also where the
-//! README's table and `.env.example` come from.
+//! table in `docs/configuration.md` and `.env.example` come from.
 
 mod links;
 mod reader;
