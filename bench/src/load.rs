@@ -28,7 +28,6 @@ const PACE_NAP: Duration = Duration::from_micros(200);
 pub(crate) struct Answers {
     /// Requests that were answered as they should be.
     pub(crate) count: u64,
-    /// Requests that were not.
     pub(crate) errors: u64,
     /// An answer that was not as it should be.
     pub(crate) first_error: Option<String>,
@@ -93,9 +92,7 @@ impl Answers {
 /// When a closed loop ends.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Until {
-    /// After so long.
     Elapsed(Duration),
-    /// After so many requests.
     Count(u64),
 }
 

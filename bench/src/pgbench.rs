@@ -14,7 +14,6 @@ use crate::house::Builder;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pgbench {
     pub(crate) per_second: f64,
-    /// On average.
     pub(crate) latency_ms: f64,
     /// Of one client alone: what half of its transactions do not exceed.
     pub(crate) median_ms: Option<f64>,

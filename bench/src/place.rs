@@ -10,7 +10,6 @@ use waypost_core::clock::Timestamp;
 /// Where data of a certain size is.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
-    /// The database.
     pub(crate) database_url: String,
     /// The API, without a final slash.
     pub(crate) api: String,

@@ -10,11 +10,8 @@ use crate::Failure;
 /// What a figure has to reach.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Bound {
-    /// No less.
     AtLeast(f64),
-    /// No more.
     AtMost(f64),
-    /// Shown only.
     None,
 }
 

@@ -46,9 +46,7 @@ pub(crate) enum Manner {
     Takes,
     /// Answers 500.
     Fails,
-    /// Answers nothing.
     Hangs,
-    /// Nobody listens.
     IsGone,
 }
 
@@ -69,7 +67,6 @@ pub(crate) struct Hooks {
 /// What came.
 #[derive(Debug, Default)]
 struct Book {
-    /// By message and recipient.
     told: HashMap<(String, String), Told>,
     deliveries: HashSet<String>,
     counts: Counts,
@@ -78,9 +75,7 @@ struct Book {
 /// How many calls came, by what became of them.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Counts {
-    /// Taken, the first time.
     pub(crate) taken: usize,
-    /// Taken, and known already.
     pub(crate) repeated: usize,
     /// Not answered with a 2xx, as the server failed or hung.
     pub(crate) refused: usize,

@@ -136,7 +136,6 @@ pub(crate) struct Recipient {
 /// A message.
 #[derive(Debug, Clone)]
 pub(crate) struct Message {
-    /// Which rule takes it.
     pub(crate) rule: usize,
     pub(crate) recipients: Vec<Recipient>,
 }

@@ -30,7 +30,6 @@ pub enum AddressError {
     /// A control character, which could smuggle in a header line.
     #[error("must not contain control characters such as line breaks or NUL")]
     Control,
-    /// Longer than SMTP allows.
     #[error("must not be longer than 254 characters")]
     TooLong,
     /// A display name beyond our bound.
@@ -46,7 +45,6 @@ pub enum AddressError {
     /// The part after the `@` is no domain name.
     #[error("must have a valid domain after the @")]
     Domain,
-    /// Anything else.
     #[error("must be an email address such as ada@example.com")]
     Malformed,
 }

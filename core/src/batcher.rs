@@ -68,7 +68,6 @@ pub struct BatcherSettings {
 pub struct Cooldown {
     /// Work that took no longer has no rest.
     pub unless: Duration,
-    /// The longest rest.
     pub longest: Duration,
 }
 
@@ -143,7 +142,6 @@ where
 struct Flushes<T, R> {
     /// Held by the lane that gathers.
     waiting: Mutex<mpsc::Receiver<Queued<T, R>>>,
-    /// Lanes at work.
     busy: AtomicUsize,
     /// Told to the lane that gathers when one of them ends.
     ended: Notify,

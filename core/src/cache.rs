@@ -43,7 +43,6 @@ where
 /// A value that is looked up again before it is forgotten, by [`get_or_refresh`].
 #[derive(Debug, Clone)]
 pub struct RefreshAhead<V> {
-    /// What was found.
     pub value: V,
     /// From when on whoever uses it has it looked up again; never, where nobody is to.
     renew_from: Option<Instant>,

@@ -1,6 +1,9 @@
 //! Faults: our own failures (database, Redis, a bug), as opposed to the answers
 //! that the domain gives (refusals, an enum per operation). A caller can only
 //! report a fault; the one thing it may want to know is whether waiting helps.
+//!
+//! Every function that asks Postgres returns a fault when Postgres is away, so its
+//! documentation does not say so.
 
 use std::error::Error as StdError;
 use std::sync::Arc;

@@ -60,7 +60,6 @@ id_types! {
     ApiKeyId,
     /// A connected account at a provider.
     ProviderAccountId,
-    /// A routing rule.
     RoutingRuleId,
     /// A domain verification record of a provider account.
     DomainId,
@@ -70,7 +69,6 @@ id_types! {
     EventId,
     /// One call to one provider for one recipient.
     SendAttemptId,
-    /// A template.
     TemplateId,
     /// One version of a template.
     TemplateVersionId,

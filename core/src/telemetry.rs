@@ -30,7 +30,6 @@ const OURS: &str = "waypost";
 /// How log lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
-    /// For people.
     Text,
     /// For collectors: one JSON object a line.
     Json,

@@ -11,7 +11,6 @@ const WALL_PAGE: &str = "<!DOCTYPE html>\n<html><head><title>403 Forbidden</titl
 /// What a credential's value asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// Good for everything.
     Good,
     /// `invalid`: refused as a wrong credential.
     Invalid,

@@ -53,13 +53,11 @@ pub enum FaultCalls {
 pub struct Fault {
     /// The provider it hits; `None` means all four.
     pub provider: Option<Provider>,
-    /// What it does.
     pub kind: FaultKind,
     /// The share of calls it hits, 0 to 1. Setting 0 removes the fault.
     pub rate: f64,
     /// How long [`FaultKind::Latency`] holds the answer back.
     pub latency_ms: u64,
-    /// Which calls it hits.
     pub calls: FaultCalls,
 }
 

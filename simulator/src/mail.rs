@@ -17,25 +17,18 @@ use crate::providers::Provider;
 pub struct Captured {
     /// The place in the order of acceptance, from 0.
     pub sequence: u64,
-    /// Who accepted it.
     pub provider: Provider,
-    /// The recipient's bare address.
     pub to: String,
     /// Every address this recipient can see in To and Cc.
     pub visible_recipients: Vec<String>,
     /// The sender, with display name when there is one.
     pub from: String,
-    /// Reply-To, where given.
     pub reply_to: Option<String>,
-    /// The subject.
     pub subject: String,
-    /// The HTML body.
     pub html: Option<String>,
-    /// The text body.
     pub text: Option<String>,
     /// Custom headers, and Reply-To when given.
     pub headers: BTreeMap<String, String>,
-    /// Categories, Tag, or o:tag.
     pub tags: Vec<String>,
     /// Custom args, Metadata, user variables, or EmailTags.
     pub metadata: BTreeMap<String, String>,
@@ -57,13 +50,11 @@ pub struct Captured {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CapturedAttachment {
-    /// The file name.
     pub filename: String,
     /// The media type, empty when not given.
     pub content_type: String,
     /// The name by which HTML shows it inline.
     pub content_id: Option<String>,
-    /// The decoded length.
     pub bytes: usize,
 }
 

@@ -117,7 +117,6 @@ impl State {
 
 /// The secret access keys.
 pub(crate) struct SesSecrets {
-    /// By access key id.
     known: RwLock<HashMap<String, String>>,
     /// That of all others; any where there is none.
     others: Option<&'static str>,

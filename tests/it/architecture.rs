@@ -393,6 +393,39 @@ fn every_module_says_first_what_it_is() {
     assert!(silent.is_empty(), "{silent:?}");
 }
 
+/// The fields of a type need no documentation where their names say it all.
+#[test]
+fn what_is_public_is_documented() {
+    let kinds = [
+        "fn", "async fn", "const fn", "struct", "enum", "trait", "type", "const", "static",
+    ];
+    let mut silent = Vec::new();
+    for path in production_files() {
+        let text = fs::read_to_string(&path).unwrap();
+        let text = text
+            .split("#[cfg(test)]\nmod tests {")
+            .next()
+            .unwrap_or_default();
+        let mut above = "";
+        for (number, line) in text.lines().enumerate() {
+            let line = line.trim_start();
+            let is_public = line.strip_prefix("pub ").is_some_and(|rest| {
+                kinds
+                    .iter()
+                    .any(|kind| rest.starts_with(&format!("{kind} ")))
+            });
+            if is_public && !above.starts_with("///") {
+                silent.push(format!("{}:{} {line}", shown(&path), number + 1));
+            }
+            // Attributes may stand between.
+            if !line.starts_with("#[") && !line.ends_with(")]") {
+                above = line;
+            }
+        }
+    }
+    assert!(silent.is_empty(), "{}", silent.join("\n"));
+}
+
 #[test]
 fn no_file_is_longer_than_a_reader_is_patient() {
     let long: Vec<String> = all_files()

@@ -43,7 +43,6 @@ const TIDY_MAX: Duration = Duration::from_secs(5);
 pub struct TestApp {
     /// Time: tests move it, unless the parts are processes.
     pub clock: Clock,
-    /// The test's database.
     pub pool: PgPool,
     /// The settings of all parts, by the names of their variables.
     pub variables: HashMap<String, String>,
@@ -64,7 +63,6 @@ pub struct TestApp {
 /// An organization and someone who may do everything in it.
 #[derive(Debug, Clone)]
 pub struct Tenant {
-    /// The organization.
     pub organization_id: OrganizationId,
     /// A caller with a key that has all permissions.
     pub caller: Caller,

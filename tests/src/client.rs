@@ -18,11 +18,8 @@ pub struct Caller {
 /// An answer, read whole.
 #[derive(Debug, Clone)]
 pub struct Reply {
-    /// The HTTP status.
     pub status: u16,
-    /// The headers.
     pub headers: HeaderMap,
-    /// The body.
     pub text: String,
     request: String,
 }

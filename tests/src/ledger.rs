@@ -11,7 +11,6 @@ use waypost_core::message::CHUNK_RECIPIENTS;
 /// A row of the outbox.
 #[derive(Debug, Clone)]
 pub struct LeftOver {
-    /// The message.
     pub message_id: Uuid,
     /// Which chunk of its recipients.
     pub chunk: i32,
@@ -28,9 +27,7 @@ pub struct LeftOver {
 /// A call to a provider as it was recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
-    /// Which recipient.
     pub position: i32,
-    /// Through which account.
     pub account_id: Uuid,
     /// What came of it; nothing where it is not known yet.
     pub outcome: Option<String>,

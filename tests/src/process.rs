@@ -22,9 +22,7 @@ const AS_A_SERVICE: &str = r#"ulimit -S -n 256 && exec "$0" "$@""#;
 pub enum Program {
     /// The API, and the operator's commands.
     Api,
-    /// The worker.
     Worker,
-    /// The scheduler.
     Scheduler,
 }
 
@@ -41,9 +39,7 @@ pub struct Process {
 pub struct Finished {
     /// Whether it said that all went well.
     pub success: bool,
-    /// What it printed.
     pub stdout: String,
-    /// What it complained about.
     pub stderr: String,
 }
 

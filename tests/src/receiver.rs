@@ -20,22 +20,17 @@ use tokio::time::Instant;
 /// How the server answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// With this status.
     Status(u16),
     /// With this status, asking to be left alone for so many seconds.
     RetryAfter(u16, u64),
-    /// Never.
     Silence,
 }
 
 /// A webhook that came.
 #[derive(Debug, Clone)]
 pub struct ReceivedWebhook {
-    /// Its headers.
     pub headers: HeaderMap,
-    /// Its content.
     pub body: Bytes,
-    /// When it came.
     pub at: Instant,
 }
 

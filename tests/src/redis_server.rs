@@ -15,7 +15,6 @@ use crate::wait::wait_until;
 pub struct RedisServer {
     port: u16,
     child: Option<Child>,
-    /// Where it would save.
     folder: PathBuf,
 }
 
@@ -24,9 +23,7 @@ pub struct RedisServer {
 pub enum Refusal {
     /// It is full, and may evict nothing.
     Full,
-    /// It became a replica.
     Replica,
-    /// It could not save.
     CannotSave,
     /// It has fewer replicas than it must have.
     TooFewReplicas,

@@ -21,9 +21,7 @@ const RECORDED: &str = "SELECT count(*) FROM webhook_deliveries WHERE webhook_en
 /// What was measured.
 #[derive(Debug)]
 pub(crate) struct Told {
-    /// Until all had come.
     pub(crate) per_second: f64,
-    /// Until all were recorded.
     pub(crate) recorded_per_second: f64,
     pub(crate) floor_per_second: f64,
     /// CPU seconds for 1,000 deliveries.

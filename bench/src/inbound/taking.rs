@@ -32,9 +32,7 @@ const WARM_UP_PARTS: usize = 12;
 
 /// What is measured.
 pub(crate) struct Site {
-    /// Its database.
     pub(crate) pool: PgPool,
-    /// Where the API listens.
     pub(crate) address: SocketAddr,
     /// The process of the API.
     pub(crate) api: u32,
@@ -42,9 +40,7 @@ pub(crate) struct Site {
     pub(crate) postgres: u32,
     /// What the API opens secrets with.
     pub(crate) sealer: Sealer,
-    /// Ids.
     pub(crate) ids: Ids,
-    /// Time.
     pub(crate) clock: Clock,
 }
 

@@ -20,17 +20,14 @@ pub const METADATA_BYTES_MAX: usize = 64 << 10;
 /// A checked request to send. It shows itself to no log.
 #[derive(Clone)]
 pub struct Draft {
-    /// Who sends.
     pub from: Mailbox,
     /// To whom: 1 to [`RECIPIENTS_MAX`], each address once.
     pub to: Vec<Mailbox>,
-    /// Where answers go.
     pub reply_to: Option<Mailbox>,
     /// The subject; where there are variables a template text itself.
     pub subject: Subject,
     /// The HTML body. At least one body or a template is there.
     pub html: Option<String>,
-    /// The text body.
     pub text: Option<String>,
     /// The values to render with, and the template that gives the bodies which are not
     /// there.
@@ -54,7 +51,6 @@ pub struct Draft {
 pub struct TemplateUse {
     /// The template; its current version is rendered.
     pub template_id: Option<TemplateId>,
-    /// The values: an object.
     pub variables: Value,
 }
 

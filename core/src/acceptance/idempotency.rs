@@ -32,7 +32,6 @@ pub(super) struct InsertEntry {
 /// What became of an entry.
 #[derive(Debug, Clone)]
 pub(super) enum InsertOutcome {
-    /// It was written.
     Now,
     /// An earlier request with its key was: this is what it was answered.
     Before(KeyedResult),
@@ -43,7 +42,6 @@ pub(super) enum InsertOutcome {
 /// What became of an entry in its lane.
 #[derive(Debug)]
 pub(super) enum FlushOutcome {
-    /// It is decided.
     Done(InsertOutcome),
     /// Nothing was written: its recipients at these positions are suppressed. Where there
     /// are none, another with its key was set aside, and nobody has the key so far.

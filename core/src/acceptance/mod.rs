@@ -64,7 +64,6 @@ const FILLED_BYTES_MAX: usize = 64 << 20;
 /// What the sender of an accepted message learns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Receipt {
-    /// The message's id.
     pub message_id: MessageId,
     /// The account that it goes through.
     pub route: Route,
@@ -80,16 +79,12 @@ pub enum Acceptance {
     /// A message was written, for those recipients that are not suppressed.
     Queued(Receipt),
     /// All of its recipients are suppressed: there is no message.
-    Suppressed {
-        /// How many they are.
-        suppressed_count: usize,
-    },
+    Suppressed { suppressed_count: usize },
 }
 
 /// What a draft is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answered {
-    /// What became of it.
     pub acceptance: Acceptance,
     /// Whether that became of an earlier one with its key.
     pub is_repeat: bool,
@@ -98,7 +93,6 @@ pub struct Answered {
 /// Why a message was not accepted.
 #[derive(Debug, Clone)]
 pub enum AcceptRefusal {
-    /// No account takes it.
     Route(RouteRefusal),
     /// Its template gives no message.
     Template(TemplateRefusal),
@@ -159,17 +153,11 @@ pub struct AcceptorParts {
     pub templates: Templates,
     /// Knows which unsubscribe groups there are.
     pub groups: GroupCache,
-    /// Knows who is suppressed.
     pub checker: Checker,
-    /// What routing knows.
     pub snapshots: SnapshotCache,
-    /// Seals addresses.
     pub sealer: Sealer,
-    /// Tells Redis.
     pub dispatcher: Dispatcher,
-    /// Ids.
     pub ids: Ids,
-    /// Time.
     pub clock: Clock,
     /// How long the relay leaves the push to the dispatcher.
     pub relay_grace: Duration,
@@ -387,9 +375,6 @@ impl Acceptor {
 
     /// Keeps that parts of a batch are refused, in these words, so that no other run
     /// of the batch accepts them; `results` become what holds for them.
-    ///
-    /// # Errors
-    /// A fault when Postgres is away.
     pub async fn keep_refusals(
         &self,
         parts: Vec<(KeyClaim, String)>,
@@ -583,6 +568,5 @@ fn enquiry(draft: &Draft) -> RoutingRequest<'_> {
 struct LookedUp {
     hash: AddressHash,
     is_suppressed: bool,
-    /// Whether nobody knows yet.
     is_open: bool,
 }

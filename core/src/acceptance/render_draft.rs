@@ -26,7 +26,6 @@ use crate::unsubscribe::link_insertion;
 /// A draft that needs no template any more, and the version that it was filled in
 /// from.
 pub(super) struct RenderedDraft {
-    /// The draft, with bodies.
     pub(super) draft: Draft,
     /// What it was rendered from, where that is a template.
     pub(super) version: Option<VersionUse>,

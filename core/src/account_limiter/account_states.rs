@@ -59,7 +59,6 @@ pub(super) struct AccountState {
     /// The domain whose mail was throttled last.
     throttled: Option<String>,
     least: f64,
-    /// The account's revision.
     revision: u32,
     /// Those who wait for a call per second, and for the end of one under way.
     refused_by_rate: RetryQueue,
@@ -80,11 +79,9 @@ enum Probe {
 /// The first answer to who asks to call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CallAdmission {
-    /// It may.
     Pass(CallStart),
     /// It may be the probe, if no other worker's call is.
     Probe(CallStart, Cause),
-    /// It may not.
     Rejected(Rejected),
 }
 
@@ -100,13 +97,11 @@ pub(super) struct CallStart {
 /// A call that ended.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CallEnd<'a> {
-    /// What it began under.
     pub(super) begun: CallStart,
     /// The recipient's domain, where that may be throttled by itself.
     pub(super) domain: Option<&'a str>,
     /// Whether it was the probe.
     pub(super) is_probe: bool,
-    /// What it says.
     pub(super) verdict: Sample,
 }
 

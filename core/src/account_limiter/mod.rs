@@ -62,7 +62,6 @@ pub const CONCURRENCY_MAX: u32 = 10_000;
 pub struct AccountLimits {
     /// Calls per second.
     pub max_rate_per_second: Option<u32>,
-    /// Calls under way.
     pub max_concurrency: Option<u32>,
 }
 
@@ -83,7 +82,6 @@ impl AccountLimits {
 /// A call that somebody wants to make.
 #[derive(Debug, Clone, Copy)]
 pub struct AccountCall<'a> {
-    /// Through which account.
     pub account: ProviderAccountId,
     /// How often somebody mended the account: what closed it before does not count.
     pub revision: u32,
@@ -109,7 +107,6 @@ struct LimiterInner {
     local: LocalRates,
     /// What calls held in Redis and do not hold any more.
     to_give_back: Mutex<Vec<HeldSlot>>,
-    /// Wakes the clerk.
     bell: Notify,
     /// Whether there is more for the clerk than to give back what calls held.
     has_news: AtomicBool,
@@ -331,16 +328,13 @@ impl LimiterInner {
 pub enum Acquired {
     /// The call may be made.
     Go(Permit),
-    /// It may not.
     Rejected(Rejected),
 }
 
 /// Why not, and how long to wait before it is worth asking again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rejected {
-    /// Why not.
     pub by: RejectedBy,
-    /// How long to wait.
     pub wait: Duration,
 }
 

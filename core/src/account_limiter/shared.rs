@@ -135,7 +135,6 @@ pub(super) enum SlotReply {
 pub(super) enum ProbeAnswer {
     /// The call is the probe.
     Granted,
-    /// Another one is.
     UnderWay,
     /// There is a standing that the asker does not know.
     Outdated(BreakerState),
@@ -146,7 +145,6 @@ pub(super) enum ProbeAnswer {
 pub(super) enum HeldSlot {
     /// A place among the calls under way.
     SlotReply(ProviderAccountId, String),
-    /// The probe.
     Probe(ProviderAccountId, String),
 }
 

@@ -6,9 +6,6 @@ use crate::db::OrFault;
 use crate::fault::Fault;
 
 /// Workers that are alive.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub(super) async fn count_workers(connection: &mut PgConnection) -> Result<u32, Fault> {
     let count = query_scalar!(
         r#"SELECT count(*) AS "count!"

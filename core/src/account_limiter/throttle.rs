@@ -72,7 +72,6 @@ struct Limit {
     bad: u32,
     /// Whether somebody had to wait in this interval.
     has_refused: bool,
-    /// Those who wait.
     refused: RetryQueue,
 }
 

@@ -16,14 +16,12 @@ use crate::ids::ApiKeyId;
 pub enum Actor {
     /// A caller of the API, by its key.
     ApiKey {
-        /// The key's id.
         id: ApiKeyId,
         /// The key's name at the time.
         name: String,
     },
     /// The recipient of a message, by a signed link.
     Recipient,
-    /// Waypost itself.
     System,
 }
 
@@ -42,7 +40,6 @@ impl Actor {
 /// Where a change comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
-    /// Who acts.
     pub actor: Actor,
     /// The client's address, where there is one.
     pub ip: Option<String>,
@@ -69,11 +66,9 @@ impl Origin {
 /// One entry, as its organization reads it.
 #[derive(Debug, Clone)]
 pub struct AuditEntry {
-    /// Its id.
     pub id: Uuid,
     /// What was done, such as `provider.created`.
     pub action: String,
-    /// When.
     pub occurred_at: Timestamp,
     /// The word for who did it: see [`Actor::kind`].
     pub actor_type: String,
@@ -83,15 +78,12 @@ pub struct AuditEntry {
     pub actor_name: Option<String>,
     /// The kind of thing that was changed, such as `provider`.
     pub target_type: String,
-    /// Its id.
     pub target_id: Uuid,
     /// The client's address, where there was one.
     pub ip: Option<String>,
     /// What the client called itself.
     pub user_agent: Option<String>,
-    /// The request's id.
     pub request_id: String,
-    /// Particulars: an object.
     pub metadata: Value,
 }
 
@@ -102,9 +94,7 @@ pub struct AuditChange {
     pub action: &'static str,
     /// The kind of thing, such as `provider`.
     pub target_type: &'static str,
-    /// Its id.
     pub target_id: Uuid,
-    /// Particulars: an object.
     pub metadata: Value,
 }
 

@@ -11,9 +11,6 @@ use crate::ids::{Ids, OrganizationId};
 use crate::page::{Page, PageRequest};
 
 /// Writes one entry, in the transaction of the change that it is about.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn insert(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -53,9 +50,6 @@ pub async fn insert(
 
 /// Writes an entry for each of many changes by one actor, with one statement, in
 /// the transaction of the changes.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn insert_all(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -104,9 +98,6 @@ pub async fn insert_all(
 }
 
 /// Writes entries of several organizations and origins with one statement.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn insert_mixed(
     connection: &mut PgConnection,
     entries: &[(OrganizationId, &Origin, AuditChange)],
@@ -176,9 +167,6 @@ pub struct EntryFilter {
 }
 
 /// A page of an organization's entries, newest first.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn list(
     connection: &mut PgConnection,
     organization_id: OrganizationId,

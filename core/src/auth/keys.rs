@@ -35,7 +35,6 @@ pub enum KeyRefusal {
     Lacks(Permission),
     /// The key was revoked or has expired.
     Ended,
-    /// We failed.
     Fault(Fault),
 }
 
@@ -54,13 +53,9 @@ impl From<KeyRefusal> for Failed<KeyRefusal> {
 /// What of a key is to change; what is absent stays.
 #[derive(Debug, Default)]
 pub struct KeyChange {
-    /// A new name.
     pub name: Option<Name>,
-    /// Other permissions.
     pub permissions: Option<Permissions>,
-    /// Other networks.
     pub allowed_ips: Option<Networks>,
-    /// Another end, or none.
     pub expires_at: Option<Option<Timestamp>>,
 }
 
@@ -82,7 +77,6 @@ impl KeyChange {
 /// What a caller wants of a rotation.
 #[derive(Debug, Clone, Copy)]
 pub struct Rotation {
-    /// The key.
     pub id: ApiKeyId,
     /// How long its secrets up to now live on, at the most.
     pub grace: Duration,
@@ -91,11 +85,8 @@ pub struct Rotation {
 /// Works on the keys of organizations. Cheap to clone.
 #[derive(Clone)]
 pub struct ApiKeys {
-    /// Postgres.
     pub pool: PgPool,
-    /// Time.
     pub clock: Clock,
-    /// Ids and keys.
     pub ids: Ids,
 }
 

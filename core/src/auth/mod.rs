@@ -61,15 +61,12 @@ const LOOK_UPS: BatcherSettings = BatcherSettings {
 /// An API key's record.
 #[derive(Debug, Clone)]
 pub struct ApiKey {
-    /// Its id.
     pub id: ApiKeyId,
     /// The organization whose data it opens.
     pub organization_id: OrganizationId,
-    /// Its name, for people.
     pub name: String,
     /// The first characters of the key, to tell keys apart.
     pub prefix: String,
-    /// What it may do.
     pub permissions: Permissions,
     /// Where it may be used from; anywhere where there are none.
     pub allowed_ips: Networks,
@@ -79,9 +76,7 @@ pub struct ApiKey {
     pub last_used_at: Option<Timestamp>,
     /// Until when a secret opens it that a rotation replaced.
     pub old_secret_valid_until: Option<Timestamp>,
-    /// When it was revoked.
     pub revoked_at: Option<Timestamp>,
-    /// When it was created.
     pub created_at: Timestamp,
     /// The key that made it; nothing where the operator did.
     pub created_by: Option<ApiKeyId>,
@@ -103,9 +98,7 @@ impl ApiKey {
 /// What a key is to be.
 #[derive(Debug)]
 pub struct KeyDraft {
-    /// Its name, for people.
     pub name: Name,
-    /// What it may do.
     pub permissions: Permissions,
     /// Where it may be used from; anywhere where there are none.
     pub allowed_ips: Networks,
@@ -116,9 +109,7 @@ pub struct KeyDraft {
 /// A key just made, with its secret, which is shown once.
 #[derive(Debug)]
 pub struct MintedKey {
-    /// Its record.
     pub record: ApiKey,
-    /// The key itself.
     pub secret: Secret,
     /// What is stored of it.
     pub hash: ApiKeyHash,
@@ -175,7 +166,6 @@ fn hash_key(key: &str) -> ApiKeyHash {
 /// A key as one of its secrets opens it.
 #[derive(Debug, Clone)]
 pub struct OpenedKey {
-    /// Its record.
     pub record: ApiKey,
     /// When this secret ends, where a rotation replaced it.
     pub secret_valid_until: Option<Timestamp>,

@@ -6,9 +6,7 @@ use std::str::FromStr;
 /// One permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Permission {
-    /// Send messages.
     Send,
-    /// Read templates.
     TemplatesRead,
     /// Create, update and delete templates.
     TemplatesWrite,

@@ -19,9 +19,6 @@ use crate::page::{Page, PageRequest};
 use crate::text::Name;
 
 /// Adds a key's record.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn insert(
     connection: &mut PgConnection,
     key: &ApiKey,
@@ -54,9 +51,6 @@ pub async fn insert(
 /// limits of their organizations. The one query that finds organizations rather
 /// than being given one: this is how a caller is known. A record that cannot be read
 /// is its own key's fault alone.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn list_by_hash(
     connection: &mut PgConnection,
     hashes: &[ApiKeyHash],
@@ -119,9 +113,6 @@ pub async fn list_by_hash(
 }
 
 /// A page of an organization's keys, newest first.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn list(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -160,9 +151,6 @@ pub async fn list(
 }
 
 /// One key.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn find(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -185,9 +173,6 @@ pub async fn find(
 }
 
 /// One key, which nobody else changes before the transaction ends.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub(super) async fn find_for_update(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -205,9 +190,6 @@ pub(super) async fn find_for_update(
 }
 
 /// Changes a key and returns it; nothing where it is not there.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub(super) async fn update(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -239,9 +221,6 @@ pub(super) async fn update(
 
 /// Lets the present secret of a key, and those before it, open the key until
 /// `grace_ends` at the most, and forgets those that open it no longer.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub(super) async fn retire_secret(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -286,9 +265,6 @@ pub(super) async fn retire_secret(
 }
 
 /// Gives a key another secret and returns it; nothing where it is not there.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub(super) async fn replace_secret(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -312,9 +288,6 @@ pub(super) async fn replace_secret(
 }
 
 /// Revokes a key.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub(super) async fn revoke(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -337,9 +310,6 @@ pub(super) async fn revoke(
 
 /// Records when keys were used, unless another process has just done so. Rows are
 /// locked in the order of their ids, as other processes do it.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub(super) async fn record_uses(connection: &mut PgConnection, uses: &[Use]) -> Result<(), Fault> {
     let organization_ids: Vec<Uuid> = uses.iter().map(|one| one.organization_id.0).collect();
     let key_ids: Vec<Uuid> = uses.iter().map(|one| one.key_id.0).collect();

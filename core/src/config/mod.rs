@@ -42,11 +42,9 @@ const LEASE_MARGIN: Duration = Duration::from_secs(2);
 pub struct Settings {
     /// Development relaxes what production refuses.
     pub environment: Environment,
-    /// Where Postgres is.
     pub database_url: Secret,
     /// How many connections one process holds to it at the most.
     pub database_connections: u32,
-    /// Where Redis is.
     pub redis_url: Secret,
     /// Put before every Redis key.
     pub redis_prefix: String,
@@ -56,17 +54,12 @@ pub struct Settings {
     pub signer: Signer,
     /// Where and how to log.
     pub log: LogSettings,
-    /// The API process.
     pub api: ApiSettings,
     /// The worker and scheduler processes' health listener, where wanted.
     pub health_listen: Option<SocketAddr>,
-    /// The links in messages.
     pub links: LinkSettings,
-    /// Sending.
     pub sending: SendingSettings,
-    /// Calls to customers' endpoints.
     pub webhooks: WebhookSettings,
-    /// SMTP accounts.
     pub smtp: SmtpSettings,
     /// How long messages are kept.
     pub retention: RetentionSettings,
@@ -79,9 +72,7 @@ pub struct Settings {
 /// Where the process runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Environment {
-    /// A developer's machine.
     Development,
-    /// Anywhere else.
     Production,
 }
 
@@ -90,7 +81,6 @@ pub enum Environment {
 pub struct LogSettings {
     /// A filter as `tracing_subscriber::EnvFilter` reads it.
     pub filter: String,
-    /// Text or JSON.
     pub format: LogFormat,
 }
 

@@ -28,11 +28,9 @@ const ELSEWHERE: [&str; 7] = [
 /// What a setting is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingDoc {
-    /// The environment variable.
     pub name: &'static str,
     /// The value used where none is given; empty where there is none.
     pub default: String,
-    /// One or two sentences.
     pub meaning: &'static str,
 }
 

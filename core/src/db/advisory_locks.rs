@@ -20,9 +20,6 @@ pub struct AdvisoryLocks {
 
 impl AdvisoryLocks {
     /// Takes those of these locks that no other session holds, and says which.
-    ///
-    /// # Errors
-    /// A fault when Postgres is away.
     pub async fn take_free(pool: &PgPool, keys: &[i64]) -> Result<(Self, HashSet<i64>), Fault> {
         let options = PgConnectOptions::clone(&pool.connect_options()).options(KEEPALIVES);
         bounded(TAKE, async {

@@ -16,9 +16,7 @@ use uuid::Uuid;
 /// the whole span for each row that is joined.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IdRange {
-    /// The smallest id.
     pub(crate) first: Uuid,
-    /// The largest id.
     pub(crate) last: Uuid,
 }
 

@@ -34,9 +34,6 @@ pub struct LeaderLock {
 
 impl LeaderLock {
     /// Connects, and takes nothing yet.
-    ///
-    /// # Errors
-    /// A fault when Postgres is away.
     pub async fn connect(pool: &PgPool, key: i64) -> Result<Self, Fault> {
         let options = PgConnectOptions::clone(&pool.connect_options());
         let options = options.options(KEEPALIVES).options(PRESENCE);

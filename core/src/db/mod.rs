@@ -193,9 +193,6 @@ pub async fn migrate(pool: &PgPool) -> Result<(), Fault> {
 
 /// Whether every migration of this binary has been applied. False too where the
 /// database has none at all.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn is_current(pool: &PgPool) -> Result<bool, Fault> {
     let mut connection = pool.acquire().await.or_fault("reach Postgres")?;
     is_current_over(&mut connection).await
@@ -243,9 +240,6 @@ pub fn bounded<T>(
 /// is counted after the answer): what is written through it next is acknowledged and
 /// never committed. So nobody's cancellation reaches it; who is gone by then drops a
 /// whole transaction, which is rolled back.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn begin(pool: &PgPool, doing: &'static str) -> Result<PgTransaction<'static>, Fault> {
     let pool = pool.clone();
     let begun = tokio::spawn(async move { pool.begin().await });
@@ -257,9 +251,6 @@ pub async fn begin(pool: &PgPool, doing: &'static str) -> Result<PgTransaction<'
 
 /// Begins a transaction that changes nothing and sees one moment, whatever is committed
 /// meanwhile: for answers that are read with several statements. To be dropped.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn snapshot(pool: &PgPool, doing: &'static str) -> Result<PgTransaction<'static>, Fault> {
     let pool = pool.clone();
     let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
@@ -408,9 +399,6 @@ pub struct Listener {
 
 impl Listener {
     /// Listens; what is notified after this is heard.
-    ///
-    /// # Errors
-    /// A fault when Postgres is away.
     pub async fn connect(pool: &PgPool, channel: &str) -> Result<Self, Fault> {
         let options = PgConnectOptions::clone(&pool.connect_options());
         let own = PgPoolOptions::new()

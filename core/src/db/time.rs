@@ -48,9 +48,6 @@ pub(super) async fn correct_by(
 }
 
 /// Corrects a clock once.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn correct(clock: &Clock, pool: &PgPool) -> Result<(), Fault> {
     let doing = "ask Postgres for the time";
     let correcting = async {

@@ -26,17 +26,12 @@ pub type AttemptKey = (MessageId, SendAttemptId);
 pub struct NewAttempt {
     /// Its id; it travels with the mail.
     pub id: SendAttemptId,
-    /// The message.
     pub message_id: MessageId,
-    /// Whose message.
     pub organization_id: OrganizationId,
-    /// Which recipient.
     pub position: i32,
     /// The hash of its address.
     pub address_hash: AddressHash,
-    /// Through which account.
     pub provider_account_id: ProviderAccountId,
-    /// When.
     pub started_at: Timestamp,
 }
 
@@ -50,9 +45,6 @@ impl NewAttempt {
 
 /// Forgets attempts whose calls were not made after all. Only open ones go: what has an
 /// outcome happened.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn withdraw(connection: &mut PgConnection, attempts: &[AttemptKey]) -> Result<(), Fault> {
     if attempts.is_empty() {
         return Ok(());

@@ -14,13 +14,11 @@ const SEND_QUEUE: &str = "send";
 /// Send to the recipients of one chunk of a message that are due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SendJob {
-    /// The message.
     #[serde(rename = "m")]
     pub message_id: MessageId,
     /// Which chunk of its recipients, from 0.
     #[serde(rename = "c")]
     pub chunk: i32,
-    /// Whose message.
     #[serde(rename = "o")]
     pub organization_id: OrganizationId,
 }

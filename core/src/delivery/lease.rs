@@ -26,9 +26,6 @@ use crate::message::compose::MessageContent;
 use crate::tracking::Tracking;
 
 /// Registers a worker; its leases count from now on.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn register(
     connection: &mut PgConnection,
     worker: WorkerId,
@@ -50,9 +47,6 @@ pub async fn register(
 
 /// Moves the end of all leases of a worker on. False where the worker is not
 /// known any more: its leases have ended.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn renew(
     connection: &mut PgConnection,
     worker: WorkerId,
@@ -73,9 +67,6 @@ pub async fn renew(
 /// leases stays, and the reaper deals with it when they end. To be run in a
 /// transaction: the row is locked first, so that no claim is under way when the
 /// leases are counted.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn unregister(connection: &mut PgConnection, worker: WorkerId) -> Result<(), Fault> {
     query!("SELECT id FROM workers WHERE id = $1 FOR UPDATE", worker.0)
         .fetch_optional(&mut *connection)
@@ -95,7 +86,6 @@ pub async fn unregister(connection: &mut PgConnection, worker: WorkerId) -> Resu
 /// A worker that is on the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedWorker {
-    /// What it calls itself.
     pub name: String,
     /// When this life of it began.
     pub started_at: Timestamp,
@@ -103,14 +93,10 @@ pub struct ListedWorker {
     pub leased_until: Timestamp,
     /// Whether they have ended already.
     pub is_dead: bool,
-    /// Chunks that it holds.
     pub chunks: i64,
 }
 
 /// The workers on the list, the oldest first.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn list_workers(connection: &mut PgConnection) -> Result<Vec<ListedWorker>, Fault> {
     query_as!(
         ListedWorker,
@@ -144,7 +130,6 @@ pub struct LeasedChunk {
 /// A chunk to be leased.
 #[derive(Debug, Clone, Copy)]
 pub struct LeaseRequest {
-    /// Its job.
     pub job: SendJob,
     /// The attempt to begin with at once, where the worker foresees which account its
     /// message goes through.
@@ -156,7 +141,6 @@ pub struct LeaseRequest {
 pub struct PredictedAttempt {
     /// Its id, should it be written.
     pub attempt_id: SendAttemptId,
-    /// Through which account.
     pub provider_account_id: ProviderAccountId,
 }
 
@@ -178,7 +162,6 @@ pub struct LeasedRecipient {
 /// What a worker needs to know of a message besides its recipients.
 #[derive(Debug, Clone)]
 pub struct LeasedMessage {
-    /// What all copies share.
     pub content: MessageContent,
     /// Whether the bodies were too large to be read along.
     pub body_left_out: bool,
@@ -188,7 +171,6 @@ pub struct LeasedMessage {
     pub provider_account_id: ProviderAccountId,
     /// The rule that chose it; nothing where none did. It may be gone.
     pub routing_rule_id: Option<RoutingRuleId>,
-    /// When it was accepted.
     pub accepted_at: Timestamp,
     /// When its owner last had it tried again, if ever: from then on retries count.
     pub retried_at: Option<Timestamp>,
@@ -227,9 +209,6 @@ const BODY_BYTES_MAX: i32 = 256 * 1024;
 /// came after: an attempt that is on disk has its lease before it in the log. Until then the
 /// attempt is not committed and no call is made. So it must not be run within a transaction,
 /// which would not wait either.
-///
-/// # Errors
-/// A fault when Postgres is away.
 #[expect(clippy::too_many_lines, reason = "one statement and its columns")]
 pub async fn lease(
     connection: &mut PgConnection,
@@ -412,9 +391,6 @@ pub async fn lease(
 }
 
 /// Reads the bodies of one message: html and text.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn load_body(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -434,9 +410,6 @@ pub async fn load_body(
 /// Those of the named leases that their workers still hold. They stay held until
 /// the transaction ends: the reaper waits. A statement of its own, so that those
 /// after it see what was decided before.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn hold(
     connection: &mut PgConnection,
     leases: &[(WorkerId, SendJob)],
@@ -469,9 +442,6 @@ pub async fn hold(
 
 /// Gives up recipients that were leased but not tried: back to QUEUED. Only for
 /// chunks that are held.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn put_back(
     connection: &mut PgConnection,
     recipients: &[(MessageId, i32)],
@@ -504,7 +474,6 @@ pub async fn put_back(
 /// A chunk whose lease ended with something left to do, and from when on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rescheduled {
-    /// The job.
     pub job: SendJob,
     /// When its next recipient is due.
     pub due_at: Timestamp,
@@ -513,9 +482,6 @@ pub struct Rescheduled {
 /// Ends leases: an outbox row whose recipients have all reached a final state is
 /// deleted; another is left for when its next recipient is due. A suspect that got
 /// somewhere is none any more ([`super::dead_letter`]).
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn finish(
     connection: &mut PgConnection,
     worker: WorkerId,

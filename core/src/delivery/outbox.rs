@@ -35,9 +35,6 @@ const WAKE_TRIES: u32 = 4;
 /// Up to `limit` chunks that nobody holds and that Redis does not have, at most `each`
 /// of one organization; they count as pushed now. `waiting` is since when jobs wait in
 /// Redis.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn take_lost(
     connection: &mut PgConnection,
     now: Timestamp,
@@ -63,9 +60,6 @@ pub async fn take_lost(
 /// while Redis is away: what a dispatcher could not push is taken without waiting
 /// out its grace. The oldest of an organization come first, and no organization
 /// comes before another.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn take_due(
     connection: &mut PgConnection,
     now: Timestamp,
@@ -84,9 +78,6 @@ pub async fn take_due(
 /// Makes the mail due that waits for an account or may go through it as a fallback, some at
 /// a time: its messages' recipients and their chunks that nobody holds. The relay pushes
 /// them.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn wake_account(
     pool: &PgPool,
     organization_id: OrganizationId,
@@ -157,7 +148,6 @@ async fn wake_some(
 /// Until when chunks must have been to be looked at for them to be taken.
 struct Until {
     all: Timestamp,
-    /// Another time for these.
     of_some: HashMap<OrganizationId, Timestamp>,
 }
 

@@ -30,18 +30,14 @@ const PROVIDER_ID_CHARS_MAX: usize = 255;
 /// What came of one attempt.
 #[derive(Debug, Clone)]
 pub struct AttemptOutcome {
-    /// The attempt.
     pub attempt: NewAttempt,
     /// Whether it was written. Where something stood in the way before a call
     /// could be made there is no such row, and only the recipient moves.
     pub attempted: bool,
-    /// What came of it.
     pub outcome: SendOutcome,
     /// The HTTP status of the answer, where there was one.
     pub status_code: Option<u16>,
-    /// When.
     pub finished_at: Timestamp,
-    /// What follows.
     pub verdict: NextState,
     /// The id of the event, where one follows.
     pub event_id: EventId,
@@ -162,9 +158,6 @@ impl AttemptOutcome {
 /// after it, and with [`crate::suppression::Suppressions::add_told`] for the addresses
 /// that are returned: those that these outcomes, as far as they counted, found to have no
 /// mailbox.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn record(
     connection: &mut PgConnection,
     outcomes: &[AttemptOutcome],
@@ -238,9 +231,6 @@ impl<'a> SentRecord<'a> {
 ///
 /// The reaper locks outbox rows first and these last. Where both are at work on one
 /// worker's leases, after an outage, Postgres may end one of them, and it is tried again.
-///
-/// # Errors
-/// A fault when Postgres is away.
 #[expect(clippy::too_many_lines, reason = "one statement and its columns")]
 pub async fn record_sent(
     connection: &mut PgConnection,

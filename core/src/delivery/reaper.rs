@@ -35,18 +35,13 @@ const LOST: &str = "the worker was lost during the call";
 pub struct Reaped {
     /// Jobs that may run again at once.
     pub due: Vec<SendJob>,
-    /// Chunks taken back.
     pub chunks: usize,
-    /// Attempts that became UNKNOWN.
     pub unknown: usize,
 }
 
 /// A worker whose leases have ended, if there is one, locked until the transaction
 /// ends: its heartbeat cannot revive it, and none of its claims is under way.
 /// `passed_over` are those that could not be dealt with a moment ago.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn find_dead(
     connection: &mut PgConnection,
     passed_over: &[WorkerId],
@@ -69,9 +64,6 @@ pub async fn find_dead(
 
 /// A worker that holds leases and is not on the list: one that a failover to a
 /// replica forgot, say. It reads the whole outbox and is for a slow rhythm.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn find_forgotten(connection: &mut PgConnection) -> Result<Option<WorkerId>, Fault> {
     let row = query!(
         r#"SELECT leased_by AS "leased_by!"
@@ -89,9 +81,6 @@ pub async fn find_forgotten(connection: &mut PgConnection) -> Result<Option<Work
 /// [`find_dead`] found it in, to be repeated until that finds none; or one that was told
 /// to stop, by itself, for which nobody is to blame. A chunk that cannot be settled is
 /// parked.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn take_back(
     connection: &mut PgConnection,
     worker: WorkerId,
@@ -112,9 +101,6 @@ pub async fn take_back(
 
 /// Takes back one chunk of a worker that lives on, because its handler panicked with
 /// this message. Nothing where the worker does not hold it any more.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn take_from(
     connection: &mut PgConnection,
     (worker, job): (WorkerId, SendJob),

@@ -18,23 +18,17 @@ pub const PROVIDER_MESSAGE_ID: &str = "providerMessageId";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, sqlx::Type)]
 #[sqlx(type_name = "event_type", rename_all = "UPPERCASE")]
 pub enum EventType {
-    /// Accepted and queued.
     Queued,
-    /// Handed to the provider.
     Sent,
     /// The provider confirmed delivery to the mailbox.
     Delivered,
     /// Opened, as the tracking pixel tells.
     Opened,
-    /// A link was clicked.
     Clicked,
     /// A hard, soft or block bounce.
     Bounced,
-    /// Marked as spam.
     Complained,
-    /// Unsubscribed by the link.
     Unsubscribed,
-    /// Dropped before delivery.
     Dropped,
     /// Put off for a while by the receiving side.
     Deferred,
@@ -82,17 +76,13 @@ impl fmt::Display for EventType {
 /// One row of a message's history, about to be recorded.
 #[derive(Debug, Clone)]
 pub struct NewEvent {
-    /// Its id.
     pub id: EventId,
     /// The message it is about.
     pub message_id: MessageId,
-    /// Whose message.
     pub organization_id: OrganizationId,
     /// Which recipient it is about.
     pub position: i32,
-    /// Its type.
     pub event_type: EventType,
-    /// When it happened.
     pub occurred_at: Timestamp,
     /// Particulars, such as a `reason`.
     pub data: Option<serde_json::Value>,
@@ -103,9 +93,7 @@ pub struct NewEvent {
 pub struct Event {
     /// Which recipient it is about; nothing where it is about all of them.
     pub position: Option<i32>,
-    /// Its type.
     pub event_type: EventType,
-    /// When it happened.
     pub occurred_at: Timestamp,
     /// The call to a provider that it is of, where that is known.
     pub attempt_id: Option<SendAttemptId>,

@@ -12,9 +12,6 @@ use crate::metrics::Delta;
 /// Adds events of any number of messages. Those that metrics show are counted in the
 /// same statement, by a trigger: once for each recipient, and opens and clicks not
 /// where `data` says `"isBot": true`. Another trigger adds what they owe to webhooks.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn insert(connection: &mut PgConnection, events: &[NewEvent]) -> Result<(), Fault> {
     if events.is_empty() {
         return Ok(());
@@ -24,9 +21,6 @@ pub async fn insert(connection: &mut PgConnection, events: &[NewEvent]) -> Resul
 
 /// Adds events of any number of messages, as [`insert`] does, and what metrics show of
 /// them: the trigger leaves these alone.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn insert_counted(
     connection: &mut PgConnection,
     events: &[NewEvent],
@@ -98,9 +92,6 @@ async fn write(
 /// follows what may come before that at the same moment: what a provider tells in whole
 /// seconds is recorded as of the send where its second began before, and the ids of two
 /// processes are in no order within a millisecond.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn list(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -125,9 +116,6 @@ pub async fn list(
 
 /// The events of some recipients of one message, and those about all of them,
 /// in the order of [`list`].
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn list_of_recipients(
     connection: &mut PgConnection,
     organization_id: OrganizationId,

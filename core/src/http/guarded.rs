@@ -90,7 +90,6 @@ pub enum GuardedError {
     /// No address of the host may be dialled.
     #[error("the host has no address that may be called")]
     Refused,
-    /// Nothing was sent.
     #[error("the request was not sent: {reason}")]
     NotSent {
         /// What happened; without the URL.

@@ -45,20 +45,16 @@ pub struct HttpClient {
 /// A request.
 #[derive(Debug)]
 pub struct HttpRequest {
-    /// The method.
     pub method: Method,
-    /// Where to.
     pub url: Url,
     /// All headers but `Host`, `Content-Length`, `User-Agent` and the content
     /// type of a form.
     pub headers: HeaderMap,
-    /// What is sent.
     pub body: HttpBody,
 }
 
 /// The content of a request.
 pub enum HttpBody {
-    /// Nothing.
     Empty,
     /// These bytes.
     Bytes(Bytes),
@@ -80,11 +76,8 @@ impl fmt::Debug for HttpBody {
 /// An answer.
 #[derive(Debug)]
 pub struct HttpReply {
-    /// The status.
     pub status: u16,
-    /// The headers.
     pub headers: HeaderMap,
-    /// The content.
     pub body: Bytes,
 }
 

@@ -77,9 +77,7 @@ pub struct IdempotencyKeyHash(pub [u8; 32]);
 /// One request's hold on its key.
 #[derive(Debug, Clone, Copy)]
 pub struct KeyClaim {
-    /// Whose request.
     pub organization_id: OrganizationId,
-    /// The key.
     pub key_hash: IdempotencyKeyHash,
     /// What the request asks for.
     pub body_hash: BodyHash,
@@ -126,9 +124,7 @@ impl KeyClaim {
 /// An answer as it went over the wire.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredAnswer {
-    /// The HTTP status.
     pub status: u16,
-    /// The body: JSON.
     pub body: Vec<u8>,
 }
 
@@ -176,7 +172,6 @@ pub enum Repeat {
     Answered(StoredAnswer),
     /// The key cannot be had.
     Conflict(KeyConflict),
-    /// We failed.
     Fault(Fault),
 }
 

@@ -189,9 +189,6 @@ pub(super) async fn amend_answer(
 
 /// Deletes up to `limit` rows, of all organizations, that are not kept any more;
 /// answers how many there were.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn delete_old(
     connection: &mut PgConnection,
     now: Timestamp,

@@ -106,16 +106,12 @@ pub enum JobEnd {
     Snooze(Duration),
     /// It failed: again after this long, unless that was its last attempt.
     Retry {
-        /// How long to wait.
         after: Duration,
         /// What failed, for the dead list and the log.
         reason: String,
     },
     /// It failed for good: to the dead list.
-    Dead {
-        /// What failed.
-        reason: String,
-    },
+    Dead { reason: String },
 }
 
 /// The measures of a queue. All workers of one queue should agree on them.

@@ -99,18 +99,14 @@ pub struct Depth {
     pub waiting: u64,
     /// Fetched by a worker and not acknowledged.
     pub fetched: u64,
-    /// To be run later.
     pub delayed: u64,
-    /// Given up.
     pub dead: u64,
 }
 
 /// A job that was given up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeadJob {
-    /// When.
     pub at: Timestamp,
-    /// Why.
     pub reason: String,
     /// The job as it was in the stream, decodable or not.
     pub payload: String,

@@ -48,20 +48,16 @@ pub struct OwnRates {
 pub enum LimitedOperation {
     /// A message to be sent.
     Send,
-    /// Anything else.
     Other,
 }
 
 /// Whose requests are taken together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum LimitBucket {
-    /// An organization's sends.
     Sends(OrganizationId),
-    /// An organization's other requests.
     Others(OrganizationId),
     /// Requests without a valid key.
     Stranger(ClientNetwork),
-    /// Requests that need none.
     Open(ClientNetwork),
 }
 

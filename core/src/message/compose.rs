@@ -15,21 +15,14 @@ use crate::tracking::Tracking;
 /// What all copies of a message share.
 #[derive(Clone)]
 pub struct MessageContent {
-    /// The message.
     pub id: MessageId,
-    /// Whose message.
     pub organization_id: OrganizationId,
     /// The sender as given, with its name.
     pub from_mailbox: String,
-    /// Where answers go.
     pub reply_to: Option<String>,
-    /// The subject.
     pub subject: String,
-    /// The HTML body.
     pub html: Option<String>,
-    /// The text body.
     pub text: Option<String>,
-    /// The tags.
     pub tags: Vec<String>,
     /// The group that its recipients may unsubscribe from.
     pub unsubscribe_group_id: Option<UnsubscribeGroupId>,

@@ -23,26 +23,21 @@ pub const CHUNK_RECIPIENTS: i32 = 100;
 /// One line of the list of messages. It shows itself to no log.
 #[derive(Clone)]
 pub struct MessageItem {
-    /// Its id.
     pub id: MessageId,
     /// The account that it goes through: the one resolved at acceptance, until the
     /// first recipient has gone through another.
     pub provider_account_id: ProviderAccountId,
-    /// The sender's address.
     pub from_address: String,
     /// The first recipient's hash.
     pub to_hash: AddressHash,
-    /// Its subject.
     pub subject: String,
     /// The aggregate of its recipients' statuses.
     pub status: MessageStatus,
-    /// Its tags.
     pub tags: Vec<String>,
     /// How many recipients it has.
     pub recipient_count: i32,
     /// The first recipient's id at the provider.
     pub provider_message_id: Option<String>,
-    /// When it was accepted.
     pub created_at: Timestamp,
     /// When a provider first took a copy.
     pub sent_at: Option<Timestamp>,
@@ -57,7 +52,6 @@ pub struct RecipientItem {
     pub position: i32,
     /// The hash of its address.
     pub address_hash: AddressHash,
-    /// Its status.
     pub status: MessageStatus,
     /// The account of the latest attempt.
     pub provider_account_id: Option<ProviderAccountId>,
@@ -67,6 +61,5 @@ pub struct RecipientItem {
     pub attempts: i32,
     /// What the latest failure said.
     pub last_error: Option<String>,
-    /// Its history, oldest first.
     pub events: Vec<Event>,
 }

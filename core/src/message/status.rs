@@ -14,13 +14,9 @@ pub enum MessageStatus {
     Queued,
     /// A worker holds the lease, or an attempt's outcome is unknown.
     Sending,
-    /// A provider took it.
     Sent,
-    /// A mailbox took it.
     Delivered,
-    /// It came back.
     Bounced,
-    /// It was not sent.
     Failed,
 }
 
@@ -28,7 +24,6 @@ pub enum MessageStatus {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a recipient cannot move from {from} to {to}")]
 pub struct IllegalMove {
-    /// Where it stands.
     pub from: MessageStatus,
     /// Where it was to go.
     pub to: MessageStatus,

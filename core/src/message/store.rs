@@ -14,9 +14,6 @@ use crate::ids::{MessageId, OrganizationId, ProviderAccountId};
 use crate::page::{Page, PageRequest};
 
 /// One message.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn find(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -39,9 +36,6 @@ pub async fn find(
 
 /// A page of a message's recipients in the order of the request, each with its
 /// history; nothing where the message is not there.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn list_recipients(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -98,9 +92,6 @@ pub async fn list_recipients(
 /// in a transaction that changed these messages' recipients: the rows are locked in
 /// the order of their ids before the recipients are read, so concurrent callers
 /// neither deadlock nor overlook each other.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn refresh_aggregates(
     connection: &mut PgConnection,
     ids: &[MessageId],
@@ -133,9 +124,6 @@ pub async fn refresh_aggregates(
 /// have one recipient, those in `several` more. To be run in a transaction. Answers the
 /// ones of `single` that need not be looked at again: a recipient that somebody else
 /// holds is about to change, and is not waited for.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn show_sending(
     connection: &mut PgConnection,
     single: &[MessageId],

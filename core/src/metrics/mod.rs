@@ -106,13 +106,9 @@ fn start_of(at: Timestamp, seconds: i64) -> Timestamp {
 /// Monday.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Granularity {
-    /// An hour.
     Hour,
-    /// A day.
     Day,
-    /// A week.
     Week,
-    /// A calendar month.
     Month,
 }
 
@@ -159,7 +155,6 @@ impl Granularity {
 pub enum GroupBy {
     /// The provider that the copy went through.
     Provider,
-    /// The sender's domain.
     Domain,
     /// The template that the message was rendered from.
     Template,
@@ -184,19 +179,14 @@ impl GroupBy {
 /// count each recipient once per message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EventCounts {
-    /// A provider took it.
     pub sent: i64,
-    /// A mailbox took it.
     pub delivered: i64,
     /// Opened for the first time.
     pub opened: i64,
     /// A link was followed for the first time.
     pub clicked: i64,
-    /// Came back.
     pub bounced: i64,
-    /// Marked as spam.
     pub complained: i64,
-    /// Unsubscribed by the link.
     pub unsubscribed: i64,
 }
 
@@ -216,9 +206,7 @@ pub struct Dimensions {
 pub struct Delta {
     /// Whose mail it was about.
     pub organization_id: OrganizationId,
-    /// When the hour begins.
     pub hour: Timestamp,
-    /// Which of its mail.
     pub dimensions: Dimensions,
     /// What is added, or taken away.
     pub counts: EventCounts,
@@ -229,16 +217,13 @@ pub struct Delta {
 pub struct SeriesBucket {
     /// When it begins, in UTC.
     pub start: NaiveDateTime,
-    /// What happened in it.
     pub counts: EventCounts,
 }
 
 /// A line of a breakdown.
 #[derive(Debug, Clone)]
 pub struct BreakdownRow {
-    /// What it is about.
     pub name: String,
-    /// What happened.
     pub counts: EventCounts,
 }
 

@@ -11,9 +11,6 @@ use crate::ids::OrganizationId;
 
 /// What happened in each bucket of a period, oldest first, with those where nothing
 /// did.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn series(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -75,9 +72,6 @@ pub async fn series(
 }
 
 /// What happened in a period.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn summary(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -120,9 +114,6 @@ pub async fn summary(
 /// name. A template is named as it is called now, with its id where another has
 /// the same name; one that is gone by its id; messages without a template are
 /// `(none)`.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn breakdown(
     connection: &mut PgConnection,
     organization_id: OrganizationId,

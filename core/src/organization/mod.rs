@@ -10,13 +10,10 @@ use crate::ids::OrganizationId;
 /// A tenant and its switches.
 #[derive(Debug, Clone)]
 pub struct Organization {
-    /// Its id.
     pub id: OrganizationId,
-    /// Its name, for people.
     pub name: String,
     /// What a send from an unverified domain gets.
     pub unverified_domains: UnverifiedDomains,
-    /// When it was created.
     pub created_at: Timestamp,
 }
 

@@ -30,7 +30,6 @@ pub struct OrganizationSettings {
     pub other_per_second: Option<u32>,
     /// Soft bounces that suppress an address; 0 means none ever do.
     pub soft_bounce_limit: u32,
-    /// Within how many days.
     pub soft_bounce_window_days: u32,
 }
 
@@ -39,15 +38,11 @@ pub struct OrganizationSettings {
 pub struct SettingsChange {
     /// What a send from an unverified domain gets.
     pub unverified_domains: Option<UnverifiedDomains>,
-    /// Whether opens are tracked.
     pub track_opens: Option<bool>,
-    /// Whether clicks are tracked.
     pub track_clicks: Option<bool>,
     /// Another number of days, or none.
     pub retention_days: Option<Option<u32>>,
-    /// Another bound, or none.
     pub send_per_second: Option<Option<u32>>,
-    /// Another bound, or none.
     pub other_per_second: Option<Option<u32>>,
     /// Another number of soft bounces.
     pub soft_bounce_limit: Option<u32>,
@@ -87,20 +82,14 @@ impl SettingsChange {
 /// Works on the switches of organizations. Cheap to clone.
 #[derive(Clone)]
 pub struct SettingsService {
-    /// Postgres.
     pub pool: PgPool,
-    /// Time.
     pub clock: Clock,
-    /// Ids.
     pub ids: Ids,
 }
 
 impl SettingsService {
     /// Changes settings; nothing where there is no such organization. The caller has
     /// routing forget the organization (`routing::snapshot_cache`).
-    ///
-    /// # Errors
-    /// A fault when Postgres is away.
     pub async fn change(
         &self,
         organization_id: OrganizationId,

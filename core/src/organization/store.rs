@@ -9,9 +9,6 @@ use crate::fault::Fault;
 use crate::ids::OrganizationId;
 
 /// Adds an organization.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn insert(
     connection: &mut PgConnection,
     organization: &Organization,
@@ -31,9 +28,6 @@ pub async fn insert(
 }
 
 /// One organization.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn find(
     connection: &mut PgConnection,
     id: OrganizationId,
@@ -57,9 +51,6 @@ pub async fn find(
 }
 
 /// An organization's switches; nothing where there is no such organization.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn find_settings(
     connection: &mut PgConnection,
     id: OrganizationId,
@@ -80,9 +71,6 @@ pub async fn find_settings(
 
 /// Changes switches and returns them all; nothing where there is no such
 /// organization.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn update_settings(
     connection: &mut PgConnection,
     id: OrganizationId,
@@ -124,9 +112,6 @@ pub async fn update_settings(
 /// Keeps every other caller of this function waiting until the transaction ends:
 /// for changes of an organization's records that would else lock them in different
 /// orders.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn take_turns(
     connection: &mut PgConnection,
     organization_id: OrganizationId,

@@ -82,7 +82,6 @@ impl Month {
 /// A partition, by its table and its month.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Partition {
-    /// The partitioned table.
     pub parent: String,
     /// The month of the messages.
     pub month: Month,
@@ -93,7 +92,6 @@ pub struct Partition {
 /// What became of a month that was to be dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DropOutcome {
-    /// It is gone.
     Dropped,
     /// A message of it still has work to do.
     Held,
@@ -115,13 +113,11 @@ enum LockedStep<'a> {
 /// What became of such a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StepEnd {
-    /// It was taken.
     Done,
     /// There was nothing to do.
     Nothing,
     /// A message of the month still has work to do.
     Held,
-    /// Others kept the locks.
     Busy,
     /// It is too much work to be done under locks.
     TooMuch,
@@ -130,9 +126,6 @@ enum StepEnd {
 /// Creates what is missing of the partitions of `months` months from that of `now` on,
 /// and says how many it made. Where a default partition is in use for too long the rest
 /// is left to a later call.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn create_ahead(pool: &PgPool, now: Timestamp, months: u32) -> Result<usize, Fault> {
     let doing = "create partitions";
     let first = Month::of(now);
@@ -167,18 +160,12 @@ pub async fn create_ahead(pool: &PgPool, now: Timestamp, months: u32) -> Result<
 }
 
 /// The partitions there are.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn list(pool: &PgPool) -> Result<Vec<Partition>, Fault> {
     let mut connection = pool.acquire().await.or_fault("list partitions")?;
     store::list(&mut connection).await
 }
 
 /// Whether a message of a month still has work to do.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn is_held(pool: &PgPool, month: Month) -> Result<bool, Fault> {
     let mut connection = pool.acquire().await.or_fault("look for work")?;
     store::is_held(&mut connection, month).await
@@ -245,9 +232,6 @@ async fn finish_drop(pool: &PgPool, month: Month) -> Result<DropOutcome, Fault> 
 }
 
 /// Drops the bodies of a month's messages, and leaves the rest.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn drop_bodies(pool: &PgPool, month: Month) -> Result<DropOutcome, Fault> {
     if is_held(pool, month).await? {
         return Ok(DropOutcome::Held);
@@ -272,9 +256,6 @@ pub fn holds_messages(partition: &Partition) -> bool {
 }
 
 /// Drops what was detached. Nobody reads it any more, so nobody waits.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn drop_detached(pool: &PgPool) -> Result<(), Fault> {
     for partition in list(pool).await? {
         if !partition.is_attached {

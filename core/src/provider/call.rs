@@ -24,20 +24,17 @@ pub const RETRY_AFTER_MAX: Duration = Duration::from_hours(1);
 
 /// One HTTP request to a provider, ready to be sent.
 pub struct ProviderCall {
-    /// The method.
     pub method: Method,
     /// Where to, with its query.
     pub url: Url,
     /// All headers but those that the transport owns (`Host`, `Content-Length`,
     /// `User-Agent`, the content type of a form).
     pub headers: HeaderMap,
-    /// What is sent.
     pub body: CallBody,
 }
 
 /// The content of a call.
 pub enum CallBody {
-    /// Nothing.
     Empty,
     /// A JSON document, already serialized (and signed, where the provider wants
     /// that: it must be sent byte for byte).
@@ -114,11 +111,8 @@ impl fmt::Debug for CallBody {
 
 /// What a provider, or something on the way to it, answered.
 pub struct ProviderReply {
-    /// The HTTP status.
     pub status: u16,
-    /// The headers.
     pub headers: HeaderMap,
-    /// The content, complete.
     pub body: Bytes,
 }
 
@@ -192,7 +186,6 @@ impl ProviderReply {
 pub enum CallStep<T> {
     /// Make this call, then ask what follows from its reply.
     Call {
-        /// The call.
         call: Box<ProviderCall>,
         /// Reads the reply and says how to go on.
         then: Box<dyn FnOnce(ProviderReply) -> CallStep<T> + Send>,

@@ -28,14 +28,12 @@ const NAME_BYTES_MAX: usize = 64;
 /// What a provider account authenticates with.
 #[derive(Debug, Clone)]
 pub enum Credentials {
-    /// SendGrid.
     Sendgrid {
         /// An API key with the scope `mail.send`.
         api_key: Secret,
         /// Which of the two systems the key belongs to.
         region: SendgridRegion,
     },
-    /// Postmark.
     Postmark {
         /// The token of one server: it sends.
         server_token: Secret,
@@ -44,7 +42,6 @@ pub enum Credentials {
         /// The message stream to send through; `outbound` if none is given.
         message_stream: Option<String>,
     },
-    /// Mailgun.
     Mailgun {
         /// An account key, or a domain's sending key.
         api_key: Secret,
@@ -53,11 +50,8 @@ pub enum Credentials {
         /// Which of the two systems the domain lives in.
         region: MailgunRegion,
     },
-    /// Amazon SES.
     Ses {
-        /// The access key's id.
         access_key_id: Secret,
-        /// The access key's secret.
         secret_access_key: Secret,
         /// The region to send from.
         region: SesRegion,
@@ -66,7 +60,6 @@ pub enum Credentials {
         /// The configuration set that publishes events.
         configuration_set: Option<String>,
     },
-    /// A mail server.
     Smtp(SmtpAccount),
 }
 

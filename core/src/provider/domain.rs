@@ -19,7 +19,6 @@ pub const DOMAIN_DETAILS_MAX: usize = 50;
 #[serde(rename_all = "lowercase")]
 #[sqlx(type_name = "domain_state", rename_all = "lowercase")]
 pub enum DomainState {
-    /// The provider says yes.
     Verified,
     /// The provider says no, or not yet.
     Unverified,
@@ -43,16 +42,11 @@ impl DomainState {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DnsRecord {
-    /// The record's type.
     #[serde(rename = "type")]
     pub record_type: DnsRecordType,
-    /// Its full name.
     pub name: String,
-    /// Its value.
     pub value: String,
-    /// Its priority, for MX.
     pub priority: Option<u16>,
-    /// What it is for.
     pub purpose: DnsPurpose,
     /// What the provider found when it last looked.
     pub status: DnsStatus,
@@ -62,11 +56,8 @@ pub struct DnsRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum DnsRecordType {
-    /// Free text.
     Txt,
-    /// An alias.
     Cname,
-    /// A mail exchanger.
     Mx,
 }
 
@@ -89,7 +80,6 @@ impl DnsRecordType {
 pub enum DnsPurpose {
     /// The key that signatures are checked with.
     Dkim,
-    /// Which servers may send.
     Spf,
     /// The domain that bounces return to.
     ReturnPath,
@@ -107,9 +97,7 @@ pub enum DnsPurpose {
 pub enum DnsStatus {
     /// Not there yet, or not looked for.
     Pending,
-    /// As it should be.
     Verified,
-    /// Looked for and wrong.
     Failed,
 }
 
@@ -140,15 +128,9 @@ pub enum DomainList {
     /// These are all of them, up to [`DOMAINS_MAX`].
     Visible(Vec<FoundDomain>),
     /// The credentials may not see them. The same call would fare alike.
-    NotVisible {
-        /// Why, for people.
-        reason: String,
-    },
+    NotVisible { reason: String },
     /// No answer: a limit, a failure, a network layer.
-    Undecided {
-        /// Why, for people.
-        reason: String,
-    },
+    Undecided { reason: String },
 }
 
 impl DomainList {

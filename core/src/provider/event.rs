@@ -20,7 +20,6 @@ pub struct ProviderEvent {
     /// again: the provider's own event id, or what the reader made up from the
     /// parts that cannot differ.
     pub id: String,
-    /// What happened.
     pub happening: ProviderEventKind,
     /// When it happened, by the provider's clock.
     pub occurred_at: Timestamp,
@@ -41,7 +40,6 @@ pub struct ProviderEvent {
 /// Our ids, as they travelled with the mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventIds {
-    /// The message.
     pub message_id: MessageId,
     /// The recipient's position in it.
     pub position: i32,
@@ -54,7 +52,6 @@ pub struct EventIds {
 pub enum ProviderEventKind {
     /// The provider took it, or says that it did.
     Sent,
-    /// A mailbox took it.
     Delivered,
     /// The receiving side put it off; the provider goes on trying.
     Deferred,
@@ -62,14 +59,12 @@ pub enum ProviderEventKind {
     Bounced(BounceType),
     /// The provider dropped it before it tried.
     Dropped,
-    /// It was opened.
     Opened {
         /// By a machine: a prefetcher or a scanner.
         is_bot: bool,
     },
     /// A link in it was followed; `details.url` says which.
     Clicked {
-        /// By a machine.
         is_bot: bool,
     },
     /// It was marked as spam.

@@ -46,7 +46,6 @@ pub enum EventSecrets {
     Postmark {
         /// The user name of HTTP Basic.
         username: String,
-        /// Its password.
         password: Secret,
     },
     /// Mailgun: the account-wide webhook signing key.

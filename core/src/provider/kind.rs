@@ -18,9 +18,7 @@ use super::smtp;
 pub enum ProviderType {
     /// Twilio SendGrid, v3 API.
     Sendgrid,
-    /// Postmark.
     Postmark,
-    /// Mailgun by Sinch.
     Mailgun,
     /// Amazon SES, API v2.
     Ses,

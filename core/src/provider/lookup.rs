@@ -26,7 +26,6 @@ const ID_BYTES_MAX: usize = 255;
 pub struct MessageQuery {
     /// The attempt whose id travelled with it.
     pub attempt_id: SendAttemptId,
-    /// When its call began.
     pub started_at: Timestamp,
     /// Whom it was sent to: it narrows a search that knows no ids of ours.
     pub recipient: EmailAddress,
@@ -45,7 +44,6 @@ impl std::fmt::Debug for MessageQuery {
 /// What came of asking for a mail. The variants say what is done next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LookupResult {
-    /// The provider has it.
     Taken {
         /// Its name there, as events repeat it.
         provider_message_id: Option<String>,
@@ -56,19 +54,12 @@ pub enum LookupResult {
     Throttled {
         /// How long it asks us to wait.
         retry_after: Option<Duration>,
-        /// Why, for people.
         reason: String,
     },
     /// No answer to the question: a failure, a network layer.
-    Undecided {
-        /// Why, for people.
-        reason: String,
-    },
+    Undecided { reason: String },
     /// The provider has no search, or none for this account.
-    NoSearch {
-        /// Why, for people.
-        reason: String,
-    },
+    NoSearch { reason: String },
 }
 
 impl LookupResult {

@@ -55,9 +55,7 @@ pub struct OutgoingMail {
     pub recipient: u32,
     /// The attempt that was recorded before this call.
     pub attempt_id: SendAttemptId,
-    /// The sender.
     pub from: Mailbox,
-    /// The one recipient.
     pub to: Mailbox,
     /// Where answers go, if not to the sender.
     pub reply_to: Option<Mailbox>,
@@ -65,7 +63,6 @@ pub struct OutgoingMail {
     pub subject: String,
     /// The HTML body; at least one body is there.
     pub html: Option<String>,
-    /// The text body.
     pub text: Option<String>,
     /// The message's tags: up to 10, of any text. Each adapter says what the
     /// provider gets to see of them; the message keeps them all.

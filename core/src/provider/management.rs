@@ -37,22 +37,15 @@ pub enum Registration {
     /// It does from now on, and these verify its calls.
     Registered(EventSecrets),
     /// Nothing was asked: this is what to do by hand, step by step.
-    ByHand {
-        /// The steps.
-        steps: Vec<String>,
-    },
+    ByHand { steps: Vec<String> },
     /// The provider refused. The same call would fare alike.
     Refused {
-        /// What it said.
         reason: String,
         /// What to do about it, or by hand.
         steps: Vec<String>,
     },
     /// No answer: a limit, a failure, a network layer.
-    Undecided {
-        /// Why, for people.
-        reason: String,
-    },
+    Undecided { reason: String },
 }
 
 impl Registration {
@@ -94,20 +87,11 @@ pub enum DomainAnswer {
     /// The account does not have it, or no longer.
     Missing,
     /// The credentials may not see the account's domains.
-    NotVisible {
-        /// Why, for people.
-        reason: String,
-    },
+    NotVisible { reason: String },
     /// The provider refused. The same call would fare alike.
-    Refused {
-        /// What it said.
-        reason: String,
-    },
+    Refused { reason: String },
     /// No answer: a limit, a failure, a network layer.
-    Undecided {
-        /// Why, for people.
-        reason: String,
-    },
+    Undecided { reason: String },
 }
 
 impl DomainAnswer {

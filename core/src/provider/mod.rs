@@ -165,9 +165,7 @@ pub fn adapter(kind: ProviderType) -> &'static dyn Adapter {
 /// What an adapter needs besides the mail.
 #[derive(Debug, Clone, Copy)]
 pub struct AccountAccess<'a> {
-    /// The account's credentials.
     pub credentials: &'a Credentials,
-    /// Where the providers are.
     pub endpoints: &'a ProviderHosts,
     /// The present moment: signatures carry it.
     pub now: Timestamp,

@@ -21,7 +21,6 @@ pub enum SendOutcome {
     },
     /// The provider refused for good: the same call would be refused again.
     Rejected {
-        /// Why, for people.
         reason: String,
         /// What must change before it would be taken.
         blame: Blame,
@@ -31,7 +30,6 @@ pub enum SendOutcome {
     Deferred {
         /// How long it asks us to wait.
         retry_after: Option<Duration>,
-        /// Why, for people.
         reason: String,
     },
     /// The provider asks us to slow down. The mail was not taken; trying again
@@ -39,7 +37,6 @@ pub enum SendOutcome {
     Throttled {
         /// How long it asks us to wait.
         retry_after: Option<Duration>,
-        /// Why, for people.
         reason: String,
     },
     /// The account cannot send: other mail through it would fare alike. The mail was
@@ -49,7 +46,6 @@ pub enum SendOutcome {
         trouble: AccountTrouble,
         /// How long the provider asks us to wait.
         retry_after: Option<Duration>,
-        /// Why, for people.
         reason: String,
     },
     /// The mail was not taken, through no fault of its own: the provider or the
@@ -57,15 +53,11 @@ pub enum SendOutcome {
     Unavailable {
         /// How long it asks us to wait.
         retry_after: Option<Duration>,
-        /// Why, for people.
         reason: String,
     },
     /// The request was written and no usable answer came: the provider may have
     /// taken the mail. Never to be read as success or as failure.
-    Unknown {
-        /// Why, for people.
-        reason: String,
-    },
+    Unknown { reason: String },
 }
 
 /// What a refusal is about.
@@ -73,7 +65,6 @@ pub enum SendOutcome {
 pub enum Blame {
     /// The mail's content or form.
     Message,
-    /// The recipient's address.
     Recipient,
     /// The recipient's address, for there is no such mailbox: a hard bounce that no
     /// event will tell of.
@@ -101,15 +92,9 @@ pub enum CredentialCheck {
     /// The provider accepted the identity, and it may send.
     Valid,
     /// The provider refused the identity, or it may not send.
-    Invalid {
-        /// Why, for people.
-        reason: String,
-    },
+    Invalid { reason: String },
     /// No verdict: a limit, a failure, a network layer's answer.
-    Undecided {
-        /// Why, for people.
-        reason: String,
-    },
+    Undecided { reason: String },
 }
 
 impl SendOutcome {

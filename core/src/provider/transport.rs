@@ -66,16 +66,10 @@ pub enum TransportError {
     /// The request was certainly not written: the name did not resolve, the
     /// connection or its TLS failed, the request could not be built.
     #[error("the request was not sent: {reason}")]
-    NotSent {
-        /// Why, for people.
-        reason: String,
-    },
+    NotSent { reason: String },
     /// The request may have been written, and no complete answer came.
     #[error("no answer came: {reason}")]
-    Unanswered {
-        /// Why, for people.
-        reason: String,
-    },
+    Unanswered { reason: String },
 }
 
 impl Transport {

@@ -26,7 +26,6 @@ const SUBJECT: &str = "event-webhook";
 /// How an account stands afterwards.
 #[derive(Debug, Clone)]
 pub struct EventWebhook {
-    /// The account.
     pub account: ProviderAccount,
     /// Whether the provider was told.
     pub is_registered: bool,
@@ -37,7 +36,6 @@ pub struct EventWebhook {
 /// An account that was just connected.
 #[derive(Debug, Clone)]
 pub struct Connected {
-    /// The account.
     pub account: ProviderAccount,
     /// Whether its provider was told where to tell of events; nothing where that was not
     /// wanted.
@@ -49,7 +47,6 @@ pub struct Connected {
 pub struct FirstRegistration {
     /// Whether the provider was told.
     pub is_registered: bool,
-    /// Why not.
     pub reason: Option<String>,
     /// What is left to do by hand, step by step.
     pub steps: Vec<String>,
@@ -89,23 +86,17 @@ pub enum EventWebhookRefusal {
     NotFound,
     /// Another request is at it.
     Busy,
-    /// The provider refused.
     Refused {
-        /// Which provider.
         provider_type: ProviderType,
-        /// What it said.
         reason: String,
         /// What to do about it, or by hand.
         steps: Vec<String>,
     },
     /// The provider gave no answer.
     Undecided {
-        /// Which provider.
         provider_type: ProviderType,
-        /// What happened.
         reason: String,
     },
-    /// We failed.
     Fault(Fault),
 }
 

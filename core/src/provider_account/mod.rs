@@ -39,13 +39,9 @@ use store::{AccountChange, SealedSecrets};
 /// A connected account at a provider. Its credentials are never part of it.
 #[derive(Debug, Clone)]
 pub struct ProviderAccount {
-    /// Its id.
     pub id: ProviderAccountId,
-    /// Whose account.
     pub organization_id: OrganizationId,
-    /// Which provider.
     pub provider_type: ProviderType,
-    /// Its name, for people.
     pub display_name: String,
     /// Whether messages may go through it.
     pub is_active: bool,
@@ -60,7 +56,6 @@ pub struct ProviderAccount {
     pub limits: AccountLimits,
     /// What keeps it from sending, as long as something does.
     pub paused: Option<SendingPaused>,
-    /// When it was connected.
     pub created_at: Timestamp,
     /// When it was last changed.
     pub updated_at: Timestamp,
@@ -89,9 +84,7 @@ impl ProviderAccount {
 /// A domain as recorded for an account.
 #[derive(Debug, Clone)]
 pub struct DomainRecord {
-    /// Its id.
     pub id: DomainId,
-    /// Whose domain.
     pub provider_account_id: ProviderAccountId,
     /// Its name, in ASCII.
     pub domain: String,
@@ -110,19 +103,14 @@ pub enum AccountRefusal {
     NotFound,
     /// The provider refused the credentials.
     InvalidCredentials {
-        /// Which provider.
         provider_type: ProviderType,
-        /// What it said.
         reason: String,
     },
     /// The provider did not say whether it knows the credentials.
     Undecided {
-        /// Which provider.
         provider_type: ProviderType,
-        /// What happened.
         reason: String,
     },
-    /// We failed.
     Fault(Fault),
 }
 
@@ -141,11 +129,8 @@ impl From<AccountRefusal> for Failed<AccountRefusal> {
 /// What of an account a caller wants changed.
 #[derive(Debug, Default)]
 pub struct WantedChange {
-    /// A new name.
     pub display_name: Option<Name>,
-    /// On or off.
     pub is_active: Option<bool>,
-    /// New credentials.
     pub credentials: Option<Credentials>,
     /// What its provider's events are verified with from now on.
     pub event_secrets: Option<EventSecrets>,
@@ -158,9 +143,7 @@ pub struct WantedChange {
 /// An account to connect.
 #[derive(Debug)]
 pub struct NewAccount {
-    /// Its name, for people.
     pub display_name: Name,
-    /// What it authenticates with.
     pub credentials: Credentials,
     /// What its provider's events are verified with, where that is known already.
     pub event_secrets: Option<EventSecrets>,
@@ -192,24 +175,17 @@ impl WantedChange {
 /// Works on the accounts of organizations. Cheap to clone.
 #[derive(Clone)]
 pub struct Accounts {
-    /// Postgres.
     pub pool: PgPool,
-    /// Seals credentials.
     pub sealer: Sealer,
-    /// Calls the providers.
     pub transport: Transport,
     /// How many checks of credentials are under way at once: mail servers are strangers'.
     pub shares: TenantLimiter,
-    /// Where they are.
     pub endpoints: ProviderHosts,
     /// What the API is reached under from outside: see
     /// [`crate::config::LinkSettings::public_url`].
     pub public_url: String,
-    /// What routing remembers.
     pub snapshots: SnapshotCache,
-    /// Time.
     pub clock: Clock,
-    /// Ids.
     pub ids: Ids,
 }
 

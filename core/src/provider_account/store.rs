@@ -17,16 +17,12 @@ use crate::provider::kind::ProviderType;
 /// What of an account is stored sealed.
 #[derive(Debug)]
 pub struct SealedSecrets {
-    /// Its credentials.
     pub credentials: Vec<u8>,
     /// What its provider's events are verified with, once that is known.
     pub event_secrets: Option<Vec<u8>>,
 }
 
 /// Adds an account.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn insert(
     connection: &mut PgConnection,
     account: &ProviderAccount,
@@ -59,9 +55,6 @@ pub async fn insert(
 }
 
 /// An organization's accounts, oldest first.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn list(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -84,9 +77,6 @@ pub async fn list(
 }
 
 /// One account.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn find(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -111,9 +101,6 @@ pub async fn find(
 
 /// The account that a token belongs to, of whichever organization, with its sealed
 /// event secrets where there are any.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn find_by_event_token(
     connection: &mut PgConnection,
     token: &str,
@@ -150,9 +137,6 @@ pub async fn find_by_event_token(
 }
 
 /// An account's sealed credentials.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn find_credentials(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -172,9 +156,6 @@ pub async fn find_credentials(
 }
 
 /// An account's sealed event secrets, where there are any.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn find_event_secrets(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -196,9 +177,7 @@ pub async fn find_event_secrets(
 /// What of an account is changed; what is absent stays.
 #[derive(Debug, Default)]
 pub struct AccountChange {
-    /// A new name.
     pub display_name: Option<String>,
-    /// On or off.
     pub is_active: Option<bool>,
     /// New credentials, sealed.
     pub credentials_sealed: Option<Vec<u8>>,
@@ -216,9 +195,6 @@ pub struct AccountChange {
 }
 
 /// Changes an account and returns it; nothing where it is not there.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn update(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -267,9 +243,6 @@ pub async fn update(
 }
 
 /// Removes an account with its domains; false where it is not there.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn delete(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -287,9 +260,6 @@ pub async fn delete(
 }
 
 /// The domains recorded for an account, by name.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn list_domains(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -312,9 +282,6 @@ pub async fn list_domains(
 
 /// Records that an account's domains cannot be seen: those that were found by
 /// themselves go, those that were added stay and are unknown.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn obscure_domains(
     connection: &mut PgConnection,
     account: &ProviderAccount,
@@ -345,9 +312,6 @@ pub async fn obscure_domains(
 /// known ones brought up to date, vanished ones removed. DNS records that are
 /// known stay where the provider's list came without any. Mailgun's list shows one
 /// domain of many, so others that were added are not taken for vanished.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn replace_domains(
     connection: &mut PgConnection,
     account: &ProviderAccount,

@@ -76,15 +76,11 @@ struct CachedAccount {
 
 /// What an inbox works with.
 pub struct EventReceiverParts {
-    /// Postgres.
     pub pool: PgPool,
-    /// What opens the secrets.
     pub sealer: Sealer,
     /// What gets the certificates of SNS.
     pub fetcher: SnsFetcher,
-    /// What records.
     pub recorder: EventRecorder,
-    /// Time.
     pub clock: Clock,
 }
 

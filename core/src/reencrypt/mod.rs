@@ -17,7 +17,6 @@ use crate::fault::Fault;
 /// Where secrets are kept for good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SecretColumn {
-    /// Credentials of provider accounts.
     Credentials,
     /// What provider accounts' calls are verified with.
     EventSecrets,

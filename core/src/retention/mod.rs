@@ -41,11 +41,8 @@ const LOCK_WAIT: Duration = Duration::from_millis(200);
 /// Lets messages go whose time is over. Cheap to clone.
 #[derive(Clone)]
 pub struct Retention {
-    /// Postgres.
     pub pool: PgPool,
-    /// Time.
     pub clock: Clock,
-    /// What the operator says.
     pub settings: RetentionSettings,
 }
 

@@ -56,22 +56,17 @@ impl RoutingSnapshot {
 pub struct RoutingRequest<'a> {
     /// The sender's domain, in lower-case ASCII.
     pub sender_domain: &'a str,
-    /// The message's tags.
     pub tags: Vec<&'a str>,
 }
 
 /// An active account.
 #[derive(Debug, Clone)]
 pub struct RoutableAccount {
-    /// Its id.
     pub id: ProviderAccountId,
-    /// Its provider.
     pub provider_type: ProviderType,
-    /// When it was connected.
     pub created_at: Timestamp,
     /// What it may be used for at the most.
     pub limits: AccountLimits,
-    /// What it authenticates with.
     pub credentials: ReadCredentials,
     /// How often somebody mended it: see [`crate::account_limiter::AccountCall::revision`].
     pub revision: u32,
@@ -87,7 +82,6 @@ pub struct RoutableAccount {
 /// What becomes of an account that a rule names for when another fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fallback {
-    /// The account.
     pub account_id: ProviderAccountId,
     /// Whether the sender's domain is verified on it.
     pub domain_verified: bool,
@@ -118,9 +112,7 @@ impl FallbackPassedOver {
 /// The account that takes a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Route {
-    /// The account.
     pub account_id: ProviderAccountId,
-    /// Its provider.
     pub provider_type: ProviderType,
     /// Whether the sender's domain is verified on it.
     pub domain_verified: bool,
@@ -140,7 +132,6 @@ pub enum RouteRefusal {
 /// Why a rule does not decide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PassedOver {
-    /// It is switched off.
     RuleInactive,
     /// It is for other senders.
     SenderDomain,

@@ -27,13 +27,9 @@ pub const RULES_MAX: u64 = 1_000;
 /// A rule's record.
 #[derive(Debug, Clone)]
 pub struct RoutingRule {
-    /// Its id.
     pub id: RoutingRuleId,
-    /// Whose rule.
     pub organization_id: OrganizationId,
-    /// What it says.
     pub terms: RuleTerms,
-    /// When it was made.
     pub created_at: Timestamp,
     /// When it was last changed.
     pub updated_at: Timestamp,
@@ -42,7 +38,6 @@ pub struct RoutingRule {
 /// What a rule says.
 #[derive(Debug, Clone)]
 pub struct RuleTerms {
-    /// Its name, for people.
     pub name: Name,
     /// Higher ones are asked first.
     pub priority: u32,
@@ -65,7 +60,6 @@ pub struct RuleTerms {
 /// Senders by their domain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DomainPattern {
-    /// This domain alone.
     Exact(String),
     /// Any subdomain of this domain, at any depth, and not the domain itself.
     Subdomains(String),
@@ -105,9 +99,7 @@ impl fmt::Display for DomainPattern {
 /// How many of a rule's tags a message must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TagMatch {
-    /// One is enough.
     Any,
-    /// Every one.
     All,
 }
 
@@ -118,7 +110,6 @@ pub enum OnUnknown {
     Wait,
     /// It is sent once more at once.
     Resend,
-    /// It fails.
     Fail,
 }
 
@@ -151,23 +142,15 @@ wire_words!(OnUnknown: Wait = "wait", Resend = "resend", Fail = "fail");
 /// What of a rule is to change; what is absent stays.
 #[derive(Debug, Default)]
 pub struct RuleChange {
-    /// A new name.
     pub name: Option<Name>,
-    /// Another priority.
     pub priority: Option<u32>,
-    /// On or off.
     pub is_active: Option<bool>,
-    /// Other senders, or all.
     pub sender_domain: Option<Option<DomainPattern>>,
-    /// Other tags.
     pub tags: Option<Vec<Tag>>,
     /// Another count of them.
     pub tag_match: Option<TagMatch>,
-    /// Another account.
     pub provider_account_id: Option<ProviderAccountId>,
-    /// Other fallbacks.
     pub fallbacks: Option<Vec<ProviderAccountId>>,
-    /// Something else.
     pub on_unknown: Option<OnUnknown>,
 }
 
@@ -226,7 +209,6 @@ pub enum RuleRefusal {
     },
     /// The organization has as many rules as it may.
     TooMany,
-    /// We failed.
     Fault(Fault),
 }
 
@@ -245,13 +227,9 @@ impl From<RuleRefusal> for Failed<RuleRefusal> {
 /// Works on the rules of organizations. Cheap to clone.
 #[derive(Clone)]
 pub struct Rules {
-    /// Postgres.
     pub pool: PgPool,
-    /// What routing remembers.
     pub snapshots: SnapshotCache,
-    /// Time.
     pub clock: Clock,
-    /// Ids.
     pub ids: Ids,
 }
 

@@ -122,9 +122,6 @@ impl SnapshotCache {
     }
 
     /// The same, read now.
-    ///
-    /// # Errors
-    /// A fault when Postgres is away.
     pub async fn reload(
         &self,
         organization_id: OrganizationId,

@@ -20,9 +20,6 @@ use crate::text::{Name, Tag};
 use crate::tracking::Tracking;
 
 /// Adds a rule.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub(super) async fn insert(connection: &mut PgConnection, rule: &RoutingRule) -> Result<(), Fault> {
     let columns = RuleColumns::of(&rule.terms);
     query!(
@@ -50,9 +47,6 @@ pub(super) async fn insert(connection: &mut PgConnection, rule: &RoutingRule) ->
 }
 
 /// An organization's rules, in the order in which they are asked.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn list(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -73,9 +67,6 @@ pub async fn list(
 }
 
 /// How many rules an organization has.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub(super) async fn count(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -91,9 +82,6 @@ pub(super) async fn count(
 }
 
 /// One rule.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn find(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -115,9 +103,6 @@ pub async fn find(
 }
 
 /// One rule, which nobody else changes before the transaction ends.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub(super) async fn find_for_update(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -135,9 +120,6 @@ pub(super) async fn find_for_update(
 }
 
 /// Writes what a rule says now.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub(super) async fn update(connection: &mut PgConnection, rule: &RoutingRule) -> Result<(), Fault> {
     let columns = RuleColumns::of(&rule.terms);
     query!(
@@ -166,9 +148,6 @@ pub(super) async fn update(connection: &mut PgConnection, rule: &RoutingRule) ->
 }
 
 /// Removes a rule; false where it is not there.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub(super) async fn delete(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -186,9 +165,6 @@ pub(super) async fn delete(
 }
 
 /// Which of these accounts are there. They stay there until the transaction ends.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub(super) async fn hold_accounts(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -212,9 +188,6 @@ pub(super) async fn hold_accounts(
 /// Takes an account that is being removed out of every rule: the first fallback
 /// moves up, and a rule that has none is switched off. Answers the rules that were
 /// switched off.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn release_account(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -330,9 +303,6 @@ impl TryFrom<RuleRow> for RoutingRule {
 
 /// What routing needs to know of an organization; nothing where there is no such
 /// organization.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn routing_snapshot(
     connection: &mut PgConnection,
     organization_id: OrganizationId,

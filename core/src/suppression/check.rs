@@ -36,7 +36,6 @@ const WAITING_MAX: usize = 4_096;
 /// One recipient to be looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CheckedRecipient {
-    /// Its address.
     pub hash: AddressHash,
     /// The unsubscribe group that it is written to in, where there is one.
     pub unsubscribe_group_id: Option<UnsubscribeGroupId>,

@@ -39,24 +39,19 @@ pub const REASON: &str = "suppressed";
 /// An address that is not sent to.
 #[derive(Debug, Clone)]
 pub struct Suppression {
-    /// Its id.
     pub id: SuppressionId,
-    /// Whose suppression.
     pub organization_id: OrganizationId,
     /// The hash of the address.
     pub email_hash: AddressHash,
     /// The group that it is valid in; nothing where it is valid everywhere.
     pub unsubscribe_group_id: Option<UnsubscribeGroupId>,
-    /// Where it comes from.
     pub source: SuppressionSource,
-    /// When it was added.
     pub created_at: Timestamp,
 }
 
 /// What a caller wants suppressed.
 #[derive(Debug, Clone, Copy)]
 pub struct WantedSuppression<'a> {
-    /// The address.
     pub address: &'a EmailAddress,
     /// The group that it is suppressed in; everywhere where there is none.
     pub unsubscribe_group_id: Option<UnsubscribeGroupId>,
@@ -72,11 +67,9 @@ pub enum SuppressionSource {
     Bounce,
     /// The recipient called a message spam.
     Complaint,
-    /// Someone added it.
     Manual,
     /// It came with a list.
     Import,
-    /// The recipient unsubscribed.
     Unsubscribe,
 }
 
@@ -129,7 +122,6 @@ pub enum SuppressionRefusal {
     Exists,
     /// There is no such unsubscribe group.
     UnknownGroup,
-    /// We failed.
     Fault(Fault),
 }
 
@@ -148,13 +140,9 @@ impl From<SuppressionRefusal> for Failed<SuppressionRefusal> {
 /// Works on the suppressions of organizations. Cheap to clone.
 #[derive(Clone)]
 pub struct Suppressions {
-    /// Postgres.
     pub pool: PgPool,
-    /// The filters in Redis.
     pub filters: BloomFilters,
-    /// Time.
     pub clock: Clock,
-    /// Ids.
     pub ids: Ids,
 }
 

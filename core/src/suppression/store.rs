@@ -25,9 +25,6 @@ pub struct SuppressionFilter {
 }
 
 /// A page of an organization's suppressions, newest first.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn list(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -177,9 +174,6 @@ fn refusal(error: sqlx::Error) -> SuppressionRefusal {
 }
 
 /// Removes a suppression; false where it is not there.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn delete(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -199,9 +193,6 @@ pub async fn delete(
 
 /// Removes the suppression of an address in one place, if it is of this source, and
 /// says which it was.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub(crate) async fn delete_of_source(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -234,9 +225,6 @@ pub(crate) struct SuppressionScope {
 
 /// Where the suppressions of an address come from that hold mail in this place
 /// back: the one in the group, if any, and the one that is valid everywhere.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub(crate) async fn list_sources(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -261,9 +249,6 @@ pub(crate) async fn list_sources(
 }
 
 /// Removes the suppressions of a group and says how many they were.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn delete_of_group(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -282,9 +267,6 @@ pub async fn delete_of_group(
 }
 
 /// What Postgres knows of an organization's filter.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn find_state(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -319,9 +301,6 @@ pub(super) async fn list_states(
 
 /// Counts suppressions that were added in this transaction. Called last in it,
 /// since callers for one organization wait for each other from here on.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn count_added(
     connection: &mut PgConnection,
     organization_id: OrganizationId,

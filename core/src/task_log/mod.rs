@@ -18,9 +18,7 @@ const RHYTHMS_MISSED_MAX: u32 = 10;
 /// machines may disagree, and the times that are kept are Postgres' own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskReport {
-    /// Its name.
     pub name: &'static str,
-    /// Its rhythm.
     pub every: Duration,
     /// How long ago the latest run began.
     pub started_ago: Duration,
@@ -37,9 +35,7 @@ pub struct TaskReport {
 /// What is known of a task.
 #[derive(Debug, Clone)]
 pub struct TaskState {
-    /// Its name.
     pub name: String,
-    /// Its rhythm.
     pub every: Duration,
     /// The process that ran it last.
     pub leader: String,

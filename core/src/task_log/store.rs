@@ -10,9 +10,6 @@ use crate::fault::Fault;
 
 /// Writes what `leader` knows of its tasks, with one statement. What it does not
 /// know, since another led before, stays.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn record(
     connection: &mut PgConnection,
     leader: &str,
@@ -60,9 +57,6 @@ pub async fn record(
 }
 
 /// Forgets the tasks of other versions, which nobody runs any more.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn delete_others(connection: &mut PgConnection, names: &[&str]) -> Result<(), Fault> {
     query!(
         "DELETE FROM scheduler_tasks WHERE name <> ALL($1)",
@@ -75,9 +69,6 @@ pub async fn delete_others(connection: &mut PgConnection, names: &[&str]) -> Res
 }
 
 /// What is known of the tasks, by their names.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn list(connection: &mut PgConnection) -> Result<Vec<TaskState>, Fault> {
     let rows = query!(
         r#"SELECT name, every_ms, leader, last_started_at, last_finished_at, last_succeeded_at, took_ms, last_error,

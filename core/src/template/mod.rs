@@ -56,19 +56,13 @@ pub const VARIABLES_BYTES_MAX: usize = 256 << 10;
 /// A template.
 #[derive(Debug, Clone)]
 pub struct Template {
-    /// Its id.
     pub id: TemplateId,
-    /// Whose template.
     pub organization_id: OrganizationId,
-    /// Its name, for people.
     pub name: String,
-    /// What it is for.
     pub description: Option<String>,
-    /// Its tags.
     pub tags: Vec<String>,
     /// The version that is rendered; nothing until there is one.
     pub current_version_id: Option<TemplateVersionId>,
-    /// When it was created.
     pub created_at: Timestamp,
     /// When it was last changed.
     pub updated_at: Timestamp,
@@ -77,47 +71,35 @@ pub struct Template {
 /// A version of a template, with its content.
 #[derive(Debug, Clone)]
 pub struct TemplateVersion {
-    /// Its id.
     pub id: TemplateVersionId,
-    /// The template.
     pub template_id: TemplateId,
     /// Its number, from 1.
     pub version_number: i32,
     /// The MJML that it was compiled from.
     pub mjml_source: Option<String>,
-    /// The HTML template.
     pub html_content: String,
-    /// The text template.
     pub text_content: Option<String>,
     /// What its variables must look like.
     pub variables_schema: Option<Value>,
-    /// Who created it.
     pub created_by: String,
-    /// When it was created.
     pub created_at: Timestamp,
 }
 
 /// A version of a template in a list.
 #[derive(Debug, Clone)]
 pub struct VersionSummary {
-    /// Its id.
     pub id: TemplateVersionId,
-    /// The template.
     pub template_id: TemplateId,
     /// Its number, from 1.
     pub version_number: i32,
-    /// Who created it.
     pub created_by: String,
-    /// When it was created.
     pub created_at: Timestamp,
 }
 
 /// A template to create.
 #[derive(Debug)]
 pub struct NewTemplate {
-    /// Its name.
     pub name: Name,
-    /// What it is for.
     pub description: Option<Description>,
     /// Up to [`TAGS_MAX`], each once.
     pub tags: Vec<Tag>,
@@ -126,7 +108,6 @@ pub struct NewTemplate {
 /// What of a template a caller wants changed; what is absent stays.
 #[derive(Debug, Default)]
 pub struct TemplateChange {
-    /// A new name.
     pub name: Option<Name>,
     /// A new description, or none.
     pub description: Option<Option<Description>>,
@@ -153,9 +134,7 @@ impl TemplateChange {
 pub struct VersionContent {
     /// MJML; what it compiles to takes the place of the HTML.
     pub mjml_source: Option<String>,
-    /// The HTML template.
     pub html_content: String,
-    /// The text template.
     pub text_content: Option<String>,
     /// A JSON Schema of the variables.
     pub variables_schema: Option<Value>,
@@ -175,7 +154,6 @@ pub enum TemplateRefusal {
     /// The template cannot be rendered with these values. Completes "the template
     /// …".
     Unrenderable(String),
-    /// We failed.
     Fault(Fault),
 }
 

@@ -68,7 +68,6 @@ pub(super) enum Role {
     Block,
     /// A block that names what it is given: `as |item|`.
     NamingBlock,
-    /// In parentheses.
     HelperCall,
 }
 

@@ -19,16 +19,13 @@ use crate::text::{Subject, TextError};
 /// The version that a message is rendered from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VersionUse {
-    /// The template.
     pub template_id: TemplateId,
-    /// Its version.
     pub version_id: TemplateVersionId,
 }
 
 /// Rendered bodies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rendered {
-    /// The HTML.
     pub html: String,
     /// The text, where the version has one.
     pub text: Option<String>,

@@ -187,7 +187,6 @@ const SILENT: [&str; 10] = [
 enum SchemaPosition {
     /// A schema, a list of schemas, or what a keyword says.
     VariablesSchema,
-    /// Schemas by names.
     Map,
     /// A value like those that are checked.
     Data,

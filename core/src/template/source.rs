@@ -22,7 +22,6 @@ const STRAIGHT_DEPTH_MAX: usize = 8;
 pub(crate) struct ParsedTemplate {
     pub(super) source: Box<str>,
     pub(super) program: Program,
-    /// Elements and their parameters.
     weight: u64,
 }
 

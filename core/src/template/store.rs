@@ -10,9 +10,6 @@ use crate::ids::{OrganizationId, TemplateId, TemplateVersionId};
 use crate::page::{Page, PageRequest};
 
 /// Adds a template without a version.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn insert(connection: &mut PgConnection, template: &Template) -> Result<(), Fault> {
     query!(
         "INSERT INTO templates (id, organization_id, name, description, tags, created_at, updated_at)
@@ -32,9 +29,6 @@ pub async fn insert(connection: &mut PgConnection, template: &Template) -> Resul
 }
 
 /// A page of an organization's templates, newest first.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn list(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -72,9 +66,6 @@ pub async fn list(
 }
 
 /// One template.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn find(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -98,18 +89,13 @@ pub async fn find(
 /// What of a template is written anew; what is absent stays.
 #[derive(Debug, Default)]
 pub struct ColumnChange {
-    /// A new name.
     pub name: Option<String>,
     /// A new description, or none.
     pub description: Option<Option<String>>,
-    /// New tags.
     pub tags: Option<Vec<String>>,
 }
 
 /// Changes a template and returns it; nothing where it is not there.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn update(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -142,9 +128,6 @@ pub async fn update(
 }
 
 /// Removes a template with its versions; false where it is not there.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn delete(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -164,9 +147,6 @@ pub async fn delete(
 /// Counts a template's versions up and returns the new number; nothing where the
 /// template is not there. Holds the template's row until the transaction ends, so
 /// that concurrent callers get one number after the other and none is left out.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn next_version_number(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -186,9 +166,6 @@ pub async fn next_version_number(
 }
 
 /// Adds a version. It is not current yet.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn insert_version(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -218,9 +195,6 @@ pub async fn insert_version(
 
 /// Makes a version the current one and returns its number; nothing where the
 /// template has no such version.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn make_current(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -246,9 +220,6 @@ pub async fn make_current(
 }
 
 /// A template's versions without their content, newest first.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn list_versions(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -270,9 +241,6 @@ pub async fn list_versions(
 }
 
 /// One version of a template.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn find_version(
     connection: &mut PgConnection,
     organization_id: OrganizationId,

@@ -10,7 +10,6 @@ use std::fmt;
 /// Why a text is refused. `Display` completes "the value …".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TextError {
-    /// Nothing in it.
     #[error("must not be empty")]
     Empty,
     /// More characters than the bound.

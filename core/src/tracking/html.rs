@@ -41,9 +41,7 @@ const LEFT_ALONE: [(&str, Option<&str>); 6] = [
 /// Where a body's links stand, and its pixel.
 #[derive(Debug)]
 pub(super) struct Places {
-    /// In their order.
     links: Vec<LinkPosition>,
-    /// Where the pixel stands.
     end: usize,
 }
 
@@ -51,7 +49,6 @@ pub(super) struct Places {
 struct LinkPosition {
     /// The value of its attribute, without quotes.
     place: Range<usize>,
-    /// Where it leads.
     url: String,
 }
 

@@ -31,9 +31,7 @@ pub struct Tracking {
 /// What a request wants tracked; what it does not say is the organization's to say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TrackingChoice {
-    /// Whether opens are.
     pub opens: Option<bool>,
-    /// Whether clicks are.
     pub clicks: Option<bool>,
 }
 
@@ -51,9 +49,7 @@ impl TrackingChoice {
 /// One recipient's copy, as its pixel and its links know it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TrackedRecipient {
-    /// Whose message.
     pub organization_id: OrganizationId,
-    /// The message.
     pub message_id: MessageId,
     /// The recipient's position in it.
     pub position: i32,
@@ -69,7 +65,6 @@ pub struct TrackingHit {
     pub copy: TrackedRecipient,
     /// Where the link leads; nothing where it was the pixel.
     pub url: Option<String>,
-    /// When.
     pub at: Timestamp,
     /// What the program calls itself.
     pub user_agent: Option<String>,

@@ -35,9 +35,6 @@ pub(super) struct HistoryCounts {
 
 /// Locks recipients, those that there still are, in the order in which everybody
 /// locks them.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub(super) async fn lock(
     connection: &mut PgConnection,
     recipients: &[(OrganizationId, MessageId, i32)],
@@ -79,9 +76,6 @@ pub(super) async fn lock(
 }
 
 /// Which of these events are in the history.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub(super) async fn recorded(
     connection: &mut PgConnection,
     events: &[(MessageId, EventId)],
@@ -100,9 +94,6 @@ pub(super) async fn recorded(
 }
 
 /// Writes how much is kept of recipients that the caller has locked.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub(super) async fn update_counts(
     connection: &mut PgConnection,
     recipients: &[LockedHistory],
@@ -143,9 +134,6 @@ pub(super) struct OpenedRecipient {
 
 /// Moves recipients that the caller has locked from SENT to DELIVERED, by an event that
 /// the provider's own takes the place of when it comes. To be followed by [`crate::message::store::refresh_aggregates`].
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub(super) async fn update_delivered(
     connection: &mut PgConnection,
     read: &[OpenedRecipient],

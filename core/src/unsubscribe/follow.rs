@@ -120,9 +120,6 @@ impl Suppressions {
     }
 
     /// What a link is about. Nothing where its organization is gone.
-    ///
-    /// # Errors
-    /// A fault when Postgres is away.
     pub async fn correspondence(
         &self,
         link: &LinkContent,

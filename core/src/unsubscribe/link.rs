@@ -15,9 +15,7 @@ pub(crate) const PATH: &str = "/v1/unsubscribe/";
 /// Which group a copy is sent in, and when.
 #[derive(Debug, Clone, Copy)]
 pub struct LinkUse {
-    /// Whose message.
     pub organization_id: OrganizationId,
-    /// The group.
     pub unsubscribe_group_id: UnsubscribeGroupId,
     /// When the copy is made: from then on the link is valid.
     pub at: Timestamp,

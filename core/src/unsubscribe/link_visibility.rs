@@ -146,7 +146,6 @@ struct VisibilityReader<'a> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LinkState {
     None,
-    /// To the URL.
     There,
     Elsewhere,
 }

@@ -34,26 +34,19 @@ use group_cache::GroupCache;
 /// A subject that recipients may unsubscribe from.
 #[derive(Debug, Clone)]
 pub struct UnsubscribeGroup {
-    /// Its id.
     pub id: UnsubscribeGroupId,
-    /// Whose group.
     pub organization_id: OrganizationId,
-    /// Its name.
     pub name: String,
-    /// What it is about.
     pub description: Option<String>,
     /// Whether it is the organization's default.
     pub is_default: bool,
-    /// When it was made.
     pub created_at: Timestamp,
 }
 
 /// What a caller wants a new group to be.
 #[derive(Debug)]
 pub struct WantedGroup {
-    /// Its name.
     pub name: Name,
-    /// What it is about.
     pub description: Option<Description>,
     /// Whether it becomes the default.
     pub is_default: bool,
@@ -62,7 +55,6 @@ pub struct WantedGroup {
 /// What of a group a caller wants changed; what is absent stays.
 #[derive(Debug, Default)]
 pub struct WantedGroupChange {
-    /// A new name.
     pub name: Option<Name>,
     /// A new description, or none.
     pub description: Option<Option<Description>>,
@@ -89,7 +81,6 @@ impl WantedGroupChange {
 pub enum GroupRefusal {
     /// There is no such group.
     NotFound,
-    /// We failed.
     Fault(Fault),
 }
 
@@ -102,13 +93,9 @@ impl From<Fault> for GroupRefusal {
 /// Works on the groups of organizations. Cheap to clone.
 #[derive(Clone)]
 pub struct UnsubscribeGroups {
-    /// Postgres.
     pub pool: PgPool,
-    /// What sends go by.
     pub known: GroupCache,
-    /// Time.
     pub clock: Clock,
-    /// Ids.
     pub ids: Ids,
 }
 

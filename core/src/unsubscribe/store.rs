@@ -13,9 +13,6 @@ use crate::organization;
 use crate::text::{Description, Name};
 
 /// Adds a group. One that is the default needs [`unset_default`] before it.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn insert(connection: &mut PgConnection, group: &UnsubscribeGroup) -> Result<(), Fault> {
     query!(
         "INSERT INTO unsubscribe_groups (id, organization_id, name, description, is_default, created_at)
@@ -34,9 +31,6 @@ pub async fn insert(connection: &mut PgConnection, group: &UnsubscribeGroup) -> 
 }
 
 /// An organization's groups, oldest first.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn list(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -57,9 +51,6 @@ pub async fn list(
 
 /// Leaves the organization without a default group, and keeps every other caller
 /// of this function waiting until the transaction ends.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn unset_default(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -77,9 +68,6 @@ pub async fn unset_default(
 
 /// Changes a group and returns it; nothing where it is not there. One that becomes
 /// the default needs [`unset_default`] before it.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn update(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -108,9 +96,6 @@ pub async fn update(
 }
 
 /// Whether an organization has a group.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn exists(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -127,9 +112,6 @@ pub async fn exists(
 }
 
 /// Those of the given groups that an organization has.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn list_existing(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -148,9 +130,6 @@ pub async fn list_existing(
 
 /// A group's name, and a promise that the group stays until the transaction ends;
 /// nothing where it is not there.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn hold(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -169,7 +148,6 @@ pub async fn hold(
 /// What is left of the copy that a link was in.
 #[derive(Debug)]
 pub struct LinkedRecipient {
-    /// The organization's name.
     pub organization_name: String,
     /// The sender with its name; only the address where the bodies are removed, and
     /// nothing where the message is.
@@ -182,9 +160,6 @@ pub struct LinkedRecipient {
 
 /// What is left of the copy that was sent to an address; nothing where even the
 /// organization is gone.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn find_copy(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -213,9 +188,6 @@ pub async fn find_copy(
 
 /// Keeps others off a group until the transaction ends; false where it is not
 /// there.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn lock(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -233,9 +205,6 @@ pub async fn lock(
 }
 
 /// Removes a group; false where it is not there.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn delete(
     connection: &mut PgConnection,
     organization_id: OrganizationId,

@@ -43,7 +43,6 @@ pub struct WebhookClient {
 /// What an endpoint answered.
 #[derive(Debug, Clone)]
 pub struct WebhookReply {
-    /// The HTTP status.
     pub status: u16,
     /// The beginning of the content, as text without NUL.
     pub answer: String,

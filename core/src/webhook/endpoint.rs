@@ -34,9 +34,7 @@ pub const GRACE_DEFAULT: Duration = Duration::from_secs(24 * 3_600);
 /// A customer's address that events are posted to. Its secret is never part of it.
 #[derive(Debug, Clone)]
 pub struct WebhookEndpoint {
-    /// Its id.
     pub id: WebhookEndpointId,
-    /// Whose endpoint.
     pub organization_id: OrganizationId,
     /// Where it is; as it was given.
     pub url: String,
@@ -46,7 +44,6 @@ pub struct WebhookEndpoint {
     pub is_active: bool,
     /// The first failure since the last success.
     pub failing_since: Option<Timestamp>,
-    /// When it was made.
     pub created_at: Timestamp,
     /// When it was last changed.
     pub updated_at: Timestamp,
@@ -55,7 +52,6 @@ pub struct WebhookEndpoint {
 /// An endpoint as a caller wants it.
 #[derive(Debug)]
 pub struct WantedEndpoint {
-    /// Where it is.
     pub url: WebhookUrl,
     /// The types of events that it wants, each once and at least one.
     pub events: Vec<EventType>,
@@ -66,11 +62,8 @@ pub struct WantedEndpoint {
 /// What of an endpoint is to change; what is absent stays.
 #[derive(Debug, Default)]
 pub struct EndpointChange {
-    /// Another place.
     pub url: Option<WebhookUrl>,
-    /// Other types.
     pub events: Option<Vec<EventType>>,
-    /// On or off.
     pub is_active: Option<bool>,
 }
 
@@ -91,7 +84,6 @@ impl EndpointChange {
 /// What a caller wants of a rotation.
 #[derive(Debug, Clone, Copy)]
 pub struct SecretRotation {
-    /// The endpoint.
     pub id: WebhookEndpointId,
     /// How long the replaced secret signs beside the new one.
     pub grace: Duration,
@@ -126,14 +118,12 @@ pub enum EndpointRefusal {
     TooMany,
     /// Nobody answers at the URL.
     Unreachable {
-        /// What happened.
         reason: String,
     },
     /// The URL's host has no address that may be called.
     AddressNotPublic,
     /// It is not active, so nothing would be posted.
     Inactive,
-    /// We failed.
     Fault(Fault),
 }
 
@@ -163,17 +153,12 @@ impl From<WebhookFailure> for EndpointRefusal {
 /// Works on the endpoints of organizations. Cheap to clone.
 #[derive(Clone)]
 pub struct WebhookEndpoints {
-    /// Postgres.
     pub pool: PgPool,
-    /// Calls endpoints.
     pub client: WebhookClient,
     /// How many calls to where strangers say are under way at once.
     pub shares: TenantLimiter,
-    /// Seals secrets.
     pub sealer: Sealer,
-    /// Time.
     pub clock: Clock,
-    /// Ids.
     pub ids: Ids,
 }
 

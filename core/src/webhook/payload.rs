@@ -13,21 +13,13 @@ use crate::provider::kind::ProviderType;
 /// An event of one recipient, with all that is told of it.
 #[derive(Clone)]
 pub struct Payload<'a> {
-    /// The event.
     pub event_id: EventId,
-    /// Its type.
     pub event_type: EventType,
-    /// When it happened.
     pub occurred_at: Timestamp,
-    /// The message.
     pub message_id: MessageId,
-    /// The recipient's address.
     pub recipient: &'a str,
-    /// The sender's address.
     pub from: &'a str,
-    /// The message's subject.
     pub subject: &'a str,
-    /// The message's tags.
     pub tags: &'a [String],
     /// The metadata that the sender gave, where there is any.
     pub metadata: Option<&'a Value>,

@@ -28,7 +28,6 @@ const STEP: i64 = 1_000;
 pub struct ReplayPeriod {
     /// Those that were made from then on.
     pub since: Timestamp,
-    /// And before then.
     pub until: Timestamp,
     /// Only those that stand so.
     pub status: Option<DeliveryStatus>,
@@ -49,7 +48,6 @@ pub(super) struct ReplayStep {
     pub(super) period: ReplayPeriod,
     /// Deliveries with greater ids, which carry the time that they were made at.
     pub(super) after: Uuid,
-    /// And with lesser ids.
     pub(super) before: Uuid,
     pub(super) limit: i64,
 }

@@ -47,11 +47,9 @@ pub enum CallOutcome {
 /// What follows for the delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttemptDecision {
-    /// It is delivered.
     Delivered,
     /// It is tried again at this time.
     Again(Timestamp),
-    /// It is given up.
     Failed,
 }
 

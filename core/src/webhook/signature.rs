@@ -45,7 +45,6 @@ pub const STANDARD_SIGNATURE: HeaderName = HeaderName::from_static("webhook-sign
 pub struct Signing {
     /// The delivery; the same for all its attempts and when it is replayed.
     pub delivery_id: WebhookDeliveryId,
-    /// The event's type.
     pub event_type: EventType,
     /// Now: receivers refuse what was signed more than 5 minutes ago.
     pub at: Timestamp,

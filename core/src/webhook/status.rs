@@ -9,7 +9,6 @@ use std::str::FromStr;
 pub enum DeliveryStatus {
     /// It is due, or waits for its next attempt.
     Pending,
-    /// The endpoint took it.
     Delivered,
     /// The last attempt failed; there will be no other.
     Failed,

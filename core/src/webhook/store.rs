@@ -14,9 +14,6 @@ use crate::ids::{OrganizationId, WebhookEndpointId};
 const OLD_SECRETS_MAX: i64 = 2;
 
 /// Adds an endpoint.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub(super) async fn insert(
     connection: &mut PgConnection,
     endpoint: &WebhookEndpoint,
@@ -43,9 +40,6 @@ pub(super) async fn insert(
 }
 
 /// An organization's endpoints, oldest first.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn list(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -65,9 +59,6 @@ pub async fn list(
 }
 
 /// How many endpoints an organization has.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub(super) async fn count(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -83,9 +74,6 @@ pub(super) async fn count(
 }
 
 /// One endpoint.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn find(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -107,9 +95,6 @@ pub async fn find(
 
 /// Keeps every other change of an endpoint waiting until the transaction ends;
 /// false where it is not there.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub(super) async fn lock(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -128,9 +113,6 @@ pub(super) async fn lock(
 
 /// Changes an endpoint. What failed at another URL, or before it was switched on
 /// again, is forgotten.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub(super) async fn update(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -166,9 +148,6 @@ pub(super) async fn update(
 
 /// Removes an endpoint with its secrets; false where it is not there. Its
 /// deliveries are left to the scheduler.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub(super) async fn delete(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -187,9 +166,6 @@ pub(super) async fn delete(
 
 /// The sealed secrets that sign for an endpoint, the newest first; none where there
 /// is no such endpoint.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn list_secrets(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -221,9 +197,6 @@ pub async fn list_secrets(
 /// Puts the secret in use beside those that were replaced, until `until`. Those
 /// before it end then too, if not earlier, and only the newest few sign on. Called
 /// with the endpoint locked.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub(super) async fn retire_secret(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -279,9 +252,6 @@ pub(super) async fn retire_secret(
 }
 
 /// Puts another secret in use.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub(super) async fn replace_secret(
     connection: &mut PgConnection,
     organization_id: OrganizationId,

@@ -18,7 +18,6 @@ pub enum UrlError {
     /// No URL, or not one of HTTP.
     #[error("must be an HTTPS URL such as https://example.com/webhooks")]
     Malformed,
-    /// Longer than the bound.
     #[error("must not be longer than {} characters", WebhookUrl::CHARS_MAX)]
     TooLong,
     /// It would be shown to whoever may list endpoints.

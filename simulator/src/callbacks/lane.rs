@@ -71,7 +71,6 @@ pub(crate) enum Target {
 #[derive(Default)]
 struct Ready {
     events: VecDeque<Event>,
-    /// Somebody empties this lane.
     worked: bool,
 }
 

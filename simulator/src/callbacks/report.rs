@@ -24,7 +24,6 @@ pub struct CallbackCounts {
     pub acknowledged: u64,
     /// Calls that were answered with another status, by status.
     pub refused: BTreeMap<u16, u64>,
-    /// Calls without an answer.
     pub unanswered: u64,
     /// Calls that were made once more on purpose.
     pub duplicated: u64,

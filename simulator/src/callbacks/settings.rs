@@ -14,12 +14,10 @@ const AHEAD_MS_MAX: u64 = 10 * 366 * 86_400_000;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SignatureFault {
-    /// Nothing.
     #[default]
     Off,
     /// It is there, and does not fit: a signature of something else, another password.
     Wrong,
-    /// It is missing.
     None,
 }
 

@@ -6,7 +6,6 @@
 pub(crate) enum ProviderEventKind {
     /// The provider took it up (processed, accepted, Send). Postmark tells nothing of it.
     Sent,
-    /// A mailbox took it.
     Delivered,
     /// The receiving side put it off.
     Deferred,

@@ -37,7 +37,6 @@ use crate::state::State;
 pub enum Provider {
     /// Twilio SendGrid, API v3.
     SendGrid,
-    /// Postmark.
     Postmark,
     /// Mailgun, APIs v3 and v4.
     Mailgun,

@@ -70,7 +70,6 @@ pub fn smtp_certificate() -> String {
 pub(crate) enum Encryption {
     /// When the client asks for it.
     Offered,
-    /// From the first byte.
     Implicit,
 }
 

@@ -78,7 +78,6 @@ pub(crate) struct SendMessage {
     pub(super) sending: Arc<Sending>,
     /// Calls beyond the one that each job has by its place.
     more_calls: Arc<Semaphore>,
-    /// Large messages under way.
     large: Arc<Semaphore>,
     /// A place for each job that runs at the same time, whoever brought it.
     places: Arc<Semaphore>,

@@ -50,10 +50,7 @@ pub(crate) enum Admission<'a> {
     /// At once, beside all others.
     Freely,
     /// At once, and no other suspect until this is dropped.
-    Alone {
-        /// The turn.
-        _turn: SemaphorePermit<'a>,
-    },
+    Alone { _turn: SemaphorePermit<'a> },
     /// Not now: it is to be given back untried, and to come again after this long.
     Later(Duration),
 }

@@ -21,7 +21,6 @@ pub(crate) enum SelectedAccount {
     Account(Chosen),
     /// None may be called now.
     NoAccount(NoAccount),
-    /// There is none.
     Nobody,
 }
 
@@ -37,7 +36,6 @@ pub(crate) struct Chosen {
 pub(crate) struct NoAccount {
     /// The account that is worth asking again the soonest.
     pub(crate) closed: Rejected,
-    /// Where the recipient stands.
     pub(crate) standing: RetryContext,
 }
 

@@ -69,7 +69,6 @@ impl PrewrittenAttempt {
 /// Something to record about a chunk.
 #[derive(Debug, Clone)]
 pub(crate) struct OutcomeRecord {
-    /// Who leased the chunk.
     pub(super) worker: WorkerId,
     pub(super) job: SendJob,
     /// The recipients of its message.

@@ -39,7 +39,6 @@ pub enum RetryRefusal {
     NoneFailed,
     /// Its bodies are not kept any more.
     BodyGone,
-    /// We failed.
     Fault(Fault),
 }
 
@@ -61,15 +60,11 @@ impl RetryRefusal {
 /// Tries messages again. Cheap to clone.
 #[derive(Clone)]
 pub struct Retrier {
-    /// Postgres.
     pub pool: PgPool,
-    /// Tells Redis.
     pub dispatcher: Dispatcher,
     /// How long the dispatcher has before the relay looks.
     pub relay_grace: Duration,
-    /// Time.
     pub clock: Clock,
-    /// Ids.
     pub ids: Ids,
 }
 

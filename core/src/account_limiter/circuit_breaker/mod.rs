@@ -47,9 +47,7 @@ const EXTENSION_MIN: Duration = Duration::from_secs(1);
 /// What a call says about its account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sample {
-    /// It works.
     Success,
-    /// It does not.
     Failure {
         /// How long the provider wants to be left alone.
         retry_after: Option<Duration>,
@@ -92,7 +90,6 @@ impl From<&SendOutcome> for Sample {
 /// Why an account is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cause {
-    /// Too many failures.
     Circuit,
     /// The provider named a pause.
     Asked,
@@ -128,7 +125,6 @@ pub(super) struct BreakerState {
 /// What a standing means at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BreakerPhase {
-    /// Calls pass.
     Passing,
     /// None does for so long.
     Shut(Cause, Duration),

@@ -70,20 +70,16 @@ pub struct DeadLetter {
     pub recipients: i64,
     /// How often it lost its worker.
     pub losses: i16,
-    /// Since when.
     pub parked_at: Timestamp,
-    /// Why.
     pub reason: String,
 }
 
 /// Which parked chunks the operator means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeadLetterSelection {
-    /// Every one.
     All,
     /// Those of a message, or one of them.
     Of {
-        /// The message.
         message_id: MessageId,
         /// Which of its chunks; all where none is named.
         chunk: Option<i32>,
@@ -92,9 +88,6 @@ pub enum DeadLetterSelection {
 
 /// Parks the chunks of messages that have no row or no body any more: they can never be
 /// sent. To be run in a transaction that holds their leases.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn park_orphans(
     connection: &mut PgConnection,
     orphans: &[&LeasedChunk],
@@ -124,9 +117,6 @@ pub async fn park_orphans(
 }
 
 /// Parks chunks whatever their losses, and ends their leases.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub(super) async fn park(
     connection: &mut PgConnection,
     jobs: &[SendJob],
@@ -139,9 +129,6 @@ pub(super) async fn park(
 }
 
 /// Parks those of the chunks that have used up their losses; they are answered.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub(super) async fn park_used_up(
     connection: &mut PgConnection,
     jobs: &[SendJob],
@@ -185,9 +172,6 @@ pub async fn retry(
 
 /// Gives up parked chunks: their recipients that have not reached an end fail. How
 /// many those are is answered with each chunk.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn give_up(
     connection: &mut PgConnection,
     choice: DeadLetterSelection,

@@ -14,9 +14,6 @@ use crate::message::CHUNK_RECIPIENTS;
 
 /// Notes that a worker begins with a suspect that it holds; false where it does not
 /// hold it any more.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn begin(
     connection: &mut PgConnection,
     worker: WorkerId,
@@ -118,9 +115,6 @@ pub(super) async fn park(
 }
 
 /// Parked chunks, those parked first at the top.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn list(connection: &mut PgConnection, limit: i64) -> Result<Vec<DeadLetter>, Fault> {
     let rows = query!(
         r#"SELECT o.message_id, o.chunk, o.organization_id, o.losses, o.parked_at AS "parked_at!",
@@ -179,9 +173,6 @@ pub(super) async fn lock(
 }
 
 /// Whether there is a message of that id.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn is_known(connection: &mut PgConnection, id: MessageId) -> Result<bool, Fault> {
     query_scalar!(
         r#"SELECT EXISTS (SELECT 1 FROM messages WHERE id = $1) AS "exists!""#,

@@ -64,7 +64,6 @@ pub struct RetryContext {
     pub turn: RetryState,
     /// The candidate that was tried.
     pub tried: usize,
-    /// How many there are.
     pub candidates: usize,
     /// Those that are passed over, because they do not know the sender: a bit for each
     /// place.
@@ -98,7 +97,6 @@ impl RetryContext {
 /// Where it stands after.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NextState {
-    /// Its status.
     pub status: MessageStatus,
     /// When it is tried again, where it is.
     pub next_attempt_at: Timestamp,
@@ -115,7 +113,6 @@ pub struct NextState {
 /// The moment of an outcome and what chance says.
 #[derive(Debug, Clone, Copy)]
 pub struct RetryMoment {
-    /// Now.
     pub now: Timestamp,
     /// Evenly distributed in `0.0..1.0`.
     pub fraction: f64,

@@ -16,15 +16,12 @@ pub const ATTEMPTS_SHOWN: i64 = 500;
 /// One call to one provider.
 #[derive(Debug, Clone)]
 pub struct AttemptItem {
-    /// Its id.
     pub id: SendAttemptId,
     /// The hash of the recipient's address.
     pub address_hash: AddressHash,
-    /// Through which account.
     pub provider_account_id: ProviderAccountId,
     /// Which provider; known of accounts that are gone too.
     pub provider_type: String,
-    /// When the call began.
     pub started_at: Timestamp,
     /// When its outcome was known; nothing while the call is under way.
     pub finished_at: Option<Timestamp>,

@@ -9,9 +9,6 @@ use crate::fault::Fault;
 use crate::ids::{MessageId, OrganizationId, ProviderAccountId, SendAttemptId};
 
 /// The newest attempts of a message, oldest first.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn list(
     connection: &mut PgConnection,
     organization_id: OrganizationId,

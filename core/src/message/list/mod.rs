@@ -62,9 +62,6 @@ pub struct MessageFilter {
 }
 
 /// A page of an organization's messages, newest first.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn list(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -129,7 +126,6 @@ struct SubjectSearch {
 
 /// What a search has found, newest first, at most one more than [`MATCHES_MAX`].
 enum SearchMatches {
-    /// Every match there is.
     All(Vec<MessageId>),
     /// The newest ones; there may be more.
     Newest(Vec<MessageId>),

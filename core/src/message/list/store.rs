@@ -14,9 +14,6 @@ use crate::ids::{MessageId, OrganizationId, ProviderAccountId};
 use crate::message::{MessageItem, MessageStatus};
 
 /// How many messages an organization has, or how many with a status.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn count(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -60,9 +57,6 @@ impl ListOffset {
 
 /// Looks up in which hour a message stands that has `before` newer ones before it. Nothing
 /// where no hour that is counted holds it.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn find_place(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -100,9 +94,6 @@ pub async fn find_place(
 }
 
 /// The ids of messages, newest first, from a place on.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn newest(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -139,9 +130,6 @@ pub async fn newest(
 }
 
 /// The same from the other end: oldest first.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn oldest(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -187,9 +175,6 @@ pub struct Walk<'a> {
 }
 
 /// Walks from the newest message on; answers those whose subjects match.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn walk(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -229,9 +214,6 @@ pub async fn walk(
 }
 
 /// The same among the messages of one status.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn walk_status(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -279,9 +261,6 @@ pub struct LookUp<'a> {
 
 /// The newest messages whose subjects match, by the trigram index; nothing where more
 /// match than may be put in order.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn look_up(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -322,9 +301,6 @@ pub async fn look_up(
 }
 
 /// Those of some messages that have a status, newest first.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn keep_status(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -356,9 +332,6 @@ pub async fn keep_status(
 }
 
 /// Messages by their ids, newest first.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn find_many(
     connection: &mut PgConnection,
     organization_id: OrganizationId,

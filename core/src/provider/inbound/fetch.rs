@@ -42,7 +42,6 @@ pub struct SnsFetcher {
 /// A certificate: whose signatures to believe, and when.
 #[derive(Debug)]
 pub(super) struct Certificate {
-    /// The DER SubjectPublicKeyInfo.
     pub(super) public_key: Vec<u8>,
     not_before_s: u64,
     not_after_s: u64,

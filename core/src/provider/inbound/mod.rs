@@ -40,11 +40,9 @@ const AHEAD_MAX: TimeDelta = TimeDelta::days(1);
 /// A request that claims to come from a provider.
 #[derive(Clone, Copy)]
 pub struct Inbound<'a> {
-    /// Its headers.
     pub headers: &'a HeaderMap,
     /// Its content, byte for byte as it came: signatures cover the bytes.
     pub body: &'a [u8],
-    /// The present moment.
     pub now: Timestamp,
 }
 

@@ -32,7 +32,6 @@ enum SesErrorMeaning {
     Unavailable,
     /// SES gave the request up, and does not say when.
     Unknown,
-    /// The status decides.
     Unheard,
 }
 

@@ -18,15 +18,12 @@ use crate::secret::{ExposeSecret, Secret};
 /// What a signature is made with.
 #[derive(Debug)]
 pub struct SigningKey<'a> {
-    /// The access key's id.
     pub access_key_id: &'a Secret,
-    /// The access key's secret.
     pub secret_access_key: &'a Secret,
     /// The token of temporary credentials: it is sent and signed too.
     pub session_token: Option<&'a Secret>,
     /// The region of the endpoint.
     pub region: &'a str,
-    /// The service's signing name.
     pub service: &'a str,
 }
 

@@ -11,7 +11,6 @@ use crate::secret::{ExposeSecret, Secret};
 /// A mail server and the login that it knows us by.
 #[derive(Debug, Clone)]
 pub struct SmtpAccount {
-    /// The server.
     pub server: SmtpServer,
     /// What to log in with; nothing for a relay that knows us by our address.
     pub login: Option<SmtpLogin>,
@@ -24,7 +23,6 @@ pub struct SmtpAccount {
 pub struct SmtpLogin {
     /// The user name; some services put a token here.
     pub username: Secret,
-    /// The password.
     pub password: Secret,
 }
 
@@ -35,9 +33,7 @@ pub struct SmtpHost(String);
 /// Where a server listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SmtpServer {
-    /// The server.
     pub host: SmtpHost,
-    /// Its port.
     pub port: u16,
 }
 

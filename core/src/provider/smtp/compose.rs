@@ -11,14 +11,11 @@ use crate::text::header;
 
 /// A letter and what is written on its envelope.
 pub(super) struct Letter {
-    /// Who gets it back.
     pub(super) from: EmailAddress,
-    /// Its one recipient.
     pub(super) to: EmailAddress,
     /// Its Message-ID, in angle brackets. The same for every copy of it: a reader
     /// who gets a mail twice, because an answer was lost, may be shown it once.
     pub(super) message_id: String,
-    /// Headers and bodies.
     pub(super) content: Content,
 }
 

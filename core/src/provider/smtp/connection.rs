@@ -25,22 +25,14 @@ const LINES_MAX: usize = 100;
 #[derive(Debug)]
 pub(super) enum Trouble {
     /// The server said something else than was hoped for.
-    Refused {
-        /// Where.
-        stage: Stage,
-        /// What.
-        reply: Reply,
-    },
+    Refused { stage: Stage, reply: Reply },
     /// The server does not offer what the account asks for: encryption, or a login.
     Lacks {
         /// What is missing, for people.
         what: &'static str,
     },
     /// The connection broke, or what came over it was no SMTP.
-    Broken {
-        /// What happened, for people.
-        reason: String,
-    },
+    Broken { reason: String },
 }
 
 impl Trouble {
@@ -81,11 +73,8 @@ pub(super) struct Connection {
 
 /// How to begin a conversation.
 pub(super) struct SessionSetup<'a> {
-    /// Whose server.
     pub(super) account: &'a SmtpAccount,
-    /// How to encrypt.
     pub(super) tls: &'a Arc<ClientConfig>,
-    /// Our own name.
     pub(super) hello: &'a str,
 }
 

@@ -27,10 +27,7 @@ pub(super) enum NoConnection {
     /// The name leads to addresses that may not be reached, and to no others.
     Forbidden,
     /// It could not be looked up or reached.
-    Unreachable {
-        /// What happened, for people.
-        reason: String,
-    },
+    Unreachable { reason: String },
 }
 
 /// Connects to a server within `wait_max` for each of its addresses. Without a guard

@@ -16,7 +16,6 @@ pub(super) struct Reply {
 pub(super) enum Stage {
     /// Greeting, EHLO, STARTTLS: before the server knows who we are.
     Greeting,
-    /// AUTH.
     Login,
     /// MAIL, with the sender's address.
     Sender,

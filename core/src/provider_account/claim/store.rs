@@ -10,9 +10,6 @@ use crate::ids::ProviderAccountId;
 
 /// Takes a turn that nobody holds; false where somebody does. An account that is
 /// gone has no turns: its claim is somebody else's for good.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub(crate) async fn insert(
     connection: &mut PgConnection,
     account_id: ProviderAccountId,
@@ -42,9 +39,6 @@ pub(crate) async fn insert(
 }
 
 /// Gives a turn up, unless it is somebody else's by now.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub(crate) async fn delete(
     connection: &mut PgConnection,
     account_id: ProviderAccountId,

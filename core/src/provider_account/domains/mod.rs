@@ -64,21 +64,15 @@ pub enum DomainRefusal {
     Busy,
     /// The account has as many as it may have.
     TooMany,
-    /// The provider refused.
     Refused {
-        /// Which provider.
         provider_type: ProviderType,
-        /// What it said.
         reason: String,
     },
     /// The provider gave no answer.
     Undecided {
-        /// Which provider.
         provider_type: ProviderType,
-        /// What happened.
         reason: String,
     },
-    /// We failed.
     Fault(Fault),
 }
 

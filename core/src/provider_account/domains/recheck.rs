@@ -31,13 +31,10 @@ const TAKEN_FOR: TimeDelta = TimeDelta::minutes(5);
 /// A domain whose look is due.
 #[derive(Debug, Clone)]
 pub struct DueDomain {
-    /// Its id.
     pub id: DomainId,
     /// Whose account it belongs to.
     pub organization_id: OrganizationId,
-    /// The account.
     pub provider_account_id: ProviderAccountId,
-    /// Its name.
     pub domain: String,
 }
 
@@ -61,9 +58,6 @@ pub(super) fn wait(state: DomainState, age: TimeDelta, fraction: f64) -> TimeDel
 impl Accounts {
     /// Takes domains of one provider whose look is due, one of an account. They are
     /// not due again for a while, whatever becomes of who took them.
-    ///
-    /// # Errors
-    /// A fault when Postgres is away.
     pub async fn take_due_domains(
         &self,
         provider_type: ProviderType,
@@ -78,9 +72,6 @@ impl Accounts {
 
     /// Looks at a domain and writes down what is found. Where there is no answer the
     /// others of its account are left alone for a while too.
-    ///
-    /// # Errors
-    /// A fault when Postgres is away.
     pub async fn recheck_domain(&self, due: &DueDomain) -> Result<(), Fault> {
         let (organization_id, account_id) = (due.organization_id, due.provider_account_id);
         let credentials = match self.open(organization_id, account_id).await {

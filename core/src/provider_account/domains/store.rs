@@ -21,9 +21,6 @@ pub struct DomainCheck {
 }
 
 /// Adds a domain; false where the account has it.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn insert(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -53,9 +50,6 @@ pub async fn insert(
 }
 
 /// One domain of an account. Its row is locked until the transaction ends.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn find(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -79,9 +73,6 @@ pub async fn find(
 }
 
 /// How many domains an account has, and whether one of this name is among them.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn count(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -103,9 +94,6 @@ pub async fn count(
 }
 
 /// Writes down how a domain stands.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn update(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -130,9 +118,6 @@ pub async fn update(
 }
 
 /// Leaves an account's domains alone until `next` at least.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn postpone(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -154,9 +139,6 @@ pub async fn postpone(
 }
 
 /// Removes a domain; false where it is not there.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn delete(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -176,9 +158,6 @@ pub async fn delete(
 /// Takes domains of active accounts of one provider, of any organization, whose look
 /// is due: one of an account, the longest overdue first, found among the thousand
 /// longest overdue. They are not due again before `until`.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn lease(
     connection: &mut PgConnection,
     provider_type: ProviderType,
@@ -225,9 +204,6 @@ pub async fn lease(
 
 /// Locks an account so that it is there until the transaction ends; false where it
 /// is not.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn keep_account(
     connection: &mut PgConnection,
     organization_id: OrganizationId,

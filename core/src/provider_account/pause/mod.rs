@@ -19,7 +19,6 @@ use crate::ids::{OrganizationId, ProviderAccountId};
 pub struct SendingPaused {
     /// What the provider says, for people.
     pub reason: String,
-    /// Since when.
     pub since: Timestamp,
 }
 
@@ -38,9 +37,6 @@ impl Accounts {
 
     /// Records that an account cannot send, as it was when it had this revision; false
     /// where that is known, or it was mended since.
-    ///
-    /// # Errors
-    /// A fault when Postgres is away.
     pub async fn note_failing(
         &self,
         id: ProviderAccountId,
@@ -58,9 +54,6 @@ impl Accounts {
     }
 
     /// Records that an account sends again; false where nothing else was known.
-    ///
-    /// # Errors
-    /// A fault when Postgres is away.
     pub async fn note_recovered(&self, id: ProviderAccountId) -> Result<bool, Fault> {
         let doing = "record that an account sends again";
         let mut transaction = db::begin(&self.pool, doing).await?;

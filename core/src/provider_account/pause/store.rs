@@ -10,9 +10,6 @@ use crate::ids::{OrganizationId, ProviderAccountId};
 
 /// Records what keeps an account from sending, unless something is recorded already or
 /// it was mended since it had this revision. Answers whose account it is.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub(super) async fn pause_sending(
     connection: &mut PgConnection,
     id: ProviderAccountId,
@@ -37,9 +34,6 @@ pub(super) async fn pause_sending(
 
 /// Records that nothing keeps an account from sending any more. Answers whose account it
 /// is, where something did.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub(super) async fn resume_sending(
     connection: &mut PgConnection,
     id: ProviderAccountId,
@@ -57,9 +51,6 @@ pub(super) async fn resume_sending(
 }
 
 /// The accounts of all organizations that cannot send, with the reasons.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn list_paused(
     connection: &mut PgConnection,
 ) -> Result<Vec<(ProviderAccountId, SendingPaused)>, Fault> {

@@ -55,7 +55,6 @@ const FORGOTTEN_MAX: i64 = 1_000;
 pub struct Reconciler {
     /// Opens accounts and calls providers.
     pub accounts: Accounts,
-    /// Records what is found.
     pub recorder: EventRecorder,
     /// When attempts are looked for.
     pub moments: LookupSchedule,
@@ -66,9 +65,6 @@ pub struct Reconciler {
 impl Reconciler {
     /// Forgets attempts that nothing waits for any more: the copy is settled or gone,
     /// the account has no search, or it was long ago.
-    ///
-    /// # Errors
-    /// A fault when Postgres is away.
     pub async fn forget_settled(&self) -> Result<u64, Fault> {
         let now = self.accounts.clock.now();
         let without_search = self.paces.without_search();
@@ -80,9 +76,6 @@ impl Reconciler {
 
     /// Takes attempts through accounts of one provider whose look is due, of an account
     /// no more than its pace allows.
-    ///
-    /// # Errors
-    /// A fault when Postgres is away.
     pub async fn take_due(
         &self,
         provider_type: ProviderType,

@@ -12,17 +12,12 @@ use crate::provider::kind::ProviderType;
 /// An attempt that is to be looked for now.
 #[derive(Debug, Clone)]
 pub struct DueLookup {
-    /// Its message.
     pub message_id: MessageId,
-    /// The attempt.
     pub attempt_id: SendAttemptId,
-    /// Whose message.
     pub organization_id: OrganizationId,
-    /// Which recipient.
     pub position: i32,
     /// The account that it went through.
     pub provider_account_id: ProviderAccountId,
-    /// When its call began.
     pub started_at: Timestamp,
     /// Whether no further look comes within the wait.
     pub is_last: bool,
@@ -33,13 +28,10 @@ pub struct DueLookup {
 pub(super) struct Taking {
     /// Through accounts of this provider.
     pub(super) provider_type: ProviderType,
-    /// Not through these.
     pub(super) passed_over: Vec<ProviderAccountId>,
-    /// Not more in all.
     pub(super) most: i64,
     /// Not more of an account.
     pub(super) most_of_account: i64,
-    /// Now.
     pub(super) now: Timestamp,
     /// The moments of looks, in seconds from when the outcome became unknown.
     pub(super) moments: Vec<f64>,

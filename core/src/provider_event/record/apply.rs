@@ -64,7 +64,6 @@ pub(super) async fn follow(
 struct RecipientUpdate<'a> {
     organization_id: OrganizationId,
     place: RecipientKey,
-    /// How it was.
     copy: LockedRecipient,
     /// Calls that had no outcome yet.
     attempts: usize,

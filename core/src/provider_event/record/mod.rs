@@ -70,7 +70,6 @@ const DOING: &str = "record provider events";
 /// A genuine request.
 #[derive(Debug)]
 pub struct EventBatch {
-    /// What it told.
     pub events: Vec<ProviderEvent>,
     /// Items of it that could not be read.
     pub unreadable: usize,
@@ -81,7 +80,6 @@ pub struct EventBatch {
 /// What became of a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RecordCounts {
-    /// Events recorded.
     pub recorded: usize,
     /// Events that were known already.
     pub repeated: usize,

@@ -52,7 +52,6 @@ pub(super) struct ReportedEvent<'a> {
     pub(super) occurred_at: Timestamp,
     /// When the call began that it is about, where the event says which.
     pub(super) started_at: Option<Timestamp>,
-    /// That call.
     pub(super) attempt_id: Option<SendAttemptId>,
     /// The provider's id of what it tells of.
     pub(super) provider_message_id: Option<&'a str>,

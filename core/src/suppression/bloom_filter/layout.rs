@@ -24,7 +24,6 @@ pub(super) struct FilterLayout {
 pub(super) struct BitPosition {
     /// Its word, the header not counted.
     pub(super) word: u32,
-    /// The bits in it.
     pub(super) mask: u64,
 }
 

@@ -260,7 +260,6 @@ impl BloomFilters {
 #[derive(Clone)]
 struct FilterConnection {
     redis: Redis,
-    /// For commands that read.
     kept: Arc<Mutex<Option<MultiplexedConnection>>>,
     resting_until: Arc<Mutex<Option<Instant>>>,
 }

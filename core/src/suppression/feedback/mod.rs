@@ -39,10 +39,7 @@ pub enum ReportedReason {
     /// It came back for good.
     HardBounce,
     /// It came back for now.
-    SoftBounce {
-        /// When.
-        at: Timestamp,
-    },
+    SoftBounce { at: Timestamp },
     /// The recipient called a message spam.
     Complaint,
     /// The recipient unsubscribed at the provider.
@@ -58,20 +55,16 @@ pub enum ReportedReason {
 pub struct ReportedAddress {
     /// The address that the copy was sent to.
     pub email_hash: AddressHash,
-    /// The message.
     pub message_id: MessageId,
-    /// What was told.
     pub reason: ReportedReason,
 }
 
 /// An address that something was told of, and where that comes from.
 #[derive(Debug, Clone, Copy)]
 pub struct ReportedSuppression<'a> {
-    /// Whose recipient.
     pub organization_id: OrganizationId,
     /// What the audit log says of it.
     pub origin: &'a Origin,
-    /// What was told.
     pub address: ReportedAddress,
 }
 
@@ -84,9 +77,6 @@ pub struct AddedSuppressions {
 impl Suppressions {
     /// Lets the filters know of addresses that may be suppressed. Before the
     /// transaction.
-    ///
-    /// # Errors
-    /// A fault when Postgres is away.
     pub async fn expect_told(&self, told: &[(OrganizationId, AddressHash)]) -> Result<(), Fault> {
         if told.is_empty() {
             return Ok(());
@@ -109,9 +99,6 @@ impl Suppressions {
 
     /// Suppresses what is to be suppressed, with its audit entries. Last in the
     /// transaction: callers for one organization wait for each other from here on.
-    ///
-    /// # Errors
-    /// A fault when Postgres is away.
     pub async fn add_told(
         &self,
         connection: &mut PgConnection,

@@ -56,7 +56,6 @@ pub(super) struct Defaults<'a> {
     all: DefaultAttributes<'a, &'a str>,
     by_element: HashMap<String, DefaultAttributes<'a, &'a str>>,
     classes: HashMap<&'a str, DefaultAttributes<'a, &'a str>>,
-    /// By class and element.
     within: HashMap<&'a str, HashMap<String, List<'a>>>,
     spent: Spent,
 }

@@ -19,7 +19,6 @@ pub(super) struct Markup<'a> {
 pub(super) enum Kind<'a> {
     /// An opening tag, what stands in it behind the name, and whether it ends in `/>`.
     Open(&'a str, &'a str, bool),
-    /// A closing tag.
     Close(&'a str),
     /// A comment, a declaration or the like.
     Other,

@@ -46,7 +46,6 @@ struct Parent<'a, 'b> {
 /// Codes that stand in attributes besides their values.
 #[derive(Default)]
 struct Codes {
-    /// Before the CSS classes.
     class: Option<String>,
     /// Behind the value of attributes.
     behind: Vec<(&'static str, String)>,

@@ -36,13 +36,11 @@ const HEAD_BYTES: usize = 3 + 3 * 16 + 8;
 /// What a token says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkContent {
-    /// Whose message it was.
     pub organization_id: OrganizationId,
     /// What the recipient unsubscribes from.
     pub unsubscribe_group_id: UnsubscribeGroupId,
     /// The message that the link was in.
     pub message_id: MessageId,
-    /// The recipient.
     pub address: EmailAddress,
     /// When the link was made, in whole seconds.
     pub issued_at: Timestamp,

@@ -22,23 +22,17 @@ const ATTEMPTS_SHOWN: i64 = 20;
 pub struct Delivery {
     /// Its id, which receivers see as `webhook-id`.
     pub id: WebhookDeliveryId,
-    /// The endpoint.
     pub webhook_endpoint_id: WebhookEndpointId,
     /// The message that the event is about.
     pub message_id: MessageId,
-    /// The event.
     pub event_id: EventId,
-    /// Its type.
     pub event_type: EventType,
     /// The hash of the recipient's address.
     pub to_hash: Option<AddressHash>,
-    /// Where it stands.
     pub status: DeliveryStatus,
     /// Attempts since it was made or replayed.
     pub attempt_count: u32,
-    /// When it is due.
     pub next_attempt_at: Option<Timestamp>,
-    /// When it was made.
     pub created_at: Timestamp,
     /// When the endpoint took it, or the last attempt failed.
     pub ended_at: Option<Timestamp>,
@@ -49,9 +43,7 @@ pub struct Delivery {
 /// One call to an endpoint.
 #[derive(Debug, Clone)]
 pub struct Attempt {
-    /// Its id.
     pub id: WebhookAttemptId,
-    /// When it was begun.
     pub started_at: Timestamp,
     /// How long it took, in milliseconds.
     pub duration_ms: u32,

@@ -18,9 +18,6 @@ use crate::webhook::replay::ReplayStep;
 use crate::webhook::status::DeliveryStatus;
 
 /// A page of an endpoint's deliveries, newest first, without their attempts.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub(super) async fn list(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -95,9 +92,6 @@ pub(super) async fn list(
 }
 
 /// One delivery, without its attempts.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub(in crate::webhook) async fn find(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -128,9 +122,6 @@ pub(in crate::webhook) async fn find(
 
 /// The newest attempts at some deliveries, up to `each_max` of each, oldest first,
 /// with the delivery that each belongs to.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub(super) async fn list_attempts(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -180,9 +171,6 @@ pub(super) async fn list_attempts(
 
 /// Makes a delivery due again, as if it were new; one that still waits is due now.
 /// False where it is not there.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub(in crate::webhook) async fn replay(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -210,9 +198,6 @@ pub(in crate::webhook) async fn replay(
 
 /// Does the same with up to `step.limit` deliveries, oldest first, and says which.
 /// What somebody holds at this moment is being delivered, and left out.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub(in crate::webhook) async fn replay_step(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -262,9 +247,6 @@ pub(in crate::webhook) async fn replay_step(
 
 /// Tells whoever serves the endpoint that something is due, when the transaction is
 /// committed.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub(in crate::webhook) async fn notify_due(
     connection: &mut PgConnection,
     endpoint_id: WebhookEndpointId,

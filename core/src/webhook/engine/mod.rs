@@ -62,42 +62,29 @@ impl EndpointNotification {
 /// An endpoint as who serves it sees it.
 #[derive(Debug, Clone)]
 pub struct ServedEndpoint {
-    /// Its id.
     pub id: WebhookEndpointId,
-    /// Whose it is.
     pub organization_id: OrganizationId,
-    /// Where it is.
     pub url: Url,
     /// The same as it is stored, which may be written otherwise.
     pub url_text: String,
     /// Its secret, sealed, and those that still sign beside it.
     pub secrets_sealed: Vec<Vec<u8>>,
-    /// How it fares.
     pub fare: EndpointHealth,
 }
 
 /// A delivery that is due, with all that it says.
 #[derive(Debug, Clone)]
 pub struct DueDelivery {
-    /// Its id.
     pub id: WebhookDeliveryId,
     /// The tries that were made.
     pub attempts: i32,
-    /// The message.
     pub message_id: MessageId,
-    /// The event.
     pub event_id: EventId,
-    /// The event's type.
     pub event_type: EventType,
-    /// When it happened.
     pub occurred_at: Timestamp,
-    /// The event's particulars.
     pub data: Option<Value>,
-    /// The sender's address.
     pub from_address: String,
-    /// The subject.
     pub subject: String,
-    /// The message's tags.
     pub tags: Vec<String>,
     /// What the sender stored with the message.
     pub metadata: Option<Value>,
@@ -110,9 +97,7 @@ pub struct DueDelivery {
 /// One call to an endpoint, as it is kept.
 #[derive(Debug, Clone)]
 pub struct EndpointCall {
-    /// Its id.
     pub id: WebhookAttemptId,
-    /// When it began.
     pub started_at: Timestamp,
     /// How long it took, in milliseconds.
     pub duration_ms: i32,
@@ -127,20 +112,15 @@ pub struct EndpointCall {
 pub struct CallRecord {
     /// Who made it, serving the endpoint.
     pub worker: WorkerId,
-    /// The endpoint.
     pub endpoint_id: WebhookEndpointId,
     /// The address that was called, as it is stored.
     pub url_text: String,
-    /// Whose it is.
     pub organization_id: OrganizationId,
-    /// The message.
     pub message_id: MessageId,
-    /// The delivery.
     pub delivery_id: WebhookDeliveryId,
     /// The tries that were made before: what makes a record that comes twice, or too
     /// late, count once.
     pub attempts_before: i32,
-    /// The call.
     pub attempt: EndpointCall,
     /// What follows for the delivery.
     pub verdict: AttemptDecision,

@@ -22,9 +22,6 @@ use crate::webhook::schedule::AttemptDecision;
 /// Leases those of the wanted endpoints that nobody else alive serves and that may be
 /// called. One that is leased to `worker` already is leased again: it asks only for
 /// those of which it does not know.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn lease(
     connection: &mut PgConnection,
     worker: WorkerId,
@@ -57,9 +54,6 @@ pub async fn lease(
 }
 
 /// Ends the lease of an endpoint.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn release(
     connection: &mut PgConnection,
     worker: WorkerId,
@@ -80,9 +74,6 @@ pub async fn release(
 
 /// Says that `worker` looks for what is due at an endpoint by itself, without being
 /// notified.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn stay_awake(
     connection: &mut PgConnection,
     worker: WorkerId,
@@ -105,9 +96,6 @@ pub async fn stay_awake(
 
 /// The endpoint as it is now; nothing where `worker` does not serve it any more or it
 /// is not active.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn find_served(
     connection: &mut PgConnection,
     worker: WorkerId,
@@ -168,9 +156,6 @@ pub const READ_MAX: usize = 256;
 /// for those that are in hand and those that were due before `from`. Each look-up has a
 /// limit, so that it stays one by primary key, whatever the planner believes of tables
 /// that have just grown.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn list_due(
     connection: &mut PgConnection,
     endpoint: &ServedEndpoint,
@@ -286,9 +271,6 @@ impl DueRow {
 }
 
 /// Gives up deliveries without a call.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn fail_orphans(
     connection: &mut PgConnection,
     orphans: &[(MessageId, WebhookDeliveryId)],
@@ -424,9 +406,6 @@ impl<'a> CallColumns<'a> {
 
 /// Records how an endpoint fares, as long as the caller serves it at the address that
 /// was called.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn update_fare(
     connection: &mut PgConnection,
     call: &CallRecord,
@@ -451,9 +430,6 @@ pub async fn update_fare(
 
 /// Switches an endpoint off; false where it was off already, or the caller does not
 /// serve it any more, or it is at another address than the one that was called.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn deactivate(
     connection: &mut PgConnection,
     call: &CallRecord,
@@ -477,9 +453,6 @@ pub async fn deactivate(
 /// Notifies of every endpoint at which something is due, whoever serves it, and says
 /// how many there are: what was told before may have been missed, and nothing else
 /// tells of retries.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn notify_due(connection: &mut PgConnection, now: Timestamp) -> Result<i64, Fault> {
     query_scalar!(
         r#"SELECT count(pg_notify('waypost_webhooks', 'due ' || e.id)) AS "count!"
@@ -502,9 +475,6 @@ pub async fn notify_due(connection: &mut PgConnection, now: Timestamp) -> Result
 
 /// Wakes who serves an endpoint, once the transaction is committed: for whoever makes
 /// a delivery due by hand.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn notify(connection: &mut PgConnection, id: WebhookEndpointId) -> Result<(), Fault> {
     query!(
         "SELECT pg_notify('waypost_webhooks', 'due ' || $1)",
@@ -521,9 +491,6 @@ const LATE: Duration = Duration::from_secs(600);
 
 /// Deletes up to `limit` deliveries, with their attempts, of endpoints that were
 /// deleted, and says how many. Endpoints of which nothing is left are forgotten.
-///
-/// # Errors
-/// A fault when Postgres is away.
 pub async fn delete_of_deleted(connection: &mut PgConnection, limit: i64) -> Result<u64, Fault> {
     let deleted = query_scalar!(
         r#"WITH doomed AS (

@@ -29,7 +29,6 @@ enum ReplyMeaning {
     Later,
     /// The server is in trouble, or is not the one we look for.
     Away,
-    /// It is final.
     Final(Blame),
 }
 

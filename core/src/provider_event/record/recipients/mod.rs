@@ -19,7 +19,6 @@ pub(super) struct FoundRecipient {
     pub(super) attempt_id: Option<SendAttemptId>,
     /// Whether that call is known to have been taken, which nothing changes any more.
     pub(super) is_proven: bool,
-    /// When that call began.
     pub(super) started_at: Option<Timestamp>,
     /// The account that it went through.
     pub(super) account_id: ProviderAccountId,

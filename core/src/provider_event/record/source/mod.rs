@@ -8,11 +8,8 @@ use crate::provider::kind::ProviderType;
 /// The account whose provider tells something.
 #[derive(Debug, Clone)]
 pub struct EventSource {
-    /// Whose account.
     pub organization_id: OrganizationId,
-    /// The account.
     pub account_id: ProviderAccountId,
-    /// Which provider.
     pub provider_type: ProviderType,
     /// The sealed secrets that the request was verified with, where that has not
     /// been remembered yet.
