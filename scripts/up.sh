@@ -40,11 +40,11 @@ main() {
 }
 
 build() {
-    BIN=$(target_dir)/release
+    BIN=$(target_dir)/up
     if [[ ! -x $BIN/waypost-api ]]; then
-        say "The first release build compiles every dependency: about ten minutes on two cores."
+        say "The first build compiles every dependency: about five minutes on two cores."
     fi
-    step "Building (release)" interruptible build_cargo build --release --bins
+    step "Building" interruptible build_cargo build --profile up --bins
 }
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -1,10 +1,22 @@
-//! Group commit: concurrent callers share one piece of work, as a rule one transaction.
-//! One lane gathers while others work, so a caller who is alone waits for nobody, and
-//! under load the cost of a statement and of a commit is spread over many callers. While
-//! a lane works, another sets off only with a crowd: two small transactions side by side
-//! cost more than a larger one a moment later. For the same reason some groups rest after
-//! work that was shared: processes that are short of processors would otherwise end up
-//! with many small groups, each of them slow.
+//! A batcher: concurrent callers share one piece of work, as a rule one transaction
+//! (group commit).
+//!
+//! One flush collects a batch while others run, so a single caller waits for nobody, and
+//! under load the cost of a statement and of a commit is spread over many callers. While a
+//! flush runs, another starts only with at least `batch_min` items: two small transactions
+//! side by side cost more than a larger one a moment later. For the same reason some
+//! batchers pause after a shared batch (`cooldown`): with few processors they would end up
+//! with many small batches, each of them slow.
+//!
+//! The policy in one place, with what each constant gave (`make bench`):
+//! - `YIELDS` = 2: four workers and two APIs on two processors delivered 8 % more than with
+//!   0, one of each 5 % more; a single caller lost nothing measurable.
+//! - `COOLDOWN_FACTOR` = 3: four workers and two APIs delivered a fifth more than with 1,
+//!   one of each the same for 5 % less CPU.
+//! - `LINGER_MAX` = 10 ms bounds the wait for `batch_min` behind a flush that hangs at a
+//!   lock.
+//! - `batch_min`, `batch_weight_max`, `flushes_max` and `cooldown` belong to each batcher;
+//!   their values stand where it is started.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -18,23 +30,16 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::fault::Fault;
 
-/// How long a lane waits for a crowd at the most, besides its [`YIELDS`] and rests: another
-/// may hang at a lock.
+/// The longest wait for `batch_min` items, besides yields and the cooldown.
 const LINGER_MAX: Duration = Duration::from_millis(10);
-
-/// How many times as long as the work before it a rest is. Four workers and two APIs on two
-/// processors delivered a fifth more with 3 than with 1 (`make bench ONLY=processes`, one
-/// after the other), one of each the same for 5 % less CPU (`ONLY=cost`).
+/// How many times as long as the flush before it a cooldown is.
 const COOLDOWN_FACTOR: u32 = 3;
-
-/// How often a lane lets other tasks have their turn before it looks who came. Those that
-/// are ready, a request's or a job's, then share its work instead of the next: with 2 turns
-/// four workers and two APIs delivered 8 % more than with none, one of each 5 % more (two
-/// pairs of `make bench ONLY=processes`), and a lane that is alone lost nothing measurable.
+/// How often a flush yields to other tasks before it takes its batch: callers that are
+/// ready then share this batch and not the next.
 const YIELDS: u32 = 2;
 
-/// A queue of entries and the lanes that work them off. Cheap to clone; the lanes
-/// end when the last clone is gone and the queue is empty.
+/// A queue of items and the flushes that work it off. Cheap to clone; the flushes end when
+/// the last clone is dropped and the queue is empty.
 pub struct Batcher<T, R> {
     sender: mpsc::Sender<Queued<T, R>>,
 }
@@ -42,44 +47,46 @@ pub struct Batcher<T, R> {
 struct Queued<T, R> {
     item: T,
     weight: usize,
-    /// When it came in: callers who wait to enter are not counted as waiting.
+    /// When it entered the queue.
     since: Instant,
-    done: oneshot::Sender<Result<R, Fault>>,
+    result: oneshot::Sender<Result<R, Fault>>,
 }
 
-/// How a group works.
+/// How a batcher works.
 #[derive(Debug, Clone, Copy)]
 pub struct BatcherSettings {
-    /// Pieces of work under way at once.
-    pub lanes: usize,
-    /// The weight that one piece of work takes at the most, unless one entry
-    /// alone is heavier.
-    pub weight_max: usize,
-    /// The number of entries with which a lane sets off although another is at work.
-    pub crowd: usize,
-    /// Entries that may wait; beyond it callers wait to enter.
-    pub waiting_max: usize,
-    /// How shared work is followed by a rest, during which only a crowd sets off.
-    pub rest: Cooldown,
+    /// Flushes that run at the same time.
+    pub flushes_max: usize,
+    /// The largest weight of one batch, unless a single item is heavier.
+    pub batch_weight_max: usize,
+    /// How many items start another flush while one is running.
+    pub batch_min: usize,
+    /// Items that may wait in the queue; beyond it callers wait to enter.
+    pub queue_max: usize,
+    /// The pause after a batch of several items. During it only `batch_min` items start a
+    /// flush.
+    pub cooldown: Cooldown,
 }
 
-/// The rest after shared work: three times as long as the work took beyond `unless`.
+/// The pause after a shared batch: [`COOLDOWN_FACTOR`] times as long as the flush took
+/// beyond `unless`.
 #[derive(Debug, Clone, Copy)]
 pub struct Cooldown {
-    /// Work that took no longer has no rest.
+    /// A flush that took no longer has no pause.
     pub unless: Duration,
+    /// The longest pause.
     pub longest: Duration,
 }
 
 impl Cooldown {
-    /// No rest: where somebody waits for an answer at the other end of a connection.
+    /// No pause: for batches whose callers wait at the other end of a connection.
     pub const NONE: Self = Self {
         unless: Duration::ZERO,
         longest: Duration::ZERO,
     };
 
-    fn after(self, work: Duration) -> Duration {
-        (COOLDOWN_FACTOR * work.saturating_sub(self.unless)).min(self.longest)
+    fn after(self, flush: Duration) -> Duration {
+        (COOLDOWN_FACTOR * flush.saturating_sub(self.unless)).min(self.longest)
     }
 }
 
@@ -96,64 +103,64 @@ where
     T: Send + 'static,
     R: Send + 'static,
 {
-    /// Starts the lanes. `work` gets the gathered items and answers one result
-    /// for each, in their order. Each piece of work is logged at `trace` under the
-    /// `name`, with how much was shared and how long that took.
+    /// Starts the flushes. `work` gets a batch of items and returns one result for each,
+    /// in their order. Each flush is logged at `trace` under `name`, with its size and
+    /// how long it took.
     pub fn start<W, F>(name: &'static str, settings: BatcherSettings, work: W) -> Self
     where
         W: Fn(Vec<T>) -> F + Clone + Send + 'static,
         F: Future<Output = Vec<Result<R, Fault>>> + Send + 'static,
     {
-        let (sender, receiver) = mpsc::channel(settings.waiting_max);
-        let lanes = Arc::new(Flushes {
-            waiting: Mutex::new(receiver),
-            busy: AtomicUsize::new(0),
+        let (sender, receiver) = mpsc::channel(settings.queue_max);
+        let flushes = Arc::new(Flushes {
+            queue: Mutex::new(receiver),
+            running: AtomicUsize::new(0),
             ended: Notify::new(),
-            rests_until: std::sync::Mutex::new(Instant::now()),
+            cooldown_until: std::sync::Mutex::new(Instant::now()),
             name,
             settings,
         });
-        for _ in 0..settings.lanes {
-            tokio::spawn(run_flushes(Arc::clone(&lanes), work.clone()));
+        for _ in 0..settings.flushes_max {
+            tokio::spawn(run_flushes(Arc::clone(&flushes), work.clone()));
         }
         Self { sender }
     }
 
-    /// Hands in one item and waits for its result. `weight` says how much of a
-    /// group it fills.
+    /// Adds one item and waits for its result. `weight` is its share of
+    /// `batch_weight_max`.
     ///
     /// # Errors
-    /// The fault of the shared work, or one that says that the lanes are gone.
+    /// The fault of the shared work, or one that says that the process is stopping.
     pub async fn run(&self, item: T, weight: usize) -> Result<R, Fault> {
-        let (done, result) = oneshot::channel();
-        let gone = || Fault::unavailable("share a transaction", "the process is stopping");
-        let place = self.sender.reserve().await.map_err(|_| gone())?;
-        place.send(Queued {
+        let (result, receiver) = oneshot::channel();
+        let stopping = || Fault::unavailable("share a transaction", "the process is stopping");
+        let slot = self.sender.reserve().await.map_err(|_| stopping())?;
+        slot.send(Queued {
             item,
             weight,
             since: Instant::now(),
-            done,
+            result,
         });
-        result.await.map_err(|_| gone())?
+        receiver.await.map_err(|_| stopping())?
     }
 }
 
-/// What the lanes of a group share.
+/// What the flushes of a batcher share.
 struct Flushes<T, R> {
-    /// Held by the lane that gathers.
-    waiting: Mutex<mpsc::Receiver<Queued<T, R>>>,
-    busy: AtomicUsize,
-    /// Told to the lane that gathers when one of them ends.
+    /// Locked by the flush that collects its batch.
+    queue: Mutex<mpsc::Receiver<Queued<T, R>>>,
+    running: AtomicUsize,
+    /// Notifies the flush that collects when a running one ends.
     ended: Notify,
-    /// Until then only a crowd sets off. The lane that ended last decides.
-    rests_until: std::sync::Mutex<Instant>,
+    /// Set by the flush that ended last.
+    cooldown_until: std::sync::Mutex<Instant>,
     name: &'static str,
     settings: BatcherSettings,
 }
 
-/// One piece of work under way.
+/// One running flush.
 struct Flush<'a, T, R> {
-    lanes: &'a Flushes<T, R>,
+    flushes: &'a Flushes<T, R>,
     since: Instant,
     is_shared: bool,
 }
@@ -161,127 +168,127 @@ struct Flush<'a, T, R> {
 impl<T, R> Drop for Flush<'_, T, R> {
     fn drop(&mut self) {
         let now = Instant::now();
-        let rest = if self.is_shared {
-            self.lanes.settings.rest.after(now - self.since)
+        let cooldown = if self.is_shared {
+            self.flushes.settings.cooldown.after(now - self.since)
         } else {
             Duration::ZERO
         };
-        *self.lanes.rests_until() = now + rest;
-        self.lanes.busy.fetch_sub(1, Ordering::AcqRel);
-        self.lanes.ended.notify_one();
+        *self.flushes.cooldown_until() = now + cooldown;
+        self.flushes.running.fetch_sub(1, Ordering::AcqRel);
+        self.flushes.ended.notify_one();
     }
 }
 
-async fn run_flushes<T, R, W, F>(lanes: Arc<Flushes<T, R>>, work: W)
+async fn run_flushes<T, R, W, F>(flushes: Arc<Flushes<T, R>>, work: W)
 where
     W: Fn(Vec<T>) -> F,
     F: Future<Output = Vec<Result<R, Fault>>>,
 {
-    while let Some((entries, busy)) = lanes.gather().await {
-        let shared = FlushStats::of(&entries, &busy);
-        let (items, waiters): (Vec<T>, Vec<_>) = entries
+    while let Some((batch, flush)) = flushes.collect().await {
+        let stats = FlushStats::of(&batch, &flush);
+        let (items, callers): (Vec<T>, Vec<_>) = batch
             .into_iter()
-            .map(|entry| (entry.item, entry.done))
+            .map(|queued| (queued.item, queued.result))
             .unzip();
-        // A panic costs those who shared the work their result, not the lane.
+        // A panic loses the results of this batch, and not the flush.
         let worked = AssertUnwindSafe(work(items)).catch_unwind().await;
-        shared.tell(&busy);
-        drop(busy);
+        stats.log(&flush);
+        drop(flush);
         let Ok(results) = worked else {
-            tracing::error!(group = lanes.name, "A shared piece of work panicked");
+            tracing::error!(batcher = flushes.name, "A flush panicked");
             continue;
         };
-        for (waiter, result) in waiters.into_iter().zip(results) {
-            // A waiter that has gone away asked for the work all the same.
-            let _gone = waiter.send(result);
+        for (caller, result) in callers.into_iter().zip(results) {
+            // A caller that has gone away still asked for the work.
+            let _gone = caller.send(result);
         }
     }
 }
 
-/// What a piece of work was shared by, for the log.
+/// The size of a batch, for the log.
 struct FlushStats {
-    entries: usize,
+    items: usize,
     weight: usize,
     longest_wait: Duration,
 }
 
 impl FlushStats {
-    fn of<T, R>(entries: &[Queued<T, R>], busy: &Flush<'_, T, R>) -> Self {
+    fn of<T, R>(batch: &[Queued<T, R>], flush: &Flush<'_, T, R>) -> Self {
         Self {
-            entries: entries.len(),
-            weight: entries.iter().map(|entry| entry.weight).sum(),
-            // In the order in which they came.
-            longest_wait: entries
+            items: batch.len(),
+            weight: batch.iter().map(|queued| queued.weight).sum(),
+            // The queue is in order, so the first waited longest.
+            longest_wait: batch
                 .first()
-                .map_or(Duration::ZERO, |first| busy.since - first.since),
+                .map_or(Duration::ZERO, |first| flush.since - first.since),
         }
     }
 
-    fn tell<T, R>(&self, busy: &Flush<'_, T, R>) {
+    fn log<T, R>(&self, flush: &Flush<'_, T, R>) {
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         tracing::trace!(
-            group = busy.lanes.name,
-            entries = self.entries,
+            batcher = flush.flushes.name,
+            items = self.items,
             weight = self.weight,
             longest_wait_us = micros(self.longest_wait),
-            work_us = micros(busy.since.elapsed()),
-            "Shared a piece of work"
+            flush_us = micros(flush.since.elapsed()),
+            "Flushed a batch"
         );
     }
 }
 
 impl<T, R> Flushes<T, R> {
-    /// The next entries to work on; nothing when there will be no more.
-    async fn gather(&self) -> Option<(Vec<Queued<T, R>>, Flush<'_, T, R>)> {
-        let mut waiting = self.waiting.lock().await;
-        let first = waiting.recv().await?;
+    /// The next batch; `None` when there will be no more items.
+    async fn collect(&self) -> Option<(Vec<Queued<T, R>>, Flush<'_, T, R>)> {
+        let mut queue = self.queue.lock().await;
+        let first = queue.recv().await?;
         let mut weight = first.weight;
-        let mut entries = vec![first];
-        let patience = tokio::time::sleep(LINGER_MAX);
-        tokio::pin!(patience);
-        // Callers who are ready to come in do so first.
+        let mut batch = vec![first];
+        let linger = tokio::time::sleep(LINGER_MAX);
+        tokio::pin!(linger);
         for _ in 0..YIELDS {
             tokio::task::yield_now().await;
         }
+        let settings = self.settings;
         loop {
-            while weight < self.settings.weight_max
-                && let Ok(entry) = waiting.try_recv()
+            while weight < settings.batch_weight_max
+                && let Ok(queued) = queue.try_recv()
             {
-                weight += entry.weight;
-                entries.push(entry);
+                weight += queued.weight;
+                batch.push(queued);
             }
             let is_full =
-                entries.len() >= self.settings.crowd || weight >= self.settings.weight_max;
-            let is_free = self.busy.load(Ordering::Acquire) == 0;
-            let rests_until = *self.rests_until();
-            let rests = rests_until > Instant::now();
-            if is_full || is_free && !rests {
+                batch.len() >= settings.batch_min || weight >= settings.batch_weight_max;
+            let is_idle = self.running.load(Ordering::Acquire) == 0;
+            let cooldown_until = *self.cooldown_until();
+            let cools_down = cooldown_until > Instant::now();
+            if is_full || is_idle && !cools_down {
                 break;
             }
-            // What an earlier lane left behind of its end costs one more look.
+            // A notification left behind by an earlier flush costs one more turn.
             tokio::select! {
                 () = self.ended.notified() => {}
-                () = sleep_until(rests_until), if rests => {}
-                () = &mut patience, if !rests => break,
-                entry = waiting.recv() => {
-                    let Some(entry) = entry else { break };
-                    weight += entry.weight;
-                    entries.push(entry);
+                () = sleep_until(cooldown_until), if cools_down => {}
+                () = &mut linger, if !cools_down => break,
+                queued = queue.recv() => {
+                    let Some(queued) = queued else { break };
+                    weight += queued.weight;
+                    batch.push(queued);
                 }
             }
         }
-        // Counted before the next lane may gather.
-        self.busy.fetch_add(1, Ordering::AcqRel);
-        let busy = Flush {
-            lanes: self,
+        // Counted before the next flush may collect.
+        self.running.fetch_add(1, Ordering::AcqRel);
+        let flush = Flush {
+            flushes: self,
             since: Instant::now(),
-            is_shared: entries.len() > 1,
+            is_shared: batch.len() > 1,
         };
-        Some((entries, busy))
+        Some((batch, flush))
     }
 
-    fn rests_until(&self) -> std::sync::MutexGuard<'_, Instant> {
-        self.rests_until
+    fn cooldown_until(&self) -> std::sync::MutexGuard<'_, Instant> {
+        self.cooldown_until
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
@@ -294,15 +301,15 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn callers_that_come_while_a_lane_is_busy_share_the_next_piece_of_work() {
+    async fn callers_during_a_flush_share_the_next_batch() {
         let runs = Arc::new(AtomicUsize::new(0));
         let gate = Arc::new(tokio::sync::Semaphore::new(0));
         let settings = BatcherSettings {
-            lanes: 1,
-            weight_max: 1_000,
-            crowd: 1,
-            waiting_max: 100,
-            rest: Cooldown::NONE,
+            flushes_max: 1,
+            batch_weight_max: 1_000,
+            batch_min: 1,
+            queue_max: 100,
+            cooldown: Cooldown::NONE,
         };
         let (counted, opened) = (Arc::clone(&runs), Arc::clone(&gate));
         let group: Batcher<u32, u32> = Batcher::start("test", settings, move |items: Vec<u32>| {
@@ -333,15 +340,15 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_second_lane_sets_off_with_a_crowd_or_when_the_first_has_ended() {
+    async fn a_second_flush_starts_with_enough_items_or_when_the_first_has_ended() {
         let sizes = Arc::new(std::sync::Mutex::new(Vec::new()));
         let gate = Arc::new(tokio::sync::Semaphore::new(0));
         let settings = BatcherSettings {
-            lanes: 3,
-            weight_max: 1_000,
-            crowd: 10,
-            waiting_max: 100,
-            rest: Cooldown::NONE,
+            flushes_max: 3,
+            batch_weight_max: 1_000,
+            batch_min: 10,
+            queue_max: 100,
+            cooldown: Cooldown::NONE,
         };
         let (noted, opened) = (Arc::clone(&sizes), Arc::clone(&gate));
         let group: Batcher<u32, u32> = Batcher::start("test", settings, move |items: Vec<u32>| {
@@ -380,14 +387,14 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn after_shared_work_a_lane_rests_unless_a_crowd_comes() {
+    async fn after_a_shared_batch_a_flush_waits_unless_enough_items_come() {
         let sizes = Arc::new(std::sync::Mutex::new(Vec::new()));
         let settings = BatcherSettings {
-            lanes: 2,
-            weight_max: 1_000,
-            crowd: 3,
-            waiting_max: 100,
-            rest: Cooldown {
+            flushes_max: 2,
+            batch_weight_max: 1_000,
+            batch_min: 3,
+            queue_max: 100,
+            cooldown: Cooldown {
                 unless: Duration::from_millis(1),
                 longest: Duration::from_millis(7),
             },

@@ -35,11 +35,11 @@ pub(super) struct InsertBatcher {
 impl InsertBatcher {
     pub(super) fn start(writer: InsertWriter, ids: Ids) -> Self {
         let settings = BatcherSettings {
-            lanes: LANES,
-            weight_max: GROUP_WEIGHT_MAX,
-            crowd: CROWD,
-            waiting_max: WAITING_MAX,
-            rest: Cooldown::NONE,
+            flushes_max: LANES,
+            batch_weight_max: GROUP_WEIGHT_MAX,
+            batch_min: CROWD,
+            queue_max: WAITING_MAX,
+            cooldown: Cooldown::NONE,
         };
         let writer = Arc::new(writer);
         let work = move |entries: Vec<Box<InsertEntry>>| {

@@ -18,11 +18,11 @@ use crate::redis::gcra::GCRA;
 /// Round trips under way at once that ask for places, calls in one of them, and
 /// calls that wait for one.
 const GROUP: BatcherSettings = BatcherSettings {
-    lanes: 2,
-    weight_max: 1_000,
-    crowd: 16,
-    waiting_max: 20_000,
-    rest: Cooldown::NONE,
+    flushes_max: 2,
+    batch_weight_max: 1_000,
+    batch_min: 16,
+    queue_max: 20_000,
+    cooldown: Cooldown::NONE,
 };
 
 /// Takes a place among the calls under way (`KEYS[2]`, at most `ARGV[3]`) and one of

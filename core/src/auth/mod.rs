@@ -51,11 +51,11 @@ const REMEMBERED_MAX: u64 = 100_000;
 /// How keys are looked up: over two connections, so that one that died without a
 /// word is not the only one, and few enough at once to be found by an index.
 const LOOK_UPS: BatcherSettings = BatcherSettings {
-    lanes: 2,
-    weight_max: 500,
-    crowd: 1,
-    waiting_max: 10_000,
-    rest: Cooldown::NONE,
+    flushes_max: 2,
+    batch_weight_max: 500,
+    batch_min: 1,
+    queue_max: 10_000,
+    cooldown: Cooldown::NONE,
 };
 
 /// An API key's record.

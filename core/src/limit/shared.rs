@@ -21,11 +21,11 @@ use crate::redis::gcra::GCRA;
 /// Round trips under way at once, requests in one of them, and requests that wait
 /// for one.
 const GROUP: BatcherSettings = BatcherSettings {
-    lanes: 2,
-    weight_max: 1_000,
-    crowd: 16,
-    waiting_max: 10_000,
-    rest: Cooldown::NONE,
+    flushes_max: 2,
+    batch_weight_max: 1_000,
+    batch_min: 16,
+    queue_max: 10_000,
+    cooldown: Cooldown::NONE,
 };
 
 /// Takes up to `ARGV[3]` requests from a bucket of `ARGV[2]` requests, each of

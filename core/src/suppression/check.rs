@@ -61,11 +61,11 @@ impl Checker {
     #[must_use]
     pub fn start(pool: WarmPool, filters: BloomFilters) -> Self {
         let settings = BatcherSettings {
-            lanes: CONNECTIONS as usize,
-            weight_max: ADDRESSES_MAX,
-            crowd: CROWD,
-            waiting_max: WAITING_MAX,
-            rest: Cooldown::NONE,
+            flushes_max: CONNECTIONS as usize,
+            batch_weight_max: ADDRESSES_MAX,
+            batch_min: CROWD,
+            queue_max: WAITING_MAX,
+            cooldown: Cooldown::NONE,
         };
         let states = Cache::builder()
             .max_capacity(REMEMBERED_MAX)

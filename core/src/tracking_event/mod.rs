@@ -78,11 +78,11 @@ impl TrackingRecorder {
     pub fn start(pool: PgPool, ids: Ids) -> Self {
         let is_away = Arc::new(AtomicBool::new(false));
         let settings = BatcherSettings {
-            lanes: LANES,
-            weight_max: GROUP_MAX,
-            crowd: CROWD,
-            waiting_max: WAITING_MAX,
-            rest: Cooldown::NONE,
+            flushes_max: LANES,
+            batch_weight_max: GROUP_MAX,
+            batch_min: CROWD,
+            queue_max: WAITING_MAX,
+            cooldown: Cooldown::NONE,
         };
         let writer = Arc::new(HitWriter {
             pool,

@@ -97,19 +97,19 @@ impl SendStore {
         suppressions: Suppressions,
     ) -> Self {
         let group = BatcherSettings {
-            lanes: LANES,
-            weight_max: GROUP_MAX,
-            crowd: CROWD,
-            waiting_max: WAITING_MAX,
-            rest: Cooldown {
+            flushes_max: LANES,
+            batch_weight_max: GROUP_MAX,
+            batch_min: CROWD,
+            queue_max: WAITING_MAX,
+            cooldown: Cooldown {
                 unless: QUICK,
                 longest: LONGEST_REST,
             },
         };
         let resting = BatcherSettings {
-            rest: Cooldown {
+            cooldown: Cooldown {
                 unless: Duration::ZERO,
-                ..group.rest
+                ..group.cooldown
             },
             ..group
         };

@@ -63,11 +63,11 @@ impl EndpointResults {
 impl ResultRecorder {
     pub(super) fn start(pool: PgPool, ids: Ids, clock: Clock) -> Self {
         let settings = BatcherSettings {
-            lanes: LANES,
-            weight_max: GROUP_MAX,
-            crowd: 1,
-            waiting_max: WAITING_MAX,
-            rest: Cooldown::NONE,
+            flushes_max: LANES,
+            batch_weight_max: GROUP_MAX,
+            batch_min: 1,
+            queue_max: WAITING_MAX,
+            cooldown: Cooldown::NONE,
         };
         let writer = Arc::new(ResultWriter { pool, ids, clock });
         let group = Batcher::start("webhook_attempts", settings, move |calls| {

@@ -135,11 +135,11 @@ impl EventRecorder {
     pub fn start(suppressions: Suppressions, sealer: Sealer, own: OwnLinks) -> Self {
         let clock = suppressions.clock.clone();
         let settings = BatcherSettings {
-            lanes: LANES,
-            weight_max: EVENTS_MAX,
-            crowd: CROWD,
-            waiting_max: WAITING_MAX,
-            rest: Cooldown::NONE,
+            flushes_max: LANES,
+            batch_weight_max: EVENTS_MAX,
+            batch_min: CROWD,
+            queue_max: WAITING_MAX,
+            cooldown: Cooldown::NONE,
         };
         let writer = Arc::new(EventWriter {
             suppressions,

@@ -64,11 +64,11 @@ const ARGUMENT_BYTES: usize = 6;
 /// Round trips under way at once, addresses in one of them, and parts of questions that wait
 /// for one. A send to thousands is a crowd by itself.
 const GROUP: BatcherSettings = BatcherSettings {
-    lanes: 2,
-    weight_max: 5_000,
-    crowd: 16,
-    waiting_max: 10_000,
-    rest: Cooldown::NONE,
+    flushes_max: 2,
+    batch_weight_max: 5_000,
+    batch_min: 16,
+    queue_max: 10_000,
+    cooldown: Cooldown::NONE,
 };
 /// Organizations whose filters may wait to be tended to.
 const WAITING_MAX: usize = 1_024;
