@@ -268,3 +268,53 @@ CREATE TABLE outbox (
 -- that the long backlog of one delays no other.
 CREATE INDEX outbox_organization_id_wake_at_idx ON outbox (organization_id, wake_at);
 CREATE INDEX outbox_parked_idx ON outbox (parked_at) WHERE parked_at IS NOT NULL;
+
+-- What the API passes to the INSERT of accepted messages (core/src/acceptance/insert.rs): an
+-- array of each. A running API sends them as it was built, so a change makes a new type, and
+-- the old one stays until no API of the version before runs.
+CREATE TYPE new_message AS (
+    id uuid,
+    organization_id uuid,
+    provider_account_id uuid,
+    routing_rule_id uuid,
+    template_id uuid,
+    template_version_id uuid,
+    unsubscribe_group_id uuid,
+    from_address text,
+    from_mailbox text,
+    to_hash bytea,
+    reply_to text,
+    subject text,
+    html text,
+    text text,
+    tags text[],
+    metadata jsonb,
+    track_opens boolean,
+    track_clicks boolean,
+    recipient_count integer,
+    chunks integer[],
+    queued_event_id uuid,
+    created_at timestamptz
+);
+
+CREATE TYPE new_recipient AS (
+    message_id uuid,
+    position integer,
+    organization_id uuid,
+    address_sealed bytea,
+    address_hash bytea,
+    -- Set if the recipient is suppressed: its DROPPED event.
+    dropped_event_id uuid,
+    -- Whether the INSERT has to check the suppressions.
+    is_unchecked boolean,
+    unsubscribe_group_id uuid
+);
+
+CREATE TYPE new_key_claim AS (
+    organization_id uuid,
+    key_hash bytea,
+    body_hash bytea,
+    answer bytea,
+    created_at timestamptz,
+    message_id uuid
+);

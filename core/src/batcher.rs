@@ -257,8 +257,7 @@ impl<T, R> Flushes<T, R> {
                 weight += queued.weight;
                 batch.push(queued);
             }
-            let is_full =
-                batch.len() >= settings.batch_min || weight >= settings.batch_weight_max;
+            let is_full = batch.len() >= settings.batch_min || weight >= settings.batch_weight_max;
             let is_idle = self.running.load(Ordering::Acquire) == 0;
             let cooldown_until = *self.cooldown_until();
             let cools_down = cooldown_until > Instant::now();

@@ -1,10 +1,9 @@
-//! Sends with an idempotency key: what is kept of them, and what a repetition
-//! finds.
+//! Sends with an idempotency key: what is stored of them, and the answer to a repetition.
 //!
-//! A send with a key is not looked up first: its key is claimed by the statement
-//! that writes it, and only where somebody else has it the row is read. A send that
-//! is refused looks whether an earlier request with its key was not: the world may
-//! have changed, the answer may not.
+//! The INSERT claims the key of a send. Only if another request has the key, its row is
+//! read. Before a send with a key is refused, Waypost checks whether an earlier request
+//! with the key was accepted: rules and suppressions may have changed since, the answer
+//! must not.
 
 use std::collections::HashMap;
 
@@ -21,39 +20,38 @@ use crate::ids::{Ids, MessageId, OrganizationId, ProviderAccountId};
 use crate::provider::kind::ProviderType;
 use crate::routing::Route;
 
-/// What a group writes for one draft: a message, a claim or both.
+/// What the INSERT writes for one draft: a message, a claim of an idempotency key, or both.
 pub(super) struct InsertEntry {
     pub(super) message: Option<NewMessage>,
     pub(super) claim: Option<KeyClaim>,
-    /// What is answered, and kept with the claim.
+    /// The answer to the request; stored with the claim.
     pub(super) acceptance: Acceptance,
 }
 
 /// What became of an entry.
 #[derive(Debug, Clone)]
 pub(super) enum InsertOutcome {
-    Now,
-    /// An earlier request with its key was: this is what it was answered.
-    Before(KeyedResult),
-    /// Its key cannot be had.
-    Refused(KeyConflict),
+    Inserted,
+    /// An earlier request had its key: the answer to that one.
+    Duplicate(KeyedResult),
+    Conflict(KeyConflict),
 }
 
-/// What became of an entry in its lane.
+/// What became of an entry in one flush.
 #[derive(Debug)]
 pub(super) enum FlushOutcome {
     Done(InsertOutcome),
-    /// Nothing was written: its recipients at these positions are suppressed. Where there
-    /// are none, another with its key was set aside, and nobody has the key so far.
-    SetAside(Vec<i32>),
+    /// Nothing was written, and the entry is to be inserted again: its recipients at these
+    /// positions are suppressed. Without positions, another entry with its key was left out.
+    Suppressed(Vec<i32>),
 }
 
-/// What was decided once and for all: a receipt, or, for a part of a batch with a
-/// key, the words in which it was refused.
+/// The final result of a request with a key: a receipt, or, for a part of a batch, the
+/// error text with which it was refused.
 pub(super) type KeyedResult = Result<Acceptance, String>;
 
 impl InsertEntry {
-    /// How much of a group it fills.
+    /// Its share of a batch.
     pub(super) fn weight(&self) -> usize {
         let message = self.message.as_ref().map_or(0, NewMessage::weight);
         message + usize::from(self.claim.is_some())
@@ -64,20 +62,20 @@ impl InsertEntry {
         self.message.is_none() && self.claim.is_none()
     }
 
-    /// Whether it may be set aside.
-    pub(super) fn is_open(&self) -> bool {
+    /// Whether the INSERT has to check recipients, so that it may leave the entry out.
+    pub(super) fn is_unchecked(&self) -> bool {
         let message = self.message.as_ref();
-        message.is_some_and(|message| message.recipients.iter().any(|to| to.is_open))
+        message.is_some_and(|message| message.recipients.iter().any(|to| to.is_unchecked))
     }
 
-    /// Takes recipients, by their positions, for suppressed and the others for not. Of a
-    /// message that has no others nothing is left but the claim.
+    /// Marks the recipients at these positions as suppressed, and all as checked. If none
+    /// is left, only the claim remains.
     pub(super) fn suppress(&mut self, positions: &[i32], ids: &Ids) {
         let Some(message) = &mut self.message else {
             return;
         };
         for (position, recipient) in (0..).zip(&mut message.recipients) {
-            recipient.is_open = false;
+            recipient.is_unchecked = false;
             if positions.contains(&position) {
                 recipient.dropped_event = Some(ids.next_at(message.created_at));
             }
@@ -95,39 +93,39 @@ impl InsertEntry {
     }
 }
 
-/// The row of a key, as another request that has the key too meets it.
+/// An earlier request with the same key.
 #[derive(Debug, Clone)]
-pub(super) struct Earlier {
+pub(super) struct EarlierRequest {
     pub(super) body_hash: BodyHash,
-    pub(super) decided: KeyedResult,
+    pub(super) result: KeyedResult,
 }
 
-impl Earlier {
-    /// What it means for a request with that body.
-    pub(super) fn judge(&self, claim: &KeyClaim) -> InsertOutcome {
+impl EarlierRequest {
+    /// The outcome for a request that came later.
+    pub(super) fn outcome_for(&self, claim: &KeyClaim) -> InsertOutcome {
         if self.body_hash == claim.body_hash {
-            InsertOutcome::Before(self.decided.clone())
+            InsertOutcome::Duplicate(self.result.clone())
         } else {
-            InsertOutcome::Refused(KeyConflict::OtherBody)
+            InsertOutcome::Conflict(KeyConflict::OtherBody)
         }
     }
 }
 
-impl TryFrom<store::KeyRow> for Earlier {
+impl TryFrom<store::KeyRow> for EarlierRequest {
     type Error = Fault;
 
     fn try_from(found: store::KeyRow) -> Result<Self, Fault> {
         let answer = found.answer.unwrap_or_default();
         let stored: Stored = serde_json::from_slice(&answer)
-            .map_err(|error| Fault::internal("read a kept receipt", error))?;
+            .map_err(|error| Fault::internal("read a stored receipt", error))?;
         Ok(Self {
             body_hash: found.body_hash,
-            decided: stored.into(),
+            result: stored.into(),
         })
     }
 }
 
-/// A receipt as it is kept. Processes of two versions may read each other's.
+/// A receipt as it is stored. Processes of two versions may read each other's.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Stored {
@@ -149,7 +147,7 @@ struct StoredMessage {
     accepted: usize,
 }
 
-/// A receipt in the form in which it is kept.
+/// A receipt in its stored form.
 pub(super) fn stored(acceptance: &Acceptance) -> Vec<u8> {
     let stored = match acceptance {
         Acceptance::Queued(receipt) => Stored {
@@ -192,7 +190,7 @@ impl From<Stored> for KeyedResult {
                     account_id: ProviderAccountId(message.account),
                     provider_type: message.provider,
                     domain_verified: message.domain_verified,
-                    // Nobody is told of the rule.
+                    // The answer does not show the rule.
                     rule_id: None,
                 },
                 accepted_count: message.accepted,
@@ -202,8 +200,8 @@ impl From<Stored> for KeyedResult {
     }
 }
 
-/// What the earlier requests with the keys of refused sends were answered; nothing
-/// for those that are the first. It waits for those that still run.
+/// The outcomes of earlier requests with these keys; `None` where there was none. Waits for
+/// requests that still run.
 pub(super) async fn find_earlier(
     pool: &PgPool,
     claims: &[KeyClaim],
@@ -214,8 +212,8 @@ pub(super) async fn find_earlier(
     let doing = "look for keys";
     let mut transaction = db::begin(pool, doing).await?;
     store::bound_waits(&mut transaction, WAIT_MAX.as_millis()).await?;
-    // Claimed for a moment and given back with the transaction: that waits for
-    // whoever is about to commit one of them.
+    // The transaction claims the keys and rolls back: so it waits for every request that is
+    // about to commit one of them.
     let none = vec![None; order.len()];
     let has_waited = match store::claim(&mut transaction, &order, &none).await {
         Ok(_) => true,
@@ -224,66 +222,69 @@ pub(super) async fn find_earlier(
     };
     transaction.rollback().await.or_fault(doing)?;
     let earlier = list_earlier(pool, &order).await?;
-    let verdicts = claims.iter().map(|claim| {
+    let outcomes = claims.iter().map(|claim| {
         match earlier.get(&store::order(claim)) {
-            Some(earlier) => Some(earlier.judge(claim)),
-            // One of them is held by another: it may be this one.
-            None if !has_waited => Some(InsertOutcome::Refused(KeyConflict::StillRunning)),
+            Some(earlier) => Some(earlier.outcome_for(claim)),
+            // A request still holds one of the keys, perhaps this one.
+            None if !has_waited => Some(InsertOutcome::Conflict(KeyConflict::StillRunning)),
             None => None,
         }
     });
-    Ok(verdicts.collect())
+    Ok(outcomes.collect())
 }
 
-/// Keeps in which words parts of a batch are refused, each with its claim, so that
-/// no other run of the batch accepts them. What another run decided before stands;
-/// answers what holds for each.
+/// Stores the error texts with which parts of a batch are refused, so that a repetition of
+/// the batch does not accept them. What another run stored before stands. Returns the
+/// outcome that holds for each part.
 pub(super) async fn refuse(
     pool: &PgPool,
     parts: Vec<(KeyClaim, String)>,
 ) -> Result<Vec<InsertOutcome>, Fault> {
     let mut order: Vec<&(KeyClaim, String)> = parts.iter().collect();
     order.sort_by_key(|(claim, _)| store::order(claim));
-    let answers = order.iter().map(|(_, words)| {
+    let answers = order.iter().map(|(_, error)| {
         let refused = Stored {
             message: None,
             suppressed: 0,
-            refused: Some(words.clone()),
+            refused: Some(error.clone()),
         };
         Some(refused.write())
     });
     let answers: Vec<Option<Vec<u8>>> = answers.collect();
     let claims: Vec<&KeyClaim> = order.iter().map(|(claim, _)| claim).collect();
-    let doing = "keep what is refused";
+    let doing = "store refused parts";
     let mut transaction = db::begin(pool, doing).await?;
     store::bound_waits(&mut transaction, WAIT_MAX.as_millis()).await?;
     match store::claim(&mut transaction, &claims, &answers).await {
         Ok(_) => transaction.commit().await.or_fault(doing)?,
         Err(fault) if db::is_lock_timeout(&fault) => {
             return Ok(vec![
-                InsertOutcome::Refused(KeyConflict::StillRunning);
+                InsertOutcome::Conflict(KeyConflict::StillRunning);
                 parts.len()
             ]);
         }
         Err(fault) => return Err(fault),
     }
     let earlier = list_earlier(pool, &claims).await?;
-    let gone = || Fault::unavailable(doing, "it is gone");
-    let decided = parts.iter().map(|(claim, _)| {
+    let gone = || Fault::unavailable(doing, "a key is gone");
+    let outcomes = parts.iter().map(|(claim, _)| {
         let earlier = earlier.get(&store::order(claim)).ok_or_else(gone)?;
-        Ok(earlier.judge(claim))
+        Ok(earlier.outcome_for(claim))
     });
-    decided.collect()
+    outcomes.collect()
 }
 
 async fn list_earlier(
     pool: &PgPool,
     claims: &[&KeyClaim],
-) -> Result<HashMap<(OrganizationId, IdempotencyKeyHash), Earlier>, Fault> {
+) -> Result<HashMap<(OrganizationId, IdempotencyKeyHash), EarlierRequest>, Fault> {
     let mut connection = pool.acquire().await.or_fault("look for keys")?;
     let found = store::list(&mut connection, claims).await?;
     let earlier = found.into_iter().map(|(organization_id, key_hash, found)| {
-        Ok(((organization_id, key_hash), Earlier::try_from(found)?))
+        Ok((
+            (organization_id, key_hash),
+            EarlierRequest::try_from(found)?,
+        ))
     });
     earlier.collect()
 }
@@ -294,7 +295,7 @@ mod tests {
     use crate::clock::Clock;
 
     #[test]
-    fn a_receipt_is_read_as_it_was_kept() {
+    fn a_stored_receipt_is_read_back() {
         let ids = Ids::new(Clock::system());
         let queued = Acceptance::Queued(Receipt {
             message_id: ids.next(),

@@ -1,10 +1,10 @@
-//! The work of an acceptance lane: one transaction for a group of requests, and
-//! what follows where one of them spoils it.
+//! One flush of the INSERT: its transaction, and the tries that follow if one entry of the
+//! batch fails it.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
-use super::idempotency::{Earlier, FlushOutcome, InsertEntry, InsertOutcome};
+use super::idempotency::{EarlierRequest, FlushOutcome, InsertEntry, InsertOutcome};
 use super::insert::{self, Inserted, NewMessage};
 use crate::db::lifo_pool::WarmPool;
 use crate::db::{self, OrFault, PgConnection};
@@ -13,15 +13,15 @@ use crate::fault::{Fault, FaultKind};
 use crate::idempotency::{IdempotencyKeyHash, KeyClaim, KeyConflict, WAIT_MAX, store};
 use crate::ids::OrganizationId;
 
-/// How long a group waits for a lock. What waits in a lane keeps others waiting that
-/// it is not the concern of; longer waits are outside of it.
-pub(super) const LANE_WAIT: Duration = Duration::from_millis(500);
+/// How long a batch waits for a lock. All requests of the batch wait with it, so longer waits
+/// happen outside of it.
+pub(super) const LOCK_WAIT: Duration = Duration::from_millis(500);
 
-/// How long an entry waits for its key when its group has waited in vain, in
-/// milliseconds. It comes by itself, one after the other.
+/// How long an entry waits for its key after its batch timed out, in milliseconds. Such
+/// entries are inserted one after the other.
 const LAST_WAIT_MS: u128 = 100;
 
-/// Writes groups of entries.
+/// Inserts batches of entries.
 pub(super) struct InsertWriter {
     pub(super) pool: WarmPool,
     pub(super) dispatcher: Dispatcher,
@@ -29,67 +29,64 @@ pub(super) struct InsertWriter {
 }
 
 type EntryKey = (OrganizationId, IdempotencyKeyHash);
+type EntryOutcome = Result<FlushOutcome, Fault>;
+
+const STILL_RUNNING: FlushOutcome =
+    FlushOutcome::Done(InsertOutcome::Conflict(KeyConflict::StillRunning));
 
 impl InsertWriter {
-    /// Writes entries; one result for each, in their order.
-    pub(super) async fn write(&self, all: &[&InsertEntry]) -> Vec<Result<FlushOutcome, Fault>> {
+    /// Inserts a batch; one outcome for each entry, in their order.
+    pub(super) async fn write(&self, all: &[&InsertEntry]) -> Vec<EntryOutcome> {
         match self.insert(all, None).await {
-            Ok(written) => written,
+            Ok(outcomes) => outcomes,
             Err(fault) if db::is_lock_timeout(&fault) && has_keys(all) => {
-                self.write_without_waiting(all).await
+                self.write_despite_held_keys(all).await
             }
             Err(fault) if db::is_lock_timeout(&fault) => self.write_patiently(all).await,
-            // Postgres refused something in the group: find out what, one by one,
-            // so that its neighbours do not pay for it.
+            // Postgres refused one entry: each is inserted by itself, so that the others
+            // do not fail with it.
             Err(fault) if fault.kind() == FaultKind::Internal && all.len() > 1 => {
                 self.write_each(all, None).await
             }
-            Err(fault) => all.iter().map(|_| Err(fault.clone())).collect(),
+            Err(fault) => fail_all(all, &fault),
         }
     }
 
-    /// Somebody holds the key of one of the entries: those without a key are
-    /// written together, each of the others by itself.
-    async fn write_without_waiting(
-        &self,
-        all: &[&InsertEntry],
-    ) -> Vec<Result<FlushOutcome, Fault>> {
+    /// Another request holds the key of one of the entries: those without a key are
+    /// inserted together, each of the others by itself.
+    async fn write_despite_held_keys(&self, all: &[&InsertEntry]) -> Vec<EntryOutcome> {
         let (keyed, plain): (Vec<&InsertEntry>, Vec<&InsertEntry>) =
             all.iter().partition(|entry| entry.claim.is_some());
-        let mut plain_results = match self.insert(&plain, None).await {
-            Ok(written) => written,
+        let plain_outcomes = match self.insert(&plain, None).await {
+            Ok(outcomes) => outcomes,
             Err(fault) if db::is_lock_timeout(&fault) => self.write_patiently(&plain).await,
             Err(fault) if fault.kind() == FaultKind::Internal => {
                 self.write_each(&plain, None).await
             }
-            // Whether they were written is not known: trying again would only find
-            // their ids taken.
-            Err(fault) => plain.iter().map(|_| Err(fault.clone())).collect(),
-        }
-        .into_iter();
-        let mut keyed_results = if keyed.len() == 1 {
-            vec![Ok(FlushOutcome::Done(InsertOutcome::Refused(
-                KeyConflict::StillRunning,
-            )))]
+            // They may have been committed: another try would find their ids taken.
+            Err(fault) => fail_all(&plain, &fault),
+        };
+        let keyed_outcomes = if keyed.len() == 1 {
+            vec![Ok(STILL_RUNNING)]
         } else {
             self.write_each(&keyed, Some(LAST_WAIT_MS)).await
-        }
-        .into_iter();
-        let results = all.iter().map(|entry| {
-            let results = match entry.claim {
-                Some(_) => &mut keyed_results,
-                None => &mut plain_results,
+        };
+        let (mut plain, mut keyed) = (plain_outcomes.into_iter(), keyed_outcomes.into_iter());
+        let outcomes = all.iter().map(|entry| {
+            let outcomes = match entry.claim {
+                Some(_) => &mut keyed,
+                None => &mut plain,
             };
-            results.next().expect("each entry has its result")
+            outcomes.next().expect("each entry has its outcome")
         });
-        results.collect()
+        outcomes.collect()
     }
 
-    /// Entries without keys, while a table is locked: that concerns all of them.
-    async fn write_patiently(&self, plain: &[&InsertEntry]) -> Vec<Result<FlushOutcome, Fault>> {
+    /// Entries without keys, while a table is locked: all of them have to wait.
+    async fn write_patiently(&self, plain: &[&InsertEntry]) -> Vec<EntryOutcome> {
         match self.insert(plain, Some(WAIT_MAX.as_millis())).await {
-            Ok(written) => written,
-            Err(fault) => plain.iter().map(|_| Err(fault.clone())).collect(),
+            Ok(outcomes) => outcomes,
+            Err(fault) => fail_all(plain, &fault),
         }
     }
 
@@ -97,88 +94,63 @@ impl InsertWriter {
         &self,
         entries: &[&InsertEntry],
         wait_ms: Option<u128>,
-    ) -> Vec<Result<FlushOutcome, Fault>> {
-        let mut results: Vec<Result<FlushOutcome, Fault>> = Vec::with_capacity(entries.len());
+    ) -> Vec<EntryOutcome> {
+        let mut outcomes: Vec<EntryOutcome> = Vec::with_capacity(entries.len());
         let mut away = None;
         for entry in entries {
-            // Each would wait for a connection in its turn, and the lane with it.
+            // Each of them would wait for a connection, and the batch with it.
             if let Some(fault) = &away {
-                results.push(Err(Fault::clone(fault)));
+                outcomes.push(Err(Fault::clone(fault)));
                 continue;
             }
-            results.push(match self.insert(&[entry], wait_ms).await {
-                Ok(mut written) => written.pop().expect("one entry has one result"),
-                Err(fault) if db::is_lock_timeout(&fault) && entry.claim.is_some() => Ok(
-                    FlushOutcome::Done(InsertOutcome::Refused(KeyConflict::StillRunning)),
-                ),
+            outcomes.push(match self.insert(&[entry], wait_ms).await {
+                Ok(mut outcomes) => outcomes.pop().expect("one entry has one outcome"),
+                Err(fault) if db::is_lock_timeout(&fault) && entry.claim.is_some() => {
+                    Ok(STILL_RUNNING)
+                }
                 Err(fault) => {
                     away = (fault.kind() == FaultKind::Unavailable).then(|| fault.clone());
                     Err(fault)
                 }
             });
         }
-        results
+        outcomes
     }
 
-    /// Writes entries in one transaction, as far as their keys are free; one result
-    /// for each.
+    /// Inserts entries in one transaction; one outcome for each. Of the entries with one
+    /// key, the leader is inserted, and the others have its outcome.
     async fn insert(
         &self,
         entries: &[&InsertEntry],
         wait_ms: Option<u128>,
-    ) -> Result<Vec<Result<FlushOutcome, Fault>>, Fault> {
-        let leaders = leaders(entries);
-        let is_written = |place: usize| leads(entries, &leaders, place);
-        let places = (0..entries.len()).filter(|place| is_written(*place));
-        let chosen: Vec<&InsertEntry> = places.map(|place| entries[place]).collect();
-        let inserting = self.insert_chosen(&chosen, wait_ms);
-        let Inserted { taken, set_aside } = db::bounded("accept messages", inserting).await?;
-        // From here on it is committed, and nothing that fails concerns more than the
-        // entries whose keys were taken.
-        let is_taken = |key: EntryKey| {
-            taken
-                .iter()
-                .any(|claim| (claim.organization_id, claim.key_hash) == key)
-        };
-        let jobs = chosen
-            .iter()
-            .filter(|entry| key(entry).is_none_or(|key| !is_taken(key)))
-            .filter_map(|entry| entry.message.as_ref())
-            .filter(|message| !set_aside.contains_key(&message.id))
-            .flat_map(NewMessage::jobs);
-        self.dispatcher.push(jobs);
-        let mut earlier = self.find_taken(&taken).await;
-        let positions = |entry: &InsertEntry| {
-            let message = entry.message.as_ref()?;
-            set_aside.get(&message.id).cloned()
-        };
-        let results = entries.iter().enumerate().map(|(place, entry)| {
-            if let Some(positions) = positions(entry) {
-                return Ok(FlushOutcome::SetAside(positions));
+    ) -> Result<Vec<EntryOutcome>, Fault> {
+        let leaders = Leaders::of(entries);
+        let inserting = self.insert_leaders(&leaders.all, wait_ms);
+        let inserted = db::bounded("accept messages", inserting).await?;
+        // From here on it is committed: a fault concerns only the entries whose keys were
+        // taken.
+        self.push_jobs(&leaders.all, &inserted);
+        let earlier = self.find_earlier(&inserted.taken).await;
+        let outcomes = entries.iter().map(|entry| {
+            if let Some(earlier) = key(entry).and_then(|key| earlier.get(&key)) {
+                let claim = entry
+                    .claim
+                    .as_ref()
+                    .expect("an entry with a key has a claim");
+                let outcome = |earlier: &EarlierRequest| earlier.outcome_for(claim);
+                return earlier
+                    .as_ref()
+                    .map(outcome)
+                    .map(FlushOutcome::Done)
+                    .map_err(Fault::clone);
             }
-            let Some(claim) = &entry.claim else {
-                return Ok(FlushOutcome::Done(InsertOutcome::Now));
-            };
-            let key = (claim.organization_id, claim.key_hash);
-            match earlier.get_mut(&key) {
-                Some(Ok(earlier)) => return Ok(FlushOutcome::Done(earlier.judge(claim))),
-                Some(Err(fault)) => return Err(fault.clone()),
-                None if is_written(place) => return Ok(FlushOutcome::Done(InsertOutcome::Now)),
-                None => {}
-            }
-            let leader = entries[leaders[&key]];
-            Ok(match positions(leader) {
-                // The same request has the same recipients.
-                Some(positions) if same_body(leader, entry) => FlushOutcome::SetAside(positions),
-                Some(_) => FlushOutcome::SetAside(Vec::new()),
-                None => FlushOutcome::Done(as_earlier(leader).judge(claim)),
-            })
+            Ok(leaders.outcome(entry, &inserted))
         });
-        Ok(results.collect())
+        Ok(outcomes.collect())
     }
 
     /// The transaction.
-    async fn insert_chosen<'a>(
+    async fn insert_leaders<'a>(
         &self,
         entries: &[&'a InsertEntry],
         wait_ms: Option<u128>,
@@ -197,72 +169,121 @@ impl InsertWriter {
         Ok(inserted)
     }
 
-    /// What is kept with claims that were taken, for each of them.
-    async fn find_taken(&self, taken: &[&KeyClaim]) -> HashMap<EntryKey, Result<Earlier, Fault>> {
-        let key = |claim: &KeyClaim| (claim.organization_id, claim.key_hash);
+    /// Has the dispatcher push the jobs of the messages that were inserted.
+    fn push_jobs(&self, entries: &[&InsertEntry], inserted: &Inserted<'_>) {
+        let is_taken = |key: EntryKey| inserted.taken.iter().any(|claim| key_of(claim) == key);
+        let jobs = entries
+            .iter()
+            .filter(|entry| key(entry).is_none_or(|key| !is_taken(key)))
+            .filter_map(|entry| entry.message.as_ref())
+            .filter(|message| !inserted.suppressed.contains_key(&message.id))
+            .flat_map(NewMessage::jobs);
+        self.dispatcher.push(jobs);
+    }
+
+    /// The earlier requests that have these keys, or the fault of reading them.
+    async fn find_earlier(
+        &self,
+        taken: &[&KeyClaim],
+    ) -> HashMap<EntryKey, Result<EarlierRequest, Fault>> {
         if taken.is_empty() {
             return HashMap::new();
         }
-        let doing = "find what was kept";
+        let doing = "find earlier requests";
         let list = async |connection: &mut PgConnection| store::list(connection, taken).await;
         match db::bounded(doing, self.pool.run(doing, list)).await {
             Ok(found) => {
-                // Between the claim and the look it may have been given back.
+                // Between the INSERT and this statement a key may have been deleted.
                 let gone = || Err(Fault::unavailable("find a key", "it is gone"));
-                let mut earlier: HashMap<EntryKey, Result<Earlier, Fault>> =
-                    taken.iter().map(|claim| (key(claim), gone())).collect();
+                let mut earlier: HashMap<EntryKey, Result<EarlierRequest, Fault>> =
+                    taken.iter().map(|claim| (key_of(claim), gone())).collect();
                 for (organization_id, key_hash, found) in found {
                     earlier.insert((organization_id, key_hash), found.try_into());
                 }
                 earlier
             }
             Err(fault) => {
-                let failed = taken.iter().map(|claim| (key(claim), Err(fault.clone())));
+                let failed = taken
+                    .iter()
+                    .map(|claim| (key_of(claim), Err(fault.clone())));
                 failed.collect()
             }
         }
     }
 }
 
+/// The entries of a batch that are inserted: those without a key, and one for each key.
+struct Leaders<'a> {
+    all: Vec<&'a InsertEntry>,
+    by_key: HashMap<EntryKey, &'a InsertEntry>,
+}
+
+impl<'a> Leaders<'a> {
+    /// Of the entries with one key, the first whose recipients are all checked leads, since
+    /// the INSERT does not leave it out; or else the first.
+    fn of(entries: &[&'a InsertEntry]) -> Self {
+        let mut by_key: HashMap<EntryKey, &'a InsertEntry> = HashMap::new();
+        for &entry in entries {
+            if let Some(key) = key(entry) {
+                let leader = by_key.entry(key).or_insert(entry);
+                if leader.is_unchecked() && !entry.is_unchecked() {
+                    *leader = entry;
+                }
+            }
+        }
+        let leads = |entry: &&&InsertEntry| {
+            key(entry).is_none_or(|key| std::ptr::eq(by_key[&key], **entry))
+        };
+        let all = entries.iter().filter(leads).copied().collect();
+        Self { all, by_key }
+    }
+
+    /// The outcome of an entry whose key no other request has.
+    fn outcome(&self, entry: &InsertEntry, inserted: &Inserted<'_>) -> FlushOutcome {
+        let suppressed = |entry: &InsertEntry| {
+            let message = entry.message.as_ref()?;
+            inserted.suppressed.get(&message.id).cloned()
+        };
+        let (Some(key), Some(claim)) = (key(entry), &entry.claim) else {
+            return suppressed(entry).map_or(INSERTED, FlushOutcome::Suppressed);
+        };
+        let leader = self.by_key[&key];
+        if std::ptr::eq(leader, entry) {
+            return suppressed(entry).map_or(INSERTED, FlushOutcome::Suppressed);
+        }
+        let leaders_claim = leader
+            .claim
+            .as_ref()
+            .expect("a leader by a key has a claim");
+        let first = EarlierRequest {
+            body_hash: leaders_claim.body_hash,
+            result: Ok(leader.acceptance),
+        };
+        match suppressed(leader) {
+            // The same request has the same recipients.
+            Some(positions) if first.body_hash == claim.body_hash => {
+                FlushOutcome::Suppressed(positions)
+            }
+            Some(_) => FlushOutcome::Suppressed(Vec::new()),
+            None => FlushOutcome::Done(first.outcome_for(claim)),
+        }
+    }
+}
+
+const INSERTED: FlushOutcome = FlushOutcome::Done(InsertOutcome::Inserted);
+
 fn has_keys(entries: &[&InsertEntry]) -> bool {
     entries.iter().any(|entry| entry.claim.is_some())
 }
 
 fn key(entry: &InsertEntry) -> Option<EntryKey> {
-    let claim = entry.claim.as_ref()?;
-    Some((claim.organization_id, claim.key_hash))
+    entry.claim.as_ref().map(key_of)
 }
 
-/// For each key the entry that the others of the group go by: the first of which all is
-/// known, since that one is not set aside.
-fn leaders(entries: &[&InsertEntry]) -> HashMap<EntryKey, usize> {
-    let mut leaders = HashMap::new();
-    for (place, entry) in entries.iter().enumerate() {
-        let Some(key) = key(entry) else {
-            continue;
-        };
-        let leader = leaders.entry(key).or_insert(place);
-        if entries[*leader].is_open() && !entry.is_open() {
-            *leader = place;
-        }
-    }
-    leaders
+fn key_of(claim: &KeyClaim) -> EntryKey {
+    (claim.organization_id, claim.key_hash)
 }
 
-fn leads(entries: &[&InsertEntry], leaders: &HashMap<EntryKey, usize>, place: usize) -> bool {
-    key(entries[place]).is_none_or(|key| leaders.get(&key) == Some(&place))
-}
-
-fn same_body(one: &InsertEntry, other: &InsertEntry) -> bool {
-    let body = |entry: &InsertEntry| entry.claim.map(|claim| claim.body_hash);
-    body(one) == body(other)
-}
-
-/// The leader of a key, as those meet it who follow.
-fn as_earlier(leader: &InsertEntry) -> Earlier {
-    let claim = leader.claim.expect("whoever leads by a key has one");
-    Earlier {
-        body_hash: claim.body_hash,
-        decided: Ok(leader.acceptance),
-    }
+fn fail_all(entries: &[&InsertEntry], fault: &Fault) -> Vec<EntryOutcome> {
+    entries.iter().map(|_| Err(fault.clone())).collect()
 }

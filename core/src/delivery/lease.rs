@@ -1,12 +1,11 @@
-//! Leases. A worker leases chunks, and all its leases end together: when its
-//! heartbeat stops for longer than the lease. So a heartbeat is one small update
-//! whatever the worker holds. Time here is Postgres' own, since what is compared
-//! are the lives of processes on different machines.
+//! Leases. A worker leases chunks, and all its leases end together, when its heartbeat stops
+//! for longer than the lease. So a heartbeat is one small update, however many chunks the
+//! worker holds. The clock is that of Postgres, since several machines compare these times.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use sqlx::{PgConnection, query, query_as};
+use sqlx::{PgConnection, query, query_as, query_file_as};
 use uuid::Uuid;
 
 use super::attempt::NewAttempt;
@@ -45,8 +44,7 @@ pub async fn register(
     Ok(())
 }
 
-/// Moves the end of all leases of a worker on. False where the worker is not
-/// known any more: its leases have ended.
+/// Moves the end of all leases of a worker. False if its leases have ended already.
 pub async fn renew(
     connection: &mut PgConnection,
     worker: WorkerId,
@@ -63,10 +61,9 @@ pub async fn renew(
     Ok(done.rows_affected() == 1)
 }
 
-/// Takes a worker off the list that holds nothing any more. One that still holds
-/// leases stays, and the reaper deals with it when they end. To be run in a
-/// transaction: the row is locked first, so that no claim is under way when the
-/// leases are counted.
+/// Removes a worker from the list if it holds no lease. One that holds leases stays, and the
+/// reaper takes them back when they end. Runs in a transaction: the row is locked first, so
+/// that the worker leases nothing meanwhile.
 pub async fn unregister(connection: &mut PgConnection, worker: WorkerId) -> Result<(), Fault> {
     query!("SELECT id FROM workers WHERE id = $1 FOR UPDATE", worker.0)
         .fetch_optional(&mut *connection)
@@ -87,9 +84,9 @@ pub async fn unregister(connection: &mut PgConnection, worker: WorkerId) -> Resu
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedWorker {
     pub name: String,
-    /// When this life of it began.
+    /// When this process started.
     pub started_at: Timestamp,
-    /// When its leases end if it gives no sign of life.
+    /// When its leases end without another heartbeat.
     pub leased_until: Timestamp,
     /// Whether they have ended already.
     pub is_dead: bool,
@@ -119,27 +116,26 @@ pub async fn list_workers(connection: &mut PgConnection) -> Result<Vec<ListedWor
 pub struct LeasedChunk {
     /// The job that it was leased for.
     pub job: SendJob,
-    /// The recipients, now SENDING; empty where none is due.
+    /// The recipients, now SENDING; empty if none is due.
     pub recipients: Vec<LeasedRecipient>,
-    /// How often it lost its worker: see [`super::dead_letter`].
+    /// How often a worker died or panicked over it: see [`super::dead_letter`].
     pub losses: i16,
     /// The attempt that was written with the lease.
-    pub begun: Option<NewAttempt>,
+    pub prewritten: Option<NewAttempt>,
 }
 
-/// A chunk to be leased.
+/// A chunk to lease.
 #[derive(Debug, Clone, Copy)]
 pub struct LeaseRequest {
     pub job: SendJob,
-    /// The attempt to begin with at once, where the worker foresees which account its
-    /// message goes through.
-    pub foreseen: Option<PredictedAttempt>,
+    /// The attempt to write with the lease, if the worker predicts the account.
+    pub predicted: Option<PredictedAttempt>,
 }
 
-/// An attempt that a worker foresees.
+/// An attempt through the account that a worker predicts.
 #[derive(Debug, Clone, Copy)]
 pub struct PredictedAttempt {
-    /// Its id, should it be written.
+    /// Its id, if it is written.
     pub attempt_id: SendAttemptId,
     pub provider_account_id: ProviderAccountId,
 }
@@ -147,37 +143,35 @@ pub struct PredictedAttempt {
 /// A recipient to send to.
 #[derive(Debug)]
 pub struct LeasedRecipient {
-    /// Its place in the message.
+    /// Its index among the message's recipients.
     pub position: i32,
     /// Its mailbox, sealed.
     pub address_sealed: Vec<u8>,
-    /// The hash of its address.
     pub address_hash: AddressHash,
-    /// Attempts whose outcome nobody knows.
+    /// How many of its attempts have an unknown outcome.
     pub unknowns: i32,
-    /// How far its tries have got.
-    pub turn: RetryState,
+    pub retry_state: RetryState,
 }
 
-/// What a worker needs to know of a message besides its recipients.
+/// A message, without its recipients.
 #[derive(Debug, Clone)]
 pub struct LeasedMessage {
     pub content: MessageContent,
-    /// Whether the bodies were too large to be read along.
+    /// Whether the bodies were too large to be read with many others.
     pub body_left_out: bool,
-    /// The recipients it has, due or not.
+    /// All of its recipients, due or not.
     pub recipient_count: i32,
     /// The account resolved at acceptance.
     pub provider_account_id: ProviderAccountId,
-    /// The rule that chose it; nothing where none did. It may be gone.
+    /// The rule that chose the account, if one did. It may have been deleted.
     pub routing_rule_id: Option<RoutingRuleId>,
     pub accepted_at: Timestamp,
-    /// When its owner last had it tried again, if ever: from then on retries count.
+    /// When the customer last retried it: the retry horizon counts from here.
     pub retried_at: Option<Timestamp>,
 }
 
 impl LeasedMessage {
-    /// Since when it is tried: what the horizon of its retries is measured from.
+    /// The time from which the retry horizon counts.
     #[must_use]
     pub fn tried_since(&self) -> Timestamp {
         self.retried_at.unwrap_or(self.accepted_at)
@@ -187,207 +181,163 @@ impl LeasedMessage {
 /// The largest bodies, in bytes, that are read for many messages at once.
 const BODY_BYTES_MAX: i32 = 256 * 1024;
 
-/// Leases those of the wanted chunks that nobody holds, moves their due recipients to
-/// SENDING and reads their messages, all in one statement. Nothing is leased to a
-/// worker whose leases have ended; until the statement ends its row cannot go, so a
-/// lease never belongs to nobody. A chunk whose message is not among the answers has
-/// none.
+/// Leases the requested chunks that no worker holds, sets their due recipients to SENDING
+/// and reads their messages, all in one statement. A worker whose leases have ended gets
+/// none; its row is locked until the statement ends, so every lease has a worker. A message
+/// that is not among the answers does not exist any more.
 ///
-/// The messages' own status is left as it is: whoever leases sees to
-/// [`crate::message::store::show_sending`] where sending takes its time.
+/// The status of the messages stays as it is: the worker calls
+/// [`crate::message::store::show_sending`] if sending takes its time.
 ///
-/// Bodies above a bound are left out, because many are read at once; [`load_body`]
-/// reads one.
+/// Bodies above a bound are left out, because many are read at once; [`load_body`] reads
+/// one.
 ///
-/// A foreseen attempt is written along for a message with one recipient that is tried for
-/// the first time, whose account at acceptance was the foreseen one, whose body is not
-/// left out, and that is not suppressed: as [`super::attempt::insert`] would a moment
-/// later. For all others it is left to that.
+/// The predicted attempt is written if the message has one recipient that is not suppressed
+/// and is tried for the first time, if the message's account is the predicted one, and if
+/// its body is not left out: as [`super::attempt::insert`] would write it a moment later.
+/// All others are left to that.
 ///
-/// Where no attempt is foreseen nobody waits for the disk here. Should Postgres fall over
-/// before a lease is on it, the lease is gone as if it had never been, and with it whatever
-/// came after: an attempt that is on disk has its lease before it in the log. Until then the
-/// attempt is not committed and no call is made. So it must not be run within a transaction,
-/// which would not wait either.
-#[expect(clippy::too_many_lines, reason = "one statement and its columns")]
+/// If no attempt is predicted, the commit does not wait for the disk. A lease that a crash
+/// of Postgres takes back leaves nothing behind: an attempt that is on disk has its lease
+/// before it in the log, and no call is made before its attempt is committed. So this must
+/// not run within a transaction of the caller.
 pub async fn lease(
     connection: &mut PgConnection,
     worker: WorkerId,
-    wanted: &[LeaseRequest],
+    requests: &[LeaseRequest],
     now: Timestamp,
 ) -> Result<(Vec<LeasedChunk>, HashMap<MessageId, LeasedMessage>), Fault> {
-    let jobs: Vec<SendJob> = wanted.iter().map(|wanted| wanted.job).collect();
+    let jobs: Vec<SendJob> = requests.iter().map(|request| request.job).collect();
     let (ids, chunks) = columns(&jobs);
-    let span = IdRange::of(&ids);
-    let foreseen = |pick: fn(&PredictedAttempt) -> Uuid| -> Vec<Option<Uuid>> {
-        let all = wanted.iter().map(|wanted| wanted.foreseen.as_ref());
-        all.map(|foreseen| foreseen.map(pick)).collect()
+    let range = IdRange::of(&ids);
+    let predicted = |pick: fn(&PredictedAttempt) -> Uuid| -> Vec<Option<Uuid>> {
+        let all = requests.iter().map(|request| request.predicted.as_ref());
+        all.map(|predicted| predicted.map(pick)).collect()
     };
-    let may_be_lost = wanted.iter().all(|wanted| wanted.foreseen.is_none());
-    let rows = query!(
-        r#"WITH me AS (
-               SELECT id, CASE WHEN $9 THEN set_config('synchronous_commit', 'off', true) END
-               FROM workers
-               WHERE id = $3 AND leased_until > clock_timestamp()
-               FOR KEY SHARE
-           ), free AS (
-               -- Each is looked up by its key, as `ANY` has it. By `=` they would be joined, and where
-               -- the outbox was next to empty when this was planned, by reading all of it.
-               SELECT o.message_id, o.chunk, wanted.attempt_id, wanted.foreseen_account_id
-               FROM UNNEST($1::uuid[], $2::int[], $7::uuid[], $8::uuid[])
-                 AS wanted (message_id, chunk, attempt_id, foreseen_account_id)
-               JOIN outbox o ON o.message_id = ANY(ARRAY[wanted.message_id]) AND o.chunk = ANY(ARRAY[wanted.chunk])
-               WHERE o.leased_by IS NULL AND o.parked_at IS NULL
-               FOR UPDATE OF o SKIP LOCKED
-           ), leased AS (
-               UPDATE outbox o
-               SET leased_by = me.id
-               FROM free, me
-               WHERE o.message_id = ANY(ARRAY[free.message_id]) AND o.chunk = ANY(ARRAY[free.chunk])
-               RETURNING o.message_id, o.chunk, o.organization_id, o.losses, free.attempt_id,
-                         free.foreseen_account_id
-           ), due AS (
-               UPDATE recipients r
-               SET status = 'SENDING'
-               FROM leased l
-               WHERE r.message_id = l.message_id
-                 AND r.position >= l.chunk * $4 AND r.position < (l.chunk + 1) * $4
-                 AND r.status IN ('QUEUED', 'SENDING')
-                 AND r.next_attempt_at <= $5
-               RETURNING l.*, r.position, r.address_sealed, r.address_hash, r.unknowns, r.failover, r.rounds,
-                         r.recoverable
-           ), read AS (
-               SELECT d.*, m.*,
-                      coalesce(d.attempt_id IS NOT NULL AND m.recipient_count = 1
-                               AND m.account_id = d.foreseen_account_id AND NOT m.large
-                               AND d.losses = 0 AND d.unknowns = 0 AND d.failover = 0 AND d.rounds = 0
-                               AND NOT EXISTS (
-                                   SELECT 1
-                                   FROM suppressions s
-                                   WHERE s.organization_id = d.organization_id AND s.email_hash = d.address_hash
-                                     AND (s.unsubscribe_group_id IS NULL
-                                          OR s.unsubscribe_group_id = m.unsubscribe_group_id)),
-                               false) AS is_begun
-               FROM (
-                   -- A message is read once, however many of its recipients are due.
-                   SELECT *, row_number() OVER (PARTITION BY message_id ORDER BY position) = 1 AS is_first
-                   FROM due
-               ) d
-               LEFT JOIN LATERAL (
-                   SELECT m.subject, m.tags, m.created_at, m.retried_at, m.routing_rule_id,
-                          coalesce(m.resolved_account_id, m.provider_account_id) AS account_id,
-                          m.unsubscribe_group_id, m.track_opens, m.track_clicks, m.recipient_count,
-                          b.from_mailbox, b.reply_to, s.large,
-                          CASE WHEN NOT s.large THEN b.html END AS html,
-                          CASE WHEN NOT s.large THEN b.text END AS text
-                   FROM messages m
-                   JOIN message_bodies b ON b.message_id = d.message_id
-                   CROSS JOIN LATERAL (
-                       SELECT coalesce(octet_length(b.html), 0) + coalesce(octet_length(b.text), 0) > $6 AS large
-                   ) s
-                   WHERE m.id = d.message_id AND d.is_first
-                     AND m.id BETWEEN $10 AND $11 AND b.message_id BETWEEN $10 AND $11
-                   LIMIT 1
-               ) m ON true
-           ), begun AS (
-               INSERT INTO send_attempts (message_id, id, organization_id, position, provider_account_id, started_at)
-               SELECT message_id, attempt_id, organization_id, position, account_id, $5
-               FROM read
-               WHERE is_begun
-           )
-           SELECT message_id AS "message_id!", chunk AS "chunk!", organization_id AS "organization_id!",
-                  losses AS "losses!", is_begun AS "is_begun!", attempt_id AS "attempt_id?: SendAttemptId",
-                  position AS "position?", address_sealed AS "address_sealed?",
-                  address_hash AS "address_hash?: AddressHash", unknowns AS "unknowns?",
-                  failover AS "failover?", rounds AS "rounds?", recoverable AS "recoverable?",
-                  subject AS "subject?", tags AS "tags?", created_at AS "created_at?", retried_at,
-                  routing_rule_id, account_id AS "account_id?", unsubscribe_group_id,
-                  track_opens AS "track_opens?", track_clicks AS "track_clicks?",
-                  recipient_count AS "recipient_count?", from_mailbox AS "from_mailbox?", reply_to,
-                  large AS "large?", html, text
-           FROM read
-           UNION ALL
-           -- Those of which nothing is due. By NOT IN, which asks a table made once.
-           SELECT message_id, chunk, organization_id, losses, false, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-                  NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
-           FROM leased
-           WHERE (message_id, chunk) NOT IN (SELECT message_id, chunk FROM due)"#,
+    let may_be_lost = requests.iter().all(|request| request.predicted.is_none());
+    let rows = query_file_as!(
+        LeaseRow,
+        "src/delivery/lease.sql",
         &ids,
         &chunks,
         worker.0,
         CHUNK_RECIPIENTS,
         now,
         BODY_BYTES_MAX,
-        &foreseen(|foreseen| foreseen.attempt_id.0) as &[Option<Uuid>],
-        &foreseen(|foreseen| foreseen.provider_account_id.0) as &[Option<Uuid>],
+        &predicted(|attempt| attempt.attempt_id.0) as &[Option<Uuid>],
+        &predicted(|attempt| attempt.provider_account_id.0) as &[Option<Uuid>],
         may_be_lost,
-        span.first,
-        span.last,
+        range.first,
+        range.last,
     )
     .fetch_all(connection)
     .await
     .or_fault("lease chunks")?;
     let mut leased: HashMap<SendJob, LeasedChunk> = HashMap::with_capacity(jobs.len());
     let mut messages = HashMap::with_capacity(jobs.len());
-    for row in rows {
-        let job = job(row.message_id, row.chunk, row.organization_id);
+    for mut row in rows {
+        let job = row.job();
         let chunk = leased.entry(job).or_insert_with(|| LeasedChunk {
             job,
             recipients: Vec::new(),
             losses: row.losses,
-            begun: None,
+            prewritten: None,
         });
-        if row.is_begun {
-            chunk.begun = (|| {
-                Some(NewAttempt {
-                    id: row.attempt_id?,
-                    message_id: job.message_id,
-                    organization_id: job.organization_id,
-                    position: row.position?,
-                    address_hash: row.address_hash?,
-                    provider_account_id: ProviderAccountId(row.account_id?),
-                    started_at: now,
-                })
-            })();
+        if row.is_prewritten {
+            chunk.prewritten = row.attempt(now);
         }
-        chunk.recipients.extend((|| {
-            Some(LeasedRecipient {
-                position: row.position?,
-                address_sealed: row.address_sealed?,
-                address_hash: row.address_hash?,
-                unknowns: row.unknowns?,
-                turn: RetryState::stored(row.failover?, row.rounds?, row.recoverable?),
-            })
-        })());
-        let message = || {
-            let content = MessageContent {
-                id: job.message_id,
-                organization_id: job.organization_id,
-                from_mailbox: row.from_mailbox?,
-                reply_to: row.reply_to,
-                subject: row.subject?,
-                html: row.html,
-                text: row.text,
-                tags: row.tags?,
-                unsubscribe_group_id: row.unsubscribe_group_id.map(UnsubscribeGroupId),
-                tracking: Tracking {
-                    opens: row.track_opens?,
-                    clicks: row.track_clicks?,
-                },
-            };
-            Some(LeasedMessage {
-                content,
-                body_left_out: row.large?,
-                recipient_count: row.recipient_count?,
-                provider_account_id: ProviderAccountId(row.account_id?),
-                routing_rule_id: row.routing_rule_id.map(RoutingRuleId),
-                accepted_at: row.created_at?,
-                retried_at: row.retried_at,
-            })
-        };
-        messages.extend(message().map(|message| (job.message_id, message)));
+        chunk.recipients.extend(row.recipient());
+        messages.extend(row.message().map(|message| (job.message_id, message)));
     }
     Ok((leased.into_values().collect(), messages))
+}
+
+/// A due recipient with, in the first row of each message, the message; or a leased chunk of
+/// which nothing is due.
+struct LeaseRow {
+    message_id: Uuid,
+    chunk: i32,
+    organization_id: Uuid,
+    losses: i16,
+    is_prewritten: bool,
+    attempt_id: Option<SendAttemptId>,
+    position: Option<i32>,
+    address_sealed: Option<Vec<u8>>,
+    address_hash: Option<AddressHash>,
+    unknowns: Option<i32>,
+    failover: Option<i16>,
+    rounds: Option<i16>,
+    recoverable: Option<bool>,
+    subject: Option<String>,
+    tags: Option<Vec<String>>,
+    created_at: Option<Timestamp>,
+    retried_at: Option<Timestamp>,
+    routing_rule_id: Option<Uuid>,
+    account_id: Option<Uuid>,
+    unsubscribe_group_id: Option<Uuid>,
+    track_opens: Option<bool>,
+    track_clicks: Option<bool>,
+    recipient_count: Option<i32>,
+    from_mailbox: Option<String>,
+    reply_to: Option<String>,
+    is_body_left_out: Option<bool>,
+    html: Option<String>,
+    text: Option<String>,
+}
+
+impl LeaseRow {
+    fn job(&self) -> SendJob {
+        job(self.message_id, self.chunk, self.organization_id)
+    }
+
+    fn attempt(&self, started_at: Timestamp) -> Option<NewAttempt> {
+        Some(NewAttempt {
+            id: self.attempt_id?,
+            message_id: MessageId(self.message_id),
+            organization_id: OrganizationId(self.organization_id),
+            position: self.position?,
+            address_hash: self.address_hash?,
+            provider_account_id: ProviderAccountId(self.account_id?),
+            started_at,
+        })
+    }
+
+    fn recipient(&mut self) -> Option<LeasedRecipient> {
+        Some(LeasedRecipient {
+            position: self.position?,
+            address_sealed: self.address_sealed.take()?,
+            address_hash: self.address_hash?,
+            unknowns: self.unknowns?,
+            retry_state: RetryState::stored(self.failover?, self.rounds?, self.recoverable?),
+        })
+    }
+
+    fn message(self) -> Option<LeasedMessage> {
+        let content = MessageContent {
+            id: MessageId(self.message_id),
+            organization_id: OrganizationId(self.organization_id),
+            from_mailbox: self.from_mailbox?,
+            reply_to: self.reply_to,
+            subject: self.subject?,
+            html: self.html,
+            text: self.text,
+            tags: self.tags?,
+            unsubscribe_group_id: self.unsubscribe_group_id.map(UnsubscribeGroupId),
+            tracking: Tracking {
+                opens: self.track_opens?,
+                clicks: self.track_clicks?,
+            },
+        };
+        Some(LeasedMessage {
+            content,
+            body_left_out: self.is_body_left_out?,
+            recipient_count: self.recipient_count?,
+            provider_account_id: ProviderAccountId(self.account_id?),
+            routing_rule_id: self.routing_rule_id.map(RoutingRuleId),
+            accepted_at: self.created_at?,
+            retried_at: self.retried_at,
+        })
+    }
 }
 
 /// Reads the bodies of one message: html and text.
@@ -407,9 +357,9 @@ pub async fn load_body(
     Ok((row.html, row.text))
 }
 
-/// Those of the named leases that their workers still hold. They stay held until
-/// the transaction ends: the reaper waits. A statement of its own, so that those
-/// after it see what was decided before.
+/// The given leases that their workers still hold. Their rows stay locked until the
+/// transaction ends, and the reaper waits. A statement of its own, so that the next ones see
+/// what was committed before.
 pub async fn hold(
     connection: &mut PgConnection,
     leases: &[(WorkerId, SendJob)],
@@ -423,7 +373,7 @@ pub async fn hold(
            JOIN (SELECT DISTINCT * FROM UNNEST($1::uuid[], $2::int[], $3::uuid[])) AS mine (message_id, chunk, worker)
              ON o.message_id = ANY(ARRAY[mine.message_id]) AND o.chunk = ANY(ARRAY[mine.chunk])
                 AND o.leased_by = ANY(ARRAY[mine.worker])
-           -- By `mine`: in the outbox's own order Postgres might walk through all of it.
+           -- Not by the outbox's columns: Postgres might then read its whole index.
            ORDER BY mine.message_id, mine.chunk
            FOR SHARE OF o"#,
         &ids,
@@ -440,8 +390,8 @@ pub async fn hold(
     Ok(held.collect())
 }
 
-/// Gives up recipients that were leased but not tried: back to QUEUED. Only for
-/// chunks that are held.
+/// Sets recipients that were leased but not tried back to QUEUED. Only for chunks whose lease
+/// is held.
 pub async fn put_back(
     connection: &mut PgConnection,
     recipients: &[(MessageId, i32)],
@@ -471,7 +421,7 @@ pub async fn put_back(
     Ok(())
 }
 
-/// A chunk whose lease ended with something left to do, and from when on.
+/// A chunk whose lease ended with recipients left to send to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rescheduled {
     pub job: SendJob,
@@ -479,9 +429,9 @@ pub struct Rescheduled {
     pub due_at: Timestamp,
 }
 
-/// Ends leases: an outbox row whose recipients have all reached a final state is
-/// deleted; another is left for when its next recipient is due. A suspect that got
-/// somewhere is none any more ([`super::dead_letter`]).
+/// Ends leases. If all recipients of the chunk have a final status, its outbox row is
+/// deleted; otherwise it waits until the next recipient is due. If an attempt of this lease
+/// ended with an answer, the losses are forgotten ([`super::dead_letter`]).
 pub async fn finish(
     connection: &mut PgConnection,
     worker: WorkerId,
@@ -492,7 +442,7 @@ pub async fn finish(
         return Ok(Vec::new());
     }
     let (ids, chunks) = columns(jobs);
-    let span = IdRange::of(&ids);
+    let range = IdRange::of(&ids);
     let rows = query!(
         r#"WITH ended AS (
                SELECT o.message_id, o.chunk,
@@ -528,8 +478,8 @@ pub async fn finish(
         worker.0,
         CHUNK_RECIPIENTS,
         delta(relay_grace) as _,
-        span.first,
-        span.last,
+        range.first,
+        range.last,
     )
     .fetch_all(connection)
     .await

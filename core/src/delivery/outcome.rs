@@ -10,7 +10,7 @@
 use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
-use sqlx::{PgConnection, query, query_scalar};
+use sqlx::{PgConnection, query, query_file_scalar};
 use uuid::Uuid;
 
 use super::attempt::NewAttempt;
@@ -38,7 +38,7 @@ pub struct AttemptOutcome {
     /// The HTTP status of the answer, where there was one.
     pub status_code: Option<u16>,
     pub finished_at: Timestamp,
-    pub verdict: NextState,
+    pub next_state: NextState,
     /// The id of the event, where one follows.
     pub event_id: EventId,
 }
@@ -121,7 +121,7 @@ impl AttemptOutcome {
             message_id: self.attempt.message_id,
             organization_id: self.attempt.organization_id,
             position: self.attempt.position,
-            event_type: self.verdict.event?,
+            event_type: self.next_state.event?,
             occurred_at: self.finished_at,
             data: self.data(),
         })
@@ -141,7 +141,7 @@ impl AttemptOutcome {
             ),
             (
                 "reason",
-                self.verdict.error.as_ref().map(|reason| json!(reason)),
+                self.next_state.error.as_ref().map(|reason| json!(reason)),
             ),
             ("bounceType", bounce_type.map(Value::from)),
         ];
@@ -211,14 +211,14 @@ impl<'a> SentRecord<'a> {
     /// `recipient_count` is that of the message.
     #[must_use]
     pub fn of(worker: WorkerId, outcome: &'a AttemptOutcome, recipient_count: i32) -> Option<Self> {
-        let verdict = &outcome.verdict;
+        let next_state = &outcome.next_state;
         let is_plain = outcome.attempted
             && outcome.is_accepted()
             && recipient_count == 1
             && outcome.attempt.position == 0
-            && verdict.status == MessageStatus::Sent
-            && verdict.event == Some(EventType::Sent)
-            && verdict.error.is_none();
+            && next_state.status == MessageStatus::Sent
+            && next_state.event == Some(EventType::Sent)
+            && next_state.error.is_none();
         is_plain.then_some(Self { worker, outcome })
     }
 }
@@ -231,7 +231,6 @@ impl<'a> SentRecord<'a> {
 ///
 /// The reaper locks outbox rows first and these last. Where both are at work on one
 /// worker's leases, after an outage, Postgres may end one of them, and it is tried again.
-#[expect(clippy::too_many_lines, reason = "one statement and its columns")]
 pub async fn record_sent(
     connection: &mut PgConnection,
     sent: &[SentRecord<'_>],
@@ -242,76 +241,9 @@ pub async fn record_sent(
     let provider_ids = sent.iter().map(|s| s.outcome.provider_message_id());
     let used = sent
         .iter()
-        .map(|s| i32::from(s.outcome.verdict.uses_attempt));
-    let ended = query_scalar!(
-        r#"WITH done AS (
-               SELECT *
-               FROM UNNEST($1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::uuid[], $6::uuid[], $7::text[],
-                           $8::timestamptz[], $9::int[], $10::int[], $11::timestamptz[], $12::smallint[],
-                           $13::smallint[], $14::bool[])
-                 AS d (message_id, attempt_id, organization_id, event_id, provider_account_id, worker,
-                       provider_message_id, finished_at, status_code, used, next_attempt_at, failover, rounds,
-                       recoverable)
-           ), closed AS (
-               UPDATE send_attempts a
-               SET finished_at = d.finished_at, outcome = 'ACCEPTED', status_code = d.status_code, reason = NULL
-               FROM done d
-               WHERE a.message_id = d.message_id AND a.id = d.attempt_id
-                 AND (a.outcome IS NULL OR a.outcome = 'UNKNOWN')
-               RETURNING d.*
-           ), moved AS (
-               UPDATE recipients r
-               SET status = 'SENT',
-                   provider_account_id = c.provider_account_id,
-                   provider_message_id = coalesce(c.provider_message_id, r.provider_message_id),
-                   attempts = r.attempts + c.used,
-                   last_error = NULL,
-                   next_attempt_at = c.next_attempt_at,
-                   sent_at = coalesce(r.sent_at, c.finished_at),
-                   failover = c.failover,
-                   rounds = c.rounds,
-                   recoverable = c.recoverable
-               FROM closed c
-               WHERE r.message_id = c.message_id AND r.position = 0
-                 AND r.status IN ('SENDING', 'QUEUED', 'FAILED')
-               RETURNING r.message_id, r.sent_at, r.delivered_at, r.provider_account_id, r.provider_message_id,
-                         c.organization_id, c.event_id, c.finished_at, c.worker, c.attempt_id, 0 AS chunk,
-                         c.provider_message_id AS told_id, r.first_sent_at IS NULL AS is_first
-           ), message AS (
-               UPDATE messages m
-               SET status = 'SENT', sent_at = r.sent_at, delivered_at = r.delivered_at,
-                   provider_message_id = r.provider_message_id, provider_account_id = r.provider_account_id,
-                   resolved_account_id = CASE WHEN r.provider_account_id <> m.provider_account_id
-                                              THEN coalesce(m.resolved_account_id, m.provider_account_id)
-                                              ELSE m.resolved_account_id END
-               FROM moved r
-               WHERE m.id = r.message_id
-               RETURNING r.organization_id, r.finished_at, r.provider_account_id, m.from_address, m.template_id,
-                         r.is_first
-           ), metric AS (
-               INSERT INTO metric_deltas (organization_id, hour, provider, domain, template,
-                                          sent, delivered, opened, clicked, bounced, complained, unsubscribed)
-               SELECT m.organization_id, date_trunc('hour', m.finished_at, 'UTC'), p.provider,
-                      waypost_metric_domain(m.from_address), coalesce(m.template_id::text, ''),
-                      count(*), 0, 0, 0, 0, 0, 0
-               FROM message m
-               CROSS JOIN LATERAL waypost_metric_provider(m.provider_account_id) p
-               WHERE m.is_first
-               GROUP BY 1, 2, 3, 4, 5
-           ), event AS (
-               INSERT INTO events (message_id, id, organization_id, position, event_type, occurred_at, data,
-                                   counts_itself)
-               SELECT message_id, event_id, organization_id, 0, 'SENT', finished_at,
-                      jsonb_strip_nulls(jsonb_build_object('attemptId', attempt_id, 'providerMessageId', told_id)),
-                      true
-               FROM moved
-           )
-           -- By `ANY`, as in a claim: looked up by its key, however small the outbox was before.
-           DELETE FROM outbox o
-           USING moved
-           WHERE o.message_id = ANY(ARRAY[moved.message_id]) AND o.chunk = ANY(ARRAY[moved.chunk])
-             AND o.leased_by = ANY(ARRAY[moved.worker])
-           RETURNING moved.attempt_id AS "attempt_id!: SendAttemptId""#,
+        .map(|s| i32::from(s.outcome.next_state.uses_attempt));
+    let ended = query_file_scalar!(
+        "src/delivery/record_sent.sql",
         &uuids(|s| s.outcome.attempt.message_id.0),
         &uuids(|s| s.outcome.attempt.id.0),
         &uuids(|s| s.outcome.attempt.organization_id.0),
@@ -319,13 +251,28 @@ pub async fn record_sent(
         &uuids(|s| s.outcome.attempt.provider_account_id.0),
         &uuids(|s| s.worker.0),
         &provider_ids.collect::<Vec<_>>() as &[Option<String>],
-        &sent.iter().map(|s| s.outcome.finished_at).collect::<Vec<_>>(),
+        &sent
+            .iter()
+            .map(|s| s.outcome.finished_at)
+            .collect::<Vec<_>>(),
         &status_codes.collect::<Vec<_>>() as &[Option<i32>],
         &used.collect::<Vec<_>>(),
-        &sent.iter().map(|s| s.outcome.verdict.next_attempt_at).collect::<Vec<_>>(),
-        &sent.iter().map(|s| s.outcome.verdict.turn.candidate).collect::<Vec<_>>(),
-        &sent.iter().map(|s| s.outcome.verdict.turn.rounds).collect::<Vec<_>>(),
-        &sent.iter().map(|s| s.outcome.verdict.turn.recoverable).collect::<Vec<_>>(),
+        &sent
+            .iter()
+            .map(|s| s.outcome.next_state.next_attempt_at)
+            .collect::<Vec<_>>(),
+        &sent
+            .iter()
+            .map(|s| s.outcome.next_state.retry_state.candidate)
+            .collect::<Vec<_>>(),
+        &sent
+            .iter()
+            .map(|s| s.outcome.next_state.retry_state.rounds)
+            .collect::<Vec<_>>(),
+        &sent
+            .iter()
+            .map(|s| s.outcome.next_state.retry_state.recoverable)
+            .collect::<Vec<_>>(),
     )
     .fetch_all(connection)
     .await
@@ -384,7 +331,7 @@ async fn move_recipients(
     };
     for outcome in outcomes {
         MessageStatus::Sending
-            .advance(outcome.verdict.status)
+            .advance(outcome.next_state.status)
             .map_err(|refused| Fault::internal("move a recipient", refused))?;
     }
     let sent_at: Vec<Option<Timestamp>> = outcomes
@@ -418,20 +365,20 @@ async fn move_recipients(
            RETURNING r.message_id, r.position"#,
         &outcomes.iter().map(|o| o.attempt.message_id.0).collect::<Vec<_>>(),
         &outcomes.iter().map(|o| o.attempt.position).collect::<Vec<_>>(),
-        &outcomes.iter().map(|o| o.verdict.status.as_str()).collect::<Vec<_>>() as &[&str],
+        &outcomes.iter().map(|o| o.next_state.status.as_str()).collect::<Vec<_>>() as &[&str],
         &accounts as &[Option<Uuid>],
         &outcomes
             .iter()
             .map(|o| o.provider_message_id())
             .collect::<Vec<_>>() as &[Option<String>],
-        &column(|outcome| outcome.verdict.uses_attempt),
+        &column(|outcome| outcome.next_state.uses_attempt),
         &column(|outcome| matches!(outcome.outcome, SendOutcome::Unknown { .. })),
-        &outcomes.iter().map(|o| o.verdict.error.as_deref()).collect::<Vec<_>>() as &[Option<&str>],
-        &outcomes.iter().map(|o| o.verdict.next_attempt_at).collect::<Vec<_>>(),
+        &outcomes.iter().map(|o| o.next_state.error.as_deref()).collect::<Vec<_>>() as &[Option<&str>],
+        &outcomes.iter().map(|o| o.next_state.next_attempt_at).collect::<Vec<_>>(),
         &sent_at as &[Option<Timestamp>],
-        &outcomes.iter().map(|o| o.verdict.turn.candidate).collect::<Vec<_>>(),
-        &outcomes.iter().map(|o| o.verdict.turn.rounds).collect::<Vec<_>>(),
-        &outcomes.iter().map(|o| o.verdict.turn.recoverable).collect::<Vec<_>>(),
+        &outcomes.iter().map(|o| o.next_state.retry_state.candidate).collect::<Vec<_>>(),
+        &outcomes.iter().map(|o| o.next_state.retry_state.rounds).collect::<Vec<_>>(),
+        &outcomes.iter().map(|o| o.next_state.retry_state.recoverable).collect::<Vec<_>>(),
     )
     .fetch_all(connection)
     .await

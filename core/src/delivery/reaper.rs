@@ -293,14 +293,14 @@ async fn settle_open_attempts(
                 fraction: ids.fraction(),
                 answered: false,
             };
-            let verdict = retry::decide(&outcome, standing, settings, here);
+            let next_state = retry::decide(&outcome, standing, settings, here);
             AttemptOutcome {
                 attempt,
                 attempted: true,
                 outcome,
                 status_code: None,
                 finished_at: now,
-                verdict,
+                next_state,
                 event_id: ids.next_at(now),
             }
         })
@@ -352,7 +352,7 @@ async fn open_attempts(
             unknowns: row.unknowns,
             tried_since: row.tried_since,
             on_unknown: on_unknown.unwrap_or(OnUnknown::Wait),
-            turn: RetryState::stored(row.failover, row.rounds, row.recoverable),
+            retry_state: RetryState::stored(row.failover, row.rounds, row.recoverable),
             // A worker's death says nothing of the account: no other is tried.
             tried: 0,
             candidates: 1,

@@ -29,11 +29,11 @@ impl AccountPrediction {
     /// What to claim for a job.
     pub(crate) async fn wanted(&self, job: SendJob) -> LeaseRequest {
         let account = self.accounts.get(&job.organization_id).await;
-        let foreseen = account.map(|provider_account_id| PredictedAttempt {
+        let predicted = account.map(|provider_account_id| PredictedAttempt {
             attempt_id: self.ids.next(),
             provider_account_id,
         });
-        LeaseRequest { job, foreseen }
+        LeaseRequest { job, predicted }
     }
 
     /// Learns what came of a call. An account with limits, or one that failed, may have to

@@ -155,13 +155,13 @@ impl SendMessage {
     ) -> Vec<&'a LeasedRecipient> {
         let all = claim.recipients.iter();
         let (mut sociable, mut alone): (Vec<_>, Vec<_>) =
-            all.partition(|recipient| recipient.unknowns == 0 && recipient.turn.rounds == 0);
+            all.partition(|recipient| recipient.unknowns == 0 && recipient.retry_state.rounds == 0);
         while let Some(first) = sociable.first() {
             // They are tried from the same candidate on, so one answer does for all.
-            let turn = first.turn;
+            let retry_state = first.retry_state;
             let (group, others): (Vec<_>, Vec<_>) = sociable
                 .into_iter()
-                .partition(|recipient| recipient.turn == turn);
+                .partition(|recipient| recipient.retry_state == retry_state);
             sociable = others;
             let left = self.send_group(claim, group, progress).await;
             alone.extend(left);
@@ -232,7 +232,7 @@ impl SendMessage {
         };
         let candidates = sending_accounts::candidates(&self.sending.accounts, &claim.message).await;
         candidates.is_ok_and(|candidates| {
-            let place = usize::try_from(first.turn.candidate).unwrap_or_default();
+            let place = usize::try_from(first.retry_state.candidate).unwrap_or_default();
             let sender = candidates.senders.get(place);
             sender
                 .or(candidates.senders.first())
@@ -439,11 +439,11 @@ impl SendMessage {
             let Some(outcome) = outcomes.next().flatten() else {
                 return true;
             };
-            let verdict = retry::decide(&outcome, standing, settings, here);
+            let next_state = retry::decide(&outcome, standing, settings, here);
             let recorded = AttemptOutcome {
                 attempted: true,
                 status_code,
-                ..self.not_attempted(this, outcome, verdict, here.now)
+                ..self.not_attempted(this, outcome, next_state, here.now)
             };
             done.push(settled(this, recorded));
             false
@@ -527,12 +527,15 @@ impl SendMessage {
         let (why, settings) = (refused.why(), &self.sending.settings);
         let wait = refused.closed.wait;
         let all = tries.iter().map(|this| {
-            let verdict = retry::put_off(why, wait, refused.standing, settings, here);
+            let next_state = retry::put_off(why, wait, refused.standing, settings, here);
             let outcome = SendOutcome::Unavailable {
                 retry_after: None,
                 reason: why.to_owned(),
             };
-            settled(this, self.not_attempted(this, outcome, verdict, here.now))
+            settled(
+                this,
+                self.not_attempted(this, outcome, next_state, here.now),
+            )
         });
         self.record_all(all.collect(), progress).await;
     }

@@ -96,7 +96,7 @@ pub(super) struct Try<'a> {
     pub(super) recipient: &'a LeasedRecipient,
     pub(super) attempt: NewAttempt,
     /// The same, where it is on record with the claim.
-    begun: Option<&'a PrewrittenAttempt>,
+    prewritten: Option<&'a PrewrittenAttempt>,
 }
 
 impl SendMessage {
@@ -160,14 +160,14 @@ impl SendMessage {
             self.hand_back(&claim).await;
             return Ok(JobEnd::Snooze(after));
         }
-        let (worker, begun) = (claim.worker, claim.begun.clone());
+        let (worker, prewritten) = (claim.worker, claim.prewritten.clone());
         let worked = AssertUnwindSafe(self.work_off(claim)).catch_unwind().await;
         match worked {
             Ok(()) => Ok(JobEnd::Done),
             Err(panic) => {
-                let uncalled = begun.and_then(|begun| begun.uncalled());
+                let unused = prewritten.and_then(|prewritten| prewritten.unused());
                 let suspects = &self.suspects;
-                let end = suspects.panicked(worker, job, uncalled, panic).await;
+                let end = suspects.panicked(worker, job, unused, panic).await;
                 self.sending.ledger.let_go(worker, job);
                 Ok(end)
             }
@@ -215,9 +215,13 @@ impl SendMessage {
         claim.plan = self.sending.tracker.plan(html, content.tracking);
         if let [recipient] = claim.recipients.as_slice() {
             let mut settlement = self.send(&claim, recipient).await;
-            if let Some(uncalled) = claim.begun.as_ref().and_then(PrewrittenAttempt::uncalled) {
+            if let Some(unused) = claim
+                .prewritten
+                .as_ref()
+                .and_then(PrewrittenAttempt::unused)
+            {
                 self.foresight.forget(claim.job.organization_id).await;
-                settlement.withdraw(uncalled);
+                settlement.withdraw(unused);
             }
             settlement.finished = true;
             settlement.no_hurry = settlement.untried.is_some();
@@ -323,7 +327,7 @@ impl SendMessage {
             claim,
             recipient,
             attempt,
-            begun: None,
+            prewritten: None,
         }
     }
 
@@ -336,10 +340,12 @@ impl SendMessage {
         let mut this = self.begin(claim, recipient);
         let account = chosen.sender.id;
         this.attempt.provider_account_id = account;
-        let begun = claim.begun.as_ref();
-        if let Some(begun) = begun.filter(|begun| begun.serves(account, this.attempt.started_at)) {
-            this.attempt = begun.attempt;
-            this.begun = Some(begun);
+        let prewritten = claim.prewritten.as_ref();
+        if let Some(prewritten) =
+            prewritten.filter(|prewritten| prewritten.serves(account, this.attempt.started_at))
+        {
+            this.attempt = prewritten.attempt;
+            this.prewritten = Some(prewritten);
         }
         match self.compose(&this) {
             Ok(mail) => self.call(&this, chosen, &mail).await,
@@ -399,28 +405,28 @@ impl SendMessage {
     /// Writes the attempt. Where there must be no call, what there is to record instead.
     pub(super) async fn write_attempt(&self, this: &Try<'_>) -> Option<OutcomeRecord> {
         let sending = &self.sending;
-        if let Some(begun) = this.begun {
+        if let Some(prewritten) = this.prewritten {
             if !sending.tenures.may_call(this.claim.worker) {
                 return Some(withdrawn(this));
             }
-            begun.call();
+            prewritten.call();
             return None;
         }
-        let begun = sending
+        let prewritten = sending
             .ledger
             .begin_attempt(this.claim.worker, this.attempt)
             .await;
-        if let Ok(false) = begun {
+        if let Ok(false) = prewritten {
             return Some(self.dropped(this));
         }
-        if let Err(fault) = &begun {
+        if let Err(fault) = &prewritten {
             warn_seldom!(
                 cause = fault.chain(),
                 "An attempt could not be recorded and is not made"
             );
         }
         // Writing the attempt may have taken long.
-        let may_call = begun.is_ok() && sending.tenures.may_call(this.claim.worker);
+        let may_call = prewritten.is_ok() && sending.tenures.may_call(this.claim.worker);
         (!may_call).then(|| withdrawn(this))
     }
 
@@ -450,11 +456,11 @@ impl SendMessage {
             .learn(organization_id, sender, &outcome)
             .await;
         let here = self.here(this, status_code.is_some());
-        let verdict = retry::decide(&outcome, chosen.standing, &sending.settings, here);
+        let next_state = retry::decide(&outcome, chosen.standing, &sending.settings, here);
         let recorded = AttemptOutcome {
             attempted: true,
             status_code,
-            ..self.not_attempted(this, outcome, verdict, here.now)
+            ..self.not_attempted(this, outcome, next_state, here.now)
         };
         settled(this, recorded)
     }
@@ -469,14 +475,17 @@ impl SendMessage {
             unknowns: this.recipient.unknowns,
             tried_since: this.claim.message.tried_since(),
             on_unknown: OnUnknown::Wait,
-            turn: this.recipient.turn,
+            retry_state: this.recipient.retry_state,
             tried: 0,
             candidates: 0,
             passed_over: 0,
         };
         let here = self.here(this, false);
-        let verdict = retry::decide(&outcome, standing, &self.sending.settings, here);
-        settled(this, self.not_attempted(this, outcome, verdict, here.now))
+        let next_state = retry::decide(&outcome, standing, &self.sending.settings, here);
+        settled(
+            this,
+            self.not_attempted(this, outcome, next_state, here.now),
+        )
     }
 
     /// The recipient was suppressed after its message was accepted.
@@ -486,8 +495,8 @@ impl SendMessage {
             reason: suppression::REASON.to_owned(),
         };
         let now = self.here(this, false).now;
-        let verdict = retry::suppressed(now, this.recipient.turn);
-        settled(this, self.not_attempted(this, outcome, verdict, now))
+        let next_state = retry::suppressed(now, this.recipient.retry_state);
+        settled(this, self.not_attempted(this, outcome, next_state, now))
     }
 
     /// None of its accounts may be called now.
@@ -497,12 +506,15 @@ impl SendMessage {
             &self.sending.settings,
             refused.why(),
         );
-        let verdict = retry::put_off(why, refused.closed.wait, refused.standing, settings, here);
+        let next_state = retry::put_off(why, refused.closed.wait, refused.standing, settings, here);
         let outcome = SendOutcome::Unavailable {
             retry_after: None,
             reason: why.to_owned(),
         };
-        settled(this, self.not_attempted(this, outcome, verdict, here.now))
+        settled(
+            this,
+            self.not_attempted(this, outcome, next_state, here.now),
+        )
     }
 
     /// What there is to record where no call was made.
@@ -510,7 +522,7 @@ impl SendMessage {
         &self,
         this: &Try<'_>,
         outcome: SendOutcome,
-        verdict: NextState,
+        next_state: NextState,
         now: Timestamp,
     ) -> AttemptOutcome {
         AttemptOutcome {
@@ -519,7 +531,7 @@ impl SendMessage {
             outcome,
             status_code: None,
             finished_at: now,
-            verdict,
+            next_state,
             event_id: self.sending.ids.next_at(now),
         }
     }
@@ -551,8 +563,12 @@ pub(super) fn withdrawn(this: &Try<'_>) -> OutcomeRecord {
 pub(super) fn untried(claim: &ClaimedChunk, recipient: &LeasedRecipient) -> OutcomeRecord {
     let mut settlement = OutcomeRecord::of(claim);
     settlement.untried = Some(recipient.position);
-    if let Some(uncalled) = claim.begun.as_ref().and_then(PrewrittenAttempt::uncalled) {
-        settlement.withdraw(uncalled);
+    if let Some(unused) = claim
+        .prewritten
+        .as_ref()
+        .and_then(PrewrittenAttempt::unused)
+    {
+        settlement.withdraw(unused);
     }
     settlement
 }

@@ -109,19 +109,19 @@ impl Quarantine {
 
     /// Gives back the chunk of a handler that panicked, however long Postgres is away:
     /// its open attempts are in doubt, the rest is due again, and one loss is counted.
-    /// `uncalled` is an attempt on record whose call was not made.
+    /// `unused` is an attempt on record whose call was not made.
     pub(crate) async fn panicked(
         &self,
         worker: WorkerId,
         job: SendJob,
-        uncalled: Option<AttemptKey>,
+        unused: Option<AttemptKey>,
         panic: Box<dyn Any + Send>,
     ) -> JobEnd {
         error!(message.id = %job.message_id, chunk = job.chunk, "The handler of a job panicked");
         let message = words_of(panic.as_ref());
         drop(panic);
         let mut wait = RECORD_AGAIN_FIRST;
-        while let Err(fault) = self.take_from(worker, job, uncalled, &message).await {
+        while let Err(fault) = self.take_from(worker, job, unused, &message).await {
             if fault.kind() == FaultKind::Internal {
                 let cause = fault.chain();
                 error!(cause, "The chunk of a panic is left to the reaper");
@@ -143,13 +143,13 @@ impl Quarantine {
         &self,
         worker: WorkerId,
         job: SendJob,
-        uncalled: Option<AttemptKey>,
+        unused: Option<AttemptKey>,
         message: &str,
     ) -> Result<(), Fault> {
         const DOING: &str = "give back the chunk of a panic";
         db::bounded(DOING, async {
             let mut transaction = db::begin(&self.pool, DOING).await?;
-            attempt::withdraw(&mut transaction, uncalled.as_slice()).await?;
+            attempt::withdraw(&mut transaction, unused.as_slice()).await?;
             let (held, now) = ((worker, job), self.clock.now());
             let settings = &self.settings;
             reaper::take_from(&mut transaction, held, message, settings, &self.ids, now).await?;

@@ -101,7 +101,7 @@ pub(crate) async fn choose(
                 | RejectedBy::Asked
                 | RejectedBy::Unusable
                 | RejectedBy::Throttled => {
-                    standing.turn.recoverable = true;
+                    standing.retry_state.recoverable = true;
                     refused = Some(sooner(refused, closed));
                 }
                 RejectedBy::Rate | RejectedBy::Concurrency => {
@@ -123,22 +123,22 @@ fn standing(
     candidates: &Candidates,
     passed_over: u32,
 ) -> RetryContext {
-    let mut turn = recipient.turn;
-    let begins_at = usize::try_from(turn.candidate).unwrap_or_default();
+    let mut retry_state = recipient.retry_state;
+    let begins_at = usize::try_from(retry_state.candidate).unwrap_or_default();
     let count = candidates.senders.len();
     let is_passed_over = |place: usize| place < 32 && passed_over & (1 << place) != 0;
     // Those that are left may all have been found not to know the sender.
     let tried = if (begins_at..count).any(|place| !is_passed_over(place)) {
         begins_at
     } else {
-        turn.candidate = 0;
+        retry_state.candidate = 0;
         0
     };
     RetryContext {
         unknowns: recipient.unknowns,
         tried_since: message.tried_since(),
         on_unknown: candidates.on_unknown,
-        turn,
+        retry_state,
         tried,
         candidates: count,
         passed_over,

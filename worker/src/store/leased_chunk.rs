@@ -24,7 +24,7 @@ pub(crate) struct ClaimedChunk {
     /// What is tracked in its copies; nothing until the body was read.
     pub(crate) plan: Plan,
     /// The attempt that was written with the claim.
-    pub(crate) begun: Option<PrewrittenAttempt>,
+    pub(crate) prewritten: Option<PrewrittenAttempt>,
 }
 
 /// How long a begun attempt may be called: as long as what its claim saw is fresh. By the
@@ -61,7 +61,7 @@ impl PrewrittenAttempt {
     }
 
     /// What names it, if its call was not made.
-    pub(crate) fn uncalled(&self) -> Option<AttemptKey> {
+    pub(crate) fn unused(&self) -> Option<AttemptKey> {
         (!self.is_called.load(Ordering::Relaxed)).then(|| self.attempt.key())
     }
 }

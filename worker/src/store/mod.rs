@@ -228,17 +228,17 @@ impl StoreWriter {
             wanted.retain(|wanted| !in_hand.contains_key(&(worker, wanted.job)));
         }
         match self.claim_for(worker, &wanted).await {
-            Ok((claims, uncalled)) => {
-                self.withdraw(uncalled);
+            Ok((claims, unused)) => {
+                self.withdraw(unused);
                 Ok(claims)
             }
             Err(fault) => {
                 // They may be on record all the same, or come on record late.
-                let foreseen = wanted.iter().filter_map(|wanted| {
-                    let attempt_id = wanted.foreseen?.attempt_id;
+                let predicted = wanted.iter().filter_map(|wanted| {
+                    let attempt_id = wanted.predicted?.attempt_id;
                     Some((wanted.job.message_id, attempt_id))
                 });
-                self.withdraw(foreseen.collect());
+                self.withdraw(predicted.collect());
                 Err(fault)
             }
         }
@@ -312,21 +312,21 @@ impl StoreWriter {
         messages: HashMap<MessageId, LeasedMessage>,
     ) -> (HashMap<SendJob, ClaimedChunk>, Vec<AttemptKey>) {
         let now = self.clock.now();
-        let mut uncalled = Vec::new();
+        let mut unused = Vec::new();
         let messages: HashMap<MessageId, Arc<LeasedMessage>> = messages
             .into_iter()
             .map(|(id, message)| (id, Arc::new(message)))
             .collect();
         let mut claims = HashMap::with_capacity(chunks.len());
         for chunk in chunks {
-            let begun = chunk
-                .begun
+            let prewritten = chunk
+                .prewritten
                 .map(|attempt| PrewrittenAttempt::new(attempt, now));
-            let on_record = begun.as_ref().and_then(PrewrittenAttempt::uncalled);
+            let on_record = prewritten.as_ref().and_then(PrewrittenAttempt::unused);
             let Some(message) = messages.get(&chunk.job.message_id) else {
                 error!(message.id = %chunk.job.message_id, "A leased message has no row");
                 self.tenures.give_up(worker);
-                uncalled.extend(on_record);
+                unused.extend(on_record);
                 continue;
             };
             let claim = ClaimedChunk {
@@ -336,7 +336,7 @@ impl StoreWriter {
                 recipients: chunk.recipients,
                 losses: chunk.losses,
                 plan: Plan::default(),
-                begun,
+                prewritten,
             };
             let held = HeldLease {
                 since: Instant::now(),
@@ -350,12 +350,12 @@ impl StoreWriter {
                 .is_some()
             {
                 self.tenures.give_up(worker);
-                uncalled.extend(on_record);
+                unused.extend(on_record);
                 continue;
             }
             claims.insert(chunk.job, claim);
         }
-        (claims, uncalled)
+        (claims, unused)
     }
 
     /// Takes attempts back of which no job will hear, and keeps at it until the lease has

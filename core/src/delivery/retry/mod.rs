@@ -61,7 +61,7 @@ pub struct RetryContext {
     pub on_unknown: OnUnknown,
     /// How far it had got. A candidate that was passed over in this try because it may
     /// not be called now has failed in passing.
-    pub turn: RetryState,
+    pub retry_state: RetryState,
     /// The candidate that was tried.
     pub tried: usize,
     pub candidates: usize,
@@ -76,7 +76,7 @@ impl RetryContext {
         let next = (self.tried + 1..self.candidates).find(|place| !self.passes_over(*place))?;
         Some(RetryState {
             candidate: i16::try_from(next).unwrap_or_default(),
-            ..self.turn
+            ..self.retry_state
         })
     }
 
@@ -107,7 +107,7 @@ pub struct NextState {
     /// What to show as its latest error.
     pub error: Option<String>,
     /// How far it has got.
-    pub turn: RetryState,
+    pub retry_state: RetryState,
 }
 
 /// The moment of an outcome and what chance says.
@@ -124,22 +124,20 @@ pub struct RetryMoment {
 #[must_use]
 pub fn decide(
     outcome: &SendOutcome,
-    standing: RetryContext,
+    ctx: RetryContext,
     settings: &SendingSettings,
-    here: RetryMoment,
+    moment: RetryMoment,
 ) -> NextState {
     match outcome {
         SendOutcome::Accepted { .. } => NextState {
             status: MessageStatus::Sent,
-            next_attempt_at: here.now,
+            next_attempt_at: moment.now,
             uses_attempt: true,
             event: Some(EventType::Sent),
             error: None,
-            turn: standing.turn,
+            retry_state: ctx.retry_state,
         },
-        SendOutcome::Rejected { reason, blame } => {
-            rejected(reason, *blame, standing, settings, here)
-        }
+        SendOutcome::Rejected { reason, blame } => rejected(reason, *blame, ctx, settings, moment),
         SendOutcome::Throttled {
             retry_after,
             reason,
@@ -149,55 +147,55 @@ pub fn decide(
             reason,
             ..
         } => {
-            let bound = by_age(standing, settings, here);
-            let asked = standing.asked(*retry_after);
+            let bound = by_age(ctx, settings, moment);
+            let asked = ctx.asked(*retry_after);
             let again = Again {
-                wait: wait(bound, asked, settings, here.fraction),
+                wait: wait(bound, asked, settings, moment.fraction),
                 reason,
                 uses_attempt: false,
                 // The age stands in for them.
-                rounds: standing.turn.rounds,
+                rounds: ctx.retry_state.rounds,
             };
-            failed_in_passing(standing, settings, here, again)
+            failed_in_passing(ctx, settings, moment, again)
         }
         // Another account would be told the same, and greylisted anew.
         SendOutcome::Deferred {
             retry_after,
             reason,
         } => {
-            let bound = backoff(standing.turn.rounds, settings);
+            let bound = backoff(ctx.retry_state.rounds, settings);
             let again = Again {
-                wait: wait(bound, *retry_after, settings, here.fraction),
+                wait: wait(bound, *retry_after, settings, moment.fraction),
                 reason,
                 uses_attempt: true,
-                rounds: standing.turn.next_round().rounds,
+                rounds: ctx.retry_state.next_round().rounds,
             };
-            round_over(standing, settings, here, again)
+            round_over(ctx, settings, moment, again)
         }
         SendOutcome::Unavailable {
             retry_after,
             reason,
         } => {
-            let bound = backoff(standing.turn.rounds, settings);
-            let asked = standing.asked(*retry_after);
+            let bound = backoff(ctx.retry_state.rounds, settings);
+            let asked = ctx.asked(*retry_after);
             let again = Again {
-                wait: wait(bound, asked, settings, here.fraction),
+                wait: wait(bound, asked, settings, moment.fraction),
                 reason,
                 uses_attempt: true,
-                rounds: standing.turn.next_round().rounds,
+                rounds: ctx.retry_state.next_round().rounds,
             };
-            failed_in_passing(standing, settings, here, again)
+            failed_in_passing(ctx, settings, moment, again)
         }
-        SendOutcome::Unknown { reason } => unknown(reason, standing, settings, here),
+        SendOutcome::Unknown { reason } => unknown(reason, ctx, settings, moment),
     }
 }
 
 /// What follows where a recipient turns out to be suppressed before the call.
 #[must_use]
-pub fn suppressed(now: Timestamp, turn: RetryState) -> NextState {
+pub fn suppressed(now: Timestamp, retry_state: RetryState) -> NextState {
     NextState {
         uses_attempt: false,
-        ..failed(now, suppression::REASON.to_owned(), turn)
+        ..failed(now, suppression::REASON.to_owned(), retry_state)
     }
 }
 
@@ -208,31 +206,31 @@ pub fn suppressed(now: Timestamp, turn: RetryState) -> NextState {
 pub fn put_off(
     why: &str,
     worth_asking_after: Duration,
-    standing: RetryContext,
+    ctx: RetryContext,
     settings: &SendingSettings,
-    here: RetryMoment,
+    moment: RetryMoment,
 ) -> NextState {
     // Where the round began with a call that failed, it ends as if the last had too:
     // the first candidate is tried again when its backoff is over.
-    let (least, bound, rounds) = if standing.turn.candidate > 0 {
-        let bound = backoff(standing.turn.rounds, settings);
-        (Duration::ZERO, bound, standing.turn.next_round().rounds)
+    let (least, bound, rounds) = if ctx.retry_state.candidate > 0 {
+        let bound = backoff(ctx.retry_state.rounds, settings);
+        (Duration::ZERO, bound, ctx.retry_state.next_round().rounds)
     } else {
-        let bound = by_age(standing, settings, here);
-        (worth_asking_after, bound, standing.turn.rounds)
+        let bound = by_age(ctx, settings, moment);
+        (worth_asking_after, bound, ctx.retry_state.rounds)
     };
     let again = Again {
-        wait: least.saturating_add(bound.mul_f64(here.fraction)),
+        wait: least.saturating_add(bound.mul_f64(moment.fraction)),
         reason: why,
         uses_attempt: false,
         rounds,
     };
-    let mut verdict = round_over(standing, settings, here, again);
-    if verdict.status == MessageStatus::Queued {
-        verdict.event = None;
-        verdict.error = Some(format!("waiting: {why}"));
+    let mut next_state = round_over(ctx, settings, moment, again);
+    if next_state.status == MessageStatus::Queued {
+        next_state.event = None;
+        next_state.error = Some(format!("waiting: {why}"));
     }
-    verdict
+    next_state
 }
 
 struct Again<'a> {
@@ -249,116 +247,116 @@ struct Again<'a> {
 fn rejected(
     reason: &str,
     blame: Blame,
-    standing: RetryContext,
+    ctx: RetryContext,
     settings: &SendingSettings,
-    here: RetryMoment,
+    moment: RetryMoment,
 ) -> NextState {
     match blame {
         Blame::Sender | Blame::SenderForRecipient => {}
         Blame::Message | Blame::Recipient | Blame::Mailbox => {
-            return failed(here.now, reason.to_owned(), standing.turn);
+            return failed(moment.now, reason.to_owned(), ctx.retry_state);
         }
     }
-    let bound = backoff(standing.turn.rounds, settings);
+    let bound = backoff(ctx.retry_state.rounds, settings);
     let again = Again {
-        wait: wait(bound, None, settings, here.fraction),
+        wait: wait(bound, None, settings, moment.fraction),
         reason,
         uses_attempt: true,
-        rounds: standing.turn.next_round().rounds,
+        rounds: ctx.retry_state.next_round().rounds,
     };
-    match standing.next_candidate() {
-        Some(turn) => retry(standing, settings, here, (Duration::ZERO, turn), &again),
-        None if standing.turn.recoverable => round_over(standing, settings, here, again),
-        None => failed(here.now, reason.to_owned(), standing.turn),
+    match ctx.next_candidate() {
+        Some(retry_state) => retry(ctx, settings, moment, (Duration::ZERO, retry_state), &again),
+        None if ctx.retry_state.recoverable => round_over(ctx, settings, moment, again),
+        None => failed(moment.now, reason.to_owned(), ctx.retry_state),
     }
 }
 
 fn unknown(
     reason: &str,
-    standing: RetryContext,
+    ctx: RetryContext,
     settings: &SendingSettings,
-    here: RetryMoment,
+    moment: RetryMoment,
 ) -> NextState {
-    let is_first = standing.unknowns == 0;
-    match standing.on_unknown {
+    let is_first = ctx.unknowns == 0;
+    match ctx.on_unknown {
         OnUnknown::Wait if is_first => NextState {
             status: MessageStatus::Sending,
-            next_attempt_at: after(here.now, settings.unknown_wait),
+            next_attempt_at: after(moment.now, settings.unknown_wait),
             uses_attempt: true,
             event: None,
             error: Some(reason.to_owned()),
-            turn: standing.turn,
+            retry_state: ctx.retry_state,
         },
         // It was sent once more after the wait, and that answer was lost too:
         // another try would be a third copy.
         OnUnknown::Wait => failed(
-            here.now,
+            moment.now,
             format!("the provider's answer was lost twice: {reason}"),
-            standing.turn,
+            ctx.retry_state,
         ),
         OnUnknown::Resend => {
             let bound = if is_first {
                 Duration::ZERO
             } else {
-                backoff(standing.turn.rounds, settings)
+                backoff(ctx.retry_state.rounds, settings)
             };
             let again = Again {
-                wait: wait(bound, None, settings, here.fraction),
+                wait: wait(bound, None, settings, moment.fraction),
                 reason,
                 uses_attempt: true,
-                rounds: standing.turn.next_round().rounds,
+                rounds: ctx.retry_state.next_round().rounds,
             };
-            failed_in_passing(standing, settings, here, again)
+            failed_in_passing(ctx, settings, moment, again)
         }
         OnUnknown::Fail => failed(
-            here.now,
+            moment.now,
             format!("the provider's answer was lost, it may have taken the mail: {reason}"),
-            standing.turn,
+            ctx.retry_state,
         ),
     }
 }
 
 /// The next candidate at once, or the next round after the wait.
 fn failed_in_passing(
-    mut standing: RetryContext,
+    mut ctx: RetryContext,
     settings: &SendingSettings,
-    here: RetryMoment,
+    moment: RetryMoment,
     again: Again<'_>,
 ) -> NextState {
-    standing.turn.recoverable = true;
-    match standing.next_candidate() {
-        Some(turn) => retry(standing, settings, here, (Duration::ZERO, turn), &again),
-        None => round_over(standing, settings, here, again),
+    ctx.retry_state.recoverable = true;
+    match ctx.next_candidate() {
+        Some(retry_state) => retry(ctx, settings, moment, (Duration::ZERO, retry_state), &again),
+        None => round_over(ctx, settings, moment, again),
     }
 }
 
 fn round_over(
-    standing: RetryContext,
+    ctx: RetryContext,
     settings: &SendingSettings,
-    here: RetryMoment,
+    moment: RetryMoment,
     again: Again<'_>,
 ) -> NextState {
-    let turn = RetryState {
+    let retry_state = RetryState {
         rounds: again.rounds,
-        ..standing.turn.next_round()
+        ..ctx.retry_state.next_round()
     };
-    retry(standing, settings, here, (again.wait, turn), &again)
+    retry(ctx, settings, moment, (again.wait, retry_state), &again)
 }
 
 fn retry(
-    standing: RetryContext,
+    ctx: RetryContext,
     settings: &SendingSettings,
-    here: RetryMoment,
-    (wait, turn): (Duration, RetryState),
+    moment: RetryMoment,
+    (wait, retry_state): (Duration, RetryState),
     again: &Again<'_>,
 ) -> NextState {
-    let horizon = after(standing.tried_since, settings.retry_horizon);
-    let next_attempt_at = after(here.now, wait);
-    if next_attempt_at > horizon && here.now >= horizon {
+    let horizon = after(ctx.tried_since, settings.retry_horizon);
+    let next_attempt_at = after(moment.now, wait);
+    if next_attempt_at > horizon && moment.now >= horizon {
         let reason = format!("retries are used up: {}", again.reason);
         return NextState {
             uses_attempt: again.uses_attempt,
-            ..failed(here.now, reason, turn)
+            ..failed(moment.now, reason, retry_state)
         };
     }
     NextState {
@@ -366,29 +364,27 @@ fn retry(
         // The last try is at the horizon, not one wait before it.
         next_attempt_at: next_attempt_at.min(horizon),
         uses_attempt: again.uses_attempt,
-        event: here.answered.then_some(EventType::Deferred),
+        event: moment.answered.then_some(EventType::Deferred),
         error: Some(again.reason.to_owned()),
-        turn,
+        retry_state,
     }
 }
 
-fn failed(now: Timestamp, reason: String, turn: RetryState) -> NextState {
+fn failed(now: Timestamp, reason: String, retry_state: RetryState) -> NextState {
     NextState {
         status: MessageStatus::Failed,
         next_attempt_at: now,
         uses_attempt: true,
         event: Some(EventType::Dropped),
         error: Some(reason),
-        turn,
+        retry_state,
     }
 }
 
 /// The bound of a wait that uses up no attempt: the message's age stands in for the
 /// attempts, since a bound that grows with it doubles in effect.
-fn by_age(standing: RetryContext, settings: &SendingSettings, here: RetryMoment) -> Duration {
-    let age = (here.now - standing.tried_since)
-        .to_std()
-        .unwrap_or_default();
+fn by_age(ctx: RetryContext, settings: &SendingSettings, moment: RetryMoment) -> Duration {
+    let age = (moment.now - ctx.tried_since).to_std().unwrap_or_default();
     // Not `clamp`: the longest may be set below the first.
     age.max(settings.retry_first).min(settings.retry_longest)
 }

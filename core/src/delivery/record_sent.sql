@@ -1,0 +1,69 @@
+-- One row for each accepted mail of a message with one recipient; the arrays in the order of the columns of `done`.
+WITH done AS (
+    SELECT *
+    FROM UNNEST($1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::uuid[], $6::uuid[], $7::text[],
+                $8::timestamptz[], $9::int[], $10::int[], $11::timestamptz[], $12::smallint[],
+                $13::smallint[], $14::bool[])
+      AS d (message_id, attempt_id, organization_id, event_id, provider_account_id, worker,
+            provider_message_id, finished_at, status_code, used, next_attempt_at, failover, rounds,
+            recoverable)
+), closed AS (
+    UPDATE send_attempts a
+    SET finished_at = d.finished_at, outcome = 'ACCEPTED', status_code = d.status_code, reason = NULL
+    FROM done d
+    WHERE a.message_id = d.message_id AND a.id = d.attempt_id
+      AND (a.outcome IS NULL OR a.outcome = 'UNKNOWN')
+    RETURNING d.*
+), moved AS (
+    UPDATE recipients r
+    SET status = 'SENT',
+        provider_account_id = c.provider_account_id,
+        provider_message_id = coalesce(c.provider_message_id, r.provider_message_id),
+        attempts = r.attempts + c.used,
+        last_error = NULL,
+        next_attempt_at = c.next_attempt_at,
+        sent_at = coalesce(r.sent_at, c.finished_at),
+        failover = c.failover,
+        rounds = c.rounds,
+        recoverable = c.recoverable
+    FROM closed c
+    WHERE r.message_id = c.message_id AND r.position = 0
+      AND r.status IN ('SENDING', 'QUEUED', 'FAILED')
+    RETURNING r.message_id, r.sent_at, r.delivered_at, r.provider_account_id, r.provider_message_id,
+              c.organization_id, c.event_id, c.finished_at, c.worker, c.attempt_id, 0 AS chunk,
+              c.provider_message_id AS reported_id, r.first_sent_at IS NULL AS is_first
+), message AS (
+    UPDATE messages m
+    SET status = 'SENT', sent_at = r.sent_at, delivered_at = r.delivered_at,
+        provider_message_id = r.provider_message_id, provider_account_id = r.provider_account_id,
+        resolved_account_id = CASE WHEN r.provider_account_id <> m.provider_account_id
+                                   THEN coalesce(m.resolved_account_id, m.provider_account_id)
+                                   ELSE m.resolved_account_id END
+    FROM moved r
+    WHERE m.id = r.message_id
+    RETURNING r.organization_id, r.finished_at, r.provider_account_id, m.from_address, m.template_id,
+              r.is_first
+), metric AS (
+    INSERT INTO metric_deltas (organization_id, hour, provider, domain, template,
+                               sent, delivered, opened, clicked, bounced, complained, unsubscribed)
+    SELECT m.organization_id, date_trunc('hour', m.finished_at, 'UTC'), p.provider,
+           waypost_metric_domain(m.from_address), coalesce(m.template_id::text, ''),
+           count(*), 0, 0, 0, 0, 0, 0
+    FROM message m
+    CROSS JOIN LATERAL waypost_metric_provider(m.provider_account_id) p
+    WHERE m.is_first
+    GROUP BY 1, 2, 3, 4, 5
+), event AS (
+    INSERT INTO events (message_id, id, organization_id, position, event_type, occurred_at, data,
+                        counts_itself)
+    SELECT message_id, event_id, organization_id, 0, 'SENT', finished_at,
+           jsonb_strip_nulls(jsonb_build_object('attemptId', attempt_id, 'providerMessageId', reported_id)),
+           true
+    FROM moved
+)
+-- `ANY` looks each row up by its key (see lease.sql).
+DELETE FROM outbox o
+USING moved
+WHERE o.message_id = ANY(ARRAY[moved.message_id]) AND o.chunk = ANY(ARRAY[moved.chunk])
+  AND o.leased_by = ANY(ARRAY[moved.worker])
+RETURNING moved.attempt_id AS "attempt_id!: SendAttemptId"
