@@ -99,6 +99,7 @@ mod webhook_deliveries;
 #[cfg(test)]
 mod webhook_endpoints;
 #[cfg(test)]
+mod words;
 mod wrong_keys;
 #[cfg(test)]
 mod wrong_servers;
