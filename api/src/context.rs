@@ -1,4 +1,4 @@
-//! What the handlers work with: one set per process.
+//! The parts that handlers use: one set per process.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ use waypost_core::webhook::endpoint::WebhookEndpoints;
 /// The parts of an API process.
 pub(crate) struct Context {
     pub(crate) pool: PgPool,
-    pub(crate) pulse: Liveness,
+    pub(crate) liveness: Liveness,
     pub(crate) readiness: Readiness,
     pub(crate) authenticator: Authenticator,
     pub(crate) limiter: Limiter,
@@ -62,46 +62,52 @@ pub(crate) struct Context {
     pub(crate) recorder: tracking_event::TrackingRecorder,
     pub(crate) machine_window: Duration,
     pub(crate) webhook_endpoints: WebhookEndpoints,
-    pub(crate) inbox: EventReceiver,
+    pub(crate) event_receiver: EventReceiver,
     pub(crate) clock: Clock,
     pub(crate) settings: ApiSettings,
     pub(crate) sealer: Sealer,
 }
 
-/// Connections, at the most, for what sends look up before they are accepted: keys,
-/// accounts and rules, groups. Most of it is remembered.
-const LOOK_UP_CONNECTIONS: u32 = 2;
+/// The most connections for the look-ups of a send before acceptance: keys, accounts and
+/// rules, groups. Most of them are cached.
+const LOOKUP_CONNECTIONS: u32 = 2;
 
 impl Context {
-    /// Puts the parts together. Nothing is connected yet: a process starts while
-    /// Postgres and Redis are away.
+    /// Creates the parts. Nothing connects yet, so a process starts while Postgres and
+    /// Redis are away.
     ///
     /// # Errors
-    /// A fault when a URL cannot be read.
+    /// A fault if a URL is not valid.
     #[expect(clippy::too_many_lines, reason = "a list of parts")]
     pub(crate) fn new(settings: &Settings, clock: &Clock) -> Result<Self, Fault> {
         let ids = Ids::new(clock.clone());
         let connections = settings.database_connections;
-        let of_look_ups = (connections / 4).clamp(1, LOOK_UP_CONNECTIONS);
-        let of_checks = (connections / 8).clamp(1, check::CONNECTIONS);
-        let of_recording = (connections / 5).clamp(1, record::CONNECTIONS);
-        let of_others = acceptance::CONNECTIONS + of_look_ups + of_checks + of_recording;
-        let connections = connections.saturating_sub(of_others);
-        let pulse = Liveness::new();
-        let pool = db::watched_pool(&settings.database_url, connections.max(1), &pulse)?;
-        // What every send may have to ask, whatever else keeps Postgres busy.
-        let look_ups = db::watched_routine_pool(&settings.database_url, of_look_ups, &pulse)?;
-        let checks = db::watched_routine_pool(&settings.database_url, of_checks, &pulse)?;
-        let checks = WarmPool::watched(checks, pulse.clone());
-        let recording = db::watched_routine_pool(&settings.database_url, of_recording, &pulse)?;
+        let lookup_connections = (connections / 4).clamp(1, LOOKUP_CONNECTIONS);
+        let check_connections = (connections / 8).clamp(1, check::CONNECTIONS);
+        let recording_connections = (connections / 5).clamp(1, record::CONNECTIONS);
+        let reserved = acceptance::CONNECTIONS
+            + lookup_connections
+            + check_connections
+            + recording_connections;
+        let connections = connections.saturating_sub(reserved);
+        let liveness = Liveness::new();
+        let pool = db::watched_pool(&settings.database_url, connections.max(1), &liveness)?;
+        // Pools of their own, so that other requests cannot delay the look-ups of a send.
+        let lookups =
+            db::watched_routine_pool(&settings.database_url, lookup_connections, &liveness)?;
+        let checks =
+            db::watched_routine_pool(&settings.database_url, check_connections, &liveness)?;
+        let checks = WarmPool::watched(checks, liveness.clone());
+        let recording =
+            db::watched_routine_pool(&settings.database_url, recording_connections, &liveness)?;
         let redis = Redis::new(&settings.redis_url, &settings.redis_prefix)?;
-        let snapshots = SnapshotCache::new(look_ups.clone());
+        let snapshots = SnapshotCache::new(lookups.clone());
         let templates = Templates::start(pool.clone(), clock.clone(), ids.clone())?;
         let filters = BloomFilters::start(pool.clone(), redis.clone(), ids.clone());
-        let known_groups = GroupCache::new(look_ups.clone());
+        let known_groups = GroupCache::new(lookups.clone());
         let dispatcher = Dispatcher::start(send_queue(&redis, clock.clone()));
         let acceptor = Acceptor::start(AcceptorParts {
-            pool: acceptance::pool(&settings.database_url, &pulse)?,
+            pool: acceptance::pool(&settings.database_url, &liveness)?,
             reader: pool.clone(),
             templates: templates.clone(),
             groups: known_groups.clone(),
@@ -150,19 +156,23 @@ impl Context {
             clock: clock.clone(),
             ids: ids.clone(),
         };
-        let told = Suppressions {
+        let event_suppressions = Suppressions {
             pool: recording,
             ..suppressions.clone()
         };
-        let inbox = EventReceiver::new(EventReceiverParts {
+        let event_receiver = EventReceiver::new(EventReceiverParts {
             pool: pool.clone(),
             sealer: settings.sealer.clone(),
             fetcher: SnsFetcher::new(accounts.transport.clone(), accounts.endpoints.clone()),
-            recorder: EventRecorder::start(told, settings.sealer.clone(), OwnLinks::new(settings)),
+            recorder: EventRecorder::start(
+                event_suppressions,
+                settings.sealer.clone(),
+                OwnLinks::new(settings),
+            ),
             clock: clock.clone(),
         });
         Ok(Self {
-            authenticator: Authenticator::start(look_ups, clock.clone()),
+            authenticator: Authenticator::start(lookups, clock.clone()),
             limiter: Limiter::start(redis.clone(), &settings.api),
             rules: Rules {
                 pool: pool.clone(),
@@ -189,7 +199,7 @@ impl Context {
             },
             readiness: Readiness::new(pool.clone(), redis, settings.sealer.clone()),
             pool,
-            pulse,
+            liveness,
             acceptor,
             accounts,
             templates,
@@ -200,7 +210,7 @@ impl Context {
             recorder,
             machine_window: settings.links.machine_window,
             webhook_endpoints,
-            inbox,
+            event_receiver,
             clock: clock.clone(),
             settings: settings.api.clone(),
             sealer: settings.sealer.clone(),

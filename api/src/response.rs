@@ -1,5 +1,4 @@
-//! Shapes that answers share: the `data` envelope, pages, times, values that may
-//! be null.
+//! Shapes that responses share: the `data` envelope, pages, times, nullable values.
 
 use std::borrow::Cow;
 
@@ -28,17 +27,17 @@ pub(crate) struct Paged<T: ParseFromJSON + ToJSON> {
     pub(crate) pagination: Pagination,
 }
 
-/// Where a page stands in its list.
+/// The position of a page in its list.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 pub(crate) struct Pagination {
-    /// The page, from 1.
+    /// The page number, from 1.
     pub(crate) page: u32,
-    /// Rows on a page.
+    /// The number of items per page.
     pub(crate) limit: u32,
-    /// Rows in the whole list.
+    /// The number of items in the whole list.
     pub(crate) total: u64,
-    /// Pages that the list fills.
+    /// The number of pages.
     pub(crate) total_pages: u64,
 }
 
@@ -53,7 +52,7 @@ impl Pagination {
     }
 }
 
-/// The page that a request asks for; what is wrong goes to `issues`.
+/// The requested page; `None` if a parameter is wrong, with the mistakes in `issues`.
 pub(crate) fn read_page(
     page: Validated<Option<PageNumber>>,
     limit: Validated<Option<PageLimit>>,
@@ -68,14 +67,13 @@ pub(crate) fn read_page(
     )
 }
 
-/// The answer to a deletion.
+/// The response to a deletion.
 #[derive(Debug, Object)]
 pub(crate) struct Success {
     pub(crate) success: bool,
 }
 
-/// A time on the wire: ISO 8601 in UTC with milliseconds,
-/// `2026-11-20T12:00:00.000Z`.
+/// A time in a response: ISO 8601 in UTC with milliseconds, `2026-11-20T12:00:00.000Z`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Time(pub(crate) Timestamp);
 
@@ -117,7 +115,7 @@ impl ToJSON for Time {
     }
 }
 
-/// Asked for by the derive of answers, which nobody reads.
+/// The `Object` derive requires it; responses are never parsed.
 impl ParseFromJSON for Time {
     fn parse_from_json(value: Option<Value>) -> ParseResult<Self> {
         Timestamp::parse_from_json(value)
@@ -126,8 +124,8 @@ impl ParseFromJSON for Time {
     }
 }
 
-/// A value that is always there and may be null. (An `Option` in an answer would
-/// be documented as neither required nor nullable.)
+/// A field that is always present and may be null. (poem-openapi documents an `Option` in
+/// a response as neither required nor nullable.)
 #[derive(Debug, Clone)]
 pub(crate) struct Nullable<T>(pub(crate) Option<T>);
 
@@ -168,7 +166,7 @@ impl<T: ToJSON> ToJSON for Nullable<T> {
     }
 }
 
-/// Asked for by the derive of answers, which nobody reads.
+/// The `Object` derive requires it; responses are never parsed.
 impl<T: ParseFromJSON> ParseFromJSON for Nullable<T> {
     fn parse_from_json(value: Option<Value>) -> ParseResult<Self> {
         Option::<T>::parse_from_json(value)

@@ -1,7 +1,7 @@
-//! Request fields that never fail to parse. poem-openapi's own validators stop at
-//! the first mistake and name no path; a [`Validated`] field carries its type's
-//! schema into the document and keeps what is wrong with it, so that a handler
-//! reports every mistake of a request at once.
+//! Validated request fields. poem-openapi's own validators stop at the first mistake and
+//! give no path. A [`Validated`] field puts its type's schema into the document and never
+//! fails to parse: it keeps its mistakes, so a handler reports all mistakes of a request
+//! at once.
 
 use std::borrow::Cow;
 
@@ -10,49 +10,49 @@ use poem_openapi::types::{ParseFromJSON, ParseFromParameter, ParseResult, ToJSON
 use serde_json::Value;
 use waypost_core::issue::Issue;
 
-/// A type that a request field may have.
+/// A type of request fields.
 pub(crate) trait Field: Sized + Send + Sync {
-    /// Whether the field must be there.
+    /// Whether the field is required.
     const REQUIRED: bool = true;
 
-    /// What the document says of it.
+    /// The schema in the document.
     fn schema() -> MetaSchemaRef;
 
-    /// Registers the schemas that [`Field::schema`] refers to.
+    /// Registers the schemas that [`Field::schema`] references.
     fn register(_registry: &mut Registry) {}
 
-    /// Reads a value that is there and not null.
+    /// Parses a value that is present and not null.
     ///
     /// # Errors
-    /// Everything that is wrong with it; paths are relative to the value.
+    /// All mistakes; their paths are relative to the value.
     fn read(value: Value) -> Result<Self, Vec<Issue>>;
 
-    /// What an absent or null value means.
+    /// The value of an absent or null field.
     ///
     /// # Errors
-    /// Why it may not be absent.
+    /// That the field is required.
     fn absent() -> Result<Self, Vec<Issue>> {
         problem("is required")
     }
 
-    /// What a null means, where that is not what an absent value means.
+    /// The value of a null field, if it differs from that of an absent one.
     ///
     /// # Errors
-    /// Why it may not be null.
+    /// That the field must not be null.
     fn null() -> Result<Self, Vec<Issue>> {
         Self::absent()
     }
 
-    /// Reads the values of a query parameter.
+    /// Parses a query parameter.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All mistakes.
     fn read_parameter(text: &str) -> Result<Self, Vec<Issue>> {
         Self::read(Value::String(text.to_owned()))
     }
 }
 
-/// The same schema, for a value that may be null too.
+/// The same schema, made nullable.
 fn nullable(schema: MetaSchemaRef) -> MetaSchemaRef {
     match schema {
         MetaSchemaRef::Inline(mut schema) => {
@@ -63,7 +63,7 @@ fn nullable(schema: MetaSchemaRef) -> MetaSchemaRef {
     }
 }
 
-/// One finding about the value itself.
+/// One issue about the value itself.
 pub(crate) fn problem<T>(message: impl Into<String>) -> Result<T, Vec<Issue>> {
     Err(vec![Issue::new("", message)])
 }
@@ -92,7 +92,7 @@ impl<T: Field> Field for Option<T> {
     }
 }
 
-/// A field of a change, which null clears and absence leaves as it is.
+/// A field of an update: null clears it, and absence keeps the current value.
 #[derive(Debug)]
 pub(crate) struct Clearable<T>(pub(crate) Option<Option<T>>);
 
@@ -126,8 +126,8 @@ impl<T: Field> Field for Clearable<T> {
     }
 }
 
-/// A field of a change that cannot be cleared: absence leaves it as it is, and null is
-/// refused.
+/// A field of an update that cannot be cleared: absence keeps the current value, and null
+/// is rejected.
 #[derive(Debug)]
 pub(crate) struct Settable<T>(Option<T>);
 
@@ -151,16 +151,16 @@ impl<T: Field> Field for Settable<T> {
     }
 
     fn null() -> Result<Self, Vec<Issue>> {
-        problem("must not be null; leave it out to keep it as it is")
+        problem("must not be null; omit it to keep the current value")
     }
 }
 
-/// A field that was read, well or not.
+/// A parsed field, or its mistakes.
 #[derive(Debug)]
 pub(crate) struct Validated<T>(Result<T, Vec<Issue>>);
 
 impl<T> Validated<T> {
-    /// The value; what is wrong with it goes to `issues` under `path`.
+    /// The value; `None` if it is wrong, with the mistakes in `issues` under `path`.
     pub(crate) fn take(self, path: &str, issues: &mut Vec<Issue>) -> Option<T> {
         match self.0 {
             Ok(value) => Some(value),
@@ -173,15 +173,14 @@ impl<T> Validated<T> {
 }
 
 impl<T> Validated<Settable<T>> {
-    /// The new value, where one was given; what is wrong with it goes to `issues` under
-    /// `path`.
+    /// The new value, if one was given. Mistakes go to `issues` under `path`.
     pub(crate) fn change(self, path: &str, issues: &mut Vec<Issue>) -> Option<T> {
         self.take(path, issues)?.0
     }
 }
 
 impl<T> Validated<Clearable<T>> {
-    /// The new value or none, where either was given; what is wrong with it goes to
+    /// `Some(None)` if the field was null, `Some(value)` if it was given. Mistakes go to
     /// `issues` under `path`.
     pub(crate) fn change(self, path: &str, issues: &mut Vec<Issue>) -> Option<Option<T>> {
         self.take(path, issues)?.0
@@ -189,7 +188,7 @@ impl<T> Validated<Clearable<T>> {
 }
 
 impl<T> Validated<T> {
-    /// What is wrong with it, under `path`.
+    /// The mistakes, under `path`.
     pub(crate) fn issues(&self, path: &str) -> Vec<Issue> {
         let found = self.0.as_ref().err().into_iter().flatten();
         found.map(|issue| issue.clone().under(path)).collect()
@@ -197,7 +196,7 @@ impl<T> Validated<T> {
 }
 
 impl<T> Validated<Option<T>> {
-    /// Whether the field was there, well formed or not.
+    /// Whether the field was given, valid or not.
     pub(crate) fn is_given(&self) -> bool {
         !matches!(self.0, Ok(None))
     }
@@ -209,7 +208,7 @@ impl<T: Field> Type for Validated<T> {
     type RawElementValueType = Self;
 
     fn name() -> Cow<'static, str> {
-        Cow::Borrowed("checked")
+        Cow::Borrowed("validated")
     }
 
     fn schema_ref() -> MetaSchemaRef {
@@ -239,7 +238,7 @@ impl<T: Field> ParseFromJSON for Validated<T> {
     }
 }
 
-/// Asked for by the derive of request objects, which nobody writes out.
+/// The `Object` derive requires it; requests are never serialized.
 impl<T: Field> ToJSON for Validated<T> {
     fn to_json(&self) -> Option<Value> {
         None

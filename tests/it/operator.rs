@@ -98,7 +98,7 @@ async fn a_key_made_with_permissions_has_those_and_no_others() {
 }
 
 #[tokio::test]
-async fn secrets_are_sealed_anew_with_the_first_key() {
+async fn secrets_are_encrypted_again_with_the_first_key() {
     let app = TestApp::builder()
         .without_worker()
         .without_scheduler()
@@ -124,7 +124,7 @@ async fn secrets_are_sealed_anew_with_the_first_key() {
         variables.insert("WAYPOST_ENCRYPTION_KEYS".to_owned(), keys.join(","));
         let finished = Program::Api.run(&["rotate-keys"], &variables).await;
         let counts = finished.stderr.lines().filter_map(|line| {
-            let count = line.strip_suffix(" sealed anew")?.rsplit(' ').next()?;
+            let count = line.strip_suffix(" encrypted again")?.rsplit(' ').next()?;
             count.parse::<u32>().ok()
         });
         (finished.success, counts.collect::<Vec<_>>())

@@ -19,7 +19,7 @@ use waypost_tests::{Caller, TestApp, message_to, wait_until};
 const TURN: Duration = Duration::from_secs(20);
 /// A month long ago, as SQL.
 const OLD: &str = "2020-01-01Z";
-const BODY_GONE: &str = "The message's content is not kept any more; send it anew";
+const BODY_GONE: &str = "The message's content is no longer stored; send a new message";
 
 async fn quiet() -> TestApp {
     let app = TestApp::builder()

@@ -289,7 +289,11 @@ async fn a_group_removed_before_sending_breaks_nothing_and_its_link_suppresses_e
     for _ in 0..2 {
         let page = follow(&app, &link).await;
         assert_unsubscribed(&page);
-        assert!(page.text.contains("any more messages."), "{page:?}");
+        assert!(
+            page.text
+                .contains("You will no longer receive messages from"),
+            "{page:?}"
+        );
         assert!(page.text.contains("Undo"), "{page:?}");
     }
     let expected = (

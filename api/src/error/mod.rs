@@ -1,6 +1,6 @@
-//! Failures on the wire. This is the one place where the domain's refusals and our
-//! faults become HTTP: a row each of the contract's error table, always in the
-//! form `{"error": {"code", "message", "details"?}}`.
+//! HTTP errors. This module alone turns the domain's refusals and our faults into HTTP:
+//! each is one row of the contract's error table, in the form `{"error": {"code",
+//! "message", "details"?}}`.
 
 mod reason;
 mod refusals;
@@ -22,72 +22,71 @@ use waypost_core::issue::Issue;
 use waypost_core::provider::kind::ProviderType;
 use waypost_core::warn_seldom;
 
-use crate::idempotency::respond_again;
 use crate::middleware::rate_limits::whole_seconds;
+use crate::request::idempotency_key::replay;
 
 pub(crate) use reason::Reason;
 pub(crate) use refusals::{DELIVERY, MESSAGE, TEMPLATE, VERSION};
 
-/// Seconds after which a caller may try again when a server of ours is away.
+/// The value of `Retry-After` while Postgres or Redis is away, in seconds.
 pub(crate) const RETRY_AFTER_SECONDS: u32 = 2;
 
 /// Why a request was not served.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// 400: the request's form is wrong.
+    /// 400: the request is not valid.
     Invalid(Vec<Issue>),
     /// 401: no valid API key.
     Unauthenticated,
-    /// 401: nothing shows that the provider sent it.
+    /// 401: a provider event that is not verified as the provider's.
     Unverified,
-    /// 403: the key lacks a permission.
+    /// 403: the API key lacks a permission.
     Forbidden(Permission),
-    /// 404: there is no such thing, or it is another organization's.
+    /// 404: the record does not exist, or belongs to another organization.
     NotFound(&'static str),
-    /// 404: there is no such path.
+    /// 404: the path does not exist.
     NoSuchPath,
-    /// 405: the path does not know the method.
+    /// 405: the path does not support the method.
     MethodNotAllowed,
-    /// 409: what there is stands in the way.
+    /// 409: the current state does not allow the request.
     Conflict(Reason, &'static str),
-    /// 413: the body is larger than the bound, in bytes.
+    /// 413: the body is larger than the limit, in bytes.
     TooLarge(usize),
-    /// 415: the body is not JSON by its content type.
+    /// 415: the content type of the body is not JSON.
     NotJson,
-    /// 422: the request is well formed and cannot be done.
+    /// 422: the request is valid but cannot be done.
     Unprocessable {
-        /// What stands in the way.
+        /// The error message; with a `path`, it continues the sentence that the path
+        /// begins.
         message: String,
-        /// The field that it is about, if one.
+        /// The field that causes the error, if one does.
         path: Option<&'static str>,
-        /// A word for programs.
         reason: Reason,
     },
-    /// 422: the request names records that are not there.
+    /// 422: the request names records that do not exist.
     UnknownIds(Vec<Issue>),
-    /// 422: the provider refused the credentials.
+    /// 422: the provider rejected the credentials.
     InvalidCredentials {
-        /// Which provider.
         provider_type: ProviderType,
-        /// What it said.
+        /// The provider's error message.
         reason: String,
     },
-    /// 503: a provider that must be asked gave no verdict.
-    ProviderUndecided {
-        /// Which provider.
+    /// 503: the provider gave no usable answer.
+    ProviderUnavailable {
         provider_type: ProviderType,
-        /// What happened.
+        /// The error of the call.
         reason: String,
     },
-    /// 429: one request too many; the next one passes after so long.
+    /// 429: over the rate limit; the next request is admitted after this time.
     RateLimited(Duration),
-    /// It was served before: its key gets the answer of then.
+    /// The request was done before: the stored response of its idempotency key is sent
+    /// again.
     Repeated(StoredAnswer),
-    /// 500 or 503: we failed.
+    /// 500 or 503: a fault of ours.
     Fault(Fault),
 }
 
-/// The error envelope.
+/// An error response.
 #[derive(Debug, Object)]
 #[oai(rename = "ErrorResponse")]
 pub(crate) struct ErrorBody {
@@ -97,12 +96,12 @@ pub(crate) struct ErrorBody {
 #[derive(Debug, Object)]
 #[oai(rename = "Error")]
 struct ErrorContent {
-    /// A word for programs, such as `VALIDATION_ERROR`.
+    /// The error code, for programs, such as `VALIDATION_ERROR`.
     code: String,
-    /// A sentence for people.
+    /// The error message, for people. Programs should not parse it.
     message: String,
-    /// Particulars: for a failed validation `issues`, each with `path` and `message`,
-    /// the first 100 of them; for 409 and 422 a `reason`.
+    /// Details of the error. A 400 has `issues`: the first 100 mistakes, each with `path`
+    /// and `message`. A 409 and a 422 have a `reason`, for programs.
     details: Option<Any<Value>>,
 }
 
@@ -120,7 +119,7 @@ impl Failure {
             Self::Unprocessable { .. } | Self::UnknownIds(_) | Self::InvalidCredentials { .. } => {
                 StatusCode::UNPROCESSABLE_ENTITY
             }
-            Self::ProviderUndecided { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            Self::ProviderUnavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
             Self::RateLimited(_) => StatusCode::TOO_MANY_REQUESTS,
             Self::Repeated(answer) => StatusCode::from_u16(answer.status).unwrap_or_default(),
             Self::Fault(fault) => match fault.kind() {
@@ -143,9 +142,9 @@ impl Failure {
             Self::TooLarge(_) => "PAYLOAD_TOO_LARGE",
             Self::NotJson => "UNSUPPORTED_MEDIA_TYPE",
             Self::InvalidCredentials { .. } => "PROVIDER_INVALID_CREDENTIALS",
-            Self::ProviderUndecided { .. } => "SERVICE_UNAVAILABLE",
+            Self::ProviderUnavailable { .. } => "SERVICE_UNAVAILABLE",
             Self::RateLimited(_) => "RATE_LIMIT_EXCEEDED",
-            // Never written: the answer of then is.
+            // Never sent: the stored response is.
             Self::Repeated(_) => "REPEATED",
             Self::Fault(fault) => match fault.kind() {
                 FaultKind::Unavailable => "SERVICE_UNAVAILABLE",
@@ -154,16 +153,18 @@ impl Failure {
         }
     }
 
-    /// A sentence for people. Faults show nothing of what went wrong.
+    /// The error message, for people. A fault shows no details.
     pub(crate) fn message(&self) -> String {
         match self {
             Self::Invalid(issues) | Self::UnknownIds(issues) => invalid_message(issues),
             Self::Unauthenticated => "The API key is missing or invalid".to_owned(),
-            Self::Unverified => "Nothing shows that the account's provider sent this".to_owned(),
+            Self::Unverified => {
+                "The request is not verified as coming from the account's provider".to_owned()
+            }
             Self::Forbidden(permission) => format!("The API key lacks the permission {permission}"),
-            Self::NotFound(what) => format!("There is no such {what}"),
-            Self::NoSuchPath => "There is no such path".to_owned(),
-            Self::MethodNotAllowed => "The path does not know this method".to_owned(),
+            Self::NotFound(what) => format!("This {what} does not exist"),
+            Self::NoSuchPath => "This path does not exist".to_owned(),
+            Self::MethodNotAllowed => "This path does not support the method".to_owned(),
             Self::Conflict(_, message) => (*message).to_owned(),
             Self::TooLarge(max) => format!("The body is larger than {max} bytes"),
             Self::NotJson => {
@@ -179,13 +180,13 @@ impl Failure {
                 provider_type,
                 reason,
             } => {
-                format!("{provider_type} refused the credentials: {reason}")
+                format!("{provider_type} rejected the credentials: {reason}")
             }
-            Self::ProviderUndecided {
+            Self::ProviderUnavailable {
                 provider_type,
                 reason,
             } => {
-                format!("{provider_type} could not be asked; try again later: {reason}")
+                format!("{provider_type} could not be reached; try again later: {reason}")
             }
             Self::RateLimited(wait) => {
                 format!(
@@ -193,17 +194,17 @@ impl Failure {
                     at_least_a_second(*wait)
                 )
             }
-            Self::Repeated(_) => "The request was served before".to_owned(),
+            Self::Repeated(_) => "The request was done before".to_owned(),
             Self::Fault(fault) => match fault.kind() {
                 FaultKind::Unavailable => {
-                    "The service is not available at the moment; try again".to_owned()
+                    "The service is not available at the moment; try again later".to_owned()
                 }
                 FaultKind::Internal => "An unexpected error occurred".to_owned(),
             },
         }
     }
 
-    /// The answer's body.
+    /// The response body.
     pub(crate) fn body(&self) -> Value {
         let mut content = json!({ "code": self.code(), "message": self.message() });
         if let Some(details) = self.details() {
@@ -212,7 +213,7 @@ impl Failure {
         json!({ "error": content })
     }
 
-    /// All that is wrong on one line, for a message of a batch.
+    /// The error on one line, for a message of a batch.
     pub(crate) fn sentence(&self) -> String {
         let Self::Invalid(issues) = self else {
             return self.message();
@@ -225,11 +226,11 @@ impl Failure {
         findings.join("; ")
     }
 
-    /// The same failure, with the issues that were found before it.
+    /// The same failure, with the issues found before it.
     pub(crate) fn after(self, issues: &mut Vec<Issue>) -> Self {
         #[expect(
             clippy::wildcard_enum_match_arm,
-            reason = "no other is about the request's form"
+            reason = "the other failures have no issues"
         )]
         match self {
             Self::Invalid(found) => {
@@ -265,7 +266,7 @@ impl Failure {
                 let reason = Reason::InvalidCredentials;
                 Some(json!({ "reason": reason, "providerType": provider_type }))
             }
-            Self::ProviderUndecided { provider_type, .. } => {
+            Self::ProviderUnavailable { provider_type, .. } => {
                 Some(json!({ "providerType": provider_type }))
             }
             Self::Unauthenticated
@@ -281,17 +282,17 @@ impl Failure {
         }
     }
 
-    /// Faults are logged here, once; the request's span carries its id.
+    /// Logs a fault, once. The log span carries the request id.
     pub(crate) fn log(&self) {
         match self {
             Self::Fault(fault) => match fault.kind() {
                 FaultKind::Unavailable => warn_seldom!(cause = fault.chain(), "Answering 503"),
                 FaultKind::Internal => error!(cause = fault.chain(), "Answering 500"),
             },
-            // The caller is told the reason. It is the provider's text, which may
-            // repeat what was sent to it.
-            Self::ProviderUndecided { provider_type, .. } => {
-                warn_seldom!(%provider_type, "Answering 503: the provider gave no answer");
+            // The response shows the reason. The log does not: it is the provider's text,
+            // which may repeat the request.
+            Self::ProviderUnavailable { provider_type, .. } => {
+                warn_seldom!(%provider_type, "Answering 503: the provider gave no usable answer");
             }
             Self::Invalid(_)
             | Self::Unauthenticated
@@ -311,7 +312,7 @@ impl Failure {
         }
     }
 
-    /// The failure behind an error that poem raised itself.
+    /// The failure for an error that poem itself returned.
     pub(crate) fn from_poem(error: &poem::Error) -> Self {
         match error.status() {
             StatusCode::UNAUTHORIZED => Self::Unauthenticated,
@@ -339,7 +340,7 @@ fn invalid_message(issues: &[Issue]) -> String {
     }
 }
 
-/// An issue as a whole sentence; one without a path is about all of `what`.
+/// An issue as a sentence. An issue without a path is about `what` as a whole.
 fn sentence(what: &str, issue: &Issue) -> String {
     let Issue { path, message } = issue;
     if path.is_empty() {
@@ -349,7 +350,7 @@ fn sentence(what: &str, issue: &Issue) -> String {
     }
 }
 
-/// A wait as `Retry-After` tells it: in whole seconds, and never none.
+/// A wait as the value of `Retry-After`: whole seconds, at least one.
 fn at_least_a_second(wait: Duration) -> u64 {
     whole_seconds(wait).max(1)
 }
@@ -357,7 +358,7 @@ fn at_least_a_second(wait: Duration) -> u64 {
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         if let Self::Repeated(answer) = self {
-            return respond_again(answer);
+            return replay(answer);
         }
         self.log();
         let mut response = poem::web::Json(self.body()).into_response();
@@ -399,7 +400,7 @@ impl ApiResponse for Failure {
         let rows = [
             (
                 400,
-                "`VALIDATION_ERROR`: the request's form is wrong; `details.issues` names every mistake.",
+                "`VALIDATION_ERROR`: the request is not valid. `details.issues` lists the mistakes.",
             ),
             (
                 401,
@@ -407,30 +408,30 @@ impl ApiResponse for Failure {
             ),
             (
                 403,
-                "`FORBIDDEN`: the API key lacks `details.requiredPermission`.",
+                "`FORBIDDEN`: the API key lacks the permission in `details.requiredPermission`.",
             ),
-            (404, "`NOT_FOUND`: there is no such record."),
+            (404, "`NOT_FOUND`: the record does not exist."),
             (
                 409,
-                "`CONFLICT`: the state of what there is does not permit it, or an idempotency key was used for another request or by one that still runs; `details.reason` says which.",
+                "`CONFLICT`: the current state does not allow the request, or the idempotency key belongs to another request or to one that still runs. `details.reason` says which.",
             ),
             (413, "`PAYLOAD_TOO_LARGE`: the body is too large."),
             (
                 415,
-                "`UNSUPPORTED_MEDIA_TYPE`: the body is not `application/json`.",
+                "`UNSUPPORTED_MEDIA_TYPE`: the content type of the body is not `application/json`.",
             ),
             (
                 422,
-                "`VALIDATION_ERROR` or `PROVIDER_INVALID_CREDENTIALS`: well formed, and cannot be done; `details.reason` says why.",
+                "`VALIDATION_ERROR` or `PROVIDER_INVALID_CREDENTIALS`: the request is valid but cannot be done. `details.reason` says why.",
             ),
             (
                 429,
-                "`RATE_LIMIT_EXCEEDED`: try again after `Retry-After` seconds.",
+                "`RATE_LIMIT_EXCEEDED`: too many requests. Try again after `Retry-After` seconds.",
             ),
-            (500, "`INTERNAL_ERROR`: an unexpected error."),
+            (500, "`INTERNAL_ERROR`: an unexpected error occurred."),
             (
                 503,
-                "`SERVICE_UNAVAILABLE`: try again after `Retry-After` seconds.",
+                "`SERVICE_UNAVAILABLE`: the service, or the provider, is not available. Try again after `Retry-After` seconds.",
             ),
         ];
         let responses = rows.map(|(status, description)| MetaResponse {
@@ -453,8 +454,8 @@ impl ApiResponse for Failure {
     }
 }
 
-/// The answer to an error of poem's own, in the contract's form; what already is
-/// an answer passes through.
+/// The response to an error of a handler. An error of poem's own gets the JSON error
+/// form; one that already is a response is passed through.
 pub(crate) fn respond(error: poem::Error) -> Response {
     if error.is_from_response() {
         error.into_response()
@@ -463,7 +464,7 @@ pub(crate) fn respond(error: poem::Error) -> Response {
     }
 }
 
-/// Whether reading a body failed because it is too large.
+/// Whether a body could not be read because it is too large.
 pub(crate) fn is_too_large(error: &poem::error::ReadBodyError) -> bool {
     error.status() == StatusCode::PAYLOAD_TOO_LARGE
 }

@@ -1,4 +1,4 @@
-//! What the domain's refusals are on the wire.
+//! The HTTP errors of the domain's refusals.
 
 use waypost_core::acceptance::AcceptRefusal;
 use waypost_core::acceptance::retry::RetryRefusal;
@@ -23,14 +23,14 @@ impl From<AcceptRefusal> for Failure {
     fn from(refusal: AcceptRefusal) -> Self {
         match refusal {
             AcceptRefusal::Route(RouteRefusal::NoActiveProvider) => Self::Unprocessable {
-                message: "There is no active provider account to send through".to_owned(),
+                message: "The organization has no active provider account".to_owned(),
                 path: None,
                 reason: Reason::NoActiveProvider,
             },
             AcceptRefusal::Route(RouteRefusal::DomainNotVerified(provider_type)) => {
                 Self::Unprocessable {
                     message: format!(
-                        "must have a domain that is verified on the {provider_type} account it is sent through"
+                        "must have a domain that is verified on the {provider_type} account that routing selects"
                     ),
                     path: Some("from"),
                     reason: Reason::DomainNotVerified,
@@ -59,7 +59,7 @@ impl From<RetryRefusal> for Failure {
             ),
             RetryRefusal::BodyGone => Self::Conflict(
                 Reason::MessageContentGone,
-                "The message's content is not kept any more; send it anew",
+                "The message's content is no longer stored; send a new message",
             ),
             RetryRefusal::Fault(fault) => Self::Fault(fault),
         }
@@ -75,7 +75,7 @@ impl From<KeyConflict> for Failure {
             ),
             KeyConflict::StillRunning => Self::Conflict(
                 Reason::IdempotencyInProgress,
-                "An earlier request with the idempotency key still runs; try again",
+                "An earlier request with this idempotency key still runs; try again",
             ),
         }
     }
@@ -100,18 +100,18 @@ impl<R: Into<Self>> From<Failed<R>> for Failure {
     }
 }
 
-/// What a message is called in answers.
+/// The name of a message in error messages.
 pub(crate) const MESSAGE: &str = "message";
-/// What a template is called in answers.
+/// The name of a template in error messages.
 pub(crate) const TEMPLATE: &str = "template";
-/// What a version of a template is called in answers.
+/// The name of a template version in error messages.
 pub(crate) const VERSION: &str = "template version";
-/// What one event for one endpoint is called in answers.
+/// The name of a webhook delivery in error messages.
 pub(crate) const DELIVERY: &str = "webhook delivery";
 
 impl Failure {
-    /// What a template's refusal means for the message that names it: the template
-    /// is not what the request is about, so it is never a 404.
+    /// The error of a send whose template is refused. The request is about the message
+    /// and not about the template, so the status is never 404.
     fn of_send(refusal: TemplateRefusal) -> Self {
         let about_the_template = |message: &str, reason| Self::Unprocessable {
             message: message.to_owned(),
@@ -120,7 +120,7 @@ impl Failure {
         };
         match refusal {
             TemplateRefusal::NotFound | TemplateRefusal::VersionNotFound => {
-                about_the_template("names no template", Reason::TemplateNotFound)
+                about_the_template("must be the id of a template", Reason::TemplateNotFound)
             }
             TemplateRefusal::WithoutVersion => about_the_template(
                 "names a template that has no version",
@@ -171,7 +171,7 @@ impl From<AccountRefusal> for Failure {
             AccountRefusal::Undecided {
                 provider_type,
                 reason,
-            } => Self::ProviderUndecided {
+            } => Self::ProviderUnavailable {
                 provider_type,
                 reason,
             },
@@ -186,14 +186,14 @@ impl From<DomainRefusal> for Failure {
             DomainRefusal::AccountNotFound => Self::NotFound("provider account"),
             DomainRefusal::NotFound => Self::NotFound("domain"),
             DomainRefusal::Present => {
-                Self::Conflict(Reason::DomainExists, "The account has this domain")
+                Self::Conflict(Reason::DomainExists, "The account already has this domain")
             }
             DomainRefusal::Busy => Self::Conflict(
                 Reason::DomainBusy,
                 "Another request is changing this domain; try again",
             ),
             DomainRefusal::TooMany => Self::Unprocessable {
-                message: format!("The account has {DOMAINS_MAX} domains, the most it may have"),
+                message: format!("The account has {DOMAINS_MAX} domains, which is the maximum"),
                 path: None,
                 reason: Reason::TooManyDomains,
             },
@@ -201,14 +201,14 @@ impl From<DomainRefusal> for Failure {
                 provider_type,
                 reason,
             } => Self::Unprocessable {
-                message: format!("{provider_type} refused: {reason}"),
+                message: format!("{provider_type} refused the request: {reason}"),
                 path: None,
                 reason: Reason::ProviderRefused,
             },
             DomainRefusal::Undecided {
                 provider_type,
                 reason,
-            } => Self::ProviderUndecided {
+            } => Self::ProviderUnavailable {
                 provider_type,
                 reason,
             },
@@ -230,16 +230,19 @@ impl From<EventWebhookRefusal> for Failure {
                 reason,
                 steps,
             } => Self::Unprocessable {
-                message: [&[format!("{provider_type} refused: {reason}.")], &steps[..]]
-                    .concat()
-                    .join(" "),
+                message: [
+                    &[format!("{provider_type} refused the request: {reason}.")],
+                    &steps[..],
+                ]
+                .concat()
+                .join(" "),
                 path: None,
                 reason: Reason::ProviderRefused,
             },
             EventWebhookRefusal::Undecided {
                 provider_type,
                 reason,
-            } => Self::ProviderUndecided {
+            } => Self::ProviderUnavailable {
                 provider_type,
                 reason,
             },
@@ -253,10 +256,9 @@ impl From<KeyRefusal> for Failure {
         match refusal {
             KeyRefusal::NotFound => Self::NotFound("API key"),
             KeyRefusal::Lacks(permission) => Self::Forbidden(permission),
-            KeyRefusal::Ended => Self::Conflict(
-                Reason::ApiKeyEnded,
-                "The API key was revoked or has expired",
-            ),
+            KeyRefusal::Ended => {
+                Self::Conflict(Reason::ApiKeyEnded, "The API key is revoked or expired")
+            }
             KeyRefusal::Fault(fault) => Self::Fault(fault),
         }
     }
@@ -279,13 +281,13 @@ impl From<RuleRefusal> for Failure {
                 let main = main.then(|| "providerAccountId".to_owned());
                 let fallbacks = fallbacks.into_iter();
                 let fallbacks =
-                    fallbacks.map(|place| format!("fallbackProviderAccountIds.{place}"));
+                    fallbacks.map(|index| format!("fallbackProviderAccountIds.{index}"));
                 let paths = main.into_iter().chain(fallbacks);
                 let message = "must be the id of a provider account";
                 Self::UnknownIds(paths.map(|path| Issue::new(path, message)).collect())
             }
             RuleRefusal::TooMany => Self::Unprocessable {
-                message: format!("An organization has at most {RULES_MAX} routing rules"),
+                message: format!("An organization can have at most {RULES_MAX} routing rules"),
                 path: None,
                 reason: Reason::TooManyRoutingRules,
             },
@@ -300,7 +302,7 @@ impl From<SuppressionRefusal> for Failure {
             SuppressionRefusal::NotFound => Self::NotFound("suppression"),
             SuppressionRefusal::Exists => Self::Conflict(
                 Reason::SuppressionExists,
-                "The address is suppressed there already",
+                "The address is already suppressed in this group, or for all messages if no group is given",
             ),
             SuppressionRefusal::UnknownGroup => Self::Unprocessable {
                 message: "must be the id of an unsubscribe group of the organization".to_owned(),
@@ -323,12 +325,14 @@ impl From<EndpointRefusal> for Failure {
             EndpointRefusal::NotFound => Self::NotFound("webhook endpoint"),
             EndpointRefusal::DeliveryNotFound => Self::NotFound(DELIVERY),
             EndpointRefusal::TooMany => Self::Unprocessable {
-                message: format!("An organization has at most {ENDPOINTS_MAX} webhook endpoints"),
+                message: format!(
+                    "An organization can have at most {ENDPOINTS_MAX} webhook endpoints"
+                ),
                 path: None,
                 reason: Reason::TooManyWebhookEndpoints,
             },
             EndpointRefusal::Unreachable { reason } => about_the_url(
-                format!("must be the URL of a server that answers: {reason}"),
+                format!("must be the URL of a server that responds: {reason}"),
                 Reason::UrlUnreachable,
             ),
             EndpointRefusal::AddressNotPublic => about_the_url(

@@ -1,29 +1,30 @@
-//! How the domain's types are read from requests: for each, its schema and its
-//! rule. The rules themselves are the domain's.
+//! Domain types as request fields: for each type its schema in the document and its parser.
+//! The rules themselves belong to the domain types.
 
-pub(crate) mod event_secret;
-pub(crate) mod object;
-pub(crate) mod template;
+pub(crate) mod content;
+pub(crate) mod provider;
 pub(crate) mod time;
-pub(crate) mod tracking;
 
 use poem_openapi::registry::{MetaSchema, MetaSchemaRef};
 use serde_json::Value;
 use uuid::Uuid;
-use waypost_core::acceptance::draft::{self, RECIPIENTS_MAX, TAGS_MAX};
-use waypost_core::address::{EmailAddress, Mailbox};
+use waypost_core::auth::Permission;
+use waypost_core::event::EventType;
 use waypost_core::ids::UnsubscribeGroupId;
 use waypost_core::issue::Issue;
 use waypost_core::message::MessageStatus;
+use waypost_core::metrics::{Granularity, GroupBy};
+use waypost_core::organization::UnverifiedDomains;
 use waypost_core::page::PageRequest;
 use waypost_core::provider::kind::ProviderType;
+use waypost_core::routing::rule::{OnUnknown, TagMatch};
 use waypost_core::suppression::SuppressionSource;
-use waypost_core::suppression::import::IMPORT_MAX;
-use waypost_core::text::{self, Description, Name, Subject, Tag};
+use waypost_core::text::{Description, Name, Subject, Tag};
+use waypost_core::webhook::status::DeliveryStatus;
 
 use crate::validate::{Field, problem};
 
-/// The name of a JSON value's type, for messages.
+/// The name of a JSON value's type, for error messages.
 pub(crate) fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -42,10 +43,57 @@ pub(crate) fn string(value: Value) -> Result<String, Vec<Issue>> {
     Ok(text)
 }
 
-pub(crate) fn schema(ty: &'static str, fill: impl FnOnce(&mut MetaSchema)) -> MetaSchemaRef {
+pub(crate) fn schema(ty: &'static str, configure: impl FnOnce(&mut MetaSchema)) -> MetaSchemaRef {
     let mut schema = MetaSchema::new(ty);
-    fill(&mut schema);
+    configure(&mut schema);
     MetaSchemaRef::Inline(Box::new(schema))
+}
+
+/// The items of an array. The error message says "array of strings"; the items are not
+/// checked yet.
+pub(crate) fn list_of_strings(value: Value) -> Result<Vec<Value>, Vec<Issue>> {
+    let Value::Array(items) = value else {
+        let kind = kind_of(&value);
+        return problem(format!("must be an array of strings, not {kind}"));
+    };
+    Ok(items)
+}
+
+/// Parses every item of a list of `min` (0 or 1) to `max` items. All mistakes in the number of
+/// items and in the items are reported together, up to the number that a response shows.
+pub(crate) fn list<T: Field>(
+    items: Vec<Value>,
+    min: usize,
+    max: usize,
+    what: &str,
+) -> Result<Vec<T>, Vec<Issue>> {
+    let mut issues = Vec::new();
+    let count = items.len();
+    if count < min {
+        issues.push(Issue::new("", "must not be empty"));
+    }
+    if count > max {
+        let message = format!("must not have more than {max} {what}; there are {count}");
+        issues.push(Issue::new("", message));
+    }
+    let mut values = Vec::with_capacity(count.min(max));
+    for (index, item) in items.into_iter().enumerate() {
+        if issues.len() > Issue::SHOWN_MAX {
+            break;
+        }
+        match T::read(item) {
+            Ok(value) => values.push(value),
+            Err(found) => {
+                let found = found.into_iter();
+                issues.extend(found.map(|issue| issue.under(&index.to_string())));
+            }
+        }
+    }
+    if issues.is_empty() {
+        Ok(values)
+    } else {
+        Err(issues)
+    }
 }
 
 macro_rules! one_line_fields {
@@ -73,280 +121,43 @@ one_line_fields! {
     Name: "Main account",
 }
 
-/// An HTML or text body.
-#[derive(Debug)]
-pub(crate) struct BodyText(pub(crate) String);
-
-impl Field for BodyText {
-    fn schema() -> MetaSchemaRef {
-        schema("string", |schema| schema.min_length = Some(1))
-    }
-
-    fn read(value: Value) -> Result<Self, Vec<Issue>> {
-        match text::body(string(value)?) {
-            Ok(text) => Ok(Self(text)),
-            Err(error) => problem(error.to_string()),
-        }
-    }
-}
-
-impl Field for Mailbox {
-    fn schema() -> MetaSchemaRef {
-        schema("string", |schema| {
-            schema.min_length = Some(3);
-            schema.example = Some(Value::from("Ada Lovelace <ada@example.com>"));
-        })
-    }
-
-    fn read(value: Value) -> Result<Self, Vec<Issue>> {
-        Mailbox::parse(&string(value)?).or_else(|error| problem(error.to_string()))
-    }
-}
-
-impl Field for EmailAddress {
-    fn schema() -> MetaSchemaRef {
-        schema("string", |schema| {
-            schema.format = Some("email");
-            schema.min_length = Some(3);
-            schema.example = Some(Value::from("ada@example.com"));
-        })
-    }
-
-    fn read(value: Value) -> Result<Self, Vec<Issue>> {
-        EmailAddress::parse(&string(value)?).or_else(|error| problem(error.to_string()))
-    }
-}
-
-/// Many addresses.
-#[derive(Debug)]
-pub(crate) struct Addresses(pub(crate) Vec<EmailAddress>);
-
-impl Field for Addresses {
-    fn schema() -> MetaSchemaRef {
-        schema("array", |list| {
-            list.items = Some(Box::new(EmailAddress::schema()));
-            list.min_items = Some(1);
-            list.max_items = Some(IMPORT_MAX);
-        })
-    }
-
-    fn read(value: Value) -> Result<Self, Vec<Issue>> {
-        let Value::Array(items) = value else {
-            let kind = kind_of(&value);
-            return problem(format!("must be an array of strings, not {kind}"));
-        };
-        list(items, 1, IMPORT_MAX, "addresses").map(Self)
-    }
-}
-
-/// One or more recipients, each address once.
-#[derive(Debug)]
-pub(crate) struct Recipients(pub(crate) Vec<Mailbox>);
-
-impl Field for Recipients {
-    fn schema() -> MetaSchemaRef {
-        let list = schema("array", |list| {
-            list.items = Some(Box::new(Mailbox::schema()));
-            list.min_items = Some(1);
-            list.max_items = Some(RECIPIENTS_MAX);
-        });
-        schema("", |schema| schema.one_of = vec![Mailbox::schema(), list])
-    }
-
-    fn read(value: Value) -> Result<Self, Vec<Issue>> {
-        if value.is_string() {
-            return Ok(Self(vec![Mailbox::read(value)?]));
-        }
-        let Value::Array(items) = value else {
-            let kind = kind_of(&value);
-            return problem(format!(
-                "must be a string or an array of strings, not {kind}"
-            ));
-        };
-        let recipients = list(items, 1, RECIPIENTS_MAX, "recipients")?;
-        Ok(Self(draft::distinct(recipients)))
-    }
-}
-
-/// Up to ten tags, each once.
-#[derive(Debug, Default)]
-pub(crate) struct Tags(pub(crate) Vec<Tag>);
-
-impl Field for Tags {
-    fn schema() -> MetaSchemaRef {
-        tag_list(TAGS_MAX)
-    }
-
-    fn read(value: Value) -> Result<Self, Vec<Issue>> {
-        distinct_tags(value, TAGS_MAX).map(Self)
-    }
-}
-
-pub(crate) fn tag_list(max: usize) -> MetaSchemaRef {
-    schema("array", |list| {
-        list.items = Some(Box::new(Tag::schema()));
-        list.max_items = Some(max);
-    })
-}
-
-/// Up to `max` tags; one that is given twice is there once.
-pub(crate) fn distinct_tags(value: Value, max: usize) -> Result<Vec<Tag>, Vec<Issue>> {
-    let items = list_of_strings(value)?;
-    let mut tags: Vec<Tag> = Vec::with_capacity(items.len().min(max));
-    for tag in list::<Tag>(items, 0, max, "tags")? {
-        if !tags.contains(&tag) {
-            tags.push(tag);
-        }
-    }
-    Ok(tags)
-}
-
-/// The items of a list of strings, which may still turn out not to be strings.
-pub(crate) fn list_of_strings(value: Value) -> Result<Vec<Value>, Vec<Issue>> {
-    let Value::Array(items) = value else {
-        let kind = kind_of(&value);
-        return problem(format!("must be an array of strings, not {kind}"));
-    };
-    Ok(items)
-}
-
-/// Reads every item of a list that has at least `min` and at most `max` of them. What is
-/// wrong with their number and with any of them is reported together, as far as it is
-/// shown.
-pub(crate) fn list<T: Field>(
-    items: Vec<Value>,
-    min: usize,
-    max: usize,
-    what: &str,
-) -> Result<Vec<T>, Vec<Issue>> {
-    let mut issues = Vec::new();
-    let count = items.len();
-    if count < min {
-        issues.push(Issue::new(
-            "",
-            format!("must name at least {min} of {what}"),
-        ));
-    }
-    if count > max {
-        let message = format!("must not name more than {max} {what}; there are {count}");
-        issues.push(Issue::new("", message));
-    }
-    let mut values = Vec::with_capacity(count.min(max));
-    for (place, item) in items.into_iter().enumerate() {
-        if issues.len() > Issue::SHOWN_MAX {
-            break;
-        }
-        match T::read(item) {
-            Ok(value) => values.push(value),
-            Err(found) => {
-                let found = found.into_iter();
-                issues.extend(found.map(|issue| issue.under(&place.to_string())));
+macro_rules! enum_fields {
+    ($($name:ty),+ $(,)?) => {$(
+        impl Field for $name {
+            fn schema() -> MetaSchemaRef {
+                schema("string", |schema| {
+                    let values = Self::ALL.iter().map(|value| Value::from(value.as_str()));
+                    schema.enum_items = values.collect();
+                })
             }
-        }
-    }
-    if issues.is_empty() {
-        Ok(values)
-    } else {
-        Err(issues)
-    }
-}
 
-/// A provider account's credentials as given: which fields they must have depends
-/// on the provider type, so they are read in a second step.
-#[derive(Debug)]
-pub(crate) struct CredentialsObject(pub(crate) Value);
-
-/// The fields that credentials can have, and what the document says of them.
-const CREDENTIAL_FIELDS: [(&str, &str); 14] = [
-    ("apiKey", "SENDGRID, MAILGUN: required."),
-    ("serverToken", "POSTMARK: required."),
-    (
-        "accountToken",
-        "POSTMARK: lets domains be listed and added.",
-    ),
-    ("messageStream", "POSTMARK: the stream to send through."),
-    ("domain", "MAILGUN: required; the sending domain."),
-    ("accessKeyId", "SES: required."),
-    ("secretAccessKey", "SES: required."),
-    ("sessionToken", "SES: for temporary credentials."),
-    ("configurationSet", "SES: the set that publishes events."),
-    (
-        "region",
-        "SES: required, such as `eu-central-1`. SENDGRID: `global` or `eu`. MAILGUN: `us` or `eu`.",
-    ),
-    (
-        "host",
-        "SMTP: required; the mail server's name or IP address.",
-    ),
-    (
-        "username",
-        "SMTP: what to log in with, together with `password`.",
-    ),
-    ("password", "SMTP: the password of `username`."),
-    (
-        "tls",
-        "SMTP: `starttls` (the default), `implicit` or `none`.",
-    ),
-];
-
-impl Field for CredentialsObject {
-    fn schema() -> MetaSchemaRef {
-        schema("object", |object| {
-            for (name, description) in CREDENTIAL_FIELDS {
-                let field = schema("string", |field| {
-                    field.description = Some(description);
-                    field.min_length = Some(1);
-                    field.nullable = true;
-                });
-                object.properties.push((name, field));
-            }
-            let port = schema("integer", |port| {
-                port.description = Some(
-                    "SMTP: the mail server's port. By default 587, with `implicit` 465, with `none` 25.",
-                );
-                port.minimum = Some(1.0);
-                port.maximum = Some(f64::from(u16::MAX));
-                port.nullable = true;
-            });
-            object.properties.push(("port", port));
-            object.example = Some(serde_json::json!({ "apiKey": "SG.example" }));
-        })
-    }
-
-    /// Which fields must be there depends on the provider type, and is checked with
-    /// it; what is there must be a text, and the port a port, whichever type they belong
-    /// to.
-    fn read(value: Value) -> Result<Self, Vec<Issue>> {
-        let Value::Object(fields) = &value else {
-            return problem(format!("must be an object, not {}", kind_of(&value)));
-        };
-        let issues = CREDENTIAL_FIELDS
-            .iter()
-            .filter_map(|(name, _)| match fields.get(*name) {
-                None | Some(Value::Null) => None,
-                Some(Value::String(text)) if text.is_empty() => {
-                    Some(Issue::new(*name, "must not be empty"))
+            fn read(value: Value) -> Result<Self, Vec<Issue>> {
+                let text = string(value)?;
+                let mut values = Self::ALL.iter().copied();
+                match values.find(|value| value.as_str() == text) {
+                    Some(value) => Ok(value),
+                    None => {
+                        let values: Vec<&str> = Self::ALL.iter().map(|value| value.as_str()).collect();
+                        problem(format!("must be one of {}", values.join(", ")))
+                    }
                 }
-                Some(Value::String(_)) => None,
-                Some(other) => Some(Issue::new(
-                    *name,
-                    format!("must be a string, not {}", kind_of(other)),
-                )),
-            });
-        let mut issues: Vec<Issue> = issues.collect();
-        if let Some(port) = fields.get("port").filter(|port| !port.is_null())
-            && !port
-                .as_u64()
-                .is_some_and(|port| (1..=65_535).contains(&port))
-        {
-            issues.push(Issue::new("port", "must be a whole number from 1 to 65535"));
+            }
         }
-        if issues.is_empty() {
-            Ok(Self(value))
-        } else {
-            Err(issues)
-        }
-    }
+    )+};
+}
+
+enum_fields! {
+    DeliveryStatus,
+    EventType,
+    Granularity,
+    GroupBy,
+    MessageStatus,
+    OnUnknown,
+    Permission,
+    ProviderType,
+    SuppressionSource,
+    TagMatch,
+    UnverifiedDomains,
 }
 
 impl Field for bool {
@@ -385,45 +196,7 @@ impl Field for UnsubscribeGroupId {
     }
 }
 
-impl Field for SuppressionSource {
-    fn schema() -> MetaSchemaRef {
-        words(&SuppressionSource::ALL.map(SuppressionSource::as_str))
-    }
-
-    fn read(value: Value) -> Result<Self, Vec<Issue>> {
-        string(value)?.parse().or_else(problem)
-    }
-}
-
-impl Field for ProviderType {
-    fn schema() -> MetaSchemaRef {
-        words(&ProviderType::ALL.map(ProviderType::as_str))
-    }
-
-    fn read(value: Value) -> Result<Self, Vec<Issue>> {
-        string(value)?
-            .parse()
-            .or_else(|error| problem(format!("{error}")))
-    }
-}
-
-impl Field for MessageStatus {
-    fn schema() -> MetaSchemaRef {
-        words(&MessageStatus::ALL.map(MessageStatus::as_str))
-    }
-
-    fn read(value: Value) -> Result<Self, Vec<Issue>> {
-        string(value)?.parse().or_else(problem)
-    }
-}
-
-pub(crate) fn words(words: &[&'static str]) -> MetaSchemaRef {
-    schema("string", |schema| {
-        schema.enum_items = words.iter().map(|word| Value::from(*word)).collect();
-    })
-}
-
-/// What to search for.
+/// A search text.
 #[derive(Debug)]
 pub(crate) struct SearchText(pub(crate) String);
 
@@ -460,7 +233,7 @@ impl Field for PageNumber {
     }
 }
 
-/// How many rows a page has.
+/// The number of items per page.
 #[derive(Debug)]
 pub(crate) struct PageLimit(pub(crate) u32);
 
@@ -483,7 +256,7 @@ fn integer(minimum: u32, maximum: u32, default: u32) -> MetaSchemaRef {
     })
 }
 
-/// A whole number of a body, within bounds.
+/// A whole number from `MIN` to `MAX` in a body.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Whole<const MIN: u32, const MAX: u32>(pub(crate) u32);
 

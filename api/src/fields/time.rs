@@ -1,4 +1,4 @@
-//! How moments and days are read from requests.
+//! Times and days in requests.
 
 use chrono::{
     DateTime, Datelike as _, NaiveDate, NaiveDateTime, NaiveTime, SubsecRound as _, TimeDelta,
@@ -11,8 +11,7 @@ use waypost_core::issue::Issue;
 use crate::fields::{schema, string};
 use crate::validate::{Field, problem};
 
-/// Days and times of ISO 8601 that RFC 3339 does not have: the basic form and the reduced
-/// one, without seconds.
+/// The ISO 8601 forms that RFC 3339 lacks: the basic form, and times without seconds.
 const DAYS: [&str; 2] = ["%Y-%m-%d", "%Y%m%d"];
 const TIMES: [&str; 4] = [
     "%Y-%m-%dT%H:%M:%S%.f",
@@ -21,7 +20,7 @@ const TIMES: [&str; 4] = [
     "%Y%m%dT%H%M",
 ];
 
-/// A moment in any of these forms; without an offset it is UTC.
+/// Parses a time in any of these forms. A time without an offset is UTC.
 fn read_moment(text: &str) -> Option<Timestamp> {
     let rfc = || DateTime::parse_from_rfc3339(text).ok();
     let with_offset = || {
@@ -42,7 +41,7 @@ fn read_day(text: &str) -> Option<NaiveDate> {
     DAYS.into_iter().find_map(read)
 }
 
-/// The end of a period: a moment, or a day, which is its last.
+/// The end of a period: a time, or a day, which is included whole.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct End(pub(crate) Timestamp);
 
@@ -54,13 +53,13 @@ impl Field for End {
     fn read(value: Value) -> Result<Self, Vec<Issue>> {
         let day = value.as_str().and_then(read_day);
         let Moment(moment) = Moment::read(value)?;
-        // Its last microsecond: Postgres keeps no less.
+        // The last microsecond of the day, which is the precision of Postgres.
         let last = TimeDelta::days(1) - TimeDelta::microseconds(1);
         Ok(Self(day.map_or(moment, |_| moment + last)))
     }
 }
 
-/// A moment: ISO 8601 with its offset from UTC (RFC 3339).
+/// A point in time: ISO 8601 with its offset from UTC (RFC 3339).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Moment(pub(crate) Timestamp);
 
@@ -75,12 +74,14 @@ impl Field for Moment {
     fn read(value: Value) -> Result<Self, Vec<Issue>> {
         let text = string(value)?;
         match read_moment(&text) {
-            // What lies beyond cannot be written in the form that answers have.
+            // Other years cannot be written in the format of responses.
             Some(moment) if !(0..=9_999).contains(&moment.year()) => {
-                problem("must lie in the years 0000 to 9999 of UTC")
+                problem("must be between the years 0000 and 9999 in UTC")
             }
             Some(moment) => Ok(Self(moment.trunc_subsecs(6))),
-            None => problem("must be a time such as 2026-11-20T12:00:00Z, or a day"),
+            None => {
+                problem("must be a time such as 2026-11-20T12:00:00Z, or a day such as 2026-11-20")
+            }
         }
     }
 }

@@ -1,16 +1,16 @@
-//! While Postgres is away: requests that need it are answered 503 at once, and those
-//! that are being served the moment that it is noticed, whatever they wait for. So
-//! nobody waits longer than it takes to notice.
+//! Fails fast while Postgres is away: a request that needs Postgres gets 503 at once. A
+//! request that is being served when Postgres goes away gets 503 as soon as the process
+//! notices, whatever it waits for.
 //!
-//! A request that is cut off may have been carried out: its COMMIT may have arrived,
-//! and the answer to it is what was lost. A 503 says that nobody knows, and that the
-//! request may be repeated; whoever sends an `Idempotency-Key` with it gets the answer
-//! of the first where that was carried out. To cut off is to drop what serves it, as
-//! happens when a client goes away: all that is done is made for that.
+//! The request behind such a 503 may have been done: the COMMIT may have arrived, and only
+//! its answer was lost. So 503 means that the client may repeat the request; with an
+//! `Idempotency-Key` it then gets the first response if the first request was done. To cut
+//! a request off means to drop its future, as happens when a client disconnects; handlers
+//! are written for that.
 //!
-//! What is let through: requests without a valid key, which are refused without
-//! Postgres; health; the document; tracked links and pixels, which work without it.
-//! Unsubscribe links and provider events have a moment in which to turn out invalid.
+//! Not affected: requests without a valid key (rejected without Postgres), health checks,
+//! the OpenAPI document, tracked links and pixels. Unsubscribe links and provider events
+//! have a short time in which to fail their signature check, which needs no Postgres.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,54 +19,53 @@ use poem::http::Method;
 use poem::{Endpoint, IntoResponse, Request, Response};
 use waypost_core::fault::Fault;
 
-use crate::auth::{self, Identity};
 use crate::error::Failure;
+use crate::middleware::auth::{self, Identity};
 use crate::public::page::HtmlPage;
 
-/// What paths begin with that need Postgres. The rest are health and the document.
+/// Prefix of the paths that need Postgres. The others are health checks and the document.
 const OPERATIONS: &str = "/v1/";
-/// Tracked links and pixels.
+/// Prefix of tracked links and pixels.
 const TRACKING: &str = "/v1/t/";
-/// Pages for people.
+/// Prefix of the recipients' pages.
 const PAGES: &str = "/v1/unsubscribe/";
-/// What providers tell.
-const PROVIDERS: &str = "/v1/provider-events/";
-/// How long it may take to find that a token or a signature is not valid, which is
-/// said without Postgres.
-const SIGNATURE_PATIENCE: Duration = Duration::from_millis(300);
+/// Prefix of the URLs that providers post events to.
+const PROVIDER_EVENTS: &str = "/v1/provider-events/";
+/// How long the check of a token or a signature may take while Postgres is away.
+const SIGNATURE_CHECK_MAX: Duration = Duration::from_millis(300);
 
-/// Serves one request through `next`, unless Postgres is away or goes away.
+/// Serves a request through `next`, unless it needs Postgres and Postgres is or goes away.
 pub(crate) async fn wrap<E: Endpoint>(next: Arc<E>, request: Request) -> poem::Result<Response> {
     if !needs_postgres(&request) {
         return next.call(request).await.map(IntoResponse::into_response);
     }
-    let pulse = auth::context(&request).pulse.clone();
+    let liveness = auth::context(&request).liveness.clone();
     let path = request.uri().path();
     let is_page = path.starts_with(PAGES);
-    let is_signed = is_page || path.starts_with(PROVIDERS);
-    if pulse.is_away() && !is_signed {
-        return Ok(refuse(is_page));
+    let is_signed = is_page || path.starts_with(PROVIDER_EVENTS);
+    if liveness.is_away() && !is_signed {
+        return Ok(unavailable(is_page));
     }
     let cut_off = async {
-        pulse.gone().await;
+        liveness.gone().await;
         if is_signed {
-            tokio::time::sleep(SIGNATURE_PATIENCE).await;
+            tokio::time::sleep(SIGNATURE_CHECK_MAX).await;
         }
     };
     tokio::select! {
         biased;
         served = next.call(request) => served.map(IntoResponse::into_response),
-        () = cut_off => Ok(refuse(is_page)),
+        () = cut_off => Ok(unavailable(is_page)),
     }
 }
 
-/// Looks up the key of a request, unless it is not remembered and Postgres is away.
+/// Looks up the API key of a request. While Postgres is away, only cached keys are found.
 pub(crate) async fn identify(request: &Request) -> Identity {
-    let pulse = &auth::context(request).pulse;
+    let liveness = &auth::context(request).liveness;
     tokio::select! {
         biased;
         identity = auth::identify(request) => identity,
-        () = pulse.gone() => Identity::Undecided(away()),
+        () = liveness.gone() => Identity::Unresolved(postgres_is_away()),
     }
 }
 
@@ -75,17 +74,17 @@ fn needs_postgres(request: &Request) -> bool {
     path.starts_with(OPERATIONS)
         && !path.starts_with(TRACKING)
         && request.method() != Method::HEAD
-        && !matches!(request.data::<Identity>(), Some(Identity::Stranger))
+        && !matches!(request.data::<Identity>(), Some(Identity::Anonymous))
 }
 
-fn refuse(is_page: bool) -> Response {
+fn unavailable(is_page: bool) -> Response {
     if is_page {
-        HtmlPage::from(away()).into_response()
+        HtmlPage::from(postgres_is_away()).into_response()
     } else {
-        Failure::Fault(away()).into_response()
+        Failure::Fault(postgres_is_away()).into_response()
     }
 }
 
-fn away() -> Fault {
-    Fault::unavailable("reach Postgres", "nothing answers there")
+fn postgres_is_away() -> Fault {
+    Fault::unavailable("reach Postgres", "it does not answer")
 }

@@ -1,21 +1,20 @@
-//! Rate limits: every request is counted before it is served, and every answer
-//! says in its headers what was left.
+//! Rate limits: every request is counted before it is served, and every response shows in
+//! its headers what is left.
 //!
-//! | request | limit |
+//! | request | counted against |
 //! |---|---|
 //! | `POST /v1/send` with a valid key | the organization's sends |
-//! | anything else with a valid key, whether or not there is such a path | the organization's other requests |
-//! | without a valid key | its address's, as a *stranger* |
-//! | to an *open* path | its address's, wide and in this process alone |
-//! | with a key that Postgres could not be asked about | the same |
+//! | any other request with a valid key, also to a path that does not exist | the organization's other requests |
+//! | without a valid key | the *anonymous* limit of the client's address |
+//! | to a *public* path | the *public* limit of the client's address: wide, and per process |
+//! | with a key that could not be looked up because Postgres is away | the same |
 //!
-//! The key is looked up first. So a valid one is served however many strangers
-//! call from the same address, and wrong keys count as none.
+//! The key is looked up first. So anonymous requests from an address do not affect requests
+//! with a valid key from the same address.
 //!
-//! Open paths take no key. Where their requests carry a token or a signature that
-//! turns out not to be valid, the handler calls [`count_stranger`]; it must not
-//! for those that are valid, which nothing holds back. Where nobody handles them they
-//! carry none, and count as a stranger's too.
+//! Public paths take no API key. If such a request carries a token or a signature that is
+//! not valid, the handler calls [`count_anonymous`]; requests with a valid one are not
+//! limited. A request to a public path without a handler counts as anonymous as well.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,12 +24,12 @@ use poem::http::{HeaderValue, Method, StatusCode};
 use poem::{Endpoint, IntoResponse, Request, Response};
 use waypost_core::limit::{LimitDecision, LimitedOperation};
 
-use crate::auth::{self, Identity};
 use crate::error::{self, Failure};
+use crate::middleware::auth::{self, Identity};
 use crate::middleware::availability;
 
-/// Paths that take no key.
-const OPEN: [&str; 6] = [
+/// Public paths.
+const PUBLIC: [&str; 6] = [
     "/",
     "/healthz",
     "/readyz",
@@ -38,33 +37,33 @@ const OPEN: [&str; 6] = [
     "/docs",
     "/docs/",
 ];
-/// What paths begin with that take a token or a signature instead of a key.
-const OPEN_BELOW: [&str; 3] = ["/v1/unsubscribe/", "/v1/t/", "/v1/provider-events/"];
+/// Prefixes of the public paths with a token or a signature instead of an API key.
+const PUBLIC_PREFIXES: [&str; 3] = ["/v1/unsubscribe/", "/v1/t/", "/v1/provider-events/"];
 
-/// The verdict that a request's answer shows: the last one.
+/// The decision that the response headers show: the last one about the request.
 #[derive(Debug, Clone, Default)]
 struct LastDecision(Arc<Mutex<Option<LimitDecision>>>);
 
-/// Serves one request through `next`, if it is within its limit.
+/// Serves a request through `next` if it is within its limit.
 pub(crate) async fn wrap<E: Endpoint>(
     next: Arc<E>,
     mut request: Request,
 ) -> poem::Result<Response> {
-    let shown = LastDecision::default();
-    request.set_data(shown.clone());
+    let last = LastDecision::default();
+    request.set_data(last.clone());
     let served = match admit(&mut request).await {
-        Ok(()) => serve(next, request, &shown).await,
+        Ok(()) => serve(next, request, &last).await,
         Err(wait) => Err(wait),
     };
     let mut response = served.unwrap_or_else(|wait| Failure::RateLimited(wait).into_response());
-    if let Some(verdict) = shown.get() {
+    if let Some(decision) = last.get() {
         let headers = response.headers_mut();
-        headers.insert("x-ratelimit-limit", HeaderValue::from(verdict.limit));
+        headers.insert("x-ratelimit-limit", HeaderValue::from(decision.limit));
         headers.insert(
             "x-ratelimit-remaining",
-            HeaderValue::from(verdict.remaining),
+            HeaderValue::from(decision.remaining),
         );
-        let reset = whole_seconds(verdict.full_after);
+        let reset = whole_seconds(decision.full_after);
         headers.insert("x-ratelimit-reset", HeaderValue::from(reset));
     }
     Ok(response)
@@ -73,37 +72,37 @@ pub(crate) async fn wrap<E: Endpoint>(
 /// Counts a request whose token or signature is not valid.
 ///
 /// # Errors
-/// How long to wait, where its address has made too many of them.
-pub(crate) async fn count_stranger(request: &Request) -> Result<(), Duration> {
+/// How long to wait, if the client's address has made too many such requests.
+pub(crate) async fn count_anonymous(request: &Request) -> Result<(), Duration> {
     let limiter = &auth::context(request).limiter;
-    judge(request.data(), limiter.stranger(address(request)).await)
+    apply(request.data(), limiter.stranger(address(request)).await)
 }
 
-/// A span in seconds, rounded up.
-pub(crate) fn whole_seconds(span: Duration) -> u64 {
-    span.as_secs() + u64::from(span.subsec_nanos() > 0)
+/// A duration in seconds, rounded up.
+pub(crate) fn whole_seconds(duration: Duration) -> u64 {
+    duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
 }
 
 /// Serves a request that was admitted.
 ///
 /// # Errors
-/// How long to wait, where it is below an open path, nobody handles it and its address has
-/// made too many of them.
+/// How long to wait, if the path has a public prefix but no handler, and the client's
+/// address has made too many such requests.
 async fn serve<E: Endpoint>(
     next: Arc<E>,
     request: Request,
-    shown: &LastDecision,
+    last: &LastDecision,
 ) -> Result<Response, Duration> {
-    let is_open = is_open_below(request.uri().path());
-    let stranger = is_open.then(|| (Arc::clone(auth::context(&request)), address(&request)));
+    let is_public = has_public_prefix(request.uri().path());
+    let anonymous = is_public.then(|| (Arc::clone(auth::context(&request)), address(&request)));
     let failure = match next.call(request).await {
         Ok(output) => return Ok(output.into_response()),
         Err(failure) => failure,
     };
-    if let Some((context, address)) = stranger
+    if let Some((context, address)) = anonymous
         && is_unhandled(&failure)
     {
-        judge(Some(shown), context.limiter.stranger(address).await)?;
+        apply(Some(last), context.limiter.stranger(address).await)?;
     }
     Ok(error::respond(failure))
 }
@@ -111,36 +110,38 @@ async fn serve<E: Endpoint>(
 async fn admit(request: &mut Request) -> Result<(), Duration> {
     let context = Arc::clone(auth::context(request));
     let limiter = &context.limiter;
-    if is_open(request.uri().path()) {
-        return judge(request.data(), limiter.open(address(request)).await);
+    if is_public(request.uri().path()) {
+        return apply(request.data(), limiter.open(address(request)).await);
     }
     let identity = availability::identify(request).await;
     request.set_data(identity.clone());
     match &identity {
-        Identity::Known(key) => {
+        Identity::Key(key) => {
             let (id, rates) = (key.record.organization_id, key.rates);
             let operation = operation(request);
-            judge(
+            apply(
                 request.data(),
                 limiter.organization(id, operation, rates).await,
             )
         }
-        Identity::Stranger => count_stranger(request).await,
-        // Who it is will be known when Postgres is back: until then it is neither
-        // held to an organization's limit nor taken for a stranger.
-        Identity::Undecided(_) => judge(request.data(), limiter.open(address(request)).await),
+        Identity::Anonymous => count_anonymous(request).await,
+        // The organization is unknown until Postgres is back. Until then the request counts
+        // against the public limit: neither an organization's nor the anonymous one.
+        Identity::Unresolved(_) => apply(request.data(), limiter.open(address(request)).await),
     }
 }
 
-fn is_open(path: &str) -> bool {
-    OPEN.contains(&path) || is_open_below(path)
+fn is_public(path: &str) -> bool {
+    PUBLIC.contains(&path) || has_public_prefix(path)
 }
 
-fn is_open_below(path: &str) -> bool {
-    OPEN_BELOW.iter().any(|start| path.starts_with(start))
+fn has_public_prefix(path: &str) -> bool {
+    PUBLIC_PREFIXES
+        .iter()
+        .any(|prefix| path.starts_with(prefix))
 }
 
-/// Whether there is no such path, or no such method of it.
+/// Whether the path, or the method on this path, has no handler.
 fn is_unhandled(failure: &poem::Error) -> bool {
     [StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED].contains(&failure.status())
 }
@@ -153,17 +154,17 @@ fn operation(request: &Request) -> LimitedOperation {
     }
 }
 
-fn judge(shown: Option<&LastDecision>, verdict: LimitDecision) -> Result<(), Duration> {
-    if let Some(shown) = shown {
-        shown.set(verdict);
+fn apply(last: Option<&LastDecision>, decision: LimitDecision) -> Result<(), Duration> {
+    if let Some(last) = last {
+        last.set(decision);
     }
-    match verdict.refused_for {
+    match decision.refused_for {
         None => Ok(()),
         Some(wait) => Err(wait),
     }
 }
 
-/// The client's address. Those whose address nobody knows share one limit.
+/// The client's address. All clients without a known address share one limit.
 fn address(request: &Request) -> IpAddr {
     auth::client_address(request).unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
 }
@@ -173,7 +174,7 @@ impl LastDecision {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn set(&self, verdict: LimitDecision) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(verdict);
+    fn set(&self, decision: LimitDecision) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(decision);
     }
 }

@@ -1,5 +1,5 @@
-//! What surrounds every request: an id in the answer and in the log, and the
-//! contract's form for every error, poem's own included.
+//! The outermost layer of a request: its id in the response header and in the log, and the
+//! JSON error form for every error, poem's own included.
 
 use std::sync::Arc;
 
@@ -9,19 +9,20 @@ use tracing::{Instrument, debug, info_span};
 use uuid::Uuid;
 use waypost_core::ids::Ids;
 
-use crate::{error, path};
+use crate::error;
+use crate::middleware::path;
 
-/// The id of a request, as `X-Request-Id` and the log tell it.
+/// The id of a request, in the header `X-Request-Id` and in the log.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RequestId(pub(crate) Uuid);
 
-/// Serves one request through `next`.
+/// Serves a request through `next` with a new request id.
 pub(crate) async fn wrap<E: Endpoint>(
     next: Arc<E>,
     mut request: Request,
     ids: Ids,
 ) -> poem::Result<Response> {
-    path::make_legible(&mut request);
+    path::replace_undecodable_segments(&mut request);
     let id: Uuid = ids.next();
     request.set_data(RequestId(id));
     let span = info_span!("request", request.id = %id, method = %request.method());

@@ -1,17 +1,17 @@
-//! Bodies of requests in the document: an example of each that can be sent as it is, but
-//! for the ids in it; and their objects take the fields that are listed and no others, but
-//! for those that are free by their own schema. `known` reads what it refuses from here.
+//! Request bodies in the document: an example of each, which can be sent as it is except
+//! for its ids, and `additionalProperties: false` on each object with listed fields.
+//! `middleware::unknown_fields` reads from here which fields to reject.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-/// A whole body for each operation that takes one.
+/// A complete body for each operation that takes one.
 const EXAMPLES: &str = include_str!("examples.json");
 
-/// Adds the examples, and closes every object that a body of a request holds. Links and providers' posts, which
-/// take no key, are left as they are.
-pub(super) fn mend(document: &mut Value) {
+/// Adds the examples and closes every object of a request body. Public operations are not
+/// changed.
+pub(super) fn complete(document: &mut Value) {
     let examples: Map<String, Value> =
         serde_json::from_str(EXAMPLES).expect("examples.json is an object");
     let mut names = BTreeSet::new();
@@ -43,7 +43,7 @@ pub(super) fn mend(document: &mut Value) {
     }
 }
 
-/// Closes the objects of one part; the names of the schemas that it refers to go to
+/// Closes the objects in `value`. The names of the schemas that it references go to
 /// `names`.
 fn close(value: &mut Value, names: &mut BTreeSet<String>) {
     match value {
@@ -52,7 +52,7 @@ fn close(value: &mut Value, names: &mut BTreeSet<String>) {
                 let name = reference.rsplit('/').next();
                 names.extend(name.map(str::to_owned));
             }
-            // An object of the caller's own making says what its members are.
+            // A free-form object has its own `additionalProperties`.
             if members.get("properties").is_some_and(Value::is_object) {
                 let rest = members.entry("additionalProperties");
                 rest.or_insert(json!(false));

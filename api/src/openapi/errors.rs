@@ -1,5 +1,5 @@
-//! Errors in the document: the closed list of reasons, and an example of its own for each
-//! status of each operation.
+//! Errors in the document: the list of reasons, and an example for each error status of
+//! each operation.
 
 use std::time::Duration;
 
@@ -10,17 +10,21 @@ use waypost_core::idempotency::KeyConflict;
 use waypost_core::issue::Issue;
 
 use super::responses::{CONFLICTS, OperationFailure, UNPROCESSABLE};
-use crate::body::OTHER_BYTES_MAX;
 use crate::error::{Failure, Reason};
-use crate::idempotency::KEY;
+use crate::request::body::OTHER_BYTES_MAX;
+use crate::request::idempotency_key::KEY;
 
-/// Adds them to every operation that answers errors as JSON.
-pub(super) fn mend(document: &mut Value) {
+/// Adds the reasons and the examples.
+pub(super) fn complete(document: &mut Value) {
     let words: Vec<&str> = Reason::ALL.iter().map(|reason| reason.as_str()).collect();
+    let meanings = Reason::ALL
+        .iter()
+        .map(|reason| format!("- `{}` - {}\n", reason.as_str(), reason.meaning()));
+    let meanings: String = meanings.collect();
     let schemas = &mut document["components"]["schemas"];
     schemas["ErrorReason"] = json!({
         "type": "string",
-        "description": "Why something that is well formed was not done: `details.reason` of every 409 and 422.",
+        "description": format!("Why a valid request was not done: `details.reason` of every 409 and 422, with the status of each reason.\n\n{meanings}"),
         "enum": words,
         "example": Reason::IdempotencyKeyReused,
     });
@@ -29,11 +33,11 @@ pub(super) fn mend(document: &mut Value) {
     let paths = document["paths"].as_object_mut().into_iter().flatten();
     for (_, operations) in paths {
         for (_, operation) in operations.as_object_mut().into_iter().flatten() {
-            let asked = operation.clone();
-            let answers = operation["responses"].as_object_mut();
-            for (status, answer) in answers.into_iter().flatten() {
-                let content = answer.pointer_mut("/content/application~1json");
-                if let (Some(content), Some(failure)) = (content, failure(status, &asked)) {
+            let described = operation.clone();
+            let responses = operation["responses"].as_object_mut();
+            for (status, response) in responses.into_iter().flatten() {
+                let content = response.pointer_mut("/content/application~1json");
+                if let (Some(content), Some(failure)) = (content, failure(status, &described)) {
                     content["example"] = failure.body();
                 }
             }
@@ -41,7 +45,7 @@ pub(super) fn mend(document: &mut Value) {
     }
 }
 
-/// The failure that is the example of a status. None of a status that has none.
+/// The failure that serves as the example of a status; `None` if the status has none.
 fn failure(status: &str, operation: &Value) -> Option<Failure> {
     let id = operation["operationId"].as_str().unwrap_or_default();
     let in_table = |table: &[OperationFailure]| {

@@ -1,9 +1,8 @@
-//! Which answers each operation gives. poem-openapi lists every row of the error
-//! table under every operation, since handlers share one failure type; here the
-//! rows that an operation cannot answer are taken out, by what it reads and by a
-//! table for the two statuses that its form does not show. The tests hold every
-//! answer that they get against the document, so a row that is missing fails
-//! there.
+//! The responses of each operation. All handlers share one failure type, so poem-openapi
+//! lists every row of the error table for every operation. This module removes the rows
+//! that an operation cannot return: by what it reads, and by a table for the two statuses
+//! that its signature does not show. The tests check every response that they get against
+//! the document, so a missing row fails there.
 
 use serde_json::{Map, Value, json};
 use waypost_core::acceptance::AcceptRefusal;
@@ -20,11 +19,11 @@ use waypost_core::webhook::endpoint::EndpointRefusal;
 
 use crate::error::Failure;
 
-/// An operation, and a failure that it answers.
+/// An operation id, and an example failure of the operation.
 pub(super) type OperationFailure = (&'static str, fn() -> Failure);
 
-/// Operations that answer 409 for another reason than a repeated
-/// `Idempotency-Key`, and with what as a rule.
+/// Operations that return 409 for another reason than their `Idempotency-Key`, with the
+/// typical failure.
 pub(super) const CONFLICTS: [OperationFailure; 9] = [
     ("create_provider_domain", || DomainRefusal::Present.into()),
     ("create_suppression", || SuppressionRefusal::Exists.into()),
@@ -43,7 +42,7 @@ pub(super) const CONFLICTS: [OperationFailure; 9] = [
     ("update_api_key", || KeyRefusal::Ended.into()),
 ];
 
-/// Operations that can refuse what is well formed, and with what as a rule.
+/// Operations that return 422, with the typical failure.
 pub(super) const UNPROCESSABLE: [OperationFailure; 14] = [
     ("create_provider", bad_credentials),
     ("create_provider_domain", || DomainRefusal::TooMany.into()),
@@ -110,54 +109,54 @@ fn lists(table: &[OperationFailure], id: &str) -> bool {
     table.iter().any(|(known, _)| *known == id)
 }
 
-/// What the document says of a header that answers carry.
+/// A response header in the document.
 struct Header {
     name: &'static str,
     description: &'static str,
     schema: fn() -> Value,
-    /// The statuses that carry it; all of them where there are none.
+    /// The statuses with this header; all statuses if empty.
     statuses: &'static [&'static str],
 }
 
 const HEADERS: [Header; 5] = [
     Header {
         name: "X-Request-Id",
-        description: "The request's id, as the log names it.",
+        description: "The id of the request, which the log contains.",
         schema: || json!({ "type": "string", "format": "uuid", "example": "01a1fbfa-b12e-763c-a29e-ce02006ba540" }),
         statuses: &[],
     },
     Header {
         name: "X-RateLimit-Limit",
-        description: "Requests per second that the organization has for this operation.",
+        description: "The number of requests per second that the organization may make, for sends or for all other operations. Without a valid API key: the limit of the client's address.",
         schema: || json!({ "type": "integer", "example": 1000 }),
         statuses: &[],
     },
     Header {
         name: "X-RateLimit-Remaining",
-        description: "How many of them are left.",
+        description: "The number of requests left.",
         schema: || json!({ "type": "integer", "example": 999 }),
         statuses: &[],
     },
     Header {
         name: "X-RateLimit-Reset",
-        description: "Seconds until all of them are there again.",
+        description: "Seconds until the full number of requests is available again.",
         schema: || json!({ "type": "integer", "example": 1 }),
         statuses: &[],
     },
     Header {
         name: "Retry-After",
-        description: "Seconds after which the request may be tried again.",
+        description: "Seconds after which the request can be repeated.",
         schema: || json!({ "type": "integer", "example": 2 }),
         statuses: &["429", "503"],
     },
 ];
 
-/// Takes the answers out that an operation cannot give, says which permission it
-/// takes, and adds the headers of its answers.
-pub(super) fn mend(document: &mut Value) {
+/// Removes the responses that an operation cannot return, and adds
+/// `x-required-permission` and the response headers.
+pub(super) fn complete(document: &mut Value) {
     for operation in operations(document) {
         if !operation.contains_key("security") {
-            // Public ones have answers of their own.
+            // Public operations define their own responses.
             add_headers(operation);
             continue;
         }
@@ -165,24 +164,24 @@ pub(super) fn mend(document: &mut Value) {
         let has_key = parameters(operation).any(|parameter| parameter["name"] == "Idempotency-Key");
         let has_body = operation.contains_key("requestBody");
         let id = operation["operationId"].as_str().unwrap_or_default();
-        let gives = |status: &str| match status {
+        let can_return = |status: &str| match status {
             "404" => has_path,
             "409" => has_key || lists(&CONFLICTS, id),
             "413" | "415" => has_body,
             "422" => lists(&UNPROCESSABLE, id),
             _ => true,
         };
-        let unwanted: Vec<String> = answers(operation)
+        let unwanted: Vec<String> = responses(operation)
             .keys()
-            .filter(|status| !gives(status))
+            .filter(|status| !can_return(status))
             .cloned()
             .collect();
         let permission = permission(operation);
         if let Some(permission) = permission {
             operation.insert("x-required-permission".to_owned(), json!(permission));
         }
-        if let Some(Value::Object(answers)) = operation.get_mut("responses") {
-            answers.retain(|status, _| !unwanted.contains(status));
+        if let Some(Value::Object(responses)) = operation.get_mut("responses") {
+            responses.retain(|status, _| !unwanted.contains(status));
         }
         add_headers(operation);
     }
@@ -192,21 +191,21 @@ pub(super) fn mend(document: &mut Value) {
 }
 
 fn add_headers(operation: &mut Map<String, Value>) {
-    let answers = operation
+    let responses = operation
         .get_mut("responses")
         .and_then(Value::as_object_mut);
-    for (status, answer) in answers.into_iter().flatten() {
+    for (status, response) in responses.into_iter().flatten() {
         for Header { name, statuses, .. } in HEADERS {
             if statuses.is_empty() || statuses.contains(&status.as_str()) {
                 let reference = format!("#/components/headers/{name}");
-                answer["headers"][name] = json!({ "$ref": reference });
+                response["headers"][name] = json!({ "$ref": reference });
             }
         }
         if status == "409" {
-            // Only where the request is merely too early.
-            answer["headers"]["Retry-After"] = json!({
-                "description": "Seconds after which the request may be tried again; there where the reason is \
-                                a request that still runs.",
+            // Present only if the request is merely too early.
+            response["headers"]["Retry-After"] = json!({
+                "description": "Seconds after which the request can be repeated. Present only if another request \
+                                still runs.",
                 "schema": { "type": "integer", "example": 1 },
             });
         }
@@ -226,16 +225,16 @@ fn parameters(operation: &Map<String, Value>) -> impl Iterator<Item = &Value> {
     parameters.into_iter().flatten()
 }
 
-fn answers(operation: &Map<String, Value>) -> &Map<String, Value> {
+fn responses(operation: &Map<String, Value>) -> &Map<String, Value> {
     operation["responses"]
         .as_object()
-        .expect("an operation has answers")
+        .expect("an operation has responses")
 }
 
-/// The permission that an operation's description names.
+/// The permission that the operation's description names.
 fn permission(operation: &Map<String, Value>) -> Option<String> {
     let description = operation.get("description")?.as_str()?;
-    let (_, rest) = description.split_once("Takes the permission ")?;
+    let (_, rest) = description.split_once("Requires the permission `")?;
     let name = rest
         .chars()
         .take_while(|letter| letter.is_ascii_uppercase() || *letter == '_');

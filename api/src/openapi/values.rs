@@ -1,6 +1,5 @@
-//! Values in the document: an example for everything that has none of its own, and
-//! the words that a field of an answer can hold. Both are looked up by the field,
-//! `Schema.field` before `field`.
+//! Values in the document: an example for every field without one, and the values of each
+//! enumerated response field. Both are found by `Schema.field` first, then by `field`.
 
 use serde_json::{Map, Value, json};
 use waypost_core::auth::Permission;
@@ -11,11 +10,11 @@ use waypost_core::provider::kind::ProviderType;
 use waypost_core::suppression::SuppressionSource;
 use waypost_core::webhook::status::DeliveryStatus;
 
-/// What is added to fields: `example` as a rule.
+/// The additions to fields: `example` in most cases.
 const ADDITIONS: &str = include_str!("values.json");
 
-/// Adds what is missing to every field and parameter.
-pub(super) fn mend(document: &mut Value) {
+/// Adds the missing examples and values to every field and parameter.
+pub(super) fn complete(document: &mut Value) {
     let additions: Map<String, Value> =
         serde_json::from_str(ADDITIONS).expect("values.json is an object");
     let words = words();
@@ -54,7 +53,7 @@ pub(super) fn mend(document: &mut Value) {
                 let name = parameter["name"].as_str().unwrap_or_default().to_owned();
                 let schema = &mut parameter["schema"];
                 add(&id, &name, schema);
-                // A parameter is there or not; it has no null.
+                // A parameter cannot be null.
                 if let Some(schema) = schema.as_object_mut() {
                     schema.remove("nullable");
                     if let Some(Value::Array(words)) = schema.get_mut("enum") {
@@ -74,7 +73,7 @@ fn for_each_field(name: &str, schema: &mut Value, add: &impl Fn(&str, &str, &mut
     }
 }
 
-/// A list is described by its items.
+/// The schema of the innermost items of a list.
 fn innermost(schema: &mut Value) -> &mut Value {
     if schema.get("items").is_some() {
         innermost(&mut schema["items"])
@@ -83,7 +82,7 @@ fn innermost(schema: &mut Value) -> &mut Value {
     }
 }
 
-/// In OpenAPI 3.0 a null must be among the words, `nullable` or not.
+/// In OpenAPI 3.0 the `enum` of a nullable field must contain null.
 fn list_null(schema: &mut Value) {
     let is_nullable = schema.get("nullable") == Some(&Value::Bool(true));
     if let Some(Value::Array(words)) = schema.get_mut("enum")
@@ -94,14 +93,14 @@ fn list_null(schema: &mut Value) {
     }
 }
 
-/// What is said of one field alone goes before what its type says.
+/// Additions for one field of one schema replace those of its type.
 fn replace(schema: &mut Value, additions: &Value) {
     for (name, value) in additions.as_object().into_iter().flatten() {
         schema[name] = value.clone();
     }
 }
 
-/// Adds what a schema does not say itself. References say all there is to say.
+/// Adds what the schema lacks. A reference is complete by itself.
 fn supplement(schema: &mut Value, additions: &Value) {
     let Some(schema) = schema.as_object_mut() else {
         return;
@@ -114,7 +113,7 @@ fn supplement(schema: &mut Value, additions: &Value) {
     }
 }
 
-/// The words that fields of answers can hold, from the types that write them.
+/// The values of enumerated response fields, from the types that produce them.
 fn words() -> Map<String, Value> {
     let statuses = MessageStatus::ALL.map(MessageStatus::as_str);
     let provider_types = ProviderType::ALL.map(ProviderType::as_str);

@@ -1,6 +1,5 @@
-//! `waypost-api jobs` and `waypost-api workers`: what became of work that nobody
-//! takes on any more, and who works. Parked chunks lie in Postgres; what Redis holds
-//! besides are entries that no worker could use, kept to be looked at.
+//! `waypost-api jobs` and `waypost-api workers`. Dead jobs are stored in Postgres. Redis
+//! has, in addition, entries that no worker could read, kept for inspection.
 
 use chrono::SecondsFormat;
 use clap::{Args, Subcommand};
@@ -19,47 +18,47 @@ use waypost_core::redis::Redis;
 
 use super::CommandError;
 
-/// Parked chunks that are printed at the most.
-const PARKED_MAX: i64 = 1_000;
-/// Dead entries of Redis that are printed at the most.
-const DEAD_MAX: usize = 100;
+/// The most dead jobs that are printed.
+const DEAD_JOBS_MAX: i64 = 1_000;
+/// The most unreadable entries of Redis that are printed.
+const UNREADABLE_MAX: usize = 100;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum JobsCommand {
-    /// Print the parked jobs, and the entries in Redis that no worker could use.
+    /// List the dead jobs, and the entries in Redis that no worker could read.
     List {
-        /// As JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Let parked jobs be worked on again, with a clean record.
+    /// Retry dead jobs, counting lost workers from 0 again.
     Retry {
-        /// The message.
+        /// The id of the message.
         #[arg(required_unless_present = "all")]
         message_id: Option<MessageId>,
-        /// One of its chunks; all that are parked where none is named.
+        /// The number of one chunk of the message. Default: all its dead jobs.
         #[arg(long, requires = "message_id")]
         chunk: Option<i32>,
-        /// Every parked job.
+        /// Retry all dead jobs.
         #[arg(long, conflicts_with = "message_id")]
         all: bool,
     },
-    /// Give up parked jobs: their recipients that were not sent to fail.
+    /// Drop dead jobs. Recipients that the message was not sent to become FAILED.
     Drop(DropArguments),
 }
 
 #[derive(Debug, Args)]
 pub(super) struct DropArguments {
-    /// The messages.
+    /// The ids of the messages.
     #[arg(required = true)]
     message_ids: Vec<MessageId>,
-    /// One chunk of each; all that are parked where none is named.
+    /// The number of one chunk of each message. Default: all their dead jobs.
     #[arg(long)]
     chunk: Option<i32>,
 }
 
-/// What the commands work with.
-struct Bench {
+/// The connections and settings of the commands.
+struct JobTools {
     pool: PgPool,
     queue: Queue<SendJob>,
     redis: Redis,
@@ -69,20 +68,20 @@ struct Bench {
 }
 
 pub(super) async fn run(command: JobsCommand) -> Result<(), CommandError> {
-    let bench = Bench::new().await?;
+    let tools = JobTools::new().await?;
     match command {
-        JobsCommand::List { json } => bench.list(json).await,
+        JobsCommand::List { json } => tools.list(json).await,
         JobsCommand::Retry {
             message_id, chunk, ..
         } => {
-            let choice = message_id.map_or(DeadLetterSelection::All, |message_id| {
+            let selection = message_id.map_or(DeadLetterSelection::All, |message_id| {
                 DeadLetterSelection::Of { message_id, chunk }
             });
-            bench.retry(choice).await
+            tools.retry(selection).await
         }
         JobsCommand::Drop(DropArguments { message_ids, chunk }) => {
             for message_id in message_ids {
-                bench.drop(message_id, chunk).await?;
+                tools.drop(message_id, chunk).await?;
             }
             Ok(())
         }
@@ -90,16 +89,16 @@ pub(super) async fn run(command: JobsCommand) -> Result<(), CommandError> {
 }
 
 pub(super) async fn print_workers(as_json: bool) -> Result<(), CommandError> {
-    let bench = Bench::new().await?;
-    let mut connection = bench.pool.acquire().await.or_fault("reach Postgres")?;
+    let tools = JobTools::new().await?;
+    let mut connection = tools.pool.acquire().await.or_fault("reach Postgres")?;
     let workers = lease::list_workers(&mut connection).await?;
     if as_json {
         let workers: Vec<Value> = workers
             .iter()
             .map(|worker| {
                 json!({
-                    "name": worker.name, "startedAt": shown(worker.started_at),
-                    "leasedUntil": shown(worker.leased_until), "isDead": worker.is_dead,
+                    "name": worker.name, "startedAt": timestamp(worker.started_at),
+                    "leasedUntil": timestamp(worker.leased_until), "isDead": worker.is_dead,
                     "chunks": worker.chunks,
                 })
             })
@@ -112,17 +111,17 @@ pub(super) async fn print_workers(as_json: bool) -> Result<(), CommandError> {
         [
             worker.name,
             state.to_owned(),
-            shown(worker.started_at),
-            shown(worker.leased_until),
+            timestamp(worker.started_at),
+            timestamp(worker.leased_until),
             worker.chunks.to_string(),
         ]
     });
     let head = ["WORKER", "STATE", "STARTED", "LEASED UNTIL", "CHUNKS"];
-    print!("{}", table(head, rows));
+    print!("{}", super::table(head, rows));
     Ok(())
 }
 
-impl Bench {
+impl JobTools {
     async fn new() -> Result<Self, CommandError> {
         let settings = Settings::from_env()?;
         let clock = Clock::system();
@@ -141,30 +140,34 @@ impl Bench {
 
     async fn list(&self, as_json: bool) -> Result<(), CommandError> {
         let mut connection = self.pool.acquire().await.or_fault("reach Postgres")?;
-        let parked = dead_letter::store::list(&mut connection, PARKED_MAX).await?;
+        let dead_jobs = dead_letter::store::list(&mut connection, DEAD_JOBS_MAX).await?;
         drop(connection);
-        let (dead, unknown) = match self.queue.dead(DEAD_MAX).await {
-            Ok(dead) => (Some(dead), None),
+        let (unreadable, error) = match self.queue.dead(UNREADABLE_MAX).await {
+            Ok(unreadable) => (Some(unreadable), None),
             Err(fault) => (None, Some(self.cause(&fault).await)),
         };
         if as_json {
-            let dead: Option<Vec<Value>> = dead.map(|dead| dead.iter().map(entry).collect());
-            let parked: Vec<Value> = parked.iter().map(record).collect();
-            println!("{:#}", json!({ "parked": parked, "dead": dead }));
+            let unreadable: Option<Vec<Value>> =
+                unreadable.map(|entries| entries.iter().map(entry_json).collect());
+            let dead_jobs: Vec<Value> = dead_jobs.iter().map(dead_job_json).collect();
+            println!(
+                "{:#}",
+                json!({ "deadJobs": dead_jobs, "unreadable": unreadable })
+            );
         } else {
-            print!("{}", parked_table(parked));
-            if let Some(dead) = dead.filter(|dead| !dead.is_empty()) {
+            print!("{}", dead_jobs_table(dead_jobs));
+            if let Some(entries) = unreadable.filter(|entries| !entries.is_empty()) {
                 println!();
-                print!("{}", dead_table(dead));
+                print!("{}", unreadable_table(entries));
             }
         }
-        if let Some(cause) = unknown {
-            eprintln!("the dead entries in Redis are not known: {cause}");
+        if let Some(cause) = error {
+            eprintln!("cannot list the unreadable entries in Redis: {cause}");
         }
         Ok(())
     }
 
-    /// What became of something that was asked of Redis, for people.
+    /// The cause of a Redis fault, for the operator.
     async fn cause(&self, fault: &Fault) -> String {
         match self.redis.check_writes().await {
             Ok(()) => fault.chain(),
@@ -172,16 +175,17 @@ impl Bench {
         }
     }
 
-    async fn retry(&self, choice: DeadLetterSelection) -> Result<(), CommandError> {
+    async fn retry(&self, selection: DeadLetterSelection) -> Result<(), CommandError> {
         let now = self.clock.now();
         let mut transaction = db::begin(&self.pool, "reach Postgres").await?;
         let settings = &self.settings.sending;
-        let jobs = dead_letter::retry(&mut transaction, choice, settings, &self.ids, now).await?;
-        if let DeadLetterSelection::Of { message_id, chunk } = choice
+        let jobs =
+            dead_letter::retry(&mut transaction, selection, settings, &self.ids, now).await?;
+        if let DeadLetterSelection::Of { message_id, chunk } = selection
             && jobs.is_empty()
         {
             let is_known = dead_letter::store::is_known(&mut transaction, message_id).await?;
-            return Err(nothing_parked(message_id, chunk, is_known).into());
+            return Err(no_dead_job(message_id, chunk, is_known).into());
         }
         transaction.commit().await.or_fault("retry jobs")?;
         for job in &jobs {
@@ -189,19 +193,21 @@ impl Bench {
         }
         if let Err(fault) = self.queue.push(&jobs).await {
             let cause = self.cause(&fault).await;
-            eprintln!("Redis was not told; the relay or a worker finds the jobs: {cause}");
+            eprintln!(
+                "could not push the jobs to Redis; the scheduler or a worker will find them in Postgres: {cause}"
+            );
         }
         Ok(())
     }
 
     async fn drop(&self, message_id: MessageId, chunk: Option<i32>) -> Result<(), CommandError> {
         let now = self.clock.now();
-        let choice = DeadLetterSelection::Of { message_id, chunk };
+        let selection = DeadLetterSelection::Of { message_id, chunk };
         let mut transaction = db::begin(&self.pool, "reach Postgres").await?;
-        let dropped = dead_letter::give_up(&mut transaction, choice, &self.ids, now).await?;
+        let dropped = dead_letter::give_up(&mut transaction, selection, &self.ids, now).await?;
         if dropped.is_empty() {
             let is_known = dead_letter::store::is_known(&mut transaction, message_id).await?;
-            return Err(nothing_parked(message_id, chunk, is_known).into());
+            return Err(no_dead_job(message_id, chunk, is_known).into());
         }
         transaction.commit().await.or_fault("drop jobs")?;
         for (job, recipients) in dropped {
@@ -211,82 +217,63 @@ impl Bench {
     }
 }
 
-fn nothing_parked(message_id: MessageId, chunk: Option<i32>, is_known: bool) -> String {
+fn no_dead_job(message_id: MessageId, chunk: Option<i32>, is_known: bool) -> String {
     match chunk {
-        _ if !is_known => format!("there is no message {message_id}"),
-        Some(chunk) => format!("chunk {chunk} of message {message_id} is not parked"),
-        None => format!("no job of message {message_id} is parked"),
+        _ if !is_known => format!("message {message_id} does not exist"),
+        Some(chunk) => format!("chunk {chunk} of message {message_id} is not a dead job"),
+        None => format!("message {message_id} has no dead jobs"),
     }
 }
 
-fn record(chunk: &DeadLetter) -> Value {
+fn dead_job_json(chunk: &DeadLetter) -> Value {
     json!({
         "messageId": chunk.job.message_id, "chunk": chunk.job.chunk,
         "organizationId": chunk.job.organization_id, "recipients": chunk.recipients,
-        "losses": chunk.losses, "parkedAt": shown(chunk.parked_at), "reason": chunk.reason,
+        "losses": chunk.losses, "deadSince": timestamp(chunk.parked_at), "reason": chunk.reason,
     })
 }
 
-fn entry(dead: &DeadJob) -> Value {
-    json!({ "at": shown(dead.at), "reason": dead.reason, "payload": dead.payload })
+fn entry_json(entry: &DeadJob) -> Value {
+    json!({ "since": timestamp(entry.at), "reason": entry.reason, "payload": entry.payload })
 }
 
-fn parked_table(parked: Vec<DeadLetter>) -> String {
+fn dead_jobs_table(dead_jobs: Vec<DeadLetter>) -> String {
     let head = [
         "MESSAGE",
         "CHUNK",
         "ORGANIZATION",
         "RECIPIENTS",
         "LOSSES",
-        "PARKED",
+        "DEAD SINCE",
         "REASON",
     ];
-    let rows = parked.into_iter().map(|chunk| {
+    let rows = dead_jobs.into_iter().map(|chunk| {
         [
             chunk.job.message_id.to_string(),
             chunk.job.chunk.to_string(),
             chunk.job.organization_id.to_string(),
             chunk.recipients.to_string(),
             chunk.losses.to_string(),
-            shown(chunk.parked_at),
+            timestamp(chunk.parked_at),
             chunk.reason,
         ]
     });
-    table(head, rows)
+    super::table(head, rows)
 }
 
-fn dead_table(dead: Vec<DeadJob>) -> String {
-    let rows = dead
+fn unreadable_table(entries: Vec<DeadJob>) -> String {
+    let rows = entries
         .into_iter()
-        .map(|dead| [shown(dead.at), dead.reason, printable(&dead.payload)]);
-    table(["DEAD IN REDIS", "REASON", "ENTRY"], rows)
+        .map(|entry| [timestamp(entry.at), entry.reason, printable(&entry.payload)]);
+    super::table(["SINCE", "REASON", "ENTRY IN REDIS"], rows)
 }
 
-/// What lies in Redis may be anything; a terminal obeys control characters.
+/// Escapes control characters, which a terminal would obey: an entry may contain any
+/// bytes.
 fn printable(text: &str) -> String {
     text.chars().flat_map(char::escape_debug).collect()
 }
 
-fn shown(moment: Timestamp) -> String {
+fn timestamp(moment: Timestamp) -> String {
     moment.to_rfc3339_opts(SecondsFormat::Secs, true)
-}
-
-/// Columns as wide as what is in them, the last one ragged.
-fn table<const N: usize>(head: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
-    let mut lines = vec![head.map(str::to_owned)];
-    lines.extend(rows);
-    let widths: [usize; N] = std::array::from_fn(|column| {
-        let cells = lines.iter().map(|line| line[column].chars().count());
-        cells.max().unwrap_or_default()
-    });
-    let mut text = String::new();
-    for line in lines {
-        let cells = line.iter().zip(widths);
-        let padded: Vec<String> = cells
-            .map(|(cell, width)| format!("{cell:width$}"))
-            .collect();
-        text.push_str(padded.join("  ").trim_end());
-        text.push('\n');
-    }
-    text
 }

@@ -1,6 +1,6 @@
-//! The operator's commands: `waypost-api serve`, `migrate`, `create-organization`
-//! and their like. What a command is asked for goes to standard output, alone;
-//! everything else goes to standard error.
+//! The operator's commands: `waypost-api serve`, `migrate`, `create-organization` and
+//! others. Standard output has only the result of a command; everything else goes to
+//! standard error.
 
 mod jobs;
 mod tasks;
@@ -29,10 +29,10 @@ use waypost_core::secret::{ExposeSecret, Secret};
 use waypost_core::telemetry;
 use waypost_core::text::Name;
 
-/// How long the health check waits.
+/// The time limit of the health check.
 const HEALTHCHECK_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Waypost's API and the commands of its operator.
+/// The Waypost API server and the operator's commands.
 #[derive(Debug, Parser)]
 #[command(version)]
 pub struct ApiArguments {
@@ -44,69 +44,70 @@ pub struct ApiArguments {
 enum Command {
     /// Serve the API.
     Serve,
-    /// Bring the database's schema up to date.
+    /// Create or update the database schema.
     Migrate,
-    /// Add an organization and print its id.
+    /// Create an organization and print its id.
     CreateOrganization {
-        /// Its name.
+        /// The name of the organization.
         #[arg(long)]
         name: String,
     },
-    /// Add an API key to an organization and print it. It is shown this once.
+    /// Create an API key and print it. It cannot be printed again.
     CreateApiKey {
-        /// The organization's id.
+        /// The id of the organization.
         #[arg(long)]
         organization: OrganizationId,
-        /// Its name.
+        /// The name of the key.
         #[arg(long)]
         name: String,
-        /// What it may do; all seven permissions where none is given.
+        /// A permission of the key. Repeat the option for more. Default: all seven
+        /// permissions.
         #[arg(long = "permission")]
         permissions: Vec<Permission>,
     },
-    /// Seal the secrets of accounts and endpoints anew with the first of the encryption
-    /// keys. To be run when every process has that key first.
+    /// Encrypt the stored credentials and secrets again with the first key of
+    /// WAYPOST_ENCRYPTION_KEYS. Run it when every process has this key first.
     RotateKeys,
     /// Print the OpenAPI document.
     Openapi,
-    /// Print every setting with its default and meaning.
+    /// Print all settings with their defaults and meanings.
     Config {
-        /// In which form.
+        /// The output format.
         #[arg(long, default_value = "markdown")]
         format: ConfigFormat,
     },
-    /// Look at jobs that nobody works on any more, and say what becomes of them.
+    /// List, retry or drop dead jobs, which no worker takes any more.
     Jobs {
         #[command(subcommand)]
         command: jobs::JobsCommand,
     },
-    /// Print the workers that are on the list, with what they hold.
+    /// List the workers with their leases and the number of their chunks.
     Workers {
-        /// As JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Check that the configuration is usable and that Postgres and Redis can be used.
+    /// Check the configuration, Postgres, Redis and the encryption keys.
     Doctor,
-    /// Show what the scheduler's tasks did last, and fail where one is late.
+    /// List the scheduler's tasks with their last runs. Fails if a task is late.
     Tasks {
-        /// As JSON, for programs.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Exit with success if the API of this configuration answers, for containers.
+    /// Check that the API responds, for container health checks.
     Healthcheck,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum ConfigFormat {
-    /// A file of variables, as `.env.example`.
+    /// Environment variables, as in `.env.example`.
     Env,
     /// A table, as in `docs/configuration.md`.
     Markdown,
 }
 
-/// Why a command failed, for people.
+/// Why a command failed, for the operator.
 pub type CommandError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Runs the command.
@@ -163,7 +164,7 @@ async fn connect(wanted: SchemaRequirement) -> Result<PgPool, CommandError> {
     connect_to(&Settings::from_env()?.database_url, wanted).await
 }
 
-/// A connection to a database that was found to be usable.
+/// Connects to a database after checking that it is usable.
 async fn connect_to(url: &Secret, wanted: SchemaRequirement) -> Result<PgPool, CommandError> {
     connection_check::check(url, wanted).await?;
     Ok(db::pool(url, 1)?)
@@ -174,7 +175,7 @@ async fn create_organization(name: String) -> Result<(), CommandError> {
     let clock = Clock::system();
     let organization = Organization {
         id: Ids::new(clock.clone()).next(),
-        name: checked_name(name)?.into_string(),
+        name: parse_name(name)?.into_string(),
         unverified_domains: UnverifiedDomains::Reject,
         created_at: clock.now(),
     };
@@ -195,14 +196,14 @@ async fn create_api_key(
     let mut connection = pool.acquire().await.or_fault("reach Postgres")?;
     organization::store::find(&mut connection, organization_id)
         .await?
-        .ok_or_else(|| format!("there is no organization {organization_id}"))?;
+        .ok_or_else(|| format!("organization {organization_id} does not exist"))?;
     let permissions = if permissions.is_empty() {
         Permissions::all()
     } else {
         permissions.into_iter().collect()
     };
     let draft = KeyDraft {
-        name: checked_name(name)?,
+        name: parse_name(name)?,
         permissions,
         allowed_ips: Networks::default(),
         expires_at: None,
@@ -217,31 +218,31 @@ async fn rotate_keys() -> Result<(), CommandError> {
     let settings = Settings::from_env()?;
     let pool = connect_to(&settings.database_url, SchemaRequirement::Current).await?;
     let mut unreadable = 0;
-    for place in SecretColumn::ALL {
-        let found = reencrypt::reseal(&pool, &settings.sealer, place).await?;
-        eprintln!("{}: {} sealed anew", place.as_str(), found.done);
+    for column in SecretColumn::ALL {
+        let found = reencrypt::reseal(&pool, &settings.sealer, column).await?;
+        eprintln!("{}: {} encrypted again", column.as_str(), found.done);
         unreadable += found.unreadable;
     }
     if unreadable > 0 {
         return Err(format!(
-            "{unreadable} secrets lie under keys that are not in WAYPOST_ENCRYPTION_KEYS"
+            "{unreadable} secrets are encrypted with keys that are not in WAYPOST_ENCRYPTION_KEYS"
         )
         .into());
     }
     eprintln!(
-        "Keep the older keys as long as messages of before are kept, and links in them are to work"
+        "Keep the older keys as long as messages from before the rotation are stored and their links must work"
     );
     Ok(())
 }
 
-fn checked_name(name: String) -> Result<Name, CommandError> {
+fn parse_name(name: String) -> Result<Name, CommandError> {
     Ok(Name::parse(name).map_err(|error| format!("--name {error}"))?)
 }
 
 async fn doctor() -> Result<(), CommandError> {
     let settings = Settings::from_env()?;
     let smtp = settings.smtp.clone();
-    // It reads the file of certificates.
+    // Creating the transport reads the certificate file.
     Transport::new(&TransportSettings {
         smtp,
         ..TransportSettings::default()
@@ -255,21 +256,21 @@ async fn doctor() -> Result<(), CommandError> {
     let found = connection_check::check(&settings.database_url, SchemaRequirement::Current).await;
     let postgres = report("postgres", found.map_err(|unusable| unusable.to_string()));
     if postgres {
-        report_accounts(&pool).await?;
+        list_paused_accounts(&pool).await?;
     }
     let found = redis.check_writes().await;
     let redis = report("redis", found.map_err(|error| redis.explain(&error)));
-    let keys = postgres && report_keys(&pool, &settings.sealer).await;
+    let keys = postgres && check_keys(&pool, &settings.sealer).await;
     if postgres && redis && keys {
         Ok(())
     } else {
-        Err("something is not as it should be".into())
+        Err("at least one check failed".into())
     }
 }
 
-/// Lists the accounts that cannot send. It is for their owners to mend them, so they do
-/// not make the command fail.
-async fn report_accounts(pool: &PgPool) -> Result<(), CommandError> {
+/// Lists the accounts that cannot send. The command does not fail because of them, since
+/// only their owners can fix them.
+async fn list_paused_accounts(pool: &PgPool) -> Result<(), CommandError> {
     let mut connection = pool.acquire().await.or_fault("list accounts")?;
     for (id, paused) in provider_account::pause::store::list_paused(&mut connection).await? {
         let (since, reason) = (paused.since, paused.reason);
@@ -278,7 +279,7 @@ async fn report_accounts(pool: &PgPool) -> Result<(), CommandError> {
     Ok(())
 }
 
-async fn report_keys(pool: &PgPool, sealer: &Sealer) -> bool {
+async fn check_keys(pool: &PgPool, sealer: &Sealer) -> bool {
     let found = match reencrypt::check(pool, sealer).await {
         Ok(unopened) if unopened.count() == 0 => Ok(()),
         Ok(unopened) => Err(unopened.to_string()),
@@ -301,24 +302,24 @@ fn healthcheck(settings: &Settings) -> Result<(), CommandError> {
             IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
         });
     }
-    let answer = ask_for_health(&address).map_err(|error| {
-        format!("the API does not answer at {address} ({error}): is it running, and is WAYPOST_LISTEN right?")
+    let response = request_health(&address).map_err(|error| {
+        format!("the API does not respond at {address} ({error}): is it running, and is WAYPOST_LISTEN right?")
     })?;
-    if &answer == b"HTTP/1.1 200" {
+    if &response == b"HTTP/1.1 200" {
         Ok(())
     } else {
-        Err(format!("what answers at {address} does not answer 200 as the API does: is WAYPOST_LISTEN right?").into())
+        Err(format!("the server at {address} did not respond with 200: is it the API, and is WAYPOST_LISTEN right?").into())
     }
 }
 
-/// The beginning of what is answered.
-fn ask_for_health(address: &SocketAddr) -> std::io::Result<[u8; 12]> {
+/// The first bytes of the response: the version and the status.
+fn request_health(address: &SocketAddr) -> std::io::Result<[u8; 12]> {
     let mut stream = TcpStream::connect_timeout(address, HEALTHCHECK_TIMEOUT)?;
     stream.set_read_timeout(Some(HEALTHCHECK_TIMEOUT))?;
     stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
-    let mut answer = [0; 12];
-    stream.read_exact(&mut answer)?;
-    Ok(answer)
+    let mut response = [0; 12];
+    stream.read_exact(&mut response)?;
+    Ok(response)
 }
 
 fn print_config(format: ConfigFormat) -> Result<(), CommandError> {
@@ -347,4 +348,24 @@ fn print_config(format: ConfigFormat) -> Result<(), CommandError> {
     print!("{text}");
     std::io::stdout().flush()?;
     Ok(())
+}
+
+/// A table with columns as wide as their contents.
+fn table<const N: usize>(head: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
+    let mut lines = vec![head.map(str::to_owned)];
+    lines.extend(rows);
+    let widths: [usize; N] = std::array::from_fn(|column| {
+        let cells = lines.iter().map(|line| line[column].chars().count());
+        cells.max().unwrap_or_default()
+    });
+    let mut text = String::new();
+    for line in lines {
+        let cells = line.iter().zip(widths);
+        let padded: Vec<String> = cells
+            .map(|(cell, width)| format!("{cell:width$}"))
+            .collect();
+        text.push_str(padded.join("  ").trim_end());
+        text.push('\n');
+    }
+    text
 }

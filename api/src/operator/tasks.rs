@@ -1,5 +1,5 @@
-//! `waypost-api tasks`: what the scheduler's tasks did last, for people and for
-//! monitors.
+//! `waypost-api tasks`: the last runs of the scheduler's tasks, for operators and
+//! monitoring.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use waypost_core::task_log::{TaskState, store};
 
 use super::CommandError;
 
-/// Prints every task: its rhythm, when it last ran, how long that took, how much
-/// later than its rhythm it is, and why it last failed.
+/// Prints each task: its interval, its last run, the duration of that run, its lag and
+/// its last error.
 ///
 /// # Errors
-/// Which tasks are late, or that no scheduler ever ran.
+/// The names of late tasks, or that no scheduler has run yet.
 pub(super) async fn show(pool: &PgPool, as_json: bool) -> Result<(), CommandError> {
     let mut connection = pool.acquire().await.or_fault("reach Postgres")?;
     let tasks = store::list(&mut connection).await?;
@@ -34,12 +34,12 @@ pub(super) async fn show(pool: &PgPool, as_json: bool) -> Result<(), CommandErro
     if late.is_empty() {
         Ok(())
     } else {
-        Err(format!("late: {}", late.join(", ")).into())
+        Err(format!("late tasks: {}", late.join(", ")).into())
     }
 }
 
 fn to_json(task: &TaskState) -> serde_json::Value {
-    let milliseconds = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+    let milliseconds = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     json!({
         "name": task.name,
         "everyMs": milliseconds(task.every),
@@ -55,35 +55,32 @@ fn to_json(task: &TaskState) -> serde_json::Value {
 }
 
 fn table(tasks: &[TaskState]) -> String {
-    let heads = ["TASK", "EVERY", "LAST RUN", "TOOK", "LAG", "LAST ERROR"].map(str::to_owned);
+    let head = [
+        "TASK",
+        "INTERVAL",
+        "LAST RUN",
+        "DURATION",
+        "LAG",
+        "LAST ERROR",
+    ];
     let rows = tasks.iter().map(|task| {
         let late = if task.is_late() { " LATE" } else { "" };
         [
             task.name.clone(),
-            span(task.every),
-            format!("{} ago", span(task.started_ago)),
-            task.took.map_or_else(|| "-".to_owned(), span),
-            format!("{}{late}", span(task.lag)),
+            short(task.every),
+            format!("{} ago", short(task.started_ago)),
+            task.took.map_or_else(|| "-".to_owned(), short),
+            format!("{}{late}", short(task.lag)),
             task.last_error.clone().unwrap_or_else(|| "-".to_owned()),
         ]
     });
-    let rows: Vec<_> = std::iter::once(heads).chain(rows).collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
-    let widths = [0, 1, 2, 3, 4].map(width);
-    let mut text = String::new();
-    for row in &rows {
-        for (cell, width) in row.iter().zip(widths) {
-            text.push_str(&format!("{cell:<width$}  "));
-        }
-        text.push_str(&row[5]);
-        text.push('\n');
-    }
-    text
+    super::table(head, rows)
 }
 
-fn span(span: Duration) -> String {
-    match span.as_secs() {
-        0 => format!("{} ms", span.as_millis()),
+/// A duration in its largest fitting unit.
+fn short(duration: Duration) -> String {
+    match duration.as_secs() {
+        0 => format!("{} ms", duration.as_millis()),
         seconds @ 1..600 => format!("{seconds} s"),
         seconds @ 600..36_000 => format!("{} min", seconds / 60),
         seconds => format!("{} h", seconds / 3600),

@@ -1,6 +1,7 @@
-//! What people without a key reach: the links in messages. They are answered with
-//! pages, also where something is wrong; pixels with a pixel.
+//! Routes without an API key: the links in messages, which recipients follow, and the URL
+//! that providers post events to. Recipients get an HTML page, also after an error.
 
 pub(crate) mod page;
+pub(crate) mod provider_events;
 pub(crate) mod tracking;
 pub(crate) mod unsubscribe;

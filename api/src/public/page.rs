@@ -1,6 +1,5 @@
-//! Pages for recipients: plain, without scripts and without anything from
-//! elsewhere, readable without their few lines of style. Whatever they show passes
-//! through Handlebars, which escapes it.
+//! HTML pages for recipients: without scripts, without external resources, and readable
+//! without their few lines of style. Handlebars escapes every value on a page.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -18,12 +17,12 @@ use waypost_core::fault::{Fault, FaultKind};
 use crate::error::{Failure, RETRY_AFTER_SECONDS};
 use crate::middleware::rate_limits;
 
-/// Only the pages' own style, named by its hash, and forms that lead back here.
+/// Allows only the pages' own style, by its hash, and forms that post to this server.
 const POLICY: &str = "default-src 'none'; style-src 'sha256-4yM+jmcyCcD2DM9gOT1FD2hN2TwejJ6hOfqwUg4hjtI='; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// The headers of every page. A page belongs to one person: nobody keeps it, lists
-/// it, or learns its address.
+/// The headers of every page. A page is for one recipient: caches must not store it,
+/// search engines must not list it, and no other site may see its address.
 const HEADERS: [(header::HeaderName, &str); 5] = [
     (header::CACHE_CONTROL, "no-store"),
     (header::CONTENT_SECURITY_POLICY, POLICY),
@@ -35,81 +34,89 @@ const HEADERS: [(header::HeaderName, &str); 5] = [
 static PAGES: LazyLock<Handlebars<'static>> = LazyLock::new(|| {
     let mut pages = Handlebars::new();
     for (name, source) in [
-        ("layout", include_str!("layout.hbs")),
-        ("unsubscribed", include_str!("unsubscribed.hbs")),
-        ("offered", include_str!("offered.hbs")),
-        ("undo_offered", include_str!("undo_offered.hbs")),
-        ("undone", include_str!("undone.hbs")),
-        ("held", include_str!("held.hbs")),
-        ("note", include_str!("note.hbs")),
+        ("layout", include_str!("pages/layout.hbs")),
+        ("unsubscribed", include_str!("pages/unsubscribed.hbs")),
+        (
+            "confirm_unsubscribe",
+            include_str!("pages/confirm_unsubscribe.hbs"),
+        ),
+        ("confirm_undo", include_str!("pages/confirm_undo.hbs")),
+        ("resubscribed", include_str!("pages/resubscribed.hbs")),
+        (
+            "still_suppressed",
+            include_str!("pages/still_suppressed.hbs"),
+        ),
+        ("notice", include_str!("pages/notice.hbs")),
     ] {
         pages
             .register_template_string(name, source)
-            .expect("our own pages are templates");
+            .expect("the pages are valid templates");
     }
     pages
 });
 
-/// A page and its status.
+/// A page with its status.
 #[derive(Debug)]
 pub(crate) struct HtmlPage {
     status: StatusCode,
-    /// Seconds after which it may be asked for again.
+    /// The value of `Retry-After`, in seconds.
     retry_after: Option<u64>,
     html: String,
 }
 
 #[derive(Serialize)]
-struct PageNote {
+struct Notice {
     title: &'static str,
     text: &'static str,
 }
 
 impl HtmlPage {
-    /// The page of this name, filled in.
+    /// Renders the page `name`.
     pub(crate) fn new(name: &str, content: &impl Serialize) -> Self {
         let html = PAGES.render(name, content);
         Self {
             status: StatusCode::OK,
             retry_after: None,
-            html: html.expect("our own pages can be rendered"),
+            html: html.expect("the pages can be rendered"),
         }
     }
 
-    /// A page of a title and a sentence or two.
-    pub(crate) fn note(status: StatusCode, title: &'static str, text: &'static str) -> Self {
+    /// A page with a title and one or two sentences.
+    pub(crate) fn notice(status: StatusCode, title: &'static str, text: &'static str) -> Self {
         Self {
             status,
-            ..Self::new("note", &PageNote { title, text })
+            ..Self::new("notice", &Notice { title, text })
         }
     }
 
-    /// The page of someone who tried too many links that are not valid.
+    /// The page for a client that opened too many links that are not valid.
     pub(crate) fn too_many(wait: Duration) -> Self {
         Self {
             retry_after: Some(rate_limits::whole_seconds(wait).max(1)),
-            ..Self::note(
+            ..Self::notice(
                 StatusCode::TOO_MANY_REQUESTS,
-                "Too many tries",
+                "Too many attempts",
                 "Please wait a minute, then copy the whole link from the message.",
             )
         }
     }
 }
 
-/// Faults show nothing of what went wrong.
+/// The page shows no details of the fault.
 impl From<Fault> for HtmlPage {
     fn from(fault: Fault) -> Self {
         let text = match fault.kind() {
-            FaultKind::Unavailable => "Nothing was changed. Please try again in a minute.",
-            FaultKind::Internal => "Please try again later, or write to the sender.",
+            FaultKind::Unavailable => {
+                "The service is not available at the moment. Please try again in a minute."
+            }
+            FaultKind::Internal => "Please try again later, or contact the sender.",
         };
         let is_away = fault.kind() == FaultKind::Unavailable;
         let failure = Failure::from(fault);
         failure.log();
         Self {
             retry_after: is_away.then_some(RETRY_AFTER_SECONDS.into()),
-            ..Self::note(failure.status(), "This did not work", text)
+            ..Self::notice(failure.status(), "Something went wrong", text)
         }
     }
 }
@@ -134,18 +141,18 @@ impl ApiResponse for HtmlPage {
         let rows = [
             (
                 200,
-                "A page that says what was done, or asks whether it is to be.",
+                "A page that reports what was done, or asks for a confirmation.",
             ),
-            (400, "A page that says that the link is invalid."),
-            (410, "A page that says that the link has expired."),
+            (400, "A page: the link is not valid."),
+            (410, "A page: the link has expired."),
             (
                 429,
-                "A page that says so: too many links that are not valid came from this address.",
+                "A page: the client opened too many links that are not valid. Try again after `Retry-After` seconds.",
             ),
-            (500, "A page that says that it did not work."),
+            (500, "A page: an unexpected error occurred."),
             (
                 503,
-                "A page that says so; try again after `Retry-After` seconds.",
+                "A page: the service is not available. Try again after `Retry-After` seconds.",
             ),
         ];
         let responses = rows.map(|(status, description)| MetaResponse {

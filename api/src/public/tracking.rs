@@ -1,5 +1,6 @@
-//! Pixels and links in messages. They need no key: their tokens say which copy they
-//! were in. Whoever asks gets what he came for, whatever becomes of the recording.
+//! Pixels and tracked links in messages. They require no API key: their tokens name the
+//! message and the recipient. The client gets the image or the redirect even if the
+//! recording fails.
 
 use std::sync::Arc;
 
@@ -15,16 +16,16 @@ use waypost_core::tracking::token::DecodedToken;
 use waypost_core::tracking::{TrackedRecipient, TrackingHit, robot};
 
 use super::page::HtmlPage;
-use crate::auth::USER_AGENT_CHARS_MAX;
 use crate::context::Context;
+use crate::middleware::auth::USER_AGENT_CHARS_MAX;
 use crate::middleware::rate_limits;
 use crate::v1::Section;
 
 /// A transparent GIF of one pixel.
 const PIXEL: [u8; 43] = *b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\x00\x00\x00\x21\xf9\x04\x01\x00\x00\x00\x00\x2c\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02\x44\x01\x00\x3b";
 
-/// The headers of every answer: nobody keeps it, since the next time is to be told
-/// too, and nobody learns the address that holds the token.
+/// The headers of every response: caches must not store it, so that the next request is
+/// recorded too, and no other site may see the URL with the token.
 const HEADERS: [(HeaderName, &str); 4] = [
     (header::CACHE_CONTROL, "no-store, private, max-age=0"),
     (header::REFERRER_POLICY, "no-referrer"),
@@ -36,48 +37,48 @@ pub(crate) struct TrackingApi {
     pub(crate) context: Arc<Context>,
 }
 
-/// The image, always.
+/// The response of a pixel: always the image.
 struct Pixel;
 
-/// To where a link leads, or why it leads nowhere.
-enum Followed {
-    /// A URL that we signed.
-    To(HeaderValue),
-    Nowhere(HtmlPage),
+/// The response of a tracked link.
+enum LinkResponse {
+    /// A redirect to the URL in the token.
+    Redirect(HeaderValue),
+    Page(HtmlPage),
 }
 
 #[OpenApi(tag = "Section::TrackingLinks")]
 impl TrackingApi {
-    /// Fetch the pixel of a message
+    /// Load a message's tracking pixel
     ///
-    /// Needs no key. Records that the copy was opened that the pixel is in. The answer
-    /// is the same image whether or not the token is valid.
+    /// Requires no API key. Records that the recipient opened the message. The response
+    /// is the same image for every token, valid or not.
     #[oai(path = "/v1/t/o/:token", method = "get", operation_id = "track_open")]
     async fn track_open(
         &self,
         request: &Request,
-        /// The token of the pixel.
+        /// The token in the pixel's URL.
         token: Path<String>,
     ) -> Pixel {
         let now = self.context.clock.now();
         match self.context.tracking_tokens.read_open(&token, now) {
             Some(read) => {
-                let sighting = self.sighting(request, read.copy, None, now);
+                let hit = self.hit(request, read.copy, None, now);
                 if !read.is_expired {
-                    self.context.recorder.record(sighting).await;
+                    self.context.recorder.record(hit).await;
                 }
             }
             None => {
-                // Who asks for images that are none is shown one all the same.
-                let _too_many = rate_limits::count_stranger(request).await;
+                // The image is sent even if the limit is exceeded.
+                let _too_many = rate_limits::count_anonymous(request).await;
             }
         }
         Pixel
     }
 
-    /// Look at the pixel of a message
+    /// Check a message's tracking pixel
     ///
-    /// Needs no key. Records nothing.
+    /// Requires no API key. Records nothing.
     #[oai(
         path = "/v1/t/o/:token",
         method = "head",
@@ -86,7 +87,7 @@ impl TrackingApi {
     async fn validate_tracking_pixel(
         &self,
         request: &Request,
-        /// The token of the pixel.
+        /// The token in the pixel's URL.
         token: Path<String>,
     ) -> Pixel {
         let now = self.context.clock.now();
@@ -96,38 +97,38 @@ impl TrackingApi {
             .read_open(&token, now)
             .is_none()
         {
-            let _too_many = rate_limits::count_stranger(request).await;
+            let _too_many = rate_limits::count_anonymous(request).await;
         }
         Pixel
     }
 
-    /// Follow a link of a message
+    /// Follow a tracked link
     ///
-    /// Needs no key. Records that the link was followed and leads to its target: the
-    /// URL that the token was signed with, and no other. Links do not expire; what is
-    /// too old is not recorded.
+    /// Requires no API key. Records the click and redirects to the URL that the token was
+    /// signed with. Links never expire, but clicks are recorded only for a limited time
+    /// after the message was sent (400 days by default).
     #[oai(path = "/v1/t/c/:token", method = "get", operation_id = "track_click")]
     async fn track_click(
         &self,
         request: &Request,
-        /// The token of the link.
+        /// The token in the link.
         token: Path<String>,
-    ) -> Followed {
+    ) -> LinkResponse {
         let now = self.context.clock.now();
         let (read, location) = match self.read(request, &token, now).await {
             Ok(read) => read,
-            Err(page) => return Followed::Nowhere(page),
+            Err(page) => return LinkResponse::Page(page),
         };
         if !read.is_expired {
-            let sighting = self.sighting(request, read.copy, Some(read.target), now);
-            self.context.recorder.record(sighting).await;
+            let hit = self.hit(request, read.copy, Some(read.target), now);
+            self.context.recorder.record(hit).await;
         }
-        Followed::To(location)
+        LinkResponse::Redirect(location)
     }
 
-    /// Look at a link of a message
+    /// Check a tracked link
     ///
-    /// Needs no key. Says where the link leads, and records nothing.
+    /// Requires no API key. Redirects to the link's URL and records nothing.
     #[oai(
         path = "/v1/t/c/:token",
         method = "head",
@@ -136,19 +137,20 @@ impl TrackingApi {
     async fn validate_tracking_link(
         &self,
         request: &Request,
-        /// The token of the link.
+        /// The token in the link.
         token: Path<String>,
-    ) -> Followed {
+    ) -> LinkResponse {
         let now = self.context.clock.now();
         match self.read(request, &token, now).await {
-            Ok((_, location)) => Followed::To(location),
-            Err(page) => Followed::Nowhere(page),
+            Ok((_, location)) => LinkResponse::Redirect(location),
+            Err(page) => LinkResponse::Page(page),
         }
     }
 }
 
 impl TrackingApi {
-    /// What a link's token says. One that is not valid counts as a stranger's request.
+    /// Reads the token of a link. A token that is not valid counts as an anonymous
+    /// request.
     async fn read(
         &self,
         request: &Request,
@@ -159,27 +161,27 @@ impl TrackingApi {
         let read = read.and_then(|read| Some((location(&read.target)?, read)));
         match read {
             Some((location, read)) => Ok((read, location)),
-            None => Err(match rate_limits::count_stranger(request).await {
+            None => Err(match rate_limits::count_anonymous(request).await {
                 Ok(()) => invalid(),
                 Err(wait) => HtmlPage::too_many(wait),
             }),
         }
     }
 
-    fn sighting(
+    fn hit(
         &self,
         request: &Request,
-        copy: TrackedRecipient,
+        recipient: TrackedRecipient,
         url: Option<String>,
         now: Timestamp,
     ) -> TrackingHit {
         let user_agent = request.header("user-agent");
         let window = delta(self.context.machine_window);
         let headers = request.headers();
-        let is_bot = robot::is_machine(headers, now - copy.issued_at, window)
+        let is_bot = robot::is_machine(headers, now - recipient.issued_at, window)
             || (url.is_some() && robot::is_no_visit(headers));
         TrackingHit {
-            copy,
+            copy: recipient,
             url,
             at: now,
             user_agent: user_agent.map(|text| text.chars().take(USER_AGENT_CHARS_MAX).collect()),
@@ -188,8 +190,8 @@ impl TrackingApi {
     }
 }
 
-/// A signed URL as a header. What we sign is of this form; whoever changes what is
-/// signed does not open a way to other schemes or into other headers.
+/// A signed URL as a header value. Waypost signs only such URLs; this check holds if a
+/// later change signs others, so that no other scheme and no second header gets through.
 fn location(url: &str) -> Option<HeaderValue> {
     let is_web = url.starts_with("https://") || url.starts_with("http://");
     let is_visible = url.bytes().all(|byte| byte.is_ascii_graphic());
@@ -198,10 +200,10 @@ fn location(url: &str) -> Option<HeaderValue> {
 }
 
 fn invalid() -> HtmlPage {
-    HtmlPage::note(
+    HtmlPage::notice(
         StatusCode::BAD_REQUEST,
         "This link is not valid",
-        "Perhaps a part of it is missing. Please copy the whole link from the message.",
+        "Part of it may be missing. Please copy the whole link from the message.",
     )
 }
 
@@ -220,14 +222,14 @@ impl IntoResponse for Pixel {
     }
 }
 
-impl IntoResponse for Followed {
+impl IntoResponse for LinkResponse {
     fn into_response(self) -> Response {
         match self {
-            Self::To(location) => {
+            Self::Redirect(location) => {
                 let response = Response::builder().status(StatusCode::FOUND);
                 with_headers(response.header(header::LOCATION, location).finish())
             }
-            Self::Nowhere(page) => page.into_response(),
+            Self::Page(page) => page.into_response(),
         }
     }
 }
@@ -255,20 +257,20 @@ impl ApiResponse for Pixel {
     fn register(_: &mut Registry) {}
 }
 
-impl ApiResponse for Followed {
+impl ApiResponse for LinkResponse {
     fn meta() -> MetaResponses {
         let url = MetaSchema {
             format: Some("uri"),
             ..MetaSchema::new("string")
         };
         let redirect = MetaResponse {
-            description: "The way to the link's target.",
+            description: "A redirect to the link's URL.",
             status: Some(302),
             status_range: None,
             content: vec![],
             headers: vec![MetaHeader {
                 name: "Location".to_owned(),
-                description: Some("Where the link leads.".to_owned()),
+                description: Some("The link's URL.".to_owned()),
                 required: true,
                 deprecated: false,
                 schema: MetaSchemaRef::Inline(Box::new(url)),

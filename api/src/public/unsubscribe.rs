@@ -1,5 +1,5 @@
-//! The unsubscribe link. It needs no key: its token says who follows it, and is
-//! checked before anything else.
+//! The unsubscribe link. It requires no API key: its token names the recipient, and is
+//! verified before anything else.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use waypost_core::unsubscribe::follow::Correspondence;
 use waypost_core::unsubscribe::token::{LinkContent, TokenRefusal};
 
 use super::page::HtmlPage;
-use crate::auth::origin;
 use crate::context::Context;
+use crate::middleware::auth::origin;
 use crate::middleware::rate_limits;
 use crate::v1::Section;
 
@@ -27,8 +27,8 @@ pub(crate) struct UnsubscribeApi {
 struct UnsubscribePage {
     sender: String,
     group: Option<String>,
-    /// Where the page's form leads, relative to the page: whatever stands in front
-    /// of the API may serve it under another path.
+    /// The target of the form, relative to the page: a proxy may serve the API under
+    /// another path.
     action: Option<String>,
 }
 
@@ -44,14 +44,15 @@ impl UnsubscribePage {
 
 #[OpenApi(tag = "Section::UnsubscribeLinks")]
 impl UnsubscribeApi {
-    /// Unsubscribe by a link
+    /// Unsubscribe with the link
     ///
-    /// Needs no key. Suppresses the recipient that the link was made for, in the group
-    /// that the message was sent in, or everywhere where the group is no more. Doing
-    /// it again changes nothing. A request that is no person's, by its `User-Agent` (a
-    /// scanner's or a library's, or none) or because it is ahead of its reader
-    /// (`Sec-Purpose: prefetch` and its like), changes nothing and gets a page with a
-    /// button that does it.
+    /// Requires no API key. Adds a suppression for the recipient of the message: for the
+    /// message's unsubscribe group, or for all messages if the group was deleted. A
+    /// repeated request changes nothing. A request that is not a person's visit changes
+    /// nothing either and gets a page with a button to unsubscribe. Such requests come
+    /// from link scanners and HTTP libraries (recognized by their `User-Agent`, or by its
+    /// absence) and from prefetching clients (`Sec-Purpose: prefetch` and similar
+    /// headers).
     #[oai(
         path = "/v1/unsubscribe/:token",
         method = "get",
@@ -60,19 +61,21 @@ impl UnsubscribeApi {
     async fn unsubscribe_recipient(
         &self,
         request: &Request,
-        /// The token of the link.
+        /// The token in the link.
         token: Path<String>,
     ) -> HtmlPage {
         if robot::is_no_visit(request.headers()) {
-            return self.offer(request, &token, "offered", &token).await;
+            return self
+                .confirm(request, &token, "confirm_unsubscribe", &token)
+                .await;
         }
         self.unsubscribe(request, &token).await
     }
 
-    /// Unsubscribe by one click
+    /// Unsubscribe with one click
     ///
-    /// Needs no key. What `GET` does, for the button of a mail program (RFC 8058);
-    /// whatever the body holds.
+    /// Requires no API key. Unsubscribes like `GET`, for the unsubscribe button of a mail
+    /// client (RFC 8058). The body is ignored.
     #[oai(
         path = "/v1/unsubscribe/:token",
         method = "post",
@@ -81,15 +84,15 @@ impl UnsubscribeApi {
     async fn unsubscribe_recipient_by_one_click(
         &self,
         request: &Request,
-        /// The token of the link.
+        /// The token in the link.
         token: Path<String>,
     ) -> HtmlPage {
         self.unsubscribe(request, &token).await
     }
 
-    /// Look at an unsubscribe link
+    /// Check an unsubscribe link
     ///
-    /// Needs no key. Says by its status whether the link is valid, and changes nothing.
+    /// Requires no API key. The status tells whether the link is valid. Changes nothing.
     #[oai(
         path = "/v1/unsubscribe/:token",
         method = "head",
@@ -98,20 +101,20 @@ impl UnsubscribeApi {
     async fn validate_unsubscribe_link(
         &self,
         request: &Request,
-        /// The token of the link.
+        /// The token in the link.
         token: Path<String>,
     ) -> HtmlPage {
-        let page = HtmlPage::note(
+        let page = HtmlPage::notice(
             StatusCode::OK,
             "This link is valid",
-            "Following it unsubscribes you.",
+            "Opening it unsubscribes you.",
         );
-        self.look(request, &token, page).await
+        self.check(request, &token, page).await
     }
 
-    /// Show the page that undoes an unsubscribe
+    /// Show the page to undo an unsubscribe
     ///
-    /// Needs no key. Changes nothing: the page has a button that does it.
+    /// Requires no API key. Changes nothing; the page has a button to subscribe again.
     #[oai(
         path = "/v1/unsubscribe/:token/undo",
         method = "get",
@@ -120,16 +123,15 @@ impl UnsubscribeApi {
     async fn get_undo_unsubscribe(
         &self,
         request: &Request,
-        /// The token of the link.
+        /// The token in the link.
         token: Path<String>,
     ) -> HtmlPage {
-        self.offer(request, &token, "undo_offered", "undo").await
+        self.confirm(request, &token, "confirm_undo", "undo").await
     }
 
     /// Undo an unsubscribe
     ///
-    /// Needs no key. Removes the suppression that following the link made, and no
-    /// other.
+    /// Requires no API key. Removes the suppression that this link added, and no other.
     #[oai(
         path = "/v1/unsubscribe/:token/undo",
         method = "post",
@@ -138,7 +140,7 @@ impl UnsubscribeApi {
     async fn undo_unsubscribe(
         &self,
         request: &Request,
-        /// The token of the link.
+        /// The token in the link.
         token: Path<String>,
     ) -> HtmlPage {
         let link = match self.read(request, &token).await {
@@ -149,11 +151,14 @@ impl UnsubscribeApi {
         let suppressions = &self.context.suppressions;
         match suppressions.undo_unsubscribe(&origin, &link).await {
             Ok(Some(undone)) if undone.is_held => {
-                HtmlPage::new("held", &UnsubscribePage::of(undone.to, None))
+                HtmlPage::new("still_suppressed", &UnsubscribePage::of(undone.to, None))
             }
             Ok(Some(undone)) => {
                 let action = format!("../{}", token.0);
-                HtmlPage::new("undone", &UnsubscribePage::of(undone.to, Some(action)))
+                HtmlPage::new(
+                    "resubscribed",
+                    &UnsubscribePage::of(undone.to, Some(action)),
+                )
             }
             Ok(None) => invalid(),
             Err(fault) => fault.into(),
@@ -178,8 +183,8 @@ impl UnsubscribeApi {
         }
     }
 
-    /// Changes nothing; the page of this name, whose button leads to `action`.
-    async fn offer(&self, request: &Request, token: &str, page: &str, action: &str) -> HtmlPage {
+    /// Shows the page `page`, whose form posts to `action`, without a change.
+    async fn confirm(&self, request: &Request, token: &str, page: &str, action: &str) -> HtmlPage {
         let link = match self.read(request, token).await {
             Ok(link) => link,
             Err(page) => return page,
@@ -194,22 +199,23 @@ impl UnsubscribeApi {
         }
     }
 
-    /// Changes nothing; the page for a link that is valid.
-    async fn look(&self, request: &Request, token: &str, valid: HtmlPage) -> HtmlPage {
+    /// Shows the page `valid` if the link is valid, without a change.
+    async fn check(&self, request: &Request, token: &str, valid: HtmlPage) -> HtmlPage {
         self.read(request, token)
             .await
             .map_or_else(|page| page, |_| valid)
     }
 
-    /// What a link says. One that is not valid counts as a stranger's request.
+    /// Reads the token of a link. A token that is not valid counts as an anonymous
+    /// request.
     async fn read(&self, request: &Request, token: &str) -> Result<LinkContent, HtmlPage> {
         let now = self.context.clock.now();
         match self.context.unsubscribe_tokens.read(token, now) {
             Ok(link) => Ok(link),
-            // It was one of ours.
+            // An expired token is one that we signed, so it is not counted.
             Err(refusal @ TokenRefusal::Expired) => Err(refused(refusal)),
             Err(refusal @ TokenRefusal::Invalid) => {
-                Err(match rate_limits::count_stranger(request).await {
+                Err(match rate_limits::count_anonymous(request).await {
                     Ok(()) => refused(refusal),
                     Err(wait) => HtmlPage::too_many(wait),
                 })
@@ -221,18 +227,18 @@ impl UnsubscribeApi {
 fn refused(refusal: TokenRefusal) -> HtmlPage {
     match refusal {
         TokenRefusal::Invalid => invalid(),
-        TokenRefusal::Expired => HtmlPage::note(
+        TokenRefusal::Expired => HtmlPage::notice(
             StatusCode::GONE,
             "This link has expired",
-            "Please use the link in a newer message, or write to the sender.",
+            "Please use the link in a newer message, or contact the sender.",
         ),
     }
 }
 
 fn invalid() -> HtmlPage {
-    HtmlPage::note(
+    HtmlPage::notice(
         StatusCode::BAD_REQUEST,
         "This link is not valid",
-        "Perhaps a part of it is missing. Please copy the whole link from the message, or write to the sender.",
+        "Part of it may be missing. Please copy the whole link from the message, or contact the sender.",
     )
 }

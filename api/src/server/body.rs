@@ -1,5 +1,5 @@
-//! Bodies of requests, read against the clock. What is sent slowly holds memory
-//! and a task, so a body has a while to begin with and must then keep up a rate.
+//! Request bodies with a time limit. A slow body occupies memory and a task, so each body
+//! has a fixed time and must then keep a minimum rate.
 
 use std::io;
 use std::pin::Pin;
@@ -17,25 +17,25 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 /// How long a body may take.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct BodyPatience {
-    /// What every body may take.
-    pub(super) while_max: Duration,
-    /// What it must come at beyond that, in bytes a second.
+pub(super) struct BodyTimeout {
+    /// The time that every body has.
+    pub(super) fixed: Duration,
+    /// The rate beyond that, in bytes per second.
     pub(super) bytes_per_second_min: u64,
 }
 
-impl BodyPatience {
-    /// When a body must have sent more than what has come of it.
+impl BodyTimeout {
+    /// When more than the `received` bytes must have arrived.
     fn deadline(self, begun: Instant, received: u64) -> Instant {
-        begun + self.while_max + Duration::from_secs(received / self.bytes_per_second_min)
+        begun + self.fixed + Duration::from_secs(received / self.bytes_per_second_min)
     }
 }
 
-/// Bytes of a body that nobody read and that still need not end the connection: they
-/// have come with the head, as a rule.
+/// The largest unread body after which the connection stays open: most of it arrived with
+/// the head.
 const UNREAD_MAX: u64 = 64 << 10;
 
-/// What is left of a body when its request is answered.
+/// The part of a body that is unread when its request is answered.
 #[derive(Debug, Default)]
 pub(super) struct UnreadBody {
     is_large: bool,
@@ -43,16 +43,17 @@ pub(super) struct UnreadBody {
 }
 
 impl UnreadBody {
-    /// Whether the connection ends with the answer, since much of the body may still
-    /// come. The answer must say so, or the client sends its next request into it.
+    /// Whether the connection must end with the response, since much of the body may
+    /// still arrive. The response must say so; otherwise the client sends its next
+    /// request after the body.
     pub(super) fn ends_connection(&self) -> bool {
         self.is_large && !self.has_ended.load(Ordering::Relaxed)
     }
 }
 
-/// A body and its time.
+/// A body with its time limit.
 struct Timed {
-    patience: BodyPatience,
+    timeout: BodyTimeout,
     has_ended: Arc<AtomicBool>,
     inner: BoxBody<Bytes, io::Error>,
     received: u64,
@@ -60,9 +61,9 @@ struct Timed {
     deadline: Pin<Box<Sleep>>,
 }
 
-/// The request, with a body that fails when it comes too slowly. The clock begins
-/// when the body is first asked for: what we take before that is not the client's.
-pub(super) fn timed(mut request: Request, patience: BodyPatience) -> (Request, UnreadBody) {
+/// The request, with a body that fails if it is too slow. The time starts with the first
+/// read of the body: the client is not responsible for the time before.
+pub(super) fn timed(mut request: Request, timeout: BodyTimeout) -> (Request, UnreadBody) {
     let body = request.take_body();
     let mut rest = UnreadBody::default();
     if !body.is_empty() {
@@ -70,7 +71,7 @@ pub(super) fn timed(mut request: Request, patience: BodyPatience) -> (Request, U
         let bytes = inner.size_hint().exact();
         rest.is_large = bytes.is_none_or(|bytes| bytes > UNREAD_MAX);
         let timed = Timed {
-            patience,
+            timeout,
             has_ended: Arc::clone(&rest.has_ended),
             inner,
             received: 0,
@@ -94,12 +95,13 @@ impl Body for Timed {
         if this.begun.is_none() {
             let now = Instant::now();
             this.begun = Some(now);
-            let deadline = this.patience.deadline(now, 0);
+            let deadline = this.timeout.deadline(now, 0);
             this.deadline.as_mut().reset(deadline);
         }
-        // Bytes that keep coming must not hide that the time is over.
+        // Checked before each frame, so that a steady trickle of bytes cannot hide the
+        // deadline.
         if this.deadline.as_mut().poll(context).is_ready() {
-            let too_slow = io::Error::new(io::ErrorKind::TimedOut, "it came too slowly");
+            let too_slow = io::Error::new(io::ErrorKind::TimedOut, "it arrived too slowly");
             return Poll::Ready(Some(Err(too_slow)));
         }
         let frame = ready!(Pin::new(&mut this.inner).poll_frame(context));
@@ -111,7 +113,7 @@ impl Body for Timed {
             .and_then(|frame| frame.as_ref().ok()?.data_ref());
         if let (Some(begun), Some(bytes)) = (this.begun, bytes) {
             this.received += bytes.len() as u64;
-            let deadline = this.patience.deadline(begun, this.received);
+            let deadline = this.timeout.deadline(begun, this.received);
             this.deadline.as_mut().reset(deadline);
         }
         Poll::Ready(frame)
@@ -131,13 +133,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_large_body_has_longer_but_must_keep_up_the_rate() {
-        let patience = crate::server::PATIENCE.body;
+    fn a_large_body_has_more_time_but_must_keep_the_rate() {
+        let timeout = crate::server::TIMEOUTS.body;
         let begun = Instant::now();
-        let may_take = |received| (patience.deadline(begun, received) - begun).as_secs();
+        let may_take = |received| (timeout.deadline(begun, received) - begun).as_secs();
         assert_eq!(may_take(0), 30);
         assert_eq!(may_take(1_000), 30);
-        // 30 MiB, the bound of a send.
+        // 30 MiB, the largest body of a send.
         assert_eq!(may_take(30 << 20), 30 + 960);
     }
 }

@@ -1,24 +1,24 @@
-//! The listener: connections, and how long a client may take.
+//! The HTTP server: connections, and time-outs for slow clients.
 //!
-//! Poem's own server waits for ever: for a request's head, for its body, for a
-//! client that reads nothing of its answer; and when the process is out of files
-//! its accept loop spins. So the loop is ours, around poem's endpoint. HTTP/1.1 is
-//! all that it speaks: whoever puts TLS in front speaks HTTP/2 there, and what can
-//! be done to a server with streams and resets cannot be done to this one.
+//! Poem's own server waits without limit for the head of a request, for its body and for
+//! a client that does not read its response, and its accept loop spins when the process
+//! is out of file descriptors. So this module has its own accept loop around poem's
+//! endpoint. It speaks only HTTP/1.1: a proxy that terminates TLS can speak HTTP/2 to
+//! clients, and attacks on a server with HTTP/2 streams and resets are impossible here.
 //!
-//! | what | bound |
+//! | what | limit |
 //! |---|---|
-//! | a request's head, from the connection's begin or from its first byte | 10 s |
-//! | its size; its fields | 64 KiB; 100 |
-//! | a body | 30 s, and a second more for every 32 KiB that came |
-//! | a client that takes nothing of its answer | 30 s |
+//! | the head of a request, from the start of the connection or from its first byte | 10 s |
+//! | size of the head; header fields | 64 KiB; 100 |
+//! | a body | 30 s, plus a second for each 32 KiB received |
+//! | a client that reads nothing of its response | 30 s |
 //! | a connection between requests | 75 s |
-//! | what still comes of a body that was answered unread | 30 s, 5 s without a byte, 64 MiB |
+//! | the rest of a body whose request was answered before the body was read | 30 s, 5 s without a byte, 64 MiB |
 //! | connections | a setting; further ones wait to be accepted |
 //!
-//! A process that is to stop accepts nobody new. On the connections that there are it
-//! answers what arrives within a second more, each with `Connection: close` as its last
-//! answer: a client that sends at that moment cannot know, and must not be cut off.
+//! On shutdown the process accepts no new connections. Requests that arrive within one
+//! more second on open connections are answered, the last one with `Connection: close`: a
+//! client that sends at that moment cannot know of the shutdown and must not be cut off.
 
 mod body;
 mod stream;
@@ -47,87 +47,88 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, info, warn};
 
-use body::{BodyPatience, timed};
-use stream::{ConnectionProgress, PatientStream};
+use body::{BodyTimeout, timed};
+use stream::{ConnectionProgress, TimeoutStream};
 
-/// How long clients are waited for.
+/// How long the server waits for a client.
 #[derive(Debug, Clone, Copy)]
 struct ClientTimeouts {
     /// For the head of a request.
     head: Duration,
-    /// For its body.
-    body: BodyPatience,
-    /// For something to be taken of an answer.
+    /// For the body of a request.
+    body: BodyTimeout,
+    /// For a client to read some of a response.
     stalled: Duration,
     /// For the next request on a connection.
     idle: Duration,
-    /// For the rest of a body that was answered before it was read.
+    /// For the rest of a body whose request was answered before the body was read.
     unread: Duration,
-    /// For the next byte of it.
+    /// For the next byte of such a body.
     unread_idle: Duration,
 }
 
-const PATIENCE: ClientTimeouts = ClientTimeouts {
+const TIMEOUTS: ClientTimeouts = ClientTimeouts {
     head: Duration::from_secs(10),
-    body: BodyPatience {
-        while_max: Duration::from_secs(30),
+    body: BodyTimeout {
+        fixed: Duration::from_secs(30),
         bytes_per_second_min: 32 << 10,
     },
     stalled: Duration::from_secs(30),
     idle: Duration::from_secs(75),
-    // nginx' lingering_time and lingering_timeout.
+    // As lingering_time and lingering_timeout of nginx.
     unread: Duration::from_secs(30),
     unread_idle: Duration::from_secs(5),
 };
 /// The longest head, in bytes: request line and header fields.
 const HEAD_BYTES_MAX: usize = 64 << 10;
-/// Header fields of a request at the most.
+/// The most header fields of a request.
 const HEAD_FIELDS_MAX: usize = 100;
-/// How long a connection on which nothing arrives is kept once the process is to stop.
+/// How long a connection without traffic stays open after the shutdown began.
 const LINGER: Duration = Duration::from_secs(1);
-/// The most that is read of a body that was answered unread, in bytes: more than any may
-/// have.
+/// The most bytes read of a body whose request was answered before the body was read:
+/// more than any allowed body has.
 const UNREAD_BYTES_MAX: usize = 64 << 20;
-/// How long to wait after a connection could not be accepted: out of files, say.
+/// The wait after a connection could not be accepted, for example because the process is
+/// out of file descriptors.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
-/// How to serve.
+/// The limits of the server.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Bounds {
-    /// Connections at the same time.
+pub(crate) struct ServerLimits {
+    /// The most connections at the same time.
     pub(crate) connections_max: usize,
-    /// How long everything goes on as before once it is to stop, so that a proxy that asks
-    /// whether it is ready sends nobody any more.
+    /// How long the server continues as before after the shutdown signal, so that a proxy
+    /// that polls the readiness stops sending requests.
     pub(crate) shutdown_delay: Duration,
-    /// How long requests in flight may take to end once it is to stop.
+    /// How long requests in flight may take after that.
     pub(crate) shutdown: Duration,
 }
 
-/// Serves `endpoint` on `listener` until `shutdown`, then lets requests in flight
-/// end within their bound.
+/// Serves `endpoint` on `listener` until `shutdown`. Requests in flight then have the
+/// time in `limits` to end.
 pub(crate) async fn run(
     listener: TcpListener,
     endpoint: impl Endpoint<Output = Response> + 'static,
-    bounds: Bounds,
+    limits: ServerLimits,
     shutdown: CancellationToken,
 ) {
     let server = Server {
         endpoint: Arc::new(endpoint),
-        places: Arc::new(Semaphore::new(bounds.connections_max)),
+        slots: Arc::new(Semaphore::new(limits.connections_max)),
         connections: TaskTracker::new(),
         closing: CancellationToken::new(),
         cut: CancellationToken::new(),
     };
     let mut stop = pin!(async {
         shutdown.cancelled().await;
-        tokio::time::sleep(bounds.shutdown_delay).await;
+        tokio::time::sleep(limits.shutdown_delay).await;
     });
     loop {
         tokio::select! {
             () = &mut stop => break,
-            accepted = accept(&listener, &server.places) => {
-                if let Some((stream, ends, place)) = accepted {
-                    server.serve(stream, ends, place);
+            accepted = accept(&listener, &server.slots) => {
+                if let Some((stream, addresses, slot)) = accepted {
+                    server.serve(stream, addresses, slot);
                 }
             }
         }
@@ -138,142 +139,151 @@ pub(crate) async fn run(
         connections, cut, ..
     } = server;
     connections.close();
-    if tokio::time::timeout(bounds.shutdown, connections.wait())
+    if tokio::time::timeout(limits.shutdown, connections.wait())
         .await
         .is_err()
     {
         info!(
             connections = connections.len(),
-            "Cut the connections whose requests did not end in time"
+            "Closed the connections whose requests did not end in time"
         );
         cut.cancel();
         connections.wait().await;
     }
 }
 
-/// What all connections share.
+/// The state that all connections share.
 struct Server<E> {
     endpoint: Arc<E>,
-    places: Arc<Semaphore>,
+    slots: Arc<Semaphore>,
     connections: TaskTracker,
-    /// Each connection is to end with its next answer.
+    /// Cancelled when each connection must end with its next response.
     closing: CancellationToken,
-    /// Each connection ends now.
+    /// Cancelled when each connection must end at once.
     cut: CancellationToken,
 }
 
 impl<E: Endpoint<Output = Response> + 'static> Server<E> {
-    fn serve(&self, stream: TcpStream, ends: Ends, place: OwnedSemaphorePermit) {
+    fn serve(&self, stream: TcpStream, addresses: Addresses, slot: OwnedSemaphorePermit) {
         let endpoint = Arc::clone(&self.endpoint);
         let closing = self.closing.clone();
-        let serving = serve_connection(stream, ends, endpoint, PATIENCE, closing);
+        let serving = serve_connection(stream, addresses, endpoint, TIMEOUTS, closing);
         let cut = self.cut.clone();
         self.connections.spawn(async move {
             let _ended_or_cut = cut.run_until_cancelled(serving).await;
-            drop(place);
+            drop(slot);
         });
     }
 
-    /// Takes those who are connected already and were not accepted yet, then nobody any
-    /// more: closing the listener would cut them off.
+    /// Accepts the connections that wait in the listener's queue, then closes the
+    /// listener. Closing it first would cut them off.
     fn take_last(&self, listener: TcpListener) {
         let Ok(listener) = listener.into_std() else {
             return;
         };
-        // It does not block: where nobody waits, that is an error.
-        while let Ok(place) = Arc::clone(&self.places).try_acquire_owned()
+        // The listener does not block: without a waiting connection it returns an error.
+        while let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned()
             && let Ok((stream, peer)) = listener.accept()
         {
             let stream = stream.set_nonblocking(true).map(|()| stream);
             if let Ok(stream) = stream.and_then(TcpStream::from_std) {
-                let ends = ends_of(&stream, peer);
-                self.serve(stream, ends, place);
+                let addresses = addresses_of(&stream, peer);
+                self.serve(stream, addresses, slot);
             }
         }
     }
 }
 
-/// The two ends of a connection.
+/// The addresses of a connection.
 #[derive(Clone)]
-struct Ends {
+struct Addresses {
     local: LocalAddr,
     remote: RemoteAddr,
 }
 
-/// The next connection, once there is a place for it; nothing where the system
-/// would not give one.
+/// Accepts the next connection as soon as the number of connections allows it; `None` if
+/// the system call failed.
 async fn accept(
     listener: &TcpListener,
-    places: &Arc<Semaphore>,
-) -> Option<(TcpStream, Ends, OwnedSemaphorePermit)> {
-    // Never closed, so never refused.
-    let place = Arc::clone(places).acquire_owned().await.ok()?;
+    slots: &Arc<Semaphore>,
+) -> Option<(TcpStream, Addresses, OwnedSemaphorePermit)> {
+    // The semaphore is never closed, so this cannot fail.
+    let slot = Arc::clone(slots).acquire_owned().await.ok()?;
     match listener.accept().await {
         Ok((stream, peer)) => {
-            let ends = ends_of(&stream, peer);
-            Some((stream, ends, place))
+            let addresses = addresses_of(&stream, peer);
+            Some((stream, addresses, slot))
         }
         Err(error) => {
-            warn!("A connection could not be accepted: {error}");
+            warn!("Could not accept a connection: {error}");
             tokio::time::sleep(ACCEPT_AGAIN_AFTER).await;
             None
         }
     }
 }
 
-fn ends_of(stream: &TcpStream, peer: SocketAddr) -> Ends {
-    // Answers are small and written at once: there is nothing to collect.
-    // Where that cannot be set, they come a little later.
+fn addresses_of(stream: &TcpStream, peer: SocketAddr) -> Addresses {
+    // Without Nagle's algorithm: responses are small and written at once. If the option
+    // cannot be set, they only arrive a little later.
     let _as_it_is = stream.set_nodelay(true);
     let local = stream.local_addr().unwrap_or(peer);
-    Ends {
+    Addresses {
         local: LocalAddr(Addr::SocketAddr(local)),
         remote: RemoteAddr(Addr::SocketAddr(peer)),
     }
 }
 
-/// Serves a connection until it ends. From `closing` on it ends with the answer after
-/// which nothing has arrived, or after a while in which nothing arrives.
+/// Serves a connection until it ends. Once `closing` is cancelled, the connection ends
+/// after the response that no other request follows, or after some time without traffic.
 async fn serve_connection<S, E>(
     mut stream: S,
-    ends: Ends,
+    addresses: Addresses,
     endpoint: Arc<E>,
-    patience: ClientTimeouts,
+    timeouts: ClientTimeouts,
     closing: CancellationToken,
 ) where
     S: AsyncRead + AsyncWrite + Unpin,
     E: Endpoint<Output = Response>,
 {
     let is_unread = AtomicBool::new(false);
-    serve_requests(&mut stream, ends, endpoint, patience, closing, &is_unread).await;
+    serve_requests(
+        &mut stream,
+        addresses,
+        endpoint,
+        timeouts,
+        closing,
+        &is_unread,
+    )
+    .await;
     if is_unread.into_inner() {
-        discard(&mut stream, patience).await;
+        discard(&mut stream, timeouts).await;
     }
 }
 
-/// Reads what still comes of a body that was answered unread. A connection that is closed
-/// with bytes unread is reset, and the client may lose the answer over it.
-async fn discard(stream: &mut (impl AsyncRead + Unpin), patience: ClientTimeouts) {
+/// Reads and discards the rest of a body whose request was answered before the body was
+/// read. A connection that is closed with unread bytes is reset, and the client may lose
+/// the response.
+async fn discard(stream: &mut (impl AsyncRead + Unpin), timeouts: ClientTimeouts) {
     let until_end = async {
-        // Not in the future: each connection would hold it.
+        // On the heap: as a part of the future, each connection would hold it.
         let mut bytes = vec![0; 16 << 10];
         let mut count = 0;
         while count < UNREAD_BYTES_MAX {
             let read = stream.read(&mut bytes);
-            match tokio::time::timeout(patience.unread_idle, read).await {
+            match tokio::time::timeout(timeouts.unread_idle, read).await {
                 Ok(Ok(read @ 1..)) => count += read,
                 Ok(Ok(0) | Err(_)) | Err(_) => break,
             }
         }
     };
-    let _ended_or_not = tokio::time::timeout(patience.unread, until_end).await;
+    let _ended_or_not = tokio::time::timeout(timeouts.unread, until_end).await;
 }
 
 async fn serve_requests<S, E>(
     stream: S,
-    ends: Ends,
+    addresses: Addresses,
     endpoint: Arc<E>,
-    patience: ClientTimeouts,
+    timeouts: ClientTimeouts,
     closing: CancellationToken,
     is_unread: &AtomicBool,
 ) where
@@ -281,17 +291,17 @@ async fn serve_requests<S, E>(
     E: Endpoint<Output = Response>,
 {
     let service = ConnectionProgress::default();
-    let stream = PatientStream::new(stream, &patience, service.clone());
+    let stream = TimeoutStream::new(stream, &timeouts, service.clone());
     let (state, is_closing) = (service.clone(), closing.clone());
     let answer = service_fn(move |request: hyper::Request<Incoming>| {
         let begun = service.begin();
         let (state, is_closing) = (service.clone(), is_closing.clone());
         let endpoint = Arc::clone(&endpoint);
-        let Ends { local, remote } = ends.clone();
+        let Addresses { local, remote } = addresses.clone();
         let request = Request::from((request, local, remote, Scheme::HTTP));
         async move {
-            let (request, rest) = timed(request, patience.body);
-            // In a box: with all its layers it is 12 KiB, and the server moves it about.
+            let (request, rest) = timed(request, timeouts.body);
+            // Boxed: with all its layers the future has 12 KiB, and the server moves it.
             let response = Box::pin(endpoint.get_response(request)).await;
             let mut response = hyper::Response::from(response);
             is_unread.store(rest.ends_connection(), Ordering::Relaxed);
@@ -305,7 +315,7 @@ async fn serve_requests<S, E>(
     let mut connection = pin!(
         http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(patience.idle)
+            .header_read_timeout(timeouts.idle)
             .max_header_size(HEAD_BYTES_MAX)
             .max_headers(HEAD_FIELDS_MAX)
             .serve_connection(TokioIo::new(stream), answer)
@@ -318,13 +328,14 @@ async fn serve_requests<S, E>(
         }
     };
     if let Err(error) = ended {
-        // The client's doing: gone, too slow, or not speaking HTTP.
+        // The client disconnected, was too slow, or did not speak HTTP.
         debug!(timed_out = error.is_timeout(), "A connection ended early");
     }
 }
 
-/// When a connection is to be closed that has not ended with an answer: nothing arrived for
-/// a while, and no part of a head is there. A head that has begun is bounded by itself.
+/// Completes when a connection without a request must be closed: `closing` is cancelled,
+/// nothing arrived for a while, and no part of a head is there. A head that has begun has
+/// its own time limit.
 async fn closing_time(closing: &CancellationToken, state: &ConnectionProgress) {
     closing.cancelled().await;
     tokio::time::sleep(LINGER).await;

@@ -1,5 +1,5 @@
-//! A client's connection with two clocks: how long the head of a request may take,
-//! and how long nothing of an answer may be taken.
+//! A client's connection with two time-outs: for the head of a request, and for a client
+//! that reads nothing of its response.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -16,7 +16,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::ClientTimeouts;
 
-/// How far a connection is with its requests: shared by its stream and its service.
+/// The progress of the requests of a connection. The stream and the service share it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ConnectionProgress(Arc<ConnectionCounts>);
 
@@ -24,26 +24,26 @@ pub(super) struct ConnectionProgress(Arc<ConnectionCounts>);
 struct ConnectionCounts {
     begun: AtomicU64,
     ended: AtomicU64,
-    /// Whether the last read found nothing.
+    /// Whether the last read found no bytes.
     is_all_read: AtomicBool,
-    /// Whether a part of a head has come and not the whole.
+    /// Whether a part of a head has arrived, but not all of it.
     is_in_head: AtomicBool,
 }
 
-/// A request that is being served; dropping it ends that.
+/// A request that is being served, until the guard is dropped.
 #[derive(Debug)]
 pub(super) struct RequestGuard(ConnectionProgress);
 
 impl ConnectionProgress {
-    /// A request's head is read.
+    /// Marks that the head of a request was read.
     pub(super) fn begin(&self) -> RequestGuard {
         self.0.begun.fetch_add(1, Ordering::Relaxed);
         RequestGuard(self.clone())
     }
 
-    /// Whether nothing lies behind the request that is being served. The server reads on
-    /// while it waits for an answer, unless it has read more than that request: then
-    /// another one follows.
+    /// Whether no further request follows the one that is being served. While it waits
+    /// for a response, the server reads on, unless it has read more than that request:
+    /// then another one follows.
     pub(super) fn is_all_read(&self) -> bool {
         self.0.is_all_read.load(Ordering::Relaxed)
     }
@@ -53,17 +53,17 @@ impl ConnectionProgress {
         self.0.is_in_head.load(Ordering::Relaxed)
     }
 
-    /// How many heads were read, and whether none of them waits for its answer.
-    fn look(&self) -> (u64, bool) {
+    /// The number of heads read, and whether all of them have been answered.
+    fn counts(&self) -> (u64, bool) {
         let begun = self.0.begun.load(Ordering::Relaxed);
         (begun, begun == self.0.ended.load(Ordering::Relaxed))
     }
 }
 
 impl RequestGuard {
-    /// The body of its answer: when that is sent, the request has ended.
-    pub(super) fn until_sent(self, body: BoxBody<Bytes, io::Error>) -> AnswerBody {
-        AnswerBody {
+    /// Wraps the body of the response. The request ends when the body is sent.
+    pub(super) fn until_sent(self, body: BoxBody<Bytes, io::Error>) -> ResponseBody {
+        ResponseBody {
             body,
             _served: self,
         }
@@ -76,13 +76,13 @@ impl Drop for RequestGuard {
     }
 }
 
-/// The body of an answer.
-pub(super) struct AnswerBody {
+/// The body of a response.
+pub(super) struct ResponseBody {
     body: BoxBody<Bytes, io::Error>,
     _served: RequestGuard,
 }
 
-impl Body for AnswerBody {
+impl Body for ResponseBody {
     type Data = Bytes;
     type Error = io::Error;
 
@@ -102,51 +102,52 @@ impl Body for AnswerBody {
     }
 }
 
-/// A stream whose other side is waited for, but not for ever.
-pub(super) struct PatientStream<S> {
+/// A stream that fails if the client is too slow.
+pub(super) struct TimeoutStream<S> {
     stream: S,
     head_max: Duration,
     stalled_max: Duration,
     service: ConnectionProgress,
-    /// Heads that were read when the stream last looked.
+    /// The number of heads read at the last check.
     heads_seen: u64,
-    /// Until when the head that has begun must be whole.
+    /// The deadline of the head that has begun.
     head: Option<Pin<Box<Sleep>>>,
-    /// Until when something must be taken of what is written.
+    /// The deadline for the client to read some of the response.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> PatientStream<S> {
-    /// Time runs from now on: a client that connects has something to say.
-    pub(super) fn new(stream: S, patience: &ClientTimeouts, service: ConnectionProgress) -> Self {
+impl<S> TimeoutStream<S> {
+    /// The time limit of the first head starts now.
+    pub(super) fn new(stream: S, timeouts: &ClientTimeouts, service: ConnectionProgress) -> Self {
         Self {
             stream,
-            head_max: patience.head,
-            stalled_max: patience.stalled,
+            head_max: timeouts.head,
+            stalled_max: timeouts.stalled,
             service,
             heads_seen: 0,
-            head: Some(after(patience.head)),
+            head: Some(after(timeouts.head)),
             stalled: None,
         }
     }
 
-    /// What a read means for the clock of the head: `bytes` came, or none.
-    fn clock_head(&mut self, bytes: usize, context: &mut Context<'_>) -> io::Result<()> {
-        let (heads, is_at_rest) = self.service.look();
+    /// Updates the deadline of the head after a read of `bytes` bytes.
+    fn check_head(&mut self, bytes: usize, context: &mut Context<'_>) -> io::Result<()> {
+        let (heads, all_answered) = self.service.counts();
         if heads != self.heads_seen {
             self.heads_seen = heads;
             self.head = None;
         }
-        if bytes > 0 && is_at_rest && self.head.is_none() {
+        if bytes > 0 && all_answered && self.head.is_none() {
             self.head = Some(after(self.head_max));
         }
-        if bytes > 0 || !is_at_rest {
+        if bytes > 0 || !all_answered {
             self.service
                 .0
                 .is_in_head
-                .store(is_at_rest, Ordering::Relaxed);
+                .store(all_answered, Ordering::Relaxed);
         }
-        // Bytes that keep coming must not hide that the time is over.
+        // Checked after each read, so that a steady trickle of bytes cannot hide the
+        // deadline.
         let is_over = match &mut self.head {
             Some(head) => head.as_mut().poll(context).is_ready(),
             None => false,
@@ -157,8 +158,8 @@ impl<S> PatientStream<S> {
         Ok(())
     }
 
-    /// What a write means for the clock of a client that takes nothing.
-    fn clock_write<T>(
+    /// Updates the deadline of a client that reads nothing after a write.
+    fn check_write<T>(
         &mut self,
         written: Poll<io::Result<T>>,
         context: &mut Context<'_>,
@@ -170,19 +171,19 @@ impl<S> PatientStream<S> {
         let stalled_max = self.stalled_max;
         let stalled = self.stalled.get_or_insert_with(|| after(stalled_max));
         ready!(stalled.as_mut().poll(context));
-        Poll::Ready(Err(timed_out("nothing of an answer was taken")))
+        Poll::Ready(Err(timed_out("the client read nothing of the response")))
     }
 }
 
-fn after(span: Duration) -> Pin<Box<Sleep>> {
-    Box::pin(sleep_until(Instant::now() + span))
+fn after(duration: Duration) -> Pin<Box<Sleep>> {
+    Box::pin(sleep_until(Instant::now() + duration))
 }
 
 fn timed_out(what: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, what)
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for PatientStream<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for TimeoutStream<S> {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -196,14 +197,14 @@ impl<S: AsyncRead + Unpin> AsyncRead for PatientStream<S> {
         counts
             .is_all_read
             .store(read.is_pending(), Ordering::Relaxed);
-        if let Err(error) = this.clock_head(bytes, context) {
+        if let Err(error) = this.check_head(bytes, context) {
             return Poll::Ready(Err(error));
         }
         read
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for PatientStream<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for TimeoutStream<S> {
     fn poll_write(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -211,7 +212,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for PatientStream<S> {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = Pin::new(&mut this.stream).poll_write(context, bytes);
-        this.clock_write(written, context)
+        this.check_write(written, context)
     }
 
     fn poll_write_vectored(
@@ -221,7 +222,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for PatientStream<S> {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = Pin::new(&mut this.stream).poll_write_vectored(context, bytes);
-        this.clock_write(written, context)
+        this.check_write(written, context)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -231,12 +232,12 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for PatientStream<S> {
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let flushed = Pin::new(&mut this.stream).poll_flush(context);
-        this.clock_write(flushed, context)
+        this.check_write(flushed, context)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let shut = Pin::new(&mut this.stream).poll_shutdown(context);
-        this.clock_write(shut, context)
+        this.check_write(shut, context)
     }
 }

@@ -1,6 +1,6 @@
-//! Slow clients, over pipes in memory, with bounds that are small enough to wait
-//! for. None of the assertions is about how soon something happens on a busy
-//! machine, only about what happens and what must not happen before its time.
+//! Slow clients, over in-memory pipes, with short time-outs. The assertions check what
+//! happens and what must not happen too early. None checks how soon something happens,
+//! since the machine may be busy.
 
 use poem::endpoint::make;
 use poem::{Body, IntoResponse as _};
@@ -9,32 +9,33 @@ use tokio::time::{Instant, sleep};
 
 use super::*;
 
-/// What fits into a pipe before its reader takes something.
+/// The capacity of a pipe.
 const PIPE_BYTES: usize = 16 << 10;
-/// An answer that no pipe holds.
+/// A response larger than a pipe.
 const LARGE_BYTES: usize = 1 << 20;
-/// Between two bytes of a slow client.
+/// The pause between two bytes of a slow client.
 const PAUSE: Duration = Duration::from_millis(20);
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
-/// Nobody is waited for except where a test says so.
+/// Time-outs that no test reaches.
 const SHORT: Duration = Duration::from_millis(600);
 const LONG: Duration = Duration::from_secs(600);
 const ENDLESS: ClientTimeouts = ClientTimeouts {
     head: LONG,
     unread: LONG,
     unread_idle: LONG,
-    body: BodyPatience {
-        while_max: LONG,
+    body: BodyTimeout {
+        fixed: LONG,
         bytes_per_second_min: 32 << 10,
     },
     stalled: LONG,
     idle: LONG,
 };
 
-/// A client of an endpoint that answers with the length of what it got, with why
-/// it got nothing, on `/large` with a lot, or on `/unread` without a look at what it got.
-fn connect(patience: ClientTimeouts, shutdown: &CancellationToken) -> DuplexStream {
+/// A client of an endpoint that responds with the length of the body or the error of
+/// reading it, on `/large` with a large response, and on `/unread` without reading the
+/// body.
+fn connect(timeouts: ClientTimeouts, shutdown: &CancellationToken) -> DuplexStream {
     let endpoint = make(|request: Request| async move {
         if request.uri().path() == "/large" {
             return Ok::<_, poem::Error>(Body::from(vec![b'x'; LARGE_BYTES]).into_response());
@@ -50,21 +51,23 @@ fn connect(patience: ClientTimeouts, shutdown: &CancellationToken) -> DuplexStre
     });
     let (client, server) = duplex(PIPE_BYTES);
     let here = Addr::SocketAddr(([127, 0, 0, 1], 1).into());
-    let ends = Ends {
+    let addresses = Addresses {
         local: LocalAddr(here.clone()),
         remote: RemoteAddr(here),
     };
     let (endpoint, shutdown) = (Arc::new(endpoint), shutdown.clone());
-    tokio::spawn(serve_connection(server, ends, endpoint, patience, shutdown));
+    tokio::spawn(serve_connection(
+        server, addresses, endpoint, timeouts, shutdown,
+    ));
     client
 }
 
-/// A client of a server that is not told to stop.
-fn client(patience: ClientTimeouts) -> DuplexStream {
-    connect(patience, &CancellationToken::new())
+/// A client of a server that does not shut down.
+fn client(timeouts: ClientTimeouts) -> DuplexStream {
+    connect(timeouts, &CancellationToken::new())
 }
 
-/// Writes slowly, byte by byte, until the server closes.
+/// Writes slowly, byte by byte, until the server closes the connection.
 async fn is_cut_off_while_writing(client: &mut DuplexStream, byte: u8) -> bool {
     for _ in 0..10_000 {
         if client.write_all(&[byte]).await.is_err() {
@@ -75,14 +78,14 @@ async fn is_cut_off_while_writing(client: &mut DuplexStream, byte: u8) -> bool {
     false
 }
 
-/// All that the server says until it closes.
+/// Everything that the server sends until it closes the connection.
 async fn rest(client: &mut DuplexStream) -> String {
     let mut said = Vec::new();
     client.read_to_end(&mut said).await.unwrap();
     String::from_utf8(said).unwrap()
 }
 
-/// One answer whose body ends in `end`, while the connection stays.
+/// Reads one response whose body ends in `end`. The connection stays open.
 async fn answer(client: &mut (impl AsyncRead + Unpin), end: &str) {
     let mut said = Vec::new();
     while !String::from_utf8_lossy(&said).ends_with(end) {
@@ -94,7 +97,7 @@ async fn answer(client: &mut (impl AsyncRead + Unpin), end: &str) {
 }
 
 #[tokio::test]
-async fn a_head_that_comes_byte_by_byte_is_cut_off() {
+async fn a_slow_head_is_cut_off() {
     let since = Instant::now();
     let mut client = client(ClientTimeouts {
         head: SHORT,
@@ -107,7 +110,7 @@ async fn a_head_that_comes_byte_by_byte_is_cut_off() {
 }
 
 #[tokio::test]
-async fn who_connects_and_says_nothing_is_cut_off() {
+async fn a_silent_client_is_cut_off() {
     let since = Instant::now();
     let mut client = client(ClientTimeouts {
         head: SHORT,
@@ -118,7 +121,7 @@ async fn who_connects_and_says_nothing_is_cut_off() {
 }
 
 #[tokio::test]
-async fn a_slow_head_after_a_good_request_is_cut_off_and_the_pause_before_it_is_not_counted() {
+async fn a_slow_head_after_a_good_request_is_cut_off_and_the_idle_time_is_not_counted() {
     let mut client = client(ClientTimeouts {
         head: SHORT,
         ..ENDLESS
@@ -136,7 +139,7 @@ async fn a_slow_head_after_a_good_request_is_cut_off_and_the_pause_before_it_is_
 }
 
 #[tokio::test]
-async fn an_idle_connection_is_closed_after_its_time() {
+async fn an_idle_connection_is_closed() {
     let mut client = client(ClientTimeouts {
         idle: SHORT,
         ..ENDLESS
@@ -149,9 +152,9 @@ async fn an_idle_connection_is_closed_after_its_time() {
 }
 
 #[tokio::test]
-async fn a_body_that_stops_drips_or_never_ends_is_given_up_with_an_answer() {
-    let body = BodyPatience {
-        while_max: SHORT,
+async fn a_body_that_stops_trickles_or_never_ends_is_answered_and_cut_off() {
+    let body = BodyTimeout {
+        fixed: SHORT,
         ..ENDLESS.body
     };
     for (head, more) in [
@@ -180,15 +183,15 @@ async fn a_body_that_stops_drips_or_never_ends_is_given_up_with_an_answer() {
 }
 
 #[tokio::test]
-async fn a_large_body_that_keeps_up_the_rate_is_taken() {
-    let body = BodyPatience {
-        while_max: SHORT,
+async fn a_large_body_that_keeps_the_rate_is_read() {
+    let body = BodyTimeout {
+        fixed: SHORT,
         bytes_per_second_min: 1_000,
     };
     let mut client = client(ClientTimeouts { body, ..ENDLESS });
     let head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n";
     client.write_all(head.as_bytes()).await.unwrap();
-    // Twice what every body may take, at ten times the rate that it must come at.
+    // Twice the fixed time of a body, at ten times the minimum rate.
     for _ in 0..10 {
         client.write_all(&[b'x'; 10_000]).await.unwrap();
         sleep(SHORT / 5).await;
@@ -197,7 +200,7 @@ async fn a_large_body_that_keeps_up_the_rate_is_taken() {
 }
 
 #[tokio::test]
-async fn an_answer_to_a_large_body_that_nobody_read_says_that_the_connection_ends() {
+async fn a_response_to_a_large_unread_body_closes_the_connection() {
     for head in [
         "Content-Length: 100000\r\n\r\nsome",
         "Transfer-Encoding: chunked\r\n\r\n4\r\nsome\r\n",
@@ -230,14 +233,14 @@ async fn an_answer_to_a_large_body_that_nobody_read_says_that_the_connection_end
 }
 
 #[tokio::test]
-async fn what_comes_of_a_body_that_was_answered_unread_is_taken_for_a_while() {
+async fn the_rest_of_an_unread_body_is_discarded_for_a_while() {
     let head = "POST /unread HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n";
     let mut client = client(ENDLESS);
     client.write_all(head.as_bytes()).await.unwrap();
     client.write_all(&vec![b'x'; 1_000_000]).await.unwrap();
     let said = rest(&mut client).await;
     assert!(said.ends_with("unread"), "{said}");
-    for patience in [
+    for timeouts in [
         ClientTimeouts {
             unread: SHORT,
             ..ENDLESS
@@ -247,24 +250,24 @@ async fn what_comes_of_a_body_that_was_answered_unread_is_taken_for_a_while() {
             ..ENDLESS
         },
     ] {
-        let mut client = self::client(patience);
+        let mut client = self::client(timeouts);
         client.write_all(head.as_bytes()).await.unwrap();
         assert!(is_cut_off_while_writing(&mut client, b'x').await);
     }
 }
 
 #[tokio::test]
-async fn who_reads_nothing_of_an_answer_is_cut_off_and_who_reads_slowly_is_not() {
-    let patience = ClientTimeouts {
+async fn a_client_that_reads_nothing_is_cut_off_and_a_slow_reader_is_not() {
+    let timeouts = ClientTimeouts {
         stalled: SHORT,
         ..ENDLESS
     };
     let request = b"GET /large HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
-    let mut deaf = client(patience);
-    deaf.write_all(request).await.unwrap();
+    let mut silent = client(timeouts);
+    silent.write_all(request).await.unwrap();
     sleep(SHORT * 3).await;
-    assert!(rest(&mut deaf).await.len() < LARGE_BYTES);
-    let mut slow = client(patience);
+    assert!(rest(&mut silent).await.len() < LARGE_BYTES);
+    let mut slow = client(timeouts);
     slow.write_all(request).await.unwrap();
     let mut bytes = vec![0; PIPE_BYTES];
     let mut count = 0;
@@ -280,7 +283,7 @@ async fn who_reads_nothing_of_an_answer_is_cut_off_and_who_reads_slowly_is_not()
 }
 
 #[tokio::test]
-async fn heads_that_are_too_long_or_hold_too_many_fields_are_refused() {
+async fn heads_that_are_too_long_or_have_too_many_fields_are_rejected() {
     let long = format!("X-Long: {}\r\n", "x".repeat(HEAD_BYTES_MAX));
     let many = "X-Many: x\r\n".repeat(HEAD_FIELDS_MAX + 1);
     for fields in [long, many] {
@@ -298,14 +301,14 @@ async fn heads_that_are_too_long_or_hold_too_many_fields_are_refused() {
 }
 
 #[tokio::test]
-async fn http_2_is_not_spoken() {
+async fn http_2_is_not_supported() {
     let mut client = client(ENDLESS);
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
     client.write_all(preface).await.unwrap();
     assert!(!rest(&mut client).await.contains("HTTP/1.1 200"));
 }
 
-/// A connection that has had an answer and waits for its client, and is to close.
+/// An idle connection, after one response, of a server that shuts down.
 async fn closing() -> DuplexStream {
     let closing = CancellationToken::new();
     let mut client = connect(ENDLESS, &closing);
@@ -316,7 +319,7 @@ async fn closing() -> DuplexStream {
 }
 
 #[tokio::test]
-async fn on_shutdown_idle_connections_end_after_a_moment_and_requests_are_answered_first() {
+async fn on_shutdown_idle_connections_end_after_a_second_and_requests_are_answered() {
     let since = Instant::now();
     let mut idle = closing().await;
     let shutdown = CancellationToken::new();
@@ -324,12 +327,12 @@ async fn on_shutdown_idle_connections_end_after_a_moment_and_requests_are_answer
     busy.write_all(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\na")
         .await
         .unwrap();
-    // Until its head is read, it is idle too.
+    // Until its head is read, this connection counts as idle too.
     sleep(SHORT).await;
     shutdown.cancel();
     assert_eq!(rest(&mut idle).await, "");
     assert!(since.elapsed() >= LINGER, "{:?}", since.elapsed());
-    // The body is still arriving when the moment is over.
+    // The body is still arriving after the second.
     sleep(LINGER).await;
     busy.write_all(b"b").await.unwrap();
     let said = rest(&mut busy).await;
@@ -338,21 +341,21 @@ async fn on_shutdown_idle_connections_end_after_a_moment_and_requests_are_answer
 }
 
 #[tokio::test]
-async fn what_arrives_after_the_shutdown_is_answered_and_ends_the_connection() {
+async fn requests_that_arrive_after_the_shutdown_are_answered_and_end_the_connection() {
     let get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
     let post = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc";
     for (requests, answers) in [
         (vec![get.to_owned()], 1),
-        // Three at once.
+        // Three requests at once.
         (vec![format!("{get}{post}{get}")], 3),
-        // The head in parts, and the body.
+        // The head and the body in parts.
         (
             [&post[..20], &post[20..45], &post[45..post.len() - 2], "bc"]
                 .map(str::to_owned)
                 .into(),
             1,
         ),
-        // The second begins with the first.
+        // The second request begins in the same write as the first.
         (vec![format!("{get}{}", &get[..8]), get[8..].to_owned()], 2),
     ] {
         let mut client = closing().await;
@@ -363,12 +366,12 @@ async fn what_arrives_after_the_shutdown_is_answered_and_ends_the_connection() {
         let said = rest(&mut client).await;
         assert_eq!(said.matches("HTTP/1.1 200 ").count(), answers, "{said}");
         let closing = said.matches("connection: close").count();
-        assert_eq!(closing, 1, "only the last answer ends it: {said}");
+        assert_eq!(closing, 1, "only the last response ends it: {said}");
     }
 }
 
 #[tokio::test]
-async fn a_head_that_has_begun_when_the_moment_is_over_is_waited_for() {
+async fn a_head_that_has_begun_is_awaited_after_the_second() {
     let mut client = closing().await;
     client.write_all(b"GET / HTTP/1.1\r\nHo").await.unwrap();
     sleep(LINGER * 2).await;

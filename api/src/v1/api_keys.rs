@@ -1,4 +1,4 @@
-//! API keys: making, changing, rotating and revoking them.
+//! API keys: creating, changing, rotating and revoking them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,15 +20,15 @@ use waypost_core::network::{Network, Networks};
 use waypost_core::secret::{ExposeSecret, Secret};
 use waypost_core::text::Name;
 
-use crate::auth::Caller;
-use crate::body::{JsonBody, OTHER_BYTES_MAX};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::fields::time::Moment;
 use crate::fields::{self, PageLimit, PageNumber, Whole};
-use crate::idempotency::{KeyHeader, answer, created};
-use crate::ids::PathId;
-use crate::query::Query;
+use crate::middleware::auth::Caller;
+use crate::request::body::{JsonBody, OTHER_BYTES_MAX};
+use crate::request::idempotency_key::{KeyHeader, created, stored_answer};
+use crate::request::path_id::PathId;
+use crate::request::query::Query;
 use crate::response::{Data, Nullable, Paged, Pagination, Success, Time, read_page};
 use crate::v1::Section;
 use crate::validate::{Clearable, Field, Settable, Validated, problem};
@@ -37,28 +37,29 @@ pub(crate) struct ApiKeysApi {
     pub(crate) context: Arc<Context>,
 }
 
-/// An API key. The key itself is shown once, when it is made or rotated.
+/// An API key. Its secret is returned only once, when the key is created or rotated.
 #[derive(Debug, Object)]
 #[oai(rename = "ApiKey", rename_all = "camelCase")]
 struct ApiKeyView {
     id: Uuid,
     organization_id: Uuid,
     name: String,
-    /// The first characters of the key, to tell keys apart.
+    /// The first characters of the secret, to tell keys apart.
     prefix: String,
     permissions: Vec<String>,
-    /// Addresses and networks that it may be used from; anywhere where there are
-    /// none.
+    /// The IP addresses and networks that the key can be used from; if the list is empty,
+    /// from anywhere.
     allowed_ips: Vec<String>,
-    /// From when on it is refused.
+    /// When the key expires; null means never.
     expires_at: Nullable<Time>,
-    /// When it was last used, to the minute.
+    /// When the key was last used, to the minute.
     last_used_at: Nullable<Time>,
     created_at: Time,
-    /// The id of the key that made it, or `system` where the operator did.
+    /// The id of the API key that created this key, or `system` if the operator created
+    /// it.
     created_by: String,
     revoked_at: Nullable<Time>,
-    /// Until when the secret works, or worked, that the last rotation replaced.
+    /// When the secret that the last rotation replaced stops working, or stopped.
     old_secret_valid_until: Nullable<Time>,
 }
 
@@ -82,12 +83,12 @@ impl From<ApiKey> for ApiKeyView {
     }
 }
 
-/// An API key with its secret, shown this once.
+/// An API key with its secret, which is returned only once.
 #[derive(Debug, Object)]
 struct ApiKeyWithSecret {
     #[oai(flatten)]
     record: ApiKeyView,
-    /// The key, for `Authorization: Bearer`. It cannot be shown again.
+    /// The secret, for `Authorization: Bearer`. It cannot be retrieved again.
     key: String,
 }
 
@@ -100,41 +101,42 @@ impl ApiKeyWithSecret {
     }
 }
 
-/// A key to make.
+/// An API key to create.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct CreateApiKeyRequest {
-    /// A name for people.
+    /// The name of the key.
     name: Validated<Name>,
-    /// What it may do: one or more of the permissions that the calling key has.
+    /// One or more permissions. The calling key must have each of them.
     permissions: Validated<Permissions>,
-    /// Up to 100 addresses and networks (CIDR) that it may be used from; anywhere
-    /// where there are none.
+    /// Up to 100 IP addresses and networks (CIDR) that the key can be used from. The
+    /// default is anywhere.
     allowed_ips: Validated<Option<Networks>>,
-    /// From when on it is refused.
+    /// When the key expires; null means never.
     expires_at: Validated<Option<Moment>>,
 }
 
-/// What of a key is to change; what is absent stays.
+/// The changes to a key. Absent fields keep their values.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct UpdateApiKeyRequest {
-    /// A name for people.
+    /// The name of the key.
     name: Validated<Settable<Name>>,
-    /// What it may do. Permissions that the calling key lacks cannot be added.
+    /// The permissions. A permission that the calling key lacks cannot be added.
     permissions: Validated<Settable<Permissions>>,
-    /// Where it may be used from; anywhere where there are none.
+    /// The IP addresses and networks that the key can be used from; an empty list means
+    /// anywhere.
     allowed_ips: Validated<Settable<Networks>>,
-    /// From when on it is refused; null means never.
+    /// When the key expires; null means never.
     expires_at: Validated<Clearable<Moment>>,
 }
 
-/// How a key is to be rotated.
+/// How to rotate a key.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct RotateApiKeyRequest {
-    /// How long the old secret works beside the new one: 0 to 604,800, a day where
-    /// nothing is said.
+    /// How long the old secret keeps working, in seconds: 0 to 604,800. The default is
+    /// 86,400 (one day).
     grace_period_seconds: Validated<Option<Whole<0, GRACE_SECONDS_MAX>>>,
 }
 
@@ -151,19 +153,9 @@ impl Field for Permissions {
 
     fn read(value: Value) -> Result<Self, Vec<Issue>> {
         let items = fields::list_of_strings(value)?;
-        let named: Vec<Permission> = fields::list(items, 1, usize::MAX, "the permissions")?;
+        let named: Vec<Permission> = fields::list(items, 1, usize::MAX, "permissions")?;
         let is_named = |permission: &Permission| named.contains(permission);
         Ok(Permission::ALL.into_iter().filter(is_named).collect())
-    }
-}
-
-impl Field for Permission {
-    fn schema() -> MetaSchemaRef {
-        fields::words(&Self::ALL.map(Self::as_str))
-    }
-
-    fn read(value: Value) -> Result<Self, Vec<Issue>> {
-        fields::string(value)?.parse().or_else(problem)
     }
 }
 
@@ -203,7 +195,7 @@ impl Field for Network {
 
 #[derive(ApiResponse)]
 enum KeyCreated {
-    /// The key is made. This is the only answer that shows it.
+    /// The key is created. Only this response contains its secret.
     #[oai(status = 201)]
     Created(Json<Data<ApiKeyWithSecret>>),
 }
@@ -214,14 +206,15 @@ type KeyAnswer = Result<Json<Data<ApiKeyView>>, Failure>;
 impl ApiKeysApi {
     /// List API keys
     ///
-    /// Takes the permission SETTINGS_WRITE. Newest first; revoked ones stay listed.
+    /// Requires the permission `SETTINGS_WRITE`. The newest key comes first. Revoked keys
+    /// are included.
     #[oai(path = "/v1/api-keys", method = "get", operation_id = "list_api_keys")]
     async fn list_api_keys(
         &self,
         caller: Caller,
-        /// The page, from 1.
+        /// The page number, from 1.
         page: Query<Validated<Option<PageNumber>>>,
-        /// Rows on a page.
+        /// The number of items per page.
         limit: Query<Validated<Option<PageLimit>>>,
     ) -> Result<Json<Paged<ApiKeyView>>, Failure> {
         caller.require(Permission::SettingsWrite)?;
@@ -238,8 +231,7 @@ impl ApiKeysApi {
 
     /// Create an API key
     ///
-    /// Takes the permission SETTINGS_WRITE, and every permission that the new key
-    /// is to have.
+    /// Requires the permission `SETTINGS_WRITE` and every permission of the new key.
     #[oai(
         path = "/v1/api-keys",
         method = "post",
@@ -248,7 +240,7 @@ impl ApiKeysApi {
     async fn create_api_key(
         &self,
         caller: Caller,
-        /// Makes it safe to repeat the request.
+        /// Makes the request safe to repeat.
         #[oai(name = "Idempotency-Key")]
         key: KeyHeader,
         body: JsonBody<CreateApiKeyRequest, OTHER_BYTES_MAX>,
@@ -261,13 +253,13 @@ impl ApiKeysApi {
         let permissions = request.permissions.take("permissions", &mut issues);
         let allowed_ips = request.allowed_ips.take("allowedIps", &mut issues);
         let expires_at = request.expires_at.take(EXPIRES_AT, &mut issues);
-        let mut late = Vec::new();
-        let expires_at = self.to_come(expires_at.flatten(), &mut late);
+        let mut expired = Vec::new();
+        let expires_at = self.future(expires_at.flatten(), &mut expired);
         let is_right = issues.is_empty();
         let (Some(name), Some(permissions), Some(claim), true) =
             (name, permissions, claim, is_right)
         else {
-            issues.append(&mut late);
+            issues.append(&mut expired);
             return Err(Failure::Invalid(issues));
         };
         let draft = KeyDraft {
@@ -276,33 +268,39 @@ impl ApiKeysApi {
             allowed_ips: allowed_ips.flatten().unwrap_or_default(),
             expires_at,
         };
-        let once = Idempotent::new(claim, &self.context.sealer, |made: &MintedKey| {
+        let idempotent = Idempotent::new(claim, &self.context.sealer, |made: &MintedKey| {
             let data = ApiKeyWithSecret::of(made.record.clone(), &made.secret);
             created(&Data { data })
         });
         let keys = &self.context.keys;
-        if !late.is_empty() {
-            // It may have been made while that time was to come.
-            once.look_up(&keys.pool).await?;
-            return Err(Failure::Invalid(late));
+        if !expired.is_empty() {
+            // An earlier request with this idempotency key may have created the key
+            // before that time passed.
+            idempotent.look_up(&keys.pool).await?;
+            return Err(Failure::Invalid(expired));
         }
         let made = keys
-            .create(caller.key(), caller.origin(), draft, &once)
+            .create(caller.key(), caller.origin(), draft, &idempotent)
             .await?;
         Ok(KeyCreated::Created(Json(Data {
             data: ApiKeyWithSecret::of(made.record, &made.secret),
         })))
     }
 
-    /// Show an API key
+    /// Get an API key
     ///
-    /// Takes the permission SETTINGS_WRITE.
+    /// Requires the permission `SETTINGS_WRITE`.
     #[oai(
         path = "/v1/api-keys/:id",
         method = "get",
         operation_id = "get_api_key"
     )]
-    async fn get_api_key(&self, caller: Caller, id: Path<PathId>) -> KeyAnswer {
+    async fn get_api_key(
+        &self,
+        caller: Caller,
+        /// The id of the API key.
+        id: Path<PathId>,
+    ) -> KeyAnswer {
         caller.require(Permission::SettingsWrite)?;
         let id: ApiKeyId = id.0.of(KEY)?;
         let doing = "show an API key";
@@ -315,9 +313,9 @@ impl ApiKeysApi {
 
     /// Change an API key
     ///
-    /// Takes the permission SETTINGS_WRITE, every permission that the key has, and
-    /// those that the change adds. A key may change itself. It counts within five
-    /// seconds.
+    /// Requires the permission `SETTINGS_WRITE`, every permission of the key, and every
+    /// permission that the change adds. A key can change itself. The change takes effect
+    /// within five seconds.
     #[oai(
         path = "/v1/api-keys/:id",
         method = "patch",
@@ -326,6 +324,8 @@ impl ApiKeysApi {
     async fn update_api_key(
         &self,
         caller: Caller,
+
+        /// The id of the API key.
         id: Path<PathId>,
         body: JsonBody<UpdateApiKeyRequest, OTHER_BYTES_MAX>,
     ) -> KeyAnswer {
@@ -338,7 +338,7 @@ impl ApiKeysApi {
             name: request.name.change("name", &mut issues),
             permissions: request.permissions.change("permissions", &mut issues),
             allowed_ips: request.allowed_ips.change("allowedIps", &mut issues),
-            expires_at: expires_at.map(|given| self.to_come(given, &mut issues)),
+            expires_at: expires_at.map(|given| self.future(given, &mut issues)),
         };
         if !issues.is_empty() {
             return Err(Failure::Invalid(issues));
@@ -352,8 +352,8 @@ impl ApiKeysApi {
 
     /// Revoke an API key
     ///
-    /// Takes the permission SETTINGS_WRITE, and every permission that the key has. The
-    /// key is refused within five seconds. Its record stays, with `revokedAt`.
+    /// Requires the permission `SETTINGS_WRITE` and every permission of the key. The key
+    /// stops working within five seconds. Its record remains, with `revokedAt`.
     #[oai(
         path = "/v1/api-keys/:id",
         method = "delete",
@@ -362,6 +362,8 @@ impl ApiKeysApi {
     async fn revoke_api_key(
         &self,
         caller: Caller,
+
+        /// The id of the API key.
         id: Path<PathId>,
     ) -> Result<Json<Success>, Failure> {
         caller.require(Permission::SettingsWrite)?;
@@ -373,8 +375,8 @@ impl ApiKeysApi {
 
     /// Rotate an API key
     ///
-    /// Takes the permission SETTINGS_WRITE, and every permission that the key has.
-    /// The old secret works beside the new one until the grace period ends.
+    /// Requires the permission `SETTINGS_WRITE` and every permission of the key. The key
+    /// gets a new secret. The old secret keeps working until the grace period ends.
     #[oai(
         path = "/v1/api-keys/:id/rotate",
         method = "post",
@@ -383,8 +385,10 @@ impl ApiKeysApi {
     async fn rotate_api_key(
         &self,
         caller: Caller,
+
+        /// The id of the API key.
         id: Path<PathId>,
-        /// Makes it safe to repeat the request.
+        /// Makes the request safe to repeat.
         #[oai(name = "Idempotency-Key")]
         key: KeyHeader,
         body: JsonBody<RotateApiKeyRequest, OTHER_BYTES_MAX, true>,
@@ -400,14 +404,19 @@ impl ApiKeysApi {
         let (Some(grace), Some(claim), true) = (grace, claim, issues.is_empty()) else {
             return Err(Failure::Invalid(issues));
         };
-        let once = Idempotent::new(claim, &self.context.sealer, |(key, secret)| {
+        let idempotent = Idempotent::new(claim, &self.context.sealer, |(key, secret)| {
             let data = ApiKeyWithSecret::of(ApiKey::clone(key), secret);
-            answer(200, &Data { data })
+            stored_answer(200, &Data { data })
         });
         let grace = grace.map_or(GRACE_DEFAULT, |given| Duration::from_secs(given.0.into()));
         let keys = &self.context.keys;
         let (key, secret) = keys
-            .rotate(caller.key(), caller.origin(), Rotation { id, grace }, &once)
+            .rotate(
+                caller.key(),
+                caller.origin(),
+                Rotation { id, grace },
+                &idempotent,
+            )
             .await?;
         Ok(Json(Data {
             data: ApiKeyWithSecret::of(key, &secret),
@@ -419,11 +428,11 @@ const KEY: &str = "API key";
 const EXPIRES_AT: &str = "expiresAt";
 
 impl ApiKeysApi {
-    /// The end that is asked for, which must lie ahead.
-    fn to_come(&self, given: Option<Moment>, issues: &mut Vec<Issue>) -> Option<Timestamp> {
+    /// The requested expiry time. One that is not in the future goes to `issues`.
+    fn future(&self, given: Option<Moment>, issues: &mut Vec<Issue>) -> Option<Timestamp> {
         let end = given?.0;
         if end <= self.context.keys.clock.now() {
-            issues.push(Issue::new(EXPIRES_AT, "must lie in the future"));
+            issues.push(Issue::new(EXPIRES_AT, "must be in the future"));
         }
         Some(end)
     }

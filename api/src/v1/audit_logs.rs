@@ -1,4 +1,4 @@
-//! The audit log: who changed what, from where.
+//! The audit log: who changed what, when and from where.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use waypost_core::db::OrFault;
 use waypost_core::ids::OrganizationId;
 use waypost_core::issue::Issue;
 
-use crate::auth::Caller;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::fields::time::{End, Moment};
 use crate::fields::{self, Id, PageLimit, PageNumber};
-use crate::query::Query;
+use crate::middleware::auth::Caller;
+use crate::request::query::Query;
 use crate::response::{Nullable, Paged, Pagination, Time, read_page};
 use crate::v1::Section;
 use crate::validate::{Field, Validated, problem};
@@ -29,7 +29,7 @@ pub(crate) struct AuditLogsApi {
     pub(crate) context: Arc<Context>,
 }
 
-/// The longest action or kind of thing that is searched for, in characters.
+/// The longest action or target type to search for, in characters.
 const WORD_CHARS_MAX: usize = 100;
 
 /// One change.
@@ -38,44 +38,44 @@ const WORD_CHARS_MAX: usize = 100;
 struct AuditLogEntry {
     id: Uuid,
     organization_id: Uuid,
-    /// What was done, such as `provider.created`.
+    /// The action, such as `provider.created`.
     action: String,
     occurred_at: Time,
     actor: AuditActor,
     target: AuditTarget,
     context: AuditContext,
-    /// Particulars: an object.
+    /// Details of the change: an object.
     metadata: Any<Value>,
 }
 
-/// Who did it.
+/// Who made the change.
 #[derive(Debug, Object)]
 struct AuditActor {
-    /// `api_key`, `recipient` or `system`.
+    /// The type of the actor.
     #[oai(rename = "type")]
     kind: String,
     id: Nullable<Uuid>,
-    /// Its name at the time.
+    /// The name of the actor at the time of the change.
     name: Nullable<String>,
 }
 
-/// What was changed.
+/// The changed record.
 #[derive(Debug, Object)]
 struct AuditTarget {
-    /// Such as `provider`.
+    /// The type of the record, such as `provider`.
     #[oai(rename = "type")]
     kind: String,
     id: Uuid,
 }
 
-/// Where the change came from.
+/// Where the request came from.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct AuditContext {
-    /// The client's address.
+    /// The IP address of the client.
     ip: Nullable<String>,
     user_agent: Nullable<String>,
-    /// As `X-Request-Id` told it.
+    /// The id of the request, as in `X-Request-Id`.
     request_id: String,
 }
 
@@ -105,7 +105,7 @@ impl AuditLogEntry {
     }
 }
 
-/// An action or a kind of thing to search for.
+/// An action or a target type to search for.
 #[derive(Debug)]
 struct Word(String);
 
@@ -132,8 +132,8 @@ impl Field for Word {
 impl AuditLogsApi {
     /// List the audit log
     ///
-    /// Takes the permission SETTINGS_WRITE. Newest first. Every change through the
-    /// API has its entry.
+    /// Requires the permission `SETTINGS_WRITE`. The newest entry comes first. Every
+    /// change through the API has an entry.
     #[oai(
         path = "/v1/audit-logs",
         method = "get",
@@ -146,21 +146,21 @@ impl AuditLogsApi {
     async fn list_audit_logs(
         &self,
         caller: Caller,
-        /// The page, from 1.
+        /// The page number, from 1.
         page: Query<Validated<Option<PageNumber>>>,
-        /// Rows on a page.
+        /// The number of items per page.
         limit: Query<Validated<Option<PageLimit>>>,
-        /// Only changes of this kind, such as `provider.created`.
+        /// Only entries with this action, such as `provider.created`.
         action: Query<Validated<Option<Word>>>,
-        /// Only changes of this kind of thing, such as `provider`.
+        /// Only entries with this target type, such as `provider`.
         #[oai(name = "targetType")]
         target_type: Query<Validated<Option<Word>>>,
-        /// Only changes of this thing.
+        /// Only entries with this target id.
         #[oai(name = "targetId")]
         target_id: Query<Validated<Option<Id>>>,
-        /// Only changes at this time and later.
+        /// Only entries at or after this time.
         from: Query<Validated<Option<Moment>>>,
-        /// Only changes before this time. A day without a time is the last one, whole.
+        /// Only entries before this time. A date without a time includes that whole day.
         to: Query<Validated<Option<End>>>,
     ) -> Result<Json<Paged<AuditLogEntry>>, Failure> {
         caller.require(Permission::SettingsWrite)?;

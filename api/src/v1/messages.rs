@@ -1,4 +1,4 @@
-//! Accepted messages: the list, one with its history, its recipients, another try.
+//! Accepted messages: the list, a message with its history, its recipients, retries.
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ use waypost_core::message::attempts::{self, AttemptItem};
 use waypost_core::message::list::{self, MessageFilter};
 use waypost_core::message::{MessageItem, MessageStatus, RecipientItem, store};
 
-use crate::auth::Caller;
 use crate::context::Context;
 use crate::error::{Failure, MESSAGE};
 use crate::fields::{PageLimit, PageNumber, SearchText};
-use crate::ids::PathId;
-use crate::query::Query;
+use crate::middleware::auth::Caller;
+use crate::request::path_id::PathId;
+use crate::request::query::Query;
 use crate::response::{Data, Nullable, Paged, Pagination, Time, read_page};
 use crate::v1::Section;
 use crate::validate::Validated;
@@ -28,32 +28,32 @@ pub(crate) struct MessagesApi {
     pub(crate) context: Arc<Context>,
 }
 
-/// A line of the list of messages.
+/// A message in the list.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct MessageSummary {
     id: Uuid,
-    /// The provider account used: the one resolved at acceptance, until the first
-    /// recipient has gone through another.
+    /// The provider account of the message: the account that routing selected at
+    /// acceptance, or the one that sent to the first recipient.
     provider_account_id: Uuid,
     /// The sender's address.
     from_address: String,
-    /// SHA-256 of the first recipient's address in lower case, as lower-case
+    /// The SHA-256 of the first recipient's address in lower case, as lower-case
     /// hexadecimal.
     to_hash: String,
     subject: String,
-    /// QUEUED, SENDING, SENT, DELIVERED, BOUNCED or FAILED; of several recipients
-    /// the least advanced.
+    /// The status of the message, summarized over its recipients: QUEUED if any recipient
+    /// has it, or else SENDING, DELIVERED, SENT, BOUNCED or FAILED, in this order.
     status: String,
     tags: Vec<String>,
-    /// How many recipients the message has.
+    /// The number of recipients.
     recipient_count: i32,
-    /// The first recipient's id at the provider.
+    /// The provider's message id for the first recipient.
     provider_message_id: Nullable<String>,
     created_at: Time,
-    /// When a provider first took a copy.
+    /// When a provider first accepted the message for a recipient.
     sent_at: Nullable<Time>,
-    /// When a mailbox first took a copy.
+    /// When the message was first delivered to a recipient.
     delivered_at: Nullable<Time>,
 }
 
@@ -84,40 +84,41 @@ struct MessageDetail {
     /// The sender's address.
     from_address: String,
     subject: String,
-    /// As in the list.
+    /// The status of the message, as in the list.
     status: String,
     tags: Vec<String>,
-    /// How many recipients the message has.
+    /// The number of recipients.
     recipient_count: i32,
-    /// What happened, oldest first.
+    /// The events, oldest first.
     events: Vec<HistoryEvent>,
     /// The newest 500 calls to providers, oldest first.
     attempts: Vec<SendAttempt>,
 }
 
-/// One call to one provider for one recipient.
+/// One call to a provider for one recipient.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct SendAttempt {
-    /// Its id, which the events of this copy name as `attemptId`.
+    /// The id of the attempt. The events of this attempt have it as `attemptId`.
     id: Uuid,
-    /// Whose copy: SHA-256 of the recipient's address in lower case, as lower-case
-    /// hexadecimal.
+    /// The SHA-256 of the recipient's address in lower case, as lower-case hexadecimal.
     to_hash: String,
-    /// The account that it went through, which may be gone.
+    /// The provider account of the call. It may have been removed since.
     provider_account_id: Uuid,
-    /// The account's provider.
+    /// The provider type of the account.
     provider_type: String,
-    /// When the call began.
+    /// When the call started.
     started_at: Time,
-    /// Milliseconds until its outcome was known.
+    /// The duration until the outcome was known, in milliseconds; null if it is not known
+    /// yet.
     duration_ms: Nullable<i64>,
-    /// ACCEPTED, REJECTED, THROTTLED, UNAVAILABLE or UNKNOWN: the answer was lost,
-    /// and the provider may have taken it. PENDING while the call is under way.
+    /// The outcome: ACCEPTED, REJECTED, THROTTLED, UNAVAILABLE, UNKNOWN (the response was
+    /// lost, and the provider may have accepted the message) or PENDING (the call still
+    /// runs).
     outcome: String,
-    /// The status of the provider's answer.
+    /// The status code of the provider's response.
     status_code: Nullable<i32>,
-    /// What the provider said, or what went wrong.
+    /// The provider's error message, or the error of the call.
     reason: Nullable<String>,
 }
 
@@ -140,20 +141,19 @@ impl From<AttemptItem> for SendAttempt {
     }
 }
 
-/// One thing that happened.
+/// One event of a message.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase", skip_serializing_if_is_none)]
 struct HistoryEvent {
-    /// QUEUED, SENT, DELIVERED, OPENED, CLICKED, BOUNCED, COMPLAINED,
-    /// UNSUBSCRIBED, DROPPED or DEFERRED.
+    /// The type of the event.
     event_type: String,
     occurred_at: Time,
-    /// The call to a provider that it is of, one of the message's `attempts`, where that
-    /// is known. A call that was made again because the answer to the one before was lost
-    /// may leave two copies that both arrive; the history then shows the events of both,
-    /// and metrics count the recipient once.
+    /// The attempt that the event belongs to, if known: the id of one of the message's
+    /// `attempts`. If the response to a call was lost and the call was repeated, the
+    /// recipient may receive the message twice. The history then has the events of both
+    /// attempts, and metrics count the recipient once.
     attempt_id: Option<Uuid>,
-    /// The provider's id of the copy that it is of, where that is known.
+    /// The provider's message id that the event belongs to, if known.
     provider_message_id: Option<String>,
 }
 
@@ -172,18 +172,18 @@ impl From<Event> for HistoryEvent {
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct RecipientDetail {
-    /// SHA-256 of the address in lower case, as lower-case hexadecimal.
+    /// The SHA-256 of the address in lower case, as lower-case hexadecimal.
     to_hash: String,
     status: String,
-    /// The account of the latest attempt.
+    /// The provider account of the latest attempt.
     provider_account_id: Nullable<Uuid>,
-    /// The recipient's id at the provider.
+    /// The provider's message id for this recipient.
     provider_message_id: Nullable<String>,
-    /// Attempts made; being throttled uses up none.
+    /// The number of attempts. A throttled attempt is not counted.
     attempts: i32,
-    /// What the latest failure said.
+    /// The error of the latest failed attempt.
     last_error: Nullable<String>,
-    /// What happened, oldest first.
+    /// The events, oldest first.
     events: Vec<HistoryEvent>,
 }
 
@@ -205,24 +205,25 @@ impl From<RecipientItem> for RecipientDetail {
 impl MessagesApi {
     /// List messages
     ///
-    /// Takes the permission METRICS_READ. Newest first.
+    /// Requires the permission `METRICS_READ`. The newest message comes first.
     ///
-    /// A search lists the newest 2,000 messages that match, and `total` counts
-    /// these. A text without three letters or digits in a row is looked for in the
-    /// newest 30,000 messages. With a status, such a text, or one that more than
-    /// 2,000 messages of any status contain, is looked for among the newest 30,000
-    /// messages and at least in the newest 4,000 of that status.
+    /// A search returns at most the newest 2,000 matching messages, and `total` counts
+    /// only these. A search text without three consecutive letters or digits is searched
+    /// in the newest 30,000 messages only. A search with `status` covers the newest
+    /// 30,000 messages and at least the newest 4,000 with this status, if the text is
+    /// such a short one or if more than 2,000 messages of any status match it.
     #[oai(path = "/v1/messages", method = "get", operation_id = "list_messages")]
     async fn list_messages(
         &self,
         caller: Caller,
-        /// The page, from 1.
+        /// The page number, from 1.
         page: Query<Validated<Option<PageNumber>>>,
-        /// Rows on a page.
+        /// The number of items per page.
         limit: Query<Validated<Option<PageLimit>>>,
         /// Only messages with this status.
         status: Query<Validated<Option<MessageStatus>>>,
-        /// Only messages whose subject contains this, in any letter case.
+        /// Only messages whose subject contains this text. Upper and lower case are not
+        /// distinguished.
         search: Query<Validated<Option<SearchText>>>,
     ) -> Result<Json<Paged<MessageSummary>>, Failure> {
         caller.require(Permission::MetricsRead)?;
@@ -247,9 +248,9 @@ impl MessagesApi {
         }))
     }
 
-    /// Show a message with its history
+    /// Get a message with its history
     ///
-    /// Takes the permission METRICS_READ.
+    /// Requires the permission `METRICS_READ`.
     #[oai(
         path = "/v1/messages/:id",
         method = "get",
@@ -258,6 +259,8 @@ impl MessagesApi {
     async fn get_message(
         &self,
         caller: Caller,
+
+        /// The id of the message.
         id: Path<PathId>,
     ) -> Result<Json<Data<MessageDetail>>, Failure> {
         caller.require(Permission::MetricsRead)?;
@@ -265,12 +268,12 @@ impl MessagesApi {
         self.show(caller.organization_id(), id).await
     }
 
-    /// Try a failed message again
+    /// Retry a failed message
     ///
-    /// Takes the permission SEND. The recipients whose status is FAILED are queued
-    /// again, as if they had been accepted now: with all attempts, for as long as any
-    /// message is tried. One that is suppressed is dropped again. Answers 409 where no
-    /// recipient is FAILED, so calling it twice sends nothing twice.
+    /// Requires the permission `SEND`. Queues the recipients with the status FAILED
+    /// again, with all attempts and the full retry period, as at acceptance. Recipients
+    /// that are suppressed now are dropped again. Returns 409 if no recipient has the
+    /// status FAILED, so repeating the request sends nothing twice.
     #[oai(
         path = "/v1/messages/:id/retry",
         method = "post",
@@ -279,6 +282,8 @@ impl MessagesApi {
     async fn retry_message(
         &self,
         caller: Caller,
+
+        /// The id of the message.
         id: Path<PathId>,
     ) -> Result<Json<Data<MessageDetail>>, Failure> {
         caller.require(Permission::Send)?;
@@ -291,7 +296,8 @@ impl MessagesApi {
 
     /// List a message's recipients
     ///
-    /// Takes the permission METRICS_READ. In the order of the request.
+    /// Requires the permission `METRICS_READ`. The recipients are in the order of the
+    /// send request.
     #[oai(
         path = "/v1/messages/:id/recipients",
         method = "get",
@@ -300,10 +306,12 @@ impl MessagesApi {
     async fn list_message_recipients(
         &self,
         caller: Caller,
+
+        /// The id of the message.
         id: Path<PathId>,
-        /// The page, from 1.
+        /// The page number, from 1.
         page: Query<Validated<Option<PageNumber>>>,
-        /// Rows on a page.
+        /// The number of items per page.
         limit: Query<Validated<Option<PageLimit>>>,
     ) -> Result<Json<Paged<RecipientDetail>>, Failure> {
         caller.require(Permission::MetricsRead)?;

@@ -1,12 +1,10 @@
-//! Metrics: a series over time, a breakdown, a summary.
+//! Metrics: a time series, a breakdown, a summary.
 
 use std::sync::Arc;
 
 use chrono::NaiveDateTime;
 use poem_openapi::payload::Json;
-use poem_openapi::registry::MetaSchemaRef;
 use poem_openapi::{Object, OpenApi};
-use serde_json::Value;
 use waypost_core::auth::Permission;
 use waypost_core::clock::Timestamp;
 use waypost_core::db::OrFault;
@@ -16,70 +14,37 @@ use waypost_core::metrics::{
     SeriesBucket, rate, store,
 };
 
-use crate::auth::Caller;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::fields::time::{End, Moment};
-use crate::fields::{self, string};
-use crate::query::Query;
+use crate::middleware::auth::Caller;
+use crate::request::query::Query;
 use crate::response::Time;
 use crate::v1::Section;
-use crate::validate::{Field, Validated, problem};
+use crate::validate::Validated;
 
 pub(crate) struct MetricsApi {
     pub(crate) context: Arc<Context>,
 }
 
-impl Field for Granularity {
-    fn schema() -> MetaSchemaRef {
-        fields::words(&Granularity::ALL.map(Granularity::as_str))
-    }
-
-    fn read(value: Value) -> Result<Self, Vec<Issue>> {
-        one_of(&string(value)?, Self::ALL, Self::as_str)
-    }
-}
-
-impl Field for GroupBy {
-    fn schema() -> MetaSchemaRef {
-        fields::words(&GroupBy::ALL.map(GroupBy::as_str))
-    }
-
-    fn read(value: Value) -> Result<Self, Vec<Issue>> {
-        one_of(&string(value)?, Self::ALL, Self::as_str)
-    }
-}
-
-fn one_of<T: Copy, const N: usize>(
-    word: &str,
-    all: [T; N],
-    name: fn(T) -> &'static str,
-) -> Result<T, Vec<Issue>> {
-    match all.into_iter().find(|value| name(*value) == word) {
-        Some(value) => Ok(value),
-        None => problem(format!("must be one of {}", all.map(name).join(", "))),
-    }
-}
-
-/// What happened in an hour, a day, a week or a month.
+/// The counts of one hour, day, week or month.
 #[derive(Debug, Object)]
 struct MetricsBucket {
-    /// When the bucket begins, in UTC: `YYYY-MM-DD HH:MM:SS`. Weeks begin on
-    /// Monday.
+    /// When the bucket begins, in UTC: `YYYY-MM-DD HH:MM:SS`. Weeks begin on Monday.
     timestamp: String,
-    /// Copies that a provider took, one per recipient.
+    /// The number of recipients whose message a provider accepted.
     sent: i64,
-    /// Copies that a mailbox took.
+    /// The number of recipients whose message was delivered.
     delivered: i64,
-    /// Copies that were opened; each counts once.
+    /// The number of recipients who opened the message. Repeated opens count once.
     opened: i64,
-    /// Copies of which a link was followed; each counts once.
+    /// The number of recipients who clicked a link. Repeated clicks count once.
     clicked: i64,
-    /// Copies that came back.
+    /// The number of recipients whose message bounced.
     bounced: i64,
-    /// Copies that were marked as spam.
+    /// The number of recipients who reported the message as spam.
     complained: i64,
-    /// Unsubscribed by the link.
+    /// The number of recipients who unsubscribed with the link.
     unsubscribed: i64,
 }
 
@@ -103,7 +68,7 @@ fn bucket_name(start: NaiveDateTime) -> String {
     start.format("%Y-%m-%d %H:%M:%S").to_string()
 }
 
-/// What a series answers to: as asked, with what was left out filled in.
+/// The query of a series, with its defaults filled in.
 #[derive(Debug, Object)]
 struct SeriesQuery {
     from: Time,
@@ -111,20 +76,20 @@ struct SeriesQuery {
     granularity: String,
 }
 
-/// What happened over time.
+/// A time series of counts.
 #[derive(Debug, Object)]
 struct MetricsSeries {
-    /// Oldest first; buckets in which nothing happened are there too.
+    /// The buckets, oldest first. Buckets without events are included.
     data: Vec<MetricsBucket>,
     query: SeriesQuery,
 }
 
-/// What happened with one provider, domain or template.
+/// The counts of one provider type, domain or template.
 #[derive(Debug, Object)]
 struct MetricsGroup {
-    /// The provider type; or the sender's domain; or the template's name, its id
-    /// where it was deleted, both where several have that name, and `(none)` for
-    /// messages without a template.
+    /// The provider type, the sender's domain or the template. A template is shown by its
+    /// name, by its id if it was deleted, and by both if several templates have this
+    /// name; `(none)` stands for messages without a template.
     name: String,
     sent: i64,
     delivered: i64,
@@ -149,7 +114,7 @@ impl From<BreakdownRow> for MetricsGroup {
     }
 }
 
-/// What a breakdown answers to.
+/// The query of a breakdown, with its defaults filled in.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct BreakdownQuery {
@@ -158,17 +123,17 @@ struct BreakdownQuery {
     group_by: String,
 }
 
-/// What happened, by provider, domain or template.
+/// Counts by provider type, domain or template.
 #[derive(Debug, Object)]
 struct MetricsBreakdown {
-    /// Most sent first, then by name.
+    /// The groups, by descending `sent`, then by name.
     data: Vec<MetricsGroup>,
     query: BreakdownQuery,
 }
 
-/// What happened in all, each recipient of a message once for each type of event.
-/// Rates have four decimals, and are 0 where there is nothing to divide by. They are
-/// never above 1, also where more was delivered in the period than sent in it.
+/// The total counts and rates. Each recipient of a message counts once for each type of
+/// event. Rates have four decimals, are 0 if the divisor is 0, and are never above 1,
+/// even if more messages were delivered than sent in the period.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct MetricsTotals {
@@ -179,15 +144,15 @@ struct MetricsTotals {
     total_bounced: i64,
     total_complained: i64,
     total_unsubscribed: i64,
-    /// Delivered of sent.
+    /// `totalDelivered` divided by `totalSent`.
     delivery_rate: f64,
-    /// Opened of delivered.
+    /// `totalOpened` divided by `totalDelivered`.
     open_rate: f64,
-    /// Clicked of opened.
+    /// `totalClicked` divided by `totalOpened`.
     click_rate: f64,
-    /// Bounced of sent.
+    /// `totalBounced` divided by `totalSent`.
     bounce_rate: f64,
-    /// Complained of delivered.
+    /// `totalComplained` divided by `totalDelivered`.
     complaint_rate: f64,
 }
 
@@ -210,40 +175,41 @@ impl From<EventCounts> for MetricsTotals {
     }
 }
 
-/// The period that a summary is about.
+/// The period of a summary.
 #[derive(Debug, Object)]
 struct SummaryPeriod {
     from: Time,
     to: Time,
 }
 
-/// What happened in a period.
+/// The total counts and rates of a period.
 #[derive(Debug, Object)]
 struct MetricsSummary {
     data: MetricsTotals,
     period: SummaryPeriod,
 }
 
-type OptionalMoment = Query<Validated<Option<Moment>>>;
+type OptionalStart = Query<Validated<Option<Moment>>>;
 type OptionalEnd = Query<Validated<Option<End>>>;
 
 #[OpenApi(tag = "Section::Metrics")]
 impl MetricsApi {
-    /// Show what happened over time
+    /// Get metrics over time
     ///
-    /// Takes the permission METRICS_READ. Every hour that the time from `from` to
-    /// `to` touches counts whole, so the sums of the three operations agree; the
-    /// first and the last bucket hold no more than these hours. At most 10,000
-    /// buckets.
+    /// Requires the permission `METRICS_READ`. Each hour that the period from `from` to
+    /// `to` touches is counted whole, so the sums of the three metrics operations agree.
+    /// The first and the last bucket contain only these hours. A response has at most
+    /// 10,000 buckets.
     #[oai(path = "/v1/metrics", method = "get", operation_id = "get_metrics")]
     async fn get_metrics(
         &self,
         caller: Caller,
-        /// From when on; 30 days before now where it is absent.
-        from: OptionalMoment,
-        /// Until when; now where it is absent. A day without a time is the last one, whole.
+        /// The start of the period. The default is 30 days ago.
+        from: OptionalStart,
+        /// The end of the period. The default is now. A date without a time includes that
+        /// whole day.
         to: OptionalEnd,
-        /// How long a bucket is; `day` where it is absent.
+        /// The length of a bucket. The default is `day`.
         granularity: Query<Validated<Option<Granularity>>>,
     ) -> Result<Json<MetricsSeries>, Failure> {
         caller.require(Permission::MetricsRead)?;
@@ -258,7 +224,7 @@ impl MetricsApi {
         if buckets > BUCKETS_MAX {
             let word = granularity.as_str();
             let message = format!(
-                "must not give more than {BUCKETS_MAX} buckets; from `from` to `to` it is {buckets} by the {word}"
+                "must not give more than {BUCKETS_MAX} buckets; the period from `from` to `to` has {buckets} buckets of one {word}"
             );
             return Err(Failure::Invalid(vec![Issue::new("granularity", message)]));
         }
@@ -275,9 +241,10 @@ impl MetricsApi {
         }))
     }
 
-    /// Show what happened by provider, domain or template
+    /// Get metrics by provider, domain or template
     ///
-    /// Takes the permission METRICS_READ. Counts the same hours as the series.
+    /// Requires the permission `METRICS_READ`. Counts the same hours as `GET
+    /// /v1/metrics`.
     #[oai(
         path = "/v1/metrics/breakdown",
         method = "get",
@@ -286,11 +253,12 @@ impl MetricsApi {
     async fn get_metrics_breakdown(
         &self,
         caller: Caller,
-        /// From when on; 30 days before now where it is absent.
-        from: OptionalMoment,
-        /// Until when; now where it is absent. A day without a time is the last one, whole.
+        /// The start of the period. The default is 30 days ago.
+        from: OptionalStart,
+        /// The end of the period. The default is now. A date without a time includes that
+        /// whole day.
         to: OptionalEnd,
-        /// What to group by; `provider` where it is absent.
+        /// What to group by. The default is `provider`.
         #[oai(name = "groupBy")]
         group_by: Query<Validated<Option<GroupBy>>>,
     ) -> Result<Json<MetricsBreakdown>, Failure> {
@@ -315,9 +283,10 @@ impl MetricsApi {
         }))
     }
 
-    /// Show what happened in all
+    /// Get total metrics
     ///
-    /// Takes the permission METRICS_READ. Counts the same hours as the series.
+    /// Requires the permission `METRICS_READ`. Counts the same hours as `GET
+    /// /v1/metrics`.
     #[oai(
         path = "/v1/metrics/summary",
         method = "get",
@@ -326,9 +295,10 @@ impl MetricsApi {
     async fn get_metrics_summary(
         &self,
         caller: Caller,
-        /// From when on; 30 days before now where it is absent.
-        from: OptionalMoment,
-        /// Until when; now where it is absent. A day without a time is the last one, whole.
+        /// The start of the period. The default is 30 days ago.
+        from: OptionalStart,
+        /// The end of the period. The default is now. A date without a time includes that
+        /// whole day.
         to: OptionalEnd,
     ) -> Result<Json<MetricsSummary>, Failure> {
         caller.require(Permission::MetricsRead)?;
@@ -353,7 +323,7 @@ const READ: &str = "read metrics";
 impl MetricsApi {
     fn read_period(
         &self,
-        from: OptionalMoment,
+        from: OptionalStart,
         to: OptionalEnd,
         issues: &mut Vec<Issue>,
     ) -> Option<Period> {
@@ -364,15 +334,12 @@ impl MetricsApi {
         let from = given.map_or(now - PERIOD_DEFAULT, |from| from.0);
         let period = Period::new(from, to.map_or(now, |to| to.0));
         if period.is_none() {
-            // Whichever of them was given is the one to change.
+            // Names the parameter that was given, since that is the one to change.
             issues.push(match given {
-                Some(_) => Issue::new(
-                    "from",
-                    "must not be after `to`, which is now where it is absent",
-                ),
+                Some(_) => Issue::new("from", "must not be after `to`, whose default is now"),
                 None => Issue::new(
                     "to",
-                    "must not be before `from`, which is 30 days before now where it is absent",
+                    "must not be before `from`, whose default is 30 days ago",
                 ),
             });
         }

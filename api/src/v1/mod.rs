@@ -1,4 +1,4 @@
-//! The operations of the contract, one module per resource.
+//! The operations that require an API key, one module per resource.
 
 pub(crate) mod api_keys;
 pub(crate) mod audit_logs;
@@ -21,39 +21,40 @@ use poem_openapi::Tags;
 /// The sections of the document.
 #[derive(Tags)]
 pub(crate) enum Section {
-    /// Sending messages.
+    /// Send one message or a batch of messages.
     Sending,
-    /// Accepted messages and their history.
+    /// Accepted messages, their recipients and their history.
     Messages,
-    /// How many copies were sent, delivered, opened.
+    /// Counts and rates of sent, delivered, opened, clicked, bounced and reported
+    /// messages.
     Metrics,
-    /// Connected accounts at providers.
+    /// Connected accounts at email providers, their domains and event webhooks.
     Providers,
-    /// Which account takes which messages.
+    /// Rules that select the provider account of a message.
     RoutingRules,
-    /// API keys and what they may do.
+    /// API keys, their permissions and their rotation.
     ApiKeys,
-    /// The organization's own switches.
+    /// The settings of the organization.
     Settings,
-    /// Who changed what.
+    /// The record of all changes: who changed what, and when.
     AuditLog,
-    /// Subjects and bodies written once, and their versions.
+    /// Reusable message bodies with variables, and their versions.
     Templates,
-    /// Subjects that recipients may unsubscribe from.
+    /// Kinds of messages that recipients can unsubscribe from.
     #[oai(rename = "Unsubscribe groups")]
     UnsubscribeGroups,
-    /// Addresses that are not sent to.
+    /// Addresses that receive no messages.
     Suppressions,
-    /// The links that recipients follow, without a key.
+    /// The unsubscribe links in messages. They require no API key.
     #[oai(rename = "Unsubscribe links")]
     UnsubscribeLinks,
-    /// Pixels and links in messages, without a key.
+    /// The tracking pixels and tracked links in messages. They require no API key.
     #[oai(rename = "Tracking links")]
     TrackingLinks,
-    /// URLs that events are posted to.
+    /// URLs that receive events, their deliveries and secrets.
     #[oai(rename = "Webhook endpoints")]
     WebhookEndpoints,
-    /// What providers tell of the mail that they took.
+    /// The events that providers post about sent messages.
     #[oai(rename = "Provider events")]
     ProviderEvents,
 }

@@ -1,5 +1,4 @@
-//! What is kept up at a provider: the domains of an account, and the webhook that
-//! its events come by.
+//! Management at the provider: the domains of an account and its event webhook.
 
 use std::sync::Arc;
 
@@ -21,19 +20,19 @@ use waypost_core::provider_account::event_webhook::EventWebhook;
 use waypost_core::provider_account::store;
 use waypost_core::provider_account::{DomainRecord, ProviderAccount};
 
-use crate::auth::Caller;
-use crate::body::{JsonBody, OTHER_BYTES_MAX};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::fields::{schema, string};
-use crate::idempotency::{KeyHeader, created};
-use crate::ids::PathId;
+use crate::middleware::auth::Caller;
+use crate::request::body::{JsonBody, OTHER_BYTES_MAX};
+use crate::request::idempotency_key::{KeyHeader, created};
+use crate::request::path_id::PathId;
 use crate::response::{Data, Success, Time};
 use crate::v1::Section;
 use crate::v1::providers::ACCOUNT;
 use crate::validate::{Field, Validated, problem};
 
-pub(crate) struct ProviderUpkeepApi {
+pub(crate) struct ProviderManagementApi {
     pub(crate) context: Arc<Context>,
 }
 
@@ -53,20 +52,21 @@ impl Field for DomainName {
     }
 }
 
-/// A sender domain of an account.
+/// A sender domain of a provider account.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct DomainVerification {
     id: Uuid,
     provider_account_id: Uuid,
-    /// The domain, in ASCII.
+    /// The domain name, in ASCII.
     domain: String,
-    /// Whether the provider says that it may be sent from.
+    /// Whether the provider reports the domain as verified.
     is_verified: bool,
-    /// `verified`, `unverified`, or `unknown` where the credentials cannot see it.
+    /// `verified`, `unverified`, or `unknown` if the credentials give no access to the
+    /// domain.
     state: String,
-    /// The records to publish: `type`, `name`, `value`, `priority`, `purpose` and
-    /// `status` each.
+    /// The DNS records to publish, each with `type`, `name`, `value`, `priority`,
+    /// `purpose` and `status`.
     dns_records: Vec<Any<Value>>,
     created_at: Time,
 }
@@ -90,42 +90,42 @@ impl From<DomainRecord> for DomainVerification {
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct CreateProviderDomainRequest {
-    /// Its name. Letters of other alphabets are stored in their ASCII form.
+    /// The domain name. An international name is stored in its ASCII form.
     domain: Validated<DomainName>,
 }
 
 #[derive(ApiResponse)]
 enum DomainCreated {
-    /// The account has the domain.
+    /// The domain is added to the account.
     #[oai(status = 201)]
     Created(Json<Data<DomainVerification>>),
 }
 
-/// How an account's events come.
+/// The event webhook of an account.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct EventWebhookResult {
-    /// Whether the provider was told. Where not, nothing was called and `steps` says
-    /// what to do.
+    /// Whether the webhook is registered with the provider. If not, the provider was not
+    /// called and `steps` lists what to do.
     registered: bool,
-    /// Where the provider is to tell of events. Keep it to yourself.
+    /// The URL that the provider posts events to. Keep it secret.
     webhook_url: String,
-    /// Whether an event came from the provider and was found to be genuine.
+    /// Whether an event from the provider has been verified.
     events_verified: bool,
-    /// What is left to do by hand, in this order.
+    /// The steps to take by hand, in this order.
     steps: Vec<String>,
 }
 
 #[OpenApi(tag = "Section::Providers")]
-impl ProviderUpkeepApi {
+impl ProviderManagementApi {
     /// Register the event webhook
     ///
-    /// Takes the permission PROVIDERS_WRITE. Tells the provider to tell of events
-    /// under the account's `webhookUrl`, and stores what its events are verified
-    /// with: at SENDGRID, POSTMARK and MAILGUN. Called again it brings the same
-    /// webhook up to date. For SES nothing is called: `steps` says what to set up.
-    /// Where the provider refuses, as it does a key that lacks a permission, the
-    /// answer is 422 and says what to do by hand.
+    /// Requires the permission `PROVIDERS_WRITE`. For SENDGRID, POSTMARK and MAILGUN this
+    /// registers the account's `webhookUrl` with the provider and stores the secrets that
+    /// verify its events; a repeated request updates the same webhook. For SES nothing is
+    /// called, and `steps` lists what to set up. If the provider refuses, for example
+    /// because the API key lacks a permission, the response is 422 and lists the steps to
+    /// take by hand.
     #[oai(
         path = "/v1/providers/:id/event-webhook",
         method = "post",
@@ -134,6 +134,8 @@ impl ProviderUpkeepApi {
     async fn register_event_webhook(
         &self,
         caller: Caller,
+
+        /// The id of the provider account.
         id: Path<PathId>,
     ) -> Result<Json<Data<EventWebhookResult>>, Failure> {
         caller.require(Permission::ProvidersWrite)?;
@@ -157,7 +159,7 @@ impl ProviderUpkeepApi {
 
     /// List a provider account's domains
     ///
-    /// Takes the permission PROVIDERS_READ.
+    /// Requires the permission `PROVIDERS_READ`.
     #[oai(
         path = "/v1/providers/:id/domains",
         method = "get",
@@ -166,6 +168,8 @@ impl ProviderUpkeepApi {
     async fn list_provider_domains(
         &self,
         caller: Caller,
+
+        /// The id of the provider account.
         id: Path<PathId>,
     ) -> Result<Json<Data<Vec<DomainVerification>>>, Failure> {
         caller.require(Permission::ProvidersRead)?;
@@ -179,11 +183,10 @@ impl ProviderUpkeepApi {
 
     /// Add a domain to a provider account
     ///
-    /// Takes the permission PROVIDERS_WRITE. Adds it at the provider, unless it is
-    /// there, and answers with the DNS records to publish. Where the credentials
-    /// cannot see domains it is recorded alone, with the state `unknown`. Domains
-    /// that are not verified are looked at every few minutes for an hour, then
-    /// hourly.
+    /// Requires the permission `PROVIDERS_WRITE`. Adds the domain at the provider, if it
+    /// is not there yet, and returns the DNS records to publish. If the credentials give
+    /// no access to domains, the domain is only stored, with the state `unknown`.
+    /// Unverified domains are checked every few minutes for an hour, then every hour.
     #[oai(
         path = "/v1/providers/:id/domains",
         method = "post",
@@ -192,6 +195,8 @@ impl ProviderUpkeepApi {
     async fn create_provider_domain(
         &self,
         caller: Caller,
+
+        /// The id of the provider account.
         id: Path<PathId>,
         /// Makes it safe to repeat the request.
         #[oai(name = "Idempotency-Key")]
@@ -205,18 +210,18 @@ impl ProviderUpkeepApi {
         let request = body.take(&mut issues)?;
         let domain = request.domain.take("domain", &mut issues);
         let (Some(domain), Some(claim), true) = (domain, claim, issues.is_empty()) else {
-            // Whose account it is comes before what is wrong with the request.
+            // 404 comes before mistakes in the request.
             self.find(&caller, &id.0).await?;
             return Err(Failure::Invalid(issues));
         };
-        let once = Idempotent::new(claim, &self.context.sealer, |record: &DomainRecord| {
+        let idempotent = Idempotent::new(claim, &self.context.sealer, |record: &DomainRecord| {
             let data = DomainVerification::from(record.clone());
             created(&Data { data })
         });
         let accounts = &self.context.accounts;
         let (organization_id, origin) = (caller.organization_id(), caller.origin());
         let record = accounts
-            .add_domain(organization_id, origin, account_id, &domain, &once)
+            .add_domain(organization_id, origin, account_id, &domain, &idempotent)
             .await?;
         let data = record.into();
         Ok(DomainCreated::Created(Json(Data { data })))
@@ -224,8 +229,8 @@ impl ProviderUpkeepApi {
 
     /// Check a domain of a provider account
     ///
-    /// Takes the permission PROVIDERS_WRITE. Lets the provider look into DNS now,
-    /// where it can be asked to, and brings the state and the records up to date.
+    /// Requires the permission `PROVIDERS_WRITE`. Asks the provider to check DNS now, if
+    /// its API allows that, and updates the state and the DNS records.
     #[oai(
         path = "/v1/providers/:id/domains/:domainId/verify",
         method = "post",
@@ -234,8 +239,12 @@ impl ProviderUpkeepApi {
     async fn verify_provider_domain(
         &self,
         caller: Caller,
+
+        /// The id of the provider account.
         id: Path<PathId>,
-        #[oai(name = "domainId")] domain_id: Path<PathId>,
+        /// The id of the domain.
+        #[oai(name = "domainId")]
+        domain_id: Path<PathId>,
     ) -> Result<Json<Data<DomainVerification>>, Failure> {
         caller.require(Permission::ProvidersWrite)?;
         let id: ProviderAccountId = id.0.of(ACCOUNT)?;
@@ -251,9 +260,9 @@ impl ProviderUpkeepApi {
 
     /// Remove a domain from a provider account
     ///
-    /// Takes the permission PROVIDERS_WRITE. Removes it at the provider too, unless
-    /// the credentials cannot see domains. The domain that a MAILGUN account sends
-    /// through stays.
+    /// Requires the permission `PROVIDERS_WRITE`. Removes the domain at the provider too,
+    /// unless the credentials give no access to domains. The sending domain of a MAILGUN
+    /// account cannot be removed.
     #[oai(
         path = "/v1/providers/:id/domains/:domainId",
         method = "delete",
@@ -262,8 +271,12 @@ impl ProviderUpkeepApi {
     async fn delete_provider_domain(
         &self,
         caller: Caller,
+
+        /// The id of the provider account.
         id: Path<PathId>,
-        #[oai(name = "domainId")] domain_id: Path<PathId>,
+        /// The id of the domain.
+        #[oai(name = "domainId")]
+        domain_id: Path<PathId>,
     ) -> Result<Json<Success>, Failure> {
         caller.require(Permission::ProvidersWrite)?;
         let id: ProviderAccountId = id.0.of(ACCOUNT)?;
@@ -279,7 +292,7 @@ impl ProviderUpkeepApi {
 
 const DOMAIN: &str = "domain";
 
-impl ProviderUpkeepApi {
+impl ProviderManagementApi {
     async fn find(&self, caller: &Caller, id: &PathId) -> Result<ProviderAccount, Failure> {
         let id: ProviderAccountId = id.of(ACCOUNT)?;
         let doing = "find a provider account";

@@ -20,14 +20,14 @@ use waypost_core::provider_account::store;
 use waypost_core::provider_account::{Accounts, NewAccount, ProviderAccount, WantedChange};
 use waypost_core::text::Name;
 
-use crate::auth::Caller;
-use crate::body::{JsonBody, OTHER_BYTES_MAX};
 use crate::context::Context;
 use crate::error::Failure;
-use crate::fields::event_secret::EventSecretsObject;
-use crate::fields::{CredentialsObject, Whole};
-use crate::idempotency::{KeyHeader, created};
-use crate::ids::PathId;
+use crate::fields::Whole;
+use crate::fields::provider::{CredentialsObject, EventSecretsObject};
+use crate::middleware::auth::Caller;
+use crate::request::body::{JsonBody, OTHER_BYTES_MAX};
+use crate::request::idempotency_key::{KeyHeader, created};
+use crate::request::path_id::PathId;
 use crate::response::{Data, Nullable, Success, Time};
 use crate::v1::Section;
 use crate::validate::{Clearable, Settable, Validated};
@@ -36,34 +36,32 @@ pub(crate) struct ProvidersApi {
     pub(crate) context: Arc<Context>,
 }
 
-/// A connected account at a provider. Its credentials are never shown.
+/// A connected account at a provider. Its credentials are never returned.
 #[derive(Debug, Object)]
 #[oai(rename = "ProviderAccount", rename_all = "camelCase")]
 pub(crate) struct ProviderAccountView {
     id: Uuid,
     organization_id: Uuid,
-    /// SENDGRID, POSTMARK, MAILGUN, SES or SMTP.
+    /// The provider.
     provider_type: String,
     display_name: String,
-    /// Whether messages may go through it.
+    /// Whether the account sends messages.
     is_active: bool,
-    /// Where the provider is to tell of events. Keep it to yourself.
+    /// The URL that the provider posts events to. Keep it secret.
     webhook_url: String,
-    /// Whether an event came from the provider and was found to be genuine, since
-    /// what events are verified with was last set.
+    /// Whether an event from the provider was verified since the event secrets were last
+    /// set.
     events_verified: bool,
-    /// Calls to the provider per second at the most, over all workers; null means no
-    /// bound.
+    /// The most calls to the provider per second, over all workers; null means no limit.
     max_rate_per_second: Nullable<u32>,
-    /// Calls to the provider under way at the most, over all workers; null means no
-    /// bound.
+    /// The most concurrent calls to the provider, over all workers; null means no limit.
     max_concurrency: Nullable<u32>,
-    /// Why it cannot send, in the provider's words: revoked credentials, a suspension, a
-    /// quota. Its mail waits or goes through the fallbacks meanwhile. New credentials, a
-    /// successful check or `isActive` true have it tried again at once; it is null again
-    /// then, or with the next mail that the provider takes.
+    /// Why the account cannot send, as reported by the provider: revoked credentials, a
+    /// suspension, a quota. Its messages wait or are sent by the fallbacks. New
+    /// credentials, a successful check or `isActive: true` let the account try again at
+    /// once. Null again after that, or once the provider accepts a message.
     sending_paused_reason: Nullable<String>,
-    /// Since when it cannot send; null while it can.
+    /// Since when the account cannot send; null if it can.
     sending_paused_since: Nullable<Time>,
     created_at: Time,
     updated_at: Time,
@@ -96,82 +94,82 @@ impl ProviderAccountView {
 #[oai(rename_all = "camelCase")]
 struct ConnectProviderRequest {
     provider_type: Validated<ProviderType>,
-    /// A name for people.
+    /// The display name.
     display_name: Validated<Name>,
-    /// Which fields it must have depends on `providerType`: SENDGRID `apiKey`;
-    /// POSTMARK `serverToken`; MAILGUN `apiKey` and `domain`; SES `accessKeyId`,
-    /// `secretAccessKey` and `region`; SMTP `host`.
+    /// The credentials. The required fields depend on `providerType`: `apiKey` for
+    /// SENDGRID; `serverToken` for POSTMARK; `apiKey` and `domain` for MAILGUN;
+    /// `accessKeyId`, `secretAccessKey` and `region` for SES; `host` for SMTP.
     credentials: Validated<CredentialsObject>,
-    /// What the provider's events are verified with: SENDGRID `publicKey`, MAILGUN
-    /// `signingKey`, SES `topicArn`. POSTMARK takes none. Registering the event
-    /// webhook finds it out where the provider's API tells.
+    /// The secrets that verify the provider's events: `publicKey` for SENDGRID,
+    /// `signingKey` for MAILGUN, `topicArn` for SES. POSTMARK takes none. If the
+    /// provider's API offers the secret, registering the event webhook reads it.
     event_secrets: Validated<Option<EventSecretsObject>>,
-    /// Whether to tell the provider to tell of events under the account's `webhookUrl`.
-    /// Where nothing is said it is told, unless `eventSecrets` are given: then the
-    /// webhook is yours to set up.
+    /// Whether to register the account's `webhookUrl` with the provider. The default is
+    /// true, or false if `eventSecrets` is given: you then set up the webhook at the
+    /// provider.
     register_event_webhook: Validated<Option<bool>>,
-    /// Calls to the provider per second at the most, over all workers; no bound where
-    /// nothing is said.
+    /// The most calls to the provider per second, over all workers. The default is no
+    /// limit.
     max_rate_per_second: Validated<Option<RatePerSecond>>,
-    /// Calls to the provider under way at the most, over all workers; no bound where
-    /// nothing is said.
+    /// The most concurrent calls to the provider, over all workers. The default is no
+    /// limit.
     max_concurrency: Validated<Option<Concurrency>>,
 }
 
 type RatePerSecond = Whole<1, RATE_PER_SECOND_MAX>;
 type Concurrency = Whole<1, CONCURRENCY_MAX>;
 
-/// What of an account is to be changed; what is absent stays.
+/// The changes to an account. Absent fields keep their values.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct UpdateProviderRequest {
-    /// A name for people.
+    /// The display name.
     display_name: Validated<Settable<Name>>,
-    /// Whether messages may go through it.
+    /// Whether the account sends messages.
     is_active: Validated<Settable<bool>>,
-    /// New credentials, checked with the provider before they replace the old.
+    /// New credentials. They are checked with the provider before they replace the old
+    /// ones.
     credentials: Validated<Settable<CredentialsObject>>,
-    /// What the provider's events are verified with from now on; `eventsVerified`
-    /// is false until one was.
+    /// New secrets that verify the provider's events. `eventsVerified` is false until an
+    /// event is verified with them.
     event_secrets: Validated<Settable<EventSecretsObject>>,
-    /// Calls to the provider per second at the most, over all workers; null lifts the
-    /// bound. Workers follow within a few seconds.
+    /// The most calls to the provider per second, over all workers; null removes the
+    /// limit. Workers apply the change within a few seconds.
     max_rate_per_second: Validated<Clearable<RatePerSecond>>,
-    /// Calls to the provider under way at the most, over all workers; null lifts the
-    /// bound. Workers follow within a few seconds.
+    /// The most concurrent calls to the provider, over all workers; null removes the
+    /// limit. Workers apply the change within a few seconds.
     max_concurrency: Validated<Clearable<Concurrency>>,
 }
 
-/// What the provider says of an account's credentials.
+/// The result of checking an account's credentials.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct ValidationResult {
-    /// Whether it accepted them; `isActive` now says the same.
+    /// Whether the provider accepted the credentials. `isActive` now has the same value.
     valid: bool,
     provider_type: String,
 }
 
-/// An account that was just connected.
+/// A newly connected account.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct ConnectedProvider {
     #[oai(flatten)]
     account: ProviderAccountView,
-    /// Whether the provider was told where to tell of events; null where that was not
-    /// wanted.
+    /// The registration of the event webhook; null if it was not requested.
     event_webhook: Nullable<FirstEventWebhook>,
 }
 
-/// What came of registering the event webhook.
+/// The result of registering the event webhook.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct FirstEventWebhook {
-    /// Whether the provider was told. Where not, the account sends all the same, and
-    /// its messages stay SENT until this is mended.
+    /// Whether the webhook is registered with the provider. If not, the account sends,
+    /// but its messages stay SENT until the webhook is set up.
     registered: bool,
-    /// Why not.
+    /// Why the webhook could not be registered; null if it is registered.
     reason: Nullable<String>,
-    /// What is left to do by hand, in this order.
+    /// The steps to take by hand, in this order.
     steps: Vec<String>,
 }
 
@@ -198,8 +196,8 @@ type ProviderAnswer = Result<Json<Data<ProviderAccountView>>, Failure>;
 impl ProvidersApi {
     /// List provider accounts
     ///
-    /// Takes the permission PROVIDERS_READ. Oldest first: without routing rules
-    /// the first active one sends.
+    /// Requires the permission `PROVIDERS_READ`. The oldest account comes first. Without
+    /// a matching routing rule, the first active account sends.
     #[oai(
         path = "/v1/providers",
         method = "get",
@@ -226,10 +224,10 @@ impl ProvidersApi {
 
     /// Connect a provider account
     ///
-    /// Takes the permission PROVIDERS_WRITE. The credentials are checked with the
-    /// provider, then sealed and stored; the domains that the account has are
-    /// imported. SENDGRID, POSTMARK and MAILGUN are told where to tell of events;
-    /// `eventWebhook` says what came of it.
+    /// Requires the permission `PROVIDERS_WRITE`. The credentials are checked with the
+    /// provider, encrypted and stored, and the domains of the account are imported. For
+    /// SENDGRID, POSTMARK and MAILGUN the event webhook is registered with the provider;
+    /// `eventWebhook` has the result.
     #[oai(
         path = "/v1/providers",
         method = "post",
@@ -276,7 +274,7 @@ impl ProvidersApi {
         else {
             return Err(Failure::Invalid(issues));
         };
-        let once = Idempotent::new(claim, &self.context.sealer, |connected: &Connected| {
+        let idempotent = Idempotent::new(claim, &self.context.sealer, |connected: &Connected| {
             let data = self.connected(connected.clone());
             created(&Data { data })
         });
@@ -292,22 +290,27 @@ impl ProvidersApi {
         };
         let accounts = &self.context.accounts;
         let connected = accounts
-            .connect(caller.organization_id(), caller.origin(), new, &once)
+            .connect(caller.organization_id(), caller.origin(), new, &idempotent)
             .await?;
         Ok(ProviderConnected::Created(Json(Data {
             data: self.connected(connected),
         })))
     }
 
-    /// Show a provider account
+    /// Get a provider account
     ///
-    /// Takes the permission PROVIDERS_READ.
+    /// Requires the permission `PROVIDERS_READ`.
     #[oai(
         path = "/v1/providers/:id",
         method = "get",
         operation_id = "get_provider"
     )]
-    async fn get_provider(&self, caller: Caller, id: Path<PathId>) -> ProviderAnswer {
+    async fn get_provider(
+        &self,
+        caller: Caller,
+        /// The id of the provider account.
+        id: Path<PathId>,
+    ) -> ProviderAnswer {
         caller.require(Permission::ProvidersRead)?;
         let account = self.find(&caller, &id.0).await?;
         Ok(Json(Data {
@@ -317,7 +320,7 @@ impl ProvidersApi {
 
     /// Change a provider account
     ///
-    /// Takes the permission PROVIDERS_WRITE.
+    /// Requires the permission `PROVIDERS_WRITE`.
     #[oai(
         path = "/v1/providers/:id",
         method = "patch",
@@ -326,6 +329,8 @@ impl ProvidersApi {
     async fn update_provider(
         &self,
         caller: Caller,
+
+        /// The id of the provider account.
         id: Path<PathId>,
         body: JsonBody<UpdateProviderRequest, OTHER_BYTES_MAX>,
     ) -> ProviderAnswer {
@@ -378,9 +383,9 @@ impl ProvidersApi {
 
     /// Remove a provider account
     ///
-    /// Takes the permission PROVIDERS_WRITE. Messages that wait for it go through
-    /// another active account. In the routing rules the first fallback takes its
-    /// place; a rule that has none is switched off.
+    /// Requires the permission `PROVIDERS_WRITE`. Waiting messages of the account are
+    /// sent by another active account. In routing rules the first fallback replaces the
+    /// account; a rule without a fallback becomes inactive.
     #[oai(
         path = "/v1/providers/:id",
         method = "delete",
@@ -389,6 +394,8 @@ impl ProvidersApi {
     async fn delete_provider(
         &self,
         caller: Caller,
+
+        /// The id of the provider account.
         id: Path<PathId>,
     ) -> Result<Json<Success>, Failure> {
         caller.require(Permission::ProvidersWrite)?;
@@ -402,9 +409,9 @@ impl ProvidersApi {
 
     /// Check a provider account's credentials
     ///
-    /// Takes the permission PROVIDERS_WRITE. Asks the provider, sets `isActive`
-    /// from its answer and brings the domains up to date. Where the provider gives
-    /// no verdict the answer is 503 and nothing is changed.
+    /// Requires the permission `PROVIDERS_WRITE`. Checks the credentials with the
+    /// provider, sets `isActive` to the result and updates the domains. If the provider
+    /// gives no clear answer, the response is 503 and nothing changes.
     #[oai(
         path = "/v1/providers/:id/validate",
         method = "post",
@@ -413,6 +420,8 @@ impl ProvidersApi {
     async fn validate_provider(
         &self,
         caller: Caller,
+
+        /// The id of the provider account.
         id: Path<PathId>,
     ) -> Result<Json<ValidationResult>, Failure> {
         caller.require(Permission::ProvidersWrite)?;
@@ -455,8 +464,8 @@ impl ProvidersApi {
         }
     }
 
-    /// What is wrong with event secrets for an account, whose credentials are to be
-    /// replaced or stay.
+    /// Checks event secrets against the account's new credentials or, without these, its
+    /// stored ones.
     async fn misfit(
         &self,
         account: &ProviderAccount,
@@ -472,7 +481,7 @@ impl ProvidersApi {
     }
 }
 
-/// A bound of a change, or that it is lifted.
+/// The number of a limit in an update, or `None` to remove the limit.
 fn number<const MIN: u32, const MAX: u32>(bound: Option<Whole<MIN, MAX>>) -> Option<u32> {
     bound.map(|bound| bound.0)
 }

@@ -1,4 +1,4 @@
-//! Routing rules: which account takes which messages.
+//! Routing rules: which provider account sends which messages.
 
 use std::sync::Arc;
 
@@ -22,13 +22,14 @@ use waypost_core::routing::rule::{
 use waypost_core::routing::{self, RouteRefusal, RoutingRequest, store};
 use waypost_core::text::{Name, Tag};
 
-use crate::auth::Caller;
-use crate::body::{JsonBody, OTHER_BYTES_MAX};
 use crate::context::Context;
 use crate::error::Failure;
-use crate::fields::{self, Id, Tags, Whole};
-use crate::idempotency::{KeyHeader, created};
-use crate::ids::PathId;
+use crate::fields::content::Tags;
+use crate::fields::{self, Id, Whole};
+use crate::middleware::auth::Caller;
+use crate::request::body::{JsonBody, OTHER_BYTES_MAX};
+use crate::request::idempotency_key::{KeyHeader, created};
+use crate::request::path_id::PathId;
 use crate::response::{Data, Nullable, Success, Time};
 use crate::v1::Section;
 use crate::v1::providers::ProviderAccountView;
@@ -38,29 +39,31 @@ pub(crate) struct RoutingRulesApi {
     pub(crate) context: Arc<Context>,
 }
 
-/// A routing rule. A condition that is absent matches every message; those that
-/// are there must all match.
+/// A routing rule. A message must match all conditions of the rule; an absent condition
+/// matches every message.
 #[derive(Debug, Object)]
 #[oai(rename = "RoutingRule", rename_all = "camelCase")]
 struct RoutingRuleView {
     id: Uuid,
     organization_id: Uuid,
     name: String,
-    /// 0 to 1,000; higher ones are asked first, older ones before younger.
+    /// 0 to 1,000. Rules with a higher priority are checked first; for equal priorities,
+    /// older rules are.
     priority: u32,
     is_active: bool,
-    /// `example.com`, or `*.example.com` for every subdomain and not the domain
-    /// itself.
+    /// The sender's domain: `example.com`, or `*.example.com` for every subdomain but not
+    /// the domain itself; null matches every domain.
     sender_domain: Nullable<String>,
     tags: Vec<String>,
     /// Whether a message must have `any` or `all` of the tags.
     tag_match: String,
-    /// The account that takes the messages.
+    /// The account that sends the messages.
     provider_account_id: Uuid,
-    /// The accounts that take them when that one cannot, in order.
+    /// The accounts that send if this account cannot, in this order.
     fallback_provider_account_ids: Vec<Uuid>,
-    /// What follows when a provider's answer was lost: `wait` for evidence,
-    /// `resend` at once, or `fail`.
+    /// What to do if the provider's response to a call is lost: `wait` for evidence and
+    /// send again if there is none, `resend` at once (the recipient may get the message
+    /// twice), or `fail` (the message may have been sent).
     on_unknown: String,
     created_at: Time,
     updated_at: Time,
@@ -89,28 +92,29 @@ impl From<RoutingRule> for RoutingRuleView {
 
 type Priority = Whole<0, PRIORITY_MAX>;
 
-/// A rule to make.
+/// A rule to create.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct CreateRoutingRuleRequest {
-    /// A name for people.
+    /// The name of the rule.
     name: Validated<Name>,
-    /// Higher ones are asked first; 0 where nothing is said.
+    /// Rules with a higher priority are checked first. The default is 0.
     priority: Validated<Option<Priority>>,
-    /// Whether it is asked at all; true where nothing is said.
+    /// Whether the rule is used. The default is true.
     is_active: Validated<Option<bool>>,
-    /// The senders that it is for; all where nothing is said.
+    /// The sender's domain. The default is every domain.
     sender_domain: Validated<Option<DomainPattern>>,
-    /// The tags that it is for; all messages where there are none.
+    /// The tags of matching messages; an empty list matches every message.
     tags: Validated<Option<Tags>>,
     /// Whether a message must have `any` (the default) or `all` of the tags.
     tag_match: Validated<Option<TagMatch>>,
-    /// The account that takes the messages.
+    /// The account that sends the messages.
     provider_account_id: Validated<Id>,
-    /// Up to 5 accounts that take them when that one cannot, in order.
+    /// Up to 5 accounts that send if this account cannot, in this order.
     fallback_provider_account_ids: Validated<Option<Fallbacks>>,
-    /// What follows when a provider's answer was lost; `wait` where nothing is
-    /// said.
+    /// What to do if the provider's response to a call is lost: `wait` for evidence and
+    /// send again if there is none (the default), `resend` at once (the recipient may get
+    /// the message twice), or `fail` (the message may have been sent).
     on_unknown: Validated<Option<OnUnknown>>,
 }
 
@@ -146,27 +150,28 @@ impl CreateRoutingRuleRequest {
     }
 }
 
-/// What of a rule is to change; what is absent stays.
+/// The changes to a rule. Absent fields keep their values.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct UpdateRoutingRuleRequest {
-    /// A name for people.
+    /// The name of the rule.
     name: Validated<Settable<Name>>,
-    /// Higher ones are asked first.
+    /// Rules with a higher priority are checked first.
     priority: Validated<Settable<Priority>>,
-    /// Whether it is asked at all.
+    /// Whether the rule is used.
     is_active: Validated<Settable<bool>>,
-    /// The senders that it is for; null means all.
+    /// The sender's domain; null matches every domain.
     sender_domain: Validated<Clearable<DomainPattern>>,
-    /// The tags that it is for; all messages where there are none.
+    /// The tags of matching messages; an empty list matches every message.
     tags: Validated<Settable<Tags>>,
     /// Whether a message must have `any` or `all` of the tags.
     tag_match: Validated<Settable<TagMatch>>,
-    /// The account that takes the messages.
+    /// The account that sends the messages.
     provider_account_id: Validated<Settable<Id>>,
-    /// Up to 5 accounts that take them when that one cannot, in order.
+    /// Up to 5 accounts that send if this account cannot, in this order.
     fallback_provider_account_ids: Validated<Settable<Fallbacks>>,
-    /// What follows when a provider's answer was lost.
+    /// What to do if the provider's response to a call is lost: `wait`, `resend` or
+    /// `fail`.
     on_unknown: Validated<Settable<OnUnknown>>,
 }
 
@@ -200,7 +205,7 @@ impl UpdateRoutingRuleRequest {
     }
 }
 
-/// The accounts that follow, in order.
+/// The fallback accounts, in order.
 #[derive(Debug, Default)]
 struct Fallbacks(Vec<ProviderAccountId>);
 
@@ -234,35 +239,12 @@ impl Field for DomainPattern {
     }
 }
 
-macro_rules! word_fields {
-    ($($name:ident),+) => {$(
-        impl Field for $name {
-            fn schema() -> MetaSchemaRef {
-                let words: Vec<&'static str> = Self::ALL.iter().map(|one| one.as_str()).collect();
-                fields::words(&words)
-            }
-
-            fn read(value: Value) -> Result<Self, Vec<Issue>> {
-                Self::parse(&fields::string(value)?).map_or_else(
-                    || {
-                        let words: Vec<&str> = Self::ALL.iter().map(|one| one.as_str()).collect();
-                        problem(format!("must be one of {}", words.join(", ")))
-                    },
-                    Ok,
-                )
-            }
-        }
-    )+};
-}
-
-word_fields!(TagMatch, OnUnknown);
-
-/// A message to find the route of.
+/// The message to resolve the route of.
 #[derive(Debug, Object)]
 struct ResolveRouteRequest {
     /// The sender.
     from: Validated<Mailbox>,
-    /// The message's tags.
+    /// The tags of the message.
     tags: Validated<Option<Tags>>,
 }
 
@@ -270,30 +252,30 @@ struct ResolveRouteRequest {
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct RouteResolution {
-    /// The rule that matched; null where none did.
+    /// The rule that matched; null if none did.
     rule: Nullable<RoutingRuleView>,
-    /// The rules that were asked before and did not decide, in order.
+    /// The rules that were checked before and skipped, in order.
     passed_over: Vec<PassedOverRule>,
-    /// The account that the message would go through; null where there is none.
+    /// The account that would send the message; null if there is none.
     account: Nullable<ProviderAccountView>,
-    /// Whether the sender's domain is verified on it.
+    /// Whether the sender's domain is verified on this account.
     domain_verified: bool,
-    /// The accounts that the rule names for when that one cannot take it, in order.
+    /// The fallbacks of the rule, in order.
     fallbacks: Vec<FallbackResolution>,
-    /// Why a send would be refused: `NO_ACTIVE_PROVIDER`, `DOMAIN_NOT_VERIFIED`;
-    /// null where it would be accepted.
+    /// Why a send would be refused: `NO_ACTIVE_PROVIDER` or `DOMAIN_NOT_VERIFIED`; null
+    /// if it would be accepted.
     refusal: Nullable<String>,
 }
 
-/// What becomes of a fallback.
+/// A fallback of the matching rule.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct FallbackResolution {
     provider_account_id: Uuid,
-    /// Whether the sender's domain is verified on it.
+    /// Whether the sender's domain is verified on this account.
     domain_verified: bool,
-    /// Why it never takes over: `PROVIDER_INACTIVE`, or `DOMAIN_NOT_VERIFIED` where it
-    /// shows the sender's domain as unverified; null where it does.
+    /// Why this fallback is not used: `PROVIDER_INACTIVE`, or `DOMAIN_NOT_VERIFIED` if
+    /// the sender's domain is unverified on it; null if it is used.
     passed_over: Nullable<String>,
 }
 
@@ -308,17 +290,18 @@ impl From<routing::Fallback> for FallbackResolution {
     }
 }
 
-/// A rule that did not decide.
+/// A rule that was skipped.
 #[derive(Debug, Object)]
 struct PassedOverRule {
     rule: RoutingRuleView,
-    /// `RULE_INACTIVE`, `SENDER_DOMAIN`, `TAGS` or `PROVIDER_INACTIVE`.
+    /// Why the rule was skipped: `RULE_INACTIVE`, `SENDER_DOMAIN`, `TAGS` or
+    /// `PROVIDER_INACTIVE`.
     reason: String,
 }
 
 #[derive(ApiResponse)]
 enum RuleCreated {
-    /// The rule is made, and counts at once.
+    /// The rule is created and takes effect at once.
     #[oai(status = 201)]
     Created(Json<Data<RoutingRuleView>>),
 }
@@ -329,7 +312,8 @@ type RuleAnswer = Result<Json<Data<RoutingRuleView>>, Failure>;
 impl RoutingRulesApi {
     /// List routing rules
     ///
-    /// Takes the permission PROVIDERS_READ. In the order in which they are asked.
+    /// Requires the permission `PROVIDERS_READ`. The rules are in the order in which they
+    /// are checked.
     #[oai(
         path = "/v1/routing-rules",
         method = "get",
@@ -349,7 +333,7 @@ impl RoutingRulesApi {
 
     /// Create a routing rule
     ///
-    /// Takes the permission PROVIDERS_WRITE.
+    /// Requires the permission `PROVIDERS_WRITE`.
     #[oai(
         path = "/v1/routing-rules",
         method = "post",
@@ -368,7 +352,7 @@ impl RoutingRulesApi {
         let claim = key.claim(&self.context, &caller, &body, &mut issues);
         let request = body.take(&mut issues)?;
         let terms = request.check(issues).map_err(Failure::Invalid)?;
-        let once = Idempotent::new(
+        let idempotent = Idempotent::new(
             claim.flatten(),
             &self.context.sealer,
             |rule: &RoutingRule| {
@@ -378,20 +362,30 @@ impl RoutingRulesApi {
         );
         let rules = &self.context.rules;
         let rule = rules
-            .create(caller.organization_id(), caller.origin(), terms, &once)
+            .create(
+                caller.organization_id(),
+                caller.origin(),
+                terms,
+                &idempotent,
+            )
             .await?;
         Ok(RuleCreated::Created(Json(Data { data: rule.into() })))
     }
 
-    /// Show a routing rule
+    /// Get a routing rule
     ///
-    /// Takes the permission PROVIDERS_READ.
+    /// Requires the permission `PROVIDERS_READ`.
     #[oai(
         path = "/v1/routing-rules/:id",
         method = "get",
         operation_id = "get_routing_rule"
     )]
-    async fn get_routing_rule(&self, caller: Caller, id: Path<PathId>) -> RuleAnswer {
+    async fn get_routing_rule(
+        &self,
+        caller: Caller,
+        /// The id of the routing rule.
+        id: Path<PathId>,
+    ) -> RuleAnswer {
         caller.require(Permission::ProvidersRead)?;
         let id: RoutingRuleId = id.0.of(RULE)?;
         let doing = "show a routing rule";
@@ -404,7 +398,7 @@ impl RoutingRulesApi {
 
     /// Change a routing rule
     ///
-    /// Takes the permission PROVIDERS_WRITE. It counts at once.
+    /// Requires the permission `PROVIDERS_WRITE`. The change takes effect at once.
     #[oai(
         path = "/v1/routing-rules/:id",
         method = "patch",
@@ -413,6 +407,8 @@ impl RoutingRulesApi {
     async fn update_routing_rule(
         &self,
         caller: Caller,
+
+        /// The id of the routing rule.
         id: Path<PathId>,
         body: JsonBody<UpdateRoutingRuleRequest, OTHER_BYTES_MAX>,
     ) -> RuleAnswer {
@@ -430,7 +426,7 @@ impl RoutingRulesApi {
 
     /// Remove a routing rule
     ///
-    /// Takes the permission PROVIDERS_WRITE.
+    /// Requires the permission `PROVIDERS_WRITE`.
     #[oai(
         path = "/v1/routing-rules/:id",
         method = "delete",
@@ -439,6 +435,8 @@ impl RoutingRulesApi {
     async fn delete_routing_rule(
         &self,
         caller: Caller,
+
+        /// The id of the routing rule.
         id: Path<PathId>,
     ) -> Result<Json<Success>, Failure> {
         caller.require(Permission::ProvidersWrite)?;
@@ -450,10 +448,10 @@ impl RoutingRulesApi {
         Ok(Json(Success { success: true }))
     }
 
-    /// Find a message's route
+    /// Resolve the route of a message
     ///
-    /// Takes the permission PROVIDERS_READ. Says which account a message would go
-    /// through, and why, and sends nothing.
+    /// Requires the permission `PROVIDERS_READ`. Returns the account that would send the
+    /// message, and why. Nothing is sent.
     #[oai(
         path = "/v1/routing-rules/resolve",
         method = "post",
@@ -473,11 +471,11 @@ impl RoutingRulesApi {
             return Err(Failure::Invalid(issues));
         };
         let tags = tags.unwrap_or_default().0;
-        let enquiry = RoutingRequest {
+        let route_request = RoutingRequest {
             sender_domain: from.address().domain(),
             tags: tags.iter().map(Tag::as_str).collect(),
         };
-        let data = self.explain(&caller, &enquiry).await?;
+        let data = self.explain(&caller, &route_request).await?;
         Ok(Json(Data { data }))
     }
 }
@@ -488,14 +486,14 @@ impl RoutingRulesApi {
     async fn explain(
         &self,
         caller: &Caller,
-        enquiry: &RoutingRequest<'_>,
+        route_request: &RoutingRequest<'_>,
     ) -> Result<RouteResolution, Failure> {
         let organization_id = caller.organization_id();
         let snapshot = self.context.rules.snapshots.reload(organization_id).await?;
         let mut passed_over = Vec::new();
         let mut decided = None;
         for rule in &snapshot.rules {
-            match routing::ask(rule, &snapshot, enquiry) {
+            match routing::ask(rule, &snapshot, route_request) {
                 Ok(account) => {
                     decided = Some((rule, account));
                     break;
@@ -515,9 +513,9 @@ impl RoutingRulesApi {
             }
             None => None,
         };
-        let fallbacks = decided.map(|(rule, _)| routing::fallbacks(&snapshot, rule, enquiry));
+        let fallbacks = decided.map(|(rule, _)| routing::fallbacks(&snapshot, rule, route_request));
         let fallbacks = fallbacks.unwrap_or_default().into_iter();
-        let route = routing::resolve(&snapshot, enquiry);
+        let route = routing::resolve(&snapshot, route_request);
         let refusal = route.as_ref().err().map(|refusal| match refusal {
             RouteRefusal::NoActiveProvider => "NO_ACTIVE_PROVIDER".to_owned(),
             RouteRefusal::DomainNotVerified(_) => "DOMAIN_NOT_VERIFIED".to_owned(),

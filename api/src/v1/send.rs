@@ -1,4 +1,4 @@
-//! Sending: one message, or a batch of independent ones.
+//! Sending one message or a batch of independent messages.
 
 use std::sync::Arc;
 
@@ -22,14 +22,13 @@ use waypost_core::text::Subject;
 use waypost_core::tracking::TrackingChoice;
 use waypost_core::unsubscribe::link_insertion;
 
-use crate::auth::Caller;
-use crate::body::{BATCH_BYTES_MAX, JsonBody, SEND_BYTES_MAX};
 use crate::context::Context;
 use crate::error::Failure;
-use crate::fields::object::JsonObject;
-use crate::fields::template::{RecordId, Variables};
-use crate::fields::{BodyText, Recipients, Tags};
-use crate::idempotency::{KeyHeader, SEND_PATH, answer};
+use crate::fields::Id;
+use crate::fields::content::{BodyText, JsonObject, Recipients, Tags, Variables};
+use crate::middleware::auth::Caller;
+use crate::request::body::{BATCH_BYTES_MAX, JsonBody, SEND_BYTES_MAX};
+use crate::request::idempotency_key::{KeyHeader, SEND_PATH, stored_answer};
 use crate::response::Nullable;
 use crate::v1::Section;
 use crate::validate::{Field, Validated, problem};
@@ -38,53 +37,54 @@ pub(crate) struct SendApi {
     pub(crate) context: Arc<Context>,
 }
 
-/// A message to send. At least one of `templateId`, `html` and `text` must be
-/// there.
+/// A message to send. It needs at least one of `templateId`, `html` and `text`.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct SendMessageRequest {
-    /// One address or up to 1,000, each with or without a display name. Every
-    /// recipient gets a private copy; an address named twice gets one.
+    /// One address or an array of up to 1,000, each with or without a display name. Each
+    /// recipient gets a message of their own and does not see the other recipients. A
+    /// repeated address gets one message.
     to: Validated<Recipients>,
-    /// The sender. Its domain must be verified on the provider account that the
-    /// message goes through.
+    /// The sender. The domain must be verified on the provider account that sends the
+    /// message; the setting `unverifiedDomains` can allow other domains.
     from: Validated<Mailbox>,
-    /// The subject, on one line. With `templateId` or `variables` it is Handlebars
-    /// itself, and the bound holds for what it renders to as well.
+    /// The subject, on one line. With `templateId` or `variables` it is a Handlebars
+    /// template, and the rendered subject must keep the same length limit.
     subject: Validated<Subject>,
-    /// The HTML body. With `templateId` it takes the place of the template's, as it
-    /// is; without one it is Handlebars itself where `variables` are given.
+    /// The HTML body. With `templateId` it replaces the template's HTML and is not
+    /// rendered. With `variables` and without `templateId` it is a Handlebars template.
     html: Validated<Option<BodyText>>,
-    /// The plain-text body. With `templateId` it takes the place of the template's, as
-    /// it is; without one it is Handlebars itself where `variables` are given.
+    /// The plain-text body. With `templateId` it replaces the template's text and is not
+    /// rendered. With `variables` and without `templateId` it is a Handlebars template.
     text: Validated<Option<BodyText>>,
-    /// Where answers go, if not to the sender.
+    /// The address for replies. The default is the sender.
     reply_to: Validated<Option<Mailbox>>,
-    /// Up to 10, for routing and analytics.
+    /// Up to 10 tags, for routing rules and analytics.
     tags: Validated<Option<Tags>>,
-    /// Whatever is to be kept with the message, up to 64 KiB.
+    /// Any JSON object of up to 64 KiB. It is stored with the message and included in its
+    /// webhook events.
     metadata: Validated<Option<JsonObject<METADATA_BYTES_MAX>>>,
-    /// A template. Its current version is rendered now: later versions do not
-    /// change the message.
-    template_id: Validated<Option<RecordId>>,
-    /// Values for the template: an object of up to 256 KiB. Without `templateId`
-    /// subject, html and text are filled in with them, even where it is empty; where it
-    /// is absent they stay as they are.
+    /// The template to render. The current version is rendered when the message is
+    /// accepted; later versions do not change the message.
+    template_id: Validated<Option<Id>>,
+    /// The variables of the template: an object of up to 256 KiB. Without `templateId`,
+    /// `subject`, `html` and `text` are rendered with these variables (even if the object
+    /// is empty); if `variables` is absent, they are sent unchanged.
     variables: Validated<Option<Variables>>,
-    /// The group that the recipients may unsubscribe from. Its suppressions apply
-    /// besides the global ones, and each copy gets an unsubscribe link: where a body
-    /// says `{{unsubscribeUrl}}`, else at its end, and in the headers for the mail
-    /// program's own button. Without a group a body may not say `{{unsubscribeUrl}}`,
-    /// unless `variables` have it.
+    /// The unsubscribe group of the message. Recipients who unsubscribed from this group
+    /// are dropped, in addition to those suppressed for all messages. Each recipient gets
+    /// an unsubscribe link: at `{{unsubscribeUrl}}` in a body, or else at its end, and in
+    /// the headers for the unsubscribe button of mail clients. Without a group, a body
+    /// must not contain `{{unsubscribeUrl}}`, unless `variables` defines it.
     unsubscribe_group_id: Validated<Option<UnsubscribeGroupId>>,
-    /// What is tracked of the message's HTML, in place of what the organization's
-    /// settings say: a pixel tells of opens, links through this service of clicks.
-    /// A link with the attribute `data-waypost-no-track` leads straight to its target.
+    /// Which tracking to add to the HTML body: a pixel for opens, redirects for clicks.
+    /// The default is the organization's settings. A link with the attribute
+    /// `data-waypost-no-track` is not tracked.
     tracking: Validated<Option<TrackingChoice>>,
 }
 
 impl SendMessageRequest {
-    /// The draft, or everything that is wrong with the request.
+    /// The draft, or all mistakes in the request.
     fn check(self, mut issues: Vec<Issue>) -> Result<Draft, Vec<Issue>> {
         let has_content =
             self.html.is_given() || self.text.is_given() || self.template_id.is_given();
@@ -108,25 +108,25 @@ impl SendMessageRequest {
                 "is required unless text or templateId is given",
             ));
         }
-        // Bodies that are filled in are looked at when they are.
-        let is_as_it_is = !matches!((&template_id, &variables), (Some(None), Some(Some(_))));
-        let has_place = [&html, &text].into_iter().any(|body| {
+        // Bodies with variables are checked after rendering.
+        let is_not_rendered = !matches!((&template_id, &variables), (Some(None), Some(Some(_))));
+        let has_link_variable = [&html, &text].into_iter().any(|body| {
             let body = body.as_ref().and_then(Option::as_ref);
             body.is_some_and(|body| link_insertion::is_in(&body.0))
         });
-        if has_place && is_as_it_is && matches!(unsubscribe_group_id, Some(None)) {
+        if has_link_variable && is_not_rendered && matches!(unsubscribe_group_id, Some(None)) {
             issues.push(link_insertion::without_group());
         }
         let draft = (|| {
             let (template_id, variables) = (template_id?, variables?);
-            let is_filled_in = template_id.is_some() || variables.is_some();
+            let is_rendered = template_id.is_some() || variables.is_some();
             Some(Draft {
                 to: to?.0,
                 from: from?,
                 subject: subject?,
                 html: html?.map(|body| body.0),
                 text: text?.map(|body| body.0),
-                template: is_filled_in.then(|| TemplateUse {
+                template: is_rendered.then(|| TemplateUse {
                     template_id: template_id.map(|id| TemplateId(id.0)),
                     variables: variables.unwrap_or_default().0,
                 }),
@@ -145,25 +145,25 @@ impl SendMessageRequest {
     }
 }
 
-/// What became of a message. Recipients that are suppressed are dropped; where all
-/// of them are, there is no message.
+/// The result of a send. Suppressed recipients are dropped. If all recipients are
+/// suppressed, no message is created.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase", skip_serializing_if_is_none)]
 struct SendMessageResponse {
-    /// The message's id; null where all recipients are suppressed.
+    /// The id of the message; null if all recipients are suppressed.
     message_id: Nullable<Uuid>,
-    /// The provider account that it goes through; null where all recipients are
+    /// The provider account that will send the message; null if all recipients are
     /// suppressed.
     provider_id: Nullable<Uuid>,
-    /// That account's provider type.
+    /// The provider type of this account.
     provider_type: Option<String>,
-    /// `queued`, or `suppressed` where all recipients are.
+    /// `queued`, or `suppressed` if all recipients are suppressed.
     status: String,
-    /// Whether the sender's domain is verified on that account.
+    /// Whether the sender's domain is verified on this account.
     domain_verified: Option<bool>,
-    /// How many recipients are suppressed, where any is.
+    /// The number of suppressed recipients; absent if none is suppressed.
     suppressed_count: Option<u64>,
-    /// How many recipients it is sent to, where some are suppressed.
+    /// The number of accepted recipients; absent if none or all are suppressed.
     accepted_count: Option<u64>,
 }
 
@@ -204,45 +204,45 @@ const SUPPRESSED: &str = "suppressed";
 
 #[derive(ApiResponse)]
 enum Accepted {
-    /// The message is accepted: it is stored and queued, unless all of its
-    /// recipients are suppressed.
+    /// The message is accepted: it is stored and queued. If all recipients are
+    /// suppressed, nothing is stored or sent.
     #[oai(status = 202)]
     Queued(Json<SendMessageResponse>),
 }
 
-/// A message of a batch: as in `POST /v1/send`, and a key of its own.
+/// A message of a batch: the fields of `POST /v1/send`, and an idempotency key.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct BatchMessage {
     #[oai(flatten)]
     message: SendMessageRequest,
-    /// Makes it safe to send the message again, in another batch too, or with this
-    /// key as `Idempotency-Key` of `POST /v1/send`. Where it is absent, that of the
-    /// batch does, if the batch has one.
+    /// Makes it safe to send this message again: in this or another batch, or with the
+    /// same key as the `Idempotency-Key` of `POST /v1/send`. Without it, the message is
+    /// protected by the `Idempotency-Key` of the batch, if there is one.
     idempotency_key: Validated<Option<IdempotencyKey>>,
 }
 
-/// Messages to send, each as in `POST /v1/send`.
+/// The messages to send.
 #[derive(Debug, Object)]
 struct SendBatchRequest {
-    /// 1 to 1,000 messages (an operator may set another bound).
+    /// 1 to 1,000 messages. The operator can set another maximum.
     messages: Validated<BatchItems>,
 }
 
-/// Messages in a batch that are looked at, whatever an operator allows.
-const BATCH_MESSAGES_EVER: usize = 10_000;
+/// The most messages in a batch that are parsed, whatever maximum the operator sets.
+const BATCH_MESSAGES_PARSED_MAX: usize = 10_000;
 
-/// The messages of a batch: each is read by itself, and one that cannot be read
-/// does not spoil the others.
+/// The messages of a batch. Each is parsed separately, so that a mistake in one does not
+/// affect the others.
 #[derive(Debug)]
 struct BatchItems(Vec<Result<BatchItem, Vec<Issue>>>);
 
-/// A message of a batch that could be read, and what it is without its key.
+/// A parsed message of a batch, with the hash of its fields except the idempotency key.
 #[derive(Debug)]
 struct BatchItem {
     message: BatchMessage,
     hash: Option<BodyHash>,
-    surplus: Vec<Issue>,
+    issues: Vec<Issue>,
 }
 
 impl BatchItem {
@@ -263,17 +263,17 @@ impl BatchItem {
                 idempotency_key,
             },
             hash,
-            surplus: Vec::new(),
+            issues: Vec::new(),
         })
     }
 
-    /// The draft and its claim, by its own key or as a part of its batch.
+    /// The draft with its idempotency claim: by its own key, or as a part of its batch.
     fn check(
         self,
         claim: impl FnOnce(&IdempotencyKey, BodyHash) -> KeyClaim,
         part: Option<KeyClaim>,
     ) -> Result<Draft, Vec<Issue>> {
-        let mut issues = self.surplus;
+        let mut issues = self.issues;
         let key = self.message.idempotency_key.take(MESSAGE_KEY, &mut issues);
         let mut draft = self.message.message.check(issues)?;
         let own = key.flatten().zip(self.hash);
@@ -285,19 +285,19 @@ impl BatchItem {
 const MESSAGES: &str = "messages";
 const MESSAGE_KEY: &str = "idempotencyKey";
 
-/// Which message of a batch a path leads into.
-fn place_of(path: &str) -> Option<usize> {
+/// The index of the message that an issue path leads into, such as 3 for `messages.3.to`.
+fn message_index(path: &str) -> Option<usize> {
     let mut steps = path.splitn(3, '.');
-    let (list, place, _within) = (steps.next()?, steps.next()?, steps.next()?);
-    place.parse().ok().filter(|_| list == MESSAGES)
+    let (list, index, _within) = (steps.next()?, steps.next()?, steps.next()?);
+    index.parse().ok().filter(|_| list == MESSAGES)
 }
 
-/// Puts an issue of a batch to the message that it is about.
-fn keep_issue(item: &mut Result<BatchItem, Vec<Issue>>, issue: Issue) {
+/// Moves an issue of the batch to the message that it is about.
+fn move_issue(item: &mut Result<BatchItem, Vec<Issue>>, issue: Issue) {
     let path = issue.path.splitn(3, '.').nth(2).unwrap_or_default();
     let issue = Issue::new(path, issue.message);
     match item {
-        Ok(item) => item.surplus.push(issue),
+        Ok(item) => item.issues.push(issue),
         Err(found) => found.push(issue),
     }
 }
@@ -320,28 +320,28 @@ impl Field for BatchItems {
             return problem("must be an array of messages");
         };
         if items.is_empty() {
-            return problem("must hold at least one message");
+            return problem("must not be empty");
         }
-        if items.len() > BATCH_MESSAGES_EVER {
+        if items.len() > BATCH_MESSAGES_PARSED_MAX {
             return problem(format!(
-                "must not hold more than {BATCH_MESSAGES_EVER} messages"
+                "must not have more than {BATCH_MESSAGES_PARSED_MAX} messages"
             ));
         }
         Ok(Self(items.into_iter().map(BatchItem::read).collect()))
     }
 }
 
-/// What became of one message of a batch: `messageId` and `status` where it was
-/// accepted (a null `messageId` where all of its recipients are suppressed),
-/// `error` where it was not.
+/// The result of one message of a batch: `messageId` and `status` if it was accepted
+/// (`messageId` is null if all its recipients are suppressed), or `error` if it was
+/// rejected.
 #[derive(Debug, Default, Object)]
 #[oai(rename_all = "camelCase", skip_serializing_if_is_none)]
 struct BatchResult {
-    /// The message's id.
+    /// The id of the message.
     message_id: Option<Nullable<Uuid>>,
-    /// `queued`, or `suppressed` where all recipients are.
+    /// `queued`, or `suppressed` if all recipients are suppressed.
     status: Option<String>,
-    /// Why it was not accepted.
+    /// Why the message was rejected.
     error: Option<String>,
 }
 
@@ -354,7 +354,7 @@ impl BatchResult {
     }
 }
 
-/// One result for each message, in their order.
+/// The results, one for each message, in the order of the request.
 #[derive(Debug, Object)]
 struct SendBatchResponse {
     results: Vec<BatchResult>,
@@ -364,14 +364,15 @@ struct SendBatchResponse {
 impl SendApi {
     /// Send a message
     ///
-    /// Takes the permission SEND. The answer 202 means that the message is stored
-    /// and will be sent, whatever fails in between. Suppressed recipients are
-    /// dropped; where all are, the status is `suppressed` and there is no message.
+    /// Requires the permission `SEND`. The response 202 means that the message is stored
+    /// and will be sent, even if servers fail in between. Suppressed recipients are
+    /// dropped; if all recipients are suppressed, the status is `suppressed` and no
+    /// message is created.
     #[oai(path = "/v1/send", method = "post", operation_id = "send_message")]
     async fn send_message(
         &self,
         caller: Caller,
-        /// Makes it safe to repeat the request.
+        /// Makes the request safe to repeat.
         #[oai(name = "Idempotency-Key")]
         key: KeyHeader,
         body: JsonBody<SendMessageRequest, SEND_BYTES_MAX>,
@@ -389,15 +390,15 @@ impl SendApi {
             .await?;
         let response = SendMessageResponse::from(answered.acceptance);
         if answered.is_repeat {
-            return Err(Failure::Repeated(answer(202, &response)));
+            return Err(Failure::Repeated(stored_answer(202, &response)));
         }
         Ok(Accepted::Queued(Json(response)))
     }
 
     /// Send a batch of messages
     ///
-    /// Takes the permission SEND. Each message is validated and queued by itself;
-    /// one that fails has an `error` in its place of the answer.
+    /// Requires the permission `SEND`. Each message is validated and queued separately. A
+    /// message that is rejected has an `error` in its place in `results`.
     #[oai(
         path = "/v1/emails/batch",
         method = "post",
@@ -406,7 +407,7 @@ impl SendApi {
     async fn send_message_batch(
         &self,
         caller: Caller,
-        /// Makes it safe to repeat the request.
+        /// Makes the request safe to repeat.
         #[oai(name = "Idempotency-Key")]
         key: KeyHeader,
         body: JsonBody<SendBatchRequest, BATCH_BYTES_MAX>,
@@ -420,10 +421,10 @@ impl SendApi {
             return Err(Failure::Invalid(issues));
         };
         let Some(claim) = claim else {
-            let (results, unsettled) = self.accept_batch(&caller, items, None).await?;
-            // Where nothing was accepted for want of Postgres, the whole request is to be
-            // made again, as one message's would.
-            if let Some(refusal) = unsettled.filter(is_away)
+            let (results, temporary) = self.accept_batch(&caller, items, None).await?;
+            // If Postgres went away and nothing was accepted, the whole batch fails, as a
+            // single message would.
+            if let Some(refusal) = temporary.filter(is_away)
                 && results.iter().all(|result| result.error.is_some())
             {
                 return Err(refusal.into());
@@ -432,21 +433,21 @@ impl SendApi {
         };
         let (pool, sealer) = (&self.context.pool, &self.context.sealer);
         let parts = IdempotentBatch::begin(pool, sealer, claim).await?;
-        let (results, unsettled) = self.accept_batch(&caller, items, Some(&parts)).await?;
-        // Where the fate of a message is open, an answer with an error in its place
-        // might be false. Whoever repeats the batch goes on.
-        if let Some(refusal) = unsettled {
+        let (results, temporary) = self.accept_batch(&caller, items, Some(&parts)).await?;
+        // If it is unknown whether a message was accepted, an `error` in its place might
+        // be wrong. A repeated batch continues where this one stopped.
+        if let Some(refusal) = temporary {
             return Err(refusal.into());
         }
         let response = SendBatchResponse { results };
-        parts.finish(&answer(200, &response)).await?;
+        parts.finish(&stored_answer(200, &response)).await?;
         Ok(Json(response))
     }
 }
 
 impl SendApi {
-    /// The messages of a batch. What is wrong with one alone leaves `issues` and stays
-    /// with it.
+    /// The messages of a batch. Mistakes in a single message move from `issues` to this
+    /// message.
     fn read_items(
         &self,
         request: SendBatchRequest,
@@ -454,22 +455,22 @@ impl SendApi {
     ) -> Option<Vec<Result<BatchItem, Vec<Issue>>>> {
         let BatchItems(mut items) = request.messages.take(MESSAGES, issues)?;
         for issue in std::mem::take(issues) {
-            match place_of(&issue.path).and_then(|place| items.get_mut(place)) {
-                Some(item) => keep_issue(item, issue),
+            match message_index(&issue.path).and_then(|index| items.get_mut(index)) {
+                Some(item) => move_issue(item, issue),
                 None => issues.push(issue),
             }
         }
         let max = self.context.settings.batch_messages_max;
         if items.len() > max {
             let count = items.len();
-            let message = format!("must not hold more than {max} messages; there are {count}");
+            let message = format!("must not have more than {max} messages; there are {count}");
             issues.push(Issue::new(MESSAGES, message));
         }
         Some(items)
     }
 
-    /// Accepts the messages of a batch; their results, and the first of them that
-    /// another try might change.
+    /// Accepts the messages of a batch. Returns their results, and the first refusal that
+    /// a repeated request may not get.
     async fn accept_batch(
         &self,
         caller: &Caller,
@@ -483,8 +484,8 @@ impl SendApi {
         let mut drafts = Vec::with_capacity(items.len());
         let mut results: Vec<Option<BatchResult>> = Vec::with_capacity(items.len());
         let mut part_of_draft = Vec::new();
-        for (place, item) in items.into_iter().enumerate() {
-            let part = parts.map(|parts| parts.part(place));
+        for (index, item) in items.into_iter().enumerate() {
+            let part = parts.map(|parts| parts.part(index));
             match item.and_then(|item| item.check(claim, part)) {
                 Ok(draft) => {
                     part_of_draft.extend(part);
@@ -501,21 +502,21 @@ impl SendApi {
             .acceptor
             .accept_all(caller.organization_id(), drafts)
             .await?;
-        self.keep_refusals(&part_of_draft, &mut accepted).await?;
-        let unsettled = accepted.iter().find_map(unsettled).cloned();
+        self.record_refusals(&part_of_draft, &mut accepted).await?;
+        let temporary = accepted.iter().find_map(temporary).cloned();
         let mut accepted = accepted.into_iter().map(batch_result);
         let results = results
             .into_iter()
             .map(|result| result.or_else(|| accepted.next()).unwrap_or_default());
-        Ok((results.collect(), unsettled))
+        Ok((results.collect(), temporary))
     }
 }
 
 impl SendApi {
-    /// A batch with a key may run twice at once, when it is repeated too early: what
-    /// one run refuses, the other must not accept. `parts` are the claims of the
-    /// messages, empty where the batch has no key.
-    async fn keep_refusals(
+    /// A batch with a key may run twice at the same time, if the client repeats it early.
+    /// A message that one run refuses must not be accepted by the other. `parts` are the
+    /// claims of the messages; it is empty if the batch has no key.
+    async fn record_refusals(
         &self,
         parts: &[KeyClaim],
         results: &mut [Result<Answered, AcceptRefusal>],
@@ -529,8 +530,8 @@ impl SendApi {
             else {
                 return None;
             };
-            let words = Failure::from(refusal.clone()).sentence();
-            Some(((*part, words), result))
+            let message = Failure::from(refusal.clone()).sentence();
+            Some(((*part, message), result))
         });
         let (refused, results): (Vec<_>, Vec<_>) = refused.unzip();
         if !refused.is_empty() {
@@ -541,8 +542,8 @@ impl SendApi {
     }
 }
 
-/// Why a message failed, if it was for want of time or of Postgres.
-fn unsettled(result: &Result<Answered, AcceptRefusal>) -> Option<&AcceptRefusal> {
+/// The refusal, if it is temporary: a fault, or an earlier request that still runs.
+fn temporary(result: &Result<Answered, AcceptRefusal>) -> Option<&AcceptRefusal> {
     result.as_ref().err().filter(|refusal| {
         matches!(
             refusal,
@@ -551,7 +552,7 @@ fn unsettled(result: &Result<Answered, AcceptRefusal>) -> Option<&AcceptRefusal>
     })
 }
 
-/// Whether Postgres was away.
+/// Whether the refusal is due to Postgres being away.
 fn is_away(refusal: &AcceptRefusal) -> bool {
     matches!(refusal, AcceptRefusal::Fault(fault) if fault.kind() == FaultKind::Unavailable)
 }

@@ -1,4 +1,4 @@
-//! The organization's own switches.
+//! The settings of the organization.
 
 use std::sync::Arc;
 
@@ -16,11 +16,11 @@ use waypost_core::organization::settings::{
 use waypost_core::organization::{UnverifiedDomains, store};
 use waypost_core::suppression::feedback::SOFT_BOUNCES_MAX;
 
-use crate::auth::Caller;
-use crate::body::{JsonBody, OTHER_BYTES_MAX};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::fields::{self, Whole};
+use crate::middleware::auth::Caller;
+use crate::request::body::{JsonBody, OTHER_BYTES_MAX};
 use crate::response::{Data, Nullable};
 use crate::v1::Section;
 use crate::validate::{Clearable, Field, Settable, Validated, problem};
@@ -29,38 +29,39 @@ pub(crate) struct SettingsApi {
     pub(crate) context: Arc<Context>,
 }
 
-/// The organization's switches.
+/// The settings of the organization.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct Settings {
-    /// What a send from a domain gets that is not verified on the account it goes
-    /// through: `reject` (422) or `accept` (202 with `domainVerified: false`).
+    /// What happens to a message whose sender domain is not verified on the provider
+    /// account: `reject` (the send gets 422) or `accept` (the send gets 202 with
+    /// `domainVerified: false`).
     unverified_domains: String,
-    /// Whether opens are tracked where a message does not say. Counts for messages
-    /// that are accepted from then on.
+    /// Whether opens are tracked, unless a message sets `tracking`. A change applies to
+    /// messages accepted after it.
     track_opens: bool,
-    /// Whether clicks are tracked where a message does not say. Counts for messages
-    /// that are accepted from then on.
+    /// Whether clicks are tracked, unless a message sets `tracking`. A change applies to
+    /// messages accepted after it.
     track_clicks: bool,
-    /// How many days messages are kept, with all that is theirs; null means as long as
-    /// the operator keeps them, and where the operator keeps them for a shorter time that
-    /// one counts. Metrics and the audit log stay.
+    /// How many days messages and their data are stored; null means the operator's
+    /// retention period. If the operator's period is shorter, it applies. Metrics and the
+    /// audit log are not affected.
     retention_days: Nullable<u32>,
     rate_limits: RateLimits,
-    /// How many soft bounces of an address suppress it, with the source BOUNCE; 0
-    /// means that none ever do.
+    /// How many soft bounces of an address add a suppression for it, with the source
+    /// BOUNCE; 0 means never.
     soft_bounce_limit: u32,
-    /// Within how many days soft bounces count together.
+    /// The number of days within which soft bounces are counted together.
     soft_bounce_window_days: u32,
 }
 
-/// Requests per second; null means what the operator gives.
+/// Rate limits, in requests per second; null means the operator's limit.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct RateLimits {
-    /// `POST /v1/send`.
+    /// The limit of `POST /v1/send`.
     send_per_second: Nullable<u32>,
-    /// All other operations.
+    /// The limit of all other operations together.
     other_per_second: Nullable<u32>,
 }
 
@@ -81,44 +82,33 @@ impl From<OrganizationSettings> for Settings {
     }
 }
 
-/// Which switches are to change; what is absent stays.
+/// The changes to the settings. Absent fields keep their values.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct UpdateSettingsRequest {
-    /// What a send from a domain gets that is not verified.
+    /// What happens to a message whose sender domain is not verified: `reject` or
+    /// `accept`.
     unverified_domains: Validated<Settable<UnverifiedDomains>>,
-    /// Whether opens are tracked where a message does not say.
+    /// Whether opens are tracked, unless a message sets `tracking`.
     track_opens: Validated<Settable<bool>>,
-    /// Whether clicks are tracked where a message does not say.
+    /// Whether clicks are tracked, unless a message sets `tracking`.
     track_clicks: Validated<Settable<bool>>,
-    /// How many days messages are kept, with all that is theirs; null means as long as
-    /// the operator keeps them. Older ones are deleted within minutes, for good; those
-    /// still being sent when they are done.
+    /// How many days messages and their data are stored; null means the operator's
+    /// retention period. Older messages are permanently deleted within minutes; messages
+    /// that are still being sent are deleted when they are done.
     retention_days: Validated<Clearable<Whole<1, RETENTION_DAYS_MAX>>>,
-    /// Requests per second, up to the operator's bounds; null means those.
+    /// Rate limits, in requests per second, up to the operator's limits; null means the
+    /// operator's limit.
     rate_limits: Validated<Settable<WantedRateLimits>>,
-    /// How many soft bounces of an address suppress it; 0 means that none ever do.
+    /// How many soft bounces of an address add a suppression for it; 0 means never.
     soft_bounce_limit: Validated<Settable<Whole<0, SOFT_BOUNCES_MAX>>>,
-    /// Within how many days soft bounces count together.
+    /// The number of days within which soft bounces are counted together.
     soft_bounce_window_days: Validated<Settable<Whole<1, SOFT_BOUNCE_WINDOW_DAYS_MAX>>>,
-}
-
-impl Field for UnverifiedDomains {
-    fn schema() -> MetaSchemaRef {
-        fields::words(&Self::ALL.map(Self::as_str))
-    }
-
-    fn read(value: Value) -> Result<Self, Vec<Issue>> {
-        match Self::parse(&fields::string(value)?) {
-            Some(word) => Ok(word),
-            None => problem("must be one of reject, accept"),
-        }
-    }
 }
 
 type PerSecond = Clearable<Whole<1, 1_000_000>>;
 
-/// Rate limits to set.
+/// The rate limits of an update.
 #[derive(Debug, Default)]
 struct WantedRateLimits {
     send: PerSecond,
@@ -171,9 +161,9 @@ const ORGANIZATION: &str = "organization";
 
 #[OpenApi(tag = "Section::Settings")]
 impl SettingsApi {
-    /// Show the settings
+    /// Get the settings
     ///
-    /// Takes the permission SETTINGS_WRITE.
+    /// Requires the permission `SETTINGS_WRITE`.
     #[oai(path = "/v1/settings", method = "get", operation_id = "get_settings")]
     async fn get_settings(&self, caller: Caller) -> Result<Json<Data<Settings>>, Failure> {
         caller.require(Permission::SettingsWrite)?;
@@ -189,9 +179,9 @@ impl SettingsApi {
 
     /// Change the settings
     ///
-    /// Takes the permission SETTINGS_WRITE. `unverifiedDomains`, `trackOpens` and
-    /// `trackClicks` count at once, `rateLimits` within a few seconds, `retentionDays`
-    /// within minutes: what it deletes does not come back.
+    /// Requires the permission `SETTINGS_WRITE`. `unverifiedDomains`, `trackOpens` and
+    /// `trackClicks` take effect at once, `rateLimits` within a few seconds, and
+    /// `retentionDays` within minutes. Deleted messages cannot be restored.
     #[oai(
         path = "/v1/settings",
         method = "patch",
@@ -245,7 +235,7 @@ impl SettingsApi {
             let wanted = number(limit);
             if wanted.flatten().is_some_and(|wanted| wanted > max) {
                 let path = format!("rateLimits.{name}");
-                let message = format!("must not be larger than {max}, the operator's bound");
+                let message = format!("must not be larger than {max}, the operator's limit");
                 issues.push(Issue::new(path, message));
             }
             wanted

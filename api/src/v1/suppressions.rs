@@ -1,4 +1,4 @@
-//! Suppressions: addresses that are not sent to.
+//! Suppressions: addresses that receive no messages.
 
 use std::sync::Arc;
 
@@ -15,14 +15,15 @@ use waypost_core::suppression::import::Imported;
 use waypost_core::suppression::store::{self, SuppressionFilter};
 use waypost_core::suppression::{Suppression, SuppressionSource, WantedSuppression};
 
-use crate::auth::Caller;
-use crate::body::{IMPORT_BYTES_MAX, JsonBody, OTHER_BYTES_MAX};
 use crate::context::Context;
 use crate::error::Failure;
-use crate::fields::{Addresses, PageLimit, PageNumber};
-use crate::idempotency::{KeyHeader, answer, created};
-use crate::ids::PathId;
-use crate::query::Query;
+use crate::fields::content::Addresses;
+use crate::fields::{PageLimit, PageNumber};
+use crate::middleware::auth::Caller;
+use crate::request::body::{IMPORT_BYTES_MAX, JsonBody, OTHER_BYTES_MAX};
+use crate::request::idempotency_key::{KeyHeader, created, stored_answer};
+use crate::request::path_id::PathId;
+use crate::request::query::Query;
 use crate::response::{Data, Nullable, Paged, Pagination, Success, Time, read_page};
 use crate::v1::Section;
 use crate::validate::Validated;
@@ -31,18 +32,18 @@ pub(crate) struct SuppressionsApi {
     pub(crate) context: Arc<Context>,
 }
 
-/// An address that is not sent to. The address itself is not stored.
+/// An address that receives no messages. Only its hash is stored.
 #[derive(Debug, Object)]
 #[oai(rename = "Suppression", rename_all = "camelCase")]
 struct SuppressionView {
     id: Uuid,
     organization_id: Uuid,
-    /// The lower-case hexadecimal SHA-256 of the address, trimmed and in lower
-    /// case.
+    /// The SHA-256 of the address in lower case, as lower-case hexadecimal.
     email_hash: String,
-    /// The group that it is valid in; null where it is valid everywhere.
+    /// The unsubscribe group that the suppression applies to; null if it applies to all
+    /// messages.
     unsubscribe_group_id: Nullable<Uuid>,
-    /// BOUNCE, COMPLAINT, MANUAL, IMPORT or UNSUBSCRIBE.
+    /// The source of the suppression.
     source: String,
     created_at: Time,
 }
@@ -64,11 +65,12 @@ impl From<Suppression> for SuppressionView {
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct CreateSuppressionRequest {
-    /// The address; only its hash is stored.
+    /// The address. Only its hash is stored.
     email: Validated<EmailAddress>,
-    /// The group that it is suppressed in; everywhere where it is absent.
+    /// The unsubscribe group that the suppression applies to. The default is all
+    /// messages.
     unsubscribe_group_id: Validated<Option<UnsubscribeGroupId>>,
-    /// Where the suppression comes from; MANUAL where it is absent.
+    /// The source of the suppression. The default is MANUAL.
     source: Validated<Option<SuppressionSource>>,
 }
 
@@ -76,20 +78,21 @@ struct CreateSuppressionRequest {
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct ImportSuppressionsRequest {
-    /// 1 to 10,000 addresses; only their hashes are stored.
+    /// 1 to 10,000 addresses. Only their hashes are stored.
     emails: Validated<Addresses>,
-    /// The group that all are suppressed in; everywhere where it is absent.
+    /// The unsubscribe group that the suppressions apply to. The default is all messages.
     unsubscribe_group_id: Validated<Option<UnsubscribeGroupId>>,
 }
 
-/// What became of an import.
+/// The result of an import.
 #[derive(Debug, Object)]
 struct ImportResult {
-    /// Addresses that are suppressed now and were not before.
+    /// The number of newly suppressed addresses.
     imported: u64,
-    /// Addresses that were suppressed already, or came twice.
+    /// The number of addresses that were already suppressed or were repeated in the
+    /// request.
     skipped: u64,
-    /// Both together: the addresses of the request.
+    /// The number of addresses in the request: `imported` plus `skipped`.
     total: u64,
 }
 
@@ -116,7 +119,7 @@ const SUPPRESSION: &str = "suppression";
 impl SuppressionsApi {
     /// List suppressions
     ///
-    /// Takes the permission SETTINGS_WRITE. Newest first.
+    /// Requires the permission `SETTINGS_WRITE`. The newest suppression comes first.
     #[oai(
         path = "/v1/suppressions",
         method = "get",
@@ -125,13 +128,13 @@ impl SuppressionsApi {
     async fn list_suppressions(
         &self,
         caller: Caller,
-        /// The page, from 1.
+        /// The page number, from 1.
         page: Query<Validated<Option<PageNumber>>>,
-        /// Rows on a page.
+        /// The number of items per page.
         limit: Query<Validated<Option<PageLimit>>>,
         /// Only suppressions with this source.
         source: Query<Validated<Option<SuppressionSource>>>,
-        /// Only suppressions of this group.
+        /// Only suppressions of this unsubscribe group.
         #[oai(name = "groupId")]
         group_id: Query<Validated<Option<UnsubscribeGroupId>>>,
     ) -> Result<Json<Paged<SuppressionView>>, Failure> {
@@ -162,8 +165,8 @@ impl SuppressionsApi {
 
     /// Suppress an address
     ///
-    /// Takes the permission SETTINGS_WRITE. From then on nothing is sent to it, not
-    /// even what was accepted before.
+    /// Requires the permission `SETTINGS_WRITE`. From now on nothing is sent to the
+    /// address, including messages that were already accepted.
     #[oai(
         path = "/v1/suppressions",
         method = "post",
@@ -172,7 +175,7 @@ impl SuppressionsApi {
     async fn create_suppression(
         &self,
         caller: Caller,
-        /// Makes it safe to repeat the request.
+        /// Makes the request safe to repeat.
         #[oai(name = "Idempotency-Key")]
         key: KeyHeader,
         body: JsonBody<CreateSuppressionRequest, OTHER_BYTES_MAX>,
@@ -191,10 +194,11 @@ impl SuppressionsApi {
         else {
             return Err(Failure::Invalid(issues));
         };
-        let once = Idempotent::new(claim, &self.context.sealer, |suppression: &Suppression| {
-            let data = SuppressionView::from(suppression.clone());
-            created(&Data { data })
-        });
+        let idempotent =
+            Idempotent::new(claim, &self.context.sealer, |suppression: &Suppression| {
+                let data = SuppressionView::from(suppression.clone());
+                created(&Data { data })
+            });
         let wanted = WantedSuppression {
             address: &email,
             unsubscribe_group_id: group_id,
@@ -202,16 +206,21 @@ impl SuppressionsApi {
         };
         let suppressions = &self.context.suppressions;
         let suppression = suppressions
-            .create(caller.organization_id(), caller.origin(), wanted, &once)
+            .create(
+                caller.organization_id(),
+                caller.origin(),
+                wanted,
+                &idempotent,
+            )
             .await?;
         Ok(SuppressionCreated::SuppressionCreated(Json(Data {
             data: suppression.into(),
         })))
     }
 
-    /// Suppress many addresses
+    /// Import suppressions
     ///
-    /// Takes the permission SETTINGS_WRITE. Addresses that are suppressed already
+    /// Requires the permission `SETTINGS_WRITE`. Addresses that are already suppressed
     /// are skipped.
     #[oai(
         path = "/v1/suppressions/import",
@@ -221,7 +230,7 @@ impl SuppressionsApi {
     async fn import_suppressions(
         &self,
         caller: Caller,
-        /// Makes it safe to repeat the request.
+        /// Makes the request safe to repeat.
         #[oai(name = "Idempotency-Key")]
         key: KeyHeader,
         body: JsonBody<ImportSuppressionsRequest, IMPORT_BYTES_MAX>,
@@ -239,9 +248,9 @@ impl SuppressionsApi {
         else {
             return Err(Failure::Invalid(issues));
         };
-        let once = Idempotent::new(claim, &self.context.sealer, |imported: &Imported| {
+        let idempotent = Idempotent::new(claim, &self.context.sealer, |imported: &Imported| {
             let data = ImportResult::from(*imported);
-            answer(200, &Data { data })
+            stored_answer(200, &Data { data })
         });
         let hashes = emails.0.iter().map(EmailAddress::hash).collect();
         let suppressions = &self.context.suppressions;
@@ -251,7 +260,7 @@ impl SuppressionsApi {
                 caller.origin(),
                 hashes,
                 group_id,
-                &once,
+                &idempotent,
             )
             .await?;
         Ok(Json(Data {
@@ -259,9 +268,10 @@ impl SuppressionsApi {
         }))
     }
 
-    /// Lift a suppression
+    /// Remove a suppression
     ///
-    /// Takes the permission SETTINGS_WRITE. The address may be sent to again.
+    /// Requires the permission `SETTINGS_WRITE`. Messages can be sent to the address
+    /// again.
     #[oai(
         path = "/v1/suppressions/:id",
         method = "delete",
@@ -270,6 +280,8 @@ impl SuppressionsApi {
     async fn delete_suppression(
         &self,
         caller: Caller,
+
+        /// The id of the suppression.
         id: Path<PathId>,
     ) -> Result<Json<Success>, Failure> {
         caller.require(Permission::SettingsWrite)?;

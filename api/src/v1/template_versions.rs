@@ -1,5 +1,4 @@
-//! The versions of templates: adding, listing and showing them, looking at one
-//! rendered, going back to one.
+//! Template versions: adding, listing and previewing them, and rolling back to one.
 
 use std::sync::Arc;
 
@@ -16,14 +15,14 @@ use waypost_core::ids::{TemplateId, TemplateVersionId};
 use waypost_core::issue::Issue;
 use waypost_core::template::{TemplateVersion, VersionContent, VersionSummary, store};
 
-use crate::auth::Caller;
-use crate::body::{JsonBody, OTHER_BYTES_MAX, VERSION_BYTES_MAX};
 use crate::context::Context;
 use crate::error::{Failure, TEMPLATE, VERSION};
-use crate::fields::object::JsonObject;
-use crate::fields::template::{RecordId, SourceText, Variables};
-use crate::idempotency::{KeyHeader, created};
-use crate::ids::PathId;
+use crate::fields::Id;
+use crate::fields::content::{JsonObject, SourceText, Variables};
+use crate::middleware::auth::Caller;
+use crate::request::body::{JsonBody, OTHER_BYTES_MAX, VERSION_BYTES_MAX};
+use crate::request::idempotency_key::{KeyHeader, created};
+use crate::request::path_id::PathId;
 use crate::response::{Data, Nullable, Time};
 use crate::v1::Section;
 use crate::validate::Validated;
@@ -32,22 +31,22 @@ pub(crate) struct TemplateVersionsApi {
     pub(crate) context: Arc<Context>,
 }
 
-/// A version of a template. It never changes.
+/// A version of a template. Versions never change.
 #[derive(Debug, Object)]
 #[oai(rename = "TemplateVersion", rename_all = "camelCase")]
 pub(crate) struct TemplateVersionView {
     id: Uuid,
     template_id: Uuid,
-    /// From 1, without gaps.
+    /// The number of the version: 1, 2, 3 and so on.
     version_number: i32,
     /// The MJML that `htmlContent` was compiled from.
     mjml_source: Nullable<String>,
-    /// What is rendered.
+    /// The HTML source, a Handlebars template.
     html_content: String,
     text_content: Nullable<String>,
-    /// A JSON Schema of the variables.
+    /// The JSON Schema of the variables.
     variables_schema: Nullable<Any<Value>>,
-    /// The id of the API key that created it.
+    /// The id of the API key that created the version.
     created_by: String,
     created_at: Time,
 }
@@ -75,7 +74,7 @@ struct TemplateVersionSummary {
     id: Uuid,
     template_id: Uuid,
     version_number: i32,
-    /// The id of the API key that created it.
+    /// The id of the API key that created the version.
     created_by: String,
     created_at: Time,
 }
@@ -97,31 +96,30 @@ impl From<VersionSummary> for TemplateVersionSummary {
 #[oai(rename_all = "camelCase")]
 struct TemplateVersionList {
     data: Vec<TemplateVersionSummary>,
-    /// The version that messages are rendered from; null until there is one.
+    /// The version that messages are rendered from; null if there is no version yet.
     current_version_id: Nullable<Uuid>,
 }
 
-/// The content of a new version. Each source may be 1 MiB large, and is
-/// Handlebars as handlebars.js 4.7 renders it: variables, sections, `if`, `unless`,
-/// `each`, `with`, `lookup`, and `eq`, `ne`, `gt`, `gte`, `lt`, `lte`, `and`, `or`,
-/// `not`, `len`, `raw`; no partials.
+/// The content of a new version. Each source is a Handlebars template of up to 1 MiB,
+/// rendered as handlebars.js 4.7 renders it. Variables, sections, `if`, `unless`, `each`,
+/// `with`, `lookup`, `eq`, `ne`, `gt`, `gte`, `lt`, `lte`, `and`, `or`, `not`, `len` and
+/// `raw` are supported; partials are not.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct CreateTemplateVersionRequest {
-    /// The HTML. May be empty where `mjmlSource` is given, which takes its place.
+    /// The HTML source. It may be empty if `mjmlSource` is given.
     html_content: Validated<SourceText>,
-    /// MJML. It is compiled now, and what it compiles to is the version's
-    /// `htmlContent`, whatever was given there.
+    /// The MJML source. It is compiled now, and the result replaces `htmlContent`.
     mjml_source: Validated<Option<SourceText>>,
-    /// The plain text.
+    /// The plain-text source.
     text_content: Validated<Option<SourceText>>,
-    /// A JSON Schema (draft 7, 2019-09 or 2020-12) that the variables of every
-    /// send must match. References stay within it.
+    /// A JSON Schema (draft 7, 2019-09 or 2020-12) that the variables of every send must
+    /// match. References outside the schema are not allowed.
     variables_schema: Validated<Option<JsonObject<VERSION_BYTES_MAX>>>,
 }
 
 impl CreateTemplateVersionRequest {
-    /// The content, or everything that is wrong with the request.
+    /// The content, or all mistakes in the request.
     fn check(self, mut issues: Vec<Issue>) -> Result<VersionContent, Vec<Issue>> {
         let html = self.html_content.take("htmlContent", &mut issues);
         let mjml = self.mjml_source.take("mjmlSource", &mut issues);
@@ -150,30 +148,30 @@ impl CreateTemplateVersionRequest {
 
 #[derive(ApiResponse)]
 enum CreatedVersion {
-    /// The version is there, and current.
+    /// The version is created and is now the current one.
     #[oai(status = 201)]
     Created(Json<Data<TemplateVersionView>>),
 }
 
-/// What to look at.
+/// What to preview.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct PreviewTemplateRequest {
-    /// Values for the template. They need not match its schema.
+    /// The variables. They need not match the JSON Schema of the version.
     variables: Validated<Option<Variables>>,
-    /// The version; the current one where none is given.
-    version_id: Validated<Option<RecordId>>,
+    /// The id of the version. The default is the current version.
+    version_id: Validated<Option<Id>>,
 }
 
-/// A rendered version.
+/// A rendered template version.
 #[derive(Debug, Object)]
 struct TemplatePreview {
     html: String,
-    /// Empty where the version has no text.
+    /// The rendered text; empty if the version has no text.
     text: String,
 }
 
-/// The version that is current now.
+/// The result of a rollback.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct RolledBack {
@@ -186,8 +184,8 @@ struct RolledBack {
 impl TemplateVersionsApi {
     /// Add a version to a template
     ///
-    /// Takes the permission TEMPLATES_WRITE. The version gets the next number and
-    /// becomes current. Mistakes in its sources are found now.
+    /// Requires the permission `TEMPLATES_WRITE`. The version gets the next number and
+    /// becomes the current one. Its sources are checked now.
     #[oai(
         path = "/v1/templates/:id/versions",
         method = "post",
@@ -196,8 +194,10 @@ impl TemplateVersionsApi {
     async fn create_template_version(
         &self,
         caller: Caller,
+
+        /// The id of the template.
         id: Path<PathId>,
-        /// Makes it safe to repeat the request.
+        /// Makes the request safe to repeat.
         #[oai(name = "Idempotency-Key")]
         key: KeyHeader,
         body: JsonBody<CreateTemplateVersionRequest, VERSION_BYTES_MAX>,
@@ -206,7 +206,7 @@ impl TemplateVersionsApi {
         let id: TemplateId = id.0.of(TEMPLATE)?;
         let mut issues = Vec::new();
         let claim = key.claim(&self.context, &caller, &body, &mut issues);
-        let once = Idempotent::new(
+        let idempotent = Idempotent::new(
             claim.flatten(),
             &self.context.sealer,
             |version: &TemplateVersion| {
@@ -214,8 +214,9 @@ impl TemplateVersionsApi {
                 created(&Data { data })
             },
         );
-        // The template may be gone by now, and a version takes time to check.
-        once.look_up(&self.context.pool).await?;
+        // A repeated request gets its stored response first: the template may have been
+        // removed since, and checking a version takes time.
+        idempotent.look_up(&self.context.pool).await?;
         self.require_template(&caller, id).await?;
         let request = body.take(&mut issues)?;
         let content = request.check(issues).map_err(Failure::Invalid)?;
@@ -226,7 +227,7 @@ impl TemplateVersionsApi {
                 caller.origin(),
                 id,
                 content,
-                &once,
+                &idempotent,
             )
             .await?;
         Ok(CreatedVersion::Created(Json(Data {
@@ -236,7 +237,8 @@ impl TemplateVersionsApi {
 
     /// List a template's versions
     ///
-    /// Takes the permission TEMPLATES_READ. Newest first, without their content.
+    /// Requires the permission `TEMPLATES_READ`. The newest version comes first. The
+    /// content is not included.
     #[oai(
         path = "/v1/templates/:id/versions",
         method = "get",
@@ -245,6 +247,8 @@ impl TemplateVersionsApi {
     async fn list_template_versions(
         &self,
         caller: Caller,
+
+        /// The id of the template.
         id: Path<PathId>,
     ) -> Result<Json<TemplateVersionList>, Failure> {
         caller.require(Permission::TemplatesRead)?;
@@ -260,9 +264,9 @@ impl TemplateVersionsApi {
         }))
     }
 
-    /// Show a version of a template
+    /// Get a template version
     ///
-    /// Takes the permission TEMPLATES_READ.
+    /// Requires the permission `TEMPLATES_READ`.
     #[oai(
         path = "/v1/templates/:id/versions/:versionId",
         method = "get",
@@ -271,8 +275,12 @@ impl TemplateVersionsApi {
     async fn get_template_version(
         &self,
         caller: Caller,
+
+        /// The id of the template.
         id: Path<PathId>,
-        #[oai(name = "versionId")] version_id: Path<PathId>,
+        /// The id of the template version.
+        #[oai(name = "versionId")]
+        version_id: Path<PathId>,
     ) -> Result<Json<Data<TemplateVersionView>>, Failure> {
         caller.require(Permission::TemplatesRead)?;
         let id: TemplateId = id.0.of(TEMPLATE)?;
@@ -291,10 +299,10 @@ impl TemplateVersionsApi {
         }))
     }
 
-    /// Look at a template rendered
+    /// Preview a template
     ///
-    /// Takes the permission TEMPLATES_READ. Nothing is sent. Variables that are
-    /// not given render as nothing.
+    /// Requires the permission `TEMPLATES_READ`. Renders a version; nothing is sent.
+    /// Missing variables render as empty text.
     #[oai(
         path = "/v1/templates/:id/preview",
         method = "post",
@@ -303,6 +311,8 @@ impl TemplateVersionsApi {
     async fn preview_template(
         &self,
         caller: Caller,
+
+        /// The id of the template.
         id: Path<PathId>,
         body: JsonBody<PreviewTemplateRequest, OTHER_BYTES_MAX, true>,
     ) -> Result<Json<TemplatePreview>, Failure> {
@@ -329,10 +339,10 @@ impl TemplateVersionsApi {
         }))
     }
 
-    /// Go back to a version of a template
+    /// Roll back to a template version
     ///
-    /// Takes the permission TEMPLATES_WRITE. The version becomes current; none is
-    /// added or removed.
+    /// Requires the permission `TEMPLATES_WRITE`. Makes this version the current one. No
+    /// version is added or removed.
     #[oai(
         path = "/v1/templates/:id/rollback/:versionId",
         method = "post",
@@ -341,8 +351,12 @@ impl TemplateVersionsApi {
     async fn rollback_template(
         &self,
         caller: Caller,
+
+        /// The id of the template.
         id: Path<PathId>,
-        #[oai(name = "versionId")] version_id: Path<PathId>,
+        /// The id of the template version.
+        #[oai(name = "versionId")]
+        version_id: Path<PathId>,
     ) -> Result<Json<Data<RolledBack>>, Failure> {
         caller.require(Permission::TemplatesWrite)?;
         let id: TemplateId = id.0.of(TEMPLATE)?;
@@ -362,7 +376,7 @@ impl TemplateVersionsApi {
 }
 
 impl TemplateVersionsApi {
-    /// That there is such a template, before what is wanted of it is read.
+    /// Requires that the template exists, before the handler parses the body.
     async fn require_template(&self, caller: &Caller, id: TemplateId) -> Result<(), Failure> {
         let mut connection = self
             .context

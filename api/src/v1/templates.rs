@@ -1,5 +1,5 @@
-//! Templates: creating, listing, showing, changing and removing them. Their
-//! versions are in `template_versions`.
+//! Templates: creating, listing, changing and removing them. Their versions are in
+//! `template_versions`.
 
 use std::sync::Arc;
 
@@ -14,15 +14,15 @@ use waypost_core::ids::TemplateId;
 use waypost_core::template::{NewTemplate, Template, TemplateChange, store};
 use waypost_core::text::{Description, Name};
 
-use crate::auth::Caller;
-use crate::body::{JsonBody, OTHER_BYTES_MAX};
 use crate::context::Context;
 use crate::error::{Failure, TEMPLATE};
-use crate::fields::template::TemplateTags;
+use crate::fields::content::TemplateTags;
 use crate::fields::{PageLimit, PageNumber};
-use crate::idempotency::{KeyHeader, created};
-use crate::ids::PathId;
-use crate::query::Query;
+use crate::middleware::auth::Caller;
+use crate::request::body::{JsonBody, OTHER_BYTES_MAX};
+use crate::request::idempotency_key::{KeyHeader, created};
+use crate::request::path_id::PathId;
+use crate::request::query::Query;
 use crate::response::{Data, Nullable, Paged, Pagination, Success, Time, read_page};
 use crate::v1::Section;
 use crate::v1::template_versions::TemplateVersionView;
@@ -41,7 +41,7 @@ struct TemplateView {
     name: String,
     description: Nullable<String>,
     tags: Vec<String>,
-    /// The version that messages are rendered from; null until there is one.
+    /// The version that messages are rendered from; null if there is no version yet.
     current_version_id: Nullable<Uuid>,
     created_at: Time,
     updated_at: Time,
@@ -68,7 +68,7 @@ impl From<Template> for TemplateView {
 struct TemplateDetail {
     #[oai(flatten)]
     template: TemplateView,
-    /// Null until there is a version.
+    /// The current version; null if there is no version yet.
     current_version: Nullable<TemplateVersionView>,
 }
 
@@ -76,29 +76,29 @@ struct TemplateDetail {
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct CreateTemplateRequest {
-    /// A name for people.
+    /// The name of the template.
     name: Validated<Name>,
-    /// What it is for.
+    /// The description of the template.
     description: Validated<Option<Description>>,
-    /// Up to 20, of up to 100 characters each.
+    /// Up to 20 tags of up to 100 characters each.
     tags: Validated<Option<TemplateTags>>,
 }
 
-/// What of a template is to be changed; what is absent stays.
+/// The changes to a template. Absent fields keep their values.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct UpdateTemplateRequest {
-    /// A name for people.
+    /// The name of the template.
     name: Validated<Settable<Name>>,
-    /// What it is for; null means nothing.
+    /// The description of the template; null removes it.
     description: Validated<Clearable<Description>>,
-    /// Up to 20, of up to 100 characters each, in place of the present ones.
+    /// Up to 20 tags of up to 100 characters each. They replace the present tags.
     tags: Validated<Settable<TemplateTags>>,
 }
 
 #[derive(ApiResponse)]
 enum CreatedTemplate {
-    /// The template is there. It has no version yet.
+    /// The template is created. It has no version yet.
     #[oai(status = 201)]
     Created(Json<Data<TemplateView>>),
 }
@@ -107,7 +107,7 @@ enum CreatedTemplate {
 impl TemplatesApi {
     /// List templates
     ///
-    /// Takes the permission TEMPLATES_READ. Newest first.
+    /// Requires the permission `TEMPLATES_READ`. The newest template comes first.
     #[oai(
         path = "/v1/templates",
         method = "get",
@@ -116,9 +116,9 @@ impl TemplatesApi {
     async fn list_templates(
         &self,
         caller: Caller,
-        /// The page, from 1.
+        /// The page number, from 1.
         page: Query<Validated<Option<PageNumber>>>,
-        /// Rows on a page.
+        /// The number of items per page.
         limit: Query<Validated<Option<PageLimit>>>,
     ) -> Result<Json<Paged<TemplateView>>, Failure> {
         caller.require(Permission::TemplatesRead)?;
@@ -134,8 +134,8 @@ impl TemplatesApi {
 
     /// Create a template
     ///
-    /// Takes the permission TEMPLATES_WRITE. Messages can be rendered from it once
-    /// it has a version.
+    /// Requires the permission `TEMPLATES_WRITE`. The template can be used once it has a
+    /// version.
     #[oai(
         path = "/v1/templates",
         method = "post",
@@ -144,7 +144,7 @@ impl TemplatesApi {
     async fn create_template(
         &self,
         caller: Caller,
-        /// Makes it safe to repeat the request.
+        /// Makes the request safe to repeat.
         #[oai(name = "Idempotency-Key")]
         key: KeyHeader,
         body: JsonBody<CreateTemplateRequest, OTHER_BYTES_MAX>,
@@ -161,7 +161,7 @@ impl TemplatesApi {
         else {
             return Err(Failure::Invalid(issues));
         };
-        let once = Idempotent::new(claim, &self.context.sealer, |template: &Template| {
+        let idempotent = Idempotent::new(claim, &self.context.sealer, |template: &Template| {
             let data = TemplateView::from(template.clone());
             created(&Data { data })
         });
@@ -172,16 +172,16 @@ impl TemplatesApi {
         };
         let templates = &self.context.templates;
         let template = templates
-            .create(caller.organization_id(), caller.origin(), new, &once)
+            .create(caller.organization_id(), caller.origin(), new, &idempotent)
             .await?;
         Ok(CreatedTemplate::Created(Json(Data {
             data: template.into(),
         })))
     }
 
-    /// Show a template
+    /// Get a template
     ///
-    /// Takes the permission TEMPLATES_READ. `currentVersion` carries the content.
+    /// Requires the permission `TEMPLATES_READ`. `currentVersion` has the content.
     #[oai(
         path = "/v1/templates/:id",
         method = "get",
@@ -190,6 +190,8 @@ impl TemplatesApi {
     async fn get_template(
         &self,
         caller: Caller,
+
+        /// The id of the template.
         id: Path<PathId>,
     ) -> Result<Json<Data<TemplateDetail>>, Failure> {
         caller.require(Permission::TemplatesRead)?;
@@ -215,8 +217,7 @@ impl TemplatesApi {
 
     /// Change a template
     ///
-    /// Takes the permission TEMPLATES_WRITE. The content is changed by adding a
-    /// version.
+    /// Requires the permission `TEMPLATES_WRITE`. To change the content, add a version.
     #[oai(
         path = "/v1/templates/:id",
         method = "patch",
@@ -225,6 +226,8 @@ impl TemplatesApi {
     async fn update_template(
         &self,
         caller: Caller,
+
+        /// The id of the template.
         id: Path<PathId>,
         body: JsonBody<UpdateTemplateRequest, OTHER_BYTES_MAX>,
     ) -> Result<Json<Data<TemplateView>>, Failure> {
@@ -255,8 +258,8 @@ impl TemplatesApi {
 
     /// Remove a template
     ///
-    /// Takes the permission TEMPLATES_WRITE. All its versions go with it. Messages
-    /// that were accepted with it are sent as they are.
+    /// Requires the permission `TEMPLATES_WRITE`. Removes all versions of the template
+    /// too. Messages that were already accepted are sent as they are.
     #[oai(
         path = "/v1/templates/:id",
         method = "delete",
@@ -265,6 +268,8 @@ impl TemplatesApi {
     async fn delete_template(
         &self,
         caller: Caller,
+
+        /// The id of the template.
         id: Path<PathId>,
     ) -> Result<Json<Success>, Failure> {
         caller.require(Permission::TemplatesWrite)?;
@@ -278,7 +283,7 @@ impl TemplatesApi {
 }
 
 impl TemplatesApi {
-    /// That there is such a template, before what is wanted of it is read.
+    /// Requires that the template exists, before the handler parses the body.
     async fn require_template(&self, caller: &Caller, id: TemplateId) -> Result<(), Failure> {
         let mut connection = self
             .context

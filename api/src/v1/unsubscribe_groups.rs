@@ -1,4 +1,4 @@
-//! Unsubscribe groups: the subjects that recipients may unsubscribe from.
+//! Unsubscribe groups: the kinds of messages that recipients can unsubscribe from.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use waypost_core::ids::UnsubscribeGroupId;
 use waypost_core::text::{Description, Name};
 use waypost_core::unsubscribe::{UnsubscribeGroup, WantedGroup, WantedGroupChange, store};
 
-use crate::auth::Caller;
-use crate::body::{JsonBody, OTHER_BYTES_MAX};
 use crate::context::Context;
 use crate::error::Failure;
-use crate::idempotency::{KeyHeader, created};
-use crate::ids::PathId;
+use crate::middleware::auth::Caller;
+use crate::request::body::{JsonBody, OTHER_BYTES_MAX};
+use crate::request::idempotency_key::{KeyHeader, created};
+use crate::request::path_id::PathId;
 use crate::response::{Data, Nullable, Success, Time};
 use crate::v1::Section;
 use crate::validate::{Clearable, Settable, Validated};
@@ -27,7 +27,7 @@ pub(crate) struct UnsubscribeGroupsApi {
     pub(crate) context: Arc<Context>,
 }
 
-/// A subject that recipients may unsubscribe from.
+/// A kind of messages that recipients can unsubscribe from.
 #[derive(Debug, Object)]
 #[oai(rename = "UnsubscribeGroup", rename_all = "camelCase")]
 struct UnsubscribeGroupView {
@@ -35,7 +35,7 @@ struct UnsubscribeGroupView {
     organization_id: Uuid,
     name: String,
     description: Nullable<String>,
-    /// Whether it is the organization's default: at most one is.
+    /// Whether this is the default group of the organization. At most one group is.
     is_default: bool,
     created_at: Time,
 }
@@ -53,34 +53,34 @@ impl From<UnsubscribeGroup> for UnsubscribeGroupView {
     }
 }
 
-/// A group to add.
+/// An unsubscribe group to create.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct CreateUnsubscribeGroupRequest {
-    /// A name, as recipients see it.
+    /// The name of the group, which recipients see.
     name: Validated<Name>,
-    /// What it is about.
+    /// The description of the group.
     description: Validated<Option<Description>>,
-    /// Whether it becomes the default, in place of the previous one. False where
-    /// it is absent.
+    /// Whether the group becomes the default group, in place of the present one. The
+    /// default is false.
     is_default: Validated<Option<bool>>,
 }
 
-/// What of a group is to be changed; what is absent stays.
+/// The changes to a group. Absent fields keep their values.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct UpdateUnsubscribeGroupRequest {
-    /// A name, as recipients see it.
+    /// The name of the group, which recipients see.
     name: Validated<Settable<Name>>,
-    /// What it is about; null means nothing.
+    /// The description of the group; null removes it.
     description: Validated<Clearable<Description>>,
-    /// Whether it is the default; true unsets the previous one.
+    /// Whether the group is the default group; true replaces the present one.
     is_default: Validated<Settable<bool>>,
 }
 
 #[derive(ApiResponse)]
 enum GroupCreated {
-    /// The group is there.
+    /// The group is created.
     #[oai(status = 201)]
     GroupCreated(Json<Data<UnsubscribeGroupView>>),
 }
@@ -91,7 +91,7 @@ const GROUP: &str = "unsubscribe group";
 impl UnsubscribeGroupsApi {
     /// List unsubscribe groups
     ///
-    /// Takes the permission SETTINGS_WRITE. Oldest first.
+    /// Requires the permission `SETTINGS_WRITE`. The oldest group comes first.
     #[oai(
         path = "/v1/unsubscribe-groups",
         method = "get",
@@ -113,9 +113,9 @@ impl UnsubscribeGroupsApi {
         Ok(Json(Data { data }))
     }
 
-    /// Add an unsubscribe group
+    /// Create an unsubscribe group
     ///
-    /// Takes the permission SETTINGS_WRITE.
+    /// Requires the permission `SETTINGS_WRITE`.
     #[oai(
         path = "/v1/unsubscribe-groups",
         method = "post",
@@ -124,7 +124,7 @@ impl UnsubscribeGroupsApi {
     async fn create_unsubscribe_group(
         &self,
         caller: Caller,
-        /// Makes it safe to repeat the request.
+        /// Makes the request safe to repeat.
         #[oai(name = "Idempotency-Key")]
         key: KeyHeader,
         body: JsonBody<CreateUnsubscribeGroupRequest, OTHER_BYTES_MAX>,
@@ -141,10 +141,11 @@ impl UnsubscribeGroupsApi {
         else {
             return Err(Failure::Invalid(issues));
         };
-        let once = Idempotent::new(claim, &self.context.sealer, |group: &UnsubscribeGroup| {
-            let data = UnsubscribeGroupView::from(group.clone());
-            created(&Data { data })
-        });
+        let idempotent =
+            Idempotent::new(claim, &self.context.sealer, |group: &UnsubscribeGroup| {
+                let data = UnsubscribeGroupView::from(group.clone());
+                created(&Data { data })
+            });
         let wanted = WantedGroup {
             name,
             description,
@@ -152,7 +153,12 @@ impl UnsubscribeGroupsApi {
         };
         let groups = &self.context.groups;
         let group = groups
-            .create(caller.organization_id(), caller.origin(), wanted, &once)
+            .create(
+                caller.organization_id(),
+                caller.origin(),
+                wanted,
+                &idempotent,
+            )
             .await?;
         Ok(GroupCreated::GroupCreated(Json(Data {
             data: group.into(),
@@ -161,7 +167,7 @@ impl UnsubscribeGroupsApi {
 
     /// Change an unsubscribe group
     ///
-    /// Takes the permission SETTINGS_WRITE.
+    /// Requires the permission `SETTINGS_WRITE`.
     #[oai(
         path = "/v1/unsubscribe-groups/:id",
         method = "patch",
@@ -170,12 +176,14 @@ impl UnsubscribeGroupsApi {
     async fn update_unsubscribe_group(
         &self,
         caller: Caller,
+
+        /// The id of the unsubscribe group.
         id: Path<PathId>,
         body: JsonBody<UpdateUnsubscribeGroupRequest, OTHER_BYTES_MAX>,
     ) -> Result<Json<Data<UnsubscribeGroupView>>, Failure> {
         caller.require(Permission::SettingsWrite)?;
         let id: UnsubscribeGroupId = id.0.of(GROUP)?;
-        self.require_there(&caller, id).await?;
+        self.require_group(&caller, id).await?;
         let mut issues = Vec::new();
         let request = body.take(&mut issues)?;
         let name = request.name.change("name", &mut issues);
@@ -198,7 +206,8 @@ impl UnsubscribeGroupsApi {
 
     /// Remove an unsubscribe group
     ///
-    /// Takes the permission SETTINGS_WRITE. Its suppressions are deleted with it.
+    /// Requires the permission `SETTINGS_WRITE`. The suppressions of the group are
+    /// deleted too.
     #[oai(
         path = "/v1/unsubscribe-groups/:id",
         method = "delete",
@@ -207,6 +216,8 @@ impl UnsubscribeGroupsApi {
     async fn delete_unsubscribe_group(
         &self,
         caller: Caller,
+
+        /// The id of the unsubscribe group.
         id: Path<PathId>,
     ) -> Result<Json<Success>, Failure> {
         caller.require(Permission::SettingsWrite)?;
@@ -220,9 +231,8 @@ impl UnsubscribeGroupsApi {
 }
 
 impl UnsubscribeGroupsApi {
-    /// Whoever names a group that is not theirs learns that before anything about
-    /// the body.
-    async fn require_there(&self, caller: &Caller, id: UnsubscribeGroupId) -> Result<(), Failure> {
+    /// Requires that the group exists, before the handler parses the body.
+    async fn require_group(&self, caller: &Caller, id: UnsubscribeGroupId) -> Result<(), Failure> {
         let mut connection = self
             .context
             .pool

@@ -1,12 +1,10 @@
-//! What was delivered to webhook endpoints, and delivering it again.
+//! Webhook deliveries: listing and replaying them.
 
 use std::sync::Arc;
 
 use poem_openapi::param::Path;
 use poem_openapi::payload::Json;
-use poem_openapi::registry::MetaSchemaRef;
 use poem_openapi::{Object, OpenApi};
-use serde_json::Value;
 use uuid::Uuid;
 use waypost_core::address::AddressHash;
 use waypost_core::auth::Permission;
@@ -18,43 +16,44 @@ use waypost_core::webhook::replay::{PERIOD_MAX, ReplayPeriod, Replayed};
 use waypost_core::webhook::status::DeliveryStatus;
 
 use super::webhook_endpoints::ENDPOINT;
-use crate::auth::Caller;
-use crate::body::{JsonBody, OTHER_BYTES_MAX};
 use crate::context::Context;
 use crate::error::{DELIVERY, Failure};
 use crate::fields::time::{End, Moment};
-use crate::fields::{self, PageLimit, PageNumber};
-use crate::ids::PathId;
-use crate::query::Query;
+use crate::fields::{PageLimit, PageNumber};
+use crate::middleware::auth::Caller;
+use crate::request::body::{JsonBody, OTHER_BYTES_MAX};
+use crate::request::path_id::PathId;
+use crate::request::query::Query;
 use crate::response::{Data, Nullable, Paged, Pagination, Time, read_page};
 use crate::v1::Section;
-use crate::validate::{Field, Validated, problem};
+use crate::validate::Validated;
 
 pub(crate) struct WebhookDeliveriesApi {
     pub(crate) context: Arc<Context>,
 }
 
-/// One event for one endpoint.
+/// The delivery of one event to one endpoint.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct WebhookDelivery {
-    /// The receiver sees it as `webhook-id`.
+    /// The id of the delivery. The endpoint gets it as the header `webhook-id`.
     id: Uuid,
     webhook_endpoint_id: Uuid,
     message_id: Uuid,
     event_id: Uuid,
     event_type: String,
-    /// The lower-case hexadecimal SHA-256 of the recipient's address, trimmed and in
-    /// lower case; null where the recipient is not on record any more.
+    /// The SHA-256 of the recipient's address in lower case, as lower-case hexadecimal;
+    /// null if the recipient is no longer stored.
     to_hash: Nullable<String>,
-    /// PENDING, DELIVERED or FAILED.
+    /// The status of the delivery.
     status: String,
-    /// Attempts since it was made, or last replayed after its end.
+    /// The number of attempts since the delivery was created, or since it was last
+    /// replayed after its end.
     attempt_count: u32,
-    /// When the next attempt is due; null once it ended.
+    /// When the next attempt is due; null if the delivery has ended.
     next_attempt_at: Nullable<Time>,
     created_at: Time,
-    /// When the endpoint took it, or the last attempt failed.
+    /// When the endpoint accepted the event, or the last attempt failed.
     ended_at: Nullable<Time>,
     /// The newest 20 attempts, oldest first.
     attempts: Vec<WebhookAttempt>,
@@ -66,11 +65,11 @@ struct WebhookDelivery {
 struct WebhookAttempt {
     id: Uuid,
     started_at: Time,
-    /// How long it took, in milliseconds.
+    /// The duration of the call, in milliseconds.
     duration_ms: u32,
-    /// The HTTP status; null where no answer came.
+    /// The HTTP status; null if there was no response.
     status_code: Nullable<u16>,
-    /// The first KiB of the answer, or what went wrong.
+    /// The first KiB of the response, or the error of the call.
     answer: Nullable<String>,
 }
 
@@ -106,24 +105,25 @@ impl From<Attempt> for WebhookAttempt {
     }
 }
 
-/// Which deliveries are to be made again.
+/// Which deliveries to replay.
 #[derive(Debug, Object)]
 struct ReplayWebhooksRequest {
-    /// Deliveries that were made from then on.
+    /// Replays deliveries created at or after this time.
     since: Validated<Moment>,
-    /// And before then; at most 30 days later. A day without a time is the last one, whole.
+    /// Replays deliveries created before this time, at most 30 days after `since`. A date
+    /// without a time includes that whole day.
     until: Validated<End>,
-    /// Only those that stand so; all where nothing is said.
+    /// Replays only deliveries with this status. The default is all.
     status: Validated<Option<DeliveryStatus>>,
 }
 
-/// How many deliveries are due again.
+/// The number of replayed deliveries.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct ReplayResult {
     replayed: u64,
-    /// One request replays 100,000 at the most. Where there are more: the `since` of
-    /// the next one. Null where all are done.
+    /// One request replays at most 100,000 deliveries. If there are more, the `since` of
+    /// the next request; otherwise null.
     continue_from: Nullable<Time>,
 }
 
@@ -136,21 +136,12 @@ impl From<Replayed> for ReplayResult {
     }
 }
 
-impl Field for DeliveryStatus {
-    fn schema() -> MetaSchemaRef {
-        fields::words(&Self::ALL.map(Self::as_str))
-    }
-
-    fn read(value: Value) -> Result<Self, Vec<Issue>> {
-        fields::string(value)?.parse().or_else(problem)
-    }
-}
-
 #[OpenApi(tag = "Section::WebhookEndpoints")]
 impl WebhookDeliveriesApi {
     /// List a webhook endpoint's deliveries
     ///
-    /// Takes the permission SETTINGS_WRITE. Newest first, each with its attempts.
+    /// Requires the permission `SETTINGS_WRITE`. The newest delivery comes first, each
+    /// with its attempts.
     #[oai(
         path = "/v1/webhook-endpoints/:id/deliveries",
         method = "get",
@@ -159,12 +150,14 @@ impl WebhookDeliveriesApi {
     async fn list_webhook_deliveries(
         &self,
         caller: Caller,
+
+        /// The id of the webhook endpoint.
         id: Path<PathId>,
-        /// The page, from 1.
+        /// The page number, from 1.
         page: Query<Validated<Option<PageNumber>>>,
-        /// Rows on a page.
+        /// The number of items per page.
         limit: Query<Validated<Option<PageLimit>>>,
-        /// Only deliveries that stand so.
+        /// Only deliveries with this status.
         status: Query<Validated<Option<DeliveryStatus>>>,
     ) -> Result<Json<Paged<WebhookDelivery>>, Failure> {
         caller.require(Permission::SettingsWrite)?;
@@ -185,10 +178,10 @@ impl WebhookDeliveriesApi {
         }))
     }
 
-    /// Deliver an event again
+    /// Replay a webhook delivery
     ///
-    /// Takes the permission SETTINGS_WRITE. The delivery is due at once, with all its
-    /// attempts, whether it was taken before or not; the receiver knows it by the same
+    /// Requires the permission `SETTINGS_WRITE`. The delivery is due again at once, with
+    /// all attempts, even if it succeeded before. The endpoint gets the same
     /// `webhook-id`.
     #[oai(
         path = "/v1/webhook-endpoints/:id/deliveries/:deliveryId/replay",
@@ -198,8 +191,12 @@ impl WebhookDeliveriesApi {
     async fn replay_webhook_delivery(
         &self,
         caller: Caller,
+
+        /// The id of the webhook endpoint.
         id: Path<PathId>,
-        #[oai(name = "deliveryId")] delivery_id: Path<PathId>,
+        /// The id of the webhook delivery.
+        #[oai(name = "deliveryId")]
+        delivery_id: Path<PathId>,
     ) -> Result<Json<Data<WebhookDelivery>>, Failure> {
         caller.require(Permission::SettingsWrite)?;
         let id: WebhookEndpointId = id.0.of(ENDPOINT)?;
@@ -213,11 +210,11 @@ impl WebhookDeliveriesApi {
         }))
     }
 
-    /// Deliver the events of a period again
+    /// Replay the deliveries of a period
     ///
-    /// Takes the permission SETTINGS_WRITE. What was delivered or failed in the period
-    /// is due again, what still waits is due at once. `"status": "FAILED"` leaves out
-    /// what was taken.
+    /// Requires the permission `SETTINGS_WRITE`. All deliveries created in the period are
+    /// due again at once. With `"status": "FAILED"`, successful deliveries are not
+    /// repeated.
     #[oai(
         path = "/v1/webhook-endpoints/:id/replay",
         method = "post",
@@ -226,6 +223,8 @@ impl WebhookDeliveriesApi {
     async fn replay_webhook_endpoint(
         &self,
         caller: Caller,
+
+        /// The id of the webhook endpoint.
         id: Path<PathId>,
         body: JsonBody<ReplayWebhooksRequest, OTHER_BYTES_MAX>,
     ) -> Result<Json<Data<ReplayResult>>, Failure> {

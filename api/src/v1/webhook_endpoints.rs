@@ -1,4 +1,4 @@
-//! Webhook endpoints: making, changing, testing and removing them, and their
+//! Webhook endpoints: creating, changing, testing and removing them, and rotating their
 //! secrets.
 
 use std::sync::Arc;
@@ -24,13 +24,13 @@ use waypost_core::webhook::secret::SigningSecret;
 use waypost_core::webhook::store;
 use waypost_core::webhook::url::WebhookUrl;
 
-use crate::auth::Caller;
-use crate::body::{JsonBody, OTHER_BYTES_MAX};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::fields::{self, Whole};
-use crate::idempotency::{KeyHeader, answer, created};
-use crate::ids::PathId;
+use crate::middleware::auth::Caller;
+use crate::request::body::{JsonBody, OTHER_BYTES_MAX};
+use crate::request::idempotency_key::{KeyHeader, created, stored_answer};
+use crate::request::path_id::PathId;
 use crate::response::{Data, Nullable, Success, Time};
 use crate::v1::Section;
 use crate::validate::{Field, Settable, Validated, problem};
@@ -39,19 +39,19 @@ pub(crate) struct WebhookEndpointsApi {
     pub(crate) context: Arc<Context>,
 }
 
-/// A URL that events are posted to.
+/// A URL that receives events.
 #[derive(Debug, Object)]
 #[oai(rename = "WebhookEndpoint", rename_all = "camelCase")]
 struct EndpointView {
     id: Uuid,
     organization_id: Uuid,
     url: String,
-    /// The types of events that it is told of.
+    /// The types of the events that the endpoint receives.
     events: Vec<String>,
-    /// Whether it is told of events.
+    /// Whether the endpoint receives events.
     is_active: bool,
-    /// Since when every call has failed; null while it works. After five days the
-    /// endpoint is switched off.
+    /// Since when all deliveries have failed; null if the last one succeeded. After five
+    /// days of failures the endpoint becomes inactive.
     failing_since: Nullable<Time>,
     created_at: Time,
     updated_at: Time,
@@ -72,12 +72,12 @@ impl From<WebhookEndpoint> for EndpointView {
     }
 }
 
-/// A webhook endpoint with its secret, shown this once.
+/// A webhook endpoint with its signing secret, which is returned only once.
 #[derive(Debug, Object)]
 struct WebhookEndpointWithSecret {
     #[oai(flatten)]
     record: EndpointView,
-    /// What calls are signed with. It cannot be shown again.
+    /// The secret that signs the deliveries. It cannot be retrieved again.
     secret: String,
 }
 
@@ -90,52 +90,52 @@ impl WebhookEndpointWithSecret {
     }
 }
 
-/// An endpoint to make.
+/// A webhook endpoint to create.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct CreateWebhookEndpointRequest {
-    /// An HTTPS URL. Somebody must answer there within 5 seconds, whatever the
-    /// answer.
+    /// An HTTPS URL. It must respond within 5 seconds, with any status.
     url: Validated<WebhookUrl>,
-    /// The types of events that it is told of, at least one.
+    /// The types of the events that the endpoint receives: at least one.
     events: Validated<EventTypes>,
-    /// Whether it is told of events; true where nothing is said.
+    /// Whether the endpoint receives events. The default is true.
     is_active: Validated<Option<bool>>,
 }
 
-/// What of an endpoint is to be changed; what is absent stays.
+/// The changes to an endpoint. Absent fields keep their values.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct UpdateWebhookEndpointRequest {
-    /// Another HTTPS URL, where somebody must answer too.
+    /// A new HTTPS URL. It must respond within 5 seconds, with any status.
     url: Validated<Settable<WebhookUrl>>,
-    /// Other types of events. They count for events from now on.
+    /// The types of the events that the endpoint receives from now on.
     events: Validated<Settable<EventTypes>>,
-    /// While it is false no events are told; what waited to be delivered waits on.
+    /// Whether the endpoint receives events. While it is false, new events are not
+    /// delivered to it, and waiting deliveries keep waiting.
     is_active: Validated<Settable<bool>>,
 }
 
-/// How a secret is to be rotated.
+/// How to rotate a signing secret.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct RotateWebhookSecretRequest {
-    /// How long the old secret signs beside the new one: 0 to 604,800, a day where
-    /// nothing is said.
+    /// How long deliveries are signed with the old secret too, in seconds: 0 to 604,800.
+    /// The default is 86,400 (one day).
     grace_period_seconds: Validated<Option<Whole<0, GRACE_SECONDS_MAX>>>,
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "seven days fit")]
 const GRACE_SECONDS_MAX: u32 = GRACE_MAX.as_secs() as u32;
 
-/// What an endpoint answered to a test event.
+/// The response of an endpoint to a test event.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 struct WebhookTestResult {
-    /// Whether it answered with a status from 200 to 299.
+    /// Whether the endpoint responded with a status from 200 to 299.
     success: bool,
-    /// The HTTP status; 0 where no answer came.
+    /// The HTTP status; 0 if there was no response.
     status_code: u16,
-    /// How long it took, in milliseconds: `123ms`.
+    /// The response time in milliseconds, such as `123ms`.
     response_time: String,
 }
 
@@ -149,7 +149,7 @@ impl From<TestOutcome> for WebhookTestResult {
     }
 }
 
-/// Types of events, each once.
+/// Event types, without repetitions.
 #[derive(Debug)]
 struct EventTypes(Vec<EventType>);
 
@@ -164,30 +164,12 @@ impl Field for EventTypes {
     fn read(value: Value) -> Result<Self, Vec<Issue>> {
         let items = fields::list_of_strings(value)?;
         let mut types: Vec<EventType> = Vec::with_capacity(EventType::ALL.len());
-        for event_type in fields::list(items, 1, usize::MAX, "the event types")? {
+        for event_type in fields::list(items, 1, usize::MAX, "event types")? {
             if !types.contains(&event_type) {
                 types.push(event_type);
             }
         }
         Ok(Self(types))
-    }
-}
-
-impl Field for EventType {
-    fn schema() -> MetaSchemaRef {
-        fields::words(&Self::ALL.map(Self::as_str))
-    }
-
-    fn read(value: Value) -> Result<Self, Vec<Issue>> {
-        let word = fields::string(value)?;
-        let known = Self::ALL.into_iter().find(|known| known.as_str() == word);
-        match known {
-            Some(known) => Ok(known),
-            None => {
-                let words = Self::ALL.map(Self::as_str).join(", ");
-                problem(format!("must be one of {words}"))
-            }
-        }
     }
 }
 
@@ -209,21 +191,21 @@ impl Field for WebhookUrl {
 
 #[derive(ApiResponse)]
 enum EndpointCreated {
-    /// The endpoint is made.
+    /// The endpoint is created.
     #[oai(status = 201)]
     EndpointCreated(Json<Data<WebhookEndpointWithSecret>>),
 }
 
 type EndpointAnswer = Result<Json<Data<EndpointView>>, Failure>;
 
-/// What an endpoint is called in answers.
+/// The name of a webhook endpoint in error messages.
 pub(crate) const ENDPOINT: &str = "webhook endpoint";
 
 #[OpenApi(tag = "Section::WebhookEndpoints")]
 impl WebhookEndpointsApi {
     /// List webhook endpoints
     ///
-    /// Takes the permission SETTINGS_WRITE. Oldest first.
+    /// Requires the permission `SETTINGS_WRITE`. The oldest endpoint comes first.
     #[oai(
         path = "/v1/webhook-endpoints",
         method = "get",
@@ -245,11 +227,11 @@ impl WebhookEndpointsApi {
         Ok(Json(Data { data }))
     }
 
-    /// Make a webhook endpoint
+    /// Create a webhook endpoint
     ///
-    /// Takes the permission SETTINGS_WRITE. The URL is called first: with HEAD, and
-    /// with an empty POST where HEAD is cut off. Its host must have a public address.
-    /// The answer shows the signing secret, this once.
+    /// Requires the permission `SETTINGS_WRITE`. The URL is checked first: with a HEAD
+    /// request, and with an empty POST if the connection is closed on HEAD. Its host must
+    /// have a public address. Only this response contains the signing secret.
     #[oai(
         path = "/v1/webhook-endpoints",
         method = "post",
@@ -258,7 +240,7 @@ impl WebhookEndpointsApi {
     async fn create_webhook_endpoint(
         &self,
         caller: Caller,
-        /// Makes it safe to repeat the request.
+        /// Makes the request safe to repeat.
         #[oai(name = "Idempotency-Key")]
         key: KeyHeader,
         body: JsonBody<CreateWebhookEndpointRequest, OTHER_BYTES_MAX>,
@@ -270,13 +252,13 @@ impl WebhookEndpointsApi {
         let url = request.url.take("url", &mut issues);
         let events = request.events.take("events", &mut issues);
         let is_active = request.is_active.take("isActive", &mut issues);
-        let url = self.with_good_scheme(&caller, url, &mut issues).await?;
+        let url = self.with_allowed_scheme(&caller, url, &mut issues).await?;
         let (Some(url), Some(events), Some(is_active), Some(claim), true) =
             (url, events, is_active, claim, issues.is_empty())
         else {
             return Err(Failure::Invalid(issues));
         };
-        let once = Idempotent::new(claim, &self.context.sealer, |(endpoint, secret)| {
+        let idempotent = Idempotent::new(claim, &self.context.sealer, |(endpoint, secret)| {
             let data = WebhookEndpointWithSecret::of(WebhookEndpoint::clone(endpoint), secret);
             created(&Data { data })
         });
@@ -287,22 +269,32 @@ impl WebhookEndpointsApi {
         };
         let endpoints = &self.context.webhook_endpoints;
         let (endpoint, secret) = endpoints
-            .create(caller.organization_id(), caller.origin(), wanted, &once)
+            .create(
+                caller.organization_id(),
+                caller.origin(),
+                wanted,
+                &idempotent,
+            )
             .await?;
         Ok(EndpointCreated::EndpointCreated(Json(Data {
             data: WebhookEndpointWithSecret::of(endpoint, &secret),
         })))
     }
 
-    /// Show a webhook endpoint
+    /// Get a webhook endpoint
     ///
-    /// Takes the permission SETTINGS_WRITE.
+    /// Requires the permission `SETTINGS_WRITE`.
     #[oai(
         path = "/v1/webhook-endpoints/:id",
         method = "get",
         operation_id = "get_webhook_endpoint"
     )]
-    async fn get_webhook_endpoint(&self, caller: Caller, id: Path<PathId>) -> EndpointAnswer {
+    async fn get_webhook_endpoint(
+        &self,
+        caller: Caller,
+        /// The id of the webhook endpoint.
+        id: Path<PathId>,
+    ) -> EndpointAnswer {
         caller.require(Permission::SettingsWrite)?;
         let id: WebhookEndpointId = id.0.of(ENDPOINT)?;
         let endpoints = &self.context.webhook_endpoints;
@@ -314,9 +306,9 @@ impl WebhookEndpointsApi {
 
     /// Change a webhook endpoint
     ///
-    /// Takes the permission SETTINGS_WRITE. Another URL is called first, as when the
-    /// endpoint was made. What waits for an endpoint that is switched off is delivered
-    /// when it is switched on again.
+    /// Requires the permission `SETTINGS_WRITE`. A new URL is checked first, as at
+    /// creation. Deliveries that wait for an inactive endpoint are made when it becomes
+    /// active again.
     #[oai(
         path = "/v1/webhook-endpoints/:id",
         method = "patch",
@@ -325,20 +317,22 @@ impl WebhookEndpointsApi {
     async fn update_webhook_endpoint(
         &self,
         caller: Caller,
+
+        /// The id of the webhook endpoint.
         id: Path<PathId>,
         body: JsonBody<UpdateWebhookEndpointRequest, OTHER_BYTES_MAX>,
     ) -> EndpointAnswer {
         caller.require(Permission::SettingsWrite)?;
         let id: WebhookEndpointId = id.0.of(ENDPOINT)?;
         let endpoints = &self.context.webhook_endpoints;
-        // What is not there is not called.
+        // An endpoint that does not exist is not called.
         endpoints.find(caller.organization_id(), id).await?;
         let mut issues = Vec::new();
         let request = body.take(&mut issues)?;
         let url = request.url.change("url", &mut issues);
         let events = request.events.change("events", &mut issues);
         let is_active = request.is_active.change("isActive", &mut issues);
-        let url = self.with_good_scheme(&caller, url, &mut issues).await?;
+        let url = self.with_allowed_scheme(&caller, url, &mut issues).await?;
         if !issues.is_empty() {
             return Err(Failure::Invalid(issues));
         }
@@ -357,7 +351,8 @@ impl WebhookEndpointsApi {
 
     /// Remove a webhook endpoint
     ///
-    /// Takes the permission SETTINGS_WRITE. What waits for it is not delivered.
+    /// Requires the permission `SETTINGS_WRITE`. Waiting deliveries of the endpoint are
+    /// dropped.
     #[oai(
         path = "/v1/webhook-endpoints/:id",
         method = "delete",
@@ -366,6 +361,8 @@ impl WebhookEndpointsApi {
     async fn delete_webhook_endpoint(
         &self,
         caller: Caller,
+
+        /// The id of the webhook endpoint.
         id: Path<PathId>,
     ) -> Result<Json<Success>, Failure> {
         caller.require(Permission::SettingsWrite)?;
@@ -379,9 +376,10 @@ impl WebhookEndpointsApi {
 
     /// Test a webhook endpoint
     ///
-    /// Takes the permission SETTINGS_WRITE. Posts a made-up event of the first type
-    /// that the endpoint wants, signed as any other; its `data.metadata.test` is true.
-    /// It is done whether the endpoint is active or not, and not repeated.
+    /// Requires the permission `SETTINGS_WRITE`. Posts an example event, of the first
+    /// type that the endpoint receives, signed like a real one and with
+    /// `data.metadata.test` set to true. An inactive endpoint can be tested too. A failed
+    /// test is not retried.
     #[oai(
         path = "/v1/webhook-endpoints/:id/test",
         method = "post",
@@ -390,6 +388,8 @@ impl WebhookEndpointsApi {
     async fn test_webhook_endpoint(
         &self,
         caller: Caller,
+
+        /// The id of the webhook endpoint.
         id: Path<PathId>,
     ) -> Result<Json<WebhookTestResult>, Failure> {
         caller.require(Permission::SettingsWrite)?;
@@ -401,11 +401,11 @@ impl WebhookEndpointsApi {
 
     /// Rotate a webhook endpoint's secret
     ///
-    /// Takes the permission SETTINGS_WRITE. The answer shows the new secret, this once.
-    /// Until the grace ends both secrets sign: `webhook-signature` lists both,
-    /// `X-Waypost-Signature` is by the new one in the first attempt at a delivery, by
-    /// the old one in the second, and so on, and `X-Waypost-Signature-Other` by the
-    /// other.
+    /// Requires the permission `SETTINGS_WRITE`. Only this response contains the new
+    /// secret. Until the grace period ends, both secrets sign. `webhook-signature`
+    /// contains both signatures. `X-Waypost-Signature` is made with the new secret in the
+    /// first attempt of a delivery, with the old secret in the second, and so on in turn;
+    /// `X-Waypost-Signature-Other` is made with the other secret.
     #[oai(
         path = "/v1/webhook-endpoints/:id/rotate-secret",
         method = "post",
@@ -414,8 +414,10 @@ impl WebhookEndpointsApi {
     async fn rotate_webhook_endpoint_secret(
         &self,
         caller: Caller,
+
+        /// The id of the webhook endpoint.
         id: Path<PathId>,
-        /// Makes it safe to repeat the request.
+        /// Makes the request safe to repeat.
         #[oai(name = "Idempotency-Key")]
         key: KeyHeader,
         body: JsonBody<RotateWebhookSecretRequest, OTHER_BYTES_MAX, true>,
@@ -431,15 +433,20 @@ impl WebhookEndpointsApi {
         let (Some(grace), Some(claim), true) = (grace, claim, issues.is_empty()) else {
             return Err(Failure::Invalid(issues));
         };
-        let once = Idempotent::new(claim, &self.context.sealer, |(endpoint, secret)| {
+        let idempotent = Idempotent::new(claim, &self.context.sealer, |(endpoint, secret)| {
             let data = WebhookEndpointWithSecret::of(WebhookEndpoint::clone(endpoint), secret);
-            answer(200, &Data { data })
+            stored_answer(200, &Data { data })
         });
         let grace = grace.map_or(GRACE_DEFAULT, |given| Duration::from_secs(given.0.into()));
         let rotation = SecretRotation { id, grace };
         let endpoints = &self.context.webhook_endpoints;
         let (endpoint, secret) = endpoints
-            .rotate_secret(caller.organization_id(), caller.origin(), rotation, &once)
+            .rotate_secret(
+                caller.organization_id(),
+                caller.origin(),
+                rotation,
+                &idempotent,
+            )
             .await?;
         Ok(Json(Data {
             data: WebhookEndpointWithSecret::of(endpoint, &secret),
@@ -448,9 +455,9 @@ impl WebhookEndpointsApi {
 }
 
 impl WebhookEndpointsApi {
-    /// A URL whose scheme will do; one of plain HTTP goes to `issues` unless the
-    /// operator allows its host.
-    async fn with_good_scheme(
+    /// Checks the scheme of a URL. A plain HTTP URL goes to `issues`, unless the operator
+    /// allows its host.
+    async fn with_allowed_scheme(
         &self,
         caller: &Caller,
         url: Option<WebhookUrl>,

@@ -32,18 +32,21 @@ async fn start() -> TestApp {
 #[tokio::test]
 async fn parked_jobs_are_listed_and_retried() {
     let app = start().await;
-    assert_eq!(listed(&app).await, json!({ "parked": [], "dead": [] }));
+    assert_eq!(
+        listed(&app).await,
+        json!({ "deadJobs": [], "unreadable": [] })
+    );
     let id = app.send_to("a@example.org").await;
     park(&app, &id).await;
     let list = listed(&app).await;
-    let parked = &list["parked"][0];
-    assert_eq!(parked["messageId"], json!(id));
-    assert_eq!(parked["chunk"], 0);
-    assert_eq!(parked["organizationId"], json!(app.organization_id().0));
-    assert_eq!(parked["recipients"], 1);
-    assert_eq!(parked["losses"], 5);
-    assert_eq!(parked["reason"], "its worker was lost each time");
-    assert!(parked["parkedAt"].is_string());
+    let dead_job = &list["deadJobs"][0];
+    assert_eq!(dead_job["messageId"], json!(id));
+    assert_eq!(dead_job["chunk"], 0);
+    assert_eq!(dead_job["organizationId"], json!(app.organization_id().0));
+    assert_eq!(dead_job["recipients"], 1);
+    assert_eq!(dead_job["losses"], 5);
+    assert_eq!(dead_job["reason"], "its worker was lost each time");
+    assert!(dead_job["deadSince"].is_string());
     let table = succeed(&app, &["jobs", "list"]).await;
     let lines: Vec<&str> = table.lines().collect();
     assert!(lines[0].starts_with("MESSAGE  "), "{table}");
@@ -55,7 +58,7 @@ async fn parked_jobs_are_listed_and_retried() {
     app.start_worker();
     app.drain().await;
     app.captured_once("a@example.org");
-    assert_eq!(listed(&app).await["parked"], json!([]));
+    assert_eq!(listed(&app).await["deadJobs"], json!([]));
     let entries = app.get("/v1/audit-logs?action=message.unparked").await;
     let entries = entries.data(200);
     assert_eq!(entries[0]["target"], json!({ "type": "message", "id": id }));
@@ -72,7 +75,7 @@ async fn all_parked_jobs_are_retried_at_once_or_one_chunk_of_a_message() {
     let one = app.send_to("a@example.org").await;
     app.execute("UPDATE outbox SET losses = 5, parked_at = now(), parked_reason = 'a reason'")
         .await;
-    assert_eq!(listed(&app).await["parked"].as_array().unwrap().len(), 3);
+    assert_eq!(listed(&app).await["deadJobs"].as_array().unwrap().len(), 3);
     let retried = succeed(&app, &["jobs", "retry", &two, "--chunk", "1"]).await;
     assert_eq!(retried, format!("{two} 1\n"));
     app.start_worker();
@@ -140,9 +143,9 @@ async fn a_command_that_has_nothing_to_act_on_says_why() {
     let app = start().await;
     let (nobody, id) = (Uuid::nil().to_string(), app.send_to("a@example.org").await);
     for (arguments, words) in [
-        (vec!["jobs", "retry", &nobody], "there is no message"),
-        (vec!["jobs", "drop", &nobody], "there is no message"),
-        (vec!["jobs", "retry", &id], "is parked"),
+        (vec!["jobs", "retry", &nobody], "does not exist"),
+        (vec!["jobs", "drop", &nobody], "does not exist"),
+        (vec!["jobs", "retry", &id], "has no dead jobs"),
         (
             vec!["jobs", "drop", &id, "--chunk", "3"],
             "chunk 3 of message",
@@ -180,10 +183,13 @@ async fn entries_that_no_worker_could_read_are_listed_too() {
         .await
         .unwrap();
     wait_until("it counts as dead", async || {
-        !listed(&app).await["dead"].as_array().unwrap().is_empty()
+        !listed(&app).await["unreadable"]
+            .as_array()
+            .unwrap()
+            .is_empty()
     })
     .await;
-    let dead = listed(&app).await["dead"][0].clone();
+    let dead = listed(&app).await["unreadable"][0].clone();
     assert_eq!(dead["payload"], "no \u{1b}job");
     assert!(
         dead["reason"]
@@ -193,7 +199,7 @@ async fn entries_that_no_worker_could_read_are_listed_too() {
     );
     let table = succeed(&app, &["jobs", "list"]).await;
     assert!(
-        table.contains("DEAD IN REDIS") && table.contains(r"no \u{1b}job"),
+        table.contains("ENTRY IN REDIS") && table.contains(r"no \u{1b}job"),
         "{table}"
     );
     assert!(!table.contains('\u{1b}'), "{table}");
@@ -210,8 +216,8 @@ async fn the_commands_work_while_redis_is_away_and_say_so() {
     assert!(finished.success, "{finished:?}");
     assert!(finished.stderr.contains("Redis"), "{finished:?}");
     let list: Value = serde_json::from_str(&finished.stdout).unwrap();
-    assert_eq!(list["dead"], Value::Null);
-    assert_eq!(list["parked"][0]["messageId"], json!(id));
+    assert_eq!(list["unreadable"], Value::Null);
+    assert_eq!(list["deadJobs"][0]["messageId"], json!(id));
     let finished = run(&away, &["jobs", "retry", &id]).await;
     assert!(finished.success, "{finished:?}");
     assert!(finished.stderr.contains("Redis"), "{finished:?}");

@@ -256,7 +256,7 @@ async fn each_message_of_a_batch_is_rendered_by_itself() {
     );
     assert_eq!(
         body["results"][9],
-        json!({ "error": "templateId names no template" })
+        json!({ "error": "templateId must be the id of a template" })
     );
     app.drain().await;
     assert_eq!(app.simulator().captured_count(), 48);

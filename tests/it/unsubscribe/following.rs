@@ -284,7 +284,10 @@ async fn undoing_lifts_nobody_elses_suppression() {
     assert_eq!(app.events(&id).await, ["QUEUED", "SENT"]);
     let held = undo(&app, &link).await;
     assert_eq!(held.status, 200);
-    assert!(held.text.contains("You will not get messages"), "{held:?}");
+    assert!(
+        held.text.contains("You will still not receive messages"),
+        "{held:?}"
+    );
     let manual = (to_hash(ADA), json!(news), "MANUAL".to_owned());
     assert_eq!(suppressions(&app).await, [manual]);
     // The same beside one that is valid everywhere.
@@ -293,7 +296,10 @@ async fn undoing_lifts_nobody_elses_suppression() {
     let bounce = json!({ "email": "bob@example.org", "source": "BOUNCE" });
     let _done = app.post(SUPPRESSIONS, &bounce).await.data(201);
     let held = undo(&app, &link).await;
-    assert!(held.text.contains("You will not get messages"), "{held:?}");
+    assert!(
+        held.text.contains("You will still not receive messages"),
+        "{held:?}"
+    );
     let left = suppressions(&app).await;
     let bounce = (to_hash("bob@example.org"), Value::Null, "BOUNCE".to_owned());
     assert!(left.len() == 2 && left.contains(&bounce), "{left:?}");

@@ -200,7 +200,7 @@ async fn links_that_are_not_valid_use_up_the_limit_of_strangers_and_valid_ones_d
     assert!(replies.len() > 20, "{}", replies.len());
     let last = replies.last().unwrap();
     assert_eq!(last.status, 429, "{last:?}");
-    assert!(last.text.contains("<h1>Too many tries</h1>"), "{last:?}");
+    assert!(last.text.contains("<h1>Too many attempts</h1>"), "{last:?}");
     let wait: u64 = last.header("retry-after").unwrap().parse().unwrap();
     assert!((1..=60).contains(&wait), "{wait}");
     for _ in 0..3 {

@@ -1,10 +1,9 @@
-//! Idempotency keys on the wire: the header `Idempotency-Key`, the answer that is
-//! given again with `Idempotent-Replayed: true`, and what the document says of both.
+//! Idempotency keys in HTTP: the request header `Idempotency-Key`, the replayed response
+//! with `Idempotent-Replayed: true`, and the description of both in the document.
 //!
-//! Every operation that creates takes a [`KeyHeader`], claims with it and hands the
-//! claim on to the core. A header that comes more than once, or is not text in
-//! UTF-8, is refused: a request must not be done without the protection that its
-//! sender believes it has.
+//! Every operation that creates something takes a [`KeyHeader`], builds a claim from it
+//! and passes the claim to the core. A repeated header, or one that is not UTF-8, is
+//! rejected: the client would otherwise believe that a key protects its request.
 
 use poem::http::{HeaderValue, StatusCode, header};
 use poem::{IntoResponse, Request, RequestBody, Response};
@@ -16,20 +15,21 @@ use waypost_core::idempotency::fingerprint::{self, BodyHash};
 use waypost_core::idempotency::{IdempotencyKey, KeyClaim, StoredAnswer};
 use waypost_core::issue::Issue;
 
-use crate::auth::Caller;
-use crate::body::JsonBody;
 use crate::context::Context;
 use crate::fields;
+use crate::middleware::auth::Caller;
+use crate::request::body::JsonBody;
 use crate::validate::{Field, problem};
 
-/// The header of the request.
+/// The request header.
 pub(crate) const KEY: &str = "Idempotency-Key";
-/// The header of an answer that is given again.
+/// The header of a replayed response.
 const REPLAYED: &str = "Idempotent-Replayed";
-/// Where the keys of single messages count: a key is the same one in a batch.
+/// The path that keys of messages belong to: a key means the same for a single message
+/// and for a message in a batch.
 pub(crate) const SEND_PATH: &str = "/v1/send";
 
-/// The key of a request, as far as its header could be read.
+/// The idempotency key of a request, or the mistakes in its header.
 #[derive(Debug)]
 pub(crate) struct KeyHeader {
     path: String,
@@ -37,9 +37,9 @@ pub(crate) struct KeyHeader {
 }
 
 impl KeyHeader {
-    /// The claim of the request, where it has a key; what is wrong with the header
-    /// goes to `issues`. A body that could not be read makes no claim, since it is
-    /// refused.
+    /// The claim of the request, or `Some(None)` if it has no key. Mistakes in the header
+    /// go to `issues`, and the result is `None`. A body that could not be read makes no
+    /// claim, since the request is rejected.
     pub(crate) fn claim<T, const MAX: usize, const IS_OPTIONAL: bool>(
         self,
         context: &Context,
@@ -68,7 +68,7 @@ fn read(request: &Request) -> Result<Option<IdempotencyKey>, Vec<Issue>> {
         return Ok(None);
     };
     if values.next().is_some() {
-        return problem("must not be there more than once");
+        return problem("must not be given more than once");
     }
     match std::str::from_utf8(value.as_bytes()) {
         Ok(text) => IdempotencyKey::read(Value::from(text)).map(Some),
@@ -76,8 +76,8 @@ fn read(request: &Request) -> Result<Option<IdempotencyKey>, Vec<Issue>> {
     }
 }
 
-/// The hash of a body, for those requests that have a key.
-pub(crate) fn hash_of_keyed(request: &Request, body: &Value) -> Option<BodyHash> {
+/// The hash of a body; `None` if the request has no idempotency key.
+pub(crate) fn body_hash(request: &Request, body: &Value) -> Option<BodyHash> {
     let is_keyed = request.headers().contains_key(KEY);
     is_keyed.then(|| fingerprint::of(body))
 }
@@ -122,13 +122,13 @@ impl<'a> ApiExtractor<'a> for KeyHeader {
     }
 }
 
-/// What the maker of a record is answered, to be kept with its key.
+/// The 201 response of a creation, stored with the idempotency key.
 pub(crate) fn created(body: &impl ToJSON) -> StoredAnswer {
-    answer(201, body)
+    stored_answer(201, body)
 }
 
-/// What is answered with `status`, to be kept or to be given again.
-pub(crate) fn answer(status: u16, body: &impl ToJSON) -> StoredAnswer {
+/// A response with `status`, stored with the idempotency key or replayed.
+pub(crate) fn stored_answer(status: u16, body: &impl ToJSON) -> StoredAnswer {
     let body = body.to_json().unwrap_or_default();
     StoredAnswer {
         status,
@@ -136,8 +136,8 @@ pub(crate) fn answer(status: u16, body: &impl ToJSON) -> StoredAnswer {
     }
 }
 
-/// An earlier answer, given again.
-pub(crate) fn respond_again(answer: StoredAnswer) -> Response {
+/// The HTTP response that replays a stored response.
+pub(crate) fn replay(answer: StoredAnswer) -> Response {
     let status = StatusCode::from_u16(answer.status).unwrap_or_default();
     let mut response = answer.body.into_response();
     response.set_status(status);
@@ -148,8 +148,8 @@ pub(crate) fn respond_again(answer: StoredAnswer) -> Response {
     response
 }
 
-/// Documents, for every operation that takes a key, what the key does and the
-/// header of an answer given again.
+/// Describes the key and the header of a replayed response in the document, for every
+/// operation that takes a key.
 pub(crate) fn document(operation: &mut Value) {
     let parameters = operation
         .get_mut("parameters")
@@ -159,15 +159,16 @@ pub(crate) fn document(operation: &mut Value) {
         return;
     };
     key["description"] = Value::from(
-        "Makes it safe to repeat the request, for 24 hours: one with the same key and the same body (as \
-         JSON, whatever its white space and the order of its members) is not done again and gets the \
-         answer of the first. With another body it is refused, as it is while the first still runs and \
-         does not end within 5 seconds. A key belongs to the organization and the path.",
+        "Makes the request safe to repeat for 24 hours. A request with the same key and the same body \
+         (compared as JSON: white space and the order of fields do not matter) is not done again; it gets \
+         the response of the first request. The same key with another body is rejected with 409, as is a \
+         repeat while the first request still runs after 5 seconds of waiting. A key belongs to the \
+         organization and the path.",
     );
     let responses = operation["responses"].as_object_mut().into_iter().flatten();
     for (_, response) in responses.filter(|(status, _)| status.starts_with('2')) {
         response["headers"][REPLAYED] = json!({
-            "description": "`true` where this is the answer to an earlier request with the same \
+            "description": "`true` if this is the stored response to an earlier request with the same \
                             `Idempotency-Key`; absent otherwise.",
             "schema": { "type": "string", "enum": ["true"] },
         });

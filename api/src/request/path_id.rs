@@ -1,5 +1,4 @@
-//! Ids in paths. A text that is no id names nothing: the answer is 404, as for an
-//! id that does not exist.
+//! Ids in paths. A text that is not a UUID gets 404, as an id that does not exist.
 
 use std::borrow::Cow;
 
@@ -9,15 +8,15 @@ use uuid::Uuid;
 
 use crate::error::Failure;
 
-/// An id as it stands in a path.
+/// An id from a path.
 #[derive(Debug)]
 pub(crate) struct PathId(Option<Uuid>);
 
 impl PathId {
-    /// The id as that of a `what`.
+    /// The id, as the id type of the record named `what`.
     ///
     /// # Errors
-    /// That there is no such `what`.
+    /// `NotFound(what)` if the text is not a UUID.
     pub(crate) fn of<T: From<Uuid>>(&self, what: &'static str) -> Result<T, Failure> {
         self.0.map(T::from).ok_or(Failure::NotFound(what))
     }

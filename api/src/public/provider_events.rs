@@ -1,13 +1,12 @@
-//! The route that providers post to. It needs no key: the token in its path finds
-//! the account, and what the account's provider signs with decides whether the
-//! request is believed.
+//! The route that providers post events to. It requires no API key: the token in its path
+//! finds the account, and the account's event secrets verify the request.
 //!
-//! The answers go by what providers make of them. 200 means committed. What may be
-//! right later is answered so that it is sent again: 503, and 401 while a secret is
-//! not known here yet; never 403 or 406, on which Postmark and Mailgun give up. (SNS
-//! takes any 4xx as final, but sends nothing from a topic whose subscription was
-//! not confirmed by a request that we believed.) A genuine request that cannot be
-//! read would be the same the next time, and is acknowledged and counted.
+//! The statuses follow the way that providers treat them. 200 means committed. A request
+//! that may succeed later gets a status after which the provider repeats it: 503, or 401
+//! while a secret is not configured here yet. It never gets 403 or 406, after which
+//! Postmark and Mailgun give up. (SNS gives up after any 4xx, but it sends events only
+//! after a verified request confirmed the subscription.) A verified request that cannot
+//! be parsed would fail again, so it is acknowledged and counted.
 
 use std::sync::Arc;
 
@@ -24,19 +23,19 @@ use serde_json::json;
 use waypost_core::audit::Actor;
 use waypost_core::provider_event::receiver::ReceiveRefusal;
 
-use crate::auth::origin;
-use crate::body::read_bytes;
 use crate::context::Context;
 use crate::error::{ErrorBody, Failure};
+use crate::middleware::auth::origin;
 use crate::middleware::rate_limits;
+use crate::request::body::read_bytes;
 use crate::response::Success;
 use crate::v1::Section;
 
-/// The bound of what a provider posts, in bytes: ten times what SendGrid, whose
-/// requests are the largest, sends at once.
+/// The largest request of a provider, in bytes: ten times the largest batch of SendGrid,
+/// whose requests are the largest.
 const EVENTS_BYTES_MAX: usize = 5 << 20;
 
-/// A content byte for byte as it came, of whatever type: signatures cover the bytes.
+/// A body of any content type, byte for byte: signatures cover the bytes.
 struct RawBody(Result<Vec<u8>, Failure>);
 
 impl<'a> ApiExtractor<'a> for RawBody {
@@ -48,7 +47,7 @@ impl<'a> ApiExtractor<'a> for RawBody {
         let content = ["application/json", "text/plain"].map(|content_type| MetaMediaType {
             content_type,
             schema: MetaSchemaRef::Inline(Box::new(MetaSchema {
-                description: Some("What the provider documents."),
+                description: Some("The events, in the provider's own format."),
                 ..MetaSchema::ANY
             })),
         });
@@ -68,7 +67,7 @@ impl<'a> ApiExtractor<'a> for RawBody {
     }
 }
 
-/// What a provider is answered.
+/// The response to a provider.
 struct Acknowledgement(Result<(), Failure>);
 
 impl IntoResponse for Acknowledgement {
@@ -79,7 +78,7 @@ impl IntoResponse for Acknowledgement {
                 let is_unverified = matches!(failure, Failure::Unverified);
                 let mut response = failure.into_response();
                 if is_unverified {
-                    // The one scheme that a provider of ours knows: Postmark's.
+                    // Basic is the only scheme that one of the providers uses: Postmark.
                     let scheme = HeaderValue::from_static("Basic realm=\"Waypost\"");
                     response
                         .headers_mut()
@@ -97,18 +96,18 @@ impl ApiResponse for Acknowledgement {
             (400, "`VALIDATION_ERROR`: the body could not be read."),
             (
                 401,
-                "`AUTHENTICATION_ERROR`: nothing shows that the account's provider sent it. Nothing is recorded.",
+                "`AUTHENTICATION_ERROR`: the request is not verified as the provider's. Nothing is recorded.",
             ),
             (404, "`NOT_FOUND`: no account has this token."),
             (413, "`PAYLOAD_TOO_LARGE`: the body is too large."),
             (
                 429,
-                "`RATE_LIMIT_EXCEEDED`: too many requests that are not genuine came from this address; try again after `Retry-After` seconds.",
+                "`RATE_LIMIT_EXCEEDED`: the client sent too many requests that are not verified. Try again after `Retry-After` seconds.",
             ),
-            (500, "`INTERNAL_ERROR`: an unexpected error."),
+            (500, "`INTERNAL_ERROR`: an unexpected error occurred."),
             (
                 503,
-                "`SERVICE_UNAVAILABLE`: try again after `Retry-After` seconds.",
+                "`SERVICE_UNAVAILABLE`: the service is not available. Try again after `Retry-After` seconds.",
             ),
         ];
         let row = |status, description, schema| MetaResponse {
@@ -121,8 +120,7 @@ impl ApiResponse for Acknowledgement {
             }],
             headers: vec![],
         };
-        let done =
-            "All that it told is recorded, was before, or is about messages that are not here.";
+        let done = "Every event is recorded now, was recorded before, or belongs to a message that is not stored here.";
         let mut responses = vec![row(200, done, Success::schema_ref())];
         responses.extend(
             errors.map(|(status, description)| row(status, description, ErrorBody::schema_ref())),
@@ -136,17 +134,17 @@ impl ApiResponse for Acknowledgement {
     }
 }
 
-pub(crate) struct InboundApi {
+pub(crate) struct ProviderEventsApi {
     pub(crate) context: Arc<Context>,
 }
 
 #[OpenApi(tag = "Section::ProviderEvents")]
-impl InboundApi {
+impl ProviderEventsApi {
     /// Receive events from a provider
     ///
-    /// Needs no key: what is believed is decided by the provider's signature. For
-    /// providers, under the `webhookUrl` of the account. Whatever is told again, or
-    /// in another order, counts once.
+    /// For providers, at the account's `webhookUrl`. Requires no API key; the provider's
+    /// signature or credentials are verified. An event that arrives again is recorded
+    /// once, and events may arrive in any order.
     #[oai(
         path = "/v1/provider-events/:token",
         method = "post",
@@ -155,7 +153,7 @@ impl InboundApi {
     async fn receive_provider_events(
         &self,
         request: &Request,
-        /// The last part of the account's `webhookUrl`.
+        /// The last path segment of the account's `webhookUrl`.
         token: Path<String>,
         body: RawBody,
     ) -> Acknowledgement {
@@ -163,28 +161,28 @@ impl InboundApi {
     }
 }
 
-impl InboundApi {
+impl ProviderEventsApi {
     async fn receive(&self, request: &Request, token: &str, body: RawBody) -> Result<(), Failure> {
         let body = match body.0 {
             Ok(body) => body,
-            Err(failure) => return Err(turned_away(request, failure).await),
+            Err(failure) => return Err(count_unverified(request, failure).await),
         };
         let origin = origin(request, Actor::System);
-        let inbox = &self.context.inbox;
-        let taken = inbox.take(token, request.headers(), &body, origin).await;
-        let failure = match taken {
+        let receiver = &self.context.event_receiver;
+        let received = receiver.take(token, request.headers(), &body, origin).await;
+        let failure = match received {
             Ok(_) => return Ok(()),
             Err(ReceiveRefusal::Fault(fault)) => return Err(fault.into()),
             Err(ReceiveRefusal::UnknownToken) => Failure::NotFound("provider account"),
             Err(ReceiveRefusal::Unverified) => Failure::Unverified,
         };
-        Err(turned_away(request, failure).await)
+        Err(count_unverified(request, failure).await)
     }
 }
 
-/// Counts a request that did not come from a provider, as far as we know.
-async fn turned_away(request: &Request, failure: Failure) -> Failure {
-    match rate_limits::count_stranger(request).await {
+/// Counts a request that is not verified against the anonymous limit.
+async fn count_unverified(request: &Request, failure: Failure) -> Failure {
+    match rate_limits::count_anonymous(request).await {
         Ok(()) => failure,
         Err(wait) => Failure::RateLimited(wait),
     }

@@ -1,12 +1,13 @@
-//! JSON in which no object has a member twice. RFC 8259 leaves open which one counts;
-//! a sender who wrote both meant both, so neither is dropped in silence.
+//! JSON whose objects have no repeated members. RFC 8259 leaves open which of two equal
+//! members counts. The client meant both, so the request is rejected instead of one being
+//! dropped.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// A value, all of whose objects have each member once.
+/// A JSON value without repeated members.
 pub(super) struct Unique(pub(super) Value);
 
 impl<'de> Deserialize<'de> for Unique {
@@ -78,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_no_member_twice_is_read_as_it_is() {
+    fn json_without_repeated_members_is_read_unchanged() {
         for json in [
             r#"{"a":1,"b":-2,"c":1.5,"d":[null,true,{"a":"x\u00e9"}],"e":18446744073709551615,"f":{}}"#,
             "[]",
@@ -90,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_that_is_there_twice_is_refused_with_its_place() {
+    fn a_repeated_member_is_rejected_with_its_position() {
         for json in [
             r#"{"to":"a","to":"b"}"#,
             r#"{"a":[{"b":{"c":1,"\u0063":1}}]}"#,

@@ -1,6 +1,6 @@
-//! Who calls. The key is looked up before anything else of a request is read, and
-//! before it is counted against a limit (`limits`); the first line of every handler
-//! says which permission it takes.
+//! Authentication. The API key of a request is looked up before the request is counted
+//! against a rate limit and before its body is read. The first line of every handler names
+//! the permission that the operation requires.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -20,11 +20,11 @@ use waypost_core::secret::Secret;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::middleware::request_id::RequestId;
-use crate::unknown_fields::Surplus;
+use crate::middleware::unknown_fields::QueryIssues;
 
-/// An API key, as `Authorization: Bearer wp_live_…`. Each key carries some of the
-/// permissions SEND, TEMPLATES_READ, TEMPLATES_WRITE, PROVIDERS_READ,
-/// PROVIDERS_WRITE, METRICS_READ, SETTINGS_WRITE.
+/// An API key, sent as `Authorization: Bearer wp_live_…`. Each key has one or more of the
+/// permissions `SEND`, `TEMPLATES_READ`, `TEMPLATES_WRITE`, `PROVIDERS_READ`,
+/// `PROVIDERS_WRITE`, `METRICS_READ` and `SETTINGS_WRITE`.
 #[derive(SecurityScheme)]
 #[oai(
     rename = "ApiKey",
@@ -32,36 +32,36 @@ use crate::unknown_fields::Surplus;
     key_name = "Authorization",
     checker = "authenticate"
 )]
-pub(crate) struct Caller(KnownCaller);
+pub(crate) struct Caller(AuthenticatedCaller);
 
-/// The key behind a request and where the request comes from.
-pub(crate) struct KnownCaller {
+/// The API key of a request, and where the request comes from.
+pub(crate) struct AuthenticatedCaller {
     key: Arc<OpenedKey>,
     origin: Origin,
-    surplus: Option<Surplus>,
+    query_issues: Option<QueryIssues>,
 }
 
-/// Who a request comes from, as its key tells.
+/// The result of looking up a request's API key.
 #[derive(Debug, Clone)]
 pub(crate) enum Identity {
-    /// Whoever holds this key.
-    Known(Arc<OpenedKey>),
-    /// Someone without a valid key.
-    Stranger,
-    /// Someone with a key that could not be looked up.
-    Undecided(Fault),
+    /// The key is valid.
+    Key(Arc<OpenedKey>),
+    /// There is no key, or it is not valid.
+    Anonymous,
+    /// The key could not be looked up.
+    Unresolved(Fault),
 }
 
-/// The longest `User-Agent` that is kept, in characters.
+/// The longest stored `User-Agent`, in characters.
 pub(crate) const USER_AGENT_CHARS_MAX: usize = 255;
 
 impl Caller {
-    /// The organization whose data the caller may see.
+    /// The organization of the API key.
     pub(crate) fn organization_id(&self) -> OrganizationId {
         self.0.key.record.organization_id
     }
 
-    /// The caller's own key.
+    /// The API key.
     pub(crate) fn key(&self) -> &ApiKey {
         &self.0.key.record
     }
@@ -71,16 +71,17 @@ impl Caller {
         &self.0.origin
     }
 
-    /// Insists on a permission, and on a query that says nothing unknown.
+    /// Requires a permission and a query without mistakes.
     ///
     /// # Errors
-    /// The refusal that names the permission; of whoever has it, what is wrong with the
-    /// query, unless the request has a body, which tells it together with its own.
+    /// `Forbidden` if the key lacks the permission. Otherwise `Invalid` with the mistakes in
+    /// the query; if the request has a body, [`JsonBody`](crate::request::body::JsonBody)
+    /// reports them together with its own.
     pub(crate) fn require(&self, permission: Permission) -> Result<(), Failure> {
         if !self.0.key.record.permissions.contains(permission) {
             return Err(Failure::Forbidden(permission));
         }
-        let issues = self.0.surplus.as_ref().map(Surplus::take);
+        let issues = self.0.query_issues.as_ref().map(QueryIssues::take);
         match issues.unwrap_or_default() {
             issues if issues.is_empty() => Ok(()),
             issues => Err(Failure::Invalid(issues)),
@@ -88,40 +89,40 @@ impl Caller {
     }
 }
 
-/// Looks up the key of a request. It is read as [`Bearer`] reads it.
+/// Looks up the API key of a request. It accepts the header forms that [`Bearer`] accepts.
 pub(crate) async fn identify(request: &Request) -> Identity {
     let Some(header) = request.headers().typed_get::<Authorization<BearerToken>>() else {
-        return Identity::Stranger;
+        return Identity::Anonymous;
     };
     let key = Secret::from(header.token());
     let authenticator = &context(request).authenticator;
     match authenticator.find(&key, client_address(request)).await {
-        Ok(Some(key)) => Identity::Known(key),
-        Ok(None) => Identity::Stranger,
-        Err(fault) => Identity::Undecided(fault),
+        Ok(Some(key)) => Identity::Key(key),
+        Ok(None) => Identity::Anonymous,
+        Err(fault) => Identity::Unresolved(fault),
     }
 }
 
-async fn authenticate(request: &Request, _bearer: Bearer) -> poem::Result<KnownCaller> {
+async fn authenticate(request: &Request, _bearer: Bearer) -> poem::Result<AuthenticatedCaller> {
     let key = match request.data::<Identity>() {
-        Some(Identity::Known(key)) => Arc::clone(key),
-        Some(Identity::Stranger) | None => return Err(Failure::Unauthenticated.into()),
-        Some(Identity::Undecided(fault)) => return Err(Failure::from(fault.clone()).into()),
+        Some(Identity::Key(key)) => Arc::clone(key),
+        Some(Identity::Anonymous) | None => return Err(Failure::Unauthenticated.into()),
+        Some(Identity::Unresolved(fault)) => return Err(Failure::from(fault.clone()).into()),
     };
     let actor = Actor::ApiKey {
         id: key.record.id,
         name: key.record.name.clone(),
     };
     let origin = origin(request, actor);
-    let surplus = request.data().cloned();
-    Ok(KnownCaller {
+    let query_issues = request.data().cloned();
+    Ok(AuthenticatedCaller {
         key,
         origin,
-        surplus,
+        query_issues,
     })
 }
 
-/// Where a request comes from.
+/// Where a request comes from, for the audit log.
 pub(crate) fn origin(request: &Request, actor: Actor) -> Origin {
     let user_agent = request.header("user-agent");
     Origin {
@@ -135,7 +136,7 @@ pub(crate) fn origin(request: &Request, actor: Actor) -> Origin {
     }
 }
 
-/// The client's address, behind proxies of ours too.
+/// The client's address. Behind trusted proxies it is taken from `X-Forwarded-For`.
 pub(crate) fn client_address(request: &Request) -> Option<IpAddr> {
     let peer = request.remote_addr().as_socket_addr()?.ip();
     let lines = request.headers().get_all("x-forwarded-for").iter();

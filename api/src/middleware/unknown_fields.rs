@@ -1,11 +1,11 @@
-//! What an operation knows: the fields of its body and its query parameters, as the
-//! document lists them. Whatever else a request says is refused, since it would be done
-//! without what its sender asked for.
+//! Rejects unknown fields and query parameters: those that the document does not list for
+//! the operation. To ignore them would mean to do something else than the client asked
+//! for.
 //!
-//! The names are read from the document, so none is listed twice. [`wrap`] finds the
-//! operation of a request. What its query says too much waits in [`Surplus`] for the body
-//! (`body`) or, where there is none, for the caller's permission (`auth`): whoever may
-//! not do a thing is told that first.
+//! The names come from the document, so no name is listed twice. [`wrap`] finds the
+//! operation of a request and checks its query. The mistakes wait in [`QueryIssues`]
+//! until `JsonBody` takes them or, without a body, `Caller::require` does: a caller
+//! without the permission gets 403 first.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,66 +13,66 @@ use poem::{Endpoint, Request};
 use serde_json::{Map, Value};
 use waypost_core::issue::Issue;
 
-use crate::openapi::methods::at_path;
+use crate::middleware::methods::find_by_path;
 
-/// All operations that take a key.
+/// The known names of all operations that require an API key.
 pub(crate) struct KnownFields(Vec<KnownOperation>);
 
 struct KnownOperation {
     method: String,
     path: String,
-    names: Arc<Names>,
+    names: Arc<KnownNames>,
 }
 
-/// What one operation knows.
+/// The known names of one operation.
 #[derive(Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct KnownNames {
     parameters: Vec<String>,
     takes_body: bool,
     body: KnownShape,
 }
 
-/// Which fields a value may have.
+/// The fields that a value may have.
 #[derive(Debug, Default, PartialEq)]
 enum KnownShape {
-    /// Whatever it likes, or none.
+    /// Any fields.
     #[default]
     Free,
-    /// These and no others.
+    /// Only these fields.
     Object(Vec<(String, Self)>),
-    /// Each item of a list the same.
+    /// A list whose items have this shape.
     List(Box<Self>),
 }
 
-/// What is wrong with a request's query, before anybody has taken it.
+/// Mistakes in a request's query that are not reported yet.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Surplus(Arc<Mutex<Vec<Issue>>>);
+pub(crate) struct QueryIssues(Arc<Mutex<Vec<Issue>>>);
 
 impl KnownFields {
-    /// Reads them from the document.
+    /// Reads the names from the document.
     pub(crate) fn of(document: &Value) -> Self {
         let paths = document["paths"].as_object().into_iter().flatten();
         let operations = paths.flat_map(|(path, operations)| {
             let operations = operations.as_object().into_iter().flatten();
-            // Links and providers' posts take no key; clients of mail add parameters of
-            // their own to links.
+            // Public operations are not checked: mail clients append parameters of their
+            // own to links.
             let keyed = operations.filter(|(_, operation)| operation.get("security").is_some());
             keyed.map(|(method, operation)| KnownOperation {
                 method: method.to_uppercase(),
                 path: path.clone(),
-                names: Arc::new(Names::of(document, operation)),
+                names: Arc::new(KnownNames::of(document, operation)),
             })
         });
         Self(operations.collect())
     }
 
-    fn at(&self, method: &str, path: &str) -> Option<&Arc<Names>> {
+    fn at(&self, method: &str, path: &str) -> Option<&Arc<KnownNames>> {
         let operations = self.0.iter().filter(|one| one.method == method);
-        Some(&at_path(operations, path, |one| &one.path)?.names)
+        Some(&find_by_path(operations, path, |one| &one.path)?.names)
     }
 }
 
-impl Names {
+impl KnownNames {
     fn of(document: &Value, operation: &Value) -> Self {
         let parameters = operation["parameters"].as_array().into_iter().flatten();
         let parameters = parameters.filter(|parameter| parameter["in"] == "query");
@@ -85,15 +85,15 @@ impl Names {
         }
     }
 
-    /// What a body says too much.
-    pub(crate) fn surplus_of(&self, body: &Value) -> Vec<Issue> {
+    /// The unknown fields of a body.
+    pub(crate) fn body_issues(&self, body: &Value) -> Vec<Issue> {
         let mut issues = Vec::new();
-        self.body.look("", body, &mut issues);
+        self.body.check("", body, &mut issues);
         issues
     }
 
-    /// What a query says too much, or twice.
-    fn surplus_of_query(&self, query: &str) -> Vec<Issue> {
+    /// The unknown and repeated parameters of a query.
+    fn query_issues(&self, query: &str) -> Vec<Issue> {
         let mut issues = Vec::new();
         let mut seen: Vec<String> = Vec::new();
         for (name, _) in url::form_urlencoded::parse(query.as_bytes()) {
@@ -105,7 +105,7 @@ impl Names {
                 let message = unknown("is not a parameter of this operation", &name, known);
                 issues.push(Issue::new(shortened(&name), message));
             } else if seen.iter().any(|seen| *seen == name) {
-                issues.push(Issue::new(name, "must not be there more than once"));
+                issues.push(Issue::new(name, "must not be given more than once"));
             } else {
                 seen.push(name.into_owned());
             }
@@ -141,23 +141,23 @@ impl KnownShape {
         }
     }
 
-    fn look(&self, path: &str, value: &Value, issues: &mut Vec<Issue>) {
+    fn check(&self, path: &str, value: &Value, issues: &mut Vec<Issue>) {
         match (self, value) {
             (Self::Object(known), Value::Object(given)) => {
-                look_at_fields(known, path, given, issues);
+                check_fields(known, path, given, issues);
             }
             (Self::List(items), Value::Array(given)) => {
-                for (place, item) in given.iter().enumerate().take(ITEMS_MAX) {
-                    items.look(&below(path, &place.to_string()), item, issues);
+                for (index, item) in given.iter().enumerate().take(ITEMS_MAX) {
+                    items.check(&below(path, &index.to_string()), item, issues);
                 }
             }
-            // Of another type than it should be, which is told elsewhere.
+            // A value of the wrong type; the field itself reports that.
             _ => {}
         }
     }
 }
 
-fn look_at_fields(
+fn check_fields(
     known: &[(String, KnownShape)],
     path: &str,
     given: &Map<String, Value>,
@@ -167,7 +167,7 @@ fn look_at_fields(
     for (name, value) in given {
         match known.iter().find(|(known, _)| known == name) {
             Some((_, KnownShape::Free)) => {}
-            Some((_, shape)) => shape.look(&below(path, name), value, issues),
+            Some((_, shape)) => shape.check(&below(path, name), value, issues),
             None if found > Issue::SHOWN_MAX => {}
             None => {
                 found += 1;
@@ -187,13 +187,13 @@ fn below(path: &str, name: &str) -> String {
     }
 }
 
-/// Bytes that are read of a body that its operation does not take.
+/// The most bytes read of a body that the operation does not take.
 const UNWANTED_BYTES_MAX: usize = 64 << 10;
 
-/// Items of one list that are looked at. No list of objects may be longer.
+/// Items of a list that are checked. No list of objects may be longer.
 const ITEMS_MAX: usize = 10_000;
 
-/// Characters of a name that are repeated to its sender.
+/// Characters of an unknown name that an error message repeats.
 const NAME_CHARS_MAX: usize = 100;
 
 fn shortened(name: &str) -> String {
@@ -210,11 +210,12 @@ fn unknown<'a>(problem: &str, name: &str, known: impl Iterator<Item = &'a str>) 
     }
 }
 
-/// How many letters a name may be away from the one that is meant.
+/// The largest edit distance between an unknown name and a suggestion.
 const EDITS_MAX: usize = 2;
 
-/// The known name that was meant: the same but for its case, hyphens and underscores, or
-/// a few letters away. A short name must be nearer, or everything would be near it.
+/// The known name that the client probably meant: equal except for case, hyphens and
+/// underscores, or within a few edits. Short names must be nearer; otherwise every name
+/// would be near them.
 fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     if name.chars().count() > NAME_CHARS_MAX {
         return None;
@@ -222,40 +223,45 @@ fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a s
     let plain = |name: &str| name.replace(['_', '-', ' '], "").to_lowercase();
     let given = plain(name);
     let distances = known.filter_map(|known| {
-        let wanted = plain(known);
-        let length = wanted.chars().count().min(given.chars().count());
-        let distance = strsim::osa_distance(&given, &wanted);
+        let candidate = plain(known);
+        let length = candidate.chars().count().min(given.chars().count());
+        let distance = strsim::osa_distance(&given, &candidate);
         (distance <= EDITS_MAX.min(length / 2)).then_some((distance, known))
     });
     let (_, name) = distances.min_by_key(|(distance, _)| *distance)?;
     Some(name)
 }
 
-impl Surplus {
-    /// Adds what else is wrong with the query.
+impl QueryIssues {
+    /// Adds more mistakes.
     pub(crate) fn add(&self, issues: Vec<Issue>) {
         let mut found = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         found.extend(issues);
     }
 
-    /// What was found so far, which nobody takes again.
+    /// Takes the mistakes found so far; a second call returns none.
     pub(crate) fn take(&self) -> Vec<Issue> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// Takes what is wrong with a request's query.
-pub(crate) fn take_surplus(request: &Request) -> Vec<Issue> {
-    let surplus = request.data::<Surplus>();
-    surplus.map(Surplus::take).unwrap_or_default()
+/// Takes the mistakes in a request's query.
+pub(crate) fn take_query_issues(request: &Request) -> Vec<Issue> {
+    let issues = request.data::<QueryIssues>();
+    issues.map(QueryIssues::take).unwrap_or_default()
 }
 
-/// What the body of a request says whose operation takes none: it would be done without
-/// that. An empty object is as good as nothing.
-async fn surplus_of_no_body(request: &mut Request) -> Vec<Issue> {
-    let unwanted = || vec![Issue::new("", "this operation takes no body")];
-    let is_announced = |name| request.header(name).is_some_and(|value| value != "0");
-    if !is_announced("content-length") && !is_announced("transfer-encoding") {
+/// The mistakes in a body that the operation does not take. An empty object counts as no
+/// body.
+async fn unwanted_body_issues(request: &mut Request) -> Vec<Issue> {
+    let unwanted = || {
+        vec![Issue::new(
+            "",
+            "must have no body: this operation takes none",
+        )]
+    };
+    let is_present = |name| request.header(name).is_some_and(|value| value != "0");
+    if !is_present("content-length") && !is_present("transfer-encoding") {
         return Vec::new();
     }
     let body = request.take_body().into_bytes_limit(UNWANTED_BYTES_MAX);
@@ -269,14 +275,15 @@ async fn surplus_of_no_body(request: &mut Request) -> Vec<Issue> {
         Ok(Value::Null) => Vec::new(),
         Ok(Value::Object(given)) => {
             let mut issues = Vec::new();
-            look_at_fields(&[], "", &given, &mut issues);
+            check_fields(&[], "", &given, &mut issues);
             issues
         }
         Ok(_) | Err(_) => unwanted(),
     }
 }
 
-/// Serves a request through `next`, with what its operation knows.
+/// Serves a request through `next`, with the known names of its operation and the
+/// mistakes in its query as request data.
 pub(crate) async fn wrap<E: Endpoint>(
     next: Arc<E>,
     mut request: Request,
@@ -284,12 +291,12 @@ pub(crate) async fn wrap<E: Endpoint>(
 ) -> poem::Result<E::Output> {
     if let Some(names) = known.at(request.method().as_str(), request.uri().path()) {
         let query = request.uri().query();
-        let mut issues = query.map_or_else(Vec::new, |query| names.surplus_of_query(query));
+        let mut issues = query.map_or_else(Vec::new, |query| names.query_issues(query));
         if !names.takes_body {
-            issues.extend(surplus_of_no_body(&mut request).await);
+            issues.extend(unwanted_body_issues(&mut request).await);
         }
         if !issues.is_empty() {
-            request.set_data(Surplus(Arc::new(Mutex::new(issues))));
+            request.set_data(QueryIssues(Arc::new(Mutex::new(issues))));
         }
         request.set_data(Arc::clone(names));
     }
@@ -326,12 +333,12 @@ mod tests {
     fn found(body: &Value) -> Vec<(String, String)> {
         let known = KnownFields::of(&document());
         let names = known.at("POST", "/v1/things/7").unwrap();
-        let issues = names.surplus_of(body).into_iter();
+        let issues = names.body_issues(body).into_iter();
         issues.map(|issue| (issue.path, issue.message)).collect()
     }
 
     #[test]
-    fn what_the_document_does_not_list_is_found_at_any_depth() {
+    fn unknown_fields_are_found_at_any_depth() {
         let body = json!({
             "name": { "any": 1 },
             "nam": 1,
@@ -351,17 +358,17 @@ mod tests {
     }
 
     #[test]
-    fn of_a_query_names_are_told_that_are_unknown_or_there_twice() {
+    fn unknown_and_repeated_query_parameters_are_reported() {
         let known = KnownFields::of(&document());
         let names = known.at("POST", "/v1/things/7").unwrap();
-        let issues = names.surplus_of_query("limit=1&Limit=2&id=3&limit=4&%6cimit=5");
+        let issues = names.query_issues("limit=1&Limit=2&id=3&limit=4&%6cimit=5");
         let paths: Vec<&str> = issues.iter().map(|issue| issue.path.as_str()).collect();
         assert_eq!(paths, ["Limit", "id", "limit", "limit"]);
-        assert!(names.surplus_of_query("").is_empty());
+        assert!(names.query_issues("").is_empty());
     }
 
     #[test]
-    fn a_near_name_is_the_one_that_was_meant() {
+    fn a_similar_name_is_suggested() {
         let known = [
             "to",
             "from",
@@ -371,7 +378,7 @@ mod tests {
             "html",
             "tags",
         ];
-        for (given, meant) in [
+        for (given, suggested) in [
             ("reply_to", Some("replyTo")),
             ("reply-to", Some("replyTo")),
             ("ReplyTo", Some("replyTo")),
@@ -388,7 +395,7 @@ mod tests {
             ("attachments", None),
             ("", None),
         ] {
-            assert_eq!(nearest(given, known.into_iter()), meant, "{given}");
+            assert_eq!(nearest(given, known.into_iter()), suggested, "{given}");
         }
         assert_eq!(nearest(&"t".repeat(5_000), known.into_iter()), None);
     }

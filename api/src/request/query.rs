@@ -1,16 +1,16 @@
-//! Query parameters. They are read as poem-openapi reads them; besides, what is wrong
-//! with one is kept beside what the query says too much (`known`), so that both are told
-//! at once.
+//! Query parameters. They are read as poem-openapi reads them. In addition, the mistakes
+//! in a parameter are added to [`QueryIssues`], so that the response reports them
+//! together with unknown and repeated parameters.
 
 use poem::{Request, RequestBody};
 use poem_openapi::param;
 use poem_openapi::registry::{MetaParamIn, MetaSchemaRef, Registry};
 use poem_openapi::{ApiExtractor, ApiExtractorType, ExtractParamOptions};
 
-use crate::unknown_fields::Surplus;
+use crate::middleware::unknown_fields::QueryIssues;
 use crate::validate::{Field, Validated};
 
-/// A parameter of the query.
+/// A query parameter.
 pub(crate) struct Query<T>(pub(crate) T);
 
 type QueryParam<T> = param::Query<Validated<T>>;
@@ -41,8 +41,8 @@ impl<'a, T: Field> ApiExtractor<'a> for Query<Validated<T>> {
     ) -> poem::Result<Self> {
         let name = options.name;
         let param::Query(read) = QueryParam::<T>::from_request(request, body, options).await?;
-        if let Some(surplus) = request.data::<Surplus>() {
-            surplus.add(read.issues(name));
+        if let Some(issues) = request.data::<QueryIssues>() {
+            issues.add(read.issues(name));
         }
         Ok(Self(read))
     }

@@ -1,5 +1,5 @@
-//! The `Allow` header of a 405, which RFC 9110 (section 15.5.6) asks for: the methods
-//! that the document lists for the path.
+//! The `Allow` header of a 405 response, as RFC 9110 (section 15.5.6) requires: the
+//! methods that the document lists for the path.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use poem::http::{HeaderValue, StatusCode, header};
 use poem::{Endpoint, IntoResponse, Request, Response};
 use serde_json::Value;
 
-/// What is served outside the document is only read.
-const ELSEWHERE: HeaderValue = HeaderValue::from_static("GET");
+/// Paths outside the document are read-only.
+const READ_ONLY: HeaderValue = HeaderValue::from_static("GET");
 
-/// The methods of every path of the document.
+/// The methods of each path in the document.
 pub(crate) struct Methods(Vec<(String, HeaderValue)>);
 
 impl Methods {
@@ -27,35 +27,35 @@ impl Methods {
     }
 
     fn at(&self, path: &str) -> HeaderValue {
-        let found = at_path(self.0.iter(), path, |(template, _)| template);
-        found.map_or(ELSEWHERE, |(_, allow)| allow.clone())
+        let found = find_by_path(self.0.iter(), path, |(template, _)| template);
+        found.map_or(READ_ONLY, |(_, allow)| allow.clone())
     }
 }
 
-/// That of `items` whose template stands for `path`. One that names the path wins over one
-/// that has a parameter there: `/v1/routing-rules/resolve` over `/v1/routing-rules/{id}`.
-pub(crate) fn at_path<T>(
+/// The item whose path template matches `path`. A template without a parameter wins over
+/// one with a parameter: `/v1/routing-rules/resolve` over `/v1/routing-rules/{id}`.
+pub(crate) fn find_by_path<T>(
     items: impl Iterator<Item = T>,
     path: &str,
     template: impl Fn(&T) -> &str,
 ) -> Option<T> {
-    let found = items.filter(|item| is_at(template(item), path));
+    let found = items.filter(|item| matches(template(item), path));
     found.min_by_key(|item| template(item).matches('{').count())
 }
 
-/// Whether a path is one of those that `template` stands for.
-fn is_at(template: &str, path: &str) -> bool {
-    let (mut wanted, mut given) = (template.split('/'), path.split('/'));
+/// Whether a path matches a template.
+fn matches(template: &str, path: &str) -> bool {
+    let (mut expected, mut given) = (template.split('/'), path.split('/'));
     loop {
-        match (wanted.next(), given.next()) {
+        match (expected.next(), given.next()) {
             (None, None) => return true,
-            (Some(wanted), Some(given)) if wanted == given || wanted.starts_with('{') => {}
+            (Some(expected), Some(given)) if expected == given || expected.starts_with('{') => {}
             _ => return false,
         }
     }
 }
 
-/// Serves a request through `next`, and tells on a 405 what the path does know.
+/// Serves a request through `next` and adds the `Allow` header to a 405 response.
 pub(crate) async fn wrap<E: Endpoint>(
     next: Arc<E>,
     request: Request,
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_knows_the_methods_of_its_template() {
+    fn a_path_allows_the_methods_of_its_template() {
         let document = json!({ "paths": {
             "/v1/things": { "get": {}, "post": {} },
             "/v1/things/{id}": { "delete": {} },

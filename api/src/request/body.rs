@@ -1,9 +1,6 @@
-//! Request bodies. A [`JsonBody`] is read whole, within its bound, and parsed; what is
-//! wrong with it is kept until the handler asks, so that a caller without the
-//! permission is told that first.
-
-mod measure;
-mod unique;
+//! Request bodies. A [`JsonBody`] is read whole, up to its limit, and parsed. Its
+//! mistakes wait until the handler takes the body, so that a caller without the
+//! permission gets 403 first.
 
 use std::sync::Arc;
 
@@ -17,50 +14,52 @@ use waypost_core::idempotency::fingerprint::BodyHash;
 use waypost_core::issue::Issue;
 
 use crate::error::{Failure, is_too_large};
-use crate::idempotency::hash_of_keyed;
+use crate::middleware::unknown_fields::{self, KnownNames};
+use crate::request::idempotency_key::body_hash;
+use crate::request::unique_json::Unique;
 use crate::response::Nullable;
-use crate::unknown_fields::{self, Names};
 
-/// The bound of a send, in bytes.
+/// The largest body of a send, in bytes.
 pub(crate) const SEND_BYTES_MAX: usize = 30 * MIB;
-/// The bound of a batch, in bytes.
+/// The largest body of a batch, in bytes.
 pub(crate) const BATCH_BYTES_MAX: usize = 50 * MIB;
-/// The bound of a template version, in bytes.
+/// The largest body of a template version, in bytes.
 pub(crate) const VERSION_BYTES_MAX: usize = 5 * MIB;
-/// The bound of an import of suppressions, in bytes.
+/// The largest body of a suppression import, in bytes.
 pub(crate) const IMPORT_BYTES_MAX: usize = 5 * MIB;
-/// The bound elsewhere, in bytes.
+/// The largest body of any other operation, in bytes.
 pub(crate) const OTHER_BYTES_MAX: usize = MIB;
 
 const MIB: usize = 1 << 20;
 
-/// JSON values in a body at the most.
+/// The most JSON values in a body. A value takes dozens of bytes in memory, however short
+/// its text is: 30 MiB of `[[],[],…` would take half a gigabyte.
 const VALUES_MAX: usize = 200_000;
-/// The same of a batch: a thousand messages to a thousand recipients each.
+/// The same for a batch: a thousand messages with a thousand recipients each.
 const BATCH_VALUES_MAX: usize = 1_200_000;
 
-/// A JSON object of at most `MAX` bytes. An optional one may be left out, with or without
-/// its content type, or be null, and is an empty object then.
+/// A JSON object of at most `MAX` bytes. If it is optional, it may be missing (with or
+/// without a content type) or null, and is then read as an empty object.
 #[derive(Debug)]
 pub(crate) struct JsonBody<T, const MAX: usize, const IS_OPTIONAL: bool = false> {
     parsed: Result<T, Failure>,
-    surplus: Vec<Issue>,
+    issues: Vec<Issue>,
     hash: Option<BodyHash>,
 }
 
 impl<T, const MAX: usize, const IS_OPTIONAL: bool> JsonBody<T, MAX, IS_OPTIONAL> {
-    /// The parsed body. What the request says too much, in its body or its query, goes to
-    /// `issues`; where there are any, the request must not be served.
+    /// The parsed body. Unknown fields of the body and mistakes in the query go to
+    /// `issues`; if there are any, the handler must reject the request.
     ///
     /// # Errors
-    /// That it cannot be parsed, and the issues that there are.
+    /// Why the body could not be read or parsed, together with `issues`.
     pub(crate) fn take(self, issues: &mut Vec<Issue>) -> Result<T, Failure> {
-        issues.extend(self.surplus);
+        issues.extend(self.issues);
         self.parsed.map_err(|failure| failure.after(issues))
     }
 
-    /// The hash of the JSON, where the request has an idempotency key and the body
-    /// is JSON.
+    /// The hash of the JSON; `None` if the request has no idempotency key or the body is
+    /// not JSON.
     pub(crate) fn hash(&self) -> Option<BodyHash> {
         self.hash
     }
@@ -71,7 +70,8 @@ impl<T: ParseFromJSON, const MAX: usize, const IS_OPTIONAL: bool> JsonBody<T, MA
         let is_encoded = request
             .header("content-encoding")
             .is_some_and(|coding| !coding.trim().eq_ignore_ascii_case("identity"));
-        // What is compressed is not unpacked: its bound would be anyone's guess.
+        // Compressed bodies are not supported: their size is unknown before they are
+        // unpacked.
         let content_type = request.header("content-type");
         let may_be_missing = IS_OPTIONAL && content_type.is_none();
         if is_encoded || !(may_be_missing || content_type.is_some_and(is_json)) {
@@ -88,12 +88,12 @@ impl<T: ParseFromJSON, const MAX: usize, const IS_OPTIONAL: bool> JsonBody<T, MA
             BATCH_BYTES_MAX => BATCH_VALUES_MAX,
             _ => VALUES_MAX,
         };
-        if measure::values(&bytes) > values_max {
+        if count_values(&bytes) > values_max {
             return Err(whole(format!(
                 "body must not hold more than {values_max} values"
             )));
         }
-        let unique::Unique(value) = serde_json::from_slice(&bytes).map_err(|error| {
+        let Unique(value) = serde_json::from_slice(&bytes).map_err(|error| {
             let (line, column) = (error.line(), error.column());
             whole(format!(
                 "body is not valid JSON: {} (line {line}, column {column})",
@@ -110,19 +110,18 @@ impl<T: ParseFromJSON, const MAX: usize, const IS_OPTIONAL: bool> JsonBody<T, MA
     }
 }
 
-/// Reads a body whole. One that announces itself as too large is refused at once and not
-/// read.
+/// Reads a whole body. A body whose `Content-Length` is above `max` is rejected unread.
 ///
 /// # Errors
-/// That it is too large, or why it could not be read.
+/// `TooLarge`, or `Invalid` if the client disconnected or was too slow.
 pub(crate) async fn read_bytes(
     request: &Request,
     body: &mut RequestBody,
     max: usize,
 ) -> Result<Vec<u8>, Failure> {
-    let announced = request.header("content-length");
-    let announced: Option<usize> = announced.and_then(|length| length.parse().ok());
-    if announced.is_some_and(|length| length > max) {
+    let length = request.header("content-length");
+    let length: Option<usize> = length.and_then(|length| length.parse().ok());
+    if length.is_some_and(|length| length > max) {
         return Err(Failure::TooLarge(max));
     }
     let body = body.take().map_err(|error| whole(unread(&error)))?;
@@ -136,12 +135,12 @@ pub(crate) async fn read_bytes(
     Ok(bytes.into())
 }
 
-/// A finding about the body as a whole.
+/// An issue about the body as a whole.
 fn whole(message: String) -> Failure {
     Failure::Invalid(vec![Issue::new("", message)])
 }
 
-/// Why a body could not be read: the client went away, or was too slow.
+/// Why a body could not be read: the client disconnected or was too slow.
 fn unread(error: &ReadBodyError) -> String {
     let reason = match error {
         ReadBodyError::Io(error) => error.to_string(),
@@ -152,7 +151,7 @@ fn unread(error: &ReadBodyError) -> String {
     format!("body could not be read: {reason}")
 }
 
-/// What is wrong with the JSON, without the place that the error repeats.
+/// The error text without its position, which the caller adds in its own form.
 fn reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.rsplit_once(" at line ") {
@@ -166,6 +165,34 @@ fn is_json(content_type: &str) -> bool {
     let essence = essence.to_ascii_lowercase();
     essence == "application/json"
         || (essence.starts_with("application/") && essence.ends_with("+json"))
+}
+
+/// Counts the values of a JSON text before it is parsed: each comma and each bracket outside
+/// strings begins one. For text that is not JSON the count means nothing; parsing fails
+/// early then.
+fn count_values(json: &[u8]) -> usize {
+    let mut count = 1;
+    let mut bytes = json.iter();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b',' | b'[' | b'{' => count += 1,
+            b'"' => skip_string(&mut bytes),
+            _ => {}
+        }
+    }
+    count
+}
+
+fn skip_string(bytes: &mut std::slice::Iter<'_, u8>) {
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => return,
+            b'\\' => {
+                bytes.next();
+            }
+            _ => {}
+        }
+    }
 }
 
 impl<'a, T: ParseFromJSON, const MAX: usize, const IS_OPTIONAL: bool> ApiExtractor<'a>
@@ -203,18 +230,38 @@ impl<'a, T: ParseFromJSON, const MAX: usize, const IS_OPTIONAL: bool> ApiExtract
         let hash = value
             .as_ref()
             .ok()
-            .and_then(|value| hash_of_keyed(request, value));
-        let mut surplus = unknown_fields::take_surplus(request);
-        if let (Ok(value), Some(names)) = (&value, request.data::<Arc<Names>>()) {
-            surplus.extend(names.surplus_of(value));
+            .and_then(|value| body_hash(request, value));
+        let mut issues = unknown_fields::take_query_issues(request);
+        if let (Ok(value), Some(names)) = (&value, request.data::<Arc<KnownNames>>()) {
+            issues.extend(names.body_issues(value));
         }
         let parsed = value.and_then(|value| {
             T::parse_from_json(Some(value)).map_err(|error| whole(error.into_message()))
         });
         Ok(Self {
             parsed,
-            surplus,
+            issues,
             hash,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_counted_outside_strings_only() {
+        for (json, count) in [
+            ("", 1),
+            ("1", 1),
+            ("[1,2,3]", 4),
+            (r#"{"a": [{}], "b": 2}"#, 5),
+            (r#"["a,b", "[{\",[", "\\", 1]"#, 5),
+            (r#"["never ends, [[["#, 2),
+            (r#"["\"#, 2),
+        ] {
+            assert_eq!(count_values(json.as_bytes()), count, "{json}");
+        }
     }
 }

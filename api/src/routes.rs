@@ -1,0 +1,95 @@
+//! The routes of the API, and the order of the middleware around them.
+
+use std::any::Any;
+use std::sync::{Arc, LazyLock};
+
+use bytes::Bytes;
+use poem::endpoint::make_sync;
+use poem::http::Method;
+use poem::middleware::CatchPanic;
+use poem::web::{Data, Json, Redirect};
+use poem::{Endpoint, EndpointExt, IntoResponse, Request, Response, Route, get, handler};
+use serde_json::json;
+use waypost_core::fault::Fault;
+use waypost_core::ids::Ids;
+
+use crate::context::Context;
+use crate::error::Failure;
+use crate::middleware::methods::{self, Methods};
+use crate::middleware::unknown_fields::{self, KnownFields};
+use crate::middleware::{availability, rate_limits, request_id};
+use crate::openapi;
+
+/// The whole API as one endpoint. The last `around` is the outermost.
+pub(crate) fn routes(context: &Arc<Context>, ids: Ids) -> impl Endpoint<Output = Response> + use<> {
+    let service = openapi::service(context);
+    let document = openapi::document(&service);
+    let methods = Arc::new(Methods::of(&document));
+    let known = Arc::new(KnownFields::of(&document));
+    // All responses share one buffer: a copy for each of thousands of slow readers would
+    // take too much memory.
+    let document = Bytes::from(document.to_string());
+    let for_page = document.clone();
+    // Built at the first request: with the viewer the page takes 2 MB, and most processes
+    // are never asked for it.
+    let page =
+        LazyLock::new(move || Bytes::from(openapi::page(&String::from_utf8_lossy(&for_page))));
+    Route::new()
+        .at("/healthz", get(healthz))
+        .at("/readyz", get(readyz))
+        .at(
+            "/openapi.json",
+            get(make_sync(move |_| {
+                document
+                    .clone()
+                    .with_content_type("application/json")
+                    .into_response()
+            })),
+        )
+        .at(
+            "/docs",
+            get(make_sync(move |_| {
+                page.clone()
+                    .with_content_type("text/html; charset=utf-8")
+                    .into_response()
+            })),
+        )
+        // Relative, because a proxy may serve the API under another path.
+        .at("/docs/", get(make_sync(|_| Redirect::see_other("../docs"))))
+        .nest("/", service.around(redirect_root_to_docs))
+        .with(CatchPanic::new().with_handler(panicked))
+        .around(availability::wrap)
+        .around(move |next, request| unknown_fields::wrap(next, request, Arc::clone(&known)))
+        .around(rate_limits::wrap)
+        .data(Arc::clone(context))
+        .around(move |next, request| request_id::wrap(next, request, ids.clone()))
+        .around(move |next, request| methods::wrap(next, request, Arc::clone(&methods)))
+}
+
+/// Reports that the process runs. It does not depend on Postgres or Redis.
+#[handler]
+fn healthz() -> Json<serde_json::Value> {
+    Json(json!({ "status": "ok" }))
+}
+
+/// Reports whether Postgres and Redis answer and the schema is current; 503 if not.
+#[handler]
+async fn readyz(context: Data<&Arc<Context>>) -> Response {
+    let (status, body) = context.readiness.ask().await;
+    Json(body).with_status(status).into_response()
+}
+
+async fn redirect_root_to_docs<E: Endpoint>(
+    next: Arc<E>,
+    request: Request,
+) -> poem::Result<Response> {
+    if request.uri().path() == "/" && request.method() == Method::GET {
+        return Ok(Redirect::see_other("docs").into_response());
+    }
+    next.call(request).await.map(IntoResponse::into_response)
+}
+
+/// The response if a handler panicked. The panic itself is logged by the panic hook.
+fn panicked(_payload: Box<dyn Any + Send>) -> Response {
+    Failure::Fault(Fault::internal("serve a request", "the handler panicked")).into_response()
+}
