@@ -1,12 +1,11 @@
-//! The adapters of the four providers with an HTTP API: their requests against the providers' official
-//! descriptions, their signatures against published vectors, what they make of
-//! every documented answer, what the transport makes of broken calls, and which of
-//! the events that are posted to us are believed. No provider and no simulator takes
-//! part.
+//! The adapters of the four providers with an HTTP API: their requests against the
+//! providers' official descriptions, their signatures against published vectors, their
+//! outcomes for every documented reply, the transport's outcomes for broken calls, and
+//! which posted events are verified. No provider and no simulator takes part.
 //!
-//! The descriptions lie beside the repository (`../shared/providers`, or under
-//! `WAYPOST_SHARED_DIR`) and are not part of it; the tests that need them say so
-//! and pass where they are absent.
+//! The descriptions are in a folder beside the repository (`../shared/providers`, or under
+//! `WAYPOST_SHARED_DIR`) and not part of it; the tests that need them print a line and pass
+//! if they are missing.
 
 #![expect(
     clippy::unwrap_used,
@@ -19,12 +18,12 @@ mod credentials;
 mod documents;
 mod events;
 mod local_server;
-mod look_ups;
+mod lookups;
+mod management;
 mod replies;
 mod requests;
 mod signing;
 mod transport;
-mod upkeep;
 
 use bytes::Bytes;
 use chrono::DateTime;
@@ -40,7 +39,7 @@ use waypost_core::provider::kind::ProviderType;
 use waypost_core::provider::mail::OutgoingMail;
 use waypost_core::provider::{AccountAccess, ProviderHosts};
 
-/// What every secret in these tests contains.
+/// A part of every secret in these tests.
 const CANARY: &str = "ca9ary";
 
 /// 2026-11-21 12:00:00 UTC.
@@ -48,7 +47,7 @@ fn now() -> Timestamp {
     DateTime::from_timestamp(1_795_262_400, 0).unwrap()
 }
 
-/// Credentials with every field that the type knows.
+/// Credentials with every field of the type.
 fn credentials_json(kind: ProviderType) -> Value {
     match kind {
         ProviderType::Sendgrid => json!({ "apiKey": "SG.ca9ary.key", "region": "eu" }),
@@ -100,7 +99,7 @@ fn with_access_at<T>(
     })
 }
 
-/// A mail that uses everything.
+/// A mail that uses every field.
 fn rich_mail() -> OutgoingMail {
     OutgoingMail {
         message_id: Uuid::from_u128(0x0190_0000_0000_7000_8000_0000_0000_0001).into(),
@@ -126,7 +125,7 @@ fn rich_mail() -> OutgoingMail {
     }
 }
 
-/// A mail with nothing but what it must have.
+/// A mail with the required fields only.
 fn plain_mail() -> OutgoingMail {
     OutgoingMail {
         from: Mailbox::parse("zoe@example.com").unwrap(),

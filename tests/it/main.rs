@@ -1,6 +1,8 @@
 //! The integration tests: one module per section, all through the front door.
 //! `make test` gives them the servers that they need.
 
+mod account_limiter;
+#[cfg(test)]
 mod adapters;
 #[cfg(test)]
 mod api_keys;
@@ -32,8 +34,6 @@ mod examples;
 mod failover;
 #[cfg(test)]
 mod fairness;
-#[cfg(test)]
-mod gates;
 #[cfg(test)]
 mod health;
 #[cfg(test)]

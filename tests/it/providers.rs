@@ -1,12 +1,12 @@
-//! Provider accounts: connecting, showing, changing, checking and removing them,
-//! for all four types, and which of them takes a message.
+//! Provider accounts: connecting, reading, changing, checking and removing them, for all
+//! four types, and which account sends a message.
 
 mod credentials;
 mod domains;
 mod event_secrets;
 mod event_webhook;
+mod management;
 mod rechecks;
-mod upkeep;
 
 use chrono::TimeDelta;
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ async fn connect(app: &TestApp, kind: ProviderType, credentials: &Value) -> Repl
     app.post("/v1/providers", &request(kind, credentials)).await
 }
 
-/// Good credentials with one field replaced.
+/// Valid credentials with one field replaced.
 fn with(kind: ProviderType, field: &str, value: Value) -> Value {
     let mut credentials = good(kind);
     credentials[field] = value;
@@ -52,7 +52,7 @@ async fn account_count(app: &TestApp) -> usize {
 }
 
 #[tokio::test]
-async fn an_account_of_each_type_is_connected_shown_changed_checked_and_removed() {
+async fn an_account_of_each_type_is_connected_read_changed_checked_and_removed() {
     for kind in ProviderType::ALL {
         let app = quiet().await;
         let mut account = connect(&app, kind, &good(kind)).await.data(201);
@@ -168,7 +168,7 @@ async fn the_other_fields_of_an_account_are_checked_too() {
 }
 
 #[tokio::test]
-async fn a_change_is_checked_like_a_connection() {
+async fn a_change_is_checked_like_a_new_account() {
     let app = quiet().await;
     let id = app.connect(ProviderType::Sendgrid).await;
     let path = format!("/v1/providers/{id}");
@@ -209,7 +209,7 @@ async fn a_change_is_checked_like_a_connection() {
 }
 
 #[tokio::test]
-async fn without_an_active_account_nothing_is_accepted() {
+async fn without_an_active_account_no_message_is_accepted() {
     let app = quiet().await;
     let message = message_to("a@example.org");
     app.post("/v1/send", &message)
@@ -235,7 +235,7 @@ async fn without_an_active_account_nothing_is_accepted() {
 }
 
 #[tokio::test]
-async fn the_oldest_active_account_takes_a_message() {
+async fn the_oldest_active_account_sends_a_message() {
     let app = quiet().await;
     let mut ids = Vec::new();
     for kind in [

@@ -264,11 +264,11 @@ impl ProvidersApi {
             (Some(kind), Some(given)) => read_event_secrets(kind, &given, &mut issues),
             _ => None,
         };
-        let misfit = event_secrets
+        let mismatch = event_secrets
             .as_ref()
             .zip(credentials.as_ref())
-            .and_then(|(secrets, credentials)| secrets.misfit(credentials));
-        issues.extend(misfit);
+            .and_then(|(secrets, credentials)| secrets.mismatch(credentials));
+        issues.extend(mismatch);
         let (Some(display_name), Some(credentials), Some(claim), true) =
             (display_name, credentials, claim, issues.is_empty())
         else {
@@ -353,8 +353,10 @@ impl ProvidersApi {
             .max_concurrency
             .change("maxConcurrency", &mut issues);
         if let Some(secrets) = &event_secrets {
-            let misfit = self.misfit(&account, secrets, credentials.as_ref()).await?;
-            issues.extend(misfit);
+            let mismatch = self
+                .mismatch(&account, secrets, credentials.as_ref())
+                .await?;
+            issues.extend(mismatch);
         }
         if !issues.is_empty() {
             return Err(Failure::Invalid(issues));
@@ -466,18 +468,18 @@ impl ProvidersApi {
 
     /// Checks event secrets against the account's new credentials or, without these, its
     /// stored ones.
-    async fn misfit(
+    async fn mismatch(
         &self,
         account: &ProviderAccount,
         secrets: &EventSecrets,
         credentials: Option<&Credentials>,
     ) -> Result<Option<Issue>, Failure> {
         if let Some(credentials) = credentials {
-            return Ok(secrets.misfit(credentials));
+            return Ok(secrets.mismatch(credentials));
         }
         let accounts = &self.context.accounts;
         let (_, stored) = accounts.open(account.organization_id, account.id).await?;
-        Ok(secrets.misfit(&stored))
+        Ok(secrets.mismatch(&stored))
     }
 }
 

@@ -1,4 +1,4 @@
-//! What this process knows of the accounts that it uses lately. No I/O.
+//! The state of the accounts that this process used recently. No I/O.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -16,223 +16,226 @@ use super::{Rejected, RejectedBy};
 use crate::clock::Timestamp;
 use crate::ids::ProviderAccountId;
 
-/// How long after its last use an account is looked at with every tick.
-const USED_LATELY: Duration = Duration::from_mins(1);
-/// How long after its last use an account is forgotten: longer than any is closed.
-const FORGOTTEN_AFTER: Duration = Duration::from_mins(30);
-/// How long whoever finds a probe under way is to wait before they ask again.
-const PROBE_WAIT: Duration = Duration::from_secs(1);
-/// How long another worker's probe is taken to be under way before Redis is asked
+/// An account used within this time is read from Redis with every tick.
+const RECENT_USE: Duration = Duration::from_mins(1);
+/// An account unused for this long is dropped: longer than the longest pause.
+const UNUSED_MAX: Duration = Duration::from_mins(30);
+/// The wait of a call that is rejected because a probe is in flight.
+const PROBE_RETRY_WAIT: Duration = Duration::from_secs(1);
+/// How long another worker's probe is assumed to be in flight before Redis is asked
 /// again.
-const PROBE_KNOWN: Duration = Duration::from_millis(300);
-/// Domains of an account that are throttled each by itself, at the most.
-const DOMAINS_MAX: usize = 1_000;
+const REMOTE_PROBE_TTL: Duration = Duration::from_millis(300);
+/// The most domains of one account with a throttle of their own.
+const DOMAIN_THROTTLES_MAX: usize = 1_000;
 
-/// Calls per second that a throttled account has left, over all workers: each may be the
-/// one that finds out that it is throttled no more.
-const LEAST_PER_SECOND: f64 = 1.0;
+/// Calls per second that a throttled account keeps, over all workers: without calls,
+/// nothing would show that the provider accepts more again.
+const MIN_RATE_PER_SECOND: f64 = 1.0;
 
-/// All accounts that this process knows of.
+/// The state of all accounts that this process uses.
 pub(super) struct AccountStates {
-    desks: HashMap<ProviderAccountId, AccountState>,
-    /// Calls per second that a throttled account has left in this process.
-    least: f64,
+    accounts: HashMap<ProviderAccountId, AccountState>,
+    /// Calls per second that a throttled account keeps in this process.
+    min_rate: f64,
 }
 
-/// One account.
+/// The state of one account.
 pub(super) struct AccountState {
-    standing: BreakerState,
-    /// Whether Redis is yet to be told of it.
-    is_untold: bool,
-    /// Whether Redis was asked how it stands.
-    is_known: bool,
+    breaker: BreakerState,
+    /// Whether this state is not yet written to Redis.
+    is_unsynced: bool,
+    /// Whether the state was read from Redis.
+    is_loaded: bool,
     window: SampleWindow,
-    /// Calls that Redis is yet to count.
+    /// Samples that are not yet added to the counts in Redis.
     uncounted: SampleCounts,
     probe: Probe,
-    /// Calls of this process that are under way.
-    under_way: u32,
-    /// How fast the provider takes calls.
+    /// Calls of this process that are in flight.
+    in_flight: u32,
+    /// The rate that the provider accepts.
     throttle: Throttle,
-    /// How fast a mail server takes mail to the domains of which it throttled some.
-    domains: HashMap<String, Throttle>,
-    /// The domain whose mail was throttled last.
-    throttled: Option<String>,
-    least: f64,
+    /// The rate that a mail server accepts for each domain that it throttled.
+    domain_throttles: HashMap<String, Throttle>,
+    /// The domain that was throttled last.
+    last_throttled_domain: Option<String>,
+    min_rate: f64,
     revision: u32,
-    /// Those who wait for a call per second, and for the end of one under way.
-    refused_by_rate: RetryQueue,
-    refused_by_concurrency: RetryQueue,
-    used: Instant,
+    /// Schedules when calls rejected for their rate, or for concurrency, come back.
+    rate_retries: RetryQueue,
+    concurrency_retries: RetryQueue,
+    last_used: Instant,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Probe {
-    /// Nobody's, as far as this process knows.
-    Free,
-    /// A call of this process.
-    Ours,
-    /// Another worker's, until when Redis need not be asked.
-    Theirs(Instant),
+    /// No probe is in flight, as far as this process knows.
+    Idle,
+    /// A call of this process is the probe.
+    Local,
+    /// Another worker's call is the probe. Redis is not asked again before this time.
+    Remote(Instant),
 }
 
-/// The first answer to who asks to call.
+/// Whether a call may start, as far as this process knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CallAdmission {
-    Pass(CallStart),
-    /// It may be the probe, if no other worker's call is.
+    Admitted(CallStart),
+    /// The call may be the probe, unless another worker's call is.
     Probe(CallStart, Cause),
     Rejected(Rejected),
 }
 
-/// What a call begins under.
+/// The state under which a call starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CallStart {
-    /// The number of the standing.
+    /// The version of the breaker state.
     pub(super) version: u64,
-    /// See [`Throttle::falls`]: of the account, and of the recipient's domain.
-    falls: (u64, u64),
+    /// [`Throttle::epoch`] of the account and of the recipient's domain.
+    throttle_epochs: (u64, u64),
 }
 
 /// A call that ended.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CallEnd<'a> {
-    pub(super) begun: CallStart,
-    /// The recipient's domain, where that may be throttled by itself.
+    pub(super) start: CallStart,
+    /// The recipient's domain, if the server may throttle domains separately.
     pub(super) domain: Option<&'a str>,
-    /// Whether it was the probe.
+    /// Whether the call was the probe.
     pub(super) is_probe: bool,
-    pub(super) verdict: Sample,
+    pub(super) sample: Sample,
 }
 
 impl Default for AccountStates {
     fn default() -> Self {
         Self {
-            desks: HashMap::new(),
-            least: LEAST_PER_SECOND,
+            accounts: HashMap::new(),
+            min_rate: MIN_RATE_PER_SECOND,
         }
     }
 }
 
 impl AccountStates {
-    /// Shares what is left of throttled accounts with so many workers.
+    /// Divides the rate that throttled accounts keep among `count` workers.
     pub(super) fn set_workers(&mut self, count: u32) {
-        self.least = LEAST_PER_SECOND / f64::from(count.max(1));
+        self.min_rate = MIN_RATE_PER_SECOND / f64::from(count.max(1));
     }
 
-    /// What is known of an account.
-    pub(super) fn desk(&mut self, account: ProviderAccountId) -> &mut AccountState {
-        let desk = self.desks.entry(account).or_insert_with(|| AccountState {
-            standing: BreakerState::default(),
-            is_untold: false,
-            is_known: false,
-            window: SampleWindow::default(),
-            uncounted: SampleCounts::default(),
-            probe: Probe::Free,
-            under_way: 0,
-            throttle: Throttle::default(),
-            domains: HashMap::new(),
-            throttled: None,
-            least: LEAST_PER_SECOND,
-            revision: 0,
-            refused_by_rate: RetryQueue::default(),
-            refused_by_concurrency: RetryQueue::default(),
-            used: Instant::now(),
-        });
-        desk.least = self.least;
-        desk.used = Instant::now();
-        desk
+    /// The state of an account, created on first use.
+    pub(super) fn state(&mut self, account: ProviderAccountId) -> &mut AccountState {
+        let state = self
+            .accounts
+            .entry(account)
+            .or_insert_with(|| AccountState {
+                breaker: BreakerState::default(),
+                is_unsynced: false,
+                is_loaded: false,
+                window: SampleWindow::default(),
+                uncounted: SampleCounts::default(),
+                probe: Probe::Idle,
+                in_flight: 0,
+                throttle: Throttle::default(),
+                domain_throttles: HashMap::new(),
+                last_throttled_domain: None,
+                min_rate: MIN_RATE_PER_SECOND,
+                revision: 0,
+                rate_retries: RetryQueue::default(),
+                concurrency_retries: RetryQueue::default(),
+                last_used: Instant::now(),
+            });
+        state.min_rate = self.min_rate;
+        state.last_used = Instant::now();
+        state
     }
 
-    /// Goes by a standing that Redis holds.
+    /// Takes over the state that Redis holds, if it is newer than the local one.
     pub(super) fn adopt(
         &mut self,
         account: ProviderAccountId,
-        standing: Option<BreakerState>,
+        breaker: Option<BreakerState>,
         now: Timestamp,
     ) {
-        let Some(desk) = self.desks.get_mut(&account) else {
+        let Some(state) = self.accounts.get_mut(&account) else {
             return;
         };
-        desk.is_known = true;
-        let own = desk.standing;
-        let theirs = standing.unwrap_or_default().clamped(now);
-        let is_clamped = standing.is_some_and(|standing| standing.is_beyond(now));
-        // Redis was emptied where it knows less than was told before. What is closed
-        // stays closed then, and an open gate follows whoever began anew.
-        let is_lost = theirs.version < own.version && !desk.is_untold;
-        if is_lost && own.closed_by.is_some() {
-            desk.is_untold = true;
+        state.is_loaded = true;
+        let own = state.breaker;
+        let theirs = breaker.unwrap_or_default().clamped(now);
+        let is_clamped = breaker.is_some_and(|breaker| breaker.exceeds_max(now));
+        // A lower version in Redis means that Redis lost its data. An open breaker is
+        // then written again; a closed one follows the state in Redis.
+        let is_lost = theirs.version < own.version && !state.is_unsynced;
+        if is_lost && own.open_cause.is_some() {
+            state.is_unsynced = true;
         } else if theirs.version > own.version || is_lost {
-            desk.set(theirs, now);
+            state.set(theirs, now);
         } else if theirs.version == own.version {
-            // What is clamped anew with every look would never end.
-            if !is_clamped || own.closed_by != theirs.closed_by {
-                desk.standing = theirs;
+            // A clamped time would move with every read and never be over.
+            if !is_clamped || own.open_cause != theirs.open_cause {
+                state.breaker = theirs;
             }
-            desk.is_untold = false;
+            state.is_unsynced = false;
         }
     }
 
-    /// Marks a change as told, and goes by what counts now.
-    pub(super) fn told(
+    /// Marks a change as written to Redis and takes over the state that Redis returned.
+    pub(super) fn mark_written(
         &mut self,
         account: ProviderAccountId,
-        told: BreakerState,
+        written: BreakerState,
         counts: Option<BreakerState>,
         now: Timestamp,
     ) {
-        if let Some(desk) = self.desks.get_mut(&account) {
-            desk.is_untold &= desk.standing.version != told.version;
+        if let Some(state) = self.accounts.get_mut(&account) {
+            state.is_unsynced &= state.breaker.version != written.version;
         }
         self.adopt(account, counts, now);
     }
 
-    /// The changes that Redis is yet to be told of.
-    pub(super) fn untold(&self, now: Timestamp) -> Vec<Changed> {
-        let untold = self.desks.iter().filter(|(_, desk)| desk.is_untold);
-        untold
-            .map(|(account, desk)| (*account, desk.standing, desk.standing.lifetime(now)))
+    /// The changes that are not yet written to Redis.
+    pub(super) fn unsynced(&self, now: Timestamp) -> Vec<Changed> {
+        let unsynced = self.accounts.iter().filter(|(_, state)| state.is_unsynced);
+        unsynced
+            .map(|(account, state)| (*account, state.breaker, state.breaker.ttl(now)))
             .collect()
     }
 
-    /// The accounts whose standing is to be read: those used lately with every tick,
-    /// and new ones at once.
+    /// The accounts to read from Redis: new ones at once, recently used ones with every
+    /// tick.
     pub(super) fn due_to_read(&mut self, is_tick: bool) -> Vec<ProviderAccountId> {
         if is_tick {
-            self.desks
-                .retain(|_, desk| desk.under_way > 0 || desk.used.elapsed() < FORGOTTEN_AFTER);
+            self.accounts
+                .retain(|_, state| state.in_flight > 0 || state.last_used.elapsed() < UNUSED_MAX);
         }
-        let wanted = self.desks.iter().filter(|(_, desk)| {
-            !desk.is_known || (is_tick && (desk.is_untold || desk.used.elapsed() < USED_LATELY))
+        let wanted = self.accounts.iter().filter(|(_, state)| {
+            !state.is_loaded
+                || (is_tick && (state.is_unsynced || state.last_used.elapsed() < RECENT_USE))
         });
         wanted.map(|(account, _)| *account).collect()
     }
 
-    /// The calls of an account that Redis is to count: only while some fail.
+    /// The samples of an account to add to Redis. Samples are shared only while some fail.
     pub(super) fn due_to_count(
         &mut self,
         account: ProviderAccountId,
         is_counted: bool,
         now: Timestamp,
     ) -> Option<(ProviderAccountId, u64, SampleCounts)> {
-        let desk = self.desks.get_mut(&account)?;
-        let counts = std::mem::take(&mut desk.uncounted);
-        let is_failing = is_counted || desk.window.counts(now).failures > 0;
-        let wanted = is_failing && counts != SampleCounts::default() && !desk.is_untold;
-        wanted.then_some((account, desk.standing.version, counts))
+        let state = self.accounts.get_mut(&account)?;
+        let counts = std::mem::take(&mut state.uncounted);
+        let is_failing = is_counted || state.window.counts(now).failures > 0;
+        let wanted = is_failing && counts != SampleCounts::default() && !state.is_unsynced;
+        wanted.then_some((account, state.breaker.version, counts))
     }
 
-    /// Forgets calls that Redis was not there to count: they would be old when it is.
-    pub(super) fn forget_uncounted(&mut self) {
-        for desk in self.desks.values_mut() {
-            desk.uncounted = SampleCounts::default();
+    /// Drops samples that could not be shared: they will be old when Redis is back.
+    pub(super) fn discard_uncounted(&mut self) {
+        for state in self.accounts.values_mut() {
+            state.uncounted = SampleCounts::default();
         }
     }
 
-    /// Opens the circuit where all workers' calls, counted under a standing, ask for
-    /// it.
-    pub(super) fn judge(
+    /// Opens the breaker if the counts of all workers, taken under this version, demand it.
+    pub(super) fn trip_if_failing(
         &mut self,
         account: ProviderAccountId,
         version: u64,
@@ -240,68 +243,75 @@ impl AccountStates {
         now: Timestamp,
         fraction: f64,
     ) {
-        let Some(desk) = self.desks.get_mut(&account) else {
+        let Some(state) = self.accounts.get_mut(&account) else {
             return;
         };
-        let standing = desk.standing;
-        let is_passing = standing.position(now) == BreakerPhase::Passing;
-        if sums.trip() && standing.version == version && is_passing {
-            desk.change(account, standing.opened(None, now, fraction), now);
+        let breaker = state.breaker;
+        let is_closed = breaker.phase(now) == BreakerPhase::Closed;
+        if sums.should_trip() && breaker.version == version && is_closed {
+            state.transition(
+                account,
+                breaker.opened_by_failures(None, now, fraction),
+                now,
+            );
         }
     }
 }
 
 impl AccountState {
-    /// Whether the account was never looked at in Redis.
+    /// Whether the account's state was never read from Redis.
     pub(super) fn is_new(&self) -> bool {
-        !self.is_known
+        !self.is_loaded
     }
 
-    /// Lets a call begin, which must be ended by [`AccountState::leave`]. A standing from before
-    /// the account was mended (`revision`) does not count.
-    pub(super) fn ask(
+    /// Decides whether a call may start. A call that is not rejected must end with
+    /// [`AccountState::release`]. A higher `revision` than the breaker's closes it: the
+    /// account was changed since.
+    pub(super) fn admit(
         &mut self,
         account: ProviderAccountId,
         (revision, domain): (u32, Option<&str>),
         now: Timestamp,
     ) -> CallAdmission {
         self.revision = self.revision.max(revision);
-        if let Some(mended) = self.standing.mended(self.revision, now) {
-            self.change(account, mended, now);
+        if let Some(closed) = self.breaker.reset_by_revision(self.revision, now) {
+            self.transition(account, closed, now);
         }
-        let step = match self.standing.position(now) {
-            BreakerPhase::Passing => match self.take(domain) {
-                Ok(()) => CallAdmission::Pass(self.begun(domain)),
-                Err(closed) => CallAdmission::Rejected(closed),
+        let admission = match self.breaker.phase(now) {
+            BreakerPhase::Closed => match self.take(domain) {
+                Ok(()) => CallAdmission::Admitted(self.start(domain)),
+                Err(rejected) => CallAdmission::Rejected(rejected),
             },
-            BreakerPhase::Shut(cause, wait) => CallAdmission::Rejected(Rejected {
+            BreakerPhase::Open(cause, wait) => CallAdmission::Rejected(Rejected {
                 by: cause.into(),
                 wait,
             }),
-            BreakerPhase::Probing(cause) => match self.probe {
-                Probe::Free => self.take_probe(cause, domain),
-                Probe::Theirs(until) if until <= Instant::now() => self.take_probe(cause, domain),
-                Probe::Ours | Probe::Theirs(_) => CallAdmission::Rejected(probing(cause)),
+            BreakerPhase::HalfOpen(cause) => match self.probe {
+                Probe::Idle => self.start_probe(cause, domain),
+                Probe::Remote(until) if until <= Instant::now() => self.start_probe(cause, domain),
+                Probe::Local | Probe::Remote(_) => {
+                    CallAdmission::Rejected(rejected_by_probe(cause))
+                }
             },
         };
-        if !matches!(step, CallAdmission::Rejected(_)) {
-            self.under_way += 1;
+        if !matches!(admission, CallAdmission::Rejected(_)) {
+            self.in_flight += 1;
         }
-        step
+        admission
     }
 
-    /// Takes a call from what the provider throttles.
+    /// Takes a token from the throttles of the account and of the domain.
     fn take(&mut self, domain: Option<&str>) -> Result<(), Rejected> {
         let now = Instant::now();
-        let mut of_domain = domain.and_then(|domain| self.domains.get_mut(domain));
+        let mut domain_throttle = domain.and_then(|domain| self.domain_throttles.get_mut(domain));
         let mut taken = Ok(());
-        if let Some(throttle) = &mut of_domain {
+        if let Some(throttle) = &mut domain_throttle {
             taken = throttle.take(now);
         }
         if taken.is_ok() {
             taken = self.throttle.take(now);
-            if let (Err(_), Some(throttle)) = (taken, of_domain) {
-                throttle.give_back();
+            if let (Err(_), Some(throttle)) = (taken, domain_throttle) {
+                throttle.refund();
             }
         }
         taken.map_err(|wait| Rejected {
@@ -310,192 +320,192 @@ impl AccountState {
         })
     }
 
-    fn begun(&self, domain: Option<&str>) -> CallStart {
-        let of_domain = domain.and_then(|domain| self.domains.get(domain));
-        let falls = of_domain.map_or(0, Throttle::falls);
+    fn start(&self, domain: Option<&str>) -> CallStart {
+        let domain_throttle = domain.and_then(|domain| self.domain_throttles.get(domain));
+        let domain_epoch = domain_throttle.map_or(0, Throttle::epoch);
         CallStart {
-            version: self.standing.version,
-            falls: (self.throttle.falls(), falls),
+            version: self.breaker.version,
+            throttle_epochs: (self.throttle.epoch(), domain_epoch),
         }
     }
 
-    fn take_probe(&mut self, cause: Cause, domain: Option<&str>) -> CallAdmission {
-        self.probe = Probe::Ours;
-        CallAdmission::Probe(self.begun(domain), cause)
+    fn start_probe(&mut self, cause: Cause, domain: Option<&str>) -> CallAdmission {
+        self.probe = Probe::Local;
+        CallAdmission::Probe(self.start(domain), cause)
     }
 
-    /// Ends a call; its probe is free again if it was one.
-    pub(super) fn leave(&mut self, is_probe: bool) {
-        self.under_way = self.under_way.saturating_sub(1);
-        if is_probe && self.probe == Probe::Ours {
-            self.probe = Probe::Free;
+    /// Ends a call. If it was the probe, another call may be the next one.
+    pub(super) fn release(&mut self, is_probe: bool) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        if is_probe && self.probe == Probe::Local {
+            self.probe = Probe::Idle;
         }
     }
 
-    /// Another worker's call is the probe.
-    pub(super) fn probe_is_theirs(&mut self, cause: Cause) -> Rejected {
-        self.probe = Probe::Theirs(Instant::now() + PROBE_KNOWN);
-        probing(cause)
+    /// Records that another worker's call is the probe.
+    pub(super) fn set_remote_probe(&mut self, cause: Cause) -> Rejected {
+        self.probe = Probe::Remote(Instant::now() + REMOTE_PROBE_TTL);
+        rejected_by_probe(cause)
     }
 
-    /// Calls of this process that are under way.
-    pub(super) fn under_way(&self) -> u32 {
-        self.under_way
+    /// Calls of this process that are in flight.
+    pub(super) fn in_flight(&self) -> u32 {
+        self.in_flight
     }
 
-    /// Refuses a call for the sake of the rate that the account may have.
-    pub(super) fn refuse_by_rate(&mut self, soonest: Duration, apart: Duration) -> Rejected {
+    /// Rejects a call because the account's rate is used up.
+    pub(super) fn reject_by_rate(&mut self, soonest: Duration, apart: Duration) -> Rejected {
         Rejected {
             by: RejectedBy::Rate,
-            wait: self.refused_by_rate.wait(soonest, apart, Instant::now()),
+            wait: self.rate_retries.wait(soonest, apart, Instant::now()),
         }
     }
 
-    /// Refuses a call since as many are under way as may be, which end `apart`.
-    pub(super) fn refuse_by_concurrency(&mut self, apart: Duration) -> Rejected {
-        let refused = &mut self.refused_by_concurrency;
+    /// Rejects a call because too many are in flight; one of them ends every `apart`.
+    pub(super) fn reject_by_concurrency(&mut self, apart: Duration) -> Rejected {
+        let retries = &mut self.concurrency_retries;
         Rejected {
             by: RejectedBy::Concurrency,
-            wait: refused.wait(apart, apart, Instant::now()),
+            wait: retries.wait(apart, apart, Instant::now()),
         }
     }
 
-    /// Takes note of what came of a call. Says whether the standing changed.
-    pub(super) fn note(
+    /// Records the result of a call. Returns whether the breaker state changed.
+    pub(super) fn record(
         &mut self,
         account: ProviderAccountId,
-        ended: CallEnd<'_>,
+        end: CallEnd<'_>,
         now: Timestamp,
         fraction: f64,
     ) -> bool {
         let CallEnd {
-            begun,
+            start,
             is_probe,
-            verdict,
+            sample,
             ..
-        } = ended;
-        self.note_pace(account, ended);
-        // A call that began before the last change says nothing of what is since.
-        let is_current = begun.version == self.standing.version;
-        if !is_current && verdict.is_unusable() {
+        } = end;
+        self.adjust_rate(account, end);
+        // A call that started before the last change says nothing about the state since.
+        let is_current = start.version == self.breaker.version;
+        if !is_current && sample.is_unusable() {
             return false;
         }
         if is_probe && is_current {
-            let next = self.standing.after_probe(verdict, now, fraction);
-            self.change(account, next, now);
+            let next = self.breaker.after_probe(sample, now, fraction);
+            self.transition(account, next, now);
             return true;
         }
         if is_current {
-            self.window.add(verdict, now);
-            self.uncounted.add(verdict);
+            self.window.add(sample, now);
+            self.uncounted.add(sample);
         }
-        let has_tripped = is_current && self.window.counts(now).trip();
-        let next = self
-            .standing
-            .after_call(verdict, has_tripped, now, fraction);
+        let has_tripped = is_current && self.window.counts(now).should_trip();
+        let next = self.breaker.after_call(sample, has_tripped, now, fraction);
         let Some(next) = next else {
             return false;
         };
-        self.change(account, next, now);
+        self.transition(account, next, now);
         true
     }
 
-    /// Takes note of how fast the provider takes calls.
-    fn note_pace(&mut self, account: ProviderAccountId, ended: CallEnd<'_>) {
-        let is_throttled = match ended.verdict {
+    /// Adjusts the rate to the result of a call.
+    fn adjust_rate(&mut self, account: ProviderAccountId, end: CallEnd<'_>) {
+        let is_throttled = match end.sample {
             Sample::Success => false,
             Sample::Throttled { retry_after: None } => true,
-            // A named pause says it all, and what failed says nothing of it.
+            // A named pause opens the breaker instead; a failure says nothing about the rate.
             Sample::Throttled { .. } | Sample::Failure { .. } | Sample::Unusable { .. } => {
                 return;
             }
         };
         let now = Instant::now();
-        let (of_account, of_domain) = ended.begun.falls;
-        let mut is_accounts = true;
-        if let Some(domain) = ended.domain {
-            self.note_domain(domain, is_throttled, of_domain, now);
+        let (account_epoch, domain_epoch) = end.start.throttle_epochs;
+        let mut concerns_account = true;
+        if let Some(domain) = end.domain {
+            self.adjust_domain_rate(domain, is_throttled, domain_epoch, now);
             if is_throttled {
-                // As long as mail to one domain alone is throttled, that is its server's.
-                let last = self.throttled.replace(domain.to_owned());
-                is_accounts = last.is_some_and(|last| last != domain);
+                // While only one domain is throttled, its mail server is the cause.
+                let last = self.last_throttled_domain.replace(domain.to_owned());
+                concerns_account = last.is_some_and(|last| last != domain);
             }
         }
-        if !is_accounts {
+        if !concerns_account {
             return;
         }
         let was_free = self.throttle.is_free();
         self.throttle
-            .note(is_throttled, of_account, self.least, now);
+            .record(is_throttled, account_epoch, self.min_rate, now);
         match (was_free, self.throttle.is_free()) {
             (true, false) => {
-                info!(provider.account = %account, "The provider of {account} throttles; it gets fewer calls");
+                info!(provider.account = %account, "Provider account {account} is throttled by its provider; lowering its rate");
             }
             (false, true) => {
-                info!(provider.account = %account, "The provider of {account} throttles no more");
+                info!(provider.account = %account, "Provider account {account} is no longer throttled");
             }
             (true, true) | (false, false) => {}
         }
     }
 
-    fn note_domain(&mut self, domain: &str, is_throttled: bool, falls: u64, now: Instant) {
-        if is_throttled && !self.domains.contains_key(domain) {
-            if self.domains.len() >= DOMAINS_MAX {
-                self.domains.retain(|_, throttle| !throttle.is_free());
+    fn adjust_domain_rate(&mut self, domain: &str, is_throttled: bool, epoch: u64, now: Instant) {
+        if is_throttled && !self.domain_throttles.contains_key(domain) {
+            if self.domain_throttles.len() >= DOMAIN_THROTTLES_MAX {
+                self.domain_throttles
+                    .retain(|_, throttle| !throttle.is_free());
             }
-            if self.domains.len() < DOMAINS_MAX {
-                self.domains.insert(domain.to_owned(), Throttle::default());
+            if self.domain_throttles.len() < DOMAIN_THROTTLES_MAX {
+                self.domain_throttles
+                    .insert(domain.to_owned(), Throttle::default());
             }
         }
-        if let Some(throttle) = self.domains.get_mut(domain) {
-            throttle.note(is_throttled, falls, self.least, now);
-            if throttle.is_over() {
-                self.domains.remove(domain);
+        if let Some(throttle) = self.domain_throttles.get_mut(domain) {
+            throttle.record(is_throttled, epoch, self.min_rate, now);
+            if throttle.is_idle() {
+                self.domain_throttles.remove(domain);
             }
         }
     }
 
-    /// A change that this process makes.
-    fn change(&mut self, account: ProviderAccountId, next: BreakerState, now: Timestamp) {
-        let next = next.under(self.revision);
-        match next.position(now) {
-            BreakerPhase::Shut(Cause::Circuit, wait) => {
-                warn!(provider.account = %account, ?wait, "Too many calls to {account} fail; it is left alone");
+    /// Changes the state and marks it to be written to Redis.
+    fn transition(&mut self, account: ProviderAccountId, next: BreakerState, now: Timestamp) {
+        let next = next.with_revision(self.revision);
+        match next.phase(now) {
+            BreakerPhase::Open(Cause::Failures, wait) => {
+                warn!(provider.account = %account, ?wait, "Circuit breaker of provider account {account} opened: too many calls failed");
             }
-            BreakerPhase::Shut(Cause::Asked, wait) => {
-                info!(provider.account = %account, ?wait, "The provider of {account} asks for a pause");
+            BreakerPhase::Open(Cause::Pause, wait) => {
+                info!(provider.account = %account, ?wait, "The provider of account {account} asked for a pause");
             }
-            BreakerPhase::Shut(Cause::Unusable, wait) => {
-                debug!(provider.account = %account, ?wait, "{account} cannot send; it is left alone");
+            BreakerPhase::Open(Cause::Unusable, wait) => {
+                debug!(provider.account = %account, ?wait, "Provider account {account} cannot send; pausing its calls");
             }
-            BreakerPhase::Passing => {
-                info!(provider.account = %account, "Calls to {account} pass again")
+            BreakerPhase::Closed => {
+                info!(provider.account = %account, "Circuit breaker of provider account {account} closed; resuming calls")
             }
-            BreakerPhase::Probing(_) => {}
+            BreakerPhase::HalfOpen(_) => {}
         }
         self.set(next, now);
-        self.is_untold = true;
+        self.is_unsynced = true;
     }
 
-    fn set(&mut self, standing: BreakerState, now: Timestamp) {
-        let is_asked = |standing: BreakerState| {
-            matches!(standing.position(now), BreakerPhase::Shut(Cause::Asked, _))
+    fn set(&mut self, breaker: BreakerState, now: Timestamp) {
+        let is_asked = |breaker: BreakerState| {
+            matches!(breaker.phase(now), BreakerPhase::Open(Cause::Pause, _))
         };
-        // A pause that grows longer is still the same one.
-        if is_asked(standing) && !is_asked(self.standing) {
-            self.throttle.pause(self.least, Instant::now());
+        // A longer pause replaces the current one; the rate is lowered only once.
+        if is_asked(breaker) && !is_asked(self.breaker) {
+            self.throttle.pause(self.min_rate, Instant::now());
         }
-        self.standing = standing;
-        self.is_untold = false;
+        self.breaker = breaker;
+        self.is_unsynced = false;
         self.window.clear();
         self.uncounted = SampleCounts::default();
     }
 }
 
-fn probing(cause: Cause) -> Rejected {
+fn rejected_by_probe(cause: Cause) -> Rejected {
     Rejected {
         by: cause.into(),
-        wait: PROBE_WAIT,
+        wait: PROBE_RETRY_WAIT,
     }
 }
 
@@ -512,41 +522,41 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_that_calls_under_way_make_longer_halves_the_rate_once() {
+    fn a_pause_extended_by_calls_in_flight_halves_the_rate_once() {
         let account: ProviderAccountId = ACCOUNT.parse().unwrap();
         let now = Clock::system().now();
-        let mut board = AccountStates::default();
-        let desk = board.desk(account);
-        let begun = desk.begun(None);
+        let mut states = AccountStates::default();
+        let state = states.state(account);
+        let start = state.start(None);
         for (seconds, has_changed) in [(30, true), (30, false), (31, false), (40, true), (60, true)]
         {
-            let ended = CallEnd {
-                begun,
+            let end = CallEnd {
+                start,
                 domain: None,
                 is_probe: false,
-                verdict: named(seconds),
+                sample: named(seconds),
             };
-            let changed = desk.note(account, ended, now, 0.5);
+            let changed = state.record(account, end, now, 0.5);
             assert_eq!(changed, has_changed, "{seconds}");
         }
-        assert_eq!(desk.throttle.falls(), 1);
+        assert_eq!(state.throttle.epoch(), 1);
     }
 
     #[test]
-    fn who_waits_for_one_bound_does_not_wait_for_another() {
+    fn the_wait_for_one_limit_does_not_delay_calls_rejected_by_another() {
         let account: ProviderAccountId = ACCOUNT.parse().unwrap();
-        let mut board = AccountStates::default();
-        let desk = board.desk(account);
+        let mut states = AccountStates::default();
+        let state = states.state(account);
         let second = Duration::from_secs(1);
         for _ in 0..20 {
-            desk.refuse_by_rate(second, second);
+            state.reject_by_rate(second, second);
         }
-        let closed = desk.refuse_by_concurrency(second / 10);
-        assert_eq!(closed.by, RejectedBy::Concurrency);
-        assert!(closed.wait <= second, "{closed:?}");
-        desk.throttle.pause(LEAST_PER_SECOND, Instant::now());
-        while desk.take(None).is_ok() {}
-        let closed = desk.take(None).unwrap_err();
-        assert!(closed.wait <= second, "{closed:?}");
+        let rejected = state.reject_by_concurrency(second / 10);
+        assert_eq!(rejected.by, RejectedBy::Concurrency);
+        assert!(rejected.wait <= second, "{rejected:?}");
+        state.throttle.pause(MIN_RATE_PER_SECOND, Instant::now());
+        while state.take(None).is_ok() {}
+        let rejected = state.take(None).unwrap_err();
+        assert!(rejected.wait <= second, "{rejected:?}");
     }
 }

@@ -1,23 +1,23 @@
-//! Gates: whether an account may be called now.
+//! Limits the calls to a provider account: circuit breaker, rate and concurrency.
 //!
-//! Every call to a provider asks leave first ([`AccountLimiter::enter`]) and says afterwards
-//! what came of it ([`Permit::end`]). An account is closed while too many of its calls
-//! fail, while it cannot send itself, while its provider names a pause, and while as
-//! many calls are made as it may have. Where its provider throttles, it goes as fast as
-//! calls are taken. The *board* holds what this process knows, the rules are in
-//! `circuit`, `throttle` and `pace`, and the *clerk* shares it with the other workers
-//! through Redis.
+//! Every call to a provider acquires a [`Permit`] first ([`AccountLimiter::acquire`]) and
+//! reports its result afterwards ([`Permit::end`]). A call is rejected while too many calls
+//! of the account fail, while the account itself cannot send, while its provider names a
+//! pause, and while the account's limits are used up. If the provider throttles, the
+//! account's rate follows what the provider accepts. `account_states` holds what this
+//! process knows, `circuit_breaker`, `throttle` and `rate` hold the rules, and `sync`
+//! shares the state with the other workers through Redis.
 //!
-//! What is promised: an account that works and has no limits costs no command of
-//! Redis per call. That an account is closed, or open again, the others go by within a
-//! fifth of a second. Of one that did not work one call goes first, over all workers.
+//! Promises: a call of an account that works and has no limits needs no Redis command. The
+//! other workers learn within 200 ms that a breaker opened or closed. A half-open breaker
+//! admits one call over all workers.
 //!
-//! While Redis is away every worker goes by what it knew and what it sees itself, and
-//! takes its share of the limits. Then, and for the length of a call after Redis went
-//! or came back, an account may be used beyond them: a share is one call at the least,
-//! so where there are more workers than a limit has calls, there are as many calls as
-//! workers; and what others began does not show. No call is refused because Redis is
-//! away.
+//! While Redis is unreachable, every worker uses what it knew and what it observes itself,
+//! and takes its share of the limits. An account may then exceed its limits, and also for
+//! the length of a call after Redis went away or came back: a share is at least one call,
+//! so if there are more workers than calls allowed, each worker makes one; and calls in
+//! flight on other workers are not counted. No call is rejected because Redis is
+//! unreachable.
 
 mod account_states;
 mod circuit_breaker;
@@ -46,18 +46,17 @@ use account_states::{AccountStates, CallAdmission, CallEnd, CallStart};
 use circuit_breaker::{Cause, Sample};
 use local::LocalRates;
 use rate::AccountRate;
-use shared::{HeldSlot, ProbeAnswer, RedisSlots, SlotReply};
+use shared::{HeldSlot, ProbeReply, RedisSlots, SlotReply};
 
-/// How long a call takes as a rule, for those who wait for a place.
-const USUAL_CALL: Duration = Duration::from_millis(200);
+/// The assumed duration of a call, to schedule those that wait for another to end.
+const TYPICAL_CALL: Duration = Duration::from_millis(200);
 
-/// The highest bound on an account's calls per second.
+/// The highest rate limit of an account, in calls per second.
 pub const RATE_PER_SECOND_MAX: u32 = 100_000;
-/// The highest bound on an account's calls under way.
+/// The highest concurrency limit of an account.
 pub const CONCURRENCY_MAX: u32 = 10_000;
 
-/// What an account may be used for at the most, over all workers; no bound where
-/// nothing is said.
+/// The limits of an account over all workers; `None` is unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AccountLimits {
     /// Calls per second.
@@ -66,7 +65,7 @@ pub struct AccountLimits {
 }
 
 impl AccountLimits {
-    /// As the columns of an account hold them.
+    /// Reads the limits from an account's columns.
     pub(crate) fn from_columns(
         max_rate_per_second: Option<i32>,
         max_concurrency: Option<i32>,
@@ -79,40 +78,39 @@ impl AccountLimits {
     }
 }
 
-/// A call that somebody wants to make.
+/// A call that is about to be made.
 #[derive(Debug, Clone, Copy)]
 pub struct AccountCall<'a> {
     pub account: ProviderAccountId,
-    /// How often somebody mended the account: what closed it before does not count.
+    /// The account's revision: a higher one closes a breaker that opened before.
     pub revision: u32,
-    /// What it may be used for at the most.
     pub limits: AccountLimits,
-    /// What bounds the calls under way of this process alone.
-    pub calls_max: Option<u32>,
-    /// The recipient's domain, where its mail may be throttled by itself.
+    /// The most calls in flight in this process.
+    pub process_calls_max: Option<u32>,
+    /// The recipient's domain, if the server may throttle domains separately.
     pub domain: Option<&'a str>,
 }
 
-/// The gates of all accounts. Cheap to clone; one in each worker process.
+/// The limiter of all accounts. Cheap to clone; a worker process has one.
 #[derive(Clone)]
 pub struct AccountLimiter {
-    office: Arc<LimiterInner>,
+    inner: Arc<LimiterInner>,
     shutdown: CancellationToken,
 }
 
-/// What the gates of a process share.
+/// The state that the clones share.
 struct LimiterInner {
-    board: Mutex<AccountStates>,
+    states: Mutex<AccountStates>,
     shared: RedisSlots,
     local: LocalRates,
-    /// What calls held in Redis and do not hold any more.
-    to_give_back: Mutex<Vec<HeldSlot>>,
-    bell: Notify,
-    /// Whether there is more for the clerk than to give back what calls held.
-    has_news: AtomicBool,
-    /// Workers that share the limits while Redis is away.
+    /// Slots and probes in Redis whose calls ended.
+    to_release: Mutex<Vec<HeldSlot>>,
+    wakeup: Notify,
+    /// Whether the sync task has more to do than to release slots.
+    has_changes: AtomicBool,
+    /// The number of workers that share the limits while Redis is unreachable.
     workers: AtomicU32,
-    /// Names the calls of this process, with a number.
+    /// With a call's number, the name of its slot in Redis.
     name: String,
     number: AtomicU64,
     clock: Clock,
@@ -120,8 +118,8 @@ struct LimiterInner {
 }
 
 impl AccountLimiter {
-    /// Starts to connect to Redis, and the clerk. Times of closed accounts are by
-    /// `clock`, pace is by the machine's own.
+    /// Starts the connection to Redis and the sync task. Breaker times use `clock`; rates
+    /// use the machine's monotonic clock.
     #[must_use]
     pub fn start(
         redis: Redis,
@@ -130,135 +128,135 @@ impl AccountLimiter {
         ids: Ids,
         shutdown: CancellationToken,
     ) -> Self {
-        let office = Arc::new(LimiterInner {
-            board: Mutex::default(),
+        let inner = Arc::new(LimiterInner {
+            states: Mutex::default(),
             shared: RedisSlots::start(redis, settings.call_timeout),
             local: LocalRates::new(),
-            to_give_back: Mutex::default(),
-            bell: Notify::new(),
-            has_news: AtomicBool::new(false),
+            to_release: Mutex::default(),
+            wakeup: Notify::new(),
+            has_changes: AtomicBool::new(false),
             workers: AtomicU32::new(1),
             name: ids.alphanumeric(12),
             number: AtomicU64::new(0),
             clock,
             ids,
         });
-        tokio::spawn(sync::run(Arc::clone(&office), shutdown.clone()));
-        Self { office, shutdown }
+        tokio::spawn(sync::run(Arc::clone(&inner), shutdown.clone()));
+        Self { inner, shutdown }
     }
 
-    /// Counts the workers from now on, every few seconds: they share the limits while
-    /// Redis is away. Without it this process takes itself for the only one.
+    /// Starts to count the workers every few seconds: they share the limits while Redis is
+    /// unreachable. Without it this process assumes to be the only worker.
     pub fn count_workers(&self, pool: PgPool) {
-        let office = Arc::clone(&self.office);
-        tokio::spawn(sync::count_workers(office, pool, self.shutdown.clone()));
+        let inner = Arc::clone(&self.inner);
+        tokio::spawn(sync::count_workers(inner, pool, self.shutdown.clone()));
     }
 
-    /// Asks leave to call an account. Waits for a round trip to Redis, and only where
-    /// the account has limits or the call would be its probe; never for the account.
-    pub async fn enter(&self, call: AccountCall<'_>) -> Acquired {
+    /// Acquires a permit for a call or rejects it at once. Makes a round trip to Redis only
+    /// if the account has limits or the call would be the probe.
+    pub async fn acquire(&self, call: AccountCall<'_>) -> Acquired {
         let AccountCall {
             account,
             limits,
-            calls_max,
+            process_calls_max,
             ..
         } = call;
-        let office = &self.office;
-        let step = {
-            let mut board = office.board();
-            let desk = board.desk(account);
-            if desk.is_new() && !office.shared.is_away() {
-                office.tell_news();
+        let inner = &self.inner;
+        let admission = {
+            let mut states = inner.states();
+            let state = states.state(account);
+            if state.is_new() && !inner.shared.is_away() {
+                inner.notify_changes();
             }
-            desk.ask(account, (call.revision, call.domain), office.clock.now())
+            state.admit(account, (call.revision, call.domain), inner.clock.now())
         };
-        let pass = match step {
-            CallAdmission::Rejected(closed) => return Acquired::Rejected(closed),
-            CallAdmission::Pass(begun) => office.pass(call, begun),
-            CallAdmission::Probe(begun, cause) => {
-                let mut pass = office.pass(call, begun);
-                pass.is_probe = true;
-                match office.probe(pass, cause).await {
-                    Ok(pass) => pass,
-                    Err(closed) => return Acquired::Rejected(closed),
+        let permit = match admission {
+            CallAdmission::Rejected(rejected) => return Acquired::Rejected(rejected),
+            CallAdmission::Admitted(start) => inner.permit(call, start),
+            CallAdmission::Probe(start, cause) => {
+                let mut permit = inner.permit(call, start);
+                permit.is_probe = true;
+                match inner.probe(permit, cause).await {
+                    Ok(permit) => permit,
+                    Err(rejected) => return Acquired::Rejected(rejected),
                 }
             }
         };
-        if let Some(places) = calls_max
-            && office.board().desk(account).under_way() > places
+        if let Some(concurrency_max) = process_calls_max
+            && inner.states().state(account).in_flight() > concurrency_max
         {
-            drop(pass);
-            return Acquired::Rejected(office.no_place(account, places));
+            drop(permit);
+            return Acquired::Rejected(inner.reject_by_concurrency(account, concurrency_max));
         }
         if limits == AccountLimits::default() {
-            return Acquired::Go(pass);
+            return Acquired::Granted(permit);
         }
-        match office.keep_pace(pass, limits).await {
-            Ok(pass) => Acquired::Go(pass),
-            Err(closed) => Acquired::Rejected(closed),
+        match inner.acquire_limits(permit, limits).await {
+            Ok(permit) => Acquired::Granted(permit),
+            Err(rejected) => Acquired::Rejected(rejected),
         }
     }
 }
 
 impl fmt::Debug for AccountLimiter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Gates")
+        f.write_str("AccountLimiter")
     }
 }
 
 impl LimiterInner {
-    fn board(&self) -> MutexGuard<'_, AccountStates> {
-        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+    fn states(&self) -> MutexGuard<'_, AccountStates> {
+        self.states.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn to_give_back(&self) -> MutexGuard<'_, Vec<HeldSlot>> {
-        let held = self.to_give_back.lock();
+    fn to_release(&self) -> MutexGuard<'_, Vec<HeldSlot>> {
+        let held = self.to_release.lock();
         held.unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tell_news(&self) {
-        self.has_news.store(true, Ordering::Release);
-        self.bell.notify_one();
+    fn notify_changes(&self) {
+        self.has_changes.store(true, Ordering::Release);
+        self.wakeup.notify_one();
     }
 
     fn set_workers(&self, count: u32) {
         self.workers.store(count.max(1), Ordering::Relaxed);
-        self.board().set_workers(count);
+        self.states().set_workers(count);
     }
 
-    fn pass(self: &Arc<Self>, call: AccountCall<'_>, begun: CallStart) -> Permit {
+    fn permit(self: &Arc<Self>, call: AccountCall<'_>, start: CallStart) -> Permit {
         let number = self.number.fetch_add(1, Ordering::Relaxed);
         Permit {
-            office: Arc::clone(self),
+            inner: Arc::clone(self),
             account: call.account,
             domain: call.domain.map(str::to_owned),
-            begun,
+            start,
             is_probe: false,
             number,
-            holds_place: false,
+            holds_slot: false,
             holds_probe: false,
         }
     }
 
-    /// Asks whether a call may be the probe, over all workers. While Redis is away it
-    /// is that of this process.
-    async fn probe(&self, mut pass: Permit, cause: Cause) -> Result<Permit, Rejected> {
-        let (account, version, name) = (pass.account, pass.begun.version, pass.name());
-        // Given back even if nobody waits for the answer any more, or it is late.
-        pass.holds_probe = !self.shared.is_away();
+    /// Asks Redis whether a call may be the probe. While Redis is unreachable, each worker
+    /// has a probe of its own.
+    async fn probe(&self, mut permit: Permit, cause: Cause) -> Result<Permit, Rejected> {
+        let (account, version, name) = (permit.account, permit.start.version, permit.name());
+        // Released even if the caller was cancelled or the reply comes late.
+        permit.holds_probe = !self.shared.is_away();
         match self.shared.probe(account, version, &name).await {
-            Some(ProbeAnswer::Granted) | None => Ok(pass),
-            Some(ProbeAnswer::UnderWay) => {
-                pass.holds_probe = false;
-                drop(pass);
-                Err(self.board().desk(account).probe_is_theirs(cause))
+            Some(ProbeReply::Granted) | None => Ok(permit),
+            Some(ProbeReply::InFlight) => {
+                permit.holds_probe = false;
+                drop(permit);
+                Err(self.states().state(account).set_remote_probe(cause))
             }
-            Some(ProbeAnswer::Outdated(standing)) => {
-                pass.holds_probe = false;
-                drop(pass);
+            Some(ProbeReply::Outdated(breaker)) => {
+                permit.holds_probe = false;
+                drop(permit);
                 let now = self.clock.now();
-                self.board().adopt(account, Some(standing), now);
-                // Whoever comes back is judged by the standing that counts.
+                self.states().adopt(account, Some(breaker), now);
+                // The next try is judged by the newer state.
                 Err(Rejected {
                     by: cause.into(),
                     wait: sync::TICK,
@@ -267,44 +265,48 @@ impl LimiterInner {
         }
     }
 
-    /// Takes a place and a call under an account's limits.
-    async fn keep_pace(&self, mut pass: Permit, limits: AccountLimits) -> Result<Permit, Rejected> {
-        let account = pass.account;
+    /// Takes a slot and a call per second under the account's limits.
+    async fn acquire_limits(
+        &self,
+        mut permit: Permit,
+        limits: AccountLimits,
+    ) -> Result<Permit, Rejected> {
+        let account = permit.account;
         let rate = limits.max_rate_per_second.map(AccountRate::per_second);
         let interval = rate.map_or(Duration::ZERO, AccountRate::interval);
-        let places = limits.max_concurrency.unwrap_or(u32::MAX);
-        // What this process alone has under way needs no question to Redis.
-        if self.board().desk(account).under_way() > places {
-            drop(pass);
-            return Err(self.no_place(account, places));
+        let concurrency_max = limits.max_concurrency.unwrap_or(u32::MAX);
+        // More calls in flight here than the limit: Redis need not be asked.
+        if self.states().state(account).in_flight() > concurrency_max {
+            drop(permit);
+            return Err(self.reject_by_concurrency(account, concurrency_max));
         }
-        pass.holds_place = limits.max_concurrency.is_some() && !self.shared.is_away();
-        let place = self.shared.take(account, limits, pass.name()).await;
-        let place = match place {
-            Some(place) => place,
-            // The answer may only be late: the place is given back all the same.
-            None => self.take_alone(account, limits).await,
+        permit.holds_slot = limits.max_concurrency.is_some() && !self.shared.is_away();
+        let slot = self.shared.take(account, limits, permit.name()).await;
+        let slot = match slot {
+            Some(slot) => slot,
+            // The reply may only be late, so the slot is released in any case.
+            None => self.take_local(account, limits).await,
         };
-        match place {
-            SlotReply::Taken => Ok(pass),
+        match slot {
+            SlotReply::Taken => Ok(permit),
             SlotReply::Full => {
-                pass.holds_place = false;
-                drop(pass);
-                Err(self.no_place(account, places))
+                permit.holds_slot = false;
+                drop(permit);
+                Err(self.reject_by_concurrency(account, concurrency_max))
             }
             SlotReply::TooSoon(wait) => {
-                pass.holds_place = false;
-                drop(pass);
-                Err(self.board().desk(account).refuse_by_rate(wait, interval))
+                permit.holds_slot = false;
+                drop(permit);
+                Err(self.states().state(account).reject_by_rate(wait, interval))
             }
         }
     }
 
-    /// Takes a place and a call from what this process may do alone.
-    async fn take_alone(&self, account: ProviderAccountId, limits: AccountLimits) -> SlotReply {
+    /// Takes a call from this process's share of the limits.
+    async fn take_local(&self, account: ProviderAccountId, limits: AccountLimits) -> SlotReply {
         let limits = limits.share(self.workers.load(Ordering::Relaxed));
-        let places = limits.max_concurrency.unwrap_or(u32::MAX);
-        if self.board().desk(account).under_way() > places {
+        let concurrency_max = limits.max_concurrency.unwrap_or(u32::MAX);
+        if self.states().state(account).in_flight() > concurrency_max {
             return SlotReply::Full;
         }
         let Some(rate) = limits.max_rate_per_second.map(AccountRate::per_second) else {
@@ -316,109 +318,109 @@ impl LimiterInner {
         }
     }
 
-    fn no_place(&self, account: ProviderAccountId, places: u32) -> Rejected {
-        let apart = USUAL_CALL / places.max(1);
-        self.board().desk(account).refuse_by_concurrency(apart)
+    fn reject_by_concurrency(&self, account: ProviderAccountId, concurrency_max: u32) -> Rejected {
+        let apart = TYPICAL_CALL / concurrency_max.max(1);
+        self.states().state(account).reject_by_concurrency(apart)
     }
 }
 
-/// The answer to who asked to call.
+/// The result of [`AccountLimiter::acquire`].
 #[derive(Debug)]
 #[must_use]
 pub enum Acquired {
     /// The call may be made.
-    Go(Permit),
+    Granted(Permit),
     Rejected(Rejected),
 }
 
-/// Why not, and how long to wait before it is worth asking again.
+/// Why a call is rejected, and how long to wait before the next try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rejected {
     pub by: RejectedBy,
     pub wait: Duration,
 }
 
-/// Why a call may not be made.
+/// Why a call is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RejectedBy {
-    /// Too many failures: the circuit is open, or its one probe is under way.
+    /// Too many calls failed, or the one probe is in flight.
     Circuit,
     /// The provider named a pause.
-    Asked,
-    /// The account itself cannot send, or one call tries whether it still cannot.
+    Pause,
+    /// The account itself cannot send, or the one probe is in flight.
     Unusable,
-    /// The provider throttles, and takes no more calls per second.
+    /// The provider throttles, and the rate that it accepts is used up.
     Throttled,
-    /// As many calls per second as the account may have.
+    /// The account's rate limit is used up.
     Rate,
-    /// As many calls under way as the account may have.
+    /// The account's concurrency limit is used up.
     Concurrency,
 }
 
-/// Leave for one call. Dropped without [`Permit::end`], no call was made:
-/// concurrency and a probe are given back.
+/// Permission for one call. A permit dropped without [`Permit::end`] counts as no call
+/// made; its slot and its probe are released either way.
 pub struct Permit {
-    office: Arc<LimiterInner>,
+    inner: Arc<LimiterInner>,
     account: ProviderAccountId,
-    /// The recipient's domain, where its mail may be throttled by itself.
+    /// The recipient's domain, if the server may throttle domains separately.
     domain: Option<String>,
-    /// What the call begins under.
-    begun: CallStart,
+    /// The state under which the call started.
+    start: CallStart,
     is_probe: bool,
     number: u64,
-    /// Whether Redis may keep a place for it.
-    holds_place: bool,
-    /// Whether Redis may keep the probe for it.
+    /// Whether Redis may hold a slot for the call.
+    holds_slot: bool,
+    /// Whether Redis may hold the probe for the call.
     holds_probe: bool,
 }
 
 impl Permit {
-    /// Says what came of the call.
+    /// Reports the result of the call.
     pub fn end(self, outcome: &SendOutcome) {
-        let office = &self.office;
-        let ended = CallEnd {
-            begun: self.begun,
+        let inner = &self.inner;
+        let end = CallEnd {
+            start: self.start,
             domain: self.domain.as_deref(),
             is_probe: self.is_probe,
-            verdict: Sample::from(outcome),
+            sample: Sample::from(outcome),
         };
         let has_changed = {
-            let mut board = office.board();
-            let fraction = office.ids.fraction();
-            let desk = board.desk(self.account);
-            desk.note(self.account, ended, office.clock.now(), fraction)
+            let mut states = inner.states();
+            let fraction = inner.ids.fraction();
+            let state = states.state(self.account);
+            state.record(self.account, end, inner.clock.now(), fraction)
         };
         if has_changed {
-            office.tell_news();
+            inner.notify_changes();
         }
     }
 
-    /// Its name in Redis.
+    /// The name of the call in Redis.
     fn name(&self) -> String {
-        format!("{}-{}", self.office.name, self.number)
+        format!("{}-{}", self.inner.name, self.number)
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        let office = &self.office;
-        office.board().desk(self.account).leave(self.is_probe);
-        if !self.holds_place && !self.holds_probe {
+        let inner = &self.inner;
+        inner.states().state(self.account).release(self.is_probe);
+        if !self.holds_slot && !self.holds_probe {
             return;
         }
-        let mut to_give_back = office.to_give_back();
-        if self.holds_place {
-            to_give_back.push(HeldSlot::SlotReply(self.account, self.name()));
+        let mut to_release = inner.to_release();
+        if self.holds_slot {
+            to_release.push(HeldSlot::Call(self.account, self.name()));
         }
         if self.holds_probe {
-            to_give_back.push(HeldSlot::Probe(self.account, self.name()));
+            to_release.push(HeldSlot::Probe(self.account, self.name()));
         }
-        office.bell.notify_one();
+        inner.wakeup.notify_one();
     }
 }
 
 impl fmt::Debug for Permit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Pass({})", self.account)
+        write!(f, "Permit({})", self.account)
     }
 }

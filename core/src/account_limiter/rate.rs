@@ -1,5 +1,5 @@
-//! The arithmetic of pace, pure: what a bound per second comes to, what is a
-//! worker's share of it, and when those who were refused are to come back.
+//! Rate arithmetic, pure: the interval and the burst of a rate, a worker's share of the
+//! limits, and when rejected calls come back.
 
 use std::time::Duration;
 
@@ -7,14 +7,13 @@ use tokio::time::Instant;
 
 use super::AccountLimits;
 
-/// The burst that a pace allows: what comes in a tenth of a second, one call at
-/// least. A whole second's worth would let a provider that counts by the second see
-/// twice what it allows.
+/// The burst of a rate is the calls of a tenth of a second, at least one. With the calls
+/// of a whole second, a provider that counts by the second could see twice its limit.
 const BURSTS_PER_SECOND: u32 = 10;
-/// Nobody who was refused is asked to wait longer.
+/// The longest wait of a rejected call.
 const SPREAD_MAX: Duration = Duration::from_secs(30);
 
-/// So many calls per second, at least one.
+/// Calls per second, at least one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct AccountRate(u32);
 
@@ -23,20 +22,20 @@ impl AccountRate {
         Self(calls.max(1))
     }
 
-    /// What one call costs, in time.
+    /// The time between two calls.
     pub(super) fn interval(self) -> Duration {
         Duration::from_secs(1) / self.0
     }
 
-    /// Calls that may come at once.
+    /// The calls that may start at once.
     pub(super) fn burst(self) -> u32 {
         (self.0 / BURSTS_PER_SECOND).max(1)
     }
 }
 
 impl AccountLimits {
-    /// What one of so many workers may do, where they cannot ask each other: an
-    /// even part, and one call at the least.
+    /// The share of one of `workers` workers that cannot coordinate: an even part, at
+    /// least one call.
     pub(super) fn share(self, workers: u32) -> Self {
         let part = |bound: u32| (bound / workers.max(1)).max(1);
         Self {
@@ -46,22 +45,21 @@ impl AccountLimits {
     }
 }
 
-/// Those of an account who were refused and are to come back, one after the other
-/// and not all at once.
+/// Spreads the rejected calls of an account, so that they come back one after the other.
 #[derive(Debug, Default)]
 pub(super) struct RetryQueue {
     next: Option<Instant>,
 }
 
 impl RetryQueue {
-    /// How long one more is to wait: `soonest` at the least, and `apart` from the one
+    /// The wait of one more rejected call: at least `soonest`, and `apart` after the call
     /// before.
     pub(super) fn wait(&mut self, soonest: Duration, apart: Duration, now: Instant) -> Duration {
         let soonest = now + soonest.min(SPREAD_MAX);
-        let turn = self.next.map_or(soonest, |next| next.max(soonest));
-        let turn = turn.min(now + SPREAD_MAX);
-        self.next = Some(turn + apart);
-        turn - now
+        let at = self.next.map_or(soonest, |next| next.max(soonest));
+        let at = at.min(now + SPREAD_MAX);
+        self.next = Some(at + apart);
+        at - now
     }
 }
 
@@ -81,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_an_even_part_and_never_nothing() {
+    fn a_share_is_an_even_part_and_at_least_one_call() {
         let limits = AccountLimits {
             max_rate_per_second: Some(10),
             max_concurrency: Some(2),
@@ -95,18 +93,18 @@ mod tests {
     }
 
     #[test]
-    fn the_refused_come_back_one_after_the_other() {
-        let mut refused = RetryQueue::default();
+    fn rejected_calls_come_back_one_after_the_other() {
+        let mut retries = RetryQueue::default();
         let (soonest, apart) = (Duration::from_millis(300), Duration::from_secs(1));
         let now = Instant::now();
         for millis in [300, 1_300, 2_300] {
-            let wait = refused.wait(soonest, apart, now);
+            let wait = retries.wait(soonest, apart, now);
             assert_eq!(wait, Duration::from_millis(millis));
         }
         let later = now + Duration::from_mins(1);
-        assert_eq!(refused.wait(soonest, apart, later), soonest);
+        assert_eq!(retries.wait(soonest, apart, later), soonest);
         for _ in 0..100 {
-            assert!(refused.wait(soonest, apart, now) <= SPREAD_MAX);
+            assert!(retries.wait(soonest, apart, now) <= SPREAD_MAX);
         }
     }
 }

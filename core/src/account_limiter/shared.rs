@@ -1,5 +1,5 @@
-//! What all workers know of the gates, in Redis. Every key carries the account as
-//! its hash tag and expires by itself.
+//! The state of the limiter that all workers share, in Redis. Every key carries the account
+//! as its hash tag and expires.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -15,9 +15,8 @@ use crate::redis::Redis;
 use crate::redis::fail_fast::{FailFastConnection, FailFastSettings};
 use crate::redis::gcra::GCRA;
 
-/// Round trips under way at once that ask for places, calls in one of them, and
-/// calls that wait for one.
-const GROUP: BatcherSettings = BatcherSettings {
+/// How slot requests share round trips to Redis.
+const BATCHES: BatcherSettings = BatcherSettings {
     flushes_max: 2,
     batch_weight_max: 1_000,
     batch_min: 16,
@@ -25,48 +24,48 @@ const GROUP: BatcherSettings = BatcherSettings {
     cooldown: Cooldown::NONE,
 };
 
-/// Takes a place among the calls under way (`KEYS[2]`, at most `ARGV[3]`) and one of
-/// the calls per second (`KEYS[1]`; see [`GCRA`]), both or none; a bound of 0 is
-/// none. `ARGV[4]` names the place and `ARGV[5]` is how many milliseconds it is kept
-/// if nobody gives it back. Answers 0, or 1 and the nanoseconds until there is a
-/// call again, or 2 where there is no place.
+/// Takes a slot among the calls in flight (`KEYS[2]`, at most `ARGV[3]`) and one call per
+/// second (`KEYS[1]`; see [`GCRA`]), both or none; a limit of 0 is none. `ARGV[4]` names
+/// the slot and `ARGV[5]` is its lifetime in milliseconds if it is not released. Returns
+/// 0 if both were taken, 1 and the nanoseconds until the next call, or 2 if no slot is
+/// free.
 static TAKE: LazyLock<Script> = LazyLock::new(|| {
     let take = r"
         local interval, burst = tonumber(ARGV[1]), tonumber(ARGV[2])
-        local places, kept_for = tonumber(ARGV[3]), tonumber(ARGV[5])
+        local limit, ttl = tonumber(ARGV[3]), tonumber(ARGV[5])
         local time = redis.call('TIME')
         local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-        if places > 0 then
+        if limit > 0 then
             redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now)
-            if redis.call('ZCARD', KEYS[2]) >= places then return {2, 0} end
+            if redis.call('ZCARD', KEYS[2]) >= limit then return {2, 0} end
         end
         if interval > 0 then
             local granted, taken = gcra(KEYS[1], interval, burst, 1)
             if granted == 0 then return {1, taken + interval - interval * burst} end
         end
-        if places > 0 then
-            redis.call('ZADD', KEYS[2], now + kept_for, ARGV[4])
-            redis.call('PEXPIRE', KEYS[2], kept_for)
+        if limit > 0 then
+            redis.call('ZADD', KEYS[2], now + ttl, ARGV[4])
+            redis.call('PEXPIRE', KEYS[2], ttl)
         end
         return {0, 0}";
     Script::new(&format!("{GCRA}{take}"))
 });
 
 /// Lets one call probe an account (`KEYS[2]`, named `ARGV[2]`, for `ARGV[3]`
-/// milliseconds), unless its standing (`KEYS[1]`) has gone beyond number `ARGV[1]`.
-/// Answers whether it may, and the standing.
+/// milliseconds), unless the version of the breaker state (`KEYS[1]`) is above `ARGV[1]`.
+/// Returns whether the call is the probe, and the state.
 static PROBE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r"
-        local kept = redis.call('GET', KEYS[1]) or ''
-        local version = tonumber(string.match(kept, '^(%d+) [a-z-]+ %-?%d+ %d+ %d+$')) or 0
-        if version > tonumber(ARGV[1]) then return {0, kept} end
+        local stored = redis.call('GET', KEYS[1]) or ''
+        local version = tonumber(string.match(stored, '^(%d+) [a-z-]+ %-?%d+ %d+ %d+$')) or 0
+        if version > tonumber(ARGV[1]) then return {0, stored} end
         local is_first = redis.call('SET', KEYS[2], ARGV[2], 'NX', 'PX', ARGV[3])
-        return {is_first and 1 or 0, kept}",
+        return {is_first and 1 or 0, stored}",
     )
 });
 
-/// Ends a probe (`KEYS[1]`), if it is still that of `ARGV[1]`.
+/// Ends a probe (`KEYS[1]`) if `ARGV[1]` still names it.
 static END_PROBE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r"
@@ -75,29 +74,29 @@ static END_PROBE: LazyLock<Script> = LazyLock::new(|| {
     )
 });
 
-/// Keeps a standing (`KEYS[1]`, `ARGV[2]`, for `ARGV[3]` milliseconds) unless there
-/// is one whose number is not lower than `ARGV[1]`; calls are counted anew from then
-/// on (`KEYS[2]`). Answers the standing that counts.
+/// Stores a breaker state (`KEYS[1]`, `ARGV[2]`, for `ARGV[3]` milliseconds) unless the
+/// stored version is `ARGV[1]` or higher, and resets the counts (`KEYS[2]`). Returns the
+/// state that is stored afterwards.
 static CHANGE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r"
-        local kept = redis.call('GET', KEYS[1]) or ''
-        local version = tonumber(string.match(kept, '^(%d+) [a-z-]+ %-?%d+ %d+ %d+$')) or 0
-        if version >= tonumber(ARGV[1]) then return kept end
+        local stored = redis.call('GET', KEYS[1]) or ''
+        local version = tonumber(string.match(stored, '^(%d+) [a-z-]+ %-?%d+ %d+ %d+$')) or 0
+        if version >= tonumber(ARGV[1]) then return stored end
         redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
         redis.call('DEL', KEYS[2])
         return ARGV[2]",
     )
 });
 
-/// Adds `ARGV[2]` failures and `ARGV[3]` successes to what is counted (`KEYS[2]`) in
-/// slots of `ARGV[4]` seconds, of which `ARGV[5]` are kept, as long as the standing
-/// (`KEYS[1]`) has the number `ARGV[1]`. Answers the sums. By Redis' own clock.
+/// Adds `ARGV[2]` failures and `ARGV[3]` successes to the counts (`KEYS[2]`), in slots of
+/// `ARGV[4]` seconds of which `ARGV[5]` are kept, if the breaker state (`KEYS[1]`) has the
+/// version `ARGV[1]`. Returns the totals. Uses the clock of Redis.
 static COUNT: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r"
-        local kept = redis.call('GET', KEYS[1]) or ''
-        local version = tonumber(string.match(kept, '^(%d+) [a-z-]+ %-?%d+ %d+ %d+$')) or 0
+        local stored = redis.call('GET', KEYS[1]) or ''
+        local version = tonumber(string.match(stored, '^(%d+) [a-z-]+ %-?%d+ %d+ %d+$')) or 0
         if version ~= tonumber(ARGV[1]) then return {0, 0} end
         local seconds, slots = tonumber(ARGV[4]), tonumber(ARGV[5])
         local slot = math.floor(tonumber(redis.call('TIME')[1]) / seconds)
@@ -119,42 +118,42 @@ static COUNT: LazyLock<Script> = LazyLock::new(|| {
 
 static SCRIPTS: &[&LazyLock<Script>] = &[&TAKE, &PROBE, &END_PROBE, &CHANGE, &COUNT];
 
-/// What Redis says to who asks for leave.
+/// The reply of Redis to a request for a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SlotReply {
     /// The call may be made.
     Taken,
-    /// There is no call left for so long.
+    /// The rate limit is used up for this long.
     TooSoon(Duration),
-    /// Too many calls are under way.
+    /// The concurrency limit is used up.
     Full,
 }
 
-/// What Redis says to who asks to probe.
+/// The reply of Redis to a request to probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ProbeAnswer {
+pub(super) enum ProbeReply {
     /// The call is the probe.
     Granted,
-    UnderWay,
-    /// There is a standing that the asker does not know.
+    InFlight,
+    /// Redis holds a newer state.
     Outdated(BreakerState),
 }
 
 /// What a call holds in Redis.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum HeldSlot {
-    /// A place among the calls under way.
-    SlotReply(ProviderAccountId, String),
+    /// A slot among the calls in flight.
+    Call(ProviderAccountId, String),
     Probe(ProviderAccountId, String),
 }
 
-/// A standing that others are to know, and for how long it is kept.
+/// A state to share, and how long Redis keeps it.
 pub(super) type Changed = (ProviderAccountId, BreakerState, Duration);
 
-/// The gates in Redis. Every answer is nothing while Redis is away.
+/// The shared state in Redis. Every method returns `None` while Redis is unreachable.
 pub(super) struct RedisSlots {
-    line: Arc<FailFastConnection>,
-    group: Batcher<SlotRequest, Option<SlotReply>>,
+    connection: Arc<FailFastConnection>,
+    batcher: Batcher<SlotRequest, Option<SlotReply>>,
     call_timeout: Duration,
 }
 
@@ -165,42 +164,41 @@ struct SlotRequest {
 }
 
 impl RedisSlots {
-    /// Starts the line and the lanes. They end when this is dropped.
+    /// Starts the connection and the batcher. They end when this is dropped.
     pub(super) fn start(redis: Redis, call_timeout: Duration) -> Self {
         let settings = FailFastSettings {
-            subject: "gates of accounts",
+            subject: "limits of provider accounts",
             scripts: SCRIPTS,
         };
-        let line = FailFastConnection::start(redis, settings);
-        let asked = Arc::clone(&line);
-        // A worker that was killed gives nothing back: its places come back when the
-        // longest call would have ended.
-        let kept_for = call_timeout + Duration::from_secs(5);
-        let group = Batcher::start(
-            "provider_gates",
-            GROUP,
-            move |questions: Vec<SlotRequest>| {
-                let line = Arc::clone(&asked);
+        let connection = FailFastConnection::start(redis, settings);
+        let shared_connection = Arc::clone(&connection);
+        // A killed worker releases nothing: its slots expire after the longest call.
+        let slot_ttl = call_timeout + Duration::from_secs(5);
+        let batcher = Batcher::start(
+            "account_limiter",
+            BATCHES,
+            move |requests: Vec<SlotRequest>| {
+                let connection = Arc::clone(&shared_connection);
                 async move {
-                    let places = take(&line, &questions, kept_for).await;
-                    let places = places.map(|places| places.into_iter().map(Some).collect());
-                    let answers: Vec<_> = places.unwrap_or_else(|| vec![None; questions.len()]);
-                    answers.into_iter().map(Ok).collect()
+                    let replies = take(&connection, &requests, slot_ttl).await;
+                    let replies = replies.map(|replies| replies.into_iter().map(Some).collect());
+                    let replies: Vec<_> = replies.unwrap_or_else(|| vec![None; requests.len()]);
+                    replies.into_iter().map(Ok).collect()
                 }
             },
         );
         Self {
-            line,
-            group,
+            connection,
+            batcher,
             call_timeout,
         }
     }
 
     pub(super) fn is_away(&self) -> bool {
-        self.line.is_away()
+        self.connection.is_away()
     }
 
-    /// Asks for a place and a call under an account's limits.
+    /// Takes a slot and a call per second under the account's limits.
     pub(super) async fn take(
         &self,
         account: ProviderAccountId,
@@ -210,58 +208,58 @@ impl RedisSlots {
         if self.is_away() {
             return None;
         }
-        let question = SlotRequest {
+        let request = SlotRequest {
             account,
             limits,
             name,
         };
-        self.group.run(question, 1).await.ok().flatten()
+        self.batcher.run(request, 1).await.ok().flatten()
     }
 
-    /// Asks to probe an account whose standing has this number.
+    /// Asks whether a call may probe an account whose state has this version.
     pub(super) async fn probe(
         &self,
         account: ProviderAccountId,
         version: u64,
         name: &str,
-    ) -> Option<ProbeAnswer> {
+    ) -> Option<ProbeReply> {
         if self.is_away() {
             return None;
         }
         let longest = self.call_timeout + Duration::from_secs(2);
         let mut command = evaluate(&PROBE, &self.keys(account, &["standing", "probe"]));
         command.arg(version).arg(name).arg(longest.as_millis());
-        let answers: Vec<(bool, String)> = self.run([command]).await?;
-        let (is_granted, standing) = answers.first()?;
-        let newer = BreakerState::parse(standing).filter(|standing| standing.version > version);
+        let replies: Vec<(bool, String)> = self.run([command]).await?;
+        let (is_granted, breaker) = replies.first()?;
+        let newer = BreakerState::parse(breaker).filter(|breaker| breaker.version > version);
         Some(match newer {
-            Some(standing) => ProbeAnswer::Outdated(standing),
-            None if *is_granted => ProbeAnswer::Granted,
-            None => ProbeAnswer::UnderWay,
+            Some(breaker) => ProbeReply::Outdated(breaker),
+            None if *is_granted => ProbeReply::Granted,
+            None => ProbeReply::InFlight,
         })
     }
 
-    /// Tells of changes; answers the standings that count now.
-    pub(super) async fn change(&self, changes: &[Changed]) -> Option<Vec<Option<BreakerState>>> {
-        let commands = changes.iter().map(|(account, standing, lifetime)| {
+    /// Writes changed states; returns those that are stored afterwards.
+    pub(super) async fn write(&self, changes: &[Changed]) -> Option<Vec<Option<BreakerState>>> {
+        let commands = changes.iter().map(|(account, breaker, ttl)| {
             let mut command = evaluate(&CHANGE, &self.keys(*account, &["standing", "counts"]));
-            command.arg(standing.version).arg(standing.to_text());
-            command.arg(lifetime.as_millis());
+            command.arg(breaker.version).arg(breaker.to_text());
+            command.arg(ttl.as_millis());
             command
         });
-        let standings: Vec<String> = self.run(commands).await?;
+        let stored: Vec<String> = self.run(commands).await?;
         Some(
-            standings
+            stored
                 .iter()
                 .map(|text| BreakerState::parse(text))
                 .collect(),
         )
     }
 
-    /// Gives back what calls held.
-    pub(super) async fn give_back(&self, held: &[HeldSlot]) -> Option<()> {
+    /// Releases slots and probes.
+    pub(super) async fn release(&self, held: &[HeldSlot]) -> Option<()> {
         let commands = held.iter().map(|held| match held {
-            HeldSlot::SlotReply(account, name) => {
+            HeldSlot::Call(account, name) => {
                 let mut command = redis::cmd("ZREM");
                 command.arg(self.keys(*account, &["calls"])).arg(name);
                 command
@@ -275,28 +273,28 @@ impl RedisSlots {
         self.run::<i64>(commands).await.map(|_| ())
     }
 
-    /// How accounts stand, and whether calls are counted because some failed.
-    pub(super) async fn look(
+    /// The state of each account, and whether workers count its calls because some failed.
+    pub(super) async fn read(
         &self,
         accounts: &[ProviderAccountId],
     ) -> Option<Vec<(Option<BreakerState>, bool)>> {
         let commands = accounts.iter().flat_map(|account| {
-            let mut standing = redis::cmd("GET");
-            standing.arg(self.keys(*account, &["standing"]));
+            let mut breaker = redis::cmd("GET");
+            breaker.arg(self.keys(*account, &["standing"]));
             let mut counts = redis::cmd("EXISTS");
             counts.arg(self.keys(*account, &["counts"]));
-            [standing, counts]
+            [breaker, counts]
         });
-        let answers: Vec<Option<String>> = self.run(commands).await?;
-        let pairs = answers.chunks(2).map(|pair| {
-            let standing = pair.first().and_then(Option::as_deref);
+        let replies: Vec<Option<String>> = self.run(commands).await?;
+        let pairs = replies.chunks(2).map(|pair| {
+            let breaker = pair.first().and_then(Option::as_deref);
             let is_counted = pair.get(1).and_then(Option::as_deref) == Some("1");
-            (standing.and_then(BreakerState::parse), is_counted)
+            (breaker.and_then(BreakerState::parse), is_counted)
         });
         Some(pairs.collect())
     }
 
-    /// Adds to what is counted, under the number of a standing; answers the sums.
+    /// Adds samples to the counts of a state's version; returns the totals.
     pub(super) async fn count(
         &self,
         counts: &[(ProviderAccountId, u64, SampleCounts)],
@@ -324,42 +322,42 @@ impl RedisSlots {
         for command in commands {
             pipeline.add_command(command);
         }
-        self.line.run(&pipeline).await
+        self.connection.run(&pipeline).await
     }
 
     fn keys(&self, account: ProviderAccountId, names: &[&str]) -> Vec<String> {
-        keys(&self.line.redis, account, names)
+        keys(&self.connection.redis, account, names)
     }
 }
 
 async fn take(
-    line: &FailFastConnection,
-    questions: &[SlotRequest],
-    kept_for: Duration,
+    connection: &FailFastConnection,
+    requests: &[SlotRequest],
+    slot_ttl: Duration,
 ) -> Option<Vec<SlotReply>> {
-    let mut pipeline = Pipeline::with_capacity(questions.len());
-    for question in questions {
-        let pace = question
+    let mut pipeline = Pipeline::with_capacity(requests.len());
+    for request in requests {
+        let rate = request
             .limits
             .max_rate_per_second
             .map(AccountRate::per_second);
-        let interval = pace.map_or(0, |pace| pace.interval().as_nanos());
-        let keys = keys(&line.redis, question.account, &["rate", "calls"]);
+        let interval = rate.map_or(0, |rate| rate.interval().as_nanos());
+        let keys = keys(&connection.redis, request.account, &["rate", "calls"]);
         let mut command = evaluate(&TAKE, &keys);
         command
             .arg(interval)
-            .arg(pace.map_or(0, AccountRate::burst));
-        command.arg(question.limits.max_concurrency.unwrap_or(0));
-        command.arg(&question.name).arg(kept_for.as_millis());
+            .arg(rate.map_or(0, AccountRate::burst));
+        command.arg(request.limits.max_concurrency.unwrap_or(0));
+        command.arg(&request.name).arg(slot_ttl.as_millis());
         pipeline.add_command(command);
     }
-    let answers: Vec<(u8, u64)> = line.run(&pipeline).await?;
-    let places = answers.into_iter().map(|(answer, nanos)| match answer {
+    let replies: Vec<(u8, u64)> = connection.run(&pipeline).await?;
+    let replies = replies.into_iter().map(|(answer, nanos)| match answer {
         0 => SlotReply::Taken,
         1 => SlotReply::TooSoon(Duration::from_nanos(nanos)),
         _ => SlotReply::Full,
     });
-    Some(places.collect())
+    Some(replies.collect())
 }
 
 fn keys(redis: &Redis, account: ProviderAccountId, names: &[&str]) -> Vec<String> {

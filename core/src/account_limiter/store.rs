@@ -1,11 +1,11 @@
-//! The SQL of gates.
+//! The SQL of the account limiter.
 
 use sqlx::{PgConnection, query_scalar};
 
 use crate::db::OrFault;
 use crate::fault::Fault;
 
-/// Workers that are alive.
+/// The number of live workers.
 pub(super) async fn count_workers(connection: &mut PgConnection) -> Result<u32, Fault> {
     let count = query_scalar!(
         r#"SELECT count(*) AS "count!"

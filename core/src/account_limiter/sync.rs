@@ -1,6 +1,6 @@
-//! The clerk: the task of a worker process that tells Redis what happened at its
-//! gates and learns what happened at others'. It works with every tick, and at once
-//! when there is something to tell.
+//! The sync task of a worker process: writes the changes of its account states to Redis
+//! and reads those of the other workers. It runs with every tick, and at once after a
+//! change.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,30 +14,29 @@ use super::shared::HeldSlot;
 use super::{LimiterInner, store};
 use crate::db::{OrFault, PgPool};
 
-/// How often the standings of accounts are read: what one worker finds out, the
-/// others go by as soon.
+/// How often states are read: the longest until a worker learns of another's change.
 pub(super) const TICK: Duration = Duration::from_millis(200);
 /// How often the workers are counted.
 const WORKERS_EVERY: Duration = Duration::from_secs(5);
 
-/// Works until `shutdown`.
-pub(super) async fn run(office: Arc<LimiterInner>, shutdown: CancellationToken) {
+/// Runs until `shutdown`.
+pub(super) async fn run(inner: Arc<LimiterInner>, shutdown: CancellationToken) {
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let is_tick = tokio::select! {
             () = shutdown.cancelled() => break,
             _ = ticks.tick() => true,
-            () = office.bell.notified() => false,
+            () = inner.wakeup.notified() => false,
         };
-        exchange(&office, is_tick).await;
+        sync(&inner, is_tick).await;
     }
-    exchange(&office, true).await;
+    sync(&inner, true).await;
 }
 
-/// Counts the workers until `shutdown`. While Postgres is away the last count stays.
+/// Counts the workers until `shutdown`. While Postgres is unreachable, the last count stays.
 pub(super) async fn count_workers(
-    office: Arc<LimiterInner>,
+    inner: Arc<LimiterInner>,
     pool: PgPool,
     shutdown: CancellationToken,
 ) {
@@ -53,82 +52,82 @@ pub(super) async fn count_workers(
             store::count_workers(&mut connection).await
         };
         match counted.await {
-            Ok(count) => office.set_workers(count),
-            Err(fault) => warn!(%fault, "The workers could not be counted"),
+            Ok(count) => inner.set_workers(count),
+            Err(fault) => warn!(%fault, "Failed to count the live workers"),
         }
     }
 }
 
-/// Says what there is to say, then looks at the accounts. What Redis was not told
-/// because it was away is told when it is back.
-async fn exchange(office: &LimiterInner, is_tick: bool) {
-    // In this order: a probe that is given back has left its news before.
-    let held = std::mem::take(&mut *office.to_give_back());
-    let has_news = office.has_news.swap(false, Ordering::AcqRel) || is_tick;
-    if office.shared.is_away() {
-        office.to_give_back().extend(held);
+/// Writes local changes, then reads the states of the other workers. Changes that could not
+/// be written while Redis was unreachable are written when it is back.
+async fn sync(inner: &LimiterInner, is_tick: bool) {
+    // In this order: a probe's result is written before the probe is released.
+    let held = std::mem::take(&mut *inner.to_release());
+    let has_changes = inner.has_changes.swap(false, Ordering::AcqRel) || is_tick;
+    if inner.shared.is_away() {
+        inner.to_release().extend(held);
         if is_tick {
-            office.board().forget_uncounted();
+            inner.states().discard_uncounted();
         }
         return;
     }
-    let is_told = !has_news || tell(office).await.is_some();
-    let is_given_back = is_told && give_back(office, &held).await.is_some();
-    if !is_given_back {
-        office.to_give_back().extend(held);
+    let is_written = !has_changes || write_changes(inner).await.is_some();
+    let is_released = is_written && release(inner, &held).await.is_some();
+    if !is_released {
+        inner.to_release().extend(held);
         return;
     }
-    if has_news && look(office, is_tick).await.is_some() {
-        // What was found out by counting is not left until the next tick.
-        let _told = tell(office).await;
+    if has_changes && read(inner, is_tick).await.is_some() {
+        // A breaker that the counts opened is written now, not with the next tick.
+        let _written = write_changes(inner).await;
     }
 }
 
-async fn give_back(office: &LimiterInner, held: &[HeldSlot]) -> Option<()> {
+async fn release(inner: &LimiterInner, held: &[HeldSlot]) -> Option<()> {
     if held.is_empty() {
         return Some(());
     }
-    office.shared.give_back(held).await
+    inner.shared.release(held).await
 }
 
-/// Tells of changes. A probe is given back only after what came of it is known.
-async fn tell(office: &LimiterInner) -> Option<()> {
-    let now = office.clock.now();
-    let untold = office.board().untold(now);
-    if untold.is_empty() {
+/// Writes changed states.
+async fn write_changes(inner: &LimiterInner) -> Option<()> {
+    let now = inner.clock.now();
+    let unsynced = inner.states().unsynced(now);
+    if unsynced.is_empty() {
         return Some(());
     }
-    let standings = office.shared.change(&untold).await?;
-    let mut board = office.board();
-    for ((account, told, _), counts) in untold.into_iter().zip(standings) {
-        board.told(account, told, counts, now);
+    let stored = inner.shared.write(&unsynced).await?;
+    let mut states = inner.states();
+    for ((account, written, _), counts) in unsynced.into_iter().zip(stored) {
+        states.mark_written(account, written, counts, now);
     }
     Some(())
 }
 
-async fn look(office: &LimiterInner, is_tick: bool) -> Option<()> {
-    let wanted = office.board().due_to_read(is_tick);
+async fn read(inner: &LimiterInner, is_tick: bool) -> Option<()> {
+    let wanted = inner.states().due_to_read(is_tick);
     if wanted.is_empty() {
         return Some(());
     }
-    let found = office.shared.look(&wanted).await?;
-    let now = office.clock.now();
+    let found = inner.shared.read(&wanted).await?;
+    let now = inner.clock.now();
     let counts: Vec<_> = {
-        let mut board = office.board();
+        let mut states = inner.states();
         let wanted = wanted.iter().zip(found);
-        let counts = wanted.map(|(account, (standing, is_counted))| {
-            board.adopt(*account, standing, now);
-            board.due_to_count(*account, is_counted, now)
+        let counts = wanted.map(|(account, (breaker, is_counted))| {
+            states.adopt(*account, breaker, now);
+            states.due_to_count(*account, is_counted, now)
         });
         counts.collect::<Vec<_>>().into_iter().flatten().collect()
     };
     if counts.is_empty() {
         return Some(());
     }
-    let sums = office.shared.count(&counts).await?;
-    let mut board = office.board();
+    let sums = inner.shared.count(&counts).await?;
+    let mut states = inner.states();
     for ((account, version, _), sums) in counts.into_iter().zip(sums) {
-        board.judge(account, version, sums, now, office.ids.fraction());
+        states.trip_if_failing(account, version, sums, now, inner.ids.fraction());
     }
     Some(())
 }

@@ -1,14 +1,15 @@
 //! The rate of an account whose provider throttles it, pure.
 //!
-//! The account goes as fast as its calls were taken lately: a second in which the
-//! provider throttled a share of the calls is followed by one at the rate of those
-//! that it took, so the rate falls by that share, to what the provider allows. Seconds
-//! in which it throttles (next to) none make it grow, each by more than the one before,
-//! until it bounds nobody any more. What the provider would take beyond is found out by
-//! one second in some that goes faster.
+//! The rate follows what the provider accepts. If the provider throttles a share of the
+//! calls in one second, the next second runs at the rate of the calls that it accepted. So
+//! the rate falls by that share, to the provider's limit. Every second without (or almost
+//! without) throttling raises the rate, each by more than the one before, until there is no
+//! limit any more. Every fifth second with throttling runs faster than calls were accepted,
+//! to find out whether the provider accepts more.
 //!
-//! Every worker does so for its own calls, without asking the others: a provider
-//! throttles them all by the same share, so each finds its own part of what is allowed.
+//! Each worker adjusts the rate of its own calls without coordination: a provider
+//! throttles the calls of all workers by the same share, so each worker finds its own part
+//! of the provider's limit.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -17,68 +18,68 @@ use tokio::time::Instant;
 
 use super::rate::RetryQueue;
 
-/// How long calls are counted before the rate follows from them.
+/// How long calls are counted before the rate is adjusted.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// A longer gap between two calls says nothing of the rate at which they are taken.
-const GAP: Duration = Duration::from_secs(2);
-/// So many throttled calls, no fewer than were taken, are enough before that, once
-/// [`SOONEST`] has passed.
-const ENOUGH: u32 = 10;
-const SOONEST: Duration = Duration::from_millis(100);
-/// Where one call in so many is taken, or none, that is as much as nothing is.
-const SHUT_SHARE: u32 = 9;
-/// The part of calls, in hundredths, that may be throttled without the rate falling.
-const TOLERATED_PER_CENT: u32 = 2;
-/// The account goes at the best rate of so many intervals, so that one in which little
-/// was to be sent does not count.
-const REMEMBERED: usize = 10;
-/// One interval in so many goes faster than calls were taken, and by this.
+/// Two calls further apart than this say nothing about the accepted rate.
+const SAMPLE_GAP_MAX: Duration = Duration::from_secs(2);
+/// After [`ABRUPT_AGE_MIN`], this many throttled calls lower the rate before the interval
+/// ends, if no more calls were accepted.
+const ABRUPT_THROTTLED_MIN: u32 = 10;
+const ABRUPT_AGE_MIN: Duration = Duration::from_millis(100);
+/// If the provider throttles this many calls for each that it accepts, it accepts none.
+const NONE_ACCEPTED_RATIO: u32 = 9;
+/// The percentage of calls that may be throttled without lowering the rate.
+const TOLERATED_PERCENT: u32 = 2;
+/// The rate is the best of this many intervals, so that an interval with little mail does
+/// not lower it.
+const RATES_MAX: usize = 10;
+/// One interval in this many probes for a higher rate, by [`PROBE_FACTOR`].
 const PROBE_EVERY: u32 = 5;
-const PROBE: f64 = 1.25;
-/// What the rate grows by after one good interval; twice as much after each further.
+const PROBE_FACTOR: f64 = 1.25;
+/// The growth after the first good interval; it doubles with each further one.
 const GROWTH: f64 = 0.1;
-/// The most that it grows by, as a factor.
+/// The highest growth factor.
 const GROWTH_MAX: f64 = 3.0;
-/// After so many good intervals, in the last of which nobody had to wait, the account
-/// is free.
+/// The limit is lifted after this many good intervals if no call waited in the last one.
 const FREE_AFTER: u32 = 3;
-/// What is left of the rate after a pause that the provider named.
-const AFTER_PAUSE: f64 = 0.5;
-/// Calls per second after such a pause where nothing is known of the rate before.
-const AFTER_PAUSE_UNKNOWN: f64 = 10.0;
-/// Calls that may go at once: those of so long.
+/// The share of the rate that remains after a pause that the provider named.
+const AFTER_PAUSE_FACTOR: f64 = 0.5;
+/// Calls per second after such a pause if the rate before it is unknown.
+const AFTER_PAUSE_RATE: f64 = 10.0;
+/// The burst: the calls of this duration may start at once.
 const BURST: Duration = Duration::from_millis(100);
 
-/// One account's calls of this process, or those to one domain.
+/// The rate of this process's calls of one account, or of one account to one domain.
 #[derive(Debug, Default)]
 pub(super) struct Throttle {
     limit: Option<Limit>,
-    counted: Option<ThrottleSample>,
-    /// Calls taken per second, of the last intervals.
-    taken: VecDeque<f64>,
-    /// Calls that began before the last abrupt fall say nothing of the rate since.
-    falls: u64,
+    sample: Option<ThrottleSample>,
+    /// Calls accepted per second in the last intervals.
+    accepted: VecDeque<f64>,
+    /// Raised with every abrupt fall of the rate. A call that started in an earlier epoch
+    /// says nothing about the rate since.
+    epoch: u64,
 }
 
 #[derive(Debug)]
 struct Limit {
     /// Calls per second.
     rate: f64,
-    /// Calls that may go by now.
+    /// Calls that may start now.
     tokens: f64,
-    filled: Instant,
-    /// Good intervals in a row, and the others.
+    refilled_at: Instant,
+    /// Good intervals in a row, and the bad ones.
     good: u32,
     bad: u32,
-    /// Whether somebody had to wait in this interval.
-    has_refused: bool,
-    refused: RetryQueue,
+    /// Whether a call had to wait in this interval.
+    has_rejected: bool,
+    retries: RetryQueue,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct ThrottleSample {
     since: Instant,
-    taken: u32,
+    accepted: u32,
     throttled: u32,
 }
 
@@ -86,7 +87,7 @@ impl ThrottleSample {
     fn since(now: Instant) -> Self {
         Self {
             since: now,
-            taken: 0,
+            accepted: 0,
             throttled: 0,
         }
     }
@@ -96,158 +97,160 @@ impl Throttle {
     /// Takes one call.
     ///
     /// # Errors
-    /// How long to wait, each who is refused for longer than the one before.
+    /// Returns how long to wait: each rejected call waits longer than the one before.
     pub(super) fn take(&mut self, now: Instant) -> Result<(), Duration> {
         let Some(limit) = &mut self.limit else {
             return Ok(());
         };
         let burst = (limit.rate * BURST.as_secs_f64()).max(1.0);
-        let grown = (now - limit.filled).as_secs_f64() * limit.rate;
+        let grown = (now - limit.refilled_at).as_secs_f64() * limit.rate;
         limit.tokens = (limit.tokens + grown).min(burst);
-        limit.filled = now;
+        limit.refilled_at = now;
         if limit.tokens >= 1.0 {
             limit.tokens -= 1.0;
             return Ok(());
         }
-        limit.has_refused = true;
+        limit.has_rejected = true;
         let soonest = Duration::from_secs_f64((1.0 - limit.tokens) / limit.rate);
         let apart = Duration::from_secs_f64(1.0 / limit.rate);
-        Err(limit.refused.wait(soonest, apart, now))
+        Err(limit.retries.wait(soonest, apart, now))
     }
 
-    /// Gives back a call that was taken and not made.
-    pub(super) fn give_back(&mut self) {
+    /// Returns the token of a call that was not made.
+    pub(super) fn refund(&mut self) {
         if let Some(limit) = &mut self.limit {
             limit.tokens += 1.0;
         }
     }
 
-    /// Whether nothing is bounded.
+    /// Whether there is no limit.
     pub(super) fn is_free(&self) -> bool {
         self.limit.is_none()
     }
 
-    /// Whether nothing is left to remember.
-    pub(super) fn is_over(&self) -> bool {
-        self.is_free() && self.counted.is_none_or(|counted| counted.throttled == 0)
+    /// Whether the throttle has no state worth keeping.
+    pub(super) fn is_idle(&self) -> bool {
+        self.is_free() && self.sample.is_none_or(|sample| sample.throttled == 0)
     }
 
-    /// What a call that begins now hands to [`Throttle::note`].
-    pub(super) fn falls(&self) -> u64 {
-        self.falls
+    /// The epoch that a call passes to [`Throttle::record`] when it ends.
+    pub(super) fn epoch(&self) -> u64 {
+        self.epoch
     }
 
-    /// Counts a call that ended. `least` is the rate that is always left.
-    pub(super) fn note(&mut self, is_throttled: bool, falls: u64, least: f64, now: Instant) {
-        if falls != self.falls {
+    /// Records a call that ended. The rate never falls below `min_rate`.
+    pub(super) fn record(&mut self, is_throttled: bool, epoch: u64, min_rate: f64, now: Instant) {
+        if epoch != self.epoch {
             return;
         }
         let is_free = self.is_free();
-        let known = self.counted.filter(|counted| {
-            // What was counted long ago is no part of the rate now.
-            !is_free || now - counted.since <= GAP
+        let known = self.sample.filter(|sample| {
+            // Calls counted long ago say nothing about the current rate.
+            !is_free || now - sample.since <= SAMPLE_GAP_MAX
         });
         let is_first = known.is_none();
-        let mut counted = known.unwrap_or(ThrottleSample::since(now));
+        let mut sample = known.unwrap_or(ThrottleSample::since(now));
         if is_throttled {
-            counted.throttled = counted.throttled.saturating_add(1);
+            sample.throttled = sample.throttled.saturating_add(1);
         } else if !is_first {
-            // The first only says when counting begins.
-            counted.taken = counted.taken.saturating_add(1);
+            // The first call only starts the interval.
+            sample.accepted = sample.accepted.saturating_add(1);
         }
-        self.counted = Some(counted);
-        let age = now - counted.since;
-        let is_abrupt =
-            counted.throttled >= ENOUGH && counted.throttled >= counted.taken && age >= SOONEST;
+        self.sample = Some(sample);
+        let age = now - sample.since;
+        let is_abrupt = sample.throttled >= ABRUPT_THROTTLED_MIN
+            && sample.throttled >= sample.accepted
+            && age >= ABRUPT_AGE_MIN;
         if age >= INTERVAL || is_abrupt {
-            self.counted = Some(ThrottleSample::since(now));
-            self.follow(counted, age, least, now);
+            self.sample = Some(ThrottleSample::since(now));
+            self.adjust(sample, age, min_rate, now);
             if is_abrupt {
-                self.falls += 1;
+                self.epoch += 1;
             }
         }
     }
 
-    /// The provider named a pause; what follows it begins slowly.
-    pub(super) fn pause(&mut self, least: f64, now: Instant) {
-        let lately = self.counted.take().filter(|counted| {
-            let age = now - counted.since;
-            age >= SOONEST && age <= GAP
+    /// Starts slowly after a pause that the provider named.
+    pub(super) fn pause(&mut self, min_rate: f64, now: Instant) {
+        let recent = self.sample.take().filter(|sample| {
+            let age = now - sample.since;
+            age >= ABRUPT_AGE_MIN && age <= SAMPLE_GAP_MAX
         });
-        if let Some(counted) = lately {
-            let age = (now - counted.since).as_secs_f64();
-            self.remember(f64::from(counted.taken) / age);
+        if let Some(sample) = recent {
+            let age = (now - sample.since).as_secs_f64();
+            self.push_rate(f64::from(sample.accepted) / age);
         }
-        let rate = if self.taken.is_empty() {
-            AFTER_PAUSE_UNKNOWN
+        let rate = if self.accepted.is_empty() {
+            AFTER_PAUSE_RATE
         } else {
-            self.best() * AFTER_PAUSE
+            self.best_rate() * AFTER_PAUSE_FACTOR
         };
-        self.taken.clear();
-        self.remember(rate);
-        self.falls += 1;
-        self.bound(rate.max(least), now);
+        self.accepted.clear();
+        self.push_rate(rate);
+        self.epoch += 1;
+        self.set_limit(rate.max(min_rate), now);
     }
 
-    fn follow(&mut self, counted: ThrottleSample, age: Duration, least: f64, now: Instant) {
-        let taken = f64::from(counted.taken) / age.as_secs_f64();
-        let calls = counted.taken.saturating_add(counted.throttled);
-        let tolerated = calls.saturating_mul(TOLERATED_PER_CENT) / 100;
-        // One of few says little.
-        let is_good = counted.throttled <= tolerated.max(u32::from(calls > 2 * ENOUGH));
-        let is_shut =
-            counted.throttled >= ENOUGH && counted.throttled / SHUT_SHARE >= counted.taken;
-        if is_shut || self.is_free() && !is_good {
-            // How fast it went before says nothing of what is taken now.
-            self.taken.clear();
+    fn adjust(&mut self, sample: ThrottleSample, age: Duration, min_rate: f64, now: Instant) {
+        let accepted = f64::from(sample.accepted) / age.as_secs_f64();
+        let calls = sample.accepted.saturating_add(sample.throttled);
+        let tolerated = calls.saturating_mul(TOLERATED_PERCENT) / 100;
+        // One throttled call among few says little.
+        let is_good =
+            sample.throttled <= tolerated.max(u32::from(calls > 2 * ABRUPT_THROTTLED_MIN));
+        let accepts_none = sample.throttled >= ABRUPT_THROTTLED_MIN
+            && sample.throttled / NONE_ACCEPTED_RATIO >= sample.accepted;
+        if accepts_none || self.is_free() && !is_good {
+            // The rate before says nothing about what the provider accepts now.
+            self.accepted.clear();
         }
-        self.remember(taken);
-        let best = self.best();
+        self.push_rate(accepted);
+        let best_rate = self.best_rate();
         let Some(limit) = &mut self.limit else {
             if !is_good {
-                self.bound(best.max(least), now);
+                self.set_limit(best_rate.max(min_rate), now);
             }
             return;
         };
-        let has_refused = std::mem::take(&mut limit.has_refused);
+        let has_rejected = std::mem::take(&mut limit.has_rejected);
         if !is_good {
             limit.good = 0;
             limit.bad = limit.bad.saturating_add(1);
             let is_probe = limit.bad.is_multiple_of(PROBE_EVERY);
-            limit.rate = (best * if is_probe { PROBE } else { 1.0 }).max(least);
+            limit.rate = (best_rate * if is_probe { PROBE_FACTOR } else { 1.0 }).max(min_rate);
             return;
         }
         limit.good = limit.good.saturating_add(1);
-        if limit.good >= FREE_AFTER && !has_refused {
+        if limit.good >= FREE_AFTER && !has_rejected {
             self.limit = None;
             return;
         }
         let doublings = i32::try_from(limit.good - 1).unwrap_or(i32::MAX).min(16);
         let growth = (1.0 + GROWTH * 2_f64.powi(doublings)).min(GROWTH_MAX);
-        limit.rate = (limit.rate * growth).max(least);
+        limit.rate = (limit.rate * growth).max(min_rate);
     }
 
-    fn bound(&mut self, rate: f64, now: Instant) {
+    fn set_limit(&mut self, rate: f64, now: Instant) {
         self.limit = Some(Limit {
             rate,
             tokens: 1.0,
-            filled: now,
+            refilled_at: now,
             good: 0,
             bad: 0,
-            has_refused: false,
-            refused: RetryQueue::default(),
+            has_rejected: false,
+            retries: RetryQueue::default(),
         });
     }
 
-    fn remember(&mut self, taken: f64) {
-        if self.taken.len() >= REMEMBERED {
-            self.taken.pop_front();
+    fn push_rate(&mut self, accepted: f64) {
+        if self.accepted.len() >= RATES_MAX {
+            self.accepted.pop_front();
         }
-        self.taken.push_back(taken);
+        self.accepted.push_back(accepted);
     }
 
-    fn best(&self) -> f64 {
-        self.taken.iter().copied().fold(0.0, f64::max)
+    fn best_rate(&self) -> f64 {
+        self.accepted.iter().copied().fold(0.0, f64::max)
     }
 }
 
@@ -255,30 +258,30 @@ impl Throttle {
 mod tests {
     use super::*;
 
-    const LEAST: f64 = 1.0;
+    const MIN_RATE: f64 = 1.0;
 
-    /// Mail that comes evenly and waits for its call; a throttled one waits again.
-    struct House {
+    /// Mail that arrives evenly and waits for a permit. A throttled mail waits again.
+    struct Simulation {
         throttle: Throttle,
         now: Instant,
         waiting: f64,
-        /// Calls under way, by when they end, in milliseconds.
-        under_way: VecDeque<(u64, u64, bool)>,
+        /// Calls in flight: the millisecond of their end, their epoch, whether throttled.
+        in_flight: VecDeque<(u64, u64, bool)>,
         elapsed: u64,
-        taken: u64,
+        accepted: u64,
         throttled: u64,
         chance: u64,
     }
 
-    impl House {
+    impl Simulation {
         fn new() -> Self {
             Self {
                 throttle: Throttle::default(),
                 now: Instant::now(),
                 waiting: 0.0,
-                under_way: VecDeque::new(),
+                in_flight: VecDeque::new(),
                 elapsed: 0,
-                taken: 0,
+                accepted: 0,
                 throttled: 0,
                 chance: 42,
             }
@@ -293,7 +296,7 @@ mod tests {
             (self.chance >> 11) as f64 / (1_u64 << 53) as f64
         }
 
-        /// So many seconds at so many mails per second; answers the mails taken per
+        /// Runs for `seconds` with `per_second` mails; returns the mails accepted per
         /// second.
         fn run(
             &mut self,
@@ -302,7 +305,7 @@ mod tests {
             mut is_throttled: impl FnMut(&mut Self) -> bool,
         ) -> f64 {
             const CALL_MILLIS: u64 = 50;
-            let before = self.taken;
+            let before = self.accepted;
             for _ in 0..seconds * 1_000 {
                 self.elapsed += 1;
                 self.now += Duration::from_millis(1);
@@ -310,38 +313,39 @@ mod tests {
                 while self.waiting >= 1.0 && self.throttle.take(self.now).is_ok() {
                     self.waiting -= 1.0;
                     let is_throttled = is_throttled(self);
-                    let falls = self.throttle.falls();
+                    let epoch = self.throttle.epoch();
                     let ends = self.elapsed + CALL_MILLIS;
-                    self.under_way.push_back((ends, falls, is_throttled));
+                    self.in_flight.push_back((ends, epoch, is_throttled));
                 }
-                while let Some((_, falls, is_throttled)) = self
-                    .under_way
+                while let Some((_, epoch, is_throttled)) = self
+                    .in_flight
                     .pop_front_if(|(ends, _, _)| *ends <= self.elapsed)
                 {
-                    self.throttle.note(is_throttled, falls, LEAST, self.now);
+                    self.throttle
+                        .record(is_throttled, epoch, MIN_RATE, self.now);
                     if is_throttled {
                         self.throttled += 1;
                         self.waiting += 1.0;
                     } else {
-                        self.taken += 1;
+                        self.accepted += 1;
                     }
                 }
             }
-            (self.taken - before) as f64 / seconds as f64
+            (self.accepted - before) as f64 / seconds as f64
         }
     }
 
-    fn share(share: f64) -> impl FnMut(&mut House) -> bool {
-        move |house| house.fraction() < share
+    fn share(share: f64) -> impl FnMut(&mut Simulation) -> bool {
+        move |simulation| simulation.fraction() < share
     }
 
-    /// A provider that takes so many per second, and as many at once as in a tenth.
-    fn at_most(per_second: f64) -> impl FnMut(&mut House) -> bool {
-        let (mut tokens, mut filled) = (0.0_f64, 0);
-        move |house| {
-            let grown = (house.elapsed - filled) as f64 * per_second / 1_000.0;
+    /// A provider that accepts `per_second` calls, a tenth of them at once.
+    fn at_most(per_second: f64) -> impl FnMut(&mut Simulation) -> bool {
+        let (mut tokens, mut refilled_at) = (0.0_f64, 0);
+        move |simulation| {
+            let grown = (simulation.elapsed - refilled_at) as f64 * per_second / 1_000.0;
             tokens = (tokens + grown).min((per_second / 10.0).max(3.0));
-            filled = house.elapsed;
+            refilled_at = simulation.elapsed;
             let is_taken = tokens >= 1.0;
             tokens -= if is_taken { 1.0 } else { 0.0 };
             !is_taken
@@ -349,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_falls_by_the_share_that_is_throttled_and_comes_back_within_seconds() {
+    fn the_rate_falls_by_the_throttled_share_and_recovers_within_seconds() {
         for (throttled, kept_least, kept_most) in [
             (0.0, 0.99, 1.0),
             (0.01, 0.95, 1.0),
@@ -357,41 +361,45 @@ mod tests {
             (0.5, 0.05, 0.5),
             (1.0, 0.0, 0.0),
         ] {
-            let mut house = House::new();
-            let kept = house.run(30, 150.0, share(throttled)) / 150.0;
+            let mut simulation = Simulation::new();
+            let kept = simulation.run(30, 150.0, share(throttled)) / 150.0;
             println!("{throttled} throttled: {kept:.3} of 150/s kept");
             assert!(
                 (kept_least..=kept_most).contains(&kept),
                 "{throttled}: {kept}"
             );
-            house.run(10, 0.0, share(0.0));
-            house.waiting = 0.0;
-            let after = house.run(5, 150.0, share(0.0)) / 150.0;
+            simulation.run(10, 0.0, share(0.0));
+            simulation.waiting = 0.0;
+            let after = simulation.run(5, 150.0, share(0.0)) / 150.0;
             assert!(after > 0.95, "{throttled}: {after} ten seconds later");
         }
     }
 
     #[test]
-    fn who_is_throttled_wholly_makes_few_calls_and_none_is_the_last() {
-        let mut house = House::new();
-        house.run(30, 150.0, share(1.0));
-        assert!((20..120).contains(&house.throttled), "{}", house.throttled);
+    fn a_fully_throttled_account_makes_few_calls_and_never_stops() {
+        let mut simulation = Simulation::new();
+        simulation.run(30, 150.0, share(1.0));
+        assert!(
+            (20..120).contains(&simulation.throttled),
+            "{}",
+            simulation.throttled
+        );
     }
 
     #[test]
-    fn the_rate_is_what_the_provider_allows_whatever_that_is() {
+    fn the_rate_converges_to_what_the_provider_allows() {
         for (allowed, wanted) in [
             (100.0, 150.0),
             (10.0, 150.0),
             (20.0, 1_000.0),
             (900.0, 1_000.0),
         ] {
-            let mut house = House::new();
-            house.run(15, wanted, at_most(allowed));
-            let (taken, throttled) = (house.taken, house.throttled);
-            let kept = house.run(60, wanted, at_most(allowed)) / allowed;
-            let calls = (house.taken - taken) + (house.throttled - throttled);
-            let share = (house.throttled - throttled) as f64 / calls as f64;
+            let mut simulation = Simulation::new();
+            simulation.run(15, wanted, at_most(allowed));
+            let (accepted, throttled) = (simulation.accepted, simulation.throttled);
+            let kept = simulation.run(60, wanted, at_most(allowed)) / allowed;
+            let calls = (simulation.accepted - accepted) + (simulation.throttled - throttled);
+            let share = (simulation.throttled - throttled) as f64 / calls as f64;
             println!("{allowed} of {wanted}: {kept:.3} used, {share:.3} throttled");
             assert!(kept > 0.8, "{allowed} of {wanted}: {kept}");
             assert!(share < 0.2, "{allowed} of {wanted}: {share}");
@@ -399,28 +407,28 @@ mod tests {
     }
 
     #[test]
-    fn after_a_named_pause_calls_begin_at_half_of_their_rate() {
-        let mut house = House::new();
-        house.run(5, 150.0, share(0.0));
-        let now = house.now;
-        house.throttle.pause(LEAST, now);
-        house.under_way.clear();
-        house.waiting = 0.0;
-        let first = house.run(1, 150.0, share(0.0));
+    fn after_a_named_pause_calls_start_at_half_of_their_rate() {
+        let mut simulation = Simulation::new();
+        simulation.run(5, 150.0, share(0.0));
+        let now = simulation.now;
+        simulation.throttle.pause(MIN_RATE, now);
+        simulation.in_flight.clear();
+        simulation.waiting = 0.0;
+        let first = simulation.run(1, 150.0, share(0.0));
         assert!((50.0..90.0).contains(&first), "{first}");
-        house.run(5, 150.0, share(0.0));
-        let later = house.run(5, 150.0, share(0.0));
+        simulation.run(5, 150.0, share(0.0));
+        let later = simulation.run(5, 150.0, share(0.0));
         assert!(later > 145.0, "{later}");
     }
 
     #[test]
-    fn an_account_that_is_not_throttled_has_no_bound() {
+    fn an_account_that_is_not_throttled_has_no_limit() {
         let mut throttle = Throttle::default();
         let mut now = Instant::now();
         for nth in 0..10_000 {
             now += Duration::from_millis(nth % 7);
             assert_eq!(throttle.take(now), Ok(()));
-            throttle.note(false, throttle.falls(), LEAST, now);
+            throttle.record(false, throttle.epoch(), MIN_RATE, now);
         }
         assert!(throttle.is_free());
     }

@@ -33,7 +33,7 @@ pub(super) fn read(
         "File of certificates in PEM that SMTP connections trust beside the machine's: for relays with a certificate of one's own.",
         |text| Some(PathBuf::from(text)),
     );
-    let stand_in = reader.optional(
+    let server_override = reader.optional(
         "WAYPOST_SMTP_SERVER",
         "Server, `host:port`, that is dialled in place of every SMTP account's own: for development, with the simulator.",
         SmtpServer::parse,
@@ -41,7 +41,7 @@ pub(super) fn read(
     SmtpSettings {
         guard: AddressGuard::new(allow.unwrap_or_else(of_development)),
         ca_file,
-        stand_in,
+        server_override,
         hello: links.map_or_else(|| SmtpSettings::default().hello, hello),
     }
 }
@@ -88,7 +88,7 @@ mod tests {
             }
             assert!(!smtp.guard.permits("10.0.0.1".parse().unwrap()));
             assert_eq!(smtp.hello, hello);
-            assert_eq!((smtp.ca_file, smtp.stand_in), (None, None));
+            assert_eq!((smtp.ca_file, smtp.server_override), (None, None));
         }
     }
 

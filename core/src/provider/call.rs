@@ -1,10 +1,9 @@
-//! Calls to a provider and their replies, as values. An adapter builds a
-//! [`ProviderCall`] and reads a [`ProviderReply`]; the transport is the only one
-//! that turns the first into the second. A conversation of several calls is a
-//! chain of [`CallStep`]s, so it needs no I/O either.
+//! Calls to a provider and their replies, as values. An adapter builds a [`ProviderCall`]
+//! and reads a [`ProviderReply`]; only the transport does I/O. A conversation of several
+//! calls is a chain of [`CallStep`]s, so it needs no I/O either.
 //!
-//! Neither a call nor a reply shows its content in debug output: both may hold
-//! credentials (Postmark's server record repeats its tokens) and addresses.
+//! The debug output of a call or a reply hides its content: both may hold credentials
+//! (Postmark's server record repeats its tokens) and addresses.
 
 use std::fmt;
 use std::time::Duration;
@@ -18,16 +17,16 @@ use url::Url;
 use super::retry_after::{wait_until, wait_until_date};
 use crate::clock::Timestamp;
 
-/// The longest wait that we take from a provider. A longer one is a mistake or an
-/// attack, and the circuit takes care of accounts that stay away.
+/// The longest wait that a provider can ask for. A longer one is a mistake or an attack;
+/// the circuit breaker handles accounts that stay unavailable.
 pub const RETRY_AFTER_MAX: Duration = Duration::from_hours(1);
 
 /// One HTTP request to a provider, ready to be sent.
 pub struct ProviderCall {
     pub method: Method,
-    /// Where to, with its query.
+    /// The URL with its query.
     pub url: Url,
-    /// All headers but those that the transport owns (`Host`, `Content-Length`,
+    /// All headers except those that the transport sets (`Host`, `Content-Length`,
     /// `User-Agent`, the content type of a form).
     pub headers: HeaderMap,
     pub body: CallBody,
@@ -36,16 +35,15 @@ pub struct ProviderCall {
 /// The content of a call.
 pub enum CallBody {
     Empty,
-    /// A JSON document, already serialized (and signed, where the provider wants
-    /// that: it must be sent byte for byte).
+    /// A serialized JSON document. It is sent byte for byte, since it may be signed.
     Json(Bytes),
-    /// The text parts of a `multipart/form-data` body, in order; a name may
-    /// repeat. The transport adds the boundary.
+    /// The text parts of a `multipart/form-data` body, in order; a name may repeat. The
+    /// transport adds the boundary.
     Form(Vec<(String, String)>),
 }
 
 impl ProviderCall {
-    /// A call without content.
+    /// A GET call without a body.
     #[must_use]
     pub fn get(url: Url) -> Self {
         Self {
@@ -56,7 +54,7 @@ impl ProviderCall {
         }
     }
 
-    /// A call that posts a JSON document.
+    /// A POST call with a JSON document.
     #[must_use]
     pub fn post_json(url: Url, document: &Value) -> Self {
         let json = HeaderValue::from_static("application/json");
@@ -68,7 +66,7 @@ impl ProviderCall {
         }
     }
 
-    /// A call that posts a form.
+    /// A POST call with a form.
     #[must_use]
     pub fn post_form(url: Url, fields: Vec<(String, String)>) -> Self {
         Self {
@@ -109,7 +107,7 @@ impl fmt::Debug for CallBody {
     }
 }
 
-/// What a provider, or something on the way to it, answered.
+/// The reply of a provider, or of a network device in front of it.
 pub struct ProviderReply {
     pub status: u16,
     pub headers: HeaderMap,
@@ -126,26 +124,26 @@ impl fmt::Debug for ProviderReply {
 }
 
 impl ProviderReply {
-    /// A header's text, where it is there and is text.
+    /// The value of a header, if it is present and text.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// The content as JSON, where it is JSON.
+    /// The body as JSON, if it is JSON.
     #[must_use]
     pub fn json(&self) -> Option<Value> {
         serde_json::from_slice(&self.body).ok()
     }
 
-    /// The content as text, for messages; what is not UTF-8 is replaced.
+    /// The body as text, for messages; invalid UTF-8 is replaced.
     #[must_use]
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).trim().to_owned()
     }
 
-    /// Whether this is a web page. No provider's API answers with one: it comes
-    /// from a network layer in front of it (a firewall, a proxy, a balancer).
+    /// Whether the body is a web page. No provider's API returns one: it comes from a
+    /// network device in front of it (a firewall, a proxy, a load balancer).
     #[must_use]
     pub fn is_html(&self) -> bool {
         let declared = self.header("content-type").unwrap_or_default();
@@ -157,9 +155,8 @@ impl ProviderReply {
                     || start.to_ascii_lowercase().starts_with(b"<html"))
     }
 
-    /// How long the provider asks us to wait: `Retry-After`, in seconds or as a
-    /// date (RFC 9110, 10.2.3). Bounded by [`RETRY_AFTER_MAX`]; none where it is zero or
-    /// has passed.
+    /// How long the provider asks to wait: `Retry-After`, in seconds or as a date (RFC
+    /// 9110, 10.2.3), at most [`RETRY_AFTER_MAX`]. `None` if it is zero or in the past.
     #[must_use]
     pub fn retry_after(&self, now: Timestamp) -> Option<Duration> {
         let asked = self.header("retry-after")?.trim();
@@ -168,10 +165,9 @@ impl ProviderReply {
         (!wait.is_zero()).then(|| wait.min(RETRY_AFTER_MAX))
     }
 
-    /// How long until a limit is lifted, for an answer that says that one was
-    /// reached: `Retry-After`, else `X-RateLimit-Reset` in Unix seconds (SendGrid
-    /// "Rate Limits"; Mailgun as its Go client reads it). Other answers carry the
-    /// second header too, and mean nothing by it.
+    /// How long until a rate limit resets: `Retry-After`, else `X-RateLimit-Reset` in Unix
+    /// seconds (SendGrid "Rate Limits"; Mailgun's Go client reads it so). Only for a reply
+    /// that says that a limit was reached: other replies carry the second header too.
     #[must_use]
     pub fn limit_wait(&self, now: Timestamp) -> Option<Duration> {
         self.retry_after(now).or_else(|| {
@@ -184,10 +180,10 @@ impl ProviderReply {
 
 /// The next step of a conversation with a provider.
 pub enum CallStep<T> {
-    /// Make this call, then ask what follows from its reply.
+    /// Make this call, then pass its reply to `then`.
     Call {
         call: Box<ProviderCall>,
-        /// Reads the reply and says how to go on.
+        /// Reads the reply and returns the next step.
         then: Box<dyn FnOnce(ProviderReply) -> CallStep<T> + Send>,
     },
     /// The conversation is over, with this result.
@@ -195,7 +191,7 @@ pub enum CallStep<T> {
 }
 
 impl<T> CallStep<T> {
-    /// A step that calls and goes on with `then`.
+    /// A step that makes a call and continues with `then`.
     pub fn call(
         call: ProviderCall,
         then: impl FnOnce(ProviderReply) -> Self + Send + 'static,

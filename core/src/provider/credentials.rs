@@ -1,6 +1,6 @@
-//! The credentials of a provider account: parsed once at the edge, sealed at rest,
-//! opened when they are first needed for a call. What is accepted here may be put into
-//! a header, a URL or a host name without another check.
+//! The credentials of a provider account: parsed once at the edge, sealed at rest, and
+//! opened when a call first needs them. Parsed values are safe in a header, a URL or a
+//! host name without another check.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,27 +19,27 @@ use crate::ids::{OrganizationId, ProviderAccountId};
 use crate::issue::Issue;
 use crate::secret::{ExposeSecret, Secret};
 
-/// The longest key or token that is taken, in bytes. AWS session tokens are the
-/// longest: AWS asks callers to assume no maximum; about 1,000 bytes are usual.
+/// The longest key or token accepted, in bytes. AWS session tokens are the longest: AWS
+/// asks callers to assume no maximum; about 1,000 bytes are usual.
 const SECRET_BYTES_MAX: usize = 4_096;
-/// The longest name that is taken, in bytes.
+/// The longest name accepted, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
-/// What a provider account authenticates with.
+/// The credentials of a provider account.
 #[derive(Debug, Clone)]
 pub enum Credentials {
     Sendgrid {
         /// An API key with the scope `mail.send`.
         api_key: Secret,
-        /// Which of the two systems the key belongs to.
+        /// The system that the key belongs to.
         region: SendgridRegion,
     },
     Postmark {
         /// The token of one server: it sends.
         server_token: Secret,
-        /// The account's token: it sees the domains.
+        /// The account's token: it lists the domains.
         account_token: Option<Secret>,
-        /// The message stream to send through; `outbound` if none is given.
+        /// The message stream to send through; `outbound` if `None`.
         message_stream: Option<String>,
     },
     Mailgun {
@@ -47,7 +47,7 @@ pub enum Credentials {
         api_key: Secret,
         /// The sending domain, in lower-case ASCII.
         domain: String,
-        /// Which of the two systems the domain lives in.
+        /// The system that the domain belongs to.
         region: MailgunRegion,
     },
     Ses {
@@ -63,8 +63,7 @@ pub enum Credentials {
     Smtp(SmtpAccount),
 }
 
-/// An account's credentials as they were read, opened when they are first needed and then
-/// for as long as this is remembered.
+/// An account's sealed credentials, opened on first use and then kept open in memory.
 #[derive(Clone)]
 pub struct ReadCredentials {
     sealed: Vec<u8>,
@@ -78,17 +77,17 @@ impl fmt::Debug for ReadCredentials {
 }
 
 impl ReadCredentials {
-    /// What is stored, sealed.
+    /// Wraps the sealed credentials.
     #[must_use]
     pub fn new(sealed: Vec<u8>) -> Self {
         let opened = OnceLock::new();
         Self { sealed, opened }
     }
 
-    /// The credentials, of that account of that organization.
+    /// The opened credentials of this account.
     ///
     /// # Errors
-    /// As [`Credentials::open`].
+    /// Those of [`Credentials::open`].
     pub fn open(
         &self,
         sealer: &Sealer,
@@ -104,27 +103,25 @@ impl ReadCredentials {
     }
 }
 
-/// SendGrid's systems: `api.sendgrid.com`, and `api.eu.sendgrid.com` for EU
-/// regional subusers (`servers` of its OpenAPI documents).
+/// SendGrid's systems: `api.sendgrid.com`, and `api.eu.sendgrid.com` for EU regional
+/// subusers (`servers` of its OpenAPI documents).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SendgridRegion {
     /// `global`, the default.
     Global,
-    /// `eu`.
     Eu,
 }
 
-/// Mailgun's systems: `api.mailgun.net` and `api.eu.mailgun.net`. A domain lives
-/// in one of them only.
+/// Mailgun's systems: `api.mailgun.net` and `api.eu.mailgun.net`. A domain belongs to one
+/// of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MailgunRegion {
     /// `us`, the default.
     Us,
-    /// `eu`.
     Eu,
 }
 
-/// An AWS region such as `eu-central-1`: safe as a part of a host name.
+/// An AWS region such as `eu-central-1`, safe as part of a host name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SesRegion(String);
 
@@ -154,13 +151,13 @@ impl SesRegion {
     }
 }
 
-/// Credentials that cannot be used for a call: they belong to another provider,
-/// or were put together by hand with something that no header can hold.
+/// Credentials that cannot be used for a call: they belong to another provider, or hold
+/// characters that a header cannot carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnusableCredentials(pub(super) &'static str);
 
 impl UnusableCredentials {
-    /// For an adapter that is handed another provider's credentials.
+    /// The credentials of another provider were passed to an adapter.
     pub(super) const OTHER_PROVIDER: Self = Self("the credentials belong to another provider");
 }
 
@@ -172,10 +169,10 @@ impl fmt::Display for UnusableCredentials {
 
 impl Credentials {
     /// Reads the `credentials` object of a request. A field of another provider is
-    /// refused: who gives it believes that it has an effect.
+    /// refused: the customer would believe that it has an effect.
     ///
     /// # Errors
-    /// Every issue at once, under `credentials`.
+    /// All issues at once, under `credentials`.
     pub fn parse(kind: ProviderType, value: &Value) -> Result<Self, Vec<Issue>> {
         let Some(object) = value.as_object() else {
             return Err(vec![Issue::new("credentials", "must be an object")]);
@@ -207,26 +204,26 @@ impl Credentials {
         }
     }
 
-    /// The form that is sealed: JSON with the field names of the API.
+    /// The plaintext to seal: JSON with the field names of the API.
     #[must_use]
     pub fn to_plaintext(&self) -> Zeroizing<Vec<u8>> {
         let mut text = Zeroizing::new(Vec::with_capacity(2 * SECRET_BYTES_MAX));
         let texts = self.fields().into_iter();
-        let mut document: BTreeMap<&str, Plain<'_>> = texts
-            .map(|(name, text)| (name, Plain::Text(text)))
+        let mut document: BTreeMap<&str, PlainValue<'_>> = texts
+            .map(|(name, text)| (name, PlainValue::Text(text)))
             .collect();
         if let Self::Smtp(account) = self {
-            document.insert("port", Plain::Number(account.server.port));
+            document.insert("port", PlainValue::Number(account.server.port));
         }
         serde_json::to_writer(&mut *text, &document)
             .expect("a map of texts and numbers serializes, and a Vec takes every write");
         text
     }
 
-    /// Reads what [`Credentials::to_plaintext`] wrote.
+    /// Reads the plaintext of [`Credentials::to_plaintext`].
     ///
     /// # Errors
-    /// A fault when it is anything else.
+    /// A fault if it is malformed.
     pub fn from_plaintext(kind: ProviderType, plaintext: &[u8]) -> Result<Self, Fault> {
         const DOING: &str = "read the stored credentials";
         let value: Value =
@@ -237,11 +234,11 @@ impl Credentials {
         })
     }
 
-    /// Opens what is stored of an account's credentials.
+    /// Opens an account's sealed credentials.
     ///
     /// # Errors
-    /// A fault when it was sealed with a key that is not configured, was changed, or is
-    /// another account's.
+    /// A fault if the sealing key is not configured, or the text was changed or belongs to
+    /// another account.
     pub fn open(
         sealer: &Sealer,
         organization_id: OrganizationId,
@@ -253,7 +250,7 @@ impl Credentials {
         Self::from_plaintext(kind, &Zeroizing::new(plain))
     }
 
-    /// The provider that these are for.
+    /// The provider that the credentials are for.
     #[must_use]
     pub fn provider_type(&self) -> ProviderType {
         match self {
@@ -265,7 +262,7 @@ impl Credentials {
         }
     }
 
-    /// The mail server, for the one type that has no HTTP API.
+    /// The mail server; `None` for the types with an HTTP API.
     pub(super) fn mail_server(&self) -> Option<&SmtpAccount> {
         match self {
             Self::Smtp(account) => Some(account),
@@ -345,7 +342,7 @@ impl Credentials {
 /// A value in the sealed form.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Plain<'a> {
+enum PlainValue<'a> {
     Text(&'a str),
     Number(u16),
 }
@@ -384,12 +381,11 @@ impl MailgunRegion {
     }
 }
 
-/// The fields of a credentials object, and the issues found while reading them.
-/// A reader gives nothing when it noted an issue, so that all fields are read
-/// before the first missing one ends the parse.
+/// The fields of a credentials object, and the issues found while reading them. A reader
+/// notes an issue and returns `None`, so that every field is read before the parse fails.
 struct Fields<'a> {
     object: &'a Map<String, Value>,
-    /// The names of those that belong to the provider.
+    /// The names of the fields that belong to the provider.
     read: Vec<&'static str>,
     issues: Vec<Issue>,
 }
@@ -448,7 +444,7 @@ impl Fields<'_> {
         let password = self.optional("password", read_login);
         for (name, other) in [("username", "password"), ("password", "username")] {
             if self.is_absent(name) && !self.is_absent(other) {
-                self.note(name, &format!("is required with a {other}"));
+                self.add_issue(name, &format!("is required with a {other}"));
             }
         }
         let tls = self.optional("tls", read_smtp_tls);
@@ -464,7 +460,7 @@ impl Fields<'_> {
         }))
     }
 
-    /// A number, and nothing where there is none or it is none.
+    /// The port; `None` if it is absent or invalid.
     fn port(&mut self) -> Option<u16> {
         self.read.push("port");
         if self.is_absent("port") {
@@ -474,7 +470,7 @@ impl Fields<'_> {
         let port = number.and_then(|number| u16::try_from(number).ok());
         let port = port.filter(|port| *port > 0);
         if port.is_none() {
-            self.note("port", "must be a whole number from 1 to 65535");
+            self.add_issue("port", "must be a whole number from 1 to 65535");
         }
         port
     }
@@ -489,7 +485,7 @@ impl Fields<'_> {
         read: fn(&str) -> Result<T, &'static str>,
     ) -> Option<T> {
         if self.is_absent(name) {
-            self.note(name, "is required");
+            self.add_issue(name, "is required");
             return None;
         }
         self.optional(name, read)
@@ -505,7 +501,7 @@ impl Fields<'_> {
             Value::Null => return None,
             Value::String(text) => text.trim(),
             Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-                self.note(name, "must be a string");
+                self.add_issue(name, "must be a string");
                 return None;
             }
         };
@@ -514,10 +510,10 @@ impl Fields<'_> {
         } else {
             read(text)
         };
-        read.map_err(|message| self.note(name, message)).ok()
+        read.map_err(|message| self.add_issue(name, message)).ok()
     }
 
-    fn note(&mut self, name: &str, message: &str) {
+    fn add_issue(&mut self, name: &str, message: &str) {
         self.issues
             .push(Issue::new(name, message).under("credentials"));
     }
@@ -533,8 +529,8 @@ fn read_secret(text: &str) -> Result<Secret, &'static str> {
     Ok(Secret::from(text))
 }
 
-/// A user name or password of SMTP: of any text, since it travels in base64. NUL
-/// separates them (RFC 4616).
+/// A user name or password for SMTP. Any text without control characters, since it is sent
+/// in base64; NUL separates the two (RFC 4616).
 fn read_login(text: &str) -> Result<Secret, &'static str> {
     if text.len() > SECRET_BYTES_MAX {
         return Err("must not be longer than 4096 bytes");
@@ -554,8 +550,8 @@ fn read_smtp_tls(text: &str) -> Result<SmtpTls, &'static str> {
     SmtpTls::parse(text).ok_or("must be one of starttls, implicit, none")
 }
 
-/// A Postmark stream's id or an SES configuration set's name. SES allows exactly
-/// these characters and 64 of them; Postmark's ids are of the same kind.
+/// A Postmark stream's id or an SES configuration set's name. SES allows exactly these 64
+/// characters; Postmark's ids look the same.
 fn read_name(text: &str) -> Result<String, &'static str> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     if text.len() > NAME_BYTES_MAX || !text.bytes().all(allowed) {

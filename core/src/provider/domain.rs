@@ -1,5 +1,5 @@
-//! Sender domains as a provider account knows them: their state and the DNS
-//! records that the provider asks for, in our own words.
+//! The sender domains of a provider account: their state, and the DNS records that the
+//! provider asks for, normalised.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,26 +8,26 @@ use super::credentials::UnusableCredentials;
 use super::outcome::reason;
 use crate::address::ascii_domain;
 
-/// The most domains that are read from one account.
+/// The most domains read from one account.
 pub const DOMAINS_MAX: usize = 1_000;
-/// The most domains of one account whose DNS records are asked for one by one,
-/// where the provider's list does not carry them.
+/// The most domains of one account whose DNS records are read one by one, if the
+/// provider's list lacks them.
 pub const DOMAIN_DETAILS_MAX: usize = 50;
 
-/// Whether a domain may be sent from.
+/// Whether a domain may be used to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, sqlx::Type)]
 #[serde(rename_all = "lowercase")]
 #[sqlx(type_name = "domain_state", rename_all = "lowercase")]
 pub enum DomainState {
     Verified,
-    /// The provider says no, or not yet.
+    /// The provider has not verified it.
     Unverified,
-    /// The credentials cannot see it, or the provider cannot tell.
+    /// The credentials cannot read it, or the provider does not say.
     Unknown,
 }
 
 impl DomainState {
-    /// The word in the database and on the wire.
+    /// The name in the database and in the API.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -48,7 +48,7 @@ pub struct DnsRecord {
     pub value: String,
     pub priority: Option<u16>,
     pub purpose: DnsPurpose,
-    /// What the provider found when it last looked.
+    /// The result of the provider's last check.
     pub status: DnsStatus,
 }
 
@@ -62,7 +62,7 @@ pub enum DnsRecordType {
 }
 
 impl DnsRecordType {
-    /// The type by its name in any case; nothing for one that we do not show.
+    /// The type by its name in any case; `None` for a type that the API does not show.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         match name.to_ascii_uppercase().as_str() {
@@ -78,58 +78,58 @@ impl DnsRecordType {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum DnsPurpose {
-    /// The key that signatures are checked with.
+    /// The public key for signatures.
     Dkim,
     Spf,
     /// The domain that bounces return to.
     ReturnPath,
     /// The host in tracked links.
     Tracking,
-    /// What receivers do with mail that fails the other checks.
+    /// The policy for mail that fails the other checks.
     Dmarc,
-    /// Proof that the domain is the customer's.
+    /// Proof that the domain belongs to the customer.
     Ownership,
 }
 
-/// What the provider found.
+/// The result of the provider's check of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DnsStatus {
-    /// Not there yet, or not looked for.
+    /// Not published yet, or not checked.
     Pending,
     Verified,
     Failed,
 }
 
 impl DnsStatus {
-    /// For providers that only say whether a record is right.
+    /// For providers that only report whether a record is valid.
     #[must_use]
     pub fn from_valid(valid: bool) -> Self {
         if valid { Self::Verified } else { Self::Pending }
     }
 }
 
-/// A domain that an account has.
+/// A domain of an account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundDomain {
     /// Its name, in lower-case ASCII.
     pub domain: String,
-    /// Whether it may be sent from.
+    /// Whether it may be used to send.
     pub state: DomainState,
-    /// The records to publish. Empty where the provider's list does not carry
-    /// them and they were not asked for (more than [`DOMAIN_DETAILS_MAX`]
-    /// domains, or the provider throttled us).
+    /// The records to publish. Empty if the provider's list lacks them and they were not
+    /// read one by one (more than [`DOMAIN_DETAILS_MAX`] domains, or the provider throttled
+    /// the calls).
     pub dns_records: Vec<DnsRecord>,
 }
 
-/// What came of asking an account for its domains.
+/// The result of reading an account's domains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DomainList {
-    /// These are all of them, up to [`DOMAINS_MAX`].
+    /// All domains, up to [`DOMAINS_MAX`].
     Visible(Vec<FoundDomain>),
-    /// The credentials may not see them. The same call would fare alike.
+    /// The credentials may not list them; the same call would fail again.
     NotVisible { reason: String },
-    /// No answer: a limit, a failure, a network layer.
+    /// No usable reply: a rate limit, a failure, a network device.
     Undecided { reason: String },
 }
 
@@ -155,8 +155,8 @@ impl From<UnusableCredentials> for DomainList {
     }
 }
 
-/// Adds a domain under its normal name. What is no domain name is left out; of
-/// two entries for one name (SendGrid allows several) a verified one wins.
+/// Adds a domain under its normalised name. Invalid names are left out; if a name occurs
+/// twice (SendGrid allows it), a verified entry wins.
 pub(super) fn add_domain(found: &mut Vec<FoundDomain>, mut domain: FoundDomain) {
     let name = domain.domain.trim_end_matches('.').to_lowercase();
     let Some(name) = ascii_domain(&name) else {

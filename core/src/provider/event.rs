@@ -1,11 +1,11 @@
-//! What providers tell about mail they took, in our own words. A reader beside each
-//! adapter turns a verified request into [`ProviderEvent`]s at once; who records
-//! them need not know which provider spoke.
+//! What providers report about mail that they took, normalised. A reader beside each
+//! adapter turns a verified request into [`ProviderEvent`]s; the code that records them
+//! does not depend on the provider.
 //!
 //! An event finds its recipient by the ids that travelled with the mail
-//! ([`super::mail::TAG_MESSAGE`] and its neighbours), so it may come before the
-//! answer to the send. Only where a provider dropped them (delayed bounces) is the
-//! provider's own message id looked for.
+//! ([`super::mail::TAG_MESSAGE`] and the constants next to it), so it may arrive before
+//! the reply to the send. If the provider dropped the ids (delayed bounces), the provider's
+//! own message id is used.
 
 use serde_json::Value;
 
@@ -13,27 +13,26 @@ use crate::address::EmailAddress;
 use crate::clock::Timestamp;
 use crate::ids::{MessageId, SendAttemptId};
 
-/// One thing that happened to one recipient's copy, as the provider told it.
+/// One thing that happened to the mail of one recipient, as the provider reported it.
 #[derive(Clone)]
 pub struct ProviderEvent {
-    /// What tells it from all other events of the account, also when it is told
-    /// again: the provider's own event id, or what the reader made up from the
-    /// parts that cannot differ.
+    /// Identifies the event within the account, also when it is reported again: the
+    /// provider's own event id, or one that the reader derives from the parts that cannot
+    /// differ.
     pub id: String,
-    pub happening: ProviderEventKind,
+    pub kind: ProviderEventKind,
     /// When it happened, by the provider's clock.
     pub occurred_at: Timestamp,
-    /// Our ids, where they came back.
-    pub copy: Option<EventIds>,
-    /// The provider's id of the mail, in the form in which the send's answer gave it.
+    /// Our ids, if the provider returned them.
+    pub ids: Option<EventIds>,
+    /// The provider's id of the mail, in the form of the reply to the send.
     pub provider_message_id: Option<String>,
-    /// The address it is about, where the provider says so.
+    /// The address it is about, if the provider names it.
     pub recipient: Option<EmailAddress>,
-    /// Particulars that our history keeps: some of `reason`, `smtpCode`, `url`,
-    /// `userAgent`. Never an address.
+    /// Details for the message history: some of `reason`, `smtpCode`, `url`, `userAgent`.
+    /// Never an address.
     pub details: serde_json::Map<String, Value>,
-    /// The provider's own words for it, as they came: its JSON, cut off after
-    /// 16 KiB. Holds addresses; kept sealed.
+    /// The provider's JSON, cut off after 16 KiB. It holds addresses and is stored sealed.
     pub raw: Vec<u8>,
 }
 
@@ -41,52 +40,52 @@ pub struct ProviderEvent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventIds {
     pub message_id: MessageId,
-    /// The recipient's position in it.
+    /// The recipient's position in the message.
     pub position: i32,
-    /// The attempt that put it on the wire.
+    /// The attempt that sent the mail.
     pub attempt_id: SendAttemptId,
 }
 
-/// What happened to a copy.
+/// The kind of a provider event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProviderEventKind {
-    /// The provider took it, or says that it did.
+    /// The provider took the mail.
     Sent,
     Delivered,
-    /// The receiving side put it off; the provider goes on trying.
+    /// The receiving server deferred it; the provider keeps trying.
     Deferred,
-    /// It came back, or was refused for good.
+    /// It bounced, or the receiving server rejected it for good.
     Bounced(BounceType),
-    /// The provider dropped it before it tried.
+    /// The provider dropped it before the first try.
     Dropped,
     Opened {
-        /// By a machine: a prefetcher or a scanner.
+        /// Whether a machine opened it: a prefetcher or a scanner.
         is_bot: bool,
     },
     /// A link in it was followed; `details.url` says which.
     Clicked {
         is_bot: bool,
     },
-    /// It was marked as spam.
+    /// The recipient marked it as spam.
     Complained,
     /// The recipient unsubscribed at the provider.
     Unsubscribed,
 }
 
-/// The three kinds of bounce.
+/// The kinds of bounce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BounceType {
-    /// The address does not exist or never will take mail.
+    /// The address does not exist or never accepts mail.
     Hard,
-    /// The address is fine; its mailbox was full, its server away, for longer than
-    /// the provider tries.
+    /// The address is valid; its mailbox was full or its server unreachable for longer
+    /// than the provider tries.
     Soft,
-    /// The receiving side refused this mail or this sender; the address is fine.
+    /// The receiving server refused this mail or this sender; the address is valid.
     Block,
 }
 
 impl BounceType {
-    /// The word in webhooks and in the history: `hard`, `soft`, `block`.
+    /// The name in webhooks and in the history: `hard`, `soft`, `block`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -97,13 +96,13 @@ impl BounceType {
     }
 }
 
-/// Addresses do not belong into logs.
+/// Addresses do not belong in logs.
 impl std::fmt::Debug for ProviderEvent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ProviderEvent")
             .field("id", &self.id)
-            .field("happening", &self.happening)
-            .field("copy", &self.copy)
+            .field("kind", &self.kind)
+            .field("ids", &self.ids)
             .finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! What an account's provider is recognised by when it calls us: never shown,
+//! The secrets that verify the event webhooks of an account's provider: never shown,
 //! sealed like credentials.
 
 use std::fmt;
@@ -17,32 +17,31 @@ use crate::ids::{Ids, OrganizationId, ProviderAccountId};
 use crate::issue::Issue;
 use crate::secret::{ExposeSecret, Secret};
 
-/// The fields that secrets can have in a request, whichever the provider.
+/// The fields that event secrets can have in a request, for all providers.
 pub const FIELDS: [&str; 3] = ["publicKey", "signingKey", "topicArn"];
-/// The longest signing key that is taken, in bytes; Mailgun's have 32.
+/// The longest signing key accepted, in bytes; Mailgun's have 32.
 const SIGNING_KEY_BYTES_MAX: usize = 256;
-/// How a DER SubjectPublicKeyInfo of an uncompressed P-256 point begins (RFC 5480,
-/// 2): `id-ecPublicKey`, `secp256r1`, a bit string of 65 bytes that begin with 4.
-const P256_BEGINNING: [u8; 27] = [
+/// The first bytes of a DER SubjectPublicKeyInfo of an uncompressed P-256 point (RFC 5480,
+/// 2): `id-ecPublicKey`, `secp256r1`, a bit string of 65 bytes that begins with 4.
+const P256_PREFIX: [u8; 27] = [
     0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a,
     0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00, 0x04,
 ];
-/// Its whole length in bytes.
+/// The length of the whole key in bytes.
 const P256_BYTES: usize = 91;
-/// The characters of the user name and of the password that we make up: 190 and
-/// 285 bits.
+/// The length of a generated user name and of a generated password: 190 and 285 bits.
 const USERNAME_CHARS: usize = 32;
 const PASSWORD_CHARS: usize = 48;
 
-/// What is needed to verify the events of one account.
+/// The secrets that verify the events of one account.
 #[derive(Debug, Clone)]
 pub enum EventSecrets {
-    /// SendGrid: the key that its signatures are checked with.
+    /// SendGrid: the public key of its signatures.
     Sendgrid {
         /// Base64 of the DER SubjectPublicKeyInfo of a P-256 key.
         public_key: String,
     },
-    /// Postmark signs nothing: a user name and a password that we made up.
+    /// Postmark signs nothing: a generated user name and password.
     Postmark {
         /// The user name of HTTP Basic.
         username: String,
@@ -53,8 +52,8 @@ pub enum EventSecrets {
         /// The key of its HMAC.
         signing_key: Secret,
     },
-    /// SES: anyone may subscribe our URL to a topic of theirs, so only messages of
-    /// this one count.
+    /// SES: anyone can subscribe our URL to a topic of their own, so only messages of this
+    /// topic count.
     Ses {
         /// The ARN of the SNS topic that the configuration set publishes to.
         topic_arn: TopicArn,
@@ -63,15 +62,15 @@ pub enum EventSecrets {
 
 impl EventSecrets {
     /// Reads the `eventSecrets` object of a request. A field of another provider is
-    /// refused: who gives it believes that events are verified by it.
+    /// refused: the customer would believe that it verifies events.
     ///
     /// # Errors
-    /// Every issue at once, under `eventSecrets`.
+    /// All issues at once, under `eventSecrets`.
     pub fn parse(kind: ProviderType, value: &Value) -> Result<Self, Vec<Issue>> {
         let Some(object) = value.as_object() else {
             return Err(vec![Issue::new("eventSecrets", "must be an object")]);
         };
-        let own = own_field(kind);
+        let own = secret_field(kind);
         let is_given = |field: &str| object.get(field).is_some_and(|value| !value.is_null());
         let foreign = FIELDS
             .into_iter()
@@ -118,8 +117,8 @@ impl EventSecrets {
         }
     }
 
-    /// What an account begins with: for Postmark a user name and a password of our
-    /// own, for the others nothing that could be known yet.
+    /// The secrets of a new account: a generated user name and password for Postmark, `None`
+    /// for the other types, whose secrets come from the provider.
     #[must_use]
     pub fn initial(kind: ProviderType, ids: &Ids) -> Option<Self> {
         match kind {
@@ -134,10 +133,10 @@ impl EventSecrets {
         }
     }
 
-    /// What is wrong with the secrets for an account with these credentials: SES
-    /// publishes to topics of its own region only.
+    /// The issue if the secrets do not fit the credentials: SES publishes only to topics of
+    /// its own region.
     #[must_use]
-    pub fn misfit(&self, credentials: &Credentials) -> Option<Issue> {
+    pub fn mismatch(&self, credentials: &Credentials) -> Option<Issue> {
         let (Self::Ses { topic_arn }, Credentials::Ses { region, .. }) = (self, credentials) else {
             return None;
         };
@@ -146,14 +145,14 @@ impl EventSecrets {
             .then(|| Issue::new("eventSecrets.topicArn", message))
     }
 
-    /// A SendGrid key as its API hands it out; nothing where it is none.
+    /// A SendGrid key as its API returns it; `None` if it is malformed.
     #[must_use]
     pub fn sendgrid(public_key: &str) -> Option<Self> {
         let public_key = read_public_key(public_key.trim()).ok()?;
         Some(Self::Sendgrid { public_key })
     }
 
-    /// A Mailgun signing key as its API hands it out; nothing where it is none.
+    /// A Mailgun signing key as its API returns it; `None` if it is malformed.
     #[must_use]
     pub fn mailgun(signing_key: &str) -> Option<Self> {
         let signing_key = read_signing_key(signing_key.trim()).ok()?;
@@ -177,7 +176,7 @@ impl EventSecrets {
         )
     }
 
-    /// Whether these verify what the others do.
+    /// Whether both verify the same events.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         self.to_plaintext() == other.to_plaintext()
@@ -195,10 +194,10 @@ impl EventSecrets {
         Zeroizing::new(document.to_string())
     }
 
-    /// Opens what [`EventSecrets::seal`] made for this account.
+    /// Opens the secrets that [`EventSecrets::seal`] sealed for this account.
     ///
     /// # Errors
-    /// A fault when it is anything else, or its key is not configured.
+    /// A fault if they are malformed or their key is not configured.
     pub fn open(
         sealer: &Sealer,
         organization_id: OrganizationId,
@@ -231,9 +230,8 @@ impl EventSecrets {
     }
 }
 
-/// The field of a request that an account's secrets are in, where the customer
-/// gives them.
-fn own_field(kind: ProviderType) -> Option<&'static str> {
+/// The request field of an account's secrets; `None` if the customer provides none.
+fn secret_field(kind: ProviderType) -> Option<&'static str> {
     match kind {
         ProviderType::Sendgrid => Some("publicKey"),
         ProviderType::Mailgun => Some("signingKey"),
@@ -244,7 +242,7 @@ fn own_field(kind: ProviderType) -> Option<&'static str> {
 
 fn read_public_key(text: &str) -> Result<String, &'static str> {
     let der = BASE64.decode(text).unwrap_or_default();
-    if der.len() != P256_BYTES || !der.starts_with(&P256_BEGINNING) {
+    if der.len() != P256_BYTES || !der.starts_with(&P256_PREFIX) {
         return Err("must be a P-256 key as SendGrid shows it: base64 of its DER form");
     }
     Ok(text.to_owned())
@@ -260,27 +258,27 @@ fn read_signing_key(text: &str) -> Result<Secret, &'static str> {
     Ok(Secret::from(text))
 }
 
-/// The last part of an account's `webhookUrl`: it finds the account. Shown to who
-/// may see the account, and to nobody else.
+/// The last part of an account's `webhookUrl`, which identifies the account. Shown only to
+/// callers that may read the account.
 #[derive(Clone, PartialEq, Eq, sqlx::Type)]
 #[sqlx(transparent)]
 pub struct EventToken(String);
 
 impl EventToken {
-    /// A fresh one: 32 characters of base62, 190 bits.
+    /// Generates a token: 32 characters of base62, 190 bits.
     #[must_use]
-    pub fn fresh(ids: &Ids) -> Self {
+    pub fn generate(ids: &Ids) -> Self {
         Self(ids.alphanumeric(32))
     }
 
-    /// Its text.
+    /// The token as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// Tokens do not belong into logs.
+/// Tokens do not belong in logs.
 impl fmt::Debug for EventToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("EventToken")
@@ -292,9 +290,9 @@ impl fmt::Debug for EventToken {
 pub struct TopicArn(String);
 
 impl TopicArn {
-    /// Reads `arn:aws(-cn|-us-gov)?:sns:<region>:<12 digits>:<name>`, the name 1 to
-    /// 256 of `A-Za-z0-9_-` (SNS CreateTopic); topics of the FIFO kind cannot post
-    /// to HTTPS.
+    /// Parses `arn:aws(-cn|-us-gov)?:sns:<region>:<12 digits>:<name>`, the name 1 to 256 of
+    /// `A-Za-z0-9_-` (SNS CreateTopic). FIFO topics are refused: they cannot post to
+    /// HTTPS.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let parts: Vec<&str> = text.split(':').collect();
@@ -334,7 +332,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_arns_of_standard_topics_are_read() {
+    fn only_arns_of_standard_topics_are_accepted() {
         let good = "arn:aws:sns:eu-west-1:123456789012:ses-events";
         assert_eq!(TopicArn::parse(good).unwrap().as_str(), good);
         assert_eq!(TopicArn::parse(good).unwrap().region(), "eu-west-1");

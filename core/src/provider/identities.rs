@@ -1,15 +1,15 @@
-//! The identities that SES names where it has not verified them. An account in its sandbox
-//! sends to verified recipients only, so the words of a refusal are the same for a sender
+//! The identities that SES names as not verified, pure. An account in the SES sandbox
+//! sends to verified recipients only, so the text of a rejection is the same for a sender
 //! and for a recipient: "Email address is not verified. The following identities failed
-//! the check in region EU-WEST-1: a@example.com, b@example.org". Pure.
+//! the check in region EU-WEST-1: a@example.com, b@example.org".
 
 use super::outcome::{Blame, SendOutcome};
 
-/// What stands before the region and the identities.
+/// The text before the region and the identities.
 const BEFORE: &str = "failed the check in region";
 
-/// A refusal of a mail from and to these addresses, with the recipient to blame where the
-/// recipient alone is named.
+/// The outcome of a mail with these addresses. If it blames the sender but names the
+/// recipient alone, the recipient is to blame.
 pub(super) fn blame_named(outcome: SendOutcome, text: &str, from: &str, to: &str) -> SendOutcome {
     match outcome {
         SendOutcome::Rejected {
@@ -53,7 +53,7 @@ mod tests {
     const TO: &str = "Ada.L+x@example.org";
 
     #[test]
-    fn the_recipient_is_to_blame_where_it_alone_is_named() {
+    fn the_recipient_is_to_blame_if_it_alone_is_named() {
         let begin =
             "Email address is not verified. The following identities failed the check in region";
         for (named, from, expected) in [
@@ -84,7 +84,7 @@ mod tests {
             ),
             ("EU-WEST-1:", FROM, false),
             ("EU-WEST-1", FROM, false),
-            // Who writes to oneself is the sender first.
+            // The sender comes first if it is also the recipient.
             ("EU-WEST-1: ada.l+x@example.org", TO, false),
         ] {
             let text = format!("{begin} {named}");

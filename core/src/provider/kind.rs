@@ -1,6 +1,6 @@
-//! The provider types: the closed set of services that Waypost sends through.
-//! Whatever differs between them is decided by an exhaustive `match` on this
-//! enum, so that a further type fails to compile where it matters.
+//! The provider types: the closed set of services that Waypost sends through. Every
+//! difference between them is an exhaustive `match` on this enum, so a new type fails to
+//! compile wherever it matters.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::smtp;
 
-/// A service that takes mail.
+/// A service that sends mail.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, sqlx::Type,
 )]
@@ -27,7 +27,7 @@ pub enum ProviderType {
 }
 
 impl ProviderType {
-    /// Every type, in the order in which the documentation lists them.
+    /// Every type, in the order of the documentation.
     pub const ALL: [Self; 5] = [
         Self::Sendgrid,
         Self::Postmark,
@@ -36,7 +36,7 @@ impl ProviderType {
         Self::Smtp,
     ];
 
-    /// The name on the wire and in the database.
+    /// The name in the API and in the database.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -48,8 +48,8 @@ impl ProviderType {
         }
     }
 
-    /// How many calls one process may have under way through one account; no bound where
-    /// nothing is said. Over SMTP each needs a connection of its own.
+    /// The most calls of one process in flight per account; `None` is unlimited. Over SMTP
+    /// each call needs a connection of its own.
     #[must_use]
     pub const fn calls_max(self) -> Option<u32> {
         match self {
@@ -58,8 +58,8 @@ impl ProviderType {
         }
     }
 
-    /// Whether its accounts may be throttled for one recipient's domain alone: a mail
-    /// server hands on what the domain's own servers say.
+    /// Whether one recipient domain alone may be throttled: a mail server passes on the
+    /// replies of the domain's own servers.
     #[must_use]
     pub const fn throttles_by_domain(self) -> bool {
         match self {
@@ -75,7 +75,7 @@ impl fmt::Display for ProviderType {
     }
 }
 
-/// The text names no provider type.
+/// The text is not the name of a provider type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be one of SENDGRID, POSTMARK, MAILGUN, SES, SMTP")]
 pub struct UnknownProviderType;
@@ -95,9 +95,8 @@ impl FromStr for ProviderType {
 mod tests {
     use super::*;
 
-    /// The list cannot forget a type: this function does not compile without it,
-    /// and the test fails where its place is wrong.
-    const fn place(kind: ProviderType) -> usize {
+    /// Fails to compile if a type is missing; the test fails if its index is wrong.
+    const fn position(kind: ProviderType) -> usize {
         match kind {
             ProviderType::Sendgrid => 0,
             ProviderType::Postmark => 1,
@@ -108,9 +107,9 @@ mod tests {
     }
 
     #[test]
-    fn every_type_is_listed_and_its_name_reads_back() {
+    fn every_type_is_listed_and_its_name_is_parsed_back() {
         for (index, kind) in ProviderType::ALL.into_iter().enumerate() {
-            assert_eq!(place(kind), index);
+            assert_eq!(position(kind), index);
             assert_eq!(kind.as_str().parse(), Ok(kind));
             assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
             assert!(UnknownProviderType.to_string().contains(kind.as_str()));

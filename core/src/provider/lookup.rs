@@ -1,11 +1,11 @@
-//! Whether a provider has a mail: asked where the answer to its send was lost. The
-//! adapters hold the conversation; what comes of it is said here in our own words.
+//! Looks up whether a provider has a mail, after the reply to its send was lost. The
+//! adapters hold the conversation; the result is normalised here.
 //!
-//! A search proves only what it finds. All of them lag behind the sends, by seconds or
-//! minutes and without a promise, so [`LookupResult::NotFound`] says nothing of a mail that
-//! was sent a moment ago. And a mail counts as found only where the answer itself shows
-//! the attempt's id: a provider that did not understand the filter, and lists the
-//! account's latest mail instead, must not make a lost mail a sent one.
+//! A search proves only what it finds. Every provider's search lags behind the sends by
+//! seconds or minutes, without a promise, so [`LookupResult::NotFound`] says nothing about
+//! a mail sent a moment ago. A mail counts as found only if the reply itself shows the
+//! attempt's id: if a provider ignored the filter and listed the account's latest mail
+//! instead, a lost mail must not become a sent one.
 
 use std::time::Duration;
 
@@ -13,57 +13,57 @@ use url::form_urlencoded;
 
 use super::call::ProviderReply;
 use super::credentials::UnusableCredentials;
-use super::outcome::{no_answer, reason};
+use super::outcome::{reason, unusable_reply};
 use crate::address::EmailAddress;
 use crate::clock::Timestamp;
 use crate::ids::SendAttemptId;
 
-/// The longest id of a provider that is taken from a search, in bytes.
+/// The longest provider message id accepted from a search, in bytes.
 const ID_BYTES_MAX: usize = 255;
 
-/// The mail that is asked for.
+/// The mail to look up.
 #[derive(Clone)]
 pub struct MessageQuery {
-    /// The attempt whose id travelled with it.
+    /// The attempt whose id travelled with the mail.
     pub attempt_id: SendAttemptId,
     pub started_at: Timestamp,
-    /// Whom it was sent to: it narrows a search that knows no ids of ours.
+    /// The recipient: it narrows a search that cannot filter by our ids.
     pub recipient: EmailAddress,
 }
 
-/// Addresses do not belong into logs.
+/// Addresses do not belong in logs.
 impl std::fmt::Debug for MessageQuery {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Sought")
+        f.debug_struct("MessageQuery")
             .field("attempt_id", &self.attempt_id)
             .field("started_at", &self.started_at)
             .finish_non_exhaustive()
     }
 }
 
-/// What came of asking for a mail. The variants say what is done next.
+/// The result of a look-up. Each variant has a different next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LookupResult {
     Taken {
-        /// Its name there, as events repeat it.
+        /// The provider's id of the mail, as in its events.
         provider_message_id: Option<String>,
     },
-    /// The search does not show it: not yet, or not at all.
+    /// The search does not show the mail, or not yet.
     NotFound,
-    /// The provider asks us to slow down.
+    /// The provider throttles the look-ups.
     Throttled {
-        /// How long it asks us to wait.
+        /// The wait that the provider names.
         retry_after: Option<Duration>,
         reason: String,
     },
-    /// No answer to the question: a failure, a network layer.
+    /// No usable reply: a failure, or a network device answered.
     Undecided { reason: String },
     /// The provider has no search, or none for this account.
     NoSearch { reason: String },
 }
 
 impl LookupResult {
-    /// A provider that cannot be asked.
+    /// The result for a provider without a search.
     pub(super) fn not_offered() -> Self {
         Self::NoSearch {
             reason: "this provider has no search for mail".to_owned(),
@@ -82,10 +82,10 @@ impl LookupResult {
         }
     }
 
-    /// What holds for every provider, before its own words are read; nothing for what
-    /// the adapter must decide. `text` is what the provider says of a limit.
+    /// The result that holds for every provider; `None` if the adapter must decide. `text`
+    /// is the provider's text about a limit.
     pub(super) fn common(reply: &ProviderReply, now: Timestamp, text: &str) -> Option<Self> {
-        match (reply.status, no_answer(reply)) {
+        match (reply.status, unusable_reply(reply)) {
             (420 | 429, _) => Some(Self::Throttled {
                 retry_after: reply.limit_wait(now),
                 reason: reason(reply.status, text),
@@ -95,8 +95,8 @@ impl LookupResult {
         }
     }
 
-    /// The mail was found under this name. One that no index could take is left out:
-    /// what was proved is proved without it.
+    /// The mail was found under this id. An id that does not fit an index is left out; the
+    /// mail still counts as found.
     pub(super) fn taken(provider_message_id: Option<&str>) -> Self {
         let id = provider_message_id.map(str::trim).filter(|id| {
             (1..=ID_BYTES_MAX).contains(&id.len()) && !id.chars().any(char::is_control)
@@ -115,9 +115,9 @@ impl From<UnusableCredentials> for LookupResult {
     }
 }
 
-/// A query of these names and values, percent-encoded.
-pub(super) fn query(pairs: &[(&str, &str)]) -> String {
-    let mut query = form_urlencoded::Serializer::new(String::new());
-    query.extend_pairs(pairs);
-    query.finish()
+/// A percent-encoded query of these names and values.
+pub(super) fn query_string(pairs: &[(&str, &str)]) -> String {
+    let mut query_string = form_urlencoded::Serializer::new(String::new());
+    query_string.extend_pairs(pairs);
+    query_string.finish()
 }

@@ -1,6 +1,6 @@
-//! What an adapter is asked to send: one recipient's private copy of a message,
-//! composed and checked. Also what all adapters agree on: the names under which
-//! our ids travel with the mail, and which extra headers are allowed.
+//! The input of an adapter: the composed and checked mail of one recipient. Also what all
+//! adapters share: the names of the ids that travel with the mail, and the rules for
+//! extra headers.
 
 use std::fmt;
 
@@ -9,18 +9,17 @@ use super::outcome::{AccountTrouble, Blame, SendOutcome};
 use crate::address::Mailbox;
 use crate::ids::{MessageId, SendAttemptId};
 
-/// The name under which the message's id travels with the mail and comes back in
-/// the provider's events. SendGrid flattens such names into the top level of its
-/// events, so they carry a prefix; Postmark allows 20 characters, SES only
-/// letters, digits, `_` and `-`.
+/// The name of the message id that travels with the mail and comes back in the provider's
+/// events. SendGrid merges such names into the top level of its events, so they carry a
+/// prefix; Postmark allows 20 characters, SES only letters, digits, `_` and `-`.
 pub const TAG_MESSAGE: &str = "waypost_message";
-/// The name under which the recipient's position in the message travels.
+/// The name of the recipient's position in the message.
 pub const TAG_RECIPIENT: &str = "waypost_recipient";
-/// The name under which the send attempt's id travels.
+/// The name of the send attempt's id.
 pub const TAG_ATTEMPT: &str = "waypost_attempt";
 
-/// Headers that the provider or Waypost writes itself. The union of what the
-/// providers refuse (SendGrid's OpenAPI document names most of them).
+/// Headers that the provider or Waypost sets: the union of what the providers refuse
+/// (SendGrid's OpenAPI document names most of them).
 const HEADERS_RESERVED: [&str; 16] = [
     "bcc",
     "cc",
@@ -39,17 +38,16 @@ const HEADERS_RESERVED: [&str; 16] = [
     "x-sg-eid",
     "x-sg-id",
 ];
-/// SES: a name of up to 126 characters, a value of up to 995, both together up
-/// to 996, and 15 headers in all. The others allow more; one rule serves all.
+/// SES allows a name of up to 126 characters, a value of up to 995, both together up to
+/// 996, and 15 headers. The other providers allow more; one rule serves all.
 const HEADER_NAME_BYTES_MAX: usize = 126;
 const HEADER_VALUE_BYTES_MAX: usize = 995;
 const HEADER_BYTES_MAX: usize = 996;
 const HEADERS_MAX: usize = 15;
 
-/// One recipient's copy of a message.
+/// The mail of one recipient of a message.
 #[derive(Clone)]
 pub struct OutgoingMail {
-    /// The message it belongs to.
     pub message_id: MessageId,
     /// The recipient's position in the message, from 0.
     pub recipient: u32,
@@ -57,21 +55,21 @@ pub struct OutgoingMail {
     pub attempt_id: SendAttemptId,
     pub from: Mailbox,
     pub to: Mailbox,
-    /// Where answers go, if not to the sender.
+    /// The address for replies, if not the sender.
     pub reply_to: Option<Mailbox>,
     /// The subject, on one line.
     pub subject: String,
-    /// The HTML body; at least one body is there.
+    /// The HTML body. At least one body is present.
     pub html: Option<String>,
     pub text: Option<String>,
-    /// The message's tags: up to 10, of any text. Each adapter says what the
-    /// provider gets to see of them; the message keeps them all.
+    /// The message's tags: up to 10, of any text. Each adapter documents which of them the
+    /// provider gets; the message keeps all.
     pub tags: Vec<String>,
-    /// Further headers (`List-Unsubscribe`), in ASCII.
+    /// Extra headers (`List-Unsubscribe`), in ASCII.
     pub headers: Vec<(String, String)>,
 }
 
-/// Neither addresses nor content belong into logs.
+/// Addresses and content do not belong in logs.
 impl fmt::Debug for OutgoingMail {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OutgoingMail")
@@ -83,9 +81,8 @@ impl fmt::Debug for OutgoingMail {
 }
 
 impl OutgoingMail {
-    /// Our ids, by the names under which they travel. Nothing else goes along:
-    /// providers keep these values as data that is not personal, and some show
-    /// them to the recipient.
+    /// Our ids with the names under which they travel. Nothing else is sent: providers
+    /// treat these values as non-personal data, and some show them to the recipient.
     #[must_use]
     pub fn correlation(&self) -> [(&'static str, String); 3] {
         [
@@ -95,10 +92,10 @@ impl OutgoingMail {
         ]
     }
 
-    /// Whether every provider could put this mail on the wire.
+    /// Checks that every provider could send this mail.
     ///
     /// # Errors
-    /// The first thing that none of them would take.
+    /// The first problem.
     pub fn require_sendable(&self) -> Result<(), Unsendable> {
         let filled = |body: &Option<String>| body.as_ref().is_some_and(|text| !text.is_empty());
         if !filled(&self.html) && !filled(&self.text) {
@@ -146,30 +143,30 @@ fn require_header(name: &str, value: &str) -> Result<(), Unsendable> {
     Ok(())
 }
 
-/// Why a mail cannot even be put into a request. Found before any call.
+/// Why a mail cannot be put into a request. Found before any call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct Unsendable {
     /// What is wrong, on one line.
     pub reason: String,
-    /// Whether it is about the account; else it is about the mail.
-    pub is_of_account: bool,
+    /// Whether the account is the cause; else the mail is.
+    pub blames_account: bool,
 }
 
 impl Unsendable {
-    /// A refusal that is about the mail.
+    /// The mail is the cause.
     pub fn message(reason: impl Into<String>) -> Self {
         Self {
             reason: reason.into(),
-            is_of_account: false,
+            blames_account: false,
         }
     }
 
-    /// A refusal that is about the account.
+    /// The account is the cause.
     pub fn account(reason: impl Into<String>) -> Self {
         Self {
             reason: reason.into(),
-            is_of_account: true,
+            blames_account: true,
         }
     }
 }
@@ -183,9 +180,9 @@ impl From<UnusableCredentials> for Unsendable {
 impl From<Unsendable> for SendOutcome {
     fn from(refusal: Unsendable) -> Self {
         let reason = refusal.reason;
-        if refusal.is_of_account {
+        if refusal.blames_account {
             Self::AccountUnusable {
-                trouble: AccountTrouble::UntilMended,
+                trouble: AccountTrouble::Permanent,
                 retry_after: None,
                 reason,
             }

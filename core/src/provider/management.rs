@@ -1,9 +1,8 @@
-//! What is kept up at a provider besides sending: the domains of an account, and the
-//! URL that it tells of events under. The adapters hold these conversations; what
-//! comes of them is said here in our own words.
+//! Manages an account at its provider: its domains, and the URL for its event webhook. The
+//! adapters hold these conversations; their results are normalised here.
 //!
-//! Every conversation looks before it changes something, so that one which is held
-//! again after a crash finds what the first one did.
+//! Every conversation reads before it changes something, so a conversation repeated after
+//! a crash finds what the first one changed.
 
 use super::call::ProviderReply;
 use super::credentials::UnusableCredentials;
@@ -11,48 +10,48 @@ use super::domain::FoundDomain;
 use super::event_secrets::EventSecrets;
 use super::outcome::reason;
 
-/// Where a provider is to tell of events.
+/// Where a provider should report events.
 #[derive(Debug, Clone)]
 pub struct EventTarget {
     /// The account's `webhookUrl`.
     pub url: EventUrl,
-    /// What its calls are verified with so far.
+    /// The secrets that verify its calls so far.
     pub secrets: Option<EventSecrets>,
 }
 
-/// The URL itself: it carries the account's token.
+/// The webhook URL: it contains the account's token.
 #[derive(Clone)]
 pub struct EventUrl(pub String);
 
-/// URLs with a token do not belong into logs.
+/// URLs with a token do not belong in logs.
 impl std::fmt::Debug for EventUrl {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("EventUrl")
     }
 }
 
-/// What came of asking a provider to tell of events.
+/// The result of registering an event webhook.
 #[derive(Debug, Clone)]
 pub enum Registration {
-    /// It does from now on, and these verify its calls.
+    /// The webhook is registered, and these secrets verify its calls.
     Registered(EventSecrets),
-    /// Nothing was asked: this is what to do by hand, step by step.
+    /// Nothing was changed: the steps for the customer.
     ByHand { steps: Vec<String> },
-    /// The provider refused. The same call would fare alike.
+    /// The provider refused; the same call would fail again.
     Refused {
         reason: String,
-        /// What to do about it, or by hand.
+        /// The steps for the customer.
         steps: Vec<String>,
     },
-    /// No answer: a limit, a failure, a network layer.
+    /// No usable reply: a rate limit, a failure, a network device.
     Undecided { reason: String },
 }
 
 impl Registration {
-    /// A provider whose API offers no such thing.
+    /// The result for a provider without event webhooks.
     pub(super) fn not_offered() -> Self {
         Self::Refused {
-            reason: "this provider tells of no events".to_owned(),
+            reason: "this provider reports no events".to_owned(),
             steps: Vec::new(),
         }
     }
@@ -79,26 +78,26 @@ impl From<UnusableCredentials> for Registration {
     }
 }
 
-/// What came of asking a provider to add, check or remove one domain.
+/// The result of adding, verifying or removing a domain.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DomainAnswer {
-    /// The account has it, and so it stands.
+pub enum DomainResult {
+    /// The account has the domain, in this state.
     Known(FoundDomain),
-    /// The account does not have it, or no longer.
+    /// The account does not have the domain, or no longer.
     Missing,
-    /// The credentials may not see the account's domains.
+    /// The credentials may not read the account's domains.
     NotVisible { reason: String },
-    /// The provider refused. The same call would fare alike.
+    /// The provider refused; the same call would fail again.
     Refused { reason: String },
-    /// No answer: a limit, a failure, a network layer.
+    /// No usable reply: a rate limit, a failure, a network device.
     Undecided { reason: String },
 }
 
-impl DomainAnswer {
-    /// A provider whose API knows no domains.
+impl DomainResult {
+    /// The result for a provider without a domain API.
     pub(super) fn not_offered() -> Self {
         Self::NotVisible {
-            reason: "this provider tells of no domains".to_owned(),
+            reason: "this provider has no API for domains".to_owned(),
         }
     }
 
@@ -120,9 +119,9 @@ impl DomainAnswer {
         }
     }
 
-    /// What a change that the provider did not make means: 400 to 499 is its
-    /// refusal, anything else no answer to it.
-    pub(super) fn unmade(reply: &ProviderReply, text: &str) -> Self {
+    /// The result of a change that the provider did not make: refused if the status is 400
+    /// to 499, else undecided.
+    pub(super) fn not_changed(reply: &ProviderReply, text: &str) -> Self {
         match reply.status {
             400..=499 => Self::refused(reply, text),
             _ => Self::undecided(reply, text),
@@ -130,7 +129,7 @@ impl DomainAnswer {
     }
 }
 
-impl From<UnusableCredentials> for DomainAnswer {
+impl From<UnusableCredentials> for DomainResult {
     fn from(unusable: UnusableCredentials) -> Self {
         Self::Undecided {
             reason: unusable.to_string(),

@@ -1,6 +1,6 @@
-//! What came of a call, in our own words. A send ends in one of seven outcomes; a
-//! credential check in one of three. Both carry a reason for people: one line,
-//! bounded, without addresses or secrets.
+//! The results of calls, normalised. A send has one of seven outcomes, a credential check
+//! one of three. Each carries a reason to display: one line, bounded, without addresses or
+//! secrets.
 
 use std::time::Duration;
 
@@ -8,55 +8,54 @@ use super::call::ProviderReply;
 use super::credentials::UnusableCredentials;
 use crate::clock::Timestamp;
 
-/// The longest reason that is kept, in characters.
+/// The longest reason, in characters.
 pub const REASON_CHARS_MAX: usize = 300;
 
-/// What came of sending one mail. The variants say what the worker does next.
+/// The outcome of a send. Each variant has a different next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SendOutcome {
-    /// The provider took the mail. It may still refuse or drop it later.
+    /// The provider took the mail. It may still bounce or drop it later.
     Accepted {
-        /// The provider's name for it, as its events repeat it.
+        /// The provider's id of the mail, as in its events.
         provider_message_id: Option<String>,
     },
     /// The provider refused for good: the same call would be refused again.
     Rejected {
         reason: String,
-        /// What must change before it would be taken.
+        /// What the refusal is about.
         blame: Blame,
     },
-    /// The recipient's server asks for another try (greylisting, a full mailbox). The
-    /// mail was not taken. It says nothing of the account.
+    /// The recipient's server asks for another try (greylisting, a full mailbox). The mail
+    /// was not taken. The outcome says nothing about the account.
     Deferred {
-        /// How long it asks us to wait.
+        /// The wait that it names.
         retry_after: Option<Duration>,
         reason: String,
     },
-    /// The provider asks us to slow down. The mail was not taken; trying again
-    /// uses up no attempt.
+    /// The provider throttles. The mail was not taken; the retry does not count as an
+    /// attempt.
     Throttled {
-        /// How long it asks us to wait.
+        /// The wait that it names.
         retry_after: Option<Duration>,
         reason: String,
     },
-    /// The account cannot send: other mail through it would fare alike. The mail was
-    /// not taken; trying again uses up no attempt.
+    /// The account cannot send any mail. The mail was not taken; the retry does not count
+    /// as an attempt.
     AccountUnusable {
-        /// Whether that passes by itself.
+        /// Whether that may pass without action.
         trouble: AccountTrouble,
-        /// How long the provider asks us to wait.
+        /// The wait that the provider names.
         retry_after: Option<Duration>,
         reason: String,
     },
-    /// The mail was not taken, through no fault of its own: the provider or the
-    /// way to it is broken.
+    /// The mail was not taken, because the provider or the network failed.
     Unavailable {
-        /// How long it asks us to wait.
+        /// The wait that it names.
         retry_after: Option<Duration>,
         reason: String,
     },
-    /// The request was written and no usable answer came: the provider may have
-    /// taken the mail. Never to be read as success or as failure.
+    /// The request was written and no usable reply came: the provider may have taken the
+    /// mail. Never treated as success or as failure.
     Unknown { reason: String },
 }
 
@@ -66,34 +65,33 @@ pub enum Blame {
     /// The mail's content or form.
     Message,
     Recipient,
-    /// The recipient's address, for there is no such mailbox: a hard bounce that no
-    /// event will tell of.
+    /// The recipient's mailbox, which does not exist: a hard bounce that no event will
+    /// report.
     Mailbox,
-    /// The sender's address or its domain, at this account.
+    /// The sender's address or domain, at this account.
     Sender,
-    /// The sender's address or its domain, as this recipient's server sees it. Another
-    /// recipient may be sent to.
+    /// The sender's address or domain, as this recipient's server sees it. Other
+    /// recipients may still get mail from this sender.
     SenderForRecipient,
 }
 
-/// What is wrong with an account.
+/// Whether an unusable account may recover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AccountTrouble {
-    /// It may pass by itself: a quota, credits, a pause that the provider imposed.
+    /// It may pass without action: a quota, credits, a pause that the provider imposed.
     Temporary,
-    /// Somebody has to mend it: revoked credentials, a suspension, an unpaid bill, a
-    /// setting.
-    UntilMended,
+    /// The customer must act: revoked credentials, a suspension, an unpaid bill, a setting.
+    Permanent,
 }
 
-/// What came of asking a provider whether it knows the credentials.
+/// The result of a credential check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CredentialCheck {
-    /// The provider accepted the identity, and it may send.
+    /// The provider accepts the credentials, and they may send.
     Valid,
-    /// The provider refused the identity, or it may not send.
+    /// The provider refuses the credentials, or they may not send.
     Invalid { reason: String },
-    /// No verdict: a limit, a failure, a network layer's answer.
+    /// No usable reply: a rate limit, a failure, a network device.
     Undecided { reason: String },
 }
 
@@ -105,7 +103,7 @@ impl SendOutcome {
         }
     }
 
-    /// A refusal for good, or, where nothing of the mail is to blame, the account's.
+    /// A refusal of the mail; if `blame` is `None`, the account is unusable.
     pub(super) fn refused(
         blame: Option<Blame>,
         reply: &ProviderReply,
@@ -114,7 +112,7 @@ impl SendOutcome {
     ) -> Self {
         match blame {
             Some(blame) => Self::rejected(blame, reply, text),
-            None => Self::account_unusable(AccountTrouble::UntilMended, reply, now, text),
+            None => Self::account_unusable(AccountTrouble::Permanent, reply, now, text),
         }
     }
 
@@ -151,15 +149,14 @@ impl SendOutcome {
         }
     }
 
-    /// What holds for every provider, before its own words are read. `is_own` says
-    /// whether the answer has the form in which the provider answers. Nothing for what
-    /// the adapter must decide.
+    /// The outcome that holds for every provider; `None` if the adapter must decide.
+    /// `is_own` says whether the reply has the form of the provider's replies.
     ///
-    /// A send was written when its answer came. So a page, a redirection and a foreign
-    /// document, which come from something on the way, leave open whether the provider
-    /// took the mail, and so does a gateway that got no answer from behind it, whatever
-    /// form it gives to that. Two statuses say that nothing was taken, whoever gives
-    /// them: 429 (and Mailgun's 420), and 413, which is about the message.
+    /// The request was written when a reply came. So a web page, a redirect and a foreign
+    /// document, which come from a network device, leave open whether the provider took the
+    /// mail. So does the reply of a gateway without a reply from its server, whatever its
+    /// form. Two statuses always mean that nothing was taken: 429 (and Mailgun's 420), and
+    /// 413, which is about the message.
     pub(super) fn common(
         reply: &ProviderReply,
         now: Timestamp,
@@ -168,26 +165,28 @@ impl SendOutcome {
     ) -> Option<Self> {
         let text = if reply.is_html() { "" } else { text };
         match reply.status {
-            200..=299 if reply.is_html() => Some(Self::unknown(reply, NOT_THE_API)),
+            200..=299 if reply.is_html() => Some(Self::unknown(reply, NOT_FROM_API)),
             200..=299 => None,
             420 | 429 => Some(Self::throttled(reply, now, text)),
             413 => {
                 let text = if is_own { text } else { TOO_LARGE };
                 Some(Self::rejected(Blame::Message, reply, text))
             }
-            _ if reply.is_html() || !is_own => Some(Self::unknown(reply, NOT_THE_API)),
-            100..=199 | 300..=399 => Some(Self::unknown(reply, NOT_THE_API)),
-            status if is_of_a_gateway(status) => Some(Self::unknown(reply, NO_ANSWER_BEHIND)),
+            _ if reply.is_html() || !is_own => Some(Self::unknown(reply, NOT_FROM_API)),
+            100..=199 | 300..=399 => Some(Self::unknown(reply, NOT_FROM_API)),
+            status if is_gateway_status(status) => {
+                Some(Self::unknown(reply, GATEWAY_WITHOUT_REPLY))
+            }
             408 | 500.. => Some(Self::unavailable(reply, now, text)),
             _ => None,
         }
     }
 }
 
-/// Whether a status says that a gateway got no good answer from the server behind it:
-/// 502 and 504 (RFC 9110, 15.6), 520 to 530 (Cloudflare, "5xx errors"), 598 and 599 (some
+/// Whether a status means that a gateway got no good reply from the server behind it: 502
+/// and 504 (RFC 9110, 15.6), 520 to 530 (Cloudflare, "5xx errors"), 598 and 599 (some
 /// proxies).
-fn is_of_a_gateway(status: u16) -> bool {
+fn is_gateway_status(status: u16) -> bool {
     matches!(status, 502 | 504 | 520..=530 | 598 | 599)
 }
 
@@ -213,25 +212,25 @@ impl From<UnusableCredentials> for CredentialCheck {
     }
 }
 
-/// Why a reply is no answer of a provider's API at all, or says nothing about
-/// what was asked; `None` where its own words must be read.
-pub(super) fn no_answer(reply: &ProviderReply) -> Option<&'static str> {
+/// Why a reply does not come from a provider's API or does not answer the request; `None`
+/// if the adapter must read it.
+pub(super) fn unusable_reply(reply: &ProviderReply) -> Option<&'static str> {
     match reply.status {
-        _ if reply.is_html() => Some(NOT_THE_API),
+        _ if reply.is_html() => Some(NOT_FROM_API),
         408 | 500.. => Some("the provider failed"),
-        420 | 429 => Some("the provider asks us to slow down"),
-        100..=199 | 300..=399 => Some(NOT_THE_API),
+        420 | 429 => Some("the provider throttles our calls"),
+        100..=199 | 300..=399 => Some(NOT_FROM_API),
         _ => None,
     }
 }
 
-/// The reason for answers that no provider gives.
+/// The reasons for replies that no provider gives.
 const TOO_LARGE: &str = "the message is too large";
-const NO_ANSWER_BEHIND: &str = "a gateway got no answer from the provider";
-const NOT_THE_API: &str = "the answer came from a network layer, not from the provider's API";
+const GATEWAY_WITHOUT_REPLY: &str = "a gateway got no reply from the provider";
+const NOT_FROM_API: &str = "the reply came from a network device, not from the provider's API";
 
-/// A reason: the status and the provider's text, on one line, bounded, with
-/// whatever looks like an address taken out (providers echo them).
+/// A reason: the status and the provider's text on one line, bounded, with anything that
+/// looks like an address masked (providers echo addresses).
 pub(super) fn reason(status: u16, text: &str) -> String {
     let text = clean(text);
     if text.is_empty() {

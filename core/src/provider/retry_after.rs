@@ -1,10 +1,10 @@
-//! How long a provider asks us to wait, in the forms in which providers say it: HTTP
-//! dates (RFC 9110, 5.6.7: three forms), mail dates (RFC 5322, 3.3 and 4.3: years of two
-//! and three digits, zones as numbers and as names), dates as RFC 3339, Go and people write
-//! them, and words. Mailgun writes `try again after Mon, 25 Aug 2025 07:00:31 UTC`
-//! (github.com/mailgun/mailgun-java/issues/50) and `try again after 120 seconds`.
+//! Parses how long a provider asks to wait, in all forms that providers use: HTTP dates
+//! (RFC 9110, 5.6.7: three forms), mail dates (RFC 5322, 3.3 and 4.3: years of two and
+//! three digits, zones as numbers and as names), dates in RFC 3339, in Go's format and in
+//! prose, and durations in words. Mailgun writes `try again after Mon, 25 Aug 2025 07:00:31
+//! UTC` (github.com/mailgun/mailgun-java/issues/50) and `try again after 120 seconds`.
 //!
-//! A moment that has passed and a wait of nothing name no wait.
+//! A time in the past and a duration of zero are no wait.
 
 use std::time::Duration;
 
@@ -13,14 +13,13 @@ use chrono::{Datelike as _, FixedOffset, NaiveDate, NaiveTime, TimeZone as _};
 use super::call::RETRY_AFTER_MAX;
 use crate::clock::Timestamp;
 
-/// Dates without their day of the week. `%B` takes short names too.
+/// Date formats without the day of the week. `%B` also matches short names.
 const DATES: [&str; 5] = ["%d %B %Y", "%d-%B-%Y", "%B %d %Y", "%Y-%m-%d", "%Y/%m/%d"];
-/// Times of a day, without their zone.
+/// Time formats without the zone.
 const TIMES: [&str; 4] = ["%I:%M:%S %p", "%I:%M %p", "%H:%M:%S%.f", "%H:%M"];
-/// Words of a date at the most.
+/// The most words of a date.
 const DATE_WORDS_MAX: usize = 12;
-/// Zones by name, in hours east of Greenwich (RFC 5322, 4.3, and those that are UTC by
-/// another name).
+/// Time zones by name, in hours east of Greenwich (RFC 5322, 4.3, and other names of UTC).
 const ZONES: [(&str, i32); 14] = [
     ("UTC", 0),
     ("GMT", 0),
@@ -37,8 +36,8 @@ const ZONES: [(&str, i32); 14] = [
     ("PDT", -7),
     ("PST", -8),
 ];
-/// What stands before a wait or a date, where somebody is asked to wait.
-const BEFORE: [&str; 17] = [
+/// Phrases that introduce a wait or a date.
+const PHRASES: [&str; 17] = [
     "again after ",
     "again in ",
     "again at ",
@@ -57,9 +56,9 @@ const BEFORE: [&str; 17] = [
     "resets at ",
     "resets on ",
 ];
-/// What stands before one where something else in the text is about waiting: `limit
-/// exceeded, messages are taken in 5 minutes`, `blocked until Nov 25, 2026`.
-const BEFORE_LOOSELY: [&str; 2] = [" in ", "until "];
+/// Words that introduce one only if the text is about waiting: `limit exceeded, messages
+/// are taken in 5 minutes`, `blocked until Nov 25, 2026`.
+const WEAK_PHRASES: [&str; 2] = [" in ", "until "];
 const ABOUT_WAITING: [&str; 12] = [
     "again",
     "retry",
@@ -74,8 +73,8 @@ const ABOUT_WAITING: [&str; 12] = [
     "paused",
     "not allowed",
 ];
-/// What may stand between these and a number.
-const ABOUT: [&str; 8] = [
+/// Words that may stand between the phrase and the number.
+const FILLERS: [&str; 8] = [
     "for ",
     "at least ",
     "about ",
@@ -86,41 +85,37 @@ const ABOUT: [&str; 8] = [
     "the next ",
 ];
 
-/// The wait until a date; none where it has passed.
+/// The wait until a date; `None` if it is in the past.
 pub(super) fn wait_until_date(date: &str, now: Timestamp) -> Option<Duration> {
-    wait_until(moment(date)?, now)
+    wait_until(parse_time(date)?, now)
 }
 
-/// The wait until a moment; none where it has passed.
-pub(super) fn wait_until(moment: Timestamp, now: Timestamp) -> Option<Duration> {
-    let wait = (moment - now).to_std().ok()?;
+/// The wait until a time; `None` if it is in the past.
+pub(super) fn wait_until(parse_time: Timestamp, now: Timestamp) -> Option<Duration> {
+    let wait = (parse_time - now).to_std().ok()?;
     (!wait.is_zero()).then_some(wait)
 }
 
-/// The wait that a text asks for: `…, try again after 120 seconds`, or a date there.
-/// Bounded by [`RETRY_AFTER_MAX`].
-pub(super) fn wait_of_text(text: &str, now: Timestamp) -> Option<Duration> {
+/// The wait that a text names: `…, try again after 120 seconds`, or a date. At most
+/// [`RETRY_AFTER_MAX`].
+pub(super) fn wait_in_text(text: &str, now: Timestamp) -> Option<Duration> {
     let lower = text.to_ascii_lowercase();
     let is_about_waiting = ABOUT_WAITING.iter().any(|words| lower.contains(words));
-    let loosely: &[&str] = if is_about_waiting {
-        &BEFORE_LOOSELY
-    } else {
-        &[]
-    };
-    let wait = first_wait(text, &lower, &BEFORE, now);
-    let wait = wait.or_else(|| first_wait(text, &lower, loosely, now))?;
+    let weak_phrases: &[&str] = if is_about_waiting { &WEAK_PHRASES } else { &[] };
+    let wait = first_wait(text, &lower, &PHRASES, now);
+    let wait = wait.or_else(|| first_wait(text, &lower, weak_phrases, now))?;
     Some(wait.min(RETRY_AFTER_MAX))
 }
 
-/// The first wait that follows one of the words.
-fn first_wait(text: &str, lower: &str, before: &[&str], now: Timestamp) -> Option<Duration> {
-    let places = before.iter().flat_map(|words| {
+/// The first wait that follows one of the phrases.
+fn first_wait(text: &str, lower: &str, phrases: &[&str], now: Timestamp) -> Option<Duration> {
+    let positions = phrases.iter().flat_map(|words| {
         let found = lower.match_indices(words);
         found.map(|(at, words)| (at + words.len(), words))
     });
-    let mut places: Vec<(usize, &str)> = places.collect();
-    places.sort_unstable();
-    places.into_iter().find_map(|(at, words)| {
+    let mut positions: Vec<(usize, &str)> = positions.collect();
+    positions.sort_unstable();
+    positions.into_iter().find_map(|(at, words)| {
         let asked = text.get(at..)?.trim_start();
         let takes_number = !words.ends_with("until ") && !words.starts_with(' ');
         relative(asked, takes_number)
@@ -129,13 +124,13 @@ fn first_wait(text: &str, lower: &str, before: &[&str], now: Timestamp) -> Optio
     })
 }
 
-/// `120 seconds`, `2 minutes and 5 seconds`, `an hour`, `1m30s`; a number alone is
-/// seconds, where it may stand alone.
+/// `120 seconds`, `2 minutes and 5 seconds`, `an hour`, `1m30s`. A number alone means
+/// seconds if `takes_number`.
 fn relative(text: &str, takes_number: bool) -> Option<Duration> {
     let bounded: String = text.chars().take(100).collect();
     let lower = bounded.to_ascii_lowercase();
     let mut rest = lower.as_str();
-    while let Some(after) = ABOUT.iter().find_map(|words| rest.strip_prefix(words)) {
+    while let Some(after) = FILLERS.iter().find_map(|words| rest.strip_prefix(words)) {
         rest = after.trim_start();
     }
     let mut total: Option<Duration> = None;
@@ -160,14 +155,14 @@ fn relative(text: &str, takes_number: bool) -> Option<Duration> {
         total = Some(total.unwrap_or_default().saturating_add(wait));
         rest = after.trim_start_matches([' ', ',']);
         rest = rest.strip_prefix("and ").unwrap_or(rest).trim_start();
-        if number_begins(rest).is_none() {
+        if number_length(rest).is_none() {
             return total;
         }
     }
 }
 
 fn number(text: &str) -> Option<(f64, &str)> {
-    let length = number_begins(text)?;
+    let length = number_length(text)?;
     let (digits, rest) = text.split_at(length);
     let number = match digits.trim_end() {
         "a" | "an" | "one" => 1.0,
@@ -176,8 +171,8 @@ fn number(text: &str) -> Option<(f64, &str)> {
     Some((number, rest))
 }
 
-/// How long the number is with which a text begins.
-fn number_begins(text: &str) -> Option<usize> {
+/// The length of the number at the start of a text.
+fn number_length(text: &str) -> Option<usize> {
     let words = ["an ", "a ", "one "];
     if let Some(word) = words.iter().find(|word| text.starts_with(**word)) {
         return Some(word.len());
@@ -186,37 +181,37 @@ fn number_begins(text: &str) -> Option<usize> {
         .bytes()
         .take_while(|byte| byte.is_ascii_digit() || *byte == b'.');
     let length = digits.count();
-    // A full stop is the sentence's.
+    // A full stop ends the sentence.
     let length = text[..length].trim_end_matches('.').len();
     (length > 0).then_some(length)
 }
 
-/// A date in any of the forms, with whatever follows it. One without a time is the
-/// beginning of its day.
-fn moment(text: &str) -> Option<Timestamp> {
-    let text = in_order(text);
+/// The date at the start of a text, in any of the forms. A date without a time is the
+/// start of its day.
+fn parse_time(text: &str) -> Option<Timestamp> {
+    let text = normalized(text);
     let parsed = DATES
         .iter()
         .find_map(|form| NaiveDate::parse_and_remainder(&text, form).ok());
     let (date, rest) = parsed?;
-    let date = date.with_year(whole_year(date.year()))?;
+    let date = date.with_year(full_year(date.year()))?;
     let rest = rest.strip_prefix(['T', 't', ' ']).unwrap_or(rest);
     let parsed = TIMES
         .iter()
         .find_map(|form| NaiveTime::parse_and_remainder(rest, form).ok());
     let (time, rest) = match parsed {
         Some(parsed) => parsed,
-        // A time that is none.
+        // An invalid time.
         None if rest.starts_with(|c: char| c.is_ascii_digit()) => return None,
         None => (NaiveTime::MIN, rest),
     };
-    let moment = offset(rest)?.from_local_datetime(&date.and_time(time));
-    Some(moment.single()?.to_utc())
+    let parse_time = offset(rest)?.from_local_datetime(&date.and_time(time));
+    Some(parse_time.single()?.to_utc())
 }
 
-/// The words of a date with its year before its time, without its day of the week, commas
-/// and words that only join.
-fn in_order(text: &str) -> String {
+/// The words of a date with the year before the time, without the day of the week, commas
+/// and filler words.
+fn normalized(text: &str) -> String {
     let words = text.split_whitespace().take(DATE_WORDS_MAX);
     let words = words.map(|word| word.trim_end_matches(','));
     let words = words.filter(|word| !matches!(*word, "at" | "on" | "the" | ""));
@@ -238,7 +233,7 @@ fn in_order(text: &str) -> String {
 }
 
 /// RFC 5322, 4.3: years of two and three digits.
-fn whole_year(year: i32) -> i32 {
+fn full_year(year: i32) -> i32 {
     match year {
         0..50 => year + 2_000,
         50..1_000 => year + 1_900,
@@ -253,8 +248,8 @@ fn is_day_of_week(word: &str) -> bool {
         && DAYS.iter().any(|day| word.starts_with(day))
 }
 
-/// The zone with which a text begins; UTC where there is none (RFC 9110, 5.6.7), or a
-/// sentence goes on.
+/// The zone at the start of a text; UTC if there is none (RFC 9110, 5.6.7) or if the
+/// sentence continues.
 fn offset(text: &str) -> Option<FixedOffset> {
     let zone = text.split_whitespace().next().unwrap_or_default();
     let zone = zone.trim_matches([',', ';', '(', ')', '.', '!', '"', '\'']);
@@ -280,13 +275,13 @@ fn offset(text: &str) -> Option<FixedOffset> {
     let seconds = if numbers.is_empty() {
         0
     } else {
-        offset_of_numbers(numbers)?
+        numeric_offset(numbers)?
     };
     FixedOffset::east_opt(hours * 3_600 + seconds)
 }
 
 /// `+0200`, `-05:30`, `+2`.
-fn offset_of_numbers(text: &str) -> Option<i32> {
+fn numeric_offset(text: &str) -> Option<i32> {
     let sign = match text.as_bytes().first()? {
         b'+' => 1,
         b'-' => -1,
@@ -315,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_date_is_read_with_every_form_of_its_zone() {
+    fn a_date_is_parsed_with_every_form_of_its_zone() {
         for date in [
             "Wed, 25 Nov 2026 18:16:05 UTC",
             "Wed, 25 Nov 2026 18:16:05 GMT",
@@ -354,7 +349,7 @@ mod tests {
             "Wed, 25 November 2026 18:16:05 UTC",
             "wed, 25 nov 2026 18:16:05 UTC.",
             "25 Nov 2026 18:16:05 UTC",
-            // A day of the week that is wrong says nothing.
+            // A wrong day of the week is ignored.
             "Tue, 25 Nov 2026 18:16:05 UTC",
             "Wednesday, 25-Nov-26 18:16:05 GMT",
             "Wed Nov 25 18:16:05 2026",
@@ -369,21 +364,21 @@ mod tests {
             let seconds = |wait: Option<Duration>| wait.map(|wait| wait.as_secs());
             let wait = wait_until_date(date, now());
             assert_eq!(seconds(wait), expected, "{date}");
-            for before in [
+            for phrases in [
                 "limit exceeded, try again after",
                 "please wait until",
                 "blocked until",
                 "your limit resets at",
             ] {
-                let text = format!("{before} {date}");
-                let wait = wait_of_text(&text, now());
+                let text = format!("{phrases} {date}");
+                let wait = wait_in_text(&text, now());
                 assert_eq!(seconds(wait), expected, "{text}");
             }
         }
     }
 
     #[test]
-    fn a_date_without_seconds_is_read() {
+    fn a_date_without_seconds_is_parsed() {
         for date in [
             "2026-11-25T18:16Z",
             "2026-11-25T19:16+01:00",
@@ -408,13 +403,13 @@ mod tests {
         ] {
             assert_eq!(wait_until_date(date, now()), day, "{date}");
             let text = format!("Domain x is disabled until {date}");
-            let wait = wait_of_text(&text, now());
+            let wait = wait_in_text(&text, now());
             assert_eq!(wait, Some(RETRY_AFTER_MAX), "{text}");
         }
     }
 
     #[test]
-    fn what_has_passed_or_is_no_date_names_no_wait() {
+    fn a_past_or_invalid_date_is_no_wait() {
         for past in [
             "Wed, 25 Nov 2026 18:00:00 UTC",
             "Wed, 25 Nov 2026 18:06:05 UTC",
@@ -427,7 +422,7 @@ mod tests {
         ] {
             assert_eq!(wait_until_date(past, now()), None, "{past}");
             let text = format!("limit exceeded, try again after {past}");
-            assert_eq!(wait_of_text(&text, now()), None, "{text}");
+            assert_eq!(wait_in_text(&text, now()), None, "{text}");
         }
         for none in [
             "",
@@ -446,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_in_words_is_read() {
+    fn a_wait_in_words_is_parsed() {
         for (words, seconds) in [
             ("try again after 120 seconds", Some(120)),
             ("Try again in 2 minutes.", Some(120)),
@@ -496,7 +491,7 @@ mod tests {
             ("", None),
         ] {
             let expected = seconds.map(Duration::from_secs);
-            assert_eq!(wait_of_text(words, now()), expected, "{words}");
+            assert_eq!(wait_in_text(words, now()), expected, "{words}");
         }
     }
 }

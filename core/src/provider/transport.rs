@@ -1,13 +1,13 @@
-//! The transport: the one place where calls to providers are really made. It
-//! decides what a broken call proves. "Not sent" is claimed only where nothing
-//! can have reached the provider; everything else that breaks is "unanswered",
-//! which for a send means that the provider may have taken the mail.
+//! The transport: the only code that makes calls to providers. It decides what a broken
+//! call proves. "Not sent" is reported only if nothing can have reached the provider; every
+//! other break is "unanswered", which means for a send that the provider may have taken the
+//! mail.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::batch::{BatchAnswer, Batching};
+use super::batch::{BatchResult, Batching};
 use super::call::{CallBody, CallStep, ProviderCall, ProviderReply};
 use super::domain::DomainList;
 use super::mail::OutgoingMail;
@@ -19,25 +19,24 @@ use crate::fault::Fault;
 use crate::http::{HttpBody, HttpClient, HttpError, HttpReply, HttpRequest, HttpSettings};
 use crate::provider::smtp::settings::SmtpSettings;
 
-/// The longest answer that is read, in bytes. Sends answer with a few hundred;
-/// the largest is a page of a thousand identities.
-const ANSWER_BYTES_MAX: usize = 1024 * 1024;
+/// The longest reply read, in bytes. Replies to sends have a few hundred; the largest is a
+/// page of a thousand identities.
+const REPLY_BYTES_MAX: usize = 1024 * 1024;
 /// The most calls of one conversation. Adapters end theirs well before.
-const STEPS_MAX: usize = 100;
+const CALLS_MAX: usize = 100;
 
-/// How patient the transport is.
+/// The limits of the transport.
 #[derive(Debug, Clone)]
 pub struct TransportSettings {
     /// The longest wait for a connection, TLS included.
     pub connect_timeout: Duration,
-    /// The longest wait for a complete answer, connecting included.
+    /// The longest wait for a complete reply, connecting included.
     pub call_timeout: Duration,
-    /// The most idle connections that are kept to one host.
+    /// The most idle connections per host.
     pub idle_connections_max: usize,
-    /// How long an idle connection is kept. Shorter than the providers keep
-    /// theirs, so that no call is written into a connection that they are closing.
+    /// How long an idle connection is kept. Shorter than the providers keep theirs, so that
+    /// no call is written into a connection that the provider is closing.
     pub idle_timeout: Duration,
-    /// How mail servers are reached.
     pub smtp: SmtpSettings,
 }
 
@@ -63,12 +62,12 @@ pub struct Transport {
 /// Why there is no reply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TransportError {
-    /// The request was certainly not written: the name did not resolve, the
-    /// connection or its TLS failed, the request could not be built.
+    /// The request was certainly not written: the name did not resolve, the connection or
+    /// its TLS failed, or the request could not be built.
     #[error("the request was not sent: {reason}")]
     NotSent { reason: String },
-    /// The request may have been written, and no complete answer came.
-    #[error("no answer came: {reason}")]
+    /// The request may have been written, and no complete reply came.
+    #[error("no reply came: {reason}")]
     Unanswered { reason: String },
 }
 
@@ -76,14 +75,14 @@ impl Transport {
     /// A transport with a connection pool of its own.
     ///
     /// # Errors
-    /// A fault when TLS cannot be set up (no root certificates).
+    /// A fault if TLS cannot be set up (no root certificates).
     pub fn new(settings: &TransportSettings) -> Result<Self, Fault> {
         let http = HttpClient::new(&HttpSettings {
             connect_timeout: settings.connect_timeout.min(settings.call_timeout),
             answer_timeout: settings.call_timeout,
             idle_connections_max: settings.idle_connections_max,
             idle_timeout: settings.idle_timeout,
-            answer_bytes_max: ANSWER_BYTES_MAX,
+            answer_bytes_max: REPLY_BYTES_MAX,
         })?;
         let smtp = SmtpClient::new(settings)?;
         Ok(Self { http, smtp })
@@ -110,13 +109,13 @@ impl Transport {
             })
     }
 
-    /// Holds a conversation to its end.
+    /// Runs a conversation to its end.
     ///
     /// # Errors
-    /// Those of its first call that got no reply.
+    /// The error of the first call without a reply.
     pub async fn run<T>(&self, conversation: CallStep<T>) -> Result<T, TransportError> {
         let mut step = conversation;
-        for _ in 0..STEPS_MAX {
+        for _ in 0..CALLS_MAX {
             match step {
                 CallStep::Done(result) => return Ok(result),
                 CallStep::Call { call, then } => step = then(self.call(*call).await?),
@@ -125,12 +124,12 @@ impl Transport {
         match step {
             CallStep::Done(result) => Ok(result),
             CallStep::Call { .. } => Err(TransportError::Unanswered {
-                reason: format!("the conversation did not end within {STEPS_MAX} calls"),
+                reason: format!("the conversation did not end within {CALLS_MAX} calls"),
             }),
         }
     }
 
-    /// Asks a provider whether it knows the credentials. No reply: no verdict.
+    /// Checks credentials with the provider; undecided without a reply.
     pub async fn check(
         &self,
         adapter: &dyn Adapter,
@@ -146,7 +145,7 @@ impl Transport {
             })
     }
 
-    /// Asks a provider for the account's domains. No reply: no verdict.
+    /// Lists the account's domains at the provider; undecided without a reply.
     pub async fn domains(&self, adapter: &dyn Adapter, access: &AccountAccess<'_>) -> DomainList {
         self.run(adapter.domains(access))
             .await
@@ -155,8 +154,7 @@ impl Transport {
             })
     }
 
-    /// Sends one mail. The second value is the HTTP status or the SMTP code, where one
-    /// came.
+    /// Sends one mail. The second value is the HTTP status or the SMTP code, if one came.
     pub async fn send(
         &self,
         adapter: &dyn Adapter,
@@ -172,18 +170,18 @@ impl Transport {
         };
         let started = Instant::now();
         match self.http.call(request(call)).await {
-            Ok(answer) => {
+            Ok(http_reply) => {
                 let now = later(access.now, started.elapsed());
-                let status = answer.status;
-                let outcome = adapter.read_send_of(mail, &reply(answer), now);
+                let status = http_reply.status;
+                let outcome = adapter.read_send_of(mail, &reply(http_reply), now);
                 (outcome, Some(status))
             }
-            Err(error) => broken(adapter, error, access.now),
+            Err(error) => broken_call(adapter, error, access.now),
         }
     }
 
-    /// Makes the call of a batch of so many mails, which began at `now`. What breaks it
-    /// breaks it for all of them.
+    /// Makes the call of a batch of `mails` mails, started at `now`. If the call breaks, it
+    /// breaks for all of them.
     pub async fn send_batch(
         &self,
         adapter: &dyn Adapter,
@@ -191,34 +189,38 @@ impl Transport {
         call: ProviderCall,
         mails: usize,
         now: Timestamp,
-    ) -> (BatchAnswer, Option<u16>) {
+    ) -> (BatchResult, Option<u16>) {
         let started = Instant::now();
         match self.http.call(request(call)).await {
-            Ok(answer) => {
+            Ok(http_reply) => {
                 let now = later(now, started.elapsed());
-                let status = answer.status;
-                (batching.read(&reply(answer), mails, now), Some(status))
+                let status = http_reply.status;
+                (batching.read(&reply(http_reply), mails, now), Some(status))
             }
             Err(error) => {
-                let (outcome, status) = broken(adapter, error, now);
-                let answer = match outcome {
-                    // Too large as a whole: each may go without the others.
-                    SendOutcome::Rejected { reason, .. } => BatchAnswer::apart(mails, reason),
+                let (outcome, status) = broken_call(adapter, error, now);
+                let result = match outcome {
+                    // The batch is too large: each mail may be sent alone.
+                    SendOutcome::Rejected { reason, .. } => BatchResult::retry_each(mails, reason),
                     SendOutcome::Accepted { .. }
                     | SendOutcome::Deferred { .. }
                     | SendOutcome::Throttled { .. }
                     | SendOutcome::AccountUnusable { .. }
                     | SendOutcome::Unavailable { .. }
-                    | SendOutcome::Unknown { .. } => BatchAnswer::all(mails, outcome),
+                    | SendOutcome::Unknown { .. } => BatchResult::all(mails, outcome),
                 };
-                (answer, status)
+                (result, status)
             }
         }
     }
 }
 
-/// What a call that got no complete answer means.
-fn broken(adapter: &dyn Adapter, error: HttpError, now: Timestamp) -> (SendOutcome, Option<u16>) {
+/// The outcome of a call without a complete reply.
+fn broken_call(
+    adapter: &dyn Adapter,
+    error: HttpError,
+    now: Timestamp,
+) -> (SendOutcome, Option<u16>) {
     match error {
         HttpError::NotSent { reason } => {
             let retry_after = None;
@@ -232,30 +234,30 @@ fn broken(adapter: &dyn Adapter, error: HttpError, now: Timestamp) -> (SendOutco
             )
         }
         HttpError::Unanswered { reason } => {
-            let reason = clean(&format!("no answer came: {reason}"));
+            let reason = clean(&format!("no reply came: {reason}"));
             (SendOutcome::Unknown { reason }, None)
         }
         HttpError::CutOff { head, reason } => {
             let status = head.status;
             (
-                read_cut_off(adapter, reply(head), &reason, now),
+                read_truncated(adapter, reply(head), &reason, now),
                 Some(status),
             )
         }
     }
 }
 
-/// What a status and headers prove whose body was lost: a mail was taken where
-/// the provider's status alone says so, and was not taken where it was too large or came
-/// too fast. With every other status it may have been: the body would have shown whether
-/// the provider gave the answer or something on the way to it.
-fn read_cut_off(
+/// The outcome of a reply without its body. The mail was taken if the provider's status
+/// alone proves it, and was not taken if it was too large or came too fast. With every
+/// other status it may have been taken: only the body shows whether the provider replied or
+/// a network device.
+fn read_truncated(
     adapter: &dyn Adapter,
     head: ProviderReply,
     reason: &str,
     now: Timestamp,
 ) -> SendOutcome {
-    let text = format!("the answer was cut off: {reason}");
+    let text = format!("the reply was cut off: {reason}");
     match head.status {
         status if adapter.status_is_proof(status) => adapter.read_send(&head, now),
         413 => SendOutcome::rejected(Blame::Message, &head, &text),
@@ -284,10 +286,10 @@ fn request(call: ProviderCall) -> HttpRequest {
     }
 }
 
-fn reply(answer: HttpReply) -> ProviderReply {
+fn reply(http_reply: HttpReply) -> ProviderReply {
     ProviderReply {
-        status: answer.status,
-        headers: answer.headers,
-        body: answer.body,
+        status: http_reply.status,
+        headers: http_reply.headers,
+        body: http_reply.body,
     }
 }

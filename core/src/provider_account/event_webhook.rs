@@ -1,11 +1,10 @@
-//! Telling a provider to tell us of events: our URL is registered where its API
-//! allows, and what verifies its calls is stored. Done twice it makes no second
-//! webhook: the adapters look for ours first, and one request is at it at a time.
+//! Registers an account's webhook URL at its provider, if the API allows it, and stores the
+//! secrets that verify its calls. Repeating it creates no second webhook: the adapters look
+//! for ours first, and a lock admits one request at a time.
 
 use serde_json::json;
 use tracing::warn;
 
-use super::claim;
 use super::store::{self, AccountChange};
 use super::{AccountRefusal, Accounts, ProviderAccount};
 use crate::audit::{AuditChange, Origin};
@@ -14,22 +13,21 @@ use crate::fault::Fault;
 use crate::idempotency::single::Idempotent;
 use crate::ids::{OrganizationId, ProviderAccountId};
 use crate::provider::adapter;
-use crate::provider::call::CallStep;
 use crate::provider::credentials::Credentials;
 use crate::provider::event_secrets::EventSecrets;
 use crate::provider::kind::ProviderType;
 use crate::provider::management::{EventTarget, EventUrl, Registration};
 
-/// What is being changed at the provider.
-const SUBJECT: &str = "event-webhook";
+/// The resource that the lock is for.
+const LOCK_RESOURCE: &str = "event-webhook";
 
-/// How an account stands afterwards.
+/// The result of registering an event webhook.
 #[derive(Debug, Clone)]
 pub struct EventWebhook {
     pub account: ProviderAccount,
-    /// Whether the provider was told.
+    /// Whether the webhook is registered at the provider.
     pub is_registered: bool,
-    /// What is left to do by hand, step by step.
+    /// The remaining steps for the customer.
     pub steps: Vec<String>,
 }
 
@@ -37,28 +35,27 @@ pub struct EventWebhook {
 #[derive(Debug, Clone)]
 pub struct Connected {
     pub account: ProviderAccount,
-    /// Whether its provider was told where to tell of events; nothing where that was not
-    /// wanted.
+    /// The registration of the event webhook; `None` if the request did not ask for it.
     pub event_webhook: Option<FirstRegistration>,
 }
 
-/// What came of registering the event webhook when the account was connected.
+/// The result of registering the event webhook while connecting an account.
 #[derive(Debug, Clone)]
 pub struct FirstRegistration {
-    /// Whether the provider was told.
+    /// Whether the webhook is registered at the provider.
     pub is_registered: bool,
     pub reason: Option<String>,
-    /// What is left to do by hand, step by step.
+    /// The remaining steps for the customer.
     pub steps: Vec<String>,
 }
 
 impl Connected {
-    /// Before the provider is told.
+    /// The result before the webhook is registered.
     pub(super) fn new(account: ProviderAccount, registers_events: bool) -> Self {
         Self {
             account,
             event_webhook: registers_events
-                .then(|| FirstRegistration::later("it is not known whether the provider was told")),
+                .then(|| FirstRegistration::later("the registration was interrupted")),
         }
     }
 }
@@ -72,27 +69,27 @@ impl FirstRegistration {
         }
     }
 
-    /// Of an account that can be registered later.
+    /// A failure after which the webhook can be registered later.
     fn later(reason: &str) -> Self {
         let again = "Call POST /v1/providers/:id/event-webhook to try again.";
         Self::failed(reason, vec![again.to_owned()])
     }
 }
 
-/// Why nothing was registered.
+/// Why no webhook was registered.
 #[derive(Debug)]
 pub enum EventWebhookRefusal {
-    /// There is no such account.
+    /// The account does not exist.
     NotFound,
-    /// Another request is at it.
+    /// Another request is registering it.
     Busy,
     Refused {
         provider_type: ProviderType,
         reason: String,
-        /// What to do about it, or by hand.
+        /// The steps for the customer.
         steps: Vec<String>,
     },
-    /// The provider gave no answer.
+    /// The provider gave no usable reply.
     Undecided {
         provider_type: ProviderType,
         reason: String,
@@ -134,8 +131,8 @@ impl Accounts {
     /// Registers an account's `webhookUrl` at its provider.
     ///
     /// # Errors
-    /// Why it was not registered. Where the provider gave no answer it may be: the
-    /// same request again finds it.
+    /// Why it was not registered. Without a usable reply it may be registered: the same
+    /// request again finds it.
     pub async fn register_event_webhook(
         &self,
         organization_id: OrganizationId,
@@ -143,24 +140,24 @@ impl Accounts {
         id: ProviderAccountId,
     ) -> Result<EventWebhook, EventWebhookRefusal> {
         let (account, credentials) = self.open(organization_id, id).await?;
-        let turn = self.claim(id, SUBJECT.to_owned()).await?;
-        let turn = turn.ok_or(EventWebhookRefusal::Busy)?;
+        let lock = self.lock(id, LOCK_RESOURCE.to_owned()).await?;
+        let lock = lock.ok_or(EventWebhookRefusal::Busy)?;
         let registered = self.register(origin, account, &credentials).await;
-        self.give_up(turn).await;
+        self.unlock(lock).await;
         registered
     }
 
-    /// Registers the `webhookUrl` of an account that was just connected, and adds to the
-    /// answer what came of it.
+    /// Registers the `webhookUrl` of an account that was just connected, and adds the
+    /// result to `connected`.
     pub(super) async fn register_first(
         &self,
         origin: &Origin,
         connected: &mut Connected,
-        once: &Idempotent<'_, Connected>,
+        idempotent: &Idempotent<'_, Connected>,
     ) {
         let (organization_id, id) = (connected.account.organization_id, connected.account.id);
         let (accounts, origin) = (self.clone(), origin.clone());
-        // In a task of its own: whoever asked may have gone by now.
+        // In a task of its own: the caller may be cancelled.
         let registering = tokio::spawn(async move {
             accounts
                 .register_event_webhook(organization_id, &origin, id)
@@ -194,15 +191,15 @@ impl Accounts {
                 FirstRegistration::later("another request is registering it")
             }
             Err(EventWebhookRefusal::Fault(fault)) => {
-                warn!(cause = fault.chain(), "An event webhook is not registered");
+                warn!(cause = fault.chain(), "Failed to register an event webhook");
                 FirstRegistration::later("Waypost could not finish it")
             }
         };
         connected.event_webhook = Some(first);
-        if let Err(fault) = once.amend(&self.pool, connected).await {
+        if let Err(fault) = idempotent.amend(&self.pool, connected).await {
             warn!(
                 cause = fault.chain(),
-                "A repeated request is not told of the event webhook"
+                "Failed to store the result of an event webhook; a repeated request returns the earlier one"
             );
         }
     }
@@ -220,10 +217,11 @@ impl Accounts {
             url: EventUrl(url.clone()),
             secrets: known.clone(),
         };
-        // Providers repeat the URL when they refuse it; its token is not for logs.
+        // Providers repeat the URL in refusals; its token must not be logged.
         let without_url = |reason: String| reason.replace(&url, "the webhookUrl");
         let step = adapter(provider_type).register_events(&self.access(credentials), target);
-        match self.hear_registration(step).await {
+        let registration = self.run_conversation(step).await;
+        match registration.unwrap_or_else(|reason| Registration::Undecided { reason }) {
             Registration::Registered(secrets) => {
                 let account = self.store_secrets(origin, account, known, secrets).await?;
                 Ok(EventWebhook {
@@ -249,8 +247,8 @@ impl Accounts {
         }
     }
 
-    /// What is stored for the account. Those of our own making are stored before the
-    /// provider gets to know them, so that they are not lost when we die.
+    /// The stored event secrets of the account. Generated secrets are stored before the
+    /// provider gets them, so that a crash does not lose them.
     async fn known_secrets(
         &self,
         account: &ProviderAccount,
@@ -302,19 +300,5 @@ impl Accounts {
             .await?;
         transaction.commit().await.or_fault(doing)?;
         Ok(account)
-    }
-
-    /// Holds a conversation to its end, within bounds.
-    async fn hear_registration(&self, step: CallStep<Registration>) -> Registration {
-        let run = tokio::time::timeout(claim::WORK_MAX, self.transport.run(step));
-        match run.await {
-            Ok(Ok(registration)) => registration,
-            Ok(Err(error)) => Registration::Undecided {
-                reason: error.to_string(),
-            },
-            Err(elapsed) => Registration::Undecided {
-                reason: elapsed.to_string(),
-            },
-        }
     }
 }

@@ -1,12 +1,11 @@
 //! Provider accounts: connecting, checking, changing and removing them.
 //!
-//! Credentials are checked with the provider before they are sealed and stored.
-//! "Valid" means that the provider accepted the identity; where it did not say,
-//! nothing is changed.
+//! Credentials are checked with the provider before they are sealed and stored. "Valid"
+//! means that the provider accepted them; if it gave no usable reply, nothing is changed.
 
-mod claim;
 pub mod domains;
 pub mod event_webhook;
+mod lock;
 pub mod pause;
 pub mod store;
 
@@ -22,6 +21,7 @@ use crate::idempotency::single::{Failed, Idempotent};
 use crate::ids::{DomainId, Ids, OrganizationId, ProviderAccountId};
 use crate::organization;
 use crate::organization::limiter::TenantLimiter;
+use crate::provider::call::CallStep;
 use crate::provider::credentials::Credentials;
 use crate::provider::domain::{DomainList, DomainState, FoundDomain};
 use crate::provider::event_secrets::{EventSecrets, EventToken};
@@ -43,29 +43,26 @@ pub struct ProviderAccount {
     pub organization_id: OrganizationId,
     pub provider_type: ProviderType,
     pub display_name: String,
-    /// Whether messages may go through it.
+    /// Whether messages may be sent through it.
     pub is_active: bool,
     /// Whether its credentials can list its domains.
     pub domains_visible: bool,
-    /// The last part of the URL that its provider tells of events under.
+    /// The last part of the webhook URL for the provider's events.
     pub event_token: EventToken,
-    /// When an event of its provider was first found to be genuine since the
-    /// secrets were set; nothing as long as none was.
+    /// When the first event was verified with the current secrets; `None` before that.
     pub events_verified_at: Option<Timestamp>,
-    /// What it may be used for at the most.
     pub limits: AccountLimits,
-    /// What keeps it from sending, as long as something does.
+    /// The reason why it cannot send; `None` if it can.
     pub paused: Option<SendingPaused>,
     pub created_at: Timestamp,
-    /// When it was last changed.
     pub updated_at: Timestamp,
 }
 
 impl ProviderAccount {
-    /// Opens its sealed event secrets.
+    /// Opens the account's sealed event secrets.
     ///
     /// # Errors
-    /// A fault when they were sealed for another account, or their key is not configured.
+    /// A fault if they were sealed for another account, or their key is not configured.
     pub fn open_event_secrets(
         &self,
         sealer: &Sealer,
@@ -81,32 +78,32 @@ impl ProviderAccount {
     }
 }
 
-/// A domain as recorded for an account.
+/// A stored domain of an account.
 #[derive(Debug, Clone)]
 pub struct DomainRecord {
     pub id: DomainId,
     pub provider_account_id: ProviderAccountId,
     /// Its name, in ASCII.
     pub domain: String,
-    /// Whether it may be sent from.
+    /// Whether it may be used to send.
     pub state: DomainState,
     /// The DNS records to publish: a list of [`crate::provider::domain::DnsRecord`].
     pub dns_records: serde_json::Value,
-    /// When it was first seen.
+    /// When it was stored.
     pub created_at: Timestamp,
 }
 
 /// Why an account was not connected, checked or changed.
 #[derive(Debug)]
 pub enum AccountRefusal {
-    /// There is no such account.
+    /// The account does not exist.
     NotFound,
     /// The provider refused the credentials.
     InvalidCredentials {
         provider_type: ProviderType,
         reason: String,
     },
-    /// The provider did not say whether it knows the credentials.
+    /// The provider gave no usable reply about the credentials.
     Undecided {
         provider_type: ProviderType,
         reason: String,
@@ -126,17 +123,17 @@ impl From<AccountRefusal> for Failed<AccountRefusal> {
     }
 }
 
-/// What of an account a caller wants changed.
+/// The fields of an account to change; a field that is `None` stays.
 #[derive(Debug, Default)]
 pub struct WantedChange {
     pub display_name: Option<Name>,
     pub is_active: Option<bool>,
     pub credentials: Option<Credentials>,
-    /// What its provider's events are verified with from now on.
+    /// New secrets that verify its provider's events.
     pub event_secrets: Option<EventSecrets>,
-    /// Another bound on calls per second, or none.
+    /// A new limit on calls per second, or `Some(None)` for none.
     pub max_rate_per_second: Option<Option<u32>>,
-    /// Another bound on calls under way, or none.
+    /// A new limit on calls in flight, or `Some(None)` for none.
     pub max_concurrency: Option<Option<u32>>,
 }
 
@@ -145,16 +142,15 @@ pub struct WantedChange {
 pub struct NewAccount {
     pub display_name: Name,
     pub credentials: Credentials,
-    /// What its provider's events are verified with, where that is known already.
+    /// The secrets that verify its provider's events, if already known.
     pub event_secrets: Option<EventSecrets>,
-    /// Whether its provider is told where to tell of events.
+    /// Whether to register the webhook for the provider's events.
     pub registers_events: bool,
-    /// What it may be used for at the most.
     pub limits: AccountLimits,
 }
 
 impl WantedChange {
-    /// The names of the fields that are to change, for the audit log.
+    /// The names of the fields to change, for the audit log.
     fn fields(&self) -> Vec<&'static str> {
         [
             self.display_name.is_some().then_some("displayName"),
@@ -172,17 +168,16 @@ impl WantedChange {
     }
 }
 
-/// Works on the accounts of organizations. Cheap to clone.
+/// The provider accounts of all organizations. Cheap to clone.
 #[derive(Clone)]
 pub struct Accounts {
     pub pool: PgPool,
     pub sealer: Sealer,
     pub transport: Transport,
-    /// How many checks of credentials are under way at once: mail servers are strangers'.
+    /// Limits the credential checks in flight: an account may name a slow server.
     pub shares: TenantLimiter,
     pub endpoints: ProviderHosts,
-    /// What the API is reached under from outside: see
-    /// [`crate::config::LinkSettings::public_url`].
+    /// The public base URL of the API: see [`crate::config::LinkSettings::public_url`].
     pub public_url: String,
     pub snapshots: SnapshotCache,
     pub clock: Clock,
@@ -190,9 +185,9 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    /// Checks credentials with the provider, stores the account and records the
-    /// domains that it has. Then the provider is told where to tell of events, if that is
-    /// wanted; the account is connected whatever comes of it.
+    /// Checks credentials with the provider, stores the account and its domains, then
+    /// registers the event webhook if requested. The account stays connected even if that
+    /// fails.
     ///
     /// # Errors
     /// Why it was not connected; nothing is stored then.
@@ -201,12 +196,14 @@ impl Accounts {
         organization_id: OrganizationId,
         origin: &Origin,
         new: NewAccount,
-        once: &Idempotent<'_, Connected>,
+        idempotent: &Idempotent<'_, Connected>,
     ) -> Result<Connected, Failed<AccountRefusal>> {
-        // The provider is not asked about what was connected before.
-        once.look_up(&self.pool).await?;
+        // A repeated request returns its stored result without a call to the provider.
+        idempotent.look_up(&self.pool).await?;
         let credentials = &new.credentials;
-        let domains = self.examine_fully(organization_id, credentials).await?;
+        let domains = self
+            .check_new_credentials(organization_id, credentials)
+            .await?;
         let now = self.clock.now();
         let account = ProviderAccount {
             id: self.ids.next_at(now),
@@ -215,7 +212,7 @@ impl Accounts {
             display_name: new.display_name.into_string(),
             is_active: true,
             domains_visible: visibility(&domains).unwrap_or(false),
-            event_token: EventToken::fresh(&self.ids),
+            event_token: EventToken::generate(&self.ids),
             events_verified_at: None,
             limits: new.limits,
             paused: None,
@@ -229,7 +226,7 @@ impl Accounts {
                 .or_else(|| EventSecrets::initial(account.provider_type, &self.ids))
                 .map(|secrets| secrets.seal(&self.sealer, organization_id, account.id)),
         };
-        let mut transaction = once.begin(&self.pool, "connect an account").await?;
+        let mut transaction = idempotent.begin(&self.pool, "connect an account").await?;
         store::insert(&mut transaction, &account, &sealed).await?;
         self.record_domains(&mut transaction, &account, &domains)
             .await?;
@@ -238,20 +235,22 @@ impl Accounts {
         self.record(&mut transaction, organization_id, origin, &change)
             .await?;
         let mut connected = Connected::new(account, new.registers_events);
-        once.commit(transaction, &connected, "connect an account")
+        idempotent
+            .commit(transaction, &connected, "connect an account")
             .await?;
         self.snapshots.forget(organization_id).await;
         if new.registers_events {
-            self.register_first(origin, &mut connected, once).await;
+            self.register_first(origin, &mut connected, idempotent)
+                .await;
         }
         Ok(connected)
     }
 
-    /// Asks the provider about an account's credentials, sets `isActive` from the
-    /// answer and brings the domains up to date.
+    /// Checks an account's credentials with the provider, sets `isActive` to the result and
+    /// updates the domains.
     ///
     /// # Errors
-    /// Why there is no verdict; the account is untouched then.
+    /// Why there is no result; the account is unchanged then.
     pub async fn validate(
         &self,
         organization_id: OrganizationId,
@@ -260,7 +259,7 @@ impl Accounts {
     ) -> Result<(bool, ProviderType), AccountRefusal> {
         let (account, credentials) = self.open(organization_id, id).await?;
         let provider_type = account.provider_type;
-        let domains = match self.examine(organization_id, &credentials).await {
+        let domains = match self.check_credentials(organization_id, &credentials).await {
             Ok(domains) => Some(domains),
             Err(AccountRefusal::InvalidCredentials { .. }) => None,
             Err(refusal) => return Err(refusal),
@@ -269,7 +268,7 @@ impl Accounts {
         let change = AccountChange {
             is_active: Some(is_valid),
             domains_visible: domains.as_ref().and_then(visibility),
-            is_mended: is_valid,
+            is_repaired: is_valid,
             ..AccountChange::default()
         };
         let mut transaction = db::begin(&self.pool, "validate an account").await?;
@@ -287,12 +286,12 @@ impl Accounts {
         transaction.commit().await.or_fault("validate an account")?;
         self.snapshots.forget(organization_id).await;
         if is_valid {
-            self.wake_mail_of(account);
+            self.wake_mail(account);
         }
         Ok((is_valid, provider_type))
     }
 
-    /// Changes an account. New credentials are checked first, as on connecting.
+    /// Changes an account. New credentials are checked first, as when connecting.
     ///
     /// # Errors
     /// Why it was not changed.
@@ -313,12 +312,14 @@ impl Accounts {
                 .map(|secrets| secrets.seal(&self.sealer, organization_id, id)),
             max_rate_per_second: wanted.max_rate_per_second,
             max_concurrency: wanted.max_concurrency,
-            is_mended: wanted.credentials.is_some() || wanted.is_active == Some(true),
+            is_repaired: wanted.credentials.is_some() || wanted.is_active == Some(true),
             ..AccountChange::default()
         };
-        let is_mended = change.is_mended;
+        let is_repaired = change.is_repaired;
         if let Some(credentials) = &wanted.credentials {
-            let found = self.examine_fully(organization_id, credentials).await?;
+            let found = self
+                .check_new_credentials(organization_id, credentials)
+                .await?;
             change.credentials_sealed = Some(self.seal(organization_id, id, credentials));
             change.domains_visible = visibility(&found);
             domains = Some(found);
@@ -337,14 +338,14 @@ impl Accounts {
             .await?;
         transaction.commit().await.or_fault("change an account")?;
         self.snapshots.forget(organization_id).await;
-        if is_mended {
-            self.wake_mail_of(account.clone());
+        if is_repaired {
+            self.wake_mail(account.clone());
         }
         Ok(account)
     }
 
-    /// Removes an account, from the routing rules too. Messages that wait for it go
-    /// through another one.
+    /// Removes an account, from the routing rules too. Its waiting messages are sent
+    /// through another account.
     ///
     /// # Errors
     /// Why it was not removed.
@@ -372,19 +373,18 @@ impl Accounts {
         Ok(())
     }
 
-    /// Where an account's provider tells of events: its `webhookUrl`.
+    /// The URL for the events of an account's provider: its `webhookUrl`.
     #[must_use]
     pub fn webhook_url(&self, account: &ProviderAccount) -> String {
         let (public_url, token) = (&self.public_url, account.event_token.as_str());
         format!("{public_url}/v1/provider-events/{token}")
     }
 
-    /// The account whose provider calls with this token, and what its calls are
-    /// verified with; no secrets where none are known yet, and then no call is
-    /// believed.
+    /// The account with this event token, and the secrets that verify its calls; `None` for
+    /// the secrets if none are stored yet, and then every call is refused.
     ///
     /// # Errors
-    /// A fault when Postgres is away or the secrets do not open.
+    /// A fault if Postgres is unreachable or the secrets do not open.
     pub async fn find_by_event_token(
         &self,
         token: &str,
@@ -401,10 +401,10 @@ impl Accounts {
         Ok(Some((account, secrets)))
     }
 
-    /// An account and its credentials, opened.
+    /// An account and its opened credentials.
     ///
     /// # Errors
-    /// Why there are none.
+    /// The account does not exist, or a fault.
     pub async fn open(
         &self,
         organization_id: OrganizationId,
@@ -422,29 +422,38 @@ impl Accounts {
         Ok((account, credentials))
     }
 
-    /// Asks the provider whether it knows the credentials, and for the domains that they
-    /// may be used for.
-    async fn examine(
+    /// Runs a conversation with a provider to its end, within [`lock::CONVERSATION_MAX`]. The
+    /// error is the reason why there is no result.
+    async fn run_conversation<T>(&self, step: CallStep<T>) -> Result<T, String> {
+        let run = tokio::time::timeout(lock::CONVERSATION_MAX, self.transport.run(step));
+        match run.await {
+            Ok(result) => result.map_err(|error| error.to_string()),
+            Err(elapsed) => Err(elapsed.to_string()),
+        }
+    }
+
+    /// Checks the credentials with the provider, and lists their domains.
+    async fn check_credentials(
         &self,
         organization_id: OrganizationId,
         credentials: &Credentials,
     ) -> Result<DomainList, AccountRefusal> {
         let doing = "check credentials with the provider";
-        let _share = self.shares.take_soon(organization_id, doing).await?;
+        let _permit = self.shares.take_soon(organization_id, doing).await?;
         self.require_valid(credentials).await?;
         let access = self.access(credentials);
         let adapter = adapter(credentials.provider_type());
         Ok(self.transport.domains(adapter, &access).await)
     }
 
-    /// The same where what was known before does not hold any more: it takes an answer about
-    /// the domains too, since nobody asks for their list again.
-    async fn examine_fully(
+    /// The same for new credentials: the domain list must be decided too, since nothing
+    /// would read it again.
+    async fn check_new_credentials(
         &self,
         organization_id: OrganizationId,
         credentials: &Credentials,
     ) -> Result<DomainList, AccountRefusal> {
-        match self.examine(organization_id, credentials).await? {
+        match self.check_credentials(organization_id, credentials).await? {
             DomainList::Undecided { reason } => Err(AccountRefusal::Undecided {
                 provider_type: credentials.provider_type(),
                 reason,
@@ -469,8 +478,7 @@ impl Accounts {
         }
     }
 
-    /// Records what a provider told of its domains. Where it told nothing, what
-    /// is recorded stays.
+    /// Stores the domains that a provider listed. Without a list the stored ones stay.
     async fn record_domains(
         &self,
         connection: &mut PgConnection,
@@ -481,7 +489,7 @@ impl Accounts {
         let found: &[FoundDomain] = match domains {
             DomainList::Visible(found) => found,
             DomainList::NotVisible { .. } => {
-                store::obscure_domains(connection, account).await?;
+                store::hide_domains(connection, account).await?;
                 return Ok(());
             }
             DomainList::Undecided { .. } => return Ok(()),
@@ -530,8 +538,8 @@ impl Accounts {
     }
 }
 
-/// Whether the provider's list is complete, so that a domain which is not on it is
-/// unverified; nothing where the provider gave no answer.
+/// Whether the provider's list is complete, so that a domain missing from it is unverified;
+/// `None` if the provider gave no usable reply.
 fn visibility(domains: &DomainList) -> Option<bool> {
     match domains {
         DomainList::Visible(_) => Some(true),

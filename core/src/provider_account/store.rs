@@ -2,7 +2,7 @@
 
 use sqlx::{PgConnection, query, query_as};
 
-use super::domains::first_look;
+use super::domains::first_check;
 use super::pause::SendingPaused;
 use super::{DomainRecord, ProviderAccount};
 use crate::account_limiter::AccountLimits;
@@ -14,11 +14,11 @@ use crate::provider::domain::{DomainState, FoundDomain};
 use crate::provider::event_secrets::EventToken;
 use crate::provider::kind::ProviderType;
 
-/// What of an account is stored sealed.
+/// The sealed parts of an account.
 #[derive(Debug)]
 pub struct SealedSecrets {
     pub credentials: Vec<u8>,
-    /// What its provider's events are verified with, once that is known.
+    /// The secrets that verify its provider's events, if known.
     pub event_secrets: Option<Vec<u8>>,
 }
 
@@ -99,8 +99,8 @@ pub async fn find(
     Ok(row.map(ProviderAccount::from))
 }
 
-/// The account that a token belongs to, of whichever organization, with its sealed
-/// event secrets where there are any.
+/// The account with an event token, of any organization, and its sealed event secrets if
+/// there are any.
 pub async fn find_by_event_token(
     connection: &mut PgConnection,
     token: &str,
@@ -155,7 +155,7 @@ pub async fn find_credentials(
     Ok(row.map(|row| row.credentials_sealed))
 }
 
-/// An account's sealed event secrets, where there are any.
+/// An account's sealed event secrets, if there are any.
 pub async fn find_event_secrets(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -174,27 +174,27 @@ pub async fn find_event_secrets(
     Ok(row.and_then(|row| row.event_secrets_sealed))
 }
 
-/// What of an account is changed; what is absent stays.
+/// The columns of an account to change; a field that is `None` stays.
 #[derive(Debug, Default)]
 pub struct AccountChange {
     pub display_name: Option<String>,
     pub is_active: Option<bool>,
     /// New credentials, sealed.
     pub credentials_sealed: Option<Vec<u8>>,
-    /// What events are verified with, sealed. No event has been verified with them
-    /// yet.
+    /// New event secrets, sealed. No event has been verified with them yet.
     pub event_secrets_sealed: Option<Vec<u8>>,
     /// Whether the credentials can list the account's domains.
     pub domains_visible: Option<bool>,
-    /// Another bound on calls per second, or none.
+    /// A new limit on calls per second, or `Some(None)` for none.
     pub max_rate_per_second: Option<Option<u32>>,
-    /// Another bound on calls under way, or none.
+    /// A new limit on calls in flight, or `Some(None)` for none.
     pub max_concurrency: Option<Option<u32>>,
-    /// Somebody mended it: what was found to keep it from sending does not count.
-    pub is_mended: bool,
+    /// Whether the change may have repaired the account: it raises the revision and ends a
+    /// pause.
+    pub is_repaired: bool,
 }
 
-/// Changes an account and returns it; nothing where it is not there.
+/// Changes an account and returns it; `None` if it does not exist.
 pub async fn update(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -234,7 +234,7 @@ pub async fn update(
         stored(change.max_rate_per_second.flatten()),
         change.max_concurrency.is_some(),
         stored(change.max_concurrency.flatten()),
-        change.is_mended,
+        change.is_repaired,
     )
     .fetch_optional(connection)
     .await
@@ -242,7 +242,7 @@ pub async fn update(
     Ok(row.map(ProviderAccount::from))
 }
 
-/// Removes an account with its domains; false where it is not there.
+/// Removes an account with its domains; false if it does not exist.
 pub async fn delete(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -259,7 +259,7 @@ pub async fn delete(
     Ok(done.rows_affected() == 1)
 }
 
-/// The domains recorded for an account, by name.
+/// The stored domains of an account, by name.
 pub async fn list_domains(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -280,9 +280,9 @@ pub async fn list_domains(
     .or_fault("list an account's domains")
 }
 
-/// Records that an account's domains cannot be seen: those that were found by
-/// themselves go, those that were added stay and are unknown.
-pub async fn obscure_domains(
+/// Records that an account's domains cannot be listed: domains from the provider's list are
+/// deleted, domains added by the customer stay with the state `unknown`.
+pub async fn hide_domains(
     connection: &mut PgConnection,
     account: &ProviderAccount,
 ) -> Result<(), Fault> {
@@ -308,10 +308,10 @@ pub async fn obscure_domains(
     Ok(())
 }
 
-/// Records the domains that an account has at its provider: new ones are added,
-/// known ones brought up to date, vanished ones removed. DNS records that are
-/// known stay where the provider's list came without any. Mailgun's list shows one
-/// domain of many, so others that were added are not taken for vanished.
+/// Stores the domains that an account has at its provider: new ones are added, known ones
+/// updated, missing ones deleted. Known DNS records stay if the provider's list has none.
+/// Mailgun lists one domain of many, so other domains added by the customer are not treated
+/// as missing.
 pub async fn replace_domains(
     connection: &mut PgConnection,
     account: &ProviderAccount,
@@ -334,10 +334,10 @@ pub async fn replace_domains(
     .or_fault("remove vanished domains")?;
     let new_ids: Vec<uuid::Uuid> = found.iter().map(|_| ids.next_at(now)).collect();
     let states: Vec<&str> = found.iter().map(|domain| domain.state.as_str()).collect();
-    let looks = found
+    let checks = found
         .iter()
-        .map(|domain| first_look(domain.state, now, ids.fraction()));
-    let looks: Vec<Timestamp> = looks.collect();
+        .map(|domain| first_check(domain.state, now, ids.fraction()));
+    let checks: Vec<Timestamp> = checks.collect();
     let records: Vec<serde_json::Value> = found
         .iter()
         .map(|domain| serde_json::to_value(&domain.dns_records).unwrap_or_default())
@@ -363,7 +363,7 @@ pub async fn replace_domains(
         &states as &[&str],
         &records,
         now,
-        &looks,
+        &checks,
     )
     .execute(connection)
     .await
@@ -414,7 +414,7 @@ fn paused(reason: Option<String>, since: Option<Timestamp>) -> Option<SendingPau
     })
 }
 
-/// A bound as its column holds it.
+/// A limit as its column stores it.
 fn stored(bound: Option<u32>) -> Option<i32> {
     bound.map(|number| i32::try_from(number).unwrap_or(i32::MAX))
 }

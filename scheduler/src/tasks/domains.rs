@@ -36,7 +36,7 @@ pub(super) async fn begin(tasks: &Tasks) -> Result<(), Fault> {
         if free == 0 {
             continue;
         }
-        for domain in accounts.take_due_domains(*kind, free).await? {
+        for domain in accounts.lease_due_domains(*kind, free).await? {
             // Nobody else takes places: as many are free as there are domains.
             let Ok(place) = Arc::clone(places).try_acquire_owned() else {
                 break;

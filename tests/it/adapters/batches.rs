@@ -1,11 +1,11 @@
-//! Batches on the wire: what is asked, against the official descriptions, and what each
-//! answer means for each mail.
+//! Batches: the requests against the official descriptions, and the outcome of each mail for
+//! each reply.
 
 use serde_json::{Value, json};
 use uuid::Uuid;
 use waypost_core::address::Mailbox;
 use waypost_core::provider::adapter;
-use waypost_core::provider::batch::{BatchAnswer, Batching};
+use waypost_core::provider::batch::{BatchResult, Batching};
 use waypost_core::provider::call::{ProviderCall, ProviderReply};
 use waypost_core::provider::kind::ProviderType;
 use waypost_core::provider::mail::{OutgoingMail, TAG_ATTEMPT, TAG_RECIPIENT};
@@ -18,7 +18,7 @@ fn batching(kind: ProviderType) -> &'static dyn Batching {
     adapter(kind).batching().unwrap()
 }
 
-/// Three copies of a message, each with links and a header of its own.
+/// The mails of three recipients of a message, each with its own links and header.
 fn mails() -> Vec<OutgoingMail> {
     let mails = ["ada", "bob", "cy"].into_iter().zip(0..);
     let mails = mails.map(|(name, nth)| {
@@ -45,8 +45,8 @@ fn send(kind: ProviderType, mails: &[OutgoingMail]) -> Option<ProviderCall> {
     with_access(kind, |access| batching(kind).send(access, mails))
 }
 
-/// A text with a copy's values in place of their tags.
-fn filled<'a>(text: &Value, values: impl Iterator<Item = (String, &'a Value)>) -> String {
+/// A template with one recipient's values in place of the tags.
+fn substituted<'a>(text: &Value, values: impl Iterator<Item = (String, &'a Value)>) -> String {
     let text = text.as_str().unwrap().to_owned();
     values.fold(text, |text, (tag, value)| {
         text.replace(&tag, value.as_str().unwrap())
@@ -72,7 +72,7 @@ fn a_postmark_batch_is_a_list_of_the_single_mails() {
 }
 
 #[test]
-fn a_sendgrid_batch_filled_in_gives_the_single_mails() {
+fn a_sendgrid_batch_with_its_substitutions_gives_the_single_mails() {
     let mails = mails();
     let call = send(ProviderType::Sendgrid, &mails).unwrap();
     let body = json_body(&call);
@@ -90,11 +90,11 @@ fn a_sendgrid_batch_filled_in_gives_the_single_mails() {
         assert_eq!(own["custom_args"], theirs["custom_args"]);
         assert_eq!(own["headers"], single["headers"]);
         let values = own["substitutions"].as_object().unwrap();
-        // The word in the links, once; nothing else differs.
+        // The token in the links, once; nothing else differs.
         assert_eq!(values.len(), 1, "{values:?}");
         for place in 0..2 {
             let values = values.iter().map(|(tag, value)| (tag.clone(), value));
-            let text = filled(&body["content"][place]["value"], values);
+            let text = substituted(&body["content"][place]["value"], values);
             assert_eq!(single["content"][place]["value"], text);
         }
         for shared in [
@@ -110,7 +110,7 @@ fn a_sendgrid_batch_filled_in_gives_the_single_mails() {
 }
 
 #[test]
-fn a_mailgun_batch_filled_in_gives_the_single_mails() {
+fn a_mailgun_batch_with_its_substitutions_gives_the_single_mails() {
     let mails = mails();
     let call = send(ProviderType::Mailgun, &mails).unwrap();
     let fields = form_fields(&call);
@@ -123,7 +123,7 @@ fn a_mailgun_batch_filled_in_gives_the_single_mails() {
         let adapter = adapter(ProviderType::Mailgun);
         let single = with_access(ProviderType::Mailgun, |access| adapter.send(access, mail));
         let own = variables[mail.to.address().as_str()].as_object().unwrap();
-        let filled: Vec<(String, String)> = fields
+        let substituted: Vec<(String, String)> = fields
             .iter()
             .filter(|(name, value)| {
                 name != "recipient-variables" && (name != "to" || *value == mail.to.to_header())
@@ -131,21 +131,21 @@ fn a_mailgun_batch_filled_in_gives_the_single_mails() {
             .map(|(name, value)| {
                 let values = own.iter();
                 let values = values.map(|(name, value)| (format!("%recipient.{name}%"), value));
-                (name.clone(), filled(&json!(value), values))
+                (name.clone(), substituted(&json!(value), values))
             })
             .collect();
         let mut single = form_fields(&single.unwrap()).to_vec();
-        let mut filled = filled;
+        let mut substituted = substituted;
         single.sort();
-        filled.sort();
-        assert_eq!(filled, single);
+        substituted.sort();
+        assert_eq!(substituted, single);
         assert_eq!(own[TAG_RECIPIENT], mail.recipient.to_string());
         assert_eq!(own[TAG_ATTEMPT], mail.attempt_id.to_string());
     }
 }
 
 #[test]
-fn what_cannot_share_a_call_does_not() {
+fn mails_that_cannot_share_a_call_do_not() {
     let changed = |change: fn(&mut Vec<OutgoingMail>)| {
         let mut mails = mails();
         change(&mut mails);
@@ -153,7 +153,7 @@ fn what_cannot_share_a_call_does_not() {
     };
     assert_eq!(changed(|_| {}), [true, true]);
     assert_eq!(changed(Vec::clear), [false, false]);
-    // An address names a copy.
+    // An address must identify one mail.
     assert_eq!(
         changed(|mails| mails[2].to = Mailbox::parse("ADA@example.org").unwrap()),
         [false, false]
@@ -168,7 +168,7 @@ fn what_cannot_share_a_call_does_not() {
         changed(|mails| mails[1].subject = "Another".to_owned()),
         [false, false]
     );
-    // Too much differs for SendGrid's 10,000 bytes.
+    // The differences exceed SendGrid's 10,000 bytes.
     let long = |mails: &mut Vec<OutgoingMail>| {
         for mail in mails {
             let name = mail.to.address().local_part().to_owned();
@@ -176,7 +176,7 @@ fn what_cannot_share_a_call_does_not() {
         }
     };
     assert_eq!(changed(long), [false, true]);
-    // The texts have tags of their own.
+    // The texts contain tags themselves.
     let tagged = |mails: &mut Vec<OutgoingMail>| {
         for mail in mails {
             mail.subject = "-wp8000000000000010- %recipient.x%".to_owned();
@@ -187,13 +187,13 @@ fn what_cannot_share_a_call_does_not() {
     assert!(adapter(ProviderType::Smtp).batching().is_none());
 }
 
-fn read(kind: ProviderType, reply: &ProviderReply) -> BatchAnswer {
+fn read(kind: ProviderType, reply: &ProviderReply) -> BatchResult {
     batching(kind).read(reply, 3, now())
 }
 
 /// A word for each outcome.
-fn words(answer: &BatchAnswer) -> Vec<&'static str> {
-    let words = answer.outcomes.iter().map(|outcome| match outcome {
+fn words(result: &BatchResult) -> Vec<&'static str> {
+    let words = result.outcomes.iter().map(|outcome| match outcome {
         None => "again",
         Some(SendOutcome::Accepted { .. }) => "accepted",
         Some(SendOutcome::Rejected { blame, .. }) => match blame {
@@ -211,8 +211,8 @@ fn words(answer: &BatchAnswer) -> Vec<&'static str> {
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "a table of answers")]
-fn every_answer_means_something_for_each_mail() {
+#[expect(clippy::too_many_lines, reason = "a table of replies")]
+fn every_reply_has_an_outcome_for_each_mail() {
     use ProviderType::{Mailgun, Postmark, Sendgrid};
     let entries = json!([
         { "ErrorCode": 0, "Message": "OK", "MessageID": "one" },
@@ -313,11 +313,11 @@ fn every_answer_means_something_for_each_mail() {
         (Postmark, 502, code(100), all("unknown")),
         (Postmark, 403, Value::Null, all("unknown")),
     ] {
-        let answer = read(kind, &reply(status, &[], &body.to_string()));
-        assert_eq!(words(&answer), expected, "{kind} {status} {body}");
+        let result = read(kind, &reply(status, &[], &body.to_string()));
+        assert_eq!(words(&result), expected, "{kind} {status} {body}");
     }
-    let answer = read(Postmark, &reply(200, &[], &entries.to_string()));
-    let ids = answer.outcomes.iter().map(|outcome| match outcome {
+    let result = read(Postmark, &reply(200, &[], &entries.to_string()));
+    let ids = result.outcomes.iter().map(|outcome| match outcome {
         Some(SendOutcome::Accepted {
             provider_message_id,
         }) => provider_message_id.as_deref(),
@@ -332,5 +332,8 @@ fn every_answer_means_something_for_each_mail() {
         | None => None,
     });
     assert_eq!(ids.collect::<Vec<_>>(), [Some("one"), None, Some("three")]);
-    assert!(matches!(answer.of_account, SendOutcome::Accepted { .. }));
+    assert!(matches!(
+        result.account_outcome,
+        SendOutcome::Accepted { .. }
+    ));
 }

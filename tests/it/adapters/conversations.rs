@@ -1,4 +1,4 @@
-//! Credential checks and domain lists: the whole conversation, call by call, with
+//! Credential checks and domain lists: the complete conversation, call by call, with
 //! prepared replies.
 
 use std::collections::VecDeque;
@@ -16,9 +16,8 @@ use super::{form_fields, now, reply, with_access};
 
 const HTML: &str = "<html>403 Forbidden</html>";
 
-/// Holds a conversation with these replies; returns its result and the paths that
-/// were asked.
-fn hold<T>(mut step: CallStep<T>, replies: Vec<ProviderReply>) -> (T, Vec<String>) {
+/// Runs a conversation with these replies; returns its result and the requested paths.
+fn converse<T>(mut step: CallStep<T>, replies: Vec<ProviderReply>) -> (T, Vec<String>) {
     let mut replies = VecDeque::from(replies);
     let mut asked = Vec::new();
     loop {
@@ -39,10 +38,10 @@ fn hold<T>(mut step: CallStep<T>, replies: Vec<ProviderReply>) -> (T, Vec<String
     }
 }
 
-/// The verdict's name, and its reason.
+/// The name of the result, and its reason.
 fn check(kind: ProviderType, replies: Vec<ProviderReply>) -> (&'static str, String) {
     let step = with_access(kind, |access| adapter(kind).check(access));
-    match hold(step, replies).0 {
+    match converse(step, replies).0 {
         CredentialCheck::Valid => ("valid", String::new()),
         CredentialCheck::Invalid { reason } => ("invalid", reason),
         CredentialCheck::Undecided { reason } => ("undecided", reason),
@@ -50,7 +49,7 @@ fn check(kind: ProviderType, replies: Vec<ProviderReply>) -> (&'static str, Stri
 }
 
 fn domains(kind: ProviderType, replies: Vec<ProviderReply>) -> (DomainList, Vec<String>) {
-    hold(
+    converse(
         with_access(kind, |access| adapter(kind).domains(access)),
         replies,
     )
@@ -72,7 +71,7 @@ fn json_reply(status: u16, body: &Value) -> ProviderReply {
 }
 
 #[test]
-fn no_verdict_is_drawn_from_limits_failures_and_network_layers() {
+fn limits_failures_and_network_devices_leave_checks_and_lists_undecided() {
     for kind in HTTP_PROVIDERS {
         for (status, body) in [
             (403, HTML),
@@ -99,7 +98,7 @@ fn no_verdict_is_drawn_from_limits_failures_and_network_layers() {
 }
 
 #[test]
-fn a_sendgrid_key_must_be_known_and_allowed_to_send() {
+fn a_sendgrid_key_must_be_valid_and_allowed_to_send() {
     let error = |text: &str| json!({ "errors": [{ "message": text, "field": null }] });
     for (status, body, verdict) in [
         (
@@ -152,7 +151,7 @@ fn both_postmark_tokens_are_checked() {
 }
 
 #[test]
-fn a_mailgun_sending_key_is_recognised_by_a_second_probe() {
+fn a_mailgun_sending_key_is_recognised_by_a_second_call() {
     let kind = ProviderType::Mailgun;
     let record = json!({ "domain": { "name": "mg.example.com", "state": "active" } });
     let forbidden = || reply(401, &[], "Forbidden");
@@ -182,10 +181,10 @@ fn a_mailgun_sending_key_is_recognised_by_a_second_probe() {
     }
     let step = with_access(kind, |access| adapter(kind).check(access));
     let CallStep::Call { then, .. } = step else {
-        panic!("the check asks")
+        panic!("the check makes a call")
     };
     let CallStep::Call { call, .. } = then(forbidden()) else {
-        panic!("the check asks again")
+        panic!("the check makes a second call")
     };
     assert_eq!(call.url.path(), "/v3/mg.example.com/messages");
     assert_eq!(
@@ -240,7 +239,7 @@ fn an_ses_key_that_may_not_read_the_account_is_valid() {
 }
 
 #[test]
-fn sendgrid_domains_come_page_by_page_with_their_records() {
+fn sendgrid_domains_are_read_page_by_page_with_their_records() {
     let entry = |name: &str, valid: bool| {
         json!({ "domain": name, "valid": valid, "dns": {
             "mail_cname": { "valid": true, "type": "cname", "host": "em.x", "data": "u.sendgrid.net" },
@@ -276,7 +275,7 @@ fn sendgrid_domains_come_page_by_page_with_their_records() {
 }
 
 #[test]
-fn a_list_without_end_is_cut_at_a_thousand_domains() {
+fn an_endless_list_is_cut_at_a_thousand_domains() {
     let page = |page: usize| {
         let names = (0..200)
             .map(|n| json!({ "domain": format!("p{page}n{n}.example.com"), "valid": true }));
@@ -336,12 +335,12 @@ fn postmark_domains_need_the_account_token() {
         endpoints: &ProviderHosts::real(),
         now: now(),
     };
-    let (list, _) = hold(adapter(ProviderType::Postmark).domains(&access), Vec::new());
+    let (list, _) = converse(adapter(ProviderType::Postmark).domains(&access), Vec::new());
     assert!(matches!(list, DomainList::NotVisible { .. }));
 }
 
 #[test]
-fn mailgun_shows_the_domain_of_its_credentials() {
+fn mailgun_lists_the_domain_of_its_credentials() {
     let record = |state: &str| {
         json!({
             "domain": { "name": "mg.example.com", "state": state },
@@ -377,7 +376,7 @@ fn mailgun_shows_the_domain_of_its_credentials() {
 }
 
 #[test]
-fn ses_domains_get_their_records_from_each_identity() {
+fn ses_domains_get_their_records_from_their_identities() {
     let page = |names: &[&str], next: Option<&str>| {
         let identities = names.iter().map(|name| {
             let address = name.contains('@');

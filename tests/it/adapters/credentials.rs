@@ -1,4 +1,5 @@
-//! Credentials: what is accepted, every issue at once, and that they do not leak.
+//! Credentials: which values are accepted, that all issues are reported at once, and that
+//! credentials do not leak.
 
 use serde_json::{Value, json};
 use waypost_core::provider::call::CallStep;
@@ -54,7 +55,7 @@ fn every_missing_field_is_named_at_once() {
 }
 
 #[test]
-fn what_could_break_out_of_a_header_a_host_or_a_path_is_refused() {
+fn values_that_could_break_a_header_a_host_or_a_path_are_refused() {
     let ses =
         |region: &str| json!({ "accessKeyId": "AKIA", "secretAccessKey": "s", "region": region });
     for region in [
@@ -129,7 +130,7 @@ fn values_are_trimmed_and_defaults_apply() {
 }
 
 #[test]
-fn the_sealed_form_reads_back_as_it_was() {
+fn the_sealed_form_is_read_back() {
     for kind in ProviderType::ALL {
         let plain = credentials(kind).to_plaintext();
         let read: Value = serde_json::from_slice(&plain).unwrap();
@@ -143,7 +144,7 @@ fn the_sealed_form_reads_back_as_it_was() {
 }
 
 #[test]
-fn neither_secrets_nor_addresses_nor_content_show_in_debug_output() {
+fn debug_output_shows_no_secrets_addresses_or_content() {
     let mail = rich_mail();
     for kind in HTTP_PROVIDERS {
         let shown = with_access(kind, |access| {
@@ -165,7 +166,7 @@ fn neither_secrets_nor_addresses_nor_content_show_in_debug_output() {
         for part in parts {
             assert!(!shown.contains(part), "{kind}: {part} in {shown}");
         }
-        // "api:ca9ary-key" in base64, as Mailgun's header has it.
+        // "api:ca9ary-key" in base64, as in Mailgun's header.
         assert!(!shown.contains("YXBpOmNhOWFyeS1rZXk"), "{shown}");
     }
     let server = reply(200, &[("set-cookie", CANARY)], CANARY);

@@ -1,17 +1,16 @@
-//! The providers' official descriptions, read where they are.
+//! The providers' official descriptions, read from the shared folder.
 
 use std::path::PathBuf;
 
 use jsonschema::Draft;
 use serde_json::{Map, Value};
 
-/// A file of the shared folder, or nothing (and a line that says so) where the
-/// folder is not there.
+/// A file of the shared folder; `None`, with a printed line, if the folder is missing.
 pub(super) fn shared(path: &str) -> Option<Value> {
     Some(serde_json::from_slice(&shared_bytes(path)?).unwrap())
 }
 
-/// The same, byte for byte.
+/// The same, as bytes.
 pub(super) fn shared_bytes(path: &str) -> Option<Vec<u8>> {
     let folder = std::env::var_os("WAYPOST_SHARED_DIR").map_or_else(
         || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared")),
@@ -44,7 +43,7 @@ impl Document {
         operation
     }
 
-    /// Checks that the operation knows every one of these query parameters.
+    /// Checks that the operation documents each of these query parameters.
     pub(super) fn assert_query(&self, method: &str, template: &str, query: &[&str]) {
         let own = self.operation(method, template)["parameters"].as_array();
         let shared = self.0["paths"][template]["parameters"].as_array();
@@ -73,7 +72,7 @@ impl Document {
         if schema.is_object() {
             return self.resolve(schema).clone();
         }
-        // Swagger 2 puts the body among the parameters.
+        // Swagger 2 lists the body among the parameters.
         let parameters = operation["parameters"].as_array().into_iter().flatten();
         let mut parameters = parameters.map(|parameter| self.resolve(parameter));
         let body = parameters.find(|parameter| parameter["in"] == "body");
@@ -90,7 +89,7 @@ impl Document {
         );
     }
 
-    /// What a request body breaks of the schema of its operation.
+    /// The violations of a request body against the schema of its operation.
     pub(super) fn json_request_errors(
         &self,
         method: &str,
@@ -124,10 +123,10 @@ impl Document {
     }
 }
 
-/// Turns the dialects into JSON Schema as far as these documents need it: a
-/// `nullable` type may be null, and an object with named properties has no others
-/// unless its schema speaks of them (the documents leave objects open, and a
-/// misspelt field would pass).
+/// Converts the dialects to JSON Schema as far as these documents need it: a `nullable`
+/// type may be null, and an object with named properties allows no others unless its
+/// schema mentions them (the documents leave objects open, so a misspelt field would
+/// pass).
 fn prepare(node: &mut Value) {
     match node {
         Value::Object(object) => {

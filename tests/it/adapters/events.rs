@@ -1,6 +1,6 @@
-//! What is posted to us in the providers' names: every published signature judged
-//! as its label says, and what is genuine read. Each way in which a post can be
-//! wrong is refused for its own reason.
+//! Posts in the providers' names: every published signature is verified or refused as its
+//! label says, and genuine posts are read. Every kind of wrong post is refused with its own
+//! reason.
 
 mod mailgun;
 mod postmark;
@@ -23,13 +23,13 @@ use waypost_core::secret::Secret;
 use super::documents::{shared, shared_bytes};
 use super::now;
 
-/// A fetcher that finds everything at `base`.
+/// A fetcher that fetches everything from `base`.
 fn fetcher_at(base: &Url) -> SnsFetcher {
     let transport = Transport::new(&TransportSettings::default()).unwrap();
     SnsFetcher::new(transport, ProviderHosts::all_at(base))
 }
 
-/// A fetcher that finds nothing.
+/// A fetcher that reaches no host.
 fn no_fetcher() -> SnsFetcher {
     fetcher_at(&Url::parse("http://127.0.0.1:9").unwrap())
 }
@@ -43,7 +43,7 @@ fn kind_of(secrets: &EventSecrets) -> ProviderType {
     }
 }
 
-/// Receives a post that needs nothing fetched.
+/// Receives a post whose verification needs no fetch.
 async fn posted(
     secrets: &EventSecrets,
     headers: &[(&str, &str)],
@@ -72,7 +72,7 @@ fn at(seconds: i64) -> Timestamp {
     DateTime::from_timestamp(seconds, 0).unwrap()
 }
 
-/// Why it was not believed.
+/// The reason why it was not verified.
 fn unverified(result: Result<Received, InboundRefusal>) -> &'static str {
     match result {
         Err(InboundRefusal::Unverified { why }) => why,
@@ -80,8 +80,8 @@ fn unverified(result: Result<Received, InboundRefusal>) -> &'static str {
     }
 }
 
-fn happenings(events: &[ProviderEvent]) -> Vec<ProviderEventKind> {
-    events.iter().map(|event| event.happening).collect()
+fn kinds(events: &[ProviderEvent]) -> Vec<ProviderEventKind> {
+    events.iter().map(|event| event.kind).collect()
 }
 
 fn text<'a>(value: &'a Value, name: &str) -> &'a str {
@@ -91,7 +91,7 @@ fn text<'a>(value: &'a Value, name: &str) -> &'a str {
 }
 
 #[tokio::test]
-async fn nothing_is_believed_with_another_providers_secrets() {
+async fn nothing_is_verified_with_another_providers_secrets() {
     let secrets = EventSecrets::Mailgun {
         signing_key: Secret::from("key"),
     };

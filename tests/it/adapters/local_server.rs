@@ -1,5 +1,5 @@
-//! A server of one connection after the other that says what it is told to say,
-//! right or wrong: the transport must meet answers that no HTTP library sends.
+//! A server that handles one connection after the other and writes prepared replies, valid
+//! or not: no HTTP library would send some of them.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -8,23 +8,23 @@ use url::Url;
 
 /// What the server does with a connection.
 #[derive(Clone, Copy)]
-pub(super) enum Manner {
+pub(super) enum Behaviour {
     /// Closes it without reading.
     Close,
     /// Reads the request and closes.
     ReadAndClose,
-    /// Reads the request and never answers.
+    /// Reads the request and never replies.
     Silent,
     /// Reads the request, writes these bytes and closes.
     Say(&'static str),
-    /// Reads the requests, writes one of these after the other, and the last one
-    /// from then on.
+    /// Reads the requests, writes these replies one after the other, and then repeats the
+    /// last one.
     SayInTurn(&'static [&'static str]),
-    /// Reads the request and answers with so many bytes of content.
+    /// Reads the request and replies with a body of this many bytes.
     Flood(usize),
 }
 
-/// A running server. Its task ends with it.
+/// A running server. Dropping it ends its task.
 pub(super) struct LocalServer {
     pub(super) url: Url,
     task: JoinHandle<()>,
@@ -32,7 +32,7 @@ pub(super) struct LocalServer {
 }
 
 impl LocalServer {
-    pub(super) async fn start(manner: Manner) -> Self {
+    pub(super) async fn start(behaviour: Behaviour) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (sender, requests) = tokio::sync::mpsc::unbounded_channel();
@@ -40,21 +40,21 @@ impl LocalServer {
             let mut open = Vec::new();
             let mut turn = 0;
             while let Ok((mut stream, _)) = listener.accept().await {
-                if matches!(manner, Manner::Close) {
+                if matches!(behaviour, Behaviour::Close) {
                     continue;
                 }
                 let request = read_request(&mut stream).await;
-                // Nobody may be listening any more.
+                // The receiver may be dropped already.
                 let _ = sender.send(request);
-                match manner {
-                    Manner::Close | Manner::ReadAndClose => {}
-                    Manner::Silent => open.push(stream),
-                    Manner::Say(text) => write(&mut stream, text).await,
-                    Manner::SayInTurn(texts) => {
+                match behaviour {
+                    Behaviour::Close | Behaviour::ReadAndClose => {}
+                    Behaviour::Silent => open.push(stream),
+                    Behaviour::Say(text) => write(&mut stream, text).await,
+                    Behaviour::SayInTurn(texts) => {
                         write(&mut stream, texts[turn.min(texts.len() - 1)]).await;
                         turn += 1;
                     }
-                    Manner::Flood(bytes) => {
+                    Behaviour::Flood(bytes) => {
                         let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {bytes}\r\n\r\n");
                         write(&mut stream, &head).await;
                         write(&mut stream, &"x".repeat(bytes)).await;
@@ -70,12 +70,12 @@ impl LocalServer {
         }
     }
 
-    /// The requests that the server read since it was last asked.
+    /// The requests that the server read since the last call.
     pub(super) fn requests_so_far(&mut self) -> Vec<String> {
         std::iter::from_fn(|| self.requests.try_recv().ok()).collect()
     }
 
-    /// The next request that the server read.
+    /// The next request that the server reads.
     pub(super) async fn request(&mut self) -> String {
         self.requests.recv().await.unwrap()
     }
@@ -88,12 +88,12 @@ impl Drop for LocalServer {
 }
 
 async fn write(stream: &mut TcpStream, text: &str) {
-    // The client may have gone: that is its right.
+    // The client may have closed the connection.
     let _ = stream.write_all(text.as_bytes()).await;
     let _ = stream.flush().await;
 }
 
-/// Head and content of one request, by its `content-length`.
+/// Head and body of one request, by its `content-length`.
 async fn read_request(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     let mut buffer = [0; 4096];

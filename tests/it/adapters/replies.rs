@@ -1,7 +1,6 @@
-//! What each answer to a send means: one row per row of the fact sheets' error tables,
-//! per error of the official descriptions, and per answer that was seen in the field
-//! (`replies/*.rs`, a table for each provider), and the answers that are none of the
-//! API's.
+//! The outcome of each reply to a send: one row per row of the fact sheets' error tables,
+//! per error of the official descriptions, and per reply that was seen in the field
+//! (`replies/*.rs`, a table for each provider), and replies that do not come from the API.
 
 mod mailgun;
 mod postmark;
@@ -43,7 +42,7 @@ fn class(outcome: &SendOutcome) -> String {
             ..
         } => match trouble {
             AccountTrouble::Temporary => format!("account temporary{}", wait(retry_after)),
-            AccountTrouble::UntilMended => format!("account until mended{}", wait(retry_after)),
+            AccountTrouble::Permanent => format!("account permanent{}", wait(retry_after)),
         },
         SendOutcome::Throttled { retry_after, .. } => format!("throttled{}", wait(retry_after)),
         SendOutcome::Unavailable { retry_after, .. } => format!("unavailable{}", wait(retry_after)),
@@ -74,7 +73,7 @@ fn assert_rows(kind: ProviderType, rows: &[Row]) {
 }
 
 #[test]
-fn an_answer_that_is_not_the_providers_leaves_the_send_open() {
+fn a_reply_that_is_not_the_providers_leaves_the_outcome_unknown() {
     let html = &[("content-type", "text/html; charset=utf-8")][..];
     let json = &[("content-type", "application/json")][..];
     for kind in HTTP_PROVIDERS {
@@ -99,7 +98,7 @@ fn an_answer_that_is_not_the_providers_leaves_the_send_open() {
             (503, &[("retry-after", "120")], "", "unknown"),
             (503, &[], "no healthy upstream", "unknown"),
             (503, json, r#"{"error":"upstream"}"#, "unknown"),
-            // What says that nothing was taken, whoever says it.
+            // These always mean that nothing was taken.
             (413, html, HTML, "rejected message"),
             (413, &[], "", "rejected message"),
             (429, html, HTML, "throttled"),
@@ -120,7 +119,7 @@ fn an_answer_that_is_not_the_providers_leaves_the_send_open() {
 type Headers = &'static [(&'static str, &'static str)];
 
 #[test]
-fn a_gateway_that_got_no_answer_leaves_the_send_open_in_any_form() {
+fn a_gateway_without_a_reply_leaves_the_outcome_unknown_in_any_form() {
     for status in [502, 504, 520, 522, 524] {
         let own: [(ProviderType, Headers, &str); 4] = [
             (
@@ -152,7 +151,7 @@ fn a_gateway_that_got_no_answer_leaves_the_send_open_in_any_form() {
 }
 
 #[test]
-fn the_wait_is_read_from_each_form_of_it_and_bounded() {
+fn the_wait_is_read_in_each_form_and_bounded() {
     for (name, value, expected) in [
         ("retry-after", "30", "throttled 30s"),
         (
@@ -176,7 +175,7 @@ fn the_wait_is_read_from_each_form_of_it_and_bounded() {
 }
 
 #[test]
-fn a_recipient_that_ses_has_not_verified_is_the_recipients() {
+fn a_recipient_that_ses_has_not_verified_is_to_blame() {
     let mail = plain_mail();
     let (from, to) = (mail.from.address().as_str(), mail.to.address().as_str());
     for (named, expected) in [
@@ -198,13 +197,13 @@ fn a_recipient_that_ses_has_not_verified_is_the_recipients() {
     }
 }
 
-/// A row with a body and no headers that matter.
+/// A row with a body and no relevant headers.
 const fn row(status: u16, body: &'static str, class: &'static str) -> Row {
     (status, &[], body, class)
 }
 
 #[test]
-fn every_known_answer_has_its_outcome() {
+fn every_known_reply_has_its_outcome() {
     for (kind, rows) in [
         (ProviderType::Sendgrid, sendgrid::ROWS),
         (ProviderType::Postmark, postmark::ROWS),

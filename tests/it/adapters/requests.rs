@@ -1,5 +1,5 @@
-//! What the adapters ask, against the providers' official descriptions, and what
-//! these cannot say: hosts, order, encodings, what is left out.
+//! The adapters' requests, against the providers' official descriptions, and what those
+//! do not cover: hosts, order, encodings, omissions.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ fn header<'a>(call: &'a ProviderCall, name: &str) -> &'a str {
 }
 
 #[test]
-fn json_sends_fit_the_official_descriptions() {
+fn json_sends_match_the_official_descriptions() {
     for (kind, file, path) in [
         (
             ProviderType::Sendgrid,
@@ -51,7 +51,7 @@ fn json_sends_fit_the_official_descriptions() {
 }
 
 #[test]
-fn the_check_of_a_body_finds_misspelt_fields_and_wrong_types() {
+fn the_schema_check_finds_misspelt_fields_and_wrong_types() {
     let Some(document) = Document::open("sendgrid-mail.json") else {
         return;
     };
@@ -91,7 +91,7 @@ fn mailgun_forms_have_known_fields_and_all_required_ones() {
 }
 
 #[test]
-fn the_other_calls_are_described_too() {
+fn the_other_calls_are_documented_too() {
     let calls = [
         ("sendgrid-scopes.json", "/v3/scopes", &[][..]),
         (
@@ -150,7 +150,7 @@ fn every_provider_is_called_at_the_host_of_its_region() {
 }
 
 #[test]
-fn every_mail_carries_our_ids_and_nothing_personal_beside_them() {
+fn every_mail_carries_our_ids_and_no_personal_data() {
     let mail = rich_mail();
     let expected = [
         (TAG_MESSAGE, mail.message_id.to_string()),
@@ -183,7 +183,7 @@ fn every_mail_carries_our_ids_and_nothing_personal_beside_them() {
 }
 
 #[test]
-fn names_go_to_sendgrid_as_they_are() {
+fn names_are_sent_to_sendgrid_unquoted() {
     let party = |name: &str| {
         let name = name.replace('\\', r"\\").replace('"', r#"\""#);
         Mailbox::parse(&format!("\"{name}\" <ada@example.org>")).unwrap()
@@ -241,7 +241,7 @@ fn a_name_that_is_too_long_for_ses_is_left_out() {
 }
 
 #[test]
-fn a_provider_gets_of_the_tags_what_it_takes() {
+fn each_provider_gets_the_tags_that_it_takes() {
     let mail = rich_mail();
     let sendgrid = json_body(&send(ProviderType::Sendgrid, &mail));
     assert_eq!(sendgrid["categories"], json!(["größe: XL", "b", "c", "d"]));
@@ -283,7 +283,7 @@ fn the_providers_own_tracking_is_off() {
 }
 
 #[test]
-fn names_travel_in_the_form_that_each_provider_reads() {
+fn names_are_sent_in_the_form_that_each_provider_reads() {
     let mail = rich_mail();
     let sendgrid = json_body(&send(ProviderType::Sendgrid, &mail));
     assert_eq!(
@@ -345,7 +345,7 @@ fn mail_that_no_provider_could_take_is_refused_before_any_call() {
         for kind in HTTP_PROVIDERS {
             let sent = with_access(kind, |access| adapter(kind).send(access, &mail));
             let refusal = sent.expect_err(what);
-            assert!(!refusal.is_of_account, "{what}");
+            assert!(!refusal.blames_account, "{what}");
             assert!(!refusal.reason.contains('@'), "{}", refusal.reason);
         }
     }
@@ -356,7 +356,7 @@ fn credentials_of_another_provider_are_refused_and_not_sent() {
     for kind in HTTP_PROVIDERS {
         for other in ProviderType::ALL.into_iter().filter(|other| *other != kind) {
             let sent = with_access(other, |access| adapter(kind).send(access, &plain_mail()));
-            assert!(sent.unwrap_err().is_of_account);
+            assert!(sent.unwrap_err().blames_account);
         }
     }
 }

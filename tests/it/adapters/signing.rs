@@ -1,5 +1,5 @@
-//! AWS Signature Version 4, by the function that the SES adapter signs with,
-//! against the vectors that AWS publishes.
+//! AWS Signature Version 4: the function that the SES adapter signs with, against the
+//! vectors that AWS publishes.
 
 use bytes::Bytes;
 use chrono::DateTime;
@@ -14,8 +14,8 @@ use waypost_core::secret::Secret;
 use super::documents::shared;
 use super::{plain_mail, url, with_access_at};
 
-/// Vectors of what the adapter never does: paths that are sent unencoded, and a
-/// token that is added after signing.
+/// Vectors of cases that the adapter does not have: unencoded paths, and a token that is
+/// added after signing.
 const NOT_OURS: [&str; 3] = ["get-utf8", "get-space-normalized", "post-sts-header-after"];
 
 #[test]
@@ -72,7 +72,7 @@ fn signed(case: &Value) -> ProviderCall {
     call
 }
 
-/// A request as the vectors write it down.
+/// A request as the vectors write it.
 fn parsed(request: &str) -> ProviderCall {
     let (head, body) = request.split_once("\n\n").unwrap_or((request, ""));
     let mut lines = head.lines();
@@ -93,7 +93,7 @@ fn parsed(request: &str) -> ProviderCall {
 }
 
 #[test]
-fn the_signature_covers_the_host_that_is_called() {
+fn the_signature_covers_the_called_host() {
     let kind = ProviderType::Ses;
     let authorization = |base: &str| {
         let endpoints = ProviderHosts::all_at(&url(base));

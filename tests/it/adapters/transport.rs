@@ -1,4 +1,4 @@
-//! What the transport makes of calls that break, and what it puts on the wire.
+//! The transport's outcomes for calls that break, and the requests that it writes.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use waypost_core::provider::transport::{Transport, TransportError, TransportSett
 use waypost_core::provider::{AccountAccess, ProviderHosts, adapter};
 use waypost_tests::HTTP_PROVIDERS;
 
-use super::local_server::{LocalServer, Manner};
+use super::local_server::{Behaviour, LocalServer};
 use super::{credentials, now, plain_mail, rich_mail, url};
 
 fn transport() -> Transport {
@@ -24,8 +24,8 @@ fn transport() -> Transport {
     .unwrap()
 }
 
-/// An address on which nobody listens.
-async fn nobody() -> Url {
+/// An address without a listener.
+async fn unreachable() -> Url {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     url(&format!("http://{}", listener.local_addr().unwrap()))
 }
@@ -47,12 +47,12 @@ async fn get(base: &Url) -> Result<u16, TransportError> {
 }
 
 #[tokio::test]
-async fn a_call_that_found_nobody_was_not_sent() {
-    let refused = nobody().await;
-    let server = LocalServer::start(Manner::Silent).await;
+async fn a_call_without_a_connection_was_not_sent() {
+    let refused = unreachable().await;
+    let server = LocalServer::start(Behaviour::Silent).await;
     let mut no_tls = server.url.clone();
     no_tls.set_scheme("https").unwrap();
-    let plain = LocalServer::start(Manner::Say("HTTP/1.1 400 Bad Request\r\n\r\n")).await;
+    let plain = LocalServer::start(Behaviour::Say("HTTP/1.1 400 Bad Request\r\n\r\n")).await;
     let mut not_tls = plain.url.clone();
     not_tls.set_scheme("https").unwrap();
     for base in [refused, no_tls, not_tls, url("http://waypost.invalid")] {
@@ -66,15 +66,15 @@ async fn a_call_that_found_nobody_was_not_sent() {
 }
 
 #[tokio::test]
-async fn a_call_that_broke_later_is_unanswered() {
+async fn a_call_that_breaks_later_is_unanswered() {
     for manner in [
-        Manner::Close,
-        Manner::ReadAndClose,
-        Manner::Silent,
-        Manner::Say("HTTP/1.1 200"),
-        Manner::Say("SSH-2.0-server\r\n"),
-        Manner::Say("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nfive!"),
-        Manner::Flood(2 * 1024 * 1024),
+        Behaviour::Close,
+        Behaviour::ReadAndClose,
+        Behaviour::Silent,
+        Behaviour::Say("HTTP/1.1 200"),
+        Behaviour::Say("SSH-2.0-server\r\n"),
+        Behaviour::Say("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nfive!"),
+        Behaviour::Flood(2 * 1024 * 1024),
     ] {
         let server = LocalServer::start(manner).await;
         let error = get(&server.url).await.unwrap_err();
@@ -86,10 +86,10 @@ async fn a_call_that_broke_later_is_unanswered() {
 }
 
 #[tokio::test]
-async fn a_send_that_was_not_sent_is_unavailable_and_one_without_answer_unknown() {
-    let refused = nobody().await;
-    let silent = LocalServer::start(Manner::Silent).await;
-    let reset = LocalServer::start(Manner::ReadAndClose).await;
+async fn a_send_that_was_not_sent_is_unavailable_and_one_without_a_reply_is_unknown() {
+    let refused = unreachable().await;
+    let silent = LocalServer::start(Behaviour::Silent).await;
+    let reset = LocalServer::start(Behaviour::ReadAndClose).await;
     for kind in HTTP_PROVIDERS {
         let (outcome, status) = send_to(kind, &refused).await;
         assert!(
@@ -109,20 +109,20 @@ async fn a_send_that_was_not_sent_is_unavailable_and_one_without_answer_unknown(
 }
 
 #[tokio::test]
-async fn an_answer_that_was_cut_off_proves_what_its_status_proves() {
-    let accepted = LocalServer::start(Manner::Say(
+async fn a_truncated_reply_proves_what_its_status_proves() {
+    let accepted = LocalServer::start(Behaviour::Say(
         "HTTP/1.1 202 Accepted\r\nx-message-id: abc\r\ncontent-length: 10\r\n\r\nx",
     ))
     .await;
-    let failed = LocalServer::start(Manner::Say(
+    let failed = LocalServer::start(Behaviour::Say(
         "HTTP/1.1 422 Nope\r\nretry-after: 5\r\ncontent-length: 10\r\n\r\nx",
     ))
     .await;
-    let too_large = LocalServer::start(Manner::Say(
+    let too_large = LocalServer::start(Behaviour::Say(
         "HTTP/1.1 413 Large\r\ncontent-length: 10\r\n\r\nx",
     ))
     .await;
-    let limited = LocalServer::start(Manner::Say(
+    let limited = LocalServer::start(Behaviour::Say(
         "HTTP/1.1 429 Slow\r\nretry-after: 5\r\ncontent-length: 10\r\n\r\nx",
     ))
     .await;
@@ -162,9 +162,9 @@ async fn an_answer_that_was_cut_off_proves_what_its_status_proves() {
 }
 
 #[tokio::test]
-async fn a_redirection_is_not_followed() {
+async fn a_redirect_is_not_followed() {
     let elsewhere = "HTTP/1.1 307 Elsewhere\r\nlocation: /again\r\ncontent-length: 0\r\n\r\n";
-    let mut server = LocalServer::start(Manner::Say(elsewhere)).await;
+    let mut server = LocalServer::start(Behaviour::Say(elsewhere)).await;
     let (outcome, status) = send_to(ProviderType::Postmark, &server.url).await;
     assert!(
         matches!(outcome, SendOutcome::Unknown { .. }),
@@ -180,8 +180,8 @@ async fn a_redirection_is_not_followed() {
 }
 
 #[tokio::test]
-async fn no_reply_decides_neither_a_check_nor_a_list() {
-    let base = nobody().await;
+async fn without_a_reply_a_check_and_a_list_are_undecided() {
+    let base = unreachable().await;
     let endpoints = ProviderHosts::all_at(&base);
     for kind in HTTP_PROVIDERS {
         let credentials = credentials(kind);
@@ -198,12 +198,14 @@ async fn no_reply_decides_neither_a_check_nor_a_list() {
 }
 
 #[tokio::test]
-async fn a_conversation_without_end_is_ended() {
+async fn an_endless_conversation_is_ended() {
     fn again(base: Url) -> CallStep<()> {
         CallStep::call(ProviderCall::get(base.clone()), move |_| again(base))
     }
-    let server =
-        LocalServer::start(Manner::Say("HTTP/1.1 204 No\r\nconnection: close\r\n\r\n")).await;
+    let server = LocalServer::start(Behaviour::Say(
+        "HTTP/1.1 204 No\r\nconnection: close\r\n\r\n",
+    ))
+    .await;
     let error = transport()
         .run(again(server.url.clone()))
         .await
@@ -213,7 +215,7 @@ async fn a_conversation_without_end_is_ended() {
 
 #[tokio::test]
 async fn a_form_is_sent_as_multipart_text_parts_under_our_name() {
-    let mut server = LocalServer::start(Manner::ReadAndClose).await;
+    let mut server = LocalServer::start(Behaviour::ReadAndClose).await;
     let kind = ProviderType::Mailgun;
     let access = AccountAccess {
         credentials: &credentials(kind),

@@ -1,5 +1,5 @@
-//! Credentials: what the provider says of them, where they are kept, and where they
-//! never show.
+//! Credentials: the provider's check of them, how they are stored, and that they are never
+//! shown.
 
 use serde_json::{Value, json};
 use waypost_core::provider::kind::ProviderType;
@@ -8,7 +8,7 @@ use waypost_tests::{TestApp, credentials, message_to, wait_until};
 
 use super::{account_count, connect, is_active, quiet, with};
 
-/// The field that the simulator judges a credential by.
+/// The field by which the simulator judges credentials.
 fn judged(kind: ProviderType) -> &'static str {
     match kind {
         ProviderType::Sendgrid | ProviderType::Mailgun => "apiKey",
@@ -29,7 +29,7 @@ fn all_calls(kind: FaultKind) -> Fault {
 }
 
 #[tokio::test]
-async fn credentials_that_the_provider_refuses_are_a_422_that_names_it_and_nothing_is_stored() {
+async fn credentials_that_the_provider_refuses_are_a_422_with_its_reason_and_nothing_is_stored() {
     let app = quiet().await;
     let mut cases: Vec<(ProviderType, Value)> = ProviderType::ALL
         .map(|kind| (kind, with(kind, judged(kind), json!("an-invalid-one"))))
@@ -75,7 +75,7 @@ async fn credentials_that_the_provider_refuses_are_a_422_that_names_it_and_nothi
 }
 
 #[tokio::test]
-async fn a_network_layers_answer_is_no_verdict() {
+async fn a_network_devices_reply_leaves_the_check_undecided() {
     let app = quiet().await;
     for kind in ProviderType::ALL {
         let reply = connect(&app, kind, &with(kind, judged(kind), json!("htmlwall-key"))).await;
@@ -85,7 +85,7 @@ async fn a_network_layers_answer_is_no_verdict() {
 }
 
 #[tokio::test]
-async fn a_provider_that_fails_or_throttles_gives_no_verdict() {
+async fn a_provider_that_fails_or_throttles_leaves_the_check_undecided() {
     let app = TestApp::builder()
         .without_worker()
         .setting("WAYPOST_PROVIDER_TIMEOUT", "500ms")
@@ -109,7 +109,7 @@ async fn a_provider_that_fails_or_throttles_gives_no_verdict() {
 }
 
 #[tokio::test]
-async fn whoever_is_connected_has_told_of_their_domains() {
+async fn an_account_is_connected_only_with_its_domains() {
     let app = quiet().await;
     app.simulator().set_fault(Fault {
         rate: 0.3,
@@ -134,7 +134,7 @@ async fn whoever_is_connected_has_told_of_their_domains() {
 }
 
 #[tokio::test]
-async fn an_account_without_credit_is_not_called_invalid() {
+async fn an_account_without_credits_is_not_called_invalid() {
     let app = quiet().await;
     for kind in ProviderType::ALL {
         let reply = connect(&app, kind, &with(kind, judged(kind), json!("nocredit-key"))).await;
@@ -143,7 +143,7 @@ async fn an_account_without_credit_is_not_called_invalid() {
 }
 
 #[tokio::test]
-async fn while_the_provider_is_away_nothing_is_connected_or_changed() {
+async fn while_the_provider_is_unreachable_no_account_is_connected_or_changed() {
     let mut app = quiet().await;
     let on = app.connect(ProviderType::Mailgun).await;
     let off = app.connect(ProviderType::Sendgrid).await;
@@ -172,7 +172,7 @@ async fn while_the_provider_is_away_nothing_is_connected_or_changed() {
 }
 
 #[tokio::test]
-async fn a_check_that_finds_the_credentials_refused_deactivates_the_account() {
+async fn a_check_with_refused_credentials_deactivates_the_account() {
     let app = quiet().await;
     let id = app.connect(ProviderType::Ses).await;
     app.simulator()
@@ -195,7 +195,7 @@ async fn a_check_that_finds_the_credentials_refused_deactivates_the_account() {
 }
 
 #[tokio::test]
-async fn missing_and_malformed_credentials_are_named_by_their_path() {
+async fn missing_and_malformed_credentials_are_reported_with_their_paths() {
     use ProviderType::{Mailgun, Postmark, Ses};
     let app = quiet().await;
     let evil_region = with(Ses, "region", json!("evil.example/"));
@@ -273,7 +273,7 @@ async fn replaced_credentials_are_the_ones_that_send() {
 }
 
 #[tokio::test]
-async fn credentials_are_never_shown_and_never_stored_in_plain() {
+async fn credentials_are_never_shown_and_never_stored_as_plain_text() {
     let app = quiet().await;
     let secrets = [
         (ProviderType::Sendgrid, json!({ "apiKey": "SG.ca9ary-one" })),
@@ -334,7 +334,7 @@ async fn credentials_are_never_shown_and_never_stored_in_plain() {
 }
 
 #[tokio::test]
-async fn neither_credentials_nor_addresses_nor_keys_nor_contents_are_logged() {
+async fn credentials_addresses_keys_and_contents_are_not_logged() {
     let app = TestApp::builder()
         .processes()
         .setting("WAYPOST_LOG", "trace")
@@ -369,7 +369,7 @@ async fn neither_credentials_nor_addresses_nor_keys_nor_contents_are_logged() {
         });
         ids.push(app.send(&message).await);
     }
-    // The clock of processes is the real one: the retries come by themselves.
+    // Processes use the real clock: the retries run by themselves.
     wait_until("every message is settled", async || {
         for id in &ids {
             if ["QUEUED", "SENDING"].contains(&app.status(id).await.as_str()) {

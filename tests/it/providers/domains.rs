@@ -1,4 +1,4 @@
-//! Sender domains: imported with the account, and decisive for a send.
+//! Sender domains: imported with the account, and their effect on a send.
 
 use serde_json::{Value, json};
 use waypost_core::provider::kind::ProviderType;
@@ -31,7 +31,7 @@ async fn domains_are_imported_with_the_records_to_publish() {
             ("mail.example.com", true),
             ("unverified.example.net", false),
         ];
-        // Mailgun's credentials are those of one domain.
+        // Mailgun's credentials belong to one domain.
         let expected = if kind == ProviderType::Mailgun {
             &all[..1]
         } else {
@@ -112,7 +112,7 @@ fn check_record(record: &Value) {
 }
 
 #[tokio::test]
-async fn a_key_too_narrow_to_see_domains_is_good_and_sends_from_domains_unknown() {
+async fn a_key_that_may_not_list_domains_is_valid_and_sends_from_unknown_domains() {
     for (kind, narrow) in [
         (ProviderType::Sendgrid, json!({ "apiKey": "SG.restricted" })),
         (

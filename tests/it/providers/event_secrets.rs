@@ -1,5 +1,4 @@
-//! What a provider's events are verified with: read with all mistakes at once, kept
-//! sealed, never shown.
+//! Event secrets: read with all issues at once, stored sealed, never shown.
 
 use std::collections::HashSet;
 
@@ -14,7 +13,7 @@ use waypost_tests::{Reply, TestApp};
 
 use super::{quiet, request};
 
-/// A public key that SendGrid's own examples use (sendgrid/sendgrid-nodejs,
+/// A public key from SendGrid's own examples (sendgrid/sendgrid-nodejs,
 /// `eventwebhook.spec.js`).
 pub(super) const PUBLIC_KEY: &str = "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE83T4O/n84iotIvIW4mdBgQ/7dAfSmpqIM8kF9mN1flpVKS3GRqe62gw+2fNNRaINXvVpiglSI8eNEc6wEA3F+g==";
 const TOPIC: &str = "arn:aws:sns:eu-central-1:123456789012:ses-events";
@@ -25,8 +24,7 @@ async fn connect(app: &TestApp, kind: ProviderType, secrets: &Value) -> Reply {
     app.post("/v1/providers", &body).await
 }
 
-/// The account that a token finds, and its secrets, as whoever verifies its events
-/// gets them.
+/// The account of a token and its secrets, as the event receiver reads them.
 async fn find(app: &TestApp, token: &str) -> Option<(ProviderAccount, Option<EventSecrets>)> {
     let settings = Settings::from_map(&app.variables).unwrap();
     let mut connection = app.pool.acquire().await.unwrap();
@@ -50,7 +48,7 @@ pub(super) async fn stored(app: &TestApp, account: &Value) -> Option<EventSecret
 }
 
 #[tokio::test]
-async fn every_account_has_a_url_of_its_own_and_what_was_given_for_it() {
+async fn every_account_has_its_own_url_and_the_secrets_given_for_it() {
     let app = quiet().await;
     let mut tokens = HashSet::new();
     for kind in ProviderType::ALL {
@@ -81,7 +79,7 @@ async fn every_account_has_a_url_of_its_own_and_what_was_given_for_it() {
             (Some(EventSecrets::Ses { topic_arn }), ProviderType::Ses) => {
                 assert_eq!(topic_arn.as_str(), TOPIC);
             }
-            // Postmark's are our own, and there from the beginning.
+            // Postmark's are generated when the account is connected.
             (Some(EventSecrets::Postmark { username, .. }), ProviderType::Postmark) => {
                 assert_eq!(username.len(), 32);
             }
@@ -96,7 +94,7 @@ async fn every_account_has_a_url_of_its_own_and_what_was_given_for_it() {
 }
 
 #[tokio::test]
-async fn secrets_of_the_wrong_form_are_named_by_their_path() {
+async fn malformed_secrets_are_reported_with_their_paths() {
     use ProviderType::{Mailgun, Sendgrid, Ses};
     let app = quiet().await;
     let p384 = "MHYwEAYHKoZIzj0CAQYFK4EEACIDYgAE";
@@ -153,7 +151,7 @@ async fn secrets_of_the_wrong_form_are_named_by_their_path() {
 }
 
 #[tokio::test]
-async fn secrets_of_another_provider_are_named_by_their_path() {
+async fn secrets_of_another_provider_are_reported_with_their_paths() {
     use ProviderType::{Mailgun, Postmark, Sendgrid};
     let app = quiet().await;
     let foreign_and_missing = json!({ "signingKey": "k", "topicArn": TOPIC });
@@ -208,7 +206,7 @@ async fn the_secrets_of_a_change_are_checked_against_the_account() {
 }
 
 #[tokio::test]
-async fn replaced_secrets_begin_unverified() {
+async fn replaced_secrets_start_unverified() {
     let app = quiet().await;
     let kind = ProviderType::Mailgun;
     let account = connect(&app, kind, &json!({ "signingKey": "old" }))

@@ -20,7 +20,7 @@ async fn account(app: &TestApp, id: &str) -> Value {
     app.get(&format!("/v1/providers/{id}")).await.data(200)
 }
 
-/// Everything secret in an account's secrets.
+/// Everything secret in an account's event secrets.
 fn secret(secrets: &EventSecrets) -> String {
     match secrets {
         EventSecrets::Sendgrid { public_key } => public_key.clone(),
@@ -31,7 +31,7 @@ fn secret(secrets: &EventSecrets) -> String {
 }
 
 #[tokio::test]
-async fn it_is_registered_once_and_what_comes_back_is_stored() {
+async fn the_webhook_is_registered_once_and_its_secrets_are_stored() {
     for kind in [
         ProviderType::Sendgrid,
         ProviderType::Postmark,
@@ -52,7 +52,7 @@ async fn it_is_registered_once_and_what_comes_back_is_stored() {
         assert!(!first.text.contains(&secret(&secrets)), "{kind}");
         app.execute("UPDATE provider_accounts SET events_verified_at = now()")
             .await;
-        // A server has at most ten webhooks at Postmark, a URL one at SendGrid.
+        // Postmark allows ten webhooks per server, SendGrid one per URL.
         for _ in 0..11 {
             let again = register(&app, &id).await.data(200);
             assert_eq!(again["registered"], true, "{kind}");
@@ -75,7 +75,7 @@ async fn it_is_registered_once_and_what_comes_back_is_stored() {
 }
 
 #[tokio::test]
-async fn an_account_from_before_gets_its_password_when_it_is_registered() {
+async fn an_older_account_gets_its_password_when_it_is_registered() {
     let app = quiet().await;
     let id = app.connect(ProviderType::Postmark).await;
     app.execute("UPDATE provider_accounts SET event_secrets_sealed = NULL")
@@ -86,7 +86,7 @@ async fn an_account_from_before_gets_its_password_when_it_is_registered() {
 }
 
 #[tokio::test]
-async fn for_ses_the_answer_says_what_is_left_to_do() {
+async fn for_ses_the_response_lists_the_remaining_steps() {
     let app = quiet().await;
     let id = app.connect(ProviderType::Ses).await;
     let answer = register(&app, &id).await.data(200);
@@ -114,7 +114,7 @@ async fn for_ses_the_answer_says_what_is_left_to_do() {
 }
 
 #[tokio::test]
-async fn a_key_too_narrow_is_a_422_that_says_what_to_do_by_hand() {
+async fn a_key_without_permission_is_a_422_with_the_steps_by_hand() {
     let app = quiet().await;
     for (kind, narrow, field) in [
         (
@@ -140,7 +140,7 @@ async fn a_key_too_narrow_is_a_422_that_says_what_to_do_by_hand() {
 }
 
 #[tokio::test]
-async fn without_an_answer_nothing_is_stored_and_it_works_later() {
+async fn without_a_reply_nothing_is_stored_and_a_later_request_works() {
     let app = quiet().await;
     for kind in [ProviderType::Sendgrid, ProviderType::Mailgun] {
         let id = app.connect(kind).await;
@@ -164,7 +164,7 @@ async fn without_an_answer_nothing_is_stored_and_it_works_later() {
 }
 
 #[tokio::test]
-async fn registered_twice_at_once_it_is_there_once() {
+async fn concurrent_registrations_create_one_webhook() {
     let app = quiet().await;
     let other = app.start_another_api().await;
     for kind in [
@@ -180,7 +180,7 @@ async fn registered_twice_at_once_it_is_there_once() {
 }
 
 #[tokio::test]
-async fn an_account_is_registered_as_it_is_connected_and_the_answer_says_so() {
+async fn a_new_accounts_webhook_is_registered_and_the_response_says_so() {
     let app = quiet().await;
     for (nth, (kind, field, narrow, registered)) in [
         (ProviderType::Sendgrid, "", "", true),
@@ -222,7 +222,7 @@ async fn an_account_is_registered_as_it_is_connected_and_the_answer_says_so() {
 }
 
 #[tokio::test]
-async fn an_account_is_connected_although_its_webhook_cannot_be_registered() {
+async fn an_account_is_connected_even_if_its_webhook_cannot_be_registered() {
     let app = quiet().await;
     let kind = ProviderType::Sendgrid;
     let credentials = waypost_tests::credentials(kind);

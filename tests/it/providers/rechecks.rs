@@ -1,4 +1,4 @@
-//! Domains are looked at again by the scheduler.
+//! The scheduler rechecks domains.
 
 use chrono::TimeDelta;
 use serde_json::{Value, json};
@@ -39,10 +39,10 @@ async fn entry(app: &TestApp, action: &str) -> Value {
     app.get(&path).await.data(200)[0].clone()
 }
 
-/// Not SES: its signatures carry the time, which the test moves and the simulator does
+/// Without SES: its signatures carry the time, which the test moves and the simulator does
 /// not.
 #[tokio::test]
-async fn a_domain_turns_verified_and_unverified_as_the_provider_says() {
+async fn a_domain_becomes_verified_and_unverified_as_the_provider_says() {
     for (kind, provider, credential) in [
         (ProviderType::Sendgrid, Provider::SendGrid, "SG.good-key"),
         (ProviderType::Postmark, Provider::Postmark, "good-account"),
@@ -62,7 +62,7 @@ async fn a_domain_turns_verified_and_unverified_as_the_provider_says() {
 
         let left = ["example.com"];
         app.simulator().set_domains(provider, credential, &left);
-        // Before a day is over nobody asks.
+        // Within a day there is no check.
         app.advance(TimeDelta::hours(20));
         app.drain().await;
         assert_eq!(state(&app, &account, NEW).await, "verified", "{kind}");
@@ -76,7 +76,7 @@ async fn a_domain_turns_verified_and_unverified_as_the_provider_says() {
 }
 
 #[tokio::test]
-async fn a_look_that_finds_nothing_new_leaves_no_trace() {
+async fn a_check_without_a_change_leaves_no_audit_entry() {
     let app = start().await;
     let account = app.connect(ProviderType::Sendgrid).await;
     add(&app, &account, "new.unverified.example").await;
@@ -92,7 +92,7 @@ async fn a_look_that_finds_nothing_new_leaves_no_trace() {
 }
 
 #[tokio::test]
-async fn a_dead_provider_does_not_hold_up_the_others() {
+async fn a_dead_provider_does_not_delay_the_others() {
     let app = TestApp::builder()
         .without_worker()
         .setting("WAYPOST_PROVIDER_TIMEOUT", "2s")
@@ -124,7 +124,7 @@ async fn a_dead_provider_does_not_hold_up_the_others() {
     }
     assert_eq!(state(&app, &dead, "new0.example.org").await, "unverified");
     app.simulator().clear_faults();
-    // A look that is still under way puts the account off once more when it ends.
+    // A check in flight postpones the account's checks once more when it ends.
     for number in 0..6 {
         let domain = format!("new{number}.example.org");
         wait_until("the dead one comes again", async || {

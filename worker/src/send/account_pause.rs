@@ -38,12 +38,12 @@ async fn record(
     let (id, revision) = (sender.id, sender.revision);
     match reason {
         Some(reason) => {
-            if accounts.note_failing(id, revision, reason).await? {
+            if accounts.record_failing(id, revision, reason).await? {
                 error!(provider.account = %id, reason, "A provider account cannot send; its mail waits");
             }
         }
         None => {
-            if accounts.note_recovered(id).await? {
+            if accounts.record_recovered(id).await? {
                 info!(provider.account = %id, "A provider account sends again");
             }
         }

@@ -381,7 +381,7 @@ impl SendMessage {
         });
         self.record_all(unprepared, progress).await;
         // Those that cannot share a call stay, and are left for calls of their own.
-        let share = |mail: &OutgoingMail| batching.may_share(mail.to.address());
+        let share = |mail: &OutgoingMail| batching.can_batch(mail.to.address());
         let sharing: Vec<bool> = mails.iter().map(share).collect();
         mails.retain(share);
         if mails.is_empty() {
@@ -403,8 +403,8 @@ impl SendMessage {
         let (answer, status) = transport
             .send_batch(adapter, batching, call, count, now)
             .await;
-        pass.end(&answer.of_account);
-        account_pause::learn(&sending.accounts, &batch.sender, &answer.of_account);
+        pass.end(&answer.account_outcome);
+        account_pause::learn(&sending.accounts, &batch.sender, &answer.account_outcome);
         let message = batch.claim.message.content.id;
         for outcome in answer.outcomes.iter().flatten() {
             let refusals = self.refusals();
@@ -498,7 +498,7 @@ impl SendMessage {
             }
             // No provider that has batches throttles by domain.
             match sender.enter(&sending.gates, None).await {
-                Acquired::Go(entered) => pass = Some(entered),
+                Acquired::Granted(entered) => pass = Some(entered),
                 Acquired::Rejected(closed) => {
                     let refused = NoAccount {
                         closed,

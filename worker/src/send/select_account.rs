@@ -44,7 +44,7 @@ impl NoAccount {
     pub(crate) fn is_pace(&self) -> bool {
         match self.closed.by {
             RejectedBy::Throttled | RejectedBy::Rate | RejectedBy::Concurrency => true,
-            RejectedBy::Circuit | RejectedBy::Asked | RejectedBy::Unusable => false,
+            RejectedBy::Circuit | RejectedBy::Pause | RejectedBy::Unusable => false,
         }
     }
 
@@ -52,7 +52,7 @@ impl NoAccount {
     pub(crate) fn why(&self) -> &'static str {
         match self.closed.by {
             RejectedBy::Circuit => "the circuit of its account is open",
-            RejectedBy::Asked => "the provider of its account asked for a pause",
+            RejectedBy::Pause => "the provider of its account asked for a pause",
             RejectedBy::Unusable => "its account cannot send, see sendingPausedReason",
             RejectedBy::Throttled => "the provider of its account throttles",
             RejectedBy::Rate => "its account makes as many calls per second as it may",
@@ -89,7 +89,7 @@ pub(crate) async fn choose(
             false => None,
         };
         match sender.enter(gates, domain.as_deref()).await {
-            Acquired::Go(pass) => {
+            Acquired::Granted(pass) => {
                 return Ok(SelectedAccount::Account(Chosen {
                     sender: sender.clone(),
                     pass,
@@ -98,7 +98,7 @@ pub(crate) async fn choose(
             }
             Acquired::Rejected(closed) => match closed.by {
                 RejectedBy::Circuit
-                | RejectedBy::Asked
+                | RejectedBy::Pause
                 | RejectedBy::Unusable
                 | RejectedBy::Throttled => {
                     standing.retry_state.recoverable = true;

@@ -36,10 +36,10 @@ impl SendingAccount {
             account: self.id,
             revision: self.revision,
             limits: self.limits,
-            calls_max: self.provider_type.calls_max(),
+            process_calls_max: self.provider_type.calls_max(),
             domain,
         };
-        gates.enter(call).await
+        gates.acquire(call).await
     }
 
     /// Whether its mail never waits for its own pace.

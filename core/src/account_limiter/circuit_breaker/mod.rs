@@ -1,13 +1,12 @@
-//! The rules of the gate, pure: when an account is closed, for how long, and what
-//! opens it again.
+//! The circuit breaker of a provider account, pure: when it opens, for how long, and
+//! what closes it.
 //!
-//! An account's [`BreakerState`] is what all workers go by. It closes by too many
-//! failures in the [`SampleWindow`] (the circuit opens, as electricians say), because the
-//! account itself cannot send, or because the provider named a pause. After a pause
-//! calls pass again. After the others one call goes first, the *probe*; what comes of
-//! it lets all others through or closes the gate again. Every change has a number one
-//! higher than the one before, and the higher number counts, so that workers whose
-//! clocks disagree still agree on what came last.
+//! All workers share an account's [`BreakerState`]. The breaker opens when too many calls
+//! in the [`SampleWindow`] fail, when the account itself cannot send, or when the provider
+//! names a pause. After a named pause it closes. After the other causes it is half-open:
+//! one call, the *probe*, goes first, and its result closes the breaker or opens it again.
+//! Every change raises the version by one and the higher version wins, so workers whose
+//! clocks disagree still agree on the order of changes.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -18,58 +17,58 @@ use super::RejectedBy;
 use crate::clock::{Timestamp, delta};
 use crate::provider::outcome::SendOutcome;
 
-/// Failures that open a circuit at the least: fewer may be chance, and an account
-/// that is hardly used is not to be closed by one cut connection.
+/// The fewest failures that open the breaker: fewer may be chance, and one lost
+/// connection must not stop an account that is rarely used.
 pub(super) const FAILURES_MIN: u32 = 5;
-/// One failure in so many calls opens a circuit. Where every second call passes,
-/// sending on is worth more than waiting.
+/// The breaker opens if at least one call in this many fails. While more than half of the
+/// calls succeed, sending is worth more than waiting.
 const ONE_FAILURE_IN: u32 = 2;
-/// How long a call counts for: longer than a burst of errors, and short enough that
-/// an hour without any does not hide a provider that goes down.
+/// How long a call counts: longer than a burst of errors, and short enough that an hour
+/// without errors does not hide a provider that goes down.
 pub(super) const WINDOW: Duration = Duration::from_secs(20);
-/// The window moves on by so much at a time.
+/// The resolution of the window.
 pub(super) const SLOT: Duration = Duration::from_secs(5);
-/// How long an account is closed the first time that its circuit opens or that it
-/// cannot send; it doubles with every failed probe.
+/// How long the breaker stays open the first time for failures or an unusable account. The
+/// time doubles with every failed probe.
 const OPEN_FIRST: Duration = Duration::from_secs(5);
-/// What that grows to.
+/// The longest such time.
 const OPEN_MAX: Duration = Duration::from_mins(5);
-/// How far the time strays from that, so that circuits which opened together do not
-/// probe together: a fifth, either way.
+/// The jitter of that time, either way, so that breakers that opened together do not
+/// probe together.
 const JITTER: f64 = 0.2;
-/// The longest that a provider is left alone at a time, and so the longest that any
-/// account is closed. What it wants beyond that it says again to the next call.
-const ASKED_MAX: Duration = Duration::from_mins(15);
+/// The longest pause that a provider can name, and the longest that any breaker stays
+/// open. A provider that wants a longer pause repeats it in its answer to the next call.
+const PAUSE_MAX: Duration = Duration::from_mins(15);
 
-/// What calls under way name beyond a pause by less than this is the same pause.
+/// A call in flight extends a named pause only if it exceeds it by more than this.
 const EXTENSION_MIN: Duration = Duration::from_secs(1);
 
-/// What a call says about its account.
+/// What the result of a call says about the account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sample {
     Success,
     Failure {
-        /// How long the provider wants to be left alone.
+        /// The pause that the provider names.
         retry_after: Option<Duration>,
     },
-    /// It works, and is used too fast.
+    /// The account works but sends too fast.
     Throttled {
         /// The pause that the provider names.
         retry_after: Option<Duration>,
     },
     /// The account itself cannot send.
     Unusable {
-        /// How long the provider wants to be left alone.
+        /// The pause that the provider names.
         retry_after: Option<Duration>,
     },
 }
 
 impl From<&SendOutcome> for Sample {
     fn from(outcome: &SendOutcome) -> Self {
-        // A wait that is over names no pause. Standings are kept by the millisecond.
+        // A wait of zero is no pause. Times are stored in milliseconds.
         let named = |wait: &Option<Duration>| wait.filter(|wait| wait.as_millis() > 0);
         match outcome {
-            // What a mail or a recipient is refused for says nothing of the account.
+            // A rejected message or recipient says nothing about the account.
             SendOutcome::Accepted { .. }
             | SendOutcome::Rejected { .. }
             | SendOutcome::Deferred { .. } => Self::Success,
@@ -87,12 +86,12 @@ impl From<&SendOutcome> for Sample {
     }
 }
 
-/// Why an account is closed.
+/// Why the breaker is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cause {
-    Circuit,
+    Failures,
     /// The provider named a pause.
-    Asked,
+    Pause,
     /// The account itself cannot send.
     Unusable,
 }
@@ -100,149 +99,149 @@ pub(super) enum Cause {
 impl From<Cause> for RejectedBy {
     fn from(cause: Cause) -> Self {
         match cause {
-            Cause::Circuit => Self::Circuit,
-            Cause::Asked => Self::Asked,
+            Cause::Failures => Self::Circuit,
+            Cause::Pause => Self::Pause,
             Cause::Unusable => Self::Unusable,
         }
     }
 }
 
-/// How an account stands.
+/// The state of an account's circuit breaker.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct BreakerState {
-    /// How many changes led here.
+    /// The number of changes that led to this state.
     pub(super) version: u64,
-    /// Why it is closed; nothing while it is not.
-    pub(super) closed_by: Option<Cause>,
-    /// Until when no call is made.
+    /// Why the breaker is open; `None` while it is closed.
+    pub(super) open_cause: Option<Cause>,
+    /// The end of the time without calls.
     until: Timestamp,
-    /// How often it closed in a row other than for a named pause.
+    /// How often the breaker opened in a row, named pauses not counted.
     openings: u32,
-    /// The account's revision when it closed: what somebody mended since opens it.
+    /// The account's revision when the breaker opened. A higher revision closes it.
     revision: u32,
 }
 
-/// What a standing means at a moment.
+/// What a [`BreakerState`] means at a given time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BreakerPhase {
-    Passing,
-    /// None does for so long.
-    Shut(Cause, Duration),
-    /// One may, to see how things are.
-    Probing(Cause),
+    Closed,
+    /// No call may start for this long.
+    Open(Cause, Duration),
+    /// One call may start: the probe.
+    HalfOpen(Cause),
 }
 
 impl BreakerState {
-    pub(super) fn position(&self, now: Timestamp) -> BreakerPhase {
-        let Some(cause) = self.closed_by else {
-            return BreakerPhase::Passing;
+    pub(super) fn phase(&self, now: Timestamp) -> BreakerPhase {
+        let Some(cause) = self.open_cause else {
+            return BreakerPhase::Closed;
         };
         match (self.until - now).to_std() {
-            Ok(wait) if !wait.is_zero() => BreakerPhase::Shut(cause, wait),
+            Ok(wait) if !wait.is_zero() => BreakerPhase::Open(cause, wait),
             Ok(_) | Err(_) => match cause {
-                Cause::Asked => BreakerPhase::Passing,
-                Cause::Circuit | Cause::Unusable => BreakerPhase::Probing(cause),
+                Cause::Pause => BreakerPhase::Closed,
+                Cause::Failures | Cause::Unusable => BreakerPhase::HalfOpen(cause),
             },
         }
     }
 
-    /// The standing that Redis holds, closed for no longer than any may be: whoever
-    /// wrote it may have had a wrong clock.
+    /// The state with its end at most [`PAUSE_MAX`] away: the worker that wrote it may
+    /// have had a wrong clock.
     pub(super) fn clamped(mut self, now: Timestamp) -> Self {
-        self.until = self.until.min(now + delta(ASKED_MAX));
+        self.until = self.until.min(now + delta(PAUSE_MAX));
         self
     }
 
-    /// Whether it is closed for longer than any may be.
-    pub(super) fn is_beyond(&self, now: Timestamp) -> bool {
+    /// Whether the breaker would stay open for longer than [`PAUSE_MAX`].
+    pub(super) fn exceeds_max(&self, now: Timestamp) -> bool {
         self.clamped(now).until != self.until
     }
 
-    /// The same account after somebody mended it; nothing where it was not closed or
-    /// that was known when it closed.
-    pub(super) fn mended(&self, revision: u32, now: Timestamp) -> Option<Self> {
-        let is_old = self.revision < revision && self.position(now) != BreakerPhase::Passing;
+    /// The state after a change of the account; `None` if the breaker is not open or opened
+    /// under this revision or a later one.
+    pub(super) fn reset_by_revision(&self, revision: u32, now: Timestamp) -> Option<Self> {
+        let is_old = self.revision < revision && self.phase(now) != BreakerPhase::Closed;
         is_old.then(|| Self {
             revision,
-            ..self.reopened()
+            ..self.closed()
         })
     }
 
-    /// Says under which revision of the account it came to be.
-    pub(super) fn under(mut self, revision: u32) -> Self {
+    /// The same state with the account's revision, if that is higher.
+    pub(super) fn with_revision(mut self, revision: u32) -> Self {
         self.revision = self.revision.max(revision);
         self
     }
 
-    /// How long from now on the standing is of use to those who do not know it.
-    pub(super) fn lifetime(&self, now: Timestamp) -> Duration {
+    /// How long Redis keeps the state: workers that do not know it need it no longer.
+    pub(super) fn ttl(&self, now: Timestamp) -> Duration {
         let left = (self.until - now).to_std().unwrap_or_default();
-        left.min(ASKED_MAX) + ASKED_MAX
+        left.min(PAUSE_MAX) + PAUSE_MAX
     }
 
-    /// What follows from a call that was no probe; nothing where all stays as it
-    /// is. `has_tripped` says whether failures are too many by now.
+    /// The state after a call that was not the probe; `None` if nothing changes.
+    /// `has_tripped` says whether too many calls failed.
     pub(super) fn after_call(
         &self,
-        verdict: Sample,
+        sample: Sample,
         has_tripped: bool,
         now: Timestamp,
         fraction: f64,
     ) -> Option<Self> {
-        if let BreakerPhase::Shut(cause, left) = self.position(now) {
-            // What was under way when it closed: the longest wait counts.
-            let wanted = verdict.retry_after()?.min(ASKED_MAX);
-            return (wanted > left + EXTENSION_MIN).then(|| self.closed(cause, wanted, now));
+        if let BreakerPhase::Open(cause, left) = self.phase(now) {
+            // The call was in flight when the breaker opened: the longest pause wins.
+            let wanted = sample.retry_after()?.min(PAUSE_MAX);
+            return (wanted > left + EXTENSION_MIN).then(|| self.open(cause, wanted, now));
         }
-        match verdict {
+        match sample {
             Sample::Success => None,
             Sample::Throttled { retry_after } => Some(self.paused(retry_after?, now)),
             Sample::Unusable { retry_after } => Some(self.unusable(retry_after, now, fraction)),
             Sample::Failure { .. } if has_tripped => {
-                Some(self.opened(verdict.retry_after(), now, fraction))
+                Some(self.opened_by_failures(sample.retry_after(), now, fraction))
             }
             Sample::Failure { retry_after } => Some(self.paused(retry_after?, now)),
         }
     }
 
-    /// What follows from the probe.
-    pub(super) fn after_probe(&self, verdict: Sample, now: Timestamp, fraction: f64) -> Self {
-        match verdict {
-            Sample::Success | Sample::Throttled { retry_after: None } => self.reopened(),
+    /// The state after the probe.
+    pub(super) fn after_probe(&self, sample: Sample, now: Timestamp, fraction: f64) -> Self {
+        match sample {
+            Sample::Success | Sample::Throttled { retry_after: None } => self.closed(),
             Sample::Throttled {
                 retry_after: Some(wanted),
-            } => self.reopened().paused(wanted, now),
-            Sample::Failure { retry_after } => self.opened(retry_after, now, fraction),
+            } => self.closed().paused(wanted, now),
+            Sample::Failure { retry_after } => self.opened_by_failures(retry_after, now, fraction),
             Sample::Unusable { retry_after } => self.unusable(retry_after, now, fraction),
         }
     }
 
-    fn reopened(&self) -> Self {
+    fn closed(&self) -> Self {
         Self {
             version: self.version + 1,
-            closed_by: None,
+            open_cause: None,
             openings: 0,
             ..*self
         }
     }
 
-    /// The circuit opens, or opens again.
-    pub(super) fn opened(
+    /// Opens the breaker because too many calls failed.
+    pub(super) fn opened_by_failures(
         &self,
         retry_after: Option<Duration>,
         now: Timestamp,
         fraction: f64,
     ) -> Self {
-        self.left_alone(Cause::Circuit, retry_after, now, fraction)
+        self.opened_with_backoff(Cause::Failures, retry_after, now, fraction)
     }
 
-    /// The account cannot send, or still cannot.
+    /// Opens the breaker because the account cannot send.
     fn unusable(&self, retry_after: Option<Duration>, now: Timestamp, fraction: f64) -> Self {
-        self.left_alone(Cause::Unusable, retry_after, now, fraction)
+        self.opened_with_backoff(Cause::Unusable, retry_after, now, fraction)
     }
 
-    /// Closed until a probe, for longer each time in a row.
-    fn left_alone(
+    /// Opens the breaker until a probe, each time in a row for longer.
+    fn opened_with_backoff(
         &self,
         cause: Cause,
         retry_after: Option<Duration>,
@@ -251,34 +250,34 @@ impl BreakerState {
     ) -> Self {
         let openings = self.openings.saturating_add(1);
         let length = doubled(OPEN_FIRST, openings, OPEN_MAX);
-        let stray = 1.0 - JITTER + 2.0 * JITTER * fraction;
-        let wanted = retry_after.unwrap_or_default().min(ASKED_MAX);
+        let jitter = 1.0 - JITTER + 2.0 * JITTER * fraction;
+        let wanted = retry_after.unwrap_or_default().min(PAUSE_MAX);
         Self {
             openings,
-            ..self.closed(cause, length.mul_f64(stray).max(wanted), now)
+            ..self.open(cause, length.mul_f64(jitter).max(wanted), now)
         }
     }
 
-    /// The provider names a pause.
+    /// Opens the breaker for the pause that the provider names.
     fn paused(&self, wanted: Duration, now: Timestamp) -> Self {
-        self.closed(Cause::Asked, wanted.min(ASKED_MAX), now)
+        self.open(Cause::Pause, wanted.min(PAUSE_MAX), now)
     }
 
-    fn closed(&self, cause: Cause, length: Duration, now: Timestamp) -> Self {
+    fn open(&self, cause: Cause, length: Duration, now: Timestamp) -> Self {
         Self {
             version: self.version + 1,
-            closed_by: Some(cause),
+            open_cause: Some(cause),
             until: now + delta(length),
             ..*self
         }
     }
 
-    /// As Redis keeps it; the number comes first, for scripts compare it.
+    /// The text stored in Redis. The version comes first, since the scripts compare it.
     pub(super) fn to_text(self) -> String {
-        let cause = match self.closed_by {
+        let cause = match self.open_cause {
             None => "-",
-            Some(Cause::Circuit) => "circuit",
-            Some(Cause::Asked) => "asked",
+            Some(Cause::Failures) => "circuit",
+            Some(Cause::Pause) => "asked",
             Some(Cause::Unusable) => "unusable",
         };
         let until = self.until.timestamp_millis();
@@ -291,7 +290,7 @@ impl BreakerState {
         format!("{version} {cause} {until} {openings} {revision}")
     }
 
-    /// Reads it back; nothing where it is something else.
+    /// Reads the text of [`BreakerState::to_text`]; `None` if it is malformed.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let words: Vec<&str> = text.split(' ').collect();
         let [version, cause, until, openings, revision] = words[..] else {
@@ -299,13 +298,13 @@ impl BreakerState {
         };
         Some(Self {
             version: version.parse().ok()?,
-            closed_by: match cause {
+            open_cause: match cause {
                 "-" => None,
-                "circuit" => Some(Cause::Circuit),
-                "asked" => Some(Cause::Asked),
+                "circuit" => Some(Cause::Failures),
+                "asked" => Some(Cause::Pause),
                 "unusable" => Some(Cause::Unusable),
-                // Of another release: a probe tells whether it still holds.
-                _ => Some(Cause::Circuit),
+                // A cause of another release: the probe finds out whether it still holds.
+                _ => Some(Cause::Failures),
             },
             until: DateTime::from_timestamp_millis(until.parse().ok()?)?,
             openings: openings.parse().ok()?,
@@ -330,13 +329,13 @@ impl Sample {
     }
 }
 
-/// `first`, doubled with every time after the first, up to `max`.
+/// `first`, doubled for every time after the first, at most `max`.
 fn doubled(first: Duration, times: u32, max: Duration) -> Duration {
     let factor = 1_u32.checked_shl(times.saturating_sub(1));
     first.saturating_mul(factor.unwrap_or(u32::MAX)).min(max)
 }
 
-/// Calls and failures.
+/// The number of failed and of successful calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct SampleCounts {
     pub(super) failures: u32,
@@ -344,46 +343,46 @@ pub(super) struct SampleCounts {
 }
 
 impl SampleCounts {
-    /// Adds one call; one that says nothing about failures does not count.
-    pub(super) fn add(&mut self, verdict: Sample) {
-        match verdict {
+    /// Adds a call. Throttling and an unusable account do not count.
+    pub(super) fn add(&mut self, sample: Sample) {
+        match sample {
             Sample::Success => self.successes = self.successes.saturating_add(1),
             Sample::Failure { .. } => self.failures = self.failures.saturating_add(1),
             Sample::Throttled { .. } | Sample::Unusable { .. } => {}
         }
     }
 
-    /// Whether they open a circuit.
-    pub(super) fn trip(self) -> bool {
+    /// Whether these counts open the breaker.
+    pub(super) fn should_trip(self) -> bool {
         let calls = self.failures.saturating_add(self.successes);
         self.failures >= FAILURES_MIN && self.failures.saturating_mul(ONE_FAILURE_IN) >= calls
     }
 }
 
-/// The calls of the last [`WINDOW`], counted by slots of [`SLOT`].
+/// The calls of the last [`WINDOW`], counted in slots of [`SLOT`].
 #[derive(Debug, Default)]
 pub(super) struct SampleWindow {
     slots: VecDeque<(i64, SampleCounts)>,
 }
 
 impl SampleWindow {
-    pub(super) fn add(&mut self, verdict: Sample, now: Timestamp) {
+    pub(super) fn add(&mut self, sample: Sample, now: Timestamp) {
         let slot = now.timestamp() / i64::try_from(SLOT.as_secs()).unwrap_or(1);
         let newest = self.slots.back_mut().filter(|(newest, _)| *newest == slot);
         match newest {
-            Some((_, counts)) => counts.add(verdict),
+            Some((_, counts)) => counts.add(sample),
             None => {
                 let mut counts = SampleCounts::default();
-                counts.add(verdict);
+                counts.add(sample);
                 self.slots.push_back((slot, counts));
             }
         }
-        self.forget_before(now);
+        self.drop_before(now);
     }
 
-    /// What the window holds at a moment.
+    /// The calls in the window that ends now.
     pub(super) fn counts(&mut self, now: Timestamp) -> SampleCounts {
-        self.forget_before(now);
+        self.drop_before(now);
         let mut sum = SampleCounts::default();
         for (_, counts) in &self.slots {
             sum.failures = sum.failures.saturating_add(counts.failures);
@@ -396,7 +395,7 @@ impl SampleWindow {
         self.slots.clear();
     }
 
-    fn forget_before(&mut self, now: Timestamp) {
+    fn drop_before(&mut self, now: Timestamp) {
         let oldest = (now - delta(WINDOW)).timestamp() / i64::try_from(SLOT.as_secs()).unwrap_or(1);
         while self.slots.front().is_some_and(|(slot, _)| *slot <= oldest) {
             self.slots.pop_front();

@@ -64,7 +64,7 @@ fn throttled(retry_after: Option<u64>) -> SendOutcome {
 
 fn unusable() -> SendOutcome {
     SendOutcome::AccountUnusable {
-        trouble: AccountTrouble::UntilMended,
+        trouble: AccountTrouble::Permanent,
         retry_after: None,
         reason: "HTTP 401".to_owned(),
     }

@@ -1,14 +1,15 @@
-//! Batches: several recipients' private copies of one message in one call. Only
-//! where each copy keeps what tells it from the others: its own ids, links and
-//! headers, and a verdict of its own, or one that holds for all.
+//! Batches: the mails of several recipients of one message in one call. A batch is used
+//! only if each mail keeps its own ids, links and headers, and gets its own outcome or one
+//! that holds for all.
 //!
-//! Providers do this in two ways. Postmark takes a list of whole mails and answers
-//! for each. SendGrid and Mailgun take one mail with values to fill in for each
-//! recipient, and answer once; what the copies share is found by comparing them
-//! (`blank`), so that nothing need be known of what made them differ.
+//! Providers offer two ways. Postmark takes a list of complete mails and answers for each.
+//! SendGrid and Mailgun take one template with substitutions for each recipient and answer
+//! once. [`substitutions`] derives the template by comparing the mails, so nothing needs
+//! to know why they differ.
 //!
-//! What is refused as a whole was taken for nobody. It is never charged to those who
-//! only shared the call: they are tried again without the others.
+//! A batch that is rejected as a whole reached no recipient. The rejection is never
+//! recorded for a recipient that only shared the call: its mail is sent again without the
+//! others.
 
 pub(super) mod substitutions;
 
@@ -23,58 +24,58 @@ use crate::clock::Timestamp;
 
 /// How a provider takes several mails in one call.
 pub trait Batching: Send + Sync {
-    /// The most mails of one call.
+    /// The most mails in one call.
     fn mails_max(&self) -> usize;
 
-    /// Whether a mail to this address can share a call at all. One that cannot gets a call
-    /// of its own, and does not keep the others from sharing theirs.
-    fn may_share(&self, _to: &EmailAddress) -> bool {
+    /// Whether a mail to this address can be part of a batch. A mail that cannot is sent
+    /// in a call of its own; the others still share theirs.
+    fn can_batch(&self, _to: &EmailAddress) -> bool {
         true
     }
 
-    /// The request that sends all of them; nothing where they cannot share one, for
-    /// whatever reason. They are copies of one message.
+    /// The request that sends all mails, which belong to one message; `None` if they
+    /// cannot share a call.
     fn send(&self, access: &AccountAccess<'_>, mails: &[OutgoingMail]) -> Option<ProviderCall>;
 
-    /// What the complete reply means for each of so many mails.
-    fn read(&self, reply: &ProviderReply, mails: usize, now: Timestamp) -> BatchAnswer;
+    /// Reads the complete reply to a batch of `mails` mails.
+    fn read(&self, reply: &ProviderReply, mails: usize, now: Timestamp) -> BatchResult;
 }
 
-/// What came of a batch.
+/// The result of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BatchAnswer {
-    /// What came of each mail, in their order. Nothing where a mail was not taken and
-    /// it is not known that it was its fault: it is to be tried without the others.
+pub struct BatchResult {
+    /// The outcome of each mail, in their order. `None` if the mail was not taken and may
+    /// not be the cause: it is sent again without the others.
     pub outcomes: Vec<Option<SendOutcome>>,
-    /// What the call says of its account.
-    pub of_account: SendOutcome,
+    /// What the call says about the account.
+    pub account_outcome: SendOutcome,
 }
 
-impl BatchAnswer {
-    /// The same for all.
+impl BatchResult {
+    /// The same outcome for all mails.
     #[must_use]
     pub fn all(mails: usize, outcome: SendOutcome) -> Self {
         Self {
             outcomes: vec![Some(outcome.clone()); mails],
-            of_account: outcome,
+            account_outcome: outcome,
         }
     }
 
-    /// A refusal that may be about any of them, or about their being so many.
-    pub(super) fn apart(mails: usize, reason: String) -> Self {
+    /// A rejection that may be about any of the mails, or about their number.
+    pub(super) fn retry_each(mails: usize, reason: String) -> Self {
         Self {
             outcomes: vec![None; mails],
-            // The account answered, and says nothing against itself.
-            of_account: SendOutcome::Rejected {
+            // A rejected message says nothing about the account.
+            account_outcome: SendOutcome::Rejected {
                 reason,
                 blame: Blame::Message,
             },
         }
     }
 
-    /// A verdict for each. Of the account it says what is worst for it: that it
-    /// cannot send, that it is used too fast, then that it fails, then what was well.
-    pub(super) fn each(outcomes: Vec<SendOutcome>) -> Self {
+    /// An outcome for each mail. The account gets the worst one: unusable, then throttled,
+    /// then a failure, then accepted.
+    pub(super) fn per_mail(outcomes: Vec<SendOutcome>) -> Self {
         let weight = |outcome: &&SendOutcome| match outcome {
             SendOutcome::Throttled { .. } => 4,
             SendOutcome::Unavailable { .. } | SendOutcome::Unknown { .. } => 3,
@@ -84,7 +85,7 @@ impl BatchAnswer {
         };
         let worst = outcomes.iter().max_by_key(weight).cloned();
         Self {
-            of_account: worst.unwrap_or(SendOutcome::Accepted {
+            account_outcome: worst.unwrap_or(SendOutcome::Accepted {
                 provider_message_id: None,
             }),
             outcomes: outcomes.into_iter().map(Some).collect(),
@@ -92,9 +93,9 @@ impl BatchAnswer {
     }
 }
 
-/// Whether the mails have everything in common but the recipient, the bodies and the
-/// headers, and no address twice: what names a copy by its address must name one.
-pub(super) fn share_an_envelope(mails: &[OutgoingMail]) -> bool {
+/// Whether the mails differ in nothing but the recipient, the bodies and the headers, and
+/// no address occurs twice: the call tells the recipients apart by their addresses.
+pub(super) fn have_same_envelope(mails: &[OutgoingMail]) -> bool {
     let Some((first, others)) = mails.split_first() else {
         return false;
     };

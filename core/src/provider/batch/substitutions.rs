@@ -1,22 +1,22 @@
-//! Blanks: what the copies of a message share, with tags where they differ, and the
-//! values that each copy has for them.
+//! Substitutions: the template that the mails of a batch share, with tags where they
+//! differ, and each recipient's values for the tags.
 //!
-//! Texts are compared, not understood. They may differ in *words* only, runs of ASCII
-//! letters, digits, `-`, `_` and `.`: tokens in links are that, and such a word means
-//! the same in HTML, in plain text, in a URL and in a header. Whatever differs
-//! otherwise cannot be a blank. Filling in a copy's values gives its text, byte by
-//! byte, as long as no tag stands in the texts themselves: whoever chooses the tags
-//! sees to that.
+//! Texts are compared byte by byte. They may differ in *words* only, which are runs of
+//! ASCII letters, digits, `-`, `_` and `.`: the tokens in links are such words, and a word
+//! means the same in HTML, in plain text, in a URL and in a header. Texts that differ in
+//! anything else have no template. Replacing the tags by a recipient's values gives that
+//! recipient's text, as long as no tag occurs in the texts themselves: the caller chooses
+//! tags that do not.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// The tags of one batch and their values, gathered from its texts one by one.
+/// The tags of one batch and their values, collected from its texts one by one.
 pub(in crate::provider) struct Substitutions<'a> {
     tag: fn(&str, usize) -> String,
     mark: String,
-    /// The number of each tag, by the values that the copies have for it.
-    known: HashMap<Vec<&'a str>, usize>,
+    /// The number of each tag, by the recipients' values for it.
+    numbers: HashMap<Vec<&'a str>, usize>,
     values: Vec<Vec<&'a str>>,
 }
 
@@ -26,17 +26,17 @@ impl<'a> Substitutions<'a> {
         Self {
             tag,
             mark,
-            known: HashMap::new(),
+            numbers: HashMap::new(),
             values: Vec::new(),
         }
     }
 
-    /// What the copies' texts share, with tags in place of the words that differ.
-    /// Nothing where they differ in anything else.
-    pub(in crate::provider) fn shared(&mut self, texts: &[&'a str]) -> Option<String> {
+    /// The template of the recipients' texts, with tags in place of the words that differ.
+    /// `None` if they differ in anything else.
+    pub(in crate::provider) fn template(&mut self, texts: &[&'a str]) -> Option<String> {
         let (first, others) = texts.split_first()?;
         let mut rest: Vec<&'a str> = texts.to_vec();
-        let mut shared = String::with_capacity(first.len());
+        let mut template = String::with_capacity(first.len());
         loop {
             let alike = rest[1..]
                 .iter()
@@ -44,14 +44,14 @@ impl<'a> Substitutions<'a> {
                 .min()
                 .unwrap_or(rest[0].len());
             if rest.iter().all(|text| text.len() == alike) {
-                shared.push_str(rest[0]);
-                return Some(shared);
+                template.push_str(rest[0]);
+                return Some(template);
             }
-            // The word in which they part began earlier.
+            // The word that differs began earlier.
             let before = rest[0].as_bytes()[..alike].iter().rev();
             let begins_at = alike - before.take_while(|byte| is_word(**byte)).count();
-            // Nothing where they part within a character.
-            shared.push_str(rest[0].get(..begins_at)?);
+            // `None` if they differ within a character.
+            template.push_str(rest[0].get(..begins_at)?);
             let mut words = Vec::with_capacity(others.len() + 1);
             for text in &mut rest {
                 let from = text.get(begins_at..)?;
@@ -63,12 +63,12 @@ impl<'a> Substitutions<'a> {
                 *text = &from[bytes..];
             }
             let number = self.number(words);
-            shared.push_str(&(self.tag)(&self.mark, number));
+            template.push_str(&(self.tag)(&self.mark, number));
         }
     }
 
-    /// The same for a text that a mail may lack, if all lack it.
-    pub(in crate::provider) fn shared_option(
+    /// The same for a text that a mail may lack. `None` if only some mails lack it.
+    pub(in crate::provider) fn template_option(
         &mut self,
         texts: impl Iterator<Item = Option<&'a str>>,
     ) -> Option<Option<String>> {
@@ -77,27 +77,30 @@ impl<'a> Substitutions<'a> {
             return Some(None);
         }
         let texts: Option<Vec<&'a str>> = texts.into_iter().collect();
-        self.shared(&texts?).map(Some)
+        self.template(&texts?).map(Some)
     }
 
-    /// The tags with the values of one copy.
-    pub(in crate::provider) fn of(&self, copy: usize) -> impl Iterator<Item = (String, &'a str)> {
+    /// The tags with one recipient's values.
+    pub(in crate::provider) fn for_recipient(
+        &self,
+        index: usize,
+    ) -> impl Iterator<Item = (String, &'a str)> {
         let values = self.values.iter().enumerate();
         values.filter_map(move |(number, values)| {
-            Some(((self.tag)(&self.mark, number), *values.get(copy)?))
+            Some(((self.tag)(&self.mark, number), *values.get(index)?))
         })
     }
 
-    /// The values of one copy, in the order of the tags' numbers.
-    pub(in crate::provider) fn values(&self, copy: usize) -> impl Iterator<Item = &'a str> {
+    /// One recipient's values, in the order of the tags' numbers.
+    pub(in crate::provider) fn values(&self, index: usize) -> impl Iterator<Item = &'a str> {
         let values = self.values.iter();
-        values.filter_map(move |values| values.get(copy).copied())
+        values.filter_map(move |values| values.get(index).copied())
     }
 
     fn number(&mut self, words: Vec<&'a str>) -> usize {
         let next = self.values.len();
-        match self.known.entry(words) {
-            Entry::Occupied(known) => *known.get(),
+        match self.numbers.entry(words) {
+            Entry::Occupied(number) => *number.get(),
             Entry::Vacant(vacant) => {
                 self.values.push(vacant.key().clone());
                 *vacant.insert(next)
@@ -106,7 +109,7 @@ impl<'a> Substitutions<'a> {
     }
 }
 
-/// A byte of a word.
+/// Whether a byte may be part of a word.
 fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)
 }
@@ -120,12 +123,12 @@ fn common_bytes(one: &str, other: &str) -> usize {
 mod tests {
     use super::*;
 
-    fn blanks<'a>() -> Substitutions<'a> {
+    fn substitutions<'a>() -> Substitutions<'a> {
         Substitutions::new("x".to_owned(), |mark, number| format!("[{mark}{number}]"))
     }
 
     #[test]
-    fn words_that_differ_become_tags_and_filling_them_gives_the_texts() {
+    fn words_that_differ_become_tags_and_substitution_restores_the_texts() {
         for texts in [
             vec![
                 "<a href=\"u/abc\">ä</a> u/abc.",
@@ -139,34 +142,34 @@ mod tests {
             vec!["", ""],
             vec!["a b", "a bc"],
         ] {
-            let mut blanks = blanks();
-            let shared = blanks.shared(&texts).unwrap();
-            for (copy, text) in texts.iter().enumerate() {
-                let filled = blanks
-                    .of(copy)
-                    .fold(shared.clone(), |filled, (tag, value)| {
-                        filled.replace(&tag, value)
+            let mut substitutions = substitutions();
+            let template = substitutions.template(&texts).unwrap();
+            for (index, text) in texts.iter().enumerate() {
+                let substituted = substitutions
+                    .for_recipient(index)
+                    .fold(template.clone(), |substituted, (tag, value)| {
+                        substituted.replace(&tag, value)
                     });
-                assert_eq!(filled, *text, "{shared}");
+                assert_eq!(substituted, *text, "{template}");
             }
         }
     }
 
     #[test]
-    fn values_that_come_again_share_a_tag() {
-        let mut blanks = blanks();
-        let html = blanks.shared(&["u/abc u/abc", "u/xyz u/xyz"]);
-        let text = blanks.shared(&["<u/abc>", "<u/xyz>"]);
+    fn equal_values_share_a_tag() {
+        let mut substitutions = substitutions();
+        let html = substitutions.template(&["u/abc u/abc", "u/xyz u/xyz"]);
+        let text = substitutions.template(&["<u/abc>", "<u/xyz>"]);
         assert_eq!(html.as_deref(), Some("u/[x0] u/[x0]"));
         assert_eq!(text.as_deref(), Some("<u/[x0]>"));
         assert_eq!(
-            blanks.of(1).collect::<Vec<_>>(),
+            substitutions.for_recipient(1).collect::<Vec<_>>(),
             [("[x0]".to_owned(), "xyz")]
         );
     }
 
     #[test]
-    fn texts_that_differ_in_more_than_words_have_no_blank() {
+    fn texts_that_differ_in_more_than_words_have_no_template() {
         for texts in [
             ["a b", "a, b"],
             ["a <b>", "a <i"],
@@ -176,16 +179,22 @@ mod tests {
             ["u/ x", "u/1 x"],
             ["aé", "aè"],
         ] {
-            assert_eq!(blanks().shared(&texts), None, "{texts:?}");
+            assert_eq!(substitutions().template(&texts), None, "{texts:?}");
         }
     }
 
     #[test]
-    fn a_text_is_there_for_all_or_for_none() {
-        let mut blanks = blanks();
-        assert_eq!(blanks.shared_option([None, None].into_iter()), Some(None));
-        assert_eq!(blanks.shared_option([None, Some("a")].into_iter()), None);
-        let both = blanks.shared_option([Some("a"), Some("a")].into_iter());
+    fn all_mails_or_none_must_have_the_text() {
+        let mut substitutions = substitutions();
+        assert_eq!(
+            substitutions.template_option([None, None].into_iter()),
+            Some(None)
+        );
+        assert_eq!(
+            substitutions.template_option([None, Some("a")].into_iter()),
+            None
+        );
+        let both = substitutions.template_option([Some("a"), Some("a")].into_iter());
         assert_eq!(both, Some(Some("a".to_owned())));
     }
 }

@@ -1,8 +1,8 @@
-//! What must be fetched to believe SNS: the certificates that it signs with, and
-//! the answer that confirms a subscription. Both come from hosts of SNS alone
-//! (`sns.rs` says which), over TLS and without redirections: that is what makes a
-//! certificate believed, since SNS gives no chain with it. The official validators
-//! do the same (aws-php-sns-message-validator, aws-js-sns-message-validator).
+//! The requests that verify SNS messages: the signing certificates, and the confirmation of
+//! a subscription. Both go to hosts of SNS only (`sns.rs` checks the URLs), over TLS and
+//! without redirects. SNS sends no certificate chain, so the host is what makes a
+//! certificate trusted. The official validators do the same
+//! (aws-php-sns-message-validator, aws-js-sns-message-validator).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,18 +20,17 @@ use crate::provider::call::{ProviderCall, ProviderReply};
 use crate::provider::kind::ProviderType;
 use crate::provider::transport::Transport;
 
-/// The longest wait for one answer. SNS gives us 15 s for a post, and a
-/// confirmation needs two answers.
+/// The longest wait for one reply. SNS gives a post 15 s, and a confirmation needs two
+/// replies.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
-/// The longest certificate that is read, in bytes; those of SNS have about 2,000.
+/// The longest certificate accepted, in bytes; those of SNS have about 2,000.
 const CERTIFICATE_BYTES_MAX: usize = 16 << 10;
-/// Certificates remembered at the most: SNS has one a region, for about a year.
+/// The most certificates in the cache: SNS has one per region, for about a year.
 const CERTIFICATES_MAX: u64 = 256;
-/// How long one is remembered. Its own validity is looked at on every use.
+/// How long a certificate is cached. Its validity is checked on every use.
 const CERTIFICATE_MEMORY: Duration = Duration::from_hours(24);
 
-/// Fetches for SNS. Cheap to clone; clones share the certificates that they
-/// remember.
+/// Fetches from SNS. Cheap to clone; clones share the certificate cache.
 #[derive(Clone)]
 pub struct SnsFetcher {
     transport: Transport,
@@ -39,7 +38,7 @@ pub struct SnsFetcher {
     certificates: Cache<String, Arc<Certificate>>,
 }
 
-/// A certificate: whose signatures to believe, and when.
+/// A signing certificate and its validity, in Unix seconds.
 #[derive(Debug)]
 pub(super) struct Certificate {
     pub(super) public_key: Vec<u8>,
@@ -49,14 +48,13 @@ pub(super) struct Certificate {
 
 impl std::fmt::Debug for SnsFetcher {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Fetcher")
+        f.write_str("SnsFetcher")
     }
 }
 
 impl SnsFetcher {
-    /// Fetches through `transport`. Where `endpoints` replaces the base of SES, what
-    /// lies at a host of SNS is asked for there instead, by the same path and query;
-    /// the URLs are judged as they are written all the same.
+    /// Fetches through `transport`. If `endpoints` overrides the host of SES, requests to
+    /// SNS go there with the same path and query; URLs are checked as they were sent.
     #[must_use]
     pub fn new(transport: Transport, endpoints: ProviderHosts) -> Self {
         let certificates = Cache::builder()
@@ -70,8 +68,8 @@ impl SnsFetcher {
         }
     }
 
-    /// The certificate at a URL that was found to be one of SNS. Those who ask for
-    /// the same one at the same time share one request; a failure is not remembered.
+    /// The certificate at a URL that was checked to be one of SNS. Concurrent callers for
+    /// the same URL share one request; a failure is not cached.
     pub(super) async fn certificate(&self, url: &Url) -> Result<Arc<Certificate>, InboundRefusal> {
         let fetched = self
             .certificates
@@ -94,7 +92,7 @@ impl SnsFetcher {
         }
     }
 
-    /// Confirms a subscription at a URL that was found to do just that.
+    /// Confirms a subscription at a URL that was checked to be one of SNS.
     pub(super) async fn confirm(&self, url: &Url) -> Result<(), InboundRefusal> {
         let reply = self.get(url, "the confirmation").await?;
         match reply.status {
@@ -131,7 +129,7 @@ impl SnsFetcher {
 }
 
 impl Certificate {
-    /// Reads a PEM file of one certificate.
+    /// Reads a PEM file with one certificate.
     fn parse(pem: &[u8]) -> Option<Self> {
         if pem.len() > CERTIFICATE_BYTES_MAX {
             return None;
@@ -149,15 +147,14 @@ impl Certificate {
         })
     }
 
-    /// Whether it is valid at this moment.
+    /// Whether the certificate is valid at this time.
     pub(super) fn is_valid_at(&self, now: Timestamp) -> bool {
         u64::try_from(now.timestamp())
             .is_ok_and(|now_s| (self.not_before_s..=self.not_after_s).contains(&now_s))
     }
 }
 
-/// Reads what a fuzzer made up: PEM, else DER, which it would hardly find through
-/// Base64.
+/// Reads fuzzed bytes: PEM, else DER, which a fuzzer would hardly find through Base64.
 #[cfg(fuzzing)]
 pub(super) fn read_any_certificate(bytes: &[u8]) {
     use x509_cert::der::Decode as _;

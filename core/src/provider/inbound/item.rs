@@ -1,6 +1,6 @@
-//! One item of what a provider posted, and how its fields are taken: every text is
-//! bounded and on one line, every time within reason, every id short enough for an
-//! index. What is missing or of another type is as if it were not there.
+//! One item of a provider's post, and the readers of its fields. Every text is bounded and
+//! on one line, every time is plausible, every id is short enough for an index. A field
+//! that is missing or of another type counts as absent.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -15,81 +15,81 @@ use crate::provider::event::{EventIds, ProviderEvent, ProviderEventKind};
 use crate::provider::mail::{TAG_ATTEMPT, TAG_MESSAGE, TAG_RECIPIENT};
 use crate::provider::outcome::clean;
 
-/// The longest id that is kept as it is, in bytes.
+/// The longest id stored as it is, in bytes.
 const ID_BYTES_MAX: usize = 255;
-/// The longest URL that is kept, in bytes.
+/// The longest URL stored, in bytes.
 const URL_BYTES_MAX: usize = 1_024;
-/// How much of an item is kept as it came, in bytes.
+/// How much of an item's raw text is stored, in bytes.
 const RAW_BYTES_MAX: usize = 16 << 10;
-/// What happened before 2000 did not happen, in Unix seconds.
+/// The earliest plausible time, 2000-01-01, in Unix seconds.
 const EARLIEST_S: i64 = 946_684_800;
-/// How far in the future an event may lie: clocks differ, and not by days.
+/// How far in the future an event may be: clocks differ, but not by days.
 const AHEAD_MAX: TimeDelta = TimeDelta::days(1);
 
-/// Why an item became no event.
+/// Why an item yields no event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Passed {
-    /// It is of a kind that we do not keep.
+pub(super) enum NoEvent {
+    /// Its kind is not recorded.
     Skipped,
-    /// It is no JSON object, or lacks what every item of its kind has.
+    /// It is not a JSON object, or lacks a field that every item of its kind has.
     Unreadable,
 }
 
-/// One item: a JSON object, and the text that it was read from.
+/// One item: a JSON object and its raw text.
 pub(super) struct Item<'a> {
     raw: &'a str,
     value: Value,
     now: Timestamp,
 }
 
-/// What an event says beyond [`Item`]'s own part of it.
+/// The parts of an event that depend on the provider.
 pub(super) struct EventDetails {
     pub(super) id: String,
-    pub(super) happening: ProviderEventKind,
+    pub(super) kind: ProviderEventKind,
     pub(super) occurred_at: Timestamp,
-    pub(super) copy: Option<EventIds>,
+    pub(super) ids: Option<EventIds>,
     pub(super) provider_message_id: Option<String>,
     pub(super) recipient: Option<EmailAddress>,
     pub(super) details: Details,
 }
 
 impl<'a> Item<'a> {
-    /// Reads a text, mended where it must be ([`lossy`]). The parser's own bound on depth
-    /// stays on: what is nested more than 128 deep is not readable.
-    pub(super) fn parse(raw: &'a str, now: Timestamp) -> Result<Self, Passed> {
+    /// Parses a text, repaired if necessary ([`lossy`]). The parser's depth limit applies:
+    /// a text nested more than 128 levels deep is unreadable.
+    pub(super) fn parse(raw: &'a str, now: Timestamp) -> Result<Self, NoEvent> {
         let value = match serde_json::from_str(raw) {
-            // PostgreSQL keeps no NUL.
+            // PostgreSQL cannot store NUL.
             Ok(value) if !raw.contains("\\u0000") => value,
             Ok(_) | Err(_) => {
-                let mended = lossy::mended(raw);
-                serde_json::from_str(&mended).map_err(|_| Passed::Unreadable)?
+                let repaired = lossy::repair(raw);
+                serde_json::from_str(&repaired).map_err(|_| NoEvent::Unreadable)?
             }
         };
         let value: Value = value;
         if !value.is_object() {
-            return Err(Passed::Unreadable);
+            return Err(NoEvent::Unreadable);
         }
         Ok(Self { raw, value, now })
     }
 
-    /// What lies at the end of a path of names; null where there is nothing.
+    /// The value at a path of names; null if there is none.
     pub(super) fn at(&self, path: &[&str]) -> &Value {
         path.iter().fold(&self.value, |value, name| &value[*name])
     }
 
-    /// A text that is not empty.
+    /// The text at a path, if it is not empty.
     pub(super) fn text(&self, path: &[&str]) -> Option<&str> {
-        filled(self.at(path))
+        non_empty(self.at(path))
     }
 
-    /// A moment in Unix seconds, with or without a fraction.
+    /// The time at a path, in Unix seconds with or without a fraction.
     pub(super) fn seconds(&self, path: &[&str]) -> Timestamp {
         let value = self.at(path);
         let whole = value
             .as_i64()
             .and_then(|seconds| DateTime::from_timestamp(seconds, 0));
-        let moment = whole.or_else(|| {
-            // What is no number of microseconds becomes the nearest, and is absurd.
+        let time = whole.or_else(|| {
+            // A value beyond the range saturates and is not plausible.
             #[expect(
                 clippy::cast_possible_truncation,
                 reason = "a cast of floats saturates"
@@ -97,48 +97,48 @@ impl<'a> Item<'a> {
             let micros = (value.as_f64()? * 1e6).round() as i64;
             DateTime::from_timestamp_micros(micros)
         });
-        self.plausible(moment)
+        self.plausible(time)
     }
 
-    /// A moment as RFC 3339 writes it.
+    /// The time at a path, in RFC 3339.
     pub(super) fn date(&self, path: &[&str]) -> Timestamp {
-        let moment = self.text(path).and_then(parse_date);
-        self.plausible(moment)
+        let time = self.text(path).and_then(parse_date);
+        self.plausible(time)
     }
 
-    /// A time that is absurd or missing becomes the present: when it came is the
-    /// best that is known then.
-    fn plausible(&self, moment: Option<Timestamp>) -> Timestamp {
-        let micros = moment
-            .filter(|moment| moment.timestamp() >= EARLIEST_S)
-            .filter(|moment| *moment <= self.now + AHEAD_MAX)
-            .and_then(|moment| DateTime::from_timestamp_micros(moment.timestamp_micros()));
+    /// The time itself; the current time if it is missing or implausible, as the best
+    /// approximation.
+    fn plausible(&self, time: Option<Timestamp>) -> Timestamp {
+        let micros = time
+            .filter(|time| time.timestamp() >= EARLIEST_S)
+            .filter(|time| *time <= self.now + AHEAD_MAX)
+            .and_then(|time| DateTime::from_timestamp_micros(time.timestamp_micros()));
         micros.unwrap_or(self.now)
     }
 
-    /// An address, with or without a display name.
+    /// The address at a path, with or without a display name.
     pub(super) fn address(&self, path: &[&str]) -> Option<EmailAddress> {
         self.text(path).and_then(parse_address)
     }
 
-    /// The event that this item tells of.
-    pub(super) fn event(&self, told: EventDetails) -> ProviderEvent {
+    /// The event of this item.
+    pub(super) fn event(&self, parts: EventDetails) -> ProviderEvent {
         let raw = self.raw.as_bytes();
         ProviderEvent {
-            id: told.id,
-            happening: told.happening,
-            occurred_at: told.occurred_at,
-            copy: told.copy,
-            provider_message_id: told.provider_message_id,
-            recipient: told.recipient,
-            details: told.details.0,
+            id: parts.id,
+            kind: parts.kind,
+            occurred_at: parts.occurred_at,
+            ids: parts.ids,
+            provider_message_id: parts.provider_message_id,
+            recipient: parts.recipient,
+            details: parts.details.0,
             raw: raw[..raw.len().min(RAW_BYTES_MAX)].to_vec(),
         }
     }
 
-    /// An id made up from parts that cannot differ when the event is told again.
-    /// Hashed, since an address may be among them.
-    pub(super) fn made_up_id(kind: &str, parts: &[&str]) -> String {
+    /// An id derived from parts that are the same when the event is reported again. Hashed,
+    /// since the parts may hold an address.
+    pub(super) fn derived_id(kind: &str, parts: &[&str]) -> String {
         let mut hash = Sha256::new();
         for part in parts {
             hash.update(part.len().to_be_bytes());
@@ -149,27 +149,27 @@ impl<'a> Item<'a> {
         format!("{}:{hash}", &kind[..kind.len().min(32)])
     }
 
-    /// The id of an event that has none: all of it.
-    pub(super) fn id_of_content(&self, kind: &str) -> String {
-        Self::made_up_id(kind, &[self.raw])
+    /// The id of an event without one: a hash of its raw text.
+    pub(super) fn content_id(&self, kind: &str) -> String {
+        Self::derived_id(kind, &[self.raw])
     }
 }
 
-/// Particulars for the history.
+/// The details of an event for the message history.
 #[derive(Default)]
 pub(super) struct Details(Map<String, Value>);
 
 impl Details {
-    /// Why, in the words of the provider or of the receiving server: one line,
+    /// The reason in the words of the provider or of the receiving server: one line,
     /// without addresses.
     pub(super) fn reason(self, text: Option<&str>) -> Self {
         self.with("reason", text.map(clean))
     }
 
-    /// What the receiving server answered with: three digits where the text has
-    /// them, else the enhanced status (RFC 3463), such as `5.1.1`.
-    pub(super) fn smtp_code(self, answer: Option<&str>, status: Option<&str>) -> Self {
-        let code = answer
+    /// The reply of the receiving server: its three-digit code if there is one, else the
+    /// enhanced status (RFC 3463), such as `5.1.1`.
+    pub(super) fn smtp_code(self, reply: Option<&str>, status: Option<&str>) -> Self {
+        let code = reply
             .and_then(reply_code)
             .or_else(|| status.and_then(reply_code))
             .or_else(|| status.filter(|status| is_enhanced(status)));
@@ -181,7 +181,7 @@ impl Details {
         self.with("url", url.map(clean_url))
     }
 
-    /// What opened or followed.
+    /// The user agent that opened the mail or followed the link.
     pub(super) fn user_agent(self, text: Option<&str>) -> Self {
         self.with("userAgent", text.map(clean))
     }
@@ -194,14 +194,14 @@ impl Details {
     }
 }
 
-/// A text that is not empty.
-pub(super) fn filled(value: &Value) -> Option<&str> {
+/// The text of a value, if it is not empty.
+pub(super) fn non_empty(value: &Value) -> Option<&str> {
     value.as_str().filter(|text| !text.is_empty())
 }
 
-/// Our ids, where all three of them came back.
-pub(super) fn copy_ids<'a>(tag: impl Fn(&str) -> &'a Value) -> Option<EventIds> {
-    // We send texts; Mailgun's variables are JSON on their way.
+/// Our ids, if the provider returned all three.
+pub(super) fn correlation_ids<'a>(tag: impl Fn(&str) -> &'a Value) -> Option<EventIds> {
+    // We send strings; Mailgun parses its variables as JSON.
     let position = tag(TAG_RECIPIENT);
     let position = match position.as_str() {
         Some(text) => text.parse().ok(),
@@ -216,17 +216,16 @@ pub(super) fn copy_ids<'a>(tag: impl Fn(&str) -> &'a Value) -> Option<EventIds> 
     })
 }
 
-/// A provider's event id. One that no index could take is replaced by its hash.
+/// A provider's event id. An id that does not fit an index is replaced by its hash.
 pub(super) fn event_id(text: &str) -> String {
     if text.len() <= ID_BYTES_MAX && !text.chars().any(char::is_control) {
         text.to_owned()
     } else {
-        Item::made_up_id("long", &[text])
+        Item::derived_id("long", &[text])
     }
 }
 
-/// A provider's message id. One that is too long is none of those that an answer
-/// to a send gave.
+/// A provider's message id. An id that is too long cannot be one from a reply to a send.
 pub(super) fn message_id(text: Option<&str>) -> Option<String> {
     let text = text?.trim();
     let fits = (1..=ID_BYTES_MAX).contains(&text.len()) && !text.chars().any(char::is_control);
@@ -239,13 +238,13 @@ pub(super) fn parse_address(text: &str) -> Option<EmailAddress> {
     Some(mailbox.address().clone())
 }
 
-/// A moment as RFC 3339 writes it.
+/// A time in RFC 3339.
 pub(super) fn parse_date(text: &str) -> Option<Timestamp> {
-    let moment = DateTime::parse_from_rfc3339(text).ok()?;
-    Some(moment.to_utc())
+    let time = DateTime::parse_from_rfc3339(text).ok()?;
+    Some(time.to_utc())
 }
 
-/// Whether a user agent says itself that it is a machine. `CUBOT` makes phones.
+/// Whether a user agent names itself as a machine. `CUBOT` is a brand of phones.
 pub(super) fn is_machine(user_agent: Option<&str>) -> bool {
     let user_agent = user_agent.unwrap_or_default().to_ascii_lowercase();
     let mut words = user_agent.split(|c: char| !c.is_ascii_alphabetic());
@@ -256,8 +255,8 @@ pub(super) fn is_machine(user_agent: Option<&str>) -> bool {
     })
 }
 
-/// The first word of three digits, near the beginning, that can be a reply code
-/// (RFC 5321, 4.2): `550 5.1.1 …`, `550-5.1.1 …`, `smtp;550 5.1.1 …`.
+/// The first three-digit word, among the first three words, that can be a reply code (RFC
+/// 5321, 4.2): `550 5.1.1 …`, `550-5.1.1 …`, `smtp;550 5.1.1 …`.
 fn reply_code(text: &str) -> Option<&str> {
     let words = text.split(|c: char| c.is_whitespace() || c == ';' || c == '-');
     let mut words = words.filter(|word| !word.is_empty()).take(3);
@@ -277,8 +276,8 @@ fn is_enhanced(text: &str) -> bool {
     parts.len() == 3 && numbers && matches!(parts[0], "2" | "4" | "5")
 }
 
-/// A URL, bounded, without control characters, and with whatever looks like an
-/// address in it replaced: links carry them in their queries.
+/// A URL, bounded and without control characters. Anything that looks like an address is
+/// replaced: links carry addresses in their queries.
 fn clean_url(url: &str) -> String {
     let mut cleaned = String::with_capacity(url.len().min(URL_BYTES_MAX));
     let is_border = |c: char| "/?&=#;,:".contains(c);
@@ -311,11 +310,11 @@ mod tests {
     }
 
     #[test]
-    fn an_absurd_time_becomes_the_present() {
+    fn an_implausible_time_is_replaced_by_the_current_time() {
         for (value, expected) in [
             (json!(1_600_000_000), at(1_600_000_000_000_000)),
             (json!(1_521_233_195.375_624), at(1_521_233_195_375_624)),
-            // An hour ahead: clocks differ.
+            // An hour ahead is plausible: clocks differ.
             (json!(1_795_266_000), at(1_795_266_000_000_000)),
             (json!(1_795_262_400 + 86_401), now()),
             (json!(0), now()),
@@ -349,13 +348,13 @@ mod tests {
     }
 
     #[test]
-    fn our_ids_come_back_all_or_none() {
+    fn our_ids_are_read_all_or_none() {
         let (message, attempt) = (
             "01934c6e-5c00-7000-8000-000000000001",
             "01934c6e-5c00-7000-8000-000000000002",
         );
         let read = |message: Value, position: Value, attempt: Value| {
-            copy_ids(|name| match name {
+            correlation_ids(|name| match name {
                 TAG_MESSAGE => &message,
                 TAG_RECIPIENT => &position,
                 TAG_ATTEMPT => &attempt,
@@ -399,14 +398,14 @@ mod tests {
         assert_ne!(event_id(&long), event_id(&"y".repeat(256)));
         assert_eq!(message_id(Some(" abc ")), Some("abc".to_owned()));
         assert_eq!(message_id(Some(" ")), None);
-        // What differs where its parts are joined differs.
-        let ids = [["a", "bc"], ["ab", "c"]].map(|parts| Item::made_up_id("X y/", &parts));
+        // The same text split at another place has another id.
+        let ids = [["a", "bc"], ["ab", "c"]].map(|parts| Item::derived_id("X y/", &parts));
         assert_ne!(ids[0], ids[1]);
         assert!(ids[0].starts_with("Xy:"), "{}", ids[0]);
     }
 
     #[test]
-    fn particulars_are_bounded_and_hold_no_address() {
+    fn details_are_bounded_and_hold_no_address() {
         let long = format!(
             "https://x.org/?to=ada@x.org&mail=ada%40x.org&{}",
             "y".repeat(2_000)
@@ -425,8 +424,8 @@ mod tests {
     }
 
     #[test]
-    fn reply_codes_are_found_where_they_stand() {
-        for (answer, status, code) in [
+    fn reply_codes_are_found_in_the_first_words() {
+        for (reply, status, code) in [
             (Some("550 5.1.1 unknown"), None, Some("550")),
             (Some("550-5.1.1 unknown"), None, Some("550")),
             (Some("smtp;550 5.1.1 unknown"), None, Some("550")),
@@ -440,14 +439,14 @@ mod tests {
             (None, Some("5.1"), None),
             (None, None, None),
         ] {
-            let details = Details::default().smtp_code(answer, status);
+            let details = Details::default().smtp_code(reply, status);
             let found = details.0.get("smtpCode").and_then(Value::as_str);
-            assert_eq!(found, code, "{answer:?} {status:?}");
+            assert_eq!(found, code, "{reply:?} {status:?}");
         }
     }
 
     #[test]
-    fn machines_name_themselves() {
+    fn machines_are_recognised_by_their_user_agent() {
         for machine in [
             "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)",
             "AhrefsBot/7.0",
@@ -467,14 +466,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_as_it_came_is_bounded() {
+    fn the_raw_text_is_bounded() {
         let raw = json!({ "x": "y".repeat(20_000) }).to_string();
         let item = Item::parse(&raw, now()).unwrap();
         let event = item.event(EventDetails {
             id: String::new(),
-            happening: ProviderEventKind::Sent,
+            kind: ProviderEventKind::Sent,
             occurred_at: now(),
-            copy: None,
+            ids: None,
             provider_message_id: None,
             recipient: None,
             details: Details::default(),
@@ -483,8 +482,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nested_too_deeply_is_not_read() {
+    fn a_deeply_nested_item_is_unreadable() {
         let deep = format!("{{\"x\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
-        assert_eq!(Item::parse(&deep, now()).err(), Some(Passed::Unreadable));
+        assert_eq!(Item::parse(&deep, now()).err(), Some(NoEvent::Unreadable));
     }
 }

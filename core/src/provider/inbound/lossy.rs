@@ -1,73 +1,72 @@
-//! Reads JSON that is not quite JSON. Providers put what receiving servers said into
-//! their events, and what those said may be no UTF-8, half a character, or a NUL. What of
-//! it can be read is: a byte or an escape that stands for nothing becomes U+FFFD, and an
-//! event that cannot be mended is left out alone.
+//! Repairs invalid JSON. Providers copy the replies of receiving servers into their
+//! events, and those may hold invalid UTF-8, half a surrogate pair, or a NUL. An invalid
+//! byte or escape becomes U+FFFD. An event that cannot be repaired is left out; the other
+//! events of the post are read.
 
 use std::borrow::Cow;
 
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-/// How often the beginning of a next event is looked for behind one that is broken.
+/// How often the start of the next event is searched for behind broken ones.
 const SEARCHES_MAX: usize = 1_000;
 
-/// The content as text, without the byte order mark that some senders put before it.
+/// The body as text, without the byte order mark that some senders put before it.
 fn text(body: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body))
 }
 
-/// The content as JSON that can be taken apart, as far as it can be mended.
+/// The body as JSON, repaired as far as possible.
 pub(super) fn document(body: &[u8]) -> Cow<'_, str> {
     let text = text(body);
     if serde_json::from_str::<IgnoredAny>(&text).is_ok() {
         return text;
     }
-    Cow::Owned(mended(&text))
+    Cow::Owned(repair(&text))
 }
 
-/// A document with whatever is wrong within its texts replaced: halves of surrogate pairs
-/// and NULs, which no text of PostgreSQL can hold, by U+FFFD; control characters by
-/// spaces; the backslash of an escape that there is none of is dropped. The rest stays,
-/// byte by byte.
-pub(super) fn mended(json: &str) -> String {
-    let mut mended = String::with_capacity(json.len());
+/// A document with the errors inside its strings repaired. Halves of surrogate pairs, and
+/// NULs, which PostgreSQL cannot store, become U+FFFD; control characters become spaces;
+/// the backslash of an unknown escape is dropped. Everything else stays byte by byte.
+pub(super) fn repair(json: &str) -> String {
+    let mut repaired = String::with_capacity(json.len());
     let mut rest = json;
     let mut in_text = false;
     while let Some(at) = rest.find(|c: char| matches!(c, '"' | '\\') || c.is_ascii_control()) {
-        mended.push_str(&rest[..at]);
+        repaired.push_str(&rest[..at]);
         let found = rest.as_bytes()[at];
         rest = &rest[at + 1..];
         match found {
             b'"' => {
                 in_text = !in_text;
-                mended.push('"');
+                repaired.push('"');
             }
-            b'\\' if in_text => rest = escape(rest, &mut mended),
+            b'\\' if in_text => rest = escape(rest, &mut repaired),
             control if in_text => {
                 let kept = if control < b' ' {
                     ' '
                 } else {
                     char::from(control)
                 };
-                mended.push(kept);
+                repaired.push(kept);
             }
-            other => mended.push(char::from(other)),
+            other => repaired.push(char::from(other)),
         }
     }
-    mended.push_str(rest);
-    mended
+    repaired.push_str(rest);
+    repaired
 }
 
-/// Writes the escape whose backslash was read, and returns what follows it.
-fn escape<'a>(rest: &'a str, mended: &mut String) -> &'a str {
+/// Writes the escape whose backslash was read; returns the text after it.
+fn escape<'a>(rest: &'a str, repaired: &mut String) -> &'a str {
     match rest.as_bytes().first() {
         Some(b'u') => {}
         Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
-            mended.push('\\');
-            mended.push_str(&rest[..1]);
+            repaired.push('\\');
+            repaired.push_str(&rest[..1]);
             return &rest[1..];
         }
-        // No escape: the backslash stands for nothing.
+        // Not an escape: the backslash is dropped.
         Some(_) | None => return rest,
     }
     let Some(unit) = code_unit(&rest[1..]) else {
@@ -81,23 +80,23 @@ fn escape<'a>(rest: &'a str, mended: &mut String) -> &'a str {
         _ => 5,
     };
     if kept == 0 {
-        mended.push('\u{fffd}');
+        repaired.push('\u{fffd}');
         return after;
     }
-    mended.push('\\');
-    mended.push_str(&rest[..kept]);
+    repaired.push('\\');
+    repaired.push_str(&rest[..kept]);
     &rest[kept..]
 }
 
-/// The number of four hexadecimal digits.
+/// The value of four hexadecimal digits.
 fn code_unit(digits: &str) -> Option<u16> {
     let digits = digits.get(..4)?;
     let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     u16::from_str_radix(digits, 16).ok().filter(|_| is_hex)
 }
 
-/// The elements of an array as they came, each by itself, and how many of them are
-/// broken. Nothing where it is no array at all.
+/// The raw elements of an array, and the number of broken ones. `None` if the text is not
+/// an array.
 pub(super) fn elements(json: &str) -> Option<(Vec<&str>, usize)> {
     if let Ok(elements) = serde_json::from_str::<Vec<&RawValue>>(json) {
         return Some((elements.into_iter().map(RawValue::get).collect(), 0));
@@ -118,7 +117,7 @@ pub(super) fn elements(json: &str) -> Option<(Vec<&str>, usize)> {
     is_of_objects.then_some((elements, broken))
 }
 
-/// The value with which a text begins, where a comma or the array's end follows it.
+/// The value at the start of a text, if a comma or the end of the array follows it.
 fn first_value(text: &str) -> Option<(&str, &str)> {
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
     let value = values.next()?.ok()?.get();
@@ -127,8 +126,8 @@ fn first_value(text: &str) -> Option<(&str, &str)> {
     is_whole.then_some((value, after))
 }
 
-/// The text from the next object on that begins after a comma, a brace or a line's end
-/// and can be read.
+/// The text from the next readable object on that starts after a comma, a brace or the end
+/// of a line.
 fn next_object<'a>(text: &'a str, searches: &mut usize) -> Option<&'a str> {
     let mut at = 1;
     while let Some(found) = text.get(at..)?.find('{') {
@@ -155,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stands_for_nothing_is_replaced_and_the_rest_stays() {
+    fn invalid_parts_are_replaced_and_the_rest_stays() {
         for (json, expected) in [
             (r#"{"a":"b"}"#, r#"{"a":"b"}"#),
             (r#""\ud83d\ude00 \u00e9""#, r#""\ud83d\ude00 \u00e9""#),
@@ -165,7 +164,7 @@ mod tests {
             (r#""\ud800\u0041""#, "\"\u{fffd}\\u0041\""),
             (r#""\uD800\n""#, "\"\u{fffd}\\n\""),
             (r#""a\u0000b""#, "\"a\u{fffd}b\""),
-            // The backslash is one itself.
+            // The backslash itself is escaped.
             (r#""a\\u0000b\\ud800""#, r#""a\\u0000b\\ud800""#),
             (r#""a\x41 \' \u12""#, r#""ax41 ' u12""#),
             ("\"a\nb\tc\0d\"", "\"a b c d\""),
@@ -174,7 +173,7 @@ mod tests {
             (r#""\"#, "\""),
             (r#""\ud800"#, "\"\u{fffd}"),
         ] {
-            assert_eq!(mended(json), expected, "{json}");
+            assert_eq!(repair(json), expected, "{json}");
         }
     }
 

@@ -2,11 +2,10 @@
 //! api-events.rst), mailgun/mailgun-go (webhooks.go, events/enums.go) for the
 //! signature and the names of reasons, and django-anymail for the codes of 6xx.
 //!
-//! The signature lies in the body and covers a time and a token, *not* the event:
-//! whoever has seen one could put it before an event of their own. So the token
-//! goes to the caller with what identifies the content ([`ReplayGuard`]). One post
-//! holds one event. Posts of forms, as before 2018, carry no such signature and are
-//! not believed.
+//! The signature is in the body and covers a time and a token, *not* the event: an
+//! attacker who has seen one could put it before another event. So the caller gets the
+//! token with a hash of the content ([`ReplayGuard`]). One post holds one event. Form
+//! posts, as before 2018, carry no such signature and are refused.
 
 use std::borrow::Cow;
 
@@ -17,23 +16,23 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use sha2::Sha256;
 
+use super::bounce_type;
 use super::item::{
-    Details, EventDetails, Item, Passed, copy_ids, is_machine, message_id, parse_address,
+    Details, EventDetails, Item, NoEvent, correlation_ids, is_machine, message_id, parse_address,
 };
-use super::verdict::bounce_type;
 use super::{Inbound, InboundRefusal, Received, ReplayGuard, lossy, require_recent};
 use crate::clock::Timestamp;
 use crate::idempotency::fingerprint;
 use crate::provider::event::{BounceType, ProviderEvent, ProviderEventKind};
 use crate::secret::{ExposeSecret, Secret};
 
-/// How old a signature may be. Mailgun repeats a post for about 8 h, and does not
-/// say whether each try is signed anew. Tokens are remembered for as long.
+/// The oldest signature accepted. Mailgun repeats a post for about 8 h and does not say
+/// whether it signs each try anew. Tokens are stored for this long.
 const AGE_MAX: TimeDelta = TimeDelta::hours(12);
-/// The longest token that is taken; Mailgun's have 50 characters.
+/// The longest token accepted, in bytes; Mailgun's have 50.
 const TOKEN_BYTES_MAX: usize = 128;
 
-/// A post, with its event as it came.
+/// A post with the raw text of its event.
 #[derive(Deserialize)]
 struct Post<'a> {
     signature: Signature<'a>,
@@ -43,7 +42,7 @@ struct Post<'a> {
 
 #[derive(Deserialize)]
 struct Signature<'a> {
-    /// Seconds since 1970: a text in what Mailgun sends, a number in some samples.
+    /// Unix seconds: a string in what Mailgun sends, a number in some samples.
     timestamp: Value,
     #[serde(borrow)]
     token: Cow<'a, str>,
@@ -66,15 +65,17 @@ fn post(document: &str) -> Option<Post<'_>> {
     serde_json::from_str(document).ok()
 }
 
-/// Whether the account's key signed its time and token, of late.
+/// Verifies the signature over time and token with the account's key.
 pub(super) fn verify(signing_key: &Secret, inbound: &Inbound<'_>) -> Result<(), InboundRefusal> {
-    // It covers a time and a token alone, so the content may be mended before.
+    // The signature covers a time and a token only, so the content may be repaired.
     let document = lossy::document(inbound.body);
     let signature = post(&document).map(|post| post.signature);
     let signature = signature.ok_or(InboundRefusal::unverified("it holds no signature"))?;
     let token = signature.token.as_bytes();
     if !(1..=TOKEN_BYTES_MAX).contains(&token.len()) || !token.iter().all(u8::is_ascii_graphic) {
-        return Err(InboundRefusal::unverified("its token is none of Mailgun's"));
+        return Err(InboundRefusal::unverified(
+            "its token is not one of Mailgun's",
+        ));
     }
     let key = signing_key.expose_secret().as_bytes();
     let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes keys of any length");
@@ -89,7 +90,7 @@ pub(super) fn verify(signing_key: &Secret, inbound: &Inbound<'_>) -> Result<(), 
     require_recent(signature.signed_at(), inbound.now, AGE_MAX).map(|_| ())
 }
 
-/// Reads one event.
+/// Reads the event of a post.
 pub(super) fn read(body: &[u8], now: Timestamp) -> Result<Received, InboundRefusal> {
     let not_an_event = InboundRefusal::Malformed {
         why: "its event-data is not an event",
@@ -111,11 +112,11 @@ pub(super) fn read(body: &[u8], now: Timestamp) -> Result<Received, InboundRefus
     Ok(received)
 }
 
-fn read_event(item: &Item<'_>) -> Result<ProviderEvent, Passed> {
-    let event = item.text(&["event"]).ok_or(Passed::Unreadable)?;
+fn read_event(item: &Item<'_>) -> Result<ProviderEvent, NoEvent> {
+    let event = item.text(&["event"]).ok_or(NoEvent::Unreadable)?;
     let is_bot = item.text(&["client-info", "bot"]).is_some()
         || is_machine(item.text(&["client-info", "user-agent"]));
-    let happening = match event {
+    let kind = match event {
         "accepted" => ProviderEventKind::Sent,
         "rejected" => ProviderEventKind::Dropped,
         "delivered" => ProviderEventKind::Delivered,
@@ -125,41 +126,41 @@ fn read_event(item: &Item<'_>) -> Result<ProviderEvent, Passed> {
         "unsubscribed" => ProviderEventKind::Unsubscribed,
         "complained" => ProviderEventKind::Complained,
         // stored, list_…, email_validation.
-        _ => return Err(Passed::Skipped),
+        _ => return Err(NoEvent::Skipped),
     };
-    // Rejected mail names no recipient but its header.
+    // A rejected mail names its recipient in the header only.
     let recipient = item.text(&["recipient"]);
     let recipient = recipient.or_else(|| item.text(&["message", "headers", "to"]));
     let message = item.text(&["message", "headers", "message-id"]);
     let message = message.map(|id| id.trim_start_matches('<').trim_end_matches('>'));
     Ok(item.event(EventDetails {
         id: event_id(item, event),
-        happening,
+        kind,
         occurred_at: item.seconds(&["timestamp"]),
-        copy: copy_ids(|name| item.at(&["user-variables", name])),
+        ids: correlation_ids(|name| item.at(&["user-variables", name])),
         provider_message_id: message_id(message),
         recipient: recipient.and_then(parse_address),
-        details: details(item, happening),
+        details: details(item, kind),
     }))
 }
 
-/// Mailgun's id is unique within a day only, so its time belongs to it.
+/// Mailgun's id is unique within a day only, so the time is part of it.
 fn event_id(item: &Item<'_>, event: &str) -> String {
     match item.text(&["id"]) {
         Some(id) => super::item::event_id(&format!("{id}@{}", item.at(&["timestamp"]))),
-        None => item.id_of_content(event),
+        None => item.content_id(event),
     }
 }
 
-/// What a failure is, by `severity`, `reason` and the code. Codes from 605 on are
-/// Mailgun's own: it did not try.
-fn failure(item: &Item<'_>) -> Result<ProviderEventKind, Passed> {
+/// The kind of a failure, by `severity`, `reason` and the code. Codes from 605 on are
+/// Mailgun's own: it did not try to send.
+fn failure(item: &Item<'_>) -> Result<ProviderEventKind, NoEvent> {
     let code = item.at(&["delivery-status", "code"]).as_i64();
     let is_delayed = *item.at(&["flags", "is-delayed-bounce"]) == true;
-    match item.text(&["severity"]).ok_or(Passed::Unreadable)? {
+    match item.text(&["severity"]).ok_or(NoEvent::Unreadable)? {
         "temporary" => return Ok(ProviderEventKind::Deferred),
         "permanent" => {}
-        _ => return Err(Passed::Skipped),
+        _ => return Err(NoEvent::Skipped),
     }
     Ok(match (item.text(&["reason"]), code) {
         (Some("suppress-bounce" | "suppress-unsubscribe" | "suppress-complaint"), _)
@@ -170,15 +171,15 @@ fn failure(item: &Item<'_>) -> Result<ProviderEventKind, Passed> {
         (reason, _) => {
             let status = |name: &str| item.text(&["delivery-status", name]);
             let enhanced = status("enhanced-code").or_else(|| status("bounce-code"));
-            let answer = status("message").or_else(|| status("description"));
-            // Other reasons (generic, hardfail, unknown) tell nothing of the address.
+            let reply = status("message").or_else(|| status("description"));
+            // Other reasons (generic, hardfail, unknown) say nothing about the address.
             let is_labelled = reason == Some("bounce");
-            ProviderEventKind::Bounced(bounce_type(is_labelled, enhanced, answer))
+            ProviderEventKind::Bounced(bounce_type::classify(is_labelled, enhanced, reply))
         }
     })
 }
 
-fn details(item: &Item<'_>, happening: ProviderEventKind) -> Details {
+fn details(item: &Item<'_>, kind: ProviderEventKind) -> Details {
     let status = |name: &str| item.text(&["delivery-status", name]);
     let code = item.at(&["delivery-status", "code"]).as_i64();
     let code = code.map(|code| code.to_string());
@@ -188,7 +189,7 @@ fn details(item: &Item<'_>, happening: ProviderEventKind) -> Details {
         .or_else(|| item.text(&["reject", "reason"]))
         .or_else(|| item.text(&["reason"]));
     let details = Details::default();
-    match happening {
+    match kind {
         ProviderEventKind::Delivered => details.smtp_code(code.as_deref(), enhanced),
         ProviderEventKind::Deferred | ProviderEventKind::Bounced(_) => {
             details.reason(why).smtp_code(code.as_deref(), enhanced)
@@ -213,12 +214,12 @@ mod tests {
         DateTime::from_timestamp(1_795_262_400, 0).unwrap()
     }
 
-    fn event(data: &Value) -> Result<ProviderEvent, Passed> {
+    fn event(data: &Value) -> Result<ProviderEvent, NoEvent> {
         read_event(&Item::parse(&data.to_string(), now()).unwrap())
     }
 
     #[test]
-    fn every_kind_of_event_has_its_meaning() {
+    fn every_event_maps_to_its_kind() {
         use ProviderEventKind::*;
         let of = |name: &str| json!({ "event": name });
         let opened_by = |info: Value| json!({ "event": "opened", "client-info": info });
@@ -242,19 +243,19 @@ mod tests {
             (of("clicked"), Ok(Clicked { is_bot: false })),
             (of("unsubscribed"), Ok(Unsubscribed)),
             (of("complained"), Ok(Complained)),
-            (of("stored"), Err(Passed::Skipped)),
-            (of("list_uploaded"), Err(Passed::Skipped)),
-            (of("email_validation"), Err(Passed::Skipped)),
-            (of("failed"), Err(Passed::Unreadable)),
-            (json!({}), Err(Passed::Unreadable)),
+            (of("stored"), Err(NoEvent::Skipped)),
+            (of("list_uploaded"), Err(NoEvent::Skipped)),
+            (of("email_validation"), Err(NoEvent::Skipped)),
+            (of("failed"), Err(NoEvent::Unreadable)),
+            (json!({}), Err(NoEvent::Unreadable)),
         ] {
-            let happened = event(&data).map(|event| event.happening);
-            assert_eq!(happened, expected, "{data}");
+            let kinds = event(&data).map(|event| event.kind);
+            assert_eq!(kinds, expected, "{data}");
         }
     }
 
     #[test]
-    fn every_failure_has_its_meaning() {
+    fn every_failure_maps_to_its_kind() {
         use BounceType::{Block, Hard, Soft};
         use ProviderEventKind::*;
         for (severity, reason, code, is_delayed, expected) in [
@@ -277,7 +278,7 @@ mod tests {
             ("permanent", "suppress-complaint", 607, false, Ok(Dropped)),
             ("permanent", "suppress-bounce", 550, false, Ok(Dropped)),
             ("permanent", "unknown", 605, false, Ok(Dropped)),
-            ("later", "generic", 550, false, Err(Passed::Skipped)),
+            ("later", "generic", 550, false, Err(NoEvent::Skipped)),
         ] {
             let data = json!({
                 "event": "failed",
@@ -286,13 +287,13 @@ mod tests {
                 "delivery-status": { "code": code },
                 "flags": { "is-delayed-bounce": is_delayed },
             });
-            let happened = event(&data).map(|event| event.happening);
-            assert_eq!(happened, expected, "{data}");
+            let kinds = event(&data).map(|event| event.kind);
+            assert_eq!(kinds, expected, "{data}");
         }
     }
 
     #[test]
-    fn a_permanent_failure_is_hard_where_the_address_is_the_reason() {
+    fn a_permanent_failure_is_hard_if_the_address_is_the_reason() {
         use BounceType::{Block, Hard, Soft};
         for (reason, enhanced, message, expected) in [
             ("generic", "", "554 blocked using Spamhaus", Block),
@@ -313,13 +314,13 @@ mod tests {
                 "reason": reason,
                 "delivery-status": { "code": 550, "enhanced-code": enhanced, "message": message },
             });
-            let happened = event(&data).unwrap().happening;
-            assert_eq!(happened, ProviderEventKind::Bounced(expected), "{data}");
+            let kinds = event(&data).unwrap().kind;
+            assert_eq!(kinds, ProviderEventKind::Bounced(expected), "{data}");
         }
     }
 
     #[test]
-    fn an_event_says_all_that_it_knows() {
+    fn all_fields_of_an_event_are_read() {
         let data = json!({
             "id": "G9Bn5sl1TC6nu79C8C0bwg",
             "timestamp": 1_521_233_195.375_624,
@@ -335,17 +336,17 @@ mod tests {
                 "waypost_attempt": "01934c6e-5c00-7000-8000-000000000002",
             },
         });
-        let told = event(&data).unwrap();
-        assert_eq!(told.id, "G9Bn5sl1TC6nu79C8C0bwg@1521233195.375624");
-        assert_eq!(told.occurred_at.timestamp_micros(), 1_521_233_195_375_624);
-        assert_eq!(told.copy.unwrap().position, 5);
+        let failed = event(&data).unwrap();
+        assert_eq!(failed.id, "G9Bn5sl1TC6nu79C8C0bwg@1521233195.375624");
+        assert_eq!(failed.occurred_at.timestamp_micros(), 1_521_233_195_375_624);
+        assert_eq!(failed.ids.unwrap().position, 5);
         assert_eq!(
-            told.provider_message_id.as_deref(),
+            failed.provider_message_id.as_deref(),
             Some("2013.1@app.example")
         );
-        assert_eq!(told.recipient.unwrap().as_str(), "alice@example.com");
+        assert_eq!(failed.recipient.unwrap().as_str(), "alice@example.com");
         assert_eq!(
-            Value::Object(told.details),
+            Value::Object(failed.details),
             json!({ "reason": "No Such User", "smtpCode": "550" })
         );
         let rejected = event(&json!({
@@ -360,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_genuine_signature_without_an_event_is_not_readable() {
+    fn a_genuine_signature_without_an_event_is_unreadable() {
         let signed = json!({ "timestamp": "1795262400", "token": "t", "signature": "00" });
         for data in [json!(null), json!(7), json!([]), json!("x")] {
             let body = json!({ "signature": signed, "event-data": data }).to_string();

@@ -1,16 +1,17 @@
-//! What providers post to us. A request is *verified* first, by what its provider
-//! signs with, over the bytes as they came; only then is its content read and
-//! turned into [`ProviderEvent`]s. A file for each provider; `sns` is the envelope
-//! in which the events of SES travel, `fetch` gets what its verification needs.
+//! The event webhooks of the providers. A request is *verified* first, by the provider's
+//! signature over the raw bytes; only then is its content read and turned into
+//! [`ProviderEvent`]s. There is a file for each provider; `sns` is the envelope of SES
+//! events, and `fetch` makes the requests that its verification needs.
 //!
-//! Promises: nothing is read of a request that is not genuine, beyond the part that
-//! holds the signature. One item that cannot be read does not spoil the others of
-//! its request. All that is kept is bounded, whatever the provider sent.
+//! Promises: of a request that is not genuine, nothing is read but the part with the
+//! signature. An unreadable item does not affect the other items of its request. All stored
+//! values are bounded, whatever the provider sent.
 //!
-//! It records nothing and knows no database: who calls [`receive`] commits the
-//! events before the provider is answered, and refuses a signature token that was
-//! used for something else ([`ReplayGuard`]).
+//! This module stores nothing: the caller of [`receive`] commits the events before the
+//! provider gets its reply, and refuses a signature token that was used for another
+//! content ([`ReplayGuard`]).
 
+mod bounce_type;
 mod fetch;
 mod item;
 mod lossy;
@@ -19,7 +20,6 @@ mod postmark;
 mod sendgrid;
 mod ses;
 mod sns;
-mod verdict;
 
 use chrono::TimeDelta;
 use http::HeaderMap;
@@ -29,71 +29,70 @@ use super::event_secrets::EventSecrets;
 use super::kind::ProviderType;
 use crate::clock::Timestamp;
 pub use fetch::SnsFetcher;
-use item::Passed;
+use item::NoEvent;
 
-/// How far a signed time may lie in the future. Mailgun signs a time and a token
-/// without anything between them: whoever moves a digit from one to the other keeps
-/// the signature, and gets a time that is ten times as far from 1970. So there is a
-/// bound on either side.
+/// How far in the future a signed time may be. Mailgun signs a time and a token without a
+/// separator: an attacker can move a digit from the token to the time, keep the signature,
+/// and get a time ten times as far from 1970. So the time is bounded on both sides.
 const AHEAD_MAX: TimeDelta = TimeDelta::days(1);
 
 /// A request that claims to come from a provider.
 #[derive(Clone, Copy)]
 pub struct Inbound<'a> {
     pub headers: &'a HeaderMap,
-    /// Its content, byte for byte as it came: signatures cover the bytes.
+    /// The raw body: signatures cover its bytes.
     pub body: &'a [u8],
     pub now: Timestamp,
 }
 
-/// What a genuine request told.
+/// The content of a genuine request.
 #[derive(Debug, Default)]
 pub struct Received {
-    /// What happened, in the order of the request.
+    /// The events in the order of the request.
     pub events: Vec<ProviderEvent>,
-    /// Items of kinds that we do not keep.
+    /// Items whose kind is not recorded.
     pub skipped: usize,
-    /// Items that could not be read, or say too little to be of use.
+    /// Items that could not be read or lack a required field.
     pub unreadable: usize,
-    /// What must not be taken twice, where the signature does not cover the content.
+    /// Protects against replays if the signature does not cover the content.
     pub replay_guard: Option<ReplayGuard>,
 }
 
-/// A signature that covers only itself: whoever has seen it can put it on a
-/// content of their own. So the first content that came with it is the only one.
+/// Binds a signature token to the first content that came with it. The signature covers
+/// only itself, so anyone who has seen it could put it on another content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplayGuard {
-    /// What is used once; at most 128 visible ASCII characters.
+    /// The token; at most 128 visible ASCII characters.
     pub token: String,
-    /// What tells the content from others. The provider may repeat a request as it
-    /// was: the same token with the same content is genuine.
+    /// A hash of the content. The provider may repeat a request unchanged: the same token
+    /// with the same content is genuine.
     pub content: [u8; 32],
-    /// Until when it matters: later the signature is too old to be believed.
+    /// When the signature expires, and with it the need for the guard.
     pub until: Timestamp,
 }
 
-/// Why nothing was received.
+/// Why a request was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InboundRefusal {
-    /// Nothing shows that the provider sent it. To be answered 401; 403 and 406 end
-    /// the repetitions of Postmark and Mailgun, which a wrong secret on our side
-    /// must not.
-    #[error("not shown to be genuine: {why}")]
+    /// Nothing proves that the provider sent it. Answered with 401: 403 and 406 would end
+    /// the retries of Postmark and Mailgun, and a wrong secret on our side must not do
+    /// that.
+    #[error("not verified: {why}")]
     Unverified {
-        /// What is missing or wrong, for the log; nothing of the request.
+        /// What is missing or wrong, for the log. Quotes nothing of the request.
         why: &'static str,
     },
-    /// It is genuine, and its content is not what the provider documents.
-    #[error("genuine, but not readable: {why}")]
+    /// It is genuine, but its content is not what the provider documents.
+    #[error("genuine, but unreadable: {why}")]
     Malformed {
-        /// What is wrong, for the log; nothing of the request.
+        /// What is wrong, for the log. Quotes nothing of the request.
         why: &'static str,
     },
-    /// It cannot be verified or acted on at the moment. To be answered 5xx, so that
-    /// the provider repeats it.
-    #[error("cannot be judged now: {why}")]
+    /// It cannot be verified or processed now. Answered with 5xx, so that the provider
+    /// repeats it.
+    #[error("cannot be verified now: {why}")]
     Unavailable {
-        /// What is away, for the log.
+        /// What is unavailable, for the log.
         why: String,
     },
 }
@@ -104,11 +103,11 @@ impl InboundRefusal {
     }
 }
 
-/// Verifies a request with the secrets of the account that it was posted to, and
-/// reads it. A confirmation of an SNS subscription is followed on the way.
+/// Verifies a request with the secrets of its account and reads it. A confirmation request
+/// of an SNS subscription is answered here.
 ///
 /// # Errors
-/// Why it was not received.
+/// Why the request was refused.
 pub async fn receive(
     kind: ProviderType,
     secrets: &EventSecrets,
@@ -144,8 +143,7 @@ pub async fn receive(
     }
 }
 
-/// Reads a content without asking who sent it, for the fuzzer: what a stranger
-/// cannot reach must not break either.
+/// Reads a body without verifying it, for the fuzzer.
 ///
 /// # Errors
 /// Why it cannot be read.
@@ -160,28 +158,28 @@ pub fn read_unverified(
         ProviderType::Postmark => postmark::read(body, now),
         ProviderType::Mailgun => mailgun::read(body, now),
         ProviderType::Ses => sns::read_unverified(body, now),
-        ProviderType::Smtp => Err(InboundRefusal::unverified("a mail server posts nothing")),
+        ProviderType::Smtp => Err(InboundRefusal::unverified("SMTP accounts have no events")),
     }
 }
 
-/// Reads a certificate, for the fuzzer: PEM, else DER.
+/// Reads a certificate, PEM or DER, for the fuzzer.
 #[cfg(fuzzing)]
 pub fn read_certificate(bytes: &[u8]) {
     fetch::read_any_certificate(bytes);
 }
 
 impl Received {
-    /// Counts what came of one item.
-    fn add(&mut self, item: Result<impl IntoIterator<Item = ProviderEvent>, Passed>) {
+    /// Adds the events of one item, or counts it as skipped or unreadable.
+    fn add(&mut self, item: Result<impl IntoIterator<Item = ProviderEvent>, NoEvent>) {
         match item {
             Ok(events) => self.events.extend(events),
-            Err(Passed::Skipped) => self.skipped += 1,
-            Err(Passed::Unreadable) => self.unreadable += 1,
+            Err(NoEvent::Skipped) => self.skipped += 1,
+            Err(NoEvent::Unreadable) => self.unreadable += 1,
         }
     }
 }
 
-/// A header that is there once. One that is there twice could be read in two ways.
+/// The value of a header that occurs once. A repeated header is ambiguous and ignored.
 fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?;
@@ -191,19 +189,19 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     }
 }
 
-/// Refuses what was signed too long ago.
+/// Refuses a request that was signed too long ago or in the future.
 fn require_recent(
     signed_at: Option<Timestamp>,
     now: Timestamp,
     age_max: TimeDelta,
 ) -> Result<Timestamp, InboundRefusal> {
-    let signed_at = signed_at.ok_or(InboundRefusal::unverified("its time is none"))?;
+    let signed_at = signed_at.ok_or(InboundRefusal::unverified("its time is invalid"))?;
     if now - signed_at > age_max {
         return Err(InboundRefusal::unverified("its signature is too old"));
     }
     if signed_at - now > AHEAD_MAX {
         return Err(InboundRefusal::unverified(
-            "its signature is of the future; is a clock wrong?",
+            "its signature is from the future; check the clock of this host",
         ));
     }
     Ok(signed_at)

@@ -2,9 +2,9 @@
 //! ActiveCampaign/postmark.js (models/webhooks/payload), and django-anymail's list
 //! of bounce types.
 //!
-//! Postmark signs nothing: a user name and a password of ours come as HTTP Basic.
-//! One post holds one event. Deliveries, opens, clicks and changes of subscriptions
-//! have no id; one is made up from what makes them what they are.
+//! Postmark signs nothing: a user name and password that Waypost generated come as HTTP
+//! Basic. One post holds one event. Deliveries, opens, clicks and subscription changes have
+//! no id; one is derived from the fields that identify the event.
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use base64::Engine as _;
@@ -14,16 +14,15 @@ use secrecy::zeroize::Zeroizing;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::item::{Details, EventDetails, Item, Passed, copy_ids, is_machine, message_id};
-use super::verdict::bounce_type;
+use super::bounce_type;
+use super::item::{Details, EventDetails, Item, NoEvent, correlation_ids, is_machine, message_id};
 use super::{Inbound, InboundRefusal, Received, header, lossy};
 use crate::clock::Timestamp;
 use crate::provider::event::{BounceType, ProviderEvent, ProviderEventKind};
 use crate::secret::{ExposeSecret, Secret};
 
-/// Whether it carries the account's user name and password. Digests are compared,
-/// and in constant time: neither the place of the first difference nor a length
-/// shows in how long it takes.
+/// Verifies the account's user name and password. Their digests are compared in constant
+/// time, so the duration reveals neither the first difference nor a length.
 pub(super) fn verify(
     username: &str,
     password: &Secret,
@@ -44,13 +43,13 @@ pub(super) fn verify(
         .map_err(|_| InboundRefusal::unverified("the user name or the password is wrong"))
 }
 
-/// Reads one event.
+/// Reads the event of a post.
 pub(super) fn read(body: &[u8], now: Timestamp) -> Result<Received, InboundRefusal> {
     let not_an_event = InboundRefusal::Malformed {
         why: "it is not a JSON object with a RecordType",
     };
     let event = read_event(&lossy::document(body), now);
-    if event.as_ref().err() == Some(&Passed::Unreadable) {
+    if event.as_ref().err() == Some(&NoEvent::Unreadable) {
         return Err(not_an_event);
     }
     let mut received = Received::default();
@@ -58,7 +57,7 @@ pub(super) fn read(body: &[u8], now: Timestamp) -> Result<Received, InboundRefus
     Ok(received)
 }
 
-/// Which field holds the address, which the time, and what makes up the id.
+/// The fields that hold the address and the time, and those that identify the event.
 struct PostmarkEventShape {
     address: &'static str,
     time: &'static str,
@@ -90,46 +89,46 @@ const CHANGE: PostmarkEventShape = PostmarkEventShape {
     identity: &["MessageID", "Recipient", "ChangedAt"],
 };
 
-fn read_event(raw: &str, now: Timestamp) -> Result<ProviderEvent, Passed> {
+fn read_event(raw: &str, now: Timestamp) -> Result<ProviderEvent, NoEvent> {
     let item = Item::parse(raw, now)?;
-    let record_type = item.text(&["RecordType"]).ok_or(Passed::Unreadable)?;
+    let record_type = item.text(&["RecordType"]).ok_or(NoEvent::Unreadable)?;
     let is_bot = is_machine(item.text(&["UserAgent"]));
-    let (happening, shape) = match record_type {
+    let (kind, shape) = match record_type {
         "Delivery" => (ProviderEventKind::Delivered, DELIVERY),
         "Bounce" => (bounce(&item)?, BOUNCE),
         "SpamComplaint" => (ProviderEventKind::Complained, BOUNCE),
         "Open" => (ProviderEventKind::Opened { is_bot }, OPEN),
         "Click" => (ProviderEventKind::Clicked { is_bot }, CLICK),
         "SubscriptionChange" => (subscription_change(&item)?, CHANGE),
-        _ => return Err(Passed::Skipped),
+        _ => return Err(NoEvent::Skipped),
     };
     let parts = shape.identity.iter().map(|name| item.at(&[name]));
     let parts: Vec<&Value> = parts.collect();
-    // Where a part is missing, all of it tells it apart.
+    // If a part is missing, the whole content identifies the event.
     let id = if parts.iter().any(|part| part.is_null()) {
-        item.id_of_content(record_type)
+        item.content_id(record_type)
     } else {
         let parts: Vec<String> = parts.iter().map(ToString::to_string).collect();
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-        Item::made_up_id(record_type, &parts)
+        Item::derived_id(record_type, &parts)
     };
     Ok(item.event(EventDetails {
         id,
-        happening,
+        kind,
         occurred_at: item.date(&[shape.time]),
-        copy: copy_ids(|name| item.at(&["Metadata", name])),
+        ids: correlation_ids(|name| item.at(&["Metadata", name])),
         provider_message_id: message_id(item.text(&["MessageID"])),
         recipient: item.address(&[shape.address]),
-        details: details(&item, happening),
+        details: details(&item, kind),
     }))
 }
 
-/// `Type`, not `TypeCode`: the samples give one code for two types.
-fn bounce(item: &Item<'_>) -> Result<ProviderEventKind, Passed> {
-    Ok(match item.text(&["Type"]).ok_or(Passed::Unreadable)? {
-        // "unknown user, mailbox not found", by Postmark's own words.
+/// By `Type`, not `TypeCode`: the samples give one code to two types.
+fn bounce(item: &Item<'_>) -> Result<ProviderEventKind, NoEvent> {
+    Ok(match item.text(&["Type"]).ok_or(NoEvent::Unreadable)? {
+        // Postmark documents it as "unknown user, mailbox not found".
         "HardBounce" => {
-            ProviderEventKind::Bounced(bounce_type(true, None, item.text(&["Details"])))
+            ProviderEventKind::Bounced(bounce_type::classify(true, None, item.text(&["Details"])))
         }
         "BadEmailAddress" => ProviderEventKind::Bounced(BounceType::Hard),
         "SoftBounce" | "Unknown" => ProviderEventKind::Bounced(BounceType::Soft),
@@ -142,32 +141,32 @@ fn bounce(item: &Item<'_>) -> Result<ProviderEventKind, Passed> {
         }
         "Unsubscribe" => ProviderEventKind::Unsubscribed,
         // AutoResponder, AddressChange, ChallengeVerification, OpenRelayTest and
-        // Subscribe say nothing of the mail's fate.
-        _ => return Err(Passed::Skipped),
+        // Subscribe say nothing about the delivery.
+        _ => return Err(NoEvent::Skipped),
     })
 }
 
-/// Other reasons echo an event that is told by itself; a reactivated address is
-/// not unsubscribed.
-fn subscription_change(item: &Item<'_>) -> Result<ProviderEventKind, Passed> {
+/// Only a manual suppression counts. Other reasons repeat an event that Postmark reports
+/// separately, and a reactivated address is not unsubscribed.
+fn subscription_change(item: &Item<'_>) -> Result<ProviderEventKind, NoEvent> {
     let is_stopped = *item.at(&["SuppressSending"]) == true;
     let is_manual = item.text(&["SuppressionReason"]) == Some("ManualSuppression");
     if is_stopped && is_manual {
         Ok(ProviderEventKind::Unsubscribed)
     } else {
-        Err(Passed::Skipped)
+        Err(NoEvent::Skipped)
     }
 }
 
-fn details(item: &Item<'_>, happening: ProviderEventKind) -> Details {
-    let answer = item.text(&["Details"]);
+fn details(item: &Item<'_>, kind: ProviderEventKind) -> Details {
+    let reply = item.text(&["Details"]);
     let details = Details::default();
-    match happening {
-        ProviderEventKind::Delivered => details.smtp_code(answer, None),
+    match kind {
+        ProviderEventKind::Delivered => details.smtp_code(reply, None),
         ProviderEventKind::Deferred | ProviderEventKind::Bounced(_) => details
-            .reason(answer.or_else(|| item.text(&["Description"])))
-            .smtp_code(answer, None),
-        ProviderEventKind::Dropped => details.reason(item.text(&["Description"]).or(answer)),
+            .reason(reply.or_else(|| item.text(&["Description"])))
+            .smtp_code(reply, None),
+        ProviderEventKind::Dropped => details.reason(item.text(&["Description"]).or(reply)),
         ProviderEventKind::Opened { .. } | ProviderEventKind::Clicked { .. } => details
             .url(item.text(&["OriginalLink"]))
             .user_agent(item.text(&["UserAgent"])),
@@ -188,12 +187,12 @@ mod tests {
         DateTime::from_timestamp(1_795_262_400, 0).unwrap()
     }
 
-    fn event(event: &Value) -> Result<ProviderEvent, Passed> {
+    fn event(event: &Value) -> Result<ProviderEvent, NoEvent> {
         read_event(&event.to_string(), now())
     }
 
     #[test]
-    fn every_kind_of_record_has_its_meaning() {
+    fn every_record_type_maps_to_its_kind() {
         use ProviderEventKind::*;
         let of = |name: &str| json!({ "RecordType": name });
         let change = |stopped: bool, reason: &str| {
@@ -208,21 +207,21 @@ mod tests {
             (of("SpamComplaint"), Ok(Complained)),
             (of("Open"), Ok(Opened { is_bot: false })),
             (of("Click"), Ok(Clicked { is_bot: false })),
-            (of("Inbound"), Err(Passed::Skipped)),
-            (of("Bounce"), Err(Passed::Unreadable)),
+            (of("Inbound"), Err(NoEvent::Skipped)),
+            (of("Bounce"), Err(NoEvent::Unreadable)),
             (change(true, "ManualSuppression"), Ok(Unsubscribed)),
-            (change(false, "ManualSuppression"), Err(Passed::Skipped)),
-            (change(true, "HardBounce"), Err(Passed::Skipped)),
-            (change(true, "SpamComplaint"), Err(Passed::Skipped)),
-            (json!({}), Err(Passed::Unreadable)),
+            (change(false, "ManualSuppression"), Err(NoEvent::Skipped)),
+            (change(true, "HardBounce"), Err(NoEvent::Skipped)),
+            (change(true, "SpamComplaint"), Err(NoEvent::Skipped)),
+            (json!({}), Err(NoEvent::Unreadable)),
         ] {
-            let happened = event(&record).map(|event| event.happening);
-            assert_eq!(happened, expected, "{record}");
+            let kinds = event(&record).map(|event| event.kind);
+            assert_eq!(kinds, expected, "{record}");
         }
     }
 
     #[test]
-    fn every_type_of_bounce_has_its_meaning() {
+    fn every_bounce_type_maps_to_its_kind() {
         use BounceType::{Block, Hard, Soft};
         use ProviderEventKind::*;
         for (types, expected) in [
@@ -255,22 +254,22 @@ mod tests {
                     "ChallengeVerification",
                     "OpenRelayTest",
                 ],
-                Err(Passed::Skipped),
+                Err(NoEvent::Skipped),
             ),
-            (&["Subscribe", "SomethingNew"], Err(Passed::Skipped)),
+            (&["Subscribe", "SomethingNew"], Err(NoEvent::Skipped)),
         ] {
             for bounce_type in types {
                 let record = json!({ "RecordType": "Bounce", "ID": 1, "Type": bounce_type });
-                let happened = event(&record).map(|event| event.happening);
-                assert_eq!(happened, expected, "{bounce_type}");
+                let kinds = event(&record).map(|event| event.kind);
+                assert_eq!(kinds, expected, "{bounce_type}");
             }
         }
     }
 
     #[test]
-    fn a_hard_bounce_that_is_about_the_mail_is_a_block() {
+    fn a_hard_bounce_about_the_mail_is_a_block() {
         use BounceType::{Block, Hard, Soft};
-        for (answer, expected) in [
+        for (reply, expected) in [
             ("smtp;550 5.1.1 The email account does not exist.", Hard),
             ("smtp;550 no such user", Hard),
             ("", Hard),
@@ -279,19 +278,15 @@ mod tests {
             ("smtp;552 5.2.2 mailbox full", Soft),
         ] {
             let record = json!({
-                "RecordType": "Bounce", "ID": 1, "Type": "HardBounce", "Details": answer,
+                "RecordType": "Bounce", "ID": 1, "Type": "HardBounce", "Details": reply,
             });
-            let happened = event(&record).map(|event| event.happening);
-            assert_eq!(
-                happened,
-                Ok(ProviderEventKind::Bounced(expected)),
-                "{answer}"
-            );
+            let kinds = event(&record).map(|event| event.kind);
+            assert_eq!(kinds, Ok(ProviderEventKind::Bounced(expected)), "{reply}");
         }
     }
 
     #[test]
-    fn a_repeated_event_has_the_same_id_and_another_one_does_not() {
+    fn a_repeated_event_has_the_same_id_and_another_event_has_not() {
         let open = |message: &str, at: &str| {
             json!({
                 "RecordType": "Open", "MessageID": message, "Recipient": "ada@example.com",
@@ -328,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_says_all_that_it_knows() {
+    fn all_fields_of_an_event_are_read() {
         let bounced = json!({
             "RecordType": "Bounce",
             "ID": 42,
@@ -346,7 +341,7 @@ mod tests {
         });
         let event = event(&bounced).unwrap();
         assert_eq!(event.occurred_at.timestamp_micros(), 1_743_870_834_907_025);
-        assert_eq!(event.copy.unwrap().position, 0);
+        assert_eq!(event.ids.unwrap().position, 0);
         let message = event.provider_message_id.unwrap();
         assert_eq!(message, "883953f4-6105-42a2-a16a-77a8eac79483");
         assert_eq!(event.recipient.unwrap().as_str(), "john@example.com");

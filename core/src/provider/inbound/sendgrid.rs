@@ -3,8 +3,8 @@
 //! (sendgrid-go helpers/eventwebhook, sendgrid-nodejs packages/eventwebhook), and
 //! sendgrid/sendgrid-csharp for the byte order mark.
 //!
-//! The signature covers the timestamp's header and the body as it came, with the
-//! CR LF at its end. One post holds events of many messages.
+//! The signature covers the timestamp header and the raw body, including the CR LF at its
+//! end. One post holds events of many messages.
 
 use aws_lc_rs::digest::{Context, SHA256};
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1, UnparsedPublicKey};
@@ -12,22 +12,22 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use chrono::{DateTime, TimeDelta};
 
+use super::bounce_type;
 use super::item::{
-    Details, EventDetails, Item, Passed, copy_ids, event_id, is_machine, message_id,
+    Details, EventDetails, Item, NoEvent, correlation_ids, event_id, is_machine, message_id,
 };
-use super::verdict::bounce_type;
 use super::{Inbound, InboundRefusal, Received, header, lossy, require_recent};
 use crate::clock::Timestamp;
 use crate::provider::event::{BounceType, ProviderEvent, ProviderEventKind};
 
 const SIGNATURE: &str = "x-twilio-email-event-webhook-signature";
 const TIMESTAMP: &str = "x-twilio-email-event-webhook-timestamp";
-/// How old a signature may be. SendGrid repeats a post for 24 h, and does not say
-/// whether each try is signed anew. A replay within this time does no harm: its
-/// events have the ids of those that are recorded.
+/// The oldest signature accepted. SendGrid repeats a post for 24 h and does not say whether
+/// it signs each try anew. A replay within this time is harmless: its events have the ids
+/// of those that are recorded.
 const AGE_MAX: TimeDelta = TimeDelta::hours(36);
 
-/// Whether the account's key signed it.
+/// Verifies the signature with the account's key.
 pub(super) fn verify(public_key: &str, inbound: &Inbound<'_>) -> Result<(), InboundRefusal> {
     let signature = header(inbound.headers, SIGNATURE);
     let signature = signature.and_then(|text| BASE64.decode(text.trim()).ok());
@@ -47,9 +47,9 @@ pub(super) fn verify(public_key: &str, inbound: &Inbound<'_>) -> Result<(), Inbo
     require_recent(signed_at, inbound.now, AGE_MAX).map(|_| ())
 }
 
-const NOT_A_KEY: InboundRefusal = InboundRefusal::unverified("the account's public key is none");
+const NOT_A_KEY: InboundRefusal = InboundRefusal::unverified("the account's public key is invalid");
 
-/// Reads an array of events.
+/// Reads the events of a post.
 pub(super) fn read(body: &[u8], now: Timestamp) -> Result<Received, InboundRefusal> {
     let document = lossy::document(body);
     let (items, broken) = lossy::elements(&document).ok_or(InboundRefusal::Malformed {
@@ -65,12 +65,12 @@ pub(super) fn read(body: &[u8], now: Timestamp) -> Result<Received, InboundRefus
     Ok(received)
 }
 
-fn read_event(raw: &str, now: Timestamp) -> Result<ProviderEvent, Passed> {
+fn read_event(raw: &str, now: Timestamp) -> Result<ProviderEvent, NoEvent> {
     let item = Item::parse(raw, now)?;
-    let event = item.text(&["event"]).ok_or(Passed::Unreadable)?;
+    let event = item.text(&["event"]).ok_or(NoEvent::Unreadable)?;
     let user_agent = item.text(&["useragent"]);
     let is_bot = *item.at(&["sg_machine_open"]) == true || is_machine(user_agent);
-    let happening = match event {
+    let kind = match event {
         "processed" => ProviderEventKind::Sent,
         "delivered" => ProviderEventKind::Delivered,
         "deferred" => ProviderEventKind::Deferred,
@@ -80,48 +80,50 @@ fn read_event(raw: &str, now: Timestamp) -> Result<ProviderEvent, Passed> {
         "click" => ProviderEventKind::Clicked { is_bot },
         "spamreport" => ProviderEventKind::Complained,
         "unsubscribe" | "group_unsubscribe" => ProviderEventKind::Unsubscribed,
-        // Subscriptions again, and what is told of the account.
-        _ => return Err(Passed::Skipped),
+        // Resubscriptions, and events about the account.
+        _ => return Err(NoEvent::Skipped),
     };
     let id = item.text(&["sg_event_id"]);
-    // `<X-Message-Id>.<parts of the server>`; bounces that come late may lack it.
+    // `<X-Message-Id>.<parts of the server>`; delayed bounces may lack it.
     let message = item.text(&["sg_message_id"]);
     let message = message.and_then(|id| id.split('.').next());
     Ok(item.event(EventDetails {
-        id: id.map_or_else(|| item.id_of_content(event), event_id),
-        happening,
+        id: id.map_or_else(|| item.content_id(event), event_id),
+        kind,
         occurred_at: item.seconds(&["timestamp"]),
-        copy: copy_ids(|name| item.at(&[name])),
+        ids: correlation_ids(|name| item.at(&[name])),
         provider_message_id: message_id(message),
         recipient: item.address(&["email"]),
-        details: details(&item, happening),
+        details: details(&item, kind),
     }))
 }
 
-/// The type `bounce`, and older events without one, say that SendGrid gave up on the
-/// address; `blocked` is about the mail; `expired` means that no server took it within
-/// 72 hours (github.com/sendgrid/docs/issues/702). A type that is not known says nothing
-/// of the address.
+/// The type `bounce`, and older events without a type, mean that SendGrid gave up on the
+/// address; `blocked` is about the mail; `expired` means that no server accepted it within
+/// 72 hours (github.com/sendgrid/docs/issues/702). An unknown type says nothing about the
+/// address.
 fn bounce(item: &Item<'_>) -> BounceType {
     match item.text(&["type"]) {
         Some("blocked") => BounceType::Block,
         Some("bounce") | None => match item.text(&["bounce_classification"]) {
             Some("Reputation" | "Content" | "Frequency or Volume Too High") => BounceType::Block,
-            Some(_) | None => bounce_type(true, item.text(&["status"]), item.text(&["reason"])),
+            Some(_) | None => {
+                bounce_type::classify(true, item.text(&["status"]), item.text(&["reason"]))
+            }
         },
         Some(_) => BounceType::Soft,
     }
 }
 
-fn details(item: &Item<'_>, happening: ProviderEventKind) -> Details {
-    let answer = item.text(&["reason"]).or_else(|| item.text(&["response"]));
+fn details(item: &Item<'_>, kind: ProviderEventKind) -> Details {
+    let reply = item.text(&["reason"]).or_else(|| item.text(&["response"]));
     let details = Details::default();
-    match happening {
-        ProviderEventKind::Delivered => details.smtp_code(answer, None),
+    match kind {
+        ProviderEventKind::Delivered => details.smtp_code(reply, None),
         ProviderEventKind::Deferred | ProviderEventKind::Bounced(_) => details
-            .reason(answer)
-            .smtp_code(answer, item.text(&["status"])),
-        ProviderEventKind::Dropped => details.reason(answer),
+            .reason(reply)
+            .smtp_code(reply, item.text(&["status"])),
+        ProviderEventKind::Dropped => details.reason(reply),
         ProviderEventKind::Opened { .. } | ProviderEventKind::Clicked { .. } => details
             .url(item.text(&["url"]))
             .user_agent(item.text(&["useragent"])),
@@ -141,13 +143,13 @@ mod tests {
         DateTime::from_timestamp(1_795_262_400, 0).unwrap()
     }
 
-    fn happening(mut event: Value) -> Result<ProviderEventKind, Passed> {
+    fn kind(mut event: Value) -> Result<ProviderEventKind, NoEvent> {
         event["sg_event_id"] = json!("id");
-        read_event(&event.to_string(), now()).map(|event| event.happening)
+        read_event(&event.to_string(), now()).map(|event| event.kind)
     }
 
     #[test]
-    fn every_kind_of_event_has_its_meaning() {
+    fn every_event_maps_to_its_kind() {
         use BounceType::{Block, Hard, Soft};
         use ProviderEventKind::*;
         let bounced = |kind: Value| json!({ "event": "bounce", "type": kind });
@@ -200,21 +202,21 @@ mod tests {
             (json!({ "event": "group_unsubscribe" }), Ok(Unsubscribed)),
             (
                 json!({ "event": "group_resubscribe" }),
-                Err(Passed::Skipped),
+                Err(NoEvent::Skipped),
             ),
             (
                 json!({ "event": "account_status_change" }),
-                Err(Passed::Skipped),
+                Err(NoEvent::Skipped),
             ),
-            (json!({ "event": 7 }), Err(Passed::Unreadable)),
-            (json!({}), Err(Passed::Unreadable)),
+            (json!({ "event": 7 }), Err(NoEvent::Unreadable)),
+            (json!({}), Err(NoEvent::Unreadable)),
         ] {
-            assert_eq!(happening(event.clone()), expected, "{event}");
+            assert_eq!(kind(event.clone()), expected, "{event}");
         }
     }
 
     #[test]
-    fn an_event_says_all_that_it_knows() {
+    fn all_fields_of_an_event_are_read() {
         let raw = json!({
             "email": "Ada@Example.com",
             "timestamp": 1_600_000_000,
@@ -231,7 +233,7 @@ mod tests {
         let event = read_event(&raw, now()).unwrap();
         assert_eq!(event.id, "e1");
         assert_eq!(event.occurred_at.timestamp(), 1_600_000_000);
-        assert_eq!(event.copy.unwrap().position, 3);
+        assert_eq!(event.ids.unwrap().position, 3);
         assert_eq!(event.provider_message_id.as_deref(), Some("abc"));
         assert_eq!(event.recipient.unwrap().as_str(), "Ada@example.com");
         assert_eq!(
@@ -242,25 +244,24 @@ mod tests {
     }
 
     #[test]
-    fn one_bad_item_does_not_spoil_the_others() {
+    fn one_bad_item_does_not_affect_the_others() {
         let deep = format!("{}{}", "[".repeat(1_000), "]".repeat(1_000));
         let body = format!(
             "\u{feff}[{{\"event\":\"open\"}}, 7, null, {deep}, {{\"event\":\"new\"}}, \
              {{\"event\":\"click\"}}]\r\n"
         );
         let received = read(body.as_bytes(), now()).unwrap();
-        let happened: Vec<ProviderEventKind> =
-            received.events.iter().map(|e| e.happening).collect();
+        let kinds: Vec<ProviderEventKind> = received.events.iter().map(|e| e.kind).collect();
         let is_bot = false;
         assert_eq!(
-            happened,
+            kinds,
             [
                 ProviderEventKind::Opened { is_bot },
                 ProviderEventKind::Clicked { is_bot }
             ]
         );
         assert_eq!((received.skipped, received.unreadable), (1, 3));
-        // What has no id is told apart by its content.
+        // An event without an id is identified by its content.
         assert_ne!(received.events[0].id, received.events[1].id);
         for not_an_array in ["", "{}", "[", "null", "[1] [2]"] {
             let refused = read(not_an_array.as_bytes(), now()).unwrap_err();

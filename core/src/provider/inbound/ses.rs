@@ -1,70 +1,70 @@
-//! The events of Amazon SES, as SNS carries them. Sources: the Amazon SES developer
-//! guide (event-publishing-retrieving-sns-contents.md, notification-contents.md).
+//! The events of Amazon SES, carried by SNS. Sources: the Amazon SES developer guide
+//! (event-publishing-retrieving-sns-contents.md, notification-contents.md).
 //!
-//! There are two forms: *event publishing* (`eventType`; a configuration set
-//! publishes it, and our ids come back as tags) and *identity notifications*
-//! (`notificationType`; only bounces, complaints and deliveries, without tags). Both
-//! are read. Where both are switched on, a bounce or a complaint has one feedback id
-//! in both, and is one event.
+//! There are two forms: *event publishing* (`eventType`; a configuration set publishes it
+//! and returns our ids as tags) and *identity notifications* (`notificationType`; only
+//! bounces, complaints and deliveries, without tags). Both are read. If both are enabled, a
+//! bounce or complaint has the same feedback id in both and is recorded once.
 //!
-//! One notification may be about several recipients: each is an event of its own.
+//! One notification may be about several recipients: each gets an event.
 
 use serde_json::Value;
 
+use super::bounce_type;
 use super::item::{
-    Details, EventDetails, Item, Passed, copy_ids, filled, is_machine, message_id, parse_address,
+    Details, EventDetails, Item, NoEvent, correlation_ids, is_machine, message_id, non_empty,
+    parse_address,
 };
-use super::verdict::bounce_type;
 use crate::clock::Timestamp;
 use crate::provider::event::{BounceType, ProviderEvent, ProviderEventKind};
 
-/// Recipients of one mail at the most (SES developer guide, quotas.md).
+/// The most recipients of one mail (SES developer guide, quotas.md).
 const RECIPIENTS_MAX: usize = 50;
 
-/// What a type of event says and where.
+/// The kind of an event, and where its fields are.
 struct SesEventShape {
-    happening: ProviderEventKind,
-    /// The part of the event that is of its type.
+    kind: ProviderEventKind,
+    /// The object with the fields of this type.
     part: &'static str,
-    /// Where the recipients are; mail's destination where there is nothing.
+    /// The list of recipients; the mail's destination if `None`.
     recipients: Option<&'static str>,
 }
 
-/// Reads a message that SNS carried. `sns_id` is the id of its envelope, the same
-/// when SNS repeats it.
+/// Reads a message that SNS carried. `sns_id` is the id of its envelope, which stays the
+/// same when SNS repeats it.
 pub(super) fn read(
     message: &str,
     sns_id: &str,
     now: Timestamp,
-) -> Result<Vec<ProviderEvent>, Passed> {
+) -> Result<Vec<ProviderEvent>, NoEvent> {
     // "Successfully validated SNS topic for Amazon SES event publishing."
     if !message.trim_start().starts_with('{') {
-        return Err(Passed::Skipped);
+        return Err(NoEvent::Skipped);
     }
     let item = Item::parse(message, now)?;
     let event_type = item.text(&["eventType"]);
     let event_type = event_type.or_else(|| item.text(&["notificationType"]));
-    let event_type = event_type.ok_or(Passed::Skipped)?;
+    let event_type = event_type.ok_or(NoEvent::Skipped)?;
     let shape = shape(&item, event_type)?;
     let recipients = recipients(&item, &shape);
-    // A mailbox takes a copy once, however many forms of notification tell of it.
-    let is_delivery = shape.happening == ProviderEventKind::Delivered;
+    // A mail is delivered once, even if both forms of notification report it.
+    let is_delivery = shape.kind == ProviderEventKind::Delivered;
     let base = item.text(&[shape.part, "feedbackId"]);
     let base = base.or_else(|| item.text(&["mail", "messageId"]).filter(|_| is_delivery));
     let base = base.unwrap_or(sns_id);
     let events = recipients.into_iter().map(|entry| {
-        let address = filled(entry).or_else(|| filled(&entry["emailAddress"]));
-        let is_hard = shape.happening == ProviderEventKind::Bounced(BounceType::Hard);
-        let happening = if is_hard {
+        let address = non_empty(entry).or_else(|| non_empty(&entry["emailAddress"]));
+        let is_hard = shape.kind == ProviderEventKind::Bounced(BounceType::Hard);
+        let kind = if is_hard {
             hard_bounce(&item, entry)
         } else {
-            shape.happening
+            shape.kind
         };
         item.event(EventDetails {
-            id: Item::made_up_id(event_type, &[base, address.unwrap_or_default()]),
-            happening,
-            occurred_at: moment(&item, &shape),
-            copy: copy_ids(|name| &item.at(&["mail", "tags", name])[0]),
+            id: Item::derived_id(event_type, &[base, address.unwrap_or_default()]),
+            kind,
+            occurred_at: event_time(&item, &shape),
+            ids: correlation_ids(|name| &item.at(&["mail", "tags", name])[0]),
             provider_message_id: message_id(item.text(&["mail", "messageId"])),
             recipient: address.and_then(parse_address),
             details: details(&item, &shape, entry),
@@ -73,9 +73,9 @@ pub(super) fn read(
     Ok(events.collect())
 }
 
-fn shape(item: &Item<'_>, event_type: &str) -> Result<SesEventShape, Passed> {
+fn shape(item: &Item<'_>, event_type: &str) -> Result<SesEventShape, NoEvent> {
     let is_bot = |part: &str| is_machine(item.text(&[part, "userAgent"]));
-    let (happening, part, recipients) = match event_type {
+    let (kind, part, recipients) = match event_type {
         "Send" => (ProviderEventKind::Sent, "send", None),
         "Delivery" => (ProviderEventKind::Delivered, "delivery", Some("recipients")),
         "DeliveryDelay" => (
@@ -102,19 +102,19 @@ fn shape(item: &Item<'_>, event_type: &str) -> Result<SesEventShape, Passed> {
             None,
         ),
         "Subscription" => (subscription(item)?, "subscription", None),
-        _ => return Err(Passed::Skipped),
+        _ => return Err(NoEvent::Skipped),
     };
     Ok(SesEventShape {
-        happening,
+        kind,
         part,
         recipients,
     })
 }
 
-/// An automatic answer of somebody on holiday comes as a bounce that is Transient and
-/// General (AWS, "Understand soft bounces") or Undetermined, without a word of a
-/// delivery status report: no bounce.
-fn bounce(item: &Item<'_>) -> Result<ProviderEventKind, Passed> {
+/// An automatic reply arrives as a bounce that is Transient and General (AWS, "Understand
+/// soft bounces") or Undetermined, without any field of a delivery status report. It is
+/// not a bounce.
+fn bounce(item: &Item<'_>) -> Result<ProviderEventKind, NoEvent> {
     let bounce_type = item.text(&["bounce", "bounceType"]).unwrap_or_default();
     let sub_type = item.text(&["bounce", "bounceSubType"]).unwrap_or_default();
     let is_doubtful = matches!(
@@ -122,27 +122,27 @@ fn bounce(item: &Item<'_>) -> Result<ProviderEventKind, Passed> {
         ("Transient", "General") | ("Undetermined", _)
     );
     if is_doubtful && !has_status_report(item) {
-        return Err(Passed::Skipped);
+        return Err(NoEvent::Skipped);
     }
     Ok(match (bounce_type, sub_type) {
-        // SES holds the address on a list of its own and has not tried.
+        // The address is on a suppression list of SES; SES did not try to send.
         ("Permanent", "Suppressed" | "OnAccountSuppressionList") => ProviderEventKind::Dropped,
         ("Permanent", _) => ProviderEventKind::Bounced(BounceType::Hard),
         ("Transient", "ContentRejected" | "AttachmentRejected") => {
             ProviderEventKind::Bounced(BounceType::Block)
         }
-        // Transient, when SES has stopped trying, and Undetermined.
+        // Transient after the last try of SES, and Undetermined.
         _ => ProviderEventKind::Bounced(BounceType::Soft),
     })
 }
 
-/// `NoEmail` means that there is no such address. Everything else for good is `General`,
-/// and what the server said of each recipient may tell that it refused the mail.
+/// `NoEmail` means that the address does not exist. Every other permanent bounce is
+/// `General`, and the server's reply for each recipient may show that it rejected the mail.
 fn hard_bounce(item: &Item<'_>, recipient: &Value) -> ProviderEventKind {
-    let told = |name: &str| filled(&recipient[name]);
+    let field = |name: &str| non_empty(&recipient[name]);
     ProviderEventKind::Bounced(match item.text(&["bounce", "bounceSubType"]) {
         Some("NoEmail") => BounceType::Hard,
-        Some(_) | None => bounce_type(true, told("status"), told("diagnosticCode")),
+        Some(_) | None => bounce_type::classify(true, field("status"), field("diagnosticCode")),
     })
 }
 
@@ -153,18 +153,18 @@ fn has_status_report(item: &Item<'_>) -> bool {
     recipients.any(|recipient| fields.iter().any(|field| recipient[field].is_string()))
 }
 
-fn complaint(item: &Item<'_>) -> Result<ProviderEventKind, Passed> {
+fn complaint(item: &Item<'_>) -> Result<ProviderEventKind, NoEvent> {
     if item.text(&["complaint", "complaintSubType"]) == Some("OnAccountSuppressionList") {
         return Ok(ProviderEventKind::Dropped);
     }
     match item.text(&["complaint", "complaintFeedbackType"]) {
-        Some("not-spam") => Err(Passed::Skipped),
+        Some("not-spam") => Err(NoEvent::Skipped),
         _ => Ok(ProviderEventKind::Complained),
     }
 }
 
-/// A change of preferences counts where it ends something.
-fn subscription(item: &Item<'_>) -> Result<ProviderEventKind, Passed> {
+/// A change of preferences is recorded only if it unsubscribes from something.
+fn subscription(item: &Item<'_>) -> Result<ProviderEventKind, NoEvent> {
     let preferences = item.at(&["subscription", "newTopicPreferences"]);
     let topics = preferences["topicSubscriptionStatus"].as_array();
     let mut topics = topics.into_iter().flatten();
@@ -173,14 +173,14 @@ fn subscription(item: &Item<'_>) -> Result<ProviderEventKind, Passed> {
     if is_out {
         Ok(ProviderEventKind::Unsubscribed)
     } else {
-        Err(Passed::Skipped)
+        Err(NoEvent::Skipped)
     }
 }
 
-/// The entries that say whom it is about. SES does not say which of several
-/// recipients opened, followed a link or unsubscribed: then it is nobody.
+/// The entries of the recipients. SES does not say which of several recipients opened,
+/// followed a link or unsubscribed: the event then names no recipient.
 fn recipients<'a>(item: &'a Item<'_>, shape: &SesEventShape) -> Vec<&'a Value> {
-    const NOBODY: &[&Value] = &[&Value::Null];
+    const NO_RECIPIENT: &[&Value] = &[&Value::Null];
     let listed = |value: &'a Value| -> Vec<&'a Value> {
         let entries = value.as_array().into_iter().flatten();
         entries.take(RECIPIENTS_MAX).collect()
@@ -191,7 +191,7 @@ fn recipients<'a>(item: &'a Item<'_>, shape: &SesEventShape) -> Vec<&'a Value> {
         return named;
     }
     let all = listed(item.at(&["mail", "destination"]));
-    let is_of_one = match shape.happening {
+    let is_of_one = match shape.kind {
         ProviderEventKind::Opened { .. }
         | ProviderEventKind::Clicked { .. }
         | ProviderEventKind::Unsubscribed
@@ -203,13 +203,13 @@ fn recipients<'a>(item: &'a Item<'_>, shape: &SesEventShape) -> Vec<&'a Value> {
         | ProviderEventKind::Dropped => false,
     };
     if all.is_empty() || is_of_one && all.len() > 1 {
-        return NOBODY.to_vec();
+        return NO_RECIPIENT.to_vec();
     }
     all
 }
 
-/// The part's own time, else that of the mail.
-fn moment(item: &Item<'_>, shape: &SesEventShape) -> Timestamp {
+/// The event's own time, else that of the mail.
+fn event_time(item: &Item<'_>, shape: &SesEventShape) -> Timestamp {
     if item.text(&[shape.part, "timestamp"]).is_some() {
         item.date(&[shape.part, "timestamp"])
     } else {
@@ -219,9 +219,9 @@ fn moment(item: &Item<'_>, shape: &SesEventShape) -> Timestamp {
 
 fn details(item: &Item<'_>, shape: &SesEventShape, recipient: &Value) -> Details {
     let part = |name: &str| item.text(&[shape.part, name]);
-    let diagnostic = filled(&recipient["diagnosticCode"]);
+    let diagnostic = non_empty(&recipient["diagnosticCode"]);
     let details = Details::default();
-    match shape.happening {
+    match shape.kind {
         ProviderEventKind::Delivered => details.smtp_code(part("smtpResponse"), None),
         ProviderEventKind::Deferred
         | ProviderEventKind::Bounced(_)
@@ -234,7 +234,7 @@ fn details(item: &Item<'_>, shape: &SesEventShape, recipient: &Value) -> Details
                     .or_else(|| part("errorMessage"))
                     .or_else(|| part("complaintSubType")),
             )
-            .smtp_code(diagnostic, filled(&recipient["status"])),
+            .smtp_code(diagnostic, non_empty(&recipient["status"])),
         ProviderEventKind::Opened { .. } | ProviderEventKind::Clicked { .. } => {
             details.url(part("link")).user_agent(part("userAgent"))
         }
@@ -254,7 +254,7 @@ mod tests {
         DateTime::from_timestamp(1_795_262_400, 0).unwrap()
     }
 
-    fn events(message: &Value) -> Result<Vec<ProviderEvent>, Passed> {
+    fn read_events(message: &Value) -> Result<Vec<ProviderEvent>, NoEvent> {
         read(&message.to_string(), "sns-1", now())
     }
 
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_event_has_its_meaning() {
+    fn every_event_maps_to_its_kind() {
         use ProviderEventKind::*;
         let complaint = |content: Value| of("Complaint", "complaint", content);
         let preferences = |content: Value| {
@@ -315,7 +315,7 @@ mod tests {
             (complaint(json!({})), Ok(Complained)),
             (
                 complaint(json!({ "complaintFeedbackType": "not-spam" })),
-                Err(Passed::Skipped),
+                Err(NoEvent::Skipped),
             ),
             (
                 complaint(json!({ "complaintSubType": "OnAccountSuppressionList" })),
@@ -326,17 +326,17 @@ mod tests {
                 Ok(Unsubscribed),
             ),
             (preferences(topics("OptOut")), Ok(Unsubscribed)),
-            (preferences(topics("OptIn")), Err(Passed::Skipped)),
-            (of("Something new", "new", json!({})), Err(Passed::Skipped)),
-            (json!({}), Err(Passed::Skipped)),
+            (preferences(topics("OptIn")), Err(NoEvent::Skipped)),
+            (of("Something new", "new", json!({})), Err(NoEvent::Skipped)),
+            (json!({}), Err(NoEvent::Skipped)),
         ] {
-            let happened = events(&message).map(|events| events[0].happening);
-            assert_eq!(happened, expected, "{message}");
+            let kinds = read_events(&message).map(|events| events[0].kind);
+            assert_eq!(kinds, expected, "{message}");
         }
     }
 
     #[test]
-    fn every_kind_of_bounce_has_its_meaning() {
+    fn every_bounce_maps_to_its_kind() {
         use BounceType::{Block, Hard, Soft};
         use ProviderEventKind::*;
         for (bounce_type, sub_type, expected) in [
@@ -355,13 +355,13 @@ mod tests {
                 "bounceType": bounce_type, "bounceSubType": sub_type,
                 "bouncedRecipients": [{ "emailAddress": "ada@example.com", "status": "5.0.0" }],
             });
-            let told = events(&of("Bounce", "bounce", content)).unwrap();
-            assert_eq!(told[0].happening, expected, "{bounce_type} {sub_type}");
+            let events = read_events(&of("Bounce", "bounce", content)).unwrap();
+            assert_eq!(events[0].kind, expected, "{bounce_type} {sub_type}");
         }
     }
 
     #[test]
-    fn a_permanent_bounce_is_hard_where_the_address_is_the_reason() {
+    fn a_permanent_bounce_is_hard_if_the_address_is_the_reason() {
         use BounceType::{Block, Hard, Soft};
         for (sub_type, status, diagnostic, expected) in [
             ("General", "5.1.1", "smtp; 550 5.1.1 user unknown", Hard),
@@ -382,18 +382,18 @@ mod tests {
                     { "emailAddress": "bob@example.com" },
                 ],
             });
-            let told = events(&of("Bounce", "bounce", content)).unwrap();
+            let events = read_events(&of("Bounce", "bounce", content)).unwrap();
             assert_eq!(
-                told[0].happening,
+                events[0].kind,
                 ProviderEventKind::Bounced(expected),
                 "{diagnostic}"
             );
-            assert_eq!(told[1].happening, ProviderEventKind::Bounced(Hard));
+            assert_eq!(events[1].kind, ProviderEventKind::Bounced(Hard));
         }
     }
 
     #[test]
-    fn an_automatic_answer_is_no_bounce() {
+    fn an_automatic_reply_is_not_a_bounce() {
         for (bounce_type, sub_type) in [("Transient", "General"), ("Undetermined", "Undetermined")]
         {
             for recipients in [json!([{ "emailAddress": "ada@example.com" }]), json!([])] {
@@ -401,14 +401,14 @@ mod tests {
                     "bounceType": bounce_type, "bounceSubType": sub_type,
                     "bouncedRecipients": recipients,
                 });
-                let told = events(&of("Bounce", "bounce", content));
-                assert!(matches!(told, Err(Passed::Skipped)), "{bounce_type}");
+                let events = read_events(&of("Bounce", "bounce", content));
+                assert!(matches!(events, Err(NoEvent::Skipped)), "{bounce_type}");
             }
         }
     }
 
     #[test]
-    fn an_event_says_all_that_it_knows() {
+    fn all_fields_of_an_event_are_read() {
         let message = of(
             "Bounce",
             "bounce",
@@ -424,12 +424,12 @@ mod tests {
                 "feedbackId": "feedback-1",
             }),
         );
-        let told = events(&message).unwrap();
-        let [event] = &told[..] else {
-            panic!("{told:?}");
+        let events = read_events(&message).unwrap();
+        let [event] = &events[..] else {
+            panic!("{events:?}");
         };
         assert_eq!(event.occurred_at.to_rfc3339(), "2026-11-21T10:00:00+00:00");
-        assert_eq!(event.copy.unwrap().position, 2);
+        assert_eq!(event.ids.unwrap().position, 2);
         assert_eq!(event.provider_message_id.as_deref(), Some("0100-1"));
         assert_eq!(
             event.recipient.as_ref().unwrap().as_str(),
@@ -439,7 +439,7 @@ mod tests {
             Value::Object(event.details.clone()),
             json!({ "reason": "smtp; 550 5.1.1 user unknown", "smtpCode": "550" })
         );
-        // The feedback tells it apart, not the envelope.
+        // The feedback id identifies the event, not the envelope.
         let again = read(&message.to_string(), "sns-2", now()).unwrap();
         assert_eq!(again[0].id, event.id);
         let ids = |event_type, part| {
@@ -448,21 +448,23 @@ mod tests {
         };
         let [first, second] = ids("Open", "open");
         assert_ne!(first, second);
-        // A delivery happens once, whichever forms of notification tell of it.
+        // A delivery is one event, even if both forms of notification report it.
         let [first, second] = ids("Delivery", "delivery");
         assert_eq!(first, second);
-        // Without a time of its own it has that of the mail.
-        let sent = events(&of("Send", "send", json!({}))).unwrap().remove(0);
+        // An event without a time of its own has that of the mail.
+        let sent = read_events(&of("Send", "send", json!({})))
+            .unwrap()
+            .remove(0);
         assert_eq!(sent.occurred_at.to_rfc3339(), "2026-11-20T10:00:00+00:00");
     }
 
     #[test]
-    fn each_recipient_is_an_event_and_nobody_is_guessed() {
+    fn each_recipient_gets_an_event_and_none_is_guessed() {
         let whom = |message: &Value| -> Vec<Option<String>> {
-            let told = events(message).unwrap();
-            let ids: std::collections::HashSet<&String> = told.iter().map(|e| &e.id).collect();
-            assert_eq!(ids.len(), told.len());
-            let recipients = told.iter().map(|event| event.recipient.as_ref());
+            let events = read_events(message).unwrap();
+            let ids: std::collections::HashSet<&String> = events.iter().map(|e| &e.id).collect();
+            assert_eq!(ids.len(), events.len());
+            let recipients = events.iter().map(|event| event.recipient.as_ref());
             recipients.map(|to| Some(to?.as_str().to_owned())).collect()
         };
         let (ada, bob) = (Some("ada@x.org".to_owned()), Some("bob@x.org".to_owned()));
@@ -485,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn the_older_form_is_read_too() {
+    fn identity_notifications_are_read_too() {
         let message = json!({
             "notificationType": "Bounce",
             "bounce": {
@@ -497,23 +499,20 @@ mod tests {
             },
             "mail": { "messageId": "0137-3420" },
         });
-        let event = events(&message).unwrap().remove(0);
-        assert_eq!(
-            event.happening,
-            ProviderEventKind::Bounced(BounceType::Hard)
-        );
-        assert_eq!(event.copy, None);
+        let event = read_events(&message).unwrap().remove(0);
+        assert_eq!(event.kind, ProviderEventKind::Bounced(BounceType::Hard));
+        assert_eq!(event.ids, None);
         assert_eq!(event.provider_message_id.as_deref(), Some("0137-3420"));
     }
 
     #[test]
-    fn plain_texts_are_skipped_and_broken_ones_counted() {
+    fn plain_texts_are_skipped_and_broken_ones_are_unreadable() {
         let text = "Successfully validated SNS topic for Amazon SES event publishing.";
-        assert_eq!(read(text, "1", now()).unwrap_err(), Passed::Skipped);
-        assert_eq!(read("", "1", now()).unwrap_err(), Passed::Skipped);
+        assert_eq!(read(text, "1", now()).unwrap_err(), NoEvent::Skipped);
+        assert_eq!(read("", "1", now()).unwrap_err(), NoEvent::Skipped);
         assert_eq!(
             read("{\"eventType\"", "1", now()).unwrap_err(),
-            Passed::Unreadable
+            NoEvent::Unreadable
         );
     }
 }

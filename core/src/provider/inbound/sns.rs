@@ -1,10 +1,10 @@
-//! Amazon SNS, through which the events of SES come. Sources: the Amazon SNS
-//! developer guide (sns-verify-signature-of-message.md,
-//! SendMessageToHttp.prepare.md) and AWS' validators for PHP and JavaScript.
+//! Amazon SNS, which carries the events of SES. Sources: the Amazon SNS developer guide
+//! (sns-verify-signature-of-message.md, SendMessageToHttp.prepare.md) and AWS' validators
+//! for PHP and JavaScript.
 //!
-//! A message is signed with a certificate that it names itself. That proves that
-//! SNS sent it, and nothing more: anyone may subscribe our URL to a topic of
-//! theirs. So only messages of the account's own topic are looked at.
+//! A message is signed with a certificate that it names itself. That proves only that SNS
+//! sent it: anyone can subscribe our URL to a topic of their own. So only messages of the
+//! account's own topic are accepted.
 
 use std::fmt;
 
@@ -27,12 +27,12 @@ use crate::provider::credentials::SesRegion;
 use crate::provider::event_secrets::TopicArn;
 
 const MESSAGE_TYPE: &str = "x-amz-sns-message-type";
-/// How old a message may be. The longest delivery policy repeats it for an hour.
+/// The oldest message accepted. The longest delivery policy repeats it for an hour.
 const AGE_MAX: TimeDelta = TimeDelta::hours(24);
-/// The longest URL that is looked at, in bytes.
+/// The longest URL accepted, in bytes.
 const URL_BYTES_MAX: usize = 2_048;
 
-/// What SNS posts.
+/// The document that SNS posts.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Envelope {
@@ -52,7 +52,7 @@ struct Envelope {
     subscribe_url: Option<String>,
 }
 
-/// A text as it was signed: its bytes, which need not be UTF-8.
+/// A text as it was signed: bytes that need not be UTF-8.
 struct SignedText(Vec<u8>);
 
 impl<'de> Deserialize<'de> for SignedText {
@@ -73,7 +73,7 @@ impl<'de> Deserialize<'de> for SignedText {
     }
 }
 
-/// Verifies a message of the topic and does or reads what it says.
+/// Verifies a message of the topic, then reads it or confirms the subscription.
 pub(super) async fn receive(
     topic_arn: &TopicArn,
     inbound: &Inbound<'_>,
@@ -92,9 +92,9 @@ pub(super) async fn receive(
             info!("Confirmed the subscription of an SNS topic");
             Ok(Received::default())
         }
-        // An UnsubscribeConfirmation: `string_to_sign` knows no other type.
+        // An UnsubscribeConfirmation: `string_to_sign` accepts no other type.
         _ => {
-            warn!("SNS has ended a subscription; no events of SES come through it any more");
+            warn!("SNS ended a subscription; SES events no longer arrive through it");
             Ok(Received {
                 skipped: 1,
                 ..Received::default()
@@ -109,20 +109,20 @@ async fn verify(
     fetcher: &SnsFetcher,
 ) -> Result<Envelope, InboundRefusal> {
     let declared = header(inbound.headers, MESSAGE_TYPE);
-    let declared = declared.ok_or(InboundRefusal::unverified("it is not from SNS"))?;
+    let declared = declared.ok_or(InboundRefusal::unverified("it lacks the header of SNS"))?;
     let envelope: Envelope = serde_json::from_slice(inbound.body)
-        .map_err(|_| InboundRefusal::unverified("it is not a message of SNS"))?;
+        .map_err(|_| InboundRefusal::unverified("it is not an SNS message"))?;
     if envelope.message_type != declared {
         return Err(InboundRefusal::unverified(
-            "its type is not that of its header",
+            "its type differs from its header",
         ));
     }
     if envelope.topic_arn != topic_arn.as_str() {
-        return Err(InboundRefusal::unverified("it is of another topic"));
+        return Err(InboundRefusal::unverified("it belongs to another topic"));
     }
-    let signed = envelope.string_to_sign().ok_or(InboundRefusal::unverified(
-        "it lacks what its type must have",
-    ))?;
+    let signed = envelope
+        .string_to_sign()
+        .ok_or(InboundRefusal::unverified("it lacks a field of its type"))?;
     let algorithm: &'static dyn VerificationAlgorithm = match envelope.signature_version.as_str() {
         "1" => &RSA_PKCS1_2048_8192_SHA1_FOR_LEGACY_USE_ONLY,
         "2" => &RSA_PKCS1_2048_8192_SHA256,
@@ -136,7 +136,7 @@ async fn verify(
         .decode(&envelope.signature)
         .map_err(|_| InboundRefusal::unverified("its signature is not Base64"))?;
     let url = certificate_url(&envelope.signing_cert_url).ok_or(InboundRefusal::unverified(
-        "its certificate is not one of SNS",
+        "its certificate URL is not one of SNS",
     ))?;
     let certificate = fetcher.certificate(&url).await?;
     if !certificate.is_valid_at(inbound.now) {
@@ -146,14 +146,14 @@ async fn verify(
     }
     UnparsedPublicKey::new(algorithm, &certificate.public_key)
         .verify(&signed, &signature)
-        .map_err(|_| InboundRefusal::unverified("the signature is not that of SNS"))?;
+        .map_err(|_| InboundRefusal::unverified("its signature is wrong"))?;
     require_recent(parse_date(&envelope.timestamp), inbound.now, AGE_MAX)?;
     Ok(envelope)
 }
 
 impl Envelope {
-    /// What the signature covers: names and values, a line each, in this order. The
-    /// subject only where there is one. Nothing for a type that SNS does not have.
+    /// The signed bytes: names and values, a line each, in this order, the subject only if
+    /// there is one. `None` for an unknown type or a missing field.
     fn string_to_sign(&self) -> Option<Vec<u8>> {
         let message = ("Message", self.message.0.as_slice());
         let id = ("MessageId", self.message_id.as_bytes());
@@ -193,17 +193,17 @@ impl Envelope {
 #[cfg(fuzzing)]
 pub(super) fn read_unverified(body: &[u8], now: Timestamp) -> Result<Received, InboundRefusal> {
     let envelope: Envelope = serde_json::from_slice(body)
-        .map_err(|_| InboundRefusal::unverified("it is not a message of SNS"))?;
+        .map_err(|_| InboundRefusal::unverified("it is not an SNS message"))?;
     let _signed = envelope.string_to_sign();
     let _url = certificate_url(&envelope.signing_cert_url);
     Ok(envelope.read(now))
 }
 
-/// A URL at a host of SNS, `sns.<region>.amazonaws.com` (`.cn` in China), and at
-/// nothing that only looks like one: no user, no port, no fragment.
+/// A URL of an SNS host, `sns.<region>.amazonaws.com` (`.cn` in China), without user, port
+/// or fragment.
 fn sns_url(text: &str) -> Option<(Url, SesRegion)> {
-    // What the parser would mend (tabs, backslashes, a missing slash, spaces) is
-    // nothing that SNS writes.
+    // SNS writes nothing that the URL parser would correct (tabs, backslashes, a missing
+    // slash, spaces).
     let is_plain = text
         .bytes()
         .all(|byte| byte.is_ascii_graphic() && byte != b'\\' && byte != b'@' && byte != b'#');
@@ -225,14 +225,14 @@ fn sns_url(text: &str) -> Option<(Url, SesRegion)> {
     fits.then_some((url, region))
 }
 
-/// The URL of a certificate of SNS.
+/// The URL of an SNS certificate.
 fn certificate_url(text: &str) -> Option<Url> {
     let (url, _) = sns_url(text)?;
     (url.path().ends_with(".pem") && url.query().is_none()).then_some(url)
 }
 
-/// A URL that confirms the subscription of this topic with this token, and does
-/// nothing else.
+/// A URL that confirms the subscription of this topic with this token, and does nothing
+/// else.
 fn confirmation_url(text: &str, topic_arn: &TopicArn, token: &str) -> Option<Url> {
     let (url, region) = sns_url(text)?;
     let mut pairs: Vec<(String, String)> = url.query_pairs().into_owned().collect();
@@ -261,7 +261,7 @@ mod tests {
     const CERTIFICATE: &str = "https://sns.eu-west-1.amazonaws.com/Sim-0123.pem";
 
     #[test]
-    fn certificates_come_from_hosts_of_sns_alone() {
+    fn certificates_come_from_sns_hosts_only() {
         for good in [
             CERTIFICATE,
             "https://sns.us-gov-west-1.amazonaws.com/x.pem",
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_confirms_the_topic_is_followed() {
+    fn only_a_url_that_confirms_the_topic_is_followed() {
         let topic = TopicArn::parse("arn:aws:sns:eu-west-1:123456789012:ses").unwrap();
         let host = "https://sns.eu-west-1.amazonaws.com";
         let arn = topic.as_str();

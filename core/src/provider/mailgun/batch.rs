@@ -1,13 +1,13 @@
-//! Batches of Mailgun's: `POST /v3/{domain}/messages` with several `to` and
-//! `recipient-variables`, which make a private mail for each. Sources: Mailgun's OpenAPI
-//! document (1,000 recipients, `%recipient.name%`), its page "Batch Sending" and
-//! mailgun/documentation `user_manual.rst` (the variables stand in bodies and in `v:`
-//! values); that they stand in `h:` values too is how anymail/django-anymail sends
-//! `List-Unsubscribe`, and in no text of the vendor's.
+//! Mailgun's batches: `POST /v3/{domain}/messages` with several `to` fields and
+//! `recipient-variables`, so that each recipient gets a mail of its own. Sources: Mailgun's
+//! OpenAPI document (1,000 recipients, `%recipient.name%`), its page "Batch Sending" and
+//! mailgun/documentation `user_manual.rst` (variables work in bodies and in `v:` values).
+//! The vendor does not document that they work in `h:` values too; anymail/django-anymail
+//! sends `List-Unsubscribe` this way.
 //!
-//! One answer, one id for all: each copy is known by its `v:` values. One address that
-//! Mailgun does not take has the whole call refused without saying which, and an account
-//! may not be let to send batches at all (403): then each goes alone.
+//! The reply gives one id for all mails; their `v:` values tell them apart. If Mailgun
+//! refuses one address, it refuses the whole call without naming the address, and an
+//! account may not be allowed to send batches at all (403): each mail is then sent alone.
 
 use serde_json::{Map, Value, json};
 
@@ -15,7 +15,7 @@ use super::{Mailgun, MailgunApi, field, send_fields};
 use crate::address::EmailAddress;
 use crate::clock::Timestamp;
 use crate::provider::batch::substitutions::Substitutions;
-use crate::provider::batch::{BatchAnswer, Batching, share_an_envelope};
+use crate::provider::batch::{BatchResult, Batching, have_same_envelope};
 use crate::provider::call::{ProviderCall, ProviderReply};
 use crate::provider::mail::OutgoingMail;
 use crate::provider::outcome::{AccountTrouble, Blame, SendOutcome};
@@ -23,36 +23,39 @@ use crate::provider::{AccountAccess, Adapter as _};
 
 /// The most recipients of one call.
 const MAILS_MAX: usize = 1_000;
-/// What begins a variable: a message that has it in its own texts goes alone, where
-/// nothing is filled in.
+/// The start of a variable. A message with it in its own texts is sent without batches,
+/// where nothing is substituted.
 const VARIABLE: &str = "%recipient";
-/// The names of a copy's blanks: this and a number.
-const BLANK: &str = "waypost_blank_";
+/// The prefix of the names of the substitutions; a number follows.
+const SUBSTITUTION_PREFIX: &str = "waypost_blank_";
 
 impl Batching for Mailgun {
     fn mails_max(&self) -> usize {
         MAILS_MAX
     }
 
-    fn may_share(&self, to: &EmailAddress) -> bool {
+    fn can_batch(&self, to: &EmailAddress) -> bool {
         is_plain(to.as_str())
     }
 
     fn send(&self, access: &AccountAccess<'_>, mails: &[OutgoingMail]) -> Option<ProviderCall> {
         let api = MailgunApi::of(access).ok()?;
-        let (first, _) = mails.split_first().filter(|_| share_an_envelope(mails))?;
-        if !mails.iter().all(|mail| self.may_share(mail.to.address())) {
+        let (first, _) = mails.split_first().filter(|_| have_same_envelope(mails))?;
+        if !mails.iter().all(|mail| self.can_batch(mail.to.address())) {
             return None;
         }
-        let mut blanks = Substitutions::new(BLANK.to_owned(), |name, number| {
-            format!("%recipient.{name}{number}%")
-        });
-        let mut shared = first.clone();
-        shared.html = blanks.shared_option(mails.iter().map(|mail| mail.html.as_deref()))?;
-        shared.text = blanks.shared_option(mails.iter().map(|mail| mail.text.as_deref()))?;
-        shared.headers = shared_headers(mails, &mut blanks)?;
-        let mut fields = send_fields(&shared);
-        // What the copies have of their own is not looked at: it is filled in, once.
+        let mut substitutions =
+            Substitutions::new(SUBSTITUTION_PREFIX.to_owned(), |name, number| {
+                format!("%recipient.{name}{number}%")
+            });
+        let mut template = first.clone();
+        template.html =
+            substitutions.template_option(mails.iter().map(|mail| mail.html.as_deref()))?;
+        template.text =
+            substitutions.template_option(mails.iter().map(|mail| mail.text.as_deref()))?;
+        template.headers = template_headers(mails, &mut substitutions)?;
+        let mut fields = send_fields(&template);
+        // Mailgun substitutes once, so the recipients' own values need no check.
         let own = send_fields(first);
         let names = mails.iter().map(|mail| mail.to.to_header());
         let texts = own.iter().map(|(_, value)| value.clone()).chain(names);
@@ -69,27 +72,27 @@ impl Batching for Mailgun {
         }
         let variables = mails.iter().enumerate().map(|(nth, mail)| {
             let address = mail.to.address().as_str().to_owned();
-            (address, Value::Object(variables(mail, &blanks, nth)))
+            (address, Value::Object(variables(mail, &substitutions, nth)))
         });
         let variables = Value::Object(variables.collect());
         fields.push(field("recipient-variables", variables.to_string()));
         Some(api.post_message(fields))
     }
 
-    fn read(&self, reply: &ProviderReply, mails: usize, now: Timestamp) -> BatchAnswer {
+    fn read(&self, reply: &ProviderReply, mails: usize, now: Timestamp) -> BatchResult {
         match self.read_send(reply, now) {
-            // The account is known, and may not send so many at once.
+            // The credentials are valid, but the account may not send batches.
             SendOutcome::Rejected { reason, .. }
             | SendOutcome::AccountUnusable {
-                trouble: AccountTrouble::UntilMended,
+                trouble: AccountTrouble::Permanent,
                 reason,
                 ..
-            } if reply.status == 403 => BatchAnswer::apart(mails, reason),
+            } if reply.status == 403 => BatchResult::retry_each(mails, reason),
             SendOutcome::Rejected {
                 reason,
                 blame:
                     Blame::Message | Blame::Recipient | Blame::Mailbox | Blame::SenderForRecipient,
-            } => BatchAnswer::apart(mails, reason),
+            } => BatchResult::retry_each(mails, reason),
             outcome @ (SendOutcome::Rejected {
                 blame: Blame::Sender,
                 ..
@@ -99,25 +102,25 @@ impl Batching for Mailgun {
             | SendOutcome::Accepted { .. }
             | SendOutcome::Throttled { .. }
             | SendOutcome::Unavailable { .. }
-            | SendOutcome::Unknown { .. }) => BatchAnswer::all(mails, outcome),
+            | SendOutcome::Unknown { .. }) => BatchResult::all(mails, outcome),
         }
     }
 }
 
-/// Whether Mailgun finds the variables of this address by it, as it stands. For addresses
-/// with a `+` it does not (github.com/mailgun/mailgun.js/issues/413): the recipient reads
-/// the variables' names, and our ids are lost. What may be written in another way, or is
-/// no letter, digit, dot, `-` or `_`, is not tried.
+/// Whether Mailgun matches this address to its variables. With a `+` it does not
+/// (github.com/mailgun/mailgun.js/issues/413): the recipient then sees the names of the
+/// variables, and our ids are lost. Addresses with several spellings, or with characters
+/// other than letters, digits, `.`, `-` and `_`, are not tried.
 fn is_plain(address: &str) -> bool {
     let fits =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b".-_@".contains(&byte);
     address.bytes().all(fits) && address.matches('@').count() == 1
 }
 
-/// The headers of all, by their places: each has the same ones in the same order.
-fn shared_headers<'a>(
+/// The template of the headers. All mails must have the same headers in the same order.
+fn template_headers<'a>(
     mails: &'a [OutgoingMail],
-    blanks: &mut Substitutions<'a>,
+    substitutions: &mut Substitutions<'a>,
 ) -> Option<Vec<(String, String)>> {
     let (first, _) = mails.split_first()?;
     if mails
@@ -126,9 +129,9 @@ fn shared_headers<'a>(
     {
         return None;
     }
-    let mut shared = Vec::with_capacity(first.headers.len());
-    for (place, (name, _)) in first.headers.iter().enumerate() {
-        let headers = mails.iter().map(|mail| &mail.headers[place]);
+    let mut template = Vec::with_capacity(first.headers.len());
+    for (index, (name, _)) in first.headers.iter().enumerate() {
+        let headers = mails.iter().map(|mail| &mail.headers[index]);
         let values: Vec<&str> = headers
             .filter(|(own, _)| own == name)
             .map(|(_, value)| value.as_str())
@@ -136,16 +139,21 @@ fn shared_headers<'a>(
         if values.len() != mails.len() {
             return None;
         }
-        shared.push((name.clone(), blanks.shared(&values)?));
+        template.push((name.clone(), substitutions.template(&values)?));
     }
-    Some(shared)
+    Some(template)
 }
 
-fn variables(mail: &OutgoingMail, blanks: &Substitutions<'_>, copy: usize) -> Map<String, Value> {
+fn variables(
+    mail: &OutgoingMail,
+    substitutions: &Substitutions<'_>,
+    index: usize,
+) -> Map<String, Value> {
     let ids = mail
         .correlation()
         .map(|(name, id)| (name.to_owned(), json!(id)));
-    let values = blanks.values(copy).enumerate();
-    let values = values.map(|(number, value)| (format!("{BLANK}{number}"), json!(value)));
+    let values = substitutions.values(index).enumerate();
+    let values =
+        values.map(|(number, value)| (format!("{SUBSTITUTION_PREFIX}{number}"), json!(value)));
     ids.into_iter().chain(values).collect()
 }

@@ -1,6 +1,6 @@
-//! Mailgun's webhooks: for each kind of event up to three URLs, per domain (OAS, v3:
-//! v4 sets several kinds at once, in a form that the transport does not write). All
-//! are signed with one key of the account.
+//! Mailgun's webhooks: up to three URLs per event type and domain (OAS, v3: v4 sets several
+//! types at once, in a form that the transport does not write). One key of the account
+//! signs all of them.
 
 use http::{Method, header};
 use serde_json::Value;
@@ -9,9 +9,9 @@ use super::{MailgunApi, error_text, field};
 use crate::provider::call::{CallStep, ProviderCall, ProviderReply};
 use crate::provider::event_secrets::EventSecrets;
 use crate::provider::management::{EventTarget, Registration};
-use crate::provider::outcome::no_answer;
+use crate::provider::outcome::unusable_reply;
 
-/// Every kind of event that Mailgun tells of.
+/// Every event type of Mailgun's webhooks.
 const KINDS: [&str; 8] = [
     "accepted",
     "delivered",
@@ -22,12 +22,11 @@ const KINDS: [&str; 8] = [
     "permanent_fail",
     "temporary_fail",
 ];
-/// The most URLs of one kind.
+/// The most URLs of one event type.
 const URLS_MAX: usize = 3;
 
-/// `GET /v5/accounts/http_signing_key` first: without the key nothing that comes
-/// would be believed. A key that may not see it does where the signing key was
-/// given by hand.
+/// `GET /v5/accounts/http_signing_key` first: events cannot be verified without the key. An
+/// API key that may not read it suffices if the customer provided the signing key.
 pub(super) fn register(api: MailgunApi, target: EventTarget) -> CallStep<Registration> {
     let url = api.base.at("/v5/accounts/http_signing_key");
     CallStep::call(authorize(&api, ProviderCall::get(url)), move |reply| {
@@ -37,7 +36,7 @@ pub(super) fn register(api: MailgunApi, target: EventTarget) -> CallStep<Registr
         let secrets = match (key.and_then(EventSecrets::mailgun), target.secrets) {
             (Some(secrets), _) => secrets,
             (None, Some(given)) if matches!(reply.status, 401 | 403) => given,
-            (None, _) => return CallStep::Done(unmade(&reply)),
+            (None, _) => return CallStep::Done(not_registered(&reply)),
         };
         let path = format!("/v3/domains/{}/webhooks", api.domain);
         let call = authorize(&api, ProviderCall::get(api.base.at(&path)));
@@ -45,21 +44,21 @@ pub(super) fn register(api: MailgunApi, target: EventTarget) -> CallStep<Registr
             let document = reply.json().unwrap_or_default();
             let webhooks = &document["webhooks"];
             if reply.status != 200 || !webhooks.is_object() {
-                return CallStep::Done(unmade(&reply));
+                return CallStep::Done(not_registered(&reply));
             }
             match missing(webhooks, &target.url.0) {
                 Ok(missing) => add_each(api, missing.into_iter(), secrets),
-                Err(kind) => CallStep::Done(full(kind)),
+                Err(kind) => CallStep::Done(too_many_urls(kind)),
             }
         })
     })
 }
 
-/// A kind of event, and the URLs that it is to be told to.
+/// An event type, the URLs to set for it, and whether it had URLs before.
 type WantedWebhook = (&'static str, Vec<String>, bool);
 
-/// The kinds that our URL is not told of yet, each with the URLs that it has beside
-/// ours and whether it had any; else the kind that has no room for ours.
+/// The event types that lack our URL, each with its other URLs. The error is an event type
+/// that already has the maximum of other URLs.
 fn missing(webhooks: &Value, url: &str) -> Result<Vec<WantedWebhook>, &'static str> {
     let mut missing = Vec::with_capacity(KINDS.len());
     for kind in KINDS {
@@ -80,7 +79,7 @@ fn missing(webhooks: &Value, url: &str) -> Result<Vec<WantedWebhook>, &'static s
     Ok(missing)
 }
 
-/// `POST …/webhooks` for a kind without URLs, `PUT …/webhooks/{kind}` for others.
+/// `POST …/webhooks` for an event type without URLs, `PUT …/webhooks/{type}` for others.
 fn add_each(
     api: MailgunApi,
     mut missing: std::vec::IntoIter<WantedWebhook>,
@@ -107,7 +106,7 @@ fn add_each(
         if is_saved {
             add_each(api, missing, secrets)
         } else {
-            CallStep::Done(unmade(&reply))
+            CallStep::Done(not_registered(&reply))
         }
     })
 }
@@ -116,16 +115,16 @@ fn authorize(api: &MailgunApi, call: ProviderCall) -> ProviderCall {
     call.with(header::AUTHORIZATION, api.authorization.clone())
 }
 
-fn full(kind: &str) -> Registration {
+fn too_many_urls(kind: &str) -> Registration {
     Registration::Refused {
-        reason: format!("three other URLs are told of {kind} events already"),
+        reason: format!("{kind} events already have three other URLs"),
         steps: vec!["Remove one of them in Mailgun and register again.".to_owned()],
     }
 }
 
-/// Validation in these calls says `{"Reason"}`.
-fn unmade(reply: &ProviderReply) -> Registration {
-    if let Some(why) = no_answer(reply) {
+/// Validation errors of these calls are in `{"Reason"}`.
+fn not_registered(reply: &ProviderReply) -> Registration {
+    if let Some(why) = unusable_reply(reply) {
         return Registration::undecided(reply, why);
     }
     match reply.status {
@@ -135,14 +134,14 @@ fn unmade(reply: &ProviderReply) -> Registration {
             let text = reason.map_or_else(|| error_text(reply), str::to_owned);
             Registration::refused(reply, &text, by_hand())
         }
-        // Never the text of a good answer: it may hold the key.
-        _ => Registration::undecided(reply, "not the answer to the question"),
+        // A successful reply is not quoted: it may hold the key.
+        _ => Registration::undecided(reply, "an unexpected reply"),
     }
 }
 
 fn by_hand() -> Vec<String> {
     [
-        "Use an account key rather than a domain's sending key and register again; or go on by hand.",
+        "Use an account key instead of a domain's sending key and register again; or continue by hand.",
         "In Mailgun, under Send, Sending, Webhooks, add this account's webhookUrl for every event type of the domain.",
         "Give the HTTP webhook signing key (API Security) to this account as eventSecrets.signingKey.",
     ]

@@ -2,13 +2,13 @@
 //! older documentation (mailgun/documentation), its Go client, and what
 //! django-anymail observed.
 //!
-//! Mailgun gets the first three tags (its documented limit of 2024), made ASCII
-//! and cut to 128 characters. Our ids travel as `v:` variables, and the headers in
-//! which Mailgun would show them and the tags to the recipient are suppressed.
+//! Mailgun gets the first three tags (its documented limit of 2024), in ASCII and cut to
+//! 128 characters. Our ids travel as `v:` variables; the headers that would show them and
+//! the tags to the recipient are suppressed.
 //!
-//! The domain of the credentials is the sending domain and the only one that this
-//! adapter lists; `From` may use another. The records for receiving mail are left
-//! out: Waypost only sends.
+//! The domain of the credentials is the sending domain and the only one that this adapter
+//! lists; `From` may use another. The records for receiving mail are left out: Waypost
+//! only sends.
 
 mod batch;
 mod domain_changes;
@@ -32,9 +32,9 @@ use super::domain::{
 use super::kind::ProviderType;
 use super::lookup::{LookupResult, MessageQuery};
 use super::mail::{OutgoingMail, Unsendable};
-use super::management::{DomainAnswer, EventTarget, Registration};
-use super::outcome::{AccountTrouble, Blame, CredentialCheck, SendOutcome, no_answer};
-use super::retry_after::wait_of_text;
+use super::management::{DomainResult, EventTarget, Registration};
+use super::outcome::{AccountTrouble, Blame, CredentialCheck, SendOutcome, unusable_reply};
+use super::retry_after::wait_in_text;
 use super::{AccountAccess, Adapter, BaseUrl};
 use crate::clock::Timestamp;
 use crate::secret::ExposeSecret;
@@ -43,10 +43,10 @@ use crate::secret::ExposeSecret;
 const TAGS_MAX: usize = 3;
 /// The longest tag, in bytes.
 const TAG_BYTES_MAX: usize = 128;
-/// What Mailgun answers, with 200, on paths that it does not know.
+/// Mailgun's reply, with 200, on unknown paths.
 const WRONG_PATH: &str = "Mailgun Magnificent API";
 
-/// The adapter.
+/// The Mailgun adapter.
 pub(super) struct Mailgun;
 
 #[derive(Clone)]
@@ -97,23 +97,23 @@ impl MailgunApi {
 
     fn not_found(&self, reply: &ProviderReply) -> CredentialCheck {
         let (domain, region) = (&self.domain, self.region.as_str());
-        let text = format!("the domain {domain} is not known in the region {region}");
+        let text = format!("the domain {domain} is unknown in the region {region}");
         CredentialCheck::invalid(reply, &text)
     }
 }
 
 impl Adapter for Mailgun {
-    /// The domain's record; for a key that may not read it (a domain's sending
-    /// key) a second probe: a send in test mode that lacks its recipient. A 400
-    /// about the parameters means that the key was let in. The second probe is an
-    /// inference from the key's description, not a documented recipe.
+    /// Reads the domain's record. If the key may not read it (a domain's sending key), a
+    /// second call sends in test mode without a recipient: a 400 about the parameters shows
+    /// that the key is valid. The second call is inferred from the key's description; the
+    /// vendor does not document it.
     fn check(&self, access: &AccountAccess<'_>) -> CallStep<CredentialCheck> {
         let api = match MailgunApi::of(access) {
             Ok(api) => api,
             Err(unusable) => return CallStep::Done(unusable.into()),
         };
         CallStep::call(api.get_domain(), move |reply| {
-            if let Some(why) = no_answer(&reply) {
+            if let Some(why) = unusable_reply(&reply) {
                 return CallStep::Done(CredentialCheck::undecided(&reply, why));
             }
             match reply.status {
@@ -130,7 +130,7 @@ impl Adapter for Mailgun {
         })
     }
 
-    /// The credentials' own domain.
+    /// The domain of the credentials.
     fn domains(&self, access: &AccountAccess<'_>) -> CallStep<DomainList> {
         match MailgunApi::of(access) {
             Ok(api) => CallStep::call(api.get_domain(), |reply| {
@@ -140,8 +140,8 @@ impl Adapter for Mailgun {
         }
     }
 
-    /// `POST /v3/{domain}/messages` with one recipient: one invalid address fails
-    /// a whole call.
+    /// `POST /v3/{domain}/messages` with one recipient: one invalid address would fail the
+    /// whole call.
     fn send(
         &self,
         access: &AccountAccess<'_>,
@@ -154,23 +154,23 @@ impl Adapter for Mailgun {
     fn read_send(&self, reply: &ProviderReply, now: Timestamp) -> SendOutcome {
         let text = error_text(reply);
         if reply.status == 200 && text.contains(WRONG_PATH) {
-            let why = "the base URL is wrong: the answer is Mailgun's page for unknown paths";
+            let why = "the base URL is wrong: Mailgun answered with its page for unknown paths";
             return SendOutcome::refused(None, reply, now, why);
         }
-        let outcome = match SendOutcome::common(reply, now, &text, is_own(reply)) {
+        let outcome = match SendOutcome::common(reply, now, &text, is_api_reply(reply)) {
             Some(outcome) => outcome,
             None if reply.status < 300 => message_id(reply).map_or_else(
-                || SendOutcome::unknown(reply, "not the answer to a send"),
+                || SendOutcome::unknown(reply, "not a reply to a send"),
                 |id| SendOutcome::Accepted {
                     provider_message_id: Some(id),
                 },
             ),
             None => read_refusal(reply, now, &text),
         };
-        with_wait_of_text(outcome, &text, now)
+        with_wait_in_text(outcome, &text, now)
     }
 
-    /// Mailgun answers 200 on wrong paths too: the body decides.
+    /// Mailgun answers 200 on unknown paths too: the body decides.
     fn status_is_proof(&self, _status: u16) -> bool {
         false
     }
@@ -179,21 +179,21 @@ impl Adapter for Mailgun {
         Some(self)
     }
 
-    fn add_domain(&self, access: &AccountAccess<'_>, domain: &str) -> CallStep<DomainAnswer> {
+    fn add_domain(&self, access: &AccountAccess<'_>, domain: &str) -> CallStep<DomainResult> {
         match MailgunApi::of(access) {
             Ok(api) => domain_changes::add(api, domain.to_owned()),
             Err(unusable) => CallStep::Done(unusable.into()),
         }
     }
 
-    fn verify_domain(&self, access: &AccountAccess<'_>, domain: &str) -> CallStep<DomainAnswer> {
+    fn verify_domain(&self, access: &AccountAccess<'_>, domain: &str) -> CallStep<DomainResult> {
         match MailgunApi::of(access) {
             Ok(api) => domain_changes::verify(&api, domain),
             Err(unusable) => CallStep::Done(unusable.into()),
         }
     }
 
-    fn remove_domain(&self, access: &AccountAccess<'_>, domain: &str) -> CallStep<DomainAnswer> {
+    fn remove_domain(&self, access: &AccountAccess<'_>, domain: &str) -> CallStep<DomainResult> {
         match MailgunApi::of(access) {
             Ok(api) => domain_changes::remove(&api, domain),
             Err(unusable) => CallStep::Done(unusable.into()),
@@ -211,9 +211,9 @@ impl Adapter for Mailgun {
         }
     }
 
-    fn look_up(&self, access: &AccountAccess<'_>, sought: &MessageQuery) -> CallStep<LookupResult> {
+    fn look_up(&self, access: &AccountAccess<'_>, query: &MessageQuery) -> CallStep<LookupResult> {
         match MailgunApi::of(access) {
-            Ok(api) => lookup::look_up(api, sought, access.now),
+            Ok(api) => lookup::look_up(api, query, access.now),
             Err(unusable) => CallStep::Done(unusable.into()),
         }
     }
@@ -222,7 +222,7 @@ impl Adapter for Mailgun {
 fn probe_sending(api: MailgunApi) -> CallStep<CredentialCheck> {
     let call = api.post_message(vec![field("o:testmode", "yes")]);
     CallStep::call(call, move |reply| {
-        if let Some(why) = no_answer(&reply) {
+        if let Some(why) = unusable_reply(&reply) {
             return CallStep::Done(CredentialCheck::undecided(&reply, why));
         }
         CallStep::Done(match reply.status {
@@ -262,7 +262,7 @@ fn send_fields(mail: &OutgoingMail) -> Vec<(String, String)> {
     for (name, id) in mail.correlation() {
         fields.push(field(&format!("v:{name}"), id));
     }
-    // Not "all": Mailgun needs X-Mailgun-Sid for the complaints that come back.
+    // Not "all": Mailgun needs X-Mailgun-Sid to assign complaints.
     fields.push(field(
         "o:suppress-headers",
         "X-Mailgun-Variables,X-Mailgun-Tag",
@@ -273,8 +273,8 @@ fn send_fields(mail: &OutgoingMail) -> Vec<(String, String)> {
     fields
 }
 
-/// The tags as Mailgun takes them. What differs only in characters that it does
-/// not take becomes one tag; the message's own tags are not touched.
+/// The tags in the form that Mailgun accepts. Tags that become equal are sent once; the
+/// message's own tags are not changed.
 fn tags(tags: &[String]) -> Vec<String> {
     let mut taken: Vec<String> = Vec::with_capacity(TAGS_MAX);
     for tag in tags {
@@ -293,7 +293,7 @@ fn tags(tags: &[String]) -> Vec<String> {
     taken
 }
 
-/// The `id`, without its angle brackets: events repeat it without them.
+/// The `id` without its angle brackets, as in the events.
 fn message_id(reply: &ProviderReply) -> Option<String> {
     let document = reply.json()?;
     let id = document["id"].as_str()?.trim();
@@ -304,9 +304,9 @@ fn message_id(reply: &ProviderReply) -> Option<String> {
     (!bare.is_empty()).then(|| bare.to_owned())
 }
 
-/// Limits say in words how long to wait: "try again after 120 seconds", or a mail
-/// date. Read where no header says it.
-fn with_wait_of_text(mut outcome: SendOutcome, text: &str, now: Timestamp) -> SendOutcome {
+/// Replies about limits may name the wait in the text only: "try again after 120 seconds",
+/// or a mail date. A header takes precedence.
+fn with_wait_in_text(mut outcome: SendOutcome, text: &str, now: Timestamp) -> SendOutcome {
     match &mut outcome {
         SendOutcome::Throttled { retry_after, .. }
         | SendOutcome::AccountUnusable { retry_after, .. }
@@ -321,32 +321,32 @@ fn with_wait_of_text(mut outcome: SendOutcome, text: &str, now: Timestamp) -> Se
     outcome
 }
 
-/// The wait that a header named, else the one that the text does.
+/// The wait of a header, else that of the text.
 fn with_wait(named: Option<Duration>, text: &str, now: Timestamp) -> Option<Duration> {
-    named.or_else(|| wait_of_text(text, now))
+    named.or_else(|| wait_in_text(text, now))
 }
 
-/// Whether the answer is the API's: `{"message"}`, a JSON text, or the plain word of a 401
-/// and a 403.
-fn is_own(reply: &ProviderReply) -> bool {
+/// Whether the API itself replied: `{"message"}`, a JSON string, or the plain word of a 401
+/// or 403.
+fn is_api_reply(reply: &ProviderReply) -> bool {
     match reply.json() {
         Some(document) => document["message"].is_string() || document.is_string(),
         None => matches!(reply.status, 401 | 403) && reply.text() == "Forbidden",
     }
 }
 
-/// A refusal, by its wording and then by its status. A limit of the account has the
+/// Classifies a refusal by its wording, then by its status. A limit of the account has the
 /// status 420 or 429, or another one with the words of a limit: "You've reached the
 /// message limit you set on account" (github.com/glotcode/glot/issues/59).
 fn read_refusal(reply: &ProviderReply, now: Timestamp, text: &str) -> SendOutcome {
-    if wait_of_text(text, now).is_some() {
+    if wait_in_text(text, now).is_some() {
         return SendOutcome::throttled(reply, now, text);
     }
-    if is_a_limit(text) {
+    if is_about_limit(text) {
         return SendOutcome::account_unusable(AccountTrouble::Temporary, reply, now, text);
     }
     let blame = match reply.status {
-        _ if is_of_a_test_account(text) => Some(Blame::Recipient),
+        _ if is_about_test_account(text) => Some(Blame::Recipient),
         400 => blame_for_parameter(text),
         402 if text.to_ascii_lowercase().contains("payment") => None,
         402 => Some(Blame::Message),
@@ -355,16 +355,16 @@ fn read_refusal(reply: &ProviderReply, now: Timestamp, text: &str) -> SendOutcom
     SendOutcome::refused(blame, reply, now, text)
 }
 
-/// Whether it says that the account, or its sandbox, may not write to this recipient: "Free
-/// accounts are for test purposes only. Please upgrade or add the address to authorized
-/// recipients in Account Settings." It may write to others.
-fn is_of_a_test_account(text: &str) -> bool {
+/// Whether a test account or the sandbox may not write to this recipient: "Free accounts
+/// are for test purposes only. Please upgrade or add the address to authorized recipients
+/// in Account Settings." It may write to others.
+fn is_about_test_account(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
     text.contains("test purposes only") || text.contains("authorized recipients")
 }
 
-/// Whether a refusal speaks of a limit of the account that is reached.
-fn is_a_limit(text: &str) -> bool {
+/// Whether a refusal is about a limit that the account reached.
+fn is_about_limit(text: &str) -> bool {
     const WORDS: [&str; 6] = [
         "limit exceeded",
         "message limit",
@@ -377,8 +377,8 @@ fn is_a_limit(text: &str) -> bool {
     WORDS.iter().any(|words| text.contains(words))
 }
 
-/// What a 400 is about, by its wording ("Domain X is not allowed to send: …",
-/// "'to' parameter is not a valid address", "from parameter is missing").
+/// What a 400 is about, by its wording ("Domain X is not allowed to send: …", "'to'
+/// parameter is not a valid address", "from parameter is missing").
 fn blame_for_parameter(text: &str) -> Option<Blame> {
     let text = text.to_ascii_lowercase();
     let mentions = |words: &[&str]| words.iter().any(|word| text.contains(word));
@@ -400,7 +400,7 @@ fn blame_for_parameter(text: &str) -> Option<Blame> {
 }
 
 fn read_domains(reply: &ProviderReply) -> DomainList {
-    if let Some(why) = no_answer(reply) {
+    if let Some(why) = unusable_reply(reply) {
         return DomainList::undecided(reply, why);
     }
     let record = reply.json().filter(|record| record["domain"].is_object());
@@ -438,7 +438,7 @@ fn read_domain(record: &Value) -> Option<FoundDomain> {
     })
 }
 
-/// Only the text `valid` is documented as good; anything else is not yet.
+/// Only the value `valid` is documented as verified; every other one is pending.
 fn read_record(record: &Value, domain: &str) -> Option<DnsRecord> {
     let record_type = DnsRecordType::from_name(record["record_type"].as_str()?)?;
     let name = record["name"].as_str().unwrap_or(domain);

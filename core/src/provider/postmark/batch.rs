@@ -1,7 +1,7 @@
-//! Batches of Postmark's: `POST /email/batch`, a list of whole mails, so copies may
-//! differ in anything. Sources: Postmark's Swagger document (a list in, a list out) and
-//! ActiveCampaign/postmark-skills (500 mails, 50 MB, answers in the order of the mails,
-//! status 200 even where some are refused).
+//! Postmark's batches: `POST /email/batch`, a list of complete mails, which may differ in
+//! anything. Sources: Postmark's Swagger document (a list in, a list out) and
+//! ActiveCampaign/postmark-skills (500 mails, 50 MB, replies in the order of the mails,
+//! status 200 even if some are refused).
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{Postmark, PostmarkApi, accepted, read_error, send_body};
 use crate::clock::Timestamp;
-use crate::provider::batch::{BatchAnswer, Batching};
+use crate::provider::batch::{BatchResult, Batching};
 use crate::provider::call::{CallBody, ProviderCall, ProviderReply};
 use crate::provider::mail::OutgoingMail;
 use crate::provider::outcome::{Blame, SendOutcome};
@@ -43,25 +43,25 @@ impl Batching for Postmark {
         Some(api.with_server_token(call))
     }
 
-    fn read(&self, reply: &ProviderReply, mails: usize, now: Timestamp) -> BatchAnswer {
+    fn read(&self, reply: &ProviderReply, mails: usize, now: Timestamp) -> BatchResult {
         if !(200..=299).contains(&reply.status) {
             return refused(self.read_send(reply, now), mails);
         }
         let entries = match reply.json() {
             Some(Value::Array(entries)) if entries.len() == mails => entries,
             _ => {
-                let text = "not the answer to a batch of so many";
-                return BatchAnswer::all(mails, SendOutcome::unknown(reply, text));
+                let text = "not a reply to this batch";
+                return BatchResult::all(mails, SendOutcome::unknown(reply, text));
             }
         };
         let outcomes = entries.iter().map(|entry| read_entry(entry, reply, now));
-        BatchAnswer::each(outcomes.collect())
+        BatchResult::per_mail(outcomes.collect())
     }
 }
 
-/// What holds for the whole call. A refusal of what was sent (its size, its form) may be
-/// about one of the mails.
-fn refused(outcome: SendOutcome, mails: usize) -> BatchAnswer {
+/// The result of a call that failed as a whole. A refusal of the content (its size, its
+/// form) may be about one of the mails.
+fn refused(outcome: SendOutcome, mails: usize) -> BatchResult {
     match outcome {
         SendOutcome::Rejected {
             blame: Blame::Sender,
@@ -72,21 +72,21 @@ fn refused(outcome: SendOutcome, mails: usize) -> BatchAnswer {
         | SendOutcome::Accepted { .. }
         | SendOutcome::Throttled { .. }
         | SendOutcome::Unavailable { .. }
-        | SendOutcome::Unknown { .. } => BatchAnswer::all(mails, outcome),
+        | SendOutcome::Unknown { .. } => BatchResult::all(mails, outcome),
         SendOutcome::Rejected {
             reason,
             blame: Blame::Message | Blame::Recipient | Blame::Mailbox | Blame::SenderForRecipient,
-        } => BatchAnswer::apart(mails, reason),
+        } => BatchResult::retry_each(mails, reason),
     }
 }
 
-/// An entry has the words of an answer to a single send.
+/// Reads an entry, which has the fields of a reply to a single send.
 fn read_entry(entry: &Value, reply: &ProviderReply, now: Timestamp) -> SendOutcome {
     let text = entry["Message"].as_str().unwrap_or_default();
     match entry["ErrorCode"].as_i64() {
         Some(0) => accepted(entry),
         None if text.starts_with("Message accepted") => accepted(entry),
         Some(code) => read_error(code, reply, now, text),
-        None => SendOutcome::unknown(reply, "not the answer to a send"),
+        None => SendOutcome::unknown(reply, "not a reply to a send"),
     }
 }

@@ -1,6 +1,6 @@
-//! Postmark's webhooks: per server and message stream, with the server token (page
-//! "Webhooks API" of Postmark's developer documentation). Postmark signs nothing:
-//! it is given a user name and a password, and calls with them.
+//! Postmark's webhooks, per server and message stream, with the server token (page
+//! "Webhooks API" of Postmark's developer documentation). Postmark signs nothing: its
+//! calls carry a user name and password that Waypost generated.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -9,13 +9,13 @@ use super::{PostmarkApi, error_text};
 use crate::provider::call::{CallStep, ProviderCall, ProviderReply};
 use crate::provider::event_secrets::EventSecrets;
 use crate::provider::management::{EventTarget, Registration};
-use crate::provider::outcome::no_answer;
+use crate::provider::outcome::unusable_reply;
 use crate::secret::ExposeSecret;
 
 /// The stream of accounts that name none.
 const DEFAULT_STREAM: &str = "outbound";
 
-/// `POST /webhooks`, or `PUT /webhooks/{id}` where one has our URL.
+/// `POST /webhooks`, or `PUT /webhooks/{id}` if a webhook has our URL.
 pub(super) fn register(api: &PostmarkApi<'_>, target: EventTarget) -> CallStep<Registration> {
     let Some(secrets @ EventSecrets::Postmark { username, password }) = &target.secrets else {
         return CallStep::Done(Registration::Undecided {
@@ -52,7 +52,7 @@ pub(super) fn register(api: &PostmarkApi<'_>, target: EventTarget) -> CallStep<R
             .as_array()
             .filter(|_| reply.status == 200)
         else {
-            return CallStep::Done(unmade(&reply, &document));
+            return CallStep::Done(not_registered(&reply, &document));
         };
         let ours = webhooks.iter().find(|webhook| webhook["Url"] == *url.0);
         let call = match ours.and_then(|webhook| webhook["ID"].as_i64()) {
@@ -67,24 +67,24 @@ pub(super) fn register(api: &PostmarkApi<'_>, target: EventTarget) -> CallStep<R
         };
         CallStep::call(call, move |reply| {
             let document = reply.json().unwrap_or_default();
-            // What is answered repeats the password.
+            // A successful reply repeats the password and is never quoted.
             let is_saved = reply.status == 200 && document["ID"].is_i64();
             CallStep::Done(if is_saved {
                 Registration::Registered(secrets)
             } else {
-                unmade(&reply, &document)
+                not_registered(&reply, &document)
             })
         })
     })
 }
 
-fn unmade(reply: &ProviderReply, document: &Value) -> Registration {
-    if let Some(why) = no_answer(reply) {
+fn not_registered(reply: &ProviderReply, document: &Value) -> Registration {
+    if let Some(why) = unusable_reply(reply) {
         return Registration::undecided(reply, why);
     }
     match reply.status {
         400..=499 => Registration::refused(reply, &error_text(reply, document), Vec::new()),
-        // Never the text of a good answer.
-        _ => Registration::undecided(reply, "not the answer to the question"),
+        // A successful reply is never quoted.
+        _ => Registration::undecided(reply, "an unexpected reply"),
     }
 }

@@ -2,11 +2,11 @@
 //! overview" page, its official JavaScript client, and the survey of its error
 //! codes in api-evangelist/postmark.
 //!
-//! Postmark takes one tag: it gets the message's first. Our ids travel as
-//! `Metadata` (10 fields, names of 20 characters, values of 80). Replies are told
-//! apart by the `ErrorCode` of the body: the HTTP status is 422 for nearly all.
+//! Postmark takes one tag: the message's first. Our ids travel as `Metadata` (10 fields,
+//! names of 20 characters, values of 80). The `ErrorCode` in the body classifies a reply:
+//! the HTTP status is 422 for nearly all errors.
 //!
-//! With the server token alone domains cannot be seen; the account token can.
+//! The server token alone cannot read domains; the account token can.
 
 mod batch;
 mod domain_changes;
@@ -26,21 +26,21 @@ use super::domain::{
 use super::kind::ProviderType;
 use super::lookup::{LookupResult, MessageQuery};
 use super::mail::{OutgoingMail, Unsendable};
-use super::management::{DomainAnswer, EventTarget, Registration};
-use super::outcome::{AccountTrouble, Blame, CredentialCheck, SendOutcome, no_answer};
+use super::management::{DomainResult, EventTarget, Registration};
+use super::outcome::{AccountTrouble, Blame, CredentialCheck, SendOutcome, unusable_reply};
 use super::{AccountAccess, Adapter, BaseUrl};
 use crate::clock::Timestamp;
 use crate::secret::{ExposeSecret, Secret};
 
 const SERVER_TOKEN: HeaderName = HeaderName::from_static("x-postmark-server-token");
 const ACCOUNT_TOKEN: HeaderName = HeaderName::from_static("x-postmark-account-token");
-/// How many domains one page of the list holds: the most that is allowed.
+/// The page size of the domain list: the allowed maximum.
 const PAGE: usize = 500;
 
-/// Why nothing is known of domains.
-const WITHOUT_ACCOUNT_TOKEN: &str = "a server token cannot see domains: add the accountToken";
+/// The reason why domains cannot be listed.
+const WITHOUT_ACCOUNT_TOKEN: &str = "a server token cannot read domains: add the accountToken";
 
-/// The adapter.
+/// The Postmark adapter.
 pub(super) struct Postmark;
 
 #[derive(Clone)]
@@ -75,7 +75,7 @@ impl<'a> PostmarkApi<'a> {
         accepting_json(call).with(SERVER_TOKEN, self.server_token.clone())
     }
 
-    /// The account's own API, where its token is known.
+    /// The account API, if its token is known.
     fn account(&self) -> Option<AccountApi> {
         Some(AccountApi {
             base: self.base.clone(),
@@ -116,7 +116,7 @@ fn token_value(token: &Secret) -> Result<HeaderValue, UnusableCredentials> {
     Ok(value)
 }
 
-/// Without both of its headers Postmark answers 415 or `ErrorCode` 409.
+/// Adds the headers without which Postmark answers 415 or `ErrorCode` 409.
 fn accepting_json(call: ProviderCall) -> ProviderCall {
     let json = HeaderValue::from_static("application/json");
     call.with(header::ACCEPT, json.clone())
@@ -124,8 +124,8 @@ fn accepting_json(call: ProviderCall) -> ProviderCall {
 }
 
 impl Adapter for Postmark {
-    /// `GET /server`; then, with an account token, one page of one domain, so that
-    /// a wrong account token is found too.
+    /// `GET /server`; then, with an account token, a page of one domain, to check that
+    /// token too.
     fn check(&self, access: &AccountAccess<'_>) -> CallStep<CredentialCheck> {
         let api = match PostmarkApi::of(access) {
             Ok(api) => api,
@@ -134,15 +134,15 @@ impl Adapter for Postmark {
         let call = api.with_server_token(ProviderCall::get(api.base.at("/server")));
         let account = api.account();
         CallStep::call(call, move |reply| {
-            let verdict = read_check(&reply, "ID", "the server token was refused");
+            let check = read_check(&reply, "ID", "the server token was refused");
             match account {
-                Some(account) if verdict == CredentialCheck::Valid => {
+                Some(account) if check == CredentialCheck::Valid => {
                     CallStep::call(account.domains(1, 0), |reply| {
                         let refused = "the account token was refused";
                         CallStep::Done(read_check(&reply, "Domains", refused))
                     })
                 }
-                _ => CallStep::Done(verdict),
+                _ => CallStep::Done(check),
             }
         })
     }
@@ -182,9 +182,9 @@ impl Adapter for Postmark {
         }
         match (reply.status, code) {
             (200..=299, Some(0)) => accepted(&document),
-            // A slow service leaves the code out.
+            // A slow service omits the code.
             (200..=299, None) if text.starts_with("Message accepted") => accepted(&document),
-            (200..=299, None) => SendOutcome::unknown(reply, "not the answer to a send"),
+            (200..=299, None) => SendOutcome::unknown(reply, "not a reply to a send"),
             (_, Some(code)) => read_error(code, reply, now, &text),
             (_, None) => SendOutcome::rejected(Blame::Message, reply, &text),
         }
@@ -198,19 +198,19 @@ impl Adapter for Postmark {
         Some(self)
     }
 
-    fn add_domain(&self, access: &AccountAccess<'_>, domain: &str) -> CallStep<DomainAnswer> {
+    fn add_domain(&self, access: &AccountAccess<'_>, domain: &str) -> CallStep<DomainResult> {
         with_account(access, |account| {
             domain_changes::add(account, domain.to_owned())
         })
     }
 
-    fn verify_domain(&self, access: &AccountAccess<'_>, domain: &str) -> CallStep<DomainAnswer> {
+    fn verify_domain(&self, access: &AccountAccess<'_>, domain: &str) -> CallStep<DomainResult> {
         with_account(access, |account| {
             domain_changes::verify(account, domain.to_owned())
         })
     }
 
-    fn remove_domain(&self, access: &AccountAccess<'_>, domain: &str) -> CallStep<DomainAnswer> {
+    fn remove_domain(&self, access: &AccountAccess<'_>, domain: &str) -> CallStep<DomainResult> {
         with_account(access, |account| {
             domain_changes::remove(account, domain.to_owned())
         })
@@ -227,22 +227,22 @@ impl Adapter for Postmark {
         }
     }
 
-    fn look_up(&self, access: &AccountAccess<'_>, sought: &MessageQuery) -> CallStep<LookupResult> {
+    fn look_up(&self, access: &AccountAccess<'_>, query: &MessageQuery) -> CallStep<LookupResult> {
         match PostmarkApi::of(access) {
-            Ok(api) => lookup::look_up(&api, sought, access.now),
+            Ok(api) => lookup::look_up(&api, query, access.now),
             Err(unusable) => CallStep::Done(unusable.into()),
         }
     }
 }
 
-/// A conversation that takes the account token.
+/// Holds a conversation that needs the account token.
 fn with_account(
     access: &AccountAccess<'_>,
-    hold: impl FnOnce(AccountApi) -> CallStep<DomainAnswer>,
-) -> CallStep<DomainAnswer> {
+    conversation: impl FnOnce(AccountApi) -> CallStep<DomainResult>,
+) -> CallStep<DomainResult> {
     match PostmarkApi::of(access).map(|api| api.account()) {
-        Ok(Some(account)) => hold(account),
-        Ok(None) => CallStep::Done(DomainAnswer::NotVisible {
+        Ok(Some(account)) => conversation(account),
+        Ok(None) => CallStep::Done(DomainResult::NotVisible {
             reason: WITHOUT_ACCOUNT_TOKEN.to_owned(),
         }),
         Err(unusable) => CallStep::Done(unusable.into()),
@@ -294,24 +294,24 @@ fn accepted(document: &Value) -> SendOutcome {
     }
 }
 
-/// The error codes that a send can meet. A code of no row here is Postmark's
-/// refusal all the same.
+/// Reads the error codes that a send can get. Every other code is a refusal of the
+/// message.
 fn read_error(code: i64, reply: &ProviderReply, now: Timestamp, text: &str) -> SendOutcome {
     let blame = match code {
         // Server error, maintenance.
         100 => return SendOutcome::unavailable(reply, now, text),
-        // Out of credits: the account can send again once they are bought.
+        // Out of credits: the account can send again once the customer buys some.
         405 => {
             return SendOutcome::account_unusable(AccountTrouble::Temporary, reply, now, text);
         }
         429 => return SendOutcome::throttled(reply, now, text),
-        // Token missing or wrong; account not allowed to send; stream
-        // unknown or not fit for sending.
+        // Token missing or wrong; account not allowed to send; stream unknown or not
+        // usable for sending.
         10 | 413 | 1235 | 1236 => None,
         // Sender signature not found, not confirmed.
         400 | 401 => Some(Blame::Sender),
         // The recipient is inactive after a bounce, a complaint or by hand. An account that
-        // is not approved yet sends to recipients of the sender's domain only.
+        // is not approved yet may send only to recipients in the sender's domain.
         406 | 412 => Some(Blame::Recipient),
         300 => Some(blame_for_field(text)),
         _ if reply.status == 401 || reply.status == 403 => None,
@@ -331,9 +331,9 @@ fn blame_for_field(text: &str) -> Blame {
     }
 }
 
-/// `expected` is a field of the record that was asked for.
+/// `expected` is a field of the requested record.
 fn read_check(reply: &ProviderReply, expected: &str, refused: &str) -> CredentialCheck {
-    if let Some(why) = no_answer(reply) {
+    if let Some(why) = unusable_reply(reply) {
         return CredentialCheck::undecided(reply, why);
     }
     let document = reply.json().unwrap_or_default();
@@ -341,13 +341,13 @@ fn read_check(reply: &ProviderReply, expected: &str, refused: &str) -> Credentia
     match (reply.status, code) {
         (200, _) if !document[expected].is_null() => CredentialCheck::Valid,
         (_, Some(10)) | (401, Some(_)) => CredentialCheck::invalid(reply, refused),
-        // Never the text of a good answer: the server's record repeats its tokens.
-        (200..=299, _) => CredentialCheck::undecided(reply, "not the answer to the question"),
+        // A successful reply is never quoted: the server's record repeats its tokens.
+        (200..=299, _) => CredentialCheck::undecided(reply, "an unexpected reply"),
         _ => CredentialCheck::undecided(reply, &error_text(reply, &document)),
     }
 }
 
-/// The domains read so far, with the ids by which their details are asked for.
+/// The domains read so far, and the ids whose details are still to be read.
 #[derive(Default)]
 struct Listing {
     domains: Vec<FoundDomain>,
@@ -357,7 +357,7 @@ struct Listing {
 
 fn list_domains(api: AccountApi, mut listing: Listing) -> CallStep<DomainList> {
     CallStep::call(api.domains(PAGE, listing.read), move |reply| {
-        if let Some(why) = no_answer(&reply) {
+        if let Some(why) = unusable_reply(&reply) {
             return CallStep::Done(DomainList::undecided(&reply, why));
         }
         let document = reply.json().unwrap_or_default();
@@ -377,7 +377,7 @@ fn list_domains(api: AccountApi, mut listing: Listing) -> CallStep<DomainList> {
         if page.len() < PAGE || listing.read >= DOMAINS_MAX {
             let ids = std::mem::take(&mut listing.ids);
             let details = ids.into_iter().take(DOMAIN_DETAILS_MAX);
-            return ask_details(
+            return read_details(
                 api,
                 details.collect::<Vec<_>>().into_iter(),
                 listing.domains,
@@ -387,9 +387,9 @@ fn list_domains(api: AccountApi, mut listing: Listing) -> CallStep<DomainList> {
     })
 }
 
-/// Asks for the DNS records of one domain after the other. The first answer that
-/// is none ends it: what the list said stands without records.
-fn ask_details(
+/// Reads the DNS records of one domain after the other. The first failure ends it: the
+/// remaining domains stay without records.
+fn read_details(
     api: AccountApi,
     mut ids: std::vec::IntoIter<i64>,
     mut found: Vec<FoundDomain>,
@@ -405,12 +405,12 @@ fn ask_details(
         if let Some(known) = found.iter_mut().find(|known| known.domain == domain.domain) {
             *known = domain;
         }
-        ask_details(api, ids, found)
+        read_details(api, ids, found)
     })
 }
 
-/// A domain of the list or its details: the same fields, with the records' hosts
-/// and values in the details only. The signature's key decides: with it in place
+/// A domain of the list or of its details: the same fields, but only the details have the
+/// hosts and values of the records. DKIM decides the state: once its key is verified,
 /// Postmark sends for every address of the domain.
 fn read_domain(entry: &Value) -> Option<FoundDomain> {
     let dkim = entry["DKIMVerified"] == true;

@@ -1,19 +1,19 @@
-//! Batches of SendGrid's: `POST /v3/mail/send` with a personalization for each
-//! recipient, and `substitutions` for the words in which the bodies differ. Sources: OAI
-//! (1,000 personalizations with own `custom_args` and `headers`; substitutions of 10,000
-//! bytes for each, made in subject, reply-to and content) and SendGrid's page "Errors"
-//! (a refusal names the personalization: `personalizations.0.to.0.email`).
+//! SendGrid's batches: `POST /v3/mail/send` with a personalization for each recipient, and
+//! `recipient_substitutions` for the words in which the bodies differ. Sources: OAI (1,000
+//! personalizations with their own `custom_args` and `headers`; 10,000 bytes of
+//! substitutions each, applied to subject, reply-to and content) and SendGrid's page
+//! "Errors" (a refusal names the personalization: `personalizations.0.to.0.email`).
 //!
-//! One answer, one `X-Message-Id` for all: each copy is known by its `custom_args`. A
-//! refusal is of the whole request, so whom it names is settled, and the others were not
-//! sent.
+//! The reply has one `X-Message-Id` for all mails; their `custom_args` tell them apart. A
+//! refusal covers the whole request: the named recipients are refused, and no mail was sent
+//! to the others.
 
 use serde_json::{Map, Value, json};
 
-use super::{Sendgrid, SendgridApi, blame_for_fields, party, send_body};
+use super::{Sendgrid, SendgridApi, blame_for_fields, mailbox_json, send_body};
 use crate::clock::Timestamp;
 use crate::provider::batch::substitutions::Substitutions;
-use crate::provider::batch::{BatchAnswer, Batching, share_an_envelope};
+use crate::provider::batch::{BatchResult, Batching, have_same_envelope};
 use crate::provider::call::{ProviderCall, ProviderReply};
 use crate::provider::mail::OutgoingMail;
 use crate::provider::outcome::{Blame, SendOutcome};
@@ -21,8 +21,8 @@ use crate::provider::{AccountAccess, Adapter as _};
 
 /// The most personalizations of one mail (OAI).
 const MAILS_MAX: usize = 1_000;
-/// The most bytes of a copy's substitutions, of 10,000 (OAI): it is not said what of the
-/// JSON around them is counted.
+/// The most bytes of a recipient's substitutions, of 10,000 (OAI): SendGrid does not say how
+/// it counts the JSON around them.
 const SUBSTITUTIONS_BYTES_MAX: usize = 9_000;
 
 impl Batching for Sendgrid {
@@ -32,14 +32,14 @@ impl Batching for Sendgrid {
 
     fn send(&self, access: &AccountAccess<'_>, mails: &[OutgoingMail]) -> Option<ProviderCall> {
         let api = SendgridApi::of(access).ok()?;
-        let (first, _) = mails.split_first().filter(|_| share_an_envelope(mails))?;
-        // Nobody who wrote the message knew what of the attempt's id is chance.
+        let (first, _) = mails.split_first().filter(|_| have_same_envelope(mails))?;
+        // The author of the message cannot know the random part of the attempt's id.
         let id = first.attempt_id.0.simple().to_string();
         let mark = format!("-wp{}-", &id[16..]);
-        let mut blanks =
+        let mut substitutions =
             Substitutions::new(mark.clone(), |mark, number| format!("{mark}{number}-"));
-        let html = blanks.shared_option(mails.iter().map(|mail| mail.html.as_deref()))?;
-        let text = blanks.shared_option(mails.iter().map(|mail| mail.text.as_deref()))?;
+        let html = substitutions.template_option(mails.iter().map(|mail| mail.html.as_deref()))?;
+        let text = substitutions.template_option(mails.iter().map(|mail| mail.text.as_deref()))?;
         let texts = [
             Some(&first.subject),
             first.html.as_ref(),
@@ -51,7 +51,7 @@ impl Batching for Sendgrid {
         let shares_headers = mails.iter().all(|mail| mail.headers == first.headers);
         let mut personalizations = Vec::with_capacity(mails.len());
         for (nth, mail) in mails.iter().enumerate() {
-            let mut own = personalization(mail, substitutions(&blanks, nth)?);
+            let mut own = personalization(mail, recipient_substitutions(&substitutions, nth)?);
             if !shares_headers {
                 own["headers"] = headers(mail);
             }
@@ -66,13 +66,14 @@ impl Batching for Sendgrid {
         Some(api.authorize(ProviderCall::post_json(url, &body)))
     }
 
-    fn read(&self, reply: &ProviderReply, mails: usize, now: Timestamp) -> BatchAnswer {
+    fn read(&self, reply: &ProviderReply, mails: usize, now: Timestamp) -> BatchResult {
         match self.read_send(reply, now) {
             SendOutcome::Rejected {
                 reason,
                 blame:
                     Blame::Message | Blame::Recipient | Blame::Mailbox | Blame::SenderForRecipient,
-            } => named(reply, mails).unwrap_or_else(|| BatchAnswer::apart(mails, reason)),
+            } => refused_recipients(reply, mails)
+                .unwrap_or_else(|| BatchResult::retry_each(mails, reason)),
             outcome @ (SendOutcome::Rejected {
                 blame: Blame::Sender,
                 ..
@@ -82,14 +83,17 @@ impl Batching for Sendgrid {
             | SendOutcome::Accepted { .. }
             | SendOutcome::Throttled { .. }
             | SendOutcome::Unavailable { .. }
-            | SendOutcome::Unknown { .. }) => BatchAnswer::all(mails, outcome),
+            | SendOutcome::Unknown { .. }) => BatchResult::all(mails, outcome),
         }
     }
 }
 
-/// Nothing where they are too many for one copy.
-fn substitutions(blanks: &Substitutions<'_>, copy: usize) -> Option<Map<String, Value>> {
-    let own: Vec<(String, &str)> = blanks.of(copy).collect();
+/// A recipient's substitutions; `None` if they are too long.
+fn recipient_substitutions(
+    substitutions: &Substitutions<'_>,
+    index: usize,
+) -> Option<Map<String, Value>> {
+    let own: Vec<(String, &str)> = substitutions.for_recipient(index).collect();
     let quotes = "\"\":\"\",".len();
     let bytes = own
         .iter()
@@ -101,16 +105,16 @@ fn substitutions(blanks: &Substitutions<'_>, copy: usize) -> Option<Map<String, 
     })
 }
 
-fn personalization(mail: &OutgoingMail, substitutions: Map<String, Value>) -> Value {
+fn personalization(mail: &OutgoingMail, recipient_substitutions: Map<String, Value>) -> Value {
     let ids = mail
         .correlation()
         .map(|(name, id)| (name.to_owned(), json!(id)));
     let mut own = json!({
-        "to": [party(&mail.to)],
+        "to": [mailbox_json(&mail.to)],
         "custom_args": Map::from_iter(ids),
     });
-    if !substitutions.is_empty() {
-        own["substitutions"] = Value::Object(substitutions);
+    if !recipient_substitutions.is_empty() {
+        own["substitutions"] = Value::Object(recipient_substitutions);
     }
     own
 }
@@ -122,9 +126,9 @@ fn headers(mail: &OutgoingMail) -> Value {
         .collect()
 }
 
-/// Where every error names a recipient: they are refused, and the others go without
-/// them. Nothing where an error is about something else.
-fn named(reply: &ProviderReply, mails: usize) -> Option<BatchAnswer> {
+/// The result of a refusal that names recipients: those are refused, the others are sent
+/// again. `None` if an error is about something else.
+fn refused_recipients(reply: &ProviderReply, mails: usize) -> Option<BatchResult> {
     if blame_for_fields(reply) != Blame::Recipient {
         return None;
     }
@@ -139,9 +143,9 @@ fn named(reply: &ProviderReply, mails: usize) -> Option<BatchAnswer> {
         let text = error["message"].as_str().unwrap_or_default();
         *outcome = Some(SendOutcome::rejected(Blame::Recipient, reply, text));
     }
-    let of_account = outcomes.iter().flatten().next()?.clone();
-    Some(BatchAnswer {
+    let account_outcome = outcomes.iter().flatten().next()?.clone();
+    Some(BatchResult {
         outcomes,
-        of_account,
+        account_outcome,
     })
 }

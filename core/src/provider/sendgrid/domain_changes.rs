@@ -1,22 +1,22 @@
-//! Authenticated domains of SendGrid: added, checked, removed. One name may be there
-//! several times; a valid one counts, and all of them are removed.
+//! The authenticated domains of SendGrid: added, verified, removed. A name may occur
+//! several times; a valid entry takes precedence, and a removal deletes all.
 
 use http::Method;
 use serde_json::{Value, json};
 
 use super::{PAGE, SendgridApi, error_text, read_domain};
 use crate::provider::call::{CallStep, ProviderCall, ProviderReply};
-use crate::provider::management::DomainAnswer;
-use crate::provider::outcome::no_answer;
+use crate::provider::management::DomainResult;
+use crate::provider::outcome::unusable_reply;
 
 const DOMAINS: &str = "/v3/whitelabel/domains";
 
-/// `POST /v3/whitelabel/domains`, unless the domain is there. SendGrid is to keep
-/// the records itself (`automatic_security`); the region is the account's (OAI).
-pub(super) fn add(api: SendgridApi, domain: String) -> CallStep<DomainAnswer> {
+/// `POST /v3/whitelabel/domains`, unless the domain exists. SendGrid manages the records
+/// itself (`automatic_security`); the region is the account's (OAI).
+pub(super) fn add(api: SendgridApi, domain: String) -> CallStep<DomainResult> {
     find(api.clone(), domain.clone(), move |entries| {
         if let Some(entry) = entries.first() {
-            return CallStep::Done(known(entry));
+            return CallStep::Done(read_known(entry));
         }
         let body = json!({
             "domain": domain,
@@ -25,87 +25,88 @@ pub(super) fn add(api: SendgridApi, domain: String) -> CallStep<DomainAnswer> {
         });
         let call = ProviderCall::post_json(api.base.at(DOMAINS), &body);
         CallStep::call(api.authorize(call), |reply| {
-            CallStep::Done(read_one(&reply, DomainAnswer::unmade))
+            CallStep::Done(read_one(&reply, DomainResult::not_changed))
         })
     })
 }
 
-/// `POST /v3/whitelabel/domains/{id}/validate` asks DNS; the domain's record says
-/// what came of it. A key that may only read is shown what SendGrid found itself.
-pub(super) fn verify(api: SendgridApi, domain: String) -> CallStep<DomainAnswer> {
+/// `POST /v3/whitelabel/domains/{id}/validate` checks DNS; the domain's record has the
+/// result. A read-only key gets the last result.
+pub(super) fn verify(api: SendgridApi, domain: String) -> CallStep<DomainResult> {
     find(api.clone(), domain, move |entries| {
         let Some((entry, id)) = entries.first().and_then(|entry| Some((entry, id(entry)?))) else {
-            return CallStep::Done(DomainAnswer::Missing);
+            return CallStep::Done(DomainResult::Missing);
         };
-        let listed = known(entry);
+        let listed = read_known(entry);
         let url = api.base.at(&format!("{DOMAINS}/{id}/validate"));
         let call = ProviderCall {
             method: Method::POST,
             ..ProviderCall::get(url)
         };
         CallStep::call(api.authorize(call), move |reply| match reply.status {
-            _ if no_answer(&reply).is_some() => CallStep::Done(unanswered(&reply)),
+            _ if unusable_reply(&reply).is_some() => CallStep::Done(undecided(&reply)),
             403 => CallStep::Done(listed),
             200 => {
                 let url = api.base.at(&format!("{DOMAINS}/{id}"));
                 CallStep::call(api.authorize(ProviderCall::get(url)), |reply| {
-                    CallStep::Done(read_one(&reply, DomainAnswer::undecided))
+                    CallStep::Done(read_one(&reply, DomainResult::undecided))
                 })
             }
-            404 => CallStep::Done(DomainAnswer::Missing),
-            _ => CallStep::Done(DomainAnswer::undecided(&reply, &error_text(&reply))),
+            404 => CallStep::Done(DomainResult::Missing),
+            _ => CallStep::Done(DomainResult::undecided(&reply, &error_text(&reply))),
         })
     })
 }
 
 /// `DELETE /v3/whitelabel/domains/{id}` for each entry of this name.
-pub(super) fn remove(api: SendgridApi, domain: String) -> CallStep<DomainAnswer> {
+pub(super) fn remove(api: SendgridApi, domain: String) -> CallStep<DomainResult> {
     find(api.clone(), domain, move |entries| {
         let ids: Vec<i64> = entries.iter().filter_map(id).collect();
         remove_each(api, ids.into_iter())
     })
 }
 
-fn remove_each(api: SendgridApi, mut ids: std::vec::IntoIter<i64>) -> CallStep<DomainAnswer> {
+fn remove_each(api: SendgridApi, mut ids: std::vec::IntoIter<i64>) -> CallStep<DomainResult> {
     let Some(id) = ids.next() else {
-        return CallStep::Done(DomainAnswer::Missing);
+        return CallStep::Done(DomainResult::Missing);
     };
     let call = ProviderCall {
         method: Method::DELETE,
         ..ProviderCall::get(api.base.at(&format!("{DOMAINS}/{id}")))
     };
     CallStep::call(api.authorize(call), move |reply| match reply.status {
-        _ if no_answer(&reply).is_some() => CallStep::Done(unanswered(&reply)),
+        _ if unusable_reply(&reply).is_some() => CallStep::Done(undecided(&reply)),
         204 | 404 => remove_each(api, ids),
-        _ => CallStep::Done(DomainAnswer::unmade(&reply, &error_text(&reply))),
+        _ => CallStep::Done(DomainResult::not_changed(&reply, &error_text(&reply))),
     })
 }
 
-/// Hands on the entries of exactly this name, valid ones first: `domain` searches.
+/// Passes the entries of exactly this name to `then`, valid ones first: the parameter
+/// `domain` is a search.
 fn find(
     api: SendgridApi,
     domain: String,
-    then: impl FnOnce(Vec<Value>) -> CallStep<DomainAnswer> + Send + 'static,
-) -> CallStep<DomainAnswer> {
+    then: impl FnOnce(Vec<Value>) -> CallStep<DomainResult> + Send + 'static,
+) -> CallStep<DomainResult> {
     let query = format!("domain={domain}&limit={PAGE}");
     let url = api.base.query(DOMAINS, &query);
     CallStep::call(api.authorize(ProviderCall::get(url)), move |reply| {
-        if no_answer(&reply).is_some() {
-            return CallStep::Done(unanswered(&reply));
+        if unusable_reply(&reply).is_some() {
+            return CallStep::Done(undecided(&reply));
         }
         let document = reply.json();
         let page = match (reply.status, document.as_ref().and_then(Value::as_array)) {
             (200, Some(page)) => page,
             (403, _) => {
-                return CallStep::Done(DomainAnswer::not_visible(&reply, &error_text(&reply)));
+                return CallStep::Done(DomainResult::not_visible(&reply, &error_text(&reply)));
             }
-            _ => return CallStep::Done(DomainAnswer::undecided(&reply, &error_text(&reply))),
+            _ => return CallStep::Done(DomainResult::undecided(&reply, &error_text(&reply))),
         };
-        let is_it = |entry: &&Value| {
+        let is_match = |entry: &&Value| {
             let name = entry["domain"].as_str();
             name.is_some_and(|name| name.eq_ignore_ascii_case(&domain))
         };
-        let mut entries: Vec<Value> = page.iter().filter(is_it).cloned().collect();
+        let mut entries: Vec<Value> = page.iter().filter(is_match).cloned().collect();
         entries.sort_by_key(|entry| entry["valid"] != true);
         then(entries)
     })
@@ -115,28 +116,28 @@ fn id(entry: &Value) -> Option<i64> {
     entry["id"].as_i64()
 }
 
-fn known(entry: &Value) -> DomainAnswer {
-    read_domain(entry).map_or(DomainAnswer::Missing, DomainAnswer::Known)
+fn read_known(entry: &Value) -> DomainResult {
+    read_domain(entry).map_or(DomainResult::Missing, DomainResult::Known)
 }
 
-/// A reply that is one domain's record, or what `otherwise` makes of it.
+/// Reads a domain's record; any other reply is read by `otherwise`.
 fn read_one(
     reply: &ProviderReply,
-    otherwise: fn(&ProviderReply, &str) -> DomainAnswer,
-) -> DomainAnswer {
-    if no_answer(reply).is_some() {
-        return unanswered(reply);
+    otherwise: fn(&ProviderReply, &str) -> DomainResult,
+) -> DomainResult {
+    if unusable_reply(reply).is_some() {
+        return undecided(reply);
     }
     let entry = reply
         .json()
         .filter(|_| matches!(reply.status, 200 | 201))
         .and_then(|entry| read_domain(&entry));
     match entry {
-        Some(domain) => DomainAnswer::Known(domain),
+        Some(domain) => DomainResult::Known(domain),
         None => otherwise(reply, &error_text(reply)),
     }
 }
 
-fn unanswered(reply: &ProviderReply) -> DomainAnswer {
-    DomainAnswer::undecided(reply, no_answer(reply).unwrap_or_default())
+fn undecided(reply: &ProviderReply) -> DomainResult {
+    DomainResult::undecided(reply, unusable_reply(reply).unwrap_or_default())
 }

@@ -1,6 +1,5 @@
-//! SendGrid's event webhook (OAI `tsg_webhooks_v3`). One URL belongs to one webhook,
-//! so ours is looked for first. Its events are signed once that is switched on,
-//! which is a call of its own and answers with the key.
+//! SendGrid's event webhook (OAI `tsg_webhooks_v3`). A URL belongs to one webhook, so ours
+//! is searched first. A separate call enables the signature and returns its key.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -9,7 +8,7 @@ use super::{SendgridApi, error_text};
 use crate::provider::call::{CallStep, ProviderCall, ProviderReply};
 use crate::provider::event_secrets::EventSecrets;
 use crate::provider::management::{EventTarget, Registration};
-use crate::provider::outcome::no_answer;
+use crate::provider::outcome::unusable_reply;
 
 const SETTINGS: &str = "/v3/user/webhooks/event/settings";
 
@@ -18,7 +17,7 @@ pub(super) fn register(api: SendgridApi, target: EventTarget) -> CallStep<Regist
     CallStep::call(api.authorize(ProviderCall::get(url)), move |reply| {
         let document = reply.json().unwrap_or_default();
         let Some(webhooks) = document["webhooks"].as_array() else {
-            return CallStep::Done(unmade(&reply));
+            return CallStep::Done(not_registered(&reply));
         };
         let ours = webhooks
             .iter()
@@ -28,22 +27,26 @@ pub(super) fn register(api: SendgridApi, target: EventTarget) -> CallStep<Regist
             Some(id) => {
                 let url = api.base.at(&format!("{SETTINGS}/{id}"));
                 let call = patch(url, &body);
-                CallStep::call(api.authorize(call), move |reply| saved(api, &reply))
+                CallStep::call(api.authorize(call), move |reply| {
+                    enable_signature(api, &reply)
+                })
             }
             None => {
                 let call = ProviderCall::post_json(api.base.at(SETTINGS), &body);
-                CallStep::call(api.authorize(call), move |reply| saved(api, &reply))
+                CallStep::call(api.authorize(call), move |reply| {
+                    enable_signature(api, &reply)
+                })
             }
         }
     })
 }
 
-/// `PATCH …/settings/signed/{id}`: switches the signature on.
-fn saved(api: SendgridApi, reply: &ProviderReply) -> CallStep<Registration> {
+/// `PATCH …/settings/signed/{id}`: enables the signature.
+fn enable_signature(api: SendgridApi, reply: &ProviderReply) -> CallStep<Registration> {
     let document = reply.json().unwrap_or_default();
     let id = webhook_id(&document).filter(|_| matches!(reply.status, 200 | 201));
     let Some(id) = id else {
-        return CallStep::Done(unmade(reply));
+        return CallStep::Done(not_registered(reply));
     };
     let url = api.base.at(&format!("{SETTINGS}/signed/{id}"));
     let call = patch(url, &json!({ "enabled": true }));
@@ -56,15 +59,15 @@ fn read_key(reply: &ProviderReply) -> Registration {
     let document = reply.json().unwrap_or_default();
     match (reply.status, document["public_key"].as_str()) {
         (200, Some(key)) => EventSecrets::sendgrid(key).map_or_else(
-            || Registration::undecided(reply, "its public key is none of P-256"),
+            || Registration::undecided(reply, "its public key is not a P-256 key"),
             Registration::Registered,
         ),
-        _ => unmade(reply),
+        _ => not_registered(reply),
     }
 }
 
-/// Every kind of event about a mail. Waypost tracks opens and clicks itself; those
-/// of mail that was sent otherwise are told all the same and known by nobody.
+/// Every kind of event about a mail. Waypost tracks opens and clicks of its own mail; those
+/// of other mail arrive too and match no recipient.
 fn settings(url: &str) -> Value {
     json!({
         "enabled": true,
@@ -84,7 +87,7 @@ fn settings(url: &str) -> Value {
     })
 }
 
-/// An id that may stand in a path.
+/// A webhook's id, if it is safe in a path.
 fn webhook_id(webhook: &Value) -> Option<String> {
     let id = webhook["id"].as_str()?;
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
@@ -98,19 +101,19 @@ fn patch(url: url::Url, body: &Value) -> ProviderCall {
     }
 }
 
-fn unmade(reply: &ProviderReply) -> Registration {
-    if let Some(why) = no_answer(reply) {
+fn not_registered(reply: &ProviderReply) -> Registration {
+    if let Some(why) = unusable_reply(reply) {
         return Registration::undecided(reply, why);
     }
     match reply.status {
         400..=499 => Registration::refused(reply, &error_text(reply), by_hand()),
-        _ => Registration::undecided(reply, "not the answer to the question"),
+        _ => Registration::undecided(reply, "an unexpected reply"),
     }
 }
 
 fn by_hand() -> Vec<String> {
     [
-        "Give the API key the scopes user.webhooks.event.settings.read, user.webhooks.event.settings.create and user.webhooks.event.settings.update and register again; or go on by hand.",
+        "Give the API key the scopes user.webhooks.event.settings.read, user.webhooks.event.settings.create and user.webhooks.event.settings.update and register again; or continue by hand.",
         "In SendGrid, under Settings, Mail Settings, Event Webhooks, create a webhook with this account's webhookUrl as its post URL and all actions.",
         "Enable its signature verification and give its verification key to this account as eventSecrets.publicKey.",
     ]

@@ -2,10 +2,10 @@
 //! `tsg_domain_authentication_v3`), called OAI here, and Twilio's SendGrid
 //! documentation pages, named by title.
 //!
-//! Of a message's tags SendGrid gets all as `categories` (unique, at most 10, each
-//! at most 255 characters: OAI). Our ids travel as `custom_args` of the one
-//! personalization. Suppressed and malformed recipients are no API error: the
-//! answer is 202, and a `dropped` event follows.
+//! SendGrid gets all tags of a message as `categories` (unique, at most 10, each at most
+//! 255 characters: OAI). Our ids travel as `custom_args` of the one personalization.
+//! Suppressed and malformed recipients cause no API error: the reply is 202, and a
+//! `dropped` event follows.
 
 mod batch;
 mod domain_changes;
@@ -25,8 +25,8 @@ use super::domain::{
 use super::kind::ProviderType;
 use super::lookup::{LookupResult, MessageQuery};
 use super::mail::{OutgoingMail, Unsendable};
-use super::management::{DomainAnswer, EventTarget, Registration};
-use super::outcome::{AccountTrouble, Blame, CredentialCheck, SendOutcome, no_answer};
+use super::management::{DomainResult, EventTarget, Registration};
+use super::outcome::{AccountTrouble, Blame, CredentialCheck, SendOutcome, unusable_reply};
 use super::{AccountAccess, Adapter, BaseUrl};
 use crate::address::Mailbox;
 use crate::clock::Timestamp;
@@ -34,16 +34,16 @@ use crate::secret::ExposeSecret;
 
 /// The most categories of one mail (OAI).
 const CATEGORIES_MAX: usize = 10;
-/// How many domains one page of the list holds.
+/// The page size of the domain list.
 const PAGE: usize = 200;
-/// The priority shown for SendGrid's MX record, which names none: it is the only
-/// one of its name, so any number does.
+/// The priority shown for SendGrid's MX record, which names none: it is the only MX record
+/// of its name, so any number works.
 const MX_PRIORITY: u16 = 10;
 
-/// The adapter.
+/// The SendGrid adapter.
 pub(super) struct Sendgrid;
 
-/// One account's API: where it is and how to be let in.
+/// The API of one account: its base URL and authorization.
 #[derive(Clone)]
 struct SendgridApi {
     base: BaseUrl,
@@ -116,16 +116,16 @@ impl Adapter for Sendgrid {
             };
         }
         let text = error_text(reply);
-        if let Some(outcome) = SendOutcome::common(reply, now, &text, is_error(reply)) {
+        if let Some(outcome) = SendOutcome::common(reply, now, &text, is_api_error(reply)) {
             return outcome;
         }
         match reply.status {
-            200..=299 => SendOutcome::unknown(reply, "not the answer to a send"),
+            200..=299 => SendOutcome::unknown(reply, "not a reply to a send"),
             400..=403 if out_of_credits(&text) => {
                 SendOutcome::account_unusable(AccountTrouble::Temporary, reply, now, &text)
             }
             400 => SendOutcome::rejected(blame_for_fields(reply), reply, &text),
-            403 if about_the_sender(reply, &text) => {
+            403 if is_about_sender(reply, &text) => {
                 SendOutcome::rejected(Blame::Sender, reply, &text)
             }
             406 | 415 => SendOutcome::rejected(Blame::Message, reply, &text),
@@ -142,21 +142,21 @@ impl Adapter for Sendgrid {
         Some(self)
     }
 
-    fn add_domain(&self, access: &AccountAccess<'_>, domain: &str) -> CallStep<DomainAnswer> {
+    fn add_domain(&self, access: &AccountAccess<'_>, domain: &str) -> CallStep<DomainResult> {
         match SendgridApi::of(access) {
             Ok(api) => domain_changes::add(api, domain.to_owned()),
             Err(unusable) => CallStep::Done(unusable.into()),
         }
     }
 
-    fn verify_domain(&self, access: &AccountAccess<'_>, domain: &str) -> CallStep<DomainAnswer> {
+    fn verify_domain(&self, access: &AccountAccess<'_>, domain: &str) -> CallStep<DomainResult> {
         match SendgridApi::of(access) {
             Ok(api) => domain_changes::verify(api, domain.to_owned()),
             Err(unusable) => CallStep::Done(unusable.into()),
         }
     }
 
-    fn remove_domain(&self, access: &AccountAccess<'_>, domain: &str) -> CallStep<DomainAnswer> {
+    fn remove_domain(&self, access: &AccountAccess<'_>, domain: &str) -> CallStep<DomainResult> {
         match SendgridApi::of(access) {
             Ok(api) => domain_changes::remove(api, domain.to_owned()),
             Err(unusable) => CallStep::Done(unusable.into()),
@@ -174,32 +174,32 @@ impl Adapter for Sendgrid {
         }
     }
 
-    fn look_up(&self, access: &AccountAccess<'_>, sought: &MessageQuery) -> CallStep<LookupResult> {
+    fn look_up(&self, access: &AccountAccess<'_>, query: &MessageQuery) -> CallStep<LookupResult> {
         match SendgridApi::of(access) {
-            Ok(api) => lookup::look_up(api, sought, access.now),
+            Ok(api) => lookup::look_up(api, query, access.now),
             Err(unusable) => CallStep::Done(unusable.into()),
         }
     }
 }
 
-/// `X-Message-Id`: not in the OpenAPI document, but in the glossary. Events
-/// repeat it as the part of `sg_message_id` before the first dot.
+/// `X-Message-Id`: not in the OpenAPI document, but in the glossary. Events repeat it as the
+/// part of `sg_message_id` before the first dot.
 fn message_id(headers: &HeaderMap) -> Option<String> {
     let id = headers.get("x-message-id")?.to_str().ok()?.trim();
     (!id.is_empty()).then(|| id.to_owned())
 }
 
-/// The text and the HTML are given apart: those of a batch are not one mail's.
+/// The bodies, text and HTML, are separate parameters: a batch passes templates.
 fn send_body(mail: &OutgoingMail, bodies: (Option<&str>, Option<&str>)) -> Value {
     let ids = mail
         .correlation()
         .map(|(name, id)| (name.to_owned(), json!(id)));
     let mut body = json!({
         "personalizations": [{
-            "to": [party(&mail.to)],
+            "to": [mailbox_json(&mail.to)],
             "custom_args": Map::from_iter(ids),
         }],
-        "from": party(&mail.from),
+        "from": mailbox_json(&mail.from),
         "subject": mail.subject,
         "content": content(bodies),
         "tracking_settings": {
@@ -210,7 +210,7 @@ fn send_body(mail: &OutgoingMail, bodies: (Option<&str>, Option<&str>)) -> Value
         },
     });
     if let Some(reply_to) = &mail.reply_to {
-        body["reply_to"] = party(reply_to);
+        body["reply_to"] = mailbox_json(reply_to);
     }
     if !mail.headers.is_empty() {
         let headers = mail.headers.iter();
@@ -225,9 +225,9 @@ fn send_body(mail: &OutgoingMail, bodies: (Option<&str>, Option<&str>)) -> Value
     body
 }
 
-/// A mailbox. Names go as they are: SendGrid quotes what must be quoted since 2020, and
-/// quotes of ours would be part of the name (sendgrid-php issue 1006).
-fn party(mailbox: &Mailbox) -> Value {
+/// A mailbox. The name is not quoted: SendGrid quotes it since 2020, and quotes of ours would
+/// become part of the name (sendgrid-php issue 1006).
+fn mailbox_json(mailbox: &Mailbox) -> Value {
     let email = mailbox.address().as_str();
     match mailbox.name() {
         Some(name) => json!({ "email": email, "name": name }),
@@ -235,8 +235,8 @@ fn party(mailbox: &Mailbox) -> Value {
     }
 }
 
-/// Plain text stands before HTML, as in a multipart body: the last one that a
-/// reader understands is shown.
+/// Plain text comes before HTML, as in a multipart body: mail clients show the last part
+/// that they support.
 fn content((text, html): (Option<&str>, Option<&str>)) -> Vec<Value> {
     let parts = [("text/plain", text), ("text/html", html)];
     let given = parts
@@ -260,7 +260,7 @@ fn categories(tags: &[String]) -> Vec<&str> {
 
 fn read_check(reply: &ProviderReply) -> CredentialCheck {
     let text = error_text(reply);
-    if let Some(why) = no_answer(reply) {
+    if let Some(why) = unusable_reply(reply) {
         return CredentialCheck::undecided(reply, why);
     }
     let document = reply.json();
@@ -277,7 +277,7 @@ fn read_check(reply: &ProviderReply) -> CredentialCheck {
         (200, Some(_)) => CredentialCheck::invalid(reply, "the API key lacks the scope mail.send"),
         (401..=403, _) if out_of_credits(&text) => CredentialCheck::undecided(reply, &text),
         (401, _) if is_api_error => CredentialCheck::invalid(reply, &text),
-        // The key is known; it only may not read this resource.
+        // The key is valid; it only may not read this resource.
         (403, _) if is_api_error => CredentialCheck::Valid,
         _ => CredentialCheck::undecided(reply, &text),
     }
@@ -292,7 +292,7 @@ fn list_domains(
     let url = api.base.query("/v3/whitelabel/domains", &query);
     CallStep::call(api.authorize(ProviderCall::get(url)), move |reply| {
         let text = error_text(&reply);
-        if let Some(why) = no_answer(&reply) {
+        if let Some(why) = unusable_reply(&reply) {
             return CallStep::Done(DomainList::undecided(&reply, why));
         }
         let document = reply.json();
@@ -373,9 +373,9 @@ fn error_fields(reply: &ProviderReply) -> Vec<String> {
         .collect()
 }
 
-/// Whether the answer is one of the API's errors: `{"errors": [{"message", …}]}` (OAI,
+/// Whether the reply is one of the API's errors: `{"errors": [{"message", …}]}` (OAI,
 /// ErrorResponse).
-fn is_error(reply: &ProviderReply) -> bool {
+fn is_api_error(reply: &ProviderReply) -> bool {
     let document = reply.json().unwrap_or_default();
     let errors = document["errors"].as_array();
     errors.is_some_and(|errors| {
@@ -385,9 +385,9 @@ fn is_error(reply: &ProviderReply) -> bool {
     })
 }
 
-/// A spent quota comes as a 401 "Maximum credits exceeded" (sendgrid-nodejs issue 1032) or
-/// as a 403 "You have exceeded your messaging limits" (sendgrid-php issue 931). The other
-/// words are for the same said in another way.
+/// Whether a quota is used up. That comes as a 401 "Maximum credits exceeded"
+/// (sendgrid-nodejs issue 1032) or as a 403 "You have exceeded your messaging limits"
+/// (sendgrid-php issue 931). The other words cover variants.
 fn out_of_credits(text: &str) -> bool {
     const WORDS: [&str; 8] = [
         "credits exceeded",
@@ -403,17 +403,17 @@ fn out_of_credits(text: &str) -> bool {
     WORDS.iter().any(|words| text.contains(words))
 }
 
-/// "The from address does not match a verified Sender Identity…" with the field
-/// `from` (sendgrid-ruby issue 489), as opposed to a missing scope.
-fn about_the_sender(reply: &ProviderReply, text: &str) -> bool {
+/// "The from address does not match a verified Sender Identity…" with the field `from`
+/// (sendgrid-ruby issue 489), in contrast to a missing scope.
+fn is_about_sender(reply: &ProviderReply, text: &str) -> bool {
     error_fields(reply)
         .iter()
         .any(|field| field.starts_with("from"))
         || text.to_ascii_lowercase().contains("sender identity")
 }
 
-/// Whom the fields that SendGrid names speak of, such as
-/// `personalizations.0.to.0.email`, `from.email`, `content`.
+/// What the fields named by SendGrid are about, such as `personalizations.0.to.0.email`,
+/// `from.email`, `content`.
 fn blame_for_fields(reply: &ProviderReply) -> Blame {
     let fields = error_fields(reply);
     if fields.iter().any(|field| field.starts_with("from")) {

@@ -1,5 +1,5 @@
-//! Domain identities of SES: added, checked, removed. SES looks into DNS by itself;
-//! a check asks what it found.
+//! The domain identities of SES: added, verified, removed. SES checks DNS by itself; a
+//! verification reads its last result.
 
 use http::Method;
 use percent_encoding::utf8_percent_encode;
@@ -8,49 +8,49 @@ use serde_json::json;
 use super::domains::{RESERVED, read_identity};
 use super::{SesApi, error_name, error_text, is_access_denied};
 use crate::provider::call::{CallStep, ProviderCall, ProviderReply};
-use crate::provider::management::DomainAnswer;
-use crate::provider::outcome::no_answer;
+use crate::provider::management::DomainResult;
+use crate::provider::outcome::unusable_reply;
 
-/// `POST /v2/email/identities`, unless the domain is there; its record says the DNS
-/// records of Easy DKIM.
-pub(super) fn add(api: SesApi, domain: String) -> CallStep<DomainAnswer> {
-    find(api.clone(), domain.clone(), move |answer| {
-        if answer != DomainAnswer::Missing {
-            return CallStep::Done(answer);
+/// `POST /v2/email/identities`, unless the domain exists. Its record has the DNS records of
+/// Easy DKIM.
+pub(super) fn add(api: SesApi, domain: String) -> CallStep<DomainResult> {
+    find(api.clone(), domain.clone(), move |result| {
+        if result != DomainResult::Missing {
+            return CallStep::Done(result);
         }
         let body = json!({ "EmailIdentity": domain });
         let call = ProviderCall::post_json(api.base.at("/v2/email/identities"), &body);
-        api.clone().hold(call, move |reply| {
+        api.clone().call(call, move |reply| {
             let is_there = matches!(name(&reply).as_deref(), Some("AlreadyExistsException"));
             if reply.status == 200 || is_there {
                 return find(api, domain, CallStep::Done);
             }
-            CallStep::Done(unmade(&reply))
+            CallStep::Done(not_changed(&reply))
         })
     })
 }
 
 /// `GET /v2/email/identities/{EmailIdentity}`.
-pub(super) fn verify(api: SesApi, domain: String) -> CallStep<DomainAnswer> {
+pub(super) fn verify(api: SesApi, domain: String) -> CallStep<DomainResult> {
     find(api, domain, CallStep::Done)
 }
 
-/// `DELETE /v2/email/identities/{EmailIdentity}`, where the key sees it.
-pub(super) fn remove(api: SesApi, domain: String) -> CallStep<DomainAnswer> {
-    find(api.clone(), domain.clone(), move |answer| {
-        if !matches!(answer, DomainAnswer::Known(_)) {
-            return CallStep::Done(answer);
+/// `DELETE /v2/email/identities/{EmailIdentity}`, if the key may read it.
+pub(super) fn remove(api: SesApi, domain: String) -> CallStep<DomainResult> {
+    find(api.clone(), domain.clone(), move |result| {
+        if !matches!(result, DomainResult::Known(_)) {
+            return CallStep::Done(result);
         }
         let call = ProviderCall {
             method: Method::DELETE,
             ..ProviderCall::get(api.base.at(&path(&domain)))
         };
-        api.hold(call, |reply| {
+        api.call(call, |reply| {
             let is_gone = reply.status == 200 || is_missing(&reply);
             CallStep::Done(if is_gone {
-                DomainAnswer::Missing
+                DomainResult::Missing
             } else {
-                unmade(&reply)
+                not_changed(&reply)
             })
         })
     })
@@ -61,23 +61,23 @@ fn path(domain: &str) -> String {
     format!("/v2/email/identities/{encoded}")
 }
 
-/// Hands on what the identity's record says.
+/// Passes the identity's record to `then`.
 fn find(
     api: SesApi,
     domain: String,
-    then: impl FnOnce(DomainAnswer) -> CallStep<DomainAnswer> + Send + 'static,
-) -> CallStep<DomainAnswer> {
+    then: impl FnOnce(DomainResult) -> CallStep<DomainResult> + Send + 'static,
+) -> CallStep<DomainResult> {
     let call = ProviderCall::get(api.base.at(&path(&domain)));
-    api.clone().hold(call, move |reply| {
+    api.clone().call(call, move |reply| {
         let record = reply.json().filter(|_| reply.status == 200);
-        let answer = match record {
+        let result = match record {
             Some(record) if record["IdentityType"].is_string() => {
-                DomainAnswer::Known(read_identity(&record, &domain, &api.region))
+                DomainResult::Known(read_identity(&record, &domain, &api.region))
             }
-            _ if is_missing(&reply) => DomainAnswer::Missing,
-            _ => unseen(&reply),
+            _ if is_missing(&reply) => DomainResult::Missing,
+            _ => not_read(&reply),
         };
-        then(answer)
+        then(result)
     })
 }
 
@@ -89,7 +89,7 @@ fn is_missing(reply: &ProviderReply) -> bool {
     name(reply).as_deref() == Some("NotFoundException")
 }
 
-/// Limits come as 400 too, by name.
+/// Rate limits have the status 400 too; their names tell them apart.
 fn is_limit(name: &str) -> bool {
     matches!(
         name,
@@ -97,25 +97,29 @@ fn is_limit(name: &str) -> bool {
     )
 }
 
-fn unseen(reply: &ProviderReply) -> DomainAnswer {
+fn not_read(reply: &ProviderReply) -> DomainResult {
     let text = error_text(reply, &reply.json().unwrap_or_default());
     match name(reply) {
         Some(name) if is_access_denied(&name) => {
-            DomainAnswer::not_visible(reply, "the key may not see identities")
+            DomainResult::not_visible(reply, "the key may not read identities")
         }
-        Some(name) => DomainAnswer::undecided(reply, &format!("{name}: {text}")),
-        None => DomainAnswer::undecided(reply, no_answer(reply).unwrap_or("not an answer of SES")),
+        Some(name) => DomainResult::undecided(reply, &format!("{name}: {text}")),
+        None => {
+            DomainResult::undecided(reply, unusable_reply(reply).unwrap_or("not a reply of SES"))
+        }
     }
 }
 
-fn unmade(reply: &ProviderReply) -> DomainAnswer {
+fn not_changed(reply: &ProviderReply) -> DomainResult {
     let text = error_text(reply, &reply.json().unwrap_or_default());
     match name(reply) {
-        Some(name) if is_limit(&name) => DomainAnswer::undecided(reply, &format!("{name}: {text}")),
+        Some(name) if is_limit(&name) => DomainResult::undecided(reply, &format!("{name}: {text}")),
         Some(name) if is_access_denied(&name) => {
-            DomainAnswer::refused(reply, "the key may not change identities")
+            DomainResult::refused(reply, "the key may not change identities")
         }
-        Some(name) => DomainAnswer::unmade(reply, &format!("{name}: {text}")),
-        None => DomainAnswer::undecided(reply, no_answer(reply).unwrap_or("not an answer of SES")),
+        Some(name) => DomainResult::not_changed(reply, &format!("{name}: {text}")),
+        None => {
+            DomainResult::undecided(reply, unusable_reply(reply).unwrap_or("not a reply of SES"))
+        }
     }
 }

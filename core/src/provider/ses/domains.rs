@@ -1,9 +1,9 @@
-//! The identities of an SES account in one region, and the DNS records of those
-//! that are domains. Identities that are single addresses are left out: they are
-//! no sender domains (an account that has only those shows none).
+//! The identities of an SES account in one region, and the DNS records of those that are
+//! domains. Identities that are single addresses are left out: they are no sender domains
+//! (an account with only those shows none).
 //!
-//! SES throttles everything but sending to about one request a second, so the
-//! details may be cut short: the states of the list stand without records then.
+//! SES throttles all calls except sends to about one per second, so the details may be
+//! incomplete: the remaining domains then have their states from the list and no records.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
@@ -14,16 +14,16 @@ use crate::provider::domain::{
     DOMAIN_DETAILS_MAX, DOMAINS_MAX, DnsPurpose, DnsRecord, DnsRecordType, DnsStatus, DomainList,
     DomainState, FoundDomain, add_domain,
 };
-use crate::provider::outcome::no_answer;
+use crate::provider::outcome::unusable_reply;
 
-/// How many identities one page holds: the most that is allowed (MODEL).
+/// The page size of the identity list: the allowed maximum (MODEL).
 const PAGE: usize = 1_000;
-/// The most pages that are read: addresses fill pages too.
+/// The most pages read: addresses fill pages too.
 const PAGES_MAX: usize = 10;
-/// The zone of the keys where the record names none (MODEL, DkimAttributes).
+/// The zone of the DKIM keys if the record names none (MODEL, DkimAttributes).
 const DKIM_ZONE: &str = "dkim.amazonses.com";
-/// What may stand unencoded in a path segment or a query value (RFC 3986
-/// "unreserved"), as signatures want it.
+/// Every character except those that stay unencoded in a path segment or a query value
+/// (RFC 3986 "unreserved"), as the signature requires.
 pub(super) const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -48,7 +48,7 @@ fn list_page(
         ));
     }
     let url = api.base.query("/v2/email/identities", &query);
-    api.clone().ask(url, move |reply| {
+    api.clone().get(url, move |reply| {
         let document = reply.json().unwrap_or_default();
         let Some(page) = document["EmailIdentities"].as_array() else {
             return CallStep::Done(no_list(&reply, &document));
@@ -71,7 +71,7 @@ fn list_page(
             Some(next) if pages_left > 1 && found.len() < DOMAINS_MAX => {
                 list_page(api, Some(next.to_owned()), pages_left - 1, found)
             }
-            _ => ask_details(api, 0, found),
+            _ => read_details(api, 0, found),
         }
     })
 }
@@ -83,30 +83,29 @@ fn no_list(reply: &ProviderReply, document: &Value) -> DomainList {
             DomainList::not_visible(reply, "the key may not list identities")
         }
         Some(name) => DomainList::undecided(reply, &format!("{name}: {text}")),
-        None => DomainList::undecided(reply, no_answer(reply).unwrap_or("not an answer of SES")),
+        None => DomainList::undecided(reply, unusable_reply(reply).unwrap_or("not a reply of SES")),
     }
 }
 
-/// Asks for one domain's record after the other; the first answer that is none
-/// ends it.
-fn ask_details(api: SesApi, index: usize, mut found: Vec<FoundDomain>) -> CallStep<DomainList> {
+/// Reads the record of one domain after the other; the first failure ends it.
+fn read_details(api: SesApi, index: usize, mut found: Vec<FoundDomain>) -> CallStep<DomainList> {
     let Some(domain) = found.get(index).filter(|_| index < DOMAIN_DETAILS_MAX) else {
         return CallStep::Done(DomainList::Visible(found));
     };
     let encoded = utf8_percent_encode(&domain.domain, RESERVED);
     let url = api.base.at(&format!("/v2/email/identities/{encoded}"));
-    api.clone().ask(url, move |reply| {
+    api.clone().get(url, move |reply| {
         let record = reply.json().filter(|_| reply.status == 200);
         let Some(record) = record else {
             return CallStep::Done(DomainList::Visible(found));
         };
         let domain = &mut found[index];
         domain.dns_records = read_records(&record, &domain.domain, &api.region);
-        ask_details(api, index + 1, found)
+        read_details(api, index + 1, found)
     })
 }
 
-/// A domain by its own record.
+/// A domain from its identity record.
 pub(super) fn read_identity(identity: &Value, domain: &str, region: &str) -> FoundDomain {
     FoundDomain {
         domain: domain.to_owned(),
@@ -115,7 +114,7 @@ pub(super) fn read_identity(identity: &Value, domain: &str, region: &str) -> Fou
     }
 }
 
-/// `TEMPORARY_FAILURE` means that SES cannot tell at the moment.
+/// `TEMPORARY_FAILURE` means that SES cannot tell now.
 fn read_state(status: Option<&str>) -> DomainState {
     match status {
         Some("SUCCESS") => DomainState::Verified,
@@ -138,8 +137,8 @@ fn read_records(identity: &Value, domain: &str, region: &str) -> Vec<DnsRecord> 
     records
 }
 
-/// One alias per token. With a key of the customer's own (`EXTERNAL`) the tokens
-/// are selectors, and SES does not know the record's value.
+/// One CNAME per token. With the customer's own key (`EXTERNAL`) the tokens are selectors,
+/// and SES does not know the record's value.
 fn dkim_records(dkim: &Value, domain: &str) -> Vec<DnsRecord> {
     if dkim["SigningAttributesOrigin"] == "EXTERNAL" {
         return Vec::new();
@@ -159,8 +158,8 @@ fn dkim_records(dkim: &Value, domain: &str) -> Vec<DnsRecord> {
         .collect()
 }
 
-/// Exactly one MX and one SPF record on the MAIL FROM domain, where there is one
-/// (DG mail-from.md).
+/// Exactly one MX and one SPF record on the MAIL FROM domain, if there is one (DG
+/// mail-from.md).
 fn mail_from_records(mail_from: &Value, region: &str) -> Vec<DnsRecord> {
     let name = mail_from["MailFromDomain"].as_str().unwrap_or_default();
     if name.is_empty() {

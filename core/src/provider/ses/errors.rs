@@ -1,10 +1,10 @@
-//! The errors of SES by their names, and what they mean for a send. Sources: the service
-//! model (MODEL), the developer guide (DG), AWS' page "Common error types", and
-//! botocore's tables of what is tried again for every service
-//! (`botocore/retries/standard.py`, `botocore/data/_retry.json`).
+//! The errors of SES by name, and their meaning for a send. Sources: the service model
+//! (MODEL), the developer guide (DG), AWS' page "Common error types", and botocore's tables
+//! of the errors that are retried for every service (`botocore/retries/standard.py`,
+//! `botocore/data/_retry.json`).
 //!
-//! The same error is named with `Exception` at its end in one place and without in
-//! another, so names are compared without it.
+//! Some sources end an error's name with `Exception`, others do not, so names are compared
+//! without it.
 
 use std::time::Duration;
 
@@ -14,36 +14,36 @@ use crate::clock::Timestamp;
 use crate::provider::call::ProviderReply;
 use crate::provider::outcome::{AccountTrouble, Blame, SendOutcome, reason};
 
-/// The wait where a limit of a day is reached, or sending is paused. DG advises up to ten
+/// The wait after a daily limit is reached or sending is paused. DG advises up to ten
 /// minutes between tries.
 const WAIT_QUOTA: Duration = Duration::from_mins(10);
-/// The wait where the rate of a second is exceeded.
+/// The wait after the limit per second is exceeded.
 const WAIT_RATE: Duration = Duration::from_secs(1);
 
-/// What an error's name says.
+/// The meaning of an error's name.
 enum SesErrorMeaning {
     Blamed(Blame),
-    /// Somebody has to mend the account.
+    /// The customer must fix the account.
     Account,
     /// A limit of the account is reached, or its sending is paused.
     Limit,
     Throttled,
-    /// SES failed, and took nothing.
+    /// SES failed and took nothing.
     Unavailable,
-    /// SES gave the request up, and does not say when.
+    /// SES aborted the request at an unknown point.
     Unknown,
-    Unheard,
+    Unrecognised,
 }
 
-/// What a named error means for a send.
+/// The outcome of a send with a named error.
 pub(super) fn read(name: &str, reply: &ProviderReply, now: Timestamp) -> SendOutcome {
     let document = reply.json().unwrap_or_default();
     let message = error_text(reply, &document);
     let text = format!("{name}: {message}");
-    if is_clock(name, &message) {
+    if is_clock_error(name, &message) {
         return SendOutcome::unavailable(reply, now, &clock_text(name));
     }
-    // An identity of SES is whom the mail is from.
+    // An identity of SES is a sender.
     if is_access_denied(name) && message.contains(":identity/") {
         let text = format!("{name}: the key may not send as this sender");
         return SendOutcome::rejected(Blame::Sender, reply, &text);
@@ -69,20 +69,19 @@ pub(super) fn read(name: &str, reply: &ProviderReply, now: Timestamp) -> SendOut
             _ => SendOutcome::unavailable(reply, now, &text),
         },
         SesErrorMeaning::Unknown => SendOutcome::unknown(reply, &text),
-        SesErrorMeaning::Unheard => {
-            SendOutcome::common(reply, now, &text, true).unwrap_or_else(|| {
-                let is_of_account = matches!(reply.status, 401 | 403 | 404 | 405);
-                let blame = (!is_of_account).then_some(Blame::Message);
+        SesErrorMeaning::Unrecognised => SendOutcome::common(reply, now, &text, true)
+            .unwrap_or_else(|| {
+                let blames_account = matches!(reply.status, 401 | 403 | 404 | 405);
+                let blame = (!blames_account).then_some(Blame::Message);
                 SendOutcome::refused(blame, reply, now, &text)
-            })
-        }
+            }),
     }
 }
 
 fn meaning(name: &str, message: &str) -> SesErrorMeaning {
     let message = message.to_ascii_lowercase();
     let mentions = |words: &[&str]| words.iter().any(|word| message.contains(word));
-    match bare(name) {
+    match without_suffix(name) {
         "MessageRejected" if mentions(&["not verified"]) => SesErrorMeaning::Blamed(Blame::Sender),
         // "Sending paused for this account. For more information, …".
         "MessageRejected" if mentions(&["paused", "quota", "rate exceeded"]) => {
@@ -121,11 +120,11 @@ fn meaning(name: &str, message: &str) -> SesErrorMeaning {
         | "InternalError"
         | "ServiceUnavailable" => SesErrorMeaning::Unavailable,
         "RequestAborted" => SesErrorMeaning::Unknown,
-        _ => SesErrorMeaning::Unheard,
+        _ => SesErrorMeaning::Unrecognised,
     }
 }
 
-/// The names of throttles, of any service (botocore).
+/// Whether an error is a throttle, of any AWS service (botocore).
 fn is_throttle(name: &str) -> bool {
     const NAMES: [&str; 12] = [
         "Throttling",
@@ -141,20 +140,20 @@ fn is_throttle(name: &str) -> bool {
         "EC2Throttled",
         "RateExceeded",
     ];
-    NAMES.contains(&bare(name))
+    NAMES.contains(&without_suffix(name))
 }
 
-fn bare(name: &str) -> &str {
+fn without_suffix(name: &str) -> &str {
     name.strip_suffix("Exception").unwrap_or(name)
 }
 
-/// The key is known, and may not do this.
+/// The key is valid but may not make this call.
 pub(super) fn is_access_denied(name: &str) -> bool {
-    matches!(bare(name), "AccessDenied" | "NotAuthorized")
+    matches!(without_suffix(name), "AccessDenied" | "NotAuthorized")
 }
 
-/// The names by which AWS refuses an identity. Those of a wrong secret are not
-/// confirmed for this API, so both forms are taken.
+/// Whether AWS refuses the credentials. The names for a wrong secret are not confirmed for
+/// this API, so both forms are listed.
 pub(super) fn is_identity_refused(name: &str) -> bool {
     const NAMES: [&str; 12] = [
         "UnrecognizedClient",
@@ -170,14 +169,14 @@ pub(super) fn is_identity_refused(name: &str) -> bool {
         "AuthFailure",
         "OptInRequired",
     ];
-    NAMES.contains(&bare(name)) || is_access_denied(name)
+    NAMES.contains(&without_suffix(name)) || is_access_denied(name)
 }
 
-/// A request dated more than 15 minutes off is refused: by a name of its own, or
-/// as a bad signature whose text speaks of the time.
-pub(super) fn is_clock(name: &str, message: &str) -> bool {
+/// Whether AWS refuses a request because its date is more than 15 minutes off: by a name of
+/// its own, or as a bad signature whose text mentions the time.
+pub(super) fn is_clock_error(name: &str, message: &str) -> bool {
     matches!(
-        bare(name),
+        without_suffix(name),
         "RequestExpired" | "RequestTimeTooSkewed" | "RequestInTheFuture"
     ) || message.starts_with("Signature expired")
         || message.starts_with("Signature not yet current")
@@ -186,11 +185,11 @@ pub(super) fn is_clock(name: &str, message: &str) -> bool {
 /// Requests are dated by Postgres' clock, which corrects that of each process
 /// ([`crate::clock`]).
 pub(super) fn clock_text(name: &str) -> String {
-    format!("{name}: the clock of PostgreSQL's machine is off by more than AWS allows")
+    format!("{name}: the clock of the PostgreSQL server is off by more than AWS allows")
 }
 
-/// AWS explains a wrong signature by repeating the canonical request, and names
-/// the user where a permission is missing: the name says enough.
+/// AWS explains a wrong signature by repeating the canonical request, and names the user if
+/// a permission is missing. So the reason quotes the name only.
 pub(super) fn identity_text(name: &str) -> String {
     if is_access_denied(name) {
         format!("{name}: the key lacks the permission")
@@ -199,18 +198,17 @@ pub(super) fn identity_text(name: &str) -> String {
     }
 }
 
-/// The error's name: the header, else `__type` or `code` of the body (botocore's
-/// parsers).
+/// The error's name: the header, else `__type` or `code` of the body (botocore's parsers).
 pub(super) fn error_name(reply: &ProviderReply, document: &Value) -> Option<String> {
     let fields = ["code", "Code", "__type"];
     let in_body = fields.iter().filter_map(|name| document[name].as_str());
     let in_header = reply.header("x-amzn-errortype");
-    in_header.into_iter().chain(in_body).find_map(undecorated)
+    in_header.into_iter().chain(in_body).find_map(plain_name)
 }
 
-/// `com.amazonaws.ses#MessageRejected:http://internal.amazon.com/coral/…` without what
-/// stands before and after the name (Smithy, "Operation error serialization").
-fn undecorated(name: &str) -> Option<String> {
+/// The bare name in `com.amazonaws.ses#MessageRejected:http://internal.amazon.com/coral/…`
+/// (Smithy, "Operation error serialization").
+fn plain_name(name: &str) -> Option<String> {
     let name = match name.split(':').next().unwrap_or_default() {
         "http" | "https" => name.rsplit(['#', '/']).find(|part| !part.is_empty())?,
         name => name,
@@ -237,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_found_among_its_decorations() {
+    fn a_name_is_found_in_every_decorated_form() {
         for decorated in [
             "MessageRejected",
             " MessageRejected ",
@@ -251,11 +249,11 @@ mod tests {
             "MessageRejected,Sender",
             "MessageRejected;Sender",
         ] {
-            let name = undecorated(decorated);
+            let name = plain_name(decorated);
             assert_eq!(name.as_deref(), Some("MessageRejected"), "{decorated}");
         }
         for none in ["", ":", "#", "no name", "<html>"] {
-            assert_eq!(undecorated(none), None, "{none}");
+            assert_eq!(plain_name(none), None, "{none}");
         }
     }
 }

@@ -1,17 +1,17 @@
-//! How SES tells of events: a configuration set publishes them to an SNS topic, and
-//! the topic posts them to us. A topic is not created with credentials that may only
-//! send, and it costs; so these are steps for the operator. Confirming the
-//! subscription is ours.
+//! How SES reports events: a configuration set publishes them to an SNS topic, and the
+//! topic posts them to us. Credentials that may only send cannot create a topic, and a
+//! topic costs money, so the customer follows these steps. Waypost confirms the
+//! subscription.
 
 use super::SesApi;
 use crate::provider::event_secrets::EventSecrets;
 use crate::provider::management::{EventTarget, Registration};
 
-/// Fifty repetitions, a minute apart: SNS allows an hour in all, and by default repeats
-/// three times, 20 s apart (SNS developer guide, "Message delivery retries").
+/// Fifty retries, a minute apart: SNS allows an hour in total, and by default retries three
+/// times, 20 s apart (SNS developer guide, "Message delivery retries").
 const DELIVERY_POLICY: &str = r#"{"healthyRetryPolicy":{"numRetries":50,"minDelayTarget":60,"maxDelayTarget":60,"backoffFunction":"linear"}}"#;
 
-/// The steps that are left.
+/// The remaining steps.
 pub(super) fn steps(
     api: &SesApi,
     configuration_set: Option<&str>,
@@ -23,12 +23,12 @@ pub(super) fn steps(
         Some(EventSecrets::Ses { topic_arn }) => topic_arn.as_str().to_owned(),
         Some(_) | None => {
             steps.push(format!("In Amazon SNS, in the region {region}, create a standard topic, and let Amazon SES publish to it."));
-            steps.push("Give its ARN to this account as eventSecrets.topicArn: only messages of this topic are believed.".to_owned());
+            steps.push("Give its ARN to this account as eventSecrets.topicArn: Waypost accepts only messages of this topic.".to_owned());
             "the topic".to_owned()
         }
     };
     steps.push(format!("Subscribe this account's webhookUrl to {topic} with the protocol HTTPS, without raw message delivery. Waypost confirms the subscription."));
-    steps.push(format!("Give the subscription to {topic} the delivery policy {DELIVERY_POLICY}: by default Amazon SNS gives up after a minute, and what it had to tell is lost."));
+    steps.push(format!("Give the subscription to {topic} the delivery policy {DELIVERY_POLICY}: by default Amazon SNS gives up after a minute, and its events are lost."));
     let set = match configuration_set {
         Some(name) => format!("the configuration set {name}"),
         None => {

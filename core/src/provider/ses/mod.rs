@@ -1,15 +1,14 @@
-//! Amazon SES, API v2. Sources: the service model in boto/botocore (`sesv2`),
-//! called MODEL here, the Amazon SES developer guide (DG), and botocore's parsers
-//! for where an error's name stands.
+//! Amazon SES, API v2. Sources: the service model in boto/botocore (`sesv2`), called MODEL
+//! here, the Amazon SES developer guide (DG), and botocore's parsers for the place of an
+//! error's name.
 //!
-//! Of a message's tags SES gets all, as `EmailTags` named `waypost_tag_0`,
-//! `waypost_tag_1` …, with every character but letters, digits, `_` and `-` turned
-//! into `_` (SES takes nothing else): good for statistics at SES, while the
-//! message keeps the tags as they are. Our ids travel as `EmailTags` too, and come
-//! back with events only when a configuration set publishes them.
+//! SES gets all tags of a message, as `EmailTags` named `waypost_tag_0`, `waypost_tag_1` …,
+//! with every character except letters, digits, `_` and `-` replaced by `_` (SES accepts
+//! nothing else): enough for statistics at SES, while the message keeps its own tags. Our
+//! ids travel as `EmailTags` too; events return them only if a configuration set publishes
+//! the events.
 //!
-//! Replies are told apart by the error's name, not the status: 400 holds both
-//! refusals and limits.
+//! The error's name classifies a reply, not the status: 400 covers refusals and limits.
 
 mod domain_changes;
 mod domains;
@@ -25,30 +24,30 @@ use super::domain::DomainList;
 use super::identities::blame_named;
 use super::kind::ProviderType;
 use super::mail::{OutgoingMail, Unsendable};
-use super::management::{DomainAnswer, EventTarget, Registration};
-use super::outcome::{CredentialCheck, SendOutcome, no_answer};
+use super::management::{DomainResult, EventTarget, Registration};
+use super::outcome::{CredentialCheck, SendOutcome, unusable_reply};
 use super::{AccountAccess, Adapter, BaseUrl};
 use crate::address::Mailbox;
 use crate::clock::Timestamp;
 use crate::secret::Secret;
 use errors::{
-    clock_text, error_name, error_text, identity_text, is_access_denied, is_clock,
+    clock_text, error_name, error_text, identity_text, is_access_denied, is_clock_error,
     is_identity_refused,
 };
 pub use signing::{SigningKey, sign};
 
-/// The name that signatures carry (`signingName` in MODEL): not `email`.
+/// The service name in signatures (`signingName` in MODEL): not `email`.
 const SERVICE: &str = "ses";
 /// The longest tag value, in characters (MODEL).
 const TAG_CHARS_MAX: usize = 256;
-/// The longest mailbox, as it is encoded ("Address length is more than 320 bytes long",
-/// as SES answers over SMTP; MODEL has no bound).
+/// The longest encoded mailbox ("Address length is more than 320 bytes long", as SES answers
+/// over SMTP; MODEL has no limit).
 const ENCODED_MAILBOX_BYTES_MAX: usize = 320;
 
-/// The adapter.
+/// The SES adapter.
 pub(super) struct Ses;
 
-/// One account's API in one region, at one moment: signatures carry the time.
+/// The API of one account in one region, at one time: signatures carry the time.
 #[derive(Clone)]
 struct SesApi {
     base: BaseUrl,
@@ -84,7 +83,7 @@ impl SesApi {
         })
     }
 
-    /// Signs a call. It must be sent as it is afterwards.
+    /// Signs a call. It must not be changed afterwards.
     fn signed(&self, mut call: ProviderCall) -> Result<ProviderCall, UnusableCredentials> {
         let key = SigningKey {
             access_key_id: &self.access_key_id,
@@ -97,17 +96,17 @@ impl SesApi {
         Ok(call)
     }
 
-    /// A signed `GET`, and what to make of its reply.
-    fn ask<T: From<UnusableCredentials>>(
+    /// A signed `GET` call, continued by `then`.
+    fn get<T: From<UnusableCredentials>>(
         &self,
         url: url::Url,
         then: impl FnOnce(ProviderReply) -> CallStep<T> + Send + 'static,
     ) -> CallStep<T> {
-        self.hold(ProviderCall::get(url), then)
+        self.call(ProviderCall::get(url), then)
     }
 
-    /// Any call, signed, and what to make of its reply.
-    fn hold<T: From<UnusableCredentials>>(
+    /// A signed call, continued by `then`.
+    fn call<T: From<UnusableCredentials>>(
         &self,
         call: ProviderCall,
         then: impl FnOnce(ProviderReply) -> CallStep<T> + Send + 'static,
@@ -120,13 +119,13 @@ impl SesApi {
 }
 
 impl Adapter for Ses {
-    /// `GET /v2/email/account`. A key that may only send is refused by name with
-    /// `AccessDenied`, which proves that it is known.
+    /// `GET /v2/email/account`. `AccessDenied` proves that the key is valid: it may only
+    /// send.
     fn check(&self, access: &AccountAccess<'_>) -> CallStep<CredentialCheck> {
         match SesApi::of(access) {
             Ok(api) => {
                 let url = api.base.at("/v2/email/account");
-                api.ask(url, |reply| CallStep::Done(read_check(&reply)))
+                api.get(url, |reply| CallStep::Done(read_check(&reply)))
             }
             Err(unusable) => CallStep::Done(unusable.into()),
         }
@@ -140,8 +139,8 @@ impl Adapter for Ses {
         }
     }
 
-    /// `POST /v2/email/outbound-emails` with one recipient: one bad recipient
-    /// rejects a whole call (DG).
+    /// `POST /v2/email/outbound-emails` with one recipient: one bad recipient rejects the
+    /// whole call (DG).
     fn send(
         &self,
         access: &AccountAccess<'_>,
@@ -170,15 +169,14 @@ impl Adapter for Ses {
         }
         let Some(name) = error_name(reply, &document).filter(|_| !reply.is_html()) else {
             let text = error_text(reply, &document);
-            // Every refusal of SES has a name: one without is not from SES.
+            // Every refusal of SES has a name; a reply without one is not from SES.
             return SendOutcome::common(reply, now, &text, false)
-                .unwrap_or_else(|| SendOutcome::unknown(reply, "not the answer to a send"));
+                .unwrap_or_else(|| SendOutcome::unknown(reply, "not a reply to a send"));
         };
         errors::read(&name, reply, now)
     }
 
-    /// Who is not verified, the sender or the recipient, is told by the identities that
-    /// are named.
+    /// The named identities tell whether the sender or the recipient is not verified.
     fn read_send_of(
         &self,
         mail: &OutgoingMail,
@@ -195,28 +193,28 @@ impl Adapter for Ses {
         false
     }
 
-    fn add_domain(&self, access: &AccountAccess<'_>, domain: &str) -> CallStep<DomainAnswer> {
+    fn add_domain(&self, access: &AccountAccess<'_>, domain: &str) -> CallStep<DomainResult> {
         match SesApi::of(access) {
             Ok(api) => domain_changes::add(api, domain.to_owned()),
             Err(unusable) => CallStep::Done(unusable.into()),
         }
     }
 
-    fn verify_domain(&self, access: &AccountAccess<'_>, domain: &str) -> CallStep<DomainAnswer> {
+    fn verify_domain(&self, access: &AccountAccess<'_>, domain: &str) -> CallStep<DomainResult> {
         match SesApi::of(access) {
             Ok(api) => domain_changes::verify(api, domain.to_owned()),
             Err(unusable) => CallStep::Done(unusable.into()),
         }
     }
 
-    fn remove_domain(&self, access: &AccountAccess<'_>, domain: &str) -> CallStep<DomainAnswer> {
+    fn remove_domain(&self, access: &AccountAccess<'_>, domain: &str) -> CallStep<DomainResult> {
         match SesApi::of(access) {
             Ok(api) => domain_changes::remove(api, domain.to_owned()),
             Err(unusable) => CallStep::Done(unusable.into()),
         }
     }
 
-    /// Nothing is called.
+    /// Makes no call; returns the steps for the customer.
     fn register_events(
         &self,
         access: &AccountAccess<'_>,
@@ -254,19 +252,19 @@ fn send_body(mail: &OutgoingMail) -> Value {
             .collect();
     }
     let mut request = json!({
-        "FromEmailAddress": party(&mail.from),
-        "Destination": { "ToAddresses": [party(&mail.to)] },
+        "FromEmailAddress": encoded_mailbox(&mail.from),
+        "Destination": { "ToAddresses": [encoded_mailbox(&mail.to)] },
         "Content": { "Simple": simple },
         "EmailTags": email_tags(mail),
     });
-    if let Some(reply_to) = mail.reply_to.as_ref().map(party) {
+    if let Some(reply_to) = mail.reply_to.as_ref().map(encoded_mailbox) {
         request["ReplyToAddresses"] = json!([reply_to]);
     }
     request
 }
 
-/// A mailbox in ASCII, without its name where SES would refuse it for its length.
-fn party(mailbox: &Mailbox) -> String {
+/// A mailbox in ASCII, without its name if SES would refuse it for its length.
+fn encoded_mailbox(mailbox: &Mailbox) -> String {
     let header = mailbox.to_encoded_header();
     if header.len() <= ENCODED_MAILBOX_BYTES_MAX {
         header
@@ -295,14 +293,14 @@ fn read_check(reply: &ProviderReply) -> CredentialCheck {
     let document = reply.json().unwrap_or_default();
     let Some(name) = error_name(reply, &document) else {
         let known = document["SendQuota"].is_object() || document["SendingEnabled"].is_boolean();
-        return match no_answer(reply) {
+        return match unusable_reply(reply) {
             Some(why) => CredentialCheck::undecided(reply, why),
             None if reply.status == 200 && known => CredentialCheck::Valid,
-            None => CredentialCheck::undecided(reply, "not an answer of SES"),
+            None => CredentialCheck::undecided(reply, "not a reply of SES"),
         };
     };
     let message = error_text(reply, &document);
-    if is_clock(&name, &message) {
+    if is_clock_error(&name, &message) {
         CredentialCheck::undecided(reply, &clock_text(&name))
     } else if is_access_denied(&name) {
         CredentialCheck::Valid

@@ -1,5 +1,5 @@
-//! AWS Signature Version 4, by the `aws-sigv4` crate. A call is signed as it will
-//! be sent: method, URL with the host that is really called, headers, content.
+//! AWS Signature Version 4, by the `aws-sigv4` crate. A call is signed as it will be sent:
+//! method, URL with the actual host, headers, body.
 
 use std::time::SystemTime;
 
@@ -15,7 +15,7 @@ use crate::provider::call::{CallBody, ProviderCall};
 use crate::provider::credentials::UnusableCredentials;
 use crate::secret::{ExposeSecret, Secret};
 
-/// What a signature is made with.
+/// The key and scope of a signature.
 #[derive(Debug)]
 pub struct SigningKey<'a> {
     pub access_key_id: &'a Secret,
@@ -27,12 +27,11 @@ pub struct SigningKey<'a> {
     pub service: &'a str,
 }
 
-/// Adds the headers that sign a call: `x-amz-date`, `authorization` and, for
-/// temporary credentials, `x-amz-security-token`.
+/// Adds the headers that sign a call: `x-amz-date`, `authorization` and, for temporary
+/// credentials, `x-amz-security-token`.
 ///
 /// # Errors
-/// When the call cannot be signed at all: its content is a form, or a header is
-/// not text.
+/// If the call cannot be signed: its body is a form, or a header is not text.
 pub fn sign(
     call: &mut ProviderCall,
     key: &SigningKey<'_>,
@@ -73,8 +72,8 @@ pub fn sign(
 const UNSIGNABLE: UnusableCredentials =
     UnusableCredentials("the request cannot be signed with these credentials");
 
-/// The call as the signer sees it. The host is taken from the URL, with its port
-/// where that is not the scheme's own: exactly as it will be sent.
+/// The call in the form of the signing crate, which takes the host from the URL, with a
+/// port that is not the scheme's default: exactly as it will be sent.
 fn signable(call: &ProviderCall) -> Result<SignableRequest<'_>, UnusableCredentials> {
     let content: &[u8] = match &call.body {
         CallBody::Empty => &[],

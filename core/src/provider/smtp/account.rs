@@ -1,4 +1,4 @@
-//! Where an account's mail server is, and who we are to it.
+//! The mail server of an account, and the login for it.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -8,11 +8,11 @@ use sha2::{Digest, Sha256};
 use crate::address::ascii_domain;
 use crate::secret::{ExposeSecret, Secret};
 
-/// A mail server and the login that it knows us by.
+/// A mail server and its login.
 #[derive(Debug, Clone)]
 pub struct SmtpAccount {
     pub server: SmtpServer,
-    /// What to log in with; nothing for a relay that knows us by our address.
+    /// `None` for a relay that authorizes us by our address.
     pub login: Option<SmtpLogin>,
     /// How the connection is encrypted.
     pub tls: SmtpTls,
@@ -21,16 +21,16 @@ pub struct SmtpAccount {
 /// A user name and its password.
 #[derive(Debug, Clone)]
 pub struct SmtpLogin {
-    /// The user name; some services put a token here.
+    /// The user name; some services expect a token here.
     pub username: Secret,
     pub password: Secret,
 }
 
-/// The name or the address of a server: safe in a command and as a TLS server name.
+/// The name or the address of a server, safe in a command and as a TLS server name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SmtpHost(String);
 
-/// Where a server listens.
+/// The address of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SmtpServer {
     pub host: SmtpHost,
@@ -38,7 +38,7 @@ pub struct SmtpServer {
 }
 
 impl SmtpServer {
-    /// Reads `host:port`.
+    /// Parses `host:port`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (host, port) = text.rsplit_once(':')?;
@@ -49,20 +49,20 @@ impl SmtpServer {
     }
 }
 
-/// How a connection is encrypted. Nothing falls back to anything weaker.
+/// How a connection is encrypted. There is no fallback to a weaker mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SmtpTls {
-    /// `starttls`, the default: begun in the clear, and ended where the server does
-    /// not offer to encrypt (RFC 3207).
+    /// `starttls`, the default: starts unencrypted, and ends if the server does not offer
+    /// encryption (RFC 3207).
     StartTls,
     /// `implicit`: encrypted from the first byte (RFC 8314).
     Implicit,
-    /// `none`: in the clear, for relays in the operator's own network.
+    /// `none`: unencrypted, for relays in the operator's own network.
     None,
 }
 
 impl SmtpHost {
-    /// Reads a DNS name of one or more labels, or an IP address.
+    /// Parses a DNS name of one or more labels, or an IP address.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let bare = text
@@ -76,7 +76,7 @@ impl SmtpHost {
         if name.contains('.') {
             return ascii_domain(&name).map(Self);
         }
-        // A name of one label is what containers and local networks call a relay.
+        // Relays in containers and local networks have names of one label.
         let is_letter_or_digit = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
         let fits = (1..=63).contains(&name.len())
             && name
@@ -101,10 +101,10 @@ impl fmt::Display for SmtpHost {
 }
 
 impl SmtpTls {
-    /// All of them, the default first.
+    /// All modes, the default first.
     pub const ALL: [Self; 3] = [Self::StartTls, Self::Implicit, Self::None];
 
-    /// The word in the API.
+    /// The name in the API.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -114,13 +114,13 @@ impl SmtpTls {
         }
     }
 
-    /// The mode of a word.
+    /// Parses a name of the API.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|mode| mode.as_str() == word)
     }
 
-    /// The port that servers offer it on (RFC 6409, RFC 8314).
+    /// The default port of the mode (RFC 6409, RFC 8314).
     #[must_use]
     pub fn usual_port(self) -> u16 {
         match self {
@@ -132,8 +132,7 @@ impl SmtpTls {
 }
 
 impl SmtpAccount {
-    /// What tells the connections of this account from those of any other, and from
-    /// those that were made with other credentials.
+    /// Identifies the connections of this account with these credentials.
     pub(super) fn fingerprint(&self) -> [u8; 32] {
         let port = self.server.port.to_string();
         let (username, password) = match &self.login {
@@ -190,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn other_credentials_have_other_connections() {
+    fn other_credentials_use_other_connections() {
         let account = |password: &str, tls| SmtpAccount {
             server: SmtpServer::parse("smtp.example.com:587").unwrap(),
             login: Some(SmtpLogin {

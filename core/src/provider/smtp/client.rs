@@ -1,7 +1,6 @@
-//! Sends letters, and says what came of them. What a broken conversation proves
-//! depends on how far it came: until the line that ends the content is written,
-//! no server has the mail; from there on, until its reply is read, it may have it
-//! (RFC 5321, 4.2.5 and 4.5.4.2).
+//! Sends mail over SMTP. The outcome of a broken conversation depends on its progress:
+//! until the line that ends the content is written, no server has the mail; from then
+//! until the reply is read, the server may have it (RFC 5321, 4.2.5 and 4.5.4.2).
 
 use std::fmt;
 use std::io;
@@ -21,35 +20,34 @@ use super::super::mail::OutgoingMail;
 use super::super::outcome::{AccountTrouble, CredentialCheck, SendOutcome, clean};
 use super::super::transport::TransportSettings;
 use super::account::SmtpAccount;
-use super::compose::{Letter, compose};
-use super::connection::{Connection, SessionSetup, Trouble};
-use super::dial::{NoConnection, dial};
-use super::lines::{AccountConnections, Lines};
+use super::connection::{Connection, SessionSetup, SmtpError};
+use super::dial::{DialError, dial};
+use super::mime_message::{MimeMessage, write_message};
+use super::pool::{AccountConnections, ConnectionPool};
 use super::refusal::{read_refusal, read_refusal_of_mail};
 use super::reply::{Reply, Stage};
 use crate::clock::Timestamp;
 use crate::fault::Fault;
 use crate::provider::smtp::settings::SmtpSettings;
 
-/// How long a call waits for a free connection. Whoever waits holds a place that mail
-/// for other servers needs.
-const QUEUE_WAIT: Duration = Duration::from_millis(250);
-/// When a mail that found none is tried again.
-const BUSY_AGAIN: Duration = Duration::from_secs(1);
-/// How long a server may take to say goodbye to a check.
+/// How long a call waits for a free connection: it holds a job slot meanwhile.
+const CONNECTION_WAIT: Duration = Duration::from_millis(250);
+/// The wait before a mail without a free connection is tried again.
+const BUSY_RETRY_AFTER: Duration = Duration::from_secs(1);
+/// How long a check waits for the reply to QUIT.
 const QUIT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What came of a send, and the code of the reply, where one came.
+/// The outcome of a send, and the code of the server's reply if one came.
 type SmtpResult = (SendOutcome, Option<u16>);
 
-/// Speaks with mail servers. Cheap to clone; clones share the connections.
+/// Connects to mail servers. Cheap to clone; clones share the connections.
 #[derive(Clone)]
 pub(in super::super) struct SmtpClient {
     settings: SmtpSettings,
     connect_timeout: Duration,
     call_timeout: Duration,
     tls: Arc<ClientConfig>,
-    lines: Lines,
+    pool: ConnectionPool,
 }
 
 impl fmt::Debug for SmtpClient {
@@ -60,29 +58,29 @@ impl fmt::Debug for SmtpClient {
     }
 }
 
-/// Why there is no conversation in which to send.
-enum NotOpened {
+/// Why no session could be opened.
+enum OpenError {
     Forbidden,
-    Trouble(Trouble),
+    Session(SmtpError),
 }
 
 impl SmtpClient {
     /// A client with connections of its own.
     ///
     /// # Errors
-    /// A fault when TLS cannot be set up: no root certificates, or a file of further
-    /// ones that cannot be read.
+    /// A fault if TLS cannot be set up: no root certificates, or an unreadable file of
+    /// additional ones.
     pub(in super::super) fn new(settings: &TransportSettings) -> Result<Self, Fault> {
         Ok(Self {
             connect_timeout: settings.connect_timeout.min(settings.call_timeout),
             call_timeout: settings.call_timeout,
             tls: Arc::new(tls(settings.smtp.ca_file.as_deref())?),
-            lines: Lines::new(settings.idle_timeout),
+            pool: ConnectionPool::new(settings.idle_timeout),
             settings: settings.smtp.clone(),
         })
     }
 
-    /// Logs in over a connection of its own, and leaves.
+    /// Logs in over a connection of its own, then quits.
     pub(in super::super) async fn check(&self, account: &SmtpAccount) -> CredentialCheck {
         let undecided = |reason: &str| CredentialCheck::Undecided {
             reason: clean(reason),
@@ -90,10 +88,10 @@ impl SmtpClient {
         let invalid = |reason: String| CredentialCheck::Invalid { reason };
         let mut connection = match timeout(self.call_timeout, self.open(account)).await {
             Ok(Ok(connection)) => connection,
-            Ok(Err(NotOpened::Forbidden)) => {
+            Ok(Err(OpenError::Forbidden)) => {
                 return invalid("the server has no public address".to_owned());
             }
-            Ok(Err(NotOpened::Trouble(Trouble::Refused { stage, reply }))) => {
+            Ok(Err(OpenError::Session(SmtpError::Refused { stage, reply }))) => {
                 return match stage {
                     Stage::Login if (500..600).contains(&reply.code) => invalid(reply.reason()),
                     Stage::Greeting
@@ -103,13 +101,17 @@ impl SmtpClient {
                     | Stage::Content => undecided(&reply.reason()),
                 };
             }
-            Ok(Err(NotOpened::Trouble(Trouble::Lacks { what }))) => return invalid(clean(what)),
-            Ok(Err(NotOpened::Trouble(Trouble::Broken { reason }))) => return undecided(&reason),
-            Err(_) => return undecided(LATE),
+            Ok(Err(OpenError::Session(SmtpError::Lacks { what }))) => {
+                return invalid(clean(what));
+            }
+            Ok(Err(OpenError::Session(SmtpError::Broken { reason }))) => {
+                return undecided(&reason);
+            }
+            Err(_) => return undecided(TIMED_OUT),
         };
-        let quit = connection.expect(Stage::Greeting, Some("QUIT"), 221);
-        // Whatever it answers: it knows us.
-        let _gone = timeout(QUIT_TIMEOUT, quit).await;
+        let quit = connection.exchange(Stage::Greeting, Some("QUIT"), 221);
+        // The login succeeded; the reply to QUIT does not matter.
+        let _reply = timeout(QUIT_TIMEOUT, quit).await;
         CredentialCheck::Valid
     }
 
@@ -120,176 +122,180 @@ impl SmtpClient {
         mail: &OutgoingMail,
         now: Timestamp,
     ) -> SmtpResult {
-        let letter = match compose(mail, now) {
-            Ok(letter) => letter,
+        let message = match write_message(mail, now) {
+            Ok(message) => message,
             Err(refusal) => return (refusal.into(), None),
         };
         let end = Instant::now() + self.call_timeout;
-        let line = self.lines.of(account);
-        let waited = timeout(QUEUE_WAIT, line.permits.acquire());
+        let connections = self.pool.for_account(account);
+        let waited = timeout(CONNECTION_WAIT, connections.permits.acquire());
         let Ok(Ok(_permit)) = waited.await else {
-            // The server did not say so: its account is not to go slower.
+            // The server did not throttle: the account's rate must not fall.
             let outcome = SendOutcome::Deferred {
-                retry_after: Some(BUSY_AGAIN),
+                retry_after: Some(BUSY_RETRY_AFTER),
                 reason: "all connections to the server are busy".to_owned(),
             };
             return (outcome, None);
         };
-        let handed_over = AtomicBool::new(false);
-        let delivered = self.deliver(account, &line, &letter, &handed_over);
+        let content_sent = AtomicBool::new(false);
+        let delivered = self.deliver(account, &connections, &message, &content_sent);
         match timeout_at(end, delivered).await {
             Ok(sent) => sent,
-            Err(_) => broken(LATE, &handed_over),
+            Err(_) => broken(TIMED_OUT, &content_sent),
         }
     }
 
     async fn deliver(
         &self,
         account: &SmtpAccount,
-        line: &AccountConnections,
-        letter: &Letter,
-        handed_over: &AtomicBool,
+        connections: &AccountConnections,
+        message: &MimeMessage,
+        content_sent: &AtomicBool,
     ) -> SmtpResult {
-        if let Some(mut kept) = line.take() {
-            let result = hand_over(&mut kept, letter, handed_over).await;
-            // The server may have closed a connection that lay idle. A fresh one
-            // tells whether there is more to it.
-            if !is_stale(&result) || handed_over.load(Ordering::Relaxed) {
-                return finish(line, kept, result, letter, handed_over);
+        if let Some(mut connection) = connections.take() {
+            let result = transact(&mut connection, message, content_sent).await;
+            // The server may have closed the idle connection. A new one shows whether
+            // there is another cause.
+            if !is_stale(&result) || content_sent.load(Ordering::Relaxed) {
+                return finish(connections, connection, result, message, content_sent);
             }
         }
         match self.open(account).await {
             Ok(mut connection) => {
-                let result = hand_over(&mut connection, letter, handed_over).await;
-                finish(line, connection, result, letter, handed_over)
+                let result = transact(&mut connection, message, content_sent).await;
+                finish(connections, connection, result, message, content_sent)
             }
-            Err(NotOpened::Forbidden) => broken("the server has no public address", handed_over),
-            Err(NotOpened::Trouble(trouble)) => read_trouble(trouble, handed_over),
+            Err(OpenError::Forbidden) => broken("the server has no public address", content_sent),
+            Err(OpenError::Session(error)) => read_error(error, content_sent),
         }
     }
 
-    async fn open(&self, account: &SmtpAccount) -> Result<Connection, NotOpened> {
-        let (server, guard) = match &self.settings.stand_in {
+    async fn open(&self, account: &SmtpAccount) -> Result<Connection, OpenError> {
+        let (server, guard) = match &self.settings.server_override {
             Some(server) => (server, None),
             None => (&account.server, Some(&self.settings.guard)),
         };
-        let dialled = dial(server, guard, self.connect_timeout).await;
-        let stream = dialled.map_err(|error| match error {
-            NoConnection::Forbidden => NotOpened::Forbidden,
-            NoConnection::Unreachable { reason } => NotOpened::Trouble(Trouble::Broken { reason }),
+        let connected = dial(server, guard, self.connect_timeout).await;
+        let stream = connected.map_err(|error| match error {
+            DialError::Forbidden => OpenError::Forbidden,
+            DialError::Unreachable { reason } => OpenError::Session(SmtpError::Broken { reason }),
         })?;
-        let opening = SessionSetup {
+        let setup = SessionSetup {
             account,
             tls: &self.tls,
             hello: &self.settings.hello,
         };
-        Connection::open(Box::new(stream), &opening)
+        Connection::open(Box::new(stream), &setup)
             .await
-            .map_err(NotOpened::Trouble)
+            .map_err(OpenError::Session)
     }
 }
 
-const LATE: &str = "the server did not answer in time";
+const TIMED_OUT: &str = "the server did not answer in time";
 
-/// One transaction: envelope, content, and the reply to it. `handed_over` is set
-/// when the server may have the mail.
-async fn hand_over(
+/// One transaction: envelope, content, and the reply. `content_sent` is set when the server
+/// may have the mail.
+async fn transact(
     connection: &mut Connection,
-    letter: &Letter,
-    handed_over: &AtomicBool,
-) -> Result<Reply, Trouble> {
-    if connection.is_dirty {
-        connection.expect(Stage::Sender, Some("RSET"), 250).await?;
+    message: &MimeMessage,
+    content_sent: &AtomicBool,
+) -> Result<Reply, SmtpError> {
+    if connection.needs_reset {
+        connection
+            .exchange(Stage::Sender, Some("RSET"), 250)
+            .await?;
     }
-    connection.is_dirty = true;
-    let mut mail = format!("MAIL FROM:<{}>", letter.from.as_str());
-    if connection.takes_sizes() {
-        mail.push_str(&format!(" SIZE={}", letter.content.size));
+    connection.needs_reset = true;
+    let mut mail = format!("MAIL FROM:<{}>", message.from.as_str());
+    if connection.supports_size() {
+        mail.push_str(&format!(" SIZE={}", message.content.size));
     }
-    connection.expect(Stage::Sender, Some(&mail), 250).await?;
-    let recipient = format!("RCPT TO:<{}>", letter.to.as_str());
+    connection.exchange(Stage::Sender, Some(&mail), 250).await?;
+    let recipient = format!("RCPT TO:<{}>", message.to.as_str());
     connection
-        .expect(Stage::Recipient, Some(&recipient), 250)
+        .exchange(Stage::Recipient, Some(&recipient), 250)
         .await?;
-    connection.expect(Stage::Content, Some("DATA"), 354).await?;
-    connection.write(letter.content.as_bytes()).await?;
+    connection
+        .exchange(Stage::Content, Some("DATA"), 354)
+        .await?;
+    connection.write(message.content.as_bytes()).await?;
     connection.flush().await?;
-    handed_over.store(true, Ordering::Relaxed);
+    content_sent.store(true, Ordering::Relaxed);
     connection.write(b".\r\n").await?;
     connection.flush().await?;
     let reply = connection.read_reply().await?;
-    connection.is_dirty = false;
+    connection.needs_reset = false;
     Ok(reply)
 }
 
-/// Whether a kept connection turns out to have ended: it broke, or the server said so
-/// when it was spoken to again. A 421 later on is about the mail, and asks to wait.
-fn is_stale(result: &Result<Reply, Trouble>) -> bool {
+/// Whether a pooled connection turned out to be closed: it broke, or the server answered
+/// the first command with 421. A later 421 is about the mail and asks to wait.
+fn is_stale(result: &Result<Reply, SmtpError>) -> bool {
     match result {
-        Ok(_) | Err(Trouble::Lacks { .. }) => false,
-        Err(Trouble::Broken { .. }) => true,
-        Err(Trouble::Refused { stage, reply }) => *stage == Stage::Sender && reply.code == 421,
+        Ok(_) | Err(SmtpError::Lacks { .. }) => false,
+        Err(SmtpError::Broken { .. }) => true,
+        Err(SmtpError::Refused { stage, reply }) => *stage == Stage::Sender && reply.code == 421,
     }
 }
 
-/// Reads what came of a transaction, and keeps the connection where it stands.
+/// Reads the result of a transaction, and returns a usable connection to the pool.
 fn finish(
-    line: &AccountConnections,
+    connections: &AccountConnections,
     connection: Connection,
-    result: Result<Reply, Trouble>,
-    letter: &Letter,
-    handed_over: &AtomicBool,
+    result: Result<Reply, SmtpError>,
+    message: &MimeMessage,
+    content_sent: &AtomicBool,
 ) -> SmtpResult {
-    // 421 announces that the server ends the connection (RFC 5321, 3.8). 503 says that
-    // it and we do not agree where the conversation stands.
-    let stands = match &result {
-        Ok(reply) | Err(Trouble::Refused { reply, .. }) => !matches!(reply.code, 421 | 503),
-        Err(Trouble::Broken { .. } | Trouble::Lacks { .. }) => false,
+    // 421 announces that the server closes the connection (RFC 5321, 3.8). 503 means that
+    // server and client disagree about the state of the session.
+    let is_usable = match &result {
+        Ok(reply) | Err(SmtpError::Refused { reply, .. }) => !matches!(reply.code, 421 | 503),
+        Err(SmtpError::Broken { .. } | SmtpError::Lacks { .. }) => false,
     };
-    if stands {
-        line.keep(connection);
+    if is_usable {
+        connections.put_back(connection);
     }
     match result {
         Ok(reply) if reply.is_done() => {
-            let provider_message_id = Some(letter.message_id.clone());
+            let provider_message_id = Some(message.message_id.clone());
             let outcome = SendOutcome::Accepted {
                 provider_message_id,
             };
             (outcome, Some(reply.code))
         }
-        // No reply that ends a transaction: nobody knows whether it did.
+        // Not a final reply: the outcome is unknown.
         Ok(reply) if reply.code < 400 => {
             let reason = reply.reason();
             (SendOutcome::Unknown { reason }, Some(reply.code))
         }
         Ok(reply) => {
-            let outcome = read_refusal_of_mail(&reply, letter.from.as_str(), letter.to.as_str());
+            let outcome = read_refusal_of_mail(&reply, message.from.as_str(), message.to.as_str());
             (outcome, Some(reply.code))
         }
-        Err(trouble) => read_trouble(trouble, handed_over),
+        Err(error) => read_error(error, content_sent),
     }
 }
 
-fn read_trouble(trouble: Trouble, handed_over: &AtomicBool) -> SmtpResult {
-    match trouble {
-        Trouble::Refused { stage, reply } => (read_refusal(stage, &reply), Some(reply.code)),
-        Trouble::Lacks { what } => {
+fn read_error(error: SmtpError, content_sent: &AtomicBool) -> SmtpResult {
+    match error {
+        SmtpError::Refused { stage, reply } => (read_refusal(stage, &reply), Some(reply.code)),
+        SmtpError::Lacks { what } => {
             let outcome = SendOutcome::AccountUnusable {
-                trouble: AccountTrouble::UntilMended,
+                trouble: AccountTrouble::Permanent,
                 retry_after: None,
                 reason: clean(what),
             };
             (outcome, None)
         }
-        Trouble::Broken { reason } => broken(&reason, handed_over),
+        SmtpError::Broken { reason } => broken(&reason, content_sent),
     }
 }
 
-/// A conversation that ended without a word.
-fn broken(reason: &str, handed_over: &AtomicBool) -> SmtpResult {
-    let outcome = if handed_over.load(Ordering::Relaxed) {
+/// The outcome of a conversation that broke off.
+fn broken(reason: &str, content_sent: &AtomicBool) -> SmtpResult {
+    let outcome = if content_sent.load(Ordering::Relaxed) {
         SendOutcome::Unknown {
-            reason: clean(&format!("no answer came to the mail: {reason}")),
+            reason: clean(&format!("no reply to the mail: {reason}")),
         }
     } else {
         SendOutcome::Unavailable {
@@ -300,7 +306,7 @@ fn broken(reason: &str, handed_over: &AtomicBool) -> SmtpResult {
     (outcome, None)
 }
 
-/// Trusts the roots of the machine, as the HTTP client does, and those in the file.
+/// Trusts the roots of the operating system, as the HTTP client does, and those in the file.
 fn tls(ca_file: Option<&Path>) -> Result<ClientConfig, Fault> {
     const DOING: &str = "set up TLS for SMTP";
     const READING: &str = "read WAYPOST_SMTP_CA_FILE";
@@ -311,8 +317,8 @@ fn tls(ca_file: Option<&Path>) -> Result<ClientConfig, Fault> {
         None => Vec::new(),
     };
     if ca_file.is_some() && extra.is_empty() {
-        let nothing = io::Error::other("it holds no certificate");
-        return Err(Fault::internal(READING, nothing));
+        let error = io::Error::other("it holds no certificate");
+        return Err(Fault::internal(READING, error));
     }
     let provider: Arc<CryptoProvider> = Arc::new(aws_lc_rs::default_provider());
     let verifier = Verifier::new_with_extra_roots(extra, Arc::clone(&provider))

@@ -1,5 +1,5 @@
-//! One connection to a mail server: reading replies, giving commands, encrypting,
-//! logging in. It knows nothing of time; whoever drives it bounds it.
+//! One session with a mail server: replies, commands, encryption, login. It has no
+//! timeouts; the caller sets them.
 
 use std::io;
 use std::sync::Arc;
@@ -16,32 +16,32 @@ use super::account::{SmtpAccount, SmtpLogin, SmtpTls};
 use super::reply::{Reply, Stage};
 use crate::secret::ExposeSecret;
 
-/// The longest line of a reply that is read, in bytes (RFC 5321 allows 512).
+/// The longest reply line read, in bytes (RFC 5321 allows 512).
 const LINE_BYTES_MAX: u64 = 4_096;
 /// The most lines of one reply.
 const LINES_MAX: usize = 100;
 
-/// Why a conversation did not go on.
+/// Why a session could not continue.
 #[derive(Debug)]
-pub(super) enum Trouble {
-    /// The server said something else than was hoped for.
+pub(super) enum SmtpError {
+    /// The server answered with another code than the expected one.
     Refused { stage: Stage, reply: Reply },
-    /// The server does not offer what the account asks for: encryption, or a login.
+    /// The server does not offer what the account requires: encryption, or a login.
     Lacks {
-        /// What is missing, for people.
+        /// What is missing, as a sentence.
         what: &'static str,
     },
-    /// The connection broke, or what came over it was no SMTP.
+    /// The connection broke, or the server does not speak SMTP.
     Broken { reason: String },
 }
 
-impl Trouble {
-    fn is_final_refusal(&self) -> bool {
+impl SmtpError {
+    fn is_permanent_refusal(&self) -> bool {
         matches!(self, Self::Refused { reply, .. } if (500..600).contains(&reply.code))
     }
 }
 
-impl From<io::Error> for Trouble {
+impl From<io::Error> for SmtpError {
     fn from(error: io::Error) -> Self {
         Self::Broken {
             reason: error.to_string(),
@@ -49,29 +49,29 @@ impl From<io::Error> for Trouble {
     }
 }
 
-/// What carries the bytes: TCP, or TLS over it.
+/// The transport of a session: TCP, or TLS over it.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin> Stream for T {}
 
-/// What a server offers, as far as we use it.
+/// The extensions that a server offers, as far as they are used.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Offers {
+struct Extensions {
     starttls: bool,
     size: bool,
     plain: bool,
     login: bool,
 }
 
-/// A conversation in which mail can be sent.
+/// A session that can send mail.
 pub(super) struct Connection {
     stream: BufReader<Box<dyn Stream>>,
-    offers: Offers,
-    /// Whether a transaction was begun and not ended: it must be reset first.
-    pub(super) is_dirty: bool,
+    extensions: Extensions,
+    /// Whether a transaction was started and not completed: it must be reset first.
+    pub(super) needs_reset: bool,
 }
 
-/// How to begin a conversation.
+/// The parameters of a new session.
 pub(super) struct SessionSetup<'a> {
     pub(super) account: &'a SmtpAccount,
     pub(super) tls: &'a Arc<ClientConfig>,
@@ -79,25 +79,25 @@ pub(super) struct SessionSetup<'a> {
 }
 
 impl Connection {
-    /// Greets, encrypts and logs in over a fresh stream, as the account says.
+    /// Reads the greeting, encrypts and logs in, as the account requires.
     pub(super) async fn open(
         stream: Box<dyn Stream>,
-        opening: &SessionSetup<'_>,
-    ) -> Result<Self, Trouble> {
-        let account = opening.account;
+        setup: &SessionSetup<'_>,
+    ) -> Result<Self, SmtpError> {
+        let account = setup.account;
         let stream = match account.tls {
-            SmtpTls::Implicit => encrypt(stream, opening).await?,
+            SmtpTls::Implicit => encrypt(stream, setup).await?,
             SmtpTls::StartTls | SmtpTls::None => stream,
         };
         let mut connection = Self {
             stream: BufReader::new(stream),
-            offers: Offers::default(),
-            is_dirty: false,
+            extensions: Extensions::default(),
+            needs_reset: false,
         };
-        connection.expect(Stage::Greeting, None, 220).await?;
-        connection.hello(opening.hello).await?;
+        connection.exchange(Stage::Greeting, None, 220).await?;
+        connection.hello(setup.hello).await?;
         if account.tls == SmtpTls::StartTls {
-            connection = connection.start_tls(opening).await?;
+            connection = connection.start_tls(setup).await?;
         }
         if let Some(login) = &account.login {
             connection.log_in(login).await?;
@@ -105,89 +105,91 @@ impl Connection {
         Ok(connection)
     }
 
-    /// EHLO, and HELO where the server knows no EHLO: then it offers nothing (RFC 5321, 3.2).
-    async fn hello(&mut self, name: &str) -> Result<(), Trouble> {
+    /// Sends EHLO, or HELO if the server does not know EHLO: then it has no extensions (RFC
+    /// 5321, 3.2).
+    async fn hello(&mut self, name: &str) -> Result<(), SmtpError> {
         let command = format!("EHLO {name}");
-        let refused = match self.expect(Stage::Greeting, Some(&command), 250).await {
+        let refused = match self.exchange(Stage::Greeting, Some(&command), 250).await {
             Ok(reply) => {
-                self.offers = Offers::read(&reply);
+                self.extensions = Extensions::read(&reply);
                 return Ok(());
             }
-            Err(trouble) if trouble.is_final_refusal() => trouble,
-            Err(trouble) => return Err(trouble),
+            Err(error) if error.is_permanent_refusal() => error,
+            Err(error) => return Err(error),
         };
-        self.offers = Offers::default();
+        self.extensions = Extensions::default();
         let command = format!("HELO {name}");
-        match self.expect(Stage::Greeting, Some(&command), 250).await {
+        match self.exchange(Stage::Greeting, Some(&command), 250).await {
             Ok(_) => Ok(()),
-            // It refused us and not the command, and left.
-            Err(Trouble::Broken { .. }) => Err(refused),
-            Err(trouble) => Err(trouble),
+            // The server refused us, not the command, and closed the connection.
+            Err(SmtpError::Broken { .. }) => Err(refused),
+            Err(error) => Err(error),
         }
     }
 
-    async fn start_tls(mut self, opening: &SessionSetup<'_>) -> Result<Self, Trouble> {
-        if !self.offers.starttls {
-            return Err(Trouble::Lacks {
+    async fn start_tls(mut self, setup: &SessionSetup<'_>) -> Result<Self, SmtpError> {
+        if !self.extensions.starttls {
+            return Err(SmtpError::Lacks {
                 what: "the server does not offer STARTTLS, which the account asks for",
             });
         }
-        self.expect(Stage::Greeting, Some("STARTTLS"), 220).await?;
-        // What came in the clear behind the reply was not said by the server that
-        // TLS is about to prove.
+        self.exchange(Stage::Greeting, Some("STARTTLS"), 220)
+            .await?;
+        // Unencrypted data behind the reply may come from another host than the one that
+        // TLS authenticates.
         if !self.stream.buffer().is_empty() {
-            return Err(Trouble::Broken {
-                reason: "the server spoke on after its answer to STARTTLS".to_owned(),
+            return Err(SmtpError::Broken {
+                reason: "the server sent more data after its reply to STARTTLS".to_owned(),
             });
         }
-        self.stream = BufReader::new(encrypt(self.stream.into_inner(), opening).await?);
-        self.hello(opening.hello).await?;
+        self.stream = BufReader::new(encrypt(self.stream.into_inner(), setup).await?);
+        self.hello(setup.hello).await?;
         Ok(self)
     }
 
-    async fn log_in(&mut self, login: &SmtpLogin) -> Result<(), Trouble> {
+    async fn log_in(&mut self, login: &SmtpLogin) -> Result<(), SmtpError> {
         let username = login.username.expose_secret();
         let password = login.password.expose_secret();
-        if self.offers.plain {
+        if self.extensions.plain {
             let text = Zeroizing::new(format!("\0{username}\0{password}"));
             let command = Zeroizing::new(format!("AUTH PLAIN {}", STANDARD.encode(&*text)));
-            self.expect(Stage::Login, Some(&command), 235).await?;
+            self.exchange(Stage::Login, Some(&command), 235).await?;
             return Ok(());
         }
-        if !self.offers.login {
-            return Err(Trouble::Lacks {
+        if !self.extensions.login {
+            return Err(SmtpError::Lacks {
                 what: "the server offers neither AUTH PLAIN nor AUTH LOGIN, and the account has a login",
             });
         }
-        self.expect(Stage::Login, Some("AUTH LOGIN"), 334).await?;
+        self.exchange(Stage::Login, Some("AUTH LOGIN"), 334).await?;
         let username = Zeroizing::new(STANDARD.encode(username));
-        self.expect(Stage::Login, Some(&username), 334).await?;
+        self.exchange(Stage::Login, Some(&username), 334).await?;
         let password = Zeroizing::new(STANDARD.encode(password));
-        self.expect(Stage::Login, Some(&password), 235).await?;
+        self.exchange(Stage::Login, Some(&password), 235).await?;
         Ok(())
     }
 
-    /// Whether MAIL may announce the size of what follows.
-    pub(super) fn takes_sizes(&self) -> bool {
-        self.offers.size
+    /// Whether MAIL may announce the size of the message.
+    pub(super) fn supports_size(&self) -> bool {
+        self.extensions.size
     }
 
-    /// Gives a command, where there is one, and reads the reply to it.
+    /// Sends a command, if there is one, and reads the reply.
     ///
     /// # Errors
-    /// That the connection broke, or that the reply has not the `hoped` code.
-    pub(super) async fn expect(
+    /// If the connection breaks, or the reply has another code than `expected`.
+    pub(super) async fn exchange(
         &mut self,
         stage: Stage,
         command: Option<&str>,
-        hoped: u16,
-    ) -> Result<Reply, Trouble> {
+        expected: u16,
+    ) -> Result<Reply, SmtpError> {
         if let Some(command) = command {
-            // What goes into one is checked where it comes from. Two in one would let
-            // whoever wrote the second send as us.
+            // The values are checked at their sources. Two commands in one would let the
+            // author of the second send mail as us.
             if command.contains(['\r', '\n', '\0']) {
-                return Err(Trouble::Broken {
-                    reason: "a command would have been more than a line".to_owned(),
+                return Err(SmtpError::Broken {
+                    reason: "a command would have been longer than a line".to_owned(),
                 });
             }
             self.write(command.as_bytes()).await?;
@@ -195,26 +197,26 @@ impl Connection {
             self.flush().await?;
         }
         let reply = self.read_reply().await?;
-        // RFC 5321, 4.2.1: by its first digit, where the code is not the usual one.
-        if reply.code == hoped || (hoped == 250 && reply.is_done()) {
+        // RFC 5321, 4.2.1: the first digit decides if the code is unknown.
+        if reply.code == expected || (expected == 250 && reply.is_done()) {
             Ok(reply)
         } else {
-            Err(Trouble::Refused { stage, reply })
+            Err(SmtpError::Refused { stage, reply })
         }
     }
 
-    /// Writes without waiting for an answer.
-    pub(super) async fn write(&mut self, bytes: &[u8]) -> Result<(), Trouble> {
+    /// Writes without waiting for a reply.
+    pub(super) async fn write(&mut self, bytes: &[u8]) -> Result<(), SmtpError> {
         Ok(self.stream.write_all(bytes).await?)
     }
 
-    /// Makes sure that what was written is under way.
-    pub(super) async fn flush(&mut self) -> Result<(), Trouble> {
+    /// Flushes the written bytes to the network.
+    pub(super) async fn flush(&mut self) -> Result<(), SmtpError> {
         Ok(self.stream.flush().await?)
     }
 
     /// Reads one reply.
-    pub(super) async fn read_reply(&mut self) -> Result<Reply, Trouble> {
+    pub(super) async fn read_reply(&mut self) -> Result<Reply, SmtpError> {
         let mut read: Option<Reply> = None;
         for _ in 0..LINES_MAX {
             let line = self.read_line().await?;
@@ -234,12 +236,12 @@ impl Connection {
         Err(not_smtp())
     }
 
-    async fn read_line(&mut self) -> Result<String, Trouble> {
+    async fn read_line(&mut self) -> Result<String, SmtpError> {
         let mut line = Vec::with_capacity(128);
         let mut bounded = (&mut self.stream).take(LINE_BYTES_MAX);
         bounded.read_until(b'\n', &mut line).await?;
         if line.is_empty() {
-            return Err(Trouble::Broken {
+            return Err(SmtpError::Broken {
                 reason: "the server closed the connection".to_owned(),
             });
         }
@@ -252,41 +254,41 @@ impl Connection {
     }
 }
 
-impl Offers {
-    /// Reads the lines of an EHLO reply behind the first, which greets.
+impl Extensions {
+    /// Reads the lines of an EHLO reply after the first, which is the greeting.
     fn read(reply: &Reply) -> Self {
-        let mut offers = Self::default();
+        let mut extensions = Self::default();
         for line in reply.lines.iter().skip(1) {
             let line = line.to_ascii_uppercase();
             // Old servers write `AUTH=PLAIN`.
             let mut words = line.split([' ', '=']).filter(|word| !word.is_empty());
             match words.next() {
-                Some("STARTTLS") => offers.starttls = true,
-                Some("SIZE") => offers.size = true,
+                Some("STARTTLS") => extensions.starttls = true,
+                Some("SIZE") => extensions.size = true,
                 Some("AUTH") => {
                     for word in words {
-                        offers.plain |= word == "PLAIN";
-                        offers.login |= word == "LOGIN";
+                        extensions.plain |= word == "PLAIN";
+                        extensions.login |= word == "LOGIN";
                     }
                 }
                 _ => {}
             }
         }
-        offers
+        extensions
     }
 }
 
 async fn encrypt(
     stream: Box<dyn Stream>,
-    opening: &SessionSetup<'_>,
-) -> Result<Box<dyn Stream>, Trouble> {
-    let name = opening.account.server.host.as_str().to_owned();
-    let name = ServerName::try_from(name).map_err(|error| Trouble::Broken {
+    setup: &SessionSetup<'_>,
+) -> Result<Box<dyn Stream>, SmtpError> {
+    let name = setup.account.server.host.as_str().to_owned();
+    let name = ServerName::try_from(name).map_err(|error| SmtpError::Broken {
         reason: error.to_string(),
     })?;
-    let connector = TlsConnector::from(Arc::clone(opening.tls));
+    let connector = TlsConnector::from(Arc::clone(setup.tls));
     let encrypted = connector.connect(name, stream).await;
-    let encrypted = encrypted.map_err(|error| Trouble::Broken {
+    let encrypted = encrypted.map_err(|error| SmtpError::Broken {
         reason: format!("TLS failed: {error}"),
     })?;
     Ok(Box::new(encrypted))
@@ -308,9 +310,9 @@ fn split(line: &str) -> Option<(u16, bool, &str)> {
     }
 }
 
-fn not_smtp() -> Trouble {
-    Trouble::Broken {
-        reason: "the server's answer is not SMTP".to_owned(),
+fn not_smtp() -> SmtpError {
+    SmtpError::Broken {
+        reason: "the server's reply is not SMTP".to_owned(),
     }
 }
 
@@ -318,20 +320,20 @@ fn not_smtp() -> Trouble {
 mod tests {
     use super::*;
 
-    async fn read(bytes: &'static [u8]) -> Result<Reply, Trouble> {
+    async fn read(bytes: &'static [u8]) -> Result<Reply, SmtpError> {
         let (near, mut far) = tokio::io::duplex(8_192);
         far.write_all(bytes).await.unwrap();
         drop(far);
         let mut connection = Connection {
             stream: BufReader::new(Box::new(near)),
-            offers: Offers::default(),
-            is_dirty: false,
+            extensions: Extensions::default(),
+            needs_reset: false,
         };
         connection.read_reply().await
     }
 
     #[tokio::test]
-    async fn replies_of_one_and_several_lines_are_read() {
+    async fn replies_of_one_and_several_lines_are_parsed() {
         for (bytes, code, lines) in [
             (&b"250 OK\r\n"[..], 250, vec!["OK"]),
             (b"250\r\n", 250, vec![""]),
@@ -347,7 +349,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_reply_breaks_the_conversation() {
+    async fn an_invalid_reply_breaks_the_session() {
         static LONG: [u8; 5_000] = [b'2'; 5_000];
         for bytes in [
             &b""[..],
@@ -359,21 +361,21 @@ mod tests {
             b"250",
             &LONG,
         ] {
-            assert!(matches!(read(bytes).await, Err(Trouble::Broken { .. })));
+            assert!(matches!(read(bytes).await, Err(SmtpError::Broken { .. })));
         }
     }
 
     #[tokio::test]
-    async fn a_command_of_two_lines_is_not_given() {
+    async fn a_command_of_two_lines_is_not_sent() {
         for command in ["RCPT TO:<a>\r\nDATA", "a\nb", "a\rb", "a\0"] {
             let (near, mut far) = tokio::io::duplex(8_192);
             let mut connection = Connection {
                 stream: BufReader::new(Box::new(near)),
-                offers: Offers::default(),
-                is_dirty: false,
+                extensions: Extensions::default(),
+                needs_reset: false,
             };
-            let given = connection.expect(Stage::Recipient, Some(command), 250);
-            assert!(matches!(given.await, Err(Trouble::Broken { .. })));
+            let given = connection.exchange(Stage::Recipient, Some(command), 250);
+            assert!(matches!(given.await, Err(SmtpError::Broken { .. })));
             drop(connection);
             let mut written = Vec::new();
             far.read_to_end(&mut written).await.unwrap();
@@ -382,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn offers_are_read_in_any_case() {
+    fn extensions_are_parsed_in_any_case() {
         let lines = [
             "mx.example.com STARTTLS",
             "8BITMIME",
@@ -394,12 +396,12 @@ mod tests {
             code: 250,
             lines: lines.map(str::to_owned).to_vec(),
         };
-        let expected = Offers {
+        let expected = Extensions {
             starttls: false,
             size: true,
             plain: true,
             login: true,
         };
-        assert_eq!(Offers::read(&reply), expected);
+        assert_eq!(Extensions::read(&reply), expected);
     }
 }

@@ -1,33 +1,32 @@
-//! SMTP submission: any mail server that takes mail for the account. The one
-//! provider without an HTTP API, so the transport holds its conversation itself
-//! (`client::SmtpClient`) instead of handing an adapter's requests to the HTTP
-//! client.
+//! SMTP submission: any mail server that accepts mail for the account. It is the one
+//! provider without an HTTP API, so the transport passes sends to `client::SmtpClient`
+//! instead of the HTTP client.
 //!
-//! The characters: an [`SmtpAccount`] says where the server is and who we are;
-//! `compose` makes the letter (RFC 5322; its bodies by lettre), `wire` refuses what servers
-//! would read differently; a `connection` is one conversation after its greeting, TLS and
-//! login; `dial` decides which addresses may be reached at all; `reply` is what a server
-//! says, `refusal` what that means; the `client` keeps connections and tells what a broken
-//! conversation proves.
+//! An [`SmtpAccount`] holds the server and the login; `mime_message` writes the message
+//! (RFC 5322; its bodies by lettre), and `wire` refuses content that servers would read
+//! differently; a `connection` is one session after its greeting, TLS and login; `dial`
+//! decides which addresses may be connected to; `reply` is a server's reply, and `refusal`
+//! its meaning; `pool` keeps connections; the `client` decides what a broken session
+//! proves.
 //!
 //! Facts: replies and their classes are RFC 5321, 4.2; enhanced codes RFC 3463;
 //! AUTH RFC 4954; STARTTLS RFC 3207; SIZE RFC 1870. SMTPUTF8 (RFC 6531) is never
 //! needed: our addresses are ASCII by construction, and the rest is encoded.
 //!
-//! The conversation is our own, not lettre's: lettre does not say in which command
-//! it failed (what of a mail is lost depends on it), and it goes on with what it had
-//! read in the clear before STARTTLS, which lets a man in the middle answer for the
-//! server.
+//! The session is our own, not lettre's: lettre does not report which command failed
+//! (whether the mail may have been delivered depends on it), and it continues with
+//! unencrypted data that it read before STARTTLS, so an attacker on the network could
+//! answer for the server.
 //!
-//! What SMTP does not do: tell of domains, take tags or our ids, or report events.
-//! What a server refuses in its answer is all that is ever heard of a bounce.
+//! SMTP has no domains, no tags, none of our ids, and no events. A refusal in the server's
+//! reply is the only report of a bounce.
 
 mod account;
 pub(super) mod client;
-mod compose;
 mod connection;
 mod dial;
-mod lines;
+mod mime_message;
+mod pool;
 mod refusal;
 mod reply;
 pub mod settings;
@@ -41,13 +40,12 @@ use super::{AccountAccess, Adapter};
 use crate::clock::Timestamp;
 pub use account::{SmtpAccount, SmtpHost, SmtpLogin, SmtpServer, SmtpTls};
 
-/// Connections to one account's server at the same time, per process. Servers bound
-/// them too (Postfix at 50 for each client address, many services at 10 to 20).
+/// The most connections to one account's server, per process. Servers limit them too
+/// (Postfix to 50 per client address, many services to 10 to 20).
 pub(super) const CONNECTIONS_MAX: u32 = 16;
 
-/// What of SMTP has the shape of an HTTP API: nothing but the answer that domains
-/// are not known. The transport asks [`client::SmtpClient`] for all else, before it
-/// would ask this.
+/// The adapter, which only says that domains cannot be listed. The transport passes all
+/// other calls to [`client::SmtpClient`] before it would use this.
 pub(super) struct Smtp;
 
 const NOT_HTTP: &str = "SMTP has no HTTP API";
@@ -61,7 +59,7 @@ impl Adapter for Smtp {
 
     fn domains(&self, _access: &AccountAccess<'_>) -> CallStep<DomainList> {
         CallStep::Done(DomainList::NotVisible {
-            reason: "a mail server does not tell which domains it sends for".to_owned(),
+            reason: "a mail server cannot list the domains that it sends for".to_owned(),
         })
     }
 

@@ -1,4 +1,4 @@
-//! What a mail server says. Pure.
+//! The replies of mail servers. Pure.
 
 use super::super::outcome::clean;
 
@@ -11,10 +11,10 @@ pub(super) struct Reply {
     pub(super) lines: Vec<String>,
 }
 
-/// Where in a conversation a reply was given.
+/// The stage of a session in which a reply was given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// Greeting, EHLO, STARTTLS: before the server knows who we are.
+    /// Greeting, EHLO, STARTTLS: before the login.
     Greeting,
     Login,
     /// MAIL, with the sender's address.
@@ -25,23 +25,23 @@ pub(super) enum Stage {
     Content,
 }
 
-/// A code of RFC 3463, such as 5.1.1.
+/// An enhanced status code of RFC 3463, such as 5.1.1.
 pub(super) type Enhanced = (u16, u16, u16);
 
 impl Reply {
-    /// Whether the command was carried out.
+    /// Whether the command succeeded.
     pub(super) fn is_done(&self) -> bool {
         (200..300).contains(&self.code)
     }
 
-    /// The lines as one text, for people: with its code, bounded, without addresses.
+    /// The reply as a reason: with its code, on one line, bounded, without addresses.
     pub(super) fn reason(&self) -> String {
         let text = self.lines.join(" ");
         clean(&format!("SMTP {}: {text}", self.code))
     }
 
-    /// The enhanced code, where the reply has one that agrees with it: as its first word,
-    /// or as qmail writes it behind its text, `(#5.1.1)`.
+    /// The enhanced code, if the reply has one of the same class: as its first word, or in
+    /// qmail's form after the text, `(#5.1.1)`.
     pub(super) fn enhanced(&self) -> Option<Enhanced> {
         let first = self.lines.first()?.split_whitespace().next()?;
         let mut words = self.lines.iter().flat_map(|line| line.split_whitespace());

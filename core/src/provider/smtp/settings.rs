@@ -1,4 +1,4 @@
-//! How mail servers are reached: which addresses they may have, and what is trusted.
+//! The settings of SMTP connections.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
@@ -6,32 +6,32 @@ use std::path::PathBuf;
 use super::SmtpServer;
 use crate::network::guard::AddressGuard;
 
-/// How mail servers are reached.
+/// The settings of SMTP connections.
 #[derive(Debug, Clone)]
 pub struct SmtpSettings {
-    /// Which addresses a server that an account names may have.
+    /// The addresses that an account's server may have.
     pub guard: AddressGuard,
-    /// Certificates to trust beside the machine's, in PEM.
+    /// Certificates to trust besides those of the operating system, in PEM.
     pub ca_file: Option<PathBuf>,
-    /// The server that is dialled in place of every account's own.
-    pub stand_in: Option<SmtpServer>,
-    /// The name that we greet with: a domain, or an address in brackets.
+    /// The server to connect to instead of every account's own.
+    pub server_override: Option<SmtpServer>,
+    /// Our name in EHLO: a domain, or an address in brackets.
     pub hello: String,
 }
 
-/// As strict as can be.
+/// The strictest settings.
 impl Default for SmtpSettings {
     fn default() -> Self {
         Self {
             guard: AddressGuard::default(),
             ca_file: None,
-            stand_in: None,
+            server_override: None,
             hello: address_literal(Ipv4Addr::LOCALHOST.into()),
         }
     }
 }
 
-/// An address as RFC 5321, 4.1.3 writes it.
+/// An address literal (RFC 5321, 4.1.3).
 pub(crate) fn address_literal(address: IpAddr) -> String {
     match address {
         IpAddr::V4(address) => format!("[{address}]"),

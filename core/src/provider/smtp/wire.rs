@@ -1,23 +1,23 @@
-//! The content of a mail as it is written behind DATA. Pure.
+//! The content of a mail as it is written after DATA. Pure.
 
-/// The longest line, without its end (RFC 5322, 2.1.1).
+/// The longest line, without CR LF (RFC 5322, 2.1.1).
 const LINE_BYTES_MAX: usize = 998;
 
-/// A content that every server reads as the same lines: they end in CR LF, neither character
-/// stands alone, and there is no NUL (RFC 5321, 2.3.8 and 4.5.2). A server that takes
-/// something else for the end of a line could take the rest for commands. Lines that begin
-/// with a dot have got another.
+/// A content that every server splits into the same lines: each line ends in CR LF, neither
+/// character occurs alone, and there is no NUL (RFC 5321, 2.3.8 and 4.5.2). A server that
+/// accepts another line end could execute the rest as commands. A line that begins with a
+/// dot has another one put before it.
 pub(super) struct Content {
     stuffed: Vec<u8>,
-    /// Its size without the further dots (RFC 1870, 6.1).
+    /// The size without the added dots (RFC 1870, 6.1).
     pub(super) size: usize,
 }
 
 impl Content {
-    /// Takes headers and bodies, the end of the last line with them.
+    /// Takes headers and bodies, including the CR LF of the last line.
     ///
     /// # Errors
-    /// What in them is not fit to be sent.
+    /// What makes them unsafe to send.
     pub(super) fn of(lines: &[u8]) -> Result<Self, &'static str> {
         let mut stuffed = Vec::with_capacity(lines.len() + lines.len() / 64);
         for line in lines.split_inclusive(|byte| *byte == b'\n') {
@@ -45,7 +45,7 @@ impl Content {
         })
     }
 
-    /// What to write. The line that ends the mail comes after it.
+    /// The bytes to write. The line that ends the mail follows them.
     pub(super) fn as_bytes(&self) -> &[u8] {
         &self.stuffed
     }
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_that_begin_with_a_dot_get_another() {
+    fn lines_that_begin_with_a_dot_get_another_dot() {
         for (lines, expected) in [
             (
                 &b"a\r\n.\r\n..b\r\nc.d\r\n"[..],
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_servers_read_differently_is_never_written() {
+    fn ambiguous_content_is_never_written() {
         let long = [&[b'x'; 999][..], b"\r\n"].concat();
         for lines in [
             &b"a\rb\r\n"[..],

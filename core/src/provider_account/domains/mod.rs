@@ -1,10 +1,10 @@
-//! Single domains of an account: added, checked and removed, at the provider where
-//! its API allows and in our records. Where the credentials cannot see domains, a
-//! domain is recorded all the same, as unknown.
+//! The domains of an account, added, verified and removed one by one: at the provider if
+//! its API allows it, and in the database. If the credentials cannot read domains, the
+//! domain is stored with the state `unknown`.
 //!
-//! The provider is asked first and the record follows, in one transaction with its
-//! audit entry. Whoever repeats a request after a crash finds at the provider what
-//! was done there: nothing is made twice.
+//! The provider is called first; then the record is stored in one transaction with its
+//! audit entry. A request repeated after a crash finds at the provider what the first one
+//! changed, so nothing is created twice.
 
 mod recheck;
 pub mod store;
@@ -12,7 +12,6 @@ pub mod store;
 use chrono::TimeDelta;
 use serde_json::json;
 
-use super::claim;
 use super::{AccountRefusal, Accounts, DomainRecord};
 use crate::address::ascii_domain;
 use crate::audit::{AuditChange, Origin};
@@ -26,7 +25,7 @@ use crate::provider::call::CallStep;
 use crate::provider::credentials::Credentials;
 use crate::provider::domain::{DOMAINS_MAX, DomainState};
 use crate::provider::kind::ProviderType;
-use crate::provider::management::DomainAnswer;
+use crate::provider::management::DomainResult;
 pub use recheck::DueDomain;
 use store::DomainCheck;
 
@@ -35,8 +34,8 @@ use store::DomainCheck;
 pub struct DomainName(String);
 
 impl DomainName {
-    /// Reads a name with at least two labels, in any case, perhaps with a dot at the
-    /// end; of other letters than ASCII's it takes the ASCII form (IDNA).
+    /// Parses a name with at least two labels, in any case, optionally with a final dot. A
+    /// name with non-ASCII letters is converted to ASCII (IDNA).
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
@@ -44,31 +43,31 @@ impl DomainName {
         ascii_domain(text).map(Self)
     }
 
-    /// The name.
+    /// The name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// Why a domain was not added, checked or removed.
+/// Why a domain was not added, verified or removed.
 #[derive(Debug)]
 pub enum DomainRefusal {
-    /// There is no such account.
+    /// The account does not exist.
     AccountNotFound,
-    /// The account has no such domain.
+    /// The account does not have the domain.
     NotFound,
-    /// The account has the domain.
+    /// The account already has the domain.
     Present,
-    /// Another request is at it.
+    /// Another request is changing the domain.
     Busy,
-    /// The account has as many as it may have.
+    /// The account has the maximum number of domains.
     TooMany,
     Refused {
         provider_type: ProviderType,
         reason: String,
     },
-    /// The provider gave no answer.
+    /// The provider gave no usable reply.
     Undecided {
         provider_type: ProviderType,
         reason: String,
@@ -115,46 +114,49 @@ impl Accounts {
     /// Adds a domain to an account.
     ///
     /// # Errors
-    /// Why it was not added. Where the provider gave no answer it may have it now:
-    /// the same request again finds it.
+    /// Why it was not added. Without a usable reply the provider may have added it: the
+    /// same request again finds it.
     pub async fn add_domain(
         &self,
         organization_id: OrganizationId,
         origin: &Origin,
         account_id: ProviderAccountId,
         domain: &DomainName,
-        once: &Idempotent<'_, DomainRecord>,
+        idempotent: &Idempotent<'_, DomainRecord>,
     ) -> Result<DomainRecord, Failed<DomainRefusal>> {
-        once.look_up(&self.pool).await?;
+        idempotent.look_up(&self.pool).await?;
         let (_, credentials) = self
             .open(organization_id, account_id)
             .await
             .map_err(DomainRefusal::from)?;
-        // Looked for and counted only in its turn: what another request with the same key
-        // has just added would be refused before it.
-        let turn = self.claim(account_id, subject(domain.as_str())).await?;
-        let turn = turn.ok_or(DomainRefusal::Busy)?;
+        // Checked only under the lock: a domain that another request with the same key just
+        // added would be refused before it is found.
+        let lock = self
+            .lock(account_id, lock_resource(domain.as_str()))
+            .await?;
+        let lock = lock.ok_or(DomainRefusal::Busy)?;
         let adding = async {
-            // Somebody else may have done it while this one waited.
-            once.look_up(&self.pool).await?;
-            self.require_room(organization_id, account_id, domain)
+            // Another request may have added it while this one waited.
+            idempotent.look_up(&self.pool).await?;
+            self.require_capacity(organization_id, account_id, domain)
                 .await?;
             let adapter = adapter(credentials.provider_type());
             let step = adapter.add_domain(&self.access(&credentials), domain.as_str());
-            let answer = self.hear(step).await;
-            let record = self.record_of(account_id, domain, credentials.provider_type(), answer)?;
-            self.store_added(organization_id, origin, record, once)
+            let result = self.run_domain_call(step).await;
+            let record =
+                self.new_record(account_id, domain, credentials.provider_type(), result)?;
+            self.store_added(organization_id, origin, record, idempotent)
                 .await
         };
         let added = adding.await;
-        self.give_up(turn).await;
+        self.unlock(lock).await;
         added
     }
 
-    /// Lets the provider look at a domain now.
+    /// Asks the provider to verify a domain now.
     ///
     /// # Errors
-    /// Why there is no answer; the record is untouched then.
+    /// Why there is no result; the record is unchanged then.
     pub async fn verify_domain(
         &self,
         organization_id: OrganizationId,
@@ -164,16 +166,16 @@ impl Accounts {
     ) -> Result<DomainRecord, DomainRefusal> {
         let (_, credentials) = self.open(organization_id, account_id).await?;
         let record = self.find_domain(organization_id, account_id, id).await?;
-        let answer = self.ask_about(&credentials, &record.domain).await;
+        let result = self.verify_at_provider(&credentials, &record.domain).await;
         let provider_type = credentials.provider_type();
         let doing = "verify a domain";
         let mut transaction = db::begin(&self.pool, doing).await?;
         let found = store::find(&mut transaction, organization_id, account_id, id).await?;
         let record = found.ok_or(DomainRefusal::NotFound)?;
-        let record = updated(record, provider_type, answer)?;
-        let look = self.look_at(&record, self.clock.now());
-        store::update(&mut transaction, organization_id, &record, look).await?;
-        let change = AuditChange::new("domain.verified", id).with(particulars(&record));
+        let record = updated(record, provider_type, result)?;
+        let check = self.next_check(&record, self.clock.now());
+        store::update(&mut transaction, organization_id, &record, check).await?;
+        let change = AuditChange::new("domain.verified", id).with(audit_metadata(&record));
         self.record(&mut transaction, organization_id, origin, &change)
             .await?;
         transaction.commit().await.or_fault(doing)?;
@@ -181,7 +183,7 @@ impl Accounts {
         Ok(record)
     }
 
-    /// Removes a domain, at the provider too where the credentials may.
+    /// Removes a domain, at the provider too if the credentials allow it.
     ///
     /// # Errors
     /// Why it was not removed.
@@ -194,29 +196,29 @@ impl Accounts {
     ) -> Result<(), DomainRefusal> {
         let (_, credentials) = self.open(organization_id, account_id).await?;
         let record = self.find_domain(organization_id, account_id, id).await?;
-        let turn = self.claim(account_id, subject(&record.domain)).await?;
-        let turn = turn.ok_or(DomainRefusal::Busy)?;
+        let lock = self.lock(account_id, lock_resource(&record.domain)).await?;
+        let lock = lock.ok_or(DomainRefusal::Busy)?;
         let provider_type = credentials.provider_type();
         let adapter = adapter(provider_type);
         let step = adapter.remove_domain(&self.access(&credentials), &record.domain);
         let removing = async {
-            let at_provider = match self.hear(step).await {
-                DomainAnswer::Missing => true,
-                // It cannot be seen there: the record is all there is.
-                DomainAnswer::NotVisible { .. } => false,
-                DomainAnswer::Known(_) => {
+            let at_provider = match self.run_domain_call(step).await {
+                DomainResult::Missing => true,
+                // The credentials cannot read it: only the record is removed.
+                DomainResult::NotVisible { .. } => false,
+                DomainResult::Known(_) => {
                     return Err(DomainRefusal::Undecided {
                         provider_type,
                         reason: "the provider still has the domain".to_owned(),
                     });
                 }
-                DomainAnswer::Refused { reason } => {
+                DomainResult::Refused { reason } => {
                     return Err(DomainRefusal::Refused {
                         provider_type,
                         reason,
                     });
                 }
-                DomainAnswer::Undecided { reason } => {
+                DomainResult::Undecided { reason } => {
                     return Err(DomainRefusal::Undecided {
                         provider_type,
                         reason,
@@ -227,7 +229,7 @@ impl Accounts {
                 .await
         };
         let removed = removing.await;
-        self.give_up(turn).await;
+        self.unlock(lock).await;
         removed
     }
 
@@ -243,7 +245,7 @@ impl Accounts {
         if !store::delete(&mut transaction, organization_id, record.id).await? {
             return Err(DomainRefusal::NotFound);
         }
-        let mut metadata = particulars(record);
+        let mut metadata = audit_metadata(record);
         metadata["removedAtProvider"] = json!(at_provider);
         let change = AuditChange::new("domain.deleted", record.id).with(metadata);
         self.record(&mut transaction, organization_id, origin, &change)
@@ -253,7 +255,7 @@ impl Accounts {
         Ok(())
     }
 
-    async fn require_room(
+    async fn require_capacity(
         &self,
         organization_id: OrganizationId,
         account_id: ProviderAccountId,
@@ -283,13 +285,13 @@ impl Accounts {
         found.ok_or(DomainRefusal::NotFound)
     }
 
-    /// The record of a domain that is added, as the provider's answer has it.
-    fn record_of(
+    /// The new record of an added domain, from the provider's reply.
+    fn new_record(
         &self,
         account_id: ProviderAccountId,
         domain: &DomainName,
         provider_type: ProviderType,
-        answer: DomainAnswer,
+        result: DomainResult,
     ) -> Result<DomainRecord, DomainRefusal> {
         let now = self.clock.now();
         let record = DomainRecord {
@@ -300,13 +302,13 @@ impl Accounts {
             dns_records: json!([]),
             created_at: now,
         };
-        if answer == DomainAnswer::Missing {
+        if result == DomainResult::Missing {
             return Err(DomainRefusal::Undecided {
                 provider_type,
-                reason: "the provider took the domain and does not show it yet".to_owned(),
+                reason: "the provider accepted the domain but does not list it yet".to_owned(),
             });
         }
-        updated(record, provider_type, answer)
+        updated(record, provider_type, result)
     }
 
     async fn store_added(
@@ -314,47 +316,38 @@ impl Accounts {
         organization_id: OrganizationId,
         origin: &Origin,
         record: DomainRecord,
-        once: &Idempotent<'_, DomainRecord>,
+        idempotent: &Idempotent<'_, DomainRecord>,
     ) -> Result<DomainRecord, Failed<DomainRefusal>> {
         let doing = "add a domain";
-        let mut transaction = once.begin(&self.pool, doing).await?;
+        let mut transaction = idempotent.begin(&self.pool, doing).await?;
         let account_id = record.provider_account_id;
-        if !store::keep_account(&mut transaction, organization_id, account_id).await? {
+        if !store::lock_account(&mut transaction, organization_id, account_id).await? {
             return Err(DomainRefusal::AccountNotFound.into());
         }
-        let look = self.look_at(&record, self.clock.now());
-        if !store::insert(&mut transaction, organization_id, &record, look).await? {
+        let check = self.next_check(&record, self.clock.now());
+        if !store::insert(&mut transaction, organization_id, &record, check).await? {
             return Err(DomainRefusal::Present.into());
         }
-        let change = AuditChange::new("domain.created", record.id).with(particulars(&record));
+        let change = AuditChange::new("domain.created", record.id).with(audit_metadata(&record));
         self.record(&mut transaction, organization_id, origin, &change)
             .await?;
-        once.commit(transaction, &record, doing).await?;
+        idempotent.commit(transaction, &record, doing).await?;
         self.snapshots.forget(organization_id).await;
         Ok(record)
     }
 
-    async fn ask_about(&self, credentials: &Credentials, domain: &str) -> DomainAnswer {
+    async fn verify_at_provider(&self, credentials: &Credentials, domain: &str) -> DomainResult {
         let adapter = adapter(credentials.provider_type());
         let step = adapter.verify_domain(&self.access(credentials), domain);
-        self.hear(step).await
+        self.run_domain_call(step).await
     }
 
-    /// Holds a conversation to its end, within bounds.
-    async fn hear(&self, step: CallStep<DomainAnswer>) -> DomainAnswer {
-        let run = tokio::time::timeout(claim::WORK_MAX, self.transport.run(step));
-        match run.await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(error)) => DomainAnswer::Undecided {
-                reason: error.to_string(),
-            },
-            Err(elapsed) => DomainAnswer::Undecided {
-                reason: elapsed.to_string(),
-            },
-        }
+    async fn run_domain_call(&self, step: CallStep<DomainResult>) -> DomainResult {
+        let result = self.run_conversation(step).await;
+        result.unwrap_or_else(|reason| DomainResult::Undecided { reason })
     }
 
-    fn look_at(&self, record: &DomainRecord, now: Timestamp) -> DomainCheck {
+    fn next_check(&self, record: &DomainRecord, now: Timestamp) -> DomainCheck {
         DomainCheck {
             at: Some(now),
             next: now + recheck::wait(record.state, now - record.created_at, self.ids.fraction()),
@@ -362,16 +355,16 @@ impl Accounts {
     }
 }
 
-/// When a domain that was just found is to be looked at again.
-pub(super) fn first_look(state: DomainState, now: Timestamp, fraction: f64) -> Timestamp {
+/// When a domain from the provider's list is checked for the first time.
+pub(super) fn first_check(state: DomainState, now: Timestamp, fraction: f64) -> Timestamp {
     now + recheck::wait(state, TimeDelta::zero(), fraction)
 }
 
-fn subject(domain: &str) -> String {
+fn lock_resource(domain: &str) -> String {
     format!("domain:{domain}")
 }
 
-fn particulars(record: &DomainRecord) -> serde_json::Value {
+fn audit_metadata(record: &DomainRecord) -> serde_json::Value {
     json!({
         "providerAccountId": record.provider_account_id,
         "domain": record.domain,
@@ -379,15 +372,14 @@ fn particulars(record: &DomainRecord) -> serde_json::Value {
     })
 }
 
-/// A record brought up to date by an answer. Where the provider cannot tell at the
-/// moment, what it last said stands.
+/// The record after an result. If the provider cannot tell now, the last known values stay.
 fn updated(
     mut record: DomainRecord,
     provider_type: ProviderType,
-    answer: DomainAnswer,
+    result: DomainResult,
 ) -> Result<DomainRecord, DomainRefusal> {
-    match answer {
-        DomainAnswer::Known(found) => {
+    match result {
+        DomainResult::Known(found) => {
             if found.state != DomainState::Unknown {
                 record.state = found.state;
             }
@@ -396,19 +388,19 @@ fn updated(
             }
             Ok(record)
         }
-        DomainAnswer::Missing => {
+        DomainResult::Missing => {
             record.state = DomainState::Unverified;
             Ok(record)
         }
-        DomainAnswer::NotVisible { .. } => {
+        DomainResult::NotVisible { .. } => {
             record.state = DomainState::Unknown;
             Ok(record)
         }
-        DomainAnswer::Refused { reason } => Err(DomainRefusal::Refused {
+        DomainResult::Refused { reason } => Err(DomainRefusal::Refused {
             provider_type,
             reason,
         }),
-        DomainAnswer::Undecided { reason } => Err(DomainRefusal::Undecided {
+        DomainResult::Undecided { reason } => Err(DomainRefusal::Undecided {
             provider_type,
             reason,
         }),
@@ -420,7 +412,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_domain_name_is_read_in_any_case_and_alphabet() {
+    fn a_domain_name_is_parsed_in_any_case_and_alphabet() {
         for (text, name) in [
             ("example.com", Some("example.com")),
             (" Mail.Example.COM. ", Some("mail.example.com")),

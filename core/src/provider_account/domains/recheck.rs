@@ -1,13 +1,13 @@
-//! Domains are looked at again by the clock: those that are waited for every few
-//! minutes at first and then hourly, verified ones once a day. What a look finds is
-//! written down; a change of the state is audited too, as the system's.
+//! Rechecks domains: unverified ones every few minutes at first and then hourly, verified
+//! ones once a day. The result is stored; a change of the state also gets an audit entry
+//! with the system as its origin.
 
 use chrono::TimeDelta;
 use tracing::{debug, info};
 use uuid::Uuid;
 
 use super::store::{self, DomainCheck};
-use super::{Accounts, DomainRefusal, particulars, updated};
+use super::{Accounts, DomainRefusal, audit_metadata, updated};
 use crate::audit::{AuditChange, Origin};
 use crate::db::{self, OrFault};
 use crate::fault::Fault;
@@ -16,35 +16,33 @@ use crate::provider::domain::DomainState;
 use crate::provider::kind::ProviderType;
 use crate::provider_account::AccountRefusal;
 
-/// How long after it was added a domain is waited for eagerly.
-const EAGER_FOR: TimeDelta = TimeDelta::hours(1);
-/// The waits between looks.
-const EAGER_WAIT: TimeDelta = TimeDelta::minutes(3);
-const PATIENT_WAIT: TimeDelta = TimeDelta::hours(1);
+/// How long after its creation an unverified domain is checked often.
+const FREQUENT_FOR: TimeDelta = TimeDelta::hours(1);
+/// The waits between checks.
+const FREQUENT_WAIT: TimeDelta = TimeDelta::minutes(3);
+const HOURLY_WAIT: TimeDelta = TimeDelta::hours(1);
 const VERIFIED_WAIT: TimeDelta = TimeDelta::days(1);
-/// The wait after a look that got no answer.
+/// The wait after a check without a usable reply.
 const UNANSWERED_WAIT: TimeDelta = TimeDelta::minutes(10);
-/// When a domain that was taken is due again, where whoever took it died: longer than
-/// a look takes at the most.
-const TAKEN_FOR: TimeDelta = TimeDelta::minutes(5);
+/// When a leased domain is due again if the process dies: longer than any check takes.
+const LEASE: TimeDelta = TimeDelta::minutes(5);
 
-/// A domain whose look is due.
+/// A domain whose check is due.
 #[derive(Debug, Clone)]
 pub struct DueDomain {
     pub id: DomainId,
-    /// Whose account it belongs to.
     pub organization_id: OrganizationId,
     pub provider_account_id: ProviderAccountId,
     pub domain: String,
 }
 
-/// How long a domain of this age is left alone: up to a tenth more or less, by
-/// `fraction`, so that what was imported together is not asked for together.
+/// The wait until the next check of a domain of this age. `fraction` shifts it by up to a
+/// tenth either way, so that domains imported together are not checked together.
 pub(super) fn wait(state: DomainState, age: TimeDelta, fraction: f64) -> TimeDelta {
     let wait = match state {
-        DomainState::Unverified if age < EAGER_FOR => EAGER_WAIT,
-        DomainState::Unverified => PATIENT_WAIT,
-        // What cannot be seen will not be seen soon.
+        DomainState::Unverified if age < FREQUENT_FOR => FREQUENT_WAIT,
+        DomainState::Unverified => HOURLY_WAIT,
+        // A domain that cannot be read will not become readable soon.
         DomainState::Verified | DomainState::Unknown => VERIFIED_WAIT,
     };
     #[expect(
@@ -56,40 +54,40 @@ pub(super) fn wait(state: DomainState, age: TimeDelta, fraction: f64) -> TimeDel
 }
 
 impl Accounts {
-    /// Takes domains of one provider whose look is due, one of an account. They are
-    /// not due again for a while, whatever becomes of who took them.
-    pub async fn take_due_domains(
+    /// Leases due domains of one provider, at most one per account. They are due again
+    /// later even if the process dies.
+    pub async fn lease_due_domains(
         &self,
         provider_type: ProviderType,
-        most: usize,
+        limit: usize,
     ) -> Result<Vec<DueDomain>, Fault> {
         let doing = "take domains that are due";
         let mut connection = self.pool.acquire().await.or_fault(doing)?;
         let now = self.clock.now();
-        let most = i64::try_from(most).unwrap_or(i64::MAX);
-        store::lease(&mut connection, provider_type, most, now, now + TAKEN_FOR).await
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        store::lease(&mut connection, provider_type, limit, now, now + LEASE).await
     }
 
-    /// Looks at a domain and writes down what is found. Where there is no answer the
-    /// others of its account are left alone for a while too.
+    /// Checks a domain and stores the result. Without a usable reply, the checks of all
+    /// domains of its account are postponed.
     pub async fn recheck_domain(&self, due: &DueDomain) -> Result<(), Fault> {
         let (organization_id, account_id) = (due.organization_id, due.provider_account_id);
         let credentials = match self.open(organization_id, account_id).await {
             Ok((_, credentials)) => credentials,
             Err(AccountRefusal::Fault(fault)) => return Err(fault),
-            // The account is gone, and its domains with it.
+            // The account was removed, and its domains with it.
             Err(_) => return Ok(()),
         };
         let provider_type = credentials.provider_type();
-        let answer = self.ask_about(&credentials, &due.domain).await;
-        let update = |record| updated(record, provider_type, answer);
-        match self.write_look(due, update).await {
+        let result = self.verify_at_provider(&credentials, &due.domain).await;
+        let update = |record| updated(record, provider_type, result);
+        match self.store_check(due, update).await {
             Ok(()) | Err(DomainRefusal::NotFound) => Ok(()),
             Err(DomainRefusal::Fault(fault)) => Err(fault),
-            // Why is in the provider's words, which may repeat what was sent to it.
+            // The reason is not logged: the provider's text may repeat the request.
             Err(_) => {
-                debug!(account.id = %account_id, "Domains are looked at later");
-                let doing = "postpone looks at domains";
+                debug!(account.id = %account_id, "No usable reply to a domain check; postponing the checks of its account");
+                let doing = "postpone domain checks";
                 let mut connection = self.pool.acquire().await.or_fault(doing)?;
                 let next = self.clock.now() + UNANSWERED_WAIT;
                 store::postpone(&mut connection, organization_id, account_id, next).await
@@ -97,12 +95,12 @@ impl Accounts {
         }
     }
 
-    async fn write_look(
+    async fn store_check(
         &self,
         due: &DueDomain,
         update: impl FnOnce(super::DomainRecord) -> Result<super::DomainRecord, DomainRefusal>,
     ) -> Result<(), DomainRefusal> {
-        let doing = "write down a look at a domain";
+        let doing = "store a domain check";
         let (organization_id, account_id) = (due.organization_id, due.provider_account_id);
         let mut transaction = db::begin(&self.pool, doing).await?;
         let found = store::find(&mut transaction, organization_id, account_id, due.id).await?;
@@ -110,26 +108,31 @@ impl Accounts {
         let before = record.state;
         let record = update(record)?;
         let now = self.clock.now();
-        let look: DomainCheck = self.look_at(&record, now);
-        store::update(&mut transaction, organization_id, &record, look).await?;
+        let check: DomainCheck = self.next_check(&record, now);
+        store::update(&mut transaction, organization_id, &record, check).await?;
         if record.state != before {
             let action = match record.state {
                 DomainState::Verified => "domain.verified",
                 DomainState::Unverified | DomainState::Unknown => "domain.unverified",
             };
-            let change = AuditChange::new(action, record.id).with(particulars(&record));
-            self.record(&mut transaction, organization_id, &self.system(), &change)
-                .await?;
+            let change = AuditChange::new(action, record.id).with(audit_metadata(&record));
+            self.record(
+                &mut transaction,
+                organization_id,
+                &self.system_origin(),
+                &change,
+            )
+            .await?;
         }
         transaction.commit().await.or_fault(doing)?;
         if record.state != before {
             self.snapshots.forget(organization_id).await;
-            info!(domain.id = %record.id, state = record.state.as_str(), "A domain's state changed");
+            info!(domain.id = %record.id, state = record.state.as_str(), "Domain {} is now {}", record.id, record.state.as_str());
         }
         Ok(())
     }
 
-    fn system(&self) -> Origin {
+    fn system_origin(&self) -> Origin {
         Origin::system(self.ids.next::<Uuid>())
     }
 }
@@ -139,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn looks_are_frequent_at_first_and_rare_later() {
+    fn checks_are_frequent_at_first_and_rare_later() {
         let minutes = |state, age, fraction| wait(state, age, fraction).num_minutes();
         let (young, old) = (TimeDelta::minutes(59), TimeDelta::minutes(60));
         assert_eq!(minutes(DomainState::Unverified, young, 0.5), 3);

@@ -1,4 +1,4 @@
-//! Single domains of accounts in Postgres.
+//! The domains of accounts in Postgres.
 
 use sqlx::{PgConnection, query, query_as, query_scalar};
 
@@ -11,21 +11,20 @@ use crate::provider::domain::DomainState;
 use crate::provider::kind::ProviderType;
 use crate::provider_account::DomainRecord;
 
-/// When a domain was looked at, and when it is to be looked at again.
+/// When a domain was checked, and when it is checked next.
 #[derive(Debug, Clone, Copy)]
 pub struct DomainCheck {
-    /// When the provider said how it stands; nothing where it did not.
+    /// When the provider last reported its state; `None` if it never did.
     pub at: Option<Timestamp>,
-    /// When it is to be asked again.
     pub next: Timestamp,
 }
 
-/// Adds a domain; false where the account has it.
+/// Adds a domain; false if the account already has it.
 pub async fn insert(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
     record: &DomainRecord,
-    look: DomainCheck,
+    check: DomainCheck,
 ) -> Result<bool, Fault> {
     let done = query!(
         "INSERT INTO provider_domains
@@ -40,8 +39,8 @@ pub async fn insert(
         record.state as DomainState,
         record.dns_records,
         record.created_at,
-        look.at,
-        look.next,
+        check.at,
+        check.next,
     )
     .execute(connection)
     .await
@@ -49,7 +48,7 @@ pub async fn insert(
     Ok(done.rows_affected() == 1)
 }
 
-/// One domain of an account. Its row is locked until the transaction ends.
+/// One domain of an account. Locks its row until the transaction ends.
 pub async fn find(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -72,7 +71,7 @@ pub async fn find(
     .or_fault("find a domain")
 }
 
-/// How many domains an account has, and whether one of this name is among them.
+/// The number of an account's domains, and whether one has this name.
 pub async fn count(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -93,12 +92,12 @@ pub async fn count(
     Ok((row.count, row.has))
 }
 
-/// Writes down how a domain stands.
+/// Stores a domain's state and its checks.
 pub async fn update(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
     record: &DomainRecord,
-    look: DomainCheck,
+    check: DomainCheck,
 ) -> Result<(), Fault> {
     query!(
         "UPDATE provider_domains
@@ -108,8 +107,8 @@ pub async fn update(
         record.id.0,
         record.state as DomainState,
         record.dns_records,
-        look.at,
-        look.next,
+        check.at,
+        check.next,
     )
     .execute(connection)
     .await
@@ -117,7 +116,7 @@ pub async fn update(
     Ok(())
 }
 
-/// Leaves an account's domains alone until `next` at least.
+/// Postpones the checks of an account's domains to `next` or later.
 pub async fn postpone(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -134,11 +133,11 @@ pub async fn postpone(
     )
     .execute(connection)
     .await
-    .or_fault("postpone looks at domains")?;
+    .or_fault("postpone domain checks")?;
     Ok(())
 }
 
-/// Removes a domain; false where it is not there.
+/// Removes a domain; false if it does not exist.
 pub async fn delete(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -155,13 +154,13 @@ pub async fn delete(
     Ok(done.rows_affected() == 1)
 }
 
-/// Takes domains of active accounts of one provider, of any organization, whose look
-/// is due: one of an account, the longest overdue first, found among the thousand
-/// longest overdue. They are not due again before `until`.
+/// Leases due domains of active accounts of one provider, of all organizations: at most one
+/// per account, the longest overdue first, chosen from the thousand longest overdue. They
+/// are not due again before `until`.
 pub async fn lease(
     connection: &mut PgConnection,
     provider_type: ProviderType,
-    most: i64,
+    limit: i64,
     now: Timestamp,
     until: Timestamp,
 ) -> Result<Vec<DueDomain>, Fault> {
@@ -195,16 +194,15 @@ pub async fn lease(
         now,
         until,
         provider_type as ProviderType,
-        most,
+        limit,
     )
     .fetch_all(connection)
     .await
-    .or_fault("take domains that are due")
+    .or_fault("lease due domains")
 }
 
-/// Locks an account so that it is there until the transaction ends; false where it
-/// is not.
-pub async fn keep_account(
+/// Locks an account against removal until the transaction ends; false if it does not exist.
+pub async fn lock_account(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
     account_id: ProviderAccountId,

@@ -1,5 +1,5 @@
-//! Accounts that cannot send: why, since when, and when that is over. Workers find it out
-//! with the calls that they make; whoever mends an account says so by changing it.
+//! Accounts that cannot send: why, and since when. Workers find out with their calls; a
+//! change of the account by the customer ends the pause.
 
 pub mod store;
 
@@ -14,30 +14,30 @@ use crate::delivery::outbox;
 use crate::fault::Fault;
 use crate::ids::{OrganizationId, ProviderAccountId};
 
-/// What keeps an account itself from sending: its mail waits meanwhile.
+/// Why an account cannot send. Its mail waits meanwhile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SendingPaused {
-    /// What the provider says, for people.
+    /// The provider's reason, for display.
     pub reason: String,
     pub since: Timestamp,
 }
 
 impl Accounts {
-    /// Has the mail that waits for an account tried at once. Nobody waits for that: what
-    /// cannot be woken comes at its own time.
-    pub(super) fn wake_mail_of(&self, account: ProviderAccount) {
+    /// Makes the waiting mail of an account due now, in a task of its own. If that fails,
+    /// the mail stays due at its own time.
+    pub(super) fn wake_mail(&self, account: ProviderAccount) {
         let (pool, clock) = (self.pool.clone(), self.clock.clone());
         tokio::spawn(async move {
             let woken = outbox::wake_account(&pool, account.organization_id, account.id, &clock);
             if let Err(fault) = woken.await {
-                warn!(provider.account = %account.id, cause = fault.chain(), "Mail that waits for a mended account could not be woken");
+                warn!(provider.account = %account.id, cause = fault.chain(), "Failed to wake the waiting mail of provider account {}", account.id);
             }
         });
     }
 
-    /// Records that an account cannot send, as it was when it had this revision; false
-    /// where that is known, or it was mended since.
-    pub async fn note_failing(
+    /// Records that an account with this revision cannot send; false if that is already
+    /// recorded or the account was changed since.
+    pub async fn record_failing(
         &self,
         id: ProviderAccountId,
         revision: u32,
@@ -49,22 +49,22 @@ impl Accounts {
         let organization_id =
             store::pause_sending(&mut transaction, id, revision, reason, now).await?;
         let change = AuditChange::new("provider.failing", id).with(json!({ "reason": reason }));
-        self.note(transaction, organization_id, id, &change, doing)
+        self.commit_with_audit(transaction, organization_id, id, &change, doing)
             .await
     }
 
-    /// Records that an account sends again; false where nothing else was known.
-    pub async fn note_recovered(&self, id: ProviderAccountId) -> Result<bool, Fault> {
+    /// Records that an account can send again; false if it was not paused.
+    pub async fn record_recovered(&self, id: ProviderAccountId) -> Result<bool, Fault> {
         let doing = "record that an account sends again";
         let mut transaction = db::begin(&self.pool, doing).await?;
         let organization_id = store::resume_sending(&mut transaction, id).await?;
         let change = AuditChange::new("provider.recovered", id);
-        self.note(transaction, organization_id, id, &change, doing)
+        self.commit_with_audit(transaction, organization_id, id, &change, doing)
             .await
     }
 
-    /// Ends a transaction with the record of what Waypost itself found, where it did.
-    async fn note(
+    /// Commits a transaction with an audit entry of the system, if it changed an account.
+    async fn commit_with_audit(
         &self,
         mut transaction: PgTransaction<'_>,
         organization_id: Option<OrganizationId>,

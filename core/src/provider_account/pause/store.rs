@@ -8,8 +8,8 @@ use crate::db::OrFault;
 use crate::fault::Fault;
 use crate::ids::{OrganizationId, ProviderAccountId};
 
-/// Records what keeps an account from sending, unless something is recorded already or
-/// it was mended since it had this revision. Answers whose account it is.
+/// Records why an account cannot send, unless a reason is already recorded or the account's
+/// revision is higher. Returns the account's organization if it was changed.
 pub(super) async fn pause_sending(
     connection: &mut PgConnection,
     id: ProviderAccountId,
@@ -32,8 +32,8 @@ pub(super) async fn pause_sending(
     .or_fault("record that an account cannot send")
 }
 
-/// Records that nothing keeps an account from sending any more. Answers whose account it
-/// is, where something did.
+/// Records that an account can send again. Returns the account's organization if it was
+/// changed.
 pub(super) async fn resume_sending(
     connection: &mut PgConnection,
     id: ProviderAccountId,
@@ -50,7 +50,7 @@ pub(super) async fn resume_sending(
     .or_fault("record that an account sends again")
 }
 
-/// The accounts of all organizations that cannot send, with the reasons.
+/// The paused accounts of all organizations, with the reasons.
 pub async fn list_paused(
     connection: &mut PgConnection,
 ) -> Result<Vec<(ProviderAccountId, SendingPaused)>, Fault> {

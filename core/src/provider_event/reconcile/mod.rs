@@ -252,9 +252,9 @@ fn event(due: &DueLookup, provider_message_id: Option<String>, now: Timestamp) -
     let raw = serde_json::json!({ "lookUp": { "providerMessageId": provider_message_id } });
     ProviderEvent {
         id: format!("look-up:{}", due.attempt_id),
-        happening: ProviderEventKind::Sent,
+        kind: ProviderEventKind::Sent,
         occurred_at: now,
-        copy: Some(EventIds {
+        ids: Some(EventIds {
             message_id: due.message_id,
             position: due.position,
             attempt_id: due.attempt_id,

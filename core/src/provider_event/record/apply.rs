@@ -219,7 +219,7 @@ fn told<'a>(matched: &Matched<'a>, proved: &Proved) -> ReportedEvent<'a> {
     // others may have been about to say so.
     let is_known = |id| !proved.attempts.contains(&id);
     ReportedEvent {
-        happening: matched.event.happening,
+        happening: matched.event.kind,
         occurred_at: in_micros(matched.event.occurred_at),
         started_at: matched.copy.started_at,
         attempt_id: matched.copy.attempt_id,

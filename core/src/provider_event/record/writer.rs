@@ -173,7 +173,7 @@ impl EventWriter {
         let (mut named, mut named_at, mut clues) = (Vec::new(), Vec::new(), Vec::new());
         for (nth, (_, part, event)) in events.iter().enumerate() {
             let teller = &part.request.teller;
-            match (event.copy, &event.provider_message_id) {
+            match (event.ids, &event.provider_message_id) {
                 (Some(ids), _) => {
                     named.push((teller.organization_id, ids));
                     named_at.push(nth);
@@ -203,7 +203,7 @@ impl EventWriter {
         let mut matched: Vec<Matched<'a>> = matched.collect();
         let suspects = matched
             .iter()
-            .filter(|matched| may_suppress(matched.event.happening));
+            .filter(|matched| may_suppress(matched.event.kind));
         let suspects: Vec<(RecipientKey, OrganizationId)> = suspects
             .map(|matched| (matched.copy.place, matched.organization_id()))
             .collect();
@@ -421,7 +421,7 @@ fn may_suppress(happening: ProviderEventKind) -> bool {
 
 /// Why the news may suppress the copy's address.
 fn reason(event: &ProviderEvent, addressee: Addressee) -> Option<ReportedReason> {
-    match event.happening {
+    match event.kind {
         ProviderEventKind::Bounced(BounceType::Hard) => Some(ReportedReason::HardBounce),
         ProviderEventKind::Bounced(BounceType::Soft) => Some(ReportedReason::SoftBounce {
             at: event.occurred_at,

@@ -1,4 +1,4 @@
-//! Mailgun: HMAC over a time and a token that lie in the body.
+//! Mailgun: HMAC over a time and a token in the body.
 
 use waypost_core::provider::event::BounceType;
 
@@ -12,7 +12,7 @@ fn secrets(signing_key: &str) -> EventSecrets {
     }
 }
 
-async fn judge(key: &str, body: &Value, now: Timestamp) -> Result<Received, InboundRefusal> {
+async fn receive_at(key: &str, body: &Value, now: Timestamp) -> Result<Received, InboundRefusal> {
     posted(&secrets(key), &[], body.to_string().as_bytes(), now).await
 }
 
@@ -47,18 +47,18 @@ fn vectors() -> Vec<(String, Value, Value)> {
         .collect()
 }
 
-/// The first vector that is genuine.
+/// The first genuine vector.
 fn genuine() -> Option<(String, Value)> {
     let (key, body, _) = vectors().into_iter().next()?;
     Some((key, body))
 }
 
 #[tokio::test]
-async fn the_published_signatures_are_judged_as_they_are_labelled() {
+async fn the_published_signatures_are_verified_as_labelled() {
     use ProviderEventKind::*;
     let is_bot = false;
     for (key, body, vector) in vectors() {
-        let result = judge(&key, &body, signed_at(&body)).await;
+        let result = receive_at(&key, &body, signed_at(&body)).await;
         if vector["valid"] != true {
             assert_eq!(unverified(result), "the signature is not the account's");
             continue;
@@ -76,7 +76,7 @@ async fn the_published_signatures_are_judged_as_they_are_labelled() {
             (Some("delivered") | None, _) => Delivered,
             other => panic!("{other:?}"),
         };
-        assert_eq!(happenings(&received.events), [expected], "{vector}");
+        assert_eq!(kinds(&received.events), [expected], "{vector}");
         let guard = received.replay_guard.unwrap();
         assert_eq!(guard.token, text(&body["signature"], "token"));
         assert_eq!(guard.until, signed_at(&body) + TimeDelta::hours(12));
@@ -105,12 +105,12 @@ async fn another_time_token_or_key_breaks_the_signature() {
     ] {
         let mut body = body.clone();
         body["signature"][name] = changed.into();
-        unverified(judge(&key, &body, now).await);
+        unverified(receive_at(&key, &body, now).await);
     }
-    unverified(judge("another", &body, now).await);
-    unverified(judge("", &body, now).await);
-    // Nothing stands between time and token, so a digit may move from one to the
-    // other; the time is none of these days then.
+    unverified(receive_at("another", &body, now).await);
+    unverified(receive_at("", &body, now).await);
+    // Time and token have no separator, so a digit can move from one to the other; the
+    // time is then far from the present.
     let time = text(&body["signature"], "timestamp");
     for (time, token) in [
         (time[..9].to_owned(), format!("{}{token}", &time[9..])),
@@ -119,7 +119,7 @@ async fn another_time_token_or_key_breaks_the_signature() {
         let mut moved = body.clone();
         moved["signature"]["timestamp"] = time.into();
         moved["signature"]["token"] = token.into();
-        let why = unverified(judge(&key, &moved, now).await);
+        let why = unverified(receive_at(&key, &moved, now).await);
         assert!(why.contains("too old") || why.contains("future"), "{why}");
     }
     for not_signed in ["", "{}", "[]", "signature=x&token=y", "{\"signature\":7}"] {
@@ -129,24 +129,24 @@ async fn another_time_token_or_key_breaks_the_signature() {
 }
 
 #[tokio::test]
-async fn a_repetition_of_eight_hours_is_believed_and_an_old_one_is_not() {
+async fn a_post_repeated_for_eight_hours_is_verified_and_an_old_one_is_not() {
     let Some((key, body)) = genuine() else {
         return;
     };
     for hours in [-23, 0, 8, 12] {
         let now = signed_at(&body) + TimeDelta::hours(hours);
-        assert!(judge(&key, &body, now).await.is_ok(), "{hours}");
+        assert!(receive_at(&key, &body, now).await.is_ok(), "{hours}");
     }
     for hours in [-25, 13] {
         let now = signed_at(&body) + TimeDelta::hours(hours);
-        unverified(judge(&key, &body, now).await);
+        unverified(receive_at(&key, &body, now).await);
     }
 }
 
-/// The signature does not cover the event: what tells another event under the same
-/// token from a repetition is the guard.
+/// The signature does not cover the event: the guard tells another event under the same
+/// token from a repetition.
 #[tokio::test]
-async fn a_token_is_of_one_event() {
+async fn a_token_belongs_to_one_event() {
     let Some((key, body)) = genuine() else {
         return;
     };
@@ -194,12 +194,12 @@ async fn every_documented_event_is_read() {
         ("List Uploaded", None),
     ];
     assert_eq!(samples.as_object().unwrap().len(), expected.len());
-    for (name, happening) in expected {
+    for (name, kind) in expected {
         let mut body = body.clone();
         body["event-data"] = samples[name].clone();
-        let received = judge(&key, &body, signed_at(&body)).await.unwrap();
-        let happening: Vec<ProviderEventKind> = happening.into_iter().collect();
-        assert_eq!(happenings(&received.events), happening, "{name}");
-        assert_eq!(received.skipped, 1 - happening.len(), "{name}");
+        let received = receive_at(&key, &body, signed_at(&body)).await.unwrap();
+        let kind: Vec<ProviderEventKind> = kind.into_iter().collect();
+        assert_eq!(kinds(&received.events), kind, "{name}");
+        assert_eq!(received.skipped, 1 - kind.len(), "{name}");
     }
 }

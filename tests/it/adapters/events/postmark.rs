@@ -1,4 +1,4 @@
-//! Postmark: HTTP Basic with a user name and a password of ours.
+//! Postmark: HTTP Basic with a user name and password that Waypost generated.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -26,7 +26,7 @@ async fn genuine(body: &[u8]) -> Result<Received, InboundRefusal> {
 }
 
 #[tokio::test]
-async fn only_the_accounts_user_name_and_password_let_in() {
+async fn only_the_accounts_user_name_and_password_are_accepted() {
     let body = br#"{"RecordType":"Delivery","MessageID":"m","Recipient":"a@b.org"}"#;
     assert_eq!(genuine(body).await.unwrap().events.len(), 1);
     let lower = basic("waypost:s3cret:with:colons").replace("Basic", "basic");
@@ -79,12 +79,12 @@ async fn the_official_samples_are_read() {
         ("SubscriptionChange", Unsubscribed),
     ];
     assert_eq!(samples.as_object().unwrap().len(), expected.len());
-    for (name, happening) in expected {
+    for (name, kind) in expected {
         let received = genuine(samples[name].to_string().as_bytes()).await.unwrap();
         let [event] = &received.events[..] else {
             panic!("{name}: {received:?}");
         };
-        assert_eq!(event.happening, happening);
+        assert_eq!(event.kind, kind);
         assert_eq!(event.occurred_at.timestamp_micros(), 1_743_870_834_907_025);
         assert_eq!(
             event.recipient.as_ref().unwrap().as_str(),
@@ -98,16 +98,16 @@ async fn the_official_samples_are_read() {
 }
 
 #[tokio::test]
-async fn the_samples_of_others_are_read() {
+async fn the_samples_of_other_projects_are_read() {
     use ProviderEventKind::*;
     let is_bot = false;
-    for (name, happening) in [
+    for (name, kind) in [
         ("bounce", Some(Bounced(BounceType::Hard))),
         ("delivery", Some(Delivered)),
         ("link-click", Some(Clicked { is_bot })),
         ("open", Some(Opened { is_bot })),
         ("spam-complaint", Some(Complained)),
-        // For a hard bounce: told by an event of its own.
+        // A suppression after a hard bounce: reported by an event of its own.
         ("subscription-change", None),
     ] {
         let path = format!("providers/fixtures/postmark/event-{name}.json");
@@ -115,14 +115,14 @@ async fn the_samples_of_others_are_read() {
             return;
         };
         let received = genuine(&body).await.unwrap();
-        let expected: Vec<ProviderEventKind> = happening.into_iter().collect();
-        assert_eq!(happenings(&received.events), expected, "{name}");
+        let expected: Vec<ProviderEventKind> = kind.into_iter().collect();
+        assert_eq!(kinds(&received.events), expected, "{name}");
         assert_eq!(received.skipped, 1 - expected.len());
     }
 }
 
 #[tokio::test]
-async fn a_genuine_post_that_is_no_event_is_not_readable() {
+async fn a_genuine_post_without_an_event_is_unreadable() {
     for body in [&b""[..], b"[]", b"{}", b"{", b"\xff", b"{\"RecordType\":7}"] {
         let result = genuine(body).await;
         assert!(

@@ -1,4 +1,4 @@
-//! SendGrid: ECDSA over the timestamp's header and the body as it came.
+//! SendGrid: ECDSA over the timestamp header and the raw body.
 
 use aws_lc_rs::encoding::{AsDer, PublicKeyX509Der};
 use aws_lc_rs::rand::SystemRandom;
@@ -33,7 +33,11 @@ fn vectors() -> Vec<(Value, Vec<u8>)> {
         .collect()
 }
 
-async fn judge(vector: &Value, body: &[u8], now: Timestamp) -> Result<Received, InboundRefusal> {
+async fn receive_at(
+    vector: &Value,
+    body: &[u8],
+    now: Timestamp,
+) -> Result<Received, InboundRefusal> {
     let headers = [
         (SIGNATURE, text(vector, "signature")),
         (TIMESTAMP, text(vector, "timestamp")),
@@ -42,10 +46,10 @@ async fn judge(vector: &Value, body: &[u8], now: Timestamp) -> Result<Received, 
 }
 
 #[tokio::test]
-async fn the_published_signatures_are_judged_as_they_are_labelled() {
+async fn the_published_signatures_are_verified_as_labelled() {
     for (vector, body) in vectors() {
         let signed_at = text(&vector, "timestamp").parse().unwrap_or(1_600_112_502);
-        let result = judge(&vector, &body, at(signed_at)).await;
+        let result = receive_at(&vector, &body, at(signed_at)).await;
         if vector["valid"] == true {
             let received = result.unwrap();
             assert!(!received.events.is_empty(), "{vector}");
@@ -58,7 +62,7 @@ async fn the_published_signatures_are_judged_as_they_are_labelled() {
 }
 
 #[tokio::test]
-async fn whatever_is_changed_breaks_the_signature() {
+async fn every_change_breaks_the_signature() {
     for (vector, body) in vectors() {
         if vector["valid"] != true {
             continue;
@@ -68,11 +72,11 @@ async fn whatever_is_changed_breaks_the_signature() {
         let mut flipped = body.clone();
         flipped[10] ^= 1;
         for changed in [without_line_end, &flipped, b"[]"] {
-            unverified(judge(&vector, changed, at(signed_at)).await);
+            unverified(receive_at(&vector, changed, at(signed_at)).await);
         }
         let mut later = vector.clone();
         later["timestamp"] = (signed_at + 1).to_string().into();
-        unverified(judge(&later, &body, at(signed_at)).await);
+        unverified(receive_at(&later, &body, at(signed_at)).await);
         for (name, broken) in [
             ("signature", ""),
             ("signature", "!"),
@@ -83,7 +87,7 @@ async fn whatever_is_changed_breaks_the_signature() {
         ] {
             let mut changed = vector.clone();
             changed[name] = broken.into();
-            unverified(judge(&changed, &body, at(signed_at)).await);
+            unverified(receive_at(&changed, &body, at(signed_at)).await);
         }
         let (signature, timestamp) = (text(&vector, "signature"), text(&vector, "timestamp"));
         for headers in [
@@ -104,7 +108,7 @@ async fn whatever_is_changed_breaks_the_signature() {
 }
 
 #[tokio::test]
-async fn a_repetition_of_a_day_is_believed_and_an_old_one_is_not() {
+async fn a_post_repeated_for_a_day_is_verified_and_an_old_one_is_not() {
     for (vector, body) in vectors() {
         if vector["valid"] != true {
             continue;
@@ -112,11 +116,11 @@ async fn a_repetition_of_a_day_is_believed_and_an_old_one_is_not() {
         let signed_at = at(text(&vector, "timestamp").parse().unwrap());
         for hours in [-23, 0, 24, 36] {
             let now = signed_at + TimeDelta::hours(hours);
-            assert!(judge(&vector, &body, now).await.is_ok(), "{hours}");
+            assert!(receive_at(&vector, &body, now).await.is_ok(), "{hours}");
         }
         for hours in [-25, 37, 24 * 365] {
             let now = signed_at + TimeDelta::hours(hours);
-            let why = unverified(judge(&vector, &body, now).await);
+            let why = unverified(receive_at(&vector, &body, now).await);
             assert!(why.contains("too old") || why.contains("future"), "{why}");
         }
     }
@@ -139,7 +143,7 @@ async fn a_batch_of_every_kind_is_read() {
         &[Opened { is_bot }, Clicked { is_bot }, Complained],
         &[Unsubscribed, Unsubscribed, Sent],
     ];
-    assert_eq!(happenings(&received.events), expected.concat());
+    assert_eq!(kinds(&received.events), expected.concat());
     assert_eq!((received.skipped, received.unreadable), (1, 0));
     // It begins with a byte order mark.
     let received = signed_now(&official).await.unwrap();
@@ -148,7 +152,7 @@ async fn a_batch_of_every_kind_is_read() {
 }
 
 #[tokio::test]
-async fn a_genuine_post_that_is_no_array_is_not_readable() {
+async fn a_genuine_post_without_an_array_is_unreadable() {
     for body in [&b""[..], b"{}", b"[", b"\xff"] {
         let result = signed_now(body).await;
         assert!(
@@ -158,7 +162,7 @@ async fn a_genuine_post_that_is_no_array_is_not_readable() {
     }
 }
 
-/// Posts a body that is signed now, with a key of this test.
+/// Posts a body signed now with a key of this test.
 async fn signed_now(body: &[u8]) -> Result<Received, InboundRefusal> {
     let key = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_ASN1_SIGNING).unwrap();
     let public: PublicKeyX509Der<'_> = key.public_key().as_der().unwrap();

@@ -1,17 +1,17 @@
-//! SNS: messages really signed by AWS, messages signed for this project, and some
-//! that these tests sign themselves.
+//! SNS: messages signed by AWS, messages signed for this project, and some that these tests
+//! sign themselves.
 
 mod signer;
 
 use serde_json::json;
 use waypost_core::provider::event_secrets::TopicArn;
 
-use super::super::local_server::{LocalServer, Manner};
+use super::super::local_server::{Behaviour, LocalServer};
 use super::*;
 use signer::{Signer, answer};
 
 const FOLDER: &str = "providers/fixtures/sns";
-/// When the made messages were signed.
+/// When the project's messages were signed.
 const SIGNED_AT: i64 = 1_767_225_600;
 
 fn topic(arn: &str) -> EventSecrets {
@@ -20,16 +20,16 @@ fn topic(arn: &str) -> EventSecrets {
     }
 }
 
-/// Receives a message of the topic that it names itself.
-async fn judge(
+/// Receives a message for the topic that the message names.
+async fn receive_at(
     message: &Value,
     now: Timestamp,
     fetcher: &SnsFetcher,
 ) -> Result<Received, InboundRefusal> {
-    judge_for(text(message, "TopicArn"), message, now, fetcher).await
+    receive_for(text(message, "TopicArn"), message, now, fetcher).await
 }
 
-async fn judge_for(
+async fn receive_for(
     arn: &str,
     message: &Value,
     now: Timestamp,
@@ -45,15 +45,15 @@ async fn judge_for(
     receive(ProviderType::Ses, &topic(arn), &inbound, fetcher).await
 }
 
-/// A server whose every answer is this file of the shared folder.
+/// A server that always replies with this file of the shared folder.
 async fn server_of(pem: &str) -> Option<LocalServer> {
     let pem = shared_bytes(&format!("{FOLDER}/{pem}"))?;
     let pem = String::from_utf8(pem).unwrap();
-    Some(LocalServer::start(Manner::Say(answer(200, &pem))).await)
+    Some(LocalServer::start(Behaviour::Say(answer(200, &pem))).await)
 }
 
 #[tokio::test]
-async fn the_made_messages_are_judged_as_they_are_labelled() {
+async fn the_projects_messages_are_verified_as_labelled() {
     let Some(mut server) = server_of("synthetic-cert.pem").await else {
         return;
     };
@@ -106,12 +106,12 @@ async fn the_made_messages_are_judged_as_they_are_labelled() {
             assert!(others.is_empty(), "{name}: {others:?}");
         }
     }
-    // Once for all of them.
+    // Fetched once for all of them.
     assert_eq!(fetched_certificates, 1);
 }
 
 #[tokio::test]
-async fn what_aws_really_signed_is_believed_while_its_certificate_was_valid() {
+async fn a_message_signed_by_aws_is_verified_while_its_certificate_was_valid() {
     let Some(server) = server_of("sns-signing-cert-2022.pem").await else {
         return;
     };
@@ -122,17 +122,17 @@ async fn what_aws_really_signed_is_believed_while_its_certificate_was_valid() {
     // 2022-07-28 23:00 UTC.
     let then = at(1_659_049_200);
     for message in messages {
-        let received = judge(message, then, &fetcher).await.unwrap();
+        let received = receive_at(message, then, &fetcher).await.unwrap();
         assert_eq!((received.events.len(), received.skipped), (0, 1));
-        let why = unverified(judge(message, then + TimeDelta::hours(24), &fetcher).await);
+        let why = unverified(receive_at(message, then + TimeDelta::hours(24), &fetcher).await);
         assert_eq!(why, "its signature is too old");
         for now in [at(1_660_780_800), at(1_630_972_799)] {
-            let why = unverified(judge(message, now, &fetcher).await);
+            let why = unverified(receive_at(message, now, &fetcher).await);
             assert_eq!(why, "its certificate is not valid now");
         }
         let other = "arn:aws:sns:us-east-2:295079676684:another";
-        let why = unverified(judge_for(other, message, then, &fetcher).await);
-        assert_eq!(why, "it is of another topic");
+        let why = unverified(receive_for(other, message, then, &fetcher).await);
+        assert_eq!(why, "it belongs to another topic");
         for (name, value) in [
             ("Message", json!("Hello World")),
             ("MessageId", json!("792cda85")),
@@ -145,17 +145,17 @@ async fn what_aws_really_signed_is_believed_while_its_certificate_was_valid() {
         ] {
             let mut changed = message.clone();
             changed[name] = value;
-            unverified(judge(&changed, then, &fetcher).await);
+            unverified(receive_at(&changed, then, &fetcher).await);
         }
         let mut swapped = message.clone();
         let is_first = text(message, "SignatureVersion") == "1";
         swapped["SignatureVersion"] = json!(if is_first { "2" } else { "1" });
-        unverified(judge(&swapped, then, &fetcher).await);
+        unverified(receive_at(&swapped, then, &fetcher).await);
     }
 }
 
 #[tokio::test]
-async fn only_what_the_header_announces_is_read() {
+async fn only_the_type_that_the_header_names_is_read() {
     let Some(server) = server_of("sns-signing-cert-2022.pem").await else {
         return;
     };
@@ -197,29 +197,29 @@ async fn only_what_the_header_announces_is_read() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_cannot_be_had_is_asked_for_again() {
+async fn a_certificate_that_cannot_be_fetched_is_requested_again() {
     let signer = Signer::new();
     let message = signer.notification("plain text", now());
     for manner in [
-        Manner::Close,
-        Manner::ReadAndClose,
-        Manner::Say(answer(500, "")),
-        Manner::Say(answer(429, "")),
-        Manner::Say(answer(200, "")),
-        Manner::Say(answer(200, "<html></html>")),
-        Manner::Say("HTTP/1.1 302 Found\r\nlocation: /elsewhere\r\ncontent-length: 0\r\n\r\n"),
-        Manner::Flood(100_000),
-        Manner::Flood(2_000_000),
+        Behaviour::Close,
+        Behaviour::ReadAndClose,
+        Behaviour::Say(answer(500, "")),
+        Behaviour::Say(answer(429, "")),
+        Behaviour::Say(answer(200, "")),
+        Behaviour::Say(answer(200, "<html></html>")),
+        Behaviour::Say("HTTP/1.1 302 Found\r\nlocation: /elsewhere\r\ncontent-length: 0\r\n\r\n"),
+        Behaviour::Flood(100_000),
+        Behaviour::Flood(2_000_000),
     ] {
         let server = LocalServer::start(manner).await;
         let fetcher = fetcher_at(&server.url);
-        let result = judge(&message, now(), &fetcher).await;
+        let result = receive_at(&message, now(), &fetcher).await;
         assert!(
             matches!(result, Err(InboundRefusal::Unavailable { .. })),
             "{result:?}"
         );
     }
-    let mut server = LocalServer::start(Manner::SayInTurn(Box::leak(Box::new([
+    let mut server = LocalServer::start(Behaviour::SayInTurn(Box::leak(Box::new([
         answer(503, ""),
         "HTTP/1.1 302 Found\r\nlocation: /elsewhere\r\ncontent-length: 0\r\n\r\n",
         answer(200, &signer.pem),
@@ -227,29 +227,29 @@ async fn a_certificate_that_cannot_be_had_is_asked_for_again() {
     .await;
     let fetcher = fetcher_at(&server.url);
     for is_there in [false, false, true, true] {
-        let result = judge(&message, now(), &fetcher).await;
+        let result = receive_at(&message, now(), &fetcher).await;
         assert_eq!(result.is_ok(), is_there, "{result:?}");
     }
-    // Nothing was followed elsewhere, and what was had is remembered.
+    // No redirect was followed, and a fetched certificate is cached.
     let requests = server.requests_so_far();
     assert_eq!(requests.len(), 3);
     let is_certificate = |request: &String| request.starts_with("GET /made.pem HTTP/1.1");
     assert!(requests.iter().all(is_certificate), "{requests:?}");
-    let server = LocalServer::start(Manner::Say(answer(404, ""))).await;
-    unverified(judge(&message, now(), &fetcher_at(&server.url)).await);
+    let server = LocalServer::start(Behaviour::Say(answer(404, ""))).await;
+    unverified(receive_at(&message, now(), &fetcher_at(&server.url)).await);
 }
 
 #[tokio::test]
-async fn a_key_that_sns_does_not_show_signs_nothing() {
+async fn a_key_that_is_not_from_sns_signs_nothing() {
     let (signer, other) = (Signer::new(), Signer::new());
-    let server = LocalServer::start(Manner::Say(answer(200, &other.pem))).await;
+    let server = LocalServer::start(Behaviour::Say(answer(200, &other.pem))).await;
     let message = signer.notification("plain text", now());
-    let why = unverified(judge(&message, now(), &fetcher_at(&server.url)).await);
+    let why = unverified(receive_at(&message, now(), &fetcher_at(&server.url)).await);
     assert_eq!(why, "the signature is not that of SNS");
 }
 
 #[tokio::test]
-async fn a_confirmation_is_followed_where_it_confirms_our_topic() {
+async fn a_confirmation_is_followed_if_it_confirms_our_topic() {
     let signer = Signer::new();
     let certificate = answer(200, &signer.pem);
     let query = format!(
@@ -272,9 +272,9 @@ async fn a_confirmation_is_followed_where_it_confirms_our_topic() {
         (good.replace("events", "others"), false),
         (good.replace("t0k", "other"), false),
     ] {
-        let mut server = LocalServer::start(Manner::Say(certificate)).await;
+        let mut server = LocalServer::start(Behaviour::Say(certificate)).await;
         let message = signer.confirmation(&url, now());
-        let result = judge(&message, now(), &fetcher_at(&server.url)).await;
+        let result = receive_at(&message, now(), &fetcher_at(&server.url)).await;
         let requests = server.requests_so_far();
         if is_followed {
             assert_eq!(result.unwrap().events.len(), 0);
@@ -287,9 +287,9 @@ async fn a_confirmation_is_followed_where_it_confirms_our_topic() {
     }
     for refused in [answer(403, ""), answer(500, "")] {
         let turns = Box::leak(Box::new([certificate, refused]));
-        let server = LocalServer::start(Manner::SayInTurn(turns)).await;
+        let server = LocalServer::start(Behaviour::SayInTurn(turns)).await;
         let message = signer.confirmation(&good, now());
-        let result = judge(&message, now(), &fetcher_at(&server.url)).await;
+        let result = receive_at(&message, now(), &fetcher_at(&server.url)).await;
         assert!(
             matches!(result, Err(InboundRefusal::Unavailable { .. })),
             "{result:?}"
@@ -301,28 +301,28 @@ async fn a_confirmation_is_followed_where_it_confirms_our_topic() {
 async fn every_documented_event_is_read() {
     let files = ["event-publishing-samples", "identity-notification-samples"];
     let signer = Signer::new();
-    let server = LocalServer::start(Manner::Say(answer(200, &signer.pem))).await;
+    let server = LocalServer::start(Behaviour::Say(answer(200, &signer.pem))).await;
     let fetcher = fetcher_at(&server.url);
-    let mut told = Vec::new();
+    let mut kinds = Vec::new();
     for file in files {
         let Some(samples) = shared(&format!("providers/fixtures/ses/{file}.json")) else {
             return;
         };
         for (name, sample) in samples.as_object().unwrap() {
             let message = signer.notification(&sample.to_string(), now());
-            let received = judge(&message, now(), &fetcher).await.unwrap();
+            let received = receive_at(&message, now(), &fetcher).await.unwrap();
             assert_eq!((received.skipped, received.unreadable), (0, 0), "{name}");
             let count = received.events.len();
-            let happening = received.events[0].happening;
+            let kind = received.events[0].kind;
             assert!(
                 received.events.iter().all(|event| {
                     event.recipient.is_some() && event.provider_message_id.is_some()
                 })
             );
-            told.push(format!("{name}: {count} {happening:?}"));
+            kinds.push(format!("{name}: {count} {kind:?}"));
         }
     }
-    told.sort();
+    kinds.sort();
     let expected = [
         "Bounce-0: 1 Bounced(Hard)",
         "Bounce-1: 2 Bounced(Hard)",
@@ -340,13 +340,13 @@ async fn every_documented_event_is_read() {
         "Send: 1 Sent",
         "Subscription: 1 Unsubscribed",
     ];
-    assert_eq!(told, expected);
+    assert_eq!(kinds, expected);
 }
 
 #[tokio::test]
-async fn what_is_no_utf_8_within_a_signed_message_is_read_all_the_same() {
+async fn invalid_utf_8_in_a_signed_message_is_repaired_and_read() {
     let signer = Signer::new();
-    let server = LocalServer::start(Manner::Say(answer(200, &signer.pem))).await;
+    let server = LocalServer::start(Behaviour::Say(answer(200, &signer.pem))).await;
     let fetcher = fetcher_at(&server.url);
     let event = |diagnostic: &[u8]| {
         [

@@ -36,7 +36,7 @@ pub(super) const ROWS: &[Row] = &[
         "to parameter is not a valid address. please check documentation", "rejected recipient"
     ),
     error!(400, "to parameter is missing", "rejected recipient"),
-    // The recipient, of an account or a sandbox that may write to few.
+    // The recipient of an account or a sandbox that may write to few.
     error!(
         400,
         "Free accounts are for test purposes only. Please upgrade or add the address to authorized recipients.",
@@ -86,45 +86,42 @@ pub(super) const ROWS: &[Row] = &[
     error!(402, "Request Failed", "rejected message"),
     error!(413, "Request Entity Too Large", "rejected message"),
     row(413, "<html><h1>413</h1></html>", "rejected message"),
-    // The account, until somebody mends it.
-    row(200, "Mailgun Magnificent API", "account until mended"),
+    // The account, until the customer acts.
+    row(200, "Mailgun Magnificent API", "account permanent"),
     (
         200,
         &[("content-type", "text/html")],
         "Mailgun Magnificent API",
-        "account until mended",
+        "account permanent",
     ),
     error!(
         400,
         "Domain x is not allowed to send: The domain is unverified and requires DNS configuration.",
-        "account until mended"
+        "account permanent"
     ),
     error!(
         400,
-        "Domain x is not allowed to send: The domain is disabled.", "account until mended"
+        "Domain x is not allowed to send: The domain is disabled.", "account permanent"
     ),
     error!(
         400,
-        "Please activate your Mailgun account.", "account until mended"
+        "Please activate your Mailgun account.", "account permanent"
     ),
     error!(
         403,
-        "Domain x is not allowed to send: Account is disabled", "account until mended"
+        "Domain x is not allowed to send: Account is disabled", "account permanent"
     ),
-    error!(403, "Your account is suspended.", "account until mended"),
-    row(401, "Forbidden", "account until mended"),
-    row(401, r#""Forbidden""#, "account until mended"),
-    row(403, "Forbidden", "account until mended"),
-    error!(401, "Invalid private key", "account until mended"),
-    error!(402, "Payment required", "account until mended"),
+    error!(403, "Your account is suspended.", "account permanent"),
+    row(401, "Forbidden", "account permanent"),
+    row(401, r#""Forbidden""#, "account permanent"),
+    row(403, "Forbidden", "account permanent"),
+    error!(401, "Invalid private key", "account permanent"),
+    error!(402, "Payment required", "account permanent"),
     error!(
         403,
-        "The account is not allowed to send large batches yet", "account until mended"
+        "The account is not allowed to send large batches yet", "account permanent"
     ),
-    error!(
-        404,
-        "Domain not found: mg.example.com", "account until mended"
-    ),
+    error!(404, "Domain not found: mg.example.com", "account permanent"),
     // The account, for a while: glotcode/glot 59 and 65.
     error!(
         403,
@@ -184,7 +181,7 @@ pub(super) const ROWS: &[Row] = &[
         "{}",
         "throttled 30s",
     ),
-    // What a header says counts.
+    // A header takes precedence.
     (
         420,
         &[("retry-after", "5")],

@@ -128,35 +128,32 @@ pub(super) const ROWS: &[Row] = &[
     row(413, "Payload too large", "rejected message"),
     row(413, "", "rejected message"),
     row(415, "", "rejected message"),
-    // The account, until somebody mends it.
+    // The account, until the customer acts.
     error!(
         401,
-        "10", "Request does not contain a valid Server token.", "account until mended"
+        "10", "Request does not contain a valid Server token.", "account permanent"
     ),
     error!(
         401,
         "10",
         "No Account or Server API tokens were supplied in the HTTP headers.",
-        "account until mended"
+        "account permanent"
     ),
-    error!(
-        422,
-        "10", "Bad or missing API token.", "account until mended"
-    ),
-    error!(422, "413", "Account may not send.", "account until mended"),
+    error!(422, "10", "Bad or missing API token.", "account permanent"),
+    error!(422, "413", "Account may not send.", "account permanent"),
     error!(
         422,
         "1235",
         "The 'MessageStream' provided (x) does not exist on this server.",
-        "account until mended"
+        "account permanent"
     ),
     error!(
         422,
-        "1236", "Sending is not supported on message stream 'inbound'.", "account until mended"
+        "1236", "Sending is not supported on message stream 'inbound'.", "account permanent"
     ),
     error!(
         403,
-        "500", "Something about the token.", "account until mended"
+        "500", "Something about the token.", "account permanent"
     ),
     // The account, for a while.
     error!(

@@ -39,7 +39,7 @@ pub(super) const ROWS: &[Row] = &[
         "accepted 14c5d75ce93",
     ),
     row(202, "", "accepted -"),
-    // Sandbox mode, which is never asked for.
+    // Sandbox mode, which Waypost never uses.
     row(200, "", "unknown"),
     // The recipient.
     error!(
@@ -117,24 +117,24 @@ pub(super) const ROWS: &[Row] = &[
         415,
         "Content-Type should be application/json.", "rejected message"
     ),
-    // The account, until somebody mends it: sendgrid-csharp 185, sendgrid-ruby 393.
+    // The account, until the customer acts: sendgrid-csharp 185, sendgrid-ruby 393.
     error!(
         401,
-        "The provided authorization grant is invalid, expired, or revoked", "account until mended"
+        "The provided authorization grant is invalid, expired, or revoked", "account permanent"
     ),
     error!(
         401,
-        "Authenticated user is not authorized to send mail", "account until mended"
+        "Authenticated user is not authorized to send mail", "account permanent"
     ),
-    error!(401, "authorization required", "account until mended"),
-    error!(403, "access forbidden", "account until mended"),
+    error!(401, "authorization required", "account permanent"),
+    error!(403, "access forbidden", "account permanent"),
     error!(
         403,
-        "You are not authorized to send from that email address", "account until mended"
+        "You are not authorized to send from that email address", "account permanent"
     ),
-    error!(403, "Your account is suspended", "account until mended"),
-    error!(404, "not found", "account until mended"),
-    error!(405, "method not allowed", "account until mended"),
+    error!(403, "Your account is suspended", "account permanent"),
+    error!(404, "not found", "account permanent"),
+    error!(405, "method not allowed", "account permanent"),
     // The account, for a while: sendgrid-nodejs 1032, sendgrid-php 931.
     error!(401, "Maximum credits exceeded", "account temporary"),
     error!(403, "Maximum credits exceeded", "account temporary"),

@@ -1,5 +1,5 @@
 //! Amazon SES: botocore's model of `sesv2`, the developer guide, AWS' page "Common error
-//! types", botocore's tables of what is tried again, and what was seen in the field
+//! types", botocore's tables of retried errors, and errors seen in the field
 //! (symfony/symfony 51461, GoodDollar/GoodServer 419, hcengineering/platform 8899).
 
 use super::{Row, row};
@@ -87,78 +87,73 @@ pub(super) const ROWS: &[Row] = &[
         r#"{"__type":"com.amazonaws.sesv2#MessageRejected","message":"m"}"#,
         "rejected message",
     ),
-    // The account, until somebody mends it.
-    error!(400, "AccountSuspendedException", "", "account until mended"),
+    // The account, until the customer acts.
+    error!(400, "AccountSuspendedException", "", "account permanent"),
     error!(
         400,
-        "MessageRejected", "Sending suspended for this account.", "account until mended"
+        "MessageRejected", "Sending suspended for this account.", "account permanent"
     ),
     error!(
         404,
-        "NotFoundException:http://x/y#z", "", "account until mended"
+        "NotFoundException:http://x/y#z", "", "account permanent"
     ),
     error!(
         404,
-        "NotFoundException", "Configuration set <x> does not exist.", "account until mended"
+        "NotFoundException", "Configuration set <x> does not exist.", "account permanent"
     ),
-    error!(404, "UnknownOperationException", "", "account until mended"),
+    error!(404, "UnknownOperationException", "", "account permanent"),
     error!(
         403,
-        "AccessDeniedException", "User: arn is not authorized", "account until mended"
+        "AccessDeniedException", "User: arn is not authorized", "account permanent"
     ),
     error!(
         403,
         "AccessDeniedException",
         "User: arn:aws:iam::123456789012:user/x is not authorized to perform: ses:SendEmail on resource: arn:aws:ses:eu-west-1:123456789012:configuration-set/x",
-        "account until mended"
+        "account permanent"
     ),
     error!(
         403,
         "AccessDeniedException",
         "User: arn:aws:iam::123456789012:user/x is not authorized to perform: ses:SendEmail because no identity-based policy allows the ses:SendEmail action",
-        "account until mended"
+        "account permanent"
     ),
     error!(
         403,
         "AccessDeniedException",
         "with an explicit deny in a service control policy",
-        "account until mended"
+        "account permanent"
     ),
     error!(
         400,
-        "NotAuthorized",
-        "You do not have permission to perform this action.",
-        "account until mended"
+        "NotAuthorized", "You do not have permission to perform this action.", "account permanent"
     ),
-    error!(403, "NotAuthorizedException", "", "account until mended"),
-    error!(403, "OptInRequired", "", "account until mended"),
+    error!(403, "NotAuthorizedException", "", "account permanent"),
+    error!(403, "OptInRequired", "", "account permanent"),
     error!(
         403,
         "UnrecognizedClientException",
         "The security token included in the request is invalid.",
-        "account until mended"
+        "account permanent"
     ),
-    error!(403, "InvalidClientTokenId", "", "account until mended"),
+    error!(403, "InvalidClientTokenId", "", "account permanent"),
     error!(
         403,
-        "InvalidSignatureException", "The canonical string", "account until mended"
+        "InvalidSignatureException", "The canonical string", "account permanent"
     ),
-    error!(403, "SignatureDoesNotMatch", "", "account until mended"),
+    error!(403, "SignatureDoesNotMatch", "", "account permanent"),
+    error!(403, "IncompleteSignatureException", "", "account permanent"),
     error!(
         403,
-        "IncompleteSignatureException", "", "account until mended"
+        "MissingAuthenticationTokenException", "", "account permanent"
     ),
-    error!(
-        403,
-        "MissingAuthenticationTokenException", "", "account until mended"
-    ),
-    error!(403, "ExpiredTokenException", "", "account until mended"),
+    error!(403, "ExpiredTokenException", "", "account permanent"),
     row(
         403,
         r#"{"__type":"com.amazon#SignatureDoesNotMatch"}"#,
-        "account until mended",
+        "account permanent",
     ),
-    error!(403, "SomethingNew", "", "account until mended"),
+    error!(403, "SomethingNew", "", "account permanent"),
     // The account, for a while.
     error!(400, "SendingPausedException", "", "account temporary 600s"),
     error!(
@@ -234,7 +229,7 @@ pub(super) const ROWS: &[Row] = &[
         "throttled 2s",
     ),
     row(429, "{}", "throttled"),
-    // SES' own failures, and what passes.
+    // SES' own failures, and temporary conditions.
     error!(400, "RequestTimeout", "", "unavailable"),
     error!(408, "RequestTimeoutException", "", "unavailable"),
     error!(500, "InternalFailure", "", "unavailable"),
@@ -248,7 +243,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     error!(400, "RequestExpired", "", "unavailable"),
     error!(403, "RequestTimeTooSkewed", "", "unavailable"),
-    // Nobody knows.
+    // The outcome is unknown.
     error!(400, "RequestAbortedException", "", "unknown"),
     error!(502, "InternalFailure", "", "unknown"),
     error!(504, "ServiceUnavailable", "", "unknown"),

@@ -1,50 +1,49 @@
-//! What a refusal means: whom it is about, and whether it passes. Decided by where it was
-//! given, by its code and by its enhanced code; by its words where a server says with one
-//! code what is about a recipient and what is about us, as all do. Pure.
+//! The meaning of a refusal: what it is about, and whether it may pass. Decided by the
+//! stage, the code and the enhanced code; by the text if a server uses one code for
+//! recipients and for accounts, as all do. Pure.
 //!
-//! What is said at RCPT is about that recipient, and a 4xx there asks for another try
-//! with it (greylisting). Of the account, its client or its rates speak 421, the classes
-//! 4.7, 4.3.2, 4.4.5 and 4.5.3 before and after the recipient, and whatever says so in words. A
-//! server that refuses to relay refuses everybody, whichever recipient it names.
+//! A refusal at RCPT is about that recipient, and a 4xx there asks for another try with it
+//! (greylisting). About the account, its client or its rates are 421, the classes 4.7,
+//! 4.3.2, 4.4.5 and 4.5.3 before and after the recipient, and texts that say so. A server
+//! that refuses to relay refuses every recipient, whichever it names.
 //!
-//! From RCPT on the words may speak of the recipient's account as well as of ours: "account
-//! disabled", "user suspended". They are taken for the recipient's, and so is all that the
-//! server quotes of another one, unless they can be of ours alone.
+//! From RCPT on a text may be about the recipient's account as well as about ours: "account
+//! disabled", "user suspended". It counts as the recipient's unless it can only be ours. So
+//! does everything that the server quotes of another server.
 
-mod words;
+mod text;
 
 use super::super::identities::blame_named;
 use super::super::outcome::{AccountTrouble, Blame, SendOutcome};
 use super::reply::{Reply, Stage};
-use words::Words;
+use text::ReplyText;
 
-/// What a refusal means.
+/// The meaning of a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReplyMeaning {
     /// The account or its client sends too much at once.
-    Slower,
-    /// The account cannot send, or its client may not speak with the server.
+    Throttled,
+    /// The account cannot send, or the server rejects its client.
     Account(AccountTrouble),
-    /// This mail or its recipient is worth another try.
-    Later,
-    /// The server is in trouble, or is not the one we look for.
-    Away,
-    Final(Blame),
+    /// Another try may succeed for this mail or recipient.
+    Deferred,
+    /// The server fails, or is not the expected one.
+    Unavailable,
+    Rejected(Blame),
 }
 
-/// What follows from a refusal of a mail from and to these addresses, when all of it was
-/// said.
+/// The outcome of a refusal after the complete mail, with these addresses.
 pub(super) fn read_refusal_of_mail(reply: &Reply, from: &str, to: &str) -> SendOutcome {
     let outcome = read_refusal(Stage::Content, reply);
     blame_named(outcome, &reply.lines.join(" "), from, to)
 }
 
-/// What follows from a refusal: any reply but the one that was hoped for.
+/// The outcome of a refusal: any reply but the expected one.
 pub(super) fn read_refusal(stage: Stage, reply: &Reply) -> SendOutcome {
     let reason = reply.reason();
     let retry_after = None;
     match meaning(stage, reply) {
-        ReplyMeaning::Slower => SendOutcome::Throttled {
+        ReplyMeaning::Throttled => SendOutcome::Throttled {
             retry_after,
             reason,
         },
@@ -53,110 +52,113 @@ pub(super) fn read_refusal(stage: Stage, reply: &Reply) -> SendOutcome {
             retry_after,
             reason,
         },
-        ReplyMeaning::Later => SendOutcome::Deferred {
+        ReplyMeaning::Deferred => SendOutcome::Deferred {
             retry_after,
             reason,
         },
-        ReplyMeaning::Away => SendOutcome::Unavailable {
+        ReplyMeaning::Unavailable => SendOutcome::Unavailable {
             retry_after,
             reason,
         },
-        ReplyMeaning::Final(blame) => SendOutcome::Rejected { reason, blame },
+        ReplyMeaning::Rejected(blame) => SendOutcome::Rejected { reason, blame },
     }
 }
 
 fn meaning(stage: Stage, reply: &Reply) -> ReplyMeaning {
-    let words = match stage {
-        Stage::Greeting | Stage::Login => Words::of(&reply.lines),
-        Stage::Sender | Stage::Recipient | Stage::Content => Words::without_quotes(&reply.lines),
+    let text = match stage {
+        Stage::Greeting | Stage::Login => ReplyText::of(&reply.lines),
+        Stage::Sender | Stage::Recipient | Stage::Content => {
+            ReplyText::without_quotes(&reply.lines)
+        }
     };
     match reply.code {
-        400..500 => of_4xx(stage, reply, &words),
-        500..600 => of_5xx(stage, reply, &words),
-        _ => ReplyMeaning::Away,
+        400..500 => meaning_of_4xx(stage, reply, &text),
+        500..600 => meaning_of_5xx(stage, reply, &text),
+        _ => ReplyMeaning::Unavailable,
     }
 }
 
-fn of_4xx(stage: Stage, reply: &Reply, words: &Words) -> ReplyMeaning {
-    let told = of_account_in_words(stage, reply, words);
-    if words.tell_of_greylisting() {
-        return ReplyMeaning::Later;
+fn meaning_of_4xx(stage: Stage, reply: &Reply, text: &ReplyText) -> ReplyMeaning {
+    let trouble = account_trouble_in_text(stage, reply, text);
+    if text.mentions_greylisting() {
+        return ReplyMeaning::Deferred;
     }
-    if let Some(trouble) = told {
+    if let Some(trouble) = trouble {
         return match trouble {
-            // Nobody mends what ends by itself, and Mailgun says 421 to unverified domains.
-            AccountTrouble::UntilMended if reply.code != 421 => {
+            // A temporary code recovers without action; but Mailgun answers 421 for
+            // unverified domains.
+            AccountTrouble::Permanent if reply.code != 421 => {
                 ReplyMeaning::Account(AccountTrouble::Temporary)
             }
-            AccountTrouble::UntilMended | AccountTrouble::Temporary => {
-                ReplyMeaning::Account(trouble)
-            }
+            AccountTrouble::Permanent | AccountTrouble::Temporary => ReplyMeaning::Account(trouble),
         };
     }
-    if is_of_the_recipient(stage, words) {
-        return ReplyMeaning::Later;
+    if is_about_recipient(stage, text) {
+        return ReplyMeaning::Deferred;
     }
     // RFC 5321, 3.8: too many connections, or too much in one.
-    if reply.code == 421 || words.tell_of_a_rate() && !is_of_mailbox(reply) {
-        return ReplyMeaning::Slower;
+    if reply.code == 421 || text.mentions_rate() && !is_mailbox_code(reply) {
+        return ReplyMeaning::Throttled;
     }
-    let asks_for_less = match reply.enhanced() {
-        // RFC 7372: what a look at the sender's domain found, for now.
+    let is_throttle_code = match reply.enhanced() {
+        // RFC 7372: a temporary result of a check of the sender's domain.
         Some((4, 7, 20..=27)) => false,
         Some((4, 7, _) | (4, 3, 2) | (4, 4, 5) | (4, 5, 3)) => true,
         Some(_) | None => false,
     };
     match stage {
         // 454: TLS is not available for now (RFC 3207).
-        Stage::Greeting if asks_for_less && reply.code != 454 => ReplyMeaning::Slower,
+        Stage::Greeting if is_throttle_code && reply.code != 454 => ReplyMeaning::Throttled,
         // A password that must be changed first (RFC 4954).
-        Stage::Login if reply.code == 432 => ReplyMeaning::Account(AccountTrouble::UntilMended),
-        Stage::Greeting | Stage::Login => ReplyMeaning::Away,
-        Stage::Recipient if matches!(reply.enhanced(), Some((4, 5, 3))) => ReplyMeaning::Slower,
-        Stage::Recipient => ReplyMeaning::Later,
-        Stage::Sender | Stage::Content if asks_for_less => ReplyMeaning::Slower,
-        Stage::Sender | Stage::Content if is_of_party(reply) => ReplyMeaning::Later,
-        Stage::Sender | Stage::Content => ReplyMeaning::Away,
+        Stage::Login if reply.code == 432 => ReplyMeaning::Account(AccountTrouble::Permanent),
+        Stage::Greeting | Stage::Login => ReplyMeaning::Unavailable,
+        Stage::Recipient if matches!(reply.enhanced(), Some((4, 5, 3))) => ReplyMeaning::Throttled,
+        Stage::Recipient => ReplyMeaning::Deferred,
+        Stage::Sender | Stage::Content if is_throttle_code => ReplyMeaning::Throttled,
+        Stage::Sender | Stage::Content if is_address_code(reply) => ReplyMeaning::Deferred,
+        Stage::Sender | Stage::Content => ReplyMeaning::Unavailable,
     }
 }
 
-fn of_5xx(stage: Stage, reply: &Reply, words: &Words) -> ReplyMeaning {
-    if let Some(trouble) = of_account_in_words(stage, reply, words) {
+fn meaning_of_5xx(stage: Stage, reply: &Reply, text: &ReplyText) -> ReplyMeaning {
+    if let Some(trouble) = account_trouble_in_text(stage, reply, text) {
         return ReplyMeaning::Account(trouble);
     }
-    let until_mended = ReplyMeaning::Account(AccountTrouble::UntilMended);
+    let permanent = ReplyMeaning::Account(AccountTrouble::Permanent);
     match (stage, reply.code) {
-        (Stage::Login, _) => return until_mended,
-        // After the mail these codes are given for what is wrong with it, too.
+        (Stage::Login, _) => return permanent,
+        // After the mail these codes also mean that something is wrong with the mail.
         (Stage::Content, 500 | 502 | 504 | 530 | 534 | 535 | 538) => {
-            let is_security = matches!(reply.enhanced(), Some((5, 7, _))) && !is_of_party(reply);
-            if is_security && !is_of_the_recipient(stage, words) {
-                return until_mended;
+            let is_security =
+                matches!(reply.enhanced(), Some((5, 7, _))) && !is_address_code(reply);
+            if is_security && !is_about_recipient(stage, text) {
+                return permanent;
             }
         }
-        // Authentication is missing, too weak or wrong (RFC 4954), whenever it is said.
-        (_, 530 | 534 | 535 | 538) => return until_mended,
-        // It takes no mail at all (RFC 7504), or none from us.
-        (Stage::Greeting, 521) => return until_mended,
-        (Stage::Greeting, _) if matches!(reply.enhanced(), Some((5, 7, _))) => return until_mended,
-        // A server that does not even greet may be the wrong one, or block our address
-        // for a while: that is no verdict on the mail.
-        (Stage::Greeting, _) => return ReplyMeaning::Away,
-        // A server that does not know the commands of RFC 5321 sends for nobody.
-        (_, 500 | 502 | 504) => return until_mended,
-        // It and we do not agree where the conversation stands.
-        (_, 503) => return ReplyMeaning::Away,
+        // Authentication is missing, too weak or wrong (RFC 4954), at any stage.
+        (_, 530 | 534 | 535 | 538) => return permanent,
+        // The server accepts no mail at all (RFC 7504), or none from us.
+        (Stage::Greeting, 521) => return permanent,
+        (Stage::Greeting, _) if matches!(reply.enhanced(), Some((5, 7, _))) => return permanent,
+        // A server that refuses at the greeting may be the wrong one, or block our address
+        // for a while: that says nothing about the mail.
+        (Stage::Greeting, _) => return ReplyMeaning::Unavailable,
+        // A server that does not know the commands of RFC 5321 cannot send for anyone.
+        (_, 500 | 502 | 504) => return permanent,
+        // Server and client disagree about the state of the session.
+        (_, 503) => return ReplyMeaning::Unavailable,
         (Stage::Sender | Stage::Recipient | Stage::Content, _) => {}
     }
-    ReplyMeaning::Final(blame(stage, reply, words))
+    ReplyMeaning::Rejected(blame(stage, reply, text))
 }
 
-/// Whom a final refusal blames that says nothing of the account.
-fn blame(stage: Stage, reply: &Reply, words: &Words) -> Blame {
+/// What a final refusal is about, if it is not about the account.
+fn blame(stage: Stage, reply: &Reply, text: &ReplyText) -> Blame {
     match (reply.enhanced(), stage) {
-        // RFC 3463: 7 and 8 are of the sender's address.
+        // RFC 3463: 7 and 8 are about the sender's address.
         (Some((5, 1, 7 | 8)), _) => Blame::Sender,
-        // RFC 3463, 7505: there is no such mailbox, or it moved without a trace.
+        // RFC 3463, 7505: the mailbox does not exist, or moved without a forwarding
+        // address.
         (Some((5, 1, 1 | 2 | 3 | 6 | 10)), Stage::Recipient | Stage::Content) => Blame::Mailbox,
         (Some((5, 2, _)), Stage::Recipient | Stage::Content) => Blame::Recipient,
         // RFC 7372, 7505: SPF, DKIM, DMARC, and a sender's domain that takes no mail.
@@ -166,77 +168,80 @@ fn blame(stage: Stage, reply: &Reply, words: &Words) -> Blame {
         (Some((5, 3, 4)), _) => Blame::Message,
         (_, Stage::Sender) if reply.code == 552 => Blame::Message,
         (_, Stage::Sender) => Blame::Sender,
-        (_, Stage::Recipient | Stage::Content) if words.tell_of_a_test_account() => {
-            Blame::Recipient
-        }
-        // What is about the sender is often said at RCPT, when all is known.
-        (_, Stage::Recipient | Stage::Content) if words.tell_of_the_sender() => {
+        (_, Stage::Recipient | Stage::Content) if text.mentions_test_account() => Blame::Recipient,
+        // Many servers report problems with the sender at RCPT, when all is known.
+        (_, Stage::Recipient | Stage::Content) if text.mentions_sender() => {
             Blame::SenderForRecipient
         }
-        (_, Stage::Content) if is_of_the_recipient(stage, words) => Blame::Recipient,
+        (_, Stage::Content) if is_about_recipient(stage, text) => Blame::Recipient,
         (_, Stage::Recipient) => Blame::Recipient,
         (_, Stage::Greeting | Stage::Login | Stage::Content) => Blame::Message,
     }
 }
 
-/// What a refusal says of the account in words, where it does.
-fn of_account_in_words(stage: Stage, reply: &Reply, words: &Words) -> Option<AccountTrouble> {
-    // It speaks of the recipients that an account may write to, or of a sender.
-    let knows_recipient = matches!(stage, Stage::Recipient | Stage::Content);
-    if knows_recipient && words.tell_of_a_test_account() || words.name_an_identity() {
+/// The account's problem according to the text, if it is about the account.
+fn account_trouble_in_text(
+    stage: Stage,
+    reply: &Reply,
+    text: &ReplyText,
+) -> Option<AccountTrouble> {
+    // The text is about the recipients that an account may write to, or about a sender.
+    let recipient_is_known = matches!(stage, Stage::Recipient | Stage::Content);
+    if recipient_is_known && text.mentions_test_account() || text.names_identity() {
         return None;
     }
     let is_final = reply.code >= 500;
-    let of_mailbox = is_of_mailbox(reply);
-    let of_recipient = of_mailbox || is_of_the_recipient(stage, words);
-    let is_limit = words.tell_of_a_quota() || is_final && words.tell_of_a_rate();
-    // Who greets does not know us yet.
+    let about_mailbox = is_mailbox_code(reply);
+    let about_recipient = about_mailbox || is_about_recipient(stage, text);
+    let is_limit = text.mentions_quota() || is_final && text.mentions_rate();
+    // At the greeting the server does not know the account yet.
     let (is_limit, is_our_limit) = match stage {
         Stage::Greeting => (false, false),
         Stage::Login | Stage::Sender | Stage::Recipient | Stage::Content => {
-            (is_limit, words.tell_of_our_limit())
+            (is_limit, text.mentions_our_limit())
         }
     };
-    if words.tell_of_our_quota()
-        || !of_mailbox && (words.tell_of_our_pause() || is_our_limit)
-        || !of_recipient && (words.tell_of_a_pause() || is_limit)
+    if text.mentions_our_quota()
+        || !about_mailbox && (text.mentions_our_pause() || is_our_limit)
+        || !about_recipient && (text.mentions_pause() || is_limit)
     {
         return Some(AccountTrouble::Temporary);
     }
-    // From RCPT on the account that is closed may be the recipient's.
-    let is_account = words.tell_of_our_account()
+    // From RCPT on the closed account may be the recipient's.
+    let is_account = text.mentions_our_account()
         || match stage {
-            Stage::Sender => words.tell_of_an_account() || words.tell_of_our_rights(),
-            Stage::Content => words.tell_of_our_rights() && !words.tell_of_a_closed_group(),
+            Stage::Sender => text.mentions_account() || text.denies_our_rights(),
+            Stage::Content => text.denies_our_rights() && !text.mentions_restricted_group(),
             Stage::Greeting | Stage::Login | Stage::Recipient => false,
         };
-    let is_login = is_final && words.ask_for_a_login() && !words.tell_of_a_closed_group();
-    let mended = words.refuse_to_relay()
+    let is_login = is_final && text.requires_login() && !text.mentions_restricted_group();
+    let is_permanent = text.denies_relay()
         || is_login
-        || words.tell_of_the_client()
+        || text.rejects_client()
         // RFC 7372: no reverse name for our address.
         || reply.enhanced() == Some((5, 7, 25));
-    (is_account && !of_mailbox || mended).then_some(AccountTrouble::UntilMended)
+    (is_account && !about_mailbox || is_permanent).then_some(AccountTrouble::Permanent)
 }
 
-/// Whether the words are of the recipient, where one is known: of its mailbox or its
-/// account, of an account that may write to few, or another server's.
-fn is_of_the_recipient(stage: Stage, words: &Words) -> bool {
-    let knows_recipient = matches!(stage, Stage::Recipient | Stage::Content);
-    knows_recipient
-        && (words.tell_of_the_recipient()
-            || words.tell_of_a_test_account()
-            || words.tell_of_a_closed_group()
-            || words.quote_another_server())
+/// Whether the text is about the recipient, if one is known: about its mailbox or account,
+/// about a test account's recipients, or quoted from another server.
+fn is_about_recipient(stage: Stage, text: &ReplyText) -> bool {
+    let recipient_is_known = matches!(stage, Stage::Recipient | Stage::Content);
+    recipient_is_known
+        && (text.mentions_recipient()
+            || text.mentions_test_account()
+            || text.mentions_restricted_group()
+            || text.quotes_another_server())
 }
 
-/// Whether the enhanced code is of a mailbox (RFC 3463, 3.3), whatever the words are.
-fn is_of_mailbox(reply: &Reply) -> bool {
+/// Whether the enhanced code is about a mailbox (RFC 3463, 3.3).
+fn is_mailbox_code(reply: &Reply) -> bool {
     matches!(reply.enhanced(), Some((_, 2, _)))
 }
 
-/// Whether the enhanced code is of an address, a mailbox, or a look at the sender's domain.
-fn is_of_party(reply: &Reply) -> bool {
+/// Whether the enhanced code is about an address, a mailbox, or a check of the sender's
+/// domain.
+fn is_address_code(reply: &Reply) -> bool {
     matches!(reply.enhanced(), Some((_, 1 | 2, _) | (_, 7, 20..=27)))
 }
 

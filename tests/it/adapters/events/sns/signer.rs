@@ -1,4 +1,4 @@
-//! An SNS of these tests: a key, a certificate for it, and messages that it signs.
+//! A signer that plays SNS: a key, a certificate for it, and messages that it signs.
 
 use aws_lc_rs::encoding::{AsDer, PublicKeyX509Der};
 use aws_lc_rs::rand::SystemRandom;
@@ -64,7 +64,7 @@ impl Signer {
         )
     }
 
-    /// The same with a message that may be no UTF-8, as it is posted.
+    /// The same with a message that may be invalid UTF-8, as it is posted.
     pub(super) fn notification_of_bytes(&self, message: &[u8], at: Timestamp) -> Vec<u8> {
         let mut document = self.notification("{}", at);
         let text = |name: &str| document[name].as_str().unwrap().to_owned();
@@ -111,15 +111,15 @@ impl Signer {
     }
 }
 
-/// An answer to a GET. It lives as long as the tests do.
+/// The reply to a GET. It lives as long as the test process.
 pub(super) fn answer(status: u16, content: &str) -> &'static str {
     let length = content.len();
     let text = format!("HTTP/1.1 {status} Answer\r\ncontent-length: {length}\r\n\r\n{content}");
     Box::leak(text.into_boxed_str())
 }
 
-/// A certificate of version 3 with this key (RFC 5280, 4.1). It is signed by
-/// nobody: SNS' certificates are believed for where they lie.
+/// A certificate of version 3 with this key (RFC 5280, 4.1), without a signature: SNS'
+/// certificates are trusted for their host.
 fn certificate(public_key: &[u8]) -> String {
     const SHA256_WITH_RSA: &[u8] = &[42, 134, 72, 134, 247, 13, 1, 1, 11];
     const COMMON_NAME: &[u8] = &[85, 4, 3];

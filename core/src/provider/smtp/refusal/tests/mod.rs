@@ -1,17 +1,17 @@
-//! What servers say, and what it means. The texts are public ones: the documentation of
+//! The replies of servers and their meanings. The texts are public: the documentation of
 //! Postfix (`postconf(5)`, `access(5)`), Exim, Sendmail, qmail, Exchange Online ("Email
 //! non-delivery reports"), Gmail ("SMTP errors and codes"), Amazon SES ("SMTP response
 //! codes"), SendGrid ("SMTP errors and troubleshooting"), and reports of users.
 
-mod of_mail;
-mod of_recipients;
+mod mail_replies;
+mod recipient_replies;
 
 use Stage::{Greeting, Login, Recipient, Sender};
-use of_mail::{AFTER_THE_MAIL, AT_RCPT, RELAYING_DENIED};
+use mail_replies::{AFTER_THE_MAIL, AT_RCPT, RELAYING_DENIED};
 
 use super::*;
 
-/// `stage | reply | meaning`, a row for each.
+/// Stage, reply, expected meaning.
 type ReplyCase = (Stage, &'static str, &'static str);
 
 const BEFORE_THE_MAIL: &[ReplyCase] = &[
@@ -124,12 +124,12 @@ const BEFORE_THE_MAIL: &[ReplyCase] = &[
     (
         Login,
         "451 Authentication failed: Maximum credits exceeded",
-        "account for now",
+        "account temporary",
     ),
     (
         Login,
         "451 Authentication failed: You have exceeded your messaging limits",
-        "account for now",
+        "account temporary",
     ),
     (
         Login,
@@ -199,42 +199,42 @@ const AT_MAIL: &[ReplyCase] = &[
     (
         Sender,
         "421 Domain mail.example.com is not allowed to send: recipient limit exceeded",
-        "account for now",
+        "account temporary",
     ),
     (
         Sender,
         "454 Throttling failure: Daily message quota exceeded.",
-        "account for now",
+        "account temporary",
     ),
     (
         Sender,
         "454 4.7.0 Throttling failure: Daily message quota exceeded.",
-        "account for now",
+        "account temporary",
     ),
     (
         Sender,
         "451 You have exceeded your messaging limits",
-        "account for now",
+        "account temporary",
     ),
     (
         Sender,
         "550 5.4.5 Daily user sending limit exceeded.",
-        "account for now",
+        "account temporary",
     ),
     (
         Sender,
         "550 5.4.6 Unusual sending activity detected. Please try after sometime",
-        "account for now",
+        "account temporary",
     ),
     (
         Sender,
         "550 5.7.233 Daily limit of the trial tenant",
-        "account for now",
+        "account temporary",
     ),
     (
         Sender,
         "450 4.7.1 <h.example.net>: Client host rejected: cannot find your hostname",
-        "account for now",
+        "account temporary",
     ),
     (
         Sender,
@@ -321,8 +321,8 @@ fn read(stage: Stage, line: &str) -> &'static str {
         SendOutcome::Unavailable { .. } => "unavailable",
         SendOutcome::Deferred { .. } => "deferred",
         SendOutcome::AccountUnusable { trouble, .. } => match trouble {
-            AccountTrouble::Temporary => "account for now",
-            AccountTrouble::UntilMended => "account",
+            AccountTrouble::Temporary => "account temporary",
+            AccountTrouble::Permanent => "account",
         },
         SendOutcome::Rejected { blame, .. } => match blame {
             Blame::Sender | Blame::SenderForRecipient => "sender",
@@ -335,7 +335,7 @@ fn read(stage: Stage, line: &str) -> &'static str {
 }
 
 #[test]
-fn every_known_reply_is_read_as_what_it_is_about() {
+fn every_known_reply_has_its_meaning() {
     let denied = RELAYING_DENIED
         .iter()
         .map(|line| (Recipient, *line, "account"));
@@ -352,7 +352,7 @@ fn every_known_reply_is_read_as_what_it_is_about() {
 }
 
 #[test]
-fn a_4xx_at_rcpt_speaks_of_the_recipient_whatever_its_codes() {
+fn a_4xx_at_rcpt_is_about_the_recipient_whatever_its_code() {
     for code in [450, 451, 452, 454, 455, 471] {
         for class in 0..=7 {
             for detail in [0, 1, 4, 7] {
@@ -365,7 +365,7 @@ fn a_4xx_at_rcpt_speaks_of_the_recipient_whatever_its_codes() {
 }
 
 #[test]
-fn words_in_names_of_hosts_and_addresses_decide_nothing() {
+fn words_in_host_names_and_addresses_do_not_count() {
     for name in [
         "no-relay.example.org",
         "helo.throttled.example.org",

@@ -1,9 +1,9 @@
-//! What servers say of a recipient, and after the mail.
+//! Replies to RCPT, and to the mail.
 
 use super::ReplyCase;
 use super::Stage::{Content, Recipient};
 
-/// All of these are the account's: the server refuses every recipient.
+/// All of these are about the account: the server refuses every recipient.
 pub(super) const RELAYING_DENIED: &[&str] = &[
     "554 5.7.1 <ada@example.org>: Relay access denied",
     "554 5.7.1 Relay access denied",
@@ -45,22 +45,22 @@ pub(super) const AT_RCPT: &[ReplyCase] = &[
     (
         Recipient,
         "454 4.7.1 <ada@example.org>: Relay access denied",
-        "account for now",
+        "account temporary",
     ),
     (
         Recipient,
         "450 4.7.1 Client host rejected: cannot find your reverse hostname",
-        "account for now",
+        "account temporary",
     ),
     (
         Recipient,
         "550 5.4.5 Daily sending quota exceeded",
-        "account for now",
+        "account temporary",
     ),
     (
         Recipient,
         "550 Domain example.com has exceeded the max emails per hour (50/50 (100%)) allowed.",
-        "account for now",
+        "account temporary",
     ),
     (
         Recipient,
@@ -158,7 +158,7 @@ pub(super) const AT_RCPT: &[ReplyCase] = &[
         "450 Requested mail action not taken: mailbox unavailable",
         "deferred",
     ),
-    // Codes that contradict each other: the first one counts.
+    // Contradicting codes: the first one counts.
     (Recipient, "450 5.1.1 No such user", "deferred"),
     (Recipient, "550 5.1.1 No such user", "mailbox"),
     (
@@ -193,7 +193,7 @@ pub(super) const AT_RCPT: &[ReplyCase] = &[
         "550 sorry, no mailbox here by that name. (#5.1.1)",
         "mailbox",
     ),
-    // No enhanced code: no proof of a bounce.
+    // Without an enhanced code there is no proof of a bounce.
     (
         Recipient,
         "550 Requested action not taken: mailbox unavailable",
@@ -297,27 +297,27 @@ pub(super) const AFTER_THE_MAIL: &[ReplyCase] = &[
     (
         Content,
         "454 Throttling failure: Daily message quota exceeded.",
-        "account for now",
+        "account temporary",
     ),
     (
         Content,
         "451 You have exceeded your messaging limits",
-        "account for now",
+        "account temporary",
     ),
     (
         Content,
         "554 Message rejected: Sending paused for this account. For more information, see",
-        "account for now",
+        "account temporary",
     ),
     (
         Content,
         "554 5.2.2 Submission quota exceeded",
-        "account for now",
+        "account temporary",
     ),
     (
         Content,
         "550 5.4.5 Daily user sending limit exceeded.",
-        "account for now",
+        "account temporary",
     ),
     (
         Content,

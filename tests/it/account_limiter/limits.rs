@@ -1,4 +1,4 @@
-//! The limits that an owner sets for an account.
+//! The limits that the customer sets for an account.
 
 use serde_json::{Value, json};
 use waypost_core::provider::kind::ProviderType;
@@ -33,7 +33,7 @@ fn limits_of(account: &Value) -> (Value, Value) {
 }
 
 #[tokio::test]
-async fn an_accounts_limits_are_set_shown_changed_and_lifted() {
+async fn an_accounts_limits_are_set_read_changed_and_removed() {
     let app = quiet().await;
     let body = new_account(json!({ "maxRatePerSecond": 100_000, "maxConcurrency": 1 }));
     let mut account = app.post("/v1/providers", &body).await.data(201);
@@ -74,7 +74,7 @@ async fn an_accounts_limits_are_set_shown_changed_and_lifted() {
 }
 
 #[tokio::test]
-async fn limits_that_are_none_are_refused_with_their_paths() {
+async fn invalid_limits_are_refused_with_their_paths() {
     let app = quiet().await;
     let mut account = app
         .post("/v1/providers", &new_account(json!({})))

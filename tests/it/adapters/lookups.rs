@@ -1,5 +1,5 @@
-//! How the adapters ask for a mail whose answer was lost, call by call with prepared
-//! replies: what they ask, and what they take for the mail.
+//! The adapters' look-ups of a mail whose reply was lost, call by call with prepared replies:
+//! their requests, and which entries they accept as the mail.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use super::{now, reply, with_access};
 const ATTEMPT: &str = "01900000-0000-7000-8000-000000000002";
 const OTHER: &str = "01900000-0000-7000-8000-000000000003";
 const FOUND: &str = "0ac29aee-e1cd-480d-b08d-4f48548ff48d";
-/// The kinds that have a search.
+/// The types that have a search.
 const SEARCHED: [ProviderType; 3] = [
     ProviderType::Postmark,
     ProviderType::Mailgun,
@@ -28,21 +28,21 @@ const SEARCHED: [ProviderType; 3] = [
 ];
 const EVENTS: &str = "/v3/mg.example.com/events";
 
-/// Asks for the mail with these replies; what is found, and what was asked.
+/// Looks up the mail with these replies; returns the result and the requests.
 fn look_up(kind: ProviderType, replies: Vec<ProviderReply>) -> (LookupResult, Vec<String>) {
-    let sought = MessageQuery {
+    let query = MessageQuery {
         attempt_id: SendAttemptId(Uuid::parse_str(ATTEMPT).unwrap()),
         started_at: now() - TimeDelta::minutes(2),
         recipient: EmailAddress::parse("ada+lists@example.org").unwrap(),
     };
-    let mut step = with_access(kind, |access| adapter(kind).look_up(access, &sought));
+    let mut step = with_access(kind, |access| adapter(kind).look_up(access, &query));
     let mut replies = VecDeque::from(replies);
     let mut asked = Vec::new();
     loop {
         match step {
-            CallStep::Done(evidence) => {
+            CallStep::Done(result) => {
                 assert!(replies.is_empty(), "only {asked:?} was asked");
-                return (evidence, asked);
+                return (result, asked);
             }
             CallStep::Call { call, then } => {
                 let (path, query) = (call.url.path(), call.url.query().unwrap_or_default());
@@ -69,7 +69,7 @@ fn taken(id: &str) -> LookupResult {
     }
 }
 
-/// An answer that lists one mail, which carries this attempt's id.
+/// A reply that lists one mail with this attempt's id.
 fn listing(kind: ProviderType, attempt: &str) -> Vec<ProviderReply> {
     match kind {
         ProviderType::Postmark => vec![good(&json!({ "TotalCount": 1, "Messages": [
@@ -96,7 +96,7 @@ fn the_mail_is_found_by_the_attempts_id_and_by_nothing_else() {
             taken(FOUND),
             "{kind}"
         );
-        // A provider that did not understand the filter lists what it has.
+        // A provider that ignores the filter lists other mails.
         assert_eq!(
             look_up(kind, listing(kind, OTHER)).0,
             LookupResult::NotFound,
@@ -106,19 +106,19 @@ fn the_mail_is_found_by_the_attempts_id_and_by_nothing_else() {
 }
 
 #[test]
-fn providers_without_a_search_are_asked_nothing() {
+fn providers_without_a_search_are_not_called() {
     for kind in [ProviderType::Ses, ProviderType::Smtp] {
-        let (evidence, asked) = look_up(kind, Vec::new());
+        let (result, asked) = look_up(kind, Vec::new());
         assert!(
-            matches!(evidence, LookupResult::NoSearch { .. }),
-            "{kind}: {evidence:?}"
+            matches!(result, LookupResult::NoSearch { .. }),
+            "{kind}: {result:?}"
         );
         assert!(asked.is_empty(), "{kind}");
     }
 }
 
 #[test]
-fn each_provider_is_asked_by_what_its_search_knows() {
+fn each_provider_is_searched_by_the_fields_that_it_supports() {
     let asked = |kind| look_up(kind, listing(kind, ATTEMPT)).1;
     assert_eq!(
         asked(ProviderType::Postmark),
@@ -148,9 +148,9 @@ fn each_provider_is_asked_by_what_its_search_knows() {
 }
 
 #[test]
-fn the_descriptions_know_what_is_asked() {
+fn the_descriptions_document_the_searches() {
     if let Some(document) = Document::open("postmark-server.json") {
-        // The metadata and the stream are on the vendor's pages alone.
+        // The metadata and the stream are documented on the vendor's pages only.
         document.assert_query("get", "/messages/outbound", &["count", "offset"]);
         document.operation("get", "/messages/outbound/{messageid}/details");
     }
@@ -161,7 +161,7 @@ fn the_descriptions_know_what_is_asked() {
 }
 
 #[test]
-fn an_empty_answer_proves_nothing() {
+fn an_empty_reply_proves_nothing() {
     for (kind, body) in [
         (
             ProviderType::Postmark,
@@ -179,7 +179,7 @@ fn an_empty_answer_proves_nothing() {
 }
 
 #[test]
-fn what_is_no_answer_decides_nothing() {
+fn unusable_replies_leave_the_look_up_undecided() {
     let html = "<html>403 Forbidden</html>";
     for kind in SEARCHED {
         for (status, body) in [
@@ -194,15 +194,15 @@ fn what_is_no_answer_decides_nothing() {
             (400, r#"{"errors":[{"message":"invalid syntax"}]}"#),
             (404, "{}"),
         ] {
-            let (evidence, _) = look_up(kind, vec![reply(status, &[], body)]);
-            let is_undecided = matches!(evidence, LookupResult::Undecided { .. });
-            assert!(is_undecided, "{kind} {status} {body}: {evidence:?}");
+            let (result, _) = look_up(kind, vec![reply(status, &[], body)]);
+            let is_undecided = matches!(result, LookupResult::Undecided { .. });
+            assert!(is_undecided, "{kind} {status} {body}: {result:?}");
         }
     }
 }
 
 #[test]
-fn a_limit_asks_to_wait() {
+fn a_rate_limit_names_the_wait() {
     let reset = (now() + TimeDelta::seconds(40)).timestamp().to_string();
     for (kind, headers, body, wait) in [
         (
@@ -225,16 +225,16 @@ fn a_limit_asks_to_wait() {
             Some(120),
         ),
     ] {
-        let (evidence, _) = look_up(kind, vec![reply(429, &headers, body)]);
-        let LookupResult::Throttled { retry_after, .. } = evidence else {
-            panic!("{kind}: {evidence:?}")
+        let (result, _) = look_up(kind, vec![reply(429, &headers, body)]);
+        let LookupResult::Throttled { retry_after, .. } = result else {
+            panic!("{kind}: {result:?}")
         };
         assert_eq!(retry_after, wait.map(Duration::from_secs), "{kind}");
     }
 }
 
 #[test]
-fn whoever_may_not_search_has_no_search() {
+fn a_key_that_may_not_search_has_no_search() {
     let error = |text: &str| json!({ "errors": [{ "message": text }] });
     for (kind, status, body, has_none) in [
         (ProviderType::Sendgrid, 403, error("access forbidden"), true),
@@ -252,7 +252,7 @@ fn whoever_may_not_search_has_no_search() {
         ),
         (ProviderType::Mailgun, 401, json!("Forbidden"), true),
         (ProviderType::Mailgun, 403, json!({ "message": "no" }), true),
-        // Every server token may search: it is the token that is wrong.
+        // Every server token may search: the token itself is wrong.
         (
             ProviderType::Postmark,
             401,
@@ -260,14 +260,14 @@ fn whoever_may_not_search_has_no_search() {
             false,
         ),
     ] {
-        let (evidence, _) = look_up(kind, vec![json_reply(status, &body)]);
-        let found = matches!(evidence, LookupResult::NoSearch { .. });
-        assert_eq!(found, has_none, "{kind} {status} {body}: {evidence:?}");
+        let (result, _) = look_up(kind, vec![json_reply(status, &body)]);
+        let found = matches!(result, LookupResult::NoSearch { .. });
+        assert_eq!(found, has_none, "{kind} {status} {body}: {result:?}");
     }
 }
 
 #[test]
-fn postmarks_details_are_asked_for_where_the_list_shows_no_metadata() {
+fn postmarks_details_are_read_if_the_list_shows_no_metadata() {
     let kind = ProviderType::Postmark;
     let second = "0ac29aee-e1cd-480d-b08d-4f48548ff48e";
     let entries = json!({ "Messages": [
@@ -276,8 +276,8 @@ fn postmarks_details_are_asked_for_where_the_list_shows_no_metadata() {
     ]});
     let details = |attempt: &str| good(&json!({ "Metadata": { "waypost_attempt": attempt } }));
     let replies = vec![good(&entries), details(OTHER), details(ATTEMPT)];
-    let (evidence, asked) = look_up(kind, replies);
-    assert_eq!(evidence, taken(second));
+    let (result, asked) = look_up(kind, replies);
+    assert_eq!(result, taken(second));
     assert_eq!(
         asked[1..],
         [FOUND, second]
@@ -304,8 +304,8 @@ fn sendgrids_entries_are_read_within_bounds() {
         details(json!("{}")),
         details(json!({ "waypost_attempt": ATTEMPT })),
     ];
-    let (evidence, asked) = look_up(kind, replies);
-    assert_eq!(evidence, taken("two"));
+    let (result, asked) = look_up(kind, replies);
+    assert_eq!(result, taken("two"));
     let host = "api.eu.sendgrid.com";
     assert_eq!(
         asked[1..],
@@ -322,23 +322,23 @@ fn mailguns_pages_are_followed_at_its_own_address_within_bounds() {
         let event = json!({ "event": event, "user-variables": { "waypost_attempt": attempt } });
         good(&json!({ "items": vec![event; 100], "paging": { "next": next } }))
     };
-    // The key goes to no other host, whatever the answer names.
+    // The key is sent to no other host, whatever the reply names.
     let elsewhere = "https://evil.example/v3/x/events/W3siY";
     let replies = vec![
         page("delivered", OTHER, elsewhere),
         page("rejected", ATTEMPT, elsewhere),
         page("delivered", ATTEMPT, elsewhere),
     ];
-    let (evidence, asked) = look_up(kind, replies);
+    let (result, asked) = look_up(kind, replies);
     let nameless = LookupResult::Taken {
         provider_message_id: None,
     };
-    assert_eq!(evidence, nameless, "what was rejected was not taken");
+    assert_eq!(result, nameless, "what was rejected was not taken");
     let next = format!("api.eu.mailgun.net {EVENTS}/W3siY?");
     assert_eq!(asked[1..], [next.clone(), next]);
     let endless = || page("delivered", OTHER, elsewhere);
-    let (evidence, asked) = look_up(kind, vec![endless(), endless(), endless()]);
-    assert_eq!((evidence, asked.len()), (LookupResult::NotFound, 3));
+    let (result, asked) = look_up(kind, vec![endless(), endless(), endless()]);
+    assert_eq!((result, asked.len()), (LookupResult::NotFound, 3));
     let long = format!("https://evil.example/events/{}", "x".repeat(5_000));
     for next in [
         "nowhere",
@@ -346,17 +346,13 @@ fn mailguns_pages_are_followed_at_its_own_address_within_bounds() {
         "https://evil.example/events/",
         &long,
     ] {
-        let (evidence, asked) = look_up(kind, vec![page("delivered", OTHER, next)]);
-        assert_eq!(
-            (evidence, asked.len()),
-            (LookupResult::NotFound, 1),
-            "{next}"
-        );
+        let (result, asked) = look_up(kind, vec![page("delivered", OTHER, next)]);
+        assert_eq!((result, asked.len()), (LookupResult::NotFound, 1), "{next}");
     }
 }
 
 #[test]
-fn an_id_that_no_index_takes_is_left_out() {
+fn an_id_that_does_not_fit_an_index_is_left_out() {
     let kind = ProviderType::Mailgun;
     for id in ["x".repeat(256), "a\0b".to_owned(), String::new()] {
         let items = json!([{
@@ -364,10 +360,10 @@ fn an_id_that_no_index_takes_is_left_out() {
             "message": { "headers": { "message-id": id } },
             "user-variables": { "waypost_attempt": ATTEMPT },
         }]);
-        let (evidence, _) = look_up(kind, vec![good(&json!({ "items": items }))]);
+        let (result, _) = look_up(kind, vec![good(&json!({ "items": items }))]);
         let nameless = LookupResult::Taken {
             provider_message_id: None,
         };
-        assert_eq!(evidence, nameless);
+        assert_eq!(result, nameless);
     }
 }

@@ -1,5 +1,5 @@
-//! What the adapters ask to keep up domains and event webhooks, call by call with
-//! prepared replies, against the providers' official descriptions.
+//! The adapters' conversations about domains and event webhooks, call by call with prepared
+//! replies, against the providers' official descriptions.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use waypost_core::provider::call::{CallBody, CallStep, ProviderCall, ProviderRep
 use waypost_core::provider::domain::DomainState;
 use waypost_core::provider::event_secrets::EventSecrets;
 use waypost_core::provider::kind::ProviderType;
-use waypost_core::provider::management::{DomainAnswer, EventTarget, EventUrl, Registration};
+use waypost_core::provider::management::{DomainResult, EventTarget, EventUrl, Registration};
 use waypost_core::secret::Secret;
 use waypost_tests::HTTP_PROVIDERS;
 
@@ -19,8 +19,8 @@ use super::{form_fields, json_body, reply, with_access};
 const URL: &str = "https://mail.example.com/v1/provider-events/token";
 const KEY: &str = "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE83T4O/n84iotIvIW4mdBgQ/7dAfSmpqIM8kF9mN1flpVKS3GRqe62gw+2fNNRaINXvVpiglSI8eNEc6wEA3F+g==";
 
-/// Holds a conversation with these replies; returns its result and the calls.
-fn hold<T>(mut step: CallStep<T>, replies: Vec<(u16, Value)>) -> (T, Vec<ProviderCall>) {
+/// Runs a conversation with these replies; returns its result and the calls.
+fn converse<T>(mut step: CallStep<T>, replies: Vec<(u16, Value)>) -> (T, Vec<ProviderCall>) {
     let mut replies = VecDeque::from(replies);
     let mut calls = Vec::new();
     loop {
@@ -53,23 +53,23 @@ fn asked(calls: &[ProviderCall]) -> Vec<String> {
     calls.iter().map(line).collect()
 }
 
-fn add(kind: ProviderType, replies: Vec<(u16, Value)>) -> (DomainAnswer, Vec<ProviderCall>) {
+fn add(kind: ProviderType, replies: Vec<(u16, Value)>) -> (DomainResult, Vec<ProviderCall>) {
     let step = with_access(kind, |access| adapter(kind).add_domain(access, "a.example"));
-    hold(step, replies)
+    converse(step, replies)
 }
 
-fn verify(kind: ProviderType, replies: Vec<(u16, Value)>) -> (DomainAnswer, Vec<ProviderCall>) {
+fn verify(kind: ProviderType, replies: Vec<(u16, Value)>) -> (DomainResult, Vec<ProviderCall>) {
     let step = with_access(kind, |access| {
         adapter(kind).verify_domain(access, "a.example")
     });
-    hold(step, replies)
+    converse(step, replies)
 }
 
-fn remove(kind: ProviderType, replies: Vec<(u16, Value)>) -> (DomainAnswer, Vec<ProviderCall>) {
+fn remove(kind: ProviderType, replies: Vec<(u16, Value)>) -> (DomainResult, Vec<ProviderCall>) {
     let step = with_access(kind, |access| {
         adapter(kind).remove_domain(access, "a.example")
     });
-    hold(step, replies)
+    converse(step, replies)
 }
 
 fn register(
@@ -82,22 +82,22 @@ fn register(
         secrets,
     };
     let step = with_access(kind, |access| adapter(kind).register_events(access, target));
-    hold(step, replies)
+    converse(step, replies)
 }
 
-fn state(answer: &DomainAnswer) -> DomainState {
-    let DomainAnswer::Known(domain) = answer else {
-        panic!("{answer:?}");
+fn state(result: &DomainResult) -> DomainState {
+    let DomainResult::Known(domain) = result else {
+        panic!("{result:?}");
     };
     domain.state
 }
 
 #[test]
-fn sendgrid_domains_are_looked_for_before_they_are_created() {
+fn sendgrid_domains_are_searched_before_they_are_created() {
     let kind = ProviderType::Sendgrid;
     let entry = json!({ "id": 7, "domain": "a.example", "valid": false, "dns": {} });
-    let (answer, calls) = add(kind, vec![(200, json!([])), (201, entry.clone())]);
-    assert_eq!(state(&answer), DomainState::Unverified);
+    let (result, calls) = add(kind, vec![(200, json!([])), (201, entry.clone())]);
+    assert_eq!(state(&result), DomainState::Unverified);
     let search = "GET /v3/whitelabel/domains?domain=a.example&limit=200";
     assert_eq!(asked(&calls), [search, "POST /v3/whitelabel/domains"]);
     if let Some(document) = Document::open("sendgrid-domain-authentication.json") {
@@ -112,7 +112,7 @@ fn sendgrid_domains_are_looked_for_before_they_are_created() {
     let listed = json!([other, entry]);
     assert_eq!(add(kind, vec![(200, listed.clone())]).1.len(), 1);
     let valid = json!({ "id": 7, "domain": "a.example", "valid": true, "dns": {} });
-    let (answer, calls) = verify(
+    let (result, calls) = verify(
         kind,
         vec![
             (200, listed.clone()),
@@ -120,7 +120,7 @@ fn sendgrid_domains_are_looked_for_before_they_are_created() {
             (200, valid),
         ],
     );
-    assert_eq!(state(&answer), DomainState::Verified);
+    assert_eq!(state(&result), DomainState::Verified);
     let paths = asked(&calls);
     assert_eq!(
         paths[1..],
@@ -130,11 +130,11 @@ fn sendgrid_domains_are_looked_for_before_they_are_created() {
         ]
     );
     let twice = json!([entry, { "id": 8, "domain": "A.example", "valid": true }]);
-    let (answer, calls) = remove(
+    let (result, calls) = remove(
         kind,
         vec![(200, twice), (204, Value::Null), (404, json!({}))],
     );
-    assert_eq!(answer, DomainAnswer::Missing);
+    assert_eq!(result, DomainResult::Missing);
     let paths = asked(&calls);
     assert_eq!(
         paths[1..],
@@ -146,13 +146,13 @@ fn sendgrid_domains_are_looked_for_before_they_are_created() {
 }
 
 #[test]
-fn postmark_domains_are_named_by_number() {
+fn postmark_domains_are_addressed_by_id() {
     let kind = ProviderType::Postmark;
     let listed = json!({ "TotalCount": 1, "Domains": [{ "ID": 7, "Name": "A.example" }] });
     let none = json!({ "TotalCount": 0, "Domains": [] });
     let detail = json!({ "ID": 7, "Name": "a.example", "DKIMVerified": true });
-    let (answer, calls) = add(kind, vec![(200, none.clone()), (200, detail.clone())]);
-    assert_eq!(state(&answer), DomainState::Verified);
+    let (result, calls) = add(kind, vec![(200, none.clone()), (200, detail.clone())]);
+    assert_eq!(state(&result), DomainState::Verified);
     let search = "GET /domains?count=500&offset=0";
     assert_eq!(asked(&calls), [search, "POST /domains"]);
     assert!(calls[1].headers.contains_key("x-postmark-account-token"));
@@ -173,21 +173,21 @@ fn postmark_domains_are_named_by_number() {
             "PUT /domains/7/verifyreturnpath"
         ]
     );
-    let (answer, _) = verify(kind, vec![(200, none)]);
-    assert_eq!(answer, DomainAnswer::Missing);
+    let (result, _) = verify(kind, vec![(200, none)]);
+    assert_eq!(result, DomainResult::Missing);
     let done = json!({ "ErrorCode": 0, "Message": "removed" });
-    let (answer, calls) = remove(kind, vec![(200, listed), (200, done)]);
-    assert_eq!(answer, DomainAnswer::Missing);
+    let (result, calls) = remove(kind, vec![(200, listed), (200, done)]);
+    assert_eq!(result, DomainResult::Missing);
     assert_eq!(asked(&calls)[1], "DELETE /domains/7");
 }
 
 #[test]
-fn mailgun_domains_are_created_where_they_are_not_found() {
+fn mailgun_domains_are_created_if_they_are_not_found() {
     let kind = ProviderType::Mailgun;
     let record = json!({ "domain": { "name": "a.example", "state": "unverified" } });
     let missing = json!({ "message": "Domain not found" });
-    let (answer, calls) = add(kind, vec![(404, missing.clone()), (200, record.clone())]);
-    assert_eq!(state(&answer), DomainState::Unverified);
+    let (result, calls) = add(kind, vec![(404, missing.clone()), (200, record.clone())]);
+    assert_eq!(state(&result), DomainState::Unverified);
     assert_eq!(
         asked(&calls),
         ["GET /v4/domains/a.example", "POST /v4/domains"]
@@ -201,18 +201,18 @@ fn mailgun_domains_are_created_where_they_are_not_found() {
     }
     let (_, calls) = verify(kind, vec![(200, record)]);
     assert_eq!(asked(&calls), ["PUT /v4/domains/a.example/verify"]);
-    // Mailgun answers so on paths that it does not know.
-    let (answer, _) = verify(kind, vec![(200, json!("Mailgun Magnificent API"))]);
-    assert!(matches!(answer, DomainAnswer::Undecided { .. }));
-    let (answer, calls) = remove(kind, vec![(404, missing)]);
-    assert_eq!(answer, DomainAnswer::Missing);
+    // Mailgun's reply on unknown paths.
+    let (result, _) = verify(kind, vec![(200, json!("Mailgun Magnificent API"))]);
+    assert!(matches!(result, DomainResult::Undecided { .. }));
+    let (result, calls) = remove(kind, vec![(404, missing)]);
+    assert_eq!(result, DomainResult::Missing);
     assert_eq!(asked(&calls), ["DELETE /v3/domains/a.example"]);
     let own = with_access(kind, |access| {
         adapter(kind).remove_domain(access, "mg.example.com")
     });
     assert!(matches!(
-        hold(own, Vec::new()).0,
-        DomainAnswer::Refused { .. }
+        converse(own, Vec::new()).0,
+        DomainResult::Refused { .. }
     ));
 }
 
@@ -221,7 +221,7 @@ fn ses_domains_are_identities() {
     let kind = ProviderType::Ses;
     let record = |status: &str| json!({ "IdentityType": "DOMAIN", "VerificationStatus": status });
     let missing = json!({ "__type": "NotFoundException", "message": "no" });
-    let (answer, calls) = add(
+    let (result, calls) = add(
         kind,
         vec![
             (404, missing.clone()),
@@ -229,7 +229,7 @@ fn ses_domains_are_identities() {
             (200, record("PENDING")),
         ],
     );
-    assert_eq!(state(&answer), DomainState::Unverified);
+    assert_eq!(state(&result), DomainState::Unverified);
     assert_eq!(
         asked(&calls),
         [
@@ -257,16 +257,16 @@ fn ses_domains_are_identities() {
     assert_eq!(state(&add(kind, raced).0), DomainState::Verified);
     let limit = json!({ "__type": "TooManyRequestsException", "message": "slow" });
     for (status, body) in [(429, limit.clone()), (400, limit)] {
-        let (answer, calls) = remove(kind, vec![(200, record("SUCCESS")), (status, body)]);
-        assert!(matches!(answer, DomainAnswer::Undecided { .. }));
+        let (result, calls) = remove(kind, vec![(200, record("SUCCESS")), (status, body)]);
+        assert!(matches!(result, DomainResult::Undecided { .. }));
         let path = "DELETE /v2/email/identities/a.example";
         assert_eq!(asked(&calls)[1], path);
     }
-    assert_eq!(remove(kind, vec![(404, missing)]).0, DomainAnswer::Missing);
+    assert_eq!(remove(kind, vec![(404, missing)]).0, DomainResult::Missing);
 }
 
 #[test]
-fn no_change_is_concluded_from_limits_failures_and_network_layers() {
+fn limits_failures_and_network_devices_leave_a_change_undecided() {
     for kind in HTTP_PROVIDERS {
         for (status, body) in [(500, ""), (429, "{}"), (302, ""), (403, "<html>no</html>")] {
             for operation in [0, 1, 2] {
@@ -276,14 +276,14 @@ fn no_change_is_concluded_from_limits_failures_and_network_layers() {
                     _ => adapter(kind).remove_domain(access, "a.example"),
                 });
                 let CallStep::Call { then, .. } = step else {
-                    panic!("{kind} asks nothing");
+                    panic!("{kind} makes no call");
                 };
-                let CallStep::Done(answer) = then(reply(status, &[], body)) else {
-                    panic!("{kind} goes on after {status}");
+                let CallStep::Done(result) = then(reply(status, &[], body)) else {
+                    panic!("{kind} continues after {status}");
                 };
                 assert!(
-                    matches!(answer, DomainAnswer::Undecided { .. }),
-                    "{kind} {operation} {status}: {answer:?}"
+                    matches!(result, DomainResult::Undecided { .. }),
+                    "{kind} {operation} {status}: {result:?}"
                 );
             }
         }
@@ -334,7 +334,7 @@ fn sendgrids_webhook_is_found_or_created_and_then_signed() {
 }
 
 #[test]
-fn mailguns_webhooks_join_those_that_are_there() {
+fn mailguns_webhooks_are_added_to_the_existing_ones() {
     let kind = ProviderType::Mailgun;
     let path = "/v3/domains/mg.example.com/webhooks";
     let key = (200, json!({ "http_signing_key": "ca9ary-signing" }));
@@ -379,7 +379,7 @@ fn mailguns_webhooks_join_those_that_are_there() {
 }
 
 #[test]
-fn postmark_is_given_the_password_and_asked_for_all_kinds() {
+fn postmark_gets_the_password_and_reports_all_kinds() {
     let kind = ProviderType::Postmark;
     let secrets = EventSecrets::Postmark {
         username: "user".to_owned(),
@@ -407,7 +407,7 @@ fn postmark_is_given_the_password_and_asked_for_all_kinds() {
     let (_, calls) = register(kind, Some(secrets.clone()), vec![(200, ours), saved]);
     assert_eq!(asked(&calls)[1], "PUT /webhooks/7");
     assert!(matches!(calls[1].body, CallBody::Json(_)));
-    // A good answer of the wrong form repeats the password: it is never quoted.
+    // A successful reply of the wrong form repeats the password: it is never quoted.
     let odd = json!({ "HttpAuth": { "Password": "ca9ary-password" } });
     let replies = vec![(200, json!({ "Webhooks": [] })), (200, odd)];
     let (undecided, _) = register(kind, Some(secrets), replies);

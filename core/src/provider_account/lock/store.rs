@@ -1,4 +1,4 @@
-//! Turns at providers in Postgres.
+//! The locks in Postgres.
 
 use sqlx::{PgConnection, query};
 use uuid::Uuid;
@@ -8,12 +8,12 @@ use crate::db::OrFault;
 use crate::fault::Fault;
 use crate::ids::ProviderAccountId;
 
-/// Takes a turn that nobody holds; false where somebody does. An account that is
-/// gone has no turns: its claim is somebody else's for good.
+/// Takes a lock that is free or expired; false if another request holds it or the account
+/// does not exist.
 pub(crate) async fn insert(
     connection: &mut PgConnection,
     account_id: ProviderAccountId,
-    subject: &str,
+    resource: &str,
     holder: Uuid,
     now: Timestamp,
     until: Timestamp,
@@ -27,33 +27,33 @@ pub(crate) async fn insert(
          DO UPDATE SET holder = excluded.holder, held_until = excluded.held_until
          WHERE provider_claims.held_until <= $4",
         account_id.0,
-        subject,
+        resource,
         holder,
         now,
         until,
     )
     .execute(connection)
     .await
-    .or_fault("claim a turn at a provider")?;
+    .or_fault("lock a resource at a provider")?;
     Ok(done.rows_affected() == 1)
 }
 
-/// Gives a turn up, unless it is somebody else's by now.
+/// Releases a lock, unless it expired and another request holds it now.
 pub(crate) async fn delete(
     connection: &mut PgConnection,
     account_id: ProviderAccountId,
-    subject: &str,
+    resource: &str,
     holder: Uuid,
 ) -> Result<(), Fault> {
     query!(
         "DELETE FROM provider_claims
          WHERE provider_account_id = $1 AND subject = $2 AND holder = $3",
         account_id.0,
-        subject,
+        resource,
         holder,
     )
     .execute(connection)
     .await
-    .or_fault("give up a turn at a provider")?;
+    .or_fault("release a lock at a provider")?;
     Ok(())
 }

@@ -1,22 +1,22 @@
-//! The words of a refusal, as far as they decide. They are what servers and services are
-//! known to say: Postfix, Exim, Sendmail, qmail, Exchange, hMailServer, cPanel, and the
-//! relays of Amazon SES, SendGrid, Mailgun, Postmark, Brevo, SparkPost and Gmail.
+//! The phrases that classify a refusal. They are known replies of servers and services:
+//! Postfix, Exim, Sendmail, qmail, Exchange, hMailServer, cPanel, and the relays of Amazon
+//! SES, SendGrid, Mailgun, Postmark, Brevo, SparkPost and Gmail.
 
-/// A refusal's text.
-pub(super) struct Words {
-    /// In lower case: words between single spaces, without addresses, names of hosts and
-    /// numbers with dots, which may hold any word.
-    said: String,
-    /// Whether more was said, by another server.
+/// The text of a refusal.
+pub(super) struct ReplyText {
+    /// The words in lower case between single spaces, without addresses, host names and
+    /// dotted numbers, which may contain any word.
+    text: String,
+    /// Whether the reply also quotes another server.
     is_quoting: bool,
     /// Whether SES names one of its identities.
     names_identity: bool,
-    /// Whether Exchange says that a group takes mail from few.
+    /// Whether Exchange says that a group restricts its senders.
     is_restricted: bool,
 }
 
-/// What stands before the words of another server, to the end of the reply: Postfix,
-/// qmail, Exchange, Exim's and Sendmail's reports.
+/// Phrases that introduce another server's reply, to the end of the text: Postfix, qmail,
+/// Exchange, and the reports of Exim and Sendmail.
 const QUOTING: [&str; 24] = [
     " said:",
     " said 4",
@@ -43,10 +43,10 @@ const QUOTING: [&str; 24] = [
     "response was:",
     "smtp; 5",
 ];
-/// The same, to the end of its line: Exim's report of a callout.
+/// The same, to the end of the line: Exim's report of a callout.
 const QUOTING_A_LINE: &str = "response:";
 
-/// A server that says one of these does not relay, to whomever.
+/// With a word of denial: the server does not relay for us.
 const RELAYING: [&str; 5] = ["relay", "relaying", "relayed", "relays", "nonrelay"];
 const DENIED: [&str; 24] = [
     "not",
@@ -80,8 +80,8 @@ const DENIED_RELAY: [&str; 4] = [
     "through this server",
     "via this server",
 ];
-/// A recipient that the server looked for, whatever else it says.
-const LOOKED_FOR: [&str; 8] = [
+/// The recipient is unknown, whatever else the text says.
+const UNKNOWN_RECIPIENT: [&str; 8] = [
     "unknown",
     "no such",
     "no mailbox",
@@ -101,7 +101,7 @@ const LOGIN: [&str; 8] = [
     "log in",
     "login required",
 ];
-/// Of the sender's domain, not of a login.
+/// About the sender's domain, not about a login.
 const DOMAIN_CHECKS: [&str; 4] = ["spf", "dkim", "dmarc", "arc"];
 const CLIENT: [&str; 14] = [
     "client host",
@@ -119,7 +119,7 @@ const CLIENT: [&str; 14] = [
     "reverse dns",
     "rdns",
 ];
-/// Of our account wherever it is said.
+/// About our account at every stage.
 const OUR_ACCOUNT: [&str; 9] = [
     "your account",
     "your smtp account",
@@ -131,7 +131,7 @@ const OUR_ACCOUNT: [&str; 9] = [
     "pending approval",
     "sending suspended",
 ];
-/// Of an account: ours, as long as no recipient was named.
+/// About an account: ours as long as no recipient was named.
 const ACCOUNT: [&str; 19] = [
     "account suspended",
     "account is suspended",
@@ -153,16 +153,16 @@ const ACCOUNT: [&str; 19] = [
     "account expired",
     "domain is disabled",
 ];
-/// Of what our account may do.
+/// About the permissions of our account.
 const RIGHTS: [&str; 4] = [
     "is not allowed to send",
     "not authorized to perform",
     "configuration set",
     "tenantattribution",
 ];
-/// Of an account that may write to few recipients as yet (Mailgun's sandboxes and free
-/// accounts, Postmark's accounts before their approval, trials of others): each recipient
-/// fares in its own way.
+/// About an account that may write to few recipients so far (Mailgun's sandboxes and free
+/// accounts, Postmark's accounts before their approval, trials of others): other recipients
+/// may be accepted.
 const TEST_ACCOUNT: [&str; 6] = [
     "test purposes only",
     "authorized recipients",
@@ -171,8 +171,8 @@ const TEST_ACCOUNT: [&str; 6] = [
     "emails to account owners",
     "only send to verified recipients",
 ];
-/// Of the recipient, where one is known: people and mailboxes, and what is said of
-/// [`ACCOUNT`]s.
+/// About the recipient, if one is known: users, mailboxes, and whatever is said of an
+/// [`ACCOUNT`].
 const RECIPIENT: [&str; 32] = [
     "mailbox",
     "inbox",
@@ -207,21 +207,21 @@ const RECIPIENT: [&str; 32] = [
     "recipient suspended",
     "recipient disabled",
 ];
-/// Of a recipient that takes mail from those who logged in with its own server.
-const CLOSED_GROUP: [&str; 4] = [
+/// About a recipient that accepts mail only from senders authenticated at its own server.
+const RESTRICTED_GROUP: [&str; 4] = [
     "to this group",
     "to this distribution",
     "to this address",
     "to this recipient",
 ];
 const PAUSE: [&str; 1] = ["unusual activity"];
-/// Of our sending for now, whomever else it names.
+/// About a temporary stop of our sending, whatever else the text names.
 const OUR_PAUSE: [&str; 3] = [
     "sending paused",
     "sending is paused",
     "unusual sending activity",
 ];
-/// Of how much we may send, whomever else it names.
+/// About our sending limit, whatever else the text names.
 const OUR_LIMIT: [&str; 5] = [
     "sending quota",
     "send quota",
@@ -282,9 +282,9 @@ const RATE: [&str; 28] = [
     "slow down",
     "thread limit",
 ];
-/// Exchange gives it the code of a full mailbox.
+/// Exchange reports our quota with the code of a full mailbox.
 const OUR_QUOTA: [&str; 1] = ["submission quota"];
-/// Of a mailbox that gets too much, from whomever.
+/// About a mailbox that receives too much, from any sender.
 const RECEIVING: [&str; 5] = [
     "receiving mail",
     "receiving",
@@ -318,13 +318,13 @@ const SENDER: [&str; 13] = [
     "invalid sender",
 ];
 
-impl Words {
-    /// All words.
+impl ReplyText {
+    /// The complete text.
     pub(super) fn of(lines: &[String]) -> Self {
         Self::read(&lines.join("\n").to_lowercase(), false)
     }
 
-    /// The server's own words, without those of another one.
+    /// The server's own words, without quotes of another server.
     pub(super) fn without_quotes(lines: &[String]) -> Self {
         let text = lines.join("\n").to_lowercase();
         let mut own = Vec::with_capacity(lines.len());
@@ -345,7 +345,7 @@ impl Words {
     fn read(text: &str, is_quoting: bool) -> Self {
         let mut words = String::from(" ");
         let tokens = text.split_whitespace();
-        for token in tokens.filter(|token| !holds_a_name(token)) {
+        for token in tokens.filter(|token| !contains_a_name(token)) {
             let parts = token.split(|c: char| !c.is_alphanumeric() && c != '\'');
             for part in parts.map(|part| part.trim_matches('\'')) {
                 if !part.is_empty() {
@@ -355,122 +355,123 @@ impl Words {
             }
         }
         Self {
-            said: words,
+            text: words,
             is_quoting,
             names_identity: text.contains(":identity/"),
             is_restricted: text.contains("resolver.rst."),
         }
     }
 
-    fn say(&self, phrases: &[&str]) -> bool {
-        let said = |phrase: &&str| {
-            let mut found = self.said.match_indices(phrase);
+    fn contains(&self, phrases: &[&str]) -> bool {
+        let is_contained = |phrase: &&str| {
+            let mut found = self.text.match_indices(phrase);
             found.any(|(at, _)| {
-                self.said[..at].ends_with(' ') && self.said[at + phrase.len()..].starts_with(' ')
+                self.text[..at].ends_with(' ') && self.text[at + phrase.len()..].starts_with(' ')
             })
         };
-        phrases.iter().any(said)
+        phrases.iter().any(is_contained)
     }
 
-    /// That the server does not pass on mail for us.
-    pub(super) fn refuse_to_relay(&self) -> bool {
-        let denied = self.say(&RELAYING) && self.say(&DENIED) || self.say(&DENIED_RELAY);
-        denied && !self.say(&LOOKED_FOR)
+    /// The server does not relay for us.
+    pub(super) fn denies_relay(&self) -> bool {
+        let denied =
+            self.contains(&RELAYING) && self.contains(&DENIED) || self.contains(&DENIED_RELAY);
+        denied && !self.contains(&UNKNOWN_RECIPIENT)
     }
 
-    /// That we must log in, or that the login is no good.
-    pub(super) fn ask_for_a_login(&self) -> bool {
-        self.say(&LOGIN) && !self.say(&DOMAIN_CHECKS)
+    /// A login is required or was refused.
+    pub(super) fn requires_login(&self) -> bool {
+        self.contains(&LOGIN) && !self.contains(&DOMAIN_CHECKS)
     }
 
-    /// That it does not speak with our address or our name.
-    pub(super) fn tell_of_the_client(&self) -> bool {
-        self.say(&CLIENT)
+    /// Our IP address or host name is rejected.
+    pub(super) fn rejects_client(&self) -> bool {
+        self.contains(&CLIENT)
     }
 
-    /// Something of our account that cannot be the recipient's.
-    pub(super) fn tell_of_our_account(&self) -> bool {
-        self.say(&OUR_ACCOUNT)
+    /// About our account, and not about the recipient's.
+    pub(super) fn mentions_our_account(&self) -> bool {
+        self.contains(&OUR_ACCOUNT)
     }
 
-    /// Something of an account, which may be anybody's.
-    pub(super) fn tell_of_an_account(&self) -> bool {
-        self.say(&ACCOUNT)
+    /// About an account, ours or the recipient's.
+    pub(super) fn mentions_account(&self) -> bool {
+        self.contains(&ACCOUNT)
     }
 
-    /// That our account may not do this.
-    pub(super) fn tell_of_our_rights(&self) -> bool {
-        self.say(&RIGHTS)
+    /// Our account lacks a permission.
+    pub(super) fn denies_our_rights(&self) -> bool {
+        self.contains(&RIGHTS)
     }
 
-    /// That our account may write to few recipients, and this is none of them.
-    pub(super) fn tell_of_a_test_account(&self) -> bool {
-        self.say(&TEST_ACCOUNT)
+    /// Our account may write to few recipients, and not to this one.
+    pub(super) fn mentions_test_account(&self) -> bool {
+        self.contains(&TEST_ACCOUNT)
     }
 
-    /// Something of a recipient, or of an account that may be the recipient's.
-    pub(super) fn tell_of_the_recipient(&self) -> bool {
-        self.say(&RECIPIENT) || self.say(&RECEIVING) || self.say(&ACCOUNT)
+    /// About a recipient, or about an account that may be the recipient's.
+    pub(super) fn mentions_recipient(&self) -> bool {
+        self.contains(&RECIPIENT) || self.contains(&RECEIVING) || self.contains(&ACCOUNT)
     }
 
-    /// That the recipient takes mail from few, and not from us.
-    pub(super) fn tell_of_a_closed_group(&self) -> bool {
-        self.is_restricted || self.say(&CLOSED_GROUP)
+    /// The recipient restricts its senders.
+    pub(super) fn mentions_restricted_group(&self) -> bool {
+        self.is_restricted || self.contains(&RESTRICTED_GROUP)
     }
 
-    /// That it passes on what another server said.
-    pub(super) fn quote_another_server(&self) -> bool {
+    /// The reply quotes another server.
+    pub(super) fn quotes_another_server(&self) -> bool {
         self.is_quoting
     }
 
-    /// An identity of SES that the account may not use: a sender.
-    pub(super) fn name_an_identity(&self) -> bool {
+    /// Names an SES identity that the account may not use: a sender.
+    pub(super) fn names_identity(&self) -> bool {
         self.names_identity
     }
 
-    /// That something strange is going on.
-    pub(super) fn tell_of_a_pause(&self) -> bool {
-        self.say(&PAUSE)
+    /// Reports unusual activity.
+    pub(super) fn mentions_pause(&self) -> bool {
+        self.contains(&PAUSE)
     }
 
-    /// That the service stopped our sending for now.
-    pub(super) fn tell_of_our_pause(&self) -> bool {
-        self.say(&OUR_PAUSE)
+    /// The service stopped our sending for now.
+    pub(super) fn mentions_our_pause(&self) -> bool {
+        self.contains(&OUR_PAUSE)
     }
 
-    /// That we have sent as much as we may for now, whomever else it names.
-    pub(super) fn tell_of_our_limit(&self) -> bool {
-        self.say(&OUR_LIMIT)
+    /// Our sending limit is reached, whatever else the text names.
+    pub(super) fn mentions_our_limit(&self) -> bool {
+        self.contains(&OUR_LIMIT)
     }
 
-    /// That we have sent as much as we may for now.
-    pub(super) fn tell_of_a_quota(&self) -> bool {
-        self.say(&QUOTA) && !self.say(&RECEIVING)
+    /// A quota is used up, and not a recipient's.
+    pub(super) fn mentions_quota(&self) -> bool {
+        self.contains(&QUOTA) && !self.contains(&RECEIVING)
     }
 
-    /// The same, where it cannot be the recipient's.
-    pub(super) fn tell_of_our_quota(&self) -> bool {
-        self.say(&OUR_QUOTA)
+    /// Our quota is used up, even if the code names a mailbox.
+    pub(super) fn mentions_our_quota(&self) -> bool {
+        self.contains(&OUR_QUOTA)
     }
 
-    /// That we send too fast.
-    pub(super) fn tell_of_a_rate(&self) -> bool {
-        self.say(&RATE) && !self.say(&RECEIVING)
+    /// We send too fast.
+    pub(super) fn mentions_rate(&self) -> bool {
+        self.contains(&RATE) && !self.contains(&RECEIVING)
     }
 
-    /// That a first try is always put off.
-    pub(super) fn tell_of_greylisting(&self) -> bool {
-        self.say(&GREYLISTING)
+    /// The server defers every first try.
+    pub(super) fn mentions_greylisting(&self) -> bool {
+        self.contains(&GREYLISTING)
     }
 
-    /// That the sender is not welcome, or not ours.
-    pub(super) fn tell_of_the_sender(&self) -> bool {
-        self.names_identity || self.say(&SENDER) || self.say(&DOMAIN_CHECKS)
+    /// The sender is not accepted, or not ours to use.
+    pub(super) fn mentions_sender(&self) -> bool {
+        self.names_identity || self.contains(&SENDER) || self.contains(&DOMAIN_CHECKS)
     }
 }
 
-/// Whether it is an address, or a dot stands inside: a host, a URL, a code.
-fn holds_a_name(token: &str) -> bool {
+/// Whether a token is an address or has a dot inside: a host, a URL, a code.
+fn contains_a_name(token: &str) -> bool {
     let inside = token.trim_matches(|c: char| !c.is_alphanumeric());
     let is_dotted = inside.split('.').count() > 1 && !inside.contains("..");
     token.contains('@') || is_dotted

@@ -1,57 +1,53 @@
-//! What a refusal for good says of the mailbox. An address is suppressed only for a
-//! verdict on it: that it does not exist or takes no mail. A server that refuses this
-//! mail or this sender says nothing of the kind, whatever its reply code.
+//! Classifies a permanent bounce. An address is suppressed only if the receiving server
+//! says that the address does not exist or accepts no mail. A server that rejects this mail
+//! or this sender says nothing about the address, whatever its reply code.
 
 use crate::provider::event::BounceType;
 
-/// What a receiving server's words are about.
+/// What the reply of a receiving server is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RefusalSubject {
-    /// There is no such mailbox, or no such domain.
+    /// The mailbox or the domain does not exist.
     Address,
-    /// Something that passes: the mailbox is full, its system is away.
-    Passing,
+    /// A temporary condition: the mailbox is full, the system is unreachable.
+    Temporary,
     /// This mail or this sender.
     Mail,
-    Nothing,
+    Unclear,
 }
 
-/// The kind of a bounce for good. `is_labelled` says that the provider itself calls it a
-/// verdict on the address; the server's words may tell otherwise.
-pub(super) fn bounce_type(
-    is_labelled: bool,
-    status: Option<&str>,
-    answer: Option<&str>,
-) -> BounceType {
-    match subject(status, answer.unwrap_or_default()) {
+/// The type of a permanent bounce. `is_labelled` says that the provider itself blames the
+/// address; the server's reply may say otherwise.
+pub(super) fn classify(is_labelled: bool, status: Option<&str>, reply: Option<&str>) -> BounceType {
+    match subject(status, reply.unwrap_or_default()) {
         RefusalSubject::Address => BounceType::Hard,
-        RefusalSubject::Passing => BounceType::Soft,
+        RefusalSubject::Temporary => BounceType::Soft,
         RefusalSubject::Mail => BounceType::Block,
-        RefusalSubject::Nothing if is_labelled => BounceType::Hard,
-        RefusalSubject::Nothing => BounceType::Block,
+        RefusalSubject::Unclear if is_labelled => BounceType::Hard,
+        RefusalSubject::Unclear => BounceType::Block,
     }
 }
 
-/// By the enhanced status (RFC 3463, 3), where it says anything, else by words that name
-/// a list of senders.
-fn subject(status: Option<&str>, answer: &str) -> RefusalSubject {
+/// Decided by the enhanced status (RFC 3463, 3) if it is conclusive, else by words that
+/// name a block list.
+fn subject(status: Option<&str>, reply: &str) -> RefusalSubject {
     let status = status.and_then(enhanced).or_else(|| {
-        let words = answer.split(|c: char| c.is_whitespace() || "-;#<>[]()".contains(c));
+        let words = reply.split(|c: char| c.is_whitespace() || "-;#<>[]()".contains(c));
         words.take(8).find_map(enhanced)
     });
     match status {
-        // The address of the sender.
+        // The sender's address.
         Some((5, 1, 7..=9)) => RefusalSubject::Mail,
         Some((5, 1, _)) => RefusalSubject::Address,
-        Some((4, _, _) | (5, 2, 2)) => RefusalSubject::Passing,
+        Some((4, _, _) | (5, 2, 2)) => RefusalSubject::Temporary,
         // Too large; content; policy.
         Some((5, 2, 3) | (5, 3, 4) | (5, 6 | 7, _)) => RefusalSubject::Mail,
-        Some(_) | None if names_a_list(answer) => RefusalSubject::Mail,
-        Some(_) | None => RefusalSubject::Nothing,
+        Some(_) | None if names_a_block_list(reply) => RefusalSubject::Mail,
+        Some(_) | None => RefusalSubject::Unclear,
     }
 }
 
-/// Class, subject and detail of an enhanced status of failure: `5.1.1`.
+/// Class, subject and detail of a failure's enhanced status: `5.1.1`.
 fn enhanced(word: &str) -> Option<(u8, u16, u16)> {
     let mut parts = word.trim_end_matches([':', ',', '.']).split('.');
     let class = match parts.next()? {
@@ -63,7 +59,7 @@ fn enhanced(word: &str) -> Option<(u8, u16, u16)> {
     parts.next().is_none().then_some((class, subject, detail))
 }
 
-fn names_a_list(answer: &str) -> bool {
+fn names_a_block_list(reply: &str) -> bool {
     const WORDS: [&str; 12] = [
         "spamhaus",
         "spamcop",
@@ -78,8 +74,8 @@ fn names_a_list(answer: &str) -> bool {
         "policy",
         "blocked",
     ];
-    let answer = answer.to_ascii_lowercase();
-    WORDS.iter().any(|words| answer.contains(words))
+    let reply = reply.to_ascii_lowercase();
+    WORDS.iter().any(|words| reply.contains(words))
 }
 
 #[cfg(test)]
@@ -87,10 +83,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_verdict_on_the_address_is_hard() {
+    fn only_a_bounce_that_blames_the_address_is_hard() {
         use BounceType::{Block, Hard, Soft};
-        // Status, answer; without a label, with one.
-        for (status, answer, unlabelled, labelled) in [
+        // Status, reply; the type without and with the provider's label.
+        for (status, reply, unlabelled, labelled) in [
             ("5.1.1", "", Hard, Hard),
             ("5.1.2", "", Hard, Hard),
             ("5.1.10", "", Hard, Hard),
@@ -116,11 +112,11 @@ mod tests {
             ("550", "", Block, Hard),
             ("nonsense", "1.2.3.4 refused", Block, Hard),
         ] {
-            let (status, answer) = (Some(status), Some(answer));
-            assert_eq!(bounce_type(false, status, answer), unlabelled, "{answer:?}");
-            assert_eq!(bounce_type(true, status, answer), labelled, "{answer:?}");
+            let (status, reply) = (Some(status), Some(reply));
+            assert_eq!(classify(false, status, reply), unlabelled, "{reply:?}");
+            assert_eq!(classify(true, status, reply), labelled, "{reply:?}");
         }
-        assert_eq!(bounce_type(true, None, None), Hard);
-        assert_eq!(bounce_type(false, None, None), Block);
+        assert_eq!(classify(true, None, None), Hard);
+        assert_eq!(classify(false, None, None), Block);
     }
 }

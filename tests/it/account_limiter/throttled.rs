@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use waypost_core::account_limiter::RejectedBy;
 
-use super::{House, NO_LIMITS, accepted, throttled_somehow};
+use super::{Fixture, NO_LIMITS, accepted, throttled_somehow};
 
 #[tokio::test]
-async fn being_throttled_now_and_then_closes_nothing_and_being_throttled_always_leaves_a_few() {
-    let house = House::new().await;
-    let worker = house.worker();
+async fn rare_throttling_does_not_open_the_breaker_and_constant_throttling_leaves_a_few_calls() {
+    let fixture = Fixture::new().await;
+    let worker = fixture.worker();
     for nth in 0..200 {
         let outcome = if nth % 100 == 0 {
             throttled_somehow()
@@ -23,12 +23,12 @@ async fn being_throttled_now_and_then_closes_nothing_and_being_throttled_always_
         let mut passed = 0;
         let started = Instant::now();
         while started.elapsed() < Duration::from_secs(seconds) {
-            match worker.enter(NO_LIMITS).await {
-                Ok(pass) => {
+            match worker.acquire(NO_LIMITS).await {
+                Ok(permit) => {
                     passed += 1;
-                    pass.end(&throttled_somehow());
+                    permit.end(&throttled_somehow());
                 }
-                Err(closed) => assert_eq!(closed.by, RejectedBy::Throttled),
+                Err(refusal) => assert_eq!(refusal.by, RejectedBy::Throttled),
             }
             pause.tick().await;
         }
@@ -41,9 +41,9 @@ async fn being_throttled_now_and_then_closes_nothing_and_being_throttled_always_
 }
 
 #[tokio::test]
-async fn mail_to_one_domain_that_is_throttled_does_not_slow_the_others() {
-    let house = House::new().await;
-    let worker = house.worker();
+async fn throttled_mail_to_one_domain_does_not_slow_other_domains() {
+    let fixture = Fixture::new().await;
+    let worker = fixture.worker();
     let (slow, quick) = (
         worker.call_for("slow.example"),
         worker.call_for("quick.example"),
@@ -52,15 +52,15 @@ async fn mail_to_one_domain_that_is_throttled_does_not_slow_the_others() {
     let mut refused = false;
     let mut pause = tokio::time::interval(Duration::from_millis(5));
     while !refused && started.elapsed() < Duration::from_secs(10) {
-        match worker.enter_for(slow).await {
-            Ok(pass) => pass.end(&throttled_somehow()),
-            Err(closed) => refused = closed.by == RejectedBy::Throttled,
+        match worker.acquire_for(slow).await {
+            Ok(permit) => permit.end(&throttled_somehow()),
+            Err(refusal) => refused = refusal.by == RejectedBy::Throttled,
         }
         pause.tick().await;
-        worker.enter_for(quick).await.unwrap().end(&accepted());
+        worker.acquire_for(quick).await.unwrap().end(&accepted());
     }
     assert!(refused, "the slow domain is slowed");
     for _ in 0..50 {
-        worker.enter_for(quick).await.unwrap().end(&accepted());
+        worker.acquire_for(quick).await.unwrap().end(&accepted());
     }
 }

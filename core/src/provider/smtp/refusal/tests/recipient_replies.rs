@@ -1,10 +1,10 @@
-//! What may be said of a recipient's account as well as of ours, what is quoted of another
-//! server, and codes of a login that come after the mail.
+//! Texts that may be about the recipient's account as well as about ours, quotes of other
+//! servers, and login codes that come after the mail.
 
 use super::Stage::{Content, Greeting, Recipient, Sender};
 use super::{ReplyCase, read};
 
-/// Of an account or a user: the recipient's, once there is one.
+/// About an account or a user: the recipient's, once there is one.
 const CLOSED: &[&str] = &[
     "account has been disabled",
     "Account has been suspended",
@@ -20,7 +20,7 @@ const CLOSED: &[&str] = &[
     "domain is disabled",
 ];
 
-/// Of a recipient, whatever else is said.
+/// About a recipient, whatever else the text says.
 const OF_RECIPIENTS: &[&str] = &[
     "user suspended",
     "User is suspended.",
@@ -38,7 +38,7 @@ const OF_RECIPIENTS: &[&str] = &[
     "The email account that you tried to reach has been disabled",
 ];
 
-/// What another server said, of us or of itself.
+/// Replies of another server, about us or about itself.
 const QUOTED: &[&str] = &[
     "550 User unknown",
     "550 5.7.1 Relay access denied",
@@ -54,7 +54,7 @@ const QUOTED: &[&str] = &[
     "550 user suspended",
 ];
 
-/// How servers say that another one said it.
+/// Phrases that introduce the reply of another server.
 const QUOTES: &[&str] = &[
     "remote host said: ",
     "192.0.2.1 does not like recipient. Remote host said: ",
@@ -91,7 +91,7 @@ fn a_closed_account_is_the_recipients_once_there_is_one() {
 }
 
 #[test]
-fn our_account_is_ours_wherever_it_is_said() {
+fn our_account_is_recognised_at_every_stage() {
     for (line, meaning) in [
         ("550 Your account has been disabled", "account"),
         ("550 5.7.1 Your account is suspended", "account"),
@@ -99,15 +99,15 @@ fn our_account_is_ours_wherever_it_is_said() {
         ("554 Sending suspended for this account.", "account"),
         (
             "554 Sending paused for this account. account has been flagged",
-            "account for now",
+            "account temporary",
         ),
         (
             "550 Mailbox info has exceeded its hourly sending limit",
-            "account for now",
+            "account temporary",
         ),
         (
             "550 5.4.5 Daily user sending limit exceeded.",
-            "account for now",
+            "account temporary",
         ),
         ("550 Your account is pending approval.", "account"),
     ] {
@@ -128,7 +128,7 @@ fn our_account_is_ours_wherever_it_is_said() {
 }
 
 #[test]
-fn what_another_server_said_is_the_recipients() {
+fn a_quoted_reply_is_about_the_recipient() {
     for quote in QUOTES {
         for quoted in QUOTED {
             for stage in [Recipient, Content] {
@@ -145,7 +145,7 @@ fn what_another_server_said_is_the_recipients() {
                         format!("{code} Recipient address rejected: {quote}{quoted}"),
                         format!("{code} {quote}\n{} {quoted}", &code[..3]),
                     ] {
-                        // Of what is reported line by line, the next one is the server's.
+                        // After a line-by-line report the next line is the server's own.
                         if !(line.contains('\n') && quote.ends_with("response: ")) {
                             assert_eq!(read(stage, &line), meaning, "{stage:?} {line}");
                         }
@@ -175,7 +175,7 @@ const OTHERS: &[ReplyCase] = &[
         "550 5.1.0 <a@example.com>: Sender address rejected: undeliverable address: host mx.example.com said: 550 User unknown",
         "sender",
     ),
-    // A group that takes mail from those whom its server knows.
+    // A group that accepts mail from authenticated senders only.
     (
         Content,
         "550 5.7.133 RESOLVER.RST.SenderNotAuthenticatedForGroup; authentication required; Delivery restriction check failed because the sender was not authenticated when sending to this group",
@@ -191,7 +191,7 @@ const OTHERS: &[ReplyCase] = &[
         "550 You are not allowed to send to this group; authentication required",
         "recipient",
     ),
-    // Accounts that may write to few.
+    // Accounts that may write to few recipients.
     (
         Content,
         "554 Free accounts are for test purposes only. Please upgrade or add the address to your authorized recipients.",
@@ -231,14 +231,14 @@ const OTHERS: &[ReplyCase] = &[
 ];
 
 #[test]
-fn every_other_reply_is_read_as_what_it_is_about() {
+fn every_other_reply_has_its_meaning() {
     for (stage, line, meaning) in OTHERS {
         assert_eq!(read(*stage, line), *meaning, "{stage:?} {line}");
     }
 }
 
 #[test]
-fn codes_of_a_login_speak_of_the_mail_after_it() {
+fn login_codes_after_the_mail_are_about_the_mail() {
     for code in ["500", "502", "504", "530", "534", "535", "538"] {
         for text in [
             "Message refused",

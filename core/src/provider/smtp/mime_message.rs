@@ -1,5 +1,5 @@
-//! The letter: an outgoing mail as a message of RFC 5322, in ASCII. The headers are written
-//! here, the bodies by lettre, which takes no address with a local part in quotes. Pure.
+//! Writes a mail as an RFC 5322 message, in ASCII. The headers are written here, the bodies
+//! by lettre, which does not accept an address with a quoted local part. Pure.
 
 use lettre::message::{MultiPart, SinglePart};
 
@@ -9,22 +9,25 @@ use crate::address::EmailAddress;
 use crate::clock::Timestamp;
 use crate::text::header;
 
-/// A letter and what is written on its envelope.
-pub(super) struct Letter {
+/// A message and its envelope.
+pub(super) struct MimeMessage {
     pub(super) from: EmailAddress,
     pub(super) to: EmailAddress,
-    /// Its Message-ID, in angle brackets. The same for every copy of it: a reader
-    /// who gets a mail twice, because an answer was lost, may be shown it once.
+    /// The Message-ID, in angle brackets. The same for every attempt: a mail client may
+    /// hide a duplicate that was sent because a reply was lost.
     pub(super) message_id: String,
     pub(super) content: Content,
 }
 
-/// Writes the letter. It carries a Message-ID and no other mark of ours: no events
-/// come back that would need one.
+/// Writes the message. It carries a Message-ID and no other id of ours: SMTP accounts have
+/// no events that would return them.
 ///
 /// # Errors
-/// Why it cannot be written.
-pub(super) fn compose(mail: &OutgoingMail, now: Timestamp) -> Result<Letter, Unsendable> {
+/// Why the message cannot be written.
+pub(super) fn write_message(
+    mail: &OutgoingMail,
+    now: Timestamp,
+) -> Result<MimeMessage, Unsendable> {
     mail.require_sendable()?;
     let message_id = format!(
         "<{}.{}@{}>",
@@ -39,7 +42,7 @@ pub(super) fn compose(mail: &OutgoingMail, now: Timestamp) -> Result<Letter, Uns
     }
     let content = Content::of(&lines)
         .map_err(|what| Unsendable::message(format!("the mail cannot be written: {what}")))?;
-    Ok(Letter {
+    Ok(MimeMessage {
         from: mail.from.address().clone(),
         to: mail.to.address().clone(),
         message_id,
@@ -47,7 +50,7 @@ pub(super) fn compose(mail: &OutgoingMail, now: Timestamp) -> Result<Letter, Uns
     })
 }
 
-/// All headers but those of the bodies.
+/// All headers except those of the bodies.
 fn headers(mail: &OutgoingMail, message_id: &str, now: Timestamp) -> String {
     let mut lines = vec![
         format!("Message-ID: {message_id}"),
@@ -67,8 +70,8 @@ fn headers(mail: &OutgoingMail, message_id: &str, now: Timestamp) -> String {
     }
     let subject = header::unstructured(&mail.subject, "Subject: ".len());
     lines.push(format!("Subject: {subject}"));
-    // Checked to be ASCII on one line: as they stand, since a folded or encoded
-    // List-Unsubscribe is not understood everywhere.
+    // These are checked to be ASCII on one line. They are not folded or encoded, since some
+    // mail clients do not understand a folded or encoded List-Unsubscribe.
     let further = mail.headers.iter();
     lines.extend(further.map(|(name, value)| format!("{name}: {value}")));
     lines.push("MIME-Version: 1.0\r\n".to_owned());
@@ -83,14 +86,14 @@ fn bodies(mail: &OutgoingMail) -> Vec<u8> {
     };
     match (filled(&mail.text), filled(&mail.html)) {
         (Some(text), Some(html)) => MultiPart::alternative_plain_html(text, html).formatted(),
-        (Some(text), None) => alone(SinglePart::plain(text)),
-        (None, html) => alone(SinglePart::html(html.unwrap_or_default())),
+        (Some(text), None) => single_part(SinglePart::plain(text)),
+        (None, html) => single_part(SinglePart::html(html.unwrap_or_default())),
     }
 }
 
-/// A body without others. lettre ends each part with a line end of its own, which
-/// belongs to the boundary that follows; here none does.
-fn alone(part: SinglePart) -> Vec<u8> {
+/// A single body. lettre ends each part with a line break that belongs to the following
+/// boundary; a single body has none.
+fn single_part(part: SinglePart) -> Vec<u8> {
     let mut formatted = part.formatted();
     if part.raw_body().ends_with(b"\r\n") {
         formatted.truncate(formatted.len() - 2);
@@ -98,7 +101,7 @@ fn alone(part: SinglePart) -> Vec<u8> {
     formatted
 }
 
-/// A text whose lines end in CR LF, whether they ended in CR LF, LF or CR.
+/// A text with CR LF at the end of every line, which may have been CR LF, LF or CR.
 fn with_crlf(text: &str) -> String {
     let lines = text.replace("\r\n", "\n").replace('\r', "\n");
     lines.replace('\n', "\r\n")
@@ -131,8 +134,8 @@ mod tests {
     }
 
     fn lines(mail: &OutgoingMail) -> Vec<String> {
-        let letter = compose(mail, Clock::system().now()).unwrap();
-        let text = String::from_utf8(letter.content.as_bytes().to_vec()).unwrap();
+        let message = write_message(mail, Clock::system().now()).unwrap();
+        let text = String::from_utf8(message.content.as_bytes().to_vec()).unwrap();
         let text = text.strip_suffix("\r\n").unwrap();
         text.split("\r\n").map(str::to_owned).collect()
     }
@@ -150,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_alone_ends_as_it_was_given() {
+    fn a_single_body_ends_as_it_was_given() {
         for (given, end) in [
             ("a", "a\r\n"),
             ("a\n", "a\r\n"),
@@ -166,8 +169,8 @@ mod tests {
                     text: body.filter(|_| !is_html),
                     ..mail()
                 };
-                let letter = compose(&mail, Clock::system().now()).unwrap();
-                let text = String::from_utf8(letter.content.as_bytes().to_vec()).unwrap();
+                let message = write_message(&mail, Clock::system().now()).unwrap();
+                let text = String::from_utf8(message.content.as_bytes().to_vec()).unwrap();
                 let (_, body) = text.split_once("\r\n\r\n").unwrap();
                 assert_eq!(body, end, "{given:?}");
             }
@@ -175,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_given_header_stays_on_one_line_and_tags_are_not_shown() {
+    fn an_extra_header_stays_on_one_line_and_tags_are_not_written() {
         let mail = mail();
         let (name, value) = &mail.headers[0];
         let lines = lines(&mail);
@@ -188,26 +191,26 @@ mod tests {
         let (first, mut again) = (mail(), mail());
         again.attempt_id = Uuid::from_u128(99).into();
         let now = Clock::system().now();
-        let id = compose(&first, now).unwrap().message_id;
-        assert_eq!(id, compose(&again, now).unwrap().message_id);
+        let id = write_message(&first, now).unwrap().message_id;
+        assert_eq!(id, write_message(&again, now).unwrap().message_id);
         assert_eq!(id, "<00000000-0000-0000-0000-000000000001.7@example.com>");
     }
 
     #[test]
-    fn what_would_break_the_header_is_refused() {
+    fn a_subject_that_would_break_the_header_is_refused() {
         for subject in ["a\r\nBcc: x@example.org", "a\nb", "a\0", ""] {
             let mail = OutgoingMail {
                 subject: subject.to_owned(),
                 ..mail()
             };
             assert!(
-                compose(&mail, Clock::system().now()).is_err(),
+                write_message(&mail, Clock::system().now()).is_err(),
                 "{subject:?}"
             );
         }
     }
 
-    /// What a server might take for the end of a mail.
+    /// Sequences that a server might take for the end of a mail.
     const ENDS: [&str; 16] = [
         "\r\n.\r\n",
         "\n.\n",
@@ -228,8 +231,8 @@ mod tests {
     ];
 
     #[test]
-    fn no_body_ends_the_mail_before_its_end() {
-        // So much text that an encoding breaks the line in every place of the form.
+    fn no_body_ends_the_mail_early() {
+        // Paddings that make the encoding break the line at every place of the sequence.
         let paddings = (0..4).chain(68..78).chain(990..1_000);
         for (padding, end) in paddings.flat_map(|n| ENDS.map(|end| (n, end))) {
             let padding = "x".repeat(padding);
@@ -254,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn every_end_of_a_line_becomes_cr_lf() {
+    fn every_line_end_becomes_cr_lf() {
         for (given, written) in [
             ("a\rb\nc\r\nd", "a\r\nb\r\nc\r\nd"),
             ("\r\n\r.\r\n", "\r\n\r\n.\r\n"),
@@ -273,8 +276,8 @@ mod tests {
                 text: Some(body.to_owned()),
                 ..mail()
             };
-            if let Ok(letter) = compose(&mail, Clock::system().now()) {
-                assert!(!letter.content.as_bytes().contains(&0), "{body:?}");
+            if let Ok(message) = write_message(&mail, Clock::system().now()) {
+                assert!(!message.content.as_bytes().contains(&0), "{body:?}");
             }
         }
     }

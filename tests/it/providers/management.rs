@@ -1,4 +1,4 @@
-//! Single domains: added, checked and removed, at the provider and in our records.
+//! Domains added, verified and removed one by one, at the provider and in the database.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ async fn send_from(app: &TestApp, domain: &str) -> Reply {
     app.post("/v1/send", &message).await
 }
 
-/// The actions of the audit log that are about domains, oldest first.
+/// The audit actions about domains, oldest first.
 async fn actions(app: &TestApp) -> Vec<(String, Value)> {
     let entries = app.get("/v1/audit-logs?targetType=domain").await.data(200);
     let entries = entries.as_array().unwrap().iter().rev();
@@ -58,7 +58,7 @@ async fn actions(app: &TestApp) -> Vec<(String, Value)> {
 }
 
 #[tokio::test]
-async fn a_domain_is_added_checked_and_removed_at_the_provider_too() {
+async fn a_domain_is_added_verified_and_removed_at_the_provider_too() {
     for kind in HTTP_PROVIDERS {
         let app = quiet().await;
         let account = app.connect(kind).await;
@@ -98,7 +98,7 @@ async fn a_domain_is_added_checked_and_removed_at_the_provider_too() {
 
         let removed = app.delete(&path(&added)).await.expect(200);
         assert_eq!(removed, json!({ "success": true }));
-        // Had the provider it still, it would come back.
+        // If the provider still had it, it would come back.
         validate(&app, &account).await;
         assert!(!names(&app, &account).await.contains(&NEW.to_owned()));
         send_from(&app, NEW).await.expect_issues(422, &["from"]);
@@ -121,7 +121,7 @@ async fn a_domain_is_added_checked_and_removed_at_the_provider_too() {
 }
 
 #[tokio::test]
-async fn a_domain_whose_records_are_missing_stays_unverified() {
+async fn a_domain_with_missing_records_stays_unverified() {
     for kind in HTTP_PROVIDERS {
         let app = quiet().await;
         let account = app.connect(kind).await;
@@ -132,7 +132,7 @@ async fn a_domain_whose_records_are_missing_stays_unverified() {
 }
 
 #[tokio::test]
-async fn a_domain_that_the_provider_has_already_is_recorded_and_not_made_twice() {
+async fn a_domain_that_the_provider_already_has_is_stored_and_not_created_twice() {
     for (kind, provider, credential) in [
         (ProviderType::Sendgrid, Provider::SendGrid, "SG.good-key"),
         (ProviderType::Postmark, Provider::Postmark, "good-account"),
@@ -141,13 +141,13 @@ async fn a_domain_that_the_provider_has_already_is_recorded_and_not_made_twice()
     ] {
         let app = quiet().await;
         let account = app.connect(kind).await;
-        // As if we had died between the provider's answer and our commit.
+        // As after a crash between the provider's reply and our commit.
         let domains = ["example.com", NEW];
         app.simulator().set_domains(provider, credential, &domains);
         let added = add(&app, &account, NEW).await.data(201);
         assert_eq!(added["state"], "verified", "{kind}");
         assert!(!added["dnsRecords"].as_array().unwrap().is_empty());
-        // The provider has it no longer: removing it is harmless.
+        // The provider no longer has it: removing it is harmless.
         let domains = ["example.com"];
         app.simulator().set_domains(provider, credential, &domains);
         let checked = verify(&app, &added).await.data(200);
@@ -158,7 +158,7 @@ async fn a_domain_that_the_provider_has_already_is_recorded_and_not_made_twice()
 }
 
 #[tokio::test]
-async fn a_domain_that_cannot_be_seen_is_recorded_as_unknown_and_sends() {
+async fn a_domain_that_cannot_be_read_is_stored_as_unknown_and_sends() {
     for (kind, narrow) in [
         (ProviderType::Sendgrid, json!({ "apiKey": "SG.restricted" })),
         (
@@ -200,7 +200,7 @@ async fn a_domain_that_cannot_be_seen_is_recorded_as_unknown_and_sends() {
 }
 
 #[tokio::test]
-async fn what_is_no_domain_and_what_belongs_to_others_is_refused() {
+async fn invalid_domains_and_those_of_other_organizations_are_refused() {
     let app = quiet().await;
     let account = app.connect(ProviderType::Sendgrid).await;
     for name in [
@@ -232,7 +232,7 @@ async fn what_is_no_domain_and_what_belongs_to_others_is_refused() {
     ] {
         reply.expect_error(404, "NOT_FOUND");
     }
-    // A domain of one account is none of another's.
+    // A domain of one account does not belong to another.
     let other = app.connect(ProviderType::Mailgun).await;
     let id = added["id"].as_str().unwrap();
     let crossed = format!("/v1/providers/{other}/domains/{id}");
@@ -241,7 +241,7 @@ async fn what_is_no_domain_and_what_belongs_to_others_is_refused() {
 }
 
 #[tokio::test]
-async fn what_the_provider_refuses_is_a_422_with_its_reason() {
+async fn a_refusal_of_the_provider_is_a_422_with_its_reason() {
     for kind in HTTP_PROVIDERS {
         let app = quiet().await;
         let account = app.connect(kind).await;
@@ -262,7 +262,7 @@ async fn what_the_provider_refuses_is_a_422_with_its_reason() {
 }
 
 #[tokio::test]
-async fn without_an_answer_nothing_changes_and_the_same_request_works_later() {
+async fn without_a_reply_nothing_changes_and_the_same_request_works_later() {
     for kind in HTTP_PROVIDERS {
         let app = TestApp::builder()
             .without_worker()
@@ -299,8 +299,8 @@ async fn without_an_answer_nothing_changes_and_the_same_request_works_later() {
 }
 
 #[tokio::test]
-async fn of_two_requests_at_once_one_adds_the_domain() {
-    // Which of both comes when differs from one to the next.
+async fn of_two_concurrent_requests_one_adds_the_domain() {
+    // Which request comes first differs between runs.
     const KEYED: usize = 6;
     let app = quiet().await;
     let other = app.start_another_api().await;
@@ -334,7 +334,7 @@ async fn of_two_requests_at_once_one_adds_the_domain() {
 }
 
 #[tokio::test]
-async fn a_turn_that_a_dead_process_held_ends_by_itself() {
+async fn the_lock_of_a_dead_process_expires() {
     let app = quiet().await;
     let account = app.connect(ProviderType::Sendgrid).await;
     app.execute(&format!(
