@@ -1,8 +1,7 @@
-//! Email addresses. An [`EmailAddress`] and a [`Mailbox`] cannot be built wrong:
-//! whoever holds one may put it into a header, a URL or a provider's request
-//! without another check. Domains are kept in their ASCII (Punycode) form; the
-//! local part is ASCII too, because none of the providers takes anything else
-//! (SES documents it so).
+//! Email addresses. An [`EmailAddress`] and a [`Mailbox`] are always valid, so code can
+//! write them into a header, a URL or a provider's request without another check. Domains
+//! are stored in their ASCII (Punycode) form. The local part must be ASCII, because no
+//! provider accepts anything else (SES documents it).
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,34 +14,28 @@ use crate::text::{encoded_word, header};
 /// The longest address that fits an SMTP path (RFC 5321, 4.5.3.1.3, less the
 /// two angle brackets), in bytes.
 const ADDRESS_BYTES_MAX: usize = 254;
-/// The longest display name that we take, in characters.
 const NAME_CHARS_MAX: usize = 255;
-
-/// The longest text that is looked at: a name of Unicode, quoted, and an address.
+/// Longer texts are refused without parsing. A quoted Unicode name with an address fits.
 const MAILBOX_BYTES_MAX: usize = 2_500;
 
 /// Why a text is not an address. `Display` completes "the value …".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
-    /// The text is empty or all white space.
     #[error("must not be empty")]
     Empty,
-    /// A control character, which could smuggle in a header line.
+    /// A control character, which would allow header injection.
     #[error("must not contain control characters such as line breaks or NUL")]
     Control,
     #[error("must not be longer than 254 characters")]
     TooLong,
-    /// A display name beyond our bound.
     #[error("must not carry a display name of more than 255 characters")]
     NameTooLong,
-    /// The part before the `@` is not ASCII.
     #[error("must have only ASCII characters before the @")]
     LocalPartNotAscii,
-    /// An encoded word (RFC 2047) in the part before the `@`: a mail server that
-    /// decodes it may deliver to another address than the one that was checked.
+    /// An encoded word (RFC 2047) in the local part. A mail server that decodes it may
+    /// deliver to another address than the one that was validated.
     #[error("must not have an encoded word (=?…) before the @")]
     EncodedWord,
-    /// The part after the `@` is no domain name.
     #[error("must have a valid domain after the @")]
     Domain,
     #[error("must be an email address such as ada@example.com")]
@@ -55,7 +48,7 @@ pub enum AddressError {
 pub struct AddressHash(pub [u8; 32]);
 
 impl AddressHash {
-    /// The lower-case hexadecimal form that the API shows.
+    /// The lower-case hexadecimal form of the API.
     #[must_use]
     pub fn to_hex(self) -> String {
         hex::encode(self.0)
@@ -76,8 +69,8 @@ pub struct EmailAddress {
 }
 
 impl EmailAddress {
-    /// Reads an address; white space around it is dropped, an internationalised
-    /// domain is turned into Punycode.
+    /// Parses an address. Trims white space and converts an internationalised domain to
+    /// Punycode.
     ///
     /// # Errors
     /// The first rule that the text breaks.
@@ -93,9 +86,9 @@ impl EmailAddress {
         if !local.is_ascii() {
             return Err(AddressError::LocalPartNotAscii);
         }
-        let plain = plainly_quoted(local);
-        let local = plain.as_deref().unwrap_or(local);
-        if encoded_word::may_hold_one(local) {
+        let minimal = minimally_quoted(local);
+        let local = minimal.as_deref().unwrap_or(local);
+        if encoded_word::may_contain(local) {
             return Err(AddressError::EncodedWord);
         }
         let domain = ascii_domain(domain).ok_or(AddressError::Domain)?;
@@ -110,8 +103,8 @@ impl EmailAddress {
         })
     }
 
-    /// The address as it goes to a provider: local part as given but for quotes and
-    /// backslashes that it does not need, domain in lower-case ASCII.
+    /// The address for a provider: the local part as given, without needless quotes and
+    /// backslashes, and the domain in lower-case ASCII.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
@@ -129,14 +122,14 @@ impl EmailAddress {
         &self.text[self.at + 1..]
     }
 
-    /// The hash that stands for this address in lists, suppressions and logs.
+    /// The hash that identifies the address in lists, suppressions and logs.
     #[must_use]
     pub fn hash(&self) -> AddressHash {
         AddressHash(Sha256::digest(self.text.to_ascii_lowercase().as_bytes()).into())
     }
 }
 
-/// An address does not show itself in debug output: logs must not hold one.
+/// Writes the hash, because logs must not contain addresses.
 impl fmt::Debug for EmailAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "EmailAddress({:?})", self.hash())
@@ -151,8 +144,8 @@ pub struct Mailbox {
 }
 
 impl Mailbox {
-    /// Reads an address with or without a display name (RFC 5322 mailbox;
-    /// quoted names and Unicode are understood).
+    /// Parses an address with or without a display name (an RFC 5322 mailbox with quoted
+    /// names and Unicode).
     ///
     /// # Errors
     /// The first rule that the text breaks.
@@ -172,7 +165,7 @@ impl Mailbox {
         let address = EmailAddress::from_parts(local, domain)?;
         let name = name.map(unquote).transpose()?;
         let name = name.filter(|name| !name.is_empty());
-        if name.as_deref().is_some_and(encoded_word::hides_control) {
+        if name.as_deref().is_some_and(encoded_word::contains_control) {
             return Err(AddressError::Control);
         }
         if name
@@ -184,26 +177,25 @@ impl Mailbox {
         Ok(Self { name, address })
     }
 
-    /// The display name, unquoted, where one was given.
+    /// The display name without quotes, if any.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
-    /// The bare address.
+    /// The address without the display name.
     #[must_use]
     pub fn address(&self) -> &EmailAddress {
         &self.address
     }
 
-    /// The RFC 5322 form with the name quoted where it must be; Unicode is kept.
+    /// The RFC 5322 form. The name is quoted if necessary and may contain Unicode.
     #[must_use]
     pub fn to_header(&self) -> String {
         self.to_string()
     }
 
-    /// The RFC 5322 form in ASCII: a name outside it becomes encoded words
-    /// (RFC 2047).
+    /// The RFC 5322 form in ASCII. A Unicode name becomes encoded words (RFC 2047).
     #[must_use]
     pub fn to_encoded_header(&self) -> String {
         let value = header::mailbox(self.name(), self.address.as_str(), 0);
@@ -232,13 +224,12 @@ impl fmt::Display for Mailbox {
     }
 }
 
-/// The lower-case ASCII form of a domain name with at least two labels, in any case, or
-/// nothing where the text is none. Addresses in brackets are not taken: no
-/// provider sends to them.
+/// The lower-case ASCII form of a domain name. `None` if it is invalid or has fewer than two
+/// labels. IP addresses in brackets are invalid, because no provider sends to them.
 #[must_use]
 pub fn ascii_domain(text: &str) -> Option<String> {
-    // The case never matters. What follows would take some names in lower case alone, such
-    // as one with two hyphens at its third and fourth place. Other letters are IDNA's to map.
+    // Case must not matter. The checks below accept some names only in lower case, such as
+    // one with hyphens at the third and fourth position. IDNA maps non-ASCII letters.
     let text = text.to_ascii_lowercase();
     let domain = if is_plain_domain(&text) {
         text
@@ -250,8 +241,7 @@ pub fn ascii_domain(text: &str) -> Option<String> {
     (!numeric && !last_label.is_empty()).then_some(domain)
 }
 
-/// Whether `text` already is its own ASCII form: the common case, spared the
-/// full IDNA processing.
+/// Whether `text` is already in ASCII form. This common case skips the IDNA processing.
 fn is_plain_domain(text: &str) -> bool {
     text.len() <= 253
         && text.split('.').all(|label| {
@@ -265,10 +255,10 @@ fn is_plain_domain(text: &str) -> bool {
         })
 }
 
-/// A local part that is in quotes with no more of them, and of backslashes, than it needs:
-/// it is the same mailbox (RFC 5321, 4.1.2), and so the same hash. Nothing where it is not
-/// in quotes, or they are broken.
-fn plainly_quoted(local: &str) -> Option<String> {
+/// A quoted local part without needless quotes and backslashes. Both forms are the same
+/// mailbox (RFC 5321, 4.1.2) and so must have the same hash. `None` if the local part is not
+/// a valid quoted string.
+fn minimally_quoted(local: &str) -> Option<String> {
     let text = quoted_text(local)?;
     let is_atom = |part: &str| {
         let is_text = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-/=?^_`{|}~".contains(c);
@@ -281,7 +271,7 @@ fn plainly_quoted(local: &str) -> Option<String> {
     Some(format!("\"{escaped}\""))
 }
 
-/// What stands in quotes, where the whole of a text is one quoted string (RFC 5322, 3.2.4).
+/// The content of a text that is one quoted string (RFC 5322, 3.2.4). `None` if it is not.
 fn quoted_text(text: &str) -> Option<String> {
     let quoted = text.strip_prefix('"')?.strip_suffix('"')?;
     let mut unquoted = String::with_capacity(quoted.len());
@@ -296,8 +286,8 @@ fn quoted_text(text: &str) -> Option<String> {
     Some(unquoted)
 }
 
-/// Splits `name <address>`; a text without angle brackets is all address. A bracket in
-/// quotes is part of a name, or of a local part.
+/// Splits `name <address>`. A text without angle brackets is an address. An angle bracket in
+/// quotes belongs to the name or the local part.
 fn split_name(text: &str) -> (Option<&str>, &str) {
     let Some(rest) = text.strip_suffix('>') else {
         return (None, text);
@@ -318,9 +308,10 @@ fn split_name(text: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// The name behind its RFC 5322 quoting. What is more than one quoted string is read by the
-/// mail library, together with an address that it stands before: a plain one, since the
-/// library takes no local part in quotes there. It would drop spaces from a quoted string.
+/// Removes the RFC 5322 quoting of a name. A name that is not exactly one quoted string is
+/// parsed by lettre, which needs an address after it. The address is a plain one, because
+/// lettre accepts no quoted local part there. A single quoted string is parsed here, because
+/// lettre drops spaces from it.
 fn unquote(name: &str) -> Result<String, AddressError> {
     const PLAIN: &str = "name@example.com";
     if let Some(unquoted) = quoted_text(name) {
@@ -342,7 +333,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plain_address_is_kept_and_hashed_in_its_normal_form() {
+    fn an_address_is_trimmed_and_hashed_in_its_normal_form() {
         let address = EmailAddress::parse("  Ada.L+x@Example.COM ").unwrap();
         assert_eq!(address.as_str(), "Ada.L+x@example.com");
         assert_eq!(
@@ -352,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes_that_a_local_part_does_not_need_make_no_other_address() {
+    fn needless_quotes_do_not_change_the_address() {
         for (text, plain) in [
             (r#""ada"@example.com"#, "ada@example.com"),
             (r#""a\da.l"@example.com"#, "ada.l@example.com"),
@@ -372,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn names_with_quotes_commas_and_unicode_survive() {
+    fn names_with_quotes_commas_and_unicode_are_preserved() {
         for (text, name) in [
             ("Ada <ada@example.com>", "Ada"),
             ("\"Lovelace, Ada\" <ada@example.com>", "Lovelace, Ada"),
@@ -448,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused_with_its_reason() {
+    fn invalid_addresses_are_refused_with_their_reason() {
         use AddressError as E;
         for (text, reason) in [
             ("", E::Empty),

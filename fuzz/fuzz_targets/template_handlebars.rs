@@ -4,7 +4,7 @@ use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
 use waypost_core::template::fuzzing;
 
-// A source and, behind a NUL, the variables as JSON; a few useful ones where there are none.
+// A source and, after a NUL, its variables as JSON. Without valid JSON the target uses fixed variables.
 fuzz_target!(|bytes: &[u8]| {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;

@@ -7,7 +7,7 @@ use waypost_core::unsubscribe::token::UnsubscribeTokens;
 
 static TOKENS: LazyLock<UnsubscribeTokens> = LazyLock::new(UnsubscribeTokens::for_fuzzing);
 
-// As it comes; signed by us, to get behind the signature; and with a sealed address, to get behind the seal.
+// The input as a token; the input with a valid signature; and the input with a valid signature and a sealed address.
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(text) = std::str::from_utf8(bytes) {
         let _refused = TOKENS.read(text, waypost_fuzz::now());

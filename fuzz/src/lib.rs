@@ -1,5 +1,4 @@
-//! What the targets have in common: the promises that hold for every event, whatever
-//! a provider posted.
+//! Shared code of the fuzz targets: the properties of every provider event.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use waypost_core::provider::inbound::read_unverified;
@@ -8,11 +7,14 @@ use waypost_core::provider::kind::ProviderType;
 /// 2026-11-21 12:00:00 UTC.
 #[must_use]
 pub fn now() -> DateTime<Utc> {
-    DateTime::from_timestamp(1_795_262_400, 0).expect("it is a moment")
+    DateTime::from_timestamp(1_795_262_400, 0).expect("the constant is a valid time")
 }
 
-/// Reads a body as this provider's, and holds what comes of it against what `inbound`
-/// promises.
+/// Parses a body as one of this provider and checks the events against the guarantees of
+/// `inbound`.
+///
+/// # Panics
+/// If an event breaks a guarantee.
 pub fn read_events(kind: ProviderType, body: &[u8]) {
     let Ok(received) = read_unverified(kind, body, now()) else {
         return;
@@ -41,8 +43,8 @@ pub fn read_events(kind: ProviderType, body: &[u8]) {
             assert!(!text.contains('@'), "{name}");
         }
     }
-    // Told again, an event is the same.
-    let again = read_unverified(kind, body, now()).expect("it was read a moment ago");
+    // Parsing is deterministic, so that a repeated event is recognized.
+    let again = read_unverified(kind, body, now()).expect("the first parse succeeded");
     assert!(
         received
             .events

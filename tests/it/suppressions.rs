@@ -1,4 +1,4 @@
-//! Suppressions: adding, listing, importing and lifting them.
+//! Suppressions: adding, listing, importing and removing them.
 
 mod sending;
 
@@ -47,7 +47,7 @@ async fn total(app: &TestApp, query: &str) -> u64 {
 }
 
 #[tokio::test]
-async fn a_suppression_is_added_listed_and_lifted() {
+async fn a_suppression_is_added_listed_and_removed() {
     let app = quiet().await;
     let added = suppress(&app, "  Ada@Example.org ").await;
     let id = added["id"].as_str().unwrap();
@@ -73,12 +73,12 @@ async fn a_suppression_is_added_listed_and_lifted() {
         .await
         .expect_error(404, "NOT_FOUND");
     assert_eq!(total(&app, "").await, 0);
-    // It may come back.
+    // It can be added again.
     suppress(&app, "ada@example.org").await;
 }
 
 #[tokio::test]
-async fn the_same_address_in_the_same_place_is_a_conflict_in_any_letter_case() {
+async fn the_same_address_and_group_is_a_conflict_in_any_letter_case() {
     let app = quiet().await;
     let news = group(&app, "News").await;
     suppress(&app, "ada@example.org").await;
@@ -94,7 +94,7 @@ async fn the_same_address_in_the_same_place_is_a_conflict_in_any_letter_case() {
         news
     );
     app.post(PATH, &grouped).await.expect_error(409, "CONFLICT");
-    // Other organizations have their own.
+    // Other organizations have their own suppressions.
     let other = app.tenant("Other").await;
     let _done = other
         .caller
@@ -105,7 +105,7 @@ async fn the_same_address_in_the_same_place_is_a_conflict_in_any_letter_case() {
 }
 
 #[tokio::test]
-async fn callers_that_race_with_one_address_get_one_201_and_conflicts() {
+async fn concurrent_requests_with_one_address_get_one_201_and_conflicts() {
     let app = quiet().await;
     for number in 0..10 {
         let body = json!({ "email": format!("racer{number}@example.org") });
@@ -118,7 +118,7 @@ async fn callers_that_race_with_one_address_get_one_201_and_conflicts() {
 }
 
 #[tokio::test]
-async fn sources_are_kept_and_filtered_by_and_so_are_groups() {
+async fn sources_and_groups_are_stored_and_can_be_filtered_by() {
     let app = quiet().await;
     let news = group(&app, "News").await;
     let sources = ["BOUNCE", "COMPLAINT", "MANUAL", "IMPORT", "UNSUBSCRIBE"];
@@ -176,7 +176,7 @@ async fn the_list_is_paged_newest_first() {
 }
 
 #[tokio::test]
-async fn every_mistake_is_named_and_nothing_is_stored() {
+async fn all_issues_are_reported_and_nothing_is_stored() {
     let app = quiet().await;
     for (body, paths) in [
         (json!({}), vec!["email"]),
@@ -216,7 +216,7 @@ async fn every_mistake_is_named_and_nothing_is_stored() {
 }
 
 #[tokio::test]
-async fn an_import_counts_exactly_whatever_is_there_or_comes_twice() {
+async fn an_import_counts_existing_and_repeated_addresses_exactly() {
     let app = quiet().await;
     suppress(&app, "there@example.org").await;
     let emails = [
@@ -240,7 +240,7 @@ async fn an_import_counts_exactly_whatever_is_there_or_comes_twice() {
 }
 
 #[tokio::test]
-async fn an_import_takes_one_to_ten_thousand_addresses() {
+async fn an_import_has_one_to_ten_thousand_addresses() {
     let app = quiet().await;
     app.post(IMPORT, &json!({ "emails": [] }))
         .await
@@ -271,7 +271,7 @@ async fn an_import_takes_one_to_ten_thousand_addresses() {
 }
 
 #[tokio::test]
-async fn an_import_has_five_mebibytes() {
+async fn an_import_has_at_most_five_mebibytes() {
     let app = quiet().await;
     let padded = |bytes: usize| {
         let mut body = json!({ "emails": ["a@example.org"] }).to_string();
@@ -292,7 +292,7 @@ async fn an_import_has_five_mebibytes() {
 }
 
 #[tokio::test]
-async fn imports_that_race_count_every_address_once() {
+async fn concurrent_imports_count_every_address_once() {
     let app = quiet().await;
     let forward = json!({ "emails": addresses(0..1_000) });
     let mut backward = addresses(0..1_000);
@@ -337,7 +337,7 @@ async fn no_address_is_stored_and_every_change_is_audited_once() {
 }
 
 #[tokio::test]
-async fn suppressions_take_the_permission_and_stay_within_their_organization() {
+async fn suppressions_need_the_permission_and_are_isolated_by_organization() {
     let app = quiet().await;
     let ours = suppress(&app, "a@example.org").await;
     let path = format!("{PATH}/{}", ours["id"].as_str().unwrap());

@@ -1,6 +1,5 @@
-//! Templates and their versions: every operation, every bound, and the walls
-//! between organizations. How messages are filled in from them, and what hostile
-//! ones may do, is in the modules beneath.
+//! Templates and their versions: every operation, every limit, and the isolation of
+//! organizations. The submodules test rendering for messages and hostile templates.
 
 mod handlebars;
 mod hostile;
@@ -19,7 +18,7 @@ async fn quiet() -> TestApp {
         .await
 }
 
-/// A template without a version; answers its id.
+/// Creates a template without a version and returns its id.
 async fn template(app: &TestApp) -> String {
     let created = app
         .post("/v1/templates", &json!({ "name": "Receipt" }))
@@ -33,7 +32,7 @@ async fn add_version(app: &TestApp, id: &str, content: &Value) -> Reply {
         .await
 }
 
-/// Adds a version with this HTML; answers its id.
+/// Adds a version with this HTML and returns its id.
 async fn version(app: &TestApp, id: &str, html: &str) -> String {
     let created = add_version(app, id, &json!({ "htmlContent": html }))
         .await
@@ -51,7 +50,7 @@ async fn audit(app: &TestApp) -> String {
 }
 
 #[tokio::test]
-async fn a_template_is_created_shown_changed_and_removed() {
+async fn a_template_is_created_read_changed_and_removed() {
     let app = quiet().await;
     let body = json!({ "name": "Receipt", "description": "Two\nlines", "tags": ["a", "b", "a"] });
     let created = app.post("/v1/templates", &body).await.data(201);
@@ -141,7 +140,7 @@ async fn templates_are_listed_in_pages_newest_first() {
 }
 
 #[tokio::test]
-async fn names_descriptions_and_tags_are_bounded() {
+async fn names_descriptions_and_tags_have_limits() {
     let app = quiet().await;
     let id = template(&app).await;
     let path = format!("/v1/templates/{id}");
@@ -184,7 +183,7 @@ async fn names_descriptions_and_tags_are_bounded() {
 
 #[tokio::test]
 #[expect(clippy::too_many_lines, reason = "one story, told in order")]
-async fn a_version_is_added_shown_and_current() {
+async fn a_version_is_added_and_becomes_current() {
     let app = quiet().await;
     let id = template(&app).await;
     let content = json!({
@@ -265,7 +264,7 @@ async fn a_version_is_added_shown_and_current() {
 }
 
 #[tokio::test]
-async fn mjml_is_compiled_and_takes_the_place_of_the_html() {
+async fn mjml_is_compiled_and_replaces_the_html() {
     let app = quiet().await;
     let id = template(&app).await;
     let mjml = "<mjml><mj-body><mj-section><mj-column><mj-text>Hi {{name}}</mj-text></mj-column></mj-section></mj-body></mjml>";
@@ -303,7 +302,7 @@ async fn mjml_is_compiled_and_takes_the_place_of_the_html() {
 }
 
 #[tokio::test]
-async fn every_mistake_of_a_version_is_reported_at_once() {
+async fn all_issues_of_a_version_are_reported_together() {
     let app = quiet().await;
     let id = template(&app).await;
     let content = json!({
@@ -346,7 +345,7 @@ async fn every_mistake_of_a_version_is_reported_at_once() {
 }
 
 #[tokio::test]
-async fn versions_made_at_the_same_time_are_numbered_without_a_gap() {
+async fn concurrent_versions_are_numbered_without_gaps() {
     let app = quiet().await;
     let id = template(&app).await;
     let content = json!({ "htmlContent": "x" });
@@ -411,7 +410,7 @@ async fn a_version_of_another_template_or_organization_is_not_found() {
     let (first, second) = (template(&app).await, template(&app).await);
     let version_id = version(&app, &first, "x").await;
     let _own = version(&app, &second, "y").await;
-    // Seen by its owner first, so that it is remembered.
+    // The owner requests it first, so that it is cached.
     let _shown = preview(&app, &first, &json!({ "versionId": version_id }))
         .await
         .expect(200);

@@ -1,4 +1,4 @@
-//! Tracking: how pixels and links get into copies, and what fetching them does.
+//! Tracking: pixels and links in sent mail, and the recording of opens and clicks.
 
 mod bodies;
 mod recording;
@@ -16,7 +16,7 @@ const TARGET: &str = "https://shop.example/offer?a=1&b=2#now";
 /// A body with a link to the target.
 const HTML: &str = "<html><body><p>Hello, <a href=\"https://shop.example/offer?a=1&amp;b=2#now\">look</a></p></body></html>";
 const BROWSER: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:144.0) Gecko/20100101 Firefox/144.0";
-/// What Apple's proxy calls itself.
+/// The user agent of Apple's proxy.
 const MACHINE: &str = "Mozilla/5.0";
 
 async fn sending() -> TestApp {
@@ -25,7 +25,7 @@ async fn sending() -> TestApp {
     app
 }
 
-/// A message that says nothing of tracking.
+/// A message without tracking options.
 fn message(to: &[&str], html: &str) -> Value {
     json!({
         "from": SENDER, "to": to, "subject": "Offer", "html": html,
@@ -33,7 +33,7 @@ fn message(to: &[&str], html: &str) -> Value {
     })
 }
 
-/// A message that was sent, and what is in its first recipient's copy.
+/// A sent message, with the pixel and link of its first recipient.
 struct Sent {
     id: String,
     /// The path of the pixel.
@@ -42,11 +42,11 @@ struct Sent {
     link: String,
 }
 
-/// Sends to one recipient; answers a second later.
+/// Sends to one recipient and advances the clock by a second.
 async fn sent_to(app: &TestApp, to: &str) -> Sent {
     let id = app.send(&message(&[to], HTML)).await;
     app.drain().await;
-    // What follows happens later.
+    // Events must be later than the sending.
     app.advance(TimeDelta::seconds(1));
     let html = html_to(app, to);
     Sent {
@@ -56,13 +56,13 @@ async fn sent_to(app: &TestApp, to: &str) -> Sent {
     }
 }
 
-/// The HTML of the latest copy.
+/// The HTML of the latest mail to an address.
 fn html_to(app: &TestApp, to: &str) -> String {
     let copies = app.captured(to);
     copies.last().unwrap().html.clone().unwrap()
 }
 
-/// The path of the first URL of ours after these characters.
+/// The path of the first Waypost URL after these characters.
 fn path(html: &str, before: &str) -> String {
     let mut urls = html
         .split(before)
@@ -73,13 +73,13 @@ fn path(html: &str, before: &str) -> String {
     url[url.find("/v1/").unwrap()..].to_owned()
 }
 
-/// Fetches something as this program does.
+/// Requests a path with a user agent.
 async fn fetch(caller: &Caller, path: &str, user_agent: &str) -> Reply {
     let request = |request: reqwest::RequestBuilder| request.header("user-agent", user_agent);
     caller.anonymous().call(Method::GET, path, request).await
 }
 
-/// Fetches something as a person does.
+/// Requests a path as a person's browser.
 async fn read(app: &TestApp, path: &str) -> Reply {
     fetch(app.caller(), path, BROWSER).await
 }
@@ -103,7 +103,7 @@ fn assert_leads_to(reply: &Reply, target: &str) {
     assert_eq!(reply.header("referrer-policy"), Some("no-referrer"));
 }
 
-/// Opens and clicks in the history, and what is known of them, in their order.
+/// The opens and clicks in the history with their data, in order.
 async fn seen(app: &TestApp) -> Vec<(String, Value)> {
     let query = "SELECT coalesce(jsonb_agg(jsonb_build_array(event_type, data) ORDER BY occurred_at, id), '[]')
                  FROM events WHERE event_type IN ('OPENED', 'CLICKED')";
@@ -113,7 +113,7 @@ async fn seen(app: &TestApp) -> Vec<(String, Value)> {
         .collect()
 }
 
-/// Delivered, opened and clicked, as the metrics show them.
+/// Delivered, opened and clicked in the metrics.
 async fn totals(app: &TestApp) -> [i64; 3] {
     let summary = app.get("/v1/metrics/summary").await.data(200);
     ["totalDelivered", "totalOpened", "totalClicked"].map(|name| summary[name].as_i64().unwrap())
@@ -151,7 +151,7 @@ async fn through(kind: ProviderType) {
             ("OPENED".to_owned(), opened),
         ]
     );
-    // Once for each recipient, however often.
+    // Metrics count each recipient once.
     assert_eq!(totals(&app).await, [1, 1, 1]);
     let recipients = app.recipients(&id).await;
     let status = |of: usize| recipients[of]["status"].as_str().unwrap();
@@ -168,21 +168,21 @@ async fn through(kind: ProviderType) {
 }
 
 #[tokio::test]
-async fn opens_and_clicks_of_what_sendgrid_carried_are_recorded() {
+async fn opens_and_clicks_of_mail_through_sendgrid_are_recorded() {
     through(ProviderType::Sendgrid).await;
 }
 
 #[tokio::test]
-async fn opens_and_clicks_of_what_postmark_carried_are_recorded() {
+async fn opens_and_clicks_of_mail_through_postmark_are_recorded() {
     through(ProviderType::Postmark).await;
 }
 
 #[tokio::test]
-async fn opens_and_clicks_of_what_mailgun_carried_are_recorded() {
+async fn opens_and_clicks_of_mail_through_mailgun_are_recorded() {
     through(ProviderType::Mailgun).await;
 }
 
 #[tokio::test]
-async fn opens_and_clicks_of_what_ses_carried_are_recorded() {
+async fn opens_and_clicks_of_mail_through_ses_are_recorded() {
     through(ProviderType::Ses).await;
 }

@@ -1,4 +1,4 @@
-//! Unsubscribe links: how they get into messages, and what following them does.
+//! Unsubscribe links in sent mail, and the result of following them.
 
 mod bodies;
 mod following;
@@ -35,18 +35,18 @@ fn message_in(group: &str, to: &[&str]) -> Value {
     message
 }
 
-/// Sends a message in a group to one recipient; answers its id and its link, a
-/// second later.
+/// Sends a message in a group to one recipient and advances the clock by a second. Returns the
+/// message's id and its link.
 async fn linked(app: &TestApp, group: &str, to: &str) -> (String, String) {
     let id = app.send(&message_in(group, &[to])).await;
     app.drain().await;
-    // What follows happens later.
+    // Events must be later than the sending.
     app.advance(TimeDelta::seconds(1));
     let copies = app.captured(to);
     (id, link_of(copies.last().unwrap()))
 }
 
-/// The link in the headers of a copy.
+/// The link in the headers of a mail.
 fn link_of(copy: &Captured) -> String {
     let header = &copy.headers["List-Unsubscribe"];
     let link = header
@@ -55,7 +55,7 @@ fn link_of(copy: &Captured) -> String {
     link.unwrap_or_else(|| panic!("{header}")).to_owned()
 }
 
-/// A link without scheme and host, as the harness calls paths.
+/// The path of a link, for the harness.
 fn path_of(link: &str) -> &str {
     let start = link.find("/v1/").unwrap_or_else(|| panic!("{link}"));
     &link[start..]
@@ -65,7 +65,7 @@ async fn follow(app: &TestApp, link: &str) -> Reply {
     follow_at(app.caller(), link).await
 }
 
-/// As a person's browser does.
+/// Follows a link with the headers of a browser.
 async fn follow_at(caller: &Caller, link: &str) -> Reply {
     let caller = caller.anonymous();
     let call = |request: reqwest::RequestBuilder| request.header("user-agent", BROWSER);
@@ -79,7 +79,7 @@ async fn undo(app: &TestApp, link: &str) -> Reply {
     caller.post_raw(&path, form, "").await
 }
 
-/// Every suppression: the hash of the address, the group, the source.
+/// All suppressions: the hash of the address, the group, the source.
 async fn suppressions(app: &TestApp) -> Vec<(String, Value, String)> {
     let rows = app
         .get(&format!("{SUPPRESSIONS}?limit=100"))
@@ -95,13 +95,13 @@ async fn suppressions(app: &TestApp) -> Vec<(String, Value, String)> {
     rows.collect()
 }
 
-/// How many rows a query counts.
+/// The result of a `count(*)` query.
 async fn count(app: &TestApp, of: &str) -> u64 {
     let count = app.value(&format!("SELECT count(*) FROM {of}")).await;
     count.unwrap().parse().unwrap()
 }
 
-/// That a page says that a recipient is unsubscribed.
+/// Asserts that a page confirms an unsubscribe.
 fn assert_unsubscribed(reply: &Reply) {
     assert_eq!(reply.status, 200, "{reply:?}");
     assert!(reply.text.contains("You are unsubscribed"), "{reply:?}");
@@ -166,32 +166,32 @@ async fn everywhere_through(kind: ProviderType) {
 }
 
 #[tokio::test]
-async fn sendgrid_carries_links_and_following_one_suppresses_its_recipient_in_its_group() {
+async fn a_link_in_mail_through_sendgrid_suppresses_its_recipient_in_its_group() {
     everywhere_through(ProviderType::Sendgrid).await;
 }
 
 #[tokio::test]
-async fn postmark_carries_links_and_following_one_suppresses_its_recipient_in_its_group() {
+async fn a_link_in_mail_through_postmark_suppresses_its_recipient_in_its_group() {
     everywhere_through(ProviderType::Postmark).await;
 }
 
 #[tokio::test]
-async fn mailgun_carries_links_and_following_one_suppresses_its_recipient_in_its_group() {
+async fn a_link_in_mail_through_mailgun_suppresses_its_recipient_in_its_group() {
     everywhere_through(ProviderType::Mailgun).await;
 }
 
 #[tokio::test]
-async fn ses_carries_links_and_following_one_suppresses_its_recipient_in_its_group() {
+async fn a_link_in_mail_through_ses_suppresses_its_recipient_in_its_group() {
     everywhere_through(ProviderType::Ses).await;
 }
 
 #[tokio::test]
-async fn smtp_carries_links_and_following_one_suppresses_its_recipient_in_its_group() {
+async fn a_link_in_mail_through_smtp_suppresses_its_recipient_in_its_group() {
     everywhere_through(ProviderType::Smtp).await;
 }
 
 #[tokio::test]
-async fn a_group_that_is_not_the_organizations_is_refused() {
+async fn a_group_of_another_organization_is_refused() {
     let app = sending().await;
     let to = ["ada@example.org"];
     let theirs = app.tenant("Other").await.caller;
@@ -211,7 +211,7 @@ async fn a_group_that_is_not_the_organizations_is_refused() {
             .await
             .expect_issues(400, &["unsubscribeGroupId"]);
     }
-    // Also where all recipients are suppressed.
+    // Even if all recipients are suppressed.
     let _done = app
         .post(SUPPRESSIONS, &json!({ "email": to[0] }))
         .await
@@ -234,7 +234,7 @@ async fn a_group_that_is_not_the_organizations_is_refused() {
 }
 
 #[tokio::test]
-async fn a_removed_group_is_refused_at_once_and_soon_by_the_other_apis() {
+async fn a_removed_group_is_refused_immediately_and_soon_by_other_api_processes() {
     let app = TestApp::builder().without_worker().start().await;
     app.connect(ProviderType::Sendgrid).await;
     let other = app.start_another_api().await;
@@ -255,7 +255,7 @@ async fn a_removed_group_is_refused_at_once_and_soon_by_the_other_apis() {
 }
 
 #[tokio::test]
-async fn who_unsubscribes_while_a_message_waits_is_not_sent_to() {
+async fn a_recipient_who_unsubscribes_while_a_message_waits_is_not_sent_to() {
     let app = TestApp::builder().without_worker().start().await;
     app.connect(ProviderType::Sendgrid).await;
     let (news, offers) = (group(&app, "News").await, group(&app, "Offers").await);
@@ -276,7 +276,7 @@ async fn who_unsubscribes_while_a_message_waits_is_not_sent_to() {
 }
 
 #[tokio::test]
-async fn a_group_removed_before_sending_breaks_nothing_and_its_link_suppresses_everywhere() {
+async fn a_link_of_a_removed_group_suppresses_for_all_mail() {
     let app = TestApp::builder().without_worker().start().await;
     app.connect(ProviderType::Sendgrid).await;
     let (news, offers) = (group(&app, "News").await, group(&app, "Offers").await);
@@ -312,7 +312,7 @@ async fn a_group_removed_before_sending_breaks_nothing_and_its_link_suppresses_e
 }
 
 #[tokio::test]
-async fn links_lead_to_the_public_url_and_a_path_may_be_part_of_it() {
+async fn links_use_the_public_url_with_its_path() {
     let app = TestApp::builder()
         .setting("WAYPOST_PUBLIC_URL", "https://Mail.Example.com/waypost/")
         .start()
@@ -326,7 +326,7 @@ async fn links_lead_to_the_public_url_and_a_path_may_be_part_of_it() {
     );
     let page = follow(&app, &link).await;
     assert_unsubscribed(&page);
-    // Relative to the page, so that the path in front of it stays.
+    // The URL is relative to the page, so that it keeps the path of the public URL.
     let token = link.rsplit('/').next().unwrap();
     let form = format!("action=\"{token}/undo\"");
     assert!(page.text.contains(&form), "{page:?}");
@@ -338,7 +338,7 @@ async fn links_lead_to_the_public_url_and_a_path_may_be_part_of_it() {
 }
 
 #[tokio::test]
-async fn a_large_send_gives_each_recipient_a_link_of_its_own() {
+async fn each_recipient_of_a_large_send_has_its_own_link() {
     let app = sending().await;
     let news = group(&app, "News").await;
     let addresses: Vec<String> = (0..250).map(|n| format!("r{n}@example.org")).collect();

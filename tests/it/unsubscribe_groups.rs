@@ -1,4 +1,4 @@
-//! Unsubscribe groups: adding, changing and removing them, and the one default.
+//! Unsubscribe groups: adding, changing and removing them, and the default group.
 
 use serde_json::{Value, json};
 use waypost_core::auth::Permission;
@@ -83,7 +83,7 @@ async fn a_group_is_added_listed_changed_and_removed() {
 }
 
 #[tokio::test]
-async fn names_and_descriptions_have_bounds() {
+async fn names_and_descriptions_have_limits() {
     let app = quiet().await;
     let id = create(&app, "Bounds", false).await;
     let path = format!("{PATH}/{id}");
@@ -94,7 +94,7 @@ async fn names_and_descriptions_have_bounds() {
         ("description", 2_000, true),
         ("description", 2_001, false),
     ] {
-        // Two bytes each: the bounds count characters.
+        // Two bytes each, because the limits count characters.
         let mut body = json!({ "name": "n" });
         body[field] = json!("é".repeat(length));
         let (added, changed) = (app.post(PATH, &body).await, app.patch(&path, &body).await);
@@ -109,7 +109,7 @@ async fn names_and_descriptions_have_bounds() {
 }
 
 #[tokio::test]
-async fn every_mistake_is_named() {
+async fn all_issues_are_reported() {
     let app = quiet().await;
     let id = create(&app, "Fine", false).await;
     app.post(PATH, &json!({}))
@@ -146,7 +146,7 @@ async fn a_new_default_unsets_the_previous_one() {
     assert_eq!(defaults(&app).await, [first]);
     let _done = app.delete(&path).await.expect(200);
     assert!(defaults(&app).await.is_empty());
-    // Another organization's default is its own affair.
+    // The default of another organization stays.
     let other = app.tenant("Other").await;
     let body = json!({ "name": "Theirs", "isDefault": true });
     let _done = other.caller.post(PATH, &body).await.data(201);
@@ -158,7 +158,7 @@ async fn a_new_default_unsets_the_previous_one() {
 }
 
 #[tokio::test]
-async fn callers_that_race_for_the_default_all_succeed_and_one_stays() {
+async fn concurrent_defaults_all_succeed_and_one_remains() {
     let app = quiet().await;
     let mut ids = Vec::new();
     for number in 0..4 {
@@ -184,7 +184,7 @@ async fn callers_that_race_for_the_default_all_succeed_and_one_stays() {
 }
 
 #[tokio::test]
-async fn removing_a_group_removes_its_suppressions_and_no_others() {
+async fn removing_a_group_removes_only_its_suppressions() {
     let app = quiet().await;
     let group = create(&app, "Going", false).await;
     let other = create(&app, "Staying", false).await;
@@ -222,7 +222,7 @@ async fn every_change_of_a_group_is_audited() {
 }
 
 #[tokio::test]
-async fn groups_take_the_permission_and_stay_within_their_organization() {
+async fn groups_need_the_permission_and_are_isolated_by_organization() {
     let app = quiet().await;
     let id = create(&app, "Ours", true).await;
     let path = format!("{PATH}/{id}");

@@ -10,7 +10,7 @@ use poem_openapi::param::Path;
 use serde::Serialize;
 use waypost_core::audit::Actor;
 use waypost_core::tracking::robot;
-use waypost_core::unsubscribe::follow::Correspondence;
+use waypost_core::unsubscribe::follow::Subscription;
 use waypost_core::unsubscribe::token::{LinkContent, TokenRefusal};
 
 use super::page::HtmlPage;
@@ -33,10 +33,10 @@ struct UnsubscribePage {
 }
 
 impl UnsubscribePage {
-    fn of(correspondence: Correspondence, action: Option<String>) -> Self {
+    fn of(subscription: Subscription, action: Option<String>) -> Self {
         Self {
-            sender: correspondence.sender,
-            group: correspondence.group,
+            sender: subscription.sender,
+            group: subscription.group,
             action,
         }
     }
@@ -189,10 +189,10 @@ impl UnsubscribeApi {
             Ok(link) => link,
             Err(page) => return page,
         };
-        match self.context.suppressions.correspondence(&link).await {
-            Ok(Some(correspondence)) => {
+        match self.context.suppressions.subscription(&link).await {
+            Ok(Some(subscription)) => {
                 let action = Some(action.to_owned());
-                HtmlPage::new(page, &UnsubscribePage::of(correspondence, action))
+                HtmlPage::new(page, &UnsubscribePage::of(subscription, action))
             }
             Ok(None) => invalid(),
             Err(fault) => fault.into(),

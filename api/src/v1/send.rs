@@ -112,7 +112,7 @@ impl SendMessageRequest {
         let is_not_rendered = !matches!((&template_id, &variables), (Some(None), Some(Some(_))));
         let has_link_variable = [&html, &text].into_iter().any(|body| {
             let body = body.as_ref().and_then(Option::as_ref);
-            body.is_some_and(|body| link_insertion::is_in(&body.0))
+            body.is_some_and(|body| link_insertion::has_placeholder(&body.0))
         });
         if has_link_variable && is_not_rendered && matches!(unsubscribe_group_id, Some(None)) {
             issues.push(link_insertion::without_group());

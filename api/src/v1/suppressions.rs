@@ -13,7 +13,7 @@ use waypost_core::idempotency::single::Idempotent;
 use waypost_core::ids::{SuppressionId, UnsubscribeGroupId};
 use waypost_core::suppression::import::Imported;
 use waypost_core::suppression::store::{self, SuppressionFilter};
-use waypost_core::suppression::{Suppression, SuppressionSource, WantedSuppression};
+use waypost_core::suppression::{NewSuppression, Suppression, SuppressionSource};
 
 use crate::context::Context;
 use crate::error::Failure;

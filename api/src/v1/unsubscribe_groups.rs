@@ -11,7 +11,7 @@ use waypost_core::db::OrFault;
 use waypost_core::idempotency::single::Idempotent;
 use waypost_core::ids::UnsubscribeGroupId;
 use waypost_core::text::{Description, Name};
-use waypost_core::unsubscribe::{UnsubscribeGroup, WantedGroup, WantedGroupChange, store};
+use waypost_core::unsubscribe::{GroupChange, NewGroup, UnsubscribeGroup, store};
 
 use crate::context::Context;
 use crate::error::Failure;
@@ -192,7 +192,7 @@ impl UnsubscribeGroupsApi {
         if !issues.is_empty() {
             return Err(Failure::Invalid(issues));
         }
-        let wanted = WantedGroupChange {
+        let wanted = GroupChange {
             name,
             description,
             is_default,

@@ -24,7 +24,7 @@ use crate::ids::{
 };
 use crate::message::CHUNK_RECIPIENTS;
 use crate::suppression;
-use crate::template::render::VersionUse;
+use crate::template::render::VersionRef;
 use crate::tracking::Tracking;
 
 /// A message about to be written.
@@ -41,7 +41,7 @@ pub(super) struct NewMessage {
     pub(super) text: Option<String>,
     pub(super) tags: Vec<String>,
     pub(super) metadata: Option<Value>,
-    pub(super) version: Option<VersionUse>,
+    pub(super) version: Option<VersionRef>,
     pub(super) unsubscribe_group_id: Option<UnsubscribeGroupId>,
     pub(super) tracking: Tracking,
     pub(super) queued_event: EventId,

@@ -15,8 +15,8 @@ use crate::acceptance::draft::{Draft, TemplateUse};
 use crate::ids::OrganizationId;
 use crate::issue::Issue;
 use crate::template::catalog::Templates;
-use crate::template::compiled::Compiled;
-use crate::template::render::{self, Rendered, VersionUse};
+use crate::template::compiled::CompiledVersion;
+use crate::template::render::{self, Rendered, VersionRef};
 use crate::template::run::Escape;
 use crate::template::schema::VariablesSchema;
 use crate::template::step_limit::StepLimit;
@@ -28,7 +28,7 @@ use crate::unsubscribe::link_insertion;
 pub(super) struct RenderedDraft {
     pub(super) draft: Draft,
     /// What it was rendered from, where that is a template.
-    pub(super) version: Option<VersionUse>,
+    pub(super) version: Option<VersionRef>,
     is_rendered: bool,
 }
 
@@ -70,12 +70,12 @@ pub(super) async fn render_draft(
     let current = templates.current(organization_id, template_id, deadline);
     let (compiled, version) = current.await?;
     // What comes too late is refused by the pool.
-    let is_light = Instant::now() < deadline
+    let is_cheap = Instant::now() < deadline
         && !draft.subject.as_str().contains("{{")
-        && compiled.is_light(&wanted.variables);
+        && compiled.is_cheap(&wanted.variables);
     let work = move || render(&compiled, wanted, draft);
-    let draft = if is_light {
-        render_pool::at_once(work)??
+    let draft = if is_cheap {
+        render_pool::run_inline(work)??
     } else {
         pool.run(organization_id, deadline, work).await??
     };
@@ -134,14 +134,14 @@ fn with_link(
     variables[link_insertion::VARIABLE] = Value::Bool(false);
     if render(&variables)? != without {
         return Err(TemplateRefusal::Invalid(vec![
-            link_insertion::without_group(),
+            link_insertion::group_required(),
         ]));
     }
     Ok(without)
 }
 
 fn render(
-    compiled: &Compiled,
+    compiled: &CompiledVersion,
     wanted: TemplateUse,
     mut draft: Draft,
 ) -> Result<Draft, TemplateRefusal> {
@@ -236,10 +236,10 @@ fn refuse_long_sources(draft: &Draft) -> Result<(), TemplateRefusal> {
 }
 
 fn own_bodies(draft: &Draft, variables: &Value) -> Result<Rendered, TemplateRefusal> {
-    let mut budget = StepLimit::new();
+    let mut steps = StepLimit::new();
     let mut issues = Vec::new();
     let mut body = |path, source: &Option<String>, escape| {
-        let rendered = render::own_body(source.as_ref()?, variables, escape, &mut budget);
+        let rendered = render::own_body(source.as_ref()?, variables, escape, &mut steps);
         rendered
             .map_err(|problem| issues.push(Issue::new(path, problem)))
             .ok()

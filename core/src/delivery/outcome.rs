@@ -155,7 +155,7 @@ impl AttemptOutcome {
 /// Records outcomes: of chunks whose lease the caller holds, and accepted ones. To
 /// be run in a transaction, after [`super::lease::hold`] and with
 /// [`super::lease::finish`] and [`crate::message::store::refresh_aggregates`]
-/// after it, and with [`crate::suppression::Suppressions::add_told`] for the addresses
+/// after it, and with [`crate::suppression::Suppressions::add_feedback`] for the addresses
 /// that are returned: those that these outcomes, as far as they counted, found to have no
 /// mailbox.
 pub async fn record(

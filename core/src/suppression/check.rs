@@ -1,8 +1,8 @@
-//! The check at acceptance of large sends: which recipients are suppressed. The filter is
-//! asked first where the organization has one; what it does not rule out, and everything
-//! where it cannot be believed, is asked of Postgres. Requests that ask at the same time
-//! share one statement. Small sends do not ask here, unless no account is known for them
-//! yet: the statement that writes them looks along.
+//! The suppression check for large sends at acceptance. If the organization has a Bloom
+//! filter, the filter is read first, and Postgres is asked only about the recipients that
+//! the filter does not rule out. Without a valid filter Postgres is asked about all
+//! recipients. Concurrent requests share one statement. Small sends need no check here,
+//! unless their account is not known yet: their INSERT checks suppressions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use moka::future::Cache;
 
 use super::bloom_filter::{BloomFilters, FilterState};
-use super::store::{self, AskedColumns};
+use super::store::{self, CheckColumns};
 use crate::address::AddressHash;
 use crate::batcher::{Batcher, BatcherSettings, Cooldown};
 use crate::db::lifo_pool::WarmPool;
@@ -18,221 +18,215 @@ use crate::db::{self, PgConnection};
 use crate::fault::Fault;
 use crate::ids::{OrganizationId, UnsubscribeGroupId};
 
-/// How long a process relies on what Postgres told it of a filter. A filter that
-/// loses something in the meantime may be believed for that long.
-const MEMORY: Duration = Duration::from_secs(1);
-/// Organizations remembered at the most.
-const REMEMBERED_MAX: u64 = 100_000;
-/// Addresses asked for in one command or statement, roughly.
+/// How long a process uses a filter state that it read from Postgres. A filter that loses
+/// data may be used for that long.
+const STATE_TTL: Duration = Duration::from_secs(1);
+const STATES_MAX: u64 = 100_000;
+/// Addresses in one command or statement, roughly.
 const ADDRESSES_MAX: usize = 5_000;
-/// Connections that a checker can use: statements under way at the same time.
+/// Connections that a checker uses, and so its concurrent statements.
 pub const CONNECTIONS: u32 = 2;
 const DOING: &str = "look for suppressions";
-/// Requests with which another statement begins beside one that is under way.
-const CROWD: usize = 64;
+/// Waiting requests at which another statement starts beside a running one.
+const BATCH_MIN: usize = 64;
 /// Requests that may wait for a statement.
 const WAITING_MAX: usize = 4_096;
 
-/// One recipient to be looked up.
+/// One recipient to be checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CheckedRecipient {
     pub hash: AddressHash,
-    /// The unsubscribe group that it is written to in, where there is one.
+    /// The unsubscribe group of the message, if any.
     pub unsubscribe_group_id: Option<UnsubscribeGroupId>,
 }
 
-/// Looks recipients up. Cheap to clone.
+/// Checks recipients. Cheap to clone.
 #[derive(Clone)]
 pub struct Checker {
     filters: BloomFilters,
     states: Cache<OrganizationId, FilterState>,
-    group: Batcher<CheckRequest, Vec<bool>>,
+    batcher: Batcher<CheckRequest, Vec<bool>>,
 }
 
-/// What one request asks of Postgres: about recipients, or, without any, whether the
-/// organization has a filter.
+/// One query for Postgres. Without recipients it only reads the organization's filter
+/// state.
 struct CheckRequest {
     organization_id: OrganizationId,
-    asked: Vec<CheckedRecipient>,
+    recipients: Vec<CheckedRecipient>,
 }
 
 impl Checker {
-    /// Starts the lanes.
+    /// Starts the batcher.
     #[must_use]
     pub fn start(pool: WarmPool, filters: BloomFilters) -> Self {
         let settings = BatcherSettings {
             flushes_max: CONNECTIONS as usize,
             batch_weight_max: ADDRESSES_MAX,
-            batch_min: CROWD,
+            batch_min: BATCH_MIN,
             queue_max: WAITING_MAX,
             cooldown: Cooldown::NONE,
         };
         let states = Cache::builder()
-            .max_capacity(REMEMBERED_MAX)
-            .time_to_live(MEMORY)
+            .max_capacity(STATES_MAX)
+            .time_to_live(STATE_TTL)
             .build();
-        let reader = Arc::new(CheckBatch {
+        let query = Arc::new(CheckQuery {
             pool,
             states: states.clone(),
         });
         Self {
             filters,
             states,
-            group: Batcher::start("suppression_checks", settings, move |questions| {
-                let reader = Arc::clone(&reader);
-                async move { reader.answer(questions).await }
+            batcher: Batcher::start("suppression_checks", settings, move |requests| {
+                let query = Arc::clone(&query);
+                async move { query.run(requests).await }
             }),
         }
     }
 
-    /// For each of these recipients whether it is suppressed.
+    /// Whether each of the recipients is suppressed, in their order.
     ///
     /// # Errors
-    /// A fault when Postgres is needed and away.
+    /// A fault if Postgres is needed and unavailable.
     pub async fn check(
         &self,
         organization_id: OrganizationId,
-        asked: &[CheckedRecipient],
+        recipients: &[CheckedRecipient],
     ) -> Result<Vec<bool>, Fault> {
-        let mut suppressed = Vec::with_capacity(asked.len());
-        for part in asked.chunks(ADDRESSES_MAX) {
-            suppressed.extend(self.check_part(organization_id, part).await?);
+        let mut suppressed = Vec::with_capacity(recipients.len());
+        for chunk in recipients.chunks(ADDRESSES_MAX) {
+            suppressed.extend(self.check_chunk(organization_id, chunk).await?);
         }
         Ok(suppressed)
     }
 
-    async fn check_part(
+    async fn check_chunk(
         &self,
         organization_id: OrganizationId,
-        asked: &[CheckedRecipient],
+        recipients: &[CheckedRecipient],
     ) -> Result<Vec<bool>, Fault> {
-        let mut suppressed = self.presume(organization_id, asked).await?;
-        let open = asked.iter().zip(&suppressed);
-        let open: Vec<CheckedRecipient> = open
-            .filter_map(|(asked, maybe)| maybe.then_some(*asked))
+        let mut suppressed = self.prefilter(organization_id, recipients).await?;
+        let undecided: Vec<CheckedRecipient> = recipients
+            .iter()
+            .zip(&suppressed)
+            .filter_map(|(recipient, maybe)| maybe.then_some(*recipient))
             .collect();
-        if open.is_empty() {
+        if undecided.is_empty() {
             return Ok(suppressed);
         }
-        let weight = open.len();
-        let question = CheckRequest {
+        let weight = undecided.len();
+        let request = CheckRequest {
             organization_id,
-            asked: open,
+            recipients: undecided,
         };
-        let answers = self.group.run(question, weight).await?;
+        let results = self.batcher.run(request, weight).await?;
         let maybes = suppressed.iter_mut().filter(|maybe| **maybe);
-        for (maybe, answer) in maybes.zip(answers) {
-            *maybe = answer;
+        for (maybe, is_suppressed) in maybes.zip(results) {
+            *maybe = is_suppressed;
         }
         Ok(suppressed)
     }
 
-    /// What Postgres must be asked for: everything, unless there is a filter that
-    /// can be believed and rules something out.
-    async fn presume(
+    /// Whether each recipient may be suppressed. All are true without a valid filter.
+    async fn prefilter(
         &self,
         organization_id: OrganizationId,
-        asked: &[CheckedRecipient],
+        recipients: &[CheckedRecipient],
     ) -> Result<Vec<bool>, Fault> {
         let state = self.state(organization_id).await?;
-        let ruled = if state.has_filter() {
-            let hashes = asked.iter().map(|asked| asked.hash);
-            self.filters.ask(organization_id, state, hashes).await
+        let maybes = if state.has_filter() {
+            let hashes = recipients.iter().map(|recipient| recipient.hash);
+            self.filters.check(organization_id, state, hashes).await
         } else {
             None
         };
-        if state.is_outgrown() || (ruled.is_none() && state.wants_filter()) {
-            self.filters.tend(organization_id).await;
+        if state.is_outgrown() || (maybes.is_none() && state.needs_filter()) {
+            self.filters.request_build(organization_id).await;
         }
-        Ok(ruled.unwrap_or_else(|| vec![true; asked.len()]))
+        Ok(maybes.unwrap_or_else(|| vec![true; recipients.len()]))
     }
 
-    /// What Postgres knew of an organization's filter a moment ago.
+    /// The state of an organization's filter, at most [`STATE_TTL`] old.
     async fn state(&self, organization_id: OrganizationId) -> Result<FilterState, Fault> {
         if let Some(state) = self.states.get(&organization_id).await {
             return Ok(state);
         }
-        let question = CheckRequest {
+        let request = CheckRequest {
             organization_id,
-            asked: Vec::new(),
+            recipients: Vec::new(),
         };
-        self.group.run(question, 1).await?;
+        self.batcher.run(request, 1).await?;
         Ok(self.states.get(&organization_id).await.unwrap_or_default())
     }
 }
 
-/// The work of a lane: one statement for the questions of several requests.
-struct CheckBatch {
+/// Answers the requests of a batch with one statement.
+struct CheckQuery {
     pool: WarmPool,
     states: Cache<OrganizationId, FilterState>,
 }
 
-impl CheckBatch {
-    async fn answer(&self, questions: Vec<CheckRequest>) -> Vec<Result<Vec<bool>, Fault>> {
-        match self.look_up(&questions).await {
+impl CheckQuery {
+    async fn run(&self, requests: Vec<CheckRequest>) -> Vec<Result<Vec<bool>, Fault>> {
+        match db::bounded(DOING, self.query(&requests)).await {
             Ok(suppressed) => {
-                let mut rest = suppressed.as_slice();
-                let answers = questions.iter().map(|question| {
-                    let (own, others) = rest.split_at(question.asked.len());
-                    rest = others;
+                let mut remaining = suppressed.as_slice();
+                let results = requests.iter().map(|request| {
+                    let (own, others) = remaining.split_at(request.recipients.len());
+                    remaining = others;
                     Ok(own.to_vec())
                 });
-                answers.collect()
+                results.collect()
             }
-            Err(fault) => questions.iter().map(|_| Err(fault.clone())).collect(),
+            Err(fault) => requests.iter().map(|_| Err(fault.clone())).collect(),
         }
     }
 
-    async fn look_up(&self, questions: &[CheckRequest]) -> Result<Vec<bool>, Fault> {
-        db::bounded(DOING, self.ask(questions)).await
-    }
-
-    async fn ask(&self, questions: &[CheckRequest]) -> Result<Vec<bool>, Fault> {
-        let mut columns = AskedColumns::default();
-        for question in questions {
-            for asked in &question.asked {
-                columns.organization_ids.push(question.organization_id.0);
-                columns.hashes.push(asked.hash.0.to_vec());
+    /// Whether each recipient of all requests is suppressed. Also caches the filter states
+    /// of organizations that the cache does not have.
+    async fn query(&self, requests: &[CheckRequest]) -> Result<Vec<bool>, Fault> {
+        let mut columns = CheckColumns::default();
+        for request in requests {
+            for recipient in &request.recipients {
+                columns.organization_ids.push(request.organization_id.0);
+                columns.hashes.push(recipient.hash.0.to_vec());
                 columns
                     .group_ids
-                    .push(asked.unsubscribe_group_id.map(|id| id.0));
+                    .push(recipient.unsubscribe_group_id.map(|id| id.0));
             }
         }
-        let forgotten = self.forgotten(questions);
-        let ask = async |connection: &mut PgConnection| {
-            let places = if columns.hashes.is_empty() {
+        let uncached = self.uncached(requests);
+        let query = async |connection: &mut PgConnection| {
+            let positions = if columns.hashes.is_empty() {
                 Vec::new()
             } else {
                 store::list_suppressed(connection, &columns).await?
             };
-            let states = if forgotten.is_empty() {
+            let states = if uncached.is_empty() {
                 Vec::new()
             } else {
-                store::list_states(connection, &forgotten).await?
+                store::list_states(connection, &uncached).await?
             };
-            Ok((places, states))
+            Ok((positions, states))
         };
-        let (places, states) = self.pool.run(DOING, ask).await?;
-        // Those without a row have no suppressions: that is remembered too.
-        for organization_id in forgotten {
+        let (positions, states) = self.pool.run(DOING, query).await?;
+        // An organization without a row has no suppressions. That is cached too.
+        for organization_id in uncached {
             let own = states.iter().find(|(id, _)| *id == organization_id);
             let state = own.map(|(_, state)| *state).unwrap_or_default();
             self.states.insert(organization_id, state).await;
         }
         let mut suppressed = vec![false; columns.hashes.len()];
-        for place in places {
-            suppressed[place] = true;
+        for position in positions {
+            suppressed[position] = true;
         }
         Ok(suppressed)
     }
 
-    /// The organizations whose filters this process knows nothing of.
-    fn forgotten(&self, questions: &[CheckRequest]) -> Vec<OrganizationId> {
-        let is_forgotten =
-            |question: &&CheckRequest| !self.states.contains_key(&question.organization_id);
-        let forgotten = questions.iter().filter(is_forgotten);
-        let mut ids: Vec<OrganizationId> =
-            forgotten.map(|question| question.organization_id).collect();
+    /// The organizations of the requests whose filter state is not cached.
+    fn uncached(&self, requests: &[CheckRequest]) -> Vec<OrganizationId> {
+        let ids = requests.iter().map(|request| request.organization_id);
+        let mut ids: Vec<OrganizationId> = ids.filter(|id| !self.states.contains_key(id)).collect();
         ids.sort_unstable();
         ids.dedup();
         ids

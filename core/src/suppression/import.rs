@@ -1,4 +1,4 @@
-//! Importing suppressions: many addresses in one statement, duplicates skipped.
+//! Imports suppressions: one statement for many addresses, duplicates are skipped.
 
 use serde_json::json;
 
@@ -8,24 +8,25 @@ use crate::audit::{AuditChange, Origin};
 use crate::idempotency::single::{Failed, Idempotent};
 use crate::ids::{OrganizationId, UnsubscribeGroupId};
 
-/// Addresses of one import at the most.
+/// Addresses of one import.
 pub const IMPORT_MAX: usize = 10_000;
 
-/// What became of an import.
+/// The result of an import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Imported {
-    /// Addresses that are suppressed now and were not before.
+    /// Newly suppressed addresses.
     pub imported: usize,
-    /// Addresses that were suppressed already, or came twice.
+    /// Addresses that were already suppressed, and repetitions.
     pub skipped: usize,
 }
 
 impl Suppressions {
-    /// Suppresses addresses, everywhere or in a group. Those that are suppressed
-    /// already, and repetitions, are skipped and counted.
+    /// Suppresses addresses in a group or for all mail. Addresses that are already
+    /// suppressed, and repetitions, are skipped and counted.
     ///
     /// # Errors
-    /// Why nothing was imported.
+    /// [`SuppressionRefusal`], or the answer that the idempotency key requires. Nothing is
+    /// imported then.
     pub async fn import(
         &self,
         organization_id: OrganizationId,
@@ -36,20 +37,20 @@ impl Suppressions {
     ) -> Result<Imported, Failed<SuppressionRefusal>> {
         let given = hashes.len();
         let mut distinct = hashes;
-        // In one order in every import: two that share addresses then wait for
-        // each other and never in a circle.
+        // Every import inserts in the same order, so that imports that share addresses
+        // cannot deadlock.
         distinct.sort_unstable();
         distinct.dedup();
         self.announce(organization_id, &distinct).await?;
         let now = self.clock.now();
         let ids: Vec<uuid::Uuid> = distinct.iter().map(|_| self.ids.next_at(now)).collect();
-        let new = store::NewSuppressions {
+        let rows = store::ImportRows {
             ids: &ids,
             hashes: &distinct,
             unsubscribe_group_id,
         };
         let mut transaction = once.begin(&self.pool, "import suppressions").await?;
-        let added = store::import(&mut transaction, organization_id, new, now).await?;
+        let added = store::import(&mut transaction, organization_id, rows, now).await?;
         let result = Imported {
             imported: added.len(),
             skipped: given - added.len(),

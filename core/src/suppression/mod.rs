@@ -1,17 +1,17 @@
-//! Suppressions: addresses that are not sent to, everywhere or in one unsubscribe
-//! group. Only the hash of an address is kept.
+//! Suppressions: addresses that the organization does not send to, in one unsubscribe
+//! group or in all mail. Only the hash of an address is stored.
 //!
-//! They are asked for twice. At acceptance suppressed recipients are dropped: of a small
-//! send by the statement that writes it, of a large one by the *check* before; that may
-//! look into the *filter* in Redis first, which spares Postgres most of the work for
-//! organizations with many suppressions.
-//! Right before a provider is called, the statement that writes the attempt
-//! (`queue::attempt`) writes none for a suppressed recipient: that is the
-//! guarantee, and it asks nobody but Postgres. The filter is only speed.
+//! Suppressions are checked twice. At acceptance suppressed recipients are dropped: the
+//! INSERT of a small send checks them, and [`check`] checks a large send before its INSERT.
+//! For organizations with many suppressions the check reads a Bloom filter in Redis first
+//! ([`bloom_filter`]), which saves Postgres most of the work.
+//! Before a provider is called, the statement that inserts the send attempt
+//! ([`crate::delivery::attempt`]) skips suppressed recipients. It reads only Postgres and is
+//! the guarantee. The filter only improves speed.
 //!
-//! Whoever adds suppressions goes through three steps, so that the filter never
-//! says "no" of a suppression that is committed: [`bloom_filter::BloomFilters::announce`],
-//! the transaction with [`store::count_added`], [`bloom_filter::BloomFilters::confirm`].
+//! Adding suppressions takes three steps, so that the filter never rules out a committed
+//! suppression: [`bloom_filter::BloomFilters::announce`], the transaction with
+//! [`store::count_added`], [`bloom_filter::BloomFilters::confirm`].
 
 pub mod bloom_filter;
 pub mod check;
@@ -33,48 +33,45 @@ use crate::idempotency::single::{Failed, Idempotent};
 use crate::ids::{Ids, OrganizationId, SuppressionId, UnsubscribeGroupId};
 use bloom_filter::BloomFilters;
 
-/// What a dropped recipient's history and latest error say.
+/// The reason in the history and the latest error of a dropped recipient.
 pub const REASON: &str = "suppressed";
 
-/// An address that is not sent to.
+/// An address that the organization does not send to.
 #[derive(Debug, Clone)]
 pub struct Suppression {
     pub id: SuppressionId,
     pub organization_id: OrganizationId,
-    /// The hash of the address.
     pub email_hash: AddressHash,
-    /// The group that it is valid in; nothing where it is valid everywhere.
+    /// `None` if the suppression applies to all mail of the organization.
     pub unsubscribe_group_id: Option<UnsubscribeGroupId>,
     pub source: SuppressionSource,
     pub created_at: Timestamp,
 }
 
-/// What a caller wants suppressed.
+/// The fields of a new suppression.
 #[derive(Debug, Clone, Copy)]
-pub struct WantedSuppression<'a> {
+pub struct NewSuppression<'a> {
     pub address: &'a EmailAddress,
-    /// The group that it is suppressed in; everywhere where there is none.
+    /// `None` suppresses the address for all mail of the organization.
     pub unsubscribe_group_id: Option<UnsubscribeGroupId>,
-    /// Where the suppression comes from.
     pub source: SuppressionSource,
 }
 
-/// Where a suppression comes from.
+/// The source of a suppression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, sqlx::Type)]
 #[sqlx(type_name = "suppression_source", rename_all = "UPPERCASE")]
 pub enum SuppressionSource {
-    /// A message to the address came back for good.
+    /// A hard bounce, or too many soft bounces.
     Bounce,
-    /// The recipient called a message spam.
+    /// The recipient reported a message as spam.
     Complaint,
     Manual,
-    /// It came with a list.
     Import,
     Unsubscribe,
 }
 
 impl SuppressionSource {
-    /// All of them, in the order of the contract.
+    /// All sources, in the order of the API description.
     pub const ALL: [Self; 5] = [
         Self::Bounce,
         Self::Complaint,
@@ -83,7 +80,7 @@ impl SuppressionSource {
         Self::Unsubscribe,
     ];
 
-    /// The wire name.
+    /// The name in the API.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -105,10 +102,10 @@ impl fmt::Display for SuppressionSource {
 impl FromStr for SuppressionSource {
     type Err = String;
 
-    fn from_str(word: &str) -> Result<Self, Self::Err> {
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
         Self::ALL
             .into_iter()
-            .find(|source| source.as_str() == word)
+            .find(|source| source.as_str() == name)
             .ok_or_else(|| format!("must be one of {}", Self::ALL.map(Self::as_str).join(", ")))
     }
 }
@@ -116,11 +113,9 @@ impl FromStr for SuppressionSource {
 /// Why a suppression was not added or removed.
 #[derive(Debug)]
 pub enum SuppressionRefusal {
-    /// There is no such suppression.
     NotFound,
-    /// The address is suppressed there already.
+    /// The address already has this suppression.
     Exists,
-    /// There is no such unsubscribe group.
     UnknownGroup,
     Fault(Fault),
 }
@@ -137,7 +132,7 @@ impl From<SuppressionRefusal> for Failed<SuppressionRefusal> {
     }
 }
 
-/// Works on the suppressions of organizations. Cheap to clone.
+/// Adds and removes suppressions. Cheap to clone.
 #[derive(Clone)]
 pub struct Suppressions {
     pub pool: PgPool,
@@ -147,22 +142,23 @@ pub struct Suppressions {
 }
 
 impl Suppressions {
-    /// Suppresses one address, everywhere or in a group.
+    /// Adds a suppression.
     ///
     /// # Errors
-    /// Why it was not added.
+    /// [`SuppressionRefusal`], or the answer that the idempotency key requires. Nothing is
+    /// stored then.
     pub async fn create(
         &self,
         organization_id: OrganizationId,
         origin: &Origin,
-        wanted: WantedSuppression<'_>,
+        new: NewSuppression<'_>,
         once: &Idempotent<'_, Suppression>,
     ) -> Result<Suppression, Failed<SuppressionRefusal>> {
-        let WantedSuppression {
+        let NewSuppression {
             address,
             unsubscribe_group_id,
             source,
-        } = wanted;
+        } = new;
         let hash = address.hash();
         self.announce(organization_id, &[hash]).await?;
         let now = self.clock.now();
@@ -189,28 +185,31 @@ impl Suppressions {
         Ok(suppression)
     }
 
-    /// Lifts a suppression: the address may be sent to again.
+    /// Removes a suppression.
     ///
     /// # Errors
-    /// Why it was not lifted.
+    /// [`SuppressionRefusal`]; nothing is removed then.
     pub async fn remove(
         &self,
         organization_id: OrganizationId,
         origin: &Origin,
         id: SuppressionId,
     ) -> Result<(), SuppressionRefusal> {
-        let mut transaction = db::begin(&self.pool, "lift a suppression").await?;
+        let mut transaction = db::begin(&self.pool, "remove a suppression").await?;
         if !store::delete(&mut transaction, organization_id, id).await? {
             return Err(SuppressionRefusal::NotFound);
         }
         let change = AuditChange::new("suppression.deleted", id);
         self.record(&mut transaction, organization_id, origin, &change)
             .await?;
-        transaction.commit().await.or_fault("lift a suppression")?;
+        transaction
+            .commit()
+            .await
+            .or_fault("remove a suppression")?;
         Ok(())
     }
 
-    /// Lets the filter know of hashes that are about to be added.
+    /// Adds hashes to the filter before their transaction.
     pub(crate) async fn announce(
         &self,
         organization_id: OrganizationId,

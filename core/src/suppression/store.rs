@@ -1,4 +1,4 @@
-//! Suppressions in Postgres, and what it knows of the filters.
+//! Suppressions and the state of their Bloom filters in Postgres.
 
 use sqlx::{PgConnection, query, query_as, query_scalar};
 use uuid::Uuid;
@@ -12,19 +12,17 @@ use crate::fault::Fault;
 use crate::ids::{OrganizationId, SuppressionId, UnsubscribeGroupId};
 use crate::page::{Page, PageRequest};
 
-/// What refuses a group that is not the organization's.
+/// The constraint that rejects a group that the organization does not have.
 const GROUP_FKEY: &str = "suppressions_group_fkey";
 
-/// Which suppressions a list shows.
+/// Restricts a list of suppressions. `None` stands for no restriction.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SuppressionFilter {
-    /// Only those with this source.
     pub source: Option<SuppressionSource>,
-    /// Only those of this group.
     pub unsubscribe_group_id: Option<UnsubscribeGroupId>,
 }
 
-/// A page of an organization's suppressions, newest first.
+/// Lists a page of an organization's suppressions, newest first.
 pub async fn list(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -32,12 +30,12 @@ pub async fn list(
     page: PageRequest,
 ) -> Result<Page<Suppression>, Fault> {
     let total = count(&mut *connection, organization_id, filter).await?;
-    // What is before a page is walked over: not where nothing is behind it.
+    // OFFSET reads all rows before the page, so an empty page skips the query.
     if page.is_behind(total) {
         let rows = Vec::new();
         return Ok(Page { rows, total });
     }
-    // One branch of the three has rows, each along an index of its own.
+    // Only one of the three branches returns rows. Each branch uses its own index.
     let rows = query_as!(
         Suppression,
         r#"SELECT id AS "id!: SuppressionId", organization_id AS "organization_id!: OrganizationId",
@@ -104,11 +102,11 @@ async fn count(
     Ok(u64::try_from(total).unwrap_or_default())
 }
 
-/// Adds a suppression; false where it is there already. [`count_added`] follows in
-/// the same transaction.
+/// Inserts a suppression. False if it already exists. Call [`count_added`] in the same
+/// transaction.
 ///
 /// # Errors
-/// That the group is unknown, or a fault.
+/// [`SuppressionRefusal::UnknownGroup`], or a fault.
 pub async fn insert(
     connection: &mut PgConnection,
     suppression: &Suppression,
@@ -130,22 +128,22 @@ pub async fn insert(
     Ok(done.rows_affected() == 1)
 }
 
-/// Addresses about to be suppressed in one place, each once, with an id each.
+/// Distinct addresses to be suppressed in one group or for all mail, with an id for each.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct NewSuppressions<'a> {
+pub(super) struct ImportRows<'a> {
     pub(super) ids: &'a [Uuid],
     pub(super) hashes: &'a [AddressHash],
     pub(super) unsubscribe_group_id: Option<UnsubscribeGroupId>,
 }
 
-/// Adds those that are not there yet, and returns them.
+/// Inserts the suppressions that do not exist yet and returns their hashes.
 pub(super) async fn import(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
-    new: NewSuppressions<'_>,
+    rows: ImportRows<'_>,
     now: Timestamp,
 ) -> Result<Vec<AddressHash>, SuppressionRefusal> {
-    let hashes: Vec<&[u8]> = new.hashes.iter().map(|hash| hash.0.as_slice()).collect();
+    let hashes: Vec<&[u8]> = rows.hashes.iter().map(|hash| hash.0.as_slice()).collect();
     query_scalar!(
         r#"INSERT INTO suppressions (id, organization_id, email_hash, unsubscribe_group_id, source, created_at)
            SELECT id, $1, email_hash, $4, 'IMPORT', $5
@@ -153,9 +151,9 @@ pub(super) async fn import(
            ON CONFLICT ON CONSTRAINT suppressions_address_key DO NOTHING
            RETURNING email_hash AS "email_hash: AddressHash""#,
         organization_id.0,
-        new.ids,
+        rows.ids,
         &hashes as &[&[u8]],
-        new.unsubscribe_group_id.map(|id| id.0),
+        rows.unsubscribe_group_id.map(|id| id.0),
         now,
     )
     .fetch_all(connection)
@@ -173,7 +171,7 @@ fn refusal(error: sqlx::Error) -> SuppressionRefusal {
     }
 }
 
-/// Removes a suppression; false where it is not there.
+/// Deletes a suppression. False if it does not exist.
 pub async fn delete(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -191,12 +189,12 @@ pub async fn delete(
     Ok(done.rows_affected() == 1)
 }
 
-/// Removes the suppression of an address in one place, if it is of this source, and
-/// says which it was.
+/// Deletes the suppression with this scope and source and returns its id. `None` if there
+/// is none.
 pub(crate) async fn delete_of_source(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
-    place: SuppressionScope,
+    scope: SuppressionScope,
     source: SuppressionSource,
 ) -> Result<Option<SuppressionId>, Fault> {
     let deleted = query_scalar!(
@@ -205,8 +203,8 @@ pub(crate) async fn delete_of_source(
              AND unsubscribe_group_id IS NOT DISTINCT FROM $3 AND source = $4
            RETURNING id AS "id: SuppressionId""#,
         organization_id.0,
-        place.email_hash as AddressHash,
-        place.unsubscribe_group_id.map(|id| id.0),
+        scope.email_hash as AddressHash,
+        scope.unsubscribe_group_id.map(|id| id.0),
         source as SuppressionSource,
     )
     .fetch_optional(&mut *connection)
@@ -216,19 +214,19 @@ pub(crate) async fn delete_of_source(
     Ok(deleted)
 }
 
-/// An address and where it is suppressed: in a group, or everywhere.
+/// An address and the group in which it is suppressed. `None` stands for all mail.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SuppressionScope {
     pub(crate) email_hash: AddressHash,
     pub(crate) unsubscribe_group_id: Option<UnsubscribeGroupId>,
 }
 
-/// Where the suppressions of an address come from that hold mail in this place
-/// back: the one in the group, if any, and the one that is valid everywhere.
+/// The group and source of each suppression that applies to mail in this scope: the one of
+/// the group and the one for all mail.
 pub(crate) async fn list_sources(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
-    place: SuppressionScope,
+    scope: SuppressionScope,
 ) -> Result<Vec<(Option<UnsubscribeGroupId>, SuppressionSource)>, Fault> {
     let rows = query!(
         r#"SELECT unsubscribe_group_id AS "group_id: UnsubscribeGroupId", source AS "source: SuppressionSource"
@@ -236,8 +234,8 @@ pub(crate) async fn list_sources(
            WHERE organization_id = $1 AND email_hash = $2
              AND (unsubscribe_group_id IS NULL OR unsubscribe_group_id = $3)"#,
         organization_id.0,
-        place.email_hash as AddressHash,
-        place.unsubscribe_group_id.map(|id| id.0),
+        scope.email_hash as AddressHash,
+        scope.unsubscribe_group_id.map(|id| id.0),
     )
     .fetch_all(connection)
     .await
@@ -248,7 +246,7 @@ pub(crate) async fn list_sources(
         .collect())
 }
 
-/// Removes the suppressions of a group and says how many they were.
+/// Deletes the suppressions of a group and returns their number.
 pub async fn delete_of_group(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -266,7 +264,7 @@ pub async fn delete_of_group(
     Ok(done.rows_affected())
 }
 
-/// What Postgres knows of an organization's filter.
+/// The state of an organization's filter.
 pub async fn find_state(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -276,8 +274,8 @@ pub async fn find_state(
     Ok(state.map(|(_, state)| state).unwrap_or_default())
 }
 
-/// What Postgres knows of the filters of several organizations; those without
-/// suppressions are left out.
+/// The filter states of several organizations. An organization that never had suppressions
+/// has no row.
 pub(super) async fn list_states(
     connection: &mut PgConnection,
     organization_ids: &[OrganizationId],
@@ -299,8 +297,8 @@ pub(super) async fn list_states(
     Ok(states.collect())
 }
 
-/// Counts suppressions that were added in this transaction. Called last in it,
-/// since callers for one organization wait for each other from here on.
+/// Counts suppressions that this transaction added. Call it last: it locks the
+/// organization's filter state until the transaction ends.
 pub async fn count_added(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -326,8 +324,8 @@ pub async fn count_added(
     ))
 }
 
-/// A deleted suppression stays in the filter, which costs a question to Postgres
-/// and nothing else.
+/// A deleted suppression stays in the filter. The only cost is a needless query to
+/// Postgres.
 async fn count_deleted(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -347,8 +345,7 @@ async fn count_deleted(
     Ok(())
 }
 
-/// Begins a generation of an organization's filter: from now on additions are
-/// counted anew.
+/// Starts a new generation of an organization's filter and resets its additions to zero.
 pub(super) async fn begin_generation(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -367,8 +364,8 @@ pub(super) async fn begin_generation(
     Ok(())
 }
 
-/// Up to `limit` hashes after `after`, in their order. An address that is
-/// suppressed in several places may come several times.
+/// Lists up to `limit` hashes after `after`, in order. An address with several suppressions
+/// may appear several times.
 pub(super) async fn list_hashes(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -390,20 +387,20 @@ pub(super) async fn list_hashes(
     .or_fault("read suppressions for the filter")
 }
 
-/// Addresses to be looked up, by columns: whose, which, and in which group.
+/// The addresses to be checked, as columns.
 #[derive(Debug, Default)]
-pub(super) struct AskedColumns {
+pub(super) struct CheckColumns {
     pub(super) organization_ids: Vec<Uuid>,
     pub(super) hashes: Vec<Vec<u8>>,
     pub(super) group_ids: Vec<Option<Uuid>>,
 }
 
-/// The places, from 0, of those that are suppressed everywhere or in their group.
+/// The indexes of the addresses that are suppressed in their group or for all mail.
 pub(super) async fn list_suppressed(
     connection: &mut PgConnection,
-    asked: &AskedColumns,
+    columns: &CheckColumns,
 ) -> Result<Vec<usize>, Fault> {
-    let places = query_scalar!(
+    let ordinals = query_scalar!(
         r#"SELECT a.place AS "place!"
            FROM UNNEST($1::uuid[], $2::bytea[], $3::uuid[])
              WITH ORDINALITY AS a (organization_id, email_hash, group_id, place)
@@ -412,15 +409,15 @@ pub(super) async fn list_suppressed(
                FROM suppressions s
                WHERE s.organization_id = a.organization_id AND s.email_hash = a.email_hash
                  AND (s.unsubscribe_group_id IS NULL OR s.unsubscribe_group_id = a.group_id))"#,
-        &asked.organization_ids,
-        &asked.hashes,
-        &asked.group_ids as &[Option<Uuid>],
+        &columns.organization_ids,
+        &columns.hashes,
+        &columns.group_ids as &[Option<Uuid>],
     )
     .fetch_all(connection)
     .await
     .or_fault("look for suppressions")?;
-    let places = places
+    let indexes = ordinals
         .into_iter()
-        .filter_map(|place| usize::try_from(place - 1).ok());
-    Ok(places.collect())
+        .filter_map(|ordinal| usize::try_from(ordinal - 1).ok());
+    Ok(indexes.collect())
 }

@@ -1,6 +1,6 @@
-//! The templates of organizations: creating, changing and removing them, adding
-//! versions, going back to one, looking at one rendered. How messages are filled
-//! in from them is in `fill`.
+//! The use cases of templates: create, change and remove templates, add versions, roll back
+//! to a version, preview. Also finds the current version for messages, which
+//! [`crate::acceptance`] renders.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use moka::future::Cache;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::compiled::{self, Compiled};
-use super::render::{self, Rendered, VersionUse};
+use super::compiled::{self, CompiledVersion};
+use super::render::{self, Rendered, VersionRef};
 use super::render_pool::RenderPool;
 use super::store::{self, ColumnChange};
 use super::{
@@ -26,54 +26,53 @@ use crate::ids::{Ids, OrganizationId, TemplateId, TemplateVersionId};
 use crate::text::{Description, Name, Tag};
 use crate::unsubscribe::link_insertion;
 
-/// How long a request waits for its template.
+/// How long a request waits for its template to be compiled and rendered.
 const WAIT_MAX: Duration = Duration::from_secs(10);
-/// Bytes of compiled versions that are kept, roughly.
+/// Bytes of cached compiled versions, roughly.
 const COMPILED_BYTES_MAX: u64 = 128 << 20;
-/// How long a process may go by the current version that it remembers. A change
-/// that it made itself it sees at once.
-const CURRENT_MEMORY: Duration = Duration::from_secs(1);
-/// Templates whose current version is remembered.
+/// How long a process uses a cached current version after another process has changed it.
+const CURRENT_TTL: Duration = Duration::from_secs(1);
+/// Templates whose current version is cached.
 const CURRENT_MAX: u64 = 100_000;
 
-/// Works on the templates of organizations. Cheap to clone; clones share what they
-/// remember.
+/// Manages templates and finds compiled versions. Cheap to clone; clones share their
+/// caches.
 #[derive(Clone)]
 pub struct Templates {
     pool: PgPool,
     clock: Clock,
     ids: Ids,
-    workshop: RenderPool,
+    render_pool: RenderPool,
     current: Cache<(OrganizationId, TemplateId), TemplateVersionId>,
-    compiled: Cache<TemplateVersionId, Arc<Compiled>>,
+    compiled: Cache<TemplateVersionId, Arc<CompiledVersion>>,
 }
 
 impl Templates {
-    /// Works on the templates in `pool`.
+    /// Starts the render pool.
     ///
     /// # Errors
-    /// A fault when the system gives no thread.
+    /// A fault if a thread cannot be started.
     pub fn start(pool: PgPool, clock: Clock, ids: Ids) -> Result<Self, Fault> {
         Ok(Self {
             pool,
             clock,
             ids,
-            workshop: RenderPool::start()?,
+            render_pool: RenderPool::start()?,
             current: Cache::builder()
                 .max_capacity(CURRENT_MAX)
-                .time_to_live(CURRENT_MEMORY)
+                .time_to_live(CURRENT_TTL)
                 .build(),
             compiled: Cache::builder()
                 .max_capacity(COMPILED_BYTES_MAX)
-                .weigher(|_, version: &Arc<Compiled>| version.bytes())
+                .weigher(|_, version: &Arc<CompiledVersion>| version.bytes())
                 .build(),
         })
     }
 
-    /// Creates a template. It has no version yet.
+    /// Creates a template without a version.
     ///
     /// # Errors
-    /// Why it was not created.
+    /// A fault, or the answer that the idempotency key requires. Nothing is stored then.
     pub async fn create(
         &self,
         organization_id: OrganizationId,
@@ -105,22 +104,22 @@ impl Templates {
     /// Changes a template's name, description or tags.
     ///
     /// # Errors
-    /// Why it was not changed.
+    /// [`TemplateRefusal`]; nothing is changed then.
     pub async fn change(
         &self,
         organization_id: OrganizationId,
         origin: &Origin,
         id: TemplateId,
-        wanted: TemplateChange,
+        change: TemplateChange,
     ) -> Result<Template, TemplateRefusal> {
-        let change =
-            AuditChange::new("template.updated", id).with(json!({ "fields": wanted.fields() }));
+        let entry =
+            AuditChange::new("template.updated", id).with(json!({ "fields": change.fields() }));
         let columns = ColumnChange {
-            name: wanted.name.map(Name::into_string),
-            description: wanted
+            name: change.name.map(Name::into_string),
+            description: change
                 .description
                 .map(|given| given.map(Description::into_string)),
-            tags: wanted
+            tags: change
                 .tags
                 .map(|tags| tags.into_iter().map(Tag::into_string).collect()),
         };
@@ -129,17 +128,17 @@ impl Templates {
         let template = store::update(&mut transaction, organization_id, id, &columns, now)
             .await?
             .ok_or(TemplateRefusal::NotFound)?;
-        self.record(&mut transaction, organization_id, origin, &change)
+        self.record(&mut transaction, organization_id, origin, &entry)
             .await?;
         transaction.commit().await.or_fault("change a template")?;
         Ok(template)
     }
 
-    /// Removes a template with all its versions. Messages that were rendered from
-    /// it stay as they are.
+    /// Removes a template with all its versions. Messages that were rendered from it do not
+    /// change.
     ///
     /// # Errors
-    /// Why it was not removed.
+    /// [`TemplateRefusal`]; nothing is removed then.
     pub async fn remove(
         &self,
         organization_id: OrganizationId,
@@ -158,10 +157,10 @@ impl Templates {
         Ok(())
     }
 
-    /// Adds a version, which becomes current.
+    /// Adds a version and makes it current.
     ///
     /// # Errors
-    /// Why it was not added: the template is not there, or the content is wrong.
+    /// [`TemplateRefusal`], for example if the content is invalid. Nothing is stored then.
     pub async fn add_version(
         &self,
         organization_id: OrganizationId,
@@ -172,7 +171,7 @@ impl Templates {
     ) -> Result<TemplateVersion, Failed<TemplateRefusal>> {
         let deadline = Instant::now() + WAIT_MAX;
         let content = self
-            .workshop
+            .render_pool
             .run(organization_id, deadline, || compiled::check(content))
             .await?
             .map_err(TemplateRefusal::Invalid)?;
@@ -206,11 +205,10 @@ impl Templates {
         Ok(version)
     }
 
-    /// Makes a version current that was so before, or was added later; answers its
-    /// number.
+    /// Makes an earlier or later version current and returns its number.
     ///
     /// # Errors
-    /// Why it was not done.
+    /// [`TemplateRefusal`]; nothing is changed then.
     pub async fn roll_back(
         &self,
         organization_id: OrganizationId,
@@ -235,10 +233,10 @@ impl Templates {
         Ok(number)
     }
 
-    /// A template's versions, newest first, and the template.
+    /// A template and its versions, newest first.
     ///
     /// # Errors
-    /// Why there are none to show.
+    /// [`TemplateRefusal::NotFound`], or a fault.
     pub async fn versions(
         &self,
         organization_id: OrganizationId,
@@ -256,12 +254,11 @@ impl Templates {
         Ok((template, versions))
     }
 
-    /// Renders a version, the current one where none is named. The schema is not
-    /// applied: a preview may be looked at before all variables are known. An example
-    /// stands for the unsubscribe link.
+    /// Renders a version, by default the current one. The schema is not checked, so that
+    /// authors can preview with incomplete variables. The unsubscribe link is an example URL.
     ///
     /// # Errors
-    /// Why there is nothing to show.
+    /// [`TemplateRefusal`], for example if the version cannot be rendered.
     pub async fn preview(
         &self,
         organization_id: OrganizationId,
@@ -287,7 +284,7 @@ impl Templates {
             let link = given.entry(link_insertion::VARIABLE);
             link.or_insert_with(|| link_insertion::EXAMPLE_URL.into());
         }
-        self.workshop
+        self.render_pool
             .run(organization_id, deadline, move || {
                 render::bodies(&compiled, &variables)
             })
@@ -295,24 +292,23 @@ impl Templates {
             .map_err(TemplateRefusal::Unrenderable)
     }
 
-    /// The threads that render.
     pub(crate) fn render_pool(&self) -> &RenderPool {
-        &self.workshop
+        &self.render_pool
     }
 
-    /// When a request that comes now has waited long enough for its templates.
+    /// The deadline for the templates of a request that starts now.
     pub(crate) fn deadline() -> Instant {
         Instant::now() + WAIT_MAX
     }
 
-    /// A template's current version. What is remembered of it is used; that it has
-    /// none is said only after a fresh look.
+    /// A template's current version, compiled. Only existing versions are cached: a missing
+    /// template or version is looked up in Postgres each time.
     pub(crate) async fn current(
         &self,
         organization_id: OrganizationId,
         id: TemplateId,
         deadline: Instant,
-    ) -> Result<(Arc<Compiled>, VersionUse), TemplateRefusal> {
+    ) -> Result<(Arc<CompiledVersion>, VersionRef), TemplateRefusal> {
         let key = (organization_id, id);
         let version_id = match self.current.get(&key).await {
             Some(version_id) => version_id,
@@ -328,34 +324,31 @@ impl Templates {
                 version_id
             }
         };
-        // It may have been removed a moment ago: a version that is gone is a
-        // template that is gone, for whoever sends.
+        // If the template was removed a moment ago, this returns VersionNotFound. The API
+        // reports both to the sender as a missing template.
         let compiled = self
             .compiled(organization_id, id, version_id, deadline)
             .await?;
-        let version = VersionUse {
+        let version = VersionRef {
             template_id: id,
             version_id,
         };
         Ok((compiled, version))
     }
 
-    /// A version of a template, compiled now or earlier.
-    ///
-    /// # Errors
-    /// Why it cannot be had.
+    /// A compiled version from the cache, or compiled now.
     async fn compiled(
         &self,
         organization_id: OrganizationId,
         id: TemplateId,
         version_id: TemplateVersionId,
         deadline: Instant,
-    ) -> Result<Arc<Compiled>, TemplateRefusal> {
-        // A version that is remembered of another template is no version of this one.
-        if let Some(found) = self.compiled.get(&version_id).await
-            && found.belongs_to(organization_id, id)
+    ) -> Result<Arc<CompiledVersion>, TemplateRefusal> {
+        // The cache key is the version id alone, so check the organization and template.
+        if let Some(compiled) = self.compiled.get(&version_id).await
+            && compiled.belongs_to(organization_id, id)
         {
-            return Ok(found);
+            return Ok(compiled);
         }
         let mut connection = self
             .pool
@@ -367,10 +360,13 @@ impl Templates {
             .ok_or(TemplateRefusal::VersionNotFound)?;
         drop(connection);
         let work = move || compiled::compile(organization_id, &version);
-        let compiled = self.workshop.run(organization_id, deadline, work).await?;
+        let compiled = self
+            .render_pool
+            .run(organization_id, deadline, work)
+            .await?;
         let compiled = compiled
             .map(Arc::new)
-            // What an earlier release took may be refused by now.
+            // An earlier release may have accepted a version that this one refuses.
             .map_err(TemplateRefusal::Unrenderable)?;
         self.compiled
             .insert(version_id, Arc::clone(&compiled))
@@ -390,7 +386,7 @@ impl Templates {
     }
 }
 
-/// Who a version was created by: the id of the caller's API key.
+/// The creator of a version: the id of the caller's API key.
 fn author(actor: &Actor) -> String {
     match actor {
         Actor::ApiKey { id, .. } => id.to_string(),

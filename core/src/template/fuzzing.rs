@@ -1,5 +1,5 @@
-//! What customers write, taken from a fuzzer: what a request would do with it, on a
-//! thread with the stack of the workshop's.
+//! Entry points for fuzzing templates. They do what a request does, on a thread with the
+//! stack size of the render pool.
 
 use std::thread;
 
@@ -15,7 +15,7 @@ use crate::ids::OrganizationId;
 /// Checks, compiles and renders a Handlebars template, as HTML and as text.
 ///
 /// # Panics
-/// When it breaks a promise.
+/// If checked content does not compile or the output exceeds its limit.
 pub fn handlebars(source: &str, variables: Value) {
     if source.len() > SOURCE_BYTES_MAX {
         return;
@@ -44,10 +44,10 @@ pub fn handlebars(source: &str, variables: Value) {
     });
 }
 
-/// Checks and compiles an MJML template, and what it becomes.
+/// Checks and compiles an MJML template.
 ///
 /// # Panics
-/// When it breaks a promise.
+/// If checked content does not compile or the HTML exceeds its limit.
 pub fn mjml(source: &str) {
     if source.len() > SOURCE_BYTES_MAX {
         return;
@@ -83,7 +83,7 @@ fn version(content: VersionContent) -> TemplateVersion {
 
 fn on_a_thread(work: impl FnOnce() + Send + 'static) {
     let thread = thread::Builder::new().stack_size(STACK_BYTES).spawn(work);
-    let thread = thread.expect("the system gives a thread");
+    let thread = thread.expect("the system can start a thread");
     if let Err(panic) = thread.join() {
         std::panic::resume_unwind(panic);
     }

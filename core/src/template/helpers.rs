@@ -1,12 +1,11 @@
-//! The helpers that templates may call: those of handlebars.js, and a few that
-//! compare and count. What renders a block is done in `run`; what makes a value of
-//! values is here.
+//! The helpers of templates: those of handlebars.js, and a few for comparing and counting.
+//! This file computes the values of helpers; `run` renders the blocks of block helpers.
 
 use std::cmp::Ordering;
 
 use serde_json::Value;
 
-use super::values::{self, Js, NOTHING};
+use super::values::{self, Js, UNDEFINED};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Helper {
@@ -15,9 +14,9 @@ pub(super) enum Helper {
     Each,
     With,
     Lookup,
-    /// Writes nothing: what callers send does not belong into our log.
+    /// Does nothing, because logs must not contain customers' data.
     Log,
-    /// A block that is rendered as it is.
+    /// A block whose content is not parsed.
     Raw,
     Equal,
     NotEqual,
@@ -55,8 +54,8 @@ impl Helper {
         })
     }
 
-    /// Whether its name alone calls it: so it is with those that handlebars.js knows. The
-    /// others leave their name to a variable where they are given nothing.
+    /// Whether the name alone calls the helper, as for the helpers of handlebars.js. The name
+    /// of another helper without arguments stands for a variable.
     pub(super) fn is_always_called(self) -> bool {
         match self {
             Self::If | Self::Unless | Self::Each | Self::With | Self::Lookup | Self::Log => true,
@@ -74,7 +73,7 @@ impl Helper {
         }
     }
 
-    /// How many values it takes, at the least and at the most.
+    /// The least and largest number of arguments.
     pub(super) fn values(self) -> (usize, usize) {
         match self {
             Self::If | Self::Unless | Self::Each | Self::With | Self::Not | Self::Length => (1, 1),
@@ -91,9 +90,9 @@ impl Helper {
         }
     }
 
-    /// Whether it says yes or no of its values: then its block is a branch. `if` and
-    /// `unless` have an option besides.
-    pub(super) fn holds(self, values: &[Js<'_>]) -> Option<bool> {
+    /// The result of a helper that returns a boolean. Its block is then a branch. `None` for
+    /// other helpers, and for `if` and `unless`, which also have an option.
+    pub(super) fn condition(self, values: &[Js<'_>]) -> Option<bool> {
         let mut truths = values.iter().map(|value| values::is_true(value));
         let (left, right) = (values.first(), values.get(1));
         let order = || order(left?, right?);
@@ -118,13 +117,13 @@ impl Helper {
         })
     }
 
-    /// What it makes of its values where it renders no block.
+    /// The value of the helper outside a block.
     pub(super) fn value<'a>(self, values: &[Js<'a>]) -> Js<'a> {
-        if let Some(holds) = self.holds(values) {
-            return Js::Owned(Value::Bool(holds));
+        if let Some(condition) = self.condition(values) {
+            return Js::Owned(Value::Bool(condition));
         }
         match self {
-            Self::Lookup => look_up(values),
+            Self::Lookup => lookup(values),
             Self::Length => Js::Owned(values.first().map_or(0, |value| length(value)).into()),
             Self::If | Self::Unless | Self::Each | Self::With => {
                 Js::Owned(Value::String(String::new()))
@@ -139,14 +138,14 @@ impl Helper {
             | Self::LessOrEqual
             | Self::And
             | Self::Or
-            | Self::Not => NOTHING,
+            | Self::Not => UNDEFINED,
         }
     }
 }
 
-/// `{{lookup prices plan}}`: what a value has under a name that is a value itself. What
-/// JavaScript takes for false is answered as it is.
-fn look_up<'a>(values: &[Js<'a>]) -> Js<'a> {
+/// `{{lookup prices plan}}`: the property of a value whose name is another value. A falsy
+/// value is returned itself.
+fn lookup<'a>(values: &[Js<'a>]) -> Js<'a> {
     match values {
         [value, name] if values::is_truthy(value) => {
             let name = if name.is_null() {
@@ -157,11 +156,11 @@ fn look_up<'a>(values: &[Js<'a>]) -> Js<'a> {
             values::property(value, &name)
         }
         [value, ..] => value.clone(),
-        [] => NOTHING,
+        [] => UNDEFINED,
     }
 }
 
-/// Items, fields, or characters.
+/// The number of items, fields or characters.
 fn length(value: &Value) -> usize {
     match value {
         Value::Array(items) => items.len(),
@@ -180,7 +179,7 @@ fn is_equal(left: &Value, right: &Value) -> bool {
     }
 }
 
-/// Numbers by their value, texts by their characters; nothing else has an order.
+/// Compares numbers by value and texts by characters. `None` for other values.
 fn order(left: &Value, right: &Value) -> Option<Ordering> {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => left.as_f64()?.partial_cmp(&right.as_f64()?),

@@ -1,25 +1,27 @@
-//! Templates: subjects and bodies written once, in Handlebars or in MJML with
-//! Handlebars in it, and filled in for each message.
+//! Templates: bodies in Handlebars, or in MJML with Handlebars, that are rendered with the
+//! variables of each message.
 //!
-//! A *template* has a name and *versions*; a version never changes, and one of
-//! them is current. A message is rendered when it is accepted, and its bodies are
-//! stored with it, so it stays on the version that it was accepted with.
+//! A *template* has a name and *versions*. A version is immutable, and one version is
+//! current. A message is rendered when it is accepted and its bodies are stored, so a later
+//! version does not change it.
 //!
-//! Handlebars is what handlebars.js 4.7 makes of it: `tags`, `parser` and
-//! `names` read it into a `source`, `spacing` trims its white space, `run` renders it over `values`.
+//! Handlebars behaves like handlebars.js 4.7: `lexer`, `parser` and `names` parse it into the
+//! tree of `source`, `whitespace` trims white space, and `run` renders the tree with the
+//! semantics of JavaScript values (`values`).
 //!
-//! Templates are foreign code. What they may do is bounded four times: `source`
-//! counts how deep it is and `mjml` looks at a text before its parser does, since a
-//! parser that recurses too deeply ends the process; parsers, and renderings that are not known to be
-//! little work, run in the `workshop`, on threads whose stack is known; `budget`
-//! counts the work of a rendering; the output is written into a bounded text. There are no partials, no includes, and
-//! no helpers that read files, call anyone or write to the log.
+//! Templates are untrusted code, with four limits. The parser limits the nesting of
+//! Handlebars, and `mjml` limits the nesting of MJML before the compiler parses it, because
+//! a stack overflow ends the process. Parsing and expensive rendering run in the
+//! `render_pool`, on threads with a large stack. `step_limit` bounds the work of a
+//! rendering. The size of the output is bounded. There are no partials, no includes, and no
+//! helpers that read files, open connections or write to the log.
 
 pub mod catalog;
 pub(crate) mod compiled;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod helpers;
+mod lexer;
 mod mjml;
 mod names;
 mod parser;
@@ -28,11 +30,10 @@ pub(crate) mod render_pool;
 pub(crate) mod run;
 pub(crate) mod schema;
 mod source;
-mod spacing;
 pub(crate) mod step_limit;
 pub mod store;
-mod tags;
 mod values;
+mod whitespace;
 
 use serde_json::Value;
 
@@ -44,9 +45,9 @@ use crate::issue::Issue;
 use crate::text::{Description, Name, Tag};
 pub use catalog::Templates;
 
-/// Tags of one template at the most.
+/// Tags of one template.
 pub const TAGS_MAX: usize = 20;
-/// Bytes of each of a version's sources, and of the HTML that its MJML becomes.
+/// Bytes of each source of a version, and of the HTML that its MJML compiles to.
 pub const SOURCE_BYTES_MAX: usize = 1 << 20;
 /// Bytes of a rendered body.
 pub const RENDERED_BYTES_MAX: usize = 2 << 20;
@@ -61,10 +62,9 @@ pub struct Template {
     pub name: String,
     pub description: Option<String>,
     pub tags: Vec<String>,
-    /// The version that is rendered; nothing until there is one.
+    /// `None` until the template has a version.
     pub current_version_id: Option<TemplateVersionId>,
     pub created_at: Timestamp,
-    /// When it was last changed.
     pub updated_at: Timestamp,
 }
 
@@ -73,24 +73,24 @@ pub struct Template {
 pub struct TemplateVersion {
     pub id: TemplateVersionId,
     pub template_id: TemplateId,
-    /// Its number, from 1.
+    /// Counts from 1.
     pub version_number: i32,
-    /// The MJML that it was compiled from.
+    /// The MJML source of the HTML, if any.
     pub mjml_source: Option<String>,
     pub html_content: String,
     pub text_content: Option<String>,
-    /// What its variables must look like.
+    /// A JSON Schema of the variables.
     pub variables_schema: Option<Value>,
     pub created_by: String,
     pub created_at: Timestamp,
 }
 
-/// A version of a template in a list.
+/// A version of a template without its content.
 #[derive(Debug, Clone)]
 pub struct VersionSummary {
     pub id: TemplateVersionId,
     pub template_id: TemplateId,
-    /// Its number, from 1.
+    /// Counts from 1.
     pub version_number: i32,
     pub created_by: String,
     pub created_at: Timestamp,
@@ -101,22 +101,22 @@ pub struct VersionSummary {
 pub struct NewTemplate {
     pub name: Name,
     pub description: Option<Description>,
-    /// Up to [`TAGS_MAX`], each once.
+    /// Up to [`TAGS_MAX`], without duplicates.
     pub tags: Vec<Tag>,
 }
 
-/// What of a template a caller wants changed; what is absent stays.
+/// A partial update of a template. Fields that are `None` stay unchanged.
 #[derive(Debug, Default)]
 pub struct TemplateChange {
     pub name: Option<Name>,
-    /// A new description, or none.
+    /// `Some(None)` removes the description.
     pub description: Option<Option<Description>>,
-    /// New tags in place of the old.
+    /// Replaces all tags.
     pub tags: Option<Vec<Tag>>,
 }
 
 impl TemplateChange {
-    /// The names of the fields that are to change, for the audit log.
+    /// The names of the changed fields, for the audit log.
     fn fields(&self) -> Vec<&'static str> {
         [
             self.name.is_some().then_some("name"),
@@ -132,7 +132,7 @@ impl TemplateChange {
 /// The content of a version, each text within [`SOURCE_BYTES_MAX`].
 #[derive(Debug, Clone)]
 pub struct VersionContent {
-    /// MJML; what it compiles to takes the place of the HTML.
+    /// MJML. Its compiled HTML replaces `html_content`.
     pub mjml_source: Option<String>,
     pub html_content: String,
     pub text_content: Option<String>,
@@ -140,19 +140,16 @@ pub struct VersionContent {
     pub variables_schema: Option<Value>,
 }
 
-/// Why something was not done with a template.
+/// Why an operation on a template was refused.
 #[derive(Debug, Clone)]
 pub enum TemplateRefusal {
-    /// There is no such template.
     NotFound,
-    /// The template has no such version.
     VersionNotFound,
     /// The template has no version yet.
     WithoutVersion,
-    /// The content of a version, or the values for one, are wrong.
+    /// The content of a version or the variables are invalid.
     Invalid(Vec<Issue>),
-    /// The template cannot be rendered with these values. Completes "the template
-    /// …".
+    /// The template cannot be rendered with these variables. Completes "the template …".
     Unrenderable(String),
     Fault(Fault),
 }

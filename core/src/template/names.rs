@@ -1,19 +1,19 @@
-//! What the names in a tag stand for: a helper, a block parameter or a variable, as the
-//! compiler of handlebars.js tells them apart (`compiler/compiler.js`,
+//! Parses and resolves the names in a tag. A name is a helper, a block parameter or a
+//! variable, by the rules of the handlebars.js compiler (`compiler/compiler.js`,
 //! `compiler/helpers.js`).
 
 use serde_json::Value;
 
 use super::helpers::Helper;
+use super::lexer::{SyntaxError, Token};
 use super::parser::{BLOCK_NAMES_MAX, Parser};
 use super::source::{BlockSubject, Expr, HelperCall, Path, PathBase};
-use super::tags::{Problem, Token};
 use super::values;
 
-/// How deep calls in a tag may nest.
+/// The deepest nesting of calls in a tag.
 pub(super) const CALL_DEPTH_MAX: usize = 32;
 
-/// What a tag says: a name, values and named values.
+/// The content of a tag: a name, positional and named arguments.
 pub(super) struct TagNames {
     at: usize,
     pub(super) name: Name,
@@ -34,19 +34,19 @@ impl TagNames {
     }
 }
 
-/// A name, not looked up yet.
+/// A name that is not resolved yet.
 pub(super) struct Name {
     pub(super) original: String,
     is_data: bool,
     depth: usize,
     parts: Vec<String>,
-    /// The value, where it is no path.
+    /// The value of a literal. `None` for a path.
     literal: Option<Value>,
 }
 
 impl Name {
-    /// Whether it begins at a value: `this.name`, `./name`. The expression is that of
-    /// handlebars.js: `/^\.|this\b/`.
+    /// Whether the name is explicitly a variable of the context: `this.name`, `./name`. Uses
+    /// the expression of handlebars.js, `/^\.|this\b/`.
     fn is_scoped(&self) -> bool {
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let mut uses = self.original.match_indices("this");
@@ -54,26 +54,30 @@ impl Name {
             || uses.any(|(at, word)| !self.original[at + word.len()..].starts_with(is_word))
     }
 
-    /// The name, where it is one alone.
+    /// The name, if it is a single segment.
     fn simple(&self) -> Option<&str> {
         let is_simple = self.parts.len() == 1 && self.depth == 0 && !self.is_scoped();
         self.parts.first().map(String::as_str).filter(|_| is_simple)
     }
 }
 
-/// Where a name stands.
+/// The syntactic position of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     Value,
     Block,
-    /// A block that names what it is given: `as |item|`.
+    /// A block with parameters: `as |item|`.
     NamingBlock,
     HelperCall,
 }
 
 impl Parser<'_> {
-    /// The values of a tag or a call, and then its named values.
-    pub(super) fn arguments(&mut self, tag: &mut TagNames, depth: usize) -> Result<(), Problem> {
+    /// Parses the positional and then the named arguments of a tag or call.
+    pub(super) fn arguments(
+        &mut self,
+        tag: &mut TagNames,
+        depth: usize,
+    ) -> Result<(), SyntaxError> {
         loop {
             let starts = matches!(
                 self.peek()?,
@@ -103,7 +107,7 @@ impl Parser<'_> {
                     continue;
                 }
                 self.refuse_after_named(tag, at)?;
-                let value = self.looked_up(name);
+                let value = self.resolve(name);
                 tag.values.push(value);
             } else {
                 self.refuse_after_named(tag, at)?;
@@ -114,22 +118,25 @@ impl Parser<'_> {
         }
     }
 
-    fn refuse_after_named(&self, tag: &TagNames, at: usize) -> Result<(), Problem> {
+    fn refuse_after_named(&self, tag: &TagNames, at: usize) -> Result<(), SyntaxError> {
         if tag.has_named {
-            return Err(Problem::new(at, "a value stands before the named ones"));
+            return Err(SyntaxError::new(
+                at,
+                "positional values must come before the named ones",
+            ));
         }
         Ok(())
     }
 
-    fn argument(&mut self, depth: usize) -> Result<Expr, Problem> {
+    fn argument(&mut self, depth: usize) -> Result<Expr, SyntaxError> {
         if *self.peek()? != Token::OpenCall {
             let name = self.name()?;
-            return Ok(self.looked_up(name));
+            return Ok(self.resolve(name));
         }
         let (_, at) = self.next()?;
         if depth == CALL_DEPTH_MAX {
             let text = format!("calls are nested more than {CALL_DEPTH_MAX} deep");
-            return Err(Problem::new(at, text));
+            return Err(SyntaxError::new(at, text));
         }
         let name = self.name()?;
         let mut tag = TagNames::new(at, name);
@@ -141,7 +148,7 @@ impl Parser<'_> {
         })
     }
 
-    pub(super) fn block_names(&mut self) -> Result<Vec<String>, Problem> {
+    pub(super) fn block_names(&mut self) -> Result<Vec<String>, SyntaxError> {
         let mut names = Vec::new();
         if *self.peek()? != Token::OpenParams {
             return Ok(names);
@@ -150,27 +157,27 @@ impl Parser<'_> {
         loop {
             match self.next()? {
                 (Token::Name { .. }, at) if self.names.len() + names.len() == BLOCK_NAMES_MAX => {
-                    let text = format!("blocks give more than {BLOCK_NAMES_MAX} names here");
-                    return Err(Problem::new(at, text));
+                    let text = format!("blocks define more than {BLOCK_NAMES_MAX} names here");
+                    return Err(SyntaxError::new(at, text));
                 }
                 (Token::Name { text, .. }, _) => names.push(text),
                 (Token::Pipe, _) if !names.is_empty() => return Ok(names),
                 (_, at) => {
-                    return Err(Problem::new(
+                    return Err(SyntaxError::new(
                         at,
-                        "names are expected here, and | behind them",
+                        "expected names of block parameters and then |",
                     ));
                 }
             }
         }
     }
 
-    pub(super) fn name(&mut self) -> Result<Name, Problem> {
+    pub(super) fn name(&mut self) -> Result<Name, SyntaxError> {
         self.peek()?;
         self.name_from_peeked()
     }
 
-    fn name_from_peeked(&mut self) -> Result<Name, Problem> {
+    fn name_from_peeked(&mut self) -> Result<Name, SyntaxError> {
         let (token, at) = self.next()?;
         let literal = |original: String, literal: Value| Name {
             parts: vec![original.clone()],
@@ -185,7 +192,7 @@ impl Parser<'_> {
                 (Token::Name { text, is_bracketed }, at) => {
                     self.path(true, text, is_bracketed, at)?
                 }
-                (_, at) => return Err(Problem::new(at, "a name is expected behind @")),
+                (_, at) => return Err(SyntaxError::new(at, "expected a name after @")),
             },
             Token::Text(text) => literal(text.clone(), Value::String(text)),
             Token::Number(text) => {
@@ -203,7 +210,7 @@ impl Parser<'_> {
             | Token::Pipe
             | Token::Close(_)
             | Token::CloseUnescaped(_)
-            | Token::CloseRaw => return Err(Problem::new(at, "a name is expected here")),
+            | Token::CloseRaw => return Err(SyntaxError::new(at, "expected a name")),
         })
     }
 
@@ -213,7 +220,7 @@ impl Parser<'_> {
         first: String,
         is_bracketed: bool,
         at: usize,
-    ) -> Result<Name, Problem> {
+    ) -> Result<Name, SyntaxError> {
         let mut name = Name {
             original: if is_data {
                 "@".to_owned()
@@ -232,9 +239,11 @@ impl Parser<'_> {
             match part.as_str() {
                 ".." | "." | "this" if !is_bracketed => {
                     if !name.parts.is_empty() {
-                        let text =
-                            format!("{} is no path: it goes back in its middle", name.original);
-                        return Err(Problem::new(at, text));
+                        let text = format!(
+                            "{} is not a valid path: this, . and .. are only allowed at its start",
+                            name.original
+                        );
+                        return Err(SyntaxError::new(at, text));
                     }
                     name.depth += usize::from(part == "..");
                 }
@@ -253,17 +262,17 @@ impl Parser<'_> {
                 _,
             ) = self.next()?
             else {
-                return Err(Problem::new(
+                return Err(SyntaxError::new(
                     at,
-                    format!("a name is expected behind {}", name.original),
+                    format!("expected a name after {}", name.original),
                 ));
             };
             (part, is_bracketed) = (text, next);
         }
     }
 
-    /// What a name stands for where it is a value.
-    fn looked_up(&mut self, name: Name) -> Expr {
+    /// Resolves a name in the position of a value.
+    fn resolve(&mut self, name: Name) -> Expr {
         match name.literal {
             Some(literal) => Expr::Literal(Box::new(literal)),
             None => Expr::Path(self.variable(name)),
@@ -277,7 +286,7 @@ impl Parser<'_> {
             .filter(|_| name.depth == 0 && !name.is_scoped());
         let parameter = first.and_then(|first| self.parameter(first));
         let base = match parameter {
-            Some(place) => PathBase::Parameter(place),
+            Some(index) => PathBase::Parameter(index),
             None if name.is_data && !name.parts.is_empty() => PathBase::Data(name.depth),
             None => PathBase::Context(name.depth),
         };
@@ -297,8 +306,9 @@ impl Parser<'_> {
         self.names.iter().rposition(|known| known == name)
     }
 
-    /// Whether a tag calls a helper, as handlebars.js tells it, or is about a value.
-    pub(super) fn subject(&self, tag: TagNames, role: Role) -> Result<BlockSubject, Problem> {
+    /// Decides whether a tag calls a helper or is a section or value, by the rules of
+    /// handlebars.js.
+    pub(super) fn subject(&self, tag: TagNames, role: Role) -> Result<BlockSubject, SyntaxError> {
         let is_call = role == Role::HelperCall || !tag.values.is_empty() || tag.has_named;
         let name = tag.name.simple();
         let is_parameter = name.is_some_and(|name| self.parameter(name).is_some());
@@ -310,22 +320,22 @@ impl Parser<'_> {
                     || helper.is_always_called()
                     || (*helper == Helper::Raw && role != Role::Value))
         });
-        let problem = |text: String| Err(Problem::new(tag.at, text));
+        let error = |text: String| Err(SyntaxError::new(tag.at, text));
         let Some(helper) = helper else {
             if is_call && !is_parameter {
-                return problem(format!("there is no helper {original}"));
+                return error(format!("there is no helper {original}"));
             }
             return Ok(BlockSubject::Section(Expr::Path(self.variable(tag.name))));
         };
         if role == Role::NamingBlock && !matches!(helper, Helper::Each | Helper::With) {
-            return problem(format!(
-                "{original} gives no values to name: only each and with do"
+            return error(format!(
+                "{original} has no block parameters; only each and with have them"
             ));
         }
         let (least, most) = helper.values();
         if tag.values.len() < least || tag.values.len() > most {
             let values = if least == 1 { "value" } else { "values" };
-            return problem(format!(
+            return error(format!(
                 "the helper {original} takes {least} {values}; a variable of that name is written this.{original}"
             ));
         }
@@ -337,7 +347,7 @@ impl Parser<'_> {
     }
 }
 
-/// The number that a literal stands for.
+/// Parses a number literal.
 fn number(text: &str) -> Value {
     text.parse::<i64>().map_or_else(
         |_| text.parse::<f64>().map_or(Value::Null, Value::from),

@@ -1,25 +1,24 @@
-//! From the words of a source to its tree: the grammar of handlebars.js
-//! (`productions_` in its `compiler/parser.js`), by descent. What a tag's names stand
-//! for is decided in `names`.
+//! Builds the syntax tree from the tokens of `lexer`: a recursive descent parser for the
+//! grammar of handlebars.js (`productions_` in its `compiler/parser.js`). `names` resolves
+//! the names of a tag.
 
+use super::lexer::{Lexer, Strip, SyntaxError, TagOpening, Token};
 use super::names::{Role, TagNames};
 use super::source::{Block, BlockSubject, Expr, Program, TemplateNode, TextNode};
-use super::tags::{Lexer, Problem, Strip, TagOpening, Token};
 
-/// Tags of a source.
+/// Tags of a template.
 pub(super) const TAGS_MAX: usize = 20_000;
-/// Parts of paths, and values in tags, of a source.
+/// Path segments and values in the tags of a template.
 pub(super) const VALUES_MAX: usize = 100_000;
-/// Names that blocks around a tag may give, all together. Each name in a tag is looked for
-/// among them.
+/// Block parameters of all blocks around a tag. Each name in a tag is searched among them.
 pub(super) const BLOCK_NAMES_MAX: usize = 100;
-/// How deep blocks may nest, each `else if` one deeper than the one before.
+/// The deepest nesting of blocks. Each `else if` is one level enter_block than the previous.
 pub(super) const DEPTH_MAX: usize = 100;
 
 pub(super) struct Parser<'s> {
     lexer: Lexer<'s>,
     peeked: Option<(Token, usize)>,
-    /// The block parameters that are known here.
+    /// The block parameters in scope.
     pub(super) names: Vec<String>,
     depth: usize,
     tags: usize,
@@ -27,7 +26,7 @@ pub(super) struct Parser<'s> {
     pub(super) weight: u64,
 }
 
-/// The tag that ends a program; the lexer stands in it, or behind an `{{else}}`.
+/// The tag that ends a program. The lexer is inside the tag, or after an `{{else}}`.
 pub(super) enum Stop {
     End { at: usize, open: bool },
     Else { at: usize, strip: Strip },
@@ -49,12 +48,12 @@ impl<'s> Parser<'s> {
 }
 
 impl Parser<'_> {
-    /// The nodes up to the end, or to a tag that ends a block or goes on with it.
-    pub(super) fn program(&mut self) -> Result<(Program, Option<Stop>), Problem> {
+    /// Parses nodes up to the end of the source or to a closing or `else` tag.
+    pub(super) fn program(&mut self) -> Result<(Program, Option<Stop>), SyntaxError> {
         let mut body = Vec::new();
         loop {
             while let Some(text) = self.lexer.text() {
-                body.push(TemplateNode::TextNode(TextNode::new(text)));
+                body.push(TemplateNode::Text(TextNode::new(text)));
                 self.weight += 1;
             }
             let at = self.lexer.at;
@@ -64,7 +63,7 @@ impl Parser<'_> {
             self.tags += 1;
             self.weight += 1;
             if self.tags > TAGS_MAX {
-                return Err(Problem::new(
+                return Err(SyntaxError::new(
                     at,
                     format!("there are more than {TAGS_MAX} tags"),
                 ));
@@ -72,8 +71,12 @@ impl Parser<'_> {
             let open = self.lexer.source[at..].starts_with("{{~");
             let node = match self.lexer.opening()? {
                 TagOpening::Comment(strip) => TemplateNode::Comment(strip),
-                TagOpening::Partial => return Err(Problem::new(at, "partials are not served")),
-                TagOpening::Decorator => return Err(Problem::new(at, "decorators are not served")),
+                TagOpening::Partial => {
+                    return Err(SyntaxError::new(at, "partials are not supported"));
+                }
+                TagOpening::Decorator => {
+                    return Err(SyntaxError::new(at, "decorators are not supported"));
+                }
                 TagOpening::Unescaped => self.value(at, open, false, true)?,
                 TagOpening::Ampersand => self.value(at, open, false, false)?,
                 TagOpening::Plain => self.value(at, open, true, false)?,
@@ -99,16 +102,16 @@ impl Parser<'_> {
         open: bool,
         is_escaped: bool,
         is_triple: bool,
-    ) -> Result<TemplateNode, Problem> {
+    ) -> Result<TemplateNode, SyntaxError> {
         let tag = self.tag(at)?;
         let close = match self.next()? {
             (Token::CloseUnescaped(close), _) if is_triple => close,
             (Token::Close(close), _) if !is_triple => close,
             (_, at) => {
                 let end = if is_triple { "}}}" } else { "}}" };
-                return Err(Problem::new(
+                return Err(SyntaxError::new(
                     at,
-                    format!("the tag is to end with {end} here"),
+                    format!("expected {end} at the end of the tag"),
                 ));
             }
         };
@@ -123,18 +126,18 @@ impl Parser<'_> {
         })
     }
 
-    fn raw_block(&mut self, at: usize) -> Result<TemplateNode, Problem> {
+    fn raw_block(&mut self, at: usize) -> Result<TemplateNode, SyntaxError> {
         let tag = self.tag(at)?;
         self.expect(&Token::CloseRaw, "}}}}")?;
         let name = tag.name.original.clone();
         let subject = self.subject(tag, Role::Block)?;
         let (texts, end) = self.lexer.raw()?;
         if end != name {
-            return Err(Problem::new(at, format!("{name} is closed by {end}")));
+            return Err(SyntaxError::new(at, format!("{name} is closed by {end}")));
         }
         let body = texts
             .into_iter()
-            .map(|text| TemplateNode::TextNode(TextNode::new(text)));
+            .map(|text| TemplateNode::Text(TextNode::new(text)));
         Ok(TemplateNode::Block(Box::new(Block {
             subject,
             program: Some(Program::of(body.collect())),
@@ -145,8 +148,13 @@ impl Parser<'_> {
         })))
     }
 
-    fn block(&mut self, at: usize, open: bool, is_inverted: bool) -> Result<TemplateNode, Problem> {
-        self.deeper(at)?;
+    fn block(
+        &mut self,
+        at: usize,
+        open: bool,
+        is_inverted: bool,
+    ) -> Result<TemplateNode, SyntaxError> {
+        self.enter_block(at)?;
         let (mut block, name, stop) = self.opened_block(at, open)?;
         let end = match stop {
             Some(Stop::Else { strip, .. }) => {
@@ -166,10 +174,10 @@ impl Parser<'_> {
         let (at, open) = match end {
             Some(Stop::End { at, open }) => (at, open),
             Some(Stop::Else { at, .. } | Stop::ElseIf { at, .. }) => {
-                return Err(Problem::new(at, "no else is expected here"));
+                return Err(SyntaxError::new(at, "unexpected else"));
             }
             None => {
-                return Err(Problem::new(
+                return Err(SyntaxError::new(
                     at,
                     format!("{name} is not closed by {{{{/{name}}}}}"),
                 ));
@@ -179,10 +187,10 @@ impl Parser<'_> {
         let close = self.close()?;
         if closing.original != name {
             let text = format!("{name} is closed by {}", closing.original);
-            return Err(Problem::new(at, text));
+            return Err(SyntaxError::new(at, text));
         }
         block.close = Strip { open, close };
-        // The closing tag is that of the first `else if`, too.
+        // The first `else if` shares the closing tag.
         if let Some(chain) = block.inverse.as_mut().filter(|inverse| inverse.is_chained)
             && let Some(TemplateNode::Block(first)) = chain.body.first_mut()
         {
@@ -195,12 +203,12 @@ impl Parser<'_> {
         Ok(TemplateNode::Block(Box::new(block)))
     }
 
-    /// A block from its name to the tag that ends its first part.
+    /// Parses a block from its name to the tag that ends its first program.
     fn opened_block(
         &mut self,
         at: usize,
         open: bool,
-    ) -> Result<(Block, String, Option<Stop>), Problem> {
+    ) -> Result<(Block, String, Option<Stop>), SyntaxError> {
         let tag = self.tag(at)?;
         let names = self.block_names()?;
         let close = self.close()?;
@@ -227,9 +235,13 @@ impl Parser<'_> {
         Ok((block, name, stop))
     }
 
-    /// An `else if` and what follows it: a program of that one block.
-    fn chain(&mut self, at: usize, open: bool) -> Result<(Program, Strip, Option<Stop>), Problem> {
-        self.deeper(at)?;
+    /// Parses an `else if` and the rest of its chain into a program of one block.
+    fn chain(
+        &mut self,
+        at: usize,
+        open: bool,
+    ) -> Result<(Program, Strip, Option<Stop>), SyntaxError> {
+        self.enter_block(at)?;
         let (mut block, _, stop) = self.opened_block(at, open)?;
         let strip = block.open;
         let stop = match stop {
@@ -261,60 +273,60 @@ impl Parser<'_> {
         Ok((program, strip, stop))
     }
 
-    /// Counts a part of a path, or a value.
-    pub(super) fn count_value(&mut self, at: usize) -> Result<(), Problem> {
+    /// Counts a path segment or a value.
+    pub(super) fn count_value(&mut self, at: usize) -> Result<(), SyntaxError> {
         self.values += 1;
         if self.values > VALUES_MAX {
-            let text = format!("there are more than {VALUES_MAX} values and parts of paths");
-            return Err(Problem::new(at, text));
+            let text = format!("there are more than {VALUES_MAX} values and path segments");
+            return Err(SyntaxError::new(at, text));
         }
         Ok(())
     }
 
-    fn deeper(&mut self, at: usize) -> Result<(), Problem> {
+    fn enter_block(&mut self, at: usize) -> Result<(), SyntaxError> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
             let text = format!("blocks are nested more than {DEPTH_MAX} deep");
-            return Err(Problem::new(at, text));
+            return Err(SyntaxError::new(at, text));
         }
         Ok(())
     }
 
-    fn tag(&mut self, at: usize) -> Result<TagNames, Problem> {
+    fn tag(&mut self, at: usize) -> Result<TagNames, SyntaxError> {
         let name = self.name()?;
         let mut tag = TagNames::new(at, name);
         self.arguments(&mut tag, 0)?;
         Ok(tag)
     }
 
-    fn close(&mut self) -> Result<bool, Problem> {
+    fn close(&mut self) -> Result<bool, SyntaxError> {
         match self.next()? {
             (Token::Close(close), _) => Ok(close),
-            (_, at) => Err(Problem::new(at, "the tag is to end with }} here")),
+            (_, at) => Err(SyntaxError::new(at, "expected }} at the end of the tag")),
         }
     }
 
-    pub(super) fn expect(&mut self, wanted: &Token, written: &str) -> Result<(), Problem> {
+    pub(super) fn expect(&mut self, expected: &Token, text: &str) -> Result<(), SyntaxError> {
         let (token, at) = self.next()?;
-        if token == *wanted {
+        if token == *expected {
             return Ok(());
         }
-        Err(Problem::new(at, format!("{written} is expected here")))
+        Err(SyntaxError::new(at, format!("expected {text}")))
     }
 
-    pub(super) fn next(&mut self) -> Result<(Token, usize), Problem> {
+    pub(super) fn next(&mut self) -> Result<(Token, usize), SyntaxError> {
         self.peek()?;
-        let end = Problem::new(self.lexer.at, "a tag is not closed by }}");
+        let end = SyntaxError::new(self.lexer.at, "a tag is not closed by }}");
         self.peeked.take().ok_or(end)
     }
 
-    pub(super) fn peek(&mut self) -> Result<&Token, Problem> {
+    pub(super) fn peek(&mut self) -> Result<&Token, SyntaxError> {
         if self.peeked.is_none() {
             self.lexer.skip_space();
             let at = self.lexer.at;
             self.peeked = Some((self.lexer.token()?, at));
         }
-        let end = Problem::new(self.lexer.at, "a tag is not closed by }}");
+        let end = SyntaxError::new(self.lexer.at, "a tag is not closed by }}");
         self.peeked.as_ref().map(|(token, _)| token).ok_or(end)
     }
 

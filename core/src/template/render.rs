@@ -1,24 +1,23 @@
-//! Rendering: from a compiled version and variables to bodies. Pure but for the
-//! clock that bounds it.
+//! Renders bodies and subjects. Pure except for the time limit.
 //!
-//! Variables are escaped in HTML, and not in texts and subjects. A variable that
-//! is not there renders as nothing, as in every other Handlebars; who wants it
-//! refused says so in the version's schema.
+//! Variables are escaped in HTML, but not in texts and subjects. A missing variable renders
+//! as an empty string, as in all Handlebars implementations. An author who wants an error
+//! instead requires the variable in the version's schema.
 
 use serde_json::Value;
 
 use super::RENDERED_BYTES_MAX;
-use super::compiled::Compiled;
+use super::compiled::CompiledVersion;
 use super::run::{self, Escape};
 use super::source::{self, ParsedTemplate};
-use super::step_limit::{Excess, StepLimit};
+use super::step_limit::{LimitExceeded, StepLimit};
 use crate::ids::{TemplateId, TemplateVersionId};
 use crate::issue::Issue;
 use crate::text::{Subject, TextError};
 
 /// The version that a message is rendered from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct VersionUse {
+pub struct VersionRef {
     pub template_id: TemplateId,
     pub version_id: TemplateVersionId,
 }
@@ -27,19 +26,18 @@ pub struct VersionUse {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rendered {
     pub html: String,
-    /// The text, where the version has one.
     pub text: Option<String>,
 }
 
 /// Renders a version's bodies.
 ///
 /// # Errors
-/// Why it cannot be; completes "the template …".
-pub(crate) fn bodies(compiled: &Compiled, variables: &Value) -> Result<Rendered, String> {
-    let mut budget = StepLimit::new();
+/// The exceeded limit; completes "the template …".
+pub(crate) fn bodies(compiled: &CompiledVersion, variables: &Value) -> Result<Rendered, String> {
+    let mut steps = StepLimit::new();
     let mut body = |template: &ParsedTemplate, escape| {
-        let rendered = run::render(template, variables, escape, RENDERED_BYTES_MAX, &mut budget);
-        rendered.map_err(|excess| excess.to_string())
+        let rendered = run::render(template, variables, escape, RENDERED_BYTES_MAX, &mut steps);
+        rendered.map_err(|exceeded| exceeded.to_string())
     };
     let html = body(&compiled.html, Escape::Html)?;
     let text = compiled.text.as_ref();
@@ -47,45 +45,40 @@ pub(crate) fn bodies(compiled: &Compiled, variables: &Value) -> Result<Rendered,
     Ok(Rendered { html, text })
 }
 
-/// Renders a body that came with its variables.
+/// Renders a body that a request contains as a template.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The syntax error or the exceeded limit.
 pub(crate) fn own_body(
     source: &str,
     variables: &Value,
     escape: Escape,
-    budget: &mut StepLimit,
+    steps: &mut StepLimit,
 ) -> Result<String, String> {
     let template = source::parse(source)?;
-    run::render(&template, variables, escape, RENDERED_BYTES_MAX, budget)
-        .map_err(|excess| excess.to_string())
+    run::render(&template, variables, escape, RENDERED_BYTES_MAX, steps)
+        .map_err(|exceeded| exceeded.to_string())
 }
 
-/// Renders a subject that is a template itself. Line breaks and their like become
-/// a space.
+/// Renders a subject that is a template. Control characters such as line breaks become a
+/// space.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The issue of the subject.
 pub(crate) fn subject(source: &Subject, variables: &Value) -> Result<Subject, Issue> {
     let problem = |message: String| Issue::new("subject", message);
     let source = source.as_str();
     if !source.contains("{{") {
-        // Parsing it would only take backslashes for more than they are.
+        // The parser would interpret backslashes.
         return Subject::parse(source.to_owned()).map_err(|error| problem(error.to_string()));
     }
     let template = source::parse(source).map_err(problem)?;
-    // Characters of four bytes, and room to tell "too long" from "cut off".
+    // Four bytes for each character, twice, so that a subject that is slightly too long gets
+    // the error about its characters.
     let bytes_max = Subject::CHARS_MAX * 8;
-    let mut budget = StepLimit::new();
-    let rendered = run::render(
-        &template,
-        variables,
-        Escape::Nothing,
-        bytes_max,
-        &mut budget,
-    )
-    .map_err(|excess: Excess| problem(excess.to_string()))?;
+    let mut steps = StepLimit::new();
+    let rendered = run::render(&template, variables, Escape::Nothing, bytes_max, &mut steps)
+        .map_err(|exceeded: LimitExceeded| problem(exceeded.to_string()))?;
     let visible = rendered
         .split(char::is_control)
         .filter(|part| !part.is_empty());

@@ -1,7 +1,6 @@
-//! Threads for foreign code: they have a large stack of known size, since a stack
-//! that overflows ends the process and cannot be caught, and they are none of
-//! those that serve requests. An organization holds half of them at the most, so
-//! that one with slow templates does not make the others wait.
+//! Threads for parsing and rendering untrusted templates. They have a large stack, because a
+//! stack overflow ends the process and cannot be caught. They do not serve requests. An
+//! organization uses at most half of them, so that its slow templates do not block others.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -17,45 +16,44 @@ use tracing::error;
 use crate::fault::Fault;
 use crate::ids::OrganizationId;
 
-/// The stack of a thread. The bounds of `source`, `mjml` and `schema` keep every
-/// parser well within it; only what is used becomes memory.
+/// The stack size of a thread. With the limits of `source`, `mjml` and `schema` every parser
+/// needs much less. Unused stack takes no memory.
 pub(crate) const STACK_BYTES: usize = 32 << 20;
-/// Threads at the least and at the most.
 const THREADS_MIN: usize = 2;
 const THREADS_MAX: usize = 8;
-/// Pieces of work that may wait.
+/// Tasks that may wait for a thread.
 const WAITING_MAX: usize = 1_024;
-/// Organizations whose share is remembered, and for how long.
-const SHARES_MAX: u64 = 100_000;
-const SHARE_IDLE: Duration = Duration::from_secs(60);
+/// Organizations whose semaphore is cached, and how long it stays without use.
+const SEMAPHORES_MAX: u64 = 100_000;
+const SEMAPHORE_IDLE: Duration = Duration::from_secs(60);
 
-/// Does work that is known to be little on the thread that asks for it.
+/// Runs cheap work on the calling thread.
 ///
 /// # Errors
-/// A fault when it panics.
-pub(crate) fn at_once<T>(work: impl FnOnce() -> T) -> Result<T, Fault> {
+/// A fault if the work panics.
+pub(crate) fn run_inline<T>(work: impl FnOnce() -> T) -> Result<T, Fault> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|_| panicked())
 }
 
 fn panicked() -> Fault {
-    Fault::internal("work on a template", "it panicked")
+    Fault::internal("render a template", "it panicked")
 }
 
-type Work = Box<dyn FnOnce() + Send>;
+type Task = Box<dyn FnOnce() + Send>;
 
-/// The threads. Cheap to clone; they end with the last clone.
+/// The pool. Cheap to clone; the threads end with the last clone.
 #[derive(Clone)]
 pub(crate) struct RenderPool {
-    queue: SyncSender<Work>,
-    share: usize,
-    shares: Cache<OrganizationId, Arc<Semaphore>>,
+    queue: SyncSender<Task>,
+    threads_per_organization: usize,
+    semaphores: Cache<OrganizationId, Arc<Semaphore>>,
 }
 
 impl RenderPool {
     /// Starts the threads.
     ///
     /// # Errors
-    /// A fault when the system gives no thread.
+    /// A fault if a thread cannot be started.
     pub(crate) fn start() -> Result<Self, Fault> {
         let threads = thread::available_parallelism().map_or(THREADS_MIN, usize::from);
         let threads = threads.clamp(THREADS_MIN, THREADS_MAX);
@@ -66,48 +64,48 @@ impl RenderPool {
             thread::Builder::new()
                 .name("templates".to_owned())
                 .stack_size(STACK_BYTES)
-                .spawn(move || work_off(&receiver))
+                .spawn(move || run_worker(&receiver))
                 .map_err(|error| Fault::internal("start a thread for templates", error))?;
         }
         Ok(Self {
             queue,
-            share: threads / 2,
-            shares: Cache::builder()
-                .max_capacity(SHARES_MAX)
-                .time_to_idle(SHARE_IDLE)
+            threads_per_organization: threads / 2,
+            semaphores: Cache::builder()
+                .max_capacity(SEMAPHORES_MAX)
+                .time_to_idle(SEMAPHORE_IDLE)
                 .build(),
         })
     }
 
-    /// Does `work` on one of the threads and waits for its result until `deadline`.
+    /// Runs `work` on one of the threads and waits for its result until `deadline`.
     ///
     /// # Errors
-    /// A fault when too much waits, when it takes too long, and when it panics.
+    /// A fault if too many tasks wait, the deadline passes, or the work panics.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         organization_id: OrganizationId,
         deadline: Instant,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Fault> {
-        let share = self
-            .shares
+        let semaphore = self
+            .semaphores
             .get_with(organization_id, async {
-                Arc::new(Semaphore::new(self.share))
+                Arc::new(Semaphore::new(self.threads_per_organization))
             })
             .await;
-        let busy = |why: &'static str| Fault::unavailable("work on a template", why);
-        let permit = timeout_at(deadline, share.acquire_owned())
+        let busy = |why: &'static str| Fault::unavailable("render a template", why);
+        let permit = timeout_at(deadline, semaphore.acquire_owned())
             .await
-            .map_err(|_| busy("the organization's share of threads is busy"))?
-            .map_err(|_| busy("the process is stopping"))?;
+            .map_err(|_| busy("all threads that the organization may use are busy"))?
+            .map_err(|_| busy("the process is shutting down"))?;
         let (done, result) = oneshot::channel();
-        let work: Work = Box::new(move || {
-            // The share is held until the work has ended, whoever still waits.
+        let task: Task = Box::new(move || {
+            // The task holds the permit until its end, even after the caller's deadline.
             let _permit = permit;
             let _gone = done.send(work());
         });
         self.queue
-            .try_send(work)
+            .try_send(task)
             .map_err(|_| busy("too many templates wait"))?;
         let result = timeout_at(deadline, result)
             .await
@@ -116,14 +114,14 @@ impl RenderPool {
     }
 }
 
-fn work_off(queue: &Mutex<Receiver<Work>>) {
+fn run_worker(queue: &Mutex<Receiver<Task>>) {
     loop {
         let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(work) = next else {
+        let Ok(task) = next else {
             return;
         };
-        if catch_unwind(AssertUnwindSafe(work)).is_err() {
-            error!("Work on a template panicked");
+        if catch_unwind(AssertUnwindSafe(task)).is_err() {
+            error!("Rendering a template panicked");
         }
     }
 }

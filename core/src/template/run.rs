@@ -1,8 +1,8 @@
-//! Rendering a parsed source: its program is walked, and what it writes and does is
-//! charged. Values are borrowed from the variables, never copied.
+//! Renders a syntax tree. The renderer charges each step to the step limit. It borrows
+//! values from the variables and never copies them.
 //!
-//! What a block is about, and what `..`, `@index` and a section mean, is what the
-//! runtime of handlebars.js 4.7 makes of it (`runtime.js`, `helpers/*.js`).
+//! Contexts, `..`, `@index` and sections have the semantics of the handlebars.js 4.7 runtime
+//! (`runtime.js`, `helpers/*.js`).
 
 use std::sync::LazyLock;
 
@@ -12,46 +12,46 @@ use super::helpers::Helper;
 use super::source::{
     Block, BlockSubject, Expr, HelperCall, ParsedTemplate, Path, PathBase, Program, TemplateNode,
 };
-use super::step_limit::{Excess, StepLimit};
-use super::values::{self, Js, NOTHING};
+use super::step_limit::{LimitExceeded, StepLimit};
+use super::values::{self, Js, UNDEFINED};
 
-/// What a helper's block is about where no value is: an empty object.
+/// The context of a helper's block if the current context is null: an empty object.
 static NO_CONTEXT: LazyLock<Value> = LazyLock::new(|| Value::Object(serde_json::Map::new()));
 
-/// Values in a tag, parts of a path, and bytes of a text whose characters are counted, that
-/// are a step's work.
-const VALUES_A_STEP: u64 = 4;
-const PARTS_A_STEP: u64 = 16;
-const BYTES_A_STEP: u64 = 256;
+/// The values in a tag, path segments, and bytes of a string whose characters are counted
+/// that each cost one step.
+const VALUES_PER_STEP: u64 = 4;
+const PARTS_PER_STEP: u64 = 16;
+const BYTES_PER_STEP: u64 = 256;
 
-/// How variables are written.
+/// How variables are escaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Escape {
     Html,
     Nothing,
 }
 
-/// Renders a source to so many bytes at the most.
+/// Renders a template to at most `bytes_max` bytes.
 ///
 /// # Errors
-/// What ran out.
+/// The limit that was exceeded.
 pub(crate) fn render(
     template: &ParsedTemplate,
     variables: &Value,
     escape: Escape,
     bytes_max: usize,
-    budget: &mut StepLimit,
-) -> Result<String, Excess> {
+    steps: &mut StepLimit,
+) -> Result<String, LimitExceeded> {
     let this = Js::Borrowed(variables);
-    let mut run = Run {
+    let mut run = Renderer {
         source: &template.source,
         escape,
         bytes_max,
-        budget,
+        steps,
         root: variables,
-        around: vec![this.clone()],
+        contexts: vec![this.clone()],
         this,
-        rows: Vec::new(),
+        frames: Vec::new(),
         parameters: Vec::new(),
         out: String::with_capacity(template.source.len().min(bytes_max)),
     };
@@ -59,35 +59,35 @@ pub(crate) fn render(
     Ok(run.out)
 }
 
-struct Run<'a, 'b> {
+struct Renderer<'a, 'b> {
     source: &'a str,
     escape: Escape,
     bytes_max: usize,
-    budget: &'b mut StepLimit,
+    steps: &'b mut StepLimit,
     root: &'a Value,
-    /// What the block is about that is rendered.
+    /// The current context.
     this: Js<'a>,
-    /// What the blocks around are about, each where it is another value.
-    around: Vec<Js<'a>>,
-    rows: Vec<LoopRow<'a>>,
+    /// The contexts of this block and its outer blocks, without consecutive duplicates.
+    contexts: Vec<Js<'a>>,
+    frames: Vec<LoopFrame<'a>>,
     parameters: Vec<Js<'a>>,
     out: String,
 }
 
-/// Where a loop is: `@key`, `@index`, `@first`, `@last`.
-struct LoopRow<'a> {
+/// The state of a loop: `@key`, `@index`, `@first`, `@last`.
+struct LoopFrame<'a> {
     key: Js<'a>,
     index: usize,
     is_last: bool,
 }
 
-impl<'a> Run<'a, '_> {
-    fn program(&mut self, program: &'a Program) -> Result<(), Excess> {
+impl<'a> Renderer<'a, '_> {
+    fn program(&mut self, program: &'a Program) -> Result<(), LimitExceeded> {
         for node in &program.body {
-            self.budget.charge(1)?;
+            self.steps.charge(1)?;
             match node {
                 TemplateNode::Comment(_) => {}
-                TemplateNode::TextNode(text) => self.write(&self.source[text.kept.clone()])?,
+                TemplateNode::Text(text) => self.write(&self.source[text.trimmed.clone()])?,
                 TemplateNode::Value {
                     value, is_escaped, ..
                 } => {
@@ -100,23 +100,23 @@ impl<'a> Run<'a, '_> {
         Ok(())
     }
 
-    fn write(&mut self, text: &str) -> Result<(), Excess> {
+    fn write(&mut self, text: &str) -> Result<(), LimitExceeded> {
         self.out.push_str(text);
-        self.bounded()
+        self.check_size()
     }
 
-    fn bounded(&self) -> Result<(), Excess> {
+    fn check_size(&self) -> Result<(), LimitExceeded> {
         if self.out.len() > self.bytes_max {
-            return Err(Excess::Output(self.bytes_max));
+            return Err(LimitExceeded::Output(self.bytes_max));
         }
         Ok(())
     }
 
-    fn write_value(&mut self, value: &Value, is_escaped: bool) -> Result<(), Excess> {
+    fn write_value(&mut self, value: &Value, is_escaped: bool) -> Result<(), LimitExceeded> {
         match value {
             Value::String(text) if is_escaped => values::write_escaped(text, &mut self.out),
             Value::Array(_) => {
-                self.budget.charge(values::size(value))?;
+                self.steps.charge(values::size(value))?;
                 let text = values::to_text(value);
                 if is_escaped {
                     values::write_escaped(&text, &mut self.out);
@@ -132,10 +132,10 @@ impl<'a> Run<'a, '_> {
                 values::write(value, &mut self.out);
             }
         }
-        self.bounded()
+        self.check_size()
     }
 
-    fn block(&mut self, block: &'a Block) -> Result<(), Excess> {
+    fn block(&mut self, block: &'a Block) -> Result<(), LimitExceeded> {
         let call = match &block.subject {
             BlockSubject::Section(value) => {
                 let value = self.value(value)?;
@@ -145,7 +145,7 @@ impl<'a> Run<'a, '_> {
         };
         let values = self.values(call)?;
         let Some(first) = values.first().cloned() else {
-            // `raw`, and a `log` of nothing.
+            // `raw`, or `log` without arguments.
             return if call.helper == Helper::Raw {
                 self.part(block.program.as_ref())
             } else {
@@ -162,7 +162,7 @@ impl<'a> Run<'a, '_> {
                 self.branch(block, !is_true)
             }
             Helper::With if values::is_empty(&first) => self.branch(block, false),
-            Helper::With => self.about(block.program.as_ref(), first.clone(), &[first]),
+            Helper::With => self.render_with(block.program.as_ref(), first.clone(), &[first]),
             Helper::Each => {
                 if !self.each(block, &first)? {
                     return self.branch(block, false);
@@ -181,8 +181,8 @@ impl<'a> Run<'a, '_> {
             | Helper::And
             | Helper::Or
             | Helper::Not
-            | Helper::Length => match call.helper.holds(&values) {
-                Some(holds) => self.branch(block, holds),
+            | Helper::Length => match call.helper.condition(&values) {
+                Some(condition) => self.branch(block, condition),
                 None => {
                     let value = call.helper.value(&values);
                     self.write_value(&value, false)
@@ -191,7 +191,7 @@ impl<'a> Run<'a, '_> {
         }
     }
 
-    fn is_true(&mut self, call: &'a HelperCall, value: &Value) -> Result<bool, Excess> {
+    fn is_true(&mut self, call: &'a HelperCall, value: &Value) -> Result<bool, LimitExceeded> {
         let takes_zero = match &call.include_zero {
             Some(option) => values::is_truthy(&*self.value(option)?),
             None => false,
@@ -200,21 +200,21 @@ impl<'a> Run<'a, '_> {
     }
 
     /// `blockHelperMissing`: `{{#name}}…{{/name}}`.
-    fn section(&mut self, block: &'a Block, value: Js<'a>) -> Result<(), Excess> {
+    fn section(&mut self, block: &'a Block, value: Js<'a>) -> Result<(), LimitExceeded> {
         match value.as_ref() {
-            Value::Bool(true) => self.part_about_this(block.program.as_ref()),
-            Value::Null | Value::Bool(false) => self.part_about_this(block.inverse.as_ref()),
-            Value::Array(items) if items.is_empty() => self.part_about_this(block.inverse.as_ref()),
+            Value::Bool(true) => self.part_with_this(block.program.as_ref()),
+            Value::Null | Value::Bool(false) => self.part_with_this(block.inverse.as_ref()),
+            Value::Array(items) if items.is_empty() => self.part_with_this(block.inverse.as_ref()),
             Value::Array(_) => self.each(block, &value).map(|_| ()),
             Value::Number(_) | Value::String(_) | Value::Object(_) => {
-                self.about(block.program.as_ref(), value.clone(), &[value])
+                self.render_with(block.program.as_ref(), value.clone(), &[value])
             }
         }
     }
 
-    /// The part of a block for yes or for no, as a helper renders it.
-    fn branch(&mut self, block: &'a Block, holds: bool) -> Result<(), Excess> {
-        let part = if holds {
+    /// Renders the program or the `else` of a block.
+    fn branch(&mut self, block: &'a Block, condition: bool) -> Result<(), LimitExceeded> {
+        let part = if condition {
             &block.program
         } else {
             &block.inverse
@@ -222,53 +222,53 @@ impl<'a> Run<'a, '_> {
         self.part(part.as_ref())
     }
 
-    fn part(&mut self, program: Option<&'a Program>) -> Result<(), Excess> {
+    fn part(&mut self, program: Option<&'a Program>) -> Result<(), LimitExceeded> {
         if self.this.is_null() {
-            return self.about(program, Js::Borrowed(&NO_CONTEXT), &[]);
+            return self.render_with(program, Js::Borrowed(&NO_CONTEXT), &[]);
         }
-        self.part_about_this(program)
+        self.part_with_this(program)
     }
 
-    fn part_about_this(&mut self, program: Option<&'a Program>) -> Result<(), Excess> {
-        self.about(program, self.this.clone(), &[])
+    fn part_with_this(&mut self, program: Option<&'a Program>) -> Result<(), LimitExceeded> {
+        self.render_with(program, self.this.clone(), &[])
     }
 
-    /// Renders a part of a block about a value, and with values for its parameters.
-    fn about(
+    /// Renders a program with a context and with values for its block parameters.
+    fn render_with(
         &mut self,
         program: Option<&'a Program>,
         value: Js<'a>,
         given: &[Js<'a>],
-    ) -> Result<(), Excess> {
+    ) -> Result<(), LimitExceeded> {
         let Some(program) = program else {
             return Ok(());
         };
         let is_no_context = std::ptr::eq(value.as_ref(), &raw const *NO_CONTEXT);
-        let is_other = self.around.last().is_none_or(|around| {
-            !(values::is_same(around, &value) || (is_no_context && around.is_null()))
+        let is_other = self.contexts.last().is_none_or(|contexts| {
+            !(values::is_same(contexts, &value) || (is_no_context && contexts.is_null()))
         });
         if is_other {
-            self.around.push(value.clone());
+            self.contexts.push(value.clone());
         }
-        self.budget.charge(program.names as u64 / VALUES_A_STEP)?;
+        self.steps.charge(program.names as u64 / VALUES_PER_STEP)?;
         let this = std::mem::replace(&mut self.this, value);
-        for place in 0..program.names {
+        for index in 0..program.names {
             self.parameters
-                .push(given.get(place).cloned().unwrap_or(NOTHING));
+                .push(given.get(index).cloned().unwrap_or(UNDEFINED));
         }
         self.program(program)?;
         self.parameters
             .truncate(self.parameters.len() - program.names);
         self.this = this;
         if is_other {
-            self.around.pop();
+            self.contexts.pop();
         }
         Ok(())
     }
 
-    /// Renders a block for each item or field; says whether there was one.
-    fn each(&mut self, block: &'a Block, rows: &Js<'a>) -> Result<bool, Excess> {
-        let rows: Vec<(Js<'a>, &'a Value)> = match rows {
+    /// Renders a block for each item or field. False if there is none.
+    fn each(&mut self, block: &'a Block, value: &Js<'a>) -> Result<bool, LimitExceeded> {
+        let entries: Vec<(Js<'a>, &'a Value)> = match value {
             Js::Borrowed(Value::Array(items)) => {
                 let keys = (0..items.len()).map(|key| Js::Owned(Value::from(key)));
                 keys.zip(items).collect()
@@ -279,95 +279,98 @@ impl<'a> Run<'a, '_> {
                 .collect(),
             Js::Borrowed(_) | Js::Owned(_) => Vec::new(),
         };
-        self.budget.charge(rows.len() as u64)?;
-        let count = rows.len();
-        for (index, (key, value)) in rows.into_iter().enumerate() {
-            self.budget.charge(1)?;
+        self.steps.charge(entries.len() as u64)?;
+        let count = entries.len();
+        for (index, (key, value)) in entries.into_iter().enumerate() {
+            self.steps.charge(1)?;
             let value = Js::Borrowed(value);
-            self.rows.push(LoopRow {
+            self.frames.push(LoopFrame {
                 key: key.clone(),
                 index,
                 is_last: index + 1 == count,
             });
-            self.about(block.program.as_ref(), value.clone(), &[value, key])?;
-            self.rows.pop();
+            self.render_with(block.program.as_ref(), value.clone(), &[value, key])?;
+            self.frames.pop();
         }
         Ok(count > 0)
     }
 
-    fn values(&mut self, call: &'a HelperCall) -> Result<Vec<Js<'a>>, Excess> {
-        self.budget
-            .charge(call.values.len() as u64 / VALUES_A_STEP)?;
+    fn values(&mut self, call: &'a HelperCall) -> Result<Vec<Js<'a>>, LimitExceeded> {
+        self.steps
+            .charge(call.values.len() as u64 / VALUES_PER_STEP)?;
         let values = call.values.iter().map(|value| self.value(value));
         let values = values.collect::<Result<Vec<_>, _>>()?;
         if matches!(call.helper, Helper::Equal | Helper::NotEqual) {
             let sizes = values.iter().map(|value| values::size(value));
-            self.budget.charge(sizes.min().unwrap_or(0))?;
+            self.steps.charge(sizes.min().unwrap_or(0))?;
         }
         Ok(values)
     }
 
-    fn value(&mut self, value: &'a Expr) -> Result<Js<'a>, Excess> {
+    fn value(&mut self, value: &'a Expr) -> Result<Js<'a>, LimitExceeded> {
         match value {
             Expr::Literal(literal) => Ok(Js::Borrowed(literal)),
-            Expr::Path(path) => self.look_up(path),
+            Expr::Path(path) => self.lookup(path),
             Expr::HelperCall(call) => {
-                self.budget.charge(1)?;
+                self.steps.charge(1)?;
                 let values = self.values(call)?;
-                let holds = match (call.helper, values.first()) {
+                let condition = match (call.helper, values.first()) {
                     (Helper::If | Helper::Unless, Some(first)) => {
                         let _evaluated = self.is_true(call, first)?;
                         None
                     }
-                    _ => call.helper.holds(&values),
+                    _ => call.helper.condition(&values),
                 };
-                Ok(holds.map_or_else(
+                Ok(condition.map_or_else(
                     || call.helper.value(&values),
-                    |holds| Js::Owned(Value::Bool(holds)),
+                    |condition| Js::Owned(Value::Bool(condition)),
                 ))
             }
         }
     }
 
-    fn look_up(&mut self, path: &'a Path) -> Result<Js<'a>, Excess> {
-        self.budget.charge(path.names.len() as u64 / PARTS_A_STEP)?;
+    fn lookup(&mut self, path: &'a Path) -> Result<Js<'a>, LimitExceeded> {
+        self.steps
+            .charge(path.names.len() as u64 / PARTS_PER_STEP)?;
         let mut names = path.names.iter();
         let start = match path.base {
             PathBase::Context(0) => self.this.clone(),
             PathBase::Context(depth) => {
-                let place = self.around.len().checked_sub(depth + 1);
-                place.map_or(NOTHING, |place| self.around[place].clone())
+                let index = self.contexts.len().checked_sub(depth + 1);
+                index.map_or(UNDEFINED, |index| self.contexts[index].clone())
             }
-            PathBase::Parameter(place) => self.parameters.get(place).cloned().unwrap_or(NOTHING),
-            PathBase::Data(depth) => names.next().map_or(NOTHING, |name| self.data(depth, name)),
+            PathBase::Parameter(index) => self.parameters.get(index).cloned().unwrap_or(UNDEFINED),
+            PathBase::Data(depth) => names
+                .next()
+                .map_or(UNDEFINED, |name| self.data(depth, name)),
         };
         names.try_fold(start, |value, name| {
-            // The characters of a text are counted each time.
+            // Each access counts the characters of a string.
             if let Value::String(text) = value.as_ref() {
-                self.budget.charge(text.len() as u64 / BYTES_A_STEP)?;
+                self.steps.charge(text.len() as u64 / BYTES_PER_STEP)?;
             }
             Ok(values::property(&value, name))
         })
     }
 
     fn data(&self, depth: usize, name: &str) -> Js<'a> {
-        if depth > self.rows.len() {
-            return NOTHING;
+        if depth > self.frames.len() {
+            return UNDEFINED;
         }
         if name == "root" {
             return Js::Borrowed(self.root);
         }
-        let row = self
-            .rows
+        let frame = self
+            .frames
             .len()
             .checked_sub(depth + 1)
-            .map(|place| &self.rows[place]);
-        match (row, name) {
-            (Some(row), "key") => row.key.clone(),
-            (Some(row), "index") => Js::Owned(row.index.into()),
-            (Some(row), "first") => Js::Owned((row.index == 0).into()),
-            (Some(row), "last") => Js::Owned(row.is_last.into()),
-            _ => NOTHING,
+            .map(|index| &self.frames[index]);
+        match (frame, name) {
+            (Some(frame), "key") => frame.key.clone(),
+            (Some(frame), "index") => Js::Owned(frame.index.into()),
+            (Some(frame), "first") => Js::Owned((frame.index == 0).into()),
+            (Some(frame), "last") => Js::Owned(frame.is_last.into()),
+            _ => UNDEFINED,
         }
     }
 }

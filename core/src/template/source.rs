@@ -1,22 +1,22 @@
-//! Handlebars sources, parsed: the grammar of handlebars.js 4.7, in a tree of a few
-//! dozen bytes a tag.
+//! The syntax tree of a Handlebars template (grammar of handlebars.js 4.7), with a few dozen
+//! bytes for each tag.
 //!
-//! `parser` reads it, and `names` decides what a name stands for. What is not served (partials,
-//! decorators, helpers that do not exist, wrong numbers of values) is refused then,
-//! so that whatever was accepted renders with any variables. The parser counts how
-//! deep it is: a stack that overflows ends the process.
+//! `parser` builds the tree and `names` resolves names. Unsupported features (partials,
+//! decorators, unknown helpers, wrong numbers of arguments) are refused here, so that every
+//! accepted template renders with any variables. The parser limits the nesting, because a
+//! stack overflow ends the process.
 
 use std::ops::Range;
 
 use serde_json::Value;
 
 use super::helpers::Helper;
+use super::lexer::{Strip, SyntaxError};
 use super::parser::{Parser, Stop};
-use super::spacing;
-use super::tags::{Problem, Strip};
+use super::whitespace;
 
-/// How deep the blocks of a template may nest that needs no large stack.
-const STRAIGHT_DEPTH_MAX: usize = 8;
+/// The deepest nesting of blocks that needs no large stack.
+const SIMPLE_DEPTH_MAX: usize = 8;
 
 /// A source that can be rendered.
 pub(crate) struct ParsedTemplate {
@@ -25,18 +25,18 @@ pub(crate) struct ParsedTemplate {
     weight: u64,
 }
 
-/// What stands between two tags of a block, or in the whole source.
+/// A sequence of nodes: the content between two tags of a block, or the whole template.
 #[derive(Default)]
 pub(super) struct Program {
     pub(super) body: Vec<TemplateNode>,
-    /// How many block parameters are named for it.
+    /// The number of its block parameters.
     pub(super) names: usize,
-    /// Whether it is one block alone, written as `else if`.
+    /// Whether it consists of one block that was written as `else if`.
     pub(super) is_chained: bool,
 }
 
 pub(super) enum TemplateNode {
-    TextNode(TextNode),
+    Text(TextNode),
     Comment(Strip),
     Value {
         value: Expr,
@@ -46,10 +46,10 @@ pub(super) enum TemplateNode {
     Block(Box<Block>),
 }
 
-/// A part of the source, and what of it is left by the white space rules.
+/// A text in the source, before and after whitespace control.
 pub(super) struct TextNode {
     pub(super) whole: Range<usize>,
-    pub(super) kept: Range<usize>,
+    pub(super) trimmed: Range<usize>,
     pub(super) is_begin_trimmed: bool,
     pub(super) is_end_trimmed: bool,
 }
@@ -63,9 +63,9 @@ pub(super) struct Block {
     pub(super) close: Strip,
 }
 
-/// What decides how a block is rendered.
+/// The value or helper that controls a block.
 pub(super) enum BlockSubject {
-    /// The value of a section.
+    /// `{{#name}}` with a variable.
     Section(Expr),
     HelperCall(HelperCall),
 }
@@ -79,11 +79,11 @@ pub(super) enum Expr {
 pub(super) struct HelperCall {
     pub(super) helper: Helper,
     pub(super) values: Vec<Expr>,
-    /// The only named value that a helper looks at: that of `if` and `unless`.
+    /// The only named argument that helpers use: `includeZero` of `if` and `unless`.
     pub(super) include_zero: Option<Expr>,
 }
 
-/// Where a value is looked for.
+/// The path of a variable.
 pub(super) struct Path {
     pub(super) base: PathBase,
     pub(super) names: Box<[Box<str>]>,
@@ -91,32 +91,30 @@ pub(super) struct Path {
 
 #[derive(Clone, Copy)]
 pub(super) enum PathBase {
-    /// The value that a block is about, or that of a block around it.
+    /// The context of the current block (0) or of an outer one (`../`).
     Context(usize),
-    /// `@index` and its like, of the innermost loop or of one around it.
+    /// `@index` and similar of the innermost loop (0) or of an outer one.
     Data(usize),
-    /// A block parameter, counted from the outermost.
+    /// The index of a block parameter, counted from the outermost.
     Parameter(usize),
 }
 
 impl Program {
-    /// What an `else` holds, and of a chain of `else if` what the first one holds.
+    /// The nodes of an `else`, or of the first `else if` of a chain.
     pub(super) fn unchained(&mut self) -> &mut [TemplateNode] {
         if !self.is_chained {
             return &mut self.body;
         }
         match self.body.first_mut() {
             Some(TemplateNode::Block(block)) => block.first(),
-            Some(
-                TemplateNode::TextNode(_) | TemplateNode::Comment(_) | TemplateNode::Value { .. },
-            )
+            Some(TemplateNode::Text(_) | TemplateNode::Comment(_) | TemplateNode::Value { .. })
             | None => &mut [],
         }
     }
 }
 
 impl Block {
-    /// The nodes behind the opening tag.
+    /// The nodes after the opening tag.
     pub(super) fn first(&mut self) -> &mut [TemplateNode] {
         let program = self.program.as_mut().or(self.inverse.as_mut());
         program.map_or(&mut [], |program| &mut program.body)
@@ -130,21 +128,21 @@ impl Block {
 }
 
 impl ParsedTemplate {
-    /// How much work rendering it once is, loops aside.
+    /// The work of one rendering without loops: the number of elements.
     pub(super) fn weight(&self) -> u64 {
         self.weight
     }
 
-    /// Whether rendering it passes each of its elements once at the most, on a small
-    /// stack: it has no loops, no calls but those of branches, and blocks a few deep.
-    pub(super) fn is_straight(&self) -> bool {
-        is_straight(&self.program, STRAIGHT_DEPTH_MAX)
+    /// Whether a rendering visits each element at most once and needs a small stack: there
+    /// are no loops, no helpers except `if` and `unless`, and only shallow nesting.
+    pub(super) fn is_simple(&self) -> bool {
+        is_simple(&self.program, SIMPLE_DEPTH_MAX)
     }
 }
 
-fn is_straight(program: &Program, depth: usize) -> bool {
+fn is_simple(program: &Program, depth: usize) -> bool {
     program.body.iter().all(|node| match node {
-        TemplateNode::TextNode(_) | TemplateNode::Comment(_) => true,
+        TemplateNode::Text(_) | TemplateNode::Comment(_) => true,
         TemplateNode::Value { value, .. } => !matches!(value, Expr::HelperCall(_)),
         TemplateNode::Block(block) => {
             let BlockSubject::HelperCall(call) = &block.subject else {
@@ -156,37 +154,37 @@ fn is_straight(program: &Program, depth: usize) -> bool {
             is_branch
                 && depth > 0
                 && values.all(|value| !matches!(value, Expr::HelperCall(_)))
-                && parts.all(|part| is_straight(part, depth - 1))
+                && parts.all(|part| is_simple(part, depth - 1))
         }
     })
 }
 
-/// Parses a source.
+/// Parses a template.
 ///
 /// # Errors
-/// What is wrong with it, and where.
+/// The first syntax error, with its line and column.
 pub(super) fn parse(source: &str) -> Result<ParsedTemplate, String> {
-    parse_at(source).map_err(|problem| {
-        let before = &source[..problem.at];
+    parse_tree(source).map_err(|error| {
+        let before = &source[..error.at];
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
         let line = before.matches('\n').count() + 1;
         let column = before[line_start..].chars().count() + 1;
-        format!("line {line}, column {column}: {}", problem.text)
+        format!("line {line}, column {column}: {}", error.text)
     })
 }
 
-fn parse_at(source: &str) -> Result<ParsedTemplate, Problem> {
+fn parse_tree(source: &str) -> Result<ParsedTemplate, SyntaxError> {
     let mut parser = Parser::new(source);
     let (mut program, stop) = parser.program()?;
     if let Some(stop) = stop {
         return Err(match stop {
-            Stop::End { at, .. } => Problem::new(at, "there is no block open to be closed"),
+            Stop::End { at, .. } => SyntaxError::new(at, "there is no open block to close"),
             Stop::Else { at, .. } | Stop::ElseIf { at, .. } => {
-                Problem::new(at, "an else stands within a block")
+                SyntaxError::new(at, "else is only allowed inside a block")
             }
         });
     }
-    spacing::trim(source, &mut program);
+    whitespace::trim(source, &mut program);
     Ok(ParsedTemplate {
         source: source.into(),
         program,
@@ -207,7 +205,7 @@ impl Program {
 impl TextNode {
     pub(super) fn new(whole: Range<usize>) -> Self {
         Self {
-            kept: whole.clone(),
+            trimmed: whole.clone(),
             whole,
             is_begin_trimmed: false,
             is_end_trimmed: false,
@@ -221,31 +219,31 @@ mod tests {
     use super::super::parser::{BLOCK_NAMES_MAX, DEPTH_MAX, TAGS_MAX, VALUES_MAX};
     use super::*;
 
-    /// As the workshop does it.
+    /// Runs `work` with the stack size of the render pool.
     fn with_stack<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
         let thread = std::thread::Builder::new().stack_size(32 << 20).spawn(work);
         thread.unwrap().join().unwrap()
     }
 
-    fn verdict(source: &str) -> Result<(), String> {
+    fn check(source: &str) -> Result<(), String> {
         let source = source.to_owned();
         with_stack(move || parse(&source).map(|_| ()))
     }
 
     #[test]
-    fn straight_is_what_renders_nothing_twice() {
-        let straight = |source: &str| {
+    fn simple_templates_render_each_element_at_most_once() {
+        let is_simple = |source: &str| {
             let source = source.to_owned();
-            with_stack(move || parse(&source).unwrap().is_straight())
+            with_stack(move || parse(&source).unwrap().is_simple())
         };
         let nested = |depth: usize| "{{#if a}}".repeat(depth) + "b" + &"{{/if}}".repeat(depth);
         for source in [
             "plain",
             "{{name}} {{{user.name}}} {{this.len}}{{! each }}",
             "{{#if a}}b{{else if c}}{{d}}{{else}}e{{/if}}{{#unless a}}{{b}}{{/unless}}",
-            &nested(STRAIGHT_DEPTH_MAX),
+            &nested(SIMPLE_DEPTH_MAX),
         ] {
-            assert!(straight(source), "{source}");
+            assert!(is_simple(source), "{source}");
         }
         for source in [
             "{{#each items}}{{this}}{{/each}}",
@@ -254,14 +252,14 @@ mod tests {
             "{{#with user}}{{name}}{{/with}}",
             "{{#if (eq a b)}}c{{/if}}",
             "{{len items}}{{lookup a b}}",
-            &nested(STRAIGHT_DEPTH_MAX + 1),
+            &nested(SIMPLE_DEPTH_MAX + 1),
         ] {
-            assert!(!straight(source), "{source}");
+            assert!(!is_simple(source), "{source}");
         }
     }
 
     #[test]
-    fn what_is_not_served_is_refused_with_its_line() {
+    fn unsupported_and_invalid_tags_are_refused_with_their_line() {
         for (source, part) in [
             ("a\n{{> header}}", "line 2, column 1: partials"),
             ("{{#> layout}}x{{/layout}}", "partials"),
@@ -286,22 +284,22 @@ mod tests {
             ),
             ("{{name", "line 1"),
             ("{{#if a}}", "if is not closed"),
-            ("{{else}}", "an else stands within a block"),
-            ("{{/if}}", "no block open"),
-            ("{{a.this}}", "is no path"),
+            ("{{else}}", "else is only allowed inside a block"),
+            ("{{/if}}", "no open block"),
+            ("{{a.this}}", "is not a valid path"),
             ("{{{a}}", "}}}"),
             ("{{a \"b}}", "not closed"),
             ("{{{{raw}}}} x", "raw block"),
-            ("{{}}", "a name is expected"),
+            ("{{}}", "expected a name"),
             ("{{a b=1 c}}", "before the named"),
         ] {
-            let problem = verdict(source).unwrap_err();
-            assert!(problem.contains(part), "{source}: {problem}");
+            let error = check(source).unwrap_err();
+            assert!(error.contains(part), "{source}: {error}");
         }
     }
 
     #[test]
-    fn texts_that_would_overflow_a_stack_are_refused() {
+    fn sources_that_would_overflow_the_stack_are_refused() {
         for depth in [DEPTH_MAX + 1, 1_000, 100_000] {
             for source in [
                 format!("{{{{{}a{}}}}}", "(a ".repeat(depth), ")".repeat(depth)),
@@ -319,18 +317,18 @@ mod tests {
                 "{{{{a}}}}".repeat(depth),
             ] {
                 let start: String = source.chars().take(60).collect();
-                assert!(verdict(&source).is_err(), "{start} × {depth}");
+                assert!(check(&source).is_err(), "{start} × {depth}");
             }
         }
         let nested = |depth: usize| "{{#if a}}".repeat(depth) + &"{{/if}}".repeat(depth);
-        assert_eq!(verdict(&nested(DEPTH_MAX)), Ok(()));
+        assert_eq!(check(&nested(DEPTH_MAX)), Ok(()));
         let calls = "(not ".repeat(CALL_DEPTH_MAX);
         let deep = format!("{{{{not {calls}a{}}}}}", ")".repeat(CALL_DEPTH_MAX));
-        assert_eq!(verdict(&deep), Ok(()));
+        assert_eq!(check(&deep), Ok(()));
     }
 
     #[test]
-    fn reading_takes_time_by_the_length_alone() {
+    fn parsing_takes_time_proportional_to_the_length() {
         for unit in [
             "{{a}}",
             "{{!}}",
@@ -342,18 +340,15 @@ mod tests {
         ] {
             let source = unit.repeat((1 << 20) / unit.len());
             let began = std::time::Instant::now();
-            assert!(
-                verdict(&source).is_err() || unit.starts_with('\\'),
-                "{unit}"
-            );
+            assert!(check(&source).is_err() || unit.starts_with('\\'), "{unit}");
             assert!(
                 began.elapsed().as_secs() < 5,
                 "{unit}: {:?}",
                 began.elapsed()
             );
         }
-        assert_eq!(verdict(&"{{a}}\n".repeat(TAGS_MAX)), Ok(()));
-        // As many as there may be, and a long rest that each could be looked for in.
+        assert_eq!(check(&"{{a}}\n".repeat(TAGS_MAX)), Ok(()));
+        // The maximum number of tags, and a long text that a parser could search for each.
         for unit in [
             "{{!-- a --}}",
             "{{!-- a --~}}",
@@ -365,14 +360,14 @@ mod tests {
         ] {
             let began = std::time::Instant::now();
             let source = unit.repeat(TAGS_MAX - 1) + &"x".repeat(1 << 20);
-            let _verdict = verdict(&source);
+            let _verdict = check(&source);
             let took = began.elapsed();
             assert!(took.as_secs() < 5, "{unit}: {took:?}");
         }
     }
 
     #[test]
-    fn a_comment_ends_at_the_first_of_its_two_ends() {
+    fn a_comment_ends_at_its_first_end_mark() {
         for (source, texts) in [
             ("{{!-- a --}}b--~}}", 1),
             ("{{!-- a --~}}b--}}", 1),
@@ -388,19 +383,19 @@ mod tests {
                 let body = parse(&source).unwrap().program.body;
                 let texts = body
                     .iter()
-                    .filter(|node| matches!(node, TemplateNode::TextNode(_)));
+                    .filter(|node| matches!(node, TemplateNode::Text(_)));
                 (texts.count(), source)
             });
             assert_eq!(found.0, texts, "{}", found.1);
         }
         for source in ["{{!-- a }}", "{{!-- a -~}}", "{{! a", "{{!-- --", "{{!--~}"] {
-            let problem = verdict(source).unwrap_err();
-            assert!(problem.contains("a comment is not closed"), "{source}");
+            let error = check(source).unwrap_err();
+            assert!(error.contains("a comment is not closed"), "{source}");
         }
     }
 
     #[test]
-    fn too_many_of_anything_is_refused_with_its_place() {
+    fn exceeded_limits_are_refused_with_their_position() {
         let names = |count: usize| {
             let names: Vec<String> = (0..count).map(|name| format!("n{name}")).collect();
             format!(
@@ -408,30 +403,33 @@ mod tests {
                 names.join(" ")
             )
         };
-        assert_eq!(verdict(&names(BLOCK_NAMES_MAX)), Ok(()));
+        assert_eq!(check(&names(BLOCK_NAMES_MAX)), Ok(()));
         let nested = format!(
             "{}{}",
             "{{#each a as |b c|}}".repeat(BLOCK_NAMES_MAX / 2 + 1),
             "{{/each}}".repeat(BLOCK_NAMES_MAX / 2 + 1)
         );
         let path = |parts: usize| format!("{{{{{}a}}}}", "a.".repeat(parts - 1));
-        assert_eq!(verdict(&path(VALUES_MAX)), Ok(()));
+        assert_eq!(check(&path(VALUES_MAX)), Ok(()));
         for (source, part) in [
             (names(BLOCK_NAMES_MAX + 1), "more than 100 names here"),
             (names(50_000), "more than 100 names here"),
             (nested, "more than 100 names here"),
-            (path(VALUES_MAX + 1), "more than 100000 values and parts"),
+            (
+                path(VALUES_MAX + 1),
+                "more than 100000 values and path segments",
+            ),
             (
                 format!("{{{{and {}}}}}", "1 ".repeat(VALUES_MAX + 1)),
-                "more than 100000 values and parts",
+                "more than 100000 values and path segments",
             ),
             (
                 format!("{{{{and a b {}}}}}", "c=1 ".repeat(VALUES_MAX)),
-                "more than 100000 values and parts",
+                "more than 100000 values and path segments",
             ),
             (
                 format!("{{{{#if {}a}}}}x{{{{/if}}}}", "../".repeat(VALUES_MAX)),
-                "more than 100000 values and parts",
+                "more than 100000 values and path segments",
             ),
             ("{{a}}".repeat(TAGS_MAX + 1), "more than 20000 tags"),
             ("{{!a}}".repeat(TAGS_MAX + 1), "more than 20000 tags"),
@@ -440,9 +438,9 @@ mod tests {
                 "more than 20000 tags",
             ),
         ] {
-            let problem = verdict(&source).unwrap_err();
-            assert!(problem.contains(part), "{problem}");
-            assert!(problem.starts_with("line 1, column "), "{problem}");
+            let error = check(&source).unwrap_err();
+            assert!(error.contains(part), "{error}");
+            assert!(error.starts_with("line 1, column "), "{error}");
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::fault::Fault;
 use crate::ids::{OrganizationId, TemplateId, TemplateVersionId};
 use crate::page::{Page, PageRequest};
 
-/// Adds a template without a version.
+/// Inserts a template without a version.
 pub async fn insert(connection: &mut PgConnection, template: &Template) -> Result<(), Fault> {
     query!(
         "INSERT INTO templates (id, organization_id, name, description, tags, created_at, updated_at)
@@ -28,7 +28,7 @@ pub async fn insert(connection: &mut PgConnection, template: &Template) -> Resul
     Ok(())
 }
 
-/// A page of an organization's templates, newest first.
+/// Lists a page of an organization's templates, newest first.
 pub async fn list(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -65,7 +65,7 @@ pub async fn list(
     })
 }
 
-/// One template.
+/// Finds a template.
 pub async fn find(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -86,16 +86,16 @@ pub async fn find(
     .or_fault("find a template")
 }
 
-/// What of a template is written anew; what is absent stays.
+/// The changed columns of a template. Columns that are `None` stay unchanged.
 #[derive(Debug, Default)]
 pub struct ColumnChange {
     pub name: Option<String>,
-    /// A new description, or none.
+    /// `Some(None)` removes the description.
     pub description: Option<Option<String>>,
     pub tags: Option<Vec<String>>,
 }
 
-/// Changes a template and returns it; nothing where it is not there.
+/// Changes a template and returns it. `None` if it does not exist.
 pub async fn update(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -127,7 +127,7 @@ pub async fn update(
     .or_fault("change a template")
 }
 
-/// Removes a template with its versions; false where it is not there.
+/// Deletes a template with its versions. False if it does not exist.
 pub async fn delete(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -144,9 +144,9 @@ pub async fn delete(
     Ok(done.rows_affected() == 1)
 }
 
-/// Counts a template's versions up and returns the new number; nothing where the
-/// template is not there. Holds the template's row until the transaction ends, so
-/// that concurrent callers get one number after the other and none is left out.
+/// Increments a template's version count and returns the new number. `None` if the template
+/// does not exist. Locks the template until the transaction ends, so that concurrent callers
+/// get consecutive numbers.
 pub async fn next_version_number(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -165,7 +165,7 @@ pub async fn next_version_number(
     .or_fault("number a template version")
 }
 
-/// Adds a version. It is not current yet.
+/// Inserts a version without making it current.
 pub async fn insert_version(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -193,8 +193,8 @@ pub async fn insert_version(
     Ok(())
 }
 
-/// Makes a version the current one and returns its number; nothing where the
-/// template has no such version.
+/// Makes a version current and returns its number. `None` if the template has no such
+/// version.
 pub async fn make_current(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -219,7 +219,7 @@ pub async fn make_current(
     .or_fault("make a template version current")
 }
 
-/// A template's versions without their content, newest first.
+/// Lists a template's versions without their content, newest first.
 pub async fn list_versions(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -240,7 +240,7 @@ pub async fn list_versions(
     .or_fault("list template versions")
 }
 
-/// One version of a template.
+/// Finds a version of a template.
 pub async fn find_version(
     connection: &mut PgConnection,
     organization_id: OrganizationId,

@@ -1,5 +1,5 @@
-//! Values as JavaScript has them: what they hold, when they are true, and how they
-//! are written.
+//! JSON values with the semantics of JavaScript: properties, truthiness, equality and
+//! conversion to text.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -7,14 +7,14 @@ use std::fmt::Write as _;
 
 use serde_json::{Number, Value};
 
-/// A value of the variables or of the source, or one that was made on the way: a
-/// number, a truth or a character.
+/// A value that is borrowed from the variables or the template, or computed: a number, a
+/// boolean or a character.
 pub(super) type Js<'a> = Cow<'a, Value>;
 
-pub(super) const NOTHING: Js<'static> = Cow::Borrowed(&Value::Null);
+pub(super) const UNDEFINED: Js<'static> = Cow::Borrowed(&Value::Null);
 
-/// How many values a value holds, itself included. A text, and the name of a field, is one
-/// more for each 64 bytes.
+/// The number of values in a value, including itself. Each 64 bytes of a string or a field
+/// name count as one more.
 pub(super) fn size(value: &Value) -> u64 {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 1,
@@ -27,8 +27,8 @@ pub(super) fn size(value: &Value) -> u64 {
     }
 }
 
-/// What a value has under a name: a field, an item, a character, a length. Nothing
-/// else, so nothing of what JavaScript's objects inherit.
+/// A property of a value: a field, an item, a character or a length. Properties that
+/// JavaScript objects inherit do not exist.
 pub(super) fn property<'a>(value: &Js<'a>, name: &str) -> Js<'a> {
     let found = match value {
         Cow::Borrowed(Value::Object(fields)) => fields.get(name),
@@ -37,33 +37,33 @@ pub(super) fn property<'a>(value: &Js<'a>, name: &str) -> Js<'a> {
             (None, "length") => return Cow::Owned(Value::from(items.len())),
             (None, _) => None,
         },
-        Cow::Borrowed(Value::String(text)) => return of_text(text, name),
-        Cow::Owned(Value::String(text)) => return of_text(text, name),
+        Cow::Borrowed(Value::String(text)) => return string_property(text, name),
+        Cow::Owned(Value::String(text)) => return string_property(text, name),
         Cow::Borrowed(_) | Cow::Owned(_) => None,
     };
-    found.map_or(NOTHING, Cow::Borrowed)
+    found.map_or(UNDEFINED, Cow::Borrowed)
 }
 
-/// JavaScript counts in units of UTF-16.
-fn of_text<'a>(text: &str, name: &str) -> Js<'a> {
+/// A property of a string. JavaScript counts UTF-16 code units.
+fn string_property<'a>(text: &str, name: &str) -> Js<'a> {
     if name == "length" {
         return Cow::Owned(Value::from(text.encode_utf16().count()));
     }
     let unit = index(name).and_then(|index| text.encode_utf16().nth(index));
-    unit.map_or(NOTHING, |unit| {
+    unit.map_or(UNDEFINED, |unit| {
         Cow::Owned(String::from_utf16_lossy(&[unit]).into())
     })
 }
 
-/// The index that a name is: digits without a leading zero.
+/// Parses a name as an index: digits without a leading zero.
 pub(super) fn index(name: &str) -> Option<usize> {
     let is_plain = name == "0" || !name.starts_with('0');
     let is_index = is_plain && !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
     name.parse().ok().filter(|_| is_index)
 }
 
-/// The fields of an object in JavaScript's order: those that are indexes by number,
-/// then the others as they were given.
+/// The fields of an object in JavaScript's order: first those that are indexes, by number,
+/// then the others in their given order.
 pub(super) fn fields(fields: &serde_json::Map<String, Value>) -> Vec<(&str, &Value)> {
     let rank = |name: &str| index(name).filter(|index| *index < u32::MAX as usize);
     let mut fields: Vec<(&str, &Value)> = fields
@@ -74,7 +74,7 @@ pub(super) fn fields(fields: &serde_json::Map<String, Value>) -> Vec<(&str, &Val
     fields
 }
 
-/// What `isEmpty` of handlebars.js says: zero is not empty.
+/// `isEmpty` of handlebars.js. Zero is not empty.
 pub(super) fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,
@@ -88,18 +88,18 @@ pub(super) fn is_zero(value: &Value) -> bool {
     value.as_f64() == Some(0.0)
 }
 
-/// Whether `if` takes a value for true.
+/// Whether `if` treats a value as true.
 pub(super) fn is_true(value: &Value) -> bool {
     !is_empty(value) && !is_zero(value)
 }
 
-/// Whether JavaScript does: an empty list is true there.
+/// Whether JavaScript treats a value as true. Unlike for `if`, an empty array is true.
 pub(super) fn is_truthy(value: &Value) -> bool {
     is_true(value) || value.is_array()
 }
 
-/// Whether two values are the same to JavaScript's `==`, by which handlebars.js tells
-/// whether a block is about another value than the block around it.
+/// JavaScript's `==`. handlebars.js uses it to detect whether a block has the same context
+/// as its outer block.
 pub(super) fn is_same(left: &Js<'_>, right: &Js<'_>) -> bool {
     match (left.as_ref(), right.as_ref()) {
         (Value::Null, Value::Null) => true,
@@ -124,7 +124,7 @@ fn to_number(value: &Value) -> Option<f64> {
         Value::Bool(is_true) => Some(f64::from(u8::from(*is_true))),
         Value::Number(number) => number.as_f64(),
         Value::String(text) => {
-            let text = text.trim_matches(super::tags::is_space);
+            let text = text.trim_matches(super::lexer::is_space);
             if text.is_empty() {
                 Some(0.0)
             } else {
@@ -136,14 +136,14 @@ fn to_number(value: &Value) -> Option<f64> {
     }
 }
 
-/// A value as JavaScript writes it.
+/// Converts a value to text as JavaScript does.
 pub(super) fn to_text(value: &Value) -> String {
     let mut text = String::new();
     write(value, &mut text);
     text
 }
 
-/// Writes a value as JavaScript does; nothing for null.
+/// Writes a value as JavaScript does. Writes nothing for null.
 pub(super) fn write(value: &Value, out: &mut String) {
     match value {
         Value::Null => {}
@@ -152,8 +152,8 @@ pub(super) fn write(value: &Value, out: &mut String) {
         Value::Number(number) => write_number(number, out),
         Value::String(text) => out.push_str(text),
         Value::Array(items) => {
-            for (place, item) in items.iter().enumerate() {
-                if place > 0 {
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
                     out.push(',');
                 }
                 write(item, out);
@@ -163,8 +163,8 @@ pub(super) fn write(value: &Value, out: &mut String) {
     }
 }
 
-/// ECMAScript's Number::toString (6.1.6.1.20). Integers of more than 53 bits are
-/// written as they were given, which JavaScript could not keep.
+/// ECMAScript's Number::toString (6.1.6.1.20). Unlike in JavaScript, integers of more than
+/// 53 bits keep all digits.
 fn write_number(number: &Number, out: &mut String) {
     let Some(float) = number.as_f64().filter(|_| number.is_f64()) else {
         let _infallible = write!(out, "{number}");
@@ -174,12 +174,12 @@ fn write_number(number: &Number, out: &mut String) {
         out.push('0');
         return;
     }
-    // Rust's shortest digits that read back as the same number are JavaScript's.
+    // Rust and JavaScript write the same digits: the fewest that parse to the same number.
     let shortest = format!("{:e}", float.abs());
     let (digits, exponent) = shortest.split_once('e').unwrap_or((&shortest, "0"));
     let digits = digits.replace('.', "");
     let count = digits.len();
-    // Digits before the point.
+    // Digits before the decimal point.
     let whole = exponent.parse::<i32>().unwrap_or(0) + 1;
     if float < 0.0 {
         out.push('-');
@@ -210,7 +210,7 @@ fn write_number(number: &Number, out: &mut String) {
     }
 }
 
-/// Writes a text as `Utils.escapeExpression` of handlebars.js does.
+/// `Utils.escapeExpression` of handlebars.js.
 pub(super) fn write_escaped(text: &str, out: &mut String) {
     let mut rest = text;
     while let Some(at) = rest.find(['&', '<', '>', '"', '\'', '`', '=']) {
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn properties_are_a_values_own() {
+    fn only_own_properties_exist() {
         let value = json!({ "a": [1, 2], "t": "a😀", "length": "own", "n": 5 });
         let value = Cow::Borrowed(&value);
         let at = |path: &[&str]| {

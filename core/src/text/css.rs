@@ -1,6 +1,6 @@
-//! What inlined styles are read with: parts of CSS.
+//! Splits CSS, for the code that reads inline styles.
 
-/// The parts of a text between separators that stand in no quotes and no brackets.
+/// Splits a text at the separators outside quotes and parentheses.
 pub(crate) fn split(text: &str, separator: char) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut quote = None;

@@ -1,15 +1,14 @@
-//! Encoded words (RFC 2047): ASCII that a reader of a header decodes. What such a
-//! word hides passes every check of the text that it stands in, so a text is judged
-//! by what its readers see.
+//! Encoded words (RFC 2047): ASCII that a mail program decodes in a header. A check of the
+//! raw text does not see the decoded characters, so this module decodes them.
 
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-/// What an encoded word begins with.
+/// The start of an encoded word.
 const BEGIN: &str = "=?";
 
-/// As forgiving as readers are.
+/// As lenient as mail programs.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new()
@@ -17,19 +16,18 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// Whether a text holds anything that some reader takes for an encoded word.
+/// Whether a mail program may find an encoded word in a text.
 #[must_use]
-pub fn may_hold_one(text: &str) -> bool {
+pub fn may_contain(text: &str) -> bool {
     text.contains(BEGIN)
 }
 
-/// Whether an encoded word in a text hides a control character, such as a line
-/// break.
+/// Whether an encoded word in a text contains a control character, such as a line break.
 #[must_use]
-pub fn hides_control(text: &str) -> bool {
+pub fn contains_control(text: &str) -> bool {
     let mut rest = text;
     while let Some((_, after)) = rest.split_once(BEGIN) {
-        if word_hides_control(after) {
+        if word_contains_control(after) {
             return true;
         }
         rest = after;
@@ -37,16 +35,16 @@ pub fn hides_control(text: &str) -> bool {
     false
 }
 
-/// The same of one word, from its charset on; false where it is none. All charsets
-/// that readers know write control characters as ASCII does, or (UTF-16) with zeros
-/// among them, which count too.
-fn word_hides_control(word: &str) -> bool {
+/// Whether the encoded word whose charset starts `word` contains a control character. False
+/// if it is no encoded word. All charsets that mail programs know encode control characters
+/// as ASCII does, or (UTF-16) with zero bytes, which count too.
+fn word_contains_control(word: &str) -> bool {
     let mut parts = word.splitn(3, '?');
     let (Some(_charset), Some(encoding), Some(rest)) = (parts.next(), parts.next(), parts.next())
     else {
         return false;
     };
-    // One that never ends is decoded by some readers all the same.
+    // Some mail programs decode an unterminated word too.
     let content = rest.split("?=").next().unwrap_or_default();
     let bytes = match encoding {
         "q" | "Q" => quoted(content),
@@ -59,7 +57,8 @@ fn word_hides_control(word: &str) -> bool {
     bytes.iter().any(u8::is_ascii_control)
 }
 
-/// What stands for itself does not matter here: it was judged with the text.
+/// The escaped bytes of a Q encoding. The caller has checked the unescaped characters with
+/// the raw text.
 fn quoted(content: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut rest = content;
@@ -77,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_hides_is_found() {
+    fn encoded_control_characters_are_found() {
         for text in [
             "=?utf-8?q?x=0D=0ABcc:_evil@example.org?=",
             "=?UTF-8?Q?=0a?=",
@@ -88,12 +87,12 @@ mod tests {
             "=?=?utf-8?q?=0d?=",
             "=?utf-8?q?é=0d?=",
         ] {
-            assert!(hides_control(text), "{text}");
+            assert!(contains_control(text), "{text}");
         }
     }
 
     #[test]
-    fn what_hides_nothing_passes() {
+    fn text_without_encoded_control_characters_passes() {
         for text in [
             "",
             "Hello",
@@ -106,7 +105,7 @@ mod tests {
             "=?utf-8?q?=",
             "=?utf-8?q?=é?=",
         ] {
-            assert!(!hides_control(text), "{text}");
+            assert!(!contains_control(text), "{text}");
         }
     }
 }

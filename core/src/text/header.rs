@@ -1,5 +1,5 @@
-//! Texts in the headers of a mail, in ASCII: written so that readers see what was given,
-//! each space of it (RFC 5322, RFC 2047).
+//! Writes texts as ASCII header values, so that mail programs show exactly the given text,
+//! including each space (RFC 5322, RFC 2047).
 
 use std::fmt::Write as _;
 
@@ -8,15 +8,15 @@ use email_encoding::headers::writer::EmailWriter;
 
 use super::encoded_word;
 
-/// The longest line that is written where a text can be folded, without its end. An
-/// encoded word must not stand on a longer one (RFC 2047, 2).
+/// The longest line without its line break, if the text can be folded. A line with an
+/// encoded word must not be longer (RFC 2047, 2).
 const LINE_BYTES_MAX: usize = 76;
-/// The longest word that is written as it is: with the name of a header and what a
-/// quoted text needs it still fits on a line.
+/// The longest word that is not encoded. With the header name and the quotes of a quoted
+/// text it still fits on a line.
 const WORD_BYTES_MAX: usize = 60;
 
-/// A text as the value of an unstructured header such as Subject, folded. `column` is how
-/// much stands before it on its line.
+/// The folded value of an unstructured header such as Subject. `column` is the number of
+/// bytes before the value on its line.
 #[must_use]
 pub fn unstructured(text: &str, column: usize) -> String {
     if is_plain(text) {
@@ -26,8 +26,8 @@ pub fn unstructured(text: &str, column: usize) -> String {
     }
 }
 
-/// An address behind its display name, if it has one, as the value of a header, folded.
-/// The address must be valid and ASCII.
+/// The folded header value of a mailbox: the display name, if any, and the address. The
+/// address must be valid and ASCII. `column` is the number of bytes before the value.
 #[must_use]
 pub fn mailbox(name: Option<&str>, address: &str, column: usize) -> String {
     let Some(name) = name.filter(|name| !name.is_empty()) else {
@@ -38,7 +38,7 @@ pub fn mailbox(name: Option<&str>, address: &str, column: usize) -> String {
         Some((_, line)) => line.len(),
         None => column + value.len(),
     };
-    // With a space and two angle brackets.
+    // 3: a space and two angle brackets.
     let fits = last_line + address.len() + 3 <= LINE_BYTES_MAX;
     value.push_str(if fits { " <" } else { "\r\n <" });
     value.push_str(address);
@@ -46,7 +46,7 @@ pub fn mailbox(name: Option<&str>, address: &str, column: usize) -> String {
     value
 }
 
-/// A display name: as it is, in quotes, or in encoded words.
+/// A display name as plain text, as a quoted string, or as encoded words.
 fn phrase(name: &str, column: usize) -> String {
     if !is_plain(name) {
         return encoded(name, column);
@@ -57,7 +57,7 @@ fn phrase(name: &str, column: usize) -> String {
     }
     let escaped = name.replace('\\', "\\\\").replace('"', "\\\"");
     let quoted = format!("\"{escaped}\"");
-    // What is escaped may have made a word too long for its line.
+    // Escaping may make a word too long for a line.
     if is_plain(&quoted) {
         folded(&quoted, column)
     } else {
@@ -65,20 +65,20 @@ fn phrase(name: &str, column: usize) -> String {
     }
 }
 
-/// Whether every reader sees this text as it is, and it can be folded: spaces stand alone
-/// between its words, for readers drop others, and nothing is taken for an encoded word.
+/// Whether a text can be written unencoded and folded: single spaces between the words
+/// (mail programs drop others), no long words, and no encoded word.
 fn is_plain(text: &str) -> bool {
     let is_word = |word: &str| {
         (1..=WORD_BYTES_MAX).contains(&word.len())
             && word.bytes().all(|byte| byte.is_ascii_graphic())
     };
-    text.split(' ').all(is_word) && !encoded_word::may_hold_one(text)
+    text.split(' ').all(is_word) && !encoded_word::may_contain(text)
 }
 
 fn folded(text: &str, column: usize) -> String {
     let mut value = String::new();
     let mut writer = EmailWriter::new(&mut value, column, 0, false);
-    // A text takes whatever is written to it.
+    // Writing to a string cannot fail.
     let _written = writer.folding().write_str(text);
     drop(writer);
     value
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_needs_no_encoding_is_written_as_it_is() {
+    fn plain_text_is_not_encoded() {
         for text in ["Hello", "Your order #7 (paid): 100 %", "a = b ? c", "?= x"] {
             assert_eq!(unstructured(text, 9), text);
         }
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_readers_would_change_is_encoded() {
+    fn text_that_mail_programs_would_change_is_encoded() {
         for text in [
             "Grüße",
             "two  spaces",
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn no_line_is_too_long_and_none_is_empty() {
+    fn no_line_is_too_long_or_empty() {
         let long: [String; 10] = [
             "x".repeat(998),
             "ü".repeat(998),

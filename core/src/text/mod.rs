@@ -1,5 +1,5 @@
-//! Bounded texts. Each type holds a text that has passed its rule; nobody checks
-//! it again. Lengths count Unicode characters, as the contract does.
+//! Validated texts. A value of these types satisfies its rule and needs no second check.
+//! Lengths are in Unicode characters, as in the API description.
 
 pub(crate) mod css;
 pub mod encoded_word;
@@ -12,10 +12,9 @@ use std::fmt;
 pub enum TextError {
     #[error("must not be empty")]
     Empty,
-    /// More characters than the bound.
     #[error("must not be longer than {0} characters")]
     TooLong(usize),
-    /// Line breaks, NUL and their like, where a header or a list shows the text.
+    /// A control character in a text that headers and lists contain.
     #[error("must not contain control characters such as line breaks or NUL")]
     Control,
     /// A NUL byte, which Postgres cannot store.
@@ -30,13 +29,13 @@ macro_rules! one_line_texts {
         pub struct $name(String);
 
         impl $name {
-            /// The bound, in characters.
+            /// The maximum length in characters.
             pub const CHARS_MAX: usize = $max;
 
-            /// Takes a text of one line that is not empty and within the bound.
+            /// Validates a non-empty text of one line.
             ///
             /// # Errors
-            /// The first rule that it breaks.
+            /// The first rule that the text breaks.
             pub fn parse(text: String) -> Result<Self, TextError> {
                 one_line(text, Self::CHARS_MAX).map(Self)
             }
@@ -47,14 +46,14 @@ macro_rules! one_line_texts {
                 &self.0
             }
 
-            /// The text, given away.
+            /// Converts into the text.
             #[must_use]
             pub fn into_string(self) -> String {
                 self.0
             }
         }
 
-        /// Logs must not hold what customers write.
+        /// Omits the text, because logs must not contain customers' content.
         impl fmt::Debug for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 write!(f, concat!(stringify!($name), "({} characters)"), self.0.chars().count())
@@ -76,29 +75,28 @@ fn one_line(text: String, chars_max: usize) -> Result<String, TextError> {
     if text.is_empty() {
         return Err(TextError::Empty);
     }
-    if text.chars().any(char::is_control) || encoded_word::hides_control(&text) {
+    if text.chars().any(char::is_control) || encoded_word::contains_control(&text) {
         return Err(TextError::Control);
     }
-    // A text of n bytes has at most n characters: most need no counting.
+    // A text of n bytes has at most n characters, so most texts need no counting.
     if text.len() > chars_max && text.chars().count() > chars_max {
         return Err(TextError::TooLong(chars_max));
     }
     Ok(text)
 }
 
-/// What something in an organization is for, in the words of its owner. May have
-/// several lines, or none.
+/// A customer's description of a resource. It may be empty and have several lines.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Description(String);
 
 impl Description {
-    /// The bound, in characters.
+    /// The maximum length in characters.
     pub const CHARS_MAX: usize = 2_000;
 
-    /// Takes a text within the bound that Postgres can store.
+    /// Validates a text.
     ///
     /// # Errors
-    /// The first rule that it breaks.
+    /// The first rule that the text breaks.
     pub fn parse(text: String) -> Result<Self, TextError> {
         if text.contains('\0') {
             return Err(TextError::Nul);
@@ -109,25 +107,25 @@ impl Description {
         Ok(Self(text))
     }
 
-    /// The text, given away.
+    /// Converts into the text.
     #[must_use]
     pub fn into_string(self) -> String {
         self.0
     }
 }
 
-/// Logs must not hold what customers write.
+/// Omits the text, because logs must not contain customers' content.
 impl fmt::Debug for Description {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Description({} characters)", self.0.chars().count())
     }
 }
 
-/// Takes a body: any text that is not empty and that Postgres can store. Its size
-/// is bounded by that of the request.
+/// Validates the body of a message: not empty and without NUL. The limit of the request
+/// body bounds its size.
 ///
 /// # Errors
-/// The first rule that it breaks.
+/// The first rule that the text breaks.
 pub fn body(text: String) -> Result<String, TextError> {
     if text.is_empty() {
         return Err(TextError::Empty);
@@ -138,7 +136,7 @@ pub fn body(text: String) -> Result<String, TextError> {
     Ok(text)
 }
 
-/// Whether a JSON value holds a NUL character anywhere, in a key or in a text.
+/// Whether a key or string anywhere in a JSON value contains a NUL character.
 #[must_use]
 pub fn json_has_nul(value: &serde_json::Value) -> bool {
     use serde_json::Value;
@@ -157,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bound_counts_characters_and_not_bytes() {
+    fn the_maximum_length_counts_characters_and_not_bytes() {
         assert!(Tag::parse("é".repeat(100)).is_ok());
         assert_eq!(
             Tag::parse("é".repeat(101)).unwrap_err(),
@@ -168,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn header_lines_cannot_be_smuggled_in() {
+    fn header_injection_is_refused() {
         for text in ["a\r\nBcc: x@y.com", "a\nb", "a\rb", "a\0b", "a\u{85}b"] {
             assert_eq!(
                 Subject::parse(text.to_owned()).unwrap_err(),
@@ -178,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn nul_is_found_wherever_it_hides() {
+    fn nul_is_found_in_nested_keys_and_strings() {
         assert!(json_has_nul(&serde_json::json!({"a": [{"b\0": 1}]})));
         assert!(json_has_nul(&serde_json::json!(["\0"])));
         assert!(!json_has_nul(&serde_json::json!({"a": [1, null, "x"]})));

@@ -1,12 +1,12 @@
-//! The links of an HTML body and the place of its pixel. The body is read once for
-//! all copies of a message, by a tokenizer that follows the standard (html5gum), so
-//! that a link is what a browser takes for one. What is read is where things stand:
-//! a copy is the body as it is with other text in those places.
+//! Finds the positions of the links and of the pixel in an HTML body. The body is parsed
+//! once for all recipients of a message, by a tokenizer that follows the HTML standard
+//! (html5gum), so that it finds the same links as a browser. A recipient's body is the
+//! original body with other text at these positions.
 //!
-//! Links are the `href` of `a` and `area` to http and https. Left alone are other
-//! schemes, relative ones, those that hold the place of the unsubscribe link, those
-//! that lead to us already, those whose author marked them, and whatever stands in
-//! comments (conditional ones too), scripts, styles and the like.
+//! Tracked links are the `href` of `a` and `area` with http or https. Not tracked are other
+//! schemes, relative URLs, links with the unsubscribe placeholder, links to Waypost's own
+//! pages, links that their author excluded, and everything in comments (conditional ones
+//! too), scripts, styles and similar elements.
 
 use std::convert::Infallible;
 use std::ops::Range;
@@ -20,15 +20,15 @@ use super::token::{URL_BYTES_MAX, chars};
 use crate::config::PUBLIC_URL_BYTES_MAX;
 use crate::unsubscribe::{link_insertion, link_visibility};
 
-/// Links of one body that are tracked; those after them lead straight to their
-/// targets. As many as SendGrid tracks.
+/// Tracked links in one body. SendGrid has the same limit. Links after these stay as they
+/// are.
 const LINKS_MAX: usize = 1_000;
-/// Bytes by which tracked links may make a body longer.
+/// Bytes that tracked links may add to a body.
 const GROWTH_BYTES_MAX: usize = 1 << 20;
 
-/// How an author says that a link is not to be tracked: by an attribute of ours, or
-/// by what he wrote for another service. Without a value any value does.
-const LEFT_ALONE: [(&str, Option<&str>); 6] = [
+/// Attributes that exclude a link from tracking: Waypost's own, and those of other services,
+/// which templates may already contain. `None` stands for any value.
+const NO_TRACK_ATTRIBUTES: [(&str, Option<&str>); 6] = [
     ("data-waypost-no-track", None),
     // Postmark, Amazon SES, SendGrid, Mailgun, SparkPost.
     ("data-pm-no-track", None),
@@ -38,45 +38,46 @@ const LEFT_ALONE: [(&str, Option<&str>); 6] = [
     ("data-msys-clicktrack", Some("0")),
 ];
 
-/// Where a body's links stand, and its pixel.
+/// The positions of the links and the pixel in a body.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct BodyPositions {
     links: Vec<LinkPosition>,
-    end: usize,
+    pixel: usize,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 struct LinkPosition {
-    /// The value of its attribute, without quotes.
-    place: Range<usize>,
+    /// The range of the attribute value, without quotes.
+    range: Range<usize>,
     url: String,
 }
 
-impl Places {
+impl BodyPositions {
     pub(super) fn links(&self) -> usize {
         self.links.len()
     }
 
-    /// Reads a body. `own` is what the URLs begin with that lead to us.
-    pub(super) fn of(html: &str, own: &str) -> Self {
-        let mut found = Self {
+    /// Parses a body. Links that start with `own_prefix` lead to Waypost itself and are not
+    /// tracked.
+    pub(super) fn of(html: &str, own_prefix: &str) -> Self {
+        let mut positions = Self {
             links: Vec::new(),
-            end: link_visibility::end(html),
+            pixel: link_visibility::append_position(html),
         };
         let mut emitter = CallbackEmitter::new(LinkReader {
             html,
-            own,
-            room: GROWTH_BYTES_MAX,
+            own_prefix,
+            growth_left: GROWTH_BYTES_MAX,
             anchor: None,
-            found: &mut found,
+            positions: &mut positions,
         });
-        // No text within scripts, styles and the like is taken for tags.
+        // Text inside scripts, styles and similar elements is not parsed as tags.
         emitter.naively_switch_states(true);
         let Ok(()) = Tokenizer::new_with_emitter(html, emitter).finish();
-        found
+        positions
     }
 
-    /// The same where the links are to stay as they are.
+    /// Only the position of the pixel.
     pub(super) fn without_links(self) -> Self {
         Self {
             links: Vec::new(),
@@ -84,45 +85,44 @@ impl Places {
         }
     }
 
-    /// The body with a link of ours in the place of each, and the pixel.
-    pub(super) fn fill(
+    /// The body with the links replaced by `link` and with the pixel inserted.
+    pub(super) fn replace(
         &self,
         html: &str,
         mut link: impl FnMut(&str) -> String,
         pixel: Option<&str>,
     ) -> String {
-        let mut filled = String::with_capacity(html.len() + 256 * self.links.len() + 512);
-        let mut pixel = pixel.map(|pixel| (self.end, pixel));
+        let mut replaced = String::with_capacity(html.len() + 256 * self.links.len() + 512);
+        let mut pixel = pixel.map(|pixel| (self.pixel, pixel));
         let mut done = 0;
-        for LinkPosition { place, url } in &self.links {
-            if let Some((at, pixel)) = pixel.take_if(|(at, _)| *at <= place.start) {
-                filled.push_str(&html[done..at]);
-                filled.push_str(pixel);
+        for LinkPosition { range, url } in &self.links {
+            if let Some((at, pixel)) = pixel.take_if(|(at, _)| *at <= range.start) {
+                replaced.push_str(&html[done..at]);
+                replaced.push_str(pixel);
                 done = at;
             }
-            filled.push_str(&html[done..place.start]);
-            filled.push_str(&link(url));
-            done = place.end;
+            replaced.push_str(&html[done..range.start]);
+            replaced.push_str(&link(url));
+            done = range.end;
         }
         if let Some((at, pixel)) = pixel {
-            filled.push_str(&html[done..at]);
-            filled.push_str(pixel);
+            replaced.push_str(&html[done..at]);
+            replaced.push_str(pixel);
             done = at;
         }
-        filled.push_str(&html[done..]);
-        filled
+        replaced.push_str(&html[done..]);
+        replaced
     }
 }
 
-/// What is known of a body so far.
 struct LinkReader<'a> {
     html: &'a str,
-    own: &'a str,
-    /// Bytes by which it may still grow.
-    room: usize,
-    /// The tag that is being read, where it may be a link.
+    own_prefix: &'a str,
+    /// Bytes that further links may add.
+    growth_left: usize,
+    /// The `a` or `area` tag that is being read.
     anchor: Option<Anchor>,
-    found: &'a mut Places,
+    positions: &'a mut BodyPositions,
 }
 
 #[derive(Default)]
@@ -131,7 +131,7 @@ struct Anchor {
     attribute: Vec<u8>,
     has_href: bool,
     href: Option<LinkPosition>,
-    is_left_alone: bool,
+    is_excluded: bool,
 }
 
 impl Callback<Infallible, usize> for LinkReader<'_> {
@@ -163,11 +163,11 @@ impl Callback<Infallible, usize> for LinkReader<'_> {
 
 impl Anchor {
     fn name(&mut self, name: &[u8]) {
-        self.is_left_alone |= LEFT_ALONE
+        self.is_excluded |= NO_TRACK_ATTRIBUTES
             .iter()
-            .any(|(own, value)| own.as_bytes() == name && value.is_none());
+            .any(|(known, value)| known.as_bytes() == name && value.is_none());
         self.attribute.clear();
-        // Of several attributes of one name the first counts, also where it is empty.
+        // HTML ignores repeated attributes after the first, even if the first is empty.
         let is_second = name == b"href" && self.has_href;
         if !is_second {
             self.attribute.extend_from_slice(name);
@@ -177,39 +177,39 @@ impl Anchor {
 }
 
 impl LinkReader<'_> {
-    fn value(&mut self, value: &[u8], place: Range<usize>) {
+    fn value(&mut self, value: &[u8], range: Range<usize>) {
         let Some(anchor) = &mut self.anchor else {
             return;
         };
-        let says = |word: &str| value.trim_ascii().eq_ignore_ascii_case(word.as_bytes());
-        anchor.is_left_alone |= LEFT_ALONE
+        let is_value = |word: &str| value.trim_ascii().eq_ignore_ascii_case(word.as_bytes());
+        anchor.is_excluded |= NO_TRACK_ATTRIBUTES
             .iter()
-            .any(|(own, word)| own.as_bytes() == anchor.attribute && word.is_some_and(says));
-        if anchor.attribute == b"href" && is_value(self.html, &place) {
-            let url = target(value, self.own);
-            anchor.href = url.map(|url| LinkPosition { place, url });
+            .any(|(name, word)| name.as_bytes() == anchor.attribute && word.is_some_and(is_value));
+        if anchor.attribute == b"href" && is_attribute_value(self.html, &range) {
+            let url = target(value, self.own_prefix);
+            anchor.href = url.map(|url| LinkPosition { range, url });
         }
     }
 
     fn add(&mut self, anchor: Anchor) {
-        let Some(link) = anchor.href.filter(|_| !anchor.is_left_alone) else {
+        let Some(link) = anchor.href.filter(|_| !anchor.is_excluded) else {
             return;
         };
         let growth = PUBLIC_URL_BYTES_MAX + chars(link.url.len());
-        if self.found.links.len() < LINKS_MAX && self.room >= growth {
-            self.room -= growth;
-            self.found.links.push(link);
+        if self.positions.links.len() < LINKS_MAX && self.growth_left >= growth {
+            self.growth_left -= growth;
+            self.positions.links.push(link);
         }
     }
 }
 
-/// Whether an attribute's value stands at a place. A tokenizer that miscounts must
-/// not spoil a body: it costs the link its tracking.
-fn is_value(html: &str, place: &Range<usize>) -> bool {
+/// Whether the range is exactly an attribute value. A wrong offset from the tokenizer must
+/// not damage a body. The link is then not tracked.
+fn is_attribute_value(html: &str, range: &Range<usize>) -> bool {
     let (Some(before), Some(value), Some(after)) = (
-        html.get(..place.start),
-        html.get(place.clone()),
-        html.get(place.end..),
+        html.get(..range.start),
+        html.get(range.clone()),
+        html.get(range.end..),
     ) else {
         return false;
     };
@@ -227,34 +227,35 @@ fn is_value(html: &str, place: &Range<usize>) -> bool {
     }
 }
 
-/// Where an `href` leads, as a redirect may say it, if it is one to track.
-fn target(href: &[u8], own: &str) -> Option<String> {
+/// The target of an `href`, normalized for a `Location` header. `None` if the link is not
+/// tracked.
+fn target(href: &[u8], own_prefix: &str) -> Option<String> {
     let href = str::from_utf8(href).ok()?;
     if href.contains(link_insertion::VARIABLE) {
         return None;
     }
-    // What a browser makes of it: all of it is visible ASCII.
+    // Normalized as by a browser. The result is visible ASCII.
     let url = Url::parse(href).ok()?;
     let is_plain = url.username().is_empty() && url.password().is_none();
     let is_web = matches!(url.scheme(), "http" | "https") && url.has_host();
     let url = String::from(url);
     let is_short = url.len() <= URL_BYTES_MAX;
-    (is_web && is_plain && is_short && !url.starts_with(own)).then_some(url)
+    (is_web && is_plain && is_short && !url.starts_with(own_prefix)).then_some(url)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const OWN: &str = "https://mail.example.com/v1/";
+    const OWN_PREFIX: &str = "https://mail.example.com/v1/";
 
-    /// A body with `[target]` in the place of each link, and with its pixel.
-    fn filled(html: &str) -> String {
-        Places::of(html, OWN).fill(html, |url| format!("[{url}]"), Some("PIXEL"))
+    /// A body with `[target]` instead of each link, and with a pixel.
+    fn with_pixel(html: &str) -> String {
+        BodyPositions::of(html, OWN_PREFIX).replace(html, |url| format!("[{url}]"), Some("PIXEL"))
     }
 
     fn without_pixel(html: &str) -> String {
-        Places::of(html, OWN).fill(html, |url| format!("[{url}]"), None)
+        BodyPositions::of(html, OWN_PREFIX).replace(html, |url| format!("[{url}]"), None)
     }
 
     fn assert_all(cases: &[(&str, &str)]) {
@@ -264,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_what_a_browser_takes_for_links() {
+    fn links_that_a_browser_recognizes_are_tracked() {
         assert_all(&[
             (
                 "<a href=\"https://e.com/x\">x</a>",
@@ -307,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn targets_are_what_a_browser_reads() {
+    fn targets_are_normalized_as_by_a_browser() {
         assert_all(&[
             // Entities, decoded as a browser does.
             (
@@ -326,7 +327,7 @@ mod tests {
                 "<a href=https://e.com/?a&amp;b>",
                 "<a href=[https://e.com/?a&b]>",
             ),
-            // What may not stand in a header.
+            // Characters that are not allowed in a header.
             (
                 "<a href=\"https://e.com/ä b\r\nc\">ö</a>",
                 "<a href=\"[https://e.com/%C3%A4%20bc]\">ö</a>",
@@ -343,14 +344,14 @@ mod tests {
     }
 
     #[test]
-    fn links_are_found_behind_whatever_stands_before_them() {
+    fn links_are_found_after_malformed_and_unusual_markup() {
         assert_all(&[
-            // The first of two counts.
+            // The first of two attributes counts.
             (
                 "<a href='https://e.com/1' href='https://e.com/2'>",
                 "<a href='[https://e.com/1]' href='https://e.com/2'>",
             ),
-            // Beyond what is odd before it.
+            // After unusual text.
             (
                 "ä\r\n\u{1f4ec}&nbsp;&unknown; < <a <b\r\n<a href='https://e.com/'>",
                 "ä\r\n\u{1f4ec}&nbsp;&unknown; < <a <b\r\n<a href='[https://e.com/]'>",
@@ -363,7 +364,7 @@ mod tests {
                 "<base href='https://b.com/'><a href='https://e.com/'>",
                 "<base href='https://b.com/'><a href='[https://e.com/]'>",
             ),
-            // What is shown where Outlook is not.
+            // Content for mail programs other than Outlook.
             (
                 "<!--[if !mso]><!--><a href='https://e.com/'><!--<![endif]-->",
                 "<!--[if !mso]><!--><a href='[https://e.com/]'><!--<![endif]-->",
@@ -380,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_is_left_as_it_is() {
+    fn everything_else_is_not_changed() {
         for html in [
             "<a href='mailto:a@e.com'>",
             "<a href='tel:+49'>",
@@ -437,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn an_author_may_leave_a_link_alone() {
+    fn an_author_can_exclude_a_link() {
         for attribute in [
             "data-waypost-no-track",
             "DATA-Waypost-No-Track=''",
@@ -473,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pixel_stands_at_the_end_of_the_body() {
+    fn the_pixel_is_at_the_end_of_the_body() {
         for (before, after) in [
             ("<body>x", "</body></html>"),
             ("<BODY>x", "</BODY >"),
@@ -489,23 +490,23 @@ mod tests {
             ("<body>x", "<textarea>y</body>"),
         ] {
             assert_eq!(
-                filled(&format!("{before}{after}")),
+                with_pixel(&format!("{before}{after}")),
                 format!("{before}PIXEL{after}")
             );
         }
         // Also among links.
         let html = "<a href='https://e.com/1'></body><a href='https://e.com/2'>";
         let expected = "<a href='[https://e.com/1]'>PIXEL</body><a href='[https://e.com/2]'>";
-        assert_eq!(filled(html), expected);
+        assert_eq!(with_pixel(html), expected);
     }
 
     #[test]
-    fn the_number_of_links_and_what_they_add_is_bounded() {
+    fn the_number_and_size_of_tracked_links_is_bounded() {
         let html = "<a href='https://e.com/'>".repeat(5_000);
-        let links = Places::of(&html, OWN).links;
+        let links = BodyPositions::of(&html, OWN_PREFIX).links;
         assert_eq!(links.len(), LINKS_MAX);
         let html = format!("<a href='https://e.com/{}'>", "a".repeat(1_900)).repeat(1_000);
-        let links = Places::of(&html, OWN).links;
+        let links = BodyPositions::of(&html, OWN_PREFIX).links;
         let growth: usize = links
             .iter()
             .map(|link| PUBLIC_URL_BYTES_MAX + chars(link.url.len()))
@@ -517,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_bodies_cost_no_more_than_reading_them() {
+    fn hostile_bodies_stay_unchanged_in_linear_time() {
         for part in [
             "<a ",
             "<a href=",

@@ -1,9 +1,10 @@
-//! The pixel and the links of a copy. What all copies of a message share is found
-//! once, in a *plan*; a copy then costs its tokens and one pass of copying.
+//! Writes the pixel and the tracked links into mails. The positions in the body are found
+//! once for all recipients of a message, in a [`TrackingPlan`]. Each recipient's mail then
+//! only needs its tokens and one pass over the body.
 
 use url::Url;
 
-use super::html::Places;
+use super::html::BodyPositions;
 use super::token::TrackingTokens;
 use super::{TrackedRecipient, Tracking};
 use crate::clock::Timestamp;
@@ -11,122 +12,127 @@ use crate::config::Settings;
 use crate::provider::mail::OutgoingMail;
 use crate::unsubscribe::link::PATH as UNSUBSCRIBE_PATH;
 
-/// What of a link's path stands before the token.
+/// The path of a tracked link, up to its token.
 const CLICK_PATH: &str = "/v1/t/c/";
-/// What of a pixel's path stands before the token.
+/// The path of a pixel, up to its token.
 const OPEN_PATH: &str = "/v1/t/o/";
 
-/// What is to be put into the copies of one body, and where.
+/// The insertions into the body of a message.
 #[derive(Debug, Default)]
-pub struct Plan {
-    /// Nothing where there is nothing to put in.
-    places: Option<Places>,
+pub struct TrackingPlan {
+    /// `None` if the message is not tracked or has no HTML body.
+    positions: Option<BodyPositions>,
     tracking: Tracking,
 }
 
-impl Plan {
-    /// How many links of each copy are replaced.
+impl TrackingPlan {
+    /// The number of tracked links.
     #[must_use]
     pub fn links(&self) -> usize {
-        self.places.as_ref().map_or(0, Places::links)
+        self.positions.as_ref().map_or(0, BodyPositions::links)
     }
 }
 
-/// Knows the links that we put into copies, wherever they come back. Cheap to clone.
+/// Recognizes Waypost's links in the clicks that providers report. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct OwnLinks {
     tokens: TrackingTokens,
-    /// What the URL of a tracked link begins with.
-    click: String,
-    /// What the URL of an unsubscribe link begins with.
-    unsubscribe: String,
+    click_prefix: String,
+    unsubscribe_prefix: String,
 }
 
 impl OwnLinks {
-    /// Knows those that lead to the public URL.
+    /// Recognizes the links under the configured public URL.
     #[must_use]
     pub fn new(settings: &Settings) -> Self {
-        // As a browser writes it, which is how providers tell it.
+        // Providers report URLs in the normalized form.
         let public_url = &settings.links.public_url;
-        let written = Url::parse(public_url).map(String::from);
-        let written = written.as_deref().unwrap_or(public_url);
-        let written = written.trim_end_matches('/');
+        let normalized = Url::parse(public_url).map(String::from);
+        let normalized = normalized.as_deref().unwrap_or(public_url);
+        let normalized = normalized.trim_end_matches('/');
         Self {
             tokens: TrackingTokens::new(settings),
-            click: format!("{written}{CLICK_PATH}"),
-            unsubscribe: format!("{written}{UNSUBSCRIBE_PATH}"),
+            click_prefix: format!("{normalized}{CLICK_PATH}"),
+            unsubscribe_prefix: format!("{normalized}{UNSUBSCRIBE_PATH}"),
         }
     }
 
-    /// What to show in place of a link of ours that somebody followed: where a tracked one
-    /// leads, and an unsubscribe link without its token. Nothing where it is none of ours.
+    /// The URL to record instead of one of Waypost's links: the target of a tracked link, or
+    /// an unsubscribe link without its token. `None` for other URLs.
     #[must_use]
-    pub fn shown_as(&self, url: &str, now: Timestamp) -> Option<String> {
+    pub fn resolve(&self, url: &str, now: Timestamp) -> Option<String> {
         let url = String::from(Url::parse(url).ok()?);
-        if url.starts_with(&self.unsubscribe) {
-            return Some(self.unsubscribe.clone());
+        if url.starts_with(&self.unsubscribe_prefix) {
+            return Some(self.unsubscribe_prefix.clone());
         }
-        // Whatever was added behind it, such as another service's parameters.
-        let token = url.strip_prefix(&self.click)?.split(['?', '#', '/']).next();
-        // An old one still leads there.
-        Some(self.tokens.read_click(token?, now)?.target)
+        // Another service may have appended parameters.
+        let token = url.strip_prefix(&self.click_prefix)?;
+        let token = token.split(['?', '#', '/']).next()?;
+        // An expired link still redirects to its target.
+        Some(self.tokens.read_click(token, now)?.target)
     }
 }
 
-/// Puts pixels and links into copies. Cheap to clone.
+/// Writes pixels and tracked links into mails. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Tracker {
     tokens: TrackingTokens,
     public_url: String,
-    /// What the URLs begin with that lead to us.
-    own: String,
+    /// The prefix of Waypost's own links, which are not tracked.
+    own_prefix: String,
 }
 
 impl Tracker {
-    /// Makes links that lead to the public URL.
+    /// Links under the configured public URL.
     #[must_use]
     pub fn new(settings: &Settings) -> Self {
         let public_url = settings.links.public_url.clone();
         Self {
             tokens: TrackingTokens::new(settings),
-            own: format!("{public_url}/v1/"),
+            own_prefix: format!("{public_url}/v1/"),
             public_url,
         }
     }
 
-    /// Reads a message's HTML body, if anything of it is tracked.
+    /// Parses a message's HTML body if opens or clicks are tracked.
     #[must_use]
-    pub fn plan(&self, html: Option<&str>, tracking: Tracking) -> Plan {
+    pub fn plan(&self, html: Option<&str>, tracking: Tracking) -> TrackingPlan {
         let html = html.filter(|html| (tracking.opens || tracking.clicks) && !html.is_empty());
-        Plan {
-            places: html.map(|html| {
-                let places = Places::of(html, &self.own);
+        TrackingPlan {
+            positions: html.map(|html| {
+                let positions = BodyPositions::of(html, &self.own_prefix);
                 if tracking.clicks {
-                    places
+                    positions
                 } else {
-                    places.without_links()
+                    positions.without_links()
                 }
             }),
             tracking,
         }
     }
 
-    /// Gives a copy its pixel and its links. Its HTML is the one that was planned.
-    pub fn add_to(&self, mail: &mut OutgoingMail, plan: &Plan, copy: TrackedRecipient) {
-        let (Some(html), Some(places)) = (&mut mail.html, &plan.places) else {
+    /// Writes the recipient's pixel and links into a mail. Its HTML must be the body of the
+    /// plan.
+    pub fn add_to(
+        &self,
+        mail: &mut OutgoingMail,
+        plan: &TrackingPlan,
+        recipient: TrackedRecipient,
+    ) {
+        let (Some(html), Some(positions)) = (&mut mail.html, &plan.positions) else {
             return;
         };
         let link = |url: &str| {
-            let token = self.tokens.issue_click(copy, url);
+            let token = self.tokens.issue_click(recipient, url);
             format!("{}{CLICK_PATH}{token}", self.public_url)
         };
-        let pixel = plan.tracking.opens.then(|| self.pixel(copy));
-        *html = places.fill(html, link, pixel.as_deref());
+        let pixel = plan.tracking.opens.then(|| self.pixel(recipient));
+        *html = positions.replace(html, link, pixel.as_deref());
     }
 
-    /// Not hidden: some programs load nothing that is.
-    fn pixel(&self, copy: TrackedRecipient) -> String {
-        let token = self.tokens.issue_open(copy);
+    /// The pixel is not hidden by CSS, because some mail programs do not load hidden images.
+    fn pixel(&self, recipient: TrackedRecipient) -> String {
+        let token = self.tokens.issue_open(recipient);
         format!(
             "<img src=\"{}{OPEN_PATH}{token}\" alt=\"\" width=\"1\" height=\"1\" style=\"border:0;width:1px;height:1px\">",
             self.public_url

@@ -1,14 +1,14 @@
-//! Tracking: whether a copy is opened, and which of its links are followed, as a
-//! pixel and links of our own tell.
+//! Tracking: a pixel and rewritten links report opens and clicks.
 //!
-//! Characters: the *choice* (what a request and its organization want tracked), the
-//! *plan* of a body (`html`: where its links stand), the *tracker* (`link`: puts the
-//! pixel and the links into a copy), the *token* of each, the *sighting* (somebody
-//! or something fetched one), the *recorder* (`record`).
+//! The *choice* says what a request and its organization want tracked. The *plan* (`html`)
+//! is the list of link positions in a body. The *tracker* ([`link`]) writes pixel and links
+//! into a recipient's mail, each with a *token* ([`token`]). A *hit* is one request for a
+//! pixel or a link; [`crate::tracking_event`] records it.
 //!
-//! What is promised: a link leads where its author wrote it to, whatever becomes of
-//! Postgres; what is recorded of one recipient is bounded. What is not: that each
-//! sighting is recorded. A recipient's program asks once, and nobody repeats it.
+//! Guaranteed: a link always redirects to the target that its author wrote, even while
+//! Postgres is unavailable, and the number of recorded events for a recipient is bounded.
+//! Not guaranteed: that every hit is recorded. A mail program requests a pixel once and does
+//! not retry.
 
 mod html;
 pub mod link;
@@ -19,16 +19,16 @@ use crate::clock::Timestamp;
 use crate::event::EventType;
 use crate::ids::{MessageId, OrganizationId};
 
-/// What of a message is tracked.
+/// Whether a message's opens and clicks are tracked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tracking {
-    /// Whether it carries a pixel.
+    /// Adds a pixel.
     pub opens: bool,
-    /// Whether its links lead through us.
+    /// Replaces links by redirects.
     pub clicks: bool,
 }
 
-/// What a request wants tracked; what it does not say is the organization's to say.
+/// The tracking options of a request. `None` stands for the organization's setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TrackingChoice {
     pub opens: Option<bool>,
@@ -36,44 +36,41 @@ pub struct TrackingChoice {
 }
 
 impl TrackingChoice {
-    /// What is tracked in an organization with these switches.
+    /// The tracking of a message, given the organization's settings.
     #[must_use]
-    pub fn or(self, switches: Tracking) -> Tracking {
+    pub fn or(self, settings: Tracking) -> Tracking {
         Tracking {
-            opens: self.opens.unwrap_or(switches.opens),
-            clicks: self.clicks.unwrap_or(switches.clicks),
+            opens: self.opens.unwrap_or(settings.opens),
+            clicks: self.clicks.unwrap_or(settings.clicks),
         }
     }
 }
 
-/// One recipient's copy, as its pixel and its links know it.
+/// The recipient of a pixel or link, as its token identifies it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TrackedRecipient {
     pub organization_id: OrganizationId,
     pub message_id: MessageId,
-    /// The recipient's position in it.
+    /// The recipient's position in the message.
     pub position: i32,
-    /// When the copy was made, in whole seconds.
+    /// When the token was issued, in whole seconds.
     pub issued_at: Timestamp,
 }
 
-/// Somebody fetched a pixel or followed a link. It shows itself to no log: the link
-/// may hold what its author meant for the recipient alone.
+/// One request for a pixel or a link. It has no `Debug`, because the URL may contain data
+/// that is meant for the recipient only.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TrackingHit {
-    /// The copy that it was in.
-    pub copy: TrackedRecipient,
-    /// Where the link leads; nothing where it was the pixel.
+    pub recipient: TrackedRecipient,
+    /// The target of the link. `None` for the pixel.
     pub url: Option<String>,
     pub at: Timestamp,
-    /// What the program calls itself.
     pub user_agent: Option<String>,
-    /// Whether it was a machine.
     pub is_bot: bool,
 }
 
 impl TrackingHit {
-    /// What the history calls it.
+    /// The type of the event in the message's history.
     #[must_use]
     pub fn event_type(&self) -> EventType {
         match self.url {

@@ -1,9 +1,9 @@
-//! Which requests are a machine's. Machines fetch pixels and follow links too:
-//! gateways that look for malware, programs that fetch images before anybody reads,
-//! previews in chats. What is recognised is in the history and not in the metrics.
+//! Detects requests by bots. Malware scanners of mail gateways, mail programs that prefetch
+//! images, and chat previews also fetch pixels and follow links. Detected bots appear in the
+//! message's history, but not in the metrics.
 //!
-//! It stays a guess. Microsoft's scanners, for one, call themselves what browsers do
-//! and call from addresses that change; of theirs only the quick ones are known.
+//! Detection is a heuristic. Microsoft's scanners, for example, use the user agents of
+//! browsers and changing IP addresses; only those that react quickly are detected.
 
 use std::sync::LazyLock;
 
@@ -12,20 +12,19 @@ use http::HeaderMap;
 use http::header::USER_AGENT;
 use isbot::Bots;
 
-/// Programs that fetch images for a person who is reading: the proxies of Gmail and
-/// Yahoo, which ask when a message is opened. They name themselves as robots do.
-const PROXIES_OF_READERS: [&str; 2] = ["googleimageproxy", "yahoomailproxy"];
+/// The image proxies of Gmail and Yahoo. They fetch images when a person opens a message,
+/// but their user agents look like bots.
+const IMAGE_PROXIES: [&str; 2] = ["googleimageproxy", "yahoomailproxy"];
 
-/// What all of Mail Privacy Protection's requests call themselves: Apple fetches
-/// the images of a message whether or not it is read.
+/// The user agent of Apple's Mail Privacy Protection, which fetches the images of every
+/// message, read or not.
 /// <https://help.socketlabs.com/docs/identifying-apple-mpp-opens-in-notification-api-events>
-const APPLE_PROXY: &str = "Mozilla/5.0";
+const APPLE_MAIL_PRIVACY_PROTECTION: &str = "Mozilla/5.0";
 
-/// Patterns of the list that are mail programs which people read with.
+/// Patterns of the `isbot` list that match mail programs.
 const MAIL_PROGRAMS: [&str; 3] = ["^email", "^navermailapp", "^ramblermail"];
 
-/// What is missing from the list: gateways that say who they are, and the preview of
-/// a chat.
+/// Patterns that the `isbot` list does not have: mail gateways and chat previews.
 /// <https://check.live-direct-marketing.online/blog/bot-clicks-security-scanners-detect>
 const SCANNERS: [&str; 12] = [
     "barracuda",
@@ -42,9 +41,8 @@ const SCANNERS: [&str; 12] = [
     "link ?preview",
 ];
 
-/// Headers by which browsers and proxies say that nobody looks yet, and what they
-/// then say.
-const AHEAD: [(&str, &str); 4] = [
+/// The headers and values of prefetch requests.
+const PREFETCH_HEADERS: [(&str, &str); 4] = [
     ("sec-purpose", "prefetch"),
     ("purpose", "prefetch"),
     ("x-purpose", "preview"),
@@ -58,43 +56,45 @@ static BOTS: LazyLock<Bots> = LazyLock::new(|| {
     bots
 });
 
-/// Whether a request is a machine's. `age` is how long ago the copy was made, and
-/// `window` how long nobody can have read it; zero means that nobody looks at that.
+/// Whether a request is a bot's. A request is also a bot's if `age`, the time since the mail
+/// was built, is less than `window`, because no person reads so soon. A `window` of zero
+/// disables that check.
 #[must_use]
-pub fn is_machine(headers: &HeaderMap, age: TimeDelta, window: TimeDelta) -> bool {
+pub fn is_bot(headers: &HeaderMap, age: TimeDelta, window: TimeDelta) -> bool {
     let is_quick = !window.is_zero() && age < window;
-    is_quick || is_ahead(headers) || is_machines_name(headers)
+    is_quick || is_prefetch(headers) || has_bot_user_agent(headers)
 }
 
-/// Whether a request for a page is not a person's, who follows a link: a machine's by its
-/// name, one that is ahead of its reader, or a browser's for something else than a page
-/// (`Sec-Fetch-Dest`, <https://www.w3.org/TR/fetch-metadata/#sec-fetch-dest-header>).
+/// Whether a request is not a page visit by a person: it has a bot's user agent, is a
+/// prefetch, or is a browser's request for something other than a page (`Sec-Fetch-Dest`,
+/// <https://www.w3.org/TR/fetch-metadata/#sec-fetch-dest-header>).
 #[must_use]
-pub fn is_no_visit(headers: &HeaderMap) -> bool {
+pub fn is_not_page_visit(headers: &HeaderMap) -> bool {
     let destination = headers.get("sec-fetch-dest");
     let is_page = destination.is_none_or(|value| value.as_bytes() == b"document");
-    !is_page || is_ahead(headers) || is_machines_name(headers)
+    !is_page || is_prefetch(headers) || has_bot_user_agent(headers)
 }
 
-/// Whether a browser or a proxy says that it asks before anybody looks.
-fn is_ahead(headers: &HeaderMap) -> bool {
-    let says = |name: &str, word: &str| {
+fn is_prefetch(headers: &HeaderMap) -> bool {
+    let contains = |name: &str, word: &str| {
         let value = headers.get(name).and_then(|value| value.to_str().ok());
         value.is_some_and(|value| value.to_ascii_lowercase().contains(word))
     };
-    AHEAD.iter().any(|(name, word)| says(name, word))
+    PREFETCH_HEADERS
+        .iter()
+        .any(|(name, word)| contains(name, word))
 }
 
-fn is_machines_name(headers: &HeaderMap) -> bool {
+fn has_bot_user_agent(headers: &HeaderMap) -> bool {
     let name = headers.get(USER_AGENT);
     let name = name.map(|name| String::from_utf8_lossy(name.as_bytes()));
     let name = name.as_deref().unwrap_or_default().trim();
-    if name.is_empty() || name == APPLE_PROXY {
+    if name.is_empty() || name == APPLE_MAIL_PRIVACY_PROTECTION {
         return true;
     }
     let lower = name.to_ascii_lowercase();
-    let is_readers = PROXIES_OF_READERS.iter().any(|proxy| lower.contains(proxy));
-    !is_readers && BOTS.is_bot(&lower)
+    let is_image_proxy = IMAGE_PROXIES.iter().any(|proxy| lower.contains(proxy));
+    !is_image_proxy && BOTS.is_bot(&lower)
 }
 
 #[cfg(test)]
@@ -105,14 +105,14 @@ mod tests {
 
     const BROWSER: &str = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36";
 
-    fn named(name: &str) -> bool {
+    fn is_bot_named(name: &str) -> bool {
         let mut headers = HeaderMap::new();
         headers.insert(USER_AGENT, HeaderValue::from_str(name).unwrap());
-        is_machine(&headers, TimeDelta::days(1), TimeDelta::seconds(2))
+        is_bot(&headers, TimeDelta::days(1), TimeDelta::seconds(2))
     }
 
     #[test]
-    fn people_are_not_taken_for_machines() {
+    fn people_are_not_detected_as_bots() {
         for name in [
             BROWSER,
             "Mozilla/5.0 (iPhone; CPU iPhone OS 18_1 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Mobile/15E148",
@@ -125,12 +125,12 @@ mod tests {
             "YahooMailProxy; https://help.yahoo.com/kb/yahoo-mail-for-desktop/SLN28749.html",
             "Outlook-iOS/709.2226530.prod.iphone (3.24.1)",
         ] {
-            assert!(!named(name), "{name}");
+            assert!(!is_bot_named(name), "{name}");
         }
     }
 
     #[test]
-    fn machines_that_say_so_are_known() {
+    fn bots_are_detected_by_their_user_agent() {
         for name in [
             "",
             " ",
@@ -154,21 +154,21 @@ mod tests {
             "Go-http-client/1.1",
             "Java/17.0.9",
         ] {
-            assert!(named(name), "{name}");
+            assert!(is_bot_named(name), "{name}");
         }
     }
 
     #[test]
-    fn who_fetches_ahead_or_at_once_is_a_machine() {
+    fn prefetches_and_immediate_requests_are_from_bots() {
         let mut headers = HeaderMap::new();
         headers.insert(USER_AGENT, HeaderValue::from_static(BROWSER));
         let window = TimeDelta::seconds(2);
         for (milliseconds, expected) in [(-500, true), (0, true), (1_999, true), (2_000, false)] {
             let age = TimeDelta::milliseconds(milliseconds);
-            assert_eq!(is_machine(&headers, age, window), expected);
+            assert_eq!(is_bot(&headers, age, window), expected);
         }
         for age in [TimeDelta::zero(), TimeDelta::seconds(-1)] {
-            assert!(!is_machine(&headers, age, TimeDelta::zero()));
+            assert!(!is_bot(&headers, age, TimeDelta::zero()));
         }
         for (name, value) in [
             ("sec-purpose", "prefetch;prerender"),
@@ -178,7 +178,7 @@ mod tests {
         ] {
             let mut headers = headers.clone();
             headers.insert(name, HeaderValue::from_static(value));
-            assert!(is_machine(&headers, TimeDelta::days(1), window), "{name}");
+            assert!(is_bot(&headers, TimeDelta::days(1), window), "{name}");
         }
     }
 }

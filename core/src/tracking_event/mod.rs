@@ -1,19 +1,19 @@
-//! Recording sightings. Whoever fetched a pixel or followed a link waits for it, so
-//! it is short: sightings that come together share a transaction, and nobody waits
-//! longer than a second. While Postgres is away nobody waits; what can be kept in
-//! memory is recorded when it is back within a minute, and lost otherwise. Where
-//! nobody knows whether a transaction was committed it is tried again with the same
-//! ids, and what is there by then is left out.
+//! Records tracking hits as events. The HTTP request waits for the recording, so it must be
+//! short: concurrent hits share one transaction, and a request waits for a second at most.
+//! While Postgres is unavailable requests do not wait. The hits stay in memory for up to a
+//! minute and are recorded if Postgres returns by then; otherwise they are lost. If the
+//! result of a commit is unknown, the transaction is retried with the same event ids, and
+//! events that already exist are skipped.
 //!
-//! What one recipient leaves in the history is bounded, since anybody may call a
-//! link a million times: of what is fetched again within ten seconds nothing is
-//! recorded (each process by itself), and of each kind, by people and by machines,
-//! no more than [`KEPT_MAX`]. A machine that follows every link ten times does not
-//! hide the person that comes after it.
+//! The number of events of a recipient is bounded, because anybody can request a link a
+//! million times. A repetition within ten seconds is not recorded (each process checks by
+//! itself). Opens and clicks by people and by bots are recorded up to
+//! [`EVENTS_PER_KIND_MAX`] each, so that the hits of a bot do not displace later hits of a
+//! person.
 //!
-//! A person who opens a message or follows a link has it: the recipient is DELIVERED
-//! where it was SENT. A machine proves nothing: gateways fetch what they then refuse.
-//! A click makes no open; programs that load no images follow links all the same.
+//! An open or click by a person proves delivery: a SENT recipient becomes DELIVERED. A hit
+//! by a bot proves nothing, because gateways also fetch messages that they then reject. A
+//! click does not imply an open: mail programs that load no images can still follow links.
 
 mod store;
 
@@ -40,95 +40,96 @@ use crate::message::MessageStatus;
 use crate::message::store::refresh_aggregates;
 use crate::tracking::TrackingHit;
 use crate::warn_seldom;
-use store::{HistoryCounts, LockedHistory, OpenedRecipient};
+use store::{EventCounts, ImpliedDelivery, LockedRecipient};
 
-/// Events of one recipient and one kind that are kept.
-pub const KEPT_MAX: i16 = 100;
-/// What is fetched again within this time is the same.
-const SAME_WITHIN: TimeDelta = TimeDelta::seconds(10);
-/// How long whoever asks waits for the commit.
-const WAIT_MAX: Duration = Duration::from_secs(1);
-/// Transactions under way at the same time.
-const LANES: usize = 1;
-/// Entries with which another transaction begins beside one that is under way.
-const CROWD: usize = 32;
-/// Sightings in one transaction.
-const GROUP_MAX: usize = 500;
-/// Sightings kept in memory: 10 MiB or so with the longest URLs.
+/// Recorded events of one recipient and one kind.
+pub const EVENTS_PER_KIND_MAX: i16 = 100;
+/// A second hit within this time is a repetition and is not recorded.
+const REPEAT_WINDOW: TimeDelta = TimeDelta::seconds(10);
+/// How long an HTTP request waits for the commit.
+const CALLER_WAIT_MAX: Duration = Duration::from_secs(1);
+/// Concurrent transactions.
+const TRANSACTIONS_MAX: usize = 1;
+/// Waiting hits at which another transaction starts beside a running one.
+const BATCH_MIN: usize = 32;
+/// Hits in one transaction.
+const BATCH_MAX: usize = 500;
+/// Hits in memory: about 10 MiB with the longest URLs.
 const WAITING_MAX: usize = 4_096;
-/// How long a sighting is kept while Postgres is away, and between tries.
-const KEPT_FOR: Duration = Duration::from_secs(60);
-const AGAIN_AFTER: Duration = Duration::from_secs(1);
-/// Sightings remembered, to know them again. At 24 bytes and what the cache adds.
-const REMEMBERED_MAX: u64 = 100_000;
+/// How long a hit is retried while Postgres is unavailable.
+const RETRY_FOR: Duration = Duration::from_secs(60);
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+/// Recent hits in memory to detect repetitions, at 24 bytes and the cache's overhead.
+const RECENT_MAX: u64 = 100_000;
 
 const RECORD: &str = "record opens and clicks";
 
-/// Records sightings. Cheap to clone.
+/// Records tracking hits. Cheap to clone.
 #[derive(Clone)]
 pub struct TrackingRecorder {
-    group: Batcher<TrackingHit, ()>,
+    batcher: Batcher<TrackingHit, ()>,
     recent: Cache<u64, Timestamp>,
-    is_away: Arc<AtomicBool>,
+    is_unavailable: Arc<AtomicBool>,
 }
 
 impl TrackingRecorder {
-    /// Starts the lane.
+    /// Starts the batcher.
     #[must_use]
     pub fn start(pool: PgPool, ids: Ids) -> Self {
-        let is_away = Arc::new(AtomicBool::new(false));
+        let is_unavailable = Arc::new(AtomicBool::new(false));
         let settings = BatcherSettings {
-            flushes_max: LANES,
-            batch_weight_max: GROUP_MAX,
-            batch_min: CROWD,
+            flushes_max: TRANSACTIONS_MAX,
+            batch_weight_max: BATCH_MAX,
+            batch_min: BATCH_MIN,
             queue_max: WAITING_MAX,
             cooldown: Cooldown::NONE,
         };
         let writer = Arc::new(HitWriter {
             pool,
             ids,
-            is_away: Arc::clone(&is_away),
+            is_unavailable: Arc::clone(&is_unavailable),
         });
         let recent = Cache::builder()
-            .max_capacity(REMEMBERED_MAX)
-            .time_to_live(SAME_WITHIN.to_std().unwrap_or_default());
+            .max_capacity(RECENT_MAX)
+            .time_to_live(REPEAT_WINDOW.to_std().unwrap_or_default());
         Self {
-            group: Batcher::start("sightings", settings, move |sightings| {
+            batcher: Batcher::start("tracking_hits", settings, move |hits| {
                 let writer = Arc::clone(&writer);
-                async move { writer.write(sightings).await }
+                async move { writer.write(hits).await }
             }),
             recent: recent.build(),
-            is_away,
+            is_unavailable,
         }
     }
 
-    /// Records a sighting, if it can be done soon; afterwards otherwise.
-    pub async fn record(&self, sighting: TrackingHit) {
-        if self.is_repeated(&sighting).await {
+    /// Records a hit. Returns when it is committed or after [`CALLER_WAIT_MAX`]; the
+    /// recording then continues in the background.
+    pub async fn record(&self, hit: TrackingHit) {
+        if self.is_repeated(&hit).await {
             return;
         }
-        let wait = match self.is_away.load(Ordering::Relaxed) {
+        let wait = match self.is_unavailable.load(Ordering::Relaxed) {
             true => Duration::ZERO,
-            false => WAIT_MAX,
+            false => CALLER_WAIT_MAX,
         };
-        // Handed in before the first wait, so that who gives up, or is gone, leaves
-        // it to the lane. What comes of it is the lane's to report.
-        let _late = timeout(wait, self.group.run(sighting, 1)).await;
+        // The first poll hands the hit to the batcher, so a timeout or a cancelled request
+        // does not lose it. The writer logs failures.
+        let _late = timeout(wait, self.batcher.run(hit, 1)).await;
     }
 
-    /// Whether the same was seen a moment ago.
-    async fn is_repeated(&self, sighting: &TrackingHit) -> bool {
+    /// Whether the same hit was recorded within [`REPEAT_WINDOW`].
+    async fn is_repeated(&self, hit: &TrackingHit) -> bool {
         let mut hasher = DefaultHasher::new();
-        let copy = &sighting.copy;
-        let what = (&sighting.url, sighting.is_bot);
-        (copy.message_id, copy.position, what).hash(&mut hasher);
-        let is_same = |last: Timestamp| sighting.at - last < SAME_WITHIN;
+        let recipient = &hit.recipient;
+        let kind = (&hit.url, hit.is_bot);
+        (recipient.message_id, recipient.position, kind).hash(&mut hasher);
+        let is_recent = |last: Timestamp| hit.at - last < REPEAT_WINDOW;
         let entry = self.recent.entry(hasher.finish());
         let change = entry.and_compute_with(|last| {
-            let is_repeated = last.is_some_and(|last| is_same(last.into_value()));
+            let is_repeated = last.is_some_and(|last| is_recent(last.into_value()));
             let operation = match is_repeated {
                 true => Op::Nop,
-                false => Op::Put(sighting.at),
+                false => Op::Put(hit.at),
             };
             std::future::ready(operation)
         });
@@ -139,211 +140,227 @@ impl TrackingRecorder {
 struct HitWriter {
     pool: PgPool,
     ids: Ids,
-    is_away: Arc<AtomicBool>,
+    is_unavailable: Arc<AtomicBool>,
 }
 
-/// A sighting with the ids of its events, the same however often it is tried.
-struct Noted {
-    sighting: TrackingHit,
-    /// Of the event that says that the copy arrived, if this one proves it. Drawn first:
-    /// a history says DELIVERED before the others of the same moment.
+/// A hit with the ids of its events. All retries use the same ids.
+struct PendingHit {
+    hit: TrackingHit,
+    /// The id of the DELIVERED event, if this hit proves delivery. It is generated before
+    /// `event_id`, so that the history lists DELIVERED before the open or click.
     delivered_id: EventId,
     event_id: EventId,
 }
 
 impl HitWriter {
-    /// Records what it can and answers for all: nobody does anything else then.
-    async fn write(&self, sightings: Vec<TrackingHit>) -> Vec<Result<(), Fault>> {
-        let answers = sightings.iter().map(|_| Ok(())).collect();
-        let noted = sightings.into_iter().map(|sighting| Noted {
-            sighting,
+    /// Records the hits and logs failures. Always returns `Ok` for each, because callers
+    /// cannot do anything about a failure.
+    async fn write(&self, hits: Vec<TrackingHit>) -> Vec<Result<(), Fault>> {
+        let results = hits.iter().map(|_| Ok(())).collect();
+        let pending = hits.into_iter().map(|hit| PendingHit {
+            hit,
             delivered_id: self.ids.next(),
             event_id: self.ids.next(),
         });
-        let noted: Vec<Noted> = noted.collect();
-        match self.write_until_known(&noted, false).await {
+        let pending: Vec<PendingHit> = pending.collect();
+        match self.write_with_retries(&pending, false).await {
             Ok(()) => {}
-            Err(fault) if fault.kind() == FaultKind::Internal && noted.len() > 1 => {
-                // One that Postgres refuses does not cost the others.
-                for one in noted.chunks(1) {
-                    report(self.write_until_known(one, true).await, 1);
+            Err(fault) if fault.kind() == FaultKind::Internal && pending.len() > 1 => {
+                // One by one, so that a hit that Postgres rejects does not lose the others.
+                for single in pending.chunks(1) {
+                    log_failure(self.write_with_retries(single, true).await, 1);
                 }
             }
-            Err(fault) => report(Err(fault), noted.len()),
+            Err(fault) => log_failure(Err(fault), pending.len()),
         }
-        answers
+        results
     }
 
-    /// Tries until Postgres has answered, or for too long.
-    async fn write_until_known(&self, noted: &[Noted], is_again: bool) -> Result<(), Fault> {
-        let begun = Instant::now();
-        let mut is_again = is_again;
+    /// Retries while Postgres is unavailable, for up to [`RETRY_FOR`].
+    async fn write_with_retries(
+        &self,
+        pending: &[PendingHit],
+        is_retry: bool,
+    ) -> Result<(), Fault> {
+        let started = Instant::now();
+        let mut is_retry = is_retry;
         loop {
-            let written = db::bounded(RECORD, self.try_write(noted, is_again)).await;
-            let is_away = matches!(&written, Err(fault) if fault.kind() == FaultKind::Unavailable);
-            self.is_away.store(is_away, Ordering::Relaxed);
-            if !is_away || begun.elapsed() > KEPT_FOR {
+            let written = db::bounded(RECORD, self.try_write(pending, is_retry)).await;
+            let is_unavailable =
+                matches!(&written, Err(fault) if fault.kind() == FaultKind::Unavailable);
+            self.is_unavailable.store(is_unavailable, Ordering::Relaxed);
+            if !is_unavailable || started.elapsed() > RETRY_FOR {
                 return written;
             }
-            is_again = true;
-            sleep(AGAIN_AFTER).await;
+            is_retry = true;
+            sleep(RETRY_INTERVAL).await;
         }
     }
 
-    async fn try_write(&self, noted: &[Noted], is_again: bool) -> Result<(), Fault> {
+    async fn try_write(&self, pending: &[PendingHit], is_retry: bool) -> Result<(), Fault> {
         let mut transaction = db::begin(&self.pool, RECORD).await?;
-        record(&mut transaction, noted, is_again).await?;
+        record(&mut transaction, pending, is_retry).await?;
         transaction.commit().await.or_fault(RECORD)
     }
 }
 
-fn report(written: Result<(), Fault>, count: usize) {
+fn log_failure(written: Result<(), Fault>, count: usize) {
     match written {
         Ok(()) => {}
         Err(fault) if fault.kind() == FaultKind::Unavailable => {
             warn_seldom!(
                 count,
                 cause = fault.chain(),
-                "Opens and clicks are lost: Postgres was away for too long"
+                "Lost opens and clicks: Postgres was unavailable for too long"
             );
         }
         Err(fault) => error!(
             count,
             cause = fault.chain(),
-            "Opens and clicks could not be recorded"
+            "Could not record opens and clicks"
         ),
     }
 }
 
-/// Records sightings, in a transaction of the caller. Those of recipients that are
-/// removed, and those beyond the bound, are left out; so are those that an earlier try
-/// recorded, where this is not the first.
+/// Records hits in the caller's transaction. Skips hits of removed recipients, hits beyond
+/// the limit and, in a retry, hits that an earlier try recorded.
 async fn record(
     connection: &mut PgConnection,
-    noted: &[Noted],
-    is_again: bool,
+    pending: &[PendingHit],
+    is_retry: bool,
 ) -> Result<(), Fault> {
-    let mut seen: BTreeMap<(MessageId, i32, OrganizationId), Vec<&Noted>> = BTreeMap::new();
-    for one in noted {
-        let copy = one.sighting.copy;
-        let of = (copy.message_id, copy.position, copy.organization_id);
-        seen.entry(of).or_default().push(one);
+    let mut by_recipient: BTreeMap<(OrganizationId, MessageId, i32), Vec<&PendingHit>> =
+        BTreeMap::new();
+    for pending_hit in pending {
+        let recipient = pending_hit.hit.recipient;
+        let key = (
+            recipient.organization_id,
+            recipient.message_id,
+            recipient.position,
+        );
+        by_recipient.entry(key).or_default().push(pending_hit);
     }
-    let wanted = seen.keys();
-    let wanted: Vec<_> = wanted
-        .map(|(message, position, of)| (*of, *message, *position))
-        .collect();
+    let keys: Vec<_> = by_recipient.keys().copied().collect();
     let mut changed = Vec::new();
     let mut events = Vec::new();
-    let mut read = Vec::new();
-    let locked = store::lock(&mut *connection, &wanted).await?;
-    // Behind the locks: an earlier try that is not over holds them.
-    let recorded = match is_again {
-        true => recorded(&mut *connection, noted).await?,
+    let mut deliveries = Vec::new();
+    let locked = store::lock(&mut *connection, &keys).await?;
+    // Only after the locks: an earlier try that still runs holds them.
+    let recorded = match is_retry {
+        true => recorded(&mut *connection, pending).await?,
         false => HashSet::new(),
     };
-    for mut kept in locked {
-        let key = (kept.message_id, kept.position, kept.organization_id);
-        let Some(seen) = seen.get(&key) else {
+    for mut recipient in locked {
+        let key = (
+            recipient.organization_id,
+            recipient.message_id,
+            recipient.position,
+        );
+        let Some(hits) = by_recipient.get(&key) else {
             continue;
         };
-        // Before the others of the same moment: a history says DELIVERED first.
-        read.extend(reading(&kept, seen));
-        let before = kept.counts;
-        let new = seen.iter().filter(|one| !recorded.contains(&one.event_id));
-        for one in new {
-            let is_kept = keep(&mut kept.counts, &one.sighting);
-            events.extend(is_kept.then(|| event(&kept, one)));
+        deliveries.extend(implied_delivery(&recipient, hits));
+        let before = recipient.counts;
+        let new = hits.iter().filter(|hit| !recorded.contains(&hit.event_id));
+        for hit in new {
+            let is_counted = count_hit(&mut recipient.counts, &hit.hit);
+            events.extend(is_counted.then(|| event(&recipient, hit)));
         }
-        if kept.counts != before {
-            changed.push(kept);
+        if recipient.counts != before {
+            changed.push(recipient);
         }
     }
     if !changed.is_empty() {
         store::update_counts(&mut *connection, &changed).await?;
         event::store::insert(&mut *connection, &events).await?;
     }
-    deliver(connection, &read).await
+    deliver(connection, &deliveries).await
 }
 
-/// The events that are there already.
+/// The event ids that an earlier try has inserted.
 async fn recorded(
     connection: &mut PgConnection,
-    noted: &[Noted],
+    pending: &[PendingHit],
 ) -> Result<HashSet<EventId>, Fault> {
-    let events: Vec<_> = noted
+    let events: Vec<_> = pending
         .iter()
-        .map(|one| (one.sighting.copy.message_id, one.event_id))
+        .map(|pending| (pending.hit.recipient.message_id, pending.event_id))
         .collect();
-    store::recorded(connection, &events).await
+    store::list_recorded(connection, &events).await
 }
 
-/// Whether a person was seen with a copy of which nobody knew that it arrived.
-fn reading(kept: &LockedHistory, seen: &[&Noted]) -> Option<OpenedRecipient> {
-    let event_id = seen.first()?.delivered_id;
-    let person = seen.iter().find(|one| !one.sighting.is_bot)?;
-    let at = person.sighting.at.max(kept.accepted_at);
-    (kept.status == MessageStatus::Sent).then_some(OpenedRecipient {
-        organization_id: kept.organization_id,
-        message_id: kept.message_id,
-        position: kept.position,
+/// The delivery that a person's hit proves, if the recipient is still SENT.
+fn implied_delivery(recipient: &LockedRecipient, hits: &[&PendingHit]) -> Option<ImpliedDelivery> {
+    // The first id of all hits, so that the history lists DELIVERED first.
+    let event_id = hits.first()?.delivered_id;
+    let by_person = hits.iter().find(|pending| !pending.hit.is_bot)?;
+    let at = by_person.hit.at.max(recipient.accepted_at);
+    (recipient.status == MessageStatus::Sent).then_some(ImpliedDelivery {
+        organization_id: recipient.organization_id,
+        message_id: recipient.message_id,
+        position: recipient.position,
         at,
         event_id,
     })
 }
 
-/// Counts a sighting, if there is room for it.
-fn keep(counts: &mut HistoryCounts, sighting: &TrackingHit) -> bool {
-    let count = match (&sighting.url, sighting.is_bot) {
+/// Counts a hit. False if the limit is reached.
+fn count_hit(counts: &mut EventCounts, hit: &TrackingHit) -> bool {
+    let count = match (&hit.url, hit.is_bot) {
         (None, false) => &mut counts.opens,
         (None, true) => &mut counts.machine_opens,
         (Some(_), false) => &mut counts.clicks,
         (Some(_), true) => &mut counts.machine_clicks,
     };
-    let has_room = *count < KEPT_MAX;
-    *count += i16::from(has_room);
-    has_room
+    let is_below_max = *count < EVENTS_PER_KIND_MAX;
+    *count += i16::from(is_below_max);
+    is_below_max
 }
 
-fn event(kept: &LockedHistory, noted: &Noted) -> NewEvent {
-    let sighting = &noted.sighting;
-    let mut data = json!({ "isBot": sighting.is_bot });
-    if let Some(url) = &sighting.url {
+fn event(recipient: &LockedRecipient, pending: &PendingHit) -> NewEvent {
+    let hit = &pending.hit;
+    let mut data = json!({ "isBot": hit.is_bot });
+    if let Some(url) = &hit.url {
         data["url"] = json!(url);
     }
-    if let Some(user_agent) = &sighting.user_agent {
+    if let Some(user_agent) = &hit.user_agent {
         data["userAgent"] = json!(user_agent);
     }
-    // Clocks of different machines may disagree: nothing happens to a message before
-    // it was accepted.
-    let occurred_at = sighting.at.max(kept.accepted_at);
+    // Clocks of different machines differ. An event must not be earlier than its message.
+    let occurred_at = hit.at.max(recipient.accepted_at);
     NewEvent {
-        id: noted.event_id,
-        message_id: kept.message_id,
-        organization_id: kept.organization_id,
-        position: kept.position,
-        event_type: sighting.event_type(),
+        id: pending.event_id,
+        message_id: recipient.message_id,
+        organization_id: recipient.organization_id,
+        position: recipient.position,
+        event_type: hit.event_type(),
         occurred_at,
         data: Some(data),
     }
 }
 
-/// Moves recipients that read their copies to DELIVERED, with an event that says so.
-async fn deliver(connection: &mut PgConnection, read: &[OpenedRecipient]) -> Result<(), Fault> {
-    if read.is_empty() {
+/// Sets the recipients to DELIVERED and inserts their events.
+async fn deliver(
+    connection: &mut PgConnection,
+    deliveries: &[ImpliedDelivery],
+) -> Result<(), Fault> {
+    if deliveries.is_empty() {
         return Ok(());
     }
-    store::update_delivered(&mut *connection, read).await?;
-    let events = read.iter().map(|read| NewEvent {
-        id: read.event_id,
-        message_id: read.message_id,
-        organization_id: read.organization_id,
-        position: read.position,
+    store::update_delivered(&mut *connection, deliveries).await?;
+    let events = deliveries.iter().map(|delivery| NewEvent {
+        id: delivery.event_id,
+        message_id: delivery.message_id,
+        organization_id: delivery.organization_id,
+        position: delivery.position,
         event_type: EventType::Delivered,
-        occurred_at: read.at,
+        occurred_at: delivery.at,
         data: Some(json!({ "isImplied": true })),
     });
     event::store::insert(&mut *connection, &events.collect::<Vec<_>>()).await?;
-    let messages: Vec<MessageId> = read.iter().map(|read| read.message_id).collect();
+    let messages: Vec<MessageId> = deliveries
+        .iter()
+        .map(|delivery| delivery.message_id)
+        .collect();
     refresh_aggregates(connection, &messages).await
 }

@@ -1,5 +1,5 @@
-//! What is tracked, in Postgres: how much of a recipient is in the history, and that
-//! a reader is proof of delivery.
+//! Tracking in Postgres: the event counts of a recipient, and deliveries implied by opens
+//! and clicks.
 
 use std::collections::HashSet;
 
@@ -12,33 +12,31 @@ use crate::fault::Fault;
 use crate::ids::{EventId, MessageId, OrganizationId};
 use crate::message::MessageStatus;
 
-/// A recipient that was locked, with what is kept of it.
+/// A locked recipient.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct LockedHistory {
+pub(super) struct LockedRecipient {
     pub(super) organization_id: OrganizationId,
     pub(super) message_id: MessageId,
     pub(super) position: i32,
     pub(super) status: MessageStatus,
     pub(super) accepted_at: Timestamp,
-    /// Opens and clicks, by people and by machines, that are in the history.
-    pub(super) counts: HistoryCounts,
+    pub(super) counts: EventCounts,
 }
 
-/// Numbers of events in the history.
+/// The numbers of opens and clicks by people and by bots in a recipient's history.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct HistoryCounts {
+pub(super) struct EventCounts {
     pub(super) opens: i16,
     pub(super) clicks: i16,
     pub(super) machine_opens: i16,
     pub(super) machine_clicks: i16,
 }
 
-/// Locks recipients, those that there still are, in the order in which everybody
-/// locks them.
+/// Locks the recipients that still exist, in the order that all transactions use.
 pub(super) async fn lock(
     connection: &mut PgConnection,
     recipients: &[(OrganizationId, MessageId, i32)],
-) -> Result<Vec<LockedHistory>, Fault> {
+) -> Result<Vec<LockedRecipient>, Fault> {
     let organizations: Vec<Uuid> = recipients.iter().map(|(id, ..)| id.0).collect();
     let messages: Vec<Uuid> = recipients.iter().map(|(_, id, _)| id.0).collect();
     let positions: Vec<i32> = recipients.iter().map(|(.., position)| *position).collect();
@@ -59,30 +57,30 @@ pub(super) async fn lock(
     .fetch_all(connection)
     .await
     .or_fault("lock tracked recipients")?;
-    let kept = rows.into_iter().map(|row| LockedHistory {
+    let recipients = rows.into_iter().map(|row| LockedRecipient {
         organization_id: OrganizationId(row.organization_id),
         message_id: MessageId(row.message_id),
         position: row.position,
         status: row.status,
         accepted_at: row.created_at,
-        counts: HistoryCounts {
+        counts: EventCounts {
             opens: row.opens.unwrap_or_default(),
             clicks: row.clicks.unwrap_or_default(),
             machine_opens: row.machine_opens.unwrap_or_default(),
             machine_clicks: row.machine_clicks.unwrap_or_default(),
         },
     });
-    Ok(kept.collect())
+    Ok(recipients.collect())
 }
 
-/// Which of these events are in the history.
-pub(super) async fn recorded(
+/// The ids among `events` that exist.
+pub(super) async fn list_recorded(
     connection: &mut PgConnection,
     events: &[(MessageId, EventId)],
 ) -> Result<HashSet<EventId>, Fault> {
     let messages: Vec<Uuid> = events.iter().map(|(id, _)| id.0).collect();
     let ids: Vec<Uuid> = events.iter().map(|(_, id)| id.0).collect();
-    let recorded = query_scalar!(
+    let list_recorded = query_scalar!(
         "SELECT id FROM events WHERE message_id = ANY($1) AND id = ANY($2)",
         &messages,
         &ids,
@@ -90,16 +88,19 @@ pub(super) async fn recorded(
     .fetch_all(connection)
     .await
     .or_fault("look for opens and clicks")?;
-    Ok(recorded.into_iter().map(EventId).collect())
+    Ok(list_recorded.into_iter().map(EventId).collect())
 }
 
-/// Writes how much is kept of recipients that the caller has locked.
+/// Updates the event counts of locked recipients.
 pub(super) async fn update_counts(
     connection: &mut PgConnection,
-    recipients: &[LockedHistory],
+    recipients: &[LockedRecipient],
 ) -> Result<(), Fault> {
-    let column = |pick: fn(&HistoryCounts) -> i16| -> Vec<i16> {
-        recipients.iter().map(|kept| pick(&kept.counts)).collect()
+    let column = |pick: fn(&EventCounts) -> i16| -> Vec<i16> {
+        recipients
+            .iter()
+            .map(|recipient| pick(&recipient.counts))
+            .collect()
     };
     query!(
         "UPDATE recipients r
@@ -108,8 +109,8 @@ pub(super) async fn update_counts(
          FROM UNNEST($1::uuid[], $2::int[], $3::smallint[], $4::smallint[], $5::smallint[], $6::smallint[])
            AS k (message_id, position, opens, clicks, machine_opens, machine_clicks)
          WHERE r.message_id = k.message_id AND r.message_id = ANY($1) AND r.position = k.position",
-        &recipients.iter().map(|kept| kept.message_id.0).collect::<Vec<_>>(),
-        &recipients.iter().map(|kept| kept.position).collect::<Vec<_>>(),
+        &recipients.iter().map(|recipient| recipient.message_id.0).collect::<Vec<_>>(),
+        &recipients.iter().map(|recipient| recipient.position).collect::<Vec<_>>(),
         &column(|counts| counts.opens),
         &column(|counts| counts.clicks),
         &column(|counts| counts.machine_opens),
@@ -121,22 +122,22 @@ pub(super) async fn update_counts(
     Ok(())
 }
 
-/// A recipient whose copy was read, so that a mailbox took it.
+/// A delivery that an open or click by a person proves.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct OpenedRecipient {
+pub(super) struct ImpliedDelivery {
     pub(super) organization_id: OrganizationId,
     pub(super) message_id: MessageId,
     pub(super) position: i32,
     pub(super) at: Timestamp,
-    /// The id of the event that says so.
+    /// The id of the DELIVERED event.
     pub(super) event_id: EventId,
 }
 
-/// Moves recipients that the caller has locked from SENT to DELIVERED, by an event that
-/// the provider's own takes the place of when it comes. To be followed by [`crate::message::store::refresh_aggregates`].
+/// Sets locked recipients from SENT to DELIVERED. The provider's DELIVERED event replaces the
+/// implied one later. Call [`crate::message::store::refresh_aggregates`] afterwards.
 pub(super) async fn update_delivered(
     connection: &mut PgConnection,
-    read: &[OpenedRecipient],
+    deliveries: &[ImpliedDelivery],
 ) -> Result<(), Fault> {
     query!(
         "UPDATE recipients r
@@ -144,13 +145,13 @@ pub(super) async fn update_delivered(
          FROM UNNEST($1::uuid[], $2::int[], $3::timestamptz[], $4::uuid[]) AS d (message_id, position, at, event_id)
          WHERE r.message_id = d.message_id AND r.message_id = ANY($1) AND r.position = d.position
            AND r.status = 'SENT'",
-        &read
+        &deliveries
             .iter()
-            .map(|read| read.message_id.0)
+            .map(|delivery| delivery.message_id.0)
             .collect::<Vec<_>>(),
-        &read.iter().map(|read| read.position).collect::<Vec<_>>(),
-        &read.iter().map(|read| read.at).collect::<Vec<_>>(),
-        &read.iter().map(|read| read.event_id.0).collect::<Vec<_>>(),
+        &deliveries.iter().map(|delivery| delivery.position).collect::<Vec<_>>(),
+        &deliveries.iter().map(|delivery| delivery.at).collect::<Vec<_>>(),
+        &deliveries.iter().map(|delivery| delivery.event_id.0).collect::<Vec<_>>(),
     )
     .execute(connection)
     .await

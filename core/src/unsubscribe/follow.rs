@@ -1,12 +1,11 @@
-//! What a recipient does by the unsubscribe link: a suppression in the link's
-//! group, and its undoing. The history of the message says so, and the audit log.
+//! Handles a followed unsubscribe link: it adds a suppression in the link's group, an
+//! event in the message's history and an audit entry. The recipient can undo it.
 //!
-//! A group may have been removed since the link was sent. Whoever follows the link
-//! then asks for silence in a subject that is no more, and cannot be told apart
-//! from later ones: the address is suppressed everywhere.
+//! A group may have been removed since the link was sent. The address is then suppressed
+//! for all mail of the organization, because no remaining group corresponds to the topic.
 //!
-//! What is promised: following a link again, also at the same time elsewhere, adds
-//! nothing. Undoing takes back what a recipient did and nothing else.
+//! Following a link again, even concurrently, adds nothing. Undoing removes only the
+//! suppression that the recipient added.
 
 use serde_json::json;
 
@@ -20,45 +19,45 @@ use crate::suppression::{Suppression, SuppressionRefusal, SuppressionSource, Sup
 use crate::unsubscribe::store::{self as groups, LinkedRecipient};
 use crate::unsubscribe::token::LinkContent;
 
-/// Who wrote to a recipient, and about what.
+/// The mail that a link unsubscribes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Correspondence {
-    /// The sender, or the organization where the message is removed.
+pub struct Subscription {
+    /// The sender, or the organization's name if the message has been removed.
     pub sender: String,
-    /// The group's name; nothing where it is about everything.
+    /// The group's name. `None` stands for all mail of the organization.
     pub group: Option<String>,
 }
 
-/// What became of an unsubscribe: nothing is sent any more.
+/// The result of an unsubscribe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unsubscribed {
-    /// What the recipient unsubscribed from.
-    pub from: Correspondence,
-    /// Whether the recipient can take it back: it was no one else who suppressed the
-    /// address there before.
+    pub from: Subscription,
+    /// False if the address was already suppressed there by another source.
     pub can_undo: bool,
 }
 
-/// What became of its undoing.
+/// The result of undoing an unsubscribe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resubscribed {
-    /// What the recipient is subscribed to again.
-    pub to: Correspondence,
-    /// Whether the address is suppressed all the same, by someone else.
-    pub is_held: bool,
+    pub to: Subscription,
+    /// Whether another suppression still applies to the address.
+    pub is_still_suppressed: bool,
 }
 
-/// Where a link leads and what it was in.
+/// The rows that a link refers to.
 struct LinkTarget {
-    place: SuppressionScope,
+    scope: SuppressionScope,
     group: Option<String>,
-    copy: LinkedRecipient,
+    recipient: LinkedRecipient,
 }
 
 impl LinkTarget {
-    fn correspondence(self) -> Correspondence {
-        Correspondence {
-            sender: self.copy.sender.unwrap_or(self.copy.organization_name),
+    fn subscription(self) -> Subscription {
+        Subscription {
+            sender: self
+                .recipient
+                .sender
+                .unwrap_or(self.recipient.organization_name),
             group: self.group,
         }
     }
@@ -67,7 +66,7 @@ impl LinkTarget {
 const SOURCE: SuppressionSource = SuppressionSource::Unsubscribe;
 
 impl Suppressions {
-    /// Unsubscribes a recipient. Nothing where the link's organization is gone.
+    /// Unsubscribes a recipient. `None` if the link's organization no longer exists.
     ///
     /// # Errors
     /// A fault; nothing is changed then.
@@ -80,57 +79,54 @@ impl Suppressions {
         self.announce(organization_id, &[hash]).await?;
         let now = self.clock.now();
         let mut transaction = db::begin(&self.pool, "unsubscribe").await?;
-        let Some(found) = find(&mut transaction, link).await? else {
+        let Some(target) = find(&mut transaction, link).await? else {
             return Ok(None);
         };
         let suppression = Suppression {
             id: self.ids.next_at(now),
             organization_id,
             email_hash: hash,
-            unsubscribe_group_id: found.place.unsubscribe_group_id,
+            unsubscribe_group_id: target.scope.unsubscribe_group_id,
             source: SOURCE,
             created_at: now,
         };
         let inserted = store::insert(&mut transaction, &suppression).await;
         if !inserted.map_err(fault)? {
-            let place = found.place;
-            let sources = store::list_sources(&mut transaction, organization_id, place).await?;
-            let own = (place.unsubscribe_group_id, SOURCE);
+            let scope = target.scope;
+            let sources = store::list_sources(&mut transaction, organization_id, scope).await?;
+            let own = (scope.unsubscribe_group_id, SOURCE);
             return Ok(Some(Unsubscribed {
                 can_undo: sources.contains(&own),
-                from: found.correspondence(),
+                from: target.subscription(),
             }));
         }
         let change = AuditChange::new("suppression.created", suppression.id).with(json!({
             "source": SOURCE.as_str(),
-            "unsubscribeGroupId": found.place.unsubscribe_group_id,
+            "unsubscribeGroupId": target.scope.unsubscribe_group_id,
             "messageId": link.message_id,
         }));
         self.record(&mut transaction, organization_id, origin, &change)
             .await?;
-        let events: Vec<NewEvent> = self.event(link, &found, now).into_iter().collect();
+        let events: Vec<NewEvent> = self.event(link, &target, now).into_iter().collect();
         event::store::insert(&mut transaction, &events).await?;
         let state = store::count_added(&mut transaction, organization_id, 1).await?;
         transaction.commit().await.or_fault("unsubscribe")?;
         self.filters.confirm(organization_id, state, &[hash]).await;
         Ok(Some(Unsubscribed {
             can_undo: true,
-            from: found.correspondence(),
+            from: target.subscription(),
         }))
     }
 
-    /// What a link is about. Nothing where its organization is gone.
-    pub async fn correspondence(
-        &self,
-        link: &LinkContent,
-    ) -> Result<Option<Correspondence>, Fault> {
+    /// The mail that a link unsubscribes from. `None` if its organization no longer exists.
+    pub async fn subscription(&self, link: &LinkContent) -> Result<Option<Subscription>, Fault> {
         let mut transaction = db::begin(&self.pool, "show an unsubscribe link").await?;
-        let found = find(&mut transaction, link).await?;
-        Ok(found.map(LinkTarget::correspondence))
+        let target = find(&mut transaction, link).await?;
+        Ok(target.map(LinkTarget::subscription))
     }
 
-    /// Takes back what [`Suppressions::unsubscribe`] did. Nothing where the link's
-    /// organization is gone.
+    /// Undoes [`Suppressions::unsubscribe`]. `None` if the link's organization no longer
+    /// exists.
     ///
     /// # Errors
     /// A fault; nothing is changed then.
@@ -141,34 +137,34 @@ impl Suppressions {
     ) -> Result<Option<Resubscribed>, Fault> {
         let organization_id = link.organization_id;
         let mut transaction = db::begin(&self.pool, "undo an unsubscribe").await?;
-        let Some(found) = find(&mut transaction, link).await? else {
+        let Some(target) = find(&mut transaction, link).await? else {
             return Ok(None);
         };
-        let place = found.place;
+        let scope = target.scope;
         let deleted =
-            store::delete_of_source(&mut transaction, organization_id, place, SOURCE).await?;
+            store::delete_of_source(&mut transaction, organization_id, scope, SOURCE).await?;
         if let Some(id) = deleted {
             let change = AuditChange::new("suppression.deleted", id).with(json!({
                 "source": SOURCE.as_str(),
-                "unsubscribeGroupId": place.unsubscribe_group_id,
+                "unsubscribeGroupId": scope.unsubscribe_group_id,
                 "messageId": link.message_id,
             }));
             self.record(&mut transaction, organization_id, origin, &change)
                 .await?;
         }
-        let left = store::list_sources(&mut transaction, organization_id, place).await?;
+        let remaining = store::list_sources(&mut transaction, organization_id, scope).await?;
         transaction.commit().await.or_fault("undo an unsubscribe")?;
         Ok(Some(Resubscribed {
-            is_held: !left.is_empty(),
-            to: found.correspondence(),
+            is_still_suppressed: !remaining.is_empty(),
+            to: target.subscription(),
         }))
     }
 
-    /// The line in the message's history; none where the message has been removed.
-    fn event(&self, link: &LinkContent, found: &LinkTarget, now: Timestamp) -> Option<NewEvent> {
-        let (position, accepted_at) = (found.copy.position?, found.copy.accepted_at?);
-        // Clocks of different machines may disagree: nothing happens to a message
-        // before it was accepted.
+    /// The event for the message's history. `None` if the message has been removed.
+    fn event(&self, link: &LinkContent, target: &LinkTarget, now: Timestamp) -> Option<NewEvent> {
+        let (position, accepted_at) = (target.recipient.position?, target.recipient.accepted_at?);
+        // Clocks of different machines differ. An event must not be earlier than its
+        // message.
         let occurred_at = now.max(accepted_at);
         Some(NewEvent {
             id: self.ids.next_at(occurred_at),
@@ -182,42 +178,41 @@ impl Suppressions {
     }
 }
 
-/// Finds out where a link leads. The group stays as it is until the transaction
-/// ends.
+/// Finds the rows that a link refers to and locks its group until the transaction ends.
 async fn find(
     connection: &mut PgConnection,
     link: &LinkContent,
 ) -> Result<Option<LinkTarget>, Fault> {
     let (organization_id, group_id) = (link.organization_id, link.unsubscribe_group_id);
     let email_hash = link.address.hash();
-    let copy = groups::find_copy(
+    let recipient = groups::find_linked_recipient(
         &mut *connection,
         organization_id,
         link.message_id,
         email_hash,
     );
-    let Some(copy) = copy.await? else {
+    let Some(recipient) = recipient.await? else {
         return Ok(None);
     };
-    let group = groups::hold(connection, organization_id, group_id).await?;
+    let group = groups::lock_shared(connection, organization_id, group_id).await?;
     Ok(Some(LinkTarget {
-        place: SuppressionScope {
+        scope: SuppressionScope {
             email_hash,
             unsubscribe_group_id: group.is_some().then_some(group_id),
         },
         group,
-        copy,
+        recipient,
     }))
 }
 
-/// The group is held, so nothing is refused but by a fault.
+/// [`find`] locked the group, so the insert can only fail with a fault.
 fn fault(refusal: SuppressionRefusal) -> Fault {
     match refusal {
         SuppressionRefusal::Fault(fault) => fault,
         SuppressionRefusal::NotFound
         | SuppressionRefusal::Exists
         | SuppressionRefusal::UnknownGroup => {
-            Fault::internal("unsubscribe", "the group went away while it was held")
+            Fault::internal("unsubscribe", "the group was removed while it was locked")
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Which groups there are, for those who ask at every send. That there is one is
-//! remembered for a moment; that there is none is said only after a look.
+//! A cache of existing groups for acceptance, which checks the group of every send. Only
+//! positive answers are cached: a group that is not in the cache is looked up in Postgres.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -11,60 +11,58 @@ use crate::db::{self, OrFault, PgPool};
 use crate::fault::Fault;
 use crate::ids::{OrganizationId, UnsubscribeGroupId};
 
-/// How long a process may go by a group that another one has removed. A message
-/// that is accepted in such a group meets what one meets whose group is removed
-/// right after its acceptance: it is sent.
-const MEMORY: Duration = Duration::from_secs(1);
-/// Groups remembered at the most.
-const REMEMBERED_MAX: u64 = 100_000;
+/// How long a process accepts messages in a group that another process has removed. Such
+/// a message is sent, as one that was accepted just before the removal is.
+const TTL: Duration = Duration::from_secs(1);
+const GROUPS_MAX: u64 = 100_000;
 
-/// Remembers groups. Cheap to clone; clones share what they remember.
+/// The cache. Cheap to clone; clones share their entries.
 #[derive(Clone)]
 pub struct GroupCache {
     pool: PgPool,
-    known: Cache<(OrganizationId, UnsubscribeGroupId), ()>,
+    groups: Cache<(OrganizationId, UnsubscribeGroupId), ()>,
 }
 
 impl GroupCache {
-    /// Looks into `pool`.
+    /// An empty cache that reads groups through `pool`.
     #[must_use]
     pub fn new(pool: PgPool) -> Self {
-        let known = Cache::builder()
-            .max_capacity(REMEMBERED_MAX)
-            .time_to_live(MEMORY)
+        let groups = Cache::builder()
+            .max_capacity(GROUPS_MAX)
+            .time_to_live(TTL)
             .build();
-        Self { pool, known }
+        Self { pool, groups }
     }
 
-    /// Those of the given groups that an organization does not have. One question at
-    /// the most, however many they are.
+    /// The groups among `ids` that do not exist in the organization. Runs at most one
+    /// statement.
     ///
     /// # Errors
-    /// A fault when Postgres is needed and away.
+    /// A fault if Postgres is needed and unavailable.
     pub async fn missing(
         &self,
         organization_id: OrganizationId,
         mut ids: HashSet<UnsubscribeGroupId>,
     ) -> Result<HashSet<UnsubscribeGroupId>, Fault> {
-        ids.retain(|id| !self.known.contains_key(&(organization_id, *id)));
+        ids.retain(|id| !self.groups.contains_key(&(organization_id, *id)));
         if ids.is_empty() {
             return Ok(ids);
         }
         let doing = "find unsubscribe groups";
-        let asked: Vec<UnsubscribeGroupId> = ids.iter().copied().collect();
-        let looking = db::bounded(doing, async {
+        let uncached: Vec<UnsubscribeGroupId> = ids.iter().copied().collect();
+        let existing = db::bounded(doing, async {
             let mut connection = self.pool.acquire().await.or_fault(doing)?;
-            store::list_existing(&mut connection, organization_id, &asked).await
+            store::list_existing(&mut connection, organization_id, &uncached).await
         });
-        for found in looking.await? {
-            self.known.insert((organization_id, found), ()).await;
-            ids.remove(&found);
+        for id in existing.await? {
+            self.groups.insert((organization_id, id), ()).await;
+            ids.remove(&id);
         }
         Ok(ids)
     }
 
-    /// Forgets a group that was removed.
+    /// Drops a removed group from this process's cache.
     pub async fn forget(&self, organization_id: OrganizationId, id: UnsubscribeGroupId) {
-        self.known.invalidate(&(organization_id, id)).await;
+        self.groups.invalidate(&(organization_id, id)).await;
     }
 }

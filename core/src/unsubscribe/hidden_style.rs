@@ -1,27 +1,25 @@
-//! What an inline style hides: nothing that a style sheet or a query for the screen may
-//! change is known here. Of several declarations of a property the last one that a reader
-//! understands counts, and one that is `!important` counts more (CSS Cascade 4, 6.1).
+//! Reads from an inline style whether it hides its element. Style sheets and media queries
+//! are not considered. Of several declarations of a property the last valid one counts, and
+//! `!important` takes precedence (CSS Cascade 4, 6.1).
 
 use crate::text::css::split;
 
-/// What a style says of what is shown of its element.
+/// The properties of an inline style that affect visibility.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub(super) struct Style {
-    /// Whether nothing is seen of the element and of all that is in it.
+    /// Whether the element and its whole content are invisible.
     pub(super) hides: bool,
-    /// The size of the text in it, which an element in it may change.
+    /// The size of the element's text. Elements inside it may set another.
     pub(super) text: TextSize,
-    /// Its width and its height, where they are given.
     pub(super) width: Option<f64>,
     pub(super) height: Option<f64>,
 }
 
-/// The size of text.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TextSize {
-    /// As around it, or a share of that.
+    /// The size of the parent element, or a multiple of it.
     #[default]
-    AsAround,
+    Inherited,
     Zero,
     Some,
 }
@@ -39,7 +37,7 @@ enum Property {
     FontSize,
 }
 
-/// The properties that are read.
+/// The properties that affect visibility.
 const PROPERTIES: [(&str, Property); 12] = [
     ("display", Property::Display),
     ("visibility", Property::Visibility),
@@ -54,7 +52,7 @@ const PROPERTIES: [(&str, Property); 12] = [
     ("font-size", Property::FontSize),
     ("font", Property::FontSize),
 ];
-/// Values of `display` that show something.
+/// Values of `display` that do not hide.
 const DISPLAYS: [&str; 21] = [
     "block",
     "inline",
@@ -78,9 +76,9 @@ const DISPLAYS: [&str; 21] = [
     "run-in",
     "block flow",
 ];
-/// Values that every property takes.
+/// Values that every property accepts.
 const GLOBAL: [&str; 5] = ["inherit", "initial", "unset", "revert", "revert-layer"];
-/// Sizes in words.
+/// Keywords for sizes.
 const SIZES: [&str; 6] = [
     "auto",
     "none",
@@ -104,17 +102,17 @@ const UNITS: [&str; 17] = [
     "px", "pt", "pc", "in", "cm", "mm", "q", "em", "rem", "ex", "ch", "vw", "vh", "vmin", "vmax",
     "lh", "%",
 ];
-/// Of these, the ones by the size of the text around.
-const UNITS_OF_TEXT: [&str; 4] = ["em", "ex", "ch", "%"];
+/// The units relative to the parent's font size.
+const FONT_RELATIVE_UNITS: [&str; 4] = ["em", "ex", "ch", "%"];
 
-/// What a declaration makes of its property.
+/// The value of a declaration.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Value {
-    /// It hides, or is nothing.
+    /// Zero, or a keyword that hides.
     Zero,
     Size(f64),
-    AsAround,
-    /// Anything else that a reader understands.
+    Inherited,
+    /// Any other valid value.
     Other,
 }
 
@@ -140,10 +138,10 @@ impl Style {
             } else {
                 property.read(value)
             };
-            let place = &mut values[*property as usize];
-            let is_stronger = place.is_none_or(|(important, _)| is_important || !important);
+            let current = &mut values[*property as usize];
+            let is_stronger = current.is_none_or(|(important, _)| is_important || !important);
             if let Some(read) = read.filter(|_| is_stronger) {
-                *place = Some((is_important, read));
+                *current = Some((is_important, read));
             }
         }
         Self::of(|property| values[property as usize].map(|(_, value)| value))
@@ -154,9 +152,9 @@ impl Style {
         let size = |property| match value(property)? {
             Value::Zero => Some(0.0),
             Value::Size(size) => Some(size),
-            Value::AsAround | Value::Other => None,
+            Value::Inherited | Value::Other => None,
         };
-        let is_nothing_large = [Property::Width, Property::Height, Property::MaxWidth]
+        let has_zero_size = [Property::Width, Property::Height, Property::MaxWidth]
             .into_iter()
             .any(is_zero);
         Self {
@@ -164,11 +162,11 @@ impl Style {
                 || is_zero(Property::Visibility)
                 || is_zero(Property::Opacity)
                 || is_zero(Property::MaxHeight)
-                || is_nothing_large && is_zero(Property::Overflow),
+                || has_zero_size && is_zero(Property::Overflow),
             text: match value(Property::FontSize) {
                 Some(Value::Zero) => TextSize::Zero,
                 Some(Value::Size(_) | Value::Other) => TextSize::Some,
-                Some(Value::AsAround) | None => TextSize::AsAround,
+                Some(Value::Inherited) | None => TextSize::Inherited,
             },
             width: size(Property::Width),
             height: size(Property::Height),
@@ -177,10 +175,10 @@ impl Style {
 }
 
 impl Property {
-    /// What a value is; nothing where a reader would leave it out.
+    /// Parses a value. `None` if it is invalid and the declaration is ignored.
     fn read(self, value: &str) -> Option<Value> {
         if GLOBAL.contains(&value) {
-            return Some(Value::AsAround);
+            return Some(Value::Inherited);
         }
         match self {
             Self::Display if value == "none" => Some(Value::Zero),
@@ -209,11 +207,11 @@ impl Property {
 
 fn text_size(value: &str) -> Option<Value> {
     match number(value) {
-        Some((number, unit)) if number != 0.0 && UNITS_OF_TEXT.contains(&unit) => {
-            Some(Value::AsAround)
+        Some((number, unit)) if number != 0.0 && FONT_RELATIVE_UNITS.contains(&unit) => {
+            Some(Value::Inherited)
         }
         Some(_) => length(value),
-        None if matches!(value, "larger" | "smaller") => Some(Value::AsAround),
+        None if matches!(value, "larger" | "smaller") => Some(Value::Inherited),
         None if TEXT_SIZES.contains(&value) || value.contains('(') => Some(Value::Other),
         None => None,
     }
@@ -227,7 +225,7 @@ fn font(value: &str) -> Option<Value> {
     sizes.into_iter().find_map(text_size)
 }
 
-/// A length that is not negative. Only nothing goes without a unit.
+/// Parses a length that is not negative. Only zero needs no unit.
 fn length(value: &str) -> Option<Value> {
     if value.contains('(') {
         return Some(Value::Other);
@@ -243,7 +241,7 @@ fn length(value: &str) -> Option<Value> {
     }
 }
 
-/// A number and its unit.
+/// Splits a value into a number and its unit.
 fn number(value: &str) -> Option<(f64, &str)> {
     let is_of_number = |c: char| c.is_ascii_digit() || matches!(c, '.' | '+' | '-');
     let end = value.find(|c| !is_of_number(c)).unwrap_or(value.len());
@@ -251,7 +249,7 @@ fn number(value: &str) -> Option<(f64, &str)> {
     Some((digits.parse().ok()?, unit))
 }
 
-/// A style without its comments. In quotes there are none.
+/// Removes the comments of a style. Quoted strings contain none.
 fn without_comments(style: &str) -> String {
     let mut out = String::with_capacity(style.len());
     let mut quote = None;
@@ -278,7 +276,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_seen_is_hidden() {
+    fn styles_that_hide_are_recognized() {
         for style in [
             "display:none",
             "DISPLAY : None !IMPORTANT",
@@ -348,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn the_size_of_text_is_read() {
+    fn text_sizes_are_recognized() {
         for (style, size) in [
             ("font-size:0", TextSize::Zero),
             ("font-size:0px", TextSize::Zero),
@@ -370,18 +368,18 @@ mod tests {
             ("font-size:small", TextSize::Some),
             ("font-size:1rem", TextSize::Some),
             ("font-size:clamp(1px,2px,3px)", TextSize::Some),
-            ("font-size:1em", TextSize::AsAround),
-            ("font-size:120%", TextSize::AsAround),
-            ("font-size:larger", TextSize::AsAround),
-            ("font-size:inherit", TextSize::AsAround),
-            ("color:red", TextSize::AsAround),
+            ("font-size:1em", TextSize::Inherited),
+            ("font-size:120%", TextSize::Inherited),
+            ("font-size:larger", TextSize::Inherited),
+            ("font-size:inherit", TextSize::Inherited),
+            ("color:red", TextSize::Inherited),
         ] {
             assert_eq!(Style::read(style).text, size, "{style}");
         }
     }
 
     #[test]
-    fn reading_takes_time_by_the_length_alone() {
+    fn reading_takes_time_proportional_to_the_length() {
         let began = std::time::Instant::now();
         for unit in ["a:b;", "/*", "(", "'", "display:none;", "/**/", "!"] {
             let style = unit.repeat((1 << 20) / unit.len());

@@ -1,6 +1,6 @@
-//! The unsubscribe link of a copy: where it leads, and how it gets into the mail.
-//! Headers for the mail program's own button (RFC 2369, and RFC 8058 for one
-//! click), and a place in each body.
+//! The unsubscribe link of a recipient: its URL, and the parts of the mail that contain
+//! it. These are the `List-Unsubscribe` headers for the mail program's own button
+//! (RFC 2369, and RFC 8058 for one click) and a link in each body.
 
 use super::link_insertion;
 use super::token::{LinkContent, UnsubscribeTokens};
@@ -9,28 +9,28 @@ use crate::config::Settings;
 use crate::ids::{OrganizationId, UnsubscribeGroupId};
 use crate::provider::mail::OutgoingMail;
 
-/// What of a link's path stands before the token.
+/// The path of a link, up to its token.
 pub(crate) const PATH: &str = "/v1/unsubscribe/";
 
-/// Which group a copy is sent in, and when.
+/// The parts of a link's token that [`OutgoingMail`] does not have.
 #[derive(Debug, Clone, Copy)]
-pub struct LinkUse {
+pub struct LinkContext {
     pub organization_id: OrganizationId,
     pub unsubscribe_group_id: UnsubscribeGroupId,
-    /// When the copy is made: from then on the link is valid.
+    /// The start of the link's lifetime.
     pub at: Timestamp,
 }
 
-/// Gives the HTML of a message that is sent in a group the place for its link, the same
-/// in all copies: before [`Links::add_to`], and before anybody reads where its other links
-/// stand.
-pub fn place_in(html: &mut Option<String>) {
+/// Makes sure that the HTML of a message that is sent in a group has a visible placeholder
+/// for the link. All recipients share the result. Must run before [`Links::add_to`] and
+/// before the positions of the links to be tracked are read, since it changes positions.
+pub fn ensure_placeholder(html: &mut Option<String>) {
     if let Some(html) = html {
-        *html = link_insertion::in_all_copies(html);
+        *html = link_insertion::with_placeholder(html);
     }
 }
 
-/// Makes links. Cheap to clone.
+/// Builds links and adds them to mails. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Links {
     tokens: UnsubscribeTokens,
@@ -38,7 +38,7 @@ pub struct Links {
 }
 
 impl Links {
-    /// Makes links that lead to the public URL.
+    /// Links under the configured public URL.
     #[must_use]
     pub fn new(settings: &Settings) -> Self {
         Self {
@@ -47,22 +47,22 @@ impl Links {
         }
     }
 
-    /// Gives a copy its recipient's own link. Its message's HTML is one that [`place_in`]
-    /// saw.
-    pub fn add_to(&self, mail: &mut OutgoingMail, this: LinkUse) {
+    /// Adds the recipient's link to the bodies and headers of a mail. The HTML must have
+    /// passed through [`ensure_placeholder`].
+    pub fn add_to(&self, mail: &mut OutgoingMail, context: LinkContext) {
         let content = LinkContent {
-            organization_id: this.organization_id,
-            unsubscribe_group_id: this.unsubscribe_group_id,
+            organization_id: context.organization_id,
+            unsubscribe_group_id: context.unsubscribe_group_id,
             message_id: mail.message_id,
             address: mail.to.address().clone(),
-            issued_at: this.at,
+            issued_at: context.at,
         };
         let url = format!("{}{PATH}{}", self.public_url, self.tokens.issue(&content));
         if let Some(html) = &mut mail.html {
-            *html = link_insertion::in_html(html, &url);
+            *html = link_insertion::insert_in_html(html, &url);
         }
         if let Some(text) = &mut mail.text {
-            *text = link_insertion::in_text(text, &url);
+            *text = link_insertion::insert_in_text(text, &url);
         }
         mail.headers
             .push(("List-Unsubscribe".to_owned(), format!("<{url}>")));
@@ -80,7 +80,7 @@ mod tests {
     use crate::config::PUBLIC_URL_BYTES_MAX;
 
     #[test]
-    fn the_longest_link_fits_the_header_that_every_provider_takes() {
+    fn the_longest_link_fits_into_a_header_line_that_every_provider_accepts() {
         let url = PUBLIC_URL_BYTES_MAX + PATH.len() + TOKEN_CHARS_MAX;
         assert!("<>".len() + url + "List-Unsubscribe".len() <= 996);
     }

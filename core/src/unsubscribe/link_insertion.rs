@@ -1,8 +1,8 @@
-//! Where the link stands in a body: at each `{{unsubscribeUrl}}`, where the author
-//! put one. Where none of these can be clicked or read (it stands in a comment, a style,
-//! a hidden element: `shown`), it stands in a paragraph at the end of the HTML's `body`
-//! too, and in a text without one on the last line. A link is of characters that mean
-//! nothing to HTML, so it is the same in both.
+//! Inserts the unsubscribe link into a body. The link replaces each `{{unsubscribeUrl}}` that
+//! the author wrote. If the reader of the HTML can click or read none of them (they are in
+//! a comment, a style, a hidden element: [`link_visibility`]), a paragraph with the link is
+//! added at the end of `<body>`. A text without the variable gets the link on a last line.
+//! The URL has no characters that HTML would have to escape, so both bodies use the same.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -10,76 +10,77 @@ use std::ops::Range;
 use super::link_visibility;
 use crate::issue::Issue;
 
-/// The variable that stands for the link.
+/// The name of the template variable for the link.
 pub const VARIABLE: &str = "unsubscribeUrl";
-/// What the variable renders to where a template is filled in: itself, since the
-/// link is known only when the copy is made.
+/// The value of the variable when a template is rendered. The worker replaces it with the
+/// link of each recipient later.
 pub const PLACEHOLDER: &str = "{{unsubscribeUrl}}";
-/// What previews show in its place.
+/// The value of the variable in previews.
 pub const EXAMPLE_URL: &str = "https://example.com/unsubscribe";
 
-/// The HTML with its variable where a reader can click the link. The same for all copies
-/// of a message.
-pub(super) fn in_all_copies(html: &str) -> String {
-    // In one form everywhere, without white space, which would end an attribute; but not
-    // where the braces beside one would be taken for its own.
-    let plain = fill(html, PLACEHOLDER).filter(|plain| fill(plain, "") == fill(html, ""));
-    let html = plain.map_or(Cow::Borrowed(html), Cow::Owned);
-    let shown = link_visibility::read(&html, Some(PLACEHOLDER));
-    if shown.has_link {
+/// Returns the HTML with at least one placeholder that the reader can click or read.
+pub(super) fn with_placeholder(html: &str) -> String {
+    // Every variable gets the same form, without white space, because white space ends an
+    // unquoted attribute value. The form stays if braces beside a variable would then be
+    // read as its own.
+    let normalized = replace_variable(html, PLACEHOLDER)
+        .filter(|normalized| replace_variable(normalized, "") == replace_variable(html, ""));
+    let html = normalized.map_or(Cow::Borrowed(html), Cow::Owned);
+    let scan = link_visibility::scan(&html, Some(PLACEHOLDER));
+    if scan.has_link {
         return html.into_owned();
     }
-    let (before, after) = html.split_at(shown.end);
+    let (before, after) = html.split_at(scan.append_position);
     format!(
         "{before}<p style=\"text-align:center;font-size:12px\"><a href=\"{PLACEHOLDER}\">Unsubscribe</a></p>{after}"
     )
 }
 
-/// The HTML with the link. It is one that [`in_all_copies`] made.
-pub(super) fn in_html(html: &str, url: &str) -> String {
-    fill(html, url).unwrap_or_else(|| html.to_owned())
+/// Replaces the placeholders of an HTML body from [`with_placeholder`] with the link.
+pub(super) fn insert_in_html(html: &str, url: &str) -> String {
+    replace_variable(html, url).unwrap_or_else(|| html.to_owned())
 }
 
-/// Whether a body has a place for the link.
+/// Whether a body contains the variable.
 #[must_use]
-pub fn is_in(body: &str) -> bool {
-    let mut places = body.match_indices(VARIABLE);
-    places.any(|(start, name)| tag_around(body, start..start + name.len()).is_some())
+pub fn has_placeholder(body: &str) -> bool {
+    let mut names = body.match_indices(VARIABLE);
+    names.any(|(start, name)| tag_around(body, start..start + name.len()).is_some())
 }
 
-/// What is wrong with a message whose body has a place for the link and that is sent in
-/// no group.
+/// The issue of a message whose body contains the variable and that names no group.
 #[must_use]
-pub fn without_group() -> Issue {
+pub fn group_required() -> Issue {
     Issue::new(
         "unsubscribeGroupId",
-        format!("is required where a body says {PLACEHOLDER}"),
+        format!("is required if a body contains {PLACEHOLDER}"),
     )
 }
 
-/// The text with the link.
-pub(super) fn in_text(text: &str, url: &str) -> String {
-    fill(text, url).unwrap_or_else(|| {
+/// Replaces the variables of a text with the link, or adds a last line with it.
+pub(super) fn insert_in_text(text: &str, url: &str) -> String {
+    replace_variable(text, url).unwrap_or_else(|| {
         let end = if text.ends_with('\n') { "" } else { "\n" };
         format!("{text}{end}\nUnsubscribe: {url}\n")
     })
 }
 
-/// The body with the link in each of its places; nothing where it has none.
-fn fill(body: &str, url: &str) -> Option<String> {
-    let mut filled = String::new();
+/// Replaces each variable with `url`. `None` if the body has no variable.
+fn replace_variable(body: &str, url: &str) -> Option<String> {
+    let mut replaced = String::new();
     let mut done = 0;
     for (start, name) in body.match_indices(VARIABLE) {
         if let Some(tag) = tag_around(body, start..start + name.len()) {
-            filled.push_str(&body[done..tag.start]);
-            filled.push_str(url);
+            replaced.push_str(&body[done..tag.start]);
+            replaced.push_str(url);
             done = tag.end;
         }
     }
-    (done > 0).then(|| filled + &body[done..])
+    (done > 0).then(|| replaced + &body[done..])
 }
 
-/// The braces around a name, two or three on each side, and what is between.
+/// The range from the opening to the closing braces around a name, two or three on each
+/// side. `None` if it has fewer.
 fn tag_around(body: &str, name: Range<usize>) -> Option<Range<usize>> {
     let before = body[..name.start].trim_end();
     let after = body[name.end..].trim_start();
@@ -100,12 +101,12 @@ mod tests {
     const LINK: &str =
         "<p style=\"text-align:center;font-size:12px\"><a href=\"U\">Unsubscribe</a></p>";
 
-    fn placed(html: &str) -> String {
-        in_html(&in_all_copies(html), "U")
+    fn inserted(html: &str) -> String {
+        insert_in_html(&with_placeholder(html), "U")
     }
 
     #[test]
-    fn the_link_stands_where_the_author_put_it() {
+    fn the_link_replaces_the_variable() {
         for (body, expected) in [
             (
                 "<a href=\"{{unsubscribeUrl}}\">x</a>",
@@ -117,13 +118,13 @@ mod tests {
             ("{{{{unsubscribeUrl}}}}", "{U}"),
             ("ä{{unsubscribeUrl}}ö</body>", "äUö</body>"),
         ] {
-            assert_eq!(placed(body), expected);
-            assert_eq!(in_text(body, "U"), expected);
+            assert_eq!(inserted(body), expected);
+            assert_eq!(insert_in_text(body, "U"), expected);
         }
     }
 
     #[test]
-    fn what_only_looks_like_the_variable_is_text() {
+    fn text_that_only_resembles_the_variable_stays() {
         for body in [
             "unsubscribeUrl",
             "{unsubscribeUrl}",
@@ -134,13 +135,13 @@ mod tests {
             "{{unsubscribeUrl.x}}",
             "{ {unsubscribeUrl}}",
         ] {
-            assert_eq!(placed(body), format!("{body}{LINK}"));
-            assert!(!is_in(body), "{body}");
+            assert_eq!(inserted(body), format!("{body}{LINK}"));
+            assert!(!has_placeholder(body), "{body}");
         }
     }
 
     #[test]
-    fn else_it_stands_at_the_end_of_the_body() {
+    fn html_without_the_variable_gets_the_link_at_its_end() {
         for (before, after) in [
             ("<body>x", "</body></html>"),
             ("<BODY>x", "</BODY>"),
@@ -160,32 +161,32 @@ mod tests {
             ("", "<!-- </body>"),
             ("", ""),
         ] {
-            let html = placed(&format!("{before}{after}"));
+            let html = inserted(&format!("{before}{after}"));
             assert_eq!(html, format!("{before}{LINK}{after}"));
         }
     }
 
     #[test]
-    fn and_on_the_last_line_of_a_text() {
+    fn text_without_the_variable_gets_the_link_on_a_last_line() {
         for text in ["Hello", "Hello\n"] {
-            assert_eq!(in_text(text, "U"), "Hello\n\nUnsubscribe: U\n");
+            assert_eq!(insert_in_text(text, "U"), "Hello\n\nUnsubscribe: U\n");
         }
     }
 
     #[test]
-    fn a_body_full_of_ends_costs_no_more_than_reading_it_a_few_times() {
+    fn hostile_bodies_take_time_proportional_to_their_length() {
         let html = "<!--</body>".repeat(200_000);
-        assert_eq!(placed(&html), format!("{LINK}{html}"));
+        assert_eq!(inserted(&html), format!("{LINK}{html}"));
         let names = "unsubscribeUrl ".repeat(200_000);
-        assert!(placed(&names).ends_with(LINK));
+        assert!(inserted(&names).ends_with(LINK));
         for open in ["<b>", "<p style=\"font-size:0\">", "<a href=x>", "<i></b>"] {
             let html = open.repeat(100_000) + &"</i>".repeat(100_000);
-            assert!(placed(&html).contains(LINK), "{open}");
+            assert!(inserted(&html).contains(LINK), "{open}");
         }
     }
 
     #[test]
-    fn a_link_that_nobody_can_click_is_not_the_only_one() {
+    fn a_hidden_link_is_not_the_only_one() {
         for body in [
             "<!-- {{unsubscribeUrl}} -->x",
             "<!--[if mso]><a href=\"{{unsubscribeUrl}}\">x</a><![endif]-->x",
@@ -209,7 +210,7 @@ mod tests {
             "<details><a href=\"{{unsubscribeUrl}}\">x</a></details>x",
             "x<a href=\"{{unsubscribeUrl}}\"",
         ] {
-            let html = placed(body);
+            let html = inserted(body);
             assert!(html.contains(LINK), "{body}: {html}");
             assert!(!html.contains(VARIABLE), "{body}: {html}");
         }
@@ -222,13 +223,14 @@ mod tests {
             "<div hidden>x</div>{{unsubscribeUrl}}",
             "<!--[if !mso]><!--><a href=\"{{unsubscribeUrl}}\">x</a><!--<![endif]-->",
         ] {
-            let html = placed(body);
+            let html = inserted(body);
             assert!(!html.contains(LINK), "{body}: {html}");
         }
     }
 
-    /// Links that are hidden, lead elsewhere, show nothing or are in no page.
-    const UNSEEN: &[&str] = &[
+    /// Links that are hidden, are inside another link, have no visible content or are
+    /// outside the page.
+    const INVISIBLE: &[&str] = &[
         // Hidden by a style.
         "<a href=\"{{unsubscribeUrl}}\" style=\"font-size:0\">x</a>",
         "<p style=\"font-size:0px\">a<span>b<a href=\"{{unsubscribeUrl}}\">x</a></span></p>",
@@ -246,19 +248,19 @@ mod tests {
         "<a href=\"https://e.com\">{{unsubscribeUrl}}</a>",
         "<a href=\"https://e.com\">a<a href=\"{{unsubscribeUrl}}\">x</a></a>",
         "<a href=\"https://e.com\"><b><i>{{unsubscribeUrl}}</i></b></a>",
-        // Of nothing but a pixel.
+        // With a pixel as the only content.
         "<a href=\"{{unsubscribeUrl}}\"><img width=1 height=1></a>",
         "<a href=\"{{unsubscribeUrl}}\"><img src=x height=\"1px\"></a>",
         "<a href=\"{{unsubscribeUrl}}\"><img style=\"width:1px;height:1px\"></a>",
         "<a href=\"{{unsubscribeUrl}}\"><img src=x width=0></a>",
         "<a href=\"{{unsubscribeUrl}}\"><img style=\"display:none\"> </a>",
         "<a href=\"{{unsubscribeUrl}}\"><span></span><!-- x --></a>",
-        // In no page.
+        // In the head.
         "<html><head><a href=\"{{unsubscribeUrl}}\">x</a></head><body>y</body></html>",
         "<head>{{unsubscribeUrl}}</head><body>y</body>",
     ];
 
-    const SEEN: &[&str] = &[
+    const VISIBLE: &[&str] = &[
         "<p style=\"display:none;display:block\">{{unsubscribeUrl}}</p>",
         "<p style=\"display:block\" style=\"display:none\">{{unsubscribeUrl}}</p>",
         "<div style=\"opacity:0.5\"><a href=\"{{unsubscribeUrl}}\">x</a></div>",
@@ -280,20 +282,20 @@ mod tests {
     ];
 
     #[test]
-    fn styles_and_other_links_decide_what_is_seen() {
-        for body in UNSEEN {
-            let html = placed(body);
+    fn links_hidden_by_styles_or_other_links_are_recognized() {
+        for body in INVISIBLE {
+            let html = inserted(body);
             assert!(html.contains(LINK), "{body}: {html}");
             assert!(!html.contains(VARIABLE), "{body}: {html}");
         }
-        for body in SEEN {
-            let html = placed(body);
+        for body in VISIBLE {
+            let html = inserted(body);
             assert!(!html.contains(LINK), "{body}: {html}");
         }
     }
 
     #[test]
-    fn what_is_added_stands_before_what_would_swallow_it() {
+    fn the_link_is_added_before_an_unclosed_construct() {
         for (before, after) in [
             ("x", "<!-- open"),
             ("x", "<!-- open --"),
@@ -319,7 +321,7 @@ mod tests {
             ("<p style=\"display:none\">a<p>x", ""),
             ("<template>a</body></template>x", "</body>"),
         ] {
-            let html = placed(&format!("{before}{after}"));
+            let html = inserted(&format!("{before}{after}"));
             assert_eq!(html, format!("{before}{LINK}{after}"));
         }
     }

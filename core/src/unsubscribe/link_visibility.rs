@@ -1,14 +1,13 @@
-//! What a reader sees of an HTML body: whether a link can be clicked in it, and where
-//! something is shown that is added at its end. Read by a tokenizer that follows the
-//! standard (html5gum).
+//! Scans an HTML body for a visible link and for the position at which appended HTML is
+//! visible. The tokenizer (html5gum) follows the HTML standard.
 //!
-//! Nothing is shown, and no image loaded, of what stands in comments (conditional ones
-//! are comments to most readers), in elements that hold text alone, data or choices, or
-//! in one that its author hid (`style`). No text is read whose size is nothing, and no
-//! picture of a pixel. An address that is written in a link leads where that link does. An
-//! open comment, tag or element of these swallows what follows, so what is added stands
-//! before it. Where the tree would have to be known for sure, an element is rather taken
-//! for hidden: that costs a second link, not the only one.
+//! These are invisible: comments (most mail programs treat conditional comments as
+//! comments), elements that contain raw text, data or choices, elements that an inline
+//! style hides ([`hidden_style`]), text of size zero, and images of one
+//! pixel. A URL that is the text of a link to another URL does not count. An unclosed
+//! comment, tag or invisible element swallows the text after it, so HTML is appended before
+//! it. The scan keeps no tree. If it cannot be sure, it takes an element for hidden: the
+//! mail then has a second link, instead of none.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -18,9 +17,9 @@ use html5gum::{Span, Tokenizer};
 
 use super::hidden_style::{Style, TextSize};
 
-/// Elements whose content is no part of the page, is shown as text alone or only after a
-/// click, or in which no link can be clicked.
-const HIDING: [&[u8]; 25] = [
+/// Elements whose content is not part of the page, is shown as plain text or only after a
+/// click, or in which a link cannot be clicked.
+const HIDING_ELEMENTS: [&[u8]; 25] = [
     b"script",
     b"style",
     b"title",
@@ -47,17 +46,17 @@ const HIDING: [&[u8]; 25] = [
     b"frameset",
     b"map",
 ];
-/// Of these, what nothing ends: the page has no other content then.
-const ENDLESS: [&[u8]; 2] = [b"plaintext", b"frameset"];
-/// Elements without content.
-const VOID: [&[u8]; 14] = [
+/// The elements among them that no end tag closes.
+const NEVER_CLOSED: [&[u8]; 2] = [b"plaintext", b"frameset"];
+/// Elements without content and end tag.
+const VOID_ELEMENTS: [&[u8]; 14] = [
     b"area", b"base", b"br", b"col", b"embed", b"hr", b"img", b"input", b"link", b"meta", b"param",
     b"source", b"track", b"wbr",
 ];
-/// Elements that the next of their name ends.
-const ENDED_BY_THE_NEXT: [&[u8]; 8] = [b"p", b"li", b"dt", b"dd", b"td", b"th", b"tr", b"a"];
-/// Elements that end a paragraph.
-const ENDING_PARAGRAPHS: [&[u8]; 26] = [
+/// Elements that a following start tag of the same name closes.
+const CLOSED_BY_SIBLING: [&[u8]; 8] = [b"p", b"li", b"dt", b"dd", b"td", b"th", b"tr", b"a"];
+/// Elements whose start tag closes an open paragraph.
+const CLOSING_PARAGRAPH: [&[u8]; 26] = [
     b"address",
     b"article",
     b"aside",
@@ -86,80 +85,79 @@ const ENDING_PARAGRAPHS: [&[u8]; 26] = [
     b"ul",
 ];
 
-/// What is known of a body.
+/// The result of a scan.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct BodyVisibility {
-    /// Where what is added is shown: at the end of its `body`, or before what would
-    /// swallow it.
-    pub(crate) end: usize,
-    /// Whether the URL that was looked for can be clicked, or read.
+pub(crate) struct BodyScan {
+    /// The byte offset at which appended HTML is visible: the end of `body`, or the start
+    /// of an unclosed construct.
+    pub(crate) append_position: usize,
+    /// Whether a reader can click or read the searched URL.
     pub(super) has_link: bool,
 }
 
-/// Where something is shown that is added at the end of a body.
-pub(crate) fn end(html: &str) -> usize {
-    read(html, None).end
+/// The byte offset at which appended HTML is visible.
+pub(crate) fn append_position(html: &str) -> usize {
+    scan(html, None).append_position
 }
 
-/// Reads a body and looks for a URL.
-pub(super) fn read(html: &str, url: Option<&str>) -> BodyVisibility {
-    let mut reader = VisibilityReader {
+/// Scans a body and searches it for a URL.
+pub(super) fn scan(html: &str, url: Option<&str>) -> BodyScan {
+    let mut scanner = BodyScanner {
         html,
         url,
         tag: None,
         hidden: None,
-        texts: Texts::default(),
+        open_elements: OpenElements::default(),
         is_in_head: false,
         link: LinkState::None,
         has_link: false,
         body_end: None,
         open_comment: None,
     };
-    let mut emitter = CallbackEmitter::new(&mut reader);
+    let mut emitter = CallbackEmitter::new(&mut scanner);
     emitter.naively_switch_states(true);
     let Ok(()) = Tokenizer::new_with_emitter(html, emitter).finish();
-    BodyVisibility {
-        end: reader.end(),
-        has_link: reader.has_link,
+    BodyScan {
+        append_position: scanner.append_position(),
+        has_link: scanner.has_link,
     }
 }
 
-struct VisibilityReader<'a> {
+struct BodyScanner<'a> {
     html: &'a str,
     url: Option<&'a str>,
     /// The start tag that is being read.
     tag: Option<HtmlTag>,
-    /// The outermost element of which nothing is shown.
+    /// The outermost hidden element that is open.
     hidden: Option<Hidden>,
-    texts: Texts,
-    /// A page's head is no part of it, though what does not belong there ends it.
+    open_elements: OpenElements,
     is_in_head: bool,
     link: LinkState,
     has_link: bool,
-    /// Where the last `</body>` begins that ends the body.
+    /// The start of the last `</body>` outside hidden elements.
     body_end: Option<usize>,
-    /// Where a comment begins that nothing ends.
+    /// The start of an unclosed comment.
     open_comment: Option<usize>,
 }
 
-/// Where what is shown now leads.
+/// The link around the current position.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LinkState {
     None,
-    There,
-    Elsewhere,
+    ToUrl,
+    ToOther,
 }
 
-/// Attributes that are read.
+/// The attributes that the scan reads.
 const ATTRIBUTES: [&[u8]; 5] = [b"href", b"style", b"width", b"height", b"size"];
 
 struct HtmlTag {
     name: Vec<u8>,
     start: usize,
-    /// The place of the attribute whose value comes next among [`ATTRIBUTES`].
+    /// The index in [`ATTRIBUTES`] of the attribute whose value comes next.
     attribute: Option<usize>,
     has: [bool; ATTRIBUTES.len()],
-    leads_there: bool,
+    is_to_url: bool,
     is_hidden: bool,
     style: Style,
     width: Option<f64>,
@@ -169,11 +167,11 @@ struct HtmlTag {
 struct Hidden {
     name: Vec<u8>,
     start: usize,
-    /// How many of its name are open.
+    /// The number of open elements of this name.
     depth: usize,
 }
 
-impl Callback<Infallible, usize> for &mut VisibilityReader<'_> {
+impl Callback<Infallible, usize> for &mut BodyScanner<'_> {
     fn handle_event(&mut self, event: CallbackEvent<'_>, span: Span<usize>) -> Option<Infallible> {
         match event {
             CallbackEvent::OpenStartTag { name } => {
@@ -182,8 +180,8 @@ impl Callback<Infallible, usize> for &mut VisibilityReader<'_> {
                     start: span.start,
                     attribute: None,
                     has: [false; ATTRIBUTES.len()],
-                    leads_there: false,
-                    is_hidden: HIDING.contains(&name),
+                    is_to_url: false,
+                    is_hidden: HIDING_ELEMENTS.contains(&name),
                     style: Style::default(),
                     width: None,
                     height: None,
@@ -225,22 +223,22 @@ impl Callback<Infallible, usize> for &mut VisibilityReader<'_> {
 impl HtmlTag {
     fn name_attribute(&mut self, name: &[u8]) {
         let known = ATTRIBUTES.iter().position(|known| *known == name);
-        // Of several attributes of one name the first counts.
-        self.attribute = known.filter(|place| !self.has[*place]);
-        if let Some(place) = known {
-            self.has[place] = true;
+        // HTML ignores repeated attributes after the first.
+        self.attribute = known.filter(|index| !self.has[*index]);
+        if let Some(index) = known {
+            self.has[index] = true;
         }
         self.is_hidden |= name == b"hidden";
     }
 
     fn value(&mut self, value: &[u8], url: Option<&str>) {
-        let Some(place) = self.attribute.take() else {
+        let Some(index) = self.attribute.take() else {
             return;
         };
         let value = value.trim_ascii();
-        match ATTRIBUTES[place] {
+        match ATTRIBUTES[index] {
             b"href" => {
-                self.leads_there = url.is_some_and(|url| value.starts_with(url.as_bytes()));
+                self.is_to_url = url.is_some_and(|url| value.starts_with(url.as_bytes()));
             }
             b"style" => {
                 self.style = Style::read(&String::from_utf8_lossy(value));
@@ -256,57 +254,59 @@ impl HtmlTag {
         self.has[0]
     }
 
-    /// Whether it is a picture that can be seen: one of a pixel counts who reads.
+    /// Whether it is an image of more than one pixel. Smaller ones are tracking pixels.
     fn is_visible_image(&self) -> bool {
-        let is_thin = |of_style: Option<f64>, own| of_style.or(own).is_some_and(|size| size <= 1.0);
+        let is_pixel =
+            |style_size: Option<f64>, own| style_size.or(own).is_some_and(|size| size <= 1.0);
         self.name == b"img"
-            && !is_thin(self.style.width, self.width)
-            && !is_thin(self.style.height, self.height)
+            && !is_pixel(self.style.width, self.width)
+            && !is_pixel(self.style.height, self.height)
     }
 
     fn text_size(&self) -> TextSize {
         // `<font size="2">`.
         let is_sized = self.name == b"font" && self.has[4];
         match self.style.text {
-            TextSize::AsAround if is_sized => TextSize::Some,
-            size @ (TextSize::AsAround | TextSize::Zero | TextSize::Some) => size,
+            TextSize::Inherited if is_sized => TextSize::Some,
+            size @ (TextSize::Inherited | TextSize::Zero | TextSize::Some) => size,
         }
     }
 }
 
-/// The number with which an attribute begins.
+/// The number at the start of an attribute value.
 fn pixels(value: &[u8]) -> Option<f64> {
     let is_of_number = |byte: &&u8| byte.is_ascii_digit() || **byte == b'.';
     let digits = value.iter().take_while(is_of_number).count();
     std::str::from_utf8(&value[..digits]).ok()?.parse().ok()
 }
 
-/// The open elements, as far as the size of their text goes.
+/// The open elements and whether their text has size zero.
 #[derive(Default)]
-struct Texts {
-    /// Names, and whether text in them is of no size.
-    open: Vec<(Vec<u8>, bool)>,
-    /// How many of each name are open, so that no end is looked for in vain.
+struct OpenElements {
+    /// The name of each element, and whether its text has size zero.
+    stack: Vec<(Vec<u8>, bool)>,
+    /// The number of open elements by name. An unmatched end tag then costs no search of
+    /// the stack.
     counts: HashMap<Vec<u8>, usize>,
 }
 
-impl Texts {
-    fn are_hidden(&self) -> bool {
-        self.open.last().is_some_and(|(_, is_hidden)| *is_hidden)
+impl OpenElements {
+    fn has_hidden_text(&self) -> bool {
+        self.stack.last().is_some_and(|(_, is_hidden)| *is_hidden)
     }
 
     fn open(&mut self, name: &[u8], size: TextSize) {
-        let last = self.open.last().map(|(last, _)| last.as_slice());
-        let is_next = last == Some(name) && ENDED_BY_THE_NEXT.contains(&name);
-        if is_next || last == Some(b"p") && ENDING_PARAGRAPHS.contains(&name) {
+        let last = self.stack.last().map(|(last, _)| last.as_slice());
+        let is_sibling = last == Some(name) && CLOSED_BY_SIBLING.contains(&name);
+        if is_sibling || last == Some(b"p") && CLOSING_PARAGRAPH.contains(&name) {
             self.pop();
         }
         let is_hidden = match size {
-            TextSize::AsAround => self.are_hidden(),
+            TextSize::Inherited => self.has_hidden_text(),
             TextSize::Zero => true,
             TextSize::Some => false,
         };
-        self.open.push((name.to_vec(), is_hidden));
+        self.stack.push((name.to_vec(), is_hidden));
         *self.counts.entry(name.to_vec()).or_default() += 1;
     }
 
@@ -314,11 +314,11 @@ impl Texts {
         if self.counts.get(name).is_none_or(|count| *count == 0) {
             return;
         }
-        while self.pop().is_some_and(|ended| ended != name) {}
+        while self.pop().is_some_and(|closed| closed != name) {}
     }
 
     fn pop(&mut self) -> Option<Vec<u8>> {
-        let (name, _) = self.open.pop()?;
+        let (name, _) = self.stack.pop()?;
         if let Some(count) = self.counts.get_mut(&name) {
             *count -= 1;
         }
@@ -326,28 +326,28 @@ impl Texts {
     }
 }
 
-impl VisibilityReader<'_> {
+impl BodyScanner<'_> {
     fn open(&mut self, tag: HtmlTag) {
         let name = tag.name.as_slice();
         if let Some(hidden) = &mut self.hidden {
-            let is_next = hidden.name == name;
-            let is_ended = (is_next && ENDED_BY_THE_NEXT.contains(&name))
-                || (hidden.name == b"p" && ENDING_PARAGRAPHS.contains(&name));
-            if !is_ended {
-                hidden.depth += usize::from(is_next);
+            let is_same_name = hidden.name == name;
+            let is_closed = (is_same_name && CLOSED_BY_SIBLING.contains(&name))
+                || (hidden.name == b"p" && CLOSING_PARAGRAPH.contains(&name));
+            if !is_closed {
+                hidden.depth += usize::from(is_same_name);
                 return;
             }
             self.hidden = None;
         }
         if name == b"a" {
-            // Some readers drop a link within another one.
+            // Some mail programs drop a link inside another link.
             self.link = match self.link {
-                LinkState::Elsewhere => LinkState::Elsewhere,
+                LinkState::ToOther => LinkState::ToOther,
                 _ if !tag.has_href() => LinkState::None,
-                LinkState::None | LinkState::There if tag.leads_there && !tag.is_hidden => {
-                    LinkState::There
+                LinkState::None | LinkState::ToUrl if tag.is_to_url && !tag.is_hidden => {
+                    LinkState::ToUrl
                 }
-                LinkState::None | LinkState::There => LinkState::Elsewhere,
+                LinkState::None | LinkState::ToUrl => LinkState::ToOther,
             };
         }
         match name {
@@ -355,7 +355,7 @@ impl VisibilityReader<'_> {
             b"body" => self.is_in_head = false,
             _ => {}
         }
-        let is_void = VOID.contains(&name);
+        let is_void = VOID_ELEMENTS.contains(&name);
         let is_hidden = tag.is_hidden && !matches!(name, b"html" | b"head" | b"body");
         if is_hidden {
             self.hidden = (!is_void).then_some(Hidden {
@@ -366,15 +366,15 @@ impl VisibilityReader<'_> {
             return;
         }
         if !is_void {
-            self.texts.open(name, tag.text_size());
+            self.open_elements.open(name, tag.text_size());
         }
         self.has_link |=
-            self.link == LinkState::There && !self.is_in_head && tag.is_visible_image();
+            self.link == LinkState::ToUrl && !self.is_in_head && tag.is_visible_image();
     }
 
     fn close(&mut self, name: &[u8], start: usize) {
         if let Some(hidden) = &mut self.hidden {
-            if hidden.name == name && !ENDLESS.contains(&name) {
+            if hidden.name == name && !NEVER_CLOSED.contains(&name) {
                 hidden.depth -= 1;
                 if hidden.depth == 0 {
                     self.hidden = None;
@@ -382,36 +382,37 @@ impl VisibilityReader<'_> {
             }
             return;
         }
-        self.texts.close(name);
+        self.open_elements.close(name);
         match name {
             b"a" => self.link = LinkState::None,
             b"head" => self.is_in_head = false,
-            b"body" if self.is_there(start) => self.body_end = Some(start),
+            b"body" if self.is_markup(start) => self.body_end = Some(start),
             _ => {}
         }
     }
 
     fn text(&mut self, text: &[u8]) {
-        let is_shown = self.hidden.is_none() && !self.is_in_head && !self.texts.are_hidden();
-        let Some(url) = self.url.filter(|_| is_shown && !self.has_link) else {
+        let is_visible =
+            self.hidden.is_none() && !self.is_in_head && !self.open_elements.has_hidden_text();
+        let Some(url) = self.url.filter(|_| is_visible && !self.has_link) else {
             return;
         };
         let text = String::from_utf8_lossy(text);
         self.has_link = match self.link {
-            LinkState::There => !text.chars().all(is_blank),
+            LinkState::ToUrl => !text.chars().all(is_blank),
             LinkState::None => text.contains(url),
-            LinkState::Elsewhere => false,
+            LinkState::ToOther => false,
         };
     }
 
-    /// Whether a tag or a comment begins there. A tokenizer that miscounts must not spoil
-    /// a body.
-    fn is_there(&self, start: usize) -> bool {
+    /// Whether a tag or a comment starts at this offset. A wrong offset from the tokenizer
+    /// must not damage a body.
+    fn is_markup(&self, start: usize) -> bool {
         let rest = self.html.get(start..);
         rest.is_some_and(|rest| rest.starts_with('<'))
     }
 
-    fn end(&self) -> usize {
+    fn append_position(&self) -> usize {
         if let Some(end) = self.body_end {
             return end;
         }
@@ -422,12 +423,13 @@ impl VisibilityReader<'_> {
             open_tag(self.html),
         ];
         let open = open.into_iter().flatten();
-        let first = open.filter(|start| self.is_there(*start)).min();
+        let first = open.filter(|start| self.is_markup(*start)).min();
         first.unwrap_or(self.html.len())
     }
 }
 
-/// Whether nothing ends what begins a text: a comment, or what is read as one.
+/// Whether the comment at the start of a text is unclosed. A bogus comment (`<!x`, `<?x`)
+/// counts too.
 fn is_open_comment(text: &str) -> bool {
     match text.strip_prefix("<!--") {
         Some(rest) => {
@@ -438,7 +440,7 @@ fn is_open_comment(text: &str) -> bool {
     }
 }
 
-/// Where a tag begins that a body ends in the middle of.
+/// The start of a tag that is cut off by the end of the body.
 fn open_tag(html: &str) -> Option<usize> {
     let start = html.rfind('<')?;
     let mut rest = html[start + 1..].chars();
@@ -448,7 +450,7 @@ fn open_tag(html: &str) -> Option<usize> {
     (is_tag && !html[start..].contains('>')).then_some(start)
 }
 
-/// Whether a character shows nothing.
+/// Whether a character is invisible.
 fn is_blank(character: char) -> bool {
     character.is_whitespace()
         || matches!(

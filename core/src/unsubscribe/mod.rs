@@ -1,14 +1,14 @@
-//! Unsubscribe groups: the subjects (a newsletter, product news) that a recipient
-//! may unsubscribe from one by one. A suppression belongs to one group or is valid
-//! everywhere; deleting a group deletes its suppressions.
+//! Unsubscribe groups: topics (a newsletter, product announcements) that a recipient can
+//! unsubscribe from separately. A suppression applies to one group or to all mail of the
+//! organization. Deleting a group deletes its suppressions.
 //!
-//! At most one group of an organization is its default. Whoever makes a group the
-//! default holds the organization's row until the previous one is unset, so
-//! concurrent callers come one after the other and none of them fails.
+//! An organization has at most one default group. A request that sets the default locks
+//! the organization's row until its transaction ends, so concurrent requests run one
+//! after the other and none fails.
 //!
-//! A message that is sent in a group carries a *link* for each recipient (`link`,
-//! `place`), which a *token* makes (`token`). What following it does is written in
-//! [`crate::unsubscribe::follow`].
+//! A message that is sent in a group carries an unsubscribe link for each recipient:
+//! [`link`] builds it, [`link_insertion`] inserts it into the bodies, [`token`] encodes and
+//! reads its token, [`follow`] handles the request when a recipient follows it.
 
 pub mod follow;
 pub mod group_cache;
@@ -31,39 +31,37 @@ use crate::suppression;
 use crate::text::{Description, Name};
 use group_cache::GroupCache;
 
-/// A subject that recipients may unsubscribe from.
+/// A topic that recipients can unsubscribe from.
 #[derive(Debug, Clone)]
 pub struct UnsubscribeGroup {
     pub id: UnsubscribeGroupId,
     pub organization_id: OrganizationId,
     pub name: String,
     pub description: Option<String>,
-    /// Whether it is the organization's default.
     pub is_default: bool,
     pub created_at: Timestamp,
 }
 
-/// What a caller wants a new group to be.
+/// The fields of a new group.
 #[derive(Debug)]
-pub struct WantedGroup {
+pub struct NewGroup {
     pub name: Name,
     pub description: Option<Description>,
-    /// Whether it becomes the default.
+    /// Makes the group the default and unsets the previous default.
     pub is_default: bool,
 }
 
-/// What of a group a caller wants changed; what is absent stays.
+/// A partial update of a group. Fields that are `None` stay unchanged.
 #[derive(Debug, Default)]
-pub struct WantedGroupChange {
+pub struct GroupChange {
     pub name: Option<Name>,
-    /// A new description, or none.
+    /// `Some(None)` removes the description.
     pub description: Option<Option<Description>>,
-    /// Whether it is the default.
     pub is_default: Option<bool>,
 }
 
-impl WantedGroupChange {
-    /// The names of the fields that are to change, for the audit log.
+impl GroupChange {
+    /// The names of the changed fields, for the audit log.
     fn fields(&self) -> Vec<&'static str> {
         [
             self.name.is_some().then_some("name"),
@@ -79,7 +77,6 @@ impl WantedGroupChange {
 /// Why a group was not changed or removed.
 #[derive(Debug)]
 pub enum GroupRefusal {
-    /// There is no such group.
     NotFound,
     Fault(Fault),
 }
@@ -90,34 +87,34 @@ impl From<Fault> for GroupRefusal {
     }
 }
 
-/// Works on the groups of organizations. Cheap to clone.
+/// Creates, changes and removes groups. Cheap to clone.
 #[derive(Clone)]
 pub struct UnsubscribeGroups {
     pub pool: PgPool,
-    pub known: GroupCache,
+    pub cache: GroupCache,
     pub clock: Clock,
     pub ids: Ids,
 }
 
 impl UnsubscribeGroups {
-    /// Adds a group.
+    /// Creates a group.
     ///
     /// # Errors
-    /// Why it was not added; nothing is stored then.
+    /// A fault, or the answer that the idempotency key requires. Nothing is stored then.
     pub async fn create(
         &self,
         organization_id: OrganizationId,
         origin: &Origin,
-        wanted: WantedGroup,
+        new: NewGroup,
         once: &Idempotent<'_, UnsubscribeGroup>,
     ) -> Result<UnsubscribeGroup, Failed<Fault>> {
         let now = self.clock.now();
         let group = UnsubscribeGroup {
             id: self.ids.next_at(now),
             organization_id,
-            name: wanted.name.into_string(),
-            description: wanted.description.map(Description::into_string),
-            is_default: wanted.is_default,
+            name: new.name.into_string(),
+            description: new.description.map(Description::into_string),
+            is_default: new.is_default,
             created_at: now,
         };
         let mut transaction = once.begin(&self.pool, "add a group").await?;
@@ -133,27 +130,27 @@ impl UnsubscribeGroups {
         Ok(group)
     }
 
-    /// Changes a group.
+    /// Applies a partial update to a group.
     ///
     /// # Errors
-    /// Why it was not changed.
+    /// [`GroupRefusal`]; nothing is changed then.
     pub async fn change(
         &self,
         organization_id: OrganizationId,
         origin: &Origin,
         id: UnsubscribeGroupId,
-        wanted: WantedGroupChange,
+        change: GroupChange,
     ) -> Result<UnsubscribeGroup, GroupRefusal> {
-        let change = AuditChange::new("unsubscribe_group.updated", id)
-            .with(json!({ "fields": wanted.fields() }));
+        let entry = AuditChange::new("unsubscribe_group.updated", id)
+            .with(json!({ "fields": change.fields() }));
         let mut transaction = db::begin(&self.pool, "change a group").await?;
-        if wanted.is_default == Some(true) {
+        if change.is_default == Some(true) {
             store::unset_default(&mut transaction, organization_id).await?;
         }
-        let group = store::update(&mut transaction, organization_id, id, wanted)
+        let group = store::update(&mut transaction, organization_id, id, change)
             .await?
             .ok_or(GroupRefusal::NotFound)?;
-        self.record(&mut transaction, organization_id, origin, &change)
+        self.record(&mut transaction, organization_id, origin, &entry)
             .await?;
         transaction.commit().await.or_fault("change a group")?;
         Ok(group)
@@ -162,7 +159,7 @@ impl UnsubscribeGroups {
     /// Removes a group and its suppressions.
     ///
     /// # Errors
-    /// Why it was not removed.
+    /// [`GroupRefusal`]; nothing is removed then.
     pub async fn remove(
         &self,
         organization_id: OrganizationId,
@@ -170,19 +167,20 @@ impl UnsubscribeGroups {
         id: UnsubscribeGroupId,
     ) -> Result<(), GroupRefusal> {
         let mut transaction = db::begin(&self.pool, "remove a group").await?;
-        // Held from here on, so that no suppression joins it any more.
+        // Locked, so that no other transaction can add a suppression to the group before
+        // it is deleted.
         if !store::lock(&mut transaction, organization_id, id).await? {
             return Err(GroupRefusal::NotFound);
         }
-        let lifted =
+        let suppressions_deleted =
             suppression::store::delete_of_group(&mut transaction, organization_id, id).await?;
         store::delete(&mut transaction, organization_id, id).await?;
         let change = AuditChange::new("unsubscribe_group.deleted", id)
-            .with(json!({ "suppressionsDeleted": lifted }));
+            .with(json!({ "suppressionsDeleted": suppressions_deleted }));
         self.record(&mut transaction, organization_id, origin, &change)
             .await?;
         transaction.commit().await.or_fault("remove a group")?;
-        self.known.forget(organization_id, id).await;
+        self.cache.forget(organization_id, id).await;
         Ok(())
     }
 

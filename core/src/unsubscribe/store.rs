@@ -3,7 +3,7 @@
 use sqlx::{PgConnection, query, query_as, query_scalar};
 use uuid::Uuid;
 
-use super::{UnsubscribeGroup, WantedGroupChange};
+use super::{GroupChange, UnsubscribeGroup};
 use crate::address::AddressHash;
 use crate::clock::Timestamp;
 use crate::db::OrFault;
@@ -12,7 +12,7 @@ use crate::ids::{MessageId, OrganizationId, UnsubscribeGroupId};
 use crate::organization;
 use crate::text::{Description, Name};
 
-/// Adds a group. One that is the default needs [`unset_default`] before it.
+/// Inserts a group. Call [`unset_default`] first if the group is the default.
 pub async fn insert(connection: &mut PgConnection, group: &UnsubscribeGroup) -> Result<(), Fault> {
     query!(
         "INSERT INTO unsubscribe_groups (id, organization_id, name, description, is_default, created_at)
@@ -30,7 +30,7 @@ pub async fn insert(connection: &mut PgConnection, group: &UnsubscribeGroup) -> 
     Ok(())
 }
 
-/// An organization's groups, oldest first.
+/// Lists an organization's groups, oldest first.
 pub async fn list(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -49,8 +49,8 @@ pub async fn list(
     .or_fault("list unsubscribe groups")
 }
 
-/// Leaves the organization without a default group, and keeps every other caller
-/// of this function waiting until the transaction ends.
+/// Unsets the organization's default group. Other callers for the organization wait until
+/// the transaction ends.
 pub async fn unset_default(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -66,13 +66,13 @@ pub async fn unset_default(
     Ok(())
 }
 
-/// Changes a group and returns it; nothing where it is not there. One that becomes
-/// the default needs [`unset_default`] before it.
+/// Changes a group and returns it. `None` if it does not exist. Call [`unset_default`]
+/// first if the group becomes the default.
 pub async fn update(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
     id: UnsubscribeGroupId,
-    change: WantedGroupChange,
+    change: GroupChange,
 ) -> Result<Option<UnsubscribeGroup>, Fault> {
     query_as!(
         UnsubscribeGroup,
@@ -111,7 +111,7 @@ pub async fn exists(
     .or_fault("find an unsubscribe group")
 }
 
-/// Those of the given groups that an organization has.
+/// The groups among `ids` that exist in an organization.
 pub async fn list_existing(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -128,9 +128,9 @@ pub async fn list_existing(
     .or_fault("find unsubscribe groups")
 }
 
-/// A group's name, and a promise that the group stays until the transaction ends;
-/// nothing where it is not there.
-pub async fn hold(
+/// Returns a group's name and prevents its removal until the transaction ends. `None` if it
+/// does not exist.
+pub async fn lock_shared(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
     id: UnsubscribeGroupId,
@@ -142,25 +142,24 @@ pub async fn hold(
     )
     .fetch_optional(connection)
     .await
-    .or_fault("hold an unsubscribe group")
+    .or_fault("lock an unsubscribe group")
 }
 
-/// What is left of the copy that a link was in.
+/// The recipient that a link was sent to. The fields of a removed message are `None`.
 #[derive(Debug)]
 pub struct LinkedRecipient {
     pub organization_name: String,
-    /// The sender with its name; only the address where the bodies are removed, and
-    /// nothing where the message is.
+    /// The sender's display name and address. Only the address once the bodies have been
+    /// removed.
     pub sender: Option<String>,
-    /// The recipient's place in the message.
+    /// The recipient's position in the message.
     pub position: Option<i32>,
     /// When the message was accepted.
     pub accepted_at: Option<Timestamp>,
 }
 
-/// What is left of the copy that was sent to an address; nothing where even the
-/// organization is gone.
-pub async fn find_copy(
+/// Finds the recipient that a link was sent to. `None` if the organization no longer exists.
+pub async fn find_linked_recipient(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
     message_id: MessageId,
@@ -183,11 +182,10 @@ pub async fn find_copy(
     )
     .fetch_optional(connection)
     .await
-    .or_fault("find what an unsubscribe link was in")
+    .or_fault("find the recipient of an unsubscribe link")
 }
 
-/// Keeps others off a group until the transaction ends; false where it is not
-/// there.
+/// Locks a group for removal until the transaction ends. False if it does not exist.
 pub async fn lock(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -204,7 +202,7 @@ pub async fn lock(
     Ok(row.is_some())
 }
 
-/// Removes a group; false where it is not there.
+/// Deletes a group. False if it does not exist.
 pub async fn delete(
     connection: &mut PgConnection,
     organization_id: OrganizationId,

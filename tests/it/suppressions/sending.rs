@@ -1,5 +1,5 @@
-//! What suppressions do to sending: at acceptance, right before the call, and with
-//! a Redis that forgets.
+//! Suppressions and sending: at acceptance, before the provider call, and with a Redis that
+//! loses data.
 
 use serde_json::{Value, json};
 use waypost_core::ids::OrganizationId;
@@ -21,7 +21,7 @@ async fn suppressed(app: &TestApp, to: &str) -> bool {
     app.post("/v1/send", &message_to(to)).await.expect(202)["status"] == "suppressed"
 }
 
-/// The dropped recipients of a message, by their places.
+/// The positions of the dropped recipients of a message.
 async fn dropped(app: &TestApp, id: &str) -> Vec<usize> {
     let recipients = app.recipients(id).await;
     let dropped = recipients.iter().enumerate().filter(|(_, recipient)| {
@@ -74,11 +74,11 @@ async fn suppressed_recipients_are_dropped_and_the_others_are_sent_to() {
 }
 
 #[tokio::test]
-async fn a_message_with_all_recipients_suppressed_is_none() {
+async fn a_message_with_only_suppressed_recipients_is_not_accepted() {
     let app = TestApp::start().await;
     let emails = ["a@example.org".to_owned(), "b@example.org".to_owned()];
     import(&app, &emails).await;
-    // Decided before routing: there is not even an account.
+    // The check precedes routing, so no account is needed.
     let message = message_to_all(&["a@example.org", "B@example.org", "A@example.org"]);
     let reply = app.post("/v1/send", &message).await.expect(202);
     let expected = json!({ "messageId": null, "providerId": null, "status": "suppressed", "suppressedCount": 2 });
@@ -90,7 +90,7 @@ async fn a_message_with_all_recipients_suppressed_is_none() {
 }
 
 #[tokio::test]
-async fn a_batch_says_of_each_message_whether_it_is_suppressed() {
+async fn a_batch_reports_suppression_for_each_message() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Mailgun).await;
     suppress(&app, "a@example.org").await;
@@ -123,7 +123,7 @@ async fn a_batch_says_of_each_message_whether_it_is_suppressed() {
 }
 
 #[tokio::test]
-async fn whole_chunks_of_suppressed_recipients_owe_no_work() {
+async fn chunks_of_only_suppressed_recipients_create_no_jobs() {
     let app = TestApp::builder().without_worker().start().await;
     app.connect(ProviderType::Sendgrid).await;
     let all = addresses(0..250);
@@ -148,7 +148,7 @@ async fn whole_chunks_of_suppressed_recipients_owe_no_work() {
 }
 
 #[tokio::test]
-async fn a_lifted_suppression_lets_mail_through_again_and_a_groups_holds_none_back() {
+async fn mail_is_sent_after_a_suppression_is_removed_and_despite_one_of_a_group() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Sendgrid).await;
     let suppression = suppress(&app, "a@example.org").await;
@@ -166,7 +166,7 @@ async fn a_lifted_suppression_lets_mail_through_again_and_a_groups_holds_none_ba
 }
 
 #[tokio::test]
-async fn another_organizations_suppressions_hold_nothing_back() {
+async fn suppressions_of_another_organization_have_no_effect() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Sendgrid).await;
     let other = app.tenant("Other").await;
@@ -180,7 +180,7 @@ async fn another_organizations_suppressions_hold_nothing_back() {
 }
 
 #[tokio::test]
-async fn who_is_suppressed_after_acceptance_is_never_sent_to() {
+async fn a_recipient_suppressed_after_acceptance_is_never_sent_to() {
     let app = TestApp::builder()
         .without_worker()
         .private_redis()
@@ -239,7 +239,7 @@ async fn the_group_of_a_message_counts_before_the_call() {
 }
 
 #[tokio::test]
-async fn a_retry_does_not_reach_who_was_suppressed_meanwhile() {
+async fn a_retry_is_not_sent_to_a_recipient_suppressed_meanwhile() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Sendgrid).await;
     let id = app.send_to("flaky@example.org").await;
@@ -292,7 +292,7 @@ impl FilterKey {
             .unwrap()
     }
 
-    /// Lets Redis hold up whatever writes.
+    /// Pauses writes to Redis.
     async fn pause_writes(&self, millis: u32) {
         redis::cmd("CLIENT")
             .arg("PAUSE")
@@ -313,14 +313,14 @@ impl FilterKey {
     }
 }
 
-/// Suppressions enough for a filter: those of a crowd and many others.
+/// Enough suppressions for a filter: those of [`crowd`] and many others.
 fn many() -> Vec<String> {
     let mut many = addresses(0..MANY);
     many.extend(crowd());
     many
 }
 
-/// More recipients than the statement that writes them looks up, so that the filter is asked.
+/// More recipients than the INSERT checks itself, so that acceptance reads the filter.
 fn crowd() -> impl Iterator<Item = String> {
     (0..100).map(|number| format!("crowd{number}@example.org"))
 }
@@ -332,13 +332,13 @@ fn message_to_crowd_and(to: &str) -> Value {
     message
 }
 
-/// Whether a recipient is suppressed, beside a crowd of which everyone is.
+/// Whether a recipient is suppressed in a send with the suppressed [`crowd`].
 async fn is_held_back(app: &TestApp, to: &str) -> bool {
     let reply = app.post("/v1/send", &message_to_crowd_and(to)).await;
     reply.expect(202)["status"] == "suppressed"
 }
 
-/// Sends until the filter has been asked for and built.
+/// Sends until the filter has been requested and built.
 async fn with_filter(app: &TestApp) -> FilterKey {
     import(app, &many()).await;
     let filter = FilterKey::of(app).await;
@@ -350,7 +350,8 @@ async fn with_filter(app: &TestApp) -> FilterKey {
     filter
 }
 
-/// A send to so many that the filter is asked in parts reaches whom nobody suppressed.
+/// Sends to so many recipients that the filter is read by several commands. Only suppressed
+/// recipients are dropped.
 async fn holds_back_every_seventh_of_many(app: &TestApp) {
     let to: Vec<String> = (0..1_000)
         .map(|number| match number % 7 {
@@ -371,7 +372,7 @@ async fn holds_back_every_seventh_of_many(app: &TestApp) {
 }
 
 #[tokio::test]
-async fn a_filter_is_built_and_misses_nobody_added_before_or_after() {
+async fn a_filter_is_built_and_has_all_suppressions_added_before_and_after() {
     let app = TestApp::builder()
         .without_worker()
         .private_redis()
@@ -385,7 +386,7 @@ async fn a_filter_is_built_and_misses_nobody_added_before_or_after() {
             "{number}"
         );
     }
-    // Added one by one and by the hundred, while the filter is in use.
+    // Added one by one and in imports of hundreds, while the filter is in use.
     suppress(&app, "later@example.org").await;
     assert!(is_held_back(&app, "later@example.org").await);
     let more = addresses(MANY..MANY + 600);
@@ -408,7 +409,7 @@ async fn a_filter_is_built_and_misses_nobody_added_before_or_after() {
 }
 
 #[tokio::test]
-async fn a_redis_that_was_emptied_lets_nobody_through() {
+async fn an_emptied_redis_lets_no_suppressed_recipient_through() {
     let app = TestApp::builder()
         .without_worker()
         .private_redis()
@@ -430,7 +431,7 @@ async fn a_redis_that_was_emptied_lets_nobody_through() {
 }
 
 #[tokio::test]
-async fn filters_that_were_lost_together_are_all_built_again() {
+async fn filters_that_are_lost_together_are_all_rebuilt() {
     let app = TestApp::builder()
         .without_worker()
         .private_redis()
@@ -467,7 +468,7 @@ async fn filters_that_were_lost_together_are_all_built_again() {
         }
         are_built
     };
-    // Each is asked for once, all but the first while that is looked at.
+    // Each build is requested once, all but the first while the first is processed.
     send_to_all().await;
     wait_until("all filters are built", are_built).await;
     app.redis.as_ref().unwrap().flush().await;
@@ -479,7 +480,7 @@ async fn filters_that_were_lost_together_are_all_built_again() {
 }
 
 #[tokio::test]
-async fn a_filter_that_takes_redis_long_is_built_all_the_same() {
+async fn a_filter_is_built_with_a_slow_redis() {
     let app = TestApp::builder()
         .without_worker()
         .without_scheduler()
@@ -490,7 +491,7 @@ async fn a_filter_that_takes_redis_long_is_built_all_the_same() {
     import(&app, &many()).await;
     let filter = FilterKey::of(&app).await;
     filter.pause_writes(3_000).await;
-    // Once it is begun nobody asks for it again.
+    // Once the build has started, no further build is requested.
     wait_until("the filter is begun", async || {
         assert!(is_held_back(&app, "r1@example.org").await);
         let locks = "SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
@@ -505,7 +506,7 @@ async fn a_filter_that_takes_redis_long_is_built_all_the_same() {
 }
 
 #[tokio::test]
-async fn a_filter_from_an_old_snapshot_is_not_believed() {
+async fn a_filter_from_an_old_snapshot_is_invalid() {
     let app = TestApp::builder()
         .without_worker()
         .private_redis()
@@ -518,8 +519,8 @@ async fn a_filter_from_an_old_snapshot_is_not_believed() {
     suppress(&app, "later@example.org").await;
     assert_ne!(filter.read().await, old);
     filter.write(&old).await;
-    // Whoever knows of the addition does not believe what has not counted it,
-    // from the next second on.
+    // A process that has read the additions from Postgres treats the filter as invalid. The
+    // state is cached for a second.
     wait_until("the snapshot is found out", async || {
         is_held_back(&app, "later@example.org").await
     })
@@ -530,7 +531,7 @@ async fn a_filter_from_an_old_snapshot_is_not_believed() {
         counted[..8] != old[..8] && filter.is_complete().await
     })
     .await;
-    // Whatever acceptance believed in between: nothing was sent.
+    // The check before the provider call prevented sends in the meantime.
     app.start_worker();
     app.drain().await;
     assert_eq!(app.status(&accepted).await, "FAILED");

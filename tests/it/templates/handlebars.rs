@@ -1,4 +1,4 @@
-//! What templates mean, through the door: what handlebars.js 4.7 makes of the same.
+//! Rendering of Handlebars over HTTP, with the results of handlebars.js 4.7.
 
 use serde_json::{Value, json};
 use waypost_core::provider::kind::ProviderType;
@@ -6,7 +6,7 @@ use waypost_tests::{SENDER, TestApp, untracked};
 
 use super::{add_version, preview, quiet, template, version};
 
-/// Renders each source with the variables, as HTML and as text where they are the same.
+/// Renders each source with the variables and compares the HTML.
 async fn renders(variables: &str, cases: &[(&str, &str)]) {
     let variables: Value = serde_json::from_str(variables).unwrap();
     let app = quiet().await;
@@ -19,7 +19,7 @@ async fn renders(variables: &str, cases: &[(&str, &str)]) {
 }
 
 #[tokio::test]
-async fn names_that_nothing_has_are_empty() {
+async fn undefined_names_render_empty() {
     let cases = [
         ("You have {{items.length}} items", "You have 2 items"),
         (
@@ -52,7 +52,7 @@ async fn names_that_nothing_has_are_empty() {
 }
 
 #[tokio::test]
-async fn values_are_named_in_every_way() {
+async fn all_notations_of_paths_work() {
     let cases = [
         ("{{#each list}}<{{.}}>{{/each}}", "<a><b>"),
         (
@@ -83,7 +83,7 @@ async fn values_are_named_in_every_way() {
 }
 
 #[tokio::test]
-async fn white_space_in_a_tag_is_javascripts() {
+async fn white_space_in_a_tag_is_that_of_javascript() {
     let mut cases = Vec::new();
     let spaces = "\t\n\u{b}\u{c}\r \u{a0}\u{1680}\u{2000}\u{2003}\u{200a}\u{2028}\u{2029}\u{202f}\u{205f}\u{3000}\u{feff}";
     for space in spaces.chars() {
@@ -100,7 +100,7 @@ async fn white_space_in_a_tag_is_javascripts() {
 }
 
 #[tokio::test]
-async fn fields_come_in_the_order_given() {
+async fn fields_keep_their_given_order() {
     let cases = [
         ("{{#each days}}{{@key}} {{/each}}", "Tuesday Monday "),
         (
@@ -117,7 +117,7 @@ async fn fields_come_in_the_order_given() {
 }
 
 #[tokio::test]
-async fn sections_blocks_and_helpers_are_those_of_handlebars_js() {
+async fn sections_blocks_and_helpers_behave_like_handlebars_js() {
     let cases = [
         ("{{#items}}{{n}};{{/items}}", "1;2;"),
         (
@@ -201,7 +201,7 @@ fn own(fields: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn variables_without_a_template_fill_in_subject_html_and_text() {
+async fn variables_without_a_template_render_subject_html_and_text() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Sendgrid).await;
     let bodies = json!({
@@ -236,7 +236,7 @@ async fn variables_without_a_template_fill_in_subject_html_and_text() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_own_templates_is_named_at_once() {
+async fn all_issues_of_request_templates_are_reported_together() {
     let app = quiet().await;
     app.connect(ProviderType::Sendgrid).await;
     for (fields, paths) in [
@@ -285,7 +285,7 @@ async fn what_is_wrong_with_own_templates_is_named_at_once() {
 }
 
 #[tokio::test]
-async fn own_templates_may_ask_for_the_link_and_bring_their_own() {
+async fn request_templates_can_test_for_and_set_the_unsubscribe_link() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Sendgrid).await;
     let text = "{{#if unsubscribeUrl}}Leave: {{unsubscribeUrl}}{{else}}Hello{{/if}}";
@@ -306,7 +306,7 @@ async fn own_templates_may_ask_for_the_link_and_bring_their_own() {
 }
 
 #[tokio::test]
-async fn a_version_that_is_taken_renders_with_whatever_variables() {
+async fn an_accepted_version_renders_with_any_variables() {
     let app = quiet().await;
     let id = template(&app).await;
     let source = "{{a}}{{a.b}}{{a.[0].c}}{{a.length}}{{#a}}{{b}}{{..}}{{/a}}{{^a}}{{.}}{{/a}}{{#each a}}{{@key}}{{b}}\

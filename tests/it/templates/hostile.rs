@@ -1,5 +1,4 @@
-//! Templates that mean harm: whatever they hold, the process answers, and goes on
-//! answering.
+//! Hostile templates: the process answers them and continues to serve other requests.
 
 use serde_json::{Value, json};
 use waypost_core::provider::kind::ProviderType;
@@ -66,7 +65,7 @@ async fn nesting_that_would_overflow_a_stack_is_refused_when_a_version_is_added(
 }
 
 #[tokio::test]
-async fn sources_are_bounded_at_a_mebibyte_each_and_a_version_at_five() {
+async fn a_source_has_at_most_one_mebibyte_and_a_version_five() {
     let app = quiet().await;
     let id = template(&app).await;
     let full = "x".repeat(MIB);
@@ -83,7 +82,7 @@ async fn sources_are_bounded_at_a_mebibyte_each_and_a_version_at_five() {
 }
 
 #[tokio::test]
-async fn loops_and_outputs_without_end_are_cut_off_and_others_are_served_meanwhile() {
+async fn endless_loops_and_outputs_are_aborted_while_others_are_served() {
     let app = quiet().await;
     app.connect(ProviderType::Sendgrid).await;
     let rows: Vec<u32> = (0..300).collect();
@@ -102,7 +101,7 @@ async fn loops_and_outputs_without_end_are_cut_off_and_others_are_served_meanwhi
         "{{this}}".repeat(900)
     );
     for source in [
-        // Many values in one tag, each the length of a long text.
+        // Many values in one tag, each of which counts the characters of a long text.
         loops(
             &format!(
                 "{{{{#if (and {})}}}}{{{{/if}}}}",
@@ -192,7 +191,7 @@ async fn nothing_outside_the_variables_can_be_reached() {
 }
 
 #[tokio::test]
-async fn mjml_that_would_take_long_is_refused_at_once() {
+async fn mjml_that_would_take_too_long_is_refused_immediately() {
     let app = quiet().await;
     let id = template(&app).await;
     let attributes =

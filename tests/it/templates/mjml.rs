@@ -1,11 +1,11 @@
-//! MJML as mjml takes it: what is written in a source is what the version's HTML says,
-//! whatever its characters are and however its HTML is written.
+//! Compilation of MJML over HTTP, with the results of mjml: the version's HTML preserves the
+//! texts, characters and HTML of the source.
 
 use serde_json::json;
 
 use super::{add_version, quiet, template};
 
-/// What a source must become a part of.
+/// Compiles each source and checks that its HTML contains the expected part.
 async fn all_hold(cases: &[(&str, &str)]) {
     let app = quiet().await;
     let id = template(&app).await;
@@ -25,7 +25,7 @@ async fn all_hold(cases: &[(&str, &str)]) {
 }
 
 #[tokio::test]
-async fn white_space_and_quotes_within_a_text_stay() {
+async fn white_space_and_quotes_in_a_text_are_preserved() {
     all_hold(&[
         (
             "<mj-text><p style=\"color:red;\n  font-size:20px\">a</p></mj-text>",
@@ -60,7 +60,7 @@ async fn white_space_and_quotes_within_a_text_stay() {
 }
 
 #[tokio::test]
-async fn every_character_of_an_attribute_stays() {
+async fn every_character_of_an_attribute_is_preserved() {
     all_hold(&[
         ("<mj-image alt=\"❤️ Sale\" src=\"a\"/>", "alt=\"❤️ Sale\""),
         (
@@ -100,7 +100,7 @@ async fn every_character_of_an_attribute_stays() {
 }
 
 #[tokio::test]
-async fn what_mjml_takes_is_taken() {
+async fn sources_that_mjml_accepts_are_accepted() {
     all_hold(&[
         ("<mj-text><p>one<p>two</mj-text>", "<p>one<p>two</div>"),
         (
@@ -130,7 +130,7 @@ async fn what_mjml_takes_is_taken() {
 }
 
 #[tokio::test]
-async fn heroes_and_gaps_are_as_high_as_those_of_mjml() {
+async fn heroes_and_gaps_have_the_heights_of_mjml() {
     all_hold(&[
         (
             "<mjml><mj-body><mj-hero mode=\"fixed-height\" height=\"469px\" padding=\"100px 0\"/></mj-body></mjml>",

@@ -1,4 +1,4 @@
-//! Messages that are filled in from a template.
+//! Messages that are rendered from a template.
 
 use serde_json::{Value, json};
 use waypost_core::provider::kind::ProviderType;
@@ -14,7 +14,7 @@ fn message(template_id: &str, variables: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn subject_and_bodies_are_rendered_and_escaped_where_html_is() {
+async fn subject_and_bodies_are_rendered_and_only_html_is_escaped() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Sendgrid).await;
     let id = template(&app).await;
@@ -45,7 +45,7 @@ async fn subject_and_bodies_are_rendered_and_escaped_where_html_is() {
 }
 
 #[tokio::test]
-async fn a_message_stays_on_the_version_that_it_was_accepted_with() {
+async fn a_message_keeps_the_version_that_it_was_accepted_with() {
     let app = TestApp::builder().without_worker().start().await;
     app.connect(ProviderType::Sendgrid).await;
     let id = template(&app).await;
@@ -74,7 +74,7 @@ async fn a_message_stays_on_the_version_that_it_was_accepted_with() {
 }
 
 #[tokio::test]
-async fn a_template_that_cannot_be_used_is_a_422_that_names_it() {
+async fn an_unusable_template_is_refused_with_422_and_its_path() {
     let app = quiet().await;
     app.connect(ProviderType::Sendgrid).await;
     let id = template(&app).await;
@@ -114,7 +114,7 @@ async fn a_template_that_cannot_be_used_is_a_422_that_names_it() {
 }
 
 #[tokio::test]
-async fn variables_must_match_the_schema_and_every_mistake_is_named() {
+async fn variables_must_match_the_schema_and_all_issues_are_reported() {
     let app = quiet().await;
     app.connect(ProviderType::Sendgrid).await;
     let id = template(&app).await;
@@ -141,7 +141,7 @@ async fn variables_must_match_the_schema_and_every_mistake_is_named() {
 }
 
 #[tokio::test]
-async fn rendered_subjects_obey_the_rules_of_subjects() {
+async fn rendered_subjects_must_satisfy_the_rules_of_subjects() {
     let app = quiet().await;
     app.connect(ProviderType::Sendgrid).await;
     let id = template(&app).await;
@@ -177,7 +177,7 @@ async fn rendered_subjects_obey_the_rules_of_subjects() {
 }
 
 #[tokio::test]
-async fn bodies_of_the_request_take_the_place_of_the_templates() {
+async fn bodies_of_the_request_replace_those_of_the_template() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Sendgrid).await;
     let id = template(&app).await;
@@ -231,7 +231,7 @@ async fn without_template_and_variables_nothing_is_rendered() {
 }
 
 #[tokio::test]
-async fn each_message_of_a_batch_is_rendered_by_itself() {
+async fn each_message_of_a_batch_is_rendered_separately() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Sendgrid).await;
     let id = template(&app).await;

@@ -1,5 +1,4 @@
-//! What becomes of bodies. Which links there are is tested beside the code that
-//! finds them; here it is that they arrive.
+//! Tracked bodies of sent mail. Unit tests cover which links are tracked.
 
 use futures_util::future::join_all;
 use serde_json::json;
@@ -8,7 +7,7 @@ use waypost_tests::TestApp;
 
 use super::{ADA, HTML, TARGET, assert_leads_to, html_to, message, path, read, seen, sending};
 
-/// What of a body stands outside of links and pixels of ours.
+/// A body without Waypost's links and pixel.
 fn without_ours(app: &TestApp, html: &str) -> String {
     let base = format!("http://{}/v1/t/", app.variables["WAYPOST_LISTEN"]);
     let mut parts = html.split(&base);
@@ -24,7 +23,7 @@ fn without_ours(app: &TestApp, html: &str) -> String {
 }
 
 #[tokio::test]
-async fn links_are_replaced_and_everything_else_arrives_byte_for_byte() {
+async fn links_are_replaced_and_everything_else_is_unchanged() {
     let app = sending().await;
     let html = "<!DOCTYPE html>\n<HTML><head><style>a{color:red}</style><title>ä</title></head>\n<BODY bgcolor=white>\n\
         <A HREF=https://e.com/1 >1</A> <a\ttitle='x' href = 'http://e.com/2?a=b&amp;c=%20'>2</a>\n\
@@ -62,7 +61,7 @@ async fn links_are_replaced_and_everything_else_arrives_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn unsubscribe_links_lead_straight_to_where_they_lead() {
+async fn unsubscribe_links_are_not_tracked() {
     let app = sending().await;
     let group = app
         .post("/v1/unsubscribe-groups", &json!({ "name": "News" }))
@@ -92,7 +91,7 @@ async fn unsubscribe_links_lead_straight_to_where_they_lead() {
 }
 
 #[tokio::test]
-async fn a_template_with_links_is_tracked_like_any_body() {
+async fn links_in_a_template_are_tracked() {
     let app = sending().await;
     let template = app
         .post("/v1/templates", &json!({ "name": "Offer" }))
@@ -118,7 +117,7 @@ async fn a_template_with_links_is_tracked_like_any_body() {
 }
 
 #[tokio::test]
-async fn a_message_without_html_has_nothing_to_track() {
+async fn a_message_without_html_is_not_tracked() {
     let app = sending().await;
     let mut plain = message(&[ADA], "");
     plain.as_object_mut().unwrap().remove("html");
@@ -132,9 +131,9 @@ async fn a_message_without_html_has_nothing_to_track() {
 }
 
 #[tokio::test]
-async fn a_large_body_and_a_large_send_are_tracked_too() {
+async fn large_bodies_and_large_sends_are_tracked() {
     let app = sending().await;
-    // Too large to be read along with others.
+    // Too large to be read in the same query as others.
     let large = format!("<body>{}{HTML}</body>", "<p>filler</p>".repeat(30_000));
     app.send(&message(&[ADA], &large)).await;
     let addresses: Vec<String> = (0..250).map(|n| format!("r{n}@example.org")).collect();
@@ -153,13 +152,13 @@ async fn a_large_body_and_a_large_send_are_tracked_too() {
 }
 
 #[tokio::test]
-async fn links_lead_through_the_public_url_and_a_path_may_be_part_of_it() {
+async fn links_use_the_public_url_with_its_path() {
     let app = TestApp::builder()
         .setting("WAYPOST_PUBLIC_URL", "https://Mail.Example.com/waypost/")
         .start()
         .await;
     app.connect(ProviderType::Postmark).await;
-    // One that leads to us already is left alone.
+    // Links to Waypost itself are not tracked.
     let own = "https://mail.example.com/waypost/v1/unsubscribe/x";
     let html = format!("{HTML}<a href=\"{own}\">");
     app.send(&message(&[ADA], &html)).await;

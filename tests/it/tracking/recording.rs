@@ -1,5 +1,5 @@
-//! What is recorded of who fetches pixels and follows links: people and machines,
-//! once and a thousand times, with tokens that are none, and while Postgres is away.
+//! The recording of opens and clicks: by people and bots, repeated requests, invalid tokens,
+//! and an unavailable Postgres.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ use super::{
     message, path, read, seen, sending, sent_to, totals,
 };
 
-/// How the tokens of a test's Waypost are made.
+/// Issues valid tokens for the tested instance.
 fn tokens(app: &TestApp) -> TrackingTokens {
     TrackingTokens::new(&Settings::from_map(&app.variables).unwrap())
 }
@@ -47,7 +47,7 @@ fn kinds(seen: &[(String, Value)]) -> Vec<(&str, bool)> {
 }
 
 #[tokio::test]
-async fn machines_are_in_the_history_and_neither_in_the_metrics_nor_proof_of_delivery() {
+async fn bots_are_in_the_history_but_not_in_the_metrics_and_prove_no_delivery() {
     let app = sending().await;
     let sent = sent_to(&app, ADA).await;
     assert_pixel(&fetch(app.caller(), &sent.pixel, MACHINE).await);
@@ -66,7 +66,7 @@ async fn machines_are_in_the_history_and_neither_in_the_metrics_nor_proof_of_del
         &anonymous.call(Method::GET, &sent.link, ahead).await,
         TARGET,
     );
-    // Without a name.
+    // Without a user agent.
     app.advance(TimeDelta::seconds(20));
     assert_pixel(&anonymous.get(&sent.pixel).await);
     let machines = [
@@ -82,7 +82,7 @@ async fn machines_are_in_the_history_and_neither_in_the_metrics_nor_proof_of_del
         (totals(&app).await, app.status(&sent.id).await.as_str()),
         ([0, 0, 0], "SENT")
     );
-    // The person who comes after them counts.
+    // A later open by a person counts.
     read(&app, &sent.link).await;
     assert_eq!(kinds(&seen(&app).await)[4], ("CLICKED", false));
     assert_eq!(
@@ -103,7 +103,7 @@ async fn machines_are_in_the_history_and_neither_in_the_metrics_nor_proof_of_del
 }
 
 #[tokio::test]
-async fn who_follows_a_link_right_after_the_sending_is_a_machine() {
+async fn a_click_right_after_the_sending_is_by_a_bot() {
     let app = TestApp::builder()
         .setting("WAYPOST_TRACKING_MACHINE_WINDOW", "2s")
         .start()
@@ -122,7 +122,7 @@ async fn who_follows_a_link_right_after_the_sending_is_a_machine() {
 }
 
 #[tokio::test]
-async fn only_looking_records_nothing() {
+async fn head_requests_record_nothing() {
     let app = sending().await;
     let sent = sent_to(&app, ADA).await;
     let pixel = head(app.caller(), &sent.pixel).await;
@@ -150,20 +150,20 @@ async fn only_looking_records_nothing() {
 }
 
 #[tokio::test]
-async fn a_link_called_again_and_again_leaves_a_bounded_history() {
+async fn repeated_clicks_leave_a_bounded_history() {
     let app = sending().await;
     let sent = sent_to(&app, ADA).await;
-    // At the same moment, all at once: one.
+    // Concurrent requests count once.
     let same = (0..200).map(|_| read(&app, &sent.link));
     for reply in join_all(same).await {
         assert_leads_to(&reply, TARGET);
     }
-    // Whoever asks waits a second for it; what takes longer is recorded all the same.
+    // A request waits for a second. A slower recording continues in the background.
     wait_until("it is recorded", async || seen(&app).await.len() == 1).await;
     app.advance(TimeDelta::seconds(9));
     read(&app, &sent.link).await;
     assert_eq!(seen(&app).await.len(), 1);
-    // For hours, by a machine, through two APIs: as many as are kept.
+    // A bot over hours, through two API processes: recorded up to the limit.
     let other = app.start_another_api().await;
     for _ in 0..60 {
         app.advance(TimeDelta::seconds(10));
@@ -172,7 +172,7 @@ async fn a_link_called_again_and_again_leaves_a_bounded_history() {
         }
     }
     assert_eq!(seen(&app).await.len(), 101);
-    // And people are seen all the same.
+    // Clicks by people are still recorded.
     read(&app, &sent.link).await;
     read(&app, &sent.pixel).await;
     let history = seen(&app).await;
@@ -184,7 +184,7 @@ async fn a_link_called_again_and_again_leaves_a_bounded_history() {
 }
 
 #[tokio::test]
-async fn what_is_fetched_at_once_for_many_is_recorded_for_each() {
+async fn concurrent_hits_of_many_recipients_are_all_recorded() {
     let app = sending().await;
     let addresses: Vec<String> = (0..60).map(|n| format!("r{n}@example.org")).collect();
     for to in &addresses {
@@ -219,7 +219,7 @@ async fn what_is_fetched_at_once_for_many_is_recorded_for_each() {
 }
 
 #[tokio::test]
-async fn tokens_that_are_none_lead_nowhere_and_show_no_error_in_a_message() {
+async fn invalid_tokens_do_not_redirect_and_pixels_show_no_error() {
     let app = sending().await;
     let sent = sent_to(&app, ADA).await;
     let token = |path: &str| path.rsplit('/').next().unwrap().to_owned();
@@ -258,7 +258,7 @@ async fn tokens_that_are_none_lead_nowhere_and_show_no_error_in_a_message() {
 }
 
 #[tokio::test]
-async fn a_token_counts_in_its_own_organization_and_for_a_copy_that_there_is() {
+async fn a_token_counts_only_for_an_existing_recipient_of_its_organization() {
     let app = sending().await;
     let sent = sent_to(&app, ADA).await;
     let tokens = tokens(&app);
@@ -274,7 +274,7 @@ async fn a_token_counts_in_its_own_organization_and_for_a_copy_that_there_is() {
         assert_pixel(&read(&app, &format!("/v1/t/o/{}", tokens.issue_open(copy))).await);
     }
     assert_eq!(seen(&app).await, []);
-    // A signed URL that is none of the web leads nowhere either.
+    // A signed URL that is not http or https does not redirect either.
     let own = copy(&app, app.organization_id(), &sent.id, 0);
     for url in [
         "javascript:alert(1)",
@@ -296,7 +296,7 @@ async fn a_token_counts_in_its_own_organization_and_for_a_copy_that_there_is() {
 }
 
 #[tokio::test]
-async fn strangers_with_many_wrong_links_wait_and_those_with_right_ones_do_not() {
+async fn clients_with_many_invalid_links_are_limited_and_those_with_valid_links_are_not() {
     let app = TestApp::builder()
         .setting("WAYPOST_RATE_LIMIT_ANONYMOUS_PER_MINUTE", "3")
         .start()
@@ -315,7 +315,7 @@ async fn strangers_with_many_wrong_links_wait_and_those_with_right_ones_do_not()
 }
 
 #[tokio::test]
-async fn an_old_link_still_leads_to_its_target_and_is_not_recorded() {
+async fn an_expired_link_redirects_but_is_not_recorded() {
     let app = TestApp::builder()
         .setting("WAYPOST_TRACKING_LIFETIME", "1h")
         .start()
@@ -329,7 +329,7 @@ async fn an_old_link_still_leads_to_its_target_and_is_not_recorded() {
 }
 
 #[tokio::test]
-async fn a_later_state_is_not_undone_and_the_history_says_what_came() {
+async fn a_later_status_is_kept_and_the_events_are_recorded() {
     let app = sending().await;
     let sent = sent_to(&app, ADA).await;
     app.execute("UPDATE recipients SET status = 'BOUNCED'")
@@ -339,7 +339,7 @@ async fn a_later_state_is_not_undone_and_the_history_says_what_came() {
     assert_eq!(app.status(&sent.id).await, "BOUNCED");
     assert_eq!(app.recipient(&sent.id).await["status"], "BOUNCED");
     assert_eq!(app.events(&sent.id).await, ["QUEUED", "SENT", "OPENED"]);
-    // A message that is removed is not in anybody's way.
+    // The link of a removed message still redirects.
     let other = sent_to(&app, BOB).await;
     for table in ["recipients", "messages"] {
         app.execute(&format!("DELETE FROM {table}")).await;
@@ -349,7 +349,7 @@ async fn a_later_state_is_not_undone_and_the_history_says_what_came() {
 }
 
 #[tokio::test]
-async fn what_the_provider_tells_too_is_counted_once() {
+async fn opens_that_the_provider_also_reports_count_once() {
     let app = sending().await;
     let sent = sent_to(&app, ADA).await;
     let told = |event_type, url: Option<&str>| NewEvent {
@@ -379,7 +379,7 @@ async fn what_the_provider_tells_too_is_counted_once() {
 }
 
 #[tokio::test]
-async fn while_postgres_is_away_links_lead_on_and_nobody_waits_long() {
+async fn without_postgres_links_redirect_and_requests_do_not_wait_long() {
     let mut app = sending().await;
     let sent = sent_to(&app, ADA).await;
     let nowhere = "postgres://nobody:canary-password@127.0.0.1:1/nowhere";
@@ -392,7 +392,7 @@ async fn while_postgres_is_away_links_lead_on_and_nobody_waits_long() {
         assert_pixel(&fetch(&cut_off, &sent.pixel, BROWSER).await);
         assert_leads_to(&fetch(&cut_off, &sent.link, BROWSER).await, TARGET);
     }
-    // The first waits for a second. Forty that did would have taken forty.
+    // The first request waits for a second. If all forty waited, they would take forty seconds.
     assert!(
         begun.elapsed() < Duration::from_secs(20),
         "{:?}",
@@ -402,7 +402,7 @@ async fn while_postgres_is_away_links_lead_on_and_nobody_waits_long() {
 }
 
 #[tokio::test]
-async fn what_postgres_does_not_take_at_once_is_recorded_later() {
+async fn hits_are_recorded_when_postgres_returns() {
     let app = sending().await;
     let sent = sent_to(&app, ADA).await;
     let mut holder = app.pool.begin().await.unwrap();
@@ -419,7 +419,7 @@ async fn what_postgres_does_not_take_at_once_is_recorded_later() {
 }
 
 #[tokio::test]
-async fn what_was_recorded_and_not_answered_is_recorded_once() {
+async fn a_commit_with_a_lost_reply_is_recorded_once() {
     let mut app = sending().await;
     let sent = sent_to(&app, ADA).await;
     let database = app.variables["DATABASE_URL"].clone();
@@ -429,7 +429,7 @@ async fn what_was_recorded_and_not_answered_is_recorded_once() {
     let behind = app.start_another_api().await;
     line.lose_next_commit();
     assert_leads_to(&fetch(&behind, &sent.link, BROWSER).await, TARGET);
-    // What comes later is recorded later.
+    // Later hits are recorded too.
     assert_pixel(&fetch(&behind, &sent.pixel, BROWSER).await);
     wait_until("both are recorded", async || {
         let seen = seen(&app).await;

@@ -1,4 +1,4 @@
-//! Who decides what is tracked, and when.
+//! The settings for tracking: of the organization and of the request.
 
 use serde_json::{Value, json};
 use waypost_core::provider::kind::ProviderType;
@@ -6,7 +6,7 @@ use waypost_tests::{TestApp, wait_until};
 
 use super::{ADA, BOB, HTML, html_to, message, sending};
 
-/// Whether a copy has a pixel, and whether its link leads through us.
+/// Whether a mail has a pixel, and whether its link is tracked.
 fn tracked(app: &TestApp, to: &str) -> (bool, bool) {
     let html = html_to(app, to);
     assert_eq!(
@@ -23,7 +23,7 @@ async fn switch(app: &TestApp, opens: bool, clicks: bool) {
 }
 
 #[tokio::test]
-async fn a_message_decides_and_where_it_says_nothing_its_organization() {
+async fn options_of_a_message_override_those_of_the_organization() {
     let app = sending().await;
     for (opens, clicks) in [(true, true), (true, false), (false, true), (false, false)] {
         switch(&app, opens, clicks).await;
@@ -48,7 +48,7 @@ async fn a_message_decides_and_where_it_says_nothing_its_organization() {
 }
 
 #[tokio::test]
-async fn messages_of_a_batch_decide_each_for_itself() {
+async fn each_message_of_a_batch_has_its_own_options() {
     let app = sending().await;
     let mut off = message(&[BOB], HTML);
     off["tracking"] = json!({ "opens": false, "clicks": false });
@@ -68,7 +68,7 @@ async fn messages_of_a_batch_decide_each_for_itself() {
 }
 
 #[tokio::test]
-async fn what_is_no_choice_is_refused_with_its_paths() {
+async fn invalid_options_are_refused_with_their_paths() {
     let app = sending().await;
     for (tracking, paths) in [
         (json!(true), vec!["tracking"]),
@@ -101,12 +101,12 @@ async fn what_is_no_choice_is_refused_with_its_paths() {
 }
 
 #[tokio::test]
-async fn a_later_change_does_not_change_accepted_mail_and_counts_at_once_for_new() {
+async fn a_changed_setting_applies_to_new_messages_only() {
     let app = TestApp::builder().without_worker().start().await;
     app.connect(ProviderType::Sendgrid).await;
     let other = app.start_another_api().await;
     app.send(&message(&[ADA], HTML)).await;
-    // The other API remembers the organization by now.
+    // The other API process has cached the organization.
     other
         .post("/v1/send", &message(&["warm@example.org"], HTML))
         .await

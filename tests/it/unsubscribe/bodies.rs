@@ -1,11 +1,11 @@
-//! Where the link stands in bodies, and what templates make of its variable.
+//! The link in bodies, and its variable in templates.
 
 use serde_json::{Value, json};
 use waypost_tests::TestApp;
 
 use super::{group, link_of, message_in, sending};
 
-/// What arrives of a message in a group, with `LINK` in place of the link.
+/// The sent bodies of a message in a group, with `LINK` instead of the link.
 async fn arrived(app: &TestApp, group: &str, parts: &Value) -> (Option<String>, Option<String>) {
     let mut message = message_in(group, &["ada@example.org"]);
     for part in ["html", "text"] {
@@ -40,7 +40,7 @@ const PARAGRAPH: &str =
     "<p style=\"text-align:center;font-size:12px\"><a href=\"LINK\">Unsubscribe</a></p>";
 
 #[tokio::test]
-async fn the_link_stands_where_the_author_put_it_or_at_the_end() {
+async fn the_link_replaces_the_variable_or_is_at_the_end() {
     let app = sending().await;
     let news = group(&app, "News").await;
     for (html, expected) in [
@@ -68,7 +68,7 @@ async fn the_link_stands_where_the_author_put_it_or_at_the_end() {
         let (html, text) = arrived(&app, &news, &json!({ "text": text })).await;
         assert_eq!((html, text.as_deref()), (None, Some(expected)));
     }
-    // Each body by itself.
+    // Each body is handled separately.
     let both = json!({ "html": "<i>{{unsubscribeUrl}}</i>", "text": "x" });
     let (html, text) = arrived(&app, &news, &both).await;
     assert_eq!(html.as_deref(), Some("<i>LINK</i>"));
@@ -76,7 +76,7 @@ async fn the_link_stands_where_the_author_put_it_or_at_the_end() {
 }
 
 #[tokio::test]
-async fn a_subject_holds_no_link() {
+async fn a_subject_has_no_link() {
     let app = sending().await;
     let news = group(&app, "News").await;
     let subject = "Off: {{unsubscribeUrl}}";
@@ -90,7 +90,7 @@ async fn a_subject_holds_no_link() {
 }
 
 #[tokio::test]
-async fn without_a_group_the_variable_means_what_it_always_did() {
+async fn without_a_group_the_variable_is_an_ordinary_one() {
     let app = sending().await;
     let body = "<body>{{unsubscribeUrls}}</body>";
     let mut message = waypost_tests::message_to("ada@example.org");
@@ -117,7 +117,7 @@ async fn without_a_group_the_variable_means_what_it_always_did() {
 }
 
 #[tokio::test]
-async fn templates_say_where_the_link_stands_or_get_it_at_the_end() {
+async fn templates_place_the_link_or_get_it_at_the_end() {
     let app = sending().await;
     let news = group(&app, "News").await;
     let content = json!({
@@ -139,7 +139,7 @@ async fn templates_say_where_the_link_stands_or_get_it_at_the_end() {
     let (html, text) = arrived(&app, &news, &filled).await;
     assert_eq!(html, Some(format!("<body>Ada{PARAGRAPH}</body>")));
     assert_eq!(text.as_deref(), Some("Ada\n\nUnsubscribe: LINK\n"));
-    // A body of the request takes the place of the template's, as it is.
+    // A body of the request replaces that of the template and is not rendered.
     let filled =
         json!({ "templateId": without, "html": "<b>{{unsubscribeUrl}}</b>", "text": "{{name}}" });
     let (html, text) = arrived(&app, &news, &filled).await;
@@ -148,7 +148,7 @@ async fn templates_say_where_the_link_stands_or_get_it_at_the_end() {
 }
 
 #[tokio::test]
-async fn compiled_mjml_keeps_the_place_of_the_link() {
+async fn compiled_mjml_keeps_the_position_of_the_link() {
     let app = sending().await;
     let news = group(&app, "News").await;
     let mjml = "<mjml><mj-body><mj-section><mj-column><mj-button href=\"{{unsubscribeUrl}}\">Off</mj-button></mj-column></mj-section></mj-body></mjml>";
@@ -161,7 +161,7 @@ async fn compiled_mjml_keeps_the_place_of_the_link() {
 }
 
 #[tokio::test]
-async fn a_variable_of_the_links_name_is_refused_where_there_is_a_link() {
+async fn a_variable_with_the_name_of_the_link_is_refused_in_a_group() {
     let app = sending().await;
     let news = group(&app, "News").await;
     let id = template(&app, &json!({ "htmlContent": "{{unsubscribeUrl}}" })).await;
@@ -177,7 +177,7 @@ async fn a_variable_of_the_links_name_is_refused_where_there_is_a_link() {
 }
 
 #[tokio::test]
-async fn a_schema_that_asks_for_the_link_gets_it() {
+async fn a_schema_can_require_the_link() {
     let app = sending().await;
     let news = group(&app, "News").await;
     let link = json!({ "type": "string", "pattern": "^https?://" });
@@ -204,7 +204,7 @@ async fn a_schema_that_asks_for_the_link_gets_it() {
 }
 
 #[tokio::test]
-async fn a_preview_shows_an_example_unless_it_is_given_one() {
+async fn a_preview_has_an_example_link_by_default() {
     let app = TestApp::builder().without_worker().start().await;
     let content = json!({ "htmlContent": "<a href=\"{{unsubscribeUrl}}\">x</a>", "textContent": "{{unsubscribeUrl}}" });
     let id = template(&app, &content).await;
@@ -221,7 +221,7 @@ async fn a_preview_shows_an_example_unless_it_is_given_one() {
 }
 
 #[tokio::test]
-async fn a_body_too_large_to_be_read_along_has_its_links_too() {
+async fn a_body_too_large_for_the_common_query_has_its_links() {
     let app = sending().await;
     let news = group(&app, "News").await;
     let html = format!("<body>{}</body>", "x".repeat(300 * 1024));
@@ -231,7 +231,7 @@ async fn a_body_too_large_to_be_read_along_has_its_links_too() {
 }
 
 #[tokio::test]
-async fn a_place_for_the_link_needs_a_group() {
+async fn the_variable_of_the_link_requires_a_group() {
     let app = sending().await;
     let news = group(&app, "News").await;
     let send = |parts: Value| {

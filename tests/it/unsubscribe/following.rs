@@ -1,5 +1,5 @@
-//! Following links: once, twice, by one click, back again, from many places at
-//! once, and with tokens that are none.
+//! Following links: once, repeatedly, by one click, undoing, concurrently, and with invalid
+//! tokens.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub(super) async fn head(caller: &Caller, link: &str) -> Reply {
         .await
 }
 
-/// That nothing but the sending of messages has happened.
+/// Asserts that nothing has changed since the messages were sent.
 pub(super) async fn assert_untouched(app: &TestApp) {
     assert_eq!(suppressions(app).await, []);
     assert_eq!(count(app, UNSUBSCRIBED).await, 0);
@@ -34,7 +34,7 @@ pub(super) async fn assert_untouched(app: &TestApp) {
     );
 }
 
-/// Asks for a link, with one more header; without a name where it is an empty one.
+/// Requests a link with one more header. An empty name adds none.
 pub(super) async fn with_header(
     app: &TestApp,
     method: Method,
@@ -48,7 +48,7 @@ pub(super) async fn with_header(
 }
 
 #[tokio::test]
-async fn people_act_at_once_and_one_click_always_does() {
+async fn opening_a_link_unsubscribes_people_and_one_click_unsubscribes_always() {
     let app = sending().await;
     let news = group(&app, "News").await;
     for (method, name) in [
@@ -79,14 +79,14 @@ async fn people_act_at_once_and_one_click_always_does() {
 }
 
 #[tokio::test]
-async fn only_looking_at_a_link_does_nothing() {
+async fn head_requests_and_prefetches_do_nothing() {
     let app = sending().await;
     let news = group(&app, "News").await;
     let (_, link) = linked(&app, &news, ADA).await;
     let reply = head(app.caller(), &link).await;
     assert_eq!((reply.status, reply.text.as_str()), (200, ""), "{reply:?}");
     assert_eq!(head(app.caller(), &format!("{link}x")).await.status, 400);
-    // Nobody has opened the page.
+    // These requests are not page visits.
     for (name, value) in [
         ("Sec-Purpose", "prefetch;prerender"),
         ("Purpose", "prefetch"),
@@ -177,7 +177,7 @@ async fn following_a_link_again_in_any_way_changes_nothing() {
 }
 
 #[tokio::test]
-async fn one_click_takes_whatever_body_comes() {
+async fn one_click_accepts_any_body() {
     let app = sending().await;
     let news = group(&app, "News").await;
     let caller = app.caller().anonymous();
@@ -204,7 +204,7 @@ async fn one_click_takes_whatever_body_comes() {
 }
 
 #[tokio::test]
-async fn an_unsubscribe_and_its_undoing_are_on_record() {
+async fn an_unsubscribe_and_its_undo_are_audited() {
     let app = sending().await;
     let news = group(&app, "News").await;
     let (message, link) = linked(&app, &news, ADA).await;
@@ -240,11 +240,11 @@ async fn an_unsubscribe_and_its_undoing_are_on_record() {
 }
 
 #[tokio::test]
-async fn what_a_recipient_did_can_be_undone_and_done_again() {
+async fn an_unsubscribe_can_be_undone_and_repeated() {
     let app = sending().await;
     let news = group(&app, "News").await;
     let (id, link) = linked(&app, &news, ADA).await;
-    // Before there is anything to undo, and twice after.
+    // Undo before the unsubscribe, and twice after it.
     for times in 0..3 {
         if times == 1 {
             assert_unsubscribed(&follow(&app, &link).await);
@@ -271,13 +271,13 @@ async fn what_a_recipient_did_can_be_undone_and_done_again() {
 }
 
 #[tokio::test]
-async fn undoing_lifts_nobody_elses_suppression() {
+async fn undo_keeps_suppressions_of_other_sources() {
     let app = sending().await;
     let news = group(&app, "News").await;
     let (id, link) = linked(&app, &news, ADA).await;
     let grouped = json!({ "email": ADA, "unsubscribeGroupId": news, "source": "MANUAL" });
     let _done = app.post(SUPPRESSIONS, &grouped).await.data(201);
-    // The recipient is told the same, and cannot take back what someone else did.
+    // The recipient sees the same page, but cannot undo a suppression of another source.
     let page = follow(&app, &link).await;
     assert_unsubscribed(&page);
     assert!(!page.text.contains("<form"), "{page:?}");
@@ -290,7 +290,7 @@ async fn undoing_lifts_nobody_elses_suppression() {
     );
     let manual = (to_hash(ADA), json!(news), "MANUAL".to_owned());
     assert_eq!(suppressions(&app).await, [manual]);
-    // The same beside one that is valid everywhere.
+    // The same with a suppression for all mail.
     let (_, link) = linked(&app, &news, "bob@example.org").await;
     assert_unsubscribed(&follow(&app, &link).await);
     let bounce = json!({ "email": "bob@example.org", "source": "BOUNCE" });
@@ -306,7 +306,7 @@ async fn undoing_lifts_nobody_elses_suppression() {
 }
 
 #[tokio::test]
-async fn two_apis_that_race_write_it_once() {
+async fn concurrent_requests_to_two_api_processes_unsubscribe_once() {
     let app = sending().await;
     let other = app.start_another_api().await.anonymous();
     let own = app.caller().anonymous();
@@ -346,7 +346,7 @@ async fn two_apis_that_race_write_it_once() {
 }
 
 #[tokio::test]
-async fn a_group_removed_while_its_links_are_followed_leaves_one_suppression_each() {
+async fn a_group_removed_while_its_links_are_followed_leaves_one_suppression_per_recipient() {
     let app = sending().await;
     let news = group(&app, "News").await;
     let all: Vec<String> = (0..20).map(|n| format!("r{n}@example.org")).collect();
@@ -362,7 +362,7 @@ async fn a_group_removed_while_its_links_are_followed_leaves_one_suppression_eac
     let (pages, removed) = futures_util::join!(follow_all(), app.delete(&path));
     removed.expect(200);
     pages.iter().for_each(assert_unsubscribed);
-    // What was in the group went with it. Who follows again is suppressed everywhere.
+    // The group's suppressions were removed with it. Following a link again suppresses for all mail.
     follow_all().await.iter().for_each(assert_unsubscribed);
     let found = suppressions(&app).await;
     assert_eq!(found.len(), 20);
@@ -372,7 +372,7 @@ async fn a_group_removed_while_its_links_are_followed_leaves_one_suppression_eac
 }
 
 #[tokio::test]
-async fn while_postgres_is_away_a_page_says_so_and_asks_to_come_again() {
+async fn without_postgres_a_page_asks_to_try_again() {
     let mut app = sending().await;
     let news = group(&app, "News").await;
     let (_, link) = linked(&app, &news, ADA).await;
@@ -392,14 +392,14 @@ async fn while_postgres_is_away_a_page_says_so_and_asks_to_come_again() {
         assert!(kind.starts_with("text/html"), "{kind}");
         assert!(!reply.text.contains("canary"), "{reply:?}");
     }
-    // What needs no Postgres needs none.
+    // HEAD requests and invalid tokens need no Postgres.
     assert_eq!(head(&cut_off, &link).await.status, 200);
     assert_eq!(cut_off.get("/v1/unsubscribe/x").await.status, 400);
     assert_untouched(&app).await;
 }
 
 #[tokio::test]
-async fn the_filter_in_redis_learns_of_it() {
+async fn an_unsubscribe_is_added_to_the_filter_in_redis() {
     let app = TestApp::builder().private_redis().start().await;
     app.connect(waypost_core::provider::kind::ProviderType::Sendgrid)
         .await;
@@ -418,7 +418,7 @@ async fn the_filter_in_redis_learns_of_it() {
         app.variables["WAYPOST_REDIS_PREFIX"],
         app.organization_id()
     );
-    // The words of the header: additions, and whether it is complete.
+    // Header words: additions and completeness.
     let word = async |number: usize| -> i64 {
         let words: Vec<i64> = redis::cmd("BITFIELD_RO")
             .arg(&key)
@@ -428,7 +428,7 @@ async fn the_filter_in_redis_learns_of_it() {
             .unwrap();
         words[0]
     };
-    // More than the statement that writes them looks up.
+    // More recipients than the INSERT checks itself.
     let crowd: Vec<String> = (0..101).map(|n| format!("r{n}@example.org")).collect();
     let crowd: Vec<&str> = crowd.iter().map(String::as_str).collect();
     let message = message_in(&news, &crowd);

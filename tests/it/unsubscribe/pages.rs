@@ -11,7 +11,7 @@ use super::{
     undo,
 };
 
-/// What every page promises, whatever it says.
+/// Checks the properties that every page has.
 fn check(reply: &Reply) {
     let page = &reply.text;
     let html = reply.header("content-type").unwrap();
@@ -46,7 +46,7 @@ fn check(reply: &Reply) {
     ] {
         assert!(!page.contains(tag), "{tag} in {page}");
     }
-    // The one style is the one that the policy names.
+    // The only style is the one that the policy allows.
     let style = between(page, "<style>", "</style>");
     let hash = STANDARD.encode(Sha256::digest(style));
     let policy = format!(
@@ -94,7 +94,7 @@ async fn every_page_is_plain_and_names_sender_and_group() {
 }
 
 #[tokio::test]
-async fn hostile_names_are_shown_and_not_obeyed() {
+async fn hostile_names_are_escaped() {
     let app = sending().await;
     let name = "<script>alert(1)</script>\"'`=&{{7}}</main><h1>";
     let evil = group(&app, name).await;
@@ -118,13 +118,13 @@ async fn hostile_names_are_shown_and_not_obeyed() {
         }
         assert_eq!(text.matches("<h1>").count(), 1, "{text}");
     }
-    // Neither does the mail itself: it names no group.
+    // The mail does not contain the group's name.
     let copy = app.captured_once("ada@example.org");
     assert!(!copy.html.unwrap().contains("script"));
 }
 
 #[tokio::test]
-async fn whoever_opens_the_address_of_the_undoing_gets_a_page_that_changes_nothing() {
+async fn a_get_of_the_undo_url_shows_a_page_and_changes_nothing() {
     let app = sending().await;
     let news = group(&app, "News").await;
     let (_, link) = linked(&app, &news, "ada@example.org").await;
@@ -141,7 +141,7 @@ async fn whoever_opens_the_address_of_the_undoing_gets_a_page_that_changes_nothi
 }
 
 #[tokio::test]
-async fn other_methods_and_paths_are_refused_in_the_contracts_form() {
+async fn other_methods_and_paths_are_refused_with_the_error_format_of_the_api() {
     let app = sending().await;
     let news = group(&app, "News").await;
     let (_, link) = linked(&app, &news, "ada@example.org").await;
@@ -163,7 +163,7 @@ async fn other_methods_and_paths_are_refused_in_the_contracts_form() {
 }
 
 #[tokio::test]
-async fn the_document_lists_them_as_open_to_all() {
+async fn the_api_description_lists_the_pages_as_public() {
     let app = TestApp::builder().without_worker().start().await;
     let document = app.get("/openapi.json").await.expect(200);
     let operations = &document["paths"]["/v1/unsubscribe/{token}"];
@@ -178,7 +178,7 @@ async fn the_document_lists_them_as_open_to_all() {
 }
 
 #[tokio::test]
-async fn links_that_are_not_valid_use_up_the_limit_of_strangers_and_valid_ones_do_not() {
+async fn invalid_links_count_against_the_limit_of_anonymous_clients_and_valid_ones_do_not() {
     let app = TestApp::builder()
         .setting("WAYPOST_RATE_LIMIT_ANONYMOUS_PER_MINUTE", "20")
         .start()
@@ -188,7 +188,7 @@ async fn links_that_are_not_valid_use_up_the_limit_of_strangers_and_valid_ones_d
     let (_, link) = linked(&app, &group, "ada@example.org").await;
     let anonymous = app.caller().anonymous();
     let mut replies = Vec::new();
-    // Some come back while this goes on.
+    // The limit refills during the test.
     for _ in 0..60 {
         let reply = anonymous.get("/v1/unsubscribe/nonsense").await;
         let status = reply.status;

@@ -1,4 +1,4 @@
-//! Tokens: which are refused, how long they work, and what they outlive.
+//! Tokens: validity, lifetime, key rotation, and removed messages.
 
 use chrono::TimeDelta;
 use serde_json::json;
@@ -11,7 +11,7 @@ use super::{
 };
 
 #[tokio::test]
-async fn a_token_that_is_none_is_refused_whatever_is_wrong_with_it() {
+async fn malformed_tokens_are_refused() {
     let app = sending().await;
     let news = group(&app, "News").await;
     let (_, link) = linked(&app, &news, ADA).await;
@@ -34,7 +34,7 @@ async fn a_token_that_is_none_is_refused_whatever_is_wrong_with_it() {
         format!("{token}A"),
         format!("{token}%3D"),
         token.to_uppercase(),
-        // The version, the key id, the organization, the address, the signature.
+        // Change the version, the key id, the organization, the address, the signature.
         swapped(0),
         swapped(2),
         swapped(8),
@@ -52,7 +52,7 @@ async fn a_token_that_is_none_is_refused_whatever_is_wrong_with_it() {
             anonymous.get(&path).await,
             anonymous.post_empty(&path).await,
             anonymous.post_empty(&format!("{path}/undo")).await,
-            // A key changes nothing.
+            // An API key makes no difference.
             app.get(&path).await,
         ] {
             assert_eq!(reply.status, 400, "{token}: {reply:?}");
@@ -88,14 +88,14 @@ async fn a_link_works_for_sixty_days_from_its_sending() {
         assert!(reply.text.contains("This link has expired"), "{reply:?}");
     }
     assert_eq!(head(app.caller(), &link).await.status, 410);
-    // Only an authentic link is told that it has expired.
+    // Only a validly signed link gets the page for expired links.
     assert_eq!(follow(&app, &format!("{link}A")).await.status, 400);
     assert_eq!(suppressions(&app).await, []);
     assert_eq!(app.events(&id).await, ["QUEUED", "SENT", "UNSUBSCRIBED"]);
 }
 
 #[tokio::test]
-async fn an_operator_may_set_another_time() {
+async fn an_operator_can_set_another_lifetime() {
     let app = TestApp::builder()
         .setting("WAYPOST_UNSUBSCRIBE_LIFETIME", "30days")
         .setting("WAYPOST_RATE_LIMIT_ANONYMOUS_PER_MINUTE", "2")
@@ -108,14 +108,14 @@ async fn an_operator_may_set_another_time() {
     app.advance(TimeDelta::days(30) - TimeDelta::seconds(2));
     assert_unsubscribed(&follow(&app, &link).await);
     app.advance(TimeDelta::seconds(1));
-    // However many follow theirs from behind one address: they are no strangers.
+    // Valid links from one IP address are not limited.
     for _ in 0..5 {
         assert_eq!(follow(&app, &link).await.status, 410);
     }
 }
 
 #[tokio::test]
-async fn links_outlive_a_rotation_of_the_keys_and_end_with_their_own() {
+async fn links_work_until_their_key_is_removed() {
     const OLD: &str = "1:d2F5cG9zdCBleGFtcGxlIGtleSwgbm90IHNlY3JldCE=";
     const NEW: &str = "2:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
     const FOREIGN: &str = "1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
@@ -132,7 +132,7 @@ async fn links_outlive_a_rotation_of_the_keys_and_end_with_their_own() {
         let other = app.start_another_api().await;
         let reply = follow_at(&other, &link).await;
         assert_eq!(reply.status, status, "{keys}: {reply:?}");
-        // A process that cannot open an account's credentials does not start.
+        // A process that cannot decrypt an account's credentials does not start.
         for account in app.get("/v1/providers").await.data(200).as_array().unwrap() {
             let path = format!("/v1/providers/{}", account["id"].as_str().unwrap());
             app.delete(&path).await.expect(200);
@@ -141,7 +141,7 @@ async fn links_outlive_a_rotation_of_the_keys_and_end_with_their_own() {
 }
 
 #[tokio::test]
-async fn a_link_works_when_its_message_has_been_removed() {
+async fn a_link_works_after_its_message_has_been_removed() {
     let app = sending().await;
     let news = group(&app, "News").await;
     let (_, bodiless) = linked(&app, &news, "bob@example.org").await;
@@ -161,7 +161,7 @@ async fn a_link_works_when_its_message_has_been_removed() {
     }
     let page = follow(&app, &link).await;
     assert_unsubscribed(&page);
-    // The organization's name stands for the sender.
+    // The page shows the organization's name instead of the sender.
     assert!(
         page.text.contains("Tests") && page.text.contains("News"),
         "{page:?}"
@@ -170,7 +170,7 @@ async fn a_link_works_when_its_message_has_been_removed() {
     assert!(suppressions(&app).await.contains(&own));
     assert_eq!(count(&app, "events").await, 0);
     assert!(undo(&app, &link).await.text.contains("subscribed again"));
-    // And nothing is left to unsubscribe from when even the organization is gone.
+    // Without the organization the link has nothing to unsubscribe from.
     app.execute("TRUNCATE organizations CASCADE").await;
     assert_eq!(follow(&app, &link).await.status, 400);
     assert_eq!(undo(&app, &link).await.status, 400);

@@ -31,7 +31,7 @@ use waypost_core::routing::rule::OnUnknown;
 use waypost_core::suppression;
 use waypost_core::tracking::TrackedRecipient;
 use waypost_core::tracking::link::Tracker;
-use waypost_core::unsubscribe::link::{LinkUse, Links, place_in};
+use waypost_core::unsubscribe::link::{LinkContext, Links, ensure_placeholder};
 use waypost_core::warn_seldom;
 
 use super::batch::BatchMemory;
@@ -208,7 +208,7 @@ impl SendMessage {
             return;
         }
         if claim.message.content.unsubscribe_group_id.is_some() {
-            place_in(&mut Arc::make_mut(&mut claim.message).content.html);
+            ensure_placeholder(&mut Arc::make_mut(&mut claim.message).content.html);
         }
         let content = &claim.message.content;
         let html = content.html.as_deref();
@@ -372,7 +372,7 @@ impl SendMessage {
         };
         self.sending.tracker.add_to(&mut mail, &claim.plan, copy);
         if let Some(unsubscribe_group_id) = content.unsubscribe_group_id {
-            let this = LinkUse {
+            let this = LinkContext {
                 organization_id: content.organization_id,
                 unsubscribe_group_id,
                 at: attempt.started_at,

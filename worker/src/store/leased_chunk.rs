@@ -10,7 +10,7 @@ use waypost_core::delivery::job::SendJob;
 use waypost_core::delivery::lease::{LeasedMessage, LeasedRecipient};
 use waypost_core::delivery::outcome::{AttemptOutcome, SentRecord};
 use waypost_core::ids::{ProviderAccountId, WorkerId};
-use waypost_core::tracking::link::Plan;
+use waypost_core::tracking::link::TrackingPlan;
 
 /// A chunk that this worker holds.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(crate) struct ClaimedChunk {
     /// How often it lost its worker.
     pub(crate) losses: i16,
     /// What is tracked in its copies; nothing until the body was read.
-    pub(crate) plan: Plan,
+    pub(crate) plan: TrackingPlan,
     /// The attempt that was written with the claim.
     pub(crate) prewritten: Option<PrewrittenAttempt>,
 }

@@ -30,7 +30,7 @@ use waypost_core::suppression::Suppressions;
 use waypost_core::suppression::feedback::{
     AddedSuppressions, ReportedAddress, ReportedSuppression,
 };
-use waypost_core::tracking::link::Plan;
+use waypost_core::tracking::link::TrackingPlan;
 use waypost_core::warn_seldom;
 
 use crate::worker_lease::WorkerLease;
@@ -513,7 +513,7 @@ impl StoreWriter {
         refresh_aggregates(&mut transaction, &messages).await?;
         let added = self.suppress(&mut transaction, without_mailbox).await?;
         transaction.commit().await.or_fault(RECORD)?;
-        self.suppressions.confirm_told(&added).await;
+        self.suppressions.confirm_feedback(&added).await;
         Ok(left)
     }
 
@@ -522,7 +522,7 @@ impl StoreWriter {
         let bounced = outcomes.filter_map(AttemptOutcome::bounced);
         let suspects = bounced.map(|(organization_id, told)| (organization_id, told.email_hash));
         self.suppressions
-            .expect_told(&suspects.collect::<Vec<_>>())
+            .announce_feedback(&suspects.collect::<Vec<_>>())
             .await
     }
 
@@ -543,7 +543,7 @@ impl StoreWriter {
             address: *address,
         });
         let told: Vec<ReportedSuppression<'_>> = told.collect();
-        self.suppressions.add_told(connection, &told).await
+        self.suppressions.add_feedback(connection, &told).await
     }
 
     /// Brings chunks again at once: the next account is to take what one failed to.

@@ -203,7 +203,7 @@ impl EventRecorder {
         let now = self.clock.now();
         for event in &mut news.events {
             if let Some(url) = event.details.get_mut("url")
-                && let Some(shown) = url.as_str().and_then(|url| self.own.shown_as(url, now))
+                && let Some(shown) = url.as_str().and_then(|url| self.own.resolve(url, now))
             {
                 *url = shown.into();
             }

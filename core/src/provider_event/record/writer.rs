@@ -152,7 +152,7 @@ impl EventWriter {
             let suspects: Vec<_> = suspects
                 .map(|told| (told.organization_id, told.address.email_hash))
                 .collect();
-            self.suppressions.expect_told(&suspects).await?;
+            self.suppressions.announce_feedback(&suspects).await?;
             let write = || self.transact(parts, &matched);
             db::again_after_deadlocks(TRIES_MAX, write, db::is_deadlock).await
         };
@@ -250,11 +250,14 @@ impl EventWriter {
         let ids = &self.suppressions.ids;
         follow(&mut transaction, ids, &fresh, now).await?;
         let told = told_by(fresh.iter().copied());
-        let added = self.suppressions.add_told(&mut transaction, &told).await?;
+        let added = self
+            .suppressions
+            .add_feedback(&mut transaction, &told)
+            .await?;
         let tallies = tallies(parts, &is_genuine, &believed, &fresh);
         count_unrecorded(&mut transaction, parts, &tallies, now).await?;
         transaction.commit().await.or_fault(DOING)?;
-        self.suppressions.confirm_told(&added).await;
+        self.suppressions.confirm_feedback(&added).await;
         Ok(tallies)
     }
 }

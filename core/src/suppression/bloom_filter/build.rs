@@ -1,11 +1,11 @@
-//! Building filters, in the background: one at a time in each process, and one for
-//! an organization among all of them. Those that are asked for meanwhile are looked at
-//! together, so that a Redis that lost all of them has them back soon.
+//! Builds filters in the background. Each process builds one filter at a time, and an
+//! advisory lock allows one build for an organization at a time. Requests that arrive during
+//! a build are processed together, so that a Redis that lost all filters recovers soon.
 //!
-//! A building begins in Redis (an empty filter under a fresh generation) and then
-//! in Postgres; whatever is committed from then on enters the filter by itself.
-//! What was committed before is read in pages, sent as a second string, and laid
-//! over the first in one step that also calls the filter complete.
+//! A build first writes an empty filter with a new generation to Redis, then the generation
+//! to Postgres. Suppressions that commit after that are added to the filter by their own
+//! transactions. The builder reads the earlier ones in pages, sends them as a second string,
+//! and merges it into the first in one step that also marks the filter complete.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tracing::{info, warn};
 
 use super::layout::{FilterLayout, HEADER_WORDS};
-use super::{FilterQuery, FilterState, is_believed, key};
+use super::{FilterQuery, FilterState, is_valid, key};
 use crate::db::advisory_locks::AdvisoryLocks;
 use crate::db::{self, PgConnection, PgPool};
 use crate::fault::Fault;
@@ -25,22 +25,22 @@ use crate::redis::Redis;
 use crate::suppression::store;
 use crate::warn_seldom;
 
-/// How long additions that were committed may take to be counted before a filter
-/// is called behind.
-const SETTLE: Duration = Duration::from_millis(250);
-/// Filters that are looked at together.
-const TOGETHER_MAX: usize = 64;
+/// How long committed additions may take to be counted in Redis before a filter counts as
+/// incomplete.
+const COUNT_DELAY: Duration = Duration::from_millis(250);
+/// Build requests that are processed together.
+const REQUESTS_PER_BATCH: usize = 64;
 /// Hashes read in one statement.
-const PAGE: i64 = 10_000;
-/// How long one step in Redis may take: the largest sends 64 MiB.
-const STEP_MAX: Duration = Duration::from_secs(30);
-/// After this an abandoned building is gone from Redis, in seconds.
-const ABANDONED_AFTER_SECONDS: u64 = 600;
-/// Tells these locks from others in the same database.
+const PAGE_SIZE: i64 = 10_000;
+/// The timeout of one step in Redis. The largest step sends 64 MiB.
+const STEP_TIMEOUT: Duration = Duration::from_secs(30);
+/// The expiry of the second string in Redis if a build is abandoned.
+const BUILD_TTL_SECONDS: u64 = 600;
+/// Separates these advisory locks from others in the same database.
 const LOCK_SALT: u64 = 0x7375_7070_7265_7373;
 
-/// Lays the built string over the filter, unless a newer building has begun or
-/// either string was lost on the way.
+/// Merges the built string into the filter, unless a newer build has started or Redis has
+/// lost one of the strings.
 static COMPLETE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r"
@@ -53,7 +53,7 @@ static COMPLETE: LazyLock<Script> = LazyLock::new(|| {
     )
 });
 
-/// The task that builds.
+/// The task that builds filters.
 pub(super) struct Builder {
     pool: PgPool,
     redis: Redis,
@@ -65,57 +65,63 @@ impl Builder {
         Self { pool, redis, ids }
     }
 
-    /// Tends to the filters that are asked for, until nobody can ask any more.
-    pub(super) async fn run(self, mut asked: mpsc::Receiver<OrganizationId>) {
-        let mut organization_ids = Vec::with_capacity(TOGETHER_MAX);
-        while asked.recv_many(&mut organization_ids, TOGETHER_MAX).await > 0 {
-            if let Err(fault) = self.tend(&organization_ids).await {
+    /// Processes build requests until all senders are dropped.
+    pub(super) async fn run(self, mut requests: mpsc::Receiver<OrganizationId>) {
+        let mut organization_ids = Vec::with_capacity(REQUESTS_PER_BATCH);
+        while requests
+            .recv_many(&mut organization_ids, REQUESTS_PER_BATCH)
+            .await
+            > 0
+        {
+            if let Err(fault) = self.process(&organization_ids).await {
                 let cause = fault.chain();
                 warn_seldom!(
                     cause,
-                    "Suppression filters were not looked at; Postgres answers"
+                    "Could not check suppression filters; checking suppressions in Postgres"
                 );
             }
             organization_ids.clear();
         }
     }
 
-    async fn tend(&self, organization_ids: &[OrganizationId]) -> Result<(), Fault> {
+    async fn process(&self, organization_ids: &[OrganizationId]) -> Result<(), Fault> {
         let keys = organization_ids.iter().copied().map(lock_key);
         let keys: Vec<i64> = keys.collect();
         let (mut locks, taken) = AdvisoryLocks::take_free(&self.pool, &keys).await?;
-        // Another process is at the others.
+        // Other processes build the filters of the other organizations.
         let own = organization_ids.iter().copied();
         let own: Vec<OrganizationId> = own.filter(|id| taken.contains(&lock_key(*id))).collect();
-        let tended = self.build_missing(&mut locks, &own).await;
+        let built = self.build_missing(&mut locks, &own).await;
         locks.release().await;
-        tended
+        built
     }
 
-    /// Builds those filters that are missing, behind or outgrown, small ones first, and
-    /// frees each lock as soon as it may. One that fails ends it: Postgres or Redis is
-    /// away, or the others are larger still. They are asked for again.
+    /// Builds the filters that are missing, invalid or outgrown, smallest first, and
+    /// releases each lock when its filter is done. Stops at the first failure, because
+    /// Postgres or Redis is unavailable, or the filter is too large and the next ones are
+    /// larger. Later sends request the remaining filters again.
     async fn build_missing(
         &self,
         locks: &mut AdvisoryLocks,
         organization_ids: &[OrganizationId],
     ) -> Result<(), Fault> {
         let states = store::list_states(locks.connection(), organization_ids);
-        let mut states = db::bounded("tend to filters", states).await?;
-        states.retain(|(_, state)| state.wants_filter());
+        let mut states = db::bounded("check suppression filters", states).await?;
+        states.retain(|(_, state)| state.needs_filter());
         states.sort_unstable_by_key(|(_, state)| state.entries);
         if states.is_empty() {
             return Ok(());
         }
-        // What was committed by now is counted soon, unless it is lost.
-        tokio::time::sleep(SETTLE).await;
+        // Additions that are committed by now are counted after this delay, unless Redis
+        // lost them.
+        tokio::time::sleep(COUNT_DELAY).await;
         let headers = self.headers(&states).await?;
         for ((organization_id, state), header) in states.into_iter().zip(headers) {
-            if state.is_outgrown() || !state.has_filter() || !is_believed(state, &header) {
+            if state.is_outgrown() || !state.has_filter() || !is_valid(state, &header) {
                 let layout = FilterLayout::for_addresses(state.entries);
-                let building = self.build(locks.connection(), organization_id, layout);
-                if let Err(fault) = building.await {
-                    warn_seldom!(%organization_id, cause = fault.chain(), "A suppression filter was not built; Postgres answers");
+                let built = self.build(locks.connection(), organization_id, layout);
+                if let Err(fault) = built.await {
+                    warn_seldom!(%organization_id, cause = fault.chain(), "Could not build a suppression filter; checking suppressions in Postgres");
                     break;
                 }
             }
@@ -124,7 +130,7 @@ impl Builder {
         Ok(())
     }
 
-    /// The first words of each of these filters.
+    /// The header words of each filter.
     async fn headers(
         &self,
         filters: &[(OrganizationId, FilterState)],
@@ -148,7 +154,7 @@ impl Builder {
         begin.atomic().del(&key).ignore();
         begin.cmd("BITFIELD").arg(&key);
         begin.arg("SET").arg("i64").arg("#0").arg(generation);
-        // As long as it will be, so that every word can be read.
+        // Writing the last word extends the string to its full length.
         begin.arg("SET").arg("i64");
         begin
             .arg(format!("#{}", HEADER_WORDS + layout.words() - 1))
@@ -156,14 +162,13 @@ impl Builder {
             .ignore();
         self.step::<()>(&begin).await?;
         let words = i32::try_from(layout.words()).unwrap_or(i32::MAX);
-        let begun = store::begin_generation(connection, organization_id, generation, words);
-        db::bounded("begin a filter", begun).await?;
+        let started = store::begin_generation(connection, organization_id, generation, words);
+        db::bounded("start a suppression filter", started).await?;
         let built = collect(connection, organization_id, layout).await?;
         let length = built.len();
         let built_key = format!("{key}:{generation:x}");
         let mut send = redis::pipe();
-        send.set_ex(&built_key, built, ABANDONED_AFTER_SECONDS)
-            .ignore();
+        send.set_ex(&built_key, built, BUILD_TTL_SECONDS).ignore();
         self.step::<()>(&send).await?;
         let mut complete = COMPLETE.key(&key);
         complete.key(&built_key);
@@ -172,7 +177,7 @@ impl Builder {
         if completed == 1 {
             info!(%organization_id, bytes = length, "Built a suppression filter");
         } else {
-            warn!(%organization_id, "A suppression filter was lost while it was built");
+            warn!(%organization_id, "Redis lost a suppression filter during its build");
         }
         Ok(())
     }
@@ -185,8 +190,8 @@ impl Builder {
         bounded(async { script.invoke_async(&mut self.connect().await?).await }).await
     }
 
-    /// A connection of its own: a large step would hold up others. Answers may take as long
-    /// as a step; by itself the client gives them half a second.
+    /// A new connection, because a large step would delay other commands on a shared one.
+    /// [`STEP_TIMEOUT`] replaces the client's response timeout of half a second.
     async fn connect(&self) -> redis::RedisResult<MultiplexedConnection> {
         let config = AsyncConnectionConfig::new().set_response_timeout(None);
         let client = &self.redis.client;
@@ -196,7 +201,7 @@ impl Builder {
     }
 }
 
-/// The string with the bits of every committed suppression, its header zero.
+/// The string with the bits of every committed suppression and a zero header.
 async fn collect(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -206,12 +211,12 @@ async fn collect(
     let mut bytes = vec![0; (HEADER_WORDS + layout.words()) as usize * WORD];
     let mut after = Vec::new();
     loop {
-        let page = store::list_hashes(connection, organization_id, &after, PAGE);
-        let page = db::bounded("build a filter", page).await?;
+        let page = store::list_hashes(connection, organization_id, &after, PAGE_SIZE);
+        let page = db::bounded("build a suppression filter", page).await?;
         for hash in &page {
-            let place = layout.place(hash);
-            let first = (HEADER_WORDS + place.word) as usize * WORD;
-            for (byte, mask) in bytes[first..].iter_mut().zip(place.mask.to_be_bytes()) {
+            let position = layout.position(hash);
+            let first = (HEADER_WORDS + position.word) as usize * WORD;
+            for (byte, mask) in bytes[first..].iter_mut().zip(position.mask.to_be_bytes()) {
                 *byte |= mask;
             }
         }
@@ -222,7 +227,7 @@ async fn collect(
     }
 }
 
-/// The key of the lock of an organization's filter.
+/// The advisory lock key for an organization's filter.
 fn lock_key(organization_id: OrganizationId) -> i64 {
     let (_, low) = organization_id.0.as_u64_pair();
     (low ^ LOCK_SALT).cast_signed()
@@ -230,7 +235,7 @@ fn lock_key(organization_id: OrganizationId) -> i64 {
 
 async fn bounded<T>(run: impl Future<Output = redis::RedisResult<T>>) -> Result<T, Fault> {
     let doing = "build a suppression filter";
-    tokio::time::timeout(STEP_MAX, run)
+    tokio::time::timeout(STEP_TIMEOUT, run)
         .await
         .map_err(|error| Fault::unavailable(doing, error))?
         .map_err(|error| Fault::unavailable(doing, error))

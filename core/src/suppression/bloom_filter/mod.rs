@@ -1,24 +1,22 @@
-//! Suppression filters: a Bloom filter for each organization with many
-//! suppressions that sends to many at once, as one plain string in Redis. "No" from
-//! a filter that can be believed spares Postgres the question; anything else asks
-//! Postgres.
+//! Suppression filters: a Bloom filter in Redis for each organization with many
+//! suppressions, stored as one plain string. If a valid filter rules an address out,
+//! Postgres is not asked. In all other cases Postgres is asked.
 //!
-//! The string begins with three words: the *generation* (which building of the
-//! filter this is), the *additions* (suppressions that entered it since), and
-//! whether it is *complete*. Postgres keeps generation and additions too. A filter
-//! is believed only where it is complete, of the present generation, and has
-//! counted at least what Postgres has. An emptied Redis has no generation; one
-//! restored from an old snapshot has counted less, and since an addition is
-//! counted once and together with its bits, it never catches up. Header and bits
-//! are one string, so no eviction takes the one and leaves the other, and one
-//! command reads both.
+//! The string begins with three words: the *generation* (a random number for each build of
+//! the filter), the *additions* (suppressions added since the build) and whether the filter
+//! is *complete*. Postgres stores generation and additions too. A filter is valid if it is
+//! complete, has the current generation, and has at least as many additions as Postgres. An
+//! emptied Redis has no generation. A Redis that was restored from an old snapshot has fewer
+//! additions and never catches up, because an addition is is_committed once and together with its
+//! bits. Header and bits are one string, so an eviction removes both, and one command reads
+//! both.
 //!
-//! A suppression enters before its transaction is committed ([`BloomFilters::announce`],
-//! so that whoever relies on what it knew a moment ago finds it), and is counted
-//! after ([`BloomFilters::confirm`]).
+//! A suppression is added to the filter before its transaction commits
+//! ([`BloomFilters::announce`]), so that processes with a cached filter state find it. It is
+//! is_committed after the commit ([`BloomFilters::confirm`]).
 //!
-//! What is not promised: that a filter which lost something within the last second
-//! is found out at once. The check before the provider call does not ask it.
+//! Not guaranteed: a process may use a filter that lost data for up to a second. The check
+//! before the provider call reads only Postgres.
 
 mod build;
 mod layout;
@@ -43,38 +41,37 @@ use crate::redis::{Redis, away};
 use build::Builder;
 use layout::{BitPosition, FilterLayout, HEADER_WORDS};
 
-/// Suppressions from which on an organization has a filter. Below, Postgres finds
-/// them as fast.
+/// The number of suppressions from which an organization has a filter. With fewer, Postgres
+/// is as fast.
 const ENTRIES_MIN: u64 = 2_000;
-/// How long anyone waits for Redis before going on without.
-const WAIT_MAX: Duration = Duration::from_millis(50);
-/// How long Redis is not asked again after it failed to answer.
-const REST: Duration = Duration::from_secs(1);
-/// Addresses that one script adds, so that others wait for it no longer than for
-/// a short command.
-const ADDED_AT_ONCE: usize = 500;
-/// How long a filter that was tended to is left alone.
-const TENDED_FOR: Duration = Duration::from_secs(5);
-/// Addresses that one command asks for. Several commands of one question are on their way
-/// side by side: while Redis reads the words of one, the next is written and the one before
-/// is read, which all take about as long.
-const ASKED_AT_ONCE: usize = 250;
-/// Bytes of an argument, roughly: `GET`, `i64` and `#1234567` on the average.
+/// How long a caller waits for Redis before it continues without the filter.
+const TIMEOUT: Duration = Duration::from_millis(50);
+/// How long filters are not read from Redis after a failure.
+const COOLDOWN: Duration = Duration::from_secs(1);
+/// Addresses that one script adds. Redis runs a script of this size about as long as a
+/// short command.
+const ADDRESSES_PER_SCRIPT: usize = 500;
+/// How long another build of the same filter is not requested.
+const BUILD_REQUEST_INTERVAL: Duration = Duration::from_secs(5);
+/// Addresses that one command reads. Several commands of one check run concurrently: while
+/// Redis runs one, the client writes the next and reads the reply of the previous. The three
+/// steps take about the same time.
+const ADDRESSES_PER_COMMAND: usize = 250;
+/// The average bytes of a command argument: `GET`, `i64` or `#1234567`.
 const ARGUMENT_BYTES: usize = 6;
-/// Round trips under way at once, addresses in one of them, and parts of questions that wait
-/// for one. A send to thousands is a crowd by itself.
-const GROUP: BatcherSettings = BatcherSettings {
+/// Concurrent round trips, the addresses of one, and the queries that may wait. The queries
+/// of a send to thousands of recipients fill a batch by themselves.
+const READ_BATCHES: BatcherSettings = BatcherSettings {
     flushes_max: 2,
     batch_weight_max: 5_000,
     batch_min: 16,
     queue_max: 10_000,
     cooldown: Cooldown::NONE,
 };
-/// Organizations whose filters may wait to be tended to.
-const WAITING_MAX: usize = 1_024;
+/// Organizations whose filters may wait for a build.
+const BUILD_REQUESTS_MAX: usize = 1_024;
 
-/// Adds bits where the generation is the expected one, and counts in the same
-/// breath. Bits that are there already stay.
+/// Sets bits and counts the additions, if the filter has the expected generation.
 static ADD: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r"
@@ -85,10 +82,10 @@ static ADD: LazyLock<Script> = LazyLock::new(|| {
     )
 });
 
-/// What Postgres knows of an organization's filter.
+/// The state of an organization's filter in Postgres.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FilterState {
-    /// How many suppressions the organization has.
+    /// The number of the organization's suppressions.
     pub entries: u64,
     generation: i64,
     layout: Option<FilterLayout>,
@@ -105,17 +102,17 @@ impl FilterState {
         }
     }
 
-    /// Whether a filter was ever begun.
+    /// Whether the build of a filter was ever started.
     pub(super) fn has_filter(self) -> bool {
         self.layout.is_some()
     }
 
-    /// Whether a filter is worth having.
-    pub(super) fn wants_filter(self) -> bool {
+    /// Whether the organization has enough suppressions for a filter.
+    pub(super) fn needs_filter(self) -> bool {
         self.entries >= ENTRIES_MIN
     }
 
-    /// Whether the filter holds twice what it was made for.
+    /// Whether the filter has twice as many addresses as it was sized for.
     pub(super) fn is_outgrown(self) -> bool {
         let additions = u64::try_from(self.additions).unwrap_or_default();
         self.layout
@@ -126,73 +123,70 @@ impl FilterState {
 /// The filters in Redis. Cheap to clone.
 #[derive(Clone)]
 pub struct BloomFilters {
-    access: FilterConnection,
-    questions: Batcher<FilterQuery, Option<Vec<i64>>>,
-    builder: mpsc::Sender<OrganizationId>,
-    tended: Cache<OrganizationId, ()>,
+    connection: FilterConnection,
+    reads: Batcher<FilterQuery, Option<Vec<i64>>>,
+    build_requests: mpsc::Sender<OrganizationId>,
+    recently_requested: Cache<OrganizationId, ()>,
 }
 
 impl BloomFilters {
-    /// Starts the task that builds filters.
+    /// Starts the task that builds filters and the batcher that reads them.
     #[must_use]
     pub fn start(pool: PgPool, redis: Redis, ids: Ids) -> Self {
-        let (sender, receiver) = mpsc::channel(WAITING_MAX);
+        let (build_requests, receiver) = mpsc::channel(BUILD_REQUESTS_MAX);
         let builder = Builder::new(pool, redis.clone(), ids);
         tokio::spawn(builder.run(receiver));
-        let access = FilterConnection {
+        let connection = FilterConnection {
             redis,
-            kept: Arc::default(),
-            resting_until: Arc::default(),
+            open: Arc::default(),
+            cooldown_until: Arc::default(),
         };
-        let reader = access.clone();
+        let reader = connection.clone();
         Self {
-            access,
-            questions: Batcher::start("suppression_filters", GROUP, move |questions| {
+            connection,
+            reads: Batcher::start("suppression_filters", READ_BATCHES, move |queries| {
                 let reader = reader.clone();
-                async move { reader.read(questions).await }
+                async move { reader.read(queries).await }
             }),
-            builder: sender,
-            tended: Cache::builder()
+            build_requests,
+            recently_requested: Cache::builder()
                 .max_capacity(100_000)
-                .time_to_live(TENDED_FOR)
+                .time_to_live(BUILD_REQUEST_INTERVAL)
                 .build(),
         }
     }
 
-    /// For each address whether it may be suppressed; nothing where there is no
-    /// filter that can be believed. A command for some hundred addresses; who asks at the
-    /// same time shares round trips.
-    pub(super) async fn ask(
+    /// Whether each address may be suppressed. `None` if the organization has no valid
+    /// filter or Redis does not answer. Concurrent calls share round trips.
+    pub(super) async fn check(
         &self,
         organization_id: OrganizationId,
         state: FilterState,
         hashes: impl Iterator<Item = AddressHash>,
     ) -> Option<Vec<bool>> {
         let layout = state.layout?;
-        if self.access.is_resting() {
+        if self.connection.is_cooling_down() {
             return None;
         }
-        let places: Vec<BitPosition> = hashes.map(|hash| layout.place(&hash)).collect();
-        let key = key(&self.access.redis, organization_id);
-        let parts = places.chunks(ASKED_AT_ONCE).map(|part| async {
-            let words = self
-                .questions
-                .run(FilterQuery::of(&key, part), part.len())
-                .await;
+        let positions: Vec<BitPosition> = hashes.map(|hash| layout.position(&hash)).collect();
+        let key = key(&self.connection.redis, organization_id);
+        let chunks = positions.chunks(ADDRESSES_PER_COMMAND).map(|chunk| async {
+            let query = FilterQuery::of(&key, chunk);
+            let words = self.reads.run(query, chunk.len()).await;
             let words = words
                 .ok()
                 .flatten()
-                .filter(|words| is_believed(state, words))?;
-            let found = words.iter().skip(HEADER_WORDS as usize);
-            let maybes = part.iter().zip(found);
-            let maybes = maybes.map(|(place, found)| place.is_in(found.cast_unsigned()));
+                .filter(|words| is_valid(state, words))?;
+            let words = words.iter().skip(HEADER_WORDS as usize);
+            let maybes = chunk.iter().zip(words);
+            let maybes = maybes.map(|(position, word)| position.matches(word.cast_unsigned()));
             Some(maybes.collect::<Vec<bool>>())
         });
-        let parts: Option<Vec<Vec<bool>>> = join_all(parts).await.into_iter().collect();
-        Some(parts?.concat())
+        let maybes: Option<Vec<Vec<bool>>> = join_all(chunks).await.into_iter().collect();
+        Some(maybes?.concat())
     }
 
-    /// Lets addresses enter an organization's filter before they are committed.
+    /// Adds addresses to an organization's filter before their transaction commits.
     pub async fn announce(
         &self,
         organization_id: OrganizationId,
@@ -202,9 +196,9 @@ impl BloomFilters {
         self.add(organization_id, state, hashes, false).await;
     }
 
-    /// Lets addresses that were committed enter the filter for certain, and counts
-    /// them. `state` is what the transaction that added them returned. Where this
-    /// fails the filter is not believed any more and is built anew.
+    /// Adds committed addresses to the filter again and counts them. `state` is the result
+    /// of [`count_added`](super::store::count_added) in their transaction. If this fails,
+    /// the filter has too few additions, is invalid from then on, and is rebuilt.
     pub async fn confirm(
         &self,
         organization_id: OrganizationId,
@@ -214,15 +208,15 @@ impl BloomFilters {
         self.add(organization_id, state, hashes, true).await;
     }
 
-    /// Asks for a look at an organization's filter in the background: it is built
-    /// where it is missing, behind or outgrown.
-    pub(super) async fn tend(&self, organization_id: OrganizationId) {
-        if self.tended.contains_key(&organization_id) {
+    /// Requests a check of an organization's filter in the background. The builder builds
+    /// the filter if it is missing, invalid or outgrown.
+    pub(super) async fn request_build(&self, organization_id: OrganizationId) {
+        if self.recently_requested.contains_key(&organization_id) {
             return;
         }
-        self.tended.insert(organization_id, ()).await;
-        // Where too many wait, the next request after the pause asks again.
-        let _full = self.builder.try_send(organization_id);
+        self.recently_requested.insert(organization_id, ()).await;
+        // If the channel is full, a send after the interval requests the build again.
+        let _full = self.build_requests.try_send(organization_id);
     }
 
     async fn add(
@@ -230,193 +224,199 @@ impl BloomFilters {
         organization_id: OrganizationId,
         state: FilterState,
         hashes: &[AddressHash],
-        counted: bool,
+        is_committed: bool,
     ) {
         let Some(layout) = state.layout else {
             return;
         };
-        let key = key(&self.access.redis, organization_id);
-        for part in hashes.chunks(ADDED_AT_ONCE) {
+        let key = key(&self.connection.redis, organization_id);
+        for chunk in hashes.chunks(ADDRESSES_PER_SCRIPT) {
             let mut script = ADD.key(&key);
             script.arg(&state.generation.to_be_bytes());
-            script.arg(if counted { part.len() } else { 0 });
-            for hash in part {
-                for offset in layout.place(hash).offsets() {
+            script.arg(if is_committed { chunk.len() } else { 0 });
+            for hash in chunk {
+                for offset in layout.position(hash).offsets() {
                     script.arg(offset);
                 }
             }
             let added = async {
-                let mut connection = self.access.redis.pool.get().await.map_err(away)?;
+                let mut connection = self.connection.redis.pool.get().await.map_err(away)?;
                 script.invoke_async::<i64>(&mut connection).await
             };
-            if self.access.within_bound(added).await != Some(1) {
+            if self.connection.with_timeout(added).await != Some(1) {
                 return;
             }
         }
     }
 }
 
-/// Redis, as long as it answers. Cheap to clone.
+/// A connection to Redis with a cooldown after failures. Cheap to clone.
 #[derive(Clone)]
 struct FilterConnection {
     redis: Redis,
-    kept: Arc<Mutex<Option<MultiplexedConnection>>>,
-    resting_until: Arc<Mutex<Option<Instant>>>,
+    open: Arc<Mutex<Option<MultiplexedConnection>>>,
+    cooldown_until: Arc<Mutex<Option<Instant>>>,
 }
 
 impl FilterConnection {
-    /// What each of these questions reads, in one round trip; nothing where Redis does
-    /// not answer.
-    async fn read(&self, questions: Vec<FilterQuery>) -> Vec<Result<Option<Vec<i64>>, Fault>> {
-        let count = questions.len();
-        let pipelines = in_pipelines(questions);
-        let answered = if self.is_resting() {
+    /// The words that each query reads, in one round trip. `None` for each if Redis does not
+    /// answer.
+    async fn read(&self, queries: Vec<FilterQuery>) -> Vec<Result<Option<Vec<i64>>, Fault>> {
+        let count = queries.len();
+        let pipelines = in_pipelines(queries);
+        let replies = if self.is_cooling_down() {
             None
         } else {
-            self.within_bound(self.run(&pipelines)).await
+            self.with_timeout(self.run(&pipelines)).await
         };
-        if answered.is_none() {
-            *self.kept() = None;
+        if replies.is_none() {
+            *self.open() = None;
         }
-        match answered {
-            Some(answers) if answers.len() == count => {
-                answers.into_iter().map(|words| Ok(Some(words))).collect()
+        match replies {
+            Some(replies) if replies.len() == count => {
+                replies.into_iter().map(|words| Ok(Some(words))).collect()
             }
             Some(_) | None => vec![Ok(None); count],
         }
     }
 
-    /// Runs commands that only read on the connection that is kept: the pool's asks
-    /// whether it is alive each time, which costs a round trip. Where Redis has closed it in
-    /// the meantime there is a new one.
+    /// Runs read-only commands on one connection that stays open: the pool pings a
+    /// connection each time it hands it out, which costs a round trip. Retries once on a new
+    /// connection if Redis has closed this one.
     async fn run(&self, pipelines: &[Pipeline]) -> RedisResult<Vec<Vec<i64>>> {
-        match side_by_side(pipelines, &self.connection().await?).await {
+        match query_concurrently(pipelines, &self.connection().await?).await {
             Err(error) if error.is_connection_dropped() => {
-                *self.kept() = None;
-                side_by_side(pipelines, &self.connection().await?).await
+                *self.open() = None;
+                query_concurrently(pipelines, &self.connection().await?).await
             }
-            answer => answer,
+            result => result,
         }
     }
 
-    /// The connection that is kept, or one that is taken out of the pool to be kept: the
-    /// pool's are there as a rule, and making one may take longer than anyone waits here.
+    /// The open connection, or one that it takes out of the pool. The pool usually has a
+    /// connection, and opening a new one may take longer than [`TIMEOUT`].
     async fn connection(&self) -> RedisResult<MultiplexedConnection> {
-        if let Some(kept) = self.kept().clone() {
-            return Ok(kept);
+        if let Some(open) = self.open().clone() {
+            return Ok(open);
         }
         let pooled = self.redis.pool.get().await.map_err(away)?;
         let taken = deadpool_redis::Connection::take(pooled);
-        *self.kept() = Some(taken.clone());
+        *self.open() = Some(taken.clone());
         Ok(taken)
     }
 
-    fn kept(&self) -> MutexGuard<'_, Option<MultiplexedConnection>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn open(&self) -> MutexGuard<'_, Option<MultiplexedConnection>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What Redis answers in time; where it fails to, it is left alone for a while.
-    async fn within_bound<T>(&self, answer: impl Future<Output = RedisResult<T>>) -> Option<T> {
-        match tokio::time::timeout(WAIT_MAX, answer).await {
-            Ok(Ok(answer)) => Some(answer),
+    /// The reply of Redis. A failure or timeout starts the cooldown and returns `None`.
+    async fn with_timeout<T>(&self, reply: impl Future<Output = RedisResult<T>>) -> Option<T> {
+        match tokio::time::timeout(TIMEOUT, reply).await {
+            Ok(Ok(reply)) => Some(reply),
             Ok(Err(error)) => {
-                self.rest(&error);
+                self.start_cooldown(&error);
                 None
             }
             Err(_) => {
-                self.rest(&"it did not answer in time");
+                self.start_cooldown(&"it did not answer in time");
                 None
             }
         }
     }
 
-    fn is_resting(&self) -> bool {
-        let until = self
-            .resting_until
+    fn cooldown_until(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.cooldown_until
             .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        until.is_some_and(|until| Instant::now() < until)
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Leaves Redis alone for a while, so that its absence costs one request the
-    /// wait and not all.
-    fn rest(&self, cause: &dyn std::fmt::Display) {
-        debug!(%cause, "Suppressions are asked of Postgres alone for a while");
-        let mut until = self
-            .resting_until
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+    fn is_cooling_down(&self) -> bool {
+        self.cooldown_until()
+            .is_some_and(|until| Instant::now() < until)
+    }
+
+    /// Filters are not read until the cooldown ends, so that an unavailable Redis does not
+    /// cost every request the timeout.
+    fn start_cooldown(&self, cause: &dyn std::fmt::Display) {
+        debug!(%cause, "Suppressions are checked in Postgres only until Redis is tried again");
+        let mut until = self.cooldown_until();
         if until.is_none() {
-            warn!(%cause, "Redis failed a suppression filter; Postgres answers");
+            warn!(%cause, "Could not read a suppression filter from Redis; checking suppressions in Postgres");
         }
-        *until = Some(Instant::now() + REST);
+        *until = Some(Instant::now() + COOLDOWN);
     }
 }
 
-/// Whether a filter that begins with these words can be believed.
-fn is_believed(state: FilterState, words: &[i64]) -> bool {
+/// Whether a filter that begins with these words is valid.
+fn is_valid(state: FilterState, words: &[i64]) -> bool {
     let [generation, additions, complete, ..] = words else {
         return false;
     };
     *generation == state.generation && *additions >= state.additions && *complete == 1
 }
 
-/// The organization's id is a hash tag: all keys of a filter lie together.
+/// The organization's id is a hash tag, so that Redis Cluster stores all keys of a filter on
+/// one node.
 fn key(redis: &Redis, organization_id: OrganizationId) -> String {
     format!("{}:suppressions:{{{organization_id}}}", redis.prefix)
 }
 
-/// A command that reads a filter's header and the words of some addresses.
+/// A command that reads a filter's header and the words of several addresses.
 struct FilterQuery {
     command: Cmd,
     addresses: usize,
 }
 
 impl FilterQuery {
-    fn of(key: &str, places: &[BitPosition]) -> Self {
-        let words = (0..HEADER_WORDS).chain(places.iter().map(|place| HEADER_WORDS + place.word));
-        let arguments = 2 + 3 * (places.len() + HEADER_WORDS as usize);
+    fn of(key: &str, positions: &[BitPosition]) -> Self {
+        let words = positions
+            .iter()
+            .map(|position| HEADER_WORDS + position.word);
+        let words = (0..HEADER_WORDS).chain(words);
+        let arguments = 2 + 3 * (positions.len() + HEADER_WORDS as usize);
         let mut command = Cmd::with_capacity(arguments, arguments * ARGUMENT_BYTES);
         command.arg("BITFIELD_RO").arg(key);
         let mut offset = String::new();
         for word in words {
             offset.clear();
-            write!(offset, "#{word}").expect("a string takes what is written");
+            write!(offset, "#{word}").expect("writing to a string cannot fail");
             command.arg("GET").arg("i64").arg(&offset);
         }
         Self {
             command,
-            addresses: places.len(),
+            addresses: positions.len(),
         }
     }
 }
 
-/// Small questions share a pipeline, and so a write and a read of the socket.
-fn in_pipelines(questions: Vec<FilterQuery>) -> Vec<Pipeline> {
+/// Groups small queries into pipelines. A pipeline needs one write and one read of the
+/// socket.
+fn in_pipelines(queries: Vec<FilterQuery>) -> Vec<Pipeline> {
     let mut pipelines = Vec::new();
     let mut addresses = usize::MAX;
-    for question in questions {
-        addresses = addresses.saturating_add(question.addresses);
-        if addresses > ASKED_AT_ONCE {
-            addresses = question.addresses;
+    for query in queries {
+        addresses = addresses.saturating_add(query.addresses);
+        if addresses > ADDRESSES_PER_COMMAND {
+            addresses = query.addresses;
             pipelines.push(redis::pipe());
         }
         let pipeline = pipelines.last_mut().expect("one was pushed just now");
-        pipeline.add_command(question.command);
+        pipeline.add_command(query.command);
     }
     pipelines
 }
 
-/// The answers of all commands, in their order.
-async fn side_by_side(
+/// Runs the pipelines concurrently on one connection. Returns the replies of all commands
+/// in order.
+async fn query_concurrently(
     pipelines: &[Pipeline],
     connection: &MultiplexedConnection,
 ) -> RedisResult<Vec<Vec<i64>>> {
-    let asked = pipelines.iter().map(|pipeline| {
+    let replies = pipelines.iter().map(|pipeline| {
         let mut connection = connection.clone();
         async move { pipeline.query_async::<Vec<Vec<i64>>>(&mut connection).await }
     });
-    Ok(try_join_all(asked).await?.concat())
+    Ok(try_join_all(replies).await?.concat())
 }
 
 #[cfg(test)]
@@ -428,28 +428,28 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_is_believed_only_if_it_lost_nothing() {
-        assert!(is_believed(state(7, 3), &[7, 3, 1]));
-        // Another process has added what this one does not know of yet.
-        assert!(is_believed(state(7, 3), &[7, 4, 1, 99]));
+    fn a_filter_that_lost_data_is_invalid() {
+        assert!(is_valid(state(7, 3), &[7, 3, 1]));
+        // Another process has added suppressions since this one read the state.
+        assert!(is_valid(state(7, 3), &[7, 4, 1, 99]));
         for words in [&[7, 2, 1][..], &[8, 3, 1], &[7, 3, 0], &[0, 0, 0], &[]] {
-            assert!(!is_believed(state(7, 3), words), "{words:?}");
+            assert!(!is_valid(state(7, 3), words), "{words:?}");
         }
     }
 
     #[test]
-    fn small_questions_share_a_pipeline_and_large_ones_do_not() {
-        let places = |count| vec![state(7, 3).layout.unwrap().place(&AddressHash([7; 32])); count];
-        let questions =
-            [1, 100, 149, 1, 250, 250, 2, 3].map(|count| FilterQuery::of("key", &places(count)));
-        let pipelines = in_pipelines(questions.into());
+    fn small_queries_share_a_pipeline_and_large_ones_do_not() {
+        let position = state(7, 3).layout.unwrap().position(&AddressHash([7; 32]));
+        let queries = [1, 100, 149, 1, 250, 250, 2, 3]
+            .map(|count| FilterQuery::of("key", &vec![position; count]));
+        let pipelines = in_pipelines(queries.into());
         let sizes: Vec<usize> = pipelines.iter().map(Pipeline::len).collect();
         assert_eq!(sizes, [3, 1, 1, 1, 2]);
         assert!(in_pipelines(Vec::new()).is_empty());
     }
 
     #[test]
-    fn a_filter_is_outgrown_when_it_has_doubled() {
+    fn a_filter_is_outgrown_at_twice_its_capacity() {
         assert!(!state(7, 4_999).is_outgrown());
         assert!(state(7, 5_000).is_outgrown());
         assert!(!FilterState::default().is_outgrown());

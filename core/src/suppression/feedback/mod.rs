@@ -1,16 +1,17 @@
-//! What providers tell of addresses: that they do not exist, that their owner called
-//! a message spam, that they unsubscribed there. Suppressed in the transaction that
-//! records the news, so there is no such event without its suppression.
+//! Suppressions from provider feedback: hard bounces, complaints and unsubscribes at the
+//! provider. They are added in the transaction that records the provider event, so no such
+//! event exists without its suppression.
 //!
-//! It goes by the address that the copy was sent to, not by what the provider
-//! wrote. A soft bounce alone says little; as many as the organization's settings
-//! name, within as many days, suppress the address like a hard one, and counting
-//! begins anew then.
+//! The suppressed address is the one that the message was sent to, not the one in the
+//! provider's event. Soft bounces suppress an address only if their number within a period
+//! reaches the limit. The organization's settings contain the period and the limit. The
+//! count then restarts at zero.
 //!
-//! The news of many organizations share a transaction, and each step its statements.
-//! The three steps of everyone who adds suppressions are the caller's here:
-//! [`Suppressions::expect_told`], [`Suppressions::add_told`] in the transaction,
-//! [`Suppressions::confirm_told`].
+//! Feedback for many organizations shares one transaction, and each step runs the same
+//! number of statements for all of them. The caller runs the three steps of adding
+//! suppressions:
+//! [`Suppressions::announce_feedback`], [`Suppressions::add_feedback`] in the transaction,
+//! [`Suppressions::confirm_feedback`].
 
 mod store;
 
@@ -27,134 +28,136 @@ use crate::clock::Timestamp;
 use crate::db::{OrFault as _, PgConnection};
 use crate::fault::Fault;
 use crate::ids::{MessageId, OrganizationId, UnsubscribeGroupId};
-use store::{NewSuppression, SoftBounce};
+use store::{SoftBounce, SuppressionRow};
 
-/// Soft bounces that are remembered of an address at the most, and so the highest
-/// number that a setting may name.
+/// The largest soft bounce limit that an organization can set. No more soft bounces are
+/// stored for an address.
 pub const SOFT_BOUNCES_MAX: u32 = 100;
 
-/// Why an address is not to be sent to any more.
+/// Why an address is to be suppressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReportedReason {
-    /// It came back for good.
     HardBounce,
-    /// It came back for now.
-    SoftBounce { at: Timestamp },
-    /// The recipient called a message spam.
+    SoftBounce {
+        at: Timestamp,
+    },
     Complaint,
     /// The recipient unsubscribed at the provider.
     Unsubscribe {
-        /// The group that the message was sent in; everywhere where there was none,
-        /// or where it is no more.
+        /// The group of the message. Without one, or if it has been removed, the address is
+        /// suppressed for all mail.
         unsubscribe_group_id: Option<UnsubscribeGroupId>,
     },
 }
 
-/// An address that a provider told something of.
+/// A provider's report about an address.
 #[derive(Debug, Clone, Copy)]
 pub struct ReportedAddress {
-    /// The address that the copy was sent to.
+    /// The address that the message was sent to.
     pub email_hash: AddressHash,
     pub message_id: MessageId,
     pub reason: ReportedReason,
 }
 
-/// An address that something was told of, and where that comes from.
+/// A report with its organization and origin.
 #[derive(Debug, Clone, Copy)]
 pub struct ReportedSuppression<'a> {
     pub organization_id: OrganizationId,
-    /// What the audit log says of it.
+    /// The origin in the audit log.
     pub origin: &'a Origin,
     pub address: ReportedAddress,
 }
 
-/// What was added, to be confirmed after the commit.
+/// Added suppressions, to be confirmed after the commit.
 #[derive(Debug, Default)]
 pub struct AddedSuppressions {
-    of: Vec<(OrganizationId, FilterState, Vec<AddressHash>)>,
+    by_organization: Vec<(OrganizationId, FilterState, Vec<AddressHash>)>,
 }
 
 impl Suppressions {
-    /// Lets the filters know of addresses that may be suppressed. Before the
-    /// transaction.
-    pub async fn expect_told(&self, told: &[(OrganizationId, AddressHash)]) -> Result<(), Fault> {
-        if told.is_empty() {
+    /// Adds addresses that may be suppressed to the filters. Call it before the transaction.
+    pub async fn announce_feedback(
+        &self,
+        addresses: &[(OrganizationId, AddressHash)],
+    ) -> Result<(), Fault> {
+        if addresses.is_empty() {
             return Ok(());
         }
-        let mut of: BTreeMap<OrganizationId, Vec<AddressHash>> = BTreeMap::new();
-        for (organization_id, email_hash) in told {
-            of.entry(*organization_id).or_default().push(*email_hash);
+        let mut hashes: BTreeMap<OrganizationId, Vec<AddressHash>> = BTreeMap::new();
+        for (organization_id, email_hash) in addresses {
+            let hashes = hashes.entry(*organization_id).or_default();
+            hashes.push(*email_hash);
         }
-        let organization_ids: Vec<OrganizationId> = of.keys().copied().collect();
+        let organization_ids: Vec<OrganizationId> = hashes.keys().copied().collect();
         let mut connection = self.pool.acquire().await.or_fault("add suppressions")?;
         let states = super::store::list_states(&mut connection, &organization_ids).await?;
         drop(connection);
         let announced = states.iter().filter_map(|(organization_id, state)| {
-            let hashes = of.get(organization_id)?;
+            let hashes = hashes.get(organization_id)?;
             Some(self.filters.announce(*organization_id, *state, hashes))
         });
         join_all(announced).await;
         Ok(())
     }
 
-    /// Suppresses what is to be suppressed, with its audit entries. Last in the
-    /// transaction: callers for one organization wait for each other from here on.
-    pub async fn add_told(
+    /// Adds the reported suppressions and their audit entries. Call it last in the
+    /// transaction: it locks the organizations' filter states until the transaction ends.
+    pub async fn add_feedback(
         &self,
         connection: &mut PgConnection,
-        told: &[ReportedSuppression<'_>],
+        reports: &[ReportedSuppression<'_>],
     ) -> Result<AddedSuppressions, Fault> {
         let now = self.clock.now();
-        let worn_out = count_soft(&mut *connection, told, now).await?;
-        let groups = hold_groups(&mut *connection, told).await?;
-        let mut wanted = self.wanted(told, &worn_out, &groups, now);
-        if wanted.is_empty() {
+        let over_limit = count_soft_bounces(&mut *connection, reports, now).await?;
+        let groups = lock_groups(&mut *connection, reports).await?;
+        let mut rows = self.rows(reports, &over_limit, &groups, now);
+        if rows.is_empty() {
             return Ok(AddedSuppressions::default());
         }
-        let added = store::insert(&mut *connection, &wanted, now).await?;
-        wanted.retain(|new| added.contains(&new.id));
-        if wanted.is_empty() {
+        let added = store::insert(&mut *connection, &rows, now).await?;
+        rows.retain(|row| added.contains(&row.id));
+        if rows.is_empty() {
             return Ok(AddedSuppressions::default());
         }
-        let changes = wanted
+        let changes = rows
             .iter()
-            .map(|new| (new.organization_id, new.origin, change(new)));
+            .map(|row| (row.organization_id, row.origin, change(row)));
         let changes: Vec<_> = changes.collect();
         audit::store::insert_mixed(&mut *connection, &changes, &self.ids, now).await?;
-        let mut of: BTreeMap<OrganizationId, Vec<AddressHash>> = BTreeMap::new();
-        for new in &wanted {
-            let hashes = of.entry(new.organization_id).or_default();
-            hashes.push(new.email_hash);
+        let mut hashes: BTreeMap<OrganizationId, Vec<AddressHash>> = BTreeMap::new();
+        for row in &rows {
+            let hashes = hashes.entry(row.organization_id).or_default();
+            hashes.push(row.email_hash);
         }
-        let states = store::count_added(connection, &of).await?;
+        let states = store::count_added(connection, &hashes).await?;
         let added = states.into_iter().filter_map(|(organization_id, state)| {
-            let hashes = of.remove(&organization_id)?;
+            let hashes = hashes.remove(&organization_id)?;
             Some((organization_id, state, hashes))
         });
         Ok(AddedSuppressions {
-            of: added.collect(),
+            by_organization: added.collect(),
         })
     }
 
-    /// What is to be suppressed, each once, in one order in every transaction, as
-    /// imports add theirs.
-    fn wanted<'a>(
+    /// The rows to insert, without duplicates, in the same order in every transaction (as
+    /// imports), so that concurrent transactions cannot deadlock.
+    fn rows<'a>(
         &self,
-        told: &[ReportedSuppression<'a>],
-        worn_out: &HashSet<(OrganizationId, AddressHash)>,
+        reports: &[ReportedSuppression<'a>],
+        over_limit: &HashSet<(OrganizationId, AddressHash)>,
         groups: &HashSet<(OrganizationId, UnsubscribeGroupId)>,
         now: Timestamp,
-    ) -> Vec<NewSuppression<'a>> {
-        let mut wanted = Vec::new();
+    ) -> Vec<SuppressionRow<'a>> {
+        let mut rows = Vec::new();
         for ReportedSuppression {
             organization_id,
             origin,
             address,
-        } in told.iter().copied()
+        } in reports.iter().copied()
         {
             let (source, group_id) = match address.reason {
                 ReportedReason::SoftBounce { .. }
-                    if !worn_out.contains(&(organization_id, address.email_hash)) =>
+                    if !over_limit.contains(&(organization_id, address.email_hash)) =>
                 {
                     continue;
                 }
@@ -169,7 +172,7 @@ impl Suppressions {
                     unsubscribe_group_id.filter(|id| groups.contains(&(organization_id, *id))),
                 ),
             };
-            wanted.push(NewSuppression {
+            rows.push(SuppressionRow {
                 id: self.ids.next_at(now),
                 organization_id,
                 origin,
@@ -179,44 +182,46 @@ impl Suppressions {
                 message_id: address.message_id,
             });
         }
-        let place = |new: &NewSuppression<'_>| {
-            let address = (new.organization_id, new.email_hash);
-            (address, new.unsubscribe_group_id)
+        let key = |row: &SuppressionRow<'_>| {
+            let address = (row.organization_id, row.email_hash);
+            (address, row.unsubscribe_group_id)
         };
-        wanted.sort_by_key(|new| (place(new), new.id));
-        wanted.dedup_by_key(|new| place(new));
-        wanted
+        rows.sort_by_key(|row| (key(row), row.id));
+        rows.dedup_by_key(|row| key(row));
+        rows
     }
 
-    /// Lets what was added enter the filters for certain. After the commit.
-    pub async fn confirm_told(&self, added: &AddedSuppressions) {
-        let confirmed = added.of.iter().map(|(organization_id, state, hashes)| {
+    /// Adds committed suppressions to the filters again and counts them. Call it after the
+    /// commit.
+    pub async fn confirm_feedback(&self, added: &AddedSuppressions) {
+        let added = added.by_organization.iter();
+        let confirmed = added.map(|(organization_id, state, hashes)| {
             self.filters.confirm(*organization_id, *state, hashes)
         });
         join_all(confirmed).await;
     }
 }
 
-fn change(new: &NewSuppression<'_>) -> AuditChange {
-    AuditChange::new("suppression.created", new.id).with(json!({
-        "source": new.source.as_str(),
-        "unsubscribeGroupId": new.unsubscribe_group_id,
-        "messageId": new.message_id,
+fn change(row: &SuppressionRow<'_>) -> AuditChange {
+    AuditChange::new("suppression.created", row.id).with(json!({
+        "source": row.source.as_str(),
+        "unsubscribeGroupId": row.unsubscribe_group_id,
+        "messageId": row.message_id,
     }))
 }
 
-/// Counts soft bounces, and answers the addresses that have had their share.
-async fn count_soft(
+/// Counts soft bounces and returns the addresses that reached the limit.
+async fn count_soft_bounces(
     connection: &mut PgConnection,
-    told: &[ReportedSuppression<'_>],
+    reports: &[ReportedSuppression<'_>],
     now: Timestamp,
 ) -> Result<HashSet<(OrganizationId, AddressHash)>, Fault> {
-    let soft: Vec<SoftBounce> = told
+    let bounces: Vec<SoftBounce> = reports
         .iter()
-        .filter_map(|told| match told.address.reason {
+        .filter_map(|report| match report.address.reason {
             ReportedReason::SoftBounce { at } => Some(SoftBounce {
-                organization_id: told.organization_id,
-                email_hash: told.address.email_hash,
+                organization_id: report.organization_id,
+                email_hash: report.address.email_hash,
                 at,
             }),
             ReportedReason::HardBounce
@@ -224,23 +229,23 @@ async fn count_soft(
             | ReportedReason::Unsubscribe { .. } => None,
         })
         .collect();
-    if soft.is_empty() {
+    if bounces.is_empty() {
         return Ok(HashSet::new());
     }
-    store::count_soft_bounces(connection, &soft, now).await
+    store::count_soft_bounces(connection, &bounces, now).await
 }
 
-/// Those of the groups that there still are; they stay until the transaction ends.
-async fn hold_groups(
+/// The groups of the reports that still exist, locked until the transaction ends.
+async fn lock_groups(
     connection: &mut PgConnection,
-    told: &[ReportedSuppression<'_>],
+    reports: &[ReportedSuppression<'_>],
 ) -> Result<HashSet<(OrganizationId, UnsubscribeGroupId)>, Fault> {
-    let groups: HashSet<(OrganizationId, UnsubscribeGroupId)> = told
+    let groups: HashSet<(OrganizationId, UnsubscribeGroupId)> = reports
         .iter()
-        .filter_map(|told| match told.address.reason {
+        .filter_map(|report| match report.address.reason {
             ReportedReason::Unsubscribe {
                 unsubscribe_group_id,
-            } => Some((told.organization_id, unsubscribe_group_id?)),
+            } => Some((report.organization_id, unsubscribe_group_id?)),
             ReportedReason::HardBounce
             | ReportedReason::SoftBounce { .. }
             | ReportedReason::Complaint => None,
@@ -249,5 +254,5 @@ async fn hold_groups(
     if groups.is_empty() {
         return Ok(groups);
     }
-    store::hold_groups(connection, &groups).await
+    store::lock_groups(connection, &groups).await
 }

@@ -1,5 +1,5 @@
-//! Suppressions that providers' news adds, any number of any organizations with one
-//! statement each.
+//! Writes suppressions from provider feedback. Each function runs a constant number of
+//! statements for any number of organizations.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -16,9 +16,9 @@ use crate::ids::{MessageId, OrganizationId, SuppressionId, UnsubscribeGroupId};
 use crate::suppression::SuppressionSource;
 use crate::suppression::bloom_filter::FilterState;
 
-/// An address about to be suppressed.
+/// A suppression to be inserted.
 #[derive(Debug)]
-pub(super) struct NewSuppression<'a> {
+pub(super) struct SuppressionRow<'a> {
     pub(super) id: SuppressionId,
     pub(super) organization_id: OrganizationId,
     pub(super) origin: &'a Origin,
@@ -28,15 +28,15 @@ pub(super) struct NewSuppression<'a> {
     pub(super) message_id: MessageId,
 }
 
-/// Adds those that are not there yet, in the given order, and says which they were.
+/// Inserts the suppressions that do not exist yet, in the given order, and returns their ids.
 pub(super) async fn insert(
     connection: &mut PgConnection,
-    new: &[NewSuppression<'_>],
+    rows: &[SuppressionRow<'_>],
     now: Timestamp,
 ) -> Result<HashSet<SuppressionId>, Fault> {
-    let groups: Vec<Option<Uuid>> = new
+    let groups: Vec<Option<Uuid>> = rows
         .iter()
-        .map(|new| new.unsubscribe_group_id.map(|id| id.0))
+        .map(|row| row.unsubscribe_group_id.map(|id| id.0))
         .collect();
     let added = query_scalar!(
         r#"INSERT INTO suppressions (id, organization_id, email_hash, unsubscribe_group_id, source, created_at)
@@ -46,11 +46,11 @@ pub(super) async fn insert(
            ON CONFLICT ON CONSTRAINT suppressions_address_key DO NOTHING
            RETURNING id AS "id: SuppressionId""#,
         now,
-        &new.iter().map(|new| new.organization_id.0).collect::<Vec<_>>(),
-        &new.iter().map(|new| new.id.0).collect::<Vec<_>>(),
-        &new.iter().map(|new| new.email_hash.0.as_slice()).collect::<Vec<_>>() as &[&[u8]],
+        &rows.iter().map(|row| row.organization_id.0).collect::<Vec<_>>(),
+        &rows.iter().map(|row| row.id.0).collect::<Vec<_>>(),
+        &rows.iter().map(|row| row.email_hash.0.as_slice()).collect::<Vec<_>>() as &[&[u8]],
         &groups as &[Option<Uuid>],
-        &new.iter().map(|new| new.source.as_str()).collect::<Vec<_>>() as &[&str],
+        &rows.iter().map(|row| row.source.as_str()).collect::<Vec<_>>() as &[&str],
     )
     .fetch_all(connection)
     .await
@@ -58,8 +58,8 @@ pub(super) async fn insert(
     Ok(added.into_iter().collect())
 }
 
-/// Counts suppressions that were added, and answers what is then known of the
-/// organizations' filters. As [`crate::suppression::store::count_added`], for several.
+/// [`crate::suppression::store::count_added`] for several organizations. Returns their
+/// filter states.
 pub(super) async fn count_added(
     connection: &mut PgConnection,
     added: &BTreeMap<OrganizationId, Vec<AddressHash>>,
@@ -87,33 +87,35 @@ pub(super) async fn count_added(
     Ok(states.collect())
 }
 
-/// Those of the groups that their organizations have; they stay until the transaction
-/// ends.
-pub(super) async fn hold_groups(
+/// Locks the groups that exist until the transaction ends, and returns them.
+pub(super) async fn lock_groups(
     connection: &mut PgConnection,
     groups: &HashSet<(OrganizationId, UnsubscribeGroupId)>,
 ) -> Result<HashSet<(OrganizationId, UnsubscribeGroupId)>, Fault> {
-    let held = query!(
+    let locked = query!(
         r#"SELECT g.organization_id, g.id
            FROM unsubscribe_groups g
            JOIN UNNEST($1::uuid[], $2::uuid[]) AS t (organization_id, id)
              ON t.id = g.id AND t.organization_id = g.organization_id
            ORDER BY g.id
            FOR KEY SHARE OF g"#,
-        &groups.iter().map(|(of, _)| of.0).collect::<Vec<_>>(),
+        &groups
+            .iter()
+            .map(|(organization_id, _)| organization_id.0)
+            .collect::<Vec<_>>(),
         &groups.iter().map(|(_, id)| id.0).collect::<Vec<_>>(),
     )
     .fetch_all(connection)
     .await
-    .or_fault("hold unsubscribe groups")?;
-    let held = held.into_iter().map(|row| {
+    .or_fault("lock unsubscribe groups")?;
+    let locked = locked.into_iter().map(|row| {
         let organization_id = OrganizationId(row.organization_id);
         (organization_id, UnsubscribeGroupId(row.id))
     });
-    Ok(held.collect())
+    Ok(locked.collect())
 }
 
-/// A soft bounce about to be counted.
+/// A soft bounce to be counted.
 #[derive(Debug)]
 pub(super) struct SoftBounce {
     pub(super) organization_id: OrganizationId,
@@ -121,9 +123,9 @@ pub(super) struct SoftBounce {
     pub(super) at: Timestamp,
 }
 
-/// Counts soft bounces, and answers the addresses that have had as many as the
-/// settings allow; those begin anew. Who counts for the same address waits, so that
-/// none is overlooked.
+/// Counts soft bounces and returns the addresses that reached their organization's limit.
+/// Their count restarts at zero. Concurrent counts of one address wait for each other, so
+/// that no bounce is lost.
 pub(super) async fn count_soft_bounces(
     connection: &mut PgConnection,
     bounces: &[SoftBounce],
@@ -131,7 +133,7 @@ pub(super) async fn count_soft_bounces(
 ) -> Result<HashSet<(OrganizationId, AddressHash)>, Fault> {
     const DOING: &str = "count soft bounces";
     let hashes = bounces.iter().map(|bounce| bounce.email_hash.0.as_slice());
-    let worn_out = query!(
+    let over_limit = query!(
         r#"WITH settings AS (
                SELECT id, soft_bounce_limit AS bound, $1::timestamptz - make_interval(days => soft_bounce_window_days) AS since
                FROM organizations
@@ -164,16 +166,16 @@ pub(super) async fn count_soft_bounces(
     .fetch_all(&mut *connection)
     .await
     .or_fault(DOING)?;
-    if worn_out.is_empty() {
+    if over_limit.is_empty() {
         return Ok(HashSet::new());
     }
-    let hashes = worn_out.iter().map(|row| row.email_hash.0.as_slice());
+    let hashes = over_limit.iter().map(|row| row.email_hash.0.as_slice());
     query!(
         "UPDATE soft_bounces s
          SET bounced_at = '{}'
          FROM UNNEST($1::uuid[], $2::bytea[]) AS t (organization_id, email_hash)
          WHERE s.organization_id = t.organization_id AND s.email_hash = t.email_hash",
-        &worn_out
+        &over_limit
             .iter()
             .map(|row| row.organization_id)
             .collect::<Vec<_>>(),
@@ -182,8 +184,8 @@ pub(super) async fn count_soft_bounces(
     .execute(connection)
     .await
     .or_fault(DOING)?;
-    let worn_out = worn_out.into_iter();
-    Ok(worn_out
+    let over_limit = over_limit.into_iter();
+    Ok(over_limit
         .map(|row| (OrganizationId(row.organization_id), row.email_hash))
         .collect())
 }

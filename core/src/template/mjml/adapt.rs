@@ -1,13 +1,12 @@
-//! Where mjml 4.18 and the compiler (mrml 6.0.1) understand an attribute differently,
-//! it is given to the compiler so that what comes out is what mjml makes of it.
+//! Adapts attributes that mjml 4.18 and the compiler (mrml 6.0.1) interpret differently, so
+//! that the compiler's output equals mjml's.
 
 use super::writer::value;
 
 type AdaptedAttributes<'a> = Vec<(&'a str, String)>;
 
-/// The compiler computes with pixels alone, and mjml with any number, whatever its unit.
-/// Each unit is written as pixels and a fraction too small to count, by which it is
-/// found again in what is printed.
+/// The compiler only computes with pixels, mjml with a number in any unit. Each unit is
+/// written as pixels with a tiny fraction, which identifies the unit in the output.
 const UNITS: [(&str, &str); 5] = [
     ("", ".000000000px"),
     ("%", ".000000001px"),
@@ -36,7 +35,7 @@ pub(super) fn attributes(element: &str, attributes: &mut AdaptedAttributes<'_>) 
             }
         }
     }
-    // mjml takes an empty address for none.
+    // mjml ignores an empty href.
     attributes.retain(|(name, value)| *name != "href" || !value.is_empty());
     match element {
         "mj-section" | "mj-wrapper" => full_width(attributes),
@@ -48,9 +47,10 @@ pub(super) fn attributes(element: &str, attributes: &mut AdaptedAttributes<'_>) 
         "mj-button" => button(attributes),
         "mj-table" => table(attributes),
         "mj-carousel" => {
-            let mut shown = attributes.iter_mut();
-            let shown = shown.find(|(name, value)| *name == "thumbnails" && value == SUPPORTED);
-            if let Some((_, value)) = shown {
+            let mut thumbnails = attributes.iter_mut();
+            let thumbnails =
+                thumbnails.find(|(name, value)| *name == "thumbnails" && value == SUPPORTED);
+            if let Some((_, value)) = thumbnails {
                 *value = "visible".to_owned();
             }
             if value(attributes, "tb-width").is_none() {
@@ -61,7 +61,7 @@ pub(super) fn attributes(element: &str, attributes: &mut AdaptedAttributes<'_>) 
     }
 }
 
-/// What the compiler computes with besides paddings.
+/// The attributes, in addition to paddings, with which the compiler computes.
 const SIZES: [(&str, &str); 6] = [
     ("mj-body", "width"),
     ("mj-button", "width"),
@@ -71,13 +71,13 @@ const SIZES: [(&str, &str); 6] = [
     ("mj-hero", "height"),
 ];
 
-/// Elements from whose width the compiler takes borders.
+/// Elements from whose width the compiler subtracts borders.
 const BORDERED: [&str; 4] = ["mj-column", "mj-image", "mj-section", "mj-wrapper"];
-/// Behind the width of a border that is only there to compute with.
+/// Marks the width of a border that was added for the computation only.
 const COMPUTED: &str = ".000000009px ";
 
-/// The compiler looks for the width of a border at its beginning alone, and takes another
-/// border where it finds none.
+/// The compiler reads the width of a border only at its start. If there is none, it uses
+/// another border.
 fn with_width_first(border: &str) -> String {
     let width = border.split_whitespace().find_map(number).unwrap_or(0.0);
     let first = border.split_whitespace().next().unwrap_or_default();
@@ -87,19 +87,19 @@ fn with_width_first(border: &str) -> String {
     format!("{}{COMPUTED}{border}", width.trunc())
 }
 
-/// The compiler takes any value for a yes.
+/// The compiler treats any value of `full-width` as true.
 fn full_width(attributes: &mut AdaptedAttributes<'_>) {
     attributes.retain(|(name, value)| *name != "full-width" || value == "full-width");
 }
 
-/// How a carousel says that its thumbnails are shown where it works.
+/// The value of `thumbnails` that shows them only if the mail program supports carousels.
 pub(super) const SUPPORTED: &str = "supported";
 
-/// The width of thumbnails, which the compiler makes smaller where they are many.
+/// The width of thumbnails. The compiler reduces it if there are many.
 const THUMBNAIL_WIDTH: &str = "110px";
 
-/// The compiler separates the borders of a table that has one, and mjml those of a table
-/// with space between its cells.
+/// The compiler sets `border-collapse:separate` for a table with a border, mjml for a table
+/// with cell spacing.
 fn table(attributes: &mut AdaptedAttributes<'_>) {
     let spacing = value(attributes, "cellspacing").and_then(number);
     let border = value(attributes, "border").unwrap_or("none");
@@ -109,8 +109,8 @@ fn table(attributes: &mut AdaptedAttributes<'_>) {
     }
 }
 
-/// Of a width mjml reads the digits at its beginning. The compiler forgets the borders of
-/// the sides.
+/// mjml reads the digits at the start of a width. The compiler ignores the borders of
+/// single sides.
 fn image(attributes: &mut AdaptedAttributes<'_>) {
     if let Some(width) = value(attributes, "width") {
         let digits = width.find(|c: char| !c.is_ascii_digit());
@@ -137,8 +137,8 @@ fn set(attributes: &mut AdaptedAttributes<'_>, name: &'static str, value: String
     attributes.push((name, value));
 }
 
-/// mjml takes paddings and borders off the whole pixels of the width, and the compiler
-/// paddings alone. Of two widths in a style the later counts.
+/// mjml subtracts paddings and borders from the whole pixels of the width, the compiler only
+/// paddings. The later of two widths in a style counts.
 fn button(attributes: &mut AdaptedAttributes<'_>) {
     let pixels = |name: &str| {
         let pixels = value(attributes, name)?.strip_suffix("px")?;
@@ -148,17 +148,17 @@ fn button(attributes: &mut AdaptedAttributes<'_>) {
         return;
     };
     let padding = value(attributes, "inner-padding").unwrap_or("10px 25px");
-    let beside = beside(padding, "inner-padding", attributes);
+    let horizontal = horizontal(padding, "inner-padding", attributes);
     let transform = value(attributes, "text-transform").unwrap_or("none");
     let both = format!(
         "{transform};width:{}px",
-        width.trunc() - beside - borders_beside(attributes)
+        width.trunc() - horizontal - horizontal_borders(attributes)
     );
     set(attributes, "text-transform", both);
 }
 
-/// The compiler has another word for the mode, and prints no `border-radius`; what it
-/// prints as the last of the same style is the vertical alignment.
+/// The compiler has another name for the mode. It does not print `border-radius`, so it is
+/// appended to the vertical alignment, the last property of the same style.
 fn hero(attributes: &mut AdaptedAttributes<'_>) {
     for (_, value) in attributes.iter_mut().filter(|(name, _)| *name == "mode") {
         *value = match value.as_str() {
@@ -173,20 +173,20 @@ fn hero(attributes: &mut AdaptedAttributes<'_>) {
     }
 }
 
-/// An image in a hero is as wide as the paddings of both and its borders leave it; the
-/// compiler forgets the paddings of the hero.
+/// The width of an image in a hero is limited by the paddings of both and by its borders.
+/// The compiler ignores the paddings of the hero.
 pub(super) fn image_in_hero(attributes: &mut AdaptedAttributes<'_>, hero_width: f32) {
     let padding = value(attributes, "padding").unwrap_or("10px 25px");
-    let own = beside(padding, "padding", attributes) + borders_beside(attributes);
+    let own = horizontal(padding, "padding", attributes) + horizontal_borders(attributes);
     let left = hero_width - own;
-    let wanted = value(attributes, "width").and_then(number);
-    if wanted.is_none_or(|wanted| wanted > left) {
+    let given = value(attributes, "width").and_then(number);
+    if given.is_none_or(|given| given > left) {
         set(attributes, "width", format!("{left}px"));
     }
 }
 
-/// Pixels of border to the left and the right.
-fn borders_beside(attributes: &AdaptedAttributes<'_>) -> f32 {
+/// The width of the left and right borders in pixels.
+fn horizontal_borders(attributes: &AdaptedAttributes<'_>) -> f32 {
     let border = |side: &str| value(attributes, side).or(value(attributes, "border"));
     let sides = ["border-left", "border-right"].into_iter();
     sides
@@ -194,17 +194,17 @@ fn borders_beside(attributes: &AdaptedAttributes<'_>) -> f32 {
         .sum()
 }
 
-/// Pixels of padding to the left and the right.
-pub(super) fn padding_beside(attributes: &AdaptedAttributes<'_>) -> f32 {
+/// The width of the left and right paddings in pixels.
+pub(super) fn horizontal_padding(attributes: &AdaptedAttributes<'_>) -> f32 {
     let all = value(attributes, "padding").unwrap_or_default();
-    beside(all, "padding", attributes)
+    horizontal(all, "padding", attributes)
 }
 
-fn beside(all: &str, name: &str, attributes: &AdaptedAttributes<'_>) -> f32 {
+fn horizontal(all: &str, name: &str, attributes: &AdaptedAttributes<'_>) -> f32 {
     let all: Vec<f32> = all.split_whitespace().filter_map(number).collect();
-    let of = |side: &str, place: usize| {
+    let of = |side: &str, index: usize| {
         let own = value(attributes, &format!("{name}-{side}")).and_then(number);
-        own.or(all.get(place).copied()).unwrap_or_default()
+        own.or(all.get(index).copied()).unwrap_or_default()
     };
     let (right, left) = match all.len() {
         0 | 1 => (0, 0),
@@ -214,7 +214,7 @@ fn beside(all: &str, name: &str, attributes: &AdaptedAttributes<'_>) -> f32 {
     of("right", right) + of("left", left)
 }
 
-/// The number at the beginning of a value.
+/// The number at the start of a value.
 pub(super) fn number(value: &str) -> Option<f32> {
     let value = value.trim();
     let end = value.find(|c: char| !c.is_ascii_digit() && c != '.');
@@ -250,7 +250,7 @@ fn long_color(color: &str) -> String {
     }
 }
 
-/// What the compiler prints of a body and mjml does not, or otherwise.
+/// Corrects the parts of the compiled HTML that differ from mjml's.
 pub(super) fn compiled(html: &str) -> String {
     let mut html = icons_right(html);
     for (unit, pixels) in UNITS {
@@ -278,17 +278,17 @@ pub(super) fn compiled(html: &str) -> String {
         "<td class=\"mj-full-width-mobile\" style=\"width:",
         whole,
     );
-    // In a group, columns without a width share it in whole percents.
+    // In a group, columns without a width get equal shares in whole percents.
     numbers(&html, ";width:", |width, _| {
         let columns = (100.0 / width).round();
         (columns <= 100.0 && 100.0 / columns == width).then(|| width.trunc().to_string())
     })
 }
 
-/// A CSS class for a social element whose icon stands to the right of its text.
+/// The CSS class that marks a social element with its icon to the right of its text.
 pub(super) const ICON_RIGHT: &str = "`p`";
 
-/// The compiler knows icons to the left alone.
+/// Moves icons to the right of their text. The compiler only supports icons to the left.
 fn icons_right(html: &str) -> String {
     const BEGIN: &str = "<tr class=\"`p`";
     const ICON_END: &str = "</table></td>";
@@ -313,14 +313,15 @@ fn icons_right(html: &str) -> String {
     out
 }
 
-/// Of pictures mjml takes whole pixels. A number that is short of one by a rounding error
-/// is that one.
+/// mjml uses whole pixels for images. A number slightly below a whole number because of
+/// rounding errors counts as that number.
 fn whole(width: f32, unit: &str) -> Option<String> {
     (!unit.starts_with('%')).then(|| (width + 0.001).trunc().to_string())
 }
 
-/// Writes numbers anew that stand behind `before`, as `anew` has them by what follows.
-fn numbers(html: &str, before: &str, anew: impl Fn(f32, &str) -> Option<String>) -> String {
+/// Replaces the numbers after each `before`. `replace` gets a number and the text after it,
+/// and returns `None` if the number stays.
+fn numbers(html: &str, before: &str, replace: impl Fn(f32, &str) -> Option<String>) -> String {
     let mut pieces = html.split(before);
     let mut out = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
@@ -328,7 +329,7 @@ fn numbers(html: &str, before: &str, anew: impl Fn(f32, &str) -> Option<String>)
         let end = piece.find(|c: char| !c.is_ascii_digit() && c != '.');
         let (digits, rest) = piece.split_at(end.unwrap_or(piece.len()));
         let number = digits.parse().ok();
-        let number = number.and_then(|number| anew(number, rest));
+        let number = number.and_then(|number| replace(number, rest));
         out.push_str(number.as_deref().unwrap_or(digits));
         out.push_str(rest);
     }

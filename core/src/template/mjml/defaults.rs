@@ -1,20 +1,20 @@
-//! The attributes of an element once the defaults of the head are in them, in mjml's
-//! order: its own come before those that a class of its parent gives to elements like
-//! it, these before its classes, and these before the defaults of all elements like it.
-//! Those of `mj-all` come last. Where a parent gives attributes to an element, these come
-//! between, which the compiler knows: there they are left to it.
+//! Resolves the attributes of an element with the defaults of the head. The precedence is
+//! mjml's: the element's own attributes, those that a class of its parent sets for the
+//! element's name, those of its classes, the defaults for its name, `mj-all`. Attributes
+//! inherited from a parent rank before `mj-all`. The compiler implements that, so for
+//! elements that inherit, `mj-all` is left to the compiler.
 
 use std::collections::HashMap;
 
 use super::reader::Element;
 
-/// Bytes of all attributes together, once defaults are repeated at each element.
+/// Bytes of all attributes, including the defaults that each element repeats.
 const BYTES_MAX: usize = 4 << 20;
-/// Their number.
+/// Number of all attributes, including the defaults that each element repeats.
 const COUNT_MAX: usize = 100_000;
 
-/// Elements to which their parent gives attributes.
-const GIVEN: [&str; 5] = [
+/// Elements that inherit attributes from their parent.
+const INHERITING: [&str; 5] = [
     "mj-accordion-element",
     "mj-accordion-text",
     "mj-accordion-title",
@@ -25,26 +25,26 @@ const GIVEN: [&str; 5] = [
 /// Names and values.
 type List<'a> = Vec<(&'a str, &'a str)>;
 
-/// Attributes in the order in which they came, each name once.
+/// Attributes in the order of their first occurrence, without duplicates.
 struct DefaultAttributes<'a, V> {
     list: Vec<(&'a str, V)>,
-    places: HashMap<&'a str, usize>,
+    indexes: HashMap<&'a str, usize>,
 }
 
 impl<V> Default for DefaultAttributes<'_, V> {
     fn default() -> Self {
         Self {
             list: Vec::new(),
-            places: HashMap::new(),
+            indexes: HashMap::new(),
         }
     }
 }
 
 impl<'a, V> DefaultAttributes<'a, V> {
     fn put(&mut self, name: &'a str, value: V) {
-        let place = *self.places.entry(name).or_insert(self.list.len());
-        match self.list.get_mut(place) {
-            Some(there) => there.1 = value,
+        let index = *self.indexes.entry(name).or_insert(self.list.len());
+        match self.list.get_mut(index) {
+            Some(existing) => existing.1 = value,
             None => self.list.push((name, value)),
         }
     }
@@ -60,7 +60,7 @@ pub(super) struct Defaults<'a> {
     spent: Spent,
 }
 
-/// What all elements have together.
+/// The attributes of all elements so far.
 #[derive(Default)]
 struct Spent {
     attributes: usize,
@@ -86,7 +86,7 @@ impl Spent {
 }
 
 impl<'a> Defaults<'a> {
-    /// Adds an `mj-attributes`.
+    /// Adds the defaults of an `mj-attributes` element.
     pub(super) fn add(&mut self, attributes: &Element<'a>) {
         for child in attributes.elements() {
             let own = || child.attributes.iter().copied();
@@ -96,23 +96,23 @@ impl<'a> Defaults<'a> {
                     let Some(class) = child.attribute("name") else {
                         continue;
                     };
-                    let there = self.classes.entry(class).or_default();
+                    let target = self.classes.entry(class).or_default();
                     let named = own().filter(|(name, _)| *name != "name");
-                    named.for_each(|(name, value)| there.put(name, value));
+                    named.for_each(|(name, value)| target.put(name, value));
                     for within in child.elements() {
                         let by_element = self.within.entry(class).or_default();
                         by_element.insert(within.name.clone(), within.attributes.clone());
                     }
                 }
                 _ => {
-                    let there = self.by_element.entry(child.name.clone()).or_default();
-                    own().for_each(|(name, value)| there.put(name, value));
+                    let target = self.by_element.entry(child.name.clone()).or_default();
+                    own().for_each(|(name, value)| target.put(name, value));
                 }
             }
         }
     }
 
-    /// Those of `mj-all`.
+    /// The attributes of `mj-all`.
     pub(super) fn all(&self) -> &[(&'a str, &'a str)] {
         &self.all.list
     }
@@ -120,7 +120,7 @@ impl<'a> Defaults<'a> {
     /// The attributes of an element whose parent has these classes.
     ///
     /// # Errors
-    /// That there are too many in all.
+    /// All elements together have too many attributes.
     pub(super) fn resolve(
         &mut self,
         element: &Element<'a>,
@@ -134,7 +134,7 @@ impl<'a> Defaults<'a> {
             resolved.put(name, value.to_owned());
             Ok::<(), String>(())
         };
-        if !GIVEN.contains(&element.name.as_str()) {
+        if !INHERITING.contains(&element.name.as_str()) {
             for (name, value) in &self.all.list {
                 put(name, value)?;
             }
@@ -143,7 +143,7 @@ impl<'a> Defaults<'a> {
         for (name, value) in defaults.into_iter().flat_map(|defaults| &defaults.list) {
             put(name, value)?;
         }
-        // Of the CSS classes that come from several classes none is lost.
+        // The CSS classes of several MJML classes are joined.
         let mut css_classes = String::new();
         for class in classes
             .split(' ')

@@ -1,6 +1,6 @@
-//! The links to fonts, put in as mjml does: for each font whose name stands in a style.
+//! Adds the links to fonts as mjml does: for each font whose name a style contains.
 
-/// Fonts that mjml knows.
+/// The predefined fonts of mjml.
 const FONTS: [(&str, &str); 5] = [
     (
         "Open Sans",
@@ -23,16 +23,16 @@ const FONTS: [(&str, &str); 5] = [
         "https://fonts.googleapis.com/css?family=Ubuntu:300,400,500,700",
     ),
 ];
-/// Fonts of a template at the most: each is looked for in all of the HTML. 50 take 0.2 s
-/// for 1 MiB.
+/// Fonts of a template. Each is searched in the whole HTML; 50 take 0.2 s for 1 MiB.
 const FONTS_MAX: usize = 50;
-/// Behind this the compiler prints its own links.
-const PLACE: &str = ".mj-outlook-group-fix { width:100% !important; }\n</style>\n<![endif]-->\n";
+/// The text after which the compiler prints its own links.
+const LINKS_ANCHOR: &str =
+    ".mj-outlook-group-fix { width:100% !important; }\n</style>\n<![endif]-->\n";
 
-/// Puts in the links to the fonts of `own` and of mjml that are used.
+/// Adds links to the used fonts among `own` and mjml's predefined fonts.
 ///
 /// # Errors
-/// That there are too many.
+/// `own` has too many fonts.
 pub(super) fn add_fonts(
     html: &mut String,
     own: &[(&str, &str)],
@@ -61,8 +61,8 @@ pub(super) fn add_fonts(
         let name = name.to_lowercase();
         is_in_value(&body, &name) || styles.iter().any(|style| is_in_rule(style, &name))
     });
-    let place = html.find(PLACE).map(|at| at + PLACE.len());
-    if let Some(place) = place.filter(|_| !fonts.is_empty()) {
+    let position = html.find(LINKS_ANCHOR).map(|at| at + LINKS_ANCHOR.len());
+    if let Some(position) = position.filter(|_| !fonts.is_empty()) {
         let links = fonts.iter().map(|(_, href)| {
             format!("<link href=\"{href}\" rel=\"stylesheet\" type=\"text/css\">")
         });
@@ -71,14 +71,14 @@ pub(super) fn add_fonts(
             .map(|(_, href)| format!("@import url({href});"));
         let links: String = links.collect();
         let imports: String = imports.collect();
-        html.insert_str(place, &format!(
+        html.insert_str(position, &format!(
             "<!--[if !mso]><!-->{links}<style type=\"text/css\">{imports}</style><!--<![endif]-->"
         ));
     }
     Ok(())
 }
 
-/// Whether the name of a font stands between two double quotes behind `font-family:`.
+/// Whether an attribute value contains the name of a font after `font-family:`.
 fn is_in_value(html: &str, name: &str) -> bool {
     html.split('"').any(|value| {
         let family = value.split_once("font-family:");

@@ -1,10 +1,10 @@
-//! The tags of a text, found as htmlparser2 finds them, the parser of mjml: it
-//! stumbles over nothing but a tag or a comment that never ends. Handlebars within a
-//! quoted value belongs to the value, quotes and all.
+//! Finds tags as htmlparser2 does, the parser of mjml. The only error is an unclosed tag or
+//! comment. A Handlebars tag inside a quoted value belongs to the value, including its
+//! quotes.
 
-/// Elements whose content is text, whatever it looks like.
+/// Elements whose content is text without tags.
 const RAW_TEXT: [&str; 4] = ["script", "style", "textarea", "title"];
-/// How far a Handlebars tag within a value may reach.
+/// The longest Handlebars tag inside a value.
 const HANDLEBARS_BYTES_MAX: usize = 1_024;
 
 /// A tag or a comment.
@@ -17,24 +17,24 @@ pub(super) struct Markup<'a> {
 
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Kind<'a> {
-    /// An opening tag, what stands in it behind the name, and whether it ends in `/>`.
+    /// An opening tag: its name, the text after the name, and whether it ends in `/>`.
     Open(&'a str, &'a str, bool),
     Close(&'a str),
-    /// A comment, a declaration or the like.
+    /// A comment, a declaration or similar.
     Other,
 }
 
-/// What never ends begins here.
+/// The offset of an unclosed tag or comment.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Endless(pub(super) usize);
+pub(super) struct Unclosed(pub(super) usize);
 
-/// The next tag or comment from `from` on.
-pub(super) fn next(text: &str, from: usize) -> Result<Option<Markup<'_>>, Endless> {
+/// The next tag or comment at or after `from`.
+pub(super) fn next(text: &str, from: usize) -> Result<Option<Markup<'_>>, Unclosed> {
     let mut at = from;
     while let Some(start) = find(text, "<", at) {
         let rest = text.get(start..).unwrap_or_default();
         let until = |pattern: &str, skip: usize| {
-            let end = find(text, pattern, start + skip).ok_or(Endless(start))?;
+            let end = find(text, pattern, start + skip).ok_or(Unclosed(start))?;
             Ok(end + pattern.len())
         };
         let markup = |end: usize, kind| Ok(Some(Markup { start, end, kind }));
@@ -50,7 +50,7 @@ pub(super) fn next(text: &str, from: usize) -> Result<Option<Markup<'_>>, Endles
         } else if begins_name(1) {
             let name = name_of(rest, 1);
             let inside = start + 1 + name.len();
-            let end = tag_end(text, inside).ok_or(Endless(start))?;
+            let end = tag_end(text, inside).ok_or(Unclosed(start))?;
             let inner = text.get(inside..end - 1).unwrap_or_default();
             let is_closed = inner.ends_with('/') && !ends_in_unquoted(inner);
             return markup(end, Kind::Open(name, inner, is_closed));
@@ -60,8 +60,7 @@ pub(super) fn next(text: &str, from: usize) -> Result<Option<Markup<'_>>, Endles
     Ok(None)
 }
 
-/// Where the content of an element ends that opens with `name`, if its content is raw
-/// text: then no tag within it counts.
+/// The end of an element's content if it is raw text. Tags inside raw text do not count.
 pub(super) fn raw_text_end(text: &str, name: &str, from: usize) -> Option<usize> {
     let is_raw = RAW_TEXT.iter().any(|raw| raw.eq_ignore_ascii_case(name));
     if !is_raw {
@@ -82,13 +81,13 @@ pub(super) fn raw_text_end(text: &str, name: &str, from: usize) -> Option<usize>
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Attribute<'a> {
     pub(super) name: &'a str,
-    /// Empty where there is none.
+    /// Empty for an attribute without a value.
     pub(super) value: &'a str,
-    /// Where in the text the attribute stands.
+    /// The start and end of the attribute in the text.
     pub(super) span: (usize, usize),
 }
 
-/// The attributes of a tag, of which `inner` stands behind its name.
+/// The attributes of a tag. `inner` is the text after its name.
 pub(super) fn attributes(inner: &str) -> impl Iterator<Item = Attribute<'_>> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -108,7 +107,7 @@ fn attribute(inner: &str, from: usize) -> Option<Attribute<'_>> {
     if start >= bytes.len() {
         return None;
     }
-    // The first character belongs to the name, even where it is an equals sign.
+    // The first character belongs to the name, even if it is an equals sign.
     let name_end = skip(start + 1, |byte| {
         !byte.is_ascii_whitespace() && !matches!(byte, b'=' | b'/')
     });
@@ -137,7 +136,7 @@ fn attribute(inner: &str, from: usize) -> Option<Attribute<'_>> {
     Some(Attribute { name, value, span })
 }
 
-/// Where the tag ends, its `>` included, whose name ends at `from`.
+/// The end of a tag after its `>`. The tag's name ends at `from`.
 fn tag_end(text: &str, from: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut at = from;
@@ -156,7 +155,7 @@ fn tag_end(text: &str, from: usize) -> Option<usize> {
     }
 }
 
-/// Where the quote stands that ends the value which begins at `from`.
+/// The position of the quote that ends the value starting at `from`.
 fn quoted_end(text: &str, from: usize, quote: u8) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut at = from;
@@ -174,7 +173,7 @@ fn quoted_end(text: &str, from: usize, quote: u8) -> Option<usize> {
     }
 }
 
-/// Where the Handlebars tag ends that begins at `at`, if one does.
+/// The end of the Handlebars tag that starts at `at`, if there is one.
 pub(super) fn handlebars_end(text: &str, at: usize) -> Option<usize> {
     let tag = text.as_bytes().get(at..)?;
     let braces = tag.iter().take(5).take_while(|byte| **byte == b'{').count();
@@ -188,7 +187,7 @@ pub(super) fn handlebars_end(text: &str, at: usize) -> Option<usize> {
     text.get(end..)?.starts_with("}}").then_some(end + 2)
 }
 
-/// A slash that belongs to an unquoted value closes nothing.
+/// Whether the last slash belongs to an unquoted value and does not close the tag.
 fn ends_in_unquoted(inner: &str) -> bool {
     attributes(inner)
         .last()
@@ -210,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn attributes_are_read_however_they_are_written() {
+    fn attributes_are_parsed_in_all_notations() {
         for (inner, expected) in [
             (
                 " a=\"1\" b='2' c=3 d",
@@ -234,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_tag_is_text() {
+    fn text_that_resembles_a_tag_is_text() {
         for (text, starts) in [
             ("a < b <3 <b>", vec![9]),
             ("<!-- <b> --><i>", vec![0, 12]),

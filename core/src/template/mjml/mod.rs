@@ -1,16 +1,17 @@
-//! MJML becomes HTML when a version is created. The compiler, mrml, takes less than
-//! mjml does and changes attribute values. So it never sees the source itself: `reader`
-//! reads it as mjml does and bounds it, `defaults` and `adapt` say what each element's
-//! attributes are, and `writer` writes a source of the same meaning for the compiler,
-//! in which every content is a `code` that is put back afterwards. `head` and `patch`
-//! do what the compiler does not. Includes are refused: there is nothing to include from.
+//! Compiles MJML to HTML when a version is created. The compiler, mrml, accepts less than
+//! mjml and changes attribute values, so it does not get the original source. `reader`
+//! parses the source as mjml does and checks its limits. `defaults` and `adapt` compute the
+//! attributes of each element. `writer` writes an equivalent source for the compiler, with
+//! `placeholders` for all content, which are replaced afterwards. `head` and `patch` add
+//! what the compiler does not support. Includes are refused, because there are no files to
+//! include.
 
 mod adapt;
-mod code;
 mod defaults;
 mod head;
 mod markup;
 mod patch;
+mod placeholders;
 mod reader;
 mod selector;
 mod writer;
@@ -19,18 +20,18 @@ use mrml::prelude::parser::Error as MjmlError;
 use mrml::prelude::render::RenderOptions;
 
 use super::SOURCE_BYTES_MAX;
-use writer::MjmlOutput;
+use writer::CompilerInput;
 
-/// Compiles a source.
+/// Compiles MJML to HTML.
 ///
 /// # Errors
-/// What is wrong with it, with the line where that is known.
+/// The first error, with its line if it is known.
 pub(super) fn compile(source: &str) -> Result<String, String> {
     let root = reader::read(source)?;
-    let written = writer::write(&root)?;
-    let parsed = mrml::parse(&written.source).map_err(|error| describe(&written, &error))?;
+    let input = writer::write(&root)?;
+    let parsed = mrml::parse(&input.source).map_err(|error| describe(&input, &error))?;
     let options = RenderOptions {
-        // `head` puts them in.
+        // `head` adds the fonts.
         fonts: Default::default(),
         ..RenderOptions::default()
     };
@@ -40,13 +41,13 @@ pub(super) fn compile(source: &str) -> Result<String, String> {
         .map_err(|error| format!("cannot be compiled: {error}"))?;
     let too_long = || format!("compiles to more than {SOURCE_BYTES_MAX} bytes of HTML");
     let compiled = adapt::compiled(&compiled);
-    let html = written.kept.put_back(&compiled, SOURCE_BYTES_MAX);
+    let html = input.placeholders.restore(&compiled, SOURCE_BYTES_MAX);
     let mut html = html.ok_or_else(too_long)?;
-    html = patch::html_attributes(html, &written.html_attributes)?;
-    head::add_fonts(&mut html, &written.fonts, &written.inline_styles)?;
-    html = patch::inline_styles(html, &written.inline_styles)?;
-    if !written.before.is_empty() {
-        html = format!("{}\n{html}", written.before.join("\n"));
+    html = patch::html_attributes(html, &input.html_attributes)?;
+    head::add_fonts(&mut html, &input.fonts, &input.inline_styles)?;
+    html = patch::inline_styles(html, &input.inline_styles)?;
+    if !input.before.is_empty() {
+        html = format!("{}\n{html}", input.before.join("\n"));
     }
     if html.len() > SOURCE_BYTES_MAX {
         return Err(too_long());
@@ -54,11 +55,11 @@ pub(super) fn compile(source: &str) -> Result<String, String> {
     Ok(html)
 }
 
-/// An error of the compiler, which knows only what was written for it.
-fn describe(written: &MjmlOutput<'_>, error: &MjmlError) -> String {
+/// Describes an error of the compiler with the line in the original source.
+fn describe(input: &CompilerInput<'_>, error: &MjmlError) -> String {
     let at = |position: &mrml::prelude::parser::Span, what: &str| {
-        let line = written.line(position.start);
-        let found = written.source.get(position.start..position.end);
+        let line = input.line(position.start);
+        let found = input.source.get(position.start..position.end);
         let found: String = found.unwrap_or_default().chars().take(40).collect();
         format!("line {line}: {what} {}", found.trim())
             .trim_end()
@@ -72,7 +73,9 @@ fn describe(written: &MjmlOutput<'_>, error: &MjmlError) -> String {
         }
         MjmlError::InvalidAttribute { position, .. } => at(position, "invalid attribute"),
         MjmlError::InvalidFormat { position, .. } => at(position, "invalid format"),
-        MjmlError::IncludeLoaderError { position, .. } => at(position, "includes are not served:"),
+        MjmlError::IncludeLoaderError { position, .. } => {
+            at(position, "includes are not supported:")
+        }
         MjmlError::ParserError { source, .. } => format!("cannot be compiled: {source}"),
         MjmlError::EndOfStream { .. } => {
             "the source ends before its elements are closed".to_owned()

@@ -1,6 +1,5 @@
-//! Attributes that are written into the HTML once it is compiled: those of
-//! `mj-html-attributes`, and the rules of an `mj-style` that is to be inlined. Only the
-//! opening tags that change are written anew.
+//! Adds attributes to the compiled HTML: those of `mj-html-attributes`, and styles from the
+//! rules of inline `mj-style` elements. Rewrites only the opening tags that change.
 
 use std::collections::HashMap;
 
@@ -8,92 +7,94 @@ use super::markup::{self, Kind};
 use super::selector::{Candidate, Selector, Steps};
 use crate::text::css::split;
 
-/// Elements that never have content.
-const VOID: [&str; 14] = [
+/// Elements without content and end tag.
+const VOID_ELEMENTS: [&str; 14] = [
     "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source",
     "track", "wbr",
 ];
-/// Elements that no rule is written into.
-const UNSEEN: [&str; 8] = [
+/// Elements that are not displayed and get no styles.
+const NOT_DISPLAYED: [&str; 8] = [
     "head", "title", "base", "link", "style", "meta", "script", "noscript",
 ];
-/// Elements whose attributes repeat some of their style.
-const TABLE: [&str; 10] = [
+/// Elements that get some styles also as attributes.
+const TABLE_ELEMENTS: [&str; 10] = [
     "table", "th", "tr", "td", "caption", "colgroup", "col", "thead", "tbody", "tfoot",
 ];
-/// The same of its width and height.
-const SIZED: [&str; 4] = ["table", "td", "th", "img"];
-/// Tests of elements, as [`Steps`] counts them: 400 selectors against 4,000 elements of
-/// five attributes. They take 0.2 s.
+/// Elements that get their width and height also as attributes.
+const SIZED_ELEMENTS: [&str; 4] = ["table", "td", "th", "img"];
+/// The maximum of [`Steps`]: enough for 400 selectors and 4,000 elements with five
+/// attributes. They take 0.2 s.
 const STEPS_MAX: usize = 10_000_000;
-/// Bytes that are written into tags, and attributes.
+/// Bytes of all added attributes.
 const BYTES_MAX: usize = 4 << 20;
+/// Number of all added attributes.
 const ATTRIBUTES_MAX: usize = 100_000;
-/// Attributes that one element may get.
-const ATTRIBUTES_OF_ONE_MAX: usize = 100;
+/// Attributes added to one element.
+const ATTRIBUTES_PER_ELEMENT_MAX: usize = 100;
 
-/// What is wrong where that is not enough.
-fn too_much(selectors: usize, elements: usize) -> String {
+/// The error for an exceeded limit.
+fn limit_error(selectors: usize, elements: usize) -> String {
     format!("too many selectors ({selectors}) for so many elements of HTML ({elements})")
 }
 
-/// The attributes that are added, by selector.
+/// A selector and the attributes for its elements.
 type Selected<'a> = (&'a str, Vec<(&'a str, &'a str)>);
 
-/// Writes attributes into the elements that selectors name.
+/// Adds the attributes of `mj-html-attributes`.
 ///
 /// # Errors
-/// What is wrong with the selectors.
-pub(super) fn html_attributes(html: String, wanted: &[Selected<'_>]) -> Result<String, String> {
-    if wanted.is_empty() {
+/// A selector is not supported, or a limit is exceeded.
+pub(super) fn html_attributes(html: String, selected: &[Selected<'_>]) -> Result<String, String> {
+    if selected.is_empty() {
         return Ok(html);
     }
     let document = Document::read(&html);
     let mut steps = Steps(STEPS_MAX);
     let mut changes = Changes::default();
-    let too_much = || too_much(wanted.len(), document.all.len());
-    for (path, attributes) in wanted {
+    let limit_error = || limit_error(selected.len(), document.all.len());
+    for (path, attributes) in selected {
         for part in path.split(',') {
             let part = part.trim();
-            let selector = Selector::parse(part)
-                .ok_or_else(|| format!("the selector {part} of mj-html-attributes is not known"))?;
+            let selector = Selector::parse(part).ok_or_else(|| {
+                format!("the selector {part} of mj-html-attributes is not supported")
+            })?;
             for at in 0..document.all.len() {
-                let selects = selector.selects(&document.all, at, &mut steps);
-                for (name, value) in attributes.iter().filter(|_| selects == Some(true)) {
+                let matches = selector.matches(&document.all, at, &mut steps);
+                for (name, value) in attributes.iter().filter(|_| matches == Some(true)) {
                     let set = changes.set(at, name, (*value).to_owned());
-                    set.ok_or_else(too_much)?;
+                    set.ok_or_else(limit_error)?;
                 }
-                selects.ok_or_else(too_much)?;
+                matches.ok_or_else(limit_error)?;
             }
         }
     }
     Ok(document.changed(&html, &changes))
 }
 
-/// Writes rules into the style attributes of the elements that they select.
+/// Adds the rules of style sheets to the style attributes of their elements.
 ///
 /// # Errors
-/// That there are too many.
+/// A limit is exceeded.
 pub(super) fn inline_styles(html: String, styles: &[&str]) -> Result<String, String> {
     if styles.is_empty() {
         return Ok(html);
     }
     let css = without_comments(&styles.concat());
     let mut rules = rules(&css);
-    rules.sort_by_key(|(selector, _)| selector.weight);
+    rules.sort_by_key(|(selector, _)| selector.specificity);
     let document = Document::read(&html);
     let mut steps = Steps(STEPS_MAX);
     let mut changes = Changes::default();
-    let too_much = || too_much(rules.len(), document.all.len());
+    let limit_error = || limit_error(rules.len(), document.all.len());
     let elements = document.all.iter().enumerate();
-    for (at, candidate) in elements.filter(|(_, element)| !is_one_of(element, &UNSEEN)) {
+    for (at, candidate) in elements.filter(|(_, element)| !is_one_of(element, &NOT_DISPLAYED)) {
         let mut declarations = Vec::new();
         for (selector, block) in &rules {
             if selector
-                .selects(&document.all, at, &mut steps)
-                .ok_or_else(too_much)?
+                .matches(&document.all, at, &mut steps)
+                .ok_or_else(limit_error)?
             {
-                changes.count(block.len()).ok_or_else(too_much)?;
+                changes.count(block.len()).ok_or_else(limit_error)?;
                 let parts = split(block, ';').into_iter();
                 declarations.extend(parts.filter_map(declaration));
             }
@@ -105,30 +106,30 @@ pub(super) fn inline_styles(html: String, styles: &[&str]) -> Result<String, Str
             let style = merged(&declarations, own);
             for (name, value) in attributes_of_style(candidate, &style) {
                 let set = changes.set(at, name, value.to_owned());
-                set.ok_or_else(too_much)?;
+                set.ok_or_else(limit_error)?;
             }
             let style = style.iter().map(|(name, value)| format!("{name}:{value};"));
             let set = changes.set(at, "style", style.collect());
-            set.ok_or_else(too_much)?;
+            set.ok_or_else(limit_error)?;
         }
     }
     Ok(document.changed(&html, &changes))
 }
 
-/// A document's elements, and where their opening tags stand.
+/// The elements of a document and the positions of their opening tags.
 struct Document<'a> {
     all: Vec<Candidate<'a>>,
-    /// Where what stands behind the name begins, and where the tag ends.
+    /// For each opening tag, the end of its name and the end of the tag.
     tags: Vec<(usize, usize)>,
     open: Vec<usize>,
-    /// How many of `open` have a name.
+    /// The number of open elements by name.
     open_names: HashMap<String, usize>,
-    /// By parent, the last child so far.
+    /// The last child so far, by parent.
     last: HashMap<Option<usize>, usize>,
 }
 
 impl<'a> Document<'a> {
-    /// What never ends is left alone, with all that follows.
+    /// Parses a document up to its end or to an unclosed tag or comment.
     fn read(html: &'a str) -> Self {
         let mut document = Self {
             all: Vec::new(),
@@ -143,8 +144,8 @@ impl<'a> Document<'a> {
             match found.kind {
                 Kind::Open(name, inner, is_closed) => {
                     document.open(name, inner, is_closed);
-                    let behind_name = found.start + 1 + name.len();
-                    document.tags.push((behind_name, found.end));
+                    let name_end = found.start + 1 + name.len();
+                    document.tags.push((name_end, found.end));
                     at = markup::raw_text_end(html, name, at).unwrap_or(at);
                 }
                 Kind::Close(name) => document.close(&name.to_ascii_lowercase()),
@@ -173,23 +174,23 @@ impl<'a> Document<'a> {
             attributes: attributes.collect(),
         });
         let name = name.to_ascii_lowercase();
-        if !is_closed && !VOID.contains(&name.as_str()) {
+        if !is_closed && !VOID_ELEMENTS.contains(&name.as_str()) {
             self.open.push(index);
             *self.open_names.entry(name).or_default() += 1;
         }
     }
 
-    /// Closes the innermost element of this name, and what is open within it.
+    /// Closes the innermost open element of this name and all open elements inside it.
     fn close(&mut self, name: &str) {
         if self.open_names.get(name).is_none_or(|count| *count == 0) {
             return;
         }
         while let Some(closed) = self.open.pop().and_then(|index| self.all.get(index)) {
             let closed = closed.name.to_ascii_lowercase();
-            let is_it = closed == name;
+            let is_match = closed == name;
             let count = self.open_names.entry(closed);
             count.and_modify(|count| *count = count.saturating_sub(1));
-            if is_it {
+            if is_match {
                 return;
             }
         }
@@ -199,7 +200,7 @@ impl<'a> Document<'a> {
         let mut out = String::with_capacity(html.len());
         let mut written = 0;
         for (at, (start, end)) in self.tags.iter().enumerate() {
-            if let Some(changes) = changes.of.get(&at) {
+            if let Some(changes) = changes.by_element.get(&at) {
                 out.push_str(html.get(written..*start).unwrap_or_default());
                 let tag = html.get(*start..*end).unwrap_or_default();
                 write_tag(&mut out, tag, changes);
@@ -211,64 +212,64 @@ impl<'a> Document<'a> {
     }
 }
 
-/// Writes what stands in a tag behind its name, with its new attributes.
+/// Writes the part of a tag after its name, with the new attributes.
 fn write_tag(out: &mut String, tag: &str, changes: &[(&str, String)]) {
     let tag = tag.strip_suffix('>').unwrap_or(tag);
     let open = tag.strip_suffix('/');
     let inner = open.unwrap_or(tag);
-    let mut kept = 0;
+    let mut copied = 0;
     for attribute in markup::attributes(inner) {
         let mut names = changes.iter().map(|(name, _)| *name);
         if names.any(|name| name.eq_ignore_ascii_case(attribute.name)) {
-            let before = inner.get(kept..attribute.span.0).unwrap_or_default();
+            let before = inner.get(copied..attribute.span.0).unwrap_or_default();
             out.push_str(before.trim_end());
-            kept = attribute.span.1;
+            copied = attribute.span.1;
         }
     }
-    out.push_str(inner.get(kept..).unwrap_or_default().trim_end());
+    out.push_str(inner.get(copied..).unwrap_or_default().trim_end());
     for (name, value) in changes {
         out.extend([" ", name, "=\"", &value.replace('"', "&quot;"), "\""]);
     }
     out.push_str(if open.is_some() { " />" } else { ">" });
 }
 
-/// By element, its new attributes.
+/// The new attributes by element.
 #[derive(Default)]
 struct Changes<'a> {
-    of: HashMap<usize, Vec<(&'a str, String)>>,
+    by_element: HashMap<usize, Vec<(&'a str, String)>>,
     bytes: usize,
     attributes: usize,
 }
 
 impl<'a> Changes<'a> {
-    /// Nothing when it is too much.
+    /// Counts an attribute. `None` if a limit is exceeded.
     fn count(&mut self, bytes: usize) -> Option<()> {
         self.bytes += bytes;
         self.attributes += 1;
         (self.bytes <= BYTES_MAX && self.attributes <= ATTRIBUTES_MAX).then_some(())
     }
 
-    /// Nothing when it is too much.
+    /// Sets an attribute of an element. `None` if a limit is exceeded.
     fn set(&mut self, at: usize, name: &'a str, value: String) -> Option<()> {
         self.count(name.len() + value.len())?;
-        let there = self.of.entry(at).or_default();
-        there.retain(|(known, _)| *known != name);
-        there.push((name, value));
-        (there.len() <= ATTRIBUTES_OF_ONE_MAX).then_some(())
+        let attributes = self.by_element.entry(at).or_default();
+        attributes.retain(|(known, _)| *known != name);
+        attributes.push((name, value));
+        (attributes.len() <= ATTRIBUTES_PER_ELEMENT_MAX).then_some(())
     }
 }
 
-/// The rules of a sheet that can be inlined, each of its selectors with its block.
+/// The rules of a style sheet that can be inlined: each selector with its block.
 fn rules(css: &str) -> Vec<(Selector<'_>, &str)> {
     let mut rules = Vec::new();
     let mut rest = css;
-    while let Some((selectors, behind)) = rest.split_once('{') {
-        // Rules for some media, and the like, do not go into a style attribute.
+    while let Some((selectors, after_brace)) = rest.split_once('{') {
+        // Media queries and other at-rules cannot be inlined.
         if selectors.contains('@') {
-            rest = behind_block(behind);
+            rest = after_block(after_brace);
             continue;
         }
-        let (block, after) = behind.split_once('}').unwrap_or((behind, ""));
+        let (block, after) = after_brace.split_once('}').unwrap_or((after_brace, ""));
         let selectors = selectors.split(',').filter_map(Selector::parse);
         rules.extend(selectors.map(|selector| (selector, block)));
         rest = after;
@@ -276,7 +277,7 @@ fn rules(css: &str) -> Vec<(Selector<'_>, &str)> {
     rules
 }
 
-fn behind_block(text: &str) -> &str {
+fn after_block(text: &str) -> &str {
     let mut depth = 1_usize;
     for (at, byte) in text.bytes().enumerate() {
         match byte {
@@ -294,15 +295,15 @@ fn behind_block(text: &str) -> &str {
 fn without_comments(css: &str) -> String {
     let mut out = String::with_capacity(css.len());
     let mut rest = css;
-    while let Some((before, behind)) = rest.split_once("/*") {
+    while let Some((before, after_start)) = rest.split_once("/*") {
         out.push_str(before);
-        rest = behind.split_once("*/").map_or("", |(_, after)| after);
+        rest = after_start.split_once("*/").map_or("", |(_, after)| after);
     }
     out.push_str(rest);
     out
 }
 
-/// A name, its value, and whether it is important.
+/// A declaration: its name, its value, and whether it is `!important`.
 type Declaration<'a> = (&'a str, String, bool);
 
 fn declaration(text: &str) -> Option<Declaration<'_>> {
@@ -314,10 +315,10 @@ fn declaration(text: &str) -> Option<Declaration<'_>> {
     Some((name.trim(), plain.unwrap_or(value), is_important))
 }
 
-/// A style of which the later parts count: what the rules say, what the element says
-/// itself, and then what either calls important.
+/// Merges declarations. Later ones override earlier ones: the rules, the element's own
+/// style, then the important declarations of both.
 fn merged(rules: &[Declaration<'_>], own: &str) -> Vec<(String, String)> {
-    // An entity ends in a semicolon as well.
+    // An entity also ends in a semicolon, at which `split` would divide the style.
     let own = own.replace("&quot;", "'").replace("&#39;", "'");
     let own = own.replace("&amp;", "\u{1}");
     let own: Vec<_> = split(&own, ';')
@@ -328,12 +329,12 @@ fn merged(rules: &[Declaration<'_>], own: &str) -> Vec<(String, String)> {
         let all = rules.iter().chain(&own);
         all.filter(move |declaration| declaration.2 == important)
     };
-    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut indexes: HashMap<String, usize> = HashMap::new();
     let mut merged: Vec<Option<(String, String)>> = Vec::new();
     for (name, value, _) in all(false).chain(all(true)) {
         let name = name.to_ascii_lowercase();
-        if let Some(place) = places.insert(name.clone(), merged.len())
-            && let Some(earlier) = merged.get_mut(place)
+        if let Some(index) = indexes.insert(name.clone(), merged.len())
+            && let Some(earlier) = merged.get_mut(index)
         {
             *earlier = None;
         }
@@ -342,13 +343,13 @@ fn merged(rules: &[Declaration<'_>], own: &str) -> Vec<(String, String)> {
     merged.into_iter().flatten().collect()
 }
 
-/// What mjml writes into attributes of tables and pictures as well.
+/// The attributes that mjml adds to tables and images for their styles.
 fn attributes_of_style<'s>(
     element: &Candidate<'_>,
     style: &'s [(String, String)],
 ) -> Vec<(&'static str, &'s str)> {
-    let is_table = is_one_of(element, &TABLE);
-    let has_size = is_one_of(element, &SIZED);
+    let is_table = is_one_of(element, &TABLE_ELEMENTS);
+    let has_size = is_one_of(element, &SIZED_ELEMENTS);
     let mut attributes = Vec::new();
     for (name, value) in style {
         let attribute = match name.as_str() {

@@ -1,20 +1,20 @@
-//! Reads a source as mjml does. The content of elements that mjml calls ending tags,
-//! `mj-text` and the like, is not MJML: it is kept as it stands, whatever is in it.
+//! Parses MJML as mjml does. The content of elements that mjml calls ending tags (such as
+//! `mj-text`) is not MJML and is not parsed.
 
-use super::markup::{self, Attribute, Endless, Kind};
+use super::markup::{self, Attribute, Kind, Unclosed};
 
-/// How deep elements may nest.
+/// The deepest nesting of elements.
 const DEPTH_MAX: usize = 100;
-/// Elements at the most. With [`ATTRIBUTES_MAX`] attributes a source of 1 MiB compiles in
+/// Elements of a source. With [`ATTRIBUTES_MAX`] attributes a source of 1 MiB compiles in
 /// 0.2 s.
 pub(super) const ELEMENTS_MAX: usize = 5_000;
-/// Attributes at the most: four times as many as elements.
+/// Attributes of a source.
 pub(super) const ATTRIBUTES_MAX: usize = 20_000;
-/// Images of carousels at the most: the styles of a carousel grow with their
-/// square.
+/// Images in carousels of a source. The styles of a carousel grow with the square of their
+/// number.
 const CAROUSEL_IMAGES_MAX: usize = 50;
 
-/// Elements whose content is no MJML.
+/// Elements whose content is not MJML.
 const ENDING: [&str; 14] = [
     "mj-accordion-text",
     "mj-accordion-title",
@@ -59,22 +59,21 @@ const NESTING: [&str; 23] = [
     "mj-include",
 ];
 
-/// An element.
 #[derive(Debug)]
 pub(super) struct Element<'a> {
     pub(super) name: String,
     pub(super) line: usize,
-    /// Each name once: the first counts.
+    /// Without duplicates. The first attribute of a name counts.
     pub(super) attributes: Vec<(&'a str, &'a str)>,
     pub(super) children: Vec<MjmlNode<'a>>,
-    /// What stands within an ending tag.
+    /// The content of an ending tag.
     pub(super) content: &'a str,
 }
 
 #[derive(Debug)]
 pub(super) enum MjmlNode<'a> {
     Element(Element<'a>),
-    /// Passes as it is: a comment, a tag of HTML, a text with Handlebars in it.
+    /// Copied unchanged: a comment, an HTML tag, or a text with Handlebars.
     Raw(&'a str),
 }
 
@@ -94,10 +93,10 @@ impl<'a> Element<'a> {
     }
 }
 
-/// Reads a source.
+/// Parses a source.
 ///
 /// # Errors
-/// What is wrong with it, with the line.
+/// The first error, with its line.
 pub(super) fn read(source: &str) -> Result<Element<'_>, String> {
     let mut reader = MjmlReader {
         source,
@@ -139,7 +138,7 @@ impl<'a> MjmlReader<'a> {
             self.text(text);
             let start = markup.start;
             self.at = markup.end;
-            let problem = match markup.kind {
+            let result = match markup.kind {
                 Kind::Open(name, inner, is_closed) => self.open(name, inner, is_closed, start),
                 Kind::Close(name) => self.close(name, markup.start),
                 Kind::Other => {
@@ -147,19 +146,19 @@ impl<'a> MjmlReader<'a> {
                     Ok(())
                 }
             };
-            problem.map_err(|problem| self.at_line(markup.end, &problem))?;
+            result.map_err(|error| self.at_line(markup.end, &error))?;
         }
         let Some(open) = self.open.last() else {
             return Ok(());
         };
-        let problem = format!("the source ends before <{}> is closed", open.name);
-        Err(self.at_line(self.source.len(), &problem))
+        let error = format!("the source ends before <{}> is closed", open.name);
+        Err(self.at_line(self.source.len(), &error))
     }
 
     fn next(&mut self, from: usize) -> Result<Option<markup::Markup<'a>>, String> {
-        markup::next(self.source, from).map_err(|Endless(at)| {
+        markup::next(self.source, from).map_err(|Unclosed(at)| {
             let found: String = self.slice(at, self.source.len()).chars().take(40).collect();
-            self.at_line(at, &format!("this never ends: {}", found.trim()))
+            self.at_line(at, &format!("this is not closed: {}", found.trim()))
         })
     }
 
@@ -167,7 +166,7 @@ impl<'a> MjmlReader<'a> {
         self.source.get(from..to).unwrap_or_default()
     }
 
-    /// mjml drops text that stands between elements. With Handlebars in it, it is kept.
+    /// mjml drops text between elements. Text with Handlebars is kept.
     fn text(&mut self, text: &'a str) {
         if text.contains("{{") {
             self.raw(text);
@@ -191,7 +190,7 @@ impl<'a> MjmlReader<'a> {
         let is_ending = ENDING.contains(&name.as_str());
         let in_attributes = self.open.iter().any(|open| open.name == "mj-attributes");
         if name == "mj-include" {
-            return Err("includes are not served".to_owned());
+            return Err("includes are not supported".to_owned());
         }
         if !is_ending && !NESTING.contains(&name.as_str()) && !in_attributes {
             if name.starts_with("mj-") {
@@ -223,7 +222,7 @@ impl<'a> MjmlReader<'a> {
         Ok(())
     }
 
-    /// HTML between elements passes as it is.
+    /// Copies HTML between elements unchanged.
     fn html(&mut self, name: &str, start: usize) -> Result<(), String> {
         self.elements += 1;
         if self.elements > ELEMENTS_MAX {
@@ -273,16 +272,16 @@ impl<'a> MjmlReader<'a> {
         Ok(())
     }
 
-    /// Goes on behind the content of an ending tag.
+    /// Reads the content of an ending tag.
     fn ending(&mut self, mut element: Element<'a>) -> Result<(), String> {
         let start = self.at;
         let mut open = vec![element.name.clone()];
         let mut at = start;
         loop {
-            let Some(markup) = markup::next(self.source, at).map_err(|Endless(at)| {
+            let Some(markup) = markup::next(self.source, at).map_err(|Unclosed(at)| {
                 let line = self.line(at);
                 format!(
-                    "<{}> is not closed, for in line {line} something begins that never ends",
+                    "<{}> is not closed: an unclosed tag or comment starts in line {line}",
                     element.name
                 )
             })?
@@ -294,7 +293,7 @@ impl<'a> MjmlReader<'a> {
                 Kind::Open(name, _, is_closed) => {
                     let name = name.to_ascii_lowercase();
                     if name == "mj-include" {
-                        return Err("includes are not served".to_owned());
+                        return Err("includes are not supported".to_owned());
                     }
                     if ENDING.contains(&name.as_str()) && !is_closed {
                         open.push(name);
@@ -346,11 +345,11 @@ impl<'a> MjmlReader<'a> {
         }
     }
 
-    fn at_line(&mut self, at: usize, problem: &str) -> String {
-        format!("line {}: {problem}", self.line(at))
+    fn at_line(&mut self, at: usize, error: &str) -> String {
+        format!("line {}: {error}", self.line(at))
     }
 
-    /// The line of an offset. Counts on from the last that was asked for.
+    /// The line of an offset. Continues counting from the previous call's offset.
     fn line(&mut self, at: usize) -> usize {
         let (from, line) = if at < self.line.0 { (0, 1) } else { self.line };
         let between = self.source.as_bytes().get(from..at).unwrap_or_default();

@@ -1,24 +1,22 @@
-//! Selectors of CSS, as far as mail needs them: names, classes, ids, attributes, and
-//! the combinators. Of the pseudo-classes there are those of an element's place; most
-//! others are none that could be written into an element.
+//! CSS selectors for inlining: names, classes, ids, attributes, combinators, and the
+//! pseudo-classes for an element's position. Most other pseudo-classes cannot be inlined.
 
-/// Parts of one selector at the most.
+/// Parts of one selector.
 const PARTS_MAX: usize = 20;
 
-/// An element of a document, by which selectors go.
+/// An element of a document, as selectors see it.
 #[derive(Debug)]
 pub(super) struct Candidate<'a> {
     pub(super) parent: Option<usize>,
     pub(super) previous: Option<usize>,
-    /// How many children of its parent come before it.
+    /// The number of preceding siblings.
     pub(super) before: usize,
     pub(super) is_last: bool,
     pub(super) name: &'a str,
     pub(super) attributes: Vec<(&'a str, &'a str)>,
 }
 
-/// How many tests may still be made, an attribute or 16 bytes of one being as much as a
-/// test.
+/// The number of tests left. An attribute, and 16 bytes of one, cost as much as a test.
 pub(super) struct Steps(pub(super) usize);
 
 impl Steps {
@@ -41,36 +39,36 @@ enum Test<'a> {
     Name(&'a str),
     Attribute(&'a str, char, &'a str),
     Last,
-    /// Every so many children, and from which on.
+    /// `an+b`: the step and the first position.
     Nth(usize, usize),
 }
 
-/// A selector, its parts from the last to the first.
+/// A selector. Its parts are in reverse order.
 #[derive(Debug)]
 pub(super) struct Selector<'a> {
     parts: Vec<(Vec<Test<'a>>, Relation)>,
-    /// Ids, classes and attributes, and names: who has more counts more.
-    pub(super) weight: (usize, usize, usize),
+    /// The number of ids, of classes and attributes, and of names.
+    pub(super) specificity: (usize, usize, usize),
 }
 
 impl<'a> Selector<'a> {
-    /// Nothing where it is none that we know.
+    /// Parses a selector. `None` if it is invalid or not supported.
     pub(super) fn parse(text: &'a str) -> Option<Self> {
         let mut parts = Vec::new();
         let mut rest = text.trim();
         let mut relation = Relation::Descendant;
         while !rest.is_empty() {
-            let (tests, behind) = compound(rest)?;
+            let (tests, after) = compound(rest)?;
             if parts.len() == PARTS_MAX {
                 return None;
             }
             parts.push((tests, relation));
-            let trimmed = behind.trim_start();
+            let trimmed = after.trim_start();
             let (next, skip) = match trimmed.as_bytes().first() {
                 Some(b'>') => (Relation::Child, 1),
                 Some(b'+') => (Relation::Next, 1),
                 Some(b'~') => (Relation::Later, 1),
-                Some(_) if trimmed.len() == behind.len() => return None,
+                Some(_) if trimmed.len() == after.len() => return None,
                 _ => (Relation::Descendant, 0),
             };
             relation = next;
@@ -83,22 +81,22 @@ impl<'a> Selector<'a> {
         let ids = tests().filter(|test| matches!(test, Test::Attribute("id", '=', _)));
         let ids = ids.count();
         let names = tests().filter(|test| matches!(test, Test::Name(_))).count();
-        let weight = (ids, tests().count() - ids - names, names);
+        let specificity = (ids, tests().count() - ids - names, names);
         parts.reverse();
-        (!parts.is_empty()).then_some(Self { parts, weight })
+        (!parts.is_empty()).then_some(Self { parts, specificity })
     }
 
-    /// Whether it selects an element, or nothing when no steps are left.
-    pub(super) fn selects(
+    /// Whether the selector matches an element. `None` if no steps are left.
+    pub(super) fn matches(
         &self,
         all: &[Candidate<'_>],
         at: usize,
         steps: &mut Steps,
     ) -> Option<bool> {
-        self.selects_from(0, all, at, steps)
+        self.matches_from(0, all, at, steps)
     }
 
-    fn selects_from(
+    fn matches_from(
         &self,
         part: usize,
         all: &[Candidate<'_>],
@@ -110,7 +108,7 @@ impl<'a> Selector<'a> {
             return Some(false);
         };
         for test in tests {
-            if !test.holds(element, steps)? {
+            if !test.matches(element, steps)? {
                 return Some(false);
             }
         }
@@ -124,7 +122,7 @@ impl<'a> Selector<'a> {
         };
         let mut other = step(element);
         while let Some(at) = other {
-            if self.selects_from(part + 1, all, at, steps)? {
+            if self.matches_from(part + 1, all, at, steps)? {
                 return Some(true);
             }
             other = all.get(at).filter(|_| is_far).and_then(step);
@@ -134,7 +132,7 @@ impl<'a> Selector<'a> {
 }
 
 impl Test<'_> {
-    fn holds(&self, element: &Candidate<'_>, steps: &mut Steps) -> Option<bool> {
+    fn matches(&self, element: &Candidate<'_>, steps: &mut Steps) -> Option<bool> {
         steps.take(1)?;
         Some(match *self {
             Self::Last => element.is_last,
@@ -168,19 +166,19 @@ impl Test<'_> {
     }
 }
 
-/// The tests up to the next combinator, and what follows.
+/// Parses the tests up to the next combinator. Also returns the rest of the text.
 fn compound(text: &str) -> Option<(Vec<Test<'_>>, &str)> {
     let mut tests = Vec::new();
     let mut rest = text;
     loop {
-        let behind = rest.get(1..).unwrap_or_default();
+        let after = rest.get(1..).unwrap_or_default();
         match rest.as_bytes().first() {
             Some(b'*') => {
                 tests.push(Test::Name("*"));
-                rest = behind;
+                rest = after;
             }
             Some(sign @ (b'.' | b'#')) => {
-                let (name, after) = identifier(behind)?;
+                let (name, after) = identifier(after)?;
                 tests.push(match sign {
                     b'.' => Test::Attribute("class", '~', name),
                     _ => Test::Attribute("id", '=', name),
@@ -188,12 +186,12 @@ fn compound(text: &str) -> Option<(Vec<Test<'_>>, &str)> {
                 rest = after;
             }
             Some(b'[') => {
-                let (inner, after) = behind.split_once(']')?;
+                let (inner, after) = after.split_once(']')?;
                 tests.push(attribute(inner)?);
                 rest = after;
             }
             Some(b':') => {
-                let (test, after) = place(behind)?;
+                let (test, after) = pseudo_class(after)?;
                 tests.push(test);
                 rest = after;
             }
@@ -208,7 +206,7 @@ fn compound(text: &str) -> Option<(Vec<Test<'_>>, &str)> {
     }
 }
 
-fn place(text: &str) -> Option<(Test<'_>, &str)> {
+fn pseudo_class(text: &str) -> Option<(Test<'_>, &str)> {
     let (name, after) = identifier(text)?;
     match name {
         "first-child" => Some((Test::Nth(0, 1), after)),
@@ -261,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn selectors_select_what_they_say() {
+    fn selectors_match_their_elements() {
         let element = |parent, previous: Option<usize>, name, attributes| Candidate {
             parent,
             previous,
@@ -297,7 +295,7 @@ mod tests {
         ] {
             let parsed = Selector::parse(selector).unwrap();
             let found: Vec<_> = (0..all.len())
-                .filter(|at| parsed.selects(&all, *at, &mut Steps(1_000)).unwrap())
+                .filter(|at| parsed.matches(&all, *at, &mut Steps(1_000)).unwrap())
                 .collect();
             assert_eq!(found, selected, "{selector}");
         }

@@ -1,4 +1,4 @@
-//! What the compiled HTML says, element by element.
+//! Tests of the compiled HTML, by element.
 
 use super::reader::{ATTRIBUTES_MAX, ELEMENTS_MAX};
 use super::*;
@@ -21,7 +21,7 @@ fn numbered(count: usize, part: &dyn Fn(usize) -> String) -> String {
     (0..count).map(part).collect()
 }
 
-fn verdict(source: String) -> Result<String, String> {
+fn compile_with_stack(source: String) -> Result<String, String> {
     let thread = std::thread::Builder::new().stack_size(32 << 20);
     thread
         .spawn(move || compile(&source))
@@ -31,7 +31,7 @@ fn verdict(source: String) -> Result<String, String> {
 }
 
 #[test]
-fn contents_are_taken_as_they_stand() {
+fn contents_are_preserved() {
     for content in [
         "<p style=\"color:red;\n  font-size:20px\">a</p>",
         "<p style='font-family:\"Open Sans\"'>a</p>",
@@ -46,14 +46,14 @@ fn contents_are_taken_as_they_stand() {
     ] {
         for element in ["mj-text", "mj-table", "mj-raw", "mj-button"] {
             let source = column(&format!("<{element}>\n  {content}\n</{element}>"));
-            let html = verdict(source).unwrap();
+            let html = compile_with_stack(source).unwrap();
             assert!(html.contains(content), "{element}: {content} in {html}");
         }
     }
 }
 
 #[test]
-fn values_of_attributes_are_taken_as_they_stand() {
+fn attribute_values_are_preserved() {
     for (value, printed) in [
         ("\"❤️ Sale\"", "❤️ Sale"),
         ("\"10\u{a0}€\"", "10\u{a0}€"),
@@ -79,7 +79,8 @@ fn values_of_attributes_are_taken_as_they_stand() {
             ("mj-text", "css-class"),
         ] {
             let in_html = if name == "css-class" { "class" } else { name };
-            let html = verdict(column(&format!("<{element} {name}={value} />"))).unwrap();
+            let html =
+                compile_with_stack(column(&format!("<{element} {name}={value} />"))).unwrap();
             let expected = format!("{in_html}=\"{printed}\"");
             assert!(html.contains(&expected), "{expected} in {html}");
         }
@@ -87,13 +88,13 @@ fn values_of_attributes_are_taken_as_they_stand() {
 }
 
 #[test]
-fn defaults_are_in_their_places() {
+fn default_attributes_are_resolved() {
     let attributes = "<mj-attributes><mj-all color=\"#111111\" font-size=\"21px\"/>\
         <mj-text color=\"#222222\" align=\"right\"/>\
         <mj-class name=\"a\" color=\"#333333\" css-class=\"ca\"><mj-text align=\"center\"/></mj-class>\
         <mj-class name=\"b\" color=\"#444444\" css-class=\"cb\"/></mj-attributes>";
     let content = "<mj-section><mj-column mj-class=\"a\"><mj-text mj-class=\"a b\">t</mj-text></mj-column></mj-section>";
-    let html = verdict(head(attributes, content)).unwrap();
+    let html = compile_with_stack(head(attributes, content)).unwrap();
     for part in [
         "color:#444444",
         "text-align:center",
@@ -115,7 +116,7 @@ fn attributes_and_styles_are_written_into_the_html() {
         "<mj-section><mj-column><mj-text css-class=\"x\">\
          <p class=\"red\" style=\"color:green\">t</p></mj-text></mj-column></mj-section>",
     );
-    let html = verdict(source).unwrap();
+    let html = compile_with_stack(source).unwrap();
     for part in [
         "data-id=\"a &quot;42&quot;\"",
         "<p class=\"red\" style=\"margin:0;color:red;\">",
@@ -126,13 +127,13 @@ fn attributes_and_styles_are_written_into_the_html() {
 }
 
 #[test]
-fn heroes_and_gaps_are_as_mjml_has_them() {
+fn heroes_and_gaps_equal_those_of_mjml() {
     let hero = "<mj-hero mode=\"fixed-height\" height=\"400px\" padding=\"50px 0\"></mj-hero>";
-    let html = verdict(body(hero)).unwrap();
+    let html = compile_with_stack(body(hero)).unwrap();
     assert!(html.contains("height:300px"), "{html}");
     let wrapper = "<mj-wrapper gap=\"20px\"><mj-section/><mj-section css-class=\"x y\"/>\
                    <mj-section full-width=\"full-width\"/></mj-wrapper>";
-    let html = verdict(body(wrapper)).unwrap();
+    let html = compile_with_stack(body(wrapper)).unwrap();
     let gaps = html.matches("margin:0px auto;max-width:600px;margin-top:20px;");
     let gaps = gaps.count() + html.matches("margin:0px auto;margin-top:20px;").count();
     assert_eq!(gaps, 2, "{html}");
@@ -140,7 +141,7 @@ fn heroes_and_gaps_are_as_mjml_has_them() {
 }
 
 #[test]
-fn what_the_compiler_does_otherwise_is_as_mjml_has_it() {
+fn differences_of_the_compiler_are_corrected() {
     let image = "<mj-image src=\"a\"";
     let element = "<mj-social-element src=\"i\" href=\"#\"";
     for (content, expected) in [
@@ -160,28 +161,28 @@ fn what_the_compiler_does_otherwise_is_as_mjml_has_it() {
         ("<mj-carousel thumbnails=\"supported\"><!-- c --><mj-carousel-image src=\"a\" css-class=\"a b\"/></mj-carousel>".to_owned(), "width:auto;display:none;width:110px;"),
         ("<mj-carousel><mj-carousel-image src=\"a\" css-class=\"a b\"/></mj-carousel>".to_owned(), "a-thumbnail b-thumbnail"),
     ] {
-        let html = verdict(column(&content)).unwrap();
+        let html = compile_with_stack(column(&content)).unwrap();
         assert!(html.contains(expected), "{expected} for {content} in {html}");
     }
     let full = "<mj-section full-width=\"full-width\" border-radius=\"9px\" css-class=\"a b\"/>";
-    let html = verdict(body(full)).unwrap();
+    let html = compile_with_stack(body(full)).unwrap();
     assert_eq!(html.matches("border-radius:9px").count(), 2, "{html}");
     assert!(html.contains("class=\"a-outlook b-outlook\""), "{html}");
 }
 
 #[test]
-fn fonts_are_linked_where_they_are_used() {
+fn used_fonts_are_linked() {
     let text = "<mj-text font-family=\"Roboto\">a</mj-text>";
-    let html = verdict(column(text)).unwrap();
+    let html = compile_with_stack(column(text)).unwrap();
     assert!(html.contains("family=Roboto"), "{html}");
     assert!(!html.contains("family=Lato"), "{html}");
 }
 
 #[test]
-fn mjml_becomes_html_and_tags_stay() {
+fn mjml_compiles_to_html_with_its_handlebars_tags() {
     let section = "<mj-text>Hi {{name}}<br>{{#if (eq a \"b\")}}x{{/if}}</mj-text>\
                    <mj-button href=\"{{url}}\">Go</mj-button>";
-    let html = verdict(column(section)).unwrap();
+    let html = compile_with_stack(column(section)).unwrap();
     for part in [
         "Hi {{name}}",
         "{{#if (eq a \"b\")}}x{{/if}}",
@@ -191,7 +192,7 @@ fn mjml_becomes_html_and_tags_stay() {
         assert!(html.contains(part), "{part} in {html}");
     }
     let between = "{{#each a}}<mj-section/>{{/each}}<!-- é --><mj-wrapper>{{b}}</mj-wrapper>";
-    let html = verdict(body(between)).unwrap();
+    let html = compile_with_stack(body(between)).unwrap();
     for part in [
         "{{#each a}}",
         "{{/each}}",
@@ -203,7 +204,7 @@ fn mjml_becomes_html_and_tags_stay() {
 }
 
 #[test]
-fn mistakes_are_named_with_their_line() {
+fn errors_have_their_line() {
     for (source, part) in [
         ("", "no <mjml>"),
         ("no mjml", "no <mjml>"),
@@ -249,13 +250,13 @@ fn mistakes_are_named_with_their_line() {
             "line 2: unexpected in mj-carousel: b",
         ),
     ] {
-        let problem = verdict(source.to_owned()).unwrap_err();
+        let problem = compile_with_stack(source.to_owned()).unwrap_err();
         assert!(problem.contains(part), "{source}: {problem}");
     }
 }
 
 #[test]
-fn what_would_overflow_the_stack_or_grow_without_bound_is_refused_before() {
+fn sources_that_would_overflow_the_stack_or_grow_without_bound_are_refused() {
     let nested = |tag: &str, depth: usize| {
         let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
         format!("{}{}", open.repeat(depth), close.repeat(depth))
@@ -314,7 +315,7 @@ fn what_would_overflow_the_stack_or_grow_without_bound_is_refused_before() {
         ),
     ] {
         let shape: String = source.chars().take(80).collect();
-        let Err(problem) = verdict(source) else {
+        let Err(problem) = compile_with_stack(source) else {
             panic!("{shape}");
         };
         let bounds = ["deep", "more than", "too many selectors ("];
@@ -325,11 +326,11 @@ fn what_would_overflow_the_stack_or_grow_without_bound_is_refused_before() {
     }
 }
 
-/// Of a debug build beside others; a release build takes a twentieth.
+/// For a debug build while other tests run. A release build is 20 times faster.
 const TIME_MAX: std::time::Duration = std::time::Duration::from_secs(30);
 
 #[test]
-fn what_is_as_large_as_may_be_takes_a_bounded_time() {
+fn the_largest_sources_compile_in_bounded_time() {
     let texts = column("<mj-text>a</mj-text>").replace("<mjml><mj-body>", "");
     let texts = texts.replace("</mj-body></mjml>", "").repeat(200);
     let attributes = |all: String| format!("<mj-attributes>{all}</mj-attributes>");
@@ -382,31 +383,34 @@ fn what_is_as_large_as_may_be_takes_a_bounded_time() {
     ] {
         let begin = std::time::Instant::now();
         let shape: String = source.chars().take(100).collect();
-        let verdict = verdict(source);
+        let compile_with_stack = compile_with_stack(source);
         let took = begin.elapsed();
-        println!("{took:?} {} {shape}", verdict.err().unwrap_or_default());
+        println!(
+            "{took:?} {} {shape}",
+            compile_with_stack.err().unwrap_or_default()
+        );
         assert!(took < TIME_MAX, "{took:?} for {shape}");
     }
 }
 
 #[test]
-fn contents_may_be_nested_as_they_like() {
+fn contents_can_nest_deeply() {
     for content in [
         "<b>".repeat(100_000),
         "<div><!-- </div> -->".repeat(20_000),
         "<b><br></b><b a=\"</b>\">".repeat(20_000),
     ] {
-        let html = verdict(column(&format!("<mj-text>{content}</mj-text>"))).unwrap();
+        let html = compile_with_stack(column(&format!("<mj-text>{content}</mj-text>"))).unwrap();
         assert!(html.contains(&content));
     }
 }
 
 #[test]
-fn what_the_reader_lets_through_compiles_on_the_stack() {
+fn accepted_sources_do_not_overflow_the_stack() {
     let raw = format!("<mj-raw>{}</mj-raw>", "<div>".repeat(95));
-    assert!(verdict(body(&raw)).is_ok());
+    assert!(compile_with_stack(body(&raw)).is_ok());
     let wrappers = "<mj-wrapper>".repeat(95) + &"</mj-wrapper>".repeat(95);
-    let _either = verdict(body(&wrappers));
+    let _either = compile_with_stack(body(&wrappers));
     let columns = "<mj-column/>".repeat(ELEMENTS_MAX - 10);
-    let _either = verdict(body(&format!("<mj-section>{columns}</mj-section>")));
+    let _either = compile_with_stack(body(&format!("<mj-section>{columns}</mj-section>")));
 }

@@ -1,57 +1,56 @@
-//! Writes what was read once more, in the form that the compiler takes as mjml would
-//! take the original: defaults are in their places, contents are codes, and where the
-//! two understand an attribute differently it is written so that the result is the
-//! same.
+//! Writes the source for the compiler, so that its result equals mjml's result for the
+//! original: default attributes are resolved, contents are placeholders, and attributes that
+//! compiler and mjml interpret differently are adapted.
 
 use std::fmt::Write;
 
 use super::adapt;
-use super::code::{HeldTexts, RADIUS, UNDO, encode, in_quotes};
 use super::defaults::Defaults;
+use super::placeholders::{Placeholders, RADIUS, UNDO, encode, in_quotes};
 use super::reader::{Element, MjmlNode};
 
-/// The width of a body in pixels that says none.
+/// The default width of a body in pixels.
 const BODY_WIDTH: f32 = 600.0;
 
-/// The source for the compiler, and what belongs in the HTML besides.
+/// The source for the compiler, and the parts that are added to the HTML afterwards.
 #[derive(Default)]
-pub(super) struct MjmlOutput<'a> {
+pub(super) struct CompilerInput<'a> {
     pub(super) source: String,
-    pub(super) kept: HeldTexts<'a>,
-    /// Where each element begins in `source`, and its line in the original.
+    pub(super) placeholders: Placeholders<'a>,
+    /// The offset of each element in `source`, and its line in the original.
     lines: Vec<(usize, usize)>,
-    /// Name and address of each font.
+    /// The name and URL of each font.
     pub(super) fonts: Vec<(&'a str, &'a str)>,
-    /// Rules that go into the style attributes.
+    /// CSS to be inlined into style attributes.
     pub(super) inline_styles: Vec<&'a str>,
-    /// By selector, the attributes that its elements get.
+    /// The attributes of `mj-html-attributes` by selector.
     pub(super) html_attributes: Vec<(&'a str, Vec<(&'a str, &'a str)>)>,
-    /// What stands before the doctype.
+    /// Texts before the doctype.
     pub(super) before: Vec<&'a str>,
 }
 
-/// What an element learns from its parent.
+/// The properties of the parent that affect an element.
 #[derive(Clone, Copy, Default)]
 struct Parent<'a, 'b> {
     name: &'b str,
     classes: &'a str,
     /// The `gap` of a wrapper, for all but its first child.
     gap: Option<&'b str>,
-    /// How much of its width a hero leaves to its children.
+    /// The width that a hero leaves to its children.
     hero_width: Option<f32>,
-    /// Whether a carousel shows its thumbnails only where it works.
+    /// Whether a carousel shows its thumbnails only if the mail program supports it.
     hides_thumbnails: bool,
 }
 
-/// Codes that stand in attributes besides their values.
+/// Placeholders in attributes, in addition to their values.
 #[derive(Default)]
-struct Codes {
+struct AttributePlaceholders {
     class: Option<String>,
-    /// Behind the value of attributes.
-    behind: Vec<(&'static str, String)>,
+    /// Placeholders after the value of an attribute, by its name.
+    suffixes: Vec<(&'static str, String)>,
 }
 
-impl MjmlOutput<'_> {
+impl CompilerInput<'_> {
     /// The line in the original of an offset in `source`.
     pub(super) fn line(&self, at: usize) -> usize {
         let after = self.lines.partition_point(|(start, _)| *start <= at);
@@ -60,11 +59,11 @@ impl MjmlOutput<'_> {
     }
 }
 
-/// Writes a document.
+/// Writes the source for the compiler.
 ///
 /// # Errors
-/// What is wrong with it, with the line.
-pub(super) fn write<'a>(root: &Element<'a>) -> Result<MjmlOutput<'a>, String> {
+/// The first error, with its line.
+pub(super) fn write<'a>(root: &Element<'a>) -> Result<CompilerInput<'a>, String> {
     let find = |name: &str| root.elements().find(|child| child.name == name);
     let (head, body) = (find("mj-head"), find("mj-body"));
     for child in root.elements() {
@@ -82,7 +81,7 @@ pub(super) fn write<'a>(root: &Element<'a>) -> Result<MjmlOutput<'a>, String> {
         }
     }
     let mut writer = MjmlWriter {
-        out: MjmlOutput::default(),
+        out: CompilerInput::default(),
         defaults,
         body_width: BODY_WIDTH,
     };
@@ -93,7 +92,7 @@ pub(super) fn write<'a>(root: &Element<'a>) -> Result<MjmlOutput<'a>, String> {
         "mjml",
         root.line,
         root.attributes.iter().copied(),
-        Codes::default(),
+        AttributePlaceholders::default(),
     );
     if let Some(head) = head {
         writer.head(head)?;
@@ -106,7 +105,7 @@ pub(super) fn write<'a>(root: &Element<'a>) -> Result<MjmlOutput<'a>, String> {
 }
 
 struct MjmlWriter<'a> {
-    out: MjmlOutput<'a>,
+    out: CompilerInput<'a>,
     defaults: Defaults<'a>,
     body_width: f32,
 }
@@ -118,24 +117,25 @@ impl<'a> MjmlWriter<'a> {
         name: &str,
         line: usize,
         attributes: impl Iterator<Item = (&'v str, &'v str)>,
-        codes: Codes,
+        placeholders: AttributePlaceholders,
     ) {
         let out = &mut self.out;
         out.lines.push((out.source.len(), line));
         let _infallible = write!(out.source, "<{name}");
-        let mut class = codes.class;
+        let mut class = placeholders.class;
         for (name, value) in attributes {
             let _infallible = write!(out.source, " {name}=\"");
             if let Some(class) = class.take_if(|_| name == "css-class") {
                 let _infallible = write!(out.source, "{class} ");
             }
             if name == "css-class" && value.contains(' ') && !value.contains("{{") {
-                out.source.push_str(&out.kept.keep_classes(value));
+                out.source.push_str(&out.placeholders.add_classes(value));
             } else {
                 encode(&mut out.source, value);
             }
-            for (_, code) in codes.behind.iter().filter(|(of, _)| *of == name) {
-                out.source.push_str(code);
+            let suffixes = placeholders.suffixes.iter();
+            for (_, placeholder) in suffixes.filter(|(of, _)| *of == name) {
+                out.source.push_str(placeholder);
             }
             out.source.push('"');
         }
@@ -150,13 +150,18 @@ impl<'a> MjmlWriter<'a> {
     }
 
     fn head(&mut self, head: &Element<'a>) -> Result<(), String> {
-        self.start("mj-head", head.line, std::iter::empty(), Codes::default());
+        self.start(
+            "mj-head",
+            head.line,
+            std::iter::empty(),
+            AttributePlaceholders::default(),
+        );
         if !self.defaults.all().is_empty() {
             self.start(
                 "mj-attributes",
                 head.line,
                 std::iter::empty(),
-                Codes::default(),
+                AttributePlaceholders::default(),
             );
             let all = self.defaults.all().to_vec();
             let mut all = all
@@ -164,15 +169,20 @@ impl<'a> MjmlWriter<'a> {
                 .map(|(name, value)| (name, value.to_owned()))
                 .collect();
             adapt::attributes("mj-all", &mut all);
-            self.start("mj-all", head.line, pairs(&all), Codes::default());
+            self.start(
+                "mj-all",
+                head.line,
+                pairs(&all),
+                AttributePlaceholders::default(),
+            );
             self.end("mj-all");
             self.end("mj-attributes");
         }
         for child in &head.children {
             match child {
                 MjmlNode::Raw(raw) => {
-                    let code = self.out.kept.keep(*raw);
-                    let _infallible = write!(self.out.source, "<mj-raw>{code}</mj-raw>");
+                    let placeholder = self.out.placeholders.add(*raw);
+                    let _infallible = write!(self.out.source, "<mj-raw>{placeholder}</mj-raw>");
                 }
                 MjmlNode::Element(child) => self.head_child(child)?,
             }
@@ -194,8 +204,13 @@ impl<'a> MjmlWriter<'a> {
                 self.out.inline_styles.push(child.content);
             }
             "mj-title" => {
-                // It is printed as an attribute too.
-                self.start(name, child.line, std::iter::empty(), Codes::default());
+                // The compiler prints the title as an attribute too.
+                self.start(
+                    name,
+                    child.line,
+                    std::iter::empty(),
+                    AttributePlaceholders::default(),
+                );
                 encode(&mut self.out.source, child.content);
                 self.end(name);
             }
@@ -204,12 +219,17 @@ impl<'a> MjmlWriter<'a> {
                     name,
                     child.line,
                     child.attributes.iter().copied(),
-                    Codes::default(),
+                    AttributePlaceholders::default(),
                 );
                 self.end(name);
             }
             "mj-preview" | "mj-raw" | "mj-style" => {
-                self.start(name, child.line, std::iter::empty(), Codes::default());
+                self.start(
+                    name,
+                    child.line,
+                    std::iter::empty(),
+                    AttributePlaceholders::default(),
+                );
                 self.content(child.content);
                 self.end(name);
             }
@@ -234,8 +254,8 @@ impl<'a> MjmlWriter<'a> {
 
     fn content(&mut self, content: &'a str) {
         if !content.is_empty() {
-            let code = self.out.kept.keep(content);
-            self.out.source.push_str(&code);
+            let placeholder = self.out.placeholders.add(content);
+            self.out.source.push_str(&placeholder);
         }
     }
 
@@ -245,7 +265,7 @@ impl<'a> MjmlWriter<'a> {
             return self.raw(element.content, parent.name, element.line);
         }
         let resolved = self.defaults.resolve(element, parent.classes);
-        let resolved = resolved.map_err(|problem| format!("line {}: {problem}", element.line))?;
+        let resolved = resolved.map_err(|error| format!("line {}: {error}", element.line))?;
         let mut attributes = resolved;
         let own_gap = value(&attributes, "gap").unwrap_or_default().to_owned();
         let hides_thumbnails =
@@ -266,17 +286,17 @@ impl<'a> MjmlWriter<'a> {
         let icon_right = value(&attributes, "icon-position").is_some_and(|side| side != "left");
         let icon_right = name == "mj-social-element" && icon_right;
         let icon_right = icon_right.then(|| adapt::ICON_RIGHT.to_owned());
-        let gap = gap_above.map(|gap| self.out.kept.keep_gap(gap));
-        let codes = Codes {
+        let gap = gap_above.map(|gap| self.out.placeholders.add_gap(gap));
+        let placeholders = AttributePlaceholders {
             class: gap.or(icon_right),
-            behind: self.codes_behind(name, &mut attributes),
+            suffixes: self.suffixes(name, &mut attributes),
         };
-        self.start(name, element.line, pairs(&attributes), codes);
+        self.start(name, element.line, pairs(&attributes), placeholders);
         if name != "mj-carousel-image" {
             self.content(element.content);
         }
         let hero_width =
-            (name == "mj-hero").then(|| self.body_width - adapt::padding_beside(&attributes));
+            (name == "mj-hero").then(|| self.body_width - adapt::horizontal_padding(&attributes));
         for (index, child) in element.children.iter().enumerate() {
             let parent = Parent {
                 name,
@@ -294,9 +314,9 @@ impl<'a> MjmlWriter<'a> {
         Ok(())
     }
 
-    /// What mjml prints as the compiler cannot be told with an attribute of its own: it
-    /// stands behind the value of another.
-    fn codes_behind(
+    /// Attributes and styles that mjml prints and the compiler does not. They are written
+    /// after the value of another attribute.
+    fn suffixes(
         &mut self,
         name: &str,
         attributes: &mut Vec<(&'a str, String)>,
@@ -329,9 +349,9 @@ impl<'a> MjmlWriter<'a> {
             }
             _ => {}
         }
-        // Of an accordion the compiler prints the padding behind those of the sides, and
-        // no font weight of a title.
-        let behind = match name {
+        // In an accordion, the compiler prints the paddings of the sides before the common
+        // padding, which overrides them, and omits the font weight of a title.
+        let font_weight = match name {
             "mj-accordion-title" => vec![("font-size", "13px", "font-weight")],
             _ => Vec::new(),
         };
@@ -344,47 +364,47 @@ impl<'a> MjmlWriter<'a> {
         let sides = sides.map(|side| ("padding", "16px", side));
         let is_in_accordion = ["mj-accordion-title", "mj-accordion-text"].contains(&name);
         let sides = sides.into_iter().filter(|_| is_in_accordion);
-        for (before, otherwise, name) in behind.into_iter().chain(sides) {
+        for (before, otherwise, name) in font_weight.into_iter().chain(sides) {
             if let Some(style) = value(attributes, name).map(|value| format!(";{name}:{value}")) {
                 default(attributes, before, otherwise);
                 let before = attributes.iter_mut().filter(|(name, _)| *name == before);
                 before.for_each(|(_, value)| value.push_str(&style));
             }
         }
-        let mut codes = Vec::new();
-        for (behind, name) in also {
+        let mut placeholders = Vec::new();
+        for (after, name) in also {
             if let Some(value) = value(attributes, name) {
                 let text = format!("\" {name}=\"{}", in_quotes(value));
-                codes.push((behind, self.out.kept.keep(text)));
+                placeholders.push((after, self.out.placeholders.add(text)));
             }
         }
         if name == "mj-table" && value(attributes, "border").is_some() {
-            codes.push(("border", format!("`{UNDO}`")));
+            placeholders.push(("border", format!("`{UNDO}`")));
         }
         if ["mj-section", "mj-wrapper"].contains(&name) {
-            codes.push(("border-radius", format!("`{RADIUS}`")));
+            placeholders.push(("border-radius", format!("`{RADIUS}`")));
         }
-        codes
+        placeholders
     }
 
     fn raw(&mut self, text: &'a str, parent: &str, line: usize) -> Result<(), String> {
-        let kept = &mut self.out.kept;
+        let placeholders = &mut self.out.placeholders;
         match parent {
-            // The compiler would count it as a picture.
+            // The compiler would count the comment as an image.
             "mj-carousel" if text.starts_with("<!--") => {}
             "mj-carousel" => {
                 let found: String = text.trim().chars().take(40).collect();
                 return Err(format!("line {line}: unexpected in mj-carousel: {found}"));
             }
-            "mj-social" => self.out.source.push_str(&kept.keep_in_social(text)),
-            // The compiler writes it into a comment for Outlook.
+            "mj-social" => self.out.source.push_str(&placeholders.add_in_social(text)),
+            // The compiler writes the text into a comment for Outlook.
             "mj-wrapper" => {
-                let end = kept.keep_raw("<![endif]-->");
-                let code = kept.keep_raw(text);
-                let begin = kept.keep_raw("<!--[if mso | IE]>");
-                self.out.source.extend([end, code, begin]);
+                let end = placeholders.add_comment("<![endif]-->");
+                let placeholder = placeholders.add_comment(text);
+                let begin = placeholders.add_comment("<!--[if mso | IE]>");
+                self.out.source.extend([end, placeholder, begin]);
             }
-            _ => self.out.source.push_str(&kept.keep_raw(text)),
+            _ => self.out.source.push_str(&placeholders.add_comment(text)),
         }
         Ok(())
     }

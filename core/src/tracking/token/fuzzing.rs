@@ -1,23 +1,22 @@
-//! A way for a fuzzer past the signature, which it cannot guess.
+//! Constructors of valid tokens for a fuzzer, which cannot guess the signature.
 
 use super::*;
 use crate::crypto::seal::EXAMPLE_KEYS;
 
 impl TrackingTokens {
-    /// Tokens under the key of the examples.
+    /// Tokens under the example key.
     ///
     /// # Panics
     /// Never: the key is a constant.
     #[must_use]
     pub fn for_fuzzing() -> Self {
         Self {
-            signer: Signer::parse(EXAMPLE_KEYS).expect("the example key is one"),
+            signer: Signer::parse(EXAMPLE_KEYS).expect("the example key is valid"),
             lifetime: Duration::from_hours(24 * 400),
         }
     }
 
-    /// Tokens of a pixel and of a link with this content, genuine and perhaps without
-    /// sense.
+    /// Validly signed tokens of a pixel and of a link with any content.
     #[must_use]
     pub fn sign_anything(&self, content: &[u8]) -> [String; 2] {
         [Signed::OpenPixel, Signed::ClickLink].map(|kind| {
@@ -26,7 +25,7 @@ impl TrackingTokens {
         })
     }
 
-    /// The same with the version and the key of our own at its beginning.
+    /// As [`Self::sign_anything`], with a valid version and key id before the content.
     #[must_use]
     pub fn sign_with_head(&self, content: &[u8]) -> [String; 2] {
         let key_id = self.signer.key_id().to_be_bytes();

@@ -1,11 +1,11 @@
-//! The tokens of pixels and tracked links. A token says which copy it was in, and
-//! that of a link where it leads: nobody is led to where no sender of ours wrote.
+//! The tokens of pixels and tracked links. A token contains the recipient, and for a link
+//! its target. The signature prevents redirects to targets that no author wrote.
 //!
 //! It is unpadded base64url of `version (1) ‖ key id (2) ‖ organization (16) ‖
 //! message (16) ‖ position (2) ‖ seconds since 1970 (4) ‖ URL, of a link ‖ the first
-//! half of HMAC-SHA256 of all before it (16)`. It says nothing of the address, so
-//! nothing is sealed; and a body may hold many, so everything is as short as it may
-//! be: RFC 2104, section 5, advises half of the signature as the least.
+//! half of HMAC-SHA256 of all before it (16)`. It does not contain the address, so nothing
+//! is encrypted. A body may contain many tokens, so the signature has the minimum length
+//! that RFC 2104, section 5, recommends: half of the hash.
 
 #[cfg(fuzzing)]
 mod fuzzing;
@@ -23,22 +23,21 @@ use crate::config::Settings;
 use crate::crypto::sign::{SHORT_SIGNATURE_BYTES, Signed, Signer};
 use crate::ids::{MessageId, OrganizationId};
 
-/// The longest URL that is tracked, in bytes. Longer paths than its token makes are
-/// cut or refused by proxies and programs in between.
+/// The longest URL that is tracked, in bytes. Proxies cut or refuse the longer paths that
+/// a longer URL would need.
 pub(super) const URL_BYTES_MAX: usize = 2_048;
 
 const VERSION: u8 = 1;
 /// Bytes before the URL.
 const HEAD_BYTES: usize = 3 + 2 * 16 + 2 + 4;
 
-/// What a token says.
+/// The content of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecodedToken<T> {
-    /// The copy that it was in.
-    pub copy: TrackedRecipient,
-    /// Where the link leads; nothing of a pixel.
+    pub recipient: TrackedRecipient,
+    /// The target of a link, `()` for a pixel.
     pub target: T,
-    /// Whether it is too old to be recorded.
+    /// Hits of an expired token are not recorded.
     pub is_expired: bool,
 }
 
@@ -50,7 +49,7 @@ pub struct TrackingTokens {
 }
 
 impl TrackingTokens {
-    /// Works with the configured keys and lifetime.
+    /// Tokens with the configured keys and lifetime.
     #[must_use]
     pub fn new(settings: &Settings) -> Self {
         Self {
@@ -59,45 +58,45 @@ impl TrackingTokens {
         }
     }
 
-    /// Makes the token of a copy's pixel.
+    /// Issues the token of a recipient's pixel.
     #[must_use]
-    pub fn issue_open(&self, copy: TrackedRecipient) -> String {
-        self.issue(Signed::OpenPixel, copy, "")
+    pub fn issue_open(&self, recipient: TrackedRecipient) -> String {
+        self.issue(Signed::OpenPixel, recipient, "")
     }
 
-    /// Makes the token of a link in a copy.
+    /// Issues the token of a link in a recipient's mail.
     #[must_use]
-    pub fn issue_click(&self, copy: TrackedRecipient, url: &str) -> String {
-        self.issue(Signed::ClickLink, copy, url)
+    pub fn issue_click(&self, recipient: TrackedRecipient, url: &str) -> String {
+        self.issue(Signed::ClickLink, recipient, url)
     }
 
-    /// Reads the token of a pixel; nothing where it is none of ours.
+    /// Verifies and decodes the token of a pixel. `None` if it is invalid.
     #[must_use]
     pub fn read_open(&self, token: &str, now: Timestamp) -> Option<DecodedToken<()>> {
-        let (copy, url) = self.authentic(Signed::OpenPixel, token)?;
-        url.is_empty().then(|| self.dated(copy, (), now))
+        let (recipient, url) = self.authentic(Signed::OpenPixel, token)?;
+        url.is_empty().then(|| self.decoded(recipient, (), now))
     }
 
-    /// Reads the token of a link; nothing where it is none of ours.
+    /// Verifies and decodes the token of a link. `None` if it is invalid.
     #[must_use]
     pub fn read_click(&self, token: &str, now: Timestamp) -> Option<DecodedToken<String>> {
-        let (copy, url) = self.authentic(Signed::ClickLink, token)?;
-        Some(self.dated(copy, String::from_utf8(url).ok()?, now))
+        let (recipient, url) = self.authentic(Signed::ClickLink, token)?;
+        Some(self.decoded(recipient, String::from_utf8(url).ok()?, now))
     }
 
-    fn issue(&self, kind: Signed, copy: TrackedRecipient, url: &str) -> String {
+    fn issue(&self, kind: Signed, recipient: TrackedRecipient, url: &str) -> String {
         let mut bytes = Vec::with_capacity(HEAD_BYTES + url.len() + SHORT_SIGNATURE_BYTES);
         bytes.push(VERSION);
         bytes.extend(self.signer.key_id().to_be_bytes());
-        bytes.extend(copy.organization_id.0.as_bytes());
-        bytes.extend(copy.message_id.0.as_bytes());
-        // A message has 1,000 recipients at the most; the seconds last until 2106.
+        bytes.extend(recipient.organization_id.0.as_bytes());
+        bytes.extend(recipient.message_id.0.as_bytes());
+        // A message has at most 1,000 recipients. 32 bits of seconds last until 2106.
         bytes.extend(
-            u16::try_from(copy.position)
+            u16::try_from(recipient.position)
                 .unwrap_or(u16::MAX)
                 .to_be_bytes(),
         );
-        let seconds = u32::try_from(copy.issued_at.timestamp()).unwrap_or(u32::MAX);
+        let seconds = u32::try_from(recipient.issued_at.timestamp()).unwrap_or(u32::MAX);
         bytes.extend(seconds.to_be_bytes());
         bytes.extend(url.as_bytes());
         let signature = self.signer.sign_shortly(kind, &bytes);
@@ -105,15 +104,20 @@ impl TrackingTokens {
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    fn dated<T>(&self, copy: TrackedRecipient, target: T, now: Timestamp) -> DecodedToken<T> {
+    fn decoded<T>(
+        &self,
+        recipient: TrackedRecipient,
+        target: T,
+        now: Timestamp,
+    ) -> DecodedToken<T> {
         DecodedToken {
-            copy,
+            recipient,
             target,
-            is_expired: now - copy.issued_at >= delta(self.lifetime),
+            is_expired: now - recipient.issued_at >= delta(self.lifetime),
         }
     }
 
-    /// What a token says, if one of our keys signed it.
+    /// The recipient and URL of a token that one of the configured keys signed.
     fn authentic(&self, kind: Signed, token: &str) -> Option<(TrackedRecipient, Vec<u8>)> {
         if token.len() > chars(URL_BYTES_MAX) {
             return None;
@@ -130,25 +134,25 @@ impl TrackingTokens {
             return None;
         }
         let seconds = u32::from_be_bytes(part(head, 37));
-        let copy = TrackedRecipient {
+        let recipient = TrackedRecipient {
             organization_id: OrganizationId(Uuid::from_bytes(part(head, 3))),
             message_id: MessageId(Uuid::from_bytes(part(head, 19))),
             position: i32::from(u16::from_be_bytes(part(head, 35))),
             issued_at: DateTime::from_timestamp(seconds.into(), 0)?,
         };
         bytes.truncate(bytes.len() - SHORT_SIGNATURE_BYTES);
-        Some((copy, bytes.split_off(HEAD_BYTES)))
+        Some((recipient, bytes.split_off(HEAD_BYTES)))
     }
 }
 
-/// How long the token is of a link to a URL of this length.
+/// The length of the token of a link with a URL of this length, in characters.
 pub(super) const fn chars(url_bytes: usize) -> usize {
     ((HEAD_BYTES + url_bytes + SHORT_SIGNATURE_BYTES) * 4).div_ceil(3)
 }
 
 fn part<const N: usize>(head: &[u8; HEAD_BYTES], start: usize) -> [u8; N] {
     let part = head[start..].first_chunk();
-    *part.expect("the parts of a head lie within it")
+    *part.expect("all parts are within the head")
 }
 
 #[cfg(test)]
@@ -171,7 +175,7 @@ mod tests {
         }
     }
 
-    fn copy() -> TrackedRecipient {
+    fn recipient() -> TrackedRecipient {
         let ids = Ids::new(Clock::system());
         TrackedRecipient {
             organization_id: ids.next(),
@@ -182,76 +186,99 @@ mod tests {
     }
 
     #[test]
-    fn a_token_says_what_it_was_made_of_and_whether_it_is_old() {
-        let (tokens, copy) = (tokens(EXAMPLE_KEYS), copy());
-        let (open, click) = (tokens.issue_open(copy), tokens.issue_click(copy, URL));
+    fn a_token_decodes_to_its_content_and_expiry() {
+        let (tokens, recipient) = (tokens(EXAMPLE_KEYS), recipient());
+        let (open, click) = (
+            tokens.issue_open(recipient),
+            tokens.issue_click(recipient, URL),
+        );
         for (after, is_expired) in [
             (-DAY, false),
             (DAY * 400 - TimeDelta::seconds(1), false),
             (DAY * 400, true),
             (DAY * 6_000, true),
         ] {
-            let now = copy.issued_at + after;
+            let now = recipient.issued_at + after;
             let read = tokens.read_open(&open, now).unwrap();
-            assert_eq!((read.copy, read.is_expired), (copy, is_expired));
+            assert_eq!((read.recipient, read.is_expired), (recipient, is_expired));
             let read = tokens.read_click(&click, now).unwrap();
-            assert_eq!((read.copy, read.is_expired), (copy, is_expired));
+            assert_eq!((read.recipient, read.is_expired), (recipient, is_expired));
             assert_eq!(read.target, URL);
         }
     }
 
     #[test]
-    fn a_token_is_short_and_plain() {
-        let (tokens, copy) = (tokens(EXAMPLE_KEYS), copy());
+    fn a_token_is_short_and_url_safe() {
+        let (tokens, recipient) = (tokens(EXAMPLE_KEYS), recipient());
         let longest = format!("https://example.com/{}", "a".repeat(URL_BYTES_MAX - 20));
         for (token, length) in [
-            (tokens.issue_open(copy), 76),
-            (tokens.issue_click(copy, URL), 120),
-            (tokens.issue_click(copy, &longest), chars(URL_BYTES_MAX)),
+            (tokens.issue_open(recipient), 76),
+            (tokens.issue_click(recipient, URL), 120),
+            (
+                tokens.issue_click(recipient, &longest),
+                chars(URL_BYTES_MAX),
+            ),
         ] {
             assert_eq!(token.len(), length);
             let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
             assert!(token.bytes().all(is_plain), "{token}");
         }
-        let token = tokens.issue_click(copy, &longest);
-        assert!(tokens.read_click(&token, copy.issued_at).is_some());
+        let token = tokens.issue_click(recipient, &longest);
+        assert!(tokens.read_click(&token, recipient.issued_at).is_some());
     }
 
     #[test]
-    fn a_token_that_was_changed_anywhere_or_is_of_the_other_kind_is_none() {
-        let (tokens, copy) = (tokens(EXAMPLE_KEYS), copy());
-        let (open, click) = (tokens.issue_open(copy), tokens.issue_click(copy, URL));
+    fn a_changed_token_and_one_of_the_other_kind_are_invalid() {
+        let (tokens, recipient) = (tokens(EXAMPLE_KEYS), recipient());
+        let (open, click) = (
+            tokens.issue_open(recipient),
+            tokens.issue_click(recipient, URL),
+        );
         let bytes = URL_SAFE_NO_PAD.decode(&click).unwrap();
         for bit in 0..bytes.len() * 8 {
             let mut changed = bytes.clone();
             changed[bit / 8] ^= 1 << (bit % 8);
             let token = URL_SAFE_NO_PAD.encode(changed);
-            assert_eq!(tokens.read_click(&token, copy.issued_at), None, "bit {bit}");
+            assert_eq!(
+                tokens.read_click(&token, recipient.issued_at),
+                None,
+                "bit {bit}"
+            );
         }
         for length in 0..bytes.len() {
             let token = URL_SAFE_NO_PAD.encode(&bytes[..length]);
-            assert_eq!(tokens.read_click(&token, copy.issued_at), None, "{length}");
+            assert_eq!(
+                tokens.read_click(&token, recipient.issued_at),
+                None,
+                "{length}"
+            );
         }
-        assert_eq!(tokens.read_click(&open, copy.issued_at), None);
-        assert_eq!(tokens.read_open(&click, copy.issued_at), None);
+        assert_eq!(tokens.read_click(&open, recipient.issued_at), None);
+        assert_eq!(tokens.read_open(&click, recipient.issued_at), None);
         for text in ["", "x", "ä", &format!("{click}="), &click.repeat(2)] {
-            assert_eq!(tokens.read_click(text, copy.issued_at), None, "{text}");
-            assert_eq!(tokens.read_open(text, copy.issued_at), None, "{text}");
+            assert_eq!(tokens.read_click(text, recipient.issued_at), None, "{text}");
+            assert_eq!(tokens.read_open(text, recipient.issued_at), None, "{text}");
         }
-        assert_eq!(tokens.read_open(&"A".repeat(100_000), copy.issued_at), None);
+        assert_eq!(
+            tokens.read_open(&"A".repeat(100_000), recipient.issued_at),
+            None
+        );
     }
 
     #[test]
-    fn keys_rotate_and_a_foreign_one_is_refused() {
-        let copy = copy();
-        let old = tokens(OTHER).issue_click(copy, URL);
+    fn keys_rotate_and_an_unknown_key_is_refused() {
+        let recipient = recipient();
+        let old = tokens(OTHER).issue_click(recipient, URL);
         let rotated = tokens(&format!("{EXAMPLE_KEYS},{OTHER}"));
-        assert!(rotated.read_click(&old, copy.issued_at).is_some());
-        assert_eq!(tokens(EXAMPLE_KEYS).read_click(&old, copy.issued_at), None);
-        // A foreign key under an id that is known.
-        let foreign = tokens(&OTHER.replace("7:", "1:")).issue_click(copy, URL);
+        assert!(rotated.read_click(&old, recipient.issued_at).is_some());
         assert_eq!(
-            tokens(EXAMPLE_KEYS).read_click(&foreign, copy.issued_at),
+            tokens(EXAMPLE_KEYS).read_click(&old, recipient.issued_at),
+            None
+        );
+        // An unknown key under a known id.
+        let foreign = tokens(&OTHER.replace("7:", "1:")).issue_click(recipient, URL);
+        assert_eq!(
+            tokens(EXAMPLE_KEYS).read_click(&foreign, recipient.issued_at),
             None
         );
     }

@@ -1,4 +1,5 @@
-//! Ways for a fuzzer past the signature and the seal, which it cannot guess.
+//! Constructors of valid tokens for a fuzzer, which cannot guess the signature and the
+//! encryption.
 
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use crate::crypto::seal::EXAMPLE_KEYS;
 use crate::ids::Ids;
 
 impl UnsubscribeTokens {
-    /// Tokens under the key of the examples.
+    /// Tokens under the example key.
     ///
     /// # Panics
     /// Never: the key is a constant.
@@ -16,20 +17,21 @@ impl UnsubscribeTokens {
     pub fn for_fuzzing() -> Self {
         let ids = Ids::new(Clock::system());
         Self {
-            sealer: Sealer::parse(EXAMPLE_KEYS, ids).expect("the example key is one"),
-            signer: Signer::parse(EXAMPLE_KEYS).expect("the example key is one"),
+            sealer: Sealer::parse(EXAMPLE_KEYS, ids).expect("the example key is valid"),
+            signer: Signer::parse(EXAMPLE_KEYS).expect("the example key is valid"),
             lifetime: Duration::from_hours(24 * 60),
         }
     }
 
-    /// A token with this content, genuine and perhaps without sense.
+    /// A validly signed token with any content.
     #[must_use]
     pub fn sign_anything(&self, content: &[u8]) -> String {
         let signature = self.signer.sign(Signed::UnsubscribeLink, content);
         URL_SAFE_NO_PAD.encode([content, &signature].concat())
     }
 
-    /// The same, with all that follows the head sealed as its address.
+    /// A validly signed token whose head is the start of `content` and whose sealed address
+    /// is the rest.
     #[must_use]
     pub fn seal_anything(&self, content: &[u8]) -> String {
         let (head, address) = content.split_at(content.len().min(HEAD_BYTES));

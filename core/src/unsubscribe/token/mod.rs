@@ -1,13 +1,12 @@
-//! The tokens of unsubscribe links. A token says which recipient of which message
-//! unsubscribes from which group, and needs nothing else: it works when the message
-//! has been removed.
+//! The tokens of unsubscribe links. A token contains the recipient, the message and the
+//! group, so that the link works after the message has been removed.
 //!
 //! It is unpadded base64url of `version (1) ‖ key id (2) ‖ organization (16) ‖
 //! group (16) ‖ message (16) ‖ seconds since 1970 (8) ‖ sealed address ‖
-//! HMAC-SHA256 of all before it (32)`. The address is sealed (`crypto::seal`), since
-//! links are forwarded and land in logs of others. The seal would also notice a
-//! change of what it is bound to, but not of the group and the time; the signature
-//! covers all, and nothing of a token is believed, or opened, before it.
+//! HMAC-SHA256 of all before it (32)`. The address is sealed (`crypto::seal`), because links
+//! are forwarded and written to other companies' logs. The seal authenticates the address,
+//! the organization and the message, but not the group and the time. The signature covers
+//! everything and is verified before any part of the token is used or decrypted.
 
 #[cfg(fuzzing)]
 mod fuzzing;
@@ -26,32 +25,30 @@ use crate::crypto::seal::{Sealed, Sealer};
 use crate::crypto::sign::{SIGNATURE_BYTES, Signed, Signer};
 use crate::ids::{MessageId, OrganizationId, UnsubscribeGroupId};
 
-/// The longest token that can be issued, in characters: for an address of 254.
+/// The longest token in characters, for an address of 254 characters.
 pub(super) const TOKEN_CHARS_MAX: usize = 502;
 
 const VERSION: u8 = 1;
 /// Bytes before the sealed address.
 const HEAD_BYTES: usize = 3 + 3 * 16 + 8;
 
-/// What a token says.
+/// The content of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkContent {
     pub organization_id: OrganizationId,
-    /// What the recipient unsubscribes from.
     pub unsubscribe_group_id: UnsubscribeGroupId,
-    /// The message that the link was in.
     pub message_id: MessageId,
     pub address: EmailAddress,
-    /// When the link was made, in whole seconds.
+    /// When the link was built, in whole seconds.
     pub issued_at: Timestamp,
 }
 
-/// Why a token is not taken.
+/// Why a token is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenRefusal {
-    /// It is none of ours, whatever is wrong with it.
+    /// Malformed, or not signed by one of the configured keys.
     Invalid,
-    /// It is ours and too old.
+    /// Validly signed, but older than the configured lifetime.
     Expired,
 }
 
@@ -64,7 +61,7 @@ pub struct UnsubscribeTokens {
 }
 
 impl UnsubscribeTokens {
-    /// Works with the configured keys and lifetime.
+    /// Tokens with the configured keys and lifetime.
     #[must_use]
     pub fn new(settings: &Settings) -> Self {
         Self {
@@ -74,7 +71,7 @@ impl UnsubscribeTokens {
         }
     }
 
-    /// Makes a token.
+    /// Encodes and signs a token.
     #[must_use]
     pub fn issue(&self, content: &LinkContent) -> String {
         let message_id = content.message_id.0;
@@ -95,10 +92,10 @@ impl UnsubscribeTokens {
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    /// Reads a token.
+    /// Verifies and decodes a token.
     ///
     /// # Errors
-    /// Why it is not taken.
+    /// Why the token is refused.
     pub fn read(&self, token: &str, now: Timestamp) -> Result<LinkContent, TokenRefusal> {
         let content = self.authentic(token).ok_or(TokenRefusal::Invalid)?;
         if now - content.issued_at >= delta(self.lifetime) {
@@ -107,7 +104,7 @@ impl UnsubscribeTokens {
         Ok(content)
     }
 
-    /// What a token says, if one of our keys signed it.
+    /// The content of a token that one of the configured keys signed, expired or not.
     fn authentic(&self, token: &str) -> Option<LinkContent> {
         if token.len() > TOKEN_CHARS_MAX {
             return None;
@@ -141,13 +138,13 @@ impl UnsubscribeTokens {
     }
 }
 
-/// The first `N` bytes, and the others.
+/// Splits off the first `N` bytes.
 fn take<const N: usize>(bytes: &[u8]) -> Option<([u8; N], &[u8])> {
     let (first, others) = bytes.split_first_chunk()?;
     Some((*first, others))
 }
 
-/// The first `N` bytes, left out from then on.
+/// Reads the first `N` bytes and advances the slice.
 fn next<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
     let (first, others) = take(bytes)?;
     *bytes = others;
@@ -186,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_says_what_it_was_made_of_until_it_expires() {
+    fn a_token_decodes_to_its_content_until_it_expires() {
         let (tokens, content) = (tokens(EXAMPLE_KEYS), content("Ada.L+news@example.org"));
         let token = tokens.issue(&content);
         let at = |after| tokens.read(&token, content.issued_at + after);
@@ -198,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_short_plain_and_silent_about_the_address() {
+    fn a_token_is_short_and_url_safe_and_hides_the_address() {
         let tokens = tokens(EXAMPLE_KEYS);
         let local = "a".repeat(40);
         for (address, chars_max) in [
@@ -240,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_token_is_invalid_and_not_expired() {
+    fn malformed_tokens_are_invalid_and_not_expired() {
         let (tokens, content) = (tokens(EXAMPLE_KEYS), content("ada@example.org"));
         let token = tokens.issue(&content);
         let late = content.issued_at + DAY * 100;
@@ -258,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_rotate_and_a_foreign_one_is_refused() {
+    fn keys_rotate_and_an_unknown_key_is_refused() {
         let content = content("ada@example.org");
         let old = tokens(OTHER).issue(&content);
         let rotated = tokens(&format!("{EXAMPLE_KEYS},{OTHER}"));
@@ -272,7 +269,7 @@ mod tests {
             read(&tokens(EXAMPLE_KEYS), &old),
             Err(TokenRefusal::Invalid)
         );
-        // A foreign key under an id that is known.
+        // An unknown key under a known id.
         let same_id = OTHER.replace("7:", "1:");
         let foreign = tokens(&same_id).issue(&content);
         assert_eq!(

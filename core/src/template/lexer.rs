@@ -1,35 +1,35 @@
-//! The words of a Handlebars source, as the lexer of handlebars.js takes them
-//! (`lexer.rules` in its `compiler/parser.js`, release 4.7): the texts between
-//! tags, how a tag opens, and the tokens within it.
+//! Splits a Handlebars template into the texts between tags, the openings of tags and the
+//! tokens inside them, as the lexer of handlebars.js 4.7 does (`lexer.rules` in its
+//! `compiler/parser.js`).
 
 use std::ops::Range;
 
-/// Bytes of a text or of a bracketed name within a tag. They are the only tokens
-/// that may run over the ends of tags, so the bound keeps reading linear.
+/// Bytes of a string or a bracketed name inside a tag. Only these tokens can extend over the
+/// ends of tags, so this limit keeps the lexer linear.
 const TOKEN_BYTES_MAX: usize = 4_096;
 
-/// What is wrong with a source, and where.
+/// A syntax error and its byte offset.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Problem {
+pub(super) struct SyntaxError {
     pub(super) at: usize,
     pub(super) text: String,
 }
 
-impl Problem {
+impl SyntaxError {
     pub(super) fn new(at: usize, text: impl Into<String>) -> Self {
         let text = text.into();
         Self { at, text }
     }
 }
 
-/// Whether white space before and after a tag goes: `{{~` and `~}}`.
+/// Whether white space before and after a tag is removed: `{{~` and `~}}`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Strip {
     pub(super) open: bool,
     pub(super) close: bool,
 }
 
-/// How a tag opens. What is closed in itself carries both marks.
+/// The opening of a tag. Comments and `{{else}}` are complete tags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TagOpening {
     Comment(Strip),
@@ -49,7 +49,7 @@ pub(super) enum TagOpening {
 /// A token within a tag.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Token {
-    /// A name; in brackets none of its words has a meaning.
+    /// A name. In brackets, `this` and `..` have no special meaning.
     Name {
         text: String,
         is_bracketed: bool,
@@ -66,7 +66,7 @@ pub(super) enum Token {
     CloseCall,
     OpenParams,
     Pipe,
-    /// `}}`, and whether `~` stands before it.
+    /// `}}`, and whether `~` precedes it.
     Close(bool),
     CloseUnescaped(bool),
     CloseRaw,
@@ -87,28 +87,28 @@ pub(super) fn is_space(character: char) -> bool {
     )
 }
 
-fn is_of_name(character: char) -> bool {
+fn is_name_char(character: char) -> bool {
     let is_punctuation = character.is_ascii_punctuation();
     !is_space(character) && (!is_punctuation || matches!(character, '$' | '-' | ':' | '?' | '_'))
 }
 
-/// What may follow a name.
+/// Whether a character may follow a name.
 fn ends_name(character: char) -> bool {
     is_space(character) || matches!(character, '=' | '~' | '}' | '/' | '.' | ')' | '|')
 }
 
-/// What may follow a literal.
+/// Whether a character may follow a literal.
 fn ends_literal(character: char) -> bool {
     is_space(character) || matches!(character, '~' | '}' | ')')
 }
 
-/// A place in a source.
+/// Reads a template from an offset on.
 pub(super) struct Lexer<'s> {
     pub(super) source: &'s str,
     pub(super) at: usize,
-    /// Whether the next tag was written with a backslash before it, and is text.
+    /// Whether the next tag has a backslash before it and is therefore text.
     is_escaped: bool,
-    /// Whether a separator was the last token: a name follows, whatever it looks like.
+    /// Whether the last token was a separator. The next token is then always a name.
     is_in_path: bool,
 }
 
@@ -122,16 +122,16 @@ impl<'s> Lexer<'s> {
         }
     }
 
-    pub(super) fn problem<T>(&self, text: impl Into<String>) -> Result<T, Problem> {
+    pub(super) fn error<T>(&self, text: impl Into<String>) -> Result<T, SyntaxError> {
         let text = text.into();
-        Err(Problem { at: self.at, text })
+        Err(SyntaxError { at: self.at, text })
     }
 
     fn rest(&self) -> &'s str {
         &self.source[self.at..]
     }
 
-    /// The next piece of text before a tag, or none where a tag or the end is next.
+    /// The next text before a tag. `None` if a tag or the end is next.
     pub(super) fn text(&mut self) -> Option<Range<usize>> {
         let start = self.at;
         if self.is_escaped {
@@ -158,7 +158,7 @@ impl<'s> Lexer<'s> {
         if self.is_escaped { self.text() } else { None }
     }
 
-    /// Where the text of an escaped tag ends: before the next tag and its backslashes.
+    /// The end of the text of an escaped tag: before the next tag and its backslashes.
     fn end_of_escaped(&self, start: usize) -> usize {
         let from = start + "{{".len();
         let Some(length) = self.source[from..].find("{{") else {
@@ -169,8 +169,8 @@ impl<'s> Lexer<'s> {
         from + length - backslashes.count()
     }
 
-    /// How the tag opens that begins here.
-    pub(super) fn opening(&mut self) -> Result<TagOpening, Problem> {
+    /// The opening of the tag at the current offset.
+    pub(super) fn opening(&mut self) -> Result<TagOpening, SyntaxError> {
         let start = self.at;
         if self.take("{{{{") {
             return Ok(TagOpening::Raw);
@@ -221,7 +221,7 @@ impl<'s> Lexer<'s> {
         })
     }
 
-    /// The end of an `{{else}}` or `{{^}}`, if it is here.
+    /// The rest of an `{{else}}` or `{{^}}`. `None` if the tag continues.
     fn else_end(&mut self, open: bool) -> Option<TagOpening> {
         let at = self.at;
         self.skip_space();
@@ -233,11 +233,11 @@ impl<'s> Lexer<'s> {
         None
     }
 
-    fn comment(&mut self, start: usize, open: bool) -> Result<TagOpening, Problem> {
+    fn comment(&mut self, start: usize, open: bool) -> Result<TagOpening, SyntaxError> {
         let text = self.rest();
         let is_long = text.starts_with("!--");
-        // One search for both ways to end it: a second one would run through the whole
-        // source for each comment.
+        // One search for both end marks. A second search would read the whole source for
+        // each comment.
         let mut ends = text.match_indices("}}").map(|(at, _)| at);
         let end = ends.find(|at| {
             let before = &text[..*at];
@@ -245,21 +245,21 @@ impl<'s> Lexer<'s> {
         });
         let Some(length) = end else {
             self.at = start;
-            return self.problem("a comment is not closed");
+            return self.error("a comment is not closed");
         };
         self.at += length + "}}".len();
         let close = self.source[start..self.at - "}}".len()].ends_with('~');
         Ok(TagOpening::Comment(Strip { open, close }))
     }
 
-    /// The texts of a raw block up to its end, and the name at its end.
-    pub(super) fn raw(&mut self) -> Result<(Vec<Range<usize>>, &'s str), Problem> {
+    /// The texts of a raw block up to its closing tag, and the name in that tag.
+    pub(super) fn raw(&mut self) -> Result<(Vec<Range<usize>>, &'s str), SyntaxError> {
         let mut texts = Vec::new();
         let mut depth = 0_usize;
         loop {
             let start = self.at;
             let Some(length) = self.rest().find("{{{{") else {
-                return self.problem("a raw block is not closed");
+                return self.error("a raw block is not closed");
             };
             if length > 0 {
                 self.at += length;
@@ -273,10 +273,10 @@ impl<'s> Lexer<'s> {
                 continue;
             }
             let name = self.rest();
-            let name = &name[..name.find(|c| !is_of_name(c)).unwrap_or(name.len())];
+            let name = &name[..name.find(|c| !is_name_char(c)).unwrap_or(name.len())];
             self.at += name.len();
             if name.is_empty() || !self.take("}}}}") {
-                return self.problem("the end of a raw block is written {{{{/name}}}}");
+                return self.error("a raw block must be closed by {{{{/name}}}}");
             }
             if depth == 0 {
                 return Ok((texts, name));
@@ -287,11 +287,11 @@ impl<'s> Lexer<'s> {
     }
 
     /// The next token of a tag.
-    pub(super) fn token(&mut self) -> Result<Token, Problem> {
+    pub(super) fn token(&mut self) -> Result<Token, SyntaxError> {
         self.skip_space();
         let is_in_path = std::mem::take(&mut self.is_in_path);
         let Some(next) = self.rest().chars().next() else {
-            return self.problem("a tag is not closed by }}");
+            return self.error("a tag is not closed by }}");
         };
         let after = self.rest()[next.len_utf8()..].chars().next();
         for (word, token) in [
@@ -337,9 +337,9 @@ impl<'s> Lexer<'s> {
         Token::Separator(next)
     }
 
-    /// A text in quotes, or a name in brackets: up to the first `end` without a
-    /// backslash before it, or to the first with one where there is no such.
-    fn quoted(&mut self, end: char) -> Result<String, Problem> {
+    /// A quoted string or bracketed name, up to the first `end` without a backslash before it.
+    /// If there is none, up to the first `end` with one.
+    fn quoted(&mut self, end: char) -> Result<String, SyntaxError> {
         let inner = &self.rest()[1..];
         let mut ends = inner.match_indices(end).map(|(at, _)| at);
         let mut ends = ends
@@ -349,8 +349,8 @@ impl<'s> Lexer<'s> {
         let first = ends.peek().copied();
         let plain = ends.find(|at| !inner[..*at].ends_with('\\'));
         let Some(length) = plain.or(first) else {
-            return self.problem(format!(
-                "a text or name is not closed by {end} within {TOKEN_BYTES_MAX} bytes"
+            return self.error(format!(
+                "a string or name is not closed by {end} within {TOKEN_BYTES_MAX} bytes"
             ));
         };
         self.at += 1 + length + 1;
@@ -362,7 +362,7 @@ impl<'s> Lexer<'s> {
         })
     }
 
-    fn word(&mut self, is_in_path: bool) -> Result<Token, Problem> {
+    fn word(&mut self, is_in_path: bool) -> Result<Token, SyntaxError> {
         let rest = self.rest();
         if !is_in_path && let Some((token, length)) = literal(rest) {
             self.at += length;
@@ -375,12 +375,12 @@ impl<'s> Lexer<'s> {
                 return Ok(Token::OpenParams);
             }
         }
-        let length = rest.find(|c| !is_of_name(c)).unwrap_or(rest.len());
+        let length = rest.find(|c| !is_name_char(c)).unwrap_or(rest.len());
         if length == 0 || !rest[length..].starts_with(ends_name) {
             self.at += length;
             return match self.rest().chars().next() {
-                Some(next) => self.problem(format!("{next:?} is not expected here")),
-                None => self.problem("a tag is not closed by }}"),
+                Some(next) => self.error(format!("unexpected {next:?}")),
+                None => self.error("a tag is not closed by }}"),
             };
         }
         self.at += length;
@@ -403,7 +403,7 @@ impl<'s> Lexer<'s> {
     }
 }
 
-/// The literal that a text begins with, and its length.
+/// The literal at the start of a text, and its length.
 fn literal(text: &str) -> Option<(Token, usize)> {
     for (word, token) in [
         ("true", Token::Bool(true)),

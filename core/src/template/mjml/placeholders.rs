@@ -1,80 +1,79 @@
-//! What the compiler must not touch travels through it as a code: ASCII between two
-//! backticks, of which it makes none itself. mrml 6.0.1 prints attribute values in
-//! Rust's debug form (src/prelude/render/buffer.rs), which changes quotes,
-//! backslashes, white space but the blank, and much of Unicode.
+//! Placeholders for text that the compiler must not change: ASCII between two backticks,
+//! which the compiler never writes itself. mrml 6.0.1 prints attribute values in Rust's
+//! debug form (src/prelude/render/buffer.rs), which changes quotes, backslashes, white space
+//! except spaces, and many Unicode characters.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
 use super::markup;
 
-/// Stands for a double quote within a Handlebars tag, which Handlebars needs.
+/// A double quote inside a Handlebars tag. Handlebars needs it unescaped.
 const QUOTE: &str = "q";
-/// Behind the border of a table: takes away the style that the compiler prints next.
+/// After the border of a table: removes the style that the compiler prints next.
 pub(super) const UNDO: &str = "u";
 /// That style.
 const SEPARATE: &str = ";border-collapse:separate";
-/// Behind the radius of a section: takes it from the table that is as wide as the window.
+/// After the radius of a section: removes the radius from a full-width table.
 pub(super) const RADIUS: &str = "w";
-/// What follows the radius there.
+/// The style after the radius of a full-width table.
 const FULL_WIDTH: &str = ";width:100%";
-/// What stands behind the classes of an element where others are named after them.
+/// Suffixes that the compiler appends to the classes of an element for related elements.
 const SUFFIXES: [&str; 2] = ["-outlook", "-thumbnail"];
 
-/// Texts that wait until the compiler is done.
+/// The texts to be restored after compilation.
 #[derive(Default)]
-pub(super) struct HeldTexts<'a> {
+pub(super) struct Placeholders<'a> {
     texts: Vec<Cow<'a, str>>,
     gaps: Vec<String>,
     classes: Vec<String>,
 }
 
-impl<'a> HeldTexts<'a> {
-    /// The code of a text.
-    pub(super) fn keep(&mut self, text: impl Into<Cow<'a, str>>) -> String {
+impl<'a> Placeholders<'a> {
+    /// The placeholder of a text.
+    pub(super) fn add(&mut self, text: impl Into<Cow<'a, str>>) -> String {
         self.texts.push(text.into());
         format!("`t{}`", self.texts.len() - 1)
     }
 
-    /// The code of a text that passes as a comment does, where a comment may stand.
-    pub(super) fn keep_raw(&mut self, text: &'a str) -> String {
+    /// The placeholder of a text as a comment, for positions at which a comment is allowed.
+    pub(super) fn add_comment(&mut self, text: &'a str) -> String {
         self.texts.push(text.into());
         format!("<!--`r{}`-->", self.texts.len() - 1)
     }
 
-    /// The same among the icons of a social element, of which each has a table around it.
-    pub(super) fn keep_in_social(&mut self, text: &'a str) -> String {
+    /// The placeholder of a text between the icons of a social element. The compiler wraps
+    /// it into a table.
+    pub(super) fn add_in_social(&mut self, text: &'a str) -> String {
         self.texts.push(text.into());
         format!("<!--`s{}`-->", self.texts.len() - 1)
     }
 
-    /// A CSS class for an element that stands a gap below the one before it.
-    pub(super) fn keep_gap(&mut self, gap: &str) -> String {
+    /// A CSS class as the placeholder of the gap above an element.
+    pub(super) fn add_gap(&mut self, gap: &str) -> String {
         self.gaps.push(in_quotes(gap));
         format!("`g{}`", self.gaps.len() - 1)
     }
 
-    /// The code of several CSS classes.
-    pub(super) fn keep_classes(&mut self, classes: &str) -> String {
+    /// The placeholder of several CSS classes.
+    pub(super) fn add_classes(&mut self, classes: &str) -> String {
         self.classes.push(in_quotes(classes));
         format!("`k{}`", self.classes.len() - 1)
     }
 
-    /// Puts back what was kept.
-    ///
-    /// # Errors
-    /// When that would be more than `bytes_max`.
-    pub(super) fn put_back(&self, compiled: &str, bytes_max: usize) -> Option<String> {
+    /// Replaces all placeholders in the compiled HTML. `None` if the result exceeds
+    /// `bytes_max`.
+    pub(super) fn restore(&self, compiled: &str, bytes_max: usize) -> Option<String> {
         let mut out = String::with_capacity(compiled.len());
-        // One for Outlook, and one behind it for all others.
+        // The gaps for Outlook and for all other mail programs.
         let mut gaps: [Option<(&str, String)>; 2] = [None, None];
         let mut pieces = compiled.split('`');
         let mut text = pieces.next().unwrap_or_default();
         loop {
             for gap in &mut gaps {
-                if let Some((place, style)) = gap.take_if(|(place, _)| text.contains(*place)) {
-                    let (before, behind) = text.split_once(place).unwrap_or((text, ""));
-                    out.extend([before, place, &style]);
+                if let Some((anchor, style)) = gap.take_if(|(anchor, _)| text.contains(*anchor)) {
+                    let (before, behind) = text.split_once(anchor).unwrap_or((text, ""));
+                    out.extend([before, anchor, &style]);
                     text = behind;
                 }
             }
@@ -96,10 +95,10 @@ impl<'a> HeldTexts<'a> {
                 (Some(b'g'), Some(index)) => {
                     text = text.strip_prefix(SUFFIXES[0]).unwrap_or(text);
                     let gap = self.gaps.get(index).map_or("", String::as_str);
-                    let (place, style) = place_of_gap(&mut out, gap);
-                    gaps = match place {
-                        MARGIN => [None, Some((place, style))],
-                        _ => [Some((place, style)), gaps[1].take()],
+                    let (anchor, style) = gap_anchor(&mut out, gap);
+                    gaps = match anchor {
+                        MARGIN => [None, Some((anchor, style))],
+                        _ => [Some((anchor, style)), gaps[1].take()],
                     };
                 }
                 _ if code == RADIUS => {
@@ -121,7 +120,7 @@ impl<'a> HeldTexts<'a> {
     }
 
     fn put_in_social<'t>(&self, index: usize, out: &mut String, text: &'t str) -> &'t str {
-        // Where the icons stand one below the other no table is around it.
+        // Vertically arranged icons have no table.
         let table = text.strip_prefix(SOCIAL_END);
         let begin = match table {
             Some(_) => out.rfind(SOCIAL_BEGIN),
@@ -146,9 +145,9 @@ impl<'a> HeldTexts<'a> {
     }
 }
 
-/// Behind what the gap of an element is written whose classes come next, and its style.
-/// For Outlook, the gap has not the color of the element.
-fn place_of_gap(out: &mut String, gap: &str) -> (&'static str, String) {
+/// The text after which the gap of the next element is written, and the gap's style. For
+/// Outlook, removes the element's color from the gap.
+fn gap_anchor(out: &mut String, gap: &str) -> (&'static str, String) {
     let tag = out.rfind('<').unwrap_or_default();
     if out.rfind("<!--[if mso") < out.rfind("<![endif]-->") {
         return (MARGIN, format!("margin-top:{gap};"));
@@ -164,13 +163,13 @@ fn place_of_gap(out: &mut String, gap: &str) -> (&'static str, String) {
 
 const BGCOLOR: &str = " bgcolor=\"";
 const STYLE: &str = " style=\"";
-/// What stands around a comment in a horizontal social element.
+/// The HTML around a comment in a horizontal social element.
 const SOCIAL_BEGIN: &str = "<!--[if mso | IE]><td><![endif]--><table";
 const SOCIAL_END: &str = "--></tbody></table><!--[if mso | IE]></td><![endif]-->";
-/// The style of a section behind which its gap is written.
+/// The style of a section after which its gap is written.
 const MARGIN: &str = "margin:0px auto;";
 
-/// Writes a value, or a text, so that the compiler takes it and changes nothing.
+/// Encodes a text so that the compiler does not change it.
 pub(super) fn encode(out: &mut String, value: &str) {
     let mut handlebars_end = 0;
     for (at, c) in value.char_indices() {
@@ -189,11 +188,11 @@ pub(super) fn encode(out: &mut String, value: &str) {
     }
 }
 
-/// A value as it stands between double quotes.
+/// A value as it is written between double quotes.
 pub(super) fn in_quotes(value: &str) -> String {
     let mut encoded = String::new();
     encode(&mut encoded, value);
-    let decoded = HeldTexts::default().put_back(&encoded, usize::MAX);
+    let decoded = Placeholders::default().restore(&encoded, usize::MAX);
     decoded.unwrap_or_default()
 }
 
@@ -202,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_character_comes_back() {
+    fn every_character_is_restored() {
         for value in [
             "plain, with 'quotes' & (signs) {{x}}",
             "a\nb\tc\rd",
@@ -214,12 +213,12 @@ mod tests {
             let mut encoded = String::new();
             encode(&mut encoded, value);
             assert_eq!(format!("{encoded:?}"), format!("\"{encoded}\""), "{value}");
-            let back = HeldTexts::default().put_back(&encoded, 1_000);
+            let back = Placeholders::default().restore(&encoded, 1_000);
             assert_eq!(back.as_deref(), Some(value));
         }
         let mut encoded = String::new();
         encode(&mut encoded, "say \"hi\"");
-        let back = HeldTexts::default().put_back(&encoded, 1_000);
+        let back = Placeholders::default().restore(&encoded, 1_000);
         assert_eq!(back.as_deref(), Some("say &quot;hi&quot;"));
     }
 }
