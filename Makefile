@@ -1,6 +1,6 @@
-# Waypost's commands; `make help` lists them. What each does in detail is written at the head of its script.
+# The commands of the repository; `make help` lists them. The head of each script describes it in detail.
 #
-# Compiling never asks a database: sqlx reads the committed .sqlx, whatever DATABASE_URL says (`make generate` renews it).
+# Compiling needs no database: sqlx reads the committed .sqlx, whatever DATABASE_URL is (`make generate` renews it).
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -11,15 +11,15 @@ OFFLINE := env -u DATABASE_URL SQLX_OFFLINE=true
 ##@ Running
 
 .PHONY: up
-up: ## build and start everything; ready with key, simulator and a first curl to paste
+up: ## build and start everything; prints an API key, the simulator's URL and a first curl
 	@scripts/up.sh
 
 .PHONY: down
-down: ## stop what `make up` and `make dev-db` started; the data stays
+down: ## stop the processes of `make up` and `make dev-db`; keeps the data
 	@scripts/down.sh
 
 .PHONY: dev-db
-dev-db: ## only the PostgreSQL and Redis of development: eval "$$(make -s dev-db)"
+dev-db: ## start only the development PostgreSQL and Redis: eval "$$(make -s dev-db)"
 	@scripts/dev-db.sh
 
 .PHONY: clean-dev
@@ -29,29 +29,29 @@ clean-dev: ## stop everything and remove .dev: data, keys, logs
 ##@ Measuring
 
 .PHONY: bench
-bench: ## what Waypost exists for, each figure beside its floor; ONLY=accept,drain measures these alone, GATE=15 fails where row 15 is missed
+bench: ## measure performance next to its lower limits; ONLY=accept,drain selects sections, GATE=15 fails if row 15 misses its target
 	@scripts/bench.sh $(ARGS)
 
 ##@ Checking
 
 .PHONY: test
-test: ## the whole suite, from nothing; make test ARGS="--test it suppression"
+test: ## run the whole test suite; make test ARGS="--test it suppression"
 	@scripts/test.sh $(ARGS)
 
 .PHONY: fuzz
-fuzz: ## the API against requests made up from its document, for FUZZ_SECONDS (120)
+fuzz: ## call the API with requests generated from its document, for FUZZ_SECONDS (120)
 	@scripts/fuzz.sh $(ARGS)
 
 .PHONY: fuzz-code
-fuzz-code: ## the parsers of what others send, by libFuzzer, FUZZ_SECONDS (60) each; ARGS=events_ses
+fuzz-code: ## fuzz the parsers of untrusted data with libFuzzer, FUZZ_SECONDS (60) each; ARGS=events_ses
 	@scripts/fuzz-code.sh $(ARGS)
 
 .PHONY: chaos
-chaos: ## everything fails under load, and nothing is lost or sent twice; MESSAGES (50,000), SEED
+chaos: ## inject faults under load and check that no message is lost or sent twice; MESSAGES (50,000), SEED
 	@scripts/chaos.sh $(ARGS)
 
 .PHONY: judges
-judges: ## against programs of others: vendors' clients, a mail server, handlebars.js, mjml; ARGS=smtp runs one alone
+judges: ## compare with independent implementations: vendors' clients, a mail server, handlebars.js, mjml; ARGS=smtp runs one
 	@scripts/judges.sh $(ARGS)
 
 .PHONY: fmt
@@ -64,7 +64,7 @@ lint: ## formatting and clippy, as CI checks them
 	@$(OFFLINE) cargo clippy --workspace --all-targets -- -D warnings
 
 .PHONY: docs
-docs: ## the code's documentation, without a warning
+docs: ## build the code documentation without warnings
 	@$(OFFLINE) RUSTDOCFLAGS='-D warnings' cargo doc --no-deps --document-private-items --workspace
 
 .PHONY: deny
@@ -78,7 +78,7 @@ generate: ## write .sqlx, .env.example, the OpenAPI document, the table in docs/
 	@scripts/generate.sh
 
 .PHONY: check-generated
-check-generated: ## fail if a generated file is not what it would be generated as
+check-generated: ## fail if a generated file is out of date
 	@scripts/check-generated.sh
 
 ##@ Help

@@ -1,22 +1,21 @@
 #!/usr/bin/env bash
-# make bench: measures what Waypost exists for, each figure beside its floor; bench/ says how. Release
-# programs, a PostgreSQL with its default durability and a Redis of this run alone. Nothing else should be at work on
-# the machine.
+# make bench: measures the performance of Waypost, each figure next to its lower limit; see bench/. Uses release
+# programs, and a PostgreSQL with default durability and a Redis for this run only. Run nothing else on the machine.
 #
-# ONLY=accept,drain measures these sections alone. GATE=15 fails where a row named there is missed. The table is
-# printed, the figures are in .dev/bench.json.
+# ONLY=accept,drain measures these sections only. GATE=15 fails if one of the named rows misses its target. Prints the
+# table and writes the figures to .dev/bench.json.
 set -euo pipefail
 # shellcheck source=servers.sh
 . "$(dirname "${BASH_SOURCE[0]}")/servers.sh"
 
 readonly BENCH_POSTGRES_PORT=17432
 readonly BENCH_REDIS_PORT=17379
-# Memory for millions of rows, and checkpoints by time and not by size. Durability is what PostgreSQL gives by default:
-# fsync, full_page_writes and synchronous_commit are on. Without replication (wal_level) millions of rows are copied in at
-# half the cost; what is committed one by one is written as before. Statements are counted.
+# Memory for millions of rows, and checkpoints by time instead of size. Durability is the default of PostgreSQL: fsync,
+# full_page_writes and synchronous_commit are on. wal_level=minimal (no replication) halves the cost of copying millions
+# of rows in and does not change single commits. pg_stat_statements counts the statements.
 readonly BENCH_POSTGRES_SETTINGS=(shared_buffers=2GB min_wal_size=8GB max_wal_size=8GB maintenance_work_mem=1GB wal_level=minimal
     max_wal_senders=0 shared_preload_libraries=pg_stat_statements)
-# As many of 16 MiB as max_wal_size lets it keep.
+# The number of 16 MiB segments that max_wal_size allows.
 readonly BENCH_WAL_SEGMENTS=512
 
 main() {
@@ -25,14 +24,14 @@ main() {
     since=$(now_ms)
     [[ -z ${ONLY:-} ]] || only=(--only "$ONLY")
     [[ -z ${GATE:-} ]] || gate=(--gate "$GATE")
-    unset DATABASE_URL REDIS_URL # a private pair is the whole purpose
+    unset DATABASE_URL REDIS_URL # always use private servers
     require_build_tools
     scratch_open bench
-    step "Building (release; the first time up to twenty minutes on two cores)" build
+    step "Building (release; the first build takes up to twenty minutes on two cores)" build
     step "Starting a PostgreSQL" start_postgres "$BENCH_POSTGRES_PORT" "${BENCH_POSTGRES_SETTINGS[@]}"
-    step "Writing 8 GiB of its log once" write_segments
+    step "Creating 8 GiB of WAL segments" write_segments
     step "Starting a Redis" start_redis "$BENCH_REDIS_PORT" --save '' --appendonly no
-    [[ -x $PG_BIN/pgbench ]] || die "$PG_BIN/pgbench is missing; it comes with the server's package, or with postgresql-contrib"
+    [[ -x $PG_BIN/pgbench ]] || die "$PG_BIN/pgbench is missing; install the package of the PostgreSQL server, or postgresql-contrib"
     DATABASE_URL=$(private_postgres_url waypost)
     REDIS_URL=$(private_redis_url)
     WAYPOST_BIN_DIR=$(target_dir)/release
@@ -40,11 +39,12 @@ main() {
     REDIS_PID=$(pid_of redis)
     export DATABASE_URL REDIS_URL WAYPOST_BIN_DIR PG_BIN POSTGRES_PID REDIS_PID
     interruptible "$WAYPOST_BIN_DIR/waypost-bench" --json "$ROOT/.dev/bench.json" "${only[@]}" "${gate[@]}" "$@"
-    say "==> Measured; $(elapsed "$since") with everything"
+    say "==> Measured; $(elapsed "$since") in total"
 }
 
-# A server that has run for a while writes its log over segments that it no longer needs. A new one makes each of them
-# first, 16 MiB of zeros and their fsync, and nobody commits meanwhile: some 20 ms, twice to four times a second here.
+# A server that has run for a while reuses old WAL segments. A new server creates each segment first: it writes and syncs
+# 16 MiB of zeros, during which no transaction commits. On this benchmark that takes about 20 ms, two to four times per
+# second.
 write_segments() {
     private_psql postgres -q \
         -c "DO \$\$ BEGIN

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# For `make chaos` alone: crashes, stops and starts the servers of a run that is under way. STATE is its directory.
+# For `make chaos` only: crashes, stops and starts the servers of a run in progress. STATE is the directory of the run.
 #
 # chaos-servers.sh crash-postgres | start-postgres | kill-redis | start-redis
 set -euo pipefail
 # shellcheck source=servers.sh
 . "$(dirname "${BASH_SOURCE[0]}")/servers.sh"
 
-# As few as possible of the settings that make a crash cheaper than a real one: what was committed has to survive the
-# death of the server, which needs synchronous_commit, and not that of the machine, which would need fsync.
+# Committed data must survive a crash of the server, which needs synchronous_commit, but not a crash of the machine, which
+# would need fsync.
 readonly CHAOS_POSTGRES_PORT=19432
 readonly CHAOS_REDIS_PORT=19379
 readonly CHAOS_POSTGRES_SETTINGS=(fsync=off max_wal_size=4GB log_min_duration_statement=5000)
@@ -15,12 +15,12 @@ readonly CHAOS_POSTGRES_SETTINGS=(fsync=off max_wal_size=4GB log_min_duration_st
 start_chaos_postgres() { start_postgres "$CHAOS_POSTGRES_PORT" "${CHAOS_POSTGRES_SETTINGS[@]}"; }
 start_chaos_redis() { start_redis "$CHAOS_REDIS_PORT" --save '' --appendonly no; }
 
-# restart_in_place START NAME : on the same port, or not at all: the processes know no other.
+# restart_in_place START NAME : starts a server on its old port, or fails: the running processes know no other port.
 restart_in_place() {
     local port
     port=$(cat "$STATE/ports/$2")
     "$1"
-    [[ $(cat "$STATE/ports/$2") == "$port" ]] || die "$2 could not have its port $port again"
+    [[ $(cat "$STATE/ports/$2") == "$port" ]] || die "$2 could not get its port $port again"
 }
 
 # Sourced by chaos.sh, which starts both servers the first time.

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# make chaos: breaks everything around Waypost under load and counts what becomes of the mail; chaos/ says
-# how. A PostgreSQL, a Redis and processes of this run alone; the rest of the machine is not touched.
+# make chaos: injects faults into everything around Waypost under load and counts lost and duplicated messages; see
+# chaos/. Uses a PostgreSQL, a Redis and processes for this run only.
 #
-# SEED repeats a run's load and faults (a new one each time; it is printed first), MESSAGES sets the load (50,000).
-# CHAOS_PROFILE=debug takes the programs that the tests built, and not release ones.
+# SEED repeats the load and the faults of a run (default: random; printed first). MESSAGES sets the load (50,000).
+# CHAOS_PROFILE=debug uses the programs that the tests built instead of release programs.
 #
-# On failure the logs of all processes are kept below .dev/chaos-failed.
+# On failure the logs of all processes are copied to .dev/chaos-failed.
 set -euo pipefail
 # shellcheck source=chaos-servers.sh
 . "$(dirname "${BASH_SOURCE[0]}")/chaos-servers.sh"
@@ -17,14 +17,14 @@ main() {
     [[ $profile != release ]] || flags=(--release)
     SEED=${SEED:-$((RANDOM * 32768 + RANDOM))}
     say "==> SEED=$SEED repeats this run"
-    unset DATABASE_URL REDIS_URL # a private pair is the whole purpose
+    unset DATABASE_URL REDIS_URL # always use private servers
     require_build_tools
     scratch_open chaos
     find_faketime
     step "Building ($profile)" build "${flags[@]}"
     step "Starting a PostgreSQL" start_chaos_postgres
     step "Starting a Redis" start_chaos_redis
-    disown -a # bash would tell of each that the run kills
+    disown -a # otherwise bash reports each server that the run kills
     DATABASE_URL=$(private_postgres_url waypost)
     REDIS_URL=$(private_redis_url)
     WAYPOST_BIN_DIR=$(target_dir)/$profile
@@ -33,12 +33,12 @@ main() {
         kept=$ROOT/.dev/chaos-failed/$SEED
         mkdir -p "$kept"
         cp "$STATE"/log/* "$kept"
-        say "SEED=$SEED repeats it; the logs are kept in $kept; $(elapsed "$since") with everything"
+        say "SEED=$SEED repeats the run; its logs are in $kept; $(elapsed "$since") in total"
         exit 1
     fi
 }
 
-# find_faketime : sets FAKETIME_LIBRARY, with which the clocks of some processes are wrong.
+# find_faketime : sets FAKETIME_LIBRARY, which gives some processes a wrong clock.
 find_faketime() {
     faketime_is_there || (install_packages libfaketime faketime libfaketime libfaketime) || true
     faketime_is_there || warn "libfaketime is not installed: all clocks are right in this run"
@@ -52,7 +52,7 @@ faketime_is_there() {
     return 1
 }
 
-# As the tests build it where it is the debug build, so that theirs is used again.
+# The debug build uses the same command as the tests, so that their build is reused.
 build() {
     if (($# == 0)); then
         interruptible build_cargo build --workspace --bins

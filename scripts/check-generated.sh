@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# make check-generated: fails, naming the file, if what is committed is not what `make generate` would write.
+# make check-generated: fails if a committed file differs from the one that `make generate` would write.
 set -euo pipefail
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -11,14 +11,14 @@ main() {
     "$ROOT/scripts/generate.sh" "$fresh"
     for path in .sqlx openapi/waypost.v1.json .env.example docs/configuration.md; do
         if ! diff -r -u "$ROOT/$path" "$fresh/$path" >"$fresh/difference" 2>&1; then
-            say "$path is not what it would be generated as:"
+            say "$path differs from the generated file:"
             head -n 40 "$fresh/difference" >&2
             stale=1
         fi
     done
     rm -rf "$fresh"
-    [[ $stale == 0 ]] || die "run 'make generate' and commit what it changes"
-    say "==> Generated files are unchanged"
+    [[ $stale == 0 ]] || die "run 'make generate' and commit its changes"
+    say "==> The generated files are up to date"
 }
 
 main

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# make clean-dev: stops what `make up` and `make dev-db` started, and what runs of tests and measurements left that were
-# killed outright, and removes .dev with all data, keys and logs in it.
+# make clean-dev: stops everything that `make up` and `make dev-db` started and that killed runs of tests and benchmarks
+# left behind, and removes .dev with all data, keys and logs.
 set -euo pipefail
 # shellcheck source=servers.sh
 . "$(dirname "$0")/servers.sh"

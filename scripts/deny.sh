@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# make deny: licences, banned and duplicate crates, sources (deny.toml), and known vulnerabilities where the advisory
-# database can be reached. Uses the cargo-deny that is installed; else builds one, once per machine.
+# make deny: checks licences, banned and duplicate crates and sources (deny.toml), and known vulnerabilities if the
+# advisory database can be reached. Uses the installed cargo-deny, or builds one, once per machine.
 set -euo pipefail
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -23,7 +23,7 @@ main() {
     fi
 }
 
-# Unoptimised and without its own git: it runs for seconds, and an optimised one takes ten times as long to build.
+# A debug build without the bundled git: cargo-deny runs for seconds, and a release build takes ten times as long.
 build_cargo_deny() {
     env -u CARGO_TARGET_DIR CARGO_PROFILE_DEV_DEBUG=false cargo install cargo-deny --version "$VERSION" --locked --quiet \
         --debug --no-default-features --root "$CACHE"

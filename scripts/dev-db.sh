@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# make dev-db: the PostgreSQL and Redis of `make up`, without the service. Prints the lines to evaluate:
+# make dev-db: starts the PostgreSQL and Redis of `make up` without the service. Prints shell commands:
 #
 #   eval "$(make -s dev-db)"
 #
-# The database is `waypost_dev`, made anew from migrations/*.sql whenever these changed: it is there to compile
-# against (sqlx checks queries against it) and to look into. `make up` keeps its own, `waypost`, and migrates it itself.
+# The database is `waypost_dev`. It is recreated from migrations/*.sql whenever these change. Use it to compile against
+# (sqlx checks the queries) and to inspect the schema. `make up` has a database of its own, `waypost`.
 set -euo pipefail
 # shellcheck source=servers.sh
 . "$(dirname "$0")/servers.sh"
@@ -15,11 +15,11 @@ migrations_digest() { (shopt -s nullglob && cat /dev/null "$ROOT"/migrations/*.s
 
 main() {
     local digest
-    unset DATABASE_URL REDIS_URL # a private pair is the whole purpose
+    unset DATABASE_URL REDIS_URL # always use private servers
     state_open
     stop_on_failure
     start_development_servers
-    lock_servers # two of these must not make the database at the same time
+    lock_servers # only one script may create the database at a time
     digest=$(migrations_digest)
     if [[ $(database_digest) != "$digest" ]]; then
         step "Creating $DATABASE from migrations/*.sql" apply_migrations "$DATABASE"

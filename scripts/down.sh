@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# make down: stops what `make up` and `make dev-db` started in this checkout, and nothing else. The data stays.
+# make down: stops the processes that `make up` and `make dev-db` started in this checkout, and no others. Keeps the data.
 set -euo pipefail
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -13,7 +13,7 @@ main() {
         done
     fi
     if ((${#names[@]} == 0)); then
-        say "Nothing runs that was started here."
+        say "No process of this checkout is running."
         return 0
     fi
     step "Stopping ${names[*]}" stop_all "${names[@]}"

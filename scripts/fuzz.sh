@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
-# make fuzz: the API's document is validated, and the API called with requests that schemathesis makes up from it:
-# well-formed ones and broken ones. It fails on a 5xx, on an answer that the document does not list, and on an invalid
-# request that is accepted. A PostgreSQL, a Redis, an API and a simulator of this run alone; the rest of the machine is
-# not touched.
+# make fuzz: validates the OpenAPI document and calls the API with valid and invalid requests that schemathesis generates
+# from it. Fails on a 5xx, on a response that the document does not list, and on an invalid request that is accepted. Uses
+# a PostgreSQL, a Redis, an API and a simulator for this run only.
 #
-# FUZZ_SECONDS bounds the calling (120), FUZZ_SEED repeats a run (a new one each time; it is printed).
+# FUZZ_SECONDS limits the time of the calls (120). FUZZ_SEED repeats a run (default: random; printed).
 set -euo pipefail
 # shellcheck source=servers.sh
 . "$(dirname "$0")/servers.sh"
@@ -31,10 +30,10 @@ main() {
     step "Validating the document" validate_document
     FUZZ_SEED=${FUZZ_SEED:-$((RANDOM * 32768 + RANDOM))}
     step "Calling the API for about ${FUZZ_SECONDS:=120} s (FUZZ_SEED=$FUZZ_SEED repeats it)" interruptible fuzz
-    say "==> Nothing found; $(elapsed "$since") with everything"
+    say "==> Found nothing; $(elapsed "$since") in total"
 }
 
-# The tools come from PyPI into a place of their own, once for each pair of versions.
+# Installs the tools from PyPI into a virtual environment, once per pair of versions.
 install_tools() {
     TOOLS=$ROOT/.dev/python/schemathesis-$SCHEMATHESIS-$VALIDATOR
     [[ ! -x $TOOLS/bin/schemathesis || ! -e $TOOLS/complete ]] || return 0
@@ -44,7 +43,7 @@ install_tools() {
 install_tools_into() {
     local log=$STATE/log/pip.log
     rm -rf -- "$1"
-    # Debian splits venv off Python; its ensurepip may be missing.
+    # On Debian venv is a separate package, so ensurepip may be missing.
     if ! python3 -m venv "$1" >"$log" 2>&1; then
         install_packages "Python's venv" python3-venv python3 python
         rm -rf -- "$1"
@@ -66,7 +65,7 @@ start_service() {
     export DATABASE_URL REDIS_URL
     export WAYPOST_ENV=development WAYPOST_LISTEN=127.0.0.1:$CHOSEN_PORT WAYPOST_PUBLIC_URL=$WAYPOST_URL
     export WAYPOST_PROVIDER_BASE_URL=http://$SIMULATOR WAYPOST_LOG=warn
-    # What answers 429 is not looked at further.
+    # A 429 would hide the rest of the handler.
     export WAYPOST_RATE_LIMIT_ANONYMOUS_PER_MINUTE=1000000 WAYPOST_RATE_LIMIT_SEND_MAX=1000000
     export WAYPOST_RATE_LIMIT_OTHER_MAX=1000000
     "$BIN/waypost-api" migrate >&2
@@ -80,25 +79,25 @@ api_answers() { [[ $(python3 "$ROOT/scripts/request.py" GET "$WAYPOST_URL/readyz
 
 validate_document() { "$TOOLS/bin/openapi-spec-validator" --schema 3.0 "$ROOT/openapi/waypost.v1.json" >&2; }
 
-# A run for each of these, with an organization of its own: among the API keys one would revoke its own, and a rate limit
-# that it sets in the settings would hold up all others. Only the first follows the ids that it is given.
+# Three runs, each with an organization of its own: a run may revoke its own API key, and a rate limit that it sets would
+# slow all other requests. Only the first one uses ids from responses in later requests.
 fuzz() {
     schemathesis --exclude-path-regex '^/v1/(api-keys|settings)' --max-time "$FUZZ_SECONDS"
     schemathesis --include-path-regex '^/v1/api-keys' --max-time "$((FUZZ_SECONDS / 6))" --phases examples,coverage,fuzzing
     schemathesis --include-path-regex '^/v1/settings' --max-time "$((FUZZ_SECONDS / 6))" --phases examples,coverage,fuzzing
 }
 
-# What is not checked is in schemathesis.toml. One worker: CPython 3.11 fails now and then to parse in two threads.
+# schemathesis.toml lists the disabled checks. One worker only: CPython 3.11 sometimes fails to parse in two threads.
 schemathesis() {
     local organization key
     organization=$("$BIN/waypost-api" create-organization --name Fuzz)
     key=$("$BIN/waypost-api" create-api-key --organization "$organization" --name fuzz)
-    # It keeps what it found in the directory it runs in.
+    # schemathesis writes its findings to the working directory.
     cd "$STATE"
     "$TOOLS/bin/schemathesis" --config-file "$ROOT/scripts/schemathesis.toml" run "$WAYPOST_URL/openapi.json" "$@" \
         --header "Authorization: Bearer $key" \
         --seed "$FUZZ_SEED" --request-timeout 30 --workers 1 --generation-database none --no-color >&2 ||
-        { show_log_tail api; die "FUZZ_SEED=$FUZZ_SEED found something"; }
+        { show_log_tail api; die "schemathesis reported failures; FUZZ_SEED=$FUZZ_SEED repeats the run"; }
 }
 
 main "$@"

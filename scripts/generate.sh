@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# make generate: writes what is generated and committed. generate.sh [DIRECTORY] writes below that directory instead of
-# the checkout (make check-generated compares).
+# make generate: writes the generated files that are committed. generate.sh [DIRECTORY] writes to that directory instead
+# of the checkout (for make check-generated).
 #
-#   .sqlx                     what Postgres says about every query in the code, so that it compiles without a database
-#   openapi/waypost.v1.json   the API's document
-#   .env.example              every setting
-#   docs/configuration.md     the table of settings, between its two markers
+#   .sqlx                     descriptions of all queries by Postgres, so that the code compiles without a database
+#   openapi/waypost.v1.json   the OpenAPI document
+#   .env.example              all settings
+#   docs/configuration.md     the table of settings, between two markers
 set -euo pipefail
 # shellcheck source=servers.sh
 . "$(dirname "$0")/servers.sh"
@@ -20,16 +20,16 @@ main() {
     scratch_open generate
     ensure_postgres_installed
     step "Starting a PostgreSQL to check the queries against" start_postgres 25432 fsync=off synchronous_commit=off
-    # By psql and not by the program: it may not compile until its queries are described.
+    # With psql: the program may not compile until its queries are described.
     step "Creating the tables" apply_migrations "$DATABASE"
     step "Describing the queries: .sqlx" describe_queries
     step "Building the program that prints the rest" build_program
     step "Writing openapi/waypost.v1.json, .env.example, docs/configuration.md" write_printed
 }
 
-# The macros write one file per query when they are expanded against a live database and SQLX_OFFLINE_DIR is set. They
-# are expanded when their crate is compiled, hence the touch; into an empty directory, so that no description outlives
-# its query.
+# If SQLX_OFFLINE_DIR is set, the macros write one file per query when they are expanded against a live database. `touch`
+# makes cargo compile the crates, and thus expand the macros. The directory is empty at first, so that no description
+# outlives its query.
 describe_queries() {
     DESCRIBED=$STATE/sqlx
     mkdir "$DESCRIBED"
@@ -43,8 +43,8 @@ describe_queries() {
     cp -r "$DESCRIBED" "$OUT/.sqlx"
 }
 
-# With the new descriptions, whatever the committed ones are. All programs, as `make test` builds them: what is built
-# for one package alone has other features and would be built twice.
+# Uses the new descriptions instead of the committed ones. Builds all programs, like `make test`: a build of one package
+# has other features and would build the dependencies twice.
 build_program() { SQLX_OFFLINE_DIR=$DESCRIBED interruptible build_cargo build --workspace --bins --quiet; }
 
 write_printed() {
@@ -59,7 +59,7 @@ write_printed() {
     write_table docs/configuration.md
 }
 
-# write_table FILE : the file with the new table of settings between its two markers.
+# write_table FILE : writes the file with the new table of settings between its markers.
 write_table() {
     local file=$1
     if ! grep -qF -- "$TABLE_BEGIN" "$ROOT/$file" || ! grep -qF -- "$TABLE_END" "$ROOT/$file"; then

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# make judges: holds Waypost against programs that others wrote: the vendors' own clients, a real mail server,
-# handlebars.js, mjml with a browser. A PostgreSQL, a Redis and processes of this run alone.
+# make judges: compares Waypost with independent implementations ("judges"): the vendors' clients, a real mail server,
+# handlebars.js, mjml with a browser. Uses a PostgreSQL, a Redis and processes for this run only.
 #
-# Each folder of tests/judges is a judge, and its run.sh says what it compares. It is called with WAYPOST_URL,
-# WAYPOST_API_KEY (an organization of its own), SIMULATOR_URL, JUDGE_HOME (a folder for what it installs, which is kept)
-# and JUDGE_SCRATCH (one for this run). It ends with a line "N passed, M failed" and fails where M is not 0.
-# Waypost's calls to the simulator go through a recorder at RECORDER_URL, which writes them to RECORDED_REQUESTS. Waypost
-# trusts mail servers with the certificate WAYPOST_SMTP_CA_FILE, whose key has the same name and ends in .key.
+# Each directory of tests/judges is a judge; its run.sh describes the comparison. It is called with WAYPOST_URL,
+# WAYPOST_API_KEY (of an organization of its own), SIMULATOR_URL, JUDGE_HOME (a persistent directory for its
+# installations) and JUDGE_SCRATCH (a directory for this run). It prints "N passed, M failed" last and fails if M is not
+# 0. Waypost calls the simulator through a recorder at RECORDER_URL, which writes the requests to RECORDED_REQUESTS.
+# Waypost trusts mail servers with the certificate WAYPOST_SMTP_CA_FILE, whose key has the same name with .key.
 #
-# judges.sh [NAME…] runs these alone. JUDGES_BIN names a folder of built programs; without it they are built.
+# judges.sh [NAME…] runs these judges only. JUDGES_BIN is a directory of built programs; without it they are built.
 set -euo pipefail
 # shellcheck source=servers.sh
 . "$(dirname "$0")/servers.sh"
@@ -32,7 +32,7 @@ main() {
     require_python
     have npm || die "npm is not installed (Debian, Ubuntu: apt-get install nodejs npm)"
     scratch_open judges
-    # Debian splits venv off Python; its ensurepip may be missing.
+    # On Debian venv is a separate package, so ensurepip may be missing.
     python3 -c 'import ensurepip, venv' 2>/dev/null || install_packages "Python's venv" python3-venv python3 python
     have openssl || install_packages openssl openssl openssl openssl
     BIN=${JUDGES_BIN:-$(target_dir)/debug}
@@ -41,11 +41,11 @@ main() {
     step "Starting a Redis" start_redis "$JUDGES_REDIS_PORT" --save '' --appendonly no
     start_service
     for name in "${judges[@]}"; do
-        # Bare calls would end the run at the first judge that fails, and the others have something to say too.
+        # As a condition, so that `set -e` does not end the run at the first judge that fails.
         if ! judge "$name"; then failed+=("$name"); fi
     done
-    ((${#failed[@]} == 0)) || die "these found something: ${failed[*]}"
-    say "==> The judges found nothing; $(elapsed "$since") with everything"
+    ((${#failed[@]} == 0)) || die "failed: ${failed[*]}"
+    say "==> All judges passed; $(elapsed "$since") in total"
 }
 
 start_service() {
@@ -60,7 +60,7 @@ start_service() {
     export DATABASE_URL REDIS_URL WAYPOST_URL SIMULATOR_URL RECORDER_URL
     export RECORDED_REQUESTS=$STATE/requests.jsonl WAYPOST_SMTP_CA_FILE=$STATE/mail-server.crt
     export WAYPOST_ENV=development WAYPOST_LISTEN=127.0.0.1:$CHOSEN_PORT WAYPOST_PUBLIC_URL=$WAYPOST_URL
-    # Accounts of mail servers lead to the servers that they name: a judge brings its own.
+    # WAYPOST_SMTP_SERVER is not set: the mail server judge runs a server of its own.
     export WAYPOST_PROVIDER_BASE_URL=$RECORDER_URL WAYPOST_LOG=warn
     export WAYPOST_RATE_LIMIT_ANONYMOUS_PER_MINUTE=1000000 WAYPOST_RATE_LIMIT_SEND_MAX=1000000
     export WAYPOST_RATE_LIMIT_OTHER_MAX=1000000
@@ -74,7 +74,7 @@ start_service() {
     wait_for_server api api_answers || { show_log_tail api; die "the API did not start"; }
 }
 
-# make_certificate : of mail servers at 127.0.0.1, which Waypost trusts; the key lies beside it.
+# make_certificate : creates a certificate for mail servers at 127.0.0.1, which Waypost trusts, and its key.
 make_certificate() {
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=127.0.0.1 \
         -addext subjectAltName=IP:127.0.0.1 -addext basicConstraints=critical,CA:FALSE \
@@ -83,7 +83,7 @@ make_certificate() {
 
 api_answers() { [[ $(python3 "$ROOT/scripts/request.py" GET "$WAYPOST_URL/readyz" 2>/dev/null | head -n 1) == 200 ]]; }
 
-# judge NAME : runs one; says how it ended. What it prints goes to stderr and to its log.
+# judge NAME : runs one judge and prints its result. Its output goes to stderr.
 judge() {
     local name=$1 since organization status=0
     since=$(now_ms)
@@ -95,7 +95,7 @@ judge() {
     mkdir -p "$JUDGE_HOME" "$JUDGE_SCRATCH"
     export WAYPOST_API_KEY JUDGE_HOME JUDGE_SCRATCH
     interruptible timeout "$JUDGE_SECONDS_MAX" "$ROOT/tests/judges/$name/run.sh" >&2 || status=$?
-    say "    $name: $([[ $status == 0 ]] && printf 'nothing found' || printf 'FAILED (%s)' "$status"), $(elapsed "$since")"
+    say "    $name: $([[ $status == 0 ]] && printf 'passed' || printf 'FAILED (%s)' "$status"), $(elapsed "$since")"
     return "$status"
 }
 

@@ -1,16 +1,16 @@
 # shellcheck shell=bash
-# What the scripts behind the Makefile share: saying what happens, starting and stopping background processes, free
-# ports, building. The private PostgreSQL and Redis are in servers.sh.
+# Functions for the scripts of the Makefile: messages, background processes, ports, building. The private PostgreSQL and
+# Redis are in servers.sh.
 #
-# Everything is kept below one state directory, $STATE (`.dev` for `make up`, `.dev/test/<pid>` for one test run):
+# All files are in one state directory, $STATE (`.dev` for `make up`, `.dev/test/<pid>` for a test run):
 #
-#   run/NAME.pid   a process we started: pid, start time, fingerprint. Nothing else is ever signalled.
-#   log/NAME.log   what it printed; log/NAME.log.1 is the start before
-#   ports/NAME     the port it was given, so that the next start gets the same
-#   data-dir       where the servers' data lies (see data_root)
+#   run/NAME.pid   a process that the scripts started: pid, start time, fingerprint. Only these are ever signalled.
+#   log/NAME.log   its output; log/NAME.log.1 is the output of the start before
+#   ports/NAME     its port, so that the next start gets the same
+#   data-dir       the directory of the servers' data (see data_root)
 #
-# This file is sourced. It needs bash 4.4 or newer (in older ones an empty array is unbound to `set -u`); the scripts set
-# `set -euo pipefail` themselves.
+# This file is sourced. It needs bash 4.4 or newer, because with `set -u` older versions treat an empty array as unbound.
+# The scripts set `set -euo pipefail` themselves.
 
 if ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] < 404)); then
     printf 'error: bash 4.4 or newer is needed, and this is %s (macOS: brew install bash)\n' "$BASH_VERSION" >&2
@@ -21,15 +21,15 @@ ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
 STATE="${STATE:-$ROOT/.dev}"
 
 readonly PORTS_TRIED_MAX=200
-readonly STOP_SECONDS_MAX=45 # more than a worker waits for its calls in flight (WAYPOST_WORKER_SHUTDOWN)
+readonly STOP_SECONDS_MAX=45 # longer than a worker waits for its calls in flight (WAYPOST_WORKER_SHUTDOWN)
 
-# Ports handed out by this run whose owner may not listen yet.
+# Ports that this run has chosen and that may not be in use yet.
 RESERVED_PORTS=()
-# Names of what this run started, in order; see stop_what_this_run_started.
+# Names of the processes that this run started, in order; see stop_what_this_run_started.
 STARTED=()
 
 # ---------------------------------------------------------------------------------------------------------------
-# Saying what happens. All of it goes to stderr, so that a script's stdout is only what its caller asked for.
+# Messages. They go to stderr, so that stdout contains only the result of a script.
 
 say() { printf '%s\n' "$*" >&2; }
 warn() { printf 'warning: %s\n' "$*" >&2; }
@@ -58,14 +58,13 @@ elapsed() {
     fi
 }
 
-# step MESSAGE COMMAND… : says what begins, runs it, says how long it took.
+# step MESSAGE COMMAND… : prints the message, runs the command, prints how long it took.
 step() {
     local message=$1 since
     shift
     since=$(now_ms)
     say "==> $message"
-    # Bare, so that a failure ends the script here: as part of a condition (`"$@" || …`) bash would switch `set -e`
-    # off for everything the command calls.
+    # Not in a condition (`"$@" || …`): bash would disable `set -e` for everything that the command calls.
     "$@"
     say "    done in $(elapsed "$since")"
 }
@@ -84,7 +83,7 @@ sha256() {
 # random_hex BYTES
 random_hex() { od -An -vtx1 -N "$1" /dev/urandom | tr -d ' \n'; }
 
-# write_secret FILE : keeps stdin in FILE, readable by its owner only, and whole or not at all.
+# write_secret FILE : writes stdin to FILE atomically, readable by its owner only.
 write_secret() {
     local file=$1
     (
@@ -98,21 +97,21 @@ write_secret() {
 # The state directory
 
 state_open() {
-    # The server user (see service_user) must be able to pass through; what is secret inside is 0600.
+    # The servers' user (see service_user) must be able to enter; secret files inside are 0600.
     (
         umask 022
         mkdir -p "$STATE"/{run,log,ports}
     )
 }
 
-# only_one NAME : refuses to run beside another run of the same kind in this checkout. The lock goes with the process.
+# only_one NAME : fails if another run of the same kind is active in this checkout. The lock ends with the process.
 only_one() {
     have flock || return 0
     exec 9>"$STATE/run/$1.lock"
     flock --nonblock 9 || die "another '$1' is running in this checkout"
 }
 
-# lock_servers, unlock_servers : only one script at a time starts the servers of a state directory; others wait.
+# lock_servers, unlock_servers : only one script at a time starts the servers of a state directory; the others wait.
 lock_servers() {
     have flock || return 0
     exec 8>"$STATE/run/servers.lock"
@@ -123,13 +122,14 @@ unlock_servers() { exec 8>&-; }
 # ---------------------------------------------------------------------------------------------------------------
 # Background processes
 
-# start_time PID : a value that no later process with the same pid can have; fails when there is no such process.
+# start_time PID : prints a value that distinguishes the process from later ones with the same pid; fails if there is no
+# such process.
 start_time() {
     local pid=$1 stat
     if [[ -d /proc/self ]]; then
         stat=$(cat "/proc/$pid/stat" 2>/dev/null) || return 1
-        stat=${stat##*) } # the name before it may contain anything
-        # Fields from here: 1 is the state, 20 the start in ticks since boot. A zombie has ended.
+        stat=${stat##*) } # the process name before it may contain any character
+        # The fields from here: 1 is the state, 20 the start in ticks since boot. A zombie has ended.
         # shellcheck disable=SC2086
         set -- $stat
         [[ $1 != Z && $1 != X ]] || return 1
@@ -140,7 +140,7 @@ start_time() {
     fi
 }
 
-# pid_of NAME : the pid of the process we started under this name, if it still runs.
+# pid_of NAME : prints the pid of the process started under this name, if it still runs.
 pid_of() {
     local pid started
     [[ -r $STATE/run/$1.pid ]] || return 1
@@ -151,25 +151,25 @@ pid_of() {
 
 is_running() { pid_of "$1" >/dev/null; }
 
-# runs_as NAME FINGERPRINT : it runs, and was started the way it would be started now.
+# runs_as NAME FINGERPRINT : the process runs and was started with this fingerprint.
 runs_as() {
     is_running "$1" && [[ $(sed -n 3p "$STATE/run/$1.pid") == "$2" ]]
 }
 
-# spawn NAME FINGERPRINT COMMAND… : starts a process that outlives this script, in a session of its own, so that
-# Ctrl-C reaches it only through the script's own cleaning up.
+# spawn NAME FINGERPRINT COMMAND… : starts a process that outlives this script. It has a session of its own, so that
+# Ctrl-C does not reach it; the script stops it if necessary.
 spawn() {
     local name=$1 fingerprint=$2 log="$STATE/log/$1.log" pid
     shift 2
     [[ ! -s $log ]] || mv -f "$log" "$log.1"
-    # A signal must not fall between the start and the note of its pid: on_signal waits for the end of SPAWNING.
+    # While SPAWNING is true, on_signal defers the exit, so that the pid of a started process is always recorded.
     SPAWNING=true
     local -a session=(setsid)
     have setsid || session=(python3 -c 'import os, sys; os.setsid(); os.execvp(sys.argv[1], sys.argv[1:])')
     (
         close_inherited_files
-        cd / # never keep a directory busy; every path handed over is absolute
-        export NO_COLOR=1 # the log is a file
+        cd / # do not keep a directory in use; all paths are absolute
+        export NO_COLOR=1 # the output goes to a file
         exec "${session[@]}" "$@"
     ) </dev/null >"$log" 2>&1 &
     pid=$!
@@ -179,7 +179,7 @@ spawn() {
     [[ -z ${SIGNALLED:-} ]] || exit "$SIGNALLED"
 }
 
-# stop_on_failure : from here on, whatever ends this script other than success stops what it started.
+# stop_on_failure : from here on, if the script fails or is interrupted, it stops the processes that it started.
 stop_on_failure() {
     trap 'on_signal 130' INT
     trap 'on_signal 143' TERM HUP
@@ -187,13 +187,13 @@ stop_on_failure() {
 }
 
 on_signal() {
-    # What `interruptible` runs is a process group of its own, which Ctrl-C does not reach.
+    # `interruptible` runs its command in a process group of its own, which Ctrl-C does not reach.
     [[ -z ${INTERRUPTIBLE:-} ]] || kill -s TERM -- "-$INTERRUPTIBLE" 2>/dev/null || true
     if [[ ${SPAWNING:-false} == true ]]; then SIGNALLED=$1; else exit "$1"; fi
 }
 
-# interruptible COMMAND… : for what runs long. bash handles a signal only when the command before it has ended, unless
-# that is a `wait`; and a hanging test must not keep Ctrl-C from stopping it, cargo and all.
+# interruptible COMMAND… : runs a long command so that Ctrl-C stops it at once. bash handles a signal only after the
+# current command has ended, except during `wait`.
 interruptible() {
     local status=0
     set -m # a process group of its own
@@ -206,7 +206,7 @@ interruptible() {
 }
 
 on_exit() {
-    trap '' INT TERM HUP # a second Ctrl-C must not leave half of it running
+    trap '' INT TERM HUP # a second Ctrl-C must not interrupt the cleanup
     [[ $1 == 0 ]] || stop_what_this_run_started
 }
 
@@ -217,11 +217,11 @@ stop_what_this_run_started() {
         ! is_running "$name" || names=("$name" "${names[@]+"${names[@]}"}")
     done
     ((${#names[@]} > 0)) || return 0
-    say "Stopping what was started: ${names[*]}"
+    say "Stopping the started processes: ${names[*]}"
     stop_all "${names[@]}"
 }
 
-# A server that kept the pipe of whoever ran `make` would keep that caller waiting for its end.
+# A server that inherited a pipe of the caller of `make` would keep the caller waiting for its end.
 close_inherited_files() {
     local path fd
     for path in /proc/self/fd/* /dev/fd/*; do
@@ -230,7 +230,7 @@ close_inherited_files() {
     done
 }
 
-# stop_all NAME… : ends those that run and waits for them. The servers go last, when nobody uses them any more.
+# stop_all NAME… : stops the running processes and waits for them. Stops PostgreSQL and Redis last.
 stop_all() {
     local name servers=()
     for name in "$@"; do
@@ -243,7 +243,7 @@ stop_all() {
         [[ $name == postgres || $name == redis ]] || await_end "$name" KILL
     done
     for name in ${servers[@]+"${servers[@]}"}; do
-        # To Postgres INT means: disconnect everyone and shut down (TERM would wait for them); QUIT: at once.
+        # For Postgres, INT means: disconnect all clients and shut down (TERM would wait for them); QUIT: exit at once.
         if [[ $name == postgres ]]; then signal postgres INT; else signal "$name" TERM; fi
     done
     for name in ${servers[@]+"${servers[@]}"}; do
@@ -251,14 +251,14 @@ stop_all() {
     done
 }
 
-# signal NAME SIGNAL : to the process we started under this name, if it still runs.
+# signal NAME SIGNAL : sends a signal to the process started under this name, if it still runs.
 signal() {
     local pid
     pid=$(pid_of "$1") || return 0
     kill -s "$2" "$pid" 2>/dev/null || true
 }
 
-# await_end NAME LAST_SIGNAL : until it has ended; sends LAST_SIGNAL if that takes too long.
+# await_end NAME LAST_SIGNAL : waits until the process has ended; sends LAST_SIGNAL if that takes too long.
 await_end() {
     local name=$1 last_signal=$2 deadline
     deadline=$(($(now_ms) + STOP_SECONDS_MAX * 1000))
@@ -284,11 +284,11 @@ show_log_tail() {
 # ---------------------------------------------------------------------------------------------------------------
 # Ports
 
-# port_taken PORT : something answers there (a listener on all addresses answers on loopback too).
+# port_taken PORT : a process listens on the port (a listener on all addresses answers on loopback too).
 port_taken() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
-# choose_port NAME DEFAULT : sets CHOSEN_PORT: the one remembered, else the default, else the next free one above;
-# remembers it. The result is a variable, not output: a subshell would lose what has been reserved.
+# choose_port NAME DEFAULT : sets CHOSEN_PORT to the port of the last start, else the default, else the next free one
+# above, and stores it. The result is a variable, because RESERVED_PORTS would be lost in a subshell.
 choose_port() {
     local name=$1 default=$2 port
     for port in $(cat "$STATE/ports/$name" 2>/dev/null) $(seq "$default" $((default + PORTS_TRIED_MAX))); do
@@ -313,7 +313,7 @@ url_host_port() {
     printf '%s %s\n' "$host" "$port"
 }
 
-# require_reachable NAME URL DEFAULT_PORT : for servers that are not ours; says so instead of failing later.
+# require_reachable NAME URL DEFAULT_PORT : fails if an external server does not answer.
 require_reachable() {
     local name=$1 host port
     read -r host port < <(url_host_port "$2" "$3")
@@ -324,22 +324,22 @@ require_reachable() {
 # ---------------------------------------------------------------------------------------------------------------
 # Building
 
-# require_build_tools : for a script to say at once what is missing, before it starts anything.
+# require_build_tools : fails if a build tool is missing. Scripts call it before they start anything.
 require_build_tools() {
     have cargo || die "cargo is not installed; Waypost needs Rust 1.95 or newer (rustup.rs)"
     [[ -n ${CC:-} ]] || have cc ||
         die "no C compiler (cc) is installed (Debian, Ubuntu: apt-get install build-essential; Fedora, RHEL: dnf install gcc; macOS: xcode-select --install)"
 }
 
-# build_cargo ARGUMENT… : cargo with the committed query data (.sqlx), never with whatever database DATABASE_URL
-# names: sqlx would check the queries against that one, which may be empty or older than the code. And into target_dir,
-# whatever directory cargo's own configuration names (build.target-dir).
+# build_cargo ARGUMENT… : runs cargo with the committed query data (.sqlx) and without DATABASE_URL: sqlx would check the
+# queries against that database, which may be empty or older than the code. Builds into target_dir, whatever
+# build.target-dir in cargo's configuration is.
 build_cargo() {
     require_build_tools
     (cd "$ROOT" && env -u DATABASE_URL SQLX_OFFLINE=true CARGO_TARGET_DIR="$(target_dir)" cargo "$@")
 }
 
-# target_dir : where build_cargo puts what it builds.
+# target_dir : prints the directory that build_cargo builds into.
 target_dir() {
     local dir=${CARGO_TARGET_DIR:-target}
     case $dir in

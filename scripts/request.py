@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""One HTTP request for the scripts: request.py METHOD URL [JSON_BODY]
+"""Sends one HTTP request for the scripts: request.py METHOD URL [JSON_BODY]
 
-Prints the status code on the first line and the body after it; exits with 0 whatever the answer, and with 1 if there
-was none. A bearer token is taken from the environment variable API_KEY: arguments are visible to other users.
-Not curl, which a bare Debian lacks; and never through a proxy, since it is all on this machine.
+Prints the status code on the first line and the body after it. Exits with 0 for any response and with 1 for none. The
+environment variable API_KEY is the bearer token, because other users can see arguments. This is not curl, because a
+minimal Debian lacks it. It ignores proxy settings, because all URLs are on this machine.
 """
 
 import os

@@ -1,21 +1,21 @@
 # shellcheck shell=bash
-# Private PostgreSQL and Redis servers for development, tests and generating: found or installed, started, stopped.
-# Sourced; brings lib.sh along.
+# Private PostgreSQL and Redis servers for development, tests and `make generate`: finds or installs the programs, starts
+# and stops the servers. This file is sourced and sources lib.sh.
 
 # shellcheck source=lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 readonly POSTGRES_MAJOR_MIN=15 # UNIQUE NULLS NOT DISTINCT
 readonly REDIS_VERSION_MIN=6.2 # XAUTOCLAIM
-# How a client proves that it knows the password of a private server; `scratch_open` chooses otherwise.
+# The authentication method of the private PostgreSQL; `scratch_open` sets another one.
 POSTGRES_AUTHENTICATION=scram-sha-256
 readonly SERVER_START_ATTEMPTS_MAX=5
 readonly SERVER_READY_SECONDS_MAX=60
 
 # ---------------------------------------------------------------------------------------------------------------
-# Who runs the servers, and where their data lies
+# The user and the data directory of the servers
 
-# PostgreSQL refuses to run as root, and Redis need not.
+# service_user : prints the user of the servers. PostgreSQL refuses to run as root.
 service_user() {
     if [[ $(id -u) != 0 ]]; then
         id -un
@@ -26,8 +26,8 @@ service_user() {
     fi
 }
 
-# as_service_user COMMAND… : in a directory which that user may enter. Executes in place where it can, so that the
-# pid of a background process is the server's own.
+# as_service_user COMMAND… : runs a command as that user, in a directory that the user may enter. Uses exec, so that the
+# pid of a background process is that of the server.
 as_service_user() {
     local user
     user=$(service_user)
@@ -43,16 +43,17 @@ as_service_user() {
     fi
 }
 
-# spawn_as_service_user NAME FINGERPRINT COMMAND… : as_service_user is a function, which setsid cannot execute.
+# spawn_as_service_user NAME FINGERPRINT COMMAND… : spawn with as_service_user. setsid cannot execute a function, hence
+# the inner bash.
 spawn_as_service_user() {
     local name=$1 fingerprint=$2
     shift 2
-    # shellcheck disable=SC2016 # that bash expands them, not this one
+    # shellcheck disable=SC2016 # the inner bash expands the variables
     spawn "$name" "$fingerprint" bash -c '. "$0"; as_service_user "$@"' "$ROOT/scripts/servers.sh" "$@"
 }
 
-# data_root : the directory of the servers' data. Below $STATE if the servers' user can get there; if not (root, with
-# the checkout below its private home), in a directory of its own below /var/tmp, noted in $STATE/data-dir.
+# data_root : prints the directory of the servers' data and stores it in $STATE/data-dir. It is below $STATE if the
+# servers' user can enter that; if not (root, with the checkout in its private home), it is a new one in /var/tmp.
 data_root() {
     local dir user
     user=$(service_user)
@@ -67,7 +68,7 @@ data_root() {
     if (as_service_user test -x "$STATE") 2>/dev/null; then
         mkdir -p "$dir"
     else
-        # mktemp and not a name that others could guess and create first.
+        # mktemp: another user could guess a fixed name and create it first.
         dir=$(mktemp -d "/var/tmp/waypost-$(id -u)-XXXXXXXX")
     fi
     chmod 700 "$dir"
@@ -76,23 +77,23 @@ data_root() {
     printf '%s' "$dir"
 }
 
-# remove_data : the servers must be stopped.
+# remove_data : removes the servers' data. The servers must be stopped.
 remove_data() {
     local dir
     [[ -s $STATE/data-dir ]] || return 0
     dir=$(cat "$STATE/data-dir")
     case $dir in
     "$STATE"/data | /var/tmp/waypost-*) rm -rf -- "$dir" ;;
-    *) warn "left $dir alone: not a directory of ours" ;;
+    *) warn "did not remove $dir: these scripts did not create it" ;;
     esac
     rm -f "$STATE/data-dir"
 }
 
 # ---------------------------------------------------------------------------------------------------------------
-# Installing what is missing
+# Installing missing programs
 
-# install_packages WHAT APT DNF BREW : with the system's package manager; says so, or says what to install by hand. DNF
-# may name several packages, with a space between them.
+# install_packages WHAT APT DNF BREW : installs packages with the system's package manager, or prints what to install by
+# hand. DNF may be several names, separated by spaces.
 install_packages() {
     local what=$1 apt=$2 brew=$4
     local -a root=() dnf
@@ -111,18 +112,18 @@ install_packages() {
   Debian, Ubuntu:  apt-get install $apt
   Fedora, RHEL:    dnf install ${dnf[*]}
   macOS:           brew install $brew
-  Its system service is not needed. Or set DATABASE_URL and REDIS_URL to servers that run already."
+  Its system service is not needed. Or set DATABASE_URL and REDIS_URL to running servers."
     fi
 }
 
-# apt_install_without_service PACKAGE [SUDO…] : Debian starts the service of a package it installs. We want the
-# program only: policy-rc.d answering 101 is Debian's own way to say "do not start", and a service enabled by the
-# installation would come back at the next boot.
+# apt_install_without_service PACKAGE [SUDO…] : installs a package without starting its service, which Debian would do.
+# A policy-rc.d that exits with 101 prevents the start; the service is also disabled, so that it does not start at the
+# next boot.
 apt_install_without_service() {
     local package=$1 policy=/usr/sbin/policy-rc.d made_policy=false status=0 log=$STATE/log/install.log
     shift
     "$@" env DEBIAN_FRONTEND=noninteractive apt-get update -qq >>"$log" 2>&1 ||
-        warn "apt-get update failed; trying with what is known"
+        warn "apt-get update failed; continuing with the present package lists"
     if [[ ! -e $policy ]]; then
         printf '#!/bin/sh\nexit 101\n' | "$@" tee "$policy" >/dev/null
         "$@" chmod 755 "$policy"
@@ -136,14 +137,14 @@ apt_install_without_service() {
     fi
     if [[ -d /run/systemd/system ]]; then
         "$@" systemctl disable --now --quiet "$package" >>"$log" 2>&1 || true
-        say "    its system service was left switched off (systemctl enable --now $package turns it on)"
+        say "    its system service is disabled (systemctl enable --now $package enables it)"
     fi
 }
 
 # ---------------------------------------------------------------------------------------------------------------
 # PostgreSQL
 
-# postgres_bin_dirs : every installed version's directory, newest first.
+# postgres_bin_dirs : prints the program directories of all installed versions, newest first.
 postgres_bin_dirs() {
     local dir
     {
@@ -158,7 +159,7 @@ postgres_bin_dirs() {
 
 postgres_major() { "$1/postgres" --version | sed -E 's/^[^0-9]*([0-9]+).*/\1/'; }
 
-# find_postgres [MAJOR] : sets PG_BIN; with MAJOR only that version will do (data of another cannot be read).
+# find_postgres [MAJOR] : sets PG_BIN. With MAJOR it finds that version only, because no other can read the data.
 find_postgres() {
     local dir major
     PG_BIN=
@@ -175,20 +176,20 @@ find_postgres() {
 ensure_postgres_installed() {
     find_postgres "${1:-}" && return 0
     [[ -z ${1:-} ]] || die "the data in $(data_root)/postgres needs PostgreSQL $1, which is not installed (make clean-dev removes the data)"
-    # Elsewhere the package of the server brings contrib (pg_trgm, btree_gin) along.
+    # contrib (pg_trgm, btree_gin) is a separate package with dnf only.
     install_packages PostgreSQL postgresql 'postgresql-server postgresql-contrib' postgresql@17
-    find_postgres || die "PostgreSQL $POSTGRES_MAJOR_MIN or newer is needed, and the package manager has none; set DATABASE_URL to one that runs"
+    find_postgres || die "PostgreSQL $POSTGRES_MAJOR_MIN or newer is needed, and the package manager has none; set DATABASE_URL to a running server"
 }
 
-# private_postgres_url DATABASE : of the private server as remembered; fails when there never was one.
+# private_postgres_url DATABASE : prints the URL of the private server; fails if there is none.
 private_postgres_url() {
     [[ -s $STATE/postgres.password && -s $STATE/ports/postgres ]] || return 1
     printf 'postgres://waypost:%s@127.0.0.1:%s/%s' "$(cat "$STATE/postgres.password")" "$(cat "$STATE/ports/postgres")" "$1"
 }
 
-# start_postgres DEFAULT_PORT [SETTING…] : the private server, running and with a database `waypost`, in $PG_BIN.
-# It listens on 127.0.0.1 only, without a Unix socket, and asks for a random password: other users of the machine
-# must not become superuser of it.
+# start_postgres DEFAULT_PORT [SETTING…] : starts the private server unless it runs, creates the database `waypost`, and
+# sets PG_BIN. The server listens on 127.0.0.1 only, without a Unix socket, and requires a random password: other users of
+# the machine must not become its superuser.
 start_postgres() {
     local default_port=$1 data attempt
     shift
@@ -207,7 +208,7 @@ start_postgres() {
                 private_psql postgres -qc 'CREATE DATABASE waypost'
             return 0
         fi
-        # Somebody took the port between our look and our start: try the next. All else is final.
+        # If another process took the port meanwhile, try the next one. Any other error is final.
         grep -q 'Address already in use' "$STATE/log/postgres.log" || break
         rm -f "$STATE/ports/postgres"
     done
@@ -217,11 +218,11 @@ start_postgres() {
 
 create_postgres_cluster() {
     local data=$1 pwfile locale=C status=0
-    # The bytewise order of C and the case mapping of Unicode, where the system has that locale.
+    # C.UTF-8 sorts bytewise like C and has the case mapping of Unicode. Not every system has it.
     if locale -a 2>/dev/null | grep -qiE '^C\.utf-?8$'; then locale=C.UTF-8; fi
     rm -rf -- "$data"
     random_hex 24 | write_secret "$STATE/postgres.password"
-    # initdb reads the password as the service user; files below data_root are that user's alone.
+    # initdb runs as the servers' user and reads the password from a file; data_root belongs to that user.
     pwfile=$(data_root)/password
     cp "$STATE/postgres.password" "$pwfile"
     chmod 600 "$pwfile"
@@ -244,14 +245,15 @@ spawn_postgres() {
         max_locks_per_transaction=256 log_min_duration_statement=1000 "$@"; do
         settings+=(-c "$setting")
     done
-    forget_stale_pid_file "$data"
+    remove_stale_pid_file "$data"
     spawn_as_service_user postgres "$port" "$PG_BIN/postgres" -D "$data" -p "$port" "${settings[@]}"
 }
 
-# After a crash, Postgres refuses to start while the pid in its own pid file exists, be it by now another program's or
-# a zombie that nobody collects (containers without an init). Only then is the file removed, and only when no process
-# works in the data directory any more: the file also guards the data while those of a killed server are still ending.
-forget_stale_pid_file() {
+# remove_stale_pid_file DATA : after a crash, Postgres refuses to start while the pid in its pid file exists, even if it
+# now belongs to another program or a zombie (containers without an init). This function removes the file in that case,
+# once no process works in the data directory any more: until then the file protects the data from the processes of a
+# killed server that are still ending.
+remove_stale_pid_file() {
     local data=$1 pid deadline
     pid=$(head -n 1 "$data/postmaster.pid" 2>/dev/null) || return 0
     [[ -d /proc/self && -d /proc/$pid ]] || return 0
@@ -261,7 +263,7 @@ forget_stale_pid_file() {
     works_in "$data" || rm -f "$data/postmaster.pid"
 }
 
-# works_in DIRECTORY : some process has it as its working directory.
+# works_in DIRECTORY : the directory is the working directory of some process.
 works_in() {
     local cwd
     for cwd in /proc/[0-9]*/cwd; do
@@ -272,7 +274,8 @@ works_in() {
 
 postgres_answers() { private_psql postgres -Atc 'SELECT 1' >/dev/null 2>&1; }
 
-# private_psql DATABASE ARGUMENT… ; the password goes by environment: arguments are visible to everyone.
+# private_psql DATABASE ARGUMENT… : runs psql on the private server. The password is in the environment, because all
+# users can see arguments.
 private_psql() {
     local database=$1
     shift
@@ -280,8 +283,8 @@ private_psql() {
         "$PG_BIN/psql" -X -v ON_ERROR_STOP=1 -h 127.0.0.1 -p "$(cat "$STATE/ports/postgres")" -U waypost -d "$database" "$@"
 }
 
-# apply_migrations DATABASE : the SQL files in order, each in a transaction, into a fresh database. For compiling
-# against (`query!`) only: what serves is migrated by `waypost-api migrate`, which keeps account of what it did.
+# apply_migrations DATABASE : creates a new database and runs the migrations in order, each in a transaction. Only for
+# checking queries (`query!`): it does not record the applied migrations as `waypost-api migrate` does.
 apply_migrations() {
     local database=$1 file
     private_psql postgres -q -c "DROP DATABASE IF EXISTS $database WITH (FORCE)" -c "CREATE DATABASE $database"
@@ -315,7 +318,7 @@ find_redis() {
 ensure_redis_installed() {
     find_redis && return 0
     install_packages Redis redis-server redis redis
-    find_redis || die "Redis $REDIS_VERSION_MIN or newer is needed, and the package manager has none; set REDIS_URL to one that runs"
+    find_redis || die "Redis $REDIS_VERSION_MIN or newer is needed, and the package manager has none; set REDIS_URL to a running server"
 }
 
 private_redis_url() {
@@ -323,8 +326,8 @@ private_redis_url() {
     printf 'redis://127.0.0.1:%s/0' "$(cat "$STATE/ports/redis")"
 }
 
-# start_redis DEFAULT_PORT [ARGUMENT…] : the private server. No password: it listens on loopback only and holds
-# nothing but hints (ids, counters), and Redis itself keeps the commands that reach beyond its data switched off.
+# start_redis DEFAULT_PORT [ARGUMENT…] : starts the private server unless it runs. It has no password: it listens on
+# loopback only and contains only ids and counters, and Redis disables dangerous commands by default.
 start_redis() {
     local default_port=$1 data attempt
     shift
@@ -345,7 +348,7 @@ start_redis() {
     die "Redis did not start"
 }
 
-# Without redis-cli, which other distributions package apart.
+# redis_answers : the server answers a PING. Does not use redis-cli, a separate package on some distributions.
 redis_answers() {
     local port reply
     port=$(cat "$STATE/ports/redis")
@@ -360,7 +363,7 @@ redis_answers() {
 # ---------------------------------------------------------------------------------------------------------------
 # Both
 
-# wait_for_server NAME CHECK : until CHECK succeeds; fails when the process ended or took too long.
+# wait_for_server NAME CHECK : waits until CHECK succeeds; fails if the process ends or takes too long.
 wait_for_server() {
     local name=$1 check=$2 deadline
     deadline=$(($(now_ms) + SERVER_READY_SECONDS_MAX * 1000))
@@ -372,9 +375,9 @@ wait_for_server() {
     return 1
 }
 
-# Which servers development uses: those of the environment, or private ones. A URL that is the private server's own
-# (somebody sourced .dev/env) means the private server, which may have to be started first; unless another server has
-# taken its port, and then it means that one.
+# means_private_server NAME URL PRIVATE_URL : development uses the private server. That is so if the URL in the
+# environment is empty or that of the private server (from .dev/env), which may have to be started first; unless another
+# server uses its port.
 means_private_server() {
     local name=$1 url=$2 private=$3
     [[ -n $url ]] || return 0
@@ -391,14 +394,14 @@ start_development_servers() {
         DATABASE_URL=$(private_postgres_url waypost)
     else
         require_reachable DATABASE_URL "$DATABASE_URL" 5432
-        say "==> Using the PostgreSQL of DATABASE_URL"
+        say "==> Using the PostgreSQL in DATABASE_URL"
     fi
     if means_private_server redis "${REDIS_URL:-}" "$(private_redis_url || true)"; then
         is_running redis || step "Starting a private Redis" start_redis 6379 --appendonly yes
         REDIS_URL=$(private_redis_url)
     else
         require_reachable REDIS_URL "$REDIS_URL" 6379
-        say "==> Using the Redis of REDIS_URL"
+        say "==> Using the Redis in REDIS_URL"
     fi
     unlock_servers
 }
@@ -406,15 +409,15 @@ start_development_servers() {
 # ---------------------------------------------------------------------------------------------------------------
 # Servers of one run
 
-# scratch_open KIND : a state directory for this run alone (.dev/KIND/<pid>), removed at its end with all it started,
-# whatever the end is. What a run left behind that was killed outright is cleared by the next one.
+# scratch_open KIND : creates a state directory for this run (.dev/KIND/<pid>). At the end of the script its processes are
+# stopped and the directory is removed. If the script is killed, the next run does that.
 scratch_open() {
     local base=$ROOT/.dev/$1
     mkdir -p "$base"
     clear_interrupted "$base"
     STATE=$base/$$
-    # The password itself, which never leaves the loopback interface: a SCRAM exchange takes an unoptimised client a
-    # good part of a second, and tests open thousands of connections.
+    # Plain password authentication; the connection is on loopback only. A SCRAM exchange takes a debug build a good part
+    # of a second, and tests open thousands of connections.
     POSTGRES_AUTHENTICATION=password
     state_open
     printf '%s %s\n' "$$" "$(start_time $$)" >"$STATE/owner"
@@ -423,15 +426,15 @@ scratch_open() {
     trap 'scratch_close' EXIT
 }
 
-# clear_interrupted BASE : stops and removes what runs below BASE (.dev/KIND) left behind whose script has ended.
+# clear_interrupted BASE : stops the processes and removes the directories of killed runs below BASE (.dev/KIND).
 clear_interrupted() {
-    local STATE dir pid started # the functions called here see this STATE
+    local STATE dir pid started # the called functions use this STATE
     for dir in "$1"/*/; do
         dir=${dir%/}
         [[ -f $dir/owner ]] || continue
         read -r pid started <"$dir/owner" || continue
         [[ $(start_time "$pid" || true) != "$started" ]] || continue
-        say "==> Clearing what an interrupted run left in $dir"
+        say "==> Cleaning up after an interrupted run in $dir"
         STATE=$dir
         stop_all simulator recorder api worker scheduler postgres redis
         remove_data

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# make test: the whole suite from nothing. Starts a PostgreSQL and a Redis for this run alone, builds, runs
-# `cargo test --workspace` with the arguments given here, and stops what it started, whatever happens. Several runs at
-# once do not meet: each has its own servers.
+# make test: runs the whole test suite. Starts a PostgreSQL and a Redis for this run only, builds, runs
+# `cargo test --workspace` with the given arguments, and always stops what it started. Several runs at once do not affect
+# each other.
 #
-# With DATABASE_URL or REDIS_URL in the environment those servers are used instead; every test makes and drops its own
-# database there, so the user needs CREATEDB.
+# If DATABASE_URL or REDIS_URL is set, the tests use that server. Every test creates and drops a database of its own, so
+# the user needs CREATEDB.
 set -euo pipefail
 # shellcheck source=servers.sh
 . "$(dirname "$0")/servers.sh"
 
-# Above the usual ports, so that a development server which is down keeps its own.
+# Not the default ports, so that a stopped development server keeps its port.
 readonly TEST_POSTGRES_PORT=15432
 readonly TEST_REDIS_PORT=16379
 
@@ -18,19 +18,19 @@ main() {
     since=$(now_ms)
     require_build_tools
     require_python
-    # A test runs the programs in examples/.
+    # One test runs the programs in examples/.
     have curl || install_packages curl curl curl curl
     have openssl || install_packages openssl openssl openssl openssl
     have node || install_packages Node.js nodejs nodejs node
     scratch_open test
     provide_postgres
     provide_redis
-    # The tests start these programs as processes of their own.
-    step "Building (debug; the first time about three minutes on two cores)" interruptible build_cargo build --workspace --bins
+    # The tests start these programs as processes.
+    step "Building (debug; the first build takes about three minutes on two cores)" interruptible build_cargo build --workspace --bins
     WAYPOST_BIN_DIR=$(target_dir)/debug
     export WAYPOST_BIN_DIR
     step "Running the tests" interruptible build_cargo test --workspace --no-fail-fast "$@"
-    say "==> All tests passed; $(elapsed "$since") with everything"
+    say "==> All tests passed; $(elapsed "$since") in total"
 }
 
 provide_postgres() {
@@ -38,8 +38,8 @@ provide_postgres() {
     if [[ -n $WAYPOST_TEST_DATABASE_URL ]]; then
         require_reachable DATABASE_URL "$WAYPOST_TEST_DATABASE_URL" 5432
     else
-        # A crash of the machine may lose this data: that is what makes hundreds of databases cheap. And a test that
-        # ends while it connects leaves a connection half made; DROP DATABASE waits for it until it times out.
+        # The settings trade durability for speed, since the tests create hundreds of databases. authentication_timeout:
+        # a test that ends while it connects leaves a half-open connection, and DROP DATABASE waits until it times out.
         step "Starting a PostgreSQL for the tests" start_postgres "$TEST_POSTGRES_PORT" \
             fsync=off synchronous_commit=off full_page_writes=off wal_level=minimal max_wal_senders=0 max_wal_size=4GB \
             authentication_timeout=5s
@@ -56,7 +56,7 @@ provide_redis() {
         step "Starting a Redis for the tests" start_redis "$TEST_REDIS_PORT" --save '' --appendonly no
         WAYPOST_TEST_REDIS_URL=$(private_redis_url)
     fi
-    # Some tests stop and empty a Redis: those start one of their own, also when the others use one that is given.
+    # Some tests stop or flush Redis. They start one of their own, even if REDIS_URL is set.
     ensure_redis_installed
     export WAYPOST_TEST_REDIS_URL WAYPOST_TEST_REDIS_SERVER=${WAYPOST_TEST_REDIS_SERVER:-$REDIS_SERVER}
 }

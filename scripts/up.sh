@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# make up: from a checkout to a running Waypost with mail flowing, in the background. Running it again brings up what
-# is missing, restarts what was rebuilt or is set otherwise, and prints the same text.
+# make up: builds Waypost and starts it in the background, with a simulator, a demo organization and a simulated provider
+# account. If it runs already, it starts missing processes, restarts those that were rebuilt or whose settings changed,
+# and prints the same text.
 #
-# Every setting given in the environment wins over what is chosen here: DATABASE_URL, REDIS_URL, WAYPOST_LISTEN,
+# Settings in the environment take precedence over the defaults here: DATABASE_URL, REDIS_URL, WAYPOST_LISTEN,
 # WAYPOST_PUBLIC_URL, WAYPOST_ENCRYPTION_KEYS, WAYPOST_PROVIDER_BASE_URL, WAYPOST_ENV, WAYPOST_LOG, and all others, which
-# the programs read themselves. SIMULATOR_URL (host and port) says where the simulator listens.
+# the programs read themselves. SIMULATOR_URL (host and port) is the address of the simulator.
 #
-# Kept in .dev: env (for other programs, written when all is ready), api-key, organization, encryption-keys, the
-# private servers' data, log/*.log. `make down` stops it all, `make clean-dev` forgets it all.
+# Files in .dev: env (settings for other programs, written when everything is ready), api-key, encryption-keys, the data
+# of the private servers, log/*.log. `make down` stops everything, `make clean-dev` also removes the files.
 set -euo pipefail
 # shellcheck source=servers.sh
 . "$(dirname "$0")/servers.sh"
@@ -27,7 +28,7 @@ main() {
     state_open
     only_one up
     stop_on_failure
-    is_running api || rm -f "$STATE/env" # whoever waits for the file waits for this start
+    is_running api || rm -f "$STATE/env" # its presence means that the service is ready
     start_development_servers
     build
     configure
@@ -35,14 +36,14 @@ main() {
     start_programs
     connect_organization
     write_env_file
-    say "    all of it in $(elapsed "$since")"
+    say "    $(elapsed "$since") in total"
     print_welcome
 }
 
 build() {
     BIN=$(target_dir)/up
     if [[ ! -x $BIN/waypost-api ]]; then
-        say "The first build compiles every dependency: about five minutes on two cores."
+        say "The first release build compiles all dependencies: about ten minutes on two cores."
     fi
     step "Building" interruptible build_cargo build --profile up --bins
 }
@@ -74,7 +75,7 @@ configure_api_address() {
     local host
     if [[ -n ${WAYPOST_LISTEN:-} ]]; then
         host=${WAYPOST_LISTEN%:*}
-        # What listens on all addresses answers on loopback too.
+        # A listener on all addresses answers on loopback too.
         [[ $host != 0.0.0.0 && $host != '[::]' ]] || host=127.0.0.1
         require_given_port api WAYPOST_LISTEN "$host" "${WAYPOST_LISTEN##*:}"
     else
@@ -100,8 +101,8 @@ configure_simulator_address() {
     fi
 }
 
-# The simulator takes mail too: every SMTP account leads there, as every provider does, so that nothing leaves this
-# machine. Its certificate is nobody's, so such accounts have "tls": "none".
+# configure_smtp_address : the simulator is also the server of every SMTP account, so that no mail leaves this machine. It
+# has no trusted certificate, so SMTP accounts need "tls": "none".
 configure_smtp_address() {
     local kept
     kept=$(cat "$STATE/ports/smtp" 2>/dev/null || true)
@@ -115,8 +116,7 @@ configure_smtp_address() {
     export WAYPOST_SMTP_SERVER=${WAYPOST_SMTP_SERVER:-$SIMULATOR_SMTP_LISTEN}
 }
 
-# choose_program_port NAME DEFAULT : sets CHOSEN_PORT, as choose_port does; but a port which our own program holds is
-# not taken.
+# choose_program_port NAME DEFAULT : sets CHOSEN_PORT like choose_port, but a program that runs already keeps its port.
 choose_program_port() {
     local kept
     kept=$(cat "$STATE/ports/$1" 2>/dev/null || true)
@@ -128,21 +128,21 @@ choose_program_port() {
     fi
 }
 
-# require_given_port NAME VARIABLE HOST PORT : a port that somebody asked for is used or refused, never replaced; and
-# not kept for the next start. Of addresses other than loopback the program itself says whether it may have them.
+# require_given_port NAME VARIABLE HOST PORT : fails if a configured port is taken. Such a port is never replaced and not
+# stored for the next start. For addresses other than loopback the program itself reports the error.
 require_given_port() {
     if [[ $3 =~ ^(127\.0\.0\.1|localhost|0\.0\.0\.0)$ ]] && port_taken "$4" && ! listens_on "$1" "$4"; then
-        die "$2 asks for port $4, but another program listens there"
+        die "$2 sets port $4, but another program listens there"
     fi
     RESERVED_PORTS+=("$4")
 }
 
-# listens_on NAME PORT : our program runs and was started with that port.
+# listens_on NAME PORT : the program runs and was started with that port.
 listens_on() { is_running "$1" && [[ $(cat "$STATE/run/$1.port" 2>/dev/null) == "$2" ]]; }
 
 say_if_moved() {
     local who=$1 port=$2 usual=$3
-    if [[ $port != "$usual" ]]; then say "==> $who uses port $port (it usually uses $usual, which was taken when it was chosen)"; fi
+    if [[ $port != "$usual" ]]; then say "==> $who uses port $port, because $usual was taken"; fi
 }
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -154,10 +154,10 @@ start_programs() {
     start_program api "$WAYPOST_LISTEN" "$BIN/waypost-api" serve
     WAYPOST_HEALTH_LISTEN=$WORKER_HEALTH start_program worker "$WORKER_HEALTH" "$BIN/waypost-worker"
     WAYPOST_HEALTH_LISTEN=$SCHEDULER_HEALTH start_program scheduler "$SCHEDULER_HEALTH" "$BIN/waypost-scheduler"
-    step "Waiting until all of it is ready" await_programs
+    step "Waiting until all programs are ready" await_programs
 }
 
-# start_program NAME ADDRESS COMMAND… : unless it runs already as it would be started now.
+# start_program NAME ADDRESS COMMAND… : starts a program, unless it runs with the same program and settings.
 start_program() {
     local name=$1 port=${2##*:} fingerprint
     shift 2
@@ -173,12 +173,13 @@ start_program() {
     spawn "$name" "$fingerprint" "$@"
 }
 
-# fingerprint COMMAND… : of the program, its arguments and its settings; a digest, since settings hold secrets.
+# fingerprint COMMAND… : prints a digest of the program, its arguments and its settings. A digest, because settings
+# contain secrets.
 fingerprint() {
     {
         stat -c '%Y %s' "$1" 2>/dev/null || stat -f '%m %z' "$1"
         printf '%s\n' "$@"
-        # Not those that only tell others about us.
+        # Without the variables that are for other programs.
         env | grep -E '^(WAYPOST_|DATABASE_URL=|REDIS_URL=)' | grep -vE '^WAYPOST_(URL|API_KEY|TEST_[A-Z_]*|BIN_DIR)=' | sort
     } | sha256
 }
@@ -190,7 +191,7 @@ await_programs() {
     await_program scheduler "http://$SCHEDULER_HEALTH/readyz"
 }
 
-# await_program NAME URL : until URL answers 200; shows the log if the program ends or takes too long.
+# await_program NAME URL : waits until URL answers 200; shows the log if the program ends or takes too long.
 await_program() {
     local name=$1 url=$2 answer='' deadline
     deadline=$(($(now_ms) + READY_SECONDS_MAX * 1000))
@@ -208,7 +209,7 @@ await_program() {
 }
 
 # ---------------------------------------------------------------------------------------------------------------
-# The demo organization: a key and one simulated provider account, so that mail flows
+# The demo organization: an API key and a simulated provider account
 
 # api METHOD PATH [BODY] : sets STATUS and ANSWER.
 api() {
@@ -221,19 +222,19 @@ api() {
 
 connect_organization() {
     find_or_create_key
-    # The real SendGrid knows no simulated account.
+    # The real SendGrid does not have the simulated account.
     if [[ -n ${WAYPOST_SENDGRID_BASE_URL:-} && ${WAYPOST_SENDGRID_BASE_URL%/} != "$SIMULATOR_URL" ]]; then
-        say "==> WAYPOST_SENDGRID_BASE_URL is set: no simulated SendGrid account is connected"
+        say "==> WAYPOST_SENDGRID_BASE_URL is set: not connecting a simulated SendGrid account"
         return 0
     fi
     if [[ $ANSWER == *'"data":[]'* || $ANSWER == *'"data": []'* ]]; then
         step "Connecting a simulated SendGrid account" connect_provider
     fi
-    # At every start: the simulator remembers nothing.
-    step "Asking the simulated account to report its events" register_events
+    # At every start, because the simulator has no persistent state.
+    step "Registering the event webhook of the simulated account" register_events
 }
 
-# find_or_create_key : sets WAYPOST_API_KEY to one that works, and ANSWER to the organization's provider accounts.
+# find_or_create_key : sets WAYPOST_API_KEY to a valid key, and ANSWER to the organization's provider accounts.
 find_or_create_key() {
     local given=${WAYPOST_API_KEY:-} kept
     kept=$(cat "$STATE/api-key" 2>/dev/null || true)
@@ -242,8 +243,8 @@ find_or_create_key() {
         [[ $STATUS != 200 ]] || return 0
         [[ $STATUS == 401 ]] || die "GET /v1/providers answered $STATUS: $ANSWER"
     done
-    # One that was made here before and is no longer known (another database, removed data) is simply replaced.
-    [[ -z $given || $given == "$kept" ]] || die "WAYPOST_API_KEY is set, but the service does not know that key; unset it to get a new one"
+    # A stored key that is not valid any more (another database, removed data) is replaced.
+    [[ -z $given || $given == "$kept" ]] || die "WAYPOST_API_KEY is set, but the key is not valid; unset it to get a new one"
     step "Creating a demo organization and its key" create_key
     api GET /v1/providers
     [[ $STATUS == 200 ]] || die "GET /v1/providers answered $STATUS: $ANSWER"
@@ -268,16 +269,16 @@ register_events() {
 for account in json.loads(sys.argv[1])["data"]:
     if account["displayName"] == "Simulated SendGrid":
         print(account["id"])' "$ANSWER" | head -n 1)
-    # Someone removed it, or connected accounts of their own: theirs are theirs.
+    # The user removed the account or connected other accounts.
     [[ -n $id ]] || return 0
     api POST "/v1/providers/$id/event-webhook" '{}'
     [[ $STATUS == 200 ]] || die "registering the simulated account's events answered $STATUS: $ANSWER"
 }
 
 # ---------------------------------------------------------------------------------------------------------------
-# Telling others
+# Output
 
-# With the settings, so that the operator's commands can be run: set -a; . .dev/env; set +a
+# write_env_file : writes the settings to a file, for running operator commands: set -a; . .dev/env; set +a
 write_env_file() {
     local name
     for name in WAYPOST_URL WAYPOST_API_KEY SIMULATOR_URL DATABASE_URL REDIS_URL WAYPOST_ENV WAYPOST_LISTEN \
@@ -294,7 +295,7 @@ Waypost is running.
   API             $WAYPOST_URL
   API docs        $WAYPOST_URL/docs
   API key         $WAYPOST_API_KEY
-  Sent mail       $SIMULATOR_URL/   (the simulator's inbox: nothing that it takes leaves this machine)
+  Sent mail       $SIMULATOR_URL/   (the inbox of the simulator; no mail leaves this machine)
 
 Send a first mail:
 
@@ -302,7 +303,7 @@ Send a first mail:
     -H 'Authorization: Bearer $WAYPOST_API_KEY' -H 'Content-Type: application/json' \\
     -d '{"from":"hello@example.com","to":"you@example.org","subject":"Hello","text":"It works."}'
 
-See what became of the latest one:
+Show the status of the latest message:
 
   curl -s $WAYPOST_URL/v1/messages/\$(curl -s '$WAYPOST_URL/v1/messages?limit=1' \\
     -H 'Authorization: Bearer $WAYPOST_API_KEY' | python3 -c 'import json,sys; print(json.load(sys.stdin)["data"][0]["id"])') \\

@@ -19,8 +19,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// How long after a process ended its clients may see it.
 const STOP_IS_SEEN: Duration = Duration::from_millis(200);
 /// What says in a scheduler's log that it leads, and that it does not any more.
-const LEADS: &str = "Leading";
-const LEADS_NO_MORE: &str = "Lost the lead";
+const LEADS: &str = "Became the leader";
+const LEADS_NO_MORE: &str = "No longer the leader";
 
 /// What a process does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! What a process remembers of Postgres for a while.
+//! Caches of query results: helpers over [`moka`].
 
 use std::borrow::Borrow;
 use std::future::ready;
@@ -13,12 +13,11 @@ use tracing::debug;
 
 use crate::fault::Fault;
 
-/// What is remembered under a key, or what `find` finds, which is remembered then.
-/// Those who look for the same at the same time share one search; a fault is not
-/// remembered.
+/// The cached value of a key, or the result of `find`, which is then cached. Simultaneous
+/// callers share one `find`. A fault is not cached.
 ///
 /// # Errors
-/// The fault of the search.
+/// The fault of `find`.
 pub async fn get_or_find<K, Q, V, F>(
     cache: &Cache<K, V>,
     key: &Q,
@@ -33,66 +32,68 @@ where
     if let Some(found) = cache.get(key).await {
         return Ok(found);
     }
-    // In a box of its own: most callers find it remembered, and need not carry the place
-    // for a search along.
+    // Boxed, so that the state of `find` does not enlarge the futures of all callers: most
+    // of them find a cached value.
     Box::pin(cache.try_get_with_by_ref(key, find()))
         .await
         .map_err(|fault: Arc<Fault>| Fault::clone(&fault))
 }
 
-/// A value that is looked up again before it is forgotten, by [`get_or_refresh`].
+/// A cached value that [`get_or_refresh`] replaces before it expires.
 #[derive(Debug, Clone)]
 pub struct RefreshAhead<V> {
     pub value: V,
-    /// From when on whoever uses it has it looked up again; never, where nobody is to.
-    renew_from: Option<Instant>,
-    /// Whether somebody has. Its place in memory also tells one finding from another.
-    is_asked: Arc<AtomicBool>,
+    /// When the value becomes due for a refresh. `None`: never.
+    refresh_from: Option<Instant>,
+    /// Whether a refresh has been started. Its address also identifies this value.
+    is_refreshing: Arc<AtomicBool>,
 }
 
 impl<V> RefreshAhead<V> {
-    /// What was found just now and is remembered for so long: the second half of that time
-    /// is there to look it up again.
-    pub fn for_memory(value: V, memory: Duration) -> Self {
+    /// A value that is cached for `ttl`. It is refreshed if it is used in the second half of
+    /// that time.
+    pub fn with_ttl(value: V, ttl: Duration) -> Self {
         Self {
-            renew_from: Some(Instant::now() + memory / 2),
+            refresh_from: Some(Instant::now() + ttl / 2),
             ..Self::never(value)
         }
     }
 
-    /// What is forgotten when its time is over.
+    /// A value that is never refreshed.
     pub fn never(value: V) -> Self {
         Self {
             value,
-            renew_from: None,
-            is_asked: Arc::default(),
+            refresh_from: None,
+            is_refreshing: Arc::default(),
         }
     }
 
-    /// Whether the caller is to look it up again: nobody else is told so.
+    /// Whether the caller must refresh the value. True for one caller only.
     fn is_due(&self) -> bool {
-        let is_time = self.renew_from.is_some_and(|from| from <= Instant::now());
-        is_time && !self.is_asked.swap(true, Ordering::Relaxed)
+        let is_time = self.refresh_from.is_some_and(|from| from <= Instant::now());
+        is_time && !self.is_refreshing.swap(true, Ordering::Relaxed)
     }
 
     fn is_same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.is_asked, &other.is_asked)
+        Arc::ptr_eq(&self.is_refreshing, &other.is_refreshing)
     }
 }
 
-/// As [`get_or_find`], and whoever finds a value whose time is half over has it looked up
-/// again meanwhile, by `look_again`: one that is used all the time is not waited for, nor
-/// older than it may be. Where that search fails the value ends when it would have. What is
-/// forgotten or replaced during it stays so, but for the moment in which it is put in: who
-/// forgets for good does so once more a little later.
+/// Like [`get_or_find`], and refreshes a value in the background with `find_again` once half of
+/// its time has passed: a value in constant use never makes a caller wait. If the refresh fails,
+/// the value expires as planned.
+///
+/// A value that is invalidated or replaced during the refresh stays so, except in the moment in
+/// which the refreshed value is inserted. A caller that must not see the old value afterwards
+/// invalidates the key once more a little later.
 ///
 /// # Errors
-/// The fault of a search that was waited for.
+/// The fault of `find`.
 pub async fn get_or_refresh<K, V, F, R>(
     cache: &Cache<K, RefreshAhead<V>>,
     key: K,
     find: impl FnOnce() -> F,
-    look_again: impl FnOnce() -> R,
+    find_again: impl FnOnce() -> R,
 ) -> Result<V, Fault>
 where
     K: Clone + Eq + Hash + Send + Sync + 'static,
@@ -104,7 +105,7 @@ where
         return Ok(get_or_find(cache, &key, find).await?.value);
     };
     if found.is_due() {
-        tokio::spawn(refresh(cache.clone(), key, found.clone(), look_again()));
+        tokio::spawn(refresh(cache.clone(), key, found.clone(), find_again()));
     }
     Ok(found.value)
 }
@@ -113,12 +114,12 @@ async fn refresh<K, V>(
     cache: Cache<K, RefreshAhead<V>>,
     key: K,
     old: RefreshAhead<V>,
-    search: impl Future<Output = Result<RefreshAhead<V>, Fault>>,
+    query: impl Future<Output = Result<RefreshAhead<V>, Fault>>,
 ) where
     K: Eq + Hash + Send + Sync + 'static,
     V: Clone + Send + Sync + 'static,
 {
-    match search.await {
+    match query.await {
         Ok(new) => {
             let entry = cache.entry(key);
             let put = entry.and_compute_with(|current| {
@@ -127,7 +128,7 @@ async fn refresh<K, V>(
             });
             put.await;
         }
-        Err(fault) => debug!(cause = fault.chain(), "Nothing was renewed"),
+        Err(fault) => debug!(cause = fault.chain(), "Could not refresh a cached value"),
     }
 }
 
@@ -141,68 +142,70 @@ mod tests {
 
     use super::*;
 
-    type Memory = Cache<u8, RefreshAhead<&'static str>>;
+    type TestCache = Cache<u8, RefreshAhead<&'static str>>;
 
     fn due(value: &'static str) -> RefreshAhead<&'static str> {
-        RefreshAhead::for_memory(value, Duration::ZERO)
+        RefreshAhead::with_ttl(value, Duration::ZERO)
     }
 
-    /// Uses a value that nobody is to look for.
-    async fn get(memory: &Memory) -> &'static str {
-        let unwanted = || -> Ready<Result<_, Fault>> { panic!("nobody is to look") };
-        get_or_refresh(memory, 1, unwanted, unwanted).await.unwrap()
+    /// Gets a value that must neither be found nor refreshed.
+    async fn get(cache: &TestCache) -> &'static str {
+        let unexpected = || -> Ready<Result<_, Fault>> { panic!("no query is expected") };
+        get_or_refresh(cache, 1, unexpected, unexpected)
+            .await
+            .unwrap()
     }
 
     #[tokio::test]
-    async fn what_is_in_use_is_looked_up_again_while_it_is_used() {
-        let memory = Memory::new(10);
-        memory.insert(1, due("old")).await;
-        let (found, search) = oneshot::channel();
-        let unwanted = || -> Ready<Result<_, Fault>> { panic!("it is remembered") };
-        let look_again = || async { Ok(search.await.unwrap()) };
-        let used = get_or_refresh(&memory, 1, unwanted, look_again).await;
+    async fn a_value_in_use_is_refreshed_in_the_background() {
+        let cache = TestCache::new(10);
+        cache.insert(1, due("old")).await;
+        let (answer, query) = oneshot::channel();
+        let unexpected = || -> Ready<Result<_, Fault>> { panic!("the value is cached") };
+        let find_again = || async { Ok(query.await.unwrap()) };
+        let used = get_or_refresh(&cache, 1, unexpected, find_again).await;
         assert_eq!(used.unwrap(), "old");
-        // One search is under way: nobody begins another, and nobody waits for it.
+        // While a refresh runs, no caller starts another and no caller waits.
         for _ in 0..3 {
-            assert_eq!(get(&memory).await, "old");
+            assert_eq!(get(&cache).await, "old");
         }
-        found.send(RefreshAhead::never("new")).unwrap();
-        let renewed = async {
-            while memory.get(&1).await.unwrap().value == "old" {
+        answer.send(RefreshAhead::never("new")).unwrap();
+        let refreshed = async {
+            while cache.get(&1).await.unwrap().value == "old" {
                 yield_now().await;
             }
         };
-        timeout(Duration::from_secs(10), renewed).await.unwrap();
-        assert_eq!(get(&memory).await, "new");
+        timeout(Duration::from_secs(10), refreshed).await.unwrap();
+        assert_eq!(get(&cache).await, "new");
     }
 
     #[tokio::test]
-    async fn what_was_forgotten_during_a_search_is_not_put_back() {
-        let memory = Memory::new(10);
-        for put_back in [None, Some(RefreshAhead::never("newest"))] {
-            memory.insert(1, due("old")).await;
-            let (found, search) = oneshot::channel();
-            let old = memory.get(&1).await.unwrap();
-            let renewal = refresh(memory.clone(), 1, old, async { Ok(search.await.unwrap()) });
-            let renewal = tokio::spawn(renewal);
-            memory.invalidate(&1).await;
-            let expected = put_back.as_ref().map(|newest| newest.value);
-            if let Some(newest) = put_back {
-                memory.insert(1, newest).await;
+    async fn a_value_invalidated_during_a_refresh_is_not_put_back() {
+        let cache = TestCache::new(10);
+        for replacement in [None, Some(RefreshAhead::never("newest"))] {
+            cache.insert(1, due("old")).await;
+            let (answer, query) = oneshot::channel();
+            let old = cache.get(&1).await.unwrap();
+            let refreshing = refresh(cache.clone(), 1, old, async { Ok(query.await.unwrap()) });
+            let refreshing = tokio::spawn(refreshing);
+            cache.invalidate(&1).await;
+            let expected = replacement.as_ref().map(|newest| newest.value);
+            if let Some(newest) = replacement {
+                cache.insert(1, newest).await;
             }
-            found.send(due("found")).unwrap();
-            renewal.await.unwrap();
-            assert_eq!(memory.get(&1).await.map(|left| left.value), expected);
+            answer.send(due("found")).unwrap();
+            refreshing.await.unwrap();
+            assert_eq!(cache.get(&1).await.map(|left| left.value), expected);
         }
     }
 
     #[tokio::test]
-    async fn a_search_that_fails_leaves_what_there_is() {
-        let memory = Memory::new(10);
-        memory.insert(1, due("old")).await;
-        let old = memory.get(&1).await.unwrap();
+    async fn a_failed_refresh_leaves_the_value() {
+        let cache = TestCache::new(10);
+        cache.insert(1, due("old")).await;
+        let old = cache.get(&1).await.unwrap();
         let away = Fault::unavailable("look up", "Postgres is away");
-        refresh(memory.clone(), 1, old, ready(Err(away))).await;
-        assert_eq!(memory.get(&1).await.unwrap().value, "old");
+        refresh(cache.clone(), 1, old, ready(Err(away))).await;
+        assert_eq!(cache.get(&1).await.unwrap().value, "old");
     }
 }

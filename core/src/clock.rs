@@ -1,10 +1,9 @@
-//! Time, as the system sees it. Everything that needs "now" is handed a
-//! [`Clock`]; tests hand in one that they move themselves. Durations inside one
-//! process (time-outs, back-pressure) use tokio's timers and not this clock.
+//! The clock. All code that needs the current time gets a [`Clock`]; tests pass a manual one.
+//! Durations inside a process (time-outs, back-pressure) use tokio's timers instead.
 //!
-//! What one process writes down as a time others compare with theirs, so all of them go
-//! by Postgres' clock: [`crate::db::time`] asks it and corrects this one. Between its
-//! answers time goes on by the machine's monotonic clock, which nobody sets.
+//! Processes compare times that other processes stored, so all of them use the clock of
+//! Postgres: [`crate::db::time`] asks for its time and corrects this clock. Between two
+//! corrections the clock follows the monotonic clock of the machine, which cannot be set.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -12,16 +11,16 @@ use std::time::{Duration, Instant};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-/// A moment in UTC, truncated to microseconds as Postgres keeps it.
+/// A moment in UTC, truncated to microseconds, the precision of Postgres.
 pub type Timestamp = DateTime<Utc>;
 
-/// A span as chrono counts it; one beyond its range is the longest there is.
+/// A duration as chrono represents it; the maximum if it is out of range.
 #[must_use]
-pub fn delta(span: Duration) -> TimeDelta {
-    TimeDelta::from_std(span).unwrap_or(TimeDelta::MAX)
+pub fn delta(duration: Duration) -> TimeDelta {
+    TimeDelta::from_std(duration).unwrap_or(TimeDelta::MAX)
 }
 
-/// The source of "now". Cheap to clone; clones share the same time.
+/// The source of the current time. Cheap to clone; clones share the same time.
 #[derive(Clone, Debug)]
 pub struct Clock(Source);
 
@@ -31,7 +30,7 @@ enum Source {
     Manual(Arc<AtomicI64>),
 }
 
-/// The machine's clock, as it was corrected last.
+/// The clock of the machine with its correction.
 #[derive(Debug)]
 struct Machine {
     started: Instant,
@@ -40,18 +39,18 @@ struct Machine {
 }
 
 impl Clock {
-    /// The machine's own clock, until it is corrected.
+    /// The clock of the machine, until it is corrected.
     #[must_use]
     pub fn system() -> Self {
         Self::system_off_by(TimeDelta::zero())
     }
 
-    /// The clock of a machine that has the wrong time, for tests.
+    /// The clock of a machine with the wrong time, for tests.
     #[must_use]
     pub fn system_off_by(error: TimeDelta) -> Self {
         #[expect(
             clippy::disallowed_methods,
-            reason = "the one place that asks the machine"
+            reason = "the one place that reads the system clock"
         )]
         let now = Utc::now() + error;
         Self(Source::System(Arc::new(Machine {
@@ -60,7 +59,7 @@ impl Clock {
         })))
     }
 
-    /// A clock that stands still at `start` until [`Clock::advance`] moves it.
+    /// A clock that stays at `start` until [`Clock::advance`] moves it.
     #[must_use]
     pub fn manual(start: Timestamp) -> Self {
         Self(Source::Manual(Arc::new(AtomicI64::new(
@@ -68,7 +67,7 @@ impl Clock {
         ))))
     }
 
-    /// The present moment, in whole microseconds.
+    /// The current time in whole microseconds.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         let micros = match &self.0 {
@@ -82,30 +81,35 @@ impl Clock {
         DateTime::from_timestamp_micros(micros).expect("a clock's time lies within chrono's range")
     }
 
-    /// Whether it is a machine's, which may be wrong.
+    /// Whether this is the clock of the machine, which may be wrong.
     #[must_use]
-    pub fn is_machines(&self) -> bool {
+    pub fn is_system(&self) -> bool {
         matches!(self.0, Source::System(_))
     }
 
-    /// Corrects the clock by what another said, which was asked at `asked` and had
-    /// answered at `answered`, both by this one. What lies between these is right. Answers
-    /// by how much it was wrong. A manual clock is always right.
-    pub fn correct(&self, asked: Timestamp, told: Timestamp, answered: Timestamp) -> TimeDelta {
+    /// Corrects the clock by the `reference` time of another clock, which was asked at
+    /// `asked` and answered by `answered`, both by this clock. A reference between the two
+    /// needs no correction. Returns the error that was corrected. A manual clock is never
+    /// corrected.
+    pub fn correct(
+        &self,
+        asked: Timestamp,
+        reference: Timestamp,
+        answered: Timestamp,
+    ) -> TimeDelta {
         let Source::System(machine) = &self.0 else {
             return TimeDelta::zero();
         };
-        if (asked..=answered).contains(&told) {
+        if (asked..=answered).contains(&reference) {
             return TimeDelta::zero();
         }
-        let error = asked + (answered - asked) / 2 - told;
+        let error = asked + (answered - asked) / 2 - reference;
         let micros = error.num_microseconds().unwrap_or_default();
         machine.started_at.fetch_sub(micros, Ordering::SeqCst);
         error
     }
 
-    /// Moves a manual clock forward. The machine's clock cannot be moved: the
-    /// call does nothing there.
+    /// Moves a manual clock forward. Does nothing to the clock of the machine.
     pub fn advance(&self, by: TimeDelta) {
         if let Source::Manual(micros) = &self.0 {
             micros.fetch_add(by.num_microseconds().unwrap_or(0), Ordering::SeqCst);
@@ -118,15 +122,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_is_corrected_where_the_round_trip_does_not_explain_the_difference() {
+    fn a_clock_is_corrected_if_the_round_trip_does_not_explain_the_difference() {
         let right = Clock::system();
         for (error_seconds, trip_millis) in [(3_600, 5), (-600, 5), (2, 1_000), (0, 2_000)] {
             let clock = Clock::system_off_by(TimeDelta::seconds(error_seconds));
             let asked = clock.now();
             let trip = TimeDelta::milliseconds(trip_millis);
-            // Half of the way is there, half of it back.
-            let told = right.now() + trip / 2;
-            let found = clock.correct(asked, told, asked + trip);
+            // The answer is from the middle of the round trip.
+            let reference = right.now() + trip / 2;
+            let found = clock.correct(asked, reference, asked + trip);
             assert!((found.num_seconds() - error_seconds).abs() <= 1, "{found}");
             let left = (clock.now() - right.now()).abs();
             assert!(left < TimeDelta::milliseconds(500), "{left}");

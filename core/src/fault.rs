@@ -1,15 +1,15 @@
-//! Faults: our own failures (database, Redis, a bug), as opposed to the answers
-//! that the domain gives (refusals, an enum per operation). A caller can only
-//! report a fault; the one thing it may want to know is whether waiting helps.
+//! Faults: failures of Waypost itself (database, Redis, a bug), in contrast to refusals, which
+//! are answers of the domain (an enum per operation). A caller reports a fault and, if
+//! [`FaultKind::Unavailable`], may retry.
 //!
-//! Every function that asks Postgres returns a fault when Postgres is away, so its
-//! documentation does not say so.
+//! Every function that queries Postgres returns a fault if Postgres is away. Its
+//! documentation does not repeat that.
 
 use std::error::Error as StdError;
 use std::sync::Arc;
 
-/// A failure of ours, with what was being done and the error beneath it. Can be
-/// cloned, because callers that share a transaction share its failure.
+/// A failure of Waypost, with the failed action and the underlying error. It can be cloned,
+/// because callers that share a transaction share its failure.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("could not {doing}")]
 pub struct Fault {
@@ -18,17 +18,17 @@ pub struct Fault {
     source: Arc<dyn StdError + Send + Sync>,
 }
 
-/// What the receiver of a [`Fault`] may do about it.
+/// Whether a retry may help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultKind {
-    /// A server we depend on is away or overloaded: the same call may work later.
+    /// A server that Waypost depends on is away or overloaded. A retry may help.
     Unavailable,
-    /// Anything else: repeating the call will not help.
+    /// Anything else. A retry does not help.
     Internal,
 }
 
 impl Fault {
-    /// A fault that repeating will not mend. `doing` completes "could not …".
+    /// A fault of kind [`FaultKind::Internal`]. `doing` completes "could not …".
     pub fn internal(
         doing: &'static str,
         source: impl Into<Box<dyn StdError + Send + Sync>>,
@@ -40,7 +40,7 @@ impl Fault {
         }
     }
 
-    /// A fault of a server that is away. `doing` completes "could not …".
+    /// A fault of kind [`FaultKind::Unavailable`]. `doing` completes "could not …".
     pub fn unavailable(
         doing: &'static str,
         source: impl Into<Box<dyn StdError + Send + Sync>>,
@@ -52,35 +52,35 @@ impl Fault {
         }
     }
 
-    /// Whether waiting helps.
+    /// Whether a retry may help.
     #[must_use]
     pub fn kind(&self) -> FaultKind {
         self.kind
     }
 
-    /// The error beneath it.
+    /// The underlying error.
     pub(crate) fn cause(&self) -> &(dyn StdError + Send + Sync + 'static) {
         &*self.source
     }
 
-    /// The whole chain of causes on one line, for the log.
+    /// The fault and all its causes on one line, for the log.
     #[must_use]
     pub fn chain(&self) -> String {
         error_chain(self)
     }
 }
 
-/// An error and all its causes on one line, joined by ": ". A cause that its effect
-/// repeats is told once: some libraries' errors quote their causes.
+/// An error and all its causes on one line, joined by ": ". A cause that the error above
+/// already quotes, as errors of some libraries do, is not repeated.
 #[must_use]
 pub fn error_chain(error: &(dyn StdError + 'static)) -> String {
     let mut line = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {
-        let said = cause.to_string();
-        if !line.ends_with(&said) {
+        let message = cause.to_string();
+        if !line.ends_with(&message) {
             line.push_str(": ");
-            line.push_str(&said);
+            line.push_str(&message);
         }
         next = cause.source();
     }
@@ -92,24 +92,23 @@ mod tests {
     use super::*;
 
     #[derive(Debug, thiserror::Error)]
-    #[error("{said}")]
-    struct Told {
-        said: &'static str,
-        source: Option<Box<Told>>,
+    #[error("{message}")]
+    struct TestError {
+        message: &'static str,
+        source: Option<Box<TestError>>,
     }
 
     #[test]
-    fn a_cause_that_its_effect_repeats_is_told_once() {
-        for (said, line) in [
+    fn a_cause_that_the_error_above_quotes_is_not_repeated() {
+        for (messages, line) in [
             (&["a"][..], "a"),
             (&["a", "b", "c"], "a: b: c"),
             (&["a: b: c", "b: c", "c"], "a: b: c"),
             (&["a", "b: c", "c"], "a: b: c"),
         ] {
-            let error = said
-                .iter()
-                .rev()
-                .fold(None, |source, said| Some(Box::new(Told { said, source })));
+            let error = messages.iter().rev().fold(None, |source, message| {
+                Some(Box::new(TestError { message, source }))
+            });
             assert_eq!(error_chain(&*error.unwrap()), line);
         }
     }

@@ -1,5 +1,5 @@
-//! The health listener of processes that serve nothing else: `GET /healthz` says
-//! that the process lives, `GET /readyz` whether it can work.
+//! The health endpoints of worker and scheduler. `GET /healthz` answers 200 while the process
+//! runs. `GET /readyz` answers 200 if the process can do its work, else 503 with the reasons.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -23,16 +23,16 @@ use crate::fault::Fault;
 use crate::redis::{ErrorKind, Redis};
 use crate::reencrypt;
 
-/// How long to wait after a connection could not be accepted.
-const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
+/// The pause after a connection could not be accepted.
+const ACCEPT_RETRY_AFTER: Duration = Duration::from_millis(100);
 /// How long Postgres may take to answer.
 const POSTGRES_TIMEOUT: Duration = Duration::from_millis(1_500);
-/// How long is believed what was found of the keys.
-const KEYS_EVERY: Duration = Duration::from_secs(5);
-/// How long a caller may take to send its request.
+/// How long the result of the check of the encryption keys is cached.
+const KEYS_TTL: Duration = Duration::from_secs(5);
+/// How long a client may take to send the headers of its request.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Serves health on `address` until `shutdown`.
+/// Serves the health endpoints on `address` until `shutdown`.
 ///
 /// # Errors
 /// A fault when the address cannot be bound.
@@ -50,8 +50,8 @@ pub async fn serve(
     tokio::spawn(async move {
         while let Some(accepted) = shutdown.run_until_cancelled(listener.accept()).await {
             let Ok((stream, _)) = accepted else {
-                // Out of files, say: a moment later there may be some.
-                tokio::time::sleep(ACCEPT_AGAIN_AFTER).await;
+                // For example, the process has no free file descriptor at the moment.
+                tokio::time::sleep(ACCEPT_RETRY_AFTER).await;
                 continue;
             };
             let readiness = readiness.clone();
@@ -89,25 +89,25 @@ async fn answer(
     Ok(response)
 }
 
-/// The status to answer with, and what is the matter.
+/// The status and the body of an answer.
 type HealthAnswer = (StatusCode, serde_json::Value);
 
-/// Whether a process can work. Cheap to clone.
+/// Checks whether a process can do its work. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Readiness {
     pool: PgPool,
     redis: Redis,
     sealer: Sealer,
-    /// The process is told to stop.
+    /// Cancelled when the process shuts down.
     stopping: CancellationToken,
-    /// What was last found of the keys, and when.
+    /// The result of the last check of the encryption keys, and when it was made.
     keys: Arc<Mutex<Option<(Instant, String)>>>,
-    /// The last look, and when it began.
+    /// The result of the last check, and when it began.
     last: Arc<Mutex<Option<(Instant, HealthAnswer)>>>,
 }
 
 impl Readiness {
-    /// Of a process that works with these.
+    /// The readiness of a process that uses these servers and keys.
     #[must_use]
     pub fn new(pool: PgPool, redis: Redis, sealer: Sealer) -> Self {
         Self {
@@ -120,16 +120,16 @@ impl Readiness {
         }
     }
 
-    /// The same, until the process is told to stop.
+    /// The same, and not ready once `stopping` is cancelled.
     #[must_use]
     pub fn until(self, stopping: CancellationToken) -> Self {
         Self { stopping, ..self }
     }
 
-    /// Whether Postgres answers, its schema is current, our keys open what is
-    /// sealed in it and Redis takes writes. Without
-    /// Redis mail still flows; it counts here so that an operator sees it. One look is under way
-    /// at a time, since anybody may ask: whoever waits meanwhile shares the next.
+    /// Ready means: Postgres answers, its schema is current, the encryption keys open the
+    /// secrets in it, and Redis accepts writes. Mail is sent without Redis too; it counts
+    /// here so that the operator notices. Anybody may call this, so only one check runs at a
+    /// time, and callers that wait meanwhile share the next one.
     pub async fn ask(&self) -> HealthAnswer {
         let asked = Instant::now();
         let mut last = self.last.lock().await;
@@ -139,12 +139,12 @@ impl Readiness {
             return found.clone();
         }
         let began = Instant::now();
-        let found = self.look().await;
+        let found = self.check().await;
         *last = Some((began, found.clone()));
         found
     }
 
-    async fn look(&self) -> HealthAnswer {
+    async fn check(&self) -> HealthAnswer {
         let schema = tokio::time::timeout(POSTGRES_TIMEOUT, db::is_current(&self.pool));
         let (schema, writes) = tokio::join!(schema, self.redis.check_writes());
         let postgres = match schema {
@@ -153,15 +153,16 @@ impl Readiness {
             Ok(Err(_)) | Err(_) => "does not answer",
         };
         let keys = if postgres == OK {
-            self.look_at_keys().await
+            self.check_keys().await
         } else {
             "not known".to_owned()
         };
         let redis = match writes {
             Ok(()) => OK.to_owned(),
-            // Its code alone: the rest may name users and commands, and anybody may ask.
+            // Only the error code: the message may name users and commands, and anybody may
+            // read this.
             Err(error) if error.kind() == ErrorKind::AuthenticationFailed => {
-                "does not let us in".to_owned()
+                "denies access".to_owned()
             }
             Err(error) => match error.code() {
                 Some(code) => format!("refuses writes: {code}"),
@@ -184,12 +185,12 @@ impl Readiness {
         (status, body)
     }
 
-    /// Whether the keys open what is sealed, looked at now and then: it reads the secrets
-    /// of all accounts.
-    async fn look_at_keys(&self) -> String {
+    /// Whether the encryption keys open the stored secrets. The result is cached, since the
+    /// check reads the secrets of all accounts.
+    async fn check_keys(&self) -> String {
         let mut known = self.keys.lock().await;
         if let Some((at, found)) = &*known
-            && at.elapsed() < KEYS_EVERY
+            && at.elapsed() < KEYS_TTL
         {
             return found.clone();
         }

@@ -1,6 +1,6 @@
-//! Identifiers and chance. Every entity's id has a type of its own over a
-//! UUIDv7, so that two of them cannot be swapped in a call; ids and random bytes
-//! come from an injected [`Ids`].
+//! Ids and random numbers. The id of each entity has a type of its own over a UUIDv7, so ids
+//! of different entities cannot be confused in a call. Ids and random bytes come from an
+//! injected [`Ids`].
 
 use std::fmt;
 use std::str::FromStr;
@@ -54,35 +54,25 @@ macro_rules! id_types {
 }
 
 id_types! {
-    /// An organization: the tenant that all data belongs to.
     OrganizationId,
-    /// An API key's record (never the key itself).
+    /// The record of an API key, not the key itself.
     ApiKeyId,
-    /// A connected account at a provider.
     ProviderAccountId,
     RoutingRuleId,
-    /// A domain verification record of a provider account.
+    /// A domain of a provider account.
     DomainId,
-    /// An accepted message. Its time orders the partitions it lives in.
+    /// A message. The time in the id determines its partition.
     MessageId,
-    /// One row of a message's history.
     EventId,
-    /// One call to one provider for one recipient.
     SendAttemptId,
     TemplateId,
-    /// One version of a template.
     TemplateVersionId,
-    /// A subject that recipients may unsubscribe from.
     UnsubscribeGroupId,
-    /// An address that is not sent to.
     SuppressionId,
-    /// One life of a worker process: the holder of leases.
+    /// One lease of a worker process. A process that loses its lease gets another id.
     WorkerId,
-    /// A customer's address that events are posted to.
     WebhookEndpointId,
-    /// One event for one endpoint.
     WebhookDeliveryId,
-    /// One call to an endpoint.
     WebhookAttemptId,
 }
 
@@ -101,7 +91,7 @@ impl fmt::Debug for Ids {
 }
 
 impl Ids {
-    /// Ids that carry the time of `clock`.
+    /// The time in the ids is that of `clock`.
     #[must_use]
     pub fn new(clock: Clock) -> Self {
         Self {
@@ -110,14 +100,13 @@ impl Ids {
         }
     }
 
-    /// A fresh UUIDv7 of the present moment, greater than those before it from
-    /// the same source.
+    /// A new UUIDv7 of the current time, greater than all earlier ones from this source.
     #[must_use]
     pub fn next<T: From<Uuid>>(&self) -> T {
         self.next_at(self.clock.now())
     }
 
-    /// A fresh UUIDv7 that carries the given time.
+    /// A new UUIDv7 of the given time.
     #[must_use]
     pub fn next_at<T: From<Uuid>>(&self, at: Timestamp) -> T {
         let seconds = u64::try_from(at.timestamp()).unwrap_or(0);
@@ -129,24 +118,24 @@ impl Ids {
         T::from(Uuid::new_v7(time))
     }
 
-    /// `N` bytes from the operating system's generator, fit for keys and nonces.
+    /// `N` bytes from the random generator of the operating system, fit for keys and nonces.
     #[must_use]
     pub fn random_bytes<const N: usize>(&self) -> [u8; N] {
         let mut bytes = [0; N];
         #[expect(
             clippy::disallowed_methods,
-            reason = "the one place that asks for chance"
+            reason = "the one place that calls the random generator"
         )]
         getrandom::fill(&mut bytes).expect("the operating system's random generator answers");
         bytes
     }
 
-    /// `length` characters of `0-9A-Za-z`, each as likely as any other.
+    /// `length` characters of `0-9A-Za-z`, uniformly distributed.
     #[must_use]
     pub fn alphanumeric(&self, length: usize) -> String {
         const ALPHABET: &[u8; 62] =
             b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-        // Bytes above the largest multiple of 62 would favour some characters.
+        // Larger bytes would make some characters more likely than others.
         const BYTE_BELOW: u8 = 62 * 4;
         let mut text = String::with_capacity(length);
         while text.len() < length {
@@ -161,7 +150,7 @@ impl Ids {
         text
     }
 
-    /// An evenly distributed number in `0.0..1.0`, for jitter.
+    /// A uniformly distributed number in `0.0..1.0`, for jitter.
     #[must_use]
     pub fn fraction(&self) -> f64 {
         let bits = u64::from_le_bytes(self.random_bytes()) >> 11;

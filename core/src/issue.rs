@@ -1,23 +1,23 @@
-//! Issues: the findings of validation. A check never stops at the first one; it
-//! collects all of them, each with the dotted path of the value it is about.
+//! Issues: the findings of validation. A validation does not stop at the first issue; it
+//! collects all of them, each with the path of the value.
 
 use serde::Serialize;
 
-/// One validation finding.
+/// One finding of a validation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Issue {
-    /// Where: dotted, with list positions from 0 (`to.3`, `credentials.apiKey`).
-    /// Empty for the whole body.
+    /// The dotted path of the value, with list indexes from 0: `to.3`,
+    /// `credentials.apiKey`. Empty for the whole body.
     pub path: String,
-    /// What is wrong, as a sentence without a full stop.
+    /// What is wrong, without a full stop.
     pub message: String,
 }
 
 impl Issue {
-    /// Issues of one list, or of one request, that are told at the most.
+    /// Maximum number of issues that are reported of one list or one request.
     pub const SHOWN_MAX: usize = 100;
 
-    /// A finding about the value at `path`.
+    /// An issue with the value at `path`.
     pub fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             path: path.into(),
@@ -25,8 +25,8 @@ impl Issue {
         }
     }
 
-    /// The same finding seen from one level further out: `to.3` becomes
-    /// `messages.2.to.3` when put under `messages.2`.
+    /// The same issue with its path below `parent`: `to.3` under `messages.2` becomes
+    /// `messages.2.to.3`.
     #[must_use]
     pub fn under(mut self, parent: &str) -> Self {
         if self.path.is_empty() {

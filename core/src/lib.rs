@@ -1,10 +1,10 @@
-//! The domain of Waypost: what a message is, how it is accepted, routed, queued,
-//! sent and remembered, and the SQL beneath. It knows nothing of serving HTTP; the
-//! API, the worker and the scheduler are built on it and not on each other.
+//! The domain of Waypost: accepting, routing, queueing and sending messages, recording
+//! what happens to them, and the SQL for all of it. This crate does not serve the API. The
+//! API, the worker and the scheduler depend on it and not on each other.
 //!
-//! One module per subject. `sqlx` stays in `store` modules, `db` and the queue's
-//! own tables, `apalis` in `job_queue`, `reqwest` in `http`, the environment
-//! in `config`.
+//! There is one module per subject. A dependency is used in one place: `sqlx` in `store`
+//! modules and `db`, `apalis` in `job_queue`, `reqwest` in `http`, the environment in
+//! `config`.
 
 pub mod acceptance;
 pub mod account_limiter;

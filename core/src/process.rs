@@ -1,31 +1,29 @@
-//! What the programs ask of the operating system before they begin.
+//! Operating system settings of the processes.
 
-/// To be called first thing in `main`: takes memory by small pages, and as many open files
-/// as the system grants. Where it refuses, all works as before.
+/// Disables huge pages and raises the limit of open files. Call it first in `main`. A setting
+/// that the system refuses stays unchanged.
 pub fn prepare() {
     #[cfg(target_os = "linux")]
-    take_small_pages();
+    disable_huge_pages();
     #[cfg(unix)]
-    take_open_files();
+    raise_open_files_limit();
 }
 
-/// Takes memory by ordinary pages of 4 KiB from here on; what was taken before stays as it
-/// is.
+/// Makes Linux use pages of 4 KiB for all memory that is allocated from here on.
 ///
-/// The allocator asks Linux for huge pages (2 MiB) wherever it may, and of each it keeps
-/// some blocks of one size: an API that idles held 65 MiB with them and holds 35
-/// without, one that serves 256 connections 76 and 52, at the same CPU time a message
-/// (`make bench ONLY=accept,cost`).
+/// The allocator requests huge pages (2 MiB) and uses each for blocks of one size, which
+/// wastes memory. With huge pages an idle API used 65 MiB, without them 35; with 256
+/// connections 76 and 52, at the same CPU time per message (`make bench ONLY=accept,cost`).
 #[cfg(target_os = "linux")]
-fn take_small_pages() {
+fn disable_huge_pages() {
     let _refused = nix::sys::prctl::set_thp_disable(true);
 }
 
-/// Raises the limit of open files as far as a process may. Systems begin with 1,024 for
-/// the sake of programs that call `select`, and expect of others that they do this:
+/// Raises the limit of open files to the hard limit. The default is 1,024 for programs that
+/// call `select`; other programs are expected to raise it:
 /// <https://0pointer.net/blog/file-descriptor-limits.html>.
 #[cfg(unix)]
-fn take_open_files() {
+fn raise_open_files_limit() {
     use nix::sys::resource::{Resource, getrlimit, setrlimit};
     let _refused = getrlimit(Resource::RLIMIT_NOFILE)
         .and_then(|(_, hard)| setrlimit(Resource::RLIMIT_NOFILE, hard, hard));

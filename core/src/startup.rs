@@ -1,5 +1,5 @@
-//! What every program looks at before it begins, so that an operator learns at once what is
-//! wrong with the settings. A server that is away stops nobody: it may come back.
+//! The checks that every process makes at its start, so that the operator sees mistakes in
+//! the settings at once. A process starts even if a server is away: it may come back.
 
 use tracing::warn;
 
@@ -10,18 +10,18 @@ use crate::fault::Fault;
 use crate::redis::Redis;
 use crate::reencrypt;
 
-/// Looks at Postgres, at what is sealed in it and at Redis, and logs what is the matter.
+/// Checks Postgres, the encryption keys and Redis, and logs what does not work.
 ///
 /// # Errors
-/// A fault where waiting would not help: Postgres does not know the user, the password or
-/// the database, or the keys do not open what is sealed.
+/// A fault if waiting does not help: Postgres rejects the user, the password or the database,
+/// or the encryption keys do not open the stored secrets.
 pub async fn check(settings: &Settings, pool: &PgPool) -> Result<(), Fault> {
     let redis = Redis::new(&settings.redis_url, &settings.redis_prefix)?;
     let postgres = connection_check::check(&settings.database_url, SchemaRequirement::Current);
     let (postgres, writes) = tokio::join!(postgres, redis.check_writes());
     if let Err(error) = writes {
         warn!(
-            "{}; mail goes on without it, more slowly",
+            "{}; mail is sent without it, more slowly",
             redis.explain(&error)
         );
     }

@@ -1,14 +1,13 @@
-//! What processes share at their edges: the signal to stop, and log lines, where
-//! they go and in what form. What those may hold is a rule for whoever writes
-//! them: never an address, a subject, a body, a key or a token.
+//! Logging, and the signal to stop.
 //!
-//! What repeats for every request or job while a server is away is told seldom
-//! ([`warn_seldom`](crate::warn_seldom)), with the number of times that it was not.
+//! A log line never contains an address, a subject, a body, a key or a token. A warning that
+//! would repeat for every request or job while a server is away is rate-limited
+//! ([`warn_seldom`](crate::warn_seldom)).
 //!
-//! Two others write who do not know the rule. Libraries tell at `debug` and `trace`
-//! of headers, URLs and frames as they are: whatever the filter says, they are
-//! heard from `info` on. And a panic quotes the data that it failed at: of its
-//! message only the beginning is told, up to where it may quote.
+//! Libraries and panics do not follow that rule. Libraries log headers, URLs and frames at
+//! `debug` and `trace`, so they never log below `info`, whatever the filter says. A panic
+//! message may quote the data that caused it, so only its beginning is logged, up to the
+//! first possible quotation.
 
 use std::io::IsTerminal as _;
 use std::panic::{self, PanicHookInfo};
@@ -24,39 +23,39 @@ use tracing_subscriber::filter::{LevelFilter, filter_fn};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// What the targets of our own crates begin with.
-const OURS: &str = "waypost";
+/// The prefix of the log targets of our own crates.
+const OWN_TARGETS: &str = "waypost";
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
     Text,
-    /// For collectors: one JSON object a line.
+    /// One JSON object per line, for log collectors.
     Json,
 }
 
-/// Starts logging to standard error, in colour where that is a terminal. Called once,
-/// first thing in a process; a second call does nothing.
+/// Starts logging to standard error, in colour on a terminal. Call it once, at the start of
+/// a process; a second call does nothing.
 pub fn init(filter: &str, format: LogFormat) {
     let filter = EnvFilter::try_new(filter).unwrap_or_else(|_| EnvFilter::new("info"));
     let mut lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
-    // On a terminal the library asks NO_COLOR.
+    // On a terminal the library honours NO_COLOR.
     if !std::io::stderr().is_terminal() {
         lines.set_ansi(false);
     }
     let registry = tracing_subscriber::registry()
         .with(filter)
         .with(filter_fn(may_be_logged));
-    // An error means that a subscriber is set already: tests share one.
+    // The error means that a subscriber is already set: tests share one.
     let _already_set = match format {
         LogFormat::Text => registry.with(lines).try_init(),
         LogFormat::Json => registry.with(lines.json()).try_init(),
     };
 }
 
-/// Whether a text says what to log in one of the forms that are served: levels, and levels
-/// of modules, separated by commas. The library takes any word for a module and is silent
-/// about all others.
+/// Whether a text is a log filter: levels and levels per module, separated by commas. The
+/// check is stricter than the library, which takes any word for a module and then logs
+/// nothing else.
 #[must_use]
 pub fn is_filter(text: &str) -> bool {
     let is_module = |name: &str| {
@@ -71,70 +70,71 @@ pub fn is_filter(text: &str) -> bool {
     })
 }
 
-/// Everything of ours, and of libraries what is worth an operator's while.
+/// Our own crates log at all levels, libraries at `info` and above.
 fn may_be_logged(metadata: &Metadata<'_>) -> bool {
-    metadata.target().starts_with(OURS) || *metadata.level() <= Level::INFO
+    metadata.target().starts_with(OWN_TARGETS) || *metadata.level() <= Level::INFO
 }
 
-/// How often at the most one that repeats is told.
-const SELDOM: Duration = Duration::from_secs(10);
+/// Minimum time between two log lines of one [`Repeats`].
+const INTERVAL: Duration = Duration::from_secs(10);
 
-/// A log line that repeats: when it was told last, and how often it was not since.
+/// The state of a rate-limited log line: when it was logged last, and how often it was
+/// suppressed since.
 #[derive(Debug, Default)]
 pub struct Repeats(Mutex<(Option<Instant>, u64)>);
 
 impl Repeats {
-    /// Counts once more. How often the line was not told since it was told last, where it
-    /// is to be told now.
+    /// Counts an occurrence. If the line is to be logged now, returns how often it was
+    /// suppressed since it was logged last.
     pub fn note(&self, now: Instant) -> Option<u64> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (told_at, untold) = &mut *state;
-        if told_at.is_some_and(|told_at| now.duration_since(told_at) < SELDOM) {
-            *untold += 1;
+        let (logged_at, suppressed) = &mut *state;
+        if logged_at.is_some_and(|logged_at| now.duration_since(logged_at) < INTERVAL) {
+            *suppressed += 1;
             return None;
         }
-        *told_at = Some(now);
-        Some(std::mem::take(untold))
+        *logged_at = Some(now);
+        Some(std::mem::take(suppressed))
     }
 }
 
-/// Those of a place in the code, made when it is first come to.
+/// The state of one `warn_seldom!` in the code.
 pub type LazyRepeats = LazyLock<Repeats>;
 
-/// Logs a warning, unless this place has logged one in the last ten seconds. The next one
-/// says how many it stands for besides itself. For what repeats with every request or job
-/// for the same reason: a server is away.
+/// Logs a warning at most once in ten seconds per place in the code. The field `suppressed`
+/// counts the occurrences since the last line. For warnings that repeat with every request
+/// or job for the same reason, such as a server that is away.
 #[macro_export]
 macro_rules! warn_seldom {
-    ($($said:tt)*) => {{
+    ($($message:tt)*) => {{
         static REPEATS: $crate::telemetry::LazyRepeats =
             $crate::telemetry::LazyRepeats::new($crate::telemetry::Repeats::default);
-        if let Some(untold) = REPEATS.note(std::time::Instant::now()) {
-            tracing::warn!(untold, $($said)*);
+        if let Some(suppressed) = REPEATS.note(std::time::Instant::now()) {
+            tracing::warn!(suppressed, $($message)*);
         }
     }};
 }
 
-/// Makes panics log lines that quote nothing. For processes, once; tests show their
-/// own panics whole.
+/// Makes panics log a line without quoted data. Call it once per process. Tests do not call
+/// it and print their panics in full.
 pub fn log_panics() {
     panic::set_hook(Box::new(log_panic));
 }
 
 fn log_panic(panic: &PanicHookInfo<'_>) {
-    let place = panic.location().map(ToString::to_string);
-    let said = panic.payload_as_str().map(unquoted);
-    tracing::error!(place, said, "Panicked");
+    let location = panic.location().map(ToString::to_string);
+    let message = panic.payload_as_str().map(unquoted);
+    tracing::error!(location, cause = message, "Panicked");
 }
 
-/// The beginning of a panic's message, up to where it may quote what it failed at.
+/// The beginning of a panic message, up to the first character that may begin a quotation.
 #[must_use]
-pub fn unquoted(said: &str) -> &str {
-    let end = said.find(['"', '\'', '`', ':', '{', '[']);
-    said[..end.unwrap_or(said.len())].trim_end()
+pub fn unquoted(message: &str) -> &str {
+    let end = message.find(['"', '\'', '`', ':', '{', '[']);
+    message[..end.unwrap_or(message.len())].trim_end()
 }
 
-/// Cancels `shutdown` when the process is asked to stop, by SIGTERM or Ctrl-C.
+/// Cancels `shutdown` on SIGTERM or Ctrl-C.
 pub async fn cancel_on_signal(shutdown: CancellationToken) {
     let mut terminated = match signal(SignalKind::terminate()) {
         Ok(terminated) => terminated,
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_to_log_is_said_in_levels() {
+    fn a_filter_consists_of_levels_and_levels_per_module() {
         for text in [
             "info",
             "WARN",
@@ -184,7 +184,7 @@ mod tests {
         }
     }
 
-    /// What was logged.
+    /// The captured log.
     #[derive(Clone, Default)]
     struct Lines(Arc<Mutex<Vec<u8>>>);
 
@@ -199,7 +199,7 @@ mod tests {
         }
     }
 
-    fn logged(what: impl FnOnce()) -> String {
+    fn logged(action: impl FnOnce()) -> String {
         let lines = Lines::default();
         let writer = lines.clone();
         let layer = tracing_subscriber::fmt::layer().with_writer(move || writer.clone());
@@ -207,13 +207,13 @@ mod tests {
             .with(EnvFilter::new("trace"))
             .with(filter_fn(may_be_logged))
             .with(layer);
-        tracing::subscriber::with_default(registry, what);
+        tracing::subscriber::with_default(registry, action);
         let lines = lines.0.lock().unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(&lines).into_owned()
     }
 
     #[test]
-    fn libraries_are_heard_from_info_on_whatever_the_filter_says() {
+    fn libraries_never_log_below_info() {
         let lines = logged(|| {
             tracing::trace!(target: "waypost_worker::send", "ours");
             tracing::debug!(target: "hyper::proto", "theirs, with an Authorization");
@@ -224,20 +224,20 @@ mod tests {
     }
 
     #[test]
-    fn what_repeats_is_told_every_ten_seconds_with_the_number_of_times_that_it_was_not() {
+    fn a_repeated_line_is_logged_every_ten_seconds_with_the_number_of_suppressed_lines() {
         let (repeats, begin) = (Repeats::default(), Instant::now());
-        let told = |at_ms: u64| repeats.note(begin + Duration::from_millis(at_ms));
-        assert_eq!(told(0), Some(0));
+        let note = |at_ms: u64| repeats.note(begin + Duration::from_millis(at_ms));
+        assert_eq!(note(0), Some(0));
         for at_ms in 1..=1_000 {
-            assert_eq!(told(at_ms), None);
+            assert_eq!(note(at_ms), None);
         }
-        assert_eq!(told(9_999), None);
-        assert_eq!(told(10_000), Some(1_001));
-        assert_eq!(told(60_000), Some(0));
+        assert_eq!(note(9_999), None);
+        assert_eq!(note(10_000), Some(1_001));
+        assert_eq!(note(60_000), Some(0));
     }
 
     #[test]
-    fn a_place_that_warns_seldom_is_heard_once_and_places_do_not_share_their_counts() {
+    fn each_warn_seldom_has_a_limit_of_its_own() {
         let lines = logged(|| {
             for number in 0..1_000 {
                 crate::warn_seldom!(number, "one place");
@@ -249,8 +249,8 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_quotes_nothing() {
-        for (said, told) in [
+    fn a_logged_panic_quotes_nothing() {
+        for (message, logged) in [
             ("it cannot happen", "it cannot happen"),
             (
                 "it cannot happen: Error(\"ada@example.org\")",
@@ -262,7 +262,7 @@ mod tests {
             ),
             ("[\"ada@example.org\"]", ""),
         ] {
-            assert_eq!(unquoted(said), told);
+            assert_eq!(unquoted(message), logged);
         }
     }
 
@@ -272,8 +272,8 @@ mod tests {
         log_panics();
         let lines = logged(|| {
             let text = format!("{}@example.org", "adé");
-            let fallen = panic::catch_unwind(|| text[..3].len());
-            assert!(fallen.is_err());
+            let panicked = panic::catch_unwind(|| text[..3].len());
+            assert!(panicked.is_err());
         });
         panic::set_hook(before);
         assert!(lines.contains("Panicked") && lines.contains("telemetry.rs"));

@@ -1,23 +1,23 @@
-//! Leadership: one scheduler of many does the work. The lock belongs to a session
-//! of Postgres, so it is free again the moment that its holder's connection ends,
-//! however that happens; Postgres ends it within 10 s when the holder's machine is
-//! gone or its process stands still. Whoever leads is told within seconds that it
-//! does not any more; until then there may be two, which the tasks must bear.
+//! Leadership: one of several schedulers runs the tasks. The leader holds an advisory lock of a
+//! Postgres session, so the lock is free as soon as that session ends. Postgres ends the session
+//! within 10 s if the leader's machine is gone or its process has stopped. A leader that has
+//! lost the lock notices within seconds; until then there may be two leaders, which is harmless
+//! because all tasks are idempotent.
 
 use tracing::{info, warn};
 use waypost_core::db::PgPool;
 use waypost_core::db::leader_lock::LeaderLock;
 use waypost_core::fault::Fault;
 
-/// The key of the lock: "waypost" in ASCII, so that others are unlikely to use it.
+/// The key of the lock: "waypost" in ASCII, so that other programs are unlikely to use it.
 const LOCK_KEY: i64 = 0x0077_6179_706f_7374;
 
-/// This process's part in who leads.
+/// Whether this process is the leader.
 pub(crate) struct Leadership {
     pool: PgPool,
     lock: Option<LeaderLock>,
-    leads: bool,
-    failing: bool,
+    is_leader: bool,
+    is_failing: bool,
 }
 
 impl Leadership {
@@ -25,33 +25,33 @@ impl Leadership {
         Self {
             pool,
             lock: None,
-            leads: false,
-            failing: false,
+            is_leader: false,
+            is_failing: false,
         }
     }
 
-    /// Whether this process leads now; takes the lead where nobody has it.
+    /// Acquires the lock if it is free, and returns whether this process is the leader.
     pub(crate) async fn hold(&mut self) -> bool {
-        let led = self.leads;
-        let held = self.ask().await;
-        self.leads = matches!(held, Ok(true));
-        match (led, self.leads) {
-            (false, true) => info!("Leading"),
-            (true, false) => warn!("Lost the lead"),
+        let was_leader = self.is_leader;
+        let held = self.hold_lock().await;
+        self.is_leader = matches!(held, Ok(true));
+        match (was_leader, self.is_leader) {
+            (false, true) => info!("Became the leader"),
+            (true, false) => warn!("No longer the leader"),
             (true, true) | (false, false) => {}
         }
         if let Err(fault) = &held {
-            // With the connection the lock is gone.
+            // The lock is lost with the connection.
             self.lock = None;
-            if !self.failing {
-                warn!(cause = fault.chain(), "Cannot ask for the lead");
+            if !self.is_failing {
+                warn!(cause = fault.chain(), "Could not check the leader lock");
             }
         }
-        self.failing = held.is_err();
-        self.leads
+        self.is_failing = held.is_err();
+        self.is_leader
     }
 
-    async fn ask(&mut self) -> Result<bool, Fault> {
+    async fn hold_lock(&mut self) -> Result<bool, Fault> {
         let lock = match &mut self.lock {
             Some(lock) => lock,
             none @ None => none.insert(LeaderLock::connect(&self.pool, LOCK_KEY).await?),
@@ -59,9 +59,9 @@ impl Leadership {
         lock.hold().await
     }
 
-    /// Gives the lead up, so that another takes it at once.
-    pub(crate) async fn give_up(&mut self) {
-        self.leads = false;
+    /// Releases the lock, so that another scheduler takes over at once.
+    pub(crate) async fn release(&mut self) {
+        self.is_leader = false;
         if let Some(lock) = self.lock.take() {
             lock.release().await;
         }

@@ -1,8 +1,7 @@
-//! Waypost's scheduler: the tasks that run by the clock. Any number of replicas
-//! may run; one of them leads, by an advisory lock in Postgres, and the others wait
-//! to take over. Every task is idempotent, so that two leaders for a moment do no
-//! harm. Each keeps its own rhythm (`rhythm`), and what it did last is written down
-//! (`board`).
+//! Waypost's scheduler: the periodic tasks. Any number of replicas may run. One of them is the
+//! leader, by an advisory lock in Postgres, and the others wait to take over. All tasks are
+//! idempotent, so two leaders for a moment are harmless. Each task runs at an interval of its
+//! own ([`ticker`]), and its latest run is stored for operators ([`task_log`]).
 
 mod leader;
 mod task_log;
@@ -40,40 +39,34 @@ use waypost_core::tracking::link::OwnLinks;
 
 use leader::Leadership;
 use task_log::TaskLog;
-use tasks::{Folding, Rechecks, Searches, Task, Tasks};
+use tasks::{DomainChecks, Lookups, Rollup, Task, Tasks};
 use ticker::Ticker;
 
-/// How often the lead is asked for at the least. Postgres takes a leader for dead that
-/// has not asked for 10 s.
-const LEAD_LOOK_MAX: Duration = Duration::from_secs(2);
-/// How often leases are looked for that belong to nobody.
-const FORGOTTEN_EVERY: Duration = Duration::from_secs(60);
-/// How often idempotency keys are forgotten.
-const FORGET_KEYS_EVERY: Duration = Duration::from_secs(10);
-/// How often it is looked for what deleted webhook endpoints left behind.
-const SWEEP_WEBHOOKS_EVERY: Duration = Duration::from_secs(5);
-/// How long a provider may take to answer a question about a domain.
-const RECHECK_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often partitions are looked after.
-const PARTITIONS_EVERY: Duration = Duration::from_secs(3600);
-/// How often it is looked for months of which nobody keeps anything.
+/// Longest interval at which the leader lock is checked. Postgres takes the lock from a leader
+/// that has not checked it for 10 s.
+const LEADER_CHECK_MAX: Duration = Duration::from_secs(2);
+const REAP_UNREGISTERED_EVERY: Duration = Duration::from_secs(60);
+const DELETE_KEYS_EVERY: Duration = Duration::from_secs(10);
+const DELETE_WEBHOOKS_EVERY: Duration = Duration::from_secs(5);
+const CREATE_PARTITIONS_EVERY: Duration = Duration::from_secs(3600);
 const DROP_MONTHS_EVERY: Duration = Duration::from_secs(600);
-/// How often messages are deleted whose time is over.
 const DELETE_EXPIRED_EVERY: Duration = Duration::from_secs(60);
+/// How long a provider may take to answer a check of a domain.
+const DOMAIN_CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Runs the tasks whenever this process leads, until `shutdown`.
+/// Runs the tasks while this process is the leader, until `shutdown`.
 ///
 /// # Errors
-/// A fault when the configuration cannot be used.
+/// A fault if the configuration cannot be used.
 pub async fn run(
     settings: &Settings,
     clock: Clock,
     shutdown: CancellationToken,
 ) -> Result<(), Fault> {
     let pool = db::pool(&settings.database_url, settings.database_connections)?;
-    // It says when Postgres goes and when it is back, and keeps the clock right.
+    // Logs outages of Postgres and keeps the clock right.
     let url = settings.database_url.clone();
-    tokio::spawn(Liveness::new().keep(url, clock.clone(), shutdown.clone()));
+    tokio::spawn(Liveness::new().run(url, clock.clone(), shutdown.clone()));
     let redis = Redis::new(&settings.redis_url, &settings.redis_prefix)?;
     startup::check(settings, &pool).await?;
     if let Some(address) = settings.health_listen {
@@ -90,8 +83,8 @@ pub async fn run(
     db::time::correct_first(&clock, &pool, &shutdown).await;
     let tick = settings.sending.scheduler_tick;
     let accounts = accounts(settings, &clock, &pool)?;
-    let searches = Searches::new(look_ups(settings, &accounts, &redis));
-    let rechecks = Rechecks::new(accounts);
+    let lookups = Lookups::new(reconciler(settings, &accounts, &redis));
+    let domain_checks = DomainChecks::new(accounts);
     let tasks = Tasks {
         queue: send_queue(&redis, clock.clone()),
         ids: Ids::new(clock.clone()),
@@ -103,76 +96,82 @@ pub async fn run(
         clock,
         settings: settings.sending.clone(),
         pool: pool.clone(),
-        rechecks,
-        searches,
-        folding_of_metrics: Folding::default(),
-        folding_of_messages: Folding::default(),
+        domain_checks,
+        lookups,
+        metrics_rollup: Rollup::default(),
+        messages_rollup: Rollup::default(),
     };
-    let (lead, leads) = watch::channel(false);
-    let schedule = schedule(tick);
-    let board = TaskLog::new(format!("scheduler-{}", tasks.ids.next::<WorkerId>()));
-    let tasks = Arc::new(tasks);
-    for (nth, (task, every)) in (0..).zip(schedule) {
-        let rhythm = Ticker {
-            task,
-            every,
-            // One after the other: all at the same moment, they would keep mail from the
-            // processors for as long as they take together.
-            starts_after: tick.min(SPREAD_MAX) * nth / TASKS,
-            again_after: tick,
-            tasks: Arc::clone(&tasks),
-            board: board.clone(),
-        };
-        tokio::spawn(rhythm.keep(leads.clone()));
-    }
-    let names = schedule.map(|(task, _)| task);
-    tokio::spawn(board.keep(pool.clone(), names, leads));
+    let (leader_sender, is_leader) = watch::channel(false);
+    let task_log = TaskLog::new(format!("scheduler-{}", tasks.ids.next::<WorkerId>()));
+    start_tickers(Arc::new(tasks), tick, &task_log, &is_leader);
+    let names = schedule(tick).map(|(task, _)| task);
+    tokio::spawn(task_log.run(pool.clone(), names, is_leader));
     let mut leadership = Leadership::new(pool);
-    let mut looks = interval(tick.min(LEAD_LOOK_MAX));
-    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    info!("Scheduling");
-    while shutdown.run_until_cancelled(looks.tick()).await.is_some() {
-        // Nobody is told twice of the same.
-        let leads = leadership.hold().await;
-        lead.send_if_modified(|led| std::mem::replace(led, leads) != leads);
+    let mut ticks = interval(tick.min(LEADER_CHECK_MAX));
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    info!("Started the scheduler");
+    while shutdown.run_until_cancelled(ticks.tick()).await.is_some() {
+        let is_leader = leadership.hold().await;
+        leader_sender.send_if_modified(|known| std::mem::replace(known, is_leader) != is_leader);
     }
-    lead.send_replace(false);
-    leadership.give_up().await;
+    leader_sender.send_replace(false);
+    leadership.release().await;
     info!("Stopped");
     Ok(())
 }
 
-/// The time over which the tasks' beginnings are spread, at the most.
+/// Starts the loop of each task. The loops begin one after the other: all at once they would
+/// take the processors from sending.
+fn start_tickers(
+    tasks: Arc<Tasks>,
+    tick: Duration,
+    task_log: &TaskLog,
+    is_leader: &watch::Receiver<bool>,
+) {
+    for (nth, (task, every)) in (0..).zip(schedule(tick)) {
+        let ticker = Ticker {
+            task,
+            every,
+            starts_after: tick.min(SPREAD_MAX) * nth / TASKS,
+            retry_after: tick,
+            tasks: Arc::clone(&tasks),
+            task_log: task_log.clone(),
+        };
+        tokio::spawn(ticker.run(is_leader.clone()));
+    }
+}
+
+/// The longest time over which the first runs of the tasks are spread.
 const SPREAD_MAX: Duration = Duration::from_secs(1);
-/// How many tasks there are.
+/// The number of tasks.
 const TASKS: u32 = 12;
 
-/// The tasks and their rhythms.
+/// The tasks and their intervals.
 fn schedule(tick: Duration) -> [(Task, Duration); TASKS as usize] {
     [
-        (Task::Partitions, PARTITIONS_EVERY),
+        (Task::CreatePartitions, CREATE_PARTITIONS_EVERY),
         (Task::Reap, tick),
-        (Task::ReapForgotten, FORGOTTEN_EVERY),
+        (Task::ReapUnregistered, REAP_UNREGISTERED_EVERY),
         (Task::Relay, tick),
         (Task::RelayWebhooks, tick),
-        (Task::SweepWebhooks, SWEEP_WEBHOOKS_EVERY),
-        (Task::ForgetKeys, FORGET_KEYS_EVERY),
-        (Task::Fold, tick),
-        (Task::Domains, tick),
-        (Task::LookUps, tick),
+        (Task::DeleteWebhooks, DELETE_WEBHOOKS_EVERY),
+        (Task::DeleteKeys, DELETE_KEYS_EVERY),
+        (Task::RollUp, tick),
+        (Task::CheckDomains, tick),
+        (Task::LookUp, tick),
         (Task::DropMonths, DROP_MONTHS_EVERY),
         (Task::DeleteExpired, DELETE_EXPIRED_EVERY),
     ]
 }
 
-/// What asks providers about domains. Nobody waits for it, so it is less patient
-/// than sends are.
+/// The service that checks domains at their provider. No client waits for it, so its time-out
+/// is shorter than that of sends.
 fn accounts(settings: &Settings, clock: &Clock, pool: &PgPool) -> Result<Accounts, Fault> {
     Ok(Accounts {
         pool: pool.clone(),
         sealer: settings.sealer.clone(),
         transport: Transport::new(&TransportSettings {
-            call_timeout: settings.sending.call_timeout.min(RECHECK_TIMEOUT),
+            call_timeout: settings.sending.call_timeout.min(DOMAIN_CHECK_TIMEOUT),
             ..TransportSettings::default()
         })?,
         shares: TenantLimiter::of_calls(),
@@ -184,8 +183,8 @@ fn accounts(settings: &Settings, clock: &Clock, pool: &PgPool) -> Result<Account
     })
 }
 
-/// What asks providers for mails whose answer was lost, and records what they find.
-fn look_ups(settings: &Settings, accounts: &Accounts, redis: &Redis) -> Reconciler {
+/// The service that looks up messages at the provider whose answer was lost.
+fn reconciler(settings: &Settings, accounts: &Accounts, redis: &Redis) -> Reconciler {
     let (pool, ids) = (&accounts.pool, &accounts.ids);
     let suppressions = Suppressions {
         pool: pool.clone(),

@@ -1,5 +1,5 @@
-//! `waypost-scheduler`: repairs what Redis or a worker lost and keeps partitions
-//! ahead. It takes no arguments; see `docs/configuration.md` for its settings.
+//! `waypost-scheduler`: runs the periodic tasks. It takes no arguments; its settings are in
+//! `docs/configuration.md`.
 
 use std::process::ExitCode;
 
@@ -12,8 +12,9 @@ use waypost_core::{fault, process, telemetry};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Waypost's scheduler: repairs what Redis or a worker lost and keeps partitions ahead. Its
-/// settings are variables of its environment; `waypost-api config` prints them.
+/// Waypost's scheduler: runs the periodic tasks, such as recovering jobs and leases, creating
+/// partitions and deleting expired messages. Its settings are environment variables;
+/// `waypost-api config` prints them.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct SchedulerArguments {}
@@ -24,7 +25,7 @@ fn main() -> ExitCode {
     run()
 }
 
-// One thread: what it does is Postgres' work.
+// One thread is enough: Postgres does the work.
 #[tokio::main(worker_threads = 1)]
 async fn run() -> ExitCode {
     let settings = match Settings::from_env() {

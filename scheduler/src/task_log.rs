@@ -1,4 +1,4 @@
-//! What each task did last, for the table that operators look at.
+//! Stores the latest run of each task for operators.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,18 +11,18 @@ use waypost_core::fault::Fault;
 use waypost_core::task_log::{TaskReport, store};
 
 use crate::tasks::Task;
-use crate::ticker::while_leading;
+use crate::ticker::while_leader;
 
-/// How often it is written down what tasks did.
+/// How often the runs are stored.
 const WRITE_EVERY: Duration = Duration::from_secs(1);
-/// Characters of an error that are kept.
+/// Length limit of a stored error, in characters.
 const ERROR_CHARS_MAX: usize = 300;
 
-/// The notes of one process. Cheap to clone.
+/// The latest runs of the tasks in this process. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct TaskLog {
     leader: Arc<str>,
-    notes: Arc<Mutex<Vec<TaskRun>>>,
+    runs: Arc<Mutex<Vec<TaskRun>>>,
 }
 
 struct TaskRun {
@@ -40,20 +40,20 @@ impl TaskLog {
     pub(crate) fn new(leader: String) -> Self {
         Self {
             leader: leader.into(),
-            notes: Arc::default(),
+            runs: Arc::default(),
         }
     }
 
-    /// A run begins.
+    /// Records the beginning of a run.
     pub(crate) fn begin(&self, task: Task, every: Duration) {
         let now = Instant::now();
-        let mut notes = self.lock();
-        if let Some(note) = notes.iter_mut().find(|note| note.task == task) {
-            note.started_at = now;
-            note.is_written = false;
+        let mut runs = self.lock();
+        if let Some(run) = runs.iter_mut().find(|run| run.task == task) {
+            run.started_at = now;
+            run.is_written = false;
             return;
         }
-        notes.push(TaskRun {
+        runs.push(TaskRun {
             task,
             every,
             started_at: now,
@@ -65,42 +65,42 @@ impl TaskLog {
         });
     }
 
-    /// It ended.
+    /// Records the end of a run.
     pub(crate) fn end(&self, task: Task, result: &Result<(), Fault>) {
         let now = Instant::now();
-        let mut notes = self.lock();
-        let Some(note) = notes.iter_mut().find(|note| note.task == task) else {
+        let mut runs = self.lock();
+        let Some(run) = runs.iter_mut().find(|run| run.task == task) else {
             return;
         };
-        note.finished_at = Some(now);
-        note.took = Some(now - note.started_at);
+        run.finished_at = Some(now);
+        run.took = Some(now - run.started_at);
         if result.is_ok() {
-            note.succeeded_at = Some(now);
+            run.succeeded_at = Some(now);
         }
         let error = result.as_ref().err();
-        note.error = error.map(|fault| fault.chain().chars().take(ERROR_CHARS_MAX).collect());
-        note.is_written = false;
+        run.error = error.map(|fault| fault.chain().chars().take(ERROR_CHARS_MAX).collect());
+        run.is_written = false;
     }
 
-    /// Writes down what the tasks did whenever `leads` says yes, and forgets those
-    /// that this version does not have. Where that fails nothing else does.
-    pub(crate) async fn keep<const N: usize>(
+    /// Stores the runs every second while `is_leader` is true, and deletes the tasks that this
+    /// version does not have. A failure affects nothing else.
+    pub(crate) async fn run<const N: usize>(
         self,
         pool: PgPool,
         tasks: [Task; N],
-        leads: watch::Receiver<bool>,
+        is_leader: watch::Receiver<bool>,
     ) {
-        while_leading(leads, || {
-            let (board, pool) = (self.clone(), pool.clone());
+        while_leader(is_leader, || {
+            let (log, pool) = (self.clone(), pool.clone());
             async move {
-                let mut is_tidy = false;
+                let mut is_cleaned = false;
                 let mut ticks = interval(WRITE_EVERY);
                 ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
                 loop {
                     ticks.tick().await;
-                    is_tidy = is_tidy || tidy(&pool, &tasks).await.is_ok();
-                    if let Err(fault) = board.write(&pool).await {
-                        debug!(cause = fault.chain(), "What tasks did is written later");
+                    is_cleaned = is_cleaned || delete_others(&pool, &tasks).await.is_ok();
+                    if let Err(fault) = log.write(&pool).await {
+                        debug!(cause = fault.chain(), "Could not store the runs of tasks");
                     }
                 }
             }
@@ -108,48 +108,49 @@ impl TaskLog {
         .await;
     }
 
-    /// Writes what happened since the last time, with one statement.
+    /// Stores the runs that changed, with one statement.
     async fn write(&self, pool: &PgPool) -> Result<(), Fault> {
-        let reports = self.take_news();
+        let reports = self.take_unwritten();
         let writing = async {
-            let mut connection = pool.acquire().await.or_fault("record what tasks did")?;
+            let mut connection = pool.acquire().await.or_fault("store the runs of tasks")?;
             store::record(&mut connection, &self.leader, &reports).await
         };
-        let written = db::bounded("record what tasks did", writing).await;
+        let written = db::bounded("store the runs of tasks", writing).await;
         if written.is_err() {
-            // Said again the next time, as it is then.
+            // The next call stores all runs again.
             self.lock()
                 .iter_mut()
-                .for_each(|note| note.is_written = false);
+                .for_each(|run| run.is_written = false);
         }
         written
     }
 
-    fn take_news(&self) -> Vec<TaskReport> {
-        let mut notes = self.lock();
-        let news = notes.iter_mut().filter(|note| !note.is_written);
-        news.map(|note| {
-            note.is_written = true;
-            TaskReport {
-                name: note.task.name(),
-                every: note.every,
-                started_ago: note.started_at.elapsed(),
-                finished_ago: note.finished_at.map(|at| at.elapsed()),
-                succeeded_ago: note.succeeded_at.map(|at| at.elapsed()),
-                took: note.took,
-                error: note.error.clone(),
-            }
-        })
-        .collect()
+    fn take_unwritten(&self) -> Vec<TaskReport> {
+        let mut runs = self.lock();
+        let unwritten = runs.iter_mut().filter(|run| !run.is_written);
+        unwritten
+            .map(|run| {
+                run.is_written = true;
+                TaskReport {
+                    name: run.task.name(),
+                    every: run.every,
+                    started_ago: run.started_at.elapsed(),
+                    finished_ago: run.finished_at.map(|at| at.elapsed()),
+                    succeeded_ago: run.succeeded_at.map(|at| at.elapsed()),
+                    took: run.took,
+                    error: run.error.clone(),
+                }
+            })
+            .collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<TaskRun>> {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-async fn tidy(pool: &PgPool, tasks: &[Task]) -> Result<(), Fault> {
+async fn delete_others(pool: &PgPool, tasks: &[Task]) -> Result<(), Fault> {
     let names: Vec<&str> = tasks.iter().map(|task| task.name()).collect();
-    let mut connection = pool.acquire().await.or_fault("forget tasks")?;
+    let mut connection = pool.acquire().await.or_fault("delete obsolete tasks")?;
     store::delete_others(&mut connection, &names).await
 }

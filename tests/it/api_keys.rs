@@ -1,5 +1,5 @@
-//! API keys: making, showing, changing, rotating and revoking them, and what they
-//! may not hand on.
+//! API keys: creating, showing, changing, rotating and revoking them, and the permissions that
+//! they may grant.
 
 use chrono::{SecondsFormat, TimeDelta};
 use http::Method;
@@ -40,7 +40,7 @@ fn reader() -> Value {
 
 #[tokio::test]
 #[expect(clippy::too_many_lines, reason = "one story, told in order")]
-async fn a_key_is_made_shown_listed_changed_and_revoked() {
+async fn a_key_is_created_shown_listed_changed_and_revoked() {
     let app = quiet().await;
     let end = (app.clock.now() + TimeDelta::days(1)).to_rfc3339_opts(SecondsFormat::Millis, true);
     let made = create(
@@ -83,7 +83,7 @@ async fn a_key_is_made_shown_listed_changed_and_revoked() {
 
     let listed = app.get(PATH).await.expect(200);
     assert_eq!(listed["pagination"]["total"], 2);
-    // The harness's key was made as the operator makes keys.
+    // The key of the test harness was created by the operator.
     let operators = listed["data"]
         .as_array()
         .unwrap()
@@ -126,7 +126,7 @@ async fn a_key_is_made_shown_listed_changed_and_revoked() {
 }
 
 #[tokio::test]
-async fn a_request_for_a_key_is_refused_with_every_mistake() {
+async fn an_invalid_key_request_is_refused_with_all_issues() {
     let app = quiet().await;
     app.post(PATH, &json!({}))
         .await
@@ -190,7 +190,7 @@ async fn a_request_for_a_key_is_refused_with_every_mistake() {
 }
 
 #[tokio::test]
-async fn a_key_grants_nothing_that_it_lacks() {
+async fn a_key_cannot_grant_a_permission_that_it_lacks() {
     let app = quiet().await;
     let narrow = app
         .key(
@@ -236,7 +236,7 @@ async fn a_key_grants_nothing_that_it_lacks() {
             .await,
         "SEND",
     );
-    // Its secret would do what the caller may not.
+    // The new secret would have permissions that the caller lacks.
     lacks(
         narrow
             .post(&format!("{}/rotate", path_of(&wide)), &json!({}))
@@ -250,7 +250,7 @@ async fn a_key_grants_nothing_that_it_lacks() {
 }
 
 #[tokio::test]
-async fn what_protects_a_key_is_changed_by_those_alone_who_may_do_all_that_it_may() {
+async fn only_a_key_with_all_its_permissions_may_change_a_key() {
     let app = quiet().await;
     let sets = [
         vec!["SETTINGS_WRITE"],
@@ -289,14 +289,14 @@ async fn what_protects_a_key_is_changed_by_those_alone_who_may_do_all_that_it_ma
             assert_eq!(shown["revokedAt"].is_null(), missing, "{shown}");
             assert_eq!(shown["allowedIps"].as_array().unwrap().is_empty(), !missing);
         }
-        // Its own it may change.
+        // It may change its own key.
         let change = json!({ "allowedIps": ["127.0.0.0/8"] });
         let _changed = changer.patch(&path_of(&own), &change).await.data(200);
     }
 }
 
 #[tokio::test]
-async fn a_key_is_rotated_without_a_body_as_with_an_empty_one() {
+async fn a_rotation_needs_no_body() {
     let app = quiet().await;
     let first = create(&app, &reader()).await;
     let rotate = format!("{}/rotate", path_of(&first));
@@ -311,7 +311,7 @@ async fn a_key_is_rotated_without_a_body_as_with_an_empty_one() {
 }
 
 #[tokio::test]
-async fn a_rotated_keys_old_secrets_work_until_their_grace_ends() {
+async fn old_secrets_work_until_their_grace_period_ends() {
     let app = quiet().await;
     let first = create(&app, &reader()).await;
     let rotate = format!("{}/rotate", path_of(&first));
@@ -334,7 +334,7 @@ async fn a_rotated_keys_old_secrets_work_until_their_grace_ends() {
         let _used = caller.get("/v1/messages").await.expect(200);
     }
     app.advance(TimeDelta::hours(1));
-    // The first would have had a day: a later rotation only shortens.
+    // The first secret had a day left: a later rotation can only shorten that.
     assert!(
         is_refused(&holders[0]).await
             && is_refused(&holders[1]).await
@@ -362,7 +362,7 @@ async fn a_rotated_keys_old_secrets_work_until_their_grace_ends() {
 }
 
 #[tokio::test]
-async fn a_rotated_secret_in_its_grace_ends_with_the_key() {
+async fn an_old_secret_is_refused_when_the_key_is_revoked() {
     let app = quiet().await;
     let first = create(&app, &reader()).await;
     let second = app
@@ -379,7 +379,7 @@ async fn a_rotated_secret_in_its_grace_ends_with_the_key() {
 }
 
 #[tokio::test]
-async fn a_key_ends_when_it_expires() {
+async fn a_key_is_refused_after_it_expires() {
     let app = quiet().await;
     let end = (app.clock.now() + TimeDelta::hours(1)).to_rfc3339_opts(SecondsFormat::Micros, true);
     let mut body = reader();
@@ -402,7 +402,7 @@ async fn a_key_ends_when_it_expires() {
 }
 
 #[tokio::test]
-async fn a_key_works_from_its_networks_alone_and_answers_the_same_401_elsewhere() {
+async fn a_key_works_only_from_its_networks() {
     let app = TestApp::builder()
         .without_worker()
         .without_scheduler()
@@ -424,7 +424,7 @@ async fn a_key_works_from_its_networks_alone_and_answers_the_same_401_elsewhere(
         ("2001:db8::1", true),
         ("2001:db8::2", false),
         ("198.51.100.1", false),
-        // Only what the proxy itself added counts.
+        // Only the address that the proxy itself added counts.
         ("203.0.113.9, 198.51.100.1", false),
         ("198.51.100.1, 203.0.113.9", true),
         ("", false),
@@ -444,7 +444,7 @@ async fn a_key_works_from_its_networks_alone_and_answers_the_same_401_elsewhere(
 }
 
 #[tokio::test]
-async fn the_use_of_a_key_is_recorded_soon_and_once_a_minute() {
+async fn the_use_of_a_key_is_recorded_at_most_once_a_minute() {
     let app = quiet().await;
     let key = create(&app, &reader()).await;
     let last_used = async || app.get(&path_of(&key)).await.data(200)["lastUsedAt"].clone();
@@ -469,7 +469,7 @@ async fn the_use_of_a_key_is_recorded_soon_and_once_a_minute() {
 }
 
 #[tokio::test]
-async fn a_key_that_somebody_holds_keeps_no_other_from_being_recorded() {
+async fn a_locked_key_does_not_block_recording_the_use_of_others() {
     let app = quiet().await;
     let (held, free) = (create(&app, &reader()).await, create(&app, &reader()).await);
     let mut holding = app.pool.begin().await.unwrap();
@@ -497,7 +497,7 @@ async fn a_key_that_somebody_holds_keeps_no_other_from_being_recorded() {
 }
 
 #[tokio::test]
-async fn another_organizations_keys_are_not_there() {
+async fn keys_of_another_organization_are_not_found() {
     let app = quiet().await;
     let other = app.tenant("Other").await;
     let key = create(&app, &reader()).await;

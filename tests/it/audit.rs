@@ -1,4 +1,4 @@
-//! The audit log: an entry with every change, and how it is read.
+//! The audit log: one entry per change, and reading it.
 
 use chrono::TimeDelta;
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ fn is_iso(value: &Value) -> bool {
 }
 
 #[tokio::test]
-async fn an_entry_says_who_did_what_to_what_and_from_where() {
+async fn an_entry_names_actor_action_target_and_client() {
     let app = quiet().await;
     let reply = app
         .patch("/v1/settings", &json!({ "trackOpens": false }))
@@ -58,7 +58,7 @@ async fn an_entry_says_who_did_what_to_what_and_from_where() {
 }
 
 #[tokio::test]
-async fn every_change_writes_its_entry_and_a_refused_one_none() {
+async fn every_change_writes_an_entry_and_a_refused_one_none() {
     let app = quiet().await;
     let account = app.connect(ProviderType::Sendgrid).await;
     let path = format!("/v1/providers/{account}");
@@ -181,7 +181,7 @@ async fn the_log_is_filtered_by_action_target_and_time_and_paged() {
 }
 
 #[tokio::test]
-async fn filters_that_cannot_be_read_are_all_named() {
+async fn all_invalid_filters_are_reported() {
     let app = quiet().await;
     let long = "x".repeat(101);
     let parameters = [
@@ -203,7 +203,7 @@ async fn filters_that_cannot_be_read_are_all_named() {
 }
 
 #[tokio::test]
-async fn organizations_see_their_own_entries_alone() {
+async fn organizations_see_only_their_own_entries() {
     let app = quiet().await;
     let other = app.tenant("Other").await;
     let _changed = app
@@ -220,7 +220,7 @@ async fn organizations_see_their_own_entries_alone() {
 }
 
 #[tokio::test]
-async fn the_clients_address_is_the_forwarded_one_only_behind_a_proxy_of_ours() {
+async fn the_forwarded_address_is_used_only_behind_a_trusted_proxy() {
     for (proxies, expected) in [
         ("", "127.0.0.1"),
         ("127.0.0.0/8", "198.51.100.7"),

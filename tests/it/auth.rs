@@ -1,6 +1,5 @@
-//! Who may do what: keys, their permissions, and the walls between organizations.
-//! The table of operations is compared with the document, so that none is
-//! forgotten.
+//! API keys, permissions, and the isolation of organizations. The table of operations is
+//! compared with the OpenAPI document, so it is complete.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +11,7 @@ use waypost_core::auth::Permission;
 use waypost_core::provider::kind::ProviderType;
 use waypost_tests::{Caller, Reply, TestApp, credentials, message_to, wait_until};
 
-/// Every operation, and the permission that it takes.
+/// Every operation and its permission.
 const OPERATIONS: [(&str, &str, Permission); 63] = [
     ("POST", "/v1/send", Permission::Send),
     ("POST", "/v1/emails/batch", Permission::Send),
@@ -159,7 +158,7 @@ const OPERATIONS: [(&str, &str, Permission); 63] = [
     ),
 ];
 
-/// The operations that take no key: their token says who calls.
+/// Operations without a key: a token identifies the caller.
 const PUBLIC: [(&str, &str); 10] = [
     ("POST", "/v1/provider-events/{}"),
     ("GET", "/v1/unsubscribe/{}"),
@@ -229,7 +228,7 @@ async fn the_table_of_operations_is_complete() {
 }
 
 #[tokio::test]
-async fn the_document_names_the_permission_that_each_operation_takes() {
+async fn the_document_names_the_permission_of_each_operation() {
     let app = quiet().await;
     let document = app.get("/openapi.json").await.expect(200);
     for (path, operations) in document["paths"].as_object().unwrap() {
@@ -324,7 +323,7 @@ async fn a_malformed_authorization_header_is_a_401() {
 }
 
 #[tokio::test]
-async fn the_scheme_is_read_in_any_letter_case() {
+async fn the_authorization_scheme_is_case_insensitive() {
     let app = quiet().await;
     let good = app
         .key(app.organization_id(), &[Permission::MetricsRead])
@@ -337,7 +336,7 @@ async fn the_scheme_is_read_in_any_letter_case() {
 }
 
 #[tokio::test]
-async fn a_key_ends_when_it_expires_and_soon_after_it_is_revoked() {
+async fn a_key_is_refused_after_it_expires_and_soon_after_it_is_revoked() {
     let app = quiet().await;
     let soon = app.clock.now() + TimeDelta::hours(1);
     let expiring = app.caller().with_key(
@@ -370,7 +369,7 @@ async fn a_key_ends_when_it_expires_and_soon_after_it_is_revoked() {
 }
 
 #[tokio::test]
-async fn every_operation_needs_its_own_permission_and_no_other_will_do() {
+async fn every_operation_requires_its_own_permission() {
     let app = quiet().await;
     let mut keys = BTreeMap::new();
     for permission in Permission::ALL {
@@ -403,7 +402,7 @@ async fn every_operation_needs_its_own_permission_and_no_other_will_do() {
 }
 
 #[tokio::test]
-async fn a_key_without_permissions_may_do_nothing_and_learns_nothing() {
+async fn a_key_without_permissions_can_do_nothing() {
     let app = quiet().await;
     let caller = app
         .caller()
@@ -413,7 +412,7 @@ async fn a_key_without_permissions_may_do_nothing_and_learns_nothing() {
             .await
             .expect_error(403, "FORBIDDEN");
     }
-    // The permission comes before the body: a broken one changes nothing.
+    // The permission is checked before the body, so an invalid body does not matter.
     let reply = caller
         .post_raw("/v1/send", Some("application/json"), "{")
         .await;
@@ -421,7 +420,7 @@ async fn a_key_without_permissions_may_do_nothing_and_learns_nothing() {
 }
 
 #[tokio::test]
-async fn another_organizations_ids_are_not_found() {
+async fn ids_of_another_organization_are_not_found() {
     let app = quiet().await;
     let account = app.connect(ProviderType::Sendgrid).await;
     let message = app.send_to("ada@example.org").await;
@@ -463,7 +462,7 @@ async fn another_organizations_ids_are_not_found() {
             .await
             .expect_error(404, "NOT_FOUND");
     }
-    // Nothing of it happened.
+    // Nothing has changed.
     let shown = app.get(&format!("/v1/providers/{account}")).await.data(200);
     assert_eq!(shown["isActive"], true);
     for path in ["/v1/unsubscribe-groups", "/v1/suppressions"] {
@@ -474,7 +473,7 @@ async fn another_organizations_ids_are_not_found() {
 }
 
 #[tokio::test]
-async fn organizations_never_see_each_others_lists_nor_use_each_others_accounts() {
+async fn organizations_cannot_list_or_use_each_others_data() {
     let app = quiet().await;
     app.connect(ProviderType::Sendgrid).await;
     app.send_to("ada@example.org").await;
@@ -514,7 +513,7 @@ async fn organizations_never_see_each_others_lists_nor_use_each_others_accounts(
 }
 
 #[tokio::test]
-async fn the_key_itself_is_not_in_the_database() {
+async fn the_database_does_not_contain_the_key_itself() {
     let app = quiet().await;
     let key = app.key(app.organization_id(), &Permission::ALL).await;
     let stored = app

@@ -1,4 +1,4 @@
-//! Machines whose clocks are wrong: what they write down as a time holds up nobody.
+//! Machines with wrong clocks: the times that they store do not delay other processes.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use waypost_core::provider::kind::ProviderType;
 use waypost_simulator::{Fault, FaultCalls, FaultKind};
 use waypost_tests::{AppBuilder, TestApp, message_to, wait_until, wait_within};
 
-/// Longer than a circuit is open that opened twice, and much shorter than the clocks are
-/// wrong by.
+/// Longer than the pause of a circuit breaker that opened twice, and much shorter than the
+/// error of the clocks.
 const SOON: Duration = Duration::from_secs(45);
 
 fn builder() -> AppBuilder {
@@ -21,7 +21,7 @@ fn builder() -> AppBuilder {
 }
 
 #[tokio::test]
-async fn what_a_worker_with_a_wrong_clock_closes_and_puts_off_comes_back_soon() {
+async fn a_wrong_clock_of_a_worker_does_not_delay_retries() {
     for error in [TimeDelta::hours(1), -TimeDelta::hours(1)] {
         let app = builder().start().await;
         app.connect(ProviderType::Mailgun).await;
@@ -49,7 +49,7 @@ async fn what_a_worker_with_a_wrong_clock_closes_and_puts_off_comes_back_soon() 
 }
 
 #[tokio::test]
-async fn what_an_api_with_a_wrong_clock_accepts_goes_at_once() {
+async fn a_wrong_clock_of_an_api_does_not_delay_sends() {
     let app = builder().start().await;
     app.connect(ProviderType::Mailgun).await;
     for (nth, error) in [TimeDelta::hours(1), -TimeDelta::hours(1)]

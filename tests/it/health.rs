@@ -1,4 +1,4 @@
-//! Health, and what the service says of itself.
+//! Health endpoints and the OpenAPI document.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use http::Method;
 use serde_json::Value;
 use waypost_tests::{Reply, TestApp, wait_until};
 
-/// What operation ids begin with.
+/// The verbs of operation ids.
 const VERBS: [&str; 22] = [
     "create",
     "delete",
@@ -32,10 +32,10 @@ const VERBS: [&str; 22] = [
     "verify",
 ];
 
-/// The operation that a signature admits instead: it answers 401 without a key too.
+/// The operation that is authenticated by a signature: it answers 401 too.
 const RECEIVE: &str = "receive_provider_events";
 
-/// The operations that need no key.
+/// The operations without a key.
 const PUBLIC: [&str; 10] = [
     RECEIVE,
     "track_click",
@@ -54,7 +54,7 @@ async fn ready(app: &TestApp) -> Reply {
 }
 
 #[tokio::test]
-async fn a_process_that_lives_says_so_without_a_key() {
+async fn healthz_answers_without_a_key() {
     let app = TestApp::start().await;
     let anonymous = app.caller().anonymous();
     assert_eq!(anonymous.get("/healthz").await.status, 200);
@@ -63,7 +63,7 @@ async fn a_process_that_lives_says_so_without_a_key() {
 }
 
 #[tokio::test]
-async fn it_is_not_ready_while_redis_is_away_and_says_so() {
+async fn readyz_reports_that_redis_is_away() {
     let mut app = TestApp::builder().private_redis().start().await;
     assert_eq!(ready(&app).await.status, 200);
     app.redis.as_mut().unwrap().stop().await;
@@ -84,7 +84,7 @@ async fn it_is_not_ready_while_redis_is_away_and_says_so() {
 }
 
 #[tokio::test]
-async fn it_is_not_ready_while_postgres_is_away_and_says_so() {
+async fn readyz_reports_that_postgres_is_away() {
     let app = TestApp::builder()
         .without_worker()
         .without_scheduler()
@@ -106,7 +106,7 @@ async fn it_is_not_ready_while_postgres_is_away_and_says_so() {
 }
 
 #[tokio::test]
-async fn it_is_not_ready_before_the_migrations_are_applied_and_says_so() {
+async fn readyz_reports_missing_migrations() {
     let app = TestApp::builder()
         .without_migrations()
         .without_worker()
@@ -121,7 +121,7 @@ async fn it_is_not_ready_before_the_migrations_are_applied_and_says_so() {
 }
 
 #[tokio::test]
-async fn each_program_has_as_many_open_files_as_it_may() {
+async fn each_program_raises_its_limit_of_open_files() {
     let app = TestApp::builder().processes().start().await;
     let api = app.spawn_api().await;
     for process in [api, app.spawn_worker(), app.spawn_scheduler()] {
@@ -245,7 +245,7 @@ fn collect_without_example(name: &str, schema: &Value, lacking: &mut Vec<String>
 }
 
 #[tokio::test]
-async fn every_reference_of_the_document_leads_somewhere() {
+async fn every_reference_in_the_document_resolves() {
     let app = TestApp::builder().without_worker().start().await;
     let document = app.get("/openapi.json").await.expect(200);
     let mut references = Vec::new();
@@ -277,7 +277,7 @@ fn collect_references(value: &Value, found: &mut Vec<String>) {
 }
 
 #[tokio::test]
-async fn the_page_of_the_document_needs_nothing_from_elsewhere() {
+async fn the_documentation_page_loads_nothing_from_other_sites() {
     let app = TestApp::builder().without_worker().start().await;
     let reply = app.caller().anonymous().get("/docs").await;
     assert_eq!(reply.status, 200);
@@ -325,7 +325,7 @@ async fn the_page_of_the_document_needs_nothing_from_elsewhere() {
 }
 
 #[tokio::test]
-async fn whoever_opens_the_address_alone_gets_to_the_documentation() {
+async fn the_root_path_redirects_to_the_documentation() {
     let app = TestApp::builder().without_worker().start().await;
     for (path, target) in [("/", "docs"), ("/docs/", "../docs")] {
         let reply = app.caller().anonymous().get(path).await;
@@ -335,7 +335,7 @@ async fn whoever_opens_the_address_alone_gets_to_the_documentation() {
 }
 
 #[tokio::test]
-async fn the_head_of_these_pages_can_be_asked_for_or_is_refused_in_form() {
+async fn head_requests_to_these_pages_are_answered() {
     let app = TestApp::builder().without_worker().start().await;
     for path in ["/healthz", "/readyz", "/openapi.json", "/docs"] {
         let reply = app

@@ -1,4 +1,4 @@
-//! Idempotency keys: whatever creates is done once for a key, and answers the same
+//! Idempotency keys: each creating request is executed once per key and gets the same answer
 //! again.
 
 mod races;
@@ -31,7 +31,7 @@ async fn keyed(caller: &Caller, path: &str, key: &str, body: &Value) -> Reply {
         .await
 }
 
-/// That two answers are one, given twice.
+/// Asserts that the second answer repeats the first.
 fn is_again(first: &Reply, again: &Reply) {
     assert_eq!(
         (first.status, &first.text, first.header("content-type")),
@@ -41,7 +41,7 @@ fn is_again(first: &Reply, again: &Reply) {
     assert_eq!(again.header(REPLAYED), Some("true"), "{again:?}");
 }
 
-/// What there is of things that operations create.
+/// The number of objects of each kind that operations create.
 async fn inventory(app: &TestApp) -> String {
     let counts = [
         "messages",
@@ -62,7 +62,7 @@ async fn inventory(app: &TestApp) -> String {
         .unwrap()
 }
 
-/// A request to each operation that creates, by the path of the document.
+/// A request to each creating operation, with its path in the document.
 async fn creations(app: &TestApp) -> Vec<(&'static str, String, Value)> {
     let account = app.connect(ProviderType::Sendgrid).await;
     let made = async |path: &str, body: Value| {
@@ -72,7 +72,7 @@ async fn creations(app: &TestApp) -> Vec<(&'static str, String, Value)> {
     let template = made("/v1/templates", json!({ "name": "A template" })).await;
     let key = json!({ "name": "A key", "permissions": ["SEND"] });
     let key = made("/v1/api-keys", key).await;
-    // Any server that answers will do.
+    // Any server that answers is sufficient.
     let endpoint = json!({ "url": app.simulator().url(), "events": ["COMPLAINED"] });
     let another = endpoint.clone();
     let endpoint = made("/v1/webhook-endpoints", endpoint).await;
@@ -135,7 +135,7 @@ async fn creations(app: &TestApp) -> Vec<(&'static str, String, Value)> {
 }
 
 #[tokio::test]
-async fn every_operation_that_creates_takes_a_key_and_says_so() {
+async fn every_operation_that_creates_documents_and_accepts_a_key() {
     let app = quiet().await;
     let document = app.get("/openapi.json").await.expect(200);
     let mut found = BTreeSet::new();
@@ -175,7 +175,7 @@ async fn every_operation_that_creates_takes_a_key_and_says_so() {
 }
 
 #[tokio::test]
-async fn a_repeated_creation_is_done_once_and_answers_the_same() {
+async fn a_repeated_creation_is_executed_once_and_gets_the_same_answer() {
     let app = quiet().await;
     for (path, url, body) in creations(&app).await {
         let first = keyed(app.caller(), &url, "a key", &body).await;
@@ -192,7 +192,7 @@ async fn a_repeated_creation_is_done_once_and_answers_the_same() {
 }
 
 #[tokio::test]
-async fn without_a_key_a_repeated_creation_is_another_one() {
+async fn without_a_key_a_repeated_creation_creates_again() {
     let app = quiet().await;
     for _ in 0..2 {
         let reply = app.post("/v1/templates", &json!({ "name": "T" })).await;
@@ -205,13 +205,13 @@ async fn without_a_key_a_repeated_creation_is_another_one() {
 }
 
 #[tokio::test]
-async fn a_key_that_was_used_for_another_body_is_a_conflict() {
+async fn a_key_used_with_another_body_is_a_conflict() {
     let app = quiet().await;
     for (path, url, body) in creations(&app).await {
         keyed(app.caller(), &url, "a key", &body).await;
         let before = inventory(&app).await;
         let mut other = body.clone();
-        // A null means what an absent field means, and is another body all the same.
+        // A null has the same meaning as an absent field, but is another body.
         let (field, value) = match path {
             "/v1/send" | "/v1/templates" => ("tags", Value::Null),
             "/v1/emails/batch" => ("messages", json!([{}])),
@@ -240,7 +240,7 @@ async fn a_key_that_was_used_for_another_body_is_a_conflict() {
 }
 
 #[tokio::test]
-async fn the_same_json_written_differently_is_the_same_body() {
+async fn the_same_json_in_another_form_is_the_same_body() {
     let app = quiet().await;
     let send = async |text: &'static str| {
         app.caller()
@@ -262,7 +262,7 @@ async fn the_same_json_written_differently_is_the_same_body() {
 }
 
 #[tokio::test]
-async fn a_key_has_1_to_256_characters_and_comes_once() {
+async fn a_key_has_1_to_256_characters_and_one_header() {
     let app = quiet().await;
     let body = json!({ "name": "T" });
     let path = "/v1/templates";
@@ -294,7 +294,7 @@ async fn a_key_has_1_to_256_characters_and_comes_once() {
 }
 
 #[tokio::test]
-async fn a_wrong_key_is_named_beside_all_other_mistakes_of_every_creation() {
+async fn an_invalid_key_is_reported_with_all_other_issues() {
     let app = quiet().await;
     let before = inventory(&app).await;
     for (path, url, body) in creations(&app).await {
@@ -323,7 +323,7 @@ async fn a_wrong_key_is_named_beside_all_other_mistakes_of_every_creation() {
 }
 
 #[tokio::test]
-async fn a_request_that_fails_leaves_its_key_free() {
+async fn a_failed_request_does_not_use_its_key() {
     let app = quiet().await;
     let (caller, path) = (app.caller(), "/v1/templates");
     keyed(caller, path, "k", &json!({}))
@@ -349,7 +349,7 @@ async fn a_request_that_fails_leaves_its_key_free() {
         .expect_error(422, "PROVIDER_INVALID_CREDENTIALS");
     keyed(caller, path, "k", &with("SG.good")).await.data(201);
 
-    // What stood in the way is gone: the same request is done now.
+    // The obstacle is gone: the same request is executed now.
     let (path, body) = ("/v1/suppressions", json!({ "email": "a@example.org" }));
     let suppression = app.post(path, &body).await.data(201);
     let id = suppression["id"].as_str().unwrap();
@@ -372,7 +372,7 @@ async fn a_request_that_fails_leaves_its_key_free() {
 }
 
 #[tokio::test]
-async fn a_key_is_kept_for_24_hours_and_then_forgotten() {
+async fn a_key_is_valid_for_24_hours() {
     let app = TestApp::builder().without_worker().start().await;
     app.connect(ProviderType::Sendgrid).await;
     let requests = [
@@ -393,7 +393,7 @@ async fn a_key_is_kept_for_24_hours_and_then_forgotten() {
     }
     app.advance(TimeDelta::milliseconds(1));
     for ((path, body), first) in requests.iter().zip(&first) {
-        // Another body too, since nothing is known of the first one any more.
+        // Another body is accepted too, since the first one has expired.
         let mut other = body.clone();
         let is_batch = other.get("messages").is_some();
         let fields = if is_batch {
@@ -409,7 +409,7 @@ async fn a_key_is_kept_for_24_hours_and_then_forgotten() {
         is_again(&anew, &keyed(app.caller(), path, "k", &other).await);
     }
     let count = async || app.value("SELECT count(*) FROM idempotency_keys").await;
-    // A send, a template, a batch and its message.
+    // One key each for a send, a template, a batch and its message.
     assert_eq!(count().await.as_deref(), Some("4"));
     app.advance(TimeDelta::hours(26));
     let later = keyed(
@@ -449,7 +449,7 @@ async fn a_key_belongs_to_its_organization_and_its_path() {
         }
     }
     assert_eq!(ids.len(), 4);
-    // Another template is another path.
+    // The path of another template is another path.
     for name in ["one", "two"] {
         let template = app
             .post("/v1/templates", &json!({ "name": name }))
@@ -462,7 +462,7 @@ async fn a_key_belongs_to_its_organization_and_its_path() {
         let version = keyed(app.caller(), &path, "k", &json!({ "htmlContent": "x" })).await;
         assert_eq!(version.data(201)["templateId"], template["id"]);
     }
-    // Another API key of the organization is not another caller.
+    // Another API key of the organization is the same caller.
     let colleague = app.key(app.organization_id(), &Permission::ALL).await;
     let colleague = app.caller().with_key(&colleague);
     let again = keyed(&colleague, "/v1/templates", "k", &body).await;
@@ -470,14 +470,14 @@ async fn a_key_belongs_to_its_organization_and_its_path() {
 }
 
 #[tokio::test]
-async fn what_was_created_is_answered_although_it_is_gone() {
+async fn a_repeated_creation_is_answered_after_the_object_was_deleted() {
     let mut app = quiet().await;
     let mut done = Vec::new();
     for (path, url, body) in creations(&app).await {
         let first = keyed(app.caller(), &url, "a key", &body).await;
         done.push((path, url, body, first));
     }
-    // Nobody asks the provider, and no record is needed.
+    // The answer needs neither the provider nor the record.
     app.stop_simulator().await;
     for table in ["routing_rules", "provider_domains", "provider_accounts"] {
         if app
@@ -498,7 +498,7 @@ async fn what_was_created_is_answered_although_it_is_gone() {
 }
 
 #[tokio::test]
-async fn a_kept_secret_is_sealed_and_shown_again_only_to_who_may_have_it() {
+async fn a_stored_answer_with_a_secret_is_sealed_and_needs_the_permission() {
     let app = quiet().await;
     let body = json!({ "name": "Canary", "permissions": ["SEND", "SETTINGS_WRITE"] });
     let first = keyed(app.caller(), "/v1/api-keys", "canary-key", &body).await;
@@ -546,7 +546,7 @@ async fn a_kept_secret_is_sealed_and_shown_again_only_to_who_may_have_it() {
 }
 
 #[tokio::test]
-async fn what_was_to_come_then_may_be_over_when_it_is_repeated() {
+async fn a_repeated_request_is_answered_after_its_time_has_passed() {
     let app = TestApp::start().await;
     let end = app.clock.now() + TimeDelta::minutes(1);
     let body = json!({ "name": "Brief", "permissions": ["SEND"], "expiresAt": end.to_rfc3339() });

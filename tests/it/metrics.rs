@@ -1,9 +1,8 @@
-//! Metrics: series, breakdown and summary; that they agree at any moment, and that
-//! folding changes nothing about them.
+//! Metrics: series, breakdown and summary. They always agree, and roll-ups do not change them.
 
 mod breakdowns;
-mod folding;
 mod periods;
+mod rollups;
 
 use chrono::{SecondsFormat, TimeDelta};
 use serde_json::{Value, json};
@@ -29,7 +28,7 @@ fn wire(at: Timestamp) -> String {
     at.to_rfc3339_opts(SecondsFormat::Micros, true)
 }
 
-/// Records an event as whatever comes from a provider will.
+/// Records an event as the provider event recorder does.
 async fn record(
     app: &TestApp,
     message: &str,
@@ -53,7 +52,7 @@ async fn record(
         .unwrap();
 }
 
-/// The three answers about a period, after a look at whether they agree.
+/// The three answers for a period, after asserting that they agree.
 async fn agreed(caller: &Caller, from: Timestamp, to: Timestamp) -> Value {
     let (from, to) = (wire(from), wire(to));
     let period = [("from", from.as_str()), ("to", to.as_str())];
@@ -121,7 +120,7 @@ fn advance_to_hour(app: &TestApp, hour: u32) {
 }
 
 #[tokio::test]
-async fn without_a_message_everything_is_there_and_zero() {
+async fn without_messages_all_counts_are_present_and_zero() {
     let app = quiet().await;
     let now = app.clock.now();
     let to = now.to_rfc3339_opts(SecondsFormat::Millis, true);
@@ -157,7 +156,7 @@ async fn without_a_message_everything_is_there_and_zero() {
 }
 
 #[tokio::test]
-async fn each_copy_that_a_provider_took_is_one_sent() {
+async fn each_recipient_that_a_provider_accepted_counts_as_sent() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Sendgrid).await;
     let mut message = message_to("");
@@ -218,7 +217,7 @@ async fn events_of_all_types_are_counted_and_rates_derived() {
 }
 
 #[tokio::test]
-async fn opens_and_clicks_count_each_recipient_once_and_no_machines() {
+async fn opens_and_clicks_count_each_recipient_once_and_not_machines() {
     let app = quiet().await;
     app.connect(ProviderType::Sendgrid).await;
     let mut message = message_to("");
@@ -239,7 +238,7 @@ async fn opens_and_clicks_count_each_recipient_once_and_no_machines() {
     ] {
         record(&app, &id, position, event_type, now, data).await;
     }
-    // Later, and in another hour: still the same opening.
+    // A later open in another hour is not a first open.
     record(
         &app,
         &id,
@@ -259,12 +258,12 @@ async fn opens_and_clicks_count_each_recipient_once_and_no_machines() {
         (total(&summary, "opened"), total(&summary, "clicked")),
         (1, 1)
     );
-    // All of them are in the history.
+    // The history contains all of them.
     assert_eq!(app.events(&id).await.len(), 1 + 8);
 }
 
 #[tokio::test]
-async fn several_first_opens_and_clicks_in_one_statement_count_once_each() {
+async fn several_first_opens_and_clicks_in_one_statement_count_once() {
     let app = quiet().await;
     app.connect(ProviderType::Sendgrid).await;
     let id = app.send_to("a@example.org").await;
@@ -287,7 +286,7 @@ async fn several_first_opens_and_clicks_in_one_statement_count_once_each() {
         EventType::Sent,
     ];
     let events: Vec<NewEvent> = types.into_iter().map(event).collect();
-    // One transaction holds back; the other's opening must wait and then not count.
+    // One transaction stays open; the open in the other must wait and then not count.
     let mut first = app.pool.begin().await.unwrap();
     event::store::insert(&mut first, &events).await.unwrap();
     let second = tokio::spawn({
@@ -313,7 +312,7 @@ async fn several_first_opens_and_clicks_in_one_statement_count_once_each() {
 }
 
 #[tokio::test]
-async fn organizations_see_their_own_numbers() {
+async fn organizations_see_only_their_own_metrics() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Sendgrid).await;
     let other = app.tenant("Other").await;

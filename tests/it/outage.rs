@@ -1,5 +1,5 @@
-//! Postgres away: whatever it is that is the matter with it, requests are answered
-//! 503 within 2 s, and served again when it is back.
+//! Outages of Postgres: whatever their cause, requests get 503 within 2 s and are served again
+//! afterwards.
 
 use std::time::{Duration, Instant};
 
@@ -10,13 +10,13 @@ use serde_json::json;
 use waypost_core::provider::kind::ProviderType;
 use waypost_tests::{Caller, Process, Reply, TestApp, message_to, wait_until, wait_within};
 
-/// How long nobody may wait for a 503.
+/// The longest time until a 503.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(2);
-/// How soon requests are served again.
+/// The time within which requests are served again.
 const BACK_WITHIN: Duration = Duration::from_secs(3);
 
-/// How soon a connection that died without a word is replaced, if not only its work waits
-/// for an answer as long as any may, but also the pool that it comes back to.
+/// The time within which a dead connection is replaced: the time-out of its statement plus the
+/// time-out of the ping of its pool.
 const REPLACED_WITHIN: Duration = Duration::from_secs(60);
 
 async fn start() -> TestApp {
@@ -74,7 +74,7 @@ async fn assert_back(caller: &Caller) {
     })
     .await;
     assert!(is_back, "not served after {:?}", since.elapsed());
-    // No connection of before is left that would fail somebody.
+    // No connection from before the outage is left.
     for _ in 0..3 {
         for (path, reply, _) in call_all(caller).await {
             assert!(reply.status < 300, "{path}: {reply:?}");
@@ -89,7 +89,7 @@ async fn assert_not_ready(app: &TestApp) {
     assert_eq!(ready.status, 503, "{ready:?}");
     assert!(since.elapsed() < ANSWERED_WITHIN, "{:?}", since.elapsed());
     assert_eq!(anonymous.get("/healthz").await.status, 200);
-    // A caller without a key is none of Postgres' business.
+    // A request without a key needs no Postgres.
     anonymous
         .get("/v1/messages")
         .await
@@ -97,7 +97,7 @@ async fn assert_not_ready(app: &TestApp) {
 }
 
 #[tokio::test]
-async fn while_postgres_hangs_the_answer_is_503_and_soon_at_once() {
+async fn while_postgres_hangs_requests_get_503_and_soon_at_once() {
     let app = start().await;
     app.connect(ProviderType::Sendgrid).await;
     let caller = app.caller();
@@ -106,11 +106,11 @@ async fn while_postgres_hangs_the_answer_is_503_and_soon_at_once() {
     }
     let server = app.postgres.as_ref().unwrap();
     server.stall();
-    // Over connections that worked a moment ago; then it is known.
+    // The first requests use connections that worked a moment ago; then the outage is known.
     assert_all_away(caller, ANSWERED_WITHIN).await;
     assert_all_away(caller, Duration::from_millis(500)).await;
     assert_not_ready(&app).await;
-    // A process that has no connection yet, and no key that it remembers.
+    // A process without connections and without cached keys.
     let cold = app.start_another_api().await;
     assert_all_away(&cold, ANSWERED_WITHIN).await;
     server.wake();
@@ -120,7 +120,7 @@ async fn while_postgres_hangs_the_answer_is_503_and_soon_at_once() {
 }
 
 #[tokio::test]
-async fn links_and_provider_events_are_answered_as_each_must_be() {
+async fn during_an_outage_links_and_provider_events_get_their_own_answers() {
     let mut app = start().await;
     app.postgres.as_mut().unwrap().stop().await;
     let anonymous = app.caller().anonymous();
@@ -128,14 +128,14 @@ async fn links_and_provider_events_are_answered_as_each_must_be() {
         app.get("/v1/messages").await.status == 503
     })
     .await;
-    // That a link is not valid is seen without Postgres.
+    // An invalid link is detected without Postgres.
     let page = anonymous.get("/v1/unsubscribe/some-token").await;
     assert_eq!(page.status, 400, "{page:?}");
-    // The provider tells again later.
+    // The provider sends the event again later.
     let account = format!("/v1/provider-events/{}", "y".repeat(32));
     let told = anonymous.post(&account, &json!([])).await;
     assert_away("an event", &told);
-    // A pixel is shown whatever happens.
+    // The pixel is always served.
     let pixel = anonymous.get("/v1/t/o/some-token").await;
     assert_eq!(pixel.status, 200, "{pixel:?}");
     assert_eq!(pixel.header("content-type"), Some("image/gif"));
@@ -143,7 +143,7 @@ async fn links_and_provider_events_are_answered_as_each_must_be() {
 }
 
 #[tokio::test]
-async fn a_postgres_that_crashes_is_noticed_at_once_and_trusted_again_when_it_is_back() {
+async fn a_crash_of_postgres_is_detected_at_once_and_so_is_its_return() {
     let mut app = start().await;
     app.connect(ProviderType::Sendgrid).await;
     let caller = app.caller().clone();
@@ -162,7 +162,7 @@ async fn a_postgres_that_crashes_is_noticed_at_once_and_trusted_again_when_it_is
 }
 
 #[tokio::test]
-async fn a_send_that_was_cut_off_is_accepted_once_when_it_is_repeated_with_its_key() {
+async fn a_send_repeated_with_its_key_after_an_outage_is_accepted_once() {
     let app = start().await;
     app.connect(ProviderType::Sendgrid).await;
     let caller = app.caller();
@@ -188,7 +188,7 @@ async fn a_send_that_was_cut_off_is_accepted_once_when_it_is_repeated_with_its_k
 }
 
 #[tokio::test]
-async fn connections_that_died_without_a_word_are_replaced() {
+async fn dead_connections_are_replaced() {
     let app = TestApp::builder()
         .private_postgres()
         .without_scheduler()
@@ -204,7 +204,7 @@ async fn connections_that_died_without_a_word_are_replaced() {
     });
     assert!(is_accepted.await);
     let is_sent = wait_within(REPLACED_WITHIN, async || {
-        // Whoever could not claim it tries again by the clock.
+        // A worker that could not lease it retries later.
         app.advance(TimeDelta::milliseconds(100));
         !app.captured("after@example.org").is_empty()
     });
@@ -213,7 +213,7 @@ async fn connections_that_died_without_a_word_are_replaced() {
 }
 
 #[tokio::test]
-async fn what_is_slow_while_postgres_answers_is_waited_for() {
+async fn slow_statements_are_not_cut_off_while_postgres_answers() {
     let app = start().await;
     let mut held = app.pool.begin().await.unwrap();
     sqlx::query("LOCK TABLE unsubscribe_groups IN ACCESS EXCLUSIVE MODE")
@@ -235,7 +235,7 @@ async fn what_is_slow_while_postgres_answers_is_waited_for() {
     assert!(since.elapsed() > Duration::from_secs(3));
 }
 
-/// Lines of a log from its `from`th on that are warnings or worse.
+/// The warnings and errors of a log from line `from` on.
 fn warnings(process: &Process, from: usize) -> Vec<String> {
     let log = process.log();
     let lines = log.lines().skip(from);
@@ -244,7 +244,7 @@ fn warnings(process: &Process, from: usize) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn an_outage_under_load_is_told_in_a_few_lines() {
+async fn an_outage_under_load_logs_a_few_lines() {
     let builder = TestApp::builder().processes().private_postgres();
     let mut app = builder.start().await;
     let (api, worker) = (app.spawn_api().await, app.spawn_worker());

@@ -1,8 +1,7 @@
-//! Rate limits: what the contract gives everyone, whose requests count together,
-//! and that Redis is not needed for them.
+//! Rate limits: the default limits, which requests share a bucket, and limits without Redis.
 //!
-//! Limits fill up as time passes, so what passes is compared with the time that it
-//! took: a slow machine gets more requests through and passes all the same.
+//! Buckets refill with time, so the tests compare the number of allowed requests with the
+//! elapsed time. Thus they pass on slow machines too.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -25,13 +24,13 @@ fn quiet() -> AppBuilder {
     TestApp::builder().without_worker().without_scheduler()
 }
 
-/// With the limits that the contract gives everyone.
+/// An app with the default limits of the contract.
 fn by_the_contract() -> AppBuilder {
     let quiet = quiet().setting(SENDS, "100").setting(OTHERS, "1000");
     quiet.setting(STRANGERS, "20")
 }
 
-/// A send that is counted and then refused for what it is.
+/// A send that is counted and then rejected as invalid.
 async fn empty_send(caller: &Caller) -> Reply {
     caller.post("/v1/send", &json!({})).await
 }
@@ -49,8 +48,8 @@ fn limit_of(reply: &Reply) -> u32 {
     reply.rate().unwrap().0
 }
 
-/// That the answer refuses a request of a bucket that holds `limit`, and says when
-/// to come again: within `wait_max` seconds.
+/// Asserts a 429 of a bucket of `limit` requests with a `Retry-After` of at most `wait_max`
+/// seconds.
 fn expect_refusal(reply: &Reply, limit: u32, wait_max: u32) {
     let error = reply.expect_error(429, "RATE_LIMIT_EXCEEDED");
     assert!(error.get("details").is_none(), "{error}");
@@ -61,7 +60,7 @@ fn expect_refusal(reply: &Reply, limit: u32, wait_max: u32) {
     assert!(reset >= wait, "{reply:?}");
 }
 
-/// Calls until one is refused; answers that refusal and how many passed.
+/// Calls until a request is rejected. Returns that response and the number of allowed requests.
 async fn until_refused(call: impl AsyncFn() -> Reply) -> (Reply, u32) {
     for passed in 0..1_000 {
         let reply = call().await;
@@ -72,8 +71,8 @@ async fn until_refused(call: impl AsyncFn() -> Reply) -> (Reply, u32) {
     panic!("nothing was refused");
 }
 
-/// That of a bucket of `limit` requests, which comes back in `period`, as many
-/// passed as there were to begin with, and no more than came back meanwhile.
+/// Asserts that of a bucket of `limit` requests per `period` at least `limit` were allowed, and
+/// no more than were refilled meanwhile.
 fn assert_held(passed: u32, limit: u32, period: Duration, took: Duration) {
     let came_back = took.as_secs_f64() / period.as_secs_f64() * f64::from(limit);
     let max = f64::from(limit) + came_back.ceil();
@@ -86,10 +85,10 @@ fn assert_held(passed: u32, limit: u32, period: Duration, took: Duration) {
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 
-// --- what everyone gets ---------------------------------------------------------
+// --- default limits --------------------------------------------------------------
 
 #[tokio::test]
-async fn every_answer_tells_the_limit_that_it_counts_against() {
+async fn every_response_states_its_rate_limit() {
     let app = by_the_contract().start().await;
     app.connect(ProviderType::Sendgrid).await;
     let (limit, left, reset) = empty_send(app.caller()).await.rate().unwrap();
@@ -114,7 +113,7 @@ async fn every_answer_tells_the_limit_that_it_counts_against() {
         (app.post("/v1/providers", &large).await, 413),
         (raw("text/plain", "{}").await, 415),
         (app.post("/v1/routing-rules", &unverified).await, 422),
-        // By the contract's table a batch is not a send.
+        // In the contract's table a batch is not a send.
         (app.post("/v1/emails/batch", &json!({})).await, 400),
     ] {
         assert_eq!(reply.status, status, "{reply:?}");
@@ -132,7 +131,7 @@ async fn every_answer_tells_the_limit_that_it_counts_against() {
 }
 
 #[tokio::test]
-async fn what_is_left_goes_down_with_each_request_and_comes_back() {
+async fn the_remaining_requests_decrease_and_recover() {
     let app = quiet().setting(STRANGERS, "20").start().await;
     let anonymous = app.caller().anonymous();
     let started = Instant::now();
@@ -146,7 +145,7 @@ async fn what_is_left_goes_down_with_each_request_and_comes_back() {
 }
 
 #[tokio::test]
-async fn a_hundred_sends_pass_in_a_second_and_no_more() {
+async fn a_hundred_sends_per_second_are_allowed() {
     let app = by_the_contract().start().await;
     let started = Instant::now();
     let sends = (0..400).map(|_| empty_send(app.caller()));
@@ -162,7 +161,7 @@ async fn a_hundred_sends_pass_in_a_second_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_refused_send_passes_after_the_wait_and_leaves_other_requests_alone() {
+async fn a_rejected_send_is_allowed_after_the_wait() {
     let app = quiet()
         .setting(SENDS, "1")
         .setting(OTHERS, "500")
@@ -195,7 +194,7 @@ async fn other_requests_have_a_limit_of_their_own() {
 }
 
 #[tokio::test]
-async fn a_path_written_otherwise_is_no_way_around_the_limit_of_sends() {
+async fn another_spelling_of_the_path_does_not_evade_the_limit() {
     let app = by_the_contract().start().await;
     for path in [
         "/v1/%73end",
@@ -206,7 +205,7 @@ async fn a_path_written_otherwise_is_no_way_around_the_limit_of_sends() {
         "/V1/SEND",
     ] {
         let reply = app.caller().post(path, &json!({})).await;
-        // What is served as a send counts as one.
+        // A request that is handled as a send counts as one.
         assert!(
             reply.status == 404 || limit_of(&reply) == 100,
             "{path}: {reply:?}"
@@ -219,7 +218,7 @@ async fn a_path_written_otherwise_is_no_way_around_the_limit_of_sends() {
 // --- organizations --------------------------------------------------------------
 
 #[tokio::test]
-async fn each_organization_has_its_own_limits_whatever_its_keys() {
+async fn all_keys_of_an_organization_share_its_limits() {
     let app = quiet().setting(SENDS, "1").start().await;
     let other = app.tenant("Other").await;
     let key = app.key(app.organization_id(), &Permission::ALL).await;
@@ -240,7 +239,7 @@ async fn each_organization_has_its_own_limits_whatever_its_keys() {
 }
 
 #[tokio::test]
-async fn what_an_organization_sets_is_soon_enforced_everywhere() {
+async fn a_limit_set_by_an_organization_is_soon_enforced_in_all_processes() {
     let app = by_the_contract().start().await;
     let other_api = app.start_another_api().await;
     let apis = [app.caller(), &other_api];
@@ -271,7 +270,7 @@ async fn what_an_organization_sets_is_soon_enforced_everywhere() {
 }
 
 #[tokio::test]
-async fn an_operators_bound_holds_for_what_was_set_before_it() {
+async fn the_operators_limit_applies_to_limits_set_before() {
     let mut app = by_the_contract().start().await;
     let set = json!({ "rateLimits": { "sendPerSecond": 80, "otherPerSecond": 10 } });
     app.patch("/v1/settings", &set).await.data(200);
@@ -283,7 +282,7 @@ async fn an_operators_bound_holds_for_what_was_set_before_it() {
     assert_eq!(limit_of(&unknown_path(&strict).await), 10);
 }
 
-// --- strangers ------------------------------------------------------------------
+// --- anonymous clients -----------------------------------------------------------
 
 #[tokio::test]
 async fn without_a_valid_key_an_address_has_twenty_requests_a_minute() {
@@ -307,7 +306,7 @@ async fn without_a_valid_key_an_address_has_twenty_requests_a_minute() {
     .await;
     assert_held(passed, 20, MINUTE, started.elapsed());
     expect_refusal(&refusal, 20, 3);
-    // Wrong keys are no way around it, and a valid one is served all the same.
+    // Wrong keys do not evade the limit, and a valid key is served.
     let (refusal, _) = until_refused(async || wrong.get("/v1/messages").await).await;
     expect_refusal(&refusal, 20, 3);
     app.get("/v1/messages").await.expect(200);
@@ -320,7 +319,7 @@ async fn without_a_valid_key_an_address_has_twenty_requests_a_minute() {
 }
 
 #[tokio::test]
-async fn what_takes_no_key_is_open_to_strangers_beyond_their_limit() {
+async fn public_paths_are_served_beyond_the_anonymous_limit() {
     let app = quiet().setting(STRANGERS, "1").start().await;
     let anonymous = app.caller().anonymous();
     until_refused(async || unknown_path(&anonymous).await).await;
@@ -330,13 +329,13 @@ async fn what_takes_no_key_is_open_to_strangers_beyond_their_limit() {
             assert_eq!((reply.status, limit_of(&reply)), (200, 10_000), "{path}");
         }
     }
-    // They took nothing from it, and a key changes nothing about them.
+    // They do not count against the anonymous limit, with or without a key.
     assert_eq!(limit_of(&app.get("/healthz").await), 10_000);
     assert_eq!(limit_of(&unknown_path(&anonymous).await), 1);
 }
 
 #[tokio::test]
-async fn what_nobody_handles_below_an_open_path_counts_as_a_strangers() {
+async fn unknown_paths_below_a_public_path_count_as_anonymous() {
     for (method, path) in [
         (Method::GET, "/v1/t/x/y/z"),
         (Method::DELETE, "/v1/unsubscribe/x"),
@@ -352,7 +351,7 @@ async fn what_nobody_handles_below_an_open_path_counts_as_a_strangers() {
 }
 
 #[tokio::test]
-async fn addresses_are_told_apart_and_ipv6_by_its_network() {
+async fn clients_are_counted_by_address_and_in_ipv6_by_network() {
     let app = quiet()
         .setting(STRANGERS, "1")
         .setting("WAYPOST_TRUSTED_PROXIES", "127.0.0.1")
@@ -376,7 +375,7 @@ async fn addresses_are_told_apart_and_ipv6_by_its_network() {
 }
 
 #[tokio::test]
-async fn what_strangers_say_of_their_address_is_not_believed() {
+async fn a_forwarded_address_from_an_untrusted_client_is_ignored() {
     let app = quiet().setting(STRANGERS, "1").start().await;
     let anonymous = app.caller().anonymous();
     assert_eq!(unknown_path_from(&anonymous, "192.0.2.1").await.status, 404);
@@ -385,7 +384,7 @@ async fn what_strangers_say_of_their_address_is_not_believed() {
 }
 
 #[tokio::test]
-async fn a_key_used_from_where_it_may_not_be_is_a_strangers() {
+async fn a_key_used_outside_its_networks_counts_as_anonymous() {
     let app = by_the_contract().start().await;
     let key = json!({ "name": "Elsewhere", "permissions": ["METRICS_READ"], "allowedIps": ["192.0.2.1"] });
     let key = app.post("/v1/api-keys", &key).await.data(201);
@@ -396,7 +395,7 @@ async fn a_key_used_from_where_it_may_not_be_is_a_strangers() {
 }
 
 #[tokio::test]
-async fn a_crowd_of_wrong_keys_does_not_keep_a_valid_one_out() {
+async fn many_wrong_keys_do_not_block_a_valid_one() {
     let app = quiet().setting(STRANGERS, "20").start().await;
     let anonymous = app.caller().anonymous();
     let guesses = (0..400).map(async |nth| {
@@ -420,7 +419,7 @@ async fn a_crowd_of_wrong_keys_does_not_keep_a_valid_one_out() {
 }
 
 #[tokio::test]
-async fn while_postgres_is_away_nobody_is_taken_for_a_stranger() {
+async fn while_postgres_is_away_no_client_counts_as_anonymous() {
     let app = quiet()
         .setting(STRANGERS, "1")
         .setting(
@@ -462,7 +461,7 @@ async fn all_api_processes_share_one_limit() {
 }
 
 #[tokio::test]
-async fn a_redis_that_was_emptied_forgets_and_goes_on() {
+async fn after_redis_lost_its_data_limits_start_anew() {
     let app = quiet()
         .setting(STRANGERS, "5")
         .private_redis()
@@ -510,8 +509,8 @@ async fn while_redis_is_away_requests_are_served_and_limited_in_process() {
         expect_refusal(&refusal, 5, 12);
     }
     app.redis.as_mut().unwrap().resume().await;
-    // Once both go by Redis again, they take from one bucket: that of an organization
-    // which neither has seen before.
+    // Once both processes use Redis again, they share a bucket: that of an organization which
+    // neither has seen before.
     wait_until("both share a limit again", async || {
         let tenant = app.tenant("New").await;
         let key = app.key(tenant.organization_id, &[Permission::Send]).await;
@@ -522,7 +521,7 @@ async fn while_redis_is_away_requests_are_served_and_limited_in_process() {
 }
 
 #[tokio::test]
-async fn a_redis_that_hangs_holds_requests_back_once_and_not_each() {
+async fn a_hanging_redis_delays_requests_once_and_not_each() {
     let app = quiet()
         .setting(STRANGERS, "1")
         .private_redis()
@@ -535,13 +534,13 @@ async fn a_redis_that_hangs_holds_requests_back_once_and_not_each() {
     for _ in 0..100 {
         app.get("/v1/settings").await.expect(200);
     }
-    // If each waited for Redis that would be ten seconds.
+    // If each request waited for Redis, this would take ten seconds.
     let took = started.elapsed();
     assert!(took < Duration::from_secs(5), "{took:?}");
     let anonymous = app.caller().anonymous();
     until_refused(async || unknown_path(&anonymous).await).await;
     redis.wake().await;
-    // Redis knows nothing of those.
+    // Redis does not have these requests.
     wait_until("Redis keeps the limits again", async || {
         unknown_path(&anonymous).await.status == 404
     })

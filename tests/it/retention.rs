@@ -1,8 +1,8 @@
-//! How long messages are kept: months that go whole, messages that go one by one, what
-//! stays, and that nobody who sends notices.
+//! Retention: dropping whole months, deleting messages row by row, the data that is kept, and
+//! no effect on sending.
 
-mod beside_others;
-mod one_by_one;
+mod concurrency;
+mod row_by_row;
 
 use std::time::Duration;
 
@@ -15,9 +15,9 @@ use waypost_core::provider::kind::ProviderType;
 use waypost_core::retention::Retention;
 use waypost_tests::{Caller, TestApp, message_to, wait_until};
 
-/// How long a deletion goes on in these tests at the most.
-const TURN: Duration = Duration::from_secs(20);
-/// A month long ago, as SQL.
+/// How long a deletion may take in these tests.
+const DELETE_MAX: Duration = Duration::from_secs(20);
+/// The beginning of an old month, as SQL.
 const OLD: &str = "2020-01-01Z";
 const BODY_GONE: &str = "The message's content is no longer stored; send a new message";
 
@@ -31,7 +31,7 @@ async fn quiet() -> TestApp {
     app
 }
 
-/// Another organization, which can send.
+/// Another organization that can send.
 async fn with_account(app: &TestApp) -> Caller {
     let other = app.tenant("Another").await.caller;
     let connect = json!({ "providerType": "SENDGRID", "displayName": "Mail",
@@ -40,7 +40,7 @@ async fn with_account(app: &TestApp) -> Caller {
     other
 }
 
-/// What the scheduler works with, by the operator's days for messages and bodies.
+/// The retention service with the operator's days for messages and bodies.
 fn retention(app: &TestApp, message_days: Option<u32>, body_days: Option<u32>) -> Retention {
     Retention {
         pool: app.pool.clone(),
@@ -57,7 +57,7 @@ async fn total(caller: &Caller) -> Value {
     page["pagination"]["total"].clone()
 }
 
-/// A message that was sent, as rows.
+/// Inserts a sent message.
 async fn sent(app: &TestApp, caller: &Caller, recipient: &str) -> String {
     let receipt = caller.post("/v1/send", &message_to(recipient)).await;
     let id = receipt.expect(202)["messageId"]
@@ -78,7 +78,7 @@ async fn set_status(app: &TestApp, id: &str, status: &str) {
     }
 }
 
-/// Moves the clock to the next month's first day, which has its partitions.
+/// Moves the clock to the first day of the next month and creates its partitions.
 async fn next_month(app: &TestApp) {
     let now = app.clock.now();
     let end = Month::of(now).end();
@@ -88,7 +88,7 @@ async fn next_month(app: &TestApp) {
         .unwrap();
 }
 
-/// How many rows there are of a message, in all tables that are partitioned by it.
+/// The number of rows of a message in all partitioned tables.
 async fn rows_of(app: &TestApp, id: &str) -> i64 {
     let tables = app
         .value(
@@ -101,7 +101,7 @@ async fn rows_of(app: &TestApp, id: &str) -> i64 {
     app.value(&rows).await.unwrap().parse().unwrap()
 }
 
-/// Which months have how many partitions, and which are still to be dropped.
+/// The number of partitions per month, and the detached ones.
 async fn partitions_of(app: &TestApp, month: Month) -> (usize, usize) {
     let all = partition::list(&app.pool).await.unwrap();
     let of_month = |is_attached| {
@@ -112,8 +112,8 @@ async fn partitions_of(app: &TestApp, month: Month) -> (usize, usize) {
     (of_month(true), of_month(false))
 }
 
-/// That what is counted is what is there, for everybody, in all and by hour. The hours of a
-/// month whose messages are detached are ignored, as lists ignore them.
+/// Asserts that the stored counts equal the rows, in total and per hour, for all organizations.
+/// Ignores the hours of a month whose messages are detached, as lists do.
 async fn assert_counted(app: &TestApp) {
     let difference = async |counted: &str, there: &str| {
         let rows = format!(
@@ -143,7 +143,7 @@ async fn assert_counted(app: &TestApp) {
     assert_eq!(by_hour.await, "0");
 }
 
-/// Messages of a month long ago with all that is theirs, as rows.
+/// Inserts messages of an old month with all their rows.
 async fn add_old(app: &TestApp, month: &str, count: u32) {
     app.execute(&format!("SELECT waypost_create_partitions('{month}', 1)"))
         .await;
@@ -178,7 +178,7 @@ async fn add_old(app: &TestApp, month: &str, count: u32) {
 }
 
 #[tokio::test]
-async fn a_month_goes_whole_and_its_totals_with_it_while_metrics_stay() {
+async fn an_expired_month_is_dropped_with_its_totals_and_metrics_stay() {
     let app = TestApp::builder().without_scheduler().start().await;
     app.connect(ProviderType::Sendgrid).await;
     let month = Month::of(app.clock.now());
@@ -197,13 +197,13 @@ async fn a_month_goes_whole_and_its_totals_with_it_while_metrics_stay() {
     next_month(&app).await;
     let new = app.send_to("b@example.org").await;
     app.drain().await;
-    let keeper = retention(&app, Some(30), None);
-    // A month is over when its last day is: none is yet.
-    assert_eq!(keeper.drop_months().await.unwrap(), 0);
-    assert_eq!(keeper.delete_expired(TURN).await.unwrap(), 0);
+    let service = retention(&app, Some(30), None);
+    // A month expires with its last day: none has expired yet.
+    assert_eq!(service.drop_months().await.unwrap(), 0);
+    assert_eq!(service.delete_expired(DELETE_MAX).await.unwrap(), 0);
     assert_eq!(total(app.caller()).await, 3);
     app.advance(TimeDelta::days(30));
-    assert_eq!(keeper.drop_months().await.unwrap(), 1);
+    assert_eq!(service.drop_months().await.unwrap(), 1);
     assert_eq!(partitions_of(&app, month).await, (0, 0));
     for id in old {
         for path in ["", "/recipients"] {
@@ -217,18 +217,18 @@ async fn a_month_goes_whole_and_its_totals_with_it_while_metrics_stay() {
     assert_counted(&app).await;
     assert_eq!(metrics().await, before);
     assert_eq!(before["totalSent"], 1, "{before}");
-    // Nothing is left to do, and doing it again does nothing.
+    // Nothing is left to do, and another run does nothing.
     assert_eq!(
         app.value("SELECT count(*) FROM month_drops")
             .await
             .as_deref(),
         Some("0")
     );
-    assert_eq!(keeper.drop_months().await.unwrap(), 0);
+    assert_eq!(service.drop_months().await.unwrap(), 0);
 }
 
 #[tokio::test]
-async fn an_organization_with_fewer_days_loses_its_messages_one_by_one() {
+async fn messages_of_an_organization_with_shorter_retention_are_deleted_row_by_row() {
     let app = quiet().await;
     let other = with_account(&app).await;
     app.patch("/v1/settings", &json!({ "retentionDays": 30 }))
@@ -240,15 +240,15 @@ async fn an_organization_with_fewer_days_loses_its_messages_one_by_one() {
     for nth in 0..3 {
         old.push(sent(&app, app.caller(), &format!("r{nth}@example.org")).await);
         if nth == 1 {
-            // The subjects of these are indexed, those of the others wait.
+            // The subjects of these are indexed, those of the others are pending.
             app.fold_messages().await;
         }
     }
     app.advance(TimeDelta::days(29));
     next_month(&app).await;
     let young = sent(&app, app.caller(), "young@example.org").await;
-    let keeper = retention(&app, None, None);
-    assert_eq!(keeper.delete_expired(TURN).await.unwrap(), 3);
+    let service = retention(&app, None, None);
+    assert_eq!(service.delete_expired(DELETE_MAX).await.unwrap(), 3);
     for id in &old {
         app.get(&format!("/v1/messages/{id}"))
             .await
@@ -265,45 +265,45 @@ async fn an_organization_with_fewer_days_loses_its_messages_one_by_one() {
         (json!(1), json!(1))
     );
     assert_counted(&app).await;
-    // The month stays: somebody keeps it.
+    // The month stays: one organization still keeps it.
     next_month(&app).await;
-    keeper.drop_months().await.unwrap();
+    service.drop_months().await.unwrap();
     assert!(rows_of(&app, &kept).await > 0);
     assert!(partitions_of(&app, month).await.0 > 0);
-    // And goes when nobody does, although the operator never said anything.
+    // It is dropped when no organization keeps it, although the operator has no retention.
     other
         .patch("/v1/settings", &json!({ "retentionDays": 10 }))
         .await
         .expect(200);
-    assert!(keeper.drop_months().await.unwrap() > 0);
+    assert!(service.drop_months().await.unwrap() > 0);
     assert_eq!(total(&other).await, 0);
     assert_counted(&app).await;
 }
 
 #[tokio::test]
-async fn what_has_work_to_do_stays_and_holds_its_month_and_the_rest_of_it_goes() {
+async fn an_unfinished_message_and_its_month_stay_and_the_rest_is_deleted() {
     let app = quiet().await;
     let month = Month::of(app.clock.now());
     let done = sent(&app, app.caller(), "done@example.org").await;
     let queued = app.send_to("queued@example.org").await;
     next_month(&app).await;
     app.advance(TimeDelta::days(31));
-    let keeper = retention(&app, Some(30), Some(10));
-    assert_eq!(keeper.drop_months().await.unwrap(), 0);
+    let service = retention(&app, Some(30), Some(10));
+    assert_eq!(service.drop_months().await.unwrap(), 0);
     assert!(partitions_of(&app, month).await.0 > 0);
-    assert_eq!(keeper.delete_expired(TURN).await.unwrap(), 1);
+    assert_eq!(service.delete_expired(DELETE_MAX).await.unwrap(), 1);
     assert_eq!(rows_of(&app, &done).await, 0);
     assert_eq!(app.status(&queued).await, "QUEUED");
     assert_eq!(total(app.caller()).await, 1);
     set_status(&app, &queued, "FAILED").await;
-    assert_eq!(keeper.drop_months().await.unwrap(), 1);
+    assert_eq!(service.drop_months().await.unwrap(), 1);
     assert_eq!(partitions_of(&app, month).await, (0, 0));
     assert_eq!(total(app.caller()).await, 0);
     assert_counted(&app).await;
 }
 
 #[tokio::test]
-async fn who_has_a_message_tried_again_at_that_moment_keeps_it() {
+async fn a_message_retried_during_the_deletion_is_kept() {
     let app = quiet().await;
     let id = sent(&app, app.caller(), "a@example.org").await;
     set_status(&app, &id, "FAILED").await;
@@ -333,30 +333,30 @@ async fn who_has_a_message_tried_again_at_that_moment_keeps_it() {
 }
 
 #[tokio::test]
-async fn a_message_without_its_bodies_is_shown_and_not_tried_again() {
+async fn a_message_without_bodies_is_shown_and_cannot_be_retried() {
     let app = quiet().await;
     let id = sent(&app, app.caller(), "a@example.org").await;
     set_status(&app, &id, "FAILED").await;
     next_month(&app).await;
     app.advance(TimeDelta::days(10));
-    let keeper = retention(&app, None, Some(10));
-    assert_eq!(keeper.drop_months().await.unwrap(), 1);
+    let service = retention(&app, None, Some(10));
+    assert_eq!(service.drop_months().await.unwrap(), 1);
     assert_eq!(app.status(&id).await, "FAILED");
     assert_eq!(total(app.caller()).await, 1);
     let error = app.retry(&id).await.expect_error(409, "CONFLICT");
     assert_eq!(error["message"], BODY_GONE);
-    assert_eq!(keeper.drop_months().await.unwrap(), 0);
+    assert_eq!(service.drop_months().await.unwrap(), 0);
     assert_counted(&app).await;
 }
 
 #[tokio::test]
-async fn a_drop_that_was_cut_short_goes_on_and_counts_what_changed_in_between() {
+async fn an_interrupted_drop_continues_and_counts_intermediate_changes() {
     let app = quiet().await;
     let other = app.tenant("Other").await;
     add_old(&app, OLD, 50).await;
     app.execute("SELECT waypost_begin_month_drop('2020-01-01Z')")
         .await;
-    // Counted by now or not, what changes is not lost.
+    // Changes are not lost, whether the rows were counted before or not.
     let pick = "SELECT id FROM messages WHERE status = 'SENT' ORDER BY id";
     let change = async || {
         app.execute(&format!(
@@ -383,7 +383,7 @@ async fn a_drop_that_was_cut_short_goes_on_and_counts_what_changed_in_between() 
     let one = app.value(&format!("{pick} LIMIT 1")).await.unwrap();
     app.execute("SELECT waypost_detach_partition('messages', '2020-01-01Z')")
         .await;
-    // Half of it is gone: to everybody outside the message is.
+    // Half of its rows are gone; for clients the message is gone.
     assert_eq!(total(app.caller()).await, 0);
     assert_counted(&app).await;
     for path in ["", "/recipients"] {
@@ -393,7 +393,7 @@ async fn a_drop_that_was_cut_short_goes_on_and_counts_what_changed_in_between() 
     app.retry(&one).await.expect_error(404, "NOT_FOUND");
     let january = Month::of("2020-01-01T00:00:00Z".parse::<Timestamp>().unwrap());
     assert!(partitions_of(&app, january).await.0 > 0);
-    // Something was still recorded of it, after its table's turn.
+    // A row was still inserted after its table was detached.
     app.execute("SELECT waypost_detach_partition('events', '2020-01-01Z')")
         .await;
     app.execute(&format!(
@@ -402,9 +402,9 @@ async fn a_drop_that_was_cut_short_goes_on_and_counts_what_changed_in_between() 
         app.organization_id()
     ))
     .await;
-    // Nobody has a rule any more, and still it is finished.
-    let keeper = retention(&app, None, None);
-    keeper.drop_months().await.unwrap();
+    // The drop is finished although no retention is set any more.
+    let service = retention(&app, None, None);
+    service.drop_months().await.unwrap();
     assert_eq!(partitions_of(&app, january).await, (0, 0));
     assert_eq!(
         app.value("SELECT count(*) FROM month_drops")
@@ -412,7 +412,7 @@ async fn a_drop_that_was_cut_short_goes_on_and_counts_what_changed_in_between() 
             .as_deref(),
         Some("0")
     );
-    keeper.delete_expired(TURN).await.unwrap();
+    service.delete_expired(DELETE_MAX).await.unwrap();
     assert_eq!(
         app.value("SELECT count(*) FROM events_default")
             .await
@@ -423,9 +423,9 @@ async fn a_drop_that_was_cut_short_goes_on_and_counts_what_changed_in_between() 
 }
 
 #[tokio::test]
-async fn a_month_that_went_leaves_no_hours_and_no_subjects() {
+async fn a_dropped_month_leaves_no_hourly_counts_and_no_subjects() {
     let app = quiet().await;
-    // Of the first month some wait to be counted again, of the second all.
+    // Some rows of the first month and all of the second are not yet rolled up.
     let months = ["2040-01-01Z", "2040-02-01Z"];
     add_old(&app, months[0], 20).await;
     app.fold_messages().await;
@@ -456,11 +456,11 @@ async fn a_month_that_went_leaves_no_hours_and_no_subjects() {
 }
 
 #[tokio::test]
-async fn every_month_keeps_room_for_the_updates_that_follow_an_attempt() {
+async fn new_partitions_have_the_fill_factor_for_updates() {
     let app = quiet().await;
     next_month(&app).await;
     for (table, kept) in [("send_attempts", 45), ("recipients", 50)] {
-        // More than the migrations made.
+        // More months than the migrations created.
         let storage = format!(
             "SELECT string_agg(DISTINCT coalesce(array_to_string(reloptions, ', '), 'none'), ' or ')
              FROM pg_inherits
@@ -474,7 +474,7 @@ async fn every_month_keeps_room_for_the_updates_that_follow_an_attempt() {
 }
 
 #[tokio::test]
-async fn a_month_that_went_may_come_again_and_go_again() {
+async fn a_dropped_month_can_be_created_and_dropped_again() {
     let app = quiet().await;
     for _ in 0..2 {
         add_old(&app, OLD, 5).await;
@@ -489,7 +489,7 @@ async fn a_month_that_went_may_come_again_and_go_again() {
 }
 
 #[tokio::test]
-async fn a_month_too_large_to_be_moved_stays_where_it_is_and_later_ones_are_made() {
+async fn a_month_too_large_to_move_stays_in_the_default_partition() {
     let app = quiet().await;
     app.execute(
         "CREATE FUNCTION take_long() RETURNS trigger LANGUAGE plpgsql AS
@@ -512,7 +512,7 @@ async fn a_month_too_large_to_be_moved_stays_where_it_is_and_later_ones_are_made
 }
 
 #[tokio::test]
-async fn soft_bounces_that_count_no_more_are_forgotten() {
+async fn soft_bounces_outside_the_window_are_deleted() {
     let app = quiet().await;
     let organization = app.organization_id();
     for (address, times) in [
@@ -532,7 +532,7 @@ async fn soft_bounces_that_count_no_more_are_forgotten() {
         .await;
     }
     retention(&app, None, None)
-        .delete_expired(TURN)
+        .delete_expired(DELETE_MAX)
         .await
         .unwrap();
     let left =

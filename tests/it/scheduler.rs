@@ -1,5 +1,4 @@
-//! The scheduler: who leads, that no task holds up another, and what operators see
-//! of it.
+//! The scheduler: leadership, independent tasks, and the task list for operators.
 
 use std::time::{Duration, Instant};
 
@@ -33,7 +32,7 @@ async fn leader(app: &TestApp) -> Option<String> {
     app.value(query).await
 }
 
-/// A scheduler that leads and one that waits.
+/// A leading scheduler and a waiting one.
 async fn two_schedulers(app: &TestApp) -> (Process, Process, String) {
     let first = app.spawn_scheduler();
     wait_until("the first leads", async || leader(app).await.is_some()).await;
@@ -65,17 +64,17 @@ async fn when_the_leader_is_killed_another_takes_over() {
 }
 
 #[tokio::test]
-async fn a_leader_that_stands_still_is_taken_for_dead_and_finds_that_out_when_it_wakes() {
+async fn a_stopped_leader_loses_the_lock_and_notices_when_it_continues() {
     let app = TestApp::builder().processes().private_redis().start().await;
     let (first, _second, name) = two_schedulers(&app).await;
     first.stall();
     let new = assert_taken_over(&app, &name).await;
     first.wake();
     wait_until("the first knows that it does not lead", async || {
-        first.log().contains("Lost the lead")
+        first.log().contains("No longer the leader")
     })
     .await;
-    // What it still did in between is harmless.
+    // The work it still did in between is harmless.
     let (_api, _worker) = (app.spawn_api().await, app.spawn_worker());
     app.connect(ProviderType::Sendgrid).await;
     app.send_to("ada@example.org").await;
@@ -89,7 +88,7 @@ async fn a_leader_that_stands_still_is_taken_for_dead_and_finds_that_out_when_it
 }
 
 #[tokio::test]
-async fn a_task_that_hangs_holds_up_no_other() {
+async fn a_hanging_task_does_not_delay_others() {
     let app = TestApp::builder().without_worker().start().await;
     wait_until("all have run", async || {
         app.value("SELECT count(*) FROM scheduler_tasks WHERE last_succeeded_at IS NOT NULL")
@@ -131,7 +130,7 @@ async fn a_task_that_hangs_holds_up_no_other() {
 }
 
 #[tokio::test]
-async fn operators_see_what_each_task_did_last() {
+async fn operators_see_the_latest_run_of_each_task() {
     let app = TestApp::builder().without_worker().start().await;
     let ran = "SELECT count(*) FROM scheduler_tasks WHERE last_succeeded_at IS NOT NULL";
     wait_until("all have run", async || {
@@ -166,7 +165,7 @@ async fn operators_see_what_each_task_did_last() {
 }
 
 #[tokio::test]
-async fn a_late_task_makes_the_command_fail_and_so_does_a_scheduler_that_never_ran() {
+async fn the_command_fails_for_a_late_task_or_if_no_scheduler_ran() {
     let app = TestApp::builder()
         .without_worker()
         .without_scheduler()
@@ -175,7 +174,7 @@ async fn a_late_task_makes_the_command_fail_and_so_does_a_scheduler_that_never_r
     let finished = tasks(&app, &[]).await;
     assert!(!finished.success, "{finished:?}");
     assert!(finished.stderr.contains("no scheduler"), "{finished:?}");
-    // Rhythm in ms, seconds since the last success, late?
+    // Interval in ms, seconds since the last success, whether it is late.
     let cases = [
         ("short", 1_000, 50, false),
         ("short-late", 1_000, 65, true),
@@ -202,7 +201,7 @@ async fn a_late_task_makes_the_command_fail_and_so_does_a_scheduler_that_never_r
 }
 
 #[tokio::test]
-async fn a_task_that_never_worked_is_late_however_often_it_is_tried() {
+async fn a_task_that_never_succeeded_is_late() {
     let app = TestApp::builder()
         .without_worker()
         .without_scheduler()

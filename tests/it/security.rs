@@ -1,11 +1,10 @@
-//! The walls, from outside: who gets past the door, what a client can do to a
-//! process before it is let in, what can be smuggled into a mail, and what the logs
-//! tell. `SECURITY.md` names each wall with the test that leans on it.
+//! Security, tested from outside: access control, denial of service by clients, injection into
+//! mails, and leaks in logs. `SECURITY.md` names the test of each protection.
 
 mod bodies;
 mod clients;
 mod echo;
 mod headers;
+mod leak_scan;
 mod logs;
 pub(crate) mod matrix;
-mod needles;

@@ -1,4 +1,4 @@
-//! The organization's own switches.
+//! The settings of an organization.
 
 use serde_json::{Value, json};
 use waypost_core::provider::kind::ProviderType;
@@ -68,7 +68,7 @@ async fn settings_are_shown_and_changed_one_by_one_and_together() {
         changed["rateLimits"],
         json!({ "sendPerSecond": 50, "otherPerSecond": 500 })
     );
-    // Null clears where there may be nothing, and is refused elsewhere.
+    // Null resets an optional setting and is refused for others.
     let back = json!({
         "unverifiedDomains": "reject", "trackOpens": true, "trackClicks": true, "retentionDays": null,
         "rateLimits": { "sendPerSecond": null, "otherPerSecond": null },
@@ -82,7 +82,7 @@ async fn settings_are_shown_and_changed_one_by_one_and_together() {
 }
 
 #[tokio::test]
-async fn what_is_no_setting_is_refused_with_every_mistake_and_changes_nothing() {
+async fn invalid_settings_are_refused_with_all_issues_and_change_nothing() {
     let app = quiet().await;
     for (body, paths) in [
         (
@@ -133,7 +133,7 @@ async fn what_is_no_setting_is_refused_with_every_mistake_and_changes_nothing() 
 }
 
 #[tokio::test]
-async fn rate_limits_go_up_to_the_operators_bounds() {
+async fn rate_limits_can_be_set_up_to_the_operators_limit() {
     let app = TestApp::builder()
         .without_worker()
         .without_scheduler()
@@ -155,7 +155,7 @@ async fn rate_limits_go_up_to_the_operators_bounds() {
 }
 
 #[tokio::test]
-async fn what_an_unverified_domain_gets_changes_at_once_and_soon_in_other_processes() {
+async fn the_setting_for_unverified_domains_soon_applies_in_all_processes() {
     let app = quiet().await;
     app.connect(ProviderType::Sendgrid).await;
     let other = app.start_another_api().await;

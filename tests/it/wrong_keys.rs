@@ -1,5 +1,5 @@
-//! Another encryption key than the one that things were sealed with: nothing could be sent,
-//! so every program says so and refuses to start.
+//! A wrong encryption key: no mail could be sent, so every program reports it and refuses to
+//! start.
 
 use std::collections::HashMap;
 
@@ -25,7 +25,7 @@ fn with_keys(app: &TestApp, keys: &str) -> HashMap<String, String> {
 
 fn assert_refused(what: &str, finished: &Finished, secrets: usize) {
     assert!(!finished.success, "{what}: {finished:?}");
-    let sentence = format!("{secrets} secrets cannot be opened by WAYPOST_ENCRYPTION_KEYS");
+    let sentence = format!("{secrets} secrets cannot be decrypted with WAYPOST_ENCRYPTION_KEYS");
     assert!(finished.stderr.contains(&sentence), "{what}: {finished:?}");
     for key in [OTHER, FIRST] {
         assert!(!finished.stderr.contains(key), "{what}: {finished:?}");
@@ -61,7 +61,7 @@ async fn doctor_and_every_start_fail_with_another_key() {
             assert_refused(&what, &finished, secrets);
         }
     }
-    // The next key first, as it is changed; then the old one goes.
+    // A rotation: the new key first, then without the old one.
     let both = format!("2:{OTHER},1:{FIRST}");
     let new = format!("2:{OTHER}");
     for (keys, command) in [
@@ -78,7 +78,7 @@ async fn doctor_and_every_start_fail_with_another_key() {
 }
 
 #[tokio::test]
-async fn one_secret_that_somebody_changed_stops_nobody_and_doctor_tells_of_it() {
+async fn one_changed_secret_does_not_prevent_the_start_and_doctor_reports_it() {
     let app = start(&format!("1:{FIRST}")).await;
     {
         let _api = app.spawn_api().await;
@@ -95,12 +95,12 @@ async fn one_secret_that_somebody_changed_stops_nobody_and_doctor_tells_of_it() 
     assert_eq!(app.caller().anonymous().get("/readyz").await.status, 200);
     let finished = Program::Api.run(&["doctor"], &app.variables).await;
     assert!(!finished.success, "{finished:?}");
-    let complaint = "1 secret cannot be opened";
+    let complaint = "1 secret cannot be decrypted";
     assert!(finished.stderr.contains(complaint), "{finished:?}");
 }
 
 #[tokio::test]
-async fn a_process_whose_key_is_wrong_from_some_moment_on_is_not_ready() {
+async fn a_process_whose_key_becomes_wrong_is_not_ready() {
     let app = start(&format!("1:{FIRST}")).await;
     let _api = app.spawn_api().await;
     let anonymous = app.caller().anonymous();
@@ -115,7 +115,7 @@ async fn a_process_whose_key_is_wrong_from_some_moment_on_is_not_ready() {
     wait_until("it is not ready", async || {
         let reply = anonymous.get("/readyz").await;
         let said = reply.json()["encryptionKeys"].to_string();
-        reply.status == 503 && said.contains("cannot be opened by WAYPOST_ENCRYPTION_KEYS")
+        reply.status == 503 && said.contains("cannot be decrypted with WAYPOST_ENCRYPTION_KEYS")
     })
     .await;
 }

@@ -1,6 +1,6 @@
-//! Settings that name a server which cannot be used: every program and command says so in
-//! one sentence with the address and what to look at, once, without the password, and fails
-//! where waiting would not help.
+//! Settings with an unusable server: every program and command explains it in one sentence with
+//! the address and what to check, once and without the password. It fails if waiting does not
+//! help.
 
 use std::collections::HashMap;
 
@@ -8,12 +8,12 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use waypost_tests::{Finished, Program, Refusal, TestApp, wait_until};
 
-/// Part of every password here.
+/// A part of every password in these tests.
 const CANARY: &str = "canary";
-/// All of an API key's command that needs an argument.
+/// The command that creates an API key, with its argument.
 const NOBODY: &str = "00000000-0000-0000-0000-000000000000";
 
-/// Every command that works with Postgres.
+/// Every command that uses Postgres.
 const COMMANDS: [&[&str]; 9] = [
     &["doctor"],
     &["create-organization", "--name", "x"],
@@ -52,7 +52,7 @@ fn assert_said(what: &str, finished: &Finished, parts: &[&str]) {
     }
 }
 
-/// Something that answers as a Postgres does which takes nobody's password.
+/// A server that answers like a Postgres which rejects every password.
 async fn strict_postgres() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -60,7 +60,7 @@ async fn strict_postgres() -> String {
         while let Ok((mut stream, _)) = listener.accept().await {
             tokio::spawn(async move {
                 let mut said = [0; 1024];
-                // It asks for TLS first.
+                // The client asks for TLS first.
                 let asked = stream.read(&mut said).await.unwrap_or(0);
                 if asked == 8 {
                     stream.write_all(b"N").await.ok()?;
@@ -78,12 +78,12 @@ async fn strict_postgres() -> String {
 }
 
 #[tokio::test]
-async fn a_postgres_that_cannot_be_used_is_told_of_in_one_sentence_by_every_command() {
+async fn every_command_explains_an_unusable_postgres_in_one_sentence() {
     let app = TestApp::builder().without_worker().start().await;
     let strict = strict_postgres().await;
     let url = url::Url::parse(&app.variables["DATABASE_URL"]).unwrap();
     let server = format!("127.0.0.1:{}", url.port().unwrap());
-    // With the right password, since a Postgres that asks for one looks at it first.
+    // With the right password, because Postgres checks it before the database.
     let mut elsewhere = url.clone();
     elsewhere.set_path("/nowhere_at_all");
     for (url, parts) in [
@@ -124,7 +124,7 @@ async fn a_postgres_that_cannot_be_used_is_told_of_in_one_sentence_by_every_comm
 }
 
 #[tokio::test]
-async fn a_database_that_is_not_migrated_is_told_of_with_what_to_run() {
+async fn every_command_explains_missing_migrations() {
     let builder = TestApp::builder().without_migrations();
     let app = builder.without_worker().without_scheduler().start().await;
     let variables = with(&app, "WAYPOST_LOG", "warn");
@@ -136,7 +136,7 @@ async fn a_database_that_is_not_migrated_is_told_of_with_what_to_run() {
 }
 
 #[tokio::test]
-async fn programs_refuse_to_start_with_a_postgres_that_waiting_does_not_mend() {
+async fn programs_refuse_to_start_with_wrong_postgres_settings() {
     let app = TestApp::builder().without_worker().start().await;
     let strict = strict_postgres().await;
     let mut other = url::Url::parse(&app.variables["DATABASE_URL"]).unwrap();
@@ -144,7 +144,7 @@ async fn programs_refuse_to_start_with_a_postgres_that_waiting_does_not_mend() {
     for (url, part) in [
         (
             format!("postgres://ann:{CANARY}@{strict}/x"),
-            "does not let us in",
+            "denies access",
         ),
         (other.to_string(), "has no database nowhere_at_all"),
         (
@@ -162,7 +162,7 @@ async fn programs_refuse_to_start_with_a_postgres_that_waiting_does_not_mend() {
 }
 
 #[tokio::test]
-async fn programs_start_while_a_server_is_away_and_say_which() {
+async fn programs_start_while_a_server_is_away_and_name_it() {
     let app = TestApp::builder().without_worker().start().await;
     let away = format!("postgres://ann:{CANARY}@127.0.0.1:1/x");
     for (name, url, sentence) in [
@@ -190,7 +190,7 @@ async fn programs_start_while_a_server_is_away_and_say_which() {
 }
 
 #[tokio::test]
-async fn a_redis_that_cannot_be_used_is_told_of_in_one_sentence() {
+async fn doctor_explains_an_unusable_redis_in_one_sentence() {
     let builder = TestApp::builder().private_redis();
     let app = builder.without_worker().without_scheduler().start().await;
     let redis = app.redis.as_ref().unwrap();
@@ -222,14 +222,14 @@ async fn a_redis_that_cannot_be_used_is_told_of_in_one_sentence() {
         let variables = with(&app, "REDIS_URL", &url);
         let finished = Program::Api.run(&["doctor"], &variables).await;
         assert_told(&url, &finished, &parts);
-        // What lies in Postgres is listed all the same, where the setting can be read.
+        // The dead letters in Postgres are listed nevertheless, if the setting can be parsed.
         let finished = Program::Api.run(&["jobs", "list"], &variables).await;
         assert_said(&url, &finished, &parts);
     }
 }
 
 #[tokio::test]
-async fn every_program_says_what_it_is_and_which_version() {
+async fn every_program_prints_its_description_and_version() {
     let nothing = HashMap::new();
     for (program, name) in [
         (Program::Api, "waypost-api"),

@@ -71,7 +71,7 @@ pub async fn run(
     let (pool, ledger_pool) = pools(settings)?;
     // It says when Postgres goes and when it is back, and keeps the clock right.
     let url = settings.database_url.clone();
-    tokio::spawn(Liveness::new().keep(url, clock.clone(), shutdown.clone()));
+    tokio::spawn(Liveness::new().run(url, clock.clone(), shutdown.clone()));
     let redis = Redis::new(&settings.redis_url, &settings.redis_prefix)?;
     startup::check(settings, &pool).await?;
     if let Some(address) = settings.health_listen {

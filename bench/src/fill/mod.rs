@@ -322,7 +322,8 @@ async fn count(connection: &mut PgConnection, history: &History) -> sqlx::Result
             break;
         }
         let folded =
-            waypost_core::metrics::store::fold(connection, OrganizationShard::WHOLE, surplus).await;
+            waypost_core::metrics::store::roll_up(connection, OrganizationShard::WHOLE, surplus)
+                .await;
         folded.expect("what was counted can be folded");
     }
     for table in [

@@ -1,7 +1,7 @@
-//! The audit log: who changed what, from where. Every change through the API and
-//! every unsubscribe writes one entry in the transaction of the change, so there is
-//! no change without its entry and no entry without its change. Entries never hold
-//! an address, a subject, a body or a secret.
+//! The audit log: which actor changed what, from where. Every change through the API and
+//! every unsubscribe inserts one entry in the transaction of the change, so a change and its
+//! entry exist together or not at all. Entries never contain an email address, a subject, a
+//! body or a secret.
 
 pub mod store;
 
@@ -11,22 +11,23 @@ use uuid::Uuid;
 use crate::clock::Timestamp;
 use crate::ids::ApiKeyId;
 
-/// Who acts.
+/// The originator of a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Actor {
-    /// A caller of the API, by its key.
+    /// A client of the API.
     ApiKey {
         id: ApiKeyId,
-        /// The key's name at the time.
+        /// The name of the key at the time.
         name: String,
     },
-    /// The recipient of a message, by a signed link.
+    /// The recipient of a message, through a signed link.
     Recipient,
+    /// Waypost itself.
     System,
 }
 
 impl Actor {
-    /// The word in the database and on the wire.
+    /// The name in the API and in the database.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -41,17 +42,17 @@ impl Actor {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
     pub actor: Actor,
-    /// The client's address, where there is one.
+    /// The client's IP address.
     pub ip: Option<String>,
-    /// What the client calls itself, bounded.
+    /// The client's `User-Agent`, truncated.
     pub user_agent: Option<String>,
-    /// The request's id, as `X-Request-Id` tells it.
+    /// The id in the `X-Request-Id` header of the response.
     pub request_id: String,
 }
 
 impl Origin {
-    /// Waypost itself, asked by nobody: `occasion` is the id of what decided it and
-    /// stands where a request's would.
+    /// A change that Waypost makes itself. `occasion` is the id of its cause and is stored
+    /// as the request id.
     #[must_use]
     pub fn system(occasion: impl ToString) -> Self {
         Self {
@@ -63,43 +64,41 @@ impl Origin {
     }
 }
 
-/// One entry, as its organization reads it.
+/// An entry of the audit log.
 #[derive(Debug, Clone)]
 pub struct AuditEntry {
     pub id: Uuid,
-    /// What was done, such as `provider.created`.
+    /// Such as `provider.created`.
     pub action: String,
     pub occurred_at: Timestamp,
-    /// The word for who did it: see [`Actor::kind`].
+    /// See [`Actor::kind`].
     pub actor_type: String,
-    /// The actor's id, where it has one.
     pub actor_id: Option<Uuid>,
-    /// The actor's name at the time, where it has one.
+    /// The name of the actor at the time.
     pub actor_name: Option<String>,
-    /// The kind of thing that was changed, such as `provider`.
+    /// The kind of the changed object, such as `provider`.
     pub target_type: String,
     pub target_id: Uuid,
-    /// The client's address, where there was one.
+    /// The client's IP address.
     pub ip: Option<String>,
-    /// What the client called itself.
     pub user_agent: Option<String>,
     pub request_id: String,
     pub metadata: Value,
 }
 
-/// What was done to what.
+/// A change to record.
 #[derive(Debug, Clone)]
 pub struct AuditChange {
     /// `<target type>.<past participle>`, such as `provider.created`.
     pub action: &'static str,
-    /// The kind of thing, such as `provider`.
+    /// The kind of the changed object, such as `provider`.
     pub target_type: &'static str,
     pub target_id: Uuid,
     pub metadata: Value,
 }
 
 impl AuditChange {
-    /// A change to a thing. The action begins with the kind of thing.
+    /// A change of an object. The target type is the part of the action before the dot.
     #[must_use]
     pub fn new(action: &'static str, target_id: impl Into<Uuid>) -> Self {
         Self {
@@ -110,7 +109,7 @@ impl AuditChange {
         }
     }
 
-    /// The same change with particulars.
+    /// The same change with metadata.
     #[must_use]
     pub fn with(mut self, metadata: Value) -> Self {
         self.metadata = metadata;

@@ -10,7 +10,7 @@ use crate::fault::Fault;
 use crate::ids::{Ids, OrganizationId};
 use crate::page::{Page, PageRequest};
 
-/// Writes one entry, in the transaction of the change that it is about.
+/// Inserts one entry. Runs in the transaction of the change.
 pub async fn insert(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -48,8 +48,8 @@ pub async fn insert(
     Ok(())
 }
 
-/// Writes an entry for each of many changes by one actor, with one statement, in
-/// the transaction of the changes.
+/// Inserts one entry for each change of one origin, with one statement. Runs in the
+/// transaction of the changes.
 pub async fn insert_all(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -97,7 +97,7 @@ pub async fn insert_all(
     Ok(())
 }
 
-/// Writes entries of several organizations and origins with one statement.
+/// Inserts entries of several organizations and origins, with one statement.
 pub async fn insert_mixed(
     connection: &mut PgConnection,
     entries: &[(OrganizationId, &Origin, AuditChange)],
@@ -151,18 +151,15 @@ pub async fn insert_mixed(
     Ok(())
 }
 
-/// Which entries a list shows.
+/// A filter of entries. `None` matches all.
 #[derive(Debug, Clone, Default)]
 pub struct EntryFilter {
-    /// Only those of this action.
     pub action: Option<String>,
-    /// Only those about this kind of thing.
     pub target_type: Option<String>,
-    /// Only those about this thing.
     pub target_id: Option<Uuid>,
-    /// Only those of this moment and later.
+    /// Inclusive.
     pub from: Option<Timestamp>,
-    /// Only those before this moment.
+    /// Exclusive.
     pub to: Option<Timestamp>,
 }
 
@@ -193,8 +190,8 @@ pub async fn list(
     .await
     .or_fault("count the audit log")?;
     let total = u64::try_from(total).unwrap_or_default();
-    // What is before a page is walked over: not where nothing is behind it.
-    if page.is_behind(total) {
+    // Postgres reads all rows before the page: skip the query if the page is empty.
+    if page.is_past_end(total) {
         let rows = Vec::new();
         return Ok(Page { rows, total });
     }

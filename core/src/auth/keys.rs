@@ -1,7 +1,8 @@
-//! What callers do with keys: making, changing, rotating and revoking them. A key
-//! cannot hand on a permission that it lacks, and a key that may do more than itself
-//! it neither changes, rotates nor revokes: what protects a key, such as its networks
-//! and its end, is changed by those alone who may do all that it may.
+//! Creating, changing, rotating and revoking API keys.
+//!
+//! A caller cannot give a key a permission that its own key lacks. It cannot change, rotate
+//! or revoke a key that has a permission that its own key lacks: otherwise it could remove
+//! the networks or the expiry that protect a more powerful key.
 
 use std::time::Duration;
 
@@ -19,21 +20,20 @@ use crate::network::Networks;
 use crate::secret::Secret;
 use crate::text::Name;
 
-/// Networks of one key at the most.
+/// Networks of one key.
 pub const ALLOWED_IPS_MAX: usize = 100;
-/// The longest time that a rotated key's old secret may live on.
+/// Longest grace period of a rotated key's old secret.
 pub const GRACE_MAX: Duration = Duration::from_secs(7 * 24 * 3_600);
-/// How long it does where nothing is said.
+/// Default grace period of a rotated key's old secret.
 pub const GRACE_DEFAULT: Duration = Duration::from_secs(24 * 3_600);
 
-/// Why a key was not made or changed.
+/// Why a key was not created or changed.
 #[derive(Debug)]
 pub enum KeyRefusal {
-    /// There is no such key.
     NotFound,
-    /// The caller's own key lacks a permission that the key has or would have.
+    /// The caller's key lacks this permission, which the other key has or would have.
     Lacks(Permission),
-    /// The key was revoked or has expired.
+    /// The key is revoked or expired.
     Ended,
     Fault(Fault),
 }
@@ -50,7 +50,7 @@ impl From<KeyRefusal> for Failed<KeyRefusal> {
     }
 }
 
-/// What of a key is to change; what is absent stays.
+/// A change of a key. `None` leaves a field as it is.
 #[derive(Debug, Default)]
 pub struct KeyChange {
     pub name: Option<Name>,
@@ -60,7 +60,7 @@ pub struct KeyChange {
 }
 
 impl KeyChange {
-    /// The names of the fields that are to change, for the audit log.
+    /// The names of the changed fields, for the audit log.
     fn fields(&self) -> Vec<&'static str> {
         [
             self.name.is_some().then_some("name"),
@@ -74,15 +74,15 @@ impl KeyChange {
     }
 }
 
-/// What a caller wants of a rotation.
+/// The parameters of a rotation.
 #[derive(Debug, Clone, Copy)]
 pub struct Rotation {
     pub id: ApiKeyId,
-    /// How long its secrets up to now live on, at the most.
+    /// How long the present secret, and the secrets before it, remain valid.
     pub grace: Duration,
 }
 
-/// Works on the keys of organizations. Cheap to clone.
+/// Manages the keys of organizations. Cheap to clone.
 #[derive(Clone)]
 pub struct ApiKeys {
     pub pool: PgPool,
@@ -91,53 +91,55 @@ pub struct ApiKeys {
 }
 
 impl ApiKeys {
-    /// Makes a key on behalf of another one.
+    /// Creates a key on behalf of the key `creator`.
     ///
     /// # Errors
-    /// Why it was not made.
+    /// The refusal.
     pub async fn create(
         &self,
-        maker: &ApiKey,
+        creator: &ApiKey,
         origin: &Origin,
         draft: KeyDraft,
-        once: &Idempotent<'_, MintedKey>,
+        idempotent: &Idempotent<'_, MintedKey>,
     ) -> Result<MintedKey, Failed<KeyRefusal>> {
-        // Before a repeated answer too, since it shows the key.
-        refuse_beyond(&draft.permissions, &maker.permissions)?;
-        let organization_id = maker.organization_id;
+        // Also before a stored answer is repeated, since it contains the secret.
+        require_permissions(&draft.permissions, &creator.permissions)?;
+        let organization_id = creator.organization_id;
         let now = self.clock.now();
-        let minted = mint(organization_id, draft, Some(maker.id), &self.ids, now);
+        let minted = mint(organization_id, draft, Some(creator.id), &self.ids, now);
         let change = AuditChange::new("api_key.created", minted.record.id).with(json!({
             "name": minted.record.name,
             "permissions": minted.record.permissions.names(),
         }));
-        let mut transaction = once.begin(&self.pool, "make an API key").await?;
+        let mut transaction = idempotent.begin(&self.pool, "make an API key").await?;
         store::insert(&mut transaction, &minted.record, minted.hash).await?;
         self.record(&mut transaction, organization_id, origin, &change)
             .await?;
-        once.commit(transaction, &minted, "make an API key").await?;
+        idempotent
+            .commit(transaction, &minted, "make an API key")
+            .await?;
         Ok(minted)
     }
 
-    /// Changes a key that was not revoked.
+    /// Changes a key that is not revoked.
     ///
     /// # Errors
-    /// Why it was not changed.
+    /// The refusal.
     pub async fn change(
         &self,
-        changer: &ApiKey,
+        caller: &ApiKey,
         origin: &Origin,
         id: ApiKeyId,
         wanted: KeyChange,
     ) -> Result<ApiKey, KeyRefusal> {
-        let organization_id = changer.organization_id;
+        let organization_id = caller.organization_id;
         let mut transaction = db::begin(&self.pool, "change an API key").await?;
         let key = store::find_for_update(&mut transaction, organization_id, id)
             .await?
             .ok_or(KeyRefusal::NotFound)?;
-        refuse_beyond(&key.permissions, &changer.permissions)?;
+        require_permissions(&key.permissions, &caller.permissions)?;
         if let Some(permissions) = &wanted.permissions {
-            refuse_beyond(permissions, &changer.permissions)?;
+            require_permissions(permissions, &caller.permissions)?;
         }
         if key.revoked_at.is_some() {
             return Err(KeyRefusal::Ended);
@@ -153,26 +155,26 @@ impl ApiKeys {
         Ok(key)
     }
 
-    /// Gives a key a new secret. Those before it open the key for the grace longer,
-    /// at the most.
+    /// Replaces the secret of a key. The secrets before it remain valid for at most the
+    /// grace period.
     ///
     /// # Errors
-    /// Why it was not rotated.
+    /// The refusal.
     pub async fn rotate(
         &self,
-        changer: &ApiKey,
+        caller: &ApiKey,
         origin: &Origin,
         Rotation { id, grace }: Rotation,
-        once: &Idempotent<'_, (ApiKey, Secret)>,
+        idempotent: &Idempotent<'_, (ApiKey, Secret)>,
     ) -> Result<(ApiKey, Secret), Failed<KeyRefusal>> {
-        let organization_id = changer.organization_id;
-        self.refuse_secret_of(changer, id).await?;
+        let organization_id = caller.organization_id;
+        self.require_may_rotate(caller, id).await?;
         let now = self.clock.now();
-        let mut transaction = once.begin(&self.pool, "rotate an API key").await?;
+        let mut transaction = idempotent.begin(&self.pool, "rotate an API key").await?;
         let key = store::find_for_update(&mut transaction, organization_id, id)
             .await?
             .ok_or(KeyRefusal::NotFound)?;
-        refuse_beyond(&key.permissions, &changer.permissions)?;
+        require_permissions(&key.permissions, &caller.permissions)?;
         if !key.is_valid(now) {
             return Err(KeyRefusal::Ended.into());
         }
@@ -187,38 +189,40 @@ impl ApiKeys {
         self.record(&mut transaction, organization_id, origin, &change)
             .await?;
         let rotated = (key, secret);
-        once.commit(transaction, &rotated, "rotate an API key")
+        idempotent
+            .commit(transaction, &rotated, "rotate an API key")
             .await?;
         Ok(rotated)
     }
 
-    /// Turns away who may not have the secrets of a key, a repeated one included.
-    async fn refuse_secret_of(&self, changer: &ApiKey, id: ApiKeyId) -> Result<(), KeyRefusal> {
+    /// Refuses a caller that may not rotate the key. Runs before a stored answer is
+    /// repeated, since it contains the secret.
+    async fn require_may_rotate(&self, caller: &ApiKey, id: ApiKeyId) -> Result<(), KeyRefusal> {
         let doing = "rotate an API key";
         let mut connection = self.pool.acquire().await.or_fault(doing)?;
-        let key = store::find(&mut connection, changer.organization_id, id)
+        let key = store::find(&mut connection, caller.organization_id, id)
             .await?
             .ok_or(KeyRefusal::NotFound)?;
-        refuse_beyond(&key.permissions, &changer.permissions)
+        require_permissions(&key.permissions, &caller.permissions)
     }
 
-    /// Revokes a key with all its secrets. Its record stays. Revoking it again
+    /// Revokes a key with all its secrets. Its record stays. Revoking a revoked key
     /// changes nothing.
     ///
     /// # Errors
-    /// Why it was not revoked.
+    /// The refusal.
     pub async fn revoke(
         &self,
-        changer: &ApiKey,
+        caller: &ApiKey,
         origin: &Origin,
         id: ApiKeyId,
     ) -> Result<(), KeyRefusal> {
-        let organization_id = changer.organization_id;
+        let organization_id = caller.organization_id;
         let mut transaction = db::begin(&self.pool, "revoke an API key").await?;
         let key = store::find_for_update(&mut transaction, organization_id, id)
             .await?
             .ok_or(KeyRefusal::NotFound)?;
-        refuse_beyond(&key.permissions, &changer.permissions)?;
+        require_permissions(&key.permissions, &caller.permissions)?;
         if key.revoked_at.is_some() {
             return Ok(());
         }
@@ -242,8 +246,8 @@ impl ApiKeys {
     }
 }
 
-fn refuse_beyond(wanted: &Permissions, held: &Permissions) -> Result<(), KeyRefusal> {
-    match wanted.first_beyond(held) {
+fn require_permissions(wanted: &Permissions, held: &Permissions) -> Result<(), KeyRefusal> {
+    match wanted.first_not_in(held) {
         Some(permission) => Err(KeyRefusal::Lacks(permission)),
         None => Ok(()),
     }

@@ -1,13 +1,14 @@
-//! API keys and what they may do. A key is random, so one SHA-256 of it is what
-//! is stored and looked up; the key itself is shown once, when it is made. Looked
-//! up keys are remembered for a few seconds: a revocation reaches every process
-//! within [`KEY_MEMORY`], and so does a change of the organization's rate limits,
-//! which are read with the key. Of a key that is used in the second half of that time
-//! the next request finds what was looked up meanwhile. A rotated key has several
-//! secrets for a while: the new one, and each old one until its grace period ends.
+//! API keys and their permissions.
 //!
-//! Keys that are not remembered are looked up many at once, over few connections:
-//! whoever guesses keys costs Postgres little, and nobody else their connection.
+//! A key is random, so Postgres stores its plain SHA-256. The API shows the key once, when
+//! it is created. Each process caches the keys that it looked up: a revocation, and a change
+//! of the organization's rate limits, which are read with the key, reach every process within
+//! [`CACHE_TTL`]. A key that is used in the second half of that time is refreshed in the
+//! background. A rotated key has several secrets for a while: the new one, and each old one
+//! until its grace period ends.
+//!
+//! Keys that are not cached are looked up in batches over few connections, so a client that
+//! guesses keys costs Postgres little and takes no connection from other work.
 
 pub mod keys;
 pub mod permission;
@@ -37,20 +38,19 @@ use usage::Usage;
 pub use keys::ApiKeys;
 pub use permission::{Permission, Permissions};
 
-/// How long a process may go on using what it knows of a key.
-pub const KEY_MEMORY: Duration = Duration::from_secs(4);
+/// How long a process caches a key.
+pub const CACHE_TTL: Duration = Duration::from_secs(4);
 
-/// What every key begins with.
 const KEY_PREFIX: &str = "wp_live_";
 /// Random characters of a key: 32 of 62 kinds are 190 bits.
 const KEY_RANDOM_CHARS: usize = 32;
 /// Characters of a key that its record shows.
-const SHOWN_CHARS: usize = KEY_PREFIX.len() + 6;
-/// Keys remembered at the most, and texts that are no keys.
-const REMEMBERED_MAX: u64 = 100_000;
-/// How keys are looked up: over two connections, so that one that died without a
-/// word is not the only one, and few enough at once to be found by an index.
-const LOOK_UPS: BatcherSettings = BatcherSettings {
+const PREFIX_CHARS: usize = KEY_PREFIX.len() + 6;
+/// Cached keys, including texts that are not keys.
+const CACHE_MAX: u64 = 100_000;
+/// Two connections, so that one dead connection does not block all look-ups. Few enough
+/// hashes per query for Postgres to use the index.
+const LOOKUPS: BatcherSettings = BatcherSettings {
     flushes_max: 2,
     batch_weight_max: 500,
     batch_min: 1,
@@ -62,23 +62,21 @@ const LOOK_UPS: BatcherSettings = BatcherSettings {
 #[derive(Debug, Clone)]
 pub struct ApiKey {
     pub id: ApiKeyId,
-    /// The organization whose data it opens.
     pub organization_id: OrganizationId,
     pub name: String,
     /// The first characters of the key, to tell keys apart.
     pub prefix: String,
     pub permissions: Permissions,
-    /// Where it may be used from; anywhere where there are none.
+    /// Networks from which the key may be used. Empty: from anywhere.
     pub allowed_ips: Networks,
-    /// From when on it is refused.
     pub expires_at: Option<Timestamp>,
-    /// When it was last used, to the minute.
+    /// Precise to the minute.
     pub last_used_at: Option<Timestamp>,
-    /// Until when a secret opens it that a rotation replaced.
+    /// End of the longest grace period of the secrets that rotations replaced.
     pub old_secret_valid_until: Option<Timestamp>,
     pub revoked_at: Option<Timestamp>,
     pub created_at: Timestamp,
-    /// The key that made it; nothing where the operator did.
+    /// The key that created this one. `None`: the operator did.
     pub created_by: Option<ApiKeyId>,
 }
 
@@ -87,35 +85,34 @@ impl ApiKey {
         self.revoked_at.is_none() && self.expires_at.is_none_or(|end| now < end)
     }
 
-    /// Whether it may be used from there. Where the address is not known, only a
-    /// key that may be used from anywhere.
+    /// Whether the key may be used from `address`. If the address is unknown, only a key
+    /// without networks may be used.
     fn allows(&self, address: Option<IpAddr>) -> bool {
         let networks = &self.allowed_ips;
         networks.0.is_empty() || address.is_some_and(|address| networks.contain(address))
     }
 }
 
-/// What a key is to be.
+/// The parameters of a new key.
 #[derive(Debug)]
 pub struct KeyDraft {
     pub name: Name,
     pub permissions: Permissions,
-    /// Where it may be used from; anywhere where there are none.
+    /// Networks from which the key may be used. Empty: from anywhere.
     pub allowed_ips: Networks,
-    /// From when on it is refused.
     pub expires_at: Option<Timestamp>,
 }
 
-/// A key just made, with its secret, which is shown once.
+/// A new key with its secret, which is shown once.
 #[derive(Debug)]
 pub struct MintedKey {
     pub record: ApiKey,
     pub secret: Secret,
-    /// What is stored of it.
+    /// The hash to store.
     pub hash: ApiKeyHash,
 }
 
-/// Makes a key from its draft; nothing is stored yet.
+/// Makes a key from its draft. Does not store it.
 #[must_use]
 pub fn mint(
     organization_id: OrganizationId,
@@ -150,26 +147,26 @@ pub fn mint(
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ApiKeyHash(pub [u8; 32]);
 
-/// Makes a fresh key: the secret, its hash and the part that may be shown.
+/// Generates a key: the secret, its hash and its prefix, which may be shown.
 #[must_use]
 pub fn generate_key(ids: &Ids) -> (Secret, ApiKeyHash, String) {
     let key = format!("{KEY_PREFIX}{}", ids.alphanumeric(KEY_RANDOM_CHARS));
-    let shown = key[..SHOWN_CHARS].to_owned();
+    let prefix = key[..PREFIX_CHARS].to_owned();
     let hash = hash_key(&key);
-    (Secret::from(key), hash, shown)
+    (Secret::from(key), hash, prefix)
 }
 
 fn hash_key(key: &str) -> ApiKeyHash {
     ApiKeyHash(Sha256::digest(key.as_bytes()).into())
 }
 
-/// A key as one of its secrets opens it.
+/// A key as found by one of its secrets.
 #[derive(Debug, Clone)]
 pub struct OpenedKey {
     pub record: ApiKey,
-    /// When this secret ends, where a rotation replaced it.
+    /// When the grace period of this secret ends. `None`: it is the current secret.
     pub secret_valid_until: Option<Timestamp>,
-    /// The rate limits that its organization gave itself.
+    /// The rate limits that the organization set for itself.
     pub rates: OwnRates,
 }
 
@@ -179,38 +176,38 @@ impl OpenedKey {
     }
 }
 
-/// Tells whose key a request carries.
+/// Finds the key of a request.
 #[derive(Clone)]
 pub struct Authenticator {
-    look_ups: Batcher<ApiKeyHash, Option<Arc<OpenedKey>>>,
+    lookups: Batcher<ApiKeyHash, Option<Arc<OpenedKey>>>,
     clock: Clock,
     usage: Usage,
-    remembered: Cache<ApiKeyHash, RefreshAhead<Option<Arc<OpenedKey>>>>,
+    cache: Cache<ApiKeyHash, RefreshAhead<Option<Arc<OpenedKey>>>>,
 }
 
 impl Authenticator {
-    /// Looks keys up in `pool`, and records there when they were used.
+    /// Starts the tasks that look up keys in `pool` and record their use there.
     #[must_use]
     pub fn start(pool: PgPool, clock: Clock) -> Self {
-        let remembered = Cache::builder()
-            .max_capacity(REMEMBERED_MAX)
-            .time_to_live(KEY_MEMORY)
+        let cache = Cache::builder()
+            .max_capacity(CACHE_MAX)
+            .time_to_live(CACHE_TTL)
             .build();
         Self {
             usage: Usage::start(pool.clone()),
-            look_ups: Batcher::start("api_keys", LOOK_UPS, move |hashes| {
-                look_up(pool.clone(), hashes)
+            lookups: Batcher::start("api_keys", LOOKUPS, move |hashes| {
+                find_all(pool.clone(), hashes)
             }),
             clock,
-            remembered,
+            cache,
         }
     }
 
-    /// What is known of a key that is used from `address`; nothing where it is
-    /// unknown, expired, revoked or not to be used from there.
+    /// The key, if it exists, is neither expired nor revoked, and may be used from
+    /// `address`.
     ///
     /// # Errors
-    /// A fault when Postgres is away and the key is not remembered.
+    /// A fault if Postgres is away and the key is not cached.
     pub async fn find(
         &self,
         key: &Secret,
@@ -221,29 +218,28 @@ impl Authenticator {
             return Ok(None);
         }
         let hash = hash_key(key);
-        let look_up = || look_up_one(self.look_ups.clone(), hash);
-        let found = cache::get_or_refresh(&self.remembered, hash, look_up, look_up).await?;
+        let find = || find_one(self.lookups.clone(), hash);
+        let found = cache::get_or_refresh(&self.cache, hash, find, find).await?;
         let now = self.clock.now();
         let valid = found.filter(|key| key.is_valid(now) && key.record.allows(address));
-        Ok(valid.inspect(|key| self.usage.note(&key.record, now)))
+        Ok(valid.inspect(|key| self.usage.record(&key.record, now)))
     }
 }
 
-/// What is known of one key, beside others that are asked for. A text that is none is not
-/// worth a second look.
-async fn look_up_one(
-    look_ups: Batcher<ApiKeyHash, Option<Arc<OpenedKey>>>,
+/// Looks up one key, in a batch with others. A key that does not exist is not refreshed.
+async fn find_one(
+    lookups: Batcher<ApiKeyHash, Option<Arc<OpenedKey>>>,
     hash: ApiKeyHash,
 ) -> Result<RefreshAhead<Option<Arc<OpenedKey>>>, Fault> {
-    let found = look_ups.run(hash, 1).await?;
+    let found = lookups.run(hash, 1).await?;
     Ok(match &found {
-        Some(_) => RefreshAhead::for_memory(found, KEY_MEMORY),
+        Some(_) => RefreshAhead::with_ttl(found, CACHE_TTL),
         None => RefreshAhead::never(found),
     })
 }
 
-/// What is known of each of these keys, in their order.
-async fn look_up(
+/// Looks up keys; one result for each, in their order.
+async fn find_all(
     pool: PgPool,
     hashes: Vec<ApiKeyHash>,
 ) -> Vec<Result<Option<Arc<OpenedKey>>, Fault>> {

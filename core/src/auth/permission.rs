@@ -1,4 +1,4 @@
-//! What an API key may do: the seven permissions of the contract.
+//! The seven permissions of API keys.
 
 use std::fmt;
 use std::str::FromStr;
@@ -21,7 +21,7 @@ pub enum Permission {
 }
 
 impl Permission {
-    /// All of them, in the order of the contract.
+    /// All permissions, in the order of the contract.
     pub const ALL: [Self; 7] = [
         Self::Send,
         Self::TemplatesRead,
@@ -32,7 +32,7 @@ impl Permission {
         Self::SettingsWrite,
     ];
 
-    /// The wire name.
+    /// The name in the API and in the database.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -78,13 +78,13 @@ impl Permissions {
         Self(Permission::ALL.to_vec())
     }
 
-    /// Whether `permission` is among them.
+    /// Whether the set contains `permission`.
     #[must_use]
     pub fn contains(&self, permission: Permission) -> bool {
         self.0.contains(&permission)
     }
 
-    /// These and the others.
+    /// The permissions of both sets.
     #[must_use]
     pub fn union(&self, others: &Self) -> Self {
         let either =
@@ -92,15 +92,15 @@ impl Permissions {
         Permission::ALL.into_iter().filter(either).collect()
     }
 
-    /// The first of these that is not in `others`.
+    /// The first permission of this set that is not in `others`.
     #[must_use]
-    pub fn first_beyond(&self, others: &Self) -> Option<Permission> {
+    pub fn first_not_in(&self, others: &Self) -> Option<Permission> {
         Permission::ALL
             .into_iter()
             .find(|permission| self.contains(*permission) && !others.contains(*permission))
     }
 
-    /// The wire names, in the order of the contract.
+    /// The names of the permissions, in the order of the contract.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         Permission::ALL

@@ -7,7 +7,7 @@ use sqlx::{PgConnection, query, query_as, query_scalar};
 use uuid::Uuid;
 
 use super::keys::KeyChange;
-use super::usage::{NOTE_EVERY, Use};
+use super::usage::{KeyUse, RECORD_INTERVAL};
 use super::{ApiKey, ApiKeyHash, OpenedKey};
 use crate::clock::Timestamp;
 use crate::db::OrFault;
@@ -47,10 +47,10 @@ pub async fn insert(
     Ok(())
 }
 
-/// The keys that have these hashes, or had them before a rotation, with the rate
-/// limits of their organizations. The one query that finds organizations rather
-/// than being given one: this is how a caller is known. A record that cannot be read
-/// is its own key's fault alone.
+/// The keys with these hashes, current or replaced by a rotation, and the rate limits of
+/// their organizations. This is the only query that finds the organization instead of
+/// being given it: it identifies the caller. A record that cannot be read fails only its
+/// own key.
 pub async fn list_by_hash(
     connection: &mut PgConnection,
     hashes: &[ApiKeyHash],
@@ -172,7 +172,7 @@ pub async fn find(
     row.map(ApiKey::try_from).transpose()
 }
 
-/// One key, which nobody else changes before the transaction ends.
+/// Finds and locks a key until the transaction ends.
 pub(super) async fn find_for_update(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -189,7 +189,7 @@ pub(super) async fn find_for_update(
     find(connection, organization_id, id).await
 }
 
-/// Changes a key and returns it; nothing where it is not there.
+/// Changes a key and returns it; `None` if there is no such key.
 pub(super) async fn update(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -219,8 +219,8 @@ pub(super) async fn update(
     find(connection, organization_id, id).await
 }
 
-/// Lets the present secret of a key, and those before it, open the key until
-/// `grace_ends` at the most, and forgets those that open it no longer.
+/// Adds the current secret of a key to its old secrets, limits the validity of all old
+/// secrets to `grace_ends`, and deletes those that have ended by `now`.
 pub(super) async fn retire_secret(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -260,11 +260,11 @@ pub(super) async fn retire_secret(
     )
     .execute(connection)
     .await
-    .or_fault("forget ended secrets")?;
+    .or_fault("delete ended secrets")?;
     Ok(())
 }
 
-/// Gives a key another secret and returns it; nothing where it is not there.
+/// Replaces the secret of a key and returns the key; `None` if there is no such key.
 pub(super) async fn replace_secret(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -308,9 +308,12 @@ pub(super) async fn revoke(
     Ok(())
 }
 
-/// Records when keys were used, unless another process has just done so. Rows are
-/// locked in the order of their ids, as other processes do it.
-pub(super) async fn record_uses(connection: &mut PgConnection, uses: &[Use]) -> Result<(), Fault> {
+/// Records when keys were used, unless another process recorded a use of the key within
+/// the last minute.
+pub(super) async fn record_uses(
+    connection: &mut PgConnection,
+    uses: &[KeyUse],
+) -> Result<(), Fault> {
     let organization_ids: Vec<Uuid> = uses.iter().map(|one| one.organization_id.0).collect();
     let key_ids: Vec<Uuid> = uses.iter().map(|one| one.key_id.0).collect();
     let times: Vec<Timestamp> = uses.iter().map(|one| one.at).collect();
@@ -324,7 +327,7 @@ pub(super) async fn record_uses(connection: &mut PgConnection, uses: &[Use]) -> 
              FROM api_keys k
              JOIN used ON used.organization_id = k.organization_id AND used.key_id = k.id
              WHERE k.last_used_at IS NULL OR k.last_used_at <= used.at - $4::interval
-             -- Keys are looked up on this connection too: nobody's lock is waited for.
+             -- Key look-ups share this connection pool, so this does not wait for locks.
              FOR UPDATE OF k SKIP LOCKED
          )
          UPDATE api_keys k
@@ -334,7 +337,7 @@ pub(super) async fn record_uses(connection: &mut PgConnection, uses: &[Use]) -> 
         &organization_ids,
         &key_ids,
         &times,
-        NOTE_EVERY as _,
+        RECORD_INTERVAL as _,
     )
     .execute(connection)
     .await
@@ -360,8 +363,8 @@ struct ApiKeyRow {
 impl TryFrom<ApiKeyRow> for ApiKey {
     type Error = Fault;
 
-    /// A network that cannot be read is a fault: leaving it out could open the key
-    /// to everywhere.
+    /// A network that cannot be parsed is a fault: leaving it out could make the key valid
+    /// from anywhere.
     fn try_from(row: ApiKeyRow) -> Result<Self, Fault> {
         let networks: Result<Vec<_>, _> = row.allowed_ips.iter().map(|text| text.parse()).collect();
         let networks =

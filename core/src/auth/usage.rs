@@ -1,7 +1,7 @@
-//! When keys were last used. Requests leave a note and go on; the notes are
-//! written a little later, many at once, and one a minute for each key at the
-//! most. A note that is lost, because the process died, Postgres was away or somebody
-//! held the key's row, is made up for by the next use of the key.
+//! Records when keys were last used. A request queues its use and does not wait. A task
+//! writes the uses in batches, at most one per key and minute. A use can be lost, because
+//! the process died, Postgres was away or another transaction held the key's row; the next
+//! use of the key makes up for it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,44 +17,44 @@ use crate::db::{OrFault, PgPool, bounded};
 use crate::fault::Fault;
 use crate::ids::{ApiKeyId, OrganizationId};
 
-/// A use sooner than this after the noted one is not noted.
-pub(super) const NOTE_EVERY: TimeDelta = TimeDelta::minutes(1);
-/// How long notes are gathered before they are written.
-const GATHER: Duration = Duration::from_secs(1);
-/// Notes that may wait, and notes written at once.
-const WAITING_MAX: usize = 10_000;
+/// Minimum time between two recorded uses of a key.
+pub(super) const RECORD_INTERVAL: TimeDelta = TimeDelta::minutes(1);
+/// How long the task collects uses before it writes them.
+const BATCH_DELAY: Duration = Duration::from_secs(1);
+/// Uses in the queue, and uses in one statement.
+const QUEUE_MAX: usize = 10_000;
 
 /// One use of a key.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Use {
+pub(super) struct KeyUse {
     pub(super) organization_id: OrganizationId,
     pub(super) key_id: ApiKeyId,
     pub(super) at: Timestamp,
 }
 
-/// Takes notes of the use of keys. Cheap to clone.
+/// Records the use of keys. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Usage {
-    noted: Arc<Mutex<HashMap<ApiKeyId, Timestamp>>>,
-    sender: mpsc::Sender<Use>,
+    recorded: Arc<Mutex<HashMap<ApiKeyId, Timestamp>>>,
+    sender: mpsc::Sender<KeyUse>,
 }
 
 impl Usage {
-    /// Starts writing to `pool`. Ends when the last clone is gone.
+    /// Starts the task that writes to `pool`. It ends when the last clone is dropped.
     pub(super) fn start(pool: PgPool) -> Self {
-        let (sender, receiver) = mpsc::channel(WAITING_MAX);
+        let (sender, receiver) = mpsc::channel(QUEUE_MAX);
         tokio::spawn(run(pool, receiver));
         Self {
-            noted: Arc::default(),
+            recorded: Arc::default(),
             sender,
         }
     }
 
-    /// Notes that a key is used. Never waits.
-    pub(super) fn note(&self, key: &ApiKey, now: Timestamp) {
+    /// Records a use of a key. Does not wait.
+    pub(super) fn record(&self, key: &ApiKey, now: Timestamp) {
         if self.is_due(key.id, now) {
-            // Where too many wait, this one's time comes again in a minute.
-            let _full = self.sender.try_send(Use {
+            // If the queue is full, the next use in a minute is recorded.
+            let _full = self.sender.try_send(KeyUse {
                 organization_id: key.organization_id,
                 key_id: key.id,
                 at: now,
@@ -63,36 +63,39 @@ impl Usage {
     }
 
     fn is_due(&self, id: ApiKeyId, now: Timestamp) -> bool {
-        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
-        if noted.get(&id).is_some_and(|at| now < *at + NOTE_EVERY) {
+        let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+        if recorded
+            .get(&id)
+            .is_some_and(|at| now < *at + RECORD_INTERVAL)
+        {
             return false;
         }
-        if noted.len() >= WAITING_MAX {
-            noted.retain(|_, at| now < *at + NOTE_EVERY);
+        if recorded.len() >= QUEUE_MAX {
+            recorded.retain(|_, at| now < *at + RECORD_INTERVAL);
         }
-        noted.insert(id, now);
+        recorded.insert(id, now);
         true
     }
 }
 
-async fn run(pool: PgPool, mut receiver: mpsc::Receiver<Use>) {
+async fn run(pool: PgPool, mut receiver: mpsc::Receiver<KeyUse>) {
     let mut uses = Vec::new();
-    while receiver.recv_many(&mut uses, WAITING_MAX).await > 0 {
-        tokio::time::sleep(GATHER).await;
+    while receiver.recv_many(&mut uses, QUEUE_MAX).await > 0 {
+        tokio::time::sleep(BATCH_DELAY).await;
         while let Ok(further) = receiver.try_recv() {
             uses.push(further);
         }
         if let Err(fault) = write(&pool, &uses).await {
             debug!(
                 cause = fault.chain(),
-                "The use of API keys was not recorded"
+                "Could not record the use of API keys"
             );
         }
         uses.clear();
     }
 }
 
-async fn write(pool: &PgPool, uses: &[Use]) -> Result<(), Fault> {
+async fn write(pool: &PgPool, uses: &[KeyUse]) -> Result<(), Fault> {
     let doing = "record the use of API keys";
     bounded(doing, async {
         let mut connection = pool.acquire().await.or_fault(doing)?;

@@ -1,4 +1,4 @@
-//! The settings of links in messages: where they lead, and how long they work.
+//! The settings of the links in messages.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -8,49 +8,48 @@ use url::Url;
 use super::reader::Reader;
 use super::{ApiSettings, Environment};
 
-/// The longest public URL, in bytes: a link must fit into a header.
+/// Length limit of the public URL, in bytes. An unsubscribe link must fit into a header.
 pub const PUBLIC_URL_BYTES_MAX: usize = 300;
 
-/// The links in messages.
+/// The settings of the links in messages.
 #[derive(Debug, Clone)]
 pub struct LinkSettings {
-    /// What recipients reach the API under: scheme, host and perhaps a port and a
-    /// path, without a slash at the end. All of its characters mean nothing to HTML.
+    /// The URL at which recipients reach the API: scheme, host, optional port and path,
+    /// no trailing slash. It contains no character that HTML would have to escape.
     pub public_url: String,
-    /// How long an unsubscribe link works.
     pub unsubscribe_lifetime: Duration,
-    /// How long opens and clicks of a copy are recorded. Its links work for ever.
+    /// How long opens and clicks of a message are recorded. Its links work longer.
     pub tracking_lifetime: Duration,
-    /// What is fetched so soon after its copy was made was fetched by a machine; not
-    /// looked at where it is zero.
+    /// A request that arrives within this time after the message was composed counts as a
+    /// machine's. Zero disables the check.
     pub machine_window: Duration,
 }
 
-/// Reads them. `api` says where the API is reached in development.
+/// Reads the settings. `api` gives the default of the public URL in development.
 pub(super) fn read(
     reader: &mut Reader<'_>,
     environment: Option<Environment>,
     api: Option<&ApiSettings>,
 ) -> Option<LinkSettings> {
     const NAME: &str = "WAYPOST_PUBLIC_URL";
-    let given = reader.given(NAME, "", "What recipients reach the API under, as the links in messages say: `https://mail.example.com`, a path may follow. The same in all processes. Required in production, where it should be https: one-click unsubscribing needs it. In development the API's own address.");
+    let given = reader.given(NAME, "", "URL at which recipients reach the API, such as `https://mail.example.com`; a path may follow. Links in messages begin with it, so it must be the same in all processes. Use https: one-click unsubscribe requires it. Required in production. Default in development: the address in `WAYPOST_LISTEN`.");
     let is_development = environment == Some(Environment::Development);
     let own = api.filter(|_| is_development).map(own_url);
     let public_url = match (given, own) {
         (Some(text), _) => parse_public_url(&text),
         (None, Some(own)) => Ok(own),
-        (None, None) => Err("is required: set the URL that recipients reach the API under"),
+        (None, None) => Err("is required: set the URL at which recipients reach the API"),
     };
-    let public_url = public_url.map_err(|message| reader.fault(NAME, message));
+    let public_url = public_url.map_err(|message| reader.reject(NAME, message));
     let unsubscribe_lifetime = reader.duration(
         "WAYPOST_UNSUBSCRIBE_LIFETIME",
         "60days",
-        "How long an unsubscribe link works after its message was sent. The law asks for 30 days in some countries.",
+        "How long an unsubscribe link works after the message was sent. Some countries require at least 30 days by law.",
     );
     let tracking_lifetime = reader.duration(
         "WAYPOST_TRACKING_LIFETIME",
         "400days",
-        "How long opens and clicks are recorded after the message was sent. Tracked links lead to their targets for as long as the key that signed them is in WAYPOST_ENCRYPTION_KEYS.",
+        "How long opens and clicks are recorded after the message was sent. Tracked links redirect for longer: as long as the key that signed them is in `WAYPOST_ENCRYPTION_KEYS`.",
     );
     let machine_window = read_machine_window(reader, is_development);
     Some(LinkSettings {
@@ -63,19 +62,16 @@ pub(super) fn read(
 
 fn read_machine_window(reader: &mut Reader<'_>, is_development: bool) -> Option<Duration> {
     const NAME: &str = "WAYPOST_TRACKING_MACHINE_WINDOW";
-    let given = reader.given(NAME, "", "Opens and clicks so soon after the sending are a machine's: they are shown as such and not counted. 2s in production; 0s in development, where scripts read the mail.");
+    let given = reader.given(NAME, "", "Opens and clicks within this time after the message was sent are attributed to a machine, such as a virus scanner: they are marked and not counted. `0s` disables the check. Default: `2s`, in development `0s`.");
     let default = if is_development { "0s" } else { "2s" };
     let window = humantime::parse_duration(given.as_deref().unwrap_or(default)).ok();
     if window.is_none() {
-        reader.fault(
-            NAME,
-            "must be a span of time with its unit, such as 0s or 2s",
-        );
+        reader.reject(NAME, "must be a duration with a unit, such as 0s or 2s");
     }
     window
 }
 
-/// Where an API on this machine is reached from it.
+/// The URL of the API for clients on this machine.
 fn own_url(api: &ApiSettings) -> String {
     let mut address = api.listen;
     if address.ip().is_unspecified() {
@@ -86,7 +82,7 @@ fn own_url(api: &ApiSettings) -> String {
 
 fn parse_public_url(text: &str) -> Result<String, &'static str> {
     let malformed =
-        "must be a URL such as https://mail.example.com, with a path at the most after the host";
+        "must be a URL such as https://mail.example.com, with nothing but a path after the host";
     let url = Url::parse(text).map_err(|_| malformed)?;
     let is_bare = url.username().is_empty()
         && url.password().is_none()
@@ -98,7 +94,7 @@ fn parse_public_url(text: &str) -> Result<String, &'static str> {
         return Err(malformed);
     }
     if !url_text.bytes().all(is_plain) {
-        return Err("must be of letters, digits and - . _ ~ / % alone");
+        return Err("must contain only letters, digits and - . _ ~ / %");
     }
     if url_text.len() > PUBLIC_URL_BYTES_MAX {
         return Err("must not be longer than 300 characters");
@@ -118,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn production_must_say_what_recipients_reach_it_under() {
+    fn production_requires_a_public_url() {
         let database = ("DATABASE_URL", "postgres://localhost/waypost");
         let key = "1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
         let key = ("WAYPOST_ENCRYPTION_KEYS", key);
@@ -154,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn only_in_production_a_quick_reader_is_a_machine() {
+    fn the_machine_window_is_two_seconds_in_production_and_zero_in_development() {
         let base = [
             ("DATABASE_URL", "postgres://localhost/waypost"),
             (
@@ -177,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn in_development_it_is_the_apis_own_address() {
+    fn in_development_the_public_url_is_the_listen_address() {
         let base = [
             ("DATABASE_URL", "postgres://localhost/waypost"),
             ("WAYPOST_ENV", "development"),

@@ -1,6 +1,6 @@
-//! Configuration: read once, from environment variables, into types. Every
-//! mistake is reported in one message. The list of settings is also where the
-//! table in `docs/configuration.md` and `.env.example` come from.
+//! Configuration: environment variables, read once into types. One error reports every
+//! mistake. The table in `docs/configuration.md` and `.env.example` are generated from the
+//! descriptions in this module.
 
 mod links;
 mod reader;
@@ -33,111 +33,107 @@ pub use reader::SettingDoc;
 pub use retention::{RETENTION_DAYS_MAX, RetentionSettings};
 pub use webhooks::WebhookSettings;
 
-/// Time that a provider call may take beyond its own time-out before the lease
-/// that covers it could end: the margin that the configuration insists on.
+/// How much longer than the provider time-out a worker lease must remain valid at any
+/// moment.
 const LEASE_MARGIN: Duration = Duration::from_secs(2);
 
-/// Everything that can be set.
+/// All settings of an installation.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Development relaxes what production refuses.
     pub environment: Environment,
     pub database_url: Secret,
-    /// How many connections one process holds to it at the most.
+    /// Maximum size of a process's main connection pools together.
     pub database_connections: u32,
     pub redis_url: Secret,
-    /// Put before every Redis key.
+    /// Prefix of every Redis key.
     pub redis_prefix: String,
-    /// What seals credentials and addresses.
+    /// Encrypts credentials and addresses.
     pub sealer: Sealer,
-    /// What signs links; by keys derived from those that seal.
+    /// Signs links. Its keys are derived from the encryption keys.
     pub signer: Signer,
-    /// Where and how to log.
     pub log: LogSettings,
     pub api: ApiSettings,
-    /// The worker and scheduler processes' health listener, where wanted.
+    /// Address of the health endpoints of a worker or scheduler.
     pub health_listen: Option<SocketAddr>,
     pub links: LinkSettings,
     pub sending: SendingSettings,
     pub webhooks: WebhookSettings,
     pub smtp: SmtpSettings,
-    /// How long messages are kept.
     pub retention: RetentionSettings,
-    /// Base URLs that stand in for the providers' own: one for all, or per type.
+    /// Base URLs that replace the providers' own.
     pub provider_base_urls: HashMap<ProviderType, Url>,
-    /// Variables that are named like settings and are none: misspelt, most likely.
+    /// Variables that begin with `WAYPOST_` but are not settings, probably misspelt.
     pub unknown: Vec<String>,
 }
 
-/// Where the process runs.
+/// Production refuses insecure values that development accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Environment {
     Development,
     Production,
 }
 
-/// Where and how to log.
+/// The settings of the log.
 #[derive(Debug, Clone)]
 pub struct LogSettings {
-    /// A filter as `tracing_subscriber::EnvFilter` reads it.
+    /// A filter in the syntax of `tracing_subscriber::EnvFilter`.
     pub filter: String,
     pub format: LogFormat,
 }
 
-/// The API process.
+/// The settings of the API process.
 #[derive(Debug, Clone)]
 pub struct ApiSettings {
-    /// The address that it serves on.
     pub listen: SocketAddr,
-    /// Connections that it serves at the same time; further ones wait.
+    /// Connections served at the same time. More wait to be accepted.
     pub connections_max: usize,
-    /// Messages in one batch at the most.
+    /// Messages in one batch request.
     pub batch_messages_max: usize,
-    /// How long requests in flight may take to end when the process is told to.
+    /// How long requests in flight may take to finish at shutdown.
     pub shutdown: Duration,
-    /// How long it serves on as before when it is told to stop.
+    /// How long the API continues to serve between the signal to stop and the shutdown.
     pub shutdown_delay: Duration,
-    /// Proxies in front of the API, whose word on the client's address counts.
+    /// Proxies whose `X-Forwarded-For` header is believed.
     pub trusted_proxies: Networks,
-    /// The most sends per second that an organization may give itself.
+    /// Highest limit on sends that an organization may set for itself.
     pub rate_limit_send_max: u32,
-    /// The most other requests per second that an organization may give itself.
+    /// Highest limit on other requests that an organization may set for itself.
     pub rate_limit_other_max: u32,
-    /// Requests per minute that one address may make without a valid key.
+    /// Requests per minute from one address without a valid API key.
     pub rate_limit_anonymous_per_minute: u32,
 }
 
-/// Sending: leases, retries, pace.
+/// The settings of sending: leases, retries and time-outs.
 #[derive(Debug, Clone)]
 pub struct SendingSettings {
     /// Jobs that one worker process runs at the same time.
     pub concurrency: usize,
-    /// The longest a provider may take to answer.
+    /// How long a provider may take to answer.
     pub call_timeout: Duration,
-    /// How long a worker's leases outlive its last heartbeat.
+    /// How long a worker's leases remain valid after its last heartbeat.
     pub lease: Duration,
-    /// How long a worker that is told to stop waits for calls in flight.
+    /// How long a worker waits for calls in flight at shutdown.
     pub shutdown: Duration,
-    /// The upper bound of the first retry's wait; it doubles from there.
+    /// Upper bound of the first retry's delay.
     pub retry_first: Duration,
-    /// The upper bound that the waits grow to.
+    /// Upper bound of every retry's delay.
     pub retry_longest: Duration,
-    /// How long after acceptance a message is tried again.
+    /// How long after acceptance a message is retried.
     pub retry_horizon: Duration,
-    /// How long evidence is awaited after an attempt of unknown outcome.
+    /// How long a worker waits for a provider event or a look-up result after an attempt
+    /// of unknown outcome.
     pub unknown_wait: Duration,
-    /// How long a job may take from its push before the relay asks whether Redis
-    /// lost it.
+    /// How long after its push a job counts as present in Redis without proof.
     pub relay_grace: Duration,
-    /// How often the scheduler's short tasks run.
+    /// Interval of the scheduler's short tasks.
     pub scheduler_tick: Duration,
 }
 
-/// All mistakes of a configuration.
+/// All mistakes in a configuration.
 #[derive(Debug, thiserror::Error)]
-#[error("the configuration is not usable:{}", list(.issues))]
+#[error("the configuration is invalid:{}", list(.issues))]
 pub struct ConfigError {
-    /// One per setting that is wrong or missing; the path is the variable's name.
+    /// One per missing or invalid setting. The path is the name of the variable.
     pub issues: Vec<Issue>,
 }
 
@@ -149,17 +145,17 @@ fn list(issues: &[Issue]) -> String {
 }
 
 impl Settings {
-    /// Reads the process's environment.
+    /// Reads the settings from the environment of the process.
     ///
     /// # Errors
-    /// Every mistake in one error.
+    /// All mistakes.
     pub fn from_env() -> Result<Self, ConfigError> {
         #[expect(
             clippy::disallowed_methods,
             reason = "the one place that reads the environment"
         )]
         let variables = std::env::vars_os();
-        // What is not ours may be written in whatever way.
+        // Variables of other programs need not be valid UTF-8.
         let variables = variables.filter_map(|(name, value)| {
             let value = value.to_string_lossy().into_owned();
             Some((name.into_string().ok()?, value))
@@ -170,7 +166,7 @@ impl Settings {
     /// Reads the settings from a map of variables.
     ///
     /// # Errors
-    /// Every mistake in one error.
+    /// All mistakes.
     pub fn from_map(variables: &HashMap<String, String>) -> Result<Self, ConfigError> {
         let mut reader = Reader::new(variables);
         let settings = Self::read(&mut reader);
@@ -181,7 +177,7 @@ impl Settings {
         }
     }
 
-    /// Every setting with its default and meaning, in the order of the code.
+    /// Every setting with its default and description, in the order of the code.
     #[must_use]
     pub fn reference() -> Vec<SettingDoc> {
         let variables = HashMap::new();
@@ -198,32 +194,32 @@ impl Settings {
                 ("production", Environment::Production),
                 ("development", Environment::Development),
             ],
-            "`development` relaxes what production refuses: the example encryption key.",
+            "`production` or `development`. Development accepts the published example encryption key, derives `WAYPOST_PUBLIC_URL` from `WAYPOST_LISTEN`, and lets webhooks and SMTP accounts connect to this machine.",
         );
         let database_url = reader.server(
             "DATABASE_URL",
             None,
-            "Postgres, `postgres://user:password@host:port/database`. Required.",
+            "URL of the Postgres database: `postgres://user:password@host:port/database`. Required.",
             "postgres://user:password@host:port/database",
             db::is_url,
         );
         let database_connections = reader.parse(
             "WAYPOST_DATABASE_CONNECTIONS",
             "16",
-            "Connections to Postgres that one process works with at the most, an API with seven at the least. Up to six more listen, keep watch or send webhooks.",
+            "Maximum number of Postgres connections in the main pools of one process. An API process uses at least 7, whatever the value. Each process opens up to 6 more, for notifications, liveness checks and webhook delivery.",
             1..=1000,
         );
         let redis_url = reader.server(
             "REDIS_URL",
             Some("redis://127.0.0.1:6379"),
-            "Redis, `redis://host:port/number`.",
+            "URL of the Redis server: `redis://user:password@host:port/number`.",
             "redis://user:password@host:port/number",
             Redis::is_url,
         );
         let redis_prefix = reader.text(
             "WAYPOST_REDIS_PREFIX",
             "waypost",
-            "Put before every Redis key, so that installations may share a server.",
+            "Prefix of every Redis key. Installations that share a Redis server need different prefixes.",
         );
         let (sealer, signer) = read_keys(reader, environment).unzip();
         let log = read_log(reader);
@@ -231,7 +227,7 @@ impl Settings {
         let links = links::read(reader, environment, api.as_ref());
         let health_listen = reader.optional(
             "WAYPOST_HEALTH_LISTEN",
-            "Address on which a worker or scheduler serves `/healthz` and `/readyz`.",
+            "Address and port on which a worker or scheduler serves `/healthz` and `/readyz`. Unset: it serves neither.",
             |text| text.parse().ok(),
         );
         let sending = read_sending(reader);
@@ -260,10 +256,10 @@ impl Settings {
         })
     }
 
-    /// Logs which variables are named like settings and are none.
+    /// Logs a warning for every unknown variable that begins with `WAYPOST_`.
     pub fn warn_of_unknown(&self) {
         for name in &self.unknown {
-            tracing::warn!(name, "There is no such setting");
+            tracing::warn!(name, "Ignored an unknown setting");
         }
     }
 }
@@ -274,9 +270,9 @@ fn read_keys(
 ) -> Option<(Sealer, Signer)> {
     const NAME: &str = "WAYPOST_ENCRYPTION_KEYS";
     let default = (environment == Some(Environment::Development)).then_some(EXAMPLE_KEYS);
-    let text = reader.given(NAME, "", "Keys that seal credentials and addresses and sign links, `id:base64 of 32 bytes`, separated by commas; the first seals and signs, all open and verify. Required in production. Make one with `openssl rand -base64 32`.");
+    let text = reader.given(NAME, "", "Keys that encrypt provider credentials and addresses and sign links: `id:base64 of 32 bytes`, separated by commas. The first key encrypts and signs; all keys decrypt and verify. Generate one with `openssl rand -base64 32`. Required in production.");
     let Some(text) = text.as_deref().or(default) else {
-        reader.fault(NAME, "is required: set id:base64 of 32 random bytes");
+        reader.reject(NAME, "is required: set id:base64 of 32 random bytes");
         return None;
     };
     let is_example = text.contains(
@@ -285,7 +281,7 @@ fn read_keys(
             .map_or(EXAMPLE_KEYS, |(_, key)| key),
     );
     if is_example && environment != Some(Environment::Development) {
-        reader.fault(
+        reader.reject(
             NAME,
             "must not be the published example key outside development",
         );
@@ -295,21 +291,21 @@ fn read_keys(
     match sealer.and_then(|sealer| Ok((sealer, Signer::parse(text)?))) {
         Ok(keys) => Some(keys),
         Err(message) => {
-            reader.fault(NAME, &format!("is not usable: {message}"));
+            reader.reject(NAME, &format!("is invalid: {message}"));
             None
         }
     }
 }
 
 fn read_log(reader: &mut Reader<'_>) -> Option<LogSettings> {
-    let filter = reader.parse_any("WAYPOST_LOG", "info", "What to log: `error`, `warn`, `info`, `debug`, `trace`, or per module as `info,waypost_core=debug`. Libraries are heard from `info` on, whatever is set: below that they log headers and addresses.", |text| {
+    let filter = reader.parse_any("WAYPOST_LOG", "info", "Log level: `error`, `warn`, `info`, `debug` or `trace`, or levels per module such as `info,waypost_core=debug`. Libraries never log below `info`, because their debug output contains headers and addresses.", |text| {
         telemetry::is_filter(text).then(|| text.to_owned())
     });
     let format = reader.choice(
         "WAYPOST_LOG_FORMAT",
         "text",
         &[("text", LogFormat::Text), ("json", LogFormat::Json)],
-        "`text` for people, `json` for collectors.",
+        "Format of log lines: `text` for people, `json` for log collectors.",
     );
     Some(LogSettings {
         filter: filter?,
@@ -321,52 +317,52 @@ fn read_api(reader: &mut Reader<'_>) -> Option<ApiSettings> {
     let listen = reader.parse_any(
         "WAYPOST_LISTEN",
         "0.0.0.0:8080",
-        "Address that the API serves on.",
+        "Address and port on which the API listens.",
         |text| text.parse().ok(),
     );
     let connections_max = reader.parse(
         "WAYPOST_API_CONNECTIONS_MAX",
         "4096",
-        "Connections that one API process serves at the same time; further ones wait to be accepted. Keep it some hundreds below the process's limit of open files.",
+        "Maximum number of client connections that one API process serves at the same time. Further connections wait to be accepted. Keep it a few hundred below the process's limit on open files.",
         1..=1_000_000,
     );
     let batch_messages_max = reader.parse(
         "WAYPOST_BATCH_MESSAGES_MAX",
         "1000",
-        "Messages in one batch at the most.",
+        "Maximum number of messages in one batch request.",
         1..=10_000,
     );
     let shutdown = reader.duration(
         "WAYPOST_API_SHUTDOWN",
         "10s",
-        "How long requests in flight may take to end when the API is told to stop.",
+        "How long requests in flight may take to finish when the API stops.",
     );
     let shutdown_delay = reader.optional(
         "WAYPOST_API_SHUTDOWN_DELAY",
-        "How long an API that is told to stop serves on as before, while its `/readyz` is 503, such as 5s. For proxies that go by that; not at all where nothing is said.",
+        "How long the API continues to serve requests after the signal to stop, such as `5s`. Meanwhile `/readyz` answers 503, so that load balancers stop routing to it. Unset: no delay.",
         |text| humantime::parse_duration(text).ok(),
     );
     let trusted_proxies = reader.optional(
         "WAYPOST_TRUSTED_PROXIES",
-        "Proxies in front of the API, addresses and networks (CIDR) separated by commas. What these say in `X-Forwarded-For` is believed, and nobody else.",
+        "Proxies in front of the API: addresses and networks (CIDR), separated by commas. The API believes the `X-Forwarded-For` header of these proxies only.",
         |text| text.parse().ok(),
     );
     let rate_limit_send_max = reader.parse(
         "WAYPOST_RATE_LIMIT_SEND_MAX",
         "100",
-        "The most sends per second that an organization may set for itself.",
+        "Highest rate limit on sends, per second, that an organization may set for itself.",
         1..=1_000_000,
     );
     let rate_limit_other_max = reader.parse(
         "WAYPOST_RATE_LIMIT_OTHER_MAX",
         "1000",
-        "The most other requests per second that an organization may set for itself.",
+        "Highest rate limit on other requests, per second, that an organization may set for itself.",
         1..=1_000_000,
     );
     let rate_limit_anonymous_per_minute = reader.parse(
         "WAYPOST_RATE_LIMIT_ANONYMOUS_PER_MINUTE",
         "20",
-        "Requests per minute that one address may make without a valid API key; the largest, 1000000, lifts the bound.",
+        "Maximum number of requests per minute from one IP address without a valid API key. 1000000 removes the limit.",
         1..=1_000_000,
     );
     Some(ApiSettings {
@@ -386,45 +382,45 @@ fn read_sending(reader: &mut Reader<'_>) -> Option<SendingSettings> {
     let concurrency = reader.parse(
         "WAYPOST_WORKER_CONCURRENCY",
         "64",
-        "Jobs that one worker runs at the same time.",
+        "Maximum number of jobs that one worker process runs at the same time.",
         1..=10_000,
     );
     let call_timeout = reader.duration(
         "WAYPOST_PROVIDER_TIMEOUT",
         "30s",
-        "The longest a provider may take to answer.",
+        "How long a provider may take to answer a call.",
     );
-    let lease = reader.duration("WAYPOST_WORKER_LEASE", "60s", "How long a worker's leases outlive its last heartbeat. At least one and a half times as long as the provider time-out and 2 s together.");
+    let lease = reader.duration("WAYPOST_WORKER_LEASE", "60s", "How long a worker's leases remain valid after its last heartbeat. If a worker dies, its jobs wait this long. At least 1.5 × (`WAYPOST_PROVIDER_TIMEOUT` + 2s).");
     let shutdown = reader.duration(
         "WAYPOST_WORKER_SHUTDOWN",
         "35s",
-        "How long a worker that is told to stop waits for calls in flight. Longer than the provider time-out.",
+        "How long a worker waits for calls in flight when it stops. Must be longer than `WAYPOST_PROVIDER_TIMEOUT`.",
     );
     let retry_first = reader.duration(
         "WAYPOST_RETRY_FIRST",
         "5s",
-        "Upper bound of the first retry's wait; it doubles from there, with full jitter.",
+        "Upper bound of the delay before the first retry. It doubles with every retry. The delay is chosen at random below the bound (full jitter).",
     );
     let retry_longest = reader.duration(
         "WAYPOST_RETRY_LONGEST",
         "30min",
-        "Upper bound that the waits grow to.",
+        "Largest upper bound of the delay before a retry.",
     );
     let retry_horizon = reader.duration(
         "WAYPOST_RETRY_HORIZON",
         "24h",
-        "How long after acceptance a message is tried again.",
+        "How long after acceptance a message is retried. After that it fails.",
     );
-    let unknown_wait = reader.duration("WAYPOST_UNKNOWN_WAIT", "15min", "How long evidence is awaited when a provider's answer was lost, before the message is sent once more. For rules with `onUnknown: wait`, and for messages without a rule.");
+    let unknown_wait = reader.duration("WAYPOST_UNKNOWN_WAIT", "15min", "How long a worker waits for a provider event or a look-up result after the provider's answer was lost, before it sends the message once more. Applies to routing rules with `onUnknown: wait` and to messages without a rule.");
     let relay_grace = reader.duration(
         "WAYPOST_RELAY_GRACE",
         "15s",
-        "How long after its push a job may be missing before it is pushed to Redis again.",
+        "How long after its push a job may be missing from Redis before the scheduler pushes it again.",
     );
     let scheduler_tick = reader.duration(
         "WAYPOST_SCHEDULER_TICK",
         "1s",
-        "How often the scheduler looks for work that Redis lost and for leases that ended.",
+        "How often the scheduler looks for jobs that Redis lost and for expired leases.",
     );
     let settings = SendingSettings {
         concurrency: concurrency?,
@@ -438,15 +434,15 @@ fn read_sending(reader: &mut Reader<'_>) -> Option<SendingSettings> {
         relay_grace: relay_grace?,
         scheduler_tick: scheduler_tick?,
     };
-    // Heartbeats come at a third of the lease, so two thirds of it are always left.
+    // A worker sends a heartbeat every third of the lease, so two thirds always remain.
     if settings.lease * 2 / 3 < settings.call_timeout + LEASE_MARGIN {
-        reader.fault(
+        reader.reject(
             "WAYPOST_WORKER_LEASE",
-            "must be at least one and a half times as long as WAYPOST_PROVIDER_TIMEOUT and 2s together",
+            "must be at least 1.5 × (WAYPOST_PROVIDER_TIMEOUT + 2s)",
         );
     }
     if settings.shutdown <= settings.call_timeout {
-        reader.fault(
+        reader.reject(
             "WAYPOST_WORKER_SHUTDOWN",
             "must be longer than WAYPOST_PROVIDER_TIMEOUT",
         );
@@ -462,17 +458,33 @@ fn read_base_urls(reader: &mut Reader<'_>) -> HashMap<ProviderType, Url> {
     };
     let all = reader.optional(
         "WAYPOST_PROVIDER_BASE_URL",
-        "Stands in for every provider's own base URL: for development, with the simulator.",
+        "Base URL that replaces the API base URL of every provider. For development with the simulator.",
         parse,
     );
     let mut urls = HashMap::new();
-    for (kind, name) in [
-        (ProviderType::Sendgrid, "WAYPOST_SENDGRID_BASE_URL"),
-        (ProviderType::Postmark, "WAYPOST_POSTMARK_BASE_URL"),
-        (ProviderType::Mailgun, "WAYPOST_MAILGUN_BASE_URL"),
-        (ProviderType::Ses, "WAYPOST_SES_BASE_URL"),
+    for (kind, name, meaning) in [
+        (
+            ProviderType::Sendgrid,
+            "WAYPOST_SENDGRID_BASE_URL",
+            "The same for SendGrid only.",
+        ),
+        (
+            ProviderType::Postmark,
+            "WAYPOST_POSTMARK_BASE_URL",
+            "The same for Postmark only.",
+        ),
+        (
+            ProviderType::Mailgun,
+            "WAYPOST_MAILGUN_BASE_URL",
+            "The same for Mailgun only.",
+        ),
+        (
+            ProviderType::Ses,
+            "WAYPOST_SES_BASE_URL",
+            "The same for Amazon SES only.",
+        ),
     ] {
-        let own = reader.optional(name, "The same for one provider alone.", parse);
+        let own = reader.optional(name, meaning, parse);
         if let Some(url) = own.or_else(|| all.clone()) {
             urls.insert(kind, url);
         }
@@ -524,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_named_like_a_setting_and_is_none_is_known() {
+    fn unknown_variables_with_our_prefix_are_listed() {
         let settings = read(&[
             ("WAYPOST_ENV", "development"),
             ("DATABASE_URL", "postgres://localhost/waypost"),

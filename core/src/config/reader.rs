@@ -1,5 +1,5 @@
-//! Reads settings one by one, notes what each is for, and collects what is wrong
-//! with them instead of stopping at the first.
+//! Reads settings one by one, collects their descriptions, and collects all mistakes
+//! instead of stopping at the first.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -10,12 +10,12 @@ use std::time::Duration;
 use crate::issue::Issue;
 use crate::secret::Secret;
 
-/// What our settings begin with, but for those of the servers.
-const OURS: &str = "WAYPOST_";
-/// What begins like them and is for the tests.
-const TESTS: &str = "WAYPOST_TEST_";
-/// What `docker-compose.yml` and `.dev/env` name beside the settings.
-const ELSEWHERE: [&str; 7] = [
+/// Prefix of all settings except `DATABASE_URL` and `REDIS_URL`.
+const PREFIX: &str = "WAYPOST_";
+/// Prefix of the variables of the tests.
+const TEST_PREFIX: &str = "WAYPOST_TEST_";
+/// Variables of `docker-compose.yml` and `.dev/env` that are not settings.
+const OTHER_VARIABLES: [&str; 7] = [
     "WAYPOST_API_KEY",
     "WAYPOST_BIND",
     "WAYPOST_IMAGE",
@@ -25,16 +25,16 @@ const ELSEWHERE: [&str; 7] = [
     "WAYPOST_URL",
 ];
 
-/// What a setting is for.
+/// The description of a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingDoc {
     pub name: &'static str,
-    /// The value used where none is given; empty where there is none.
+    /// Empty if the setting has no default.
     pub default: String,
     pub meaning: &'static str,
 }
 
-/// One reading of a set of variables.
+/// Reads settings from a map of variables.
 pub(super) struct Reader<'a> {
     variables: &'a HashMap<String, String>,
     issues: Vec<Issue>,
@@ -58,12 +58,12 @@ impl<'a> Reader<'a> {
         self.docs
     }
 
-    /// Variables that are named like settings and were not asked for so far.
+    /// Variables that begin with `WAYPOST_` and were not read so far.
     pub(super) fn unknown(&self) -> Vec<String> {
         let is_unknown = |name: &&String| {
-            name.starts_with(OURS)
-                && !name.starts_with(TESTS)
-                && !ELSEWHERE.contains(&name.as_str())
+            name.starts_with(PREFIX)
+                && !name.starts_with(TEST_PREFIX)
+                && !OTHER_VARIABLES.contains(&name.as_str())
                 && self.docs.iter().all(|doc| doc.name != name.as_str())
         };
         let mut unknown: Vec<String> = self.variables.keys().filter(is_unknown).cloned().collect();
@@ -71,12 +71,12 @@ impl<'a> Reader<'a> {
         unknown
     }
 
-    /// Notes a mistake.
-    pub(super) fn fault(&mut self, name: &str, message: &str) {
+    /// Records a mistake.
+    pub(super) fn reject(&mut self, name: &str, message: &str) {
         self.issues.push(Issue::new(name, message));
     }
 
-    /// The text as given, or nothing where the variable is unset or empty.
+    /// The trimmed value; `None` if the variable is unset or empty.
     pub(super) fn given(
         &mut self,
         name: &'static str,
@@ -102,8 +102,8 @@ impl<'a> Reader<'a> {
             .unwrap_or_else(|| default.to_owned())
     }
 
-    /// The URL of a server, which may hold a password and must not be shown. Without a
-    /// default it is required.
+    /// The URL of a server. It may contain a password, so no error repeats it. It is
+    /// required if `default` is `None`.
     pub(super) fn server(
         &mut self,
         name: &'static str,
@@ -115,14 +115,14 @@ impl<'a> Reader<'a> {
         let text = self.given(name, default.unwrap_or_default(), meaning);
         let text = text.or_else(|| default.map(ToOwned::to_owned));
         match &text {
-            None => self.fault(name, "is required"),
-            Some(text) if !has_form(text) => self.fault(name, &misread(text, form)),
+            None => self.reject(name, "is required"),
+            Some(text) if !has_form(text) => self.reject(name, &wrong_url(text, form)),
             Some(_) => {}
         }
         text.map(Secret::from)
     }
 
-    /// A value that may be absent.
+    /// An optional value.
     pub(super) fn optional<T>(
         &mut self,
         name: &'static str,
@@ -132,12 +132,12 @@ impl<'a> Reader<'a> {
         let text = self.given(name, "", meaning)?;
         let value = parse(&text);
         if value.is_none() {
-            self.fault(name, "has a form that cannot be read");
+            self.reject(name, "cannot be parsed");
         }
         value
     }
 
-    /// A value with a default, by a function of its own.
+    /// A value with a default, parsed by `parse`.
     pub(super) fn parse_any<T>(
         &mut self,
         name: &'static str,
@@ -148,15 +148,15 @@ impl<'a> Reader<'a> {
         let text = self.text(name, default, meaning);
         let value = parse(&text);
         if value.is_none() {
-            self.fault(
+            self.reject(
                 name,
-                &format!("has a form that cannot be read; an example is {default}"),
+                &format!("cannot be parsed; a valid value is {default}"),
             );
         }
         value
     }
 
-    /// A number within bounds.
+    /// An integer within `bounds`.
     pub(super) fn parse<T>(
         &mut self,
         name: &'static str,
@@ -175,12 +175,12 @@ impl<'a> Reader<'a> {
                 bounds.start(),
                 bounds.end()
             );
-            self.fault(name, &message);
+            self.reject(name, &message);
         }
         value
     }
 
-    /// A span of time with its unit: `500ms`, `30s`, `15min`, `24h`.
+    /// A duration above zero, with its unit: `500ms`, `30s`, `15min`, `24h`.
     pub(super) fn duration(
         &mut self,
         name: &'static str,
@@ -192,15 +192,15 @@ impl<'a> Reader<'a> {
             .ok()
             .filter(|value| !value.is_zero());
         if value.is_none() {
-            self.fault(
+            self.reject(
                 name,
-                "must be a span of time with its unit, such as 500ms, 30s, 15min or 24h",
+                "must be a duration above zero with a unit, such as 500ms, 30s, 15min or 24h",
             );
         }
         value
     }
 
-    /// One of a few words.
+    /// One of the given words.
     pub(super) fn choice<T: Copy>(
         &mut self,
         name: &'static str,
@@ -215,17 +215,18 @@ impl<'a> Reader<'a> {
             .map(|(_, value)| *value);
         if value.is_none() {
             let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-            self.fault(name, &format!("must be one of {}", known.join(", ")));
+            self.reject(name, &format!("must be one of {}", known.join(", ")));
         }
         value
     }
 }
 
-/// What to say of a URL that is none of the wanted form. Of the text only what comes before
-/// and after the user and the password is repeated.
-fn misread(text: &str, form: &str) -> String {
+/// The error message for a URL of the wrong form. It repeats scheme, host and port of the
+/// URL, never the user or the password.
+fn wrong_url(text: &str, form: &str) -> String {
     let named = url::Url::parse(text).ok().and_then(|url| {
-        // A password that is not written as it must be ends the user's part too early.
+        // An unescaped character in the password ends the authority too early: then the
+        // parser takes the user for the host and the password for port or path.
         let is_cut = url.username().is_empty() && url.password().is_none() && text.contains('@');
         let host = url.host_str().filter(|_| !is_cut)?;
         let port = url.port().map(|port| format!(":{port}"));
@@ -244,7 +245,7 @@ mod tests {
     use crate::config::Settings;
 
     #[test]
-    fn a_server_of_another_kind_is_named_without_its_password() {
+    fn an_error_about_a_url_does_not_repeat_the_password() {
         for (name, text, message) in [
             (
                 "DATABASE_URL",

@@ -1,32 +1,31 @@
-//! The settings of retention: how long anything is kept of messages.
+//! The settings of retention.
 
 use super::reader::Reader;
 
-/// The longest time that messages are kept, in days: a hundred years.
+/// Largest retention in days: a hundred years.
 pub const RETENTION_DAYS_MAX: u32 = 36_500;
 
-/// How long messages are kept.
+/// The settings of retention.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RetentionSettings {
-    /// Days for which messages are kept, whatever an organization says; for ever where
-    /// nothing is said.
+    /// Days after which messages are deleted. An organization may set fewer for itself.
+    /// `None`: never.
     pub message_days: Option<u32>,
-    /// Days for which the bodies of messages are kept, as long as the messages where
-    /// nothing is said.
+    /// Days after which the bodies of messages are deleted. `None`: with the message.
     pub body_days: Option<u32>,
 }
 
-/// Reads them.
+/// Reads the settings.
 pub(super) fn read(reader: &mut Reader<'_>) -> RetentionSettings {
     RetentionSettings {
         message_days: reader.optional(
             "WAYPOST_RETENTION_DAYS",
-            "How many days messages are kept at the most, with all that is theirs; for ever where nothing is said. They go by whole months: a month's when its last day is that old. An organization's `retentionDays` may be shorter. Metrics and the audit log stay.",
+            "Days after which messages are deleted, with their recipients, events, attempts and webhook deliveries. Waypost deletes whole calendar months (UTC): a month is deleted when its last day is this old. An organization may set a shorter `retentionDays`. Metrics and the audit log are not deleted. Unset: messages are kept forever.",
             days,
         ),
         body_days: reader.optional(
             "WAYPOST_BODY_RETENTION_DAYS",
-            "How many days the bodies of messages are kept, by whole months too; as long as their messages where nothing is said. A message without its bodies cannot be tried again.",
+            "Days after which the bodies of messages are deleted, also by whole months. A message without its body cannot be retried. Unset: bodies are kept as long as their messages.",
             days,
         ),
     }
@@ -55,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_kept_unless_something_is_said() {
+    fn by_default_everything_is_kept() {
         assert_eq!(read("", "").unwrap(), RetentionSettings::default());
         let settings = read("365", " 30 ").unwrap();
         let given = (settings.message_days, settings.body_days);
@@ -63,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_of_days_is_refused() {
+    fn values_that_are_not_a_number_of_days_are_rejected() {
         for wrong in ["0", "-1", "36501", "1.5", "30d", "for ever"] {
             let error = read(wrong, wrong).unwrap_err();
             let names: Vec<&str> = error

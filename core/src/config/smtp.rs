@@ -1,4 +1,4 @@
-//! The settings of SMTP accounts: which servers may be reached, and whom to trust.
+//! The settings of SMTP accounts: allowed servers and trusted certificates.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use crate::network::guard::AddressGuard;
 use crate::provider::smtp::SmtpServer;
 use crate::provider::smtp::settings::{SmtpSettings, address_literal};
 
-/// Reads them. `links` know the name that the world knows us by.
+/// Reads the settings. The host in the public URL of `links` becomes the name in EHLO.
 pub(super) fn read(
     reader: &mut Reader<'_>,
     environment: Option<Environment>,
@@ -19,7 +19,7 @@ pub(super) fn read(
 ) -> SmtpSettings {
     let allow = reader.optional(
         "WAYPOST_SMTP_ALLOW",
-        "Networks, addresses and CIDRs separated by commas, in which SMTP accounts may name servers though they are not public. In development the machine itself, else none: a customer could reach into the operator's network.",
+        "Private networks in which SMTP accounts may name servers: addresses and networks (CIDR), separated by commas. Every customer can then connect to servers in these networks. Default: none; in development loopback.",
         |text| text.parse().ok(),
     );
     let of_development = || match environment {
@@ -30,12 +30,12 @@ pub(super) fn read(
     };
     let ca_file = reader.optional(
         "WAYPOST_SMTP_CA_FILE",
-        "File of certificates in PEM that SMTP connections trust beside the machine's: for relays with a certificate of one's own.",
+        "File of PEM certificates that SMTP connections trust in addition to the system's. For relays with a certificate of a private CA.",
         |text| Some(PathBuf::from(text)),
     );
     let server_override = reader.optional(
         "WAYPOST_SMTP_SERVER",
-        "Server, `host:port`, that is dialled in place of every SMTP account's own: for development, with the simulator.",
+        "Server, `host:port`, to which Waypost connects instead of the server of any SMTP account. For development with the simulator.",
         SmtpServer::parse,
     );
     SmtpSettings {
@@ -46,7 +46,7 @@ pub(super) fn read(
     }
 }
 
-/// The host of the public URL, as RFC 5321, 4.1.3 writes it.
+/// The host of the public URL, in the notation of RFC 5321, 4.1.3.
 fn hello(links: &LinkSettings) -> String {
     let url = Url::parse(&links.public_url).ok();
     match url.as_ref().and_then(Url::host) {
@@ -62,7 +62,7 @@ mod tests {
     use super::super::Settings;
 
     #[test]
-    fn what_may_be_reached_and_how_we_greet_follow_the_environment() {
+    fn allowed_networks_and_the_ehlo_name_depend_on_the_environment() {
         let production = [
             (
                 "WAYPOST_ENCRYPTION_KEYS",
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_named() {
+    fn invalid_values_are_reported_by_name() {
         let variables = [
             ("DATABASE_URL", "postgres://localhost/waypost"),
             ("WAYPOST_ENV", "development"),

@@ -1,4 +1,4 @@
-//! The settings of webhooks: where they may go, and how long a call may take.
+//! The settings of webhooks: allowed networks and the time-out of a call.
 
 use std::time::Duration;
 
@@ -6,27 +6,26 @@ use super::Environment;
 use super::reader::Reader;
 use crate::network::Networks;
 
-/// What development allows when nothing is said.
+/// The networks that development allows by default.
 const LOOPBACK: &str = "127.0.0.0/8, ::1";
 
-/// Calls to customers' endpoints.
+/// The settings of calls to customers' endpoints.
 #[derive(Debug, Clone)]
 pub struct WebhookSettings {
-    /// Networks that may be called although they are not public, and with plain
-    /// HTTP.
+    /// Networks in which endpoints are allowed although they are not public. Plain HTTP
+    /// is allowed there too.
     pub allowed: Networks,
-    /// The longest an endpoint may take to answer.
     pub call_timeout: Duration,
 }
 
-/// Reads them.
+/// Reads the settings.
 pub(super) fn read(
     reader: &mut Reader<'_>,
     environment: Option<Environment>,
 ) -> Option<WebhookSettings> {
     let given = reader.optional(
         "WAYPOST_WEBHOOK_ALLOW",
-        "Networks that webhooks may be posted to although they are not public, and over plain HTTP: addresses and networks (CIDR) separated by commas, or `none`. In development loopback where nothing is said.",
+        "Private networks in which webhook endpoints may be, with https or plain http: addresses and networks (CIDR), separated by commas, or `none`. Default: `none`; in development loopback.",
         parse,
     );
     let is_development = environment == Some(Environment::Development);
@@ -38,7 +37,7 @@ pub(super) fn read(
     let call_timeout = reader.duration(
         "WAYPOST_WEBHOOK_TIMEOUT",
         "15s",
-        "The longest an endpoint of a webhook may take to answer.",
+        "How long a webhook endpoint may take to answer.",
     );
     Some(WebhookSettings {
         allowed,
@@ -72,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn only_development_allows_loopback_by_itself() {
+    fn only_development_allows_loopback_by_default() {
         let development = ("WAYPOST_ENV", "development");
         let allow = |text| ("WAYPOST_WEBHOOK_ALLOW", text);
         for (pairs, expected) in [

@@ -1,5 +1,5 @@
-//! Cryptography: sealing what must not be read from a stolen database, and signing
-//! what leaves the house and comes back.
+//! Cryptography: encryption of stored secrets ([`seal`]) and signatures of link tokens
+//! ([`sign`]).
 
 mod keys;
 pub mod seal;

@@ -1,10 +1,10 @@
-//! Sealing: AES-256-GCM under a key with an id, bound to where the value lives.
+//! Sealing: AES-256-GCM with a key that has an id. A sealed value is bound to its organization,
+//! kind and row.
 //!
-//! A sealed value is `version (1) ‖ key id (2, big endian) ‖ nonce (12) ‖
-//! ciphertext and tag`. Several keys may be configured: the first seals, all
-//! open, so keys rotate without a moment at which something cannot be read. The
-//! associated data names the organization, the kind of value and its row; a value
-//! copied to another row does not open.
+//! Format: `version (1) ‖ key id (2, big endian) ‖ nonce (12) ‖ ciphertext and tag`. Several
+//! keys may be configured: the first seals, all open, so keys can be rotated without
+//! downtime. The associated data contains the organization, the kind of value and the id of
+//! its row; a value copied to another row does not open.
 
 use std::fmt;
 
@@ -16,38 +16,36 @@ use super::keys;
 use crate::fault::Fault;
 use crate::ids::{Ids, OrganizationId};
 
-/// The key that examples and development use. Anything else than development
-/// refuses to start with it.
+/// The key of examples and development. Outside development no process starts with it.
 pub const EXAMPLE_KEYS: &str = "1:d2F5cG9zdCBleGFtcGxlIGtleSwgbm90IHNlY3JldCE=";
 
 const VERSION: u8 = 1;
 const NONCE_BYTES: usize = 12;
 const HEADER_BYTES: usize = 3 + NONCE_BYTES;
 
-/// The configured keys. The first one seals.
+/// Encrypts and decrypts with the configured keys. The first one seals.
 #[derive(Clone)]
 pub struct Sealer {
     keys: Vec<(u16, Aes256Gcm)>,
     ids: Ids,
 }
 
-/// What kind of value is sealed; part of what it is bound to.
+/// The kind of a sealed value, to which the value is bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sealed {
-    /// A provider account's credentials; the row is the account.
+    /// The credentials of a provider account. Row: the account.
     Credentials,
-    /// A recipient's mailbox; the row is the message.
+    /// The mailbox of a recipient. Row: the message.
     Recipient,
-    /// The address in an unsubscribe link; the row is the message.
+    /// The address in an unsubscribe link. Row: the message.
     UnsubscribeLink,
-    /// What a request was answered; the row is the first half of its key's hash.
+    /// The stored answer of an idempotency key. Row: the first half of the key's hash.
     Answer,
-    /// The signing secret of a webhook endpoint, the one in use and those before
-    /// it; the row is the endpoint.
+    /// A current or old signing secret of a webhook endpoint. Row: the endpoint.
     WebhookSecret,
-    /// What a provider's calls are verified with; the row is the account.
+    /// The secrets that verify the events of a provider account. Row: the account.
     EventSecrets,
-    /// An event as a provider told it; the row is the message.
+    /// The raw payload of a provider event. Row: the message.
     ProviderEvent,
 }
 
@@ -66,11 +64,11 @@ impl Sealed {
 }
 
 impl Sealer {
-    /// Reads keys of the form `id:base64`, separated by commas: the id a number
-    /// from 0 to 65,535, the key 32 bytes.
+    /// Parses keys of the form `id:base64`, separated by commas. The id is a number from 0
+    /// to 65,535, the key has 32 bytes.
     ///
     /// # Errors
-    /// A sentence that says which key is wrong, without showing it.
+    /// A message that names the wrong key by its position, without its value.
     pub fn parse(text: &str, ids: Ids) -> Result<Self, String> {
         let keys = keys::parse(text)?.into_iter();
         let keys = keys.map(|key| (key.id, Aes256Gcm::new(&key.bytes.into())));
@@ -110,11 +108,11 @@ impl Sealer {
         sealed
     }
 
-    /// Opens what [`Sealer::seal`] made for the same organization, kind and row.
+    /// Opens a value that [`Sealer::seal`] made for the same organization, kind and row.
     ///
     /// # Errors
-    /// A fault when the value was made with a key that is not configured, was
-    /// changed, or belongs elsewhere.
+    /// A fault if the key of the value is not configured, or the value was changed or sealed
+    /// for another organization, kind or row.
     pub fn open(
         &self,
         organization: OrganizationId,
@@ -124,7 +122,7 @@ impl Sealer {
     ) -> Result<Vec<u8>, Fault> {
         let unreadable = |why: &'static str| Fault::internal("open a sealed value", why);
         if sealed.len() < HEADER_BYTES || sealed[0] != VERSION {
-            return Err(unreadable("it does not have the form of one"));
+            return Err(unreadable("it has the wrong format"));
         }
         let key_id = u16::from_be_bytes([sealed[1], sealed[2]]);
         let (_, cipher) = self
@@ -140,13 +138,13 @@ impl Sealer {
         };
         cipher
             .decrypt(&Nonce::from(nonce), payload)
-            .map_err(|_| unreadable("it was changed or belongs elsewhere"))
+            .map_err(|_| unreadable("it was changed or belongs to another row"))
     }
 }
 
-/// The id of the key that a value was sealed with; 0 where it has no form at all.
+/// The id of the key of a sealed value; 0 if the value has the wrong format.
 #[must_use]
-pub(crate) fn key_of(sealed: &[u8]) -> u16 {
+pub(crate) fn key_id_of(sealed: &[u8]) -> u16 {
     match sealed {
         [_, high, low, ..] => u16::from_be_bytes([*high, *low]),
         _ => 0,
@@ -232,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_keys_are_named_by_their_place() {
+    fn wrong_keys_are_named_by_their_position() {
         let ids = Ids::new(Clock::system());
         for (text, part) in [
             ("", "key 1 must have the form"),

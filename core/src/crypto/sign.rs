@@ -1,10 +1,9 @@
-//! Signing: HMAC-SHA256 (RFC 2104) under a key with an id, for what leaves the
-//! house and comes back. The first key signs, all keys verify, so keys rotate
-//! without a moment at which a signature is refused.
+//! Signing of link tokens: HMAC-SHA256 (RFC 2104) with a key that has an id. The first key
+//! signs, all keys verify, so keys can be rotated without downtime.
 //!
-//! The keys are derived from those that seal: one secret to keep, and neither use
-//! tells anything of the other. What is signed begins with a label of its kind, so
-//! that a signature of one kind is none of another.
+//! The keys are derived from the sealing keys: the operator manages one secret, and neither
+//! use reveals anything about the other. The signed bytes begin with a label of their kind,
+//! so that a signature of one kind is not valid for another.
 
 use std::fmt;
 
@@ -13,22 +12,22 @@ use sha2::Sha256;
 
 use super::keys::{self, KEY_BYTES};
 
-/// Bytes of a signature.
+/// Length of a signature.
 pub const SIGNATURE_BYTES: usize = 32;
 
-/// Bytes of a short signature: the first half of a whole one.
+/// Length of a short signature: the first half of a full one.
 pub const SHORT_SIGNATURE_BYTES: usize = SIGNATURE_BYTES / 2;
 
-/// What the signing keys are derived with.
+/// The message whose HMAC is the derived key.
 const DERIVATION: &[u8] = b"waypost: key for signing";
 
-/// The derived keys. The first one signs.
+/// Signs and verifies with the derived keys. The first one signs.
 #[derive(Clone)]
 pub struct Signer {
     keys: Vec<(u16, Hmac<Sha256>)>,
 }
 
-/// What kind of thing is signed.
+/// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signed {
     /// The token of an unsubscribe link.
@@ -40,7 +39,7 @@ pub enum Signed {
 }
 
 impl Signed {
-    /// No label is the beginning of another.
+    /// No label is a prefix of another.
     fn label(self) -> &'static [u8] {
         match self {
             Self::UnsubscribeLink => b"unsubscribe link\0",
@@ -51,11 +50,10 @@ impl Signed {
 }
 
 impl Signer {
-    /// Derives keys from those of [`super::seal::Sealer::parse`], given in the same
-    /// form.
+    /// Derives the keys from the text that [`super::seal::Sealer::parse`] takes.
     ///
     /// # Errors
-    /// A sentence that says which key is wrong, without showing it.
+    /// A message that names the wrong key by its position, without its value.
     pub fn parse(text: &str) -> Result<Self, String> {
         let keys = keys::parse(text)?;
         let keys = keys.into_iter().map(|key| (key.id, derived(key.bytes)));
@@ -64,37 +62,35 @@ impl Signer {
         })
     }
 
-    /// The id of the key that signs. It belongs into what is signed, where the
-    /// verifier finds it.
+    /// The id of the key that signs. The caller includes it in the token for the verifier.
     #[must_use]
     pub fn key_id(&self) -> u16 {
         self.keys[0].0
     }
 
-    /// Signs.
+    /// Signs `bytes`.
     #[must_use]
     pub fn sign(&self, kind: Signed, bytes: &[u8]) -> [u8; SIGNATURE_BYTES] {
         let (_, key) = &self.keys[0];
         begin(key, kind, bytes).finalize().into_bytes().into()
     }
 
-    /// Whether the key of this id signed. It takes as long for a signature that is
-    /// almost right as for any other.
+    /// Whether `signature` was made with the key of this id. Takes constant time.
     #[must_use]
     pub fn has_signed(&self, key_id: u16, kind: Signed, bytes: &[u8], signature: &[u8]) -> bool {
         let key = self.keys.iter().find(|(id, _)| *id == key_id);
         key.is_some_and(|(_, key)| begin(key, kind, bytes).verify_slice(signature).is_ok())
     }
 
-    /// Signs where room is short.
+    /// Signs `bytes` with a short signature.
     #[must_use]
     pub fn sign_shortly(&self, kind: Signed, bytes: &[u8]) -> [u8; SHORT_SIGNATURE_BYTES] {
         let signature = self.sign(kind, bytes);
         let half = signature.first_chunk();
-        *half.expect("a short signature is a part of a whole one")
+        *half.expect("a short signature is a part of a full one")
     }
 
-    /// The same as [`Signer::has_signed`], of a short signature.
+    /// [`Signer::has_signed`] for a short signature.
     #[must_use]
     pub fn has_signed_shortly(
         &self,
@@ -148,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signature_is_of_its_text_and_its_key_alone() {
+    fn a_signature_is_valid_for_its_text_and_key_only() {
         let signer = signer(&format!("{EXAMPLE_KEYS},{OTHER}"));
         let signature = signer.sign(KIND, b"text");
         assert_eq!(signer.key_id(), 1);
@@ -161,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_signature_is_half_of_a_whole_one() {
+    fn a_short_signature_is_half_of_a_full_one() {
         let signer = signer(EXAMPLE_KEYS);
         let short = signer.sign_shortly(KIND, b"text");
         assert_eq!(short, signer.sign(KIND, b"text")[..16]);
@@ -173,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_rotate() {
+    fn all_keys_verify_and_the_first_signs() {
         let signature = signer(OTHER).sign(KIND, b"text");
         let rotated = signer(&format!("{EXAMPLE_KEYS},{OTHER}"));
         assert!(rotated.has_signed(7, KIND, b"text", &signature));
@@ -182,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sealing_key_itself_signs_nothing() {
+    fn the_sealing_key_itself_does_not_sign() {
         let key = keys::parse(OTHER).unwrap().remove(0);
         let mut direct = keyed(&key.bytes);
         direct.update(KIND.label());

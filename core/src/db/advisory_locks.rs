@@ -1,4 +1,4 @@
-//! Advisory locks for a piece of work in the background.
+//! Advisory locks for background work.
 
 use std::collections::HashSet;
 
@@ -9,21 +9,21 @@ use super::leader_lock::KEEPALIVES;
 use super::{OrFault, bounded};
 use crate::fault::Fault;
 
-const TAKE: &str = "take locks";
-const FREE: &str = "free a lock";
+const ACQUIRE: &str = "acquire locks";
+const RELEASE: &str = "release a lock";
 
-/// Advisory locks that belong to a connection of their own: Postgres frees them when
-/// that connection ends, however it ends, and finds out where its machine is gone.
+/// Advisory locks with a connection of their own. Postgres releases them when that connection
+/// ends, and detects that the machine of the process is gone.
 pub struct AdvisoryLocks {
     connection: PgConnection,
 }
 
 impl AdvisoryLocks {
-    /// Takes those of these locks that no other session holds, and says which.
+    /// Acquires the locks that no other session holds, and returns their keys.
     pub async fn take_free(pool: &PgPool, keys: &[i64]) -> Result<(Self, HashSet<i64>), Fault> {
         let options = PgConnectOptions::clone(&pool.connect_options()).options(KEEPALIVES);
-        bounded(TAKE, async {
-            let mut connection = options.connect().await.or_fault(TAKE)?;
+        bounded(ACQUIRE, async {
+            let mut connection = options.connect().await.or_fault(ACQUIRE)?;
             let tried = sqlx::query!(
                 r#"SELECT key AS "key!", pg_try_advisory_lock(key) AS "taken!"
              FROM UNNEST($1::bigint[]) AS k (key)"#,
@@ -31,7 +31,7 @@ impl AdvisoryLocks {
             )
             .fetch_all(&mut connection)
             .await
-            .or_fault(TAKE)?;
+            .or_fault(ACQUIRE)?;
             let taken = tried.into_iter().filter(|lock| lock.taken);
             let taken = taken.map(|lock| lock.key).collect();
             Ok((Self { connection }, taken))
@@ -39,27 +39,26 @@ impl AdvisoryLocks {
         .await
     }
 
-    /// Their connection: a statement on it fails where the locks are lost.
+    /// The connection of the locks. A statement on it fails if the locks are lost.
     pub fn connection(&mut self) -> &mut PgConnection {
         &mut self.connection
     }
 
-    /// Frees one of them.
+    /// Releases one lock.
     ///
     /// # Errors
-    /// A fault when the connection is lost, and with it all of them.
+    /// A fault if the connection is lost, and with it all locks.
     pub async fn free(&mut self, key: i64) -> Result<(), Fault> {
         let unlock = sqlx::query_scalar!(r#"SELECT pg_advisory_unlock($1) AS "freed!""#, key);
         let unlock = unlock.fetch_one(&mut self.connection);
-        bounded(FREE, async { unlock.await.or_fault(FREE) }).await?;
+        bounded(RELEASE, async { unlock.await.or_fault(RELEASE) }).await?;
         Ok(())
     }
 
-    /// Frees the rest.
+    /// Releases all locks.
     pub async fn release(self) {
-        let closing = async { self.connection.close().await.or_fault(FREE) };
-        // Postgres frees them with the session. Where this fails the connection is
-        // broken, and with it the locks.
-        let _closed = bounded(FREE, closing).await;
+        let closing = async { self.connection.close().await.or_fault(RELEASE) };
+        // The locks end with the session. If the close fails, the session has ended.
+        let _closed = bounded(RELEASE, closing).await;
     }
 }

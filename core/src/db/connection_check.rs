@@ -1,6 +1,5 @@
-//! Whether the database of the settings can be used, for an operator who has just written
-//! them. Where it cannot, one sentence says at which address, what is the matter and what to
-//! look at. It never holds the password.
+//! Checks whether the configured database can be used. The error is one sentence for the
+//! operator: the address, the cause, and what to check. It never contains the password.
 
 use std::time::Duration;
 
@@ -12,19 +11,19 @@ use super::{is_current_over, options};
 use crate::fault::{Fault, error_chain};
 use crate::secret::Secret;
 
-/// How long it may take to answer. Longer than a connection over a slow network takes.
-const PATIENCE: Duration = Duration::from_secs(4);
+/// How long Postgres may take to answer. Longer than a connection over a slow network takes.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// What a command needs of the database.
+/// The schema that a command needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SchemaRequirement {
-    /// It brings the schema itself.
+    /// Any schema: the command migrates it.
     Any,
-    /// Every migration of this binary.
+    /// All migrations of this binary must be applied.
     Current,
 }
 
-/// Why the database cannot be used, in one sentence for people.
+/// Why the database cannot be used, in one sentence for the operator.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{sentence}")]
 pub struct DatabaseUnusable {
@@ -33,24 +32,24 @@ pub struct DatabaseUnusable {
 }
 
 impl DatabaseUnusable {
-    /// Whether the setting is wrong: waiting does not help.
+    /// Whether the setting is wrong. If so, waiting does not help.
     #[must_use]
     pub fn is_setting(&self) -> bool {
         self.is_setting
     }
 }
 
-/// Connects once and looks.
+/// Connects once and checks the schema.
 ///
 /// # Errors
 /// Why the database cannot be used.
 pub async fn check(url: &Secret, wanted: SchemaRequirement) -> Result<(), DatabaseUnusable> {
     let options = options(url).map_err(|fault| of_setting(fault.chain()))?;
-    let looked = timeout(PATIENCE, look(&options, wanted)).await;
-    looked.unwrap_or_else(|_late| Err(silent(&options, "no answer in time")))
+    let checked = timeout(ANSWER_TIMEOUT, check_with(&options, wanted)).await;
+    checked.unwrap_or_else(|_late| Err(unreachable(&options, "no answer in time")))
 }
 
-async fn look(
+async fn check_with(
     options: &PgConnectOptions,
     wanted: SchemaRequirement,
 ) -> Result<(), DatabaseUnusable> {
@@ -62,17 +61,16 @@ async fn look(
     };
     match current {
         Ok(true) => Ok(()),
-        Ok(false) => Err(passing(format!(
+        Ok(false) => Err(temporary(format!(
             "the database {} of Postgres at {} is not migrated to this version: run `waypost-api migrate`",
             database(options),
             address(options)
         ))),
-        Err(fault) => Err(unclear(options, &fault)),
+        Err(fault) => Err(failed(options, &fault)),
     }
 }
 
-/// What the error of a connection means. The codes are those of appendix A of the Postgres
-/// manual.
+/// Explains the error of a connection. The codes are those of appendix A of the Postgres manual.
 fn refused(options: &PgConnectOptions, error: &sqlx::Error) -> DatabaseUnusable {
     let at = address(options);
     let Some(answer) = error.as_database_error() else {
@@ -80,43 +78,43 @@ fn refused(options: &PgConnectOptions, error: &sqlx::Error) -> DatabaseUnusable 
         let is_about_tls = matches!(error, sqlx::Error::Tls(_) | sqlx::Error::Configuration(_));
         if is_about_tls {
             return of_setting(format!(
-                "Postgres at {at} cannot be reached over TLS ({cause}): look at sslmode and sslrootcert in DATABASE_URL"
+                "Postgres at {at} cannot be reached over TLS ({cause}): check sslmode and sslrootcert in DATABASE_URL"
             ));
         }
         if let sqlx::Error::Io(cause) = error {
-            return silent(options, &cause.to_string());
+            return unreachable(options, &cause.to_string());
         }
-        return silent(options, &cause);
+        return unreachable(options, &cause);
     };
-    let said = answer.message();
+    let message = answer.message();
     match answer.code().unwrap_or_default().as_ref() {
         "28P01" | "28000" => of_setting(format!(
-            "Postgres at {at} does not let us in ({said}): look at the user and the password in DATABASE_URL"
+            "Postgres at {at} denies access ({message}): check the user and the password in DATABASE_URL"
         )),
         "3D000" => of_setting(format!(
-            "Postgres at {at} has no database {}: create it, or mend DATABASE_URL",
+            "Postgres at {at} has no database {}: create it, or correct DATABASE_URL",
             database(options)
         )),
         "42501" => of_setting(format!(
-            "Postgres at {at} does not let us in ({said}): give the user {} the right to connect",
+            "Postgres at {at} denies access ({message}): grant the user {} the right to connect",
             options.get_username()
         )),
-        code => passing(format!(
-            "Postgres at {at} does not let us in now ({said}, {code}): its log says more"
+        code => temporary(format!(
+            "Postgres at {at} denies access at the moment ({message}, {code}): see its log"
         )),
     }
 }
 
-fn silent(options: &PgConnectOptions, cause: &str) -> DatabaseUnusable {
-    passing(format!(
+fn unreachable(options: &PgConnectOptions, cause: &str) -> DatabaseUnusable {
+    temporary(format!(
         "Postgres at {} cannot be reached ({cause}): is it running there, and is the address in DATABASE_URL right?",
         address(options)
     ))
 }
 
-fn unclear(options: &PgConnectOptions, fault: &Fault) -> DatabaseUnusable {
-    passing(format!(
-        "Postgres at {} cannot be used ({}): its log says more",
+fn failed(options: &PgConnectOptions, fault: &Fault) -> DatabaseUnusable {
+    temporary(format!(
+        "Postgres at {} cannot be used ({}): see its log",
         address(options),
         fault.chain()
     ))
@@ -129,7 +127,7 @@ fn of_setting(sentence: String) -> DatabaseUnusable {
     }
 }
 
-fn passing(sentence: String) -> DatabaseUnusable {
+fn temporary(sentence: String) -> DatabaseUnusable {
     DatabaseUnusable {
         sentence,
         is_setting: false,
@@ -144,7 +142,7 @@ fn address(options: &PgConnectOptions) -> String {
     }
 }
 
-/// Without one in the URL Postgres takes the user's name.
+/// The name of the database. If the URL has none, Postgres takes the name of the user.
 fn database(options: &PgConnectOptions) -> &str {
     let named = options.get_database();
     named.unwrap_or_else(|| options.get_username())

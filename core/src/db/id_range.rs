@@ -1,19 +1,18 @@
-//! Which months a statement is about.
+//! Limits a statement to the partitions of its messages.
 
 use uuid::Uuid;
 
-/// The oldest and the newest of the messages that a statement is about: all that belongs to
-/// them lies in the months from the one to the other.
+/// The ids of the oldest and the newest message of a statement. All rows of the messages are
+/// in the partitions from the one to the other.
 ///
-/// Statements that are planned once, for any values (`routine_pool`), are ready for every
-/// month that is kept, and make that ready each time they run, which shows where they are
-/// about a few rows. Where a look-up says between which ids its rows lie, Postgres leaves the
-/// other months out before it begins.
+/// A generic plan (`routine_pool`) covers every partition and initializes all of them on each
+/// execution, which is noticeable in statements on a few rows. If a query has a condition on
+/// the range of ids, Postgres prunes the other partitions before it starts.
 ///
-/// For look-ups alone, of one row or of rows by their ids, that Postgres cannot turn into a
-/// join: with a limit, with a lock or grouped, or as a value. In a join, as to the rows of an
-/// `UPDATE`, it does harm: where a table was small when the plan was made, the planner reads
-/// the whole span for each row that is joined.
+/// Use it only in look-ups, of one row or of rows by their ids, that Postgres cannot turn into
+/// a join: with a limit, a lock or grouping, or as a scalar. In a join, such as to the rows of
+/// an `UPDATE`, it does harm: if a table was small when the plan was made, the plan reads the
+/// whole range for each joined row.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IdRange {
     pub(crate) first: Uuid,
@@ -21,7 +20,7 @@ pub(crate) struct IdRange {
 }
 
 impl IdRange {
-    /// The span of these messages, in any order. That of none holds none.
+    /// The range of these messages, in any order. The range of no messages is empty.
     pub(crate) fn of(messages: &[Uuid]) -> Self {
         Self {
             first: messages.iter().min().copied().unwrap_or(Uuid::max()),

@@ -1,5 +1,5 @@
-//! The lock of a leader: an advisory lock whose holder is to be found out when it is
-//! gone or stands still, whatever became of its connection.
+//! The lock of a leader: an advisory lock that Postgres releases soon after its holder has died
+//! or stopped, even if its connection is still open.
 
 use std::time::Duration;
 
@@ -12,20 +12,20 @@ use crate::fault::Fault;
 /// How long Postgres may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How Postgres finds out that the machine of a lock's holder went without a word:
-/// keepalives, and answers that nobody acknowledges (9 s).
+/// Settings by which Postgres detects that the machine of the holder is gone, within 9 s:
+/// keepalives, and a time-out for unacknowledged answers.
 pub(super) const KEEPALIVES: [(&str, &str); 4] = [
     ("tcp_keepalives_idle", "3"),
     ("tcp_keepalives_interval", "2"),
     ("tcp_keepalives_count", "3"),
     ("tcp_user_timeout", "9000"),
 ];
-/// How it finds out that the holder's process stands still, so that nobody asks for the
-/// lock any more (10 s).
-const PRESENCE: [(&str, &str); 1] = [("idle_session_timeout", "10000")];
+/// The setting by which Postgres detects that the process of the holder has stopped and does
+/// not call [`LeaderLock::hold`] any more, within 10 s.
+const IDLE_TIMEOUT: [(&str, &str); 1] = [("idle_session_timeout", "10000")];
 
-/// An advisory lock that belongs to a connection of its own: Postgres frees it when
-/// that connection ends, however it ends.
+/// An advisory lock with a connection of its own. Postgres releases the lock when that
+/// connection ends.
 pub struct LeaderLock {
     connection: PgConnection,
     key: i64,
@@ -33,11 +33,11 @@ pub struct LeaderLock {
 }
 
 impl LeaderLock {
-    /// Connects, and takes nothing yet.
+    /// Connects. Does not acquire the lock.
     pub async fn connect(pool: &PgPool, key: i64) -> Result<Self, Fault> {
         let options = PgConnectOptions::clone(&pool.connect_options());
-        let options = options.options(KEEPALIVES).options(PRESENCE);
-        let connection = promptly("connect for a lock", options.connect()).await?;
+        let options = options.options(KEEPALIVES).options(IDLE_TIMEOUT);
+        let connection = with_timeout("connect for a lock", options.connect()).await?;
         Ok(Self {
             connection,
             key,
@@ -45,33 +45,32 @@ impl LeaderLock {
         })
     }
 
-    /// Whether the lock is held, after taking it where it was free. To be asked every
-    /// few seconds: whoever does not is taken for dead and loses it.
+    /// Acquires the lock if it is free, and returns whether this process holds it. Call it
+    /// every few seconds: a process that does not call it for 10 s loses the lock.
     ///
     /// # Errors
-    /// A fault when the connection is lost, and with it the lock.
+    /// A fault if the connection is lost, and with it the lock.
     pub async fn hold(&mut self) -> Result<bool, Fault> {
         let doing = "hold a lock";
         if self.is_held {
             let ping = sqlx::query("SELECT 1").execute(&mut self.connection);
-            promptly(doing, ping).await?;
+            with_timeout(doing, ping).await?;
         } else {
             let take =
                 sqlx::query_scalar!(r#"SELECT pg_try_advisory_lock($1) AS "taken!""#, self.key);
-            self.is_held = promptly(doing, take.fetch_one(&mut self.connection)).await?;
+            self.is_held = with_timeout(doing, take.fetch_one(&mut self.connection)).await?;
         }
         Ok(self.is_held)
     }
 
-    /// Frees the lock.
+    /// Releases the lock.
     pub async fn release(self) {
-        // Postgres frees it with the session. Where this fails the connection is
-        // broken, and with it the lock.
-        let _closed = promptly("free a lock", self.connection.close()).await;
+        // The lock ends with the session. If the close fails, the session has ended.
+        let _closed = with_timeout("release a lock", self.connection.close()).await;
     }
 }
 
-async fn promptly<T>(
+async fn with_timeout<T>(
     doing: &'static str,
     work: impl Future<Output = Result<T, sqlx::Error>>,
 ) -> Result<T, Fault> {

@@ -1,12 +1,10 @@
-//! Whether Postgres answers at all. One small question a moment, over a connection
-//! of its own, tells a process within [`NOTICED_WITHIN`] that nothing answers: the
-//! server is gone, hangs, or cannot be reached. Requests then need not each wait
-//! until its own patience ends, and a statement that is slow while Postgres lives
-//! may take its time.
+//! Whether Postgres answers. A short query every 250 ms, over a connection of its own, detects
+//! within [`DETECTION_MAX`] that Postgres is stopped, hangs or cannot be reached. Requests then
+//! fail at once instead of waiting for their own time-outs, and these can be long enough for
+//! slow statements.
 //!
-//! It also says which connections to trust. One that was open when Postgres went
-//! away may be dead without knowing; a pool that goes by the pulse closes it instead
-//! of handing it out.
+//! It also decides which connections to trust. A connection that was open when Postgres went
+//! away may be dead; a pool that uses [`Liveness`] closes it instead of handing it out.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,23 +17,22 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::{options, sign_of_life, time};
+use super::{options, ping, time};
 use crate::clock::Clock;
 use crate::fault::{Fault, error_chain};
 use crate::secret::Secret;
 
-/// How often Postgres is asked.
-const EVERY: Duration = Duration::from_millis(250);
-/// How long it may take to answer. A machine that is merely busy answers sooner.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// How long it takes at the most to notice that nothing answers.
-pub const NOTICED_WITHIN: Duration = EVERY.saturating_add(PATIENCE);
+/// How often Postgres is queried.
+const INTERVAL: Duration = Duration::from_millis(250);
+/// How long Postgres may take to answer. A busy machine answers sooner.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
+/// The longest time in which an outage is detected.
+pub const DETECTION_MAX: Duration = INTERVAL.saturating_add(ANSWER_TIMEOUT);
 
-/// The class of errors by which Postgres says that it stops or starts.
-const STOPS_OR_STARTS: &str = "57";
+/// The error class `operator_intervention`: Postgres stops or starts.
+const OPERATOR_INTERVENTION: &str = "57";
 
-/// What is known of Postgres. Until it was asked it is taken to be there. Cheap to
-/// clone.
+/// The state of Postgres. Before the first query it counts as present. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Liveness {
     shared: Arc<LivenessState>,
@@ -45,7 +42,7 @@ pub struct Liveness {
 struct LivenessState {
     is_away: watch::Sender<bool>,
     began_at: Instant,
-    /// Connections made before this are not trusted: microseconds since `began_at`.
+    /// Connections from before this time are not trusted: microseconds since `began_at`.
     trusted_from: AtomicU64,
 }
 
@@ -56,7 +53,7 @@ impl Default for Liveness {
 }
 
 impl Liveness {
-    /// Nothing is asked before [`Self::keep`] runs.
+    /// Queries nothing before [`Self::run`].
     #[must_use]
     pub fn new() -> Self {
         let shared = LivenessState {
@@ -69,48 +66,49 @@ impl Liveness {
         }
     }
 
-    /// Whether nothing answers.
+    /// Whether Postgres does not answer.
     #[must_use]
     pub fn is_away(&self) -> bool {
         *self.shared.is_away.borrow()
     }
 
-    /// Waits until nothing answers.
+    /// Waits until Postgres does not answer.
     pub async fn gone(&self) {
         let mut changes = self.shared.is_away.subscribe();
-        // We hold the other end ourselves, so it does not close.
+        // The sender is part of `self`, so the channel does not close.
         let _away = changes.wait_for(|is_away| *is_away).await;
     }
 
-    /// Asks Postgres for the time again and again, until `shutdown`, and corrects the
-    /// clock: so it is right before Postgres counts as being back.
+    /// Queries the time of Postgres every 250 ms until `shutdown`, and corrects the clock.
+    /// Thus the clock is right before Postgres counts as present again.
     ///
     /// # Errors
-    /// A fault when the URL cannot be read.
-    pub async fn keep(
+    /// A fault if the URL cannot be parsed.
+    pub async fn run(
         self,
         url: Secret,
         clock: Clock,
         shutdown: CancellationToken,
     ) -> Result<(), Fault> {
-        let options = options(&url)?.application_name("waypost-pulse");
+        let options = options(&url)?.application_name("waypost-liveness");
         let mut connection = None;
-        let mut ticks = interval(EVERY);
+        let mut ticks = interval(INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while shutdown.run_until_cancelled(ticks.tick()).await.is_some() {
-            let cause = match timeout(PATIENCE, self.ask(&mut connection, &options, &clock)).await {
-                Ok(Ok(())) => None,
-                Ok(Err(error)) if is_answer(&error) => None,
-                Ok(Err(error)) => Some(error_chain(&error)),
-                Err(_late) => Some("it does not answer".to_owned()),
-            };
-            self.tell(cause);
+            let cause =
+                match timeout(ANSWER_TIMEOUT, self.ask(&mut connection, &options, &clock)).await {
+                    Ok(Ok(())) => None,
+                    Ok(Err(error)) if is_answer(&error) => None,
+                    Ok(Err(error)) => Some(error_chain(&error)),
+                    Err(_late) => Some("it does not answer".to_owned()),
+                };
+            self.set(cause);
         }
         Ok(())
     }
 
-    /// Asks over the connection that there is, else over a new one. A connection
-    /// whose answer was not awaited is not used again.
+    /// Queries over the open connection, else over a new one. After a time-out the
+    /// connection is not used again.
     async fn ask(
         &self,
         connection: &mut Option<PgConnection>,
@@ -122,8 +120,8 @@ impl Liveness {
                 *connection = Some(known);
                 return Ok(());
             }
-            // Somebody ended it: perhaps it was alone, perhaps all were.
-            self.distrust();
+            // Something closed the connection, perhaps with all others.
+            self.distrust_connections();
         }
         let mut new = options.connect().await?;
         time::correct_by(clock, &mut new).await?;
@@ -131,7 +129,7 @@ impl Liveness {
         Ok(())
     }
 
-    fn tell(&self, cause: Option<String>) {
+    fn set(&self, cause: Option<String>) {
         let is_away = cause.is_some();
         if self.is_away() == is_away {
             return;
@@ -139,14 +137,14 @@ impl Liveness {
         match cause {
             Some(cause) => warn!(cause, "Postgres is away"),
             None => {
-                self.distrust();
+                self.distrust_connections();
                 info!("Postgres is back");
             }
         }
         self.shared.is_away.send_replace(is_away);
     }
 
-    fn distrust(&self) {
+    fn distrust_connections(&self) {
         let now = u64::try_from(self.shared.began_at.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.shared.trusted_from.store(now, Ordering::Relaxed);
     }
@@ -155,37 +153,37 @@ impl Liveness {
     pub(super) fn trusts(&self, age: Duration) -> bool {
         let made_at = self.shared.began_at.elapsed().checked_sub(age);
         let trusted_from = Duration::from_micros(self.shared.trusted_from.load(Ordering::Relaxed));
-        // One that is older than the pulse itself was made before it was asked.
+        // `None`: the connection is older than this `Liveness`.
         made_at.unwrap_or_default() >= trusted_from
     }
 
-    /// Lets a pool go by the pulse: it hands out no connection that may be dead, and
-    /// keeps none whose use ended while nothing answered, or that was open then.
-    pub(super) fn guard(&self, pool: PgPoolOptions) -> PgPoolOptions {
-        let (taking, giving) = (self.clone(), self.clone());
+    /// Configures a pool to hand out no connection from before an outage, and to close a
+    /// connection that is returned during an outage or was open in one.
+    pub(super) fn configure(&self, pool: PgPoolOptions) -> PgPoolOptions {
+        let (acquire, release) = (self.clone(), self.clone());
         pool.before_acquire(move |_, about| {
-            let is_trusted = taking.trusts(about.age);
+            let is_trusted = acquire.trusts(about.age);
             Box::pin(async move { Ok(is_trusted) })
         })
         .after_release(move |connection, about| {
-            let is_suspect = giving.is_away() || !giving.trusts(about.age);
+            let may_be_dead = release.is_away() || !release.trusts(about.age);
             Box::pin(async move {
-                if is_suspect {
-                    // Closed at once: to part in peace takes somebody who answers, and
-                    // so does a sign of life.
+                if may_be_dead {
+                    // An error closes the connection at once. A graceful close and a ping
+                    // would wait for an answer.
                     let kind = std::io::ErrorKind::NotConnected;
                     Err(sqlx::Error::Io(kind.into()))
                 } else {
-                    sign_of_life(connection).await
+                    ping(connection).await
                 }
             })
         })
     }
 }
 
-/// Whether a refusal comes from a Postgres that works: too many connections, say. What
-/// is the matter is then for those to tell who ask for more.
+/// Whether the error comes from a running Postgres, such as too many connections. Those who
+/// need a connection report such errors themselves.
 fn is_answer(error: &sqlx::Error) -> bool {
     let code = error.as_database_error().and_then(|error| error.code());
-    code.is_some_and(|code| !code.starts_with(STOPS_OR_STARTS))
+    code.is_some_and(|code| !code.starts_with(OPERATOR_INTERVENTION))
 }

@@ -1,5 +1,5 @@
-//! Postgres: the pool, the migrations, and what its errors mean. Queries live in
-//! the `store` module of their subject. Whether it answers at all is known to `pulse`.
+//! Postgres: connection pools, migrations, transactions and the meaning of errors. Queries
+//! are in the `store` module of their subject. [`liveness`] knows whether Postgres answers.
 
 pub mod advisory_locks;
 pub mod connection_check;
@@ -25,113 +25,114 @@ use crate::fault::{Fault, FaultKind};
 use crate::secret::Secret;
 use liveness::Liveness;
 
-/// How long a request waits for a connection before it is answered 503.
+/// How long a request waits for a connection from a pool before it is answered 503.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long a piece of work with Postgres may take before it counts as failed. A
-/// connection that died without a word would else hold its caller for as long as
-/// the kernel retries, a quarter of an hour.
+/// How long an operation with Postgres ([`bounded`]) may take. Without this limit, a dead
+/// connection would block its caller until the kernel gives up, after 15 minutes.
 const WORK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a connection that comes back to its pool may take to answer. One that died
-/// without a word would else keep its place in the pool for that quarter of an hour, and
-/// with all of them dead nobody would get another.
-const SIGN_OF_LIFE_TIMEOUT: Duration = WORK_TIMEOUT;
+/// How long a connection that is returned to its pool may take to answer a ping. Without this
+/// limit, dead connections would occupy the pool until the kernel gives up, after 15 minutes.
+const PING_TIMEOUT: Duration = WORK_TIMEOUT;
 
-/// How long one statement may take in Postgres, in milliseconds.
+/// `statement_timeout` in milliseconds.
 const STATEMENT_TIMEOUT_MS: &str = "30000";
 
-/// How long a transaction may wait for its next statement, in milliseconds. A
-/// process that stands still would else keep its locks for as long as it does.
+/// How long a transaction may wait for its next statement, in milliseconds. Without this
+/// limit, a stopped process would hold its locks indefinitely.
 const IDLE_TRANSACTION_TIMEOUT_MS: &str = "60000";
 
-/// The settings that have statements planned once, whatever their arguments, and along
-/// indexes.
+/// Settings that make Postgres plan each statement once, for any arguments, and use indexes.
 const ROUTINE: [(&str, &str); 2] = [
     ("plan_cache_mode", "force_generic_plan"),
     ("enable_seqscan", "off"),
 ];
 
-/// What Postgres calls it when `lock_timeout` has passed.
+/// The error code `lock_not_available`: `lock_timeout` has passed.
 const LOCK_TIMEOUT: &str = "55P03";
-/// What it calls it when `statement_timeout` has.
+/// The error code `query_canceled`: `statement_timeout` has passed.
 const CANCELED: &str = "57014";
-/// The code of a transaction that Postgres chose to end a deadlock.
+/// The error code `deadlock_detected`.
 const DEADLOCK: &str = "40P01";
 
-/// The schemes of URLs of Postgres. sqlx takes any.
+/// The schemes of Postgres URLs. sqlx accepts any scheme.
 const SCHEMES: [&str; 2] = ["postgres", "postgresql"];
 
 static MIGRATOR: Migrator = sqlx::migrate!("../migrations");
 
-/// A pool that connects when first used, so that a process starts while Postgres
-/// is away.
+/// A pool that connects when it is first used, so that a process can start while Postgres is
+/// away.
 ///
 /// # Errors
-/// A fault when the URL cannot be read.
+/// A fault if the URL cannot be parsed.
 pub fn pool(url: &Secret, connections_max: u32) -> Result<PgPool, Fault> {
     Ok(pool_of(connections_max).connect_lazy_with(options(url)?))
 }
 
-/// The same, for a few statements that run all the time along indexes: each is planned
-/// once on each connection, for any values, and never reads a whole table. With arrays as
-/// arguments Postgres would else plan most of them anew each time, which costs more than
-/// they do (measured: 0.10 of 0.14 ms for a look at the suppressions), and trust what is
-/// believed of tables that have just grown.
+/// A pool for the few statements that run all the time and use indexes. Postgres plans each of
+/// them once per connection, for any values, and never reads a whole table. By default it plans
+/// most statements with array arguments again on every call, which costs more than their
+/// execution (measured: 0.10 of 0.14 ms for a suppression check), and relies on the statistics
+/// of tables that have just grown.
 ///
 /// # Errors
-/// A fault when the URL cannot be read.
+/// A fault if the URL cannot be parsed.
 pub fn routine_pool(url: &Secret, connections_max: u32) -> Result<PgPool, Fault> {
     Ok(pool_of(connections_max).connect_lazy_with(options(url)?.options(ROUTINE)))
 }
 
-/// The same, for a process that keeps a pulse.
+/// A [`pool`] that closes connections from before an outage, see [`Liveness`].
 ///
 /// # Errors
-/// A fault when the URL cannot be read.
-pub fn watched_pool(url: &Secret, connections_max: u32, pulse: &Liveness) -> Result<PgPool, Fault> {
-    let pool = pulse.guard(pool_of(connections_max));
+/// A fault if the URL cannot be parsed.
+pub fn watched_pool(
+    url: &Secret,
+    connections_max: u32,
+    liveness: &Liveness,
+) -> Result<PgPool, Fault> {
+    let pool = liveness.configure(pool_of(connections_max));
     Ok(pool.connect_lazy_with(options(url)?))
 }
 
-/// Both.
+/// A [`routine_pool`] that closes connections from before an outage, see [`Liveness`].
 ///
 /// # Errors
-/// A fault when the URL cannot be read.
+/// A fault if the URL cannot be parsed.
 pub fn watched_routine_pool(
     url: &Secret,
     connections_max: u32,
-    pulse: &Liveness,
+    liveness: &Liveness,
 ) -> Result<PgPool, Fault> {
-    let pool = pulse.guard(pool_of(connections_max));
+    let pool = liveness.configure(pool_of(connections_max));
     Ok(pool.connect_lazy_with(options(url)?.options(ROUTINE)))
 }
 
-/// The same, for statements that wait for a lock no longer than `wait_max`.
+/// A [`watched_routine_pool`] whose statements wait for a lock no longer than `wait_max`.
 ///
 /// # Errors
-/// A fault when the URL cannot be read.
-pub fn impatient_pool(
+/// A fault if the URL cannot be parsed.
+pub fn lock_timeout_pool(
     url: &Secret,
     connections_max: u32,
     wait_max: Duration,
-    pulse: &Liveness,
+    liveness: &Liveness,
 ) -> Result<PgPool, Fault> {
     let wait_max = wait_max.as_millis();
     let options = options(url)?
         .options(ROUTINE)
         .options([("lock_timeout", wait_max)]);
-    let pool = pulse.guard(pool_of(connections_max));
+    let pool = liveness.configure(pool_of(connections_max));
     Ok(pool.connect_lazy_with(options))
 }
 
-/// Whether a text has the form of a URL of Postgres.
+/// Whether a text is the URL of a Postgres server.
 #[must_use]
 pub fn is_url(text: &str) -> bool {
     let Ok(url) = Url::parse(text) else {
         return false;
     };
-    // A password with a slash or a hash that is not encoded ends the address too early.
+    // An unescaped slash or hash in the password ends the authority too early.
     let is_cut = url.path().contains('@') || url.fragment().is_some();
     SCHEMES.contains(&url.scheme()) && !is_cut && PgConnectOptions::from_str(text).is_ok()
 }
@@ -146,9 +147,9 @@ fn options(url: &Secret) -> Result<PgConnectOptions, Fault> {
                 "idle_in_transaction_session_timeout",
                 IDLE_TRANSACTION_TIMEOUT_MS,
             ),
-            // No statement here lasts long enough to be worth compiling; without whole
-            // tables to read (`ROUTINE`) Postgres believes that some do. Nor is any worth
-            // other processes, which take 5 ms to begin.
+            // No statement runs long enough for JIT compilation to pay, but with
+            // `enable_seqscan` off (`ROUTINE`) Postgres estimates that some do. Parallel
+            // workers do not pay either: they take 5 ms to start.
             ("jit", "off"),
             ("max_parallel_workers_per_gather", "0"),
         ]))
@@ -159,13 +160,13 @@ fn pool_of(connections_max: u32) -> PgPoolOptions {
         .max_connections(connections_max)
         .acquire_timeout(ACQUIRE_TIMEOUT)
         .test_before_acquire(false)
-        .after_release(|connection, _| Box::pin(sign_of_life(connection)))
+        .after_release(|connection, _| Box::pin(ping(connection)))
 }
 
-/// Asks a connection whether it is there. sqlx asks each that comes back to its pool, but
-/// waits for the answer without a bound (0.9.0, `return_to_pool`): so it is asked before.
-async fn sign_of_life(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
-    match tokio::time::timeout(SIGN_OF_LIFE_TIMEOUT, connection.ping()).await {
+/// Pings a connection that is returned to its pool. sqlx pings it too, but without a time-out
+/// (0.9.0, `return_to_pool`).
+async fn ping(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    match tokio::time::timeout(PING_TIMEOUT, connection.ping()).await {
         Ok(answer) => answer.map(|()| true),
         Err(late) => Err(sqlx::Error::Io(std::io::Error::new(
             std::io::ErrorKind::TimedOut,
@@ -174,11 +175,11 @@ async fn sign_of_life(connection: &mut PgConnection) -> Result<bool, sqlx::Error
     }
 }
 
-/// Brings the schema up to date. Several processes may run it at once: one works,
-/// the others wait.
+/// Applies the missing migrations. Several processes may call it at once: one migrates, the
+/// others wait.
 ///
 /// # Errors
-/// A fault when Postgres is away or a migration fails.
+/// A fault if Postgres is away or a migration fails.
 pub async fn migrate(pool: &PgPool) -> Result<(), Fault> {
     let mut connection = pool.acquire().await.or_fault("apply the migrations")?;
     sqlx::query("SET statement_timeout = 0")
@@ -191,8 +192,7 @@ pub async fn migrate(pool: &PgPool) -> Result<(), Fault> {
         .map_err(|error| fault_of("apply the migrations", error))
 }
 
-/// Whether every migration of this binary has been applied. False too where the
-/// database has none at all.
+/// Whether every migration of this binary is applied.
 pub async fn is_current(pool: &PgPool) -> Result<bool, Fault> {
     let mut connection = pool.acquire().await.or_fault("reach Postgres")?;
     is_current_over(&mut connection).await
@@ -208,24 +208,24 @@ async fn is_current_over(connection: &mut PgConnection) -> Result<bool, Fault> {
             .or_fault("reach Postgres")?;
         return Ok(false);
     };
-    Ok(MIGRATOR.iter().all(|wanted| {
+    Ok(MIGRATOR.iter().all(|migration| {
         applied
             .iter()
-            .any(|done| done.version == wanted.version && done.checksum == wanted.checksum)
+            .any(|done| done.version == migration.version && done.checksum == migration.checksum)
     }))
 }
 
-/// Runs a piece of work with Postgres within a bound of time. Where the bound is
-/// passed, nobody knows whether it was committed.
+/// Runs an operation with Postgres with a time-out of 10 s. After the time-out it is unknown
+/// whether the operation was committed.
 ///
 /// # Errors
-/// The fault of the work, or that it took too long.
+/// The fault of the operation or of the time-out.
 pub fn bounded<T>(
     doing: &'static str,
     work: impl Future<Output = Result<T, Fault>>,
 ) -> impl Future<Output = Result<T, Fault>> {
-    // In a box: to acquire a connection alone is 4 KiB of state (sqlx 0.9.0), which would
-    // be part of every future around it and be moved with each.
+    // Boxed: acquiring a connection alone has 4 KiB of state (sqlx 0.9.0), which would be part
+    // of every future around it and be moved with it.
     let work = Box::pin(work);
     async move {
         tokio::time::timeout(WORK_TIMEOUT, work)
@@ -234,12 +234,11 @@ pub fn bounded<T>(
     }
 }
 
-/// Begins a transaction, in a task of its own. A `begin` that is cancelled while it
-/// waits for Postgres' answer leaves a connection in the pool that is in a
-/// transaction and does not know it (sqlx-postgres 0.9.0, `transaction.rs`: the depth
-/// is counted after the answer): what is written through it next is acknowledged and
-/// never committed. So nobody's cancellation reaches it; who is gone by then drops a
-/// whole transaction, which is rolled back.
+/// Begins a transaction in a task of its own, which the cancellation of the caller does not
+/// reach. A cancelled `begin` may leave a connection in the pool that is in a transaction
+/// without sqlx knowing (sqlx-postgres 0.9.0, `transaction.rs`: the depth is counted after the
+/// answer): the next statements on it would be acknowledged and never committed. If the caller
+/// is cancelled, the complete transaction is dropped and rolled back.
 pub async fn begin(pool: &PgPool, doing: &'static str) -> Result<PgTransaction<'static>, Fault> {
     let pool = pool.clone();
     let begun = tokio::spawn(async move { pool.begin().await });
@@ -249,8 +248,8 @@ pub async fn begin(pool: &PgPool, doing: &'static str) -> Result<PgTransaction<'
     }
 }
 
-/// Begins a transaction that changes nothing and sees one moment, whatever is committed
-/// meanwhile: for answers that are read with several statements. To be dropped.
+/// Begins a read-only transaction in which all statements see the same snapshot. For responses
+/// that are read with several statements. The caller drops it.
 pub async fn snapshot(pool: &PgPool, doing: &'static str) -> Result<PgTransaction<'static>, Fault> {
     let pool = pool.clone();
     let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
@@ -261,7 +260,7 @@ pub async fn snapshot(pool: &PgPool, doing: &'static str) -> Result<PgTransactio
     }
 }
 
-/// Turns a database error into a [`Fault`] that says what was being done.
+/// Turns a database error into a [`Fault`] that names the failed action.
 pub trait OrFault<T> {
     /// `doing` completes "could not …".
     ///
@@ -279,7 +278,7 @@ impl<T> OrFault<T> for Result<T, sqlx::Error> {
     }
 }
 
-/// The name of the constraint that a statement broke, where it broke one.
+/// The name of the constraint that a statement violated; `None` for other errors.
 #[must_use]
 pub fn broken_constraint(error: &sqlx::Error) -> Option<&str> {
     error
@@ -287,15 +286,15 @@ pub fn broken_constraint(error: &sqlx::Error) -> Option<&str> {
         .and_then(|database| database.constraint())
 }
 
-/// Whether a transaction was chosen to end a deadlock: it did nothing, and may be
-/// tried again at once.
+/// Whether Postgres aborted a transaction to end a deadlock. It had no effect and may be
+/// retried at once.
 #[must_use]
 pub fn is_deadlock(fault: &Fault) -> bool {
     has_code(fault, DEADLOCK)
 }
 
-/// Whether Postgres refused what it was given: a value that it cannot hold, or that a
-/// constraint forbids (classes 22 and 23). It would be the same the next time.
+/// Whether Postgres rejected the data: a value that it cannot store or that violates a
+/// constraint (classes 22 and 23). A retry does not help.
 #[must_use]
 pub fn is_refused(fault: &Fault) -> bool {
     fault
@@ -306,12 +305,12 @@ pub fn is_refused(fault: &Fault) -> bool {
         .is_some_and(|code| code.starts_with("22") || code.starts_with("23"))
 }
 
-/// Runs a transaction, and again where it was chosen to end a deadlock, which did
-/// nothing: `tries` times at the most. `is_deadlock` says whether a failure is one.
+/// Runs a transaction up to `tries` times, until it does not fail with a deadlock.
+/// `is_deadlock` classifies the failure.
 ///
 /// # Errors
 /// The last failure.
-pub async fn again_after_deadlocks<T, E, F>(
+pub async fn retry_deadlocks<T, E, F>(
     tries: u32,
     transaction: impl Fn() -> F,
     is_deadlock: fn(&E) -> bool,
@@ -329,13 +328,13 @@ where
     result
 }
 
-/// Whether a statement gave up because it waited too long for a lock.
+/// Whether a statement failed because it waited too long for a lock.
 #[must_use]
 pub fn is_lock_timeout(fault: &Fault) -> bool {
     has_code(fault, LOCK_TIMEOUT)
 }
 
-/// Whether a statement was ended because it took too long.
+/// Whether a statement failed because it took too long.
 #[must_use]
 pub fn is_statement_timeout(fault: &Fault) -> bool {
     has_code(fault, CANCELED)
@@ -361,14 +360,14 @@ fn fault_of(doing: &'static str, error: impl StdError + Send + Sync + 'static) -
     }
 }
 
-/// Which errors a later try may not meet again: a server that is away, starting
-/// or stopping, too many connections, a deadlock, a statement cut off. The codes are those of appendix
-/// A of the Postgres manual.
+/// Whether an error is temporary: the server is away, starting or stopping, has too many
+/// connections, a deadlock, a cancelled statement. The codes are those of appendix A of the
+/// Postgres manual.
 fn kind_of(error: &sqlx::Error) -> FaultKind {
     if let Some(database) = error.as_database_error() {
         let code = database.code().unwrap_or_default();
-        let passing = ["08", "25", "40", "53", "55P03", "57", "58"];
-        return if passing.iter().any(|class| code.starts_with(class)) {
+        let temporary = ["08", "25", "40", "53", "55P03", "57", "58"];
+        return if temporary.iter().any(|class| code.starts_with(class)) {
             FaultKind::Unavailable
         } else {
             FaultKind::Internal
@@ -389,16 +388,16 @@ fn kind_of(error: &sqlx::Error) -> FaultKind {
     }
 }
 
-/// How long a listener hears nothing before it makes sure that it could.
-const LISTENER_QUIET: Duration = Duration::from_secs(5);
+/// How long a listener waits for a notification before it pings its connection.
+const LISTENER_IDLE: Duration = Duration::from_secs(5);
 
-/// Hears what is notified on a channel, over a connection of its own.
+/// Receives the notifications of a channel (`LISTEN`) over a connection of its own.
 pub struct Listener {
     inner: PgListener,
 }
 
 impl Listener {
-    /// Listens; what is notified after this is heard.
+    /// Connects and listens. Notifications sent after this returns are received.
     pub async fn connect(pool: &PgPool, channel: &str) -> Result<Self, Fault> {
         let options = PgConnectOptions::clone(&pool.connect_options());
         let own = PgPoolOptions::new()
@@ -406,20 +405,19 @@ impl Listener {
             .acquire_timeout(ACQUIRE_TIMEOUT)
             .connect_lazy_with(options);
         let mut inner = PgListener::connect_with(&own).await.or_fault("listen")?;
-        // A connection that was lost may have missed something: whoever listens
-        // must know.
+        // Notifications may be lost with the connection, so the caller must know.
         inner.eager_reconnect(false);
         inner.listen(channel).await.or_fault("listen")?;
         Ok(Self { inner })
     }
 
-    /// The next thing that is notified; nothing where for a while there was none.
+    /// The payload of the next notification; `None` if there was none for a while.
     ///
     /// # Errors
-    /// A fault when the connection is lost, and with it perhaps something notified.
-    pub async fn hear(&mut self) -> Result<Option<String>, Fault> {
-        match tokio::time::timeout(LISTENER_QUIET, self.inner.try_recv()).await {
-            Ok(Ok(Some(heard))) => return Ok(Some(heard.payload().to_owned())),
+    /// A fault if the connection is lost, and with it possibly a notification.
+    pub async fn recv(&mut self) -> Result<Option<String>, Fault> {
+        match tokio::time::timeout(LISTENER_IDLE, self.inner.try_recv()).await {
+            Ok(Ok(Some(notification))) => return Ok(Some(notification.payload().to_owned())),
             Ok(Ok(None)) => return Err(Fault::unavailable("listen", "the connection was lost")),
             Ok(Err(error)) => return Err(error).or_fault("listen"),
             Err(_quiet) => {}

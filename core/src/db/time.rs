@@ -1,6 +1,6 @@
-//! Postgres' clock, which all processes go by: what one writes down as a time, another
-//! compares with its own. A process asks at its start, before it writes anything, and
-//! again every few seconds.
+//! The clock of Postgres, which all processes use, because a process compares times that
+//! another process stored. A process queries it at its start, before it stores anything, and
+//! then with every query of [`Liveness`](super::liveness::Liveness).
 
 use std::time::Duration;
 
@@ -13,36 +13,36 @@ use super::{OrFault, PgConnection, PgPool};
 use crate::clock::{Clock, Timestamp, delta};
 use crate::fault::Fault;
 
-/// How long after a failure it is asked again, as long as it never answered.
-const AGAIN: Duration = Duration::from_millis(250);
-/// How long it may take to answer. A late answer says little of the time.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// A clock that is wrong by more is worth telling of.
-const NOTABLE: Duration = Duration::from_secs(1);
+/// The pause before a retry, until the first answer.
+const RETRY_AFTER: Duration = Duration::from_millis(250);
+/// How long Postgres may take to answer. A late answer is not precise enough.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+/// An error of the clock from which a warning is logged.
+const WARN_FROM: Duration = Duration::from_secs(1);
 
-/// What Postgres' clock says.
+/// The time of Postgres.
 ///
 /// # Errors
-/// That of the connection.
+/// The error of the connection.
 pub(super) async fn ask(connection: &mut PgConnection) -> Result<Timestamp, sqlx::Error> {
     query_scalar("SELECT clock_timestamp()")
         .fetch_one(connection)
         .await
 }
 
-/// Corrects a clock by a connection's answer.
+/// Corrects a clock by the time of Postgres.
 ///
 /// # Errors
-/// That of the connection.
+/// The error of the connection.
 pub(super) async fn correct_by(
     clock: &Clock,
     connection: &mut PgConnection,
 ) -> Result<(), sqlx::Error> {
     let asked = clock.now();
-    let told = ask(connection).await?;
-    let error = clock.correct(asked, told, clock.now());
-    if error.abs() > delta(NOTABLE) {
-        warn!(%error, "This machine's clock is wrong; Postgres' counts");
+    let reference = ask(connection).await?;
+    let error = clock.correct(asked, reference, clock.now());
+    if error.abs() > delta(WARN_FROM) {
+        warn!(%error, "The clock of this machine is wrong; using the time of Postgres");
     }
     Ok(())
 }
@@ -54,21 +54,21 @@ pub async fn correct(clock: &Clock, pool: &PgPool) -> Result<(), Fault> {
         let mut connection = pool.acquire().await.or_fault(doing)?;
         correct_by(clock, &mut connection).await.or_fault(doing)
     };
-    timeout(PATIENCE, correcting)
+    timeout(ANSWER_TIMEOUT, correcting)
         .await
         .unwrap_or_else(|late| Err(Fault::unavailable(doing, late)))
 }
 
-/// Corrects a clock as soon as Postgres answers, or does nothing when `shutdown` comes
-/// before. From then on the [`Pulse`](super::liveness::Pulse) keeps it right.
+/// Corrects a clock as soon as Postgres answers; returns early at `shutdown`. From then on
+/// [`Liveness`](super::liveness::Liveness) keeps it right.
 pub async fn correct_first(clock: &Clock, pool: &PgPool, shutdown: &CancellationToken) {
-    if !clock.is_machines() {
+    if !clock.is_system() {
         return;
     }
     let corrected = async {
         while let Err(fault) = correct(clock, pool).await {
-            debug!(cause = fault.chain(), "The time is not known yet");
-            sleep(AGAIN).await;
+            debug!(cause = fault.chain(), "Could not get the time of Postgres");
+            sleep(RETRY_AFTER).await;
         }
     };
     let _stopped = shutdown.run_until_cancelled(corrected).await;

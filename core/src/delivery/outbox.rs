@@ -92,7 +92,7 @@ pub async fn wake_account(
         })
         .await
     };
-    while db::again_after_deadlocks(WAKE_TRIES, wake, db::is_deadlock).await? == WOKEN_AT_ONCE {}
+    while db::retry_deadlocks(WAKE_TRIES, wake, db::is_deadlock).await? == WOKEN_AT_ONCE {}
     Ok(())
 }
 

@@ -1,14 +1,13 @@
-//! HTTP to where strangers say: the same client, behind a guard that every address
-//! passes before it is dialled.
+//! HTTP to URLs that customers choose (SSRF protection): a client that checks every address
+//! with an [`AddressGuard`] before it connects.
 //!
-//! Names are resolved by us and what may not be dialled is taken out of the answer,
-//! so the address that was judged is the one that is connected to, whatever the
-//! name resolves to a moment later. A URL that holds an address is judged before
-//! the call; the `url` crate has brought all its forms (decimal, octal,
-//! hexadecimal, shortened) into one by then. HTTPS goes to public addresses and to
-//! those that the operator allows; plain HTTP goes to the latter alone, through a
-//! client of its own. Redirections are not followed and no proxy is asked, so there
-//! is no other way to a connection.
+//! The client resolves names itself and removes forbidden addresses from the result, so it
+//! connects to exactly the addresses that it checked, whatever the name resolves to later. A
+//! URL with an address instead of a name is checked before the call; the `url` crate has
+//! normalized its forms (decimal, octal, hexadecimal, shortened). HTTPS may go to public
+//! addresses and to those that the operator allows; plain HTTP, which has a client of its own,
+//! only to the latter. The client follows no redirects and uses no proxy, so there is no other
+//! way to open a connection.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -27,33 +26,32 @@ use super::{HttpBody, HttpReply, HttpRequest, HttpSettings, builder, describe, f
 use crate::fault::Fault;
 use crate::network::guard::AddressGuard;
 
-/// Finds the addresses of a name.
+/// Resolves names to addresses.
 pub trait Resolver: Send + Sync + 'static {
     /// All addresses of `name`.
     ///
     /// # Errors
-    /// That it has none, or could not be looked up.
+    /// The name has no addresses or could not be resolved.
     fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
 }
 
-/// How long the content of an answer may take: who says yes and then goes on word by
-/// word has said yes.
-const CONTENT_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long reading the body of a response may take. A slow body does not change the status.
+const BODY_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The machine's own resolver, for so many names at once. A look-up holds one of the 512
-/// threads (tokio's `max_blocking_threads`) by which all of the process finds names, its
-/// servers' too, and a name's own server decides how long.
+/// The resolver of the system, with a limit on simultaneous look-ups. A look-up occupies one of
+/// the 512 threads (tokio's `max_blocking_threads`) that the whole process uses to resolve
+/// names, and the DNS server of the name decides for how long.
 #[derive(Debug)]
 pub struct SystemResolver {
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
 impl SystemResolver {
-    /// For so many names at once.
+    /// Allows `lookups_max` look-ups at once.
     #[must_use]
-    pub fn new(look_ups_max: usize) -> Self {
+    pub fn new(lookups_max: usize) -> Self {
         Self {
-            places: Arc::new(Semaphore::new(look_ups_max)),
+            permits: Arc::new(Semaphore::new(lookups_max)),
         }
     }
 }
@@ -61,11 +59,11 @@ impl SystemResolver {
 impl Resolver for SystemResolver {
     fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
         Box::pin(async move {
-            let place = Arc::clone(&self.places).acquire_owned().await;
+            let permit = Arc::clone(&self.permits).acquire_owned().await;
             let name = name.to_owned();
             let looked_up = tokio::task::spawn_blocking(move || {
-                // Until the look-up ends, also where nobody waits for it any more.
-                let _place = place;
+                // Held until the look-up ends, even if the caller is gone.
+                let _permit = permit;
                 (name.as_str(), 0).to_socket_addrs()
             });
             let found = looked_up.await.map_err(io::Error::other)??;
@@ -74,7 +72,7 @@ impl Resolver for SystemResolver {
     }
 }
 
-/// A client that dials only what its guard permits. Cheap to clone.
+/// A client that connects only to addresses that its guard permits. Cheap to clone.
 #[derive(Clone)]
 pub struct GuardedClient {
     guard: Arc<AddressGuard>,
@@ -84,31 +82,25 @@ pub struct GuardedClient {
     answer_bytes_max: usize,
 }
 
-/// Why there is no answer.
+/// Why there is no response. The reasons never contain the URL.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GuardedError {
-    /// No address of the host may be dialled.
+    /// The guard permits no address of the host.
     #[error("the host has no address that may be called")]
     Refused,
     #[error("the request was not sent: {reason}")]
-    NotSent {
-        /// What happened; without the URL.
-        reason: String,
-    },
-    /// It may have been sent, and no answer came.
+    NotSent { reason: String },
+    /// The request may have been sent, and there was no response.
     #[error("no answer came: {reason}")]
-    Unanswered {
-        /// What happened; without the URL.
-        reason: String,
-    },
+    Unanswered { reason: String },
 }
 
 impl GuardedClient {
-    /// A client with pools of its own. Of every answer's content
-    /// `settings.answer_bytes_max` bytes are read, and the rest is left.
+    /// A client with connection pools of its own. It reads `settings.answer_bytes_max` bytes
+    /// of a response body and ignores the rest.
     ///
     /// # Errors
-    /// A fault when TLS cannot be set up (no root certificates).
+    /// A fault if TLS cannot be set up (no root certificates).
     pub fn new(
         settings: &HttpSettings,
         guard: AddressGuard,
@@ -135,14 +127,16 @@ impl GuardedClient {
         })
     }
 
-    /// Sends a request and reads the beginning of the answer. An answer whose
-    /// content breaks off is one nevertheless.
+    /// Sends a request and reads the beginning of the response. A response whose body breaks
+    /// off is not an error.
     ///
     /// # Errors
     /// See [`GuardedError`].
     pub async fn call(&self, request: HttpRequest) -> Result<HttpReply, GuardedError> {
         let scheme = Scheme::of(&request.url).ok_or(GuardedError::Refused)?;
-        if literal(&request.url).is_some_and(|address| !scheme.permits(&self.guard, address)) {
+        if literal_address(&request.url)
+            .is_some_and(|address| !scheme.permits(&self.guard, address))
+        {
             return Err(GuardedError::Refused);
         }
         let client = match scheme {
@@ -161,18 +155,18 @@ impl GuardedClient {
         Ok(HttpReply {
             status: response.status().as_u16(),
             headers: std::mem::take(response.headers_mut()),
-            body: self.beginning(response).await,
+            body: self.read_limited(response).await,
         })
     }
 
-    /// Whether the operator allows an address of the URL's host, and with it plain
-    /// HTTP. A name that does not resolve has none.
+    /// Whether the operator allows an address of the URL's host, and therefore plain HTTP.
+    /// False if the name does not resolve.
     pub async fn allows_plain(&self, url: &Url) -> bool {
-        // No look-up whose answer is known: names of strangers may take long.
+        // Saves a look-up, which may be slow.
         if self.guard.allows_nothing() {
             return false;
         }
-        if let Some(address) = literal(url) {
+        if let Some(address) = literal_address(url) {
             return self.guard.is_allowed(address);
         }
         let Some(Host::Domain(name)) = url.host() else {
@@ -184,8 +178,9 @@ impl GuardedClient {
             .any(|address| self.guard.is_allowed(address))
     }
 
-    /// The connection is dropped with the response, where something is left of it.
-    async fn beginning(&self, mut response: reqwest::Response) -> Bytes {
+    /// Reads the beginning of the body. If some of it is left, the connection is closed with
+    /// the response.
+    async fn read_limited(&self, mut response: reqwest::Response) -> Bytes {
         let mut body = BytesMut::new();
         let reading = async {
             while body.len() < self.answer_bytes_max
@@ -194,7 +189,7 @@ impl GuardedClient {
                 body.extend_from_slice(&chunk);
             }
         };
-        let _cut_off = tokio::time::timeout(CONTENT_TIMEOUT, reading).await;
+        let _cut_off = tokio::time::timeout(BODY_TIMEOUT, reading).await;
         body.truncate(self.answer_bytes_max);
         body.freeze()
     }
@@ -208,7 +203,7 @@ impl fmt::Debug for GuardedClient {
     }
 }
 
-/// What a request travels by, which decides where it may go.
+/// The scheme of a request, on which the permitted addresses depend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scheme {
     Https,
@@ -232,8 +227,8 @@ impl Scheme {
     }
 }
 
-/// The address that stands in a URL in place of a name.
-fn literal(url: &Url) -> Option<IpAddr> {
+/// The address in a URL without a host name.
+fn literal_address(url: &Url) -> Option<IpAddr> {
     match url.host()? {
         Host::Domain(_) => None,
         Host::Ipv4(address) => Some(address.into()),
@@ -241,8 +236,7 @@ fn literal(url: &Url) -> Option<IpAddr> {
     }
 }
 
-/// Finds the addresses of a name that may be dialled. Where some may and some may
-/// not, only those that may are tried.
+/// Resolves a name to its permitted addresses. Forbidden addresses are removed.
 struct GuardedResolver {
     guard: Arc<AddressGuard>,
     resolver: Arc<dyn Resolver>,
@@ -255,19 +249,19 @@ impl Resolve for GuardedResolver {
         let scheme = self.scheme;
         Box::pin(async move {
             let mut found = resolver.resolve(name.as_str()).await?;
-            let is_known = !found.is_empty();
+            let has_addresses = !found.is_empty();
             found.retain(|address| scheme.permits(&guard, *address));
-            if found.is_empty() && is_known {
+            if found.is_empty() && has_addresses {
                 return Err(AddressRefused.into());
             }
-            // The port comes from the URL.
+            // The library takes the port from the URL.
             let addresses = found.into_iter().map(|address| SocketAddr::new(address, 0));
             Ok(Box::new(addresses) as Addrs)
         })
     }
 }
 
-/// All addresses of a name were taken out.
+/// None of the addresses of a name is permitted.
 #[derive(Debug, thiserror::Error)]
 #[error("the name has no address that may be called")]
 struct AddressRefused;

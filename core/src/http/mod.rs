@@ -1,7 +1,7 @@
-//! HTTP, outgoing: the one home of the HTTP client library. A client follows no
-//! redirection, uses no proxy of the environment, names itself, and bounds the
-//! time and the size of every answer. What a broken call proves is part of its
-//! error: see [`HttpError`].
+//! Outgoing HTTP: the only module that uses the HTTP client library. A client follows no
+//! redirects, ignores proxy variables in the environment, sets a `User-Agent`, and limits time
+//! and size of every response. The error of a failed call says what is certain about the
+//! request: see [`HttpError`].
 
 pub mod guarded;
 
@@ -17,21 +17,20 @@ use url::Url;
 
 use crate::fault::{Fault, error_chain};
 
-/// The name that we give ourselves.
 const USER_AGENT: &str = concat!("waypost/", env!("CARGO_PKG_VERSION"));
 
-/// How a client behaves.
+/// The settings of a client.
 #[derive(Debug, Clone)]
 pub struct HttpSettings {
-    /// The longest wait for a connection, TLS included.
+    /// Time-out for a connection, including TLS.
     pub connect_timeout: Duration,
-    /// The longest wait for a complete answer, connecting included.
+    /// Time-out for a complete response, including the connection.
     pub answer_timeout: Duration,
-    /// The most idle connections that are kept to one host.
+    /// Idle connections per host in the pool.
     pub idle_connections_max: usize,
-    /// How long an idle connection is kept.
+    /// How long an idle connection stays in the pool.
     pub idle_timeout: Duration,
-    /// The longest answer that is read.
+    /// Size limit of a response body.
     pub answer_bytes_max: usize,
 }
 
@@ -47,22 +46,21 @@ pub struct HttpClient {
 pub struct HttpRequest {
     pub method: Method,
     pub url: Url,
-    /// All headers but `Host`, `Content-Length`, `User-Agent` and the content
-    /// type of a form.
+    /// All headers except `Host`, `Content-Length`, `User-Agent` and the content type of a
+    /// form.
     pub headers: HeaderMap,
     pub body: HttpBody,
 }
 
-/// The content of a request.
+/// The body of a request.
 pub enum HttpBody {
     Empty,
-    /// These bytes.
     Bytes(Bytes),
     /// The text parts of a `multipart/form-data` body, in order.
     Form(Vec<(String, String)>),
 }
 
-/// Contents do not belong into logs.
+/// Logs must not contain bodies.
 impl fmt::Debug for HttpBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -73,7 +71,7 @@ impl fmt::Debug for HttpBody {
     }
 }
 
-/// An answer.
+/// A response.
 #[derive(Debug)]
 pub struct HttpReply {
     pub status: u16,
@@ -81,40 +79,32 @@ pub struct HttpReply {
     pub body: Bytes,
 }
 
-/// Why there is no complete answer, by what is certain about the request.
+/// Why there is no complete response. The variants say what is certain about the request. The
+/// reasons never contain the URL.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
-    /// It was not written: the name did not resolve, the connection or its TLS
-    /// failed, the request could not be built.
+    /// The request was not written: the name did not resolve, the connection or TLS failed,
+    /// or the request could not be built.
     #[error("the request was not sent: {reason}")]
-    NotSent {
-        /// What happened; without the URL.
-        reason: String,
-    },
-    /// It may have been written, and no answer came.
+    NotSent { reason: String },
+    /// The request may have been written, and there was no response.
     #[error("no answer came: {reason}")]
-    Unanswered {
-        /// What happened; without the URL.
-        reason: String,
-    },
-    /// It was answered, and the answer's content was lost or is too long.
+    Unanswered { reason: String },
+    /// There was a response, but its body broke off or is too long.
     #[error("the answer was cut off: {reason}")]
     CutOff {
-        /// Status and headers; the content is empty.
+        /// Status and headers; the body is empty.
         head: HttpReply,
-        /// What happened; without the URL.
         reason: String,
     },
 }
 
 impl HttpClient {
-    /// A client with a pool of its own.
-    ///
-    /// Only HTTP/1.1 is spoken: a connection then carries one request at a time,
-    /// and when it breaks, one answer is lost and not a hundred.
+    /// A client with a connection pool of its own. It uses HTTP/1.1 only, with one request at
+    /// a time per connection: a broken connection loses one response and not a hundred.
     ///
     /// # Errors
-    /// A fault when TLS cannot be set up (no root certificates).
+    /// A fault if TLS cannot be set up (no root certificates).
     pub fn new(settings: &HttpSettings) -> Result<Self, Fault> {
         let client = builder(settings)
             .build()
@@ -125,7 +115,7 @@ impl HttpClient {
         })
     }
 
-    /// Sends a request and reads the whole answer.
+    /// Sends a request and reads the whole response.
     ///
     /// # Errors
     /// See [`HttpError`].
@@ -169,7 +159,7 @@ impl HttpClient {
     }
 }
 
-/// A client library set up as all of ours are.
+/// The configuration that all clients share.
 fn builder(settings: &HttpSettings) -> reqwest::ClientBuilder {
     reqwest::Client::builder()
         .user_agent(USER_AGENT)
@@ -183,7 +173,7 @@ fn builder(settings: &HttpSettings) -> reqwest::ClientBuilder {
         .pool_idle_timeout(settings.idle_timeout)
 }
 
-/// A form of text parts. Our names are plain ASCII, so they stand as they are.
+/// A form of text parts. The names of the fields are ASCII and need no encoding.
 fn form(fields: Vec<(String, String)>) -> Form {
     let form = Form::new().percent_encode_noop();
     fields
@@ -191,9 +181,9 @@ fn form(fields: Vec<(String, String)>) -> Form {
         .fold(form, |form, (name, value)| form.text(name, value))
 }
 
-/// The library marks what failed before a connection stood, and nothing else, as
-/// a connect error; a request that a pooled connection gave back unwritten is
-/// tried on a new one by itself.
+/// Classifies an error. The library reports failures before the connection was established,
+/// and only those, as connect errors. It retries a request that was not written to a pooled
+/// connection on a new one.
 fn no_answer(error: reqwest::Error) -> HttpError {
     let not_sent = error.is_connect() || error.is_builder();
     let reason = describe(error);
@@ -204,7 +194,7 @@ fn no_answer(error: reqwest::Error) -> HttpError {
     }
 }
 
-/// The chain of causes without the URL: it may hold an address or a token.
+/// The error and its causes, without the URL, which may contain an address or a token.
 fn describe(error: reqwest::Error) -> String {
     let error = error.without_url();
     let error: &(dyn StdError + 'static) = &error;

@@ -1,22 +1,24 @@
-//! Doing something once that is committed in parts, as a batch is. Its key is
-//! claimed before the first part, without an answer; every part has a claim of its
-//! own ([`KeyClaim::part`]), committed with it; the answer follows the last.
+//! Idempotent requests that are committed in several parts: batch sends.
 //!
-//! So whoever repeats it after a crash finds the claim without an answer and goes
-//! on: the parts that were done answer what they were answered, the others are
-//! done now. Another body is refused from the first moment on. A claim without an
-//! answer stays although its request failed: what was done of it must not be done
-//! again for another body.
+//! The request claims its key before the first part, without an answer. Each part has a
+//! claim of its own ([`KeyClaim::part`]), committed with it. The answer is stored after the
+//! last part.
+//!
+//! If the process crashes, a repeated request finds the claim without an answer and
+//! continues: parts that were executed get their stored answers, the others are executed now.
+//! A request with another body is refused from the beginning. A claim without an answer
+//! remains even if its request failed: the executed parts must not be executed again for
+//! another body.
 
-use super::single::judge;
-use super::store::{self, Claiming};
+use super::single::repeat_of;
+use super::store::{self, ClaimOutcome};
 use super::{KeyClaim, KeyConflict, Repeat, StoredAnswer};
 use crate::clock::Timestamp;
 use crate::crypto::seal::Sealer;
 use crate::db::{self, OrFault, PgPool};
 use crate::fault::Fault;
 
-/// Work in parts that was begun, now or by an earlier request.
+/// A batch whose key is claimed, by this request or an earlier one.
 pub struct IdempotentBatch<'a> {
     pool: &'a PgPool,
     sealer: &'a Sealer,
@@ -24,10 +26,11 @@ pub struct IdempotentBatch<'a> {
 }
 
 impl<'a> IdempotentBatch<'a> {
-    /// Claims the key, or finds it claimed for the same body and not answered.
+    /// Claims the key, or finds the claim of an earlier request with the same body and
+    /// without an answer.
     ///
     /// # Errors
-    /// That it was answered before, or why the key cannot be had.
+    /// The stored answer, or the conflict.
     pub async fn begin(
         pool: &'a PgPool,
         sealer: &'a Sealer,
@@ -35,16 +38,16 @@ impl<'a> IdempotentBatch<'a> {
     ) -> Result<Self, Repeat> {
         let doing = "claim the key of a batch";
         let mut transaction = db::begin(pool, doing).await?;
-        match store::claim_patiently(&mut transaction, &claim).await? {
-            Claiming::Claimed => transaction.commit().await.or_fault(doing)?,
-            Claiming::Held => return Err(Repeat::Conflict(KeyConflict::StillRunning)),
-            Claiming::Taken => {
+        match store::claim_or_wait(&mut transaction, &claim).await? {
+            ClaimOutcome::Claimed => transaction.commit().await.or_fault(doing)?,
+            ClaimOutcome::Busy => return Err(Repeat::Conflict(KeyConflict::StillRunning)),
+            ClaimOutcome::Taken => {
                 let found = store::find(&mut transaction, &claim).await?;
-                let found = found.ok_or_else(|| Fault::unavailable(doing, "it is gone"))?;
+                let found = found.ok_or_else(|| Fault::unavailable(doing, "it was deleted"))?;
                 if found.body_hash != claim.body_hash || found.answer.is_some() {
-                    return Err(judge(&found, &claim, sealer));
+                    return Err(repeat_of(&found, &claim, sealer));
                 }
-                // All that belongs to it is kept equally long.
+                // The claims of all parts expire at the same time.
                 claim.at = found.created_at;
             }
         }
@@ -55,32 +58,32 @@ impl<'a> IdempotentBatch<'a> {
         })
     }
 
-    /// The claim of the part at `place`.
+    /// The claim of the part with this index.
     #[must_use]
-    pub fn part(&self, place: usize) -> KeyClaim {
-        self.claim.part(place)
+    pub fn part(&self, index: usize) -> KeyClaim {
+        self.claim.part(index)
     }
 
-    /// When it was begun the first time.
+    /// When the first request with the key arrived.
     #[must_use]
     pub fn begun_at(&self) -> Timestamp {
         self.claim.at
     }
 
-    /// Keeps what is answered when all parts are done.
+    /// Stores the answer after the last part.
     ///
     /// # Errors
-    /// What another request with the key answered meanwhile, or a fault.
+    /// The answer that another request with the key stored meanwhile, or a fault.
     pub async fn finish(&self, answer: &StoredAnswer) -> Result<(), Repeat> {
         let sealed = answer.seal(self.sealer, &self.claim);
-        let doing = "keep the answer to a batch";
+        let doing = "store the answer to a batch";
         let mut connection = self.pool.acquire().await.or_fault(doing)?;
         if store::update_answer(&mut connection, &self.claim, &sealed).await? {
             return Ok(());
         }
         match store::find(&mut connection, &self.claim).await? {
-            Some(found) => Err(judge(&found, &self.claim, self.sealer)),
-            // It took a day; nobody may rely on the key any more.
+            Some(found) => Err(repeat_of(&found, &self.claim, self.sealer)),
+            // The key expired meanwhile.
             None => Ok(()),
         }
     }

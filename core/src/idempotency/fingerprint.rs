@@ -1,6 +1,6 @@
-//! What makes two bodies the same: the same JSON. White space and the order of
-//! members do not count, since a caller's serializer may write a map in another
-//! order the next time.
+//! The hash by which request bodies are compared. Two bodies are equal if they are the same
+//! JSON: white space and the order of members do not count, because the client's serializer
+//! may write a map in another order the next time.
 
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
@@ -17,9 +17,9 @@ pub fn of(body: &Value) -> BodyHash {
     BodyHash(hash.finalize().into())
 }
 
-/// Every value begins with its kind, and every one of variable length with its
-/// length, so that no two values are written alike. The depth is that of the
-/// parser, which takes no more than 128 levels.
+/// Every value begins with its kind, and every value of variable length with its length, so
+/// different values never have the same encoding. The parser limits the depth of recursion to
+/// 128 levels.
 fn add(hash: &mut Sha256, value: &Value) {
     match value {
         Value::Null => hash.update(b"n"),
@@ -92,8 +92,8 @@ mod tests {
             r#"{"a":null}"#,
             r#"{"ab":""}"#,
         ];
-        for (place, one) in texts.iter().enumerate() {
-            for other in &texts[place + 1..] {
+        for (index, one) in texts.iter().enumerate() {
+            for other in &texts[index + 1..] {
                 assert_ne!(hash(one), hash(other), "{one} {other}");
             }
         }

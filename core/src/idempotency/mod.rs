@@ -1,18 +1,17 @@
-//! Idempotency keys: a request that is repeated with its key is done once, and
-//! answered what it was answered the first time.
+//! Idempotency keys: a request that is repeated with the same key is executed once and gets
+//! the same answer again.
 //!
-//! Characters: the caller's *key*; the *claim*, which is one request's hold on its
-//! key; the *answer*, kept with it. Claim, work and answer are committed together,
-//! so there is no work whose answer is lost and no answer without its work, and a
-//! request that fails leaves no claim. A second request waits for the transaction
-//! of the first, at most [`WAIT_MAX`].
+//! Each request with a key inserts a *claim* of the key. The claim, the work and the answer
+//! are committed together, so there is no work without an answer and no answer without the
+//! work, and a failed request leaves no claim. A second request with the key waits for the
+//! transaction of the first, at most [`WAIT_MAX`].
 //!
-//! Three ways lead here. [`once`] is for whatever has a transaction of its own.
-//! Sends share theirs: `message::rows` claims the keys of a whole group in the
-//! statement that writes it. [`parts`] is for a batch, which is written in several.
+//! There are three kinds of requests. [`single`] is for a request with a transaction of its
+//! own. Single sends share a transaction: `acceptance::insert` claims the keys of all its
+//! sends in the statement that inserts them. [`batch`] is for a batch send, which is
+//! committed in several parts.
 //!
-//! What is not promised: anything for a key after [`KEPT`], and anything for one
-//! key on two paths, which are two keys.
+//! A key is valid for [`KEY_LIFETIME`]. The same key on two paths counts as two keys.
 
 pub mod batch;
 pub mod fingerprint;
@@ -32,26 +31,26 @@ use crate::ids::OrganizationId;
 use crate::text::TextError;
 use fingerprint::BodyHash;
 
-/// How long a key is kept.
-pub const KEPT: Duration = Duration::from_secs(24 * 3_600);
-/// How long a request waits for an earlier one with its key that still runs.
+/// How long a key is valid.
+pub const KEY_LIFETIME: Duration = Duration::from_secs(24 * 3_600);
+/// How long a request waits for an earlier request with the same key that still runs.
 pub const WAIT_MAX: Duration = Duration::from_secs(5);
-/// How much longer than [`KEPT`] its row stays: whoever began with it may still
-/// be at work.
+/// How much longer than [`KEY_LIFETIME`] the row of a key is kept: a request that began
+/// with it may still run.
 pub const GRACE: Duration = Duration::from_secs(3_600);
 
-/// A caller's key.
+/// The key in the `Idempotency-Key` header.
 #[derive(Clone, PartialEq, Eq)]
 pub struct IdempotencyKey(String);
 
 impl IdempotencyKey {
-    /// The bound, in characters.
+    /// Maximum length in characters.
     pub const CHARS_MAX: usize = 256;
 
-    /// Takes any text that is not empty and within the bound.
+    /// Any text of 1 to [`Self::CHARS_MAX`] characters is a key.
     ///
     /// # Errors
-    /// The rule that it breaks.
+    /// The text is empty or too long.
     pub fn parse(text: String) -> Result<Self, TextError> {
         if text.is_empty() {
             return Err(TextError::Empty);
@@ -63,25 +62,24 @@ impl IdempotencyKey {
     }
 }
 
-/// Logs must not hold keys.
+/// Logs must not contain keys.
 impl fmt::Debug for IdempotencyKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("IdempotencyKey")
     }
 }
 
-/// The SHA-256 of a key and the path that it was used on.
+/// The SHA-256 of a key and the path of its request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IdempotencyKeyHash(pub [u8; 32]);
 
-/// One request's hold on its key.
+/// The claim of a key by one request.
 #[derive(Debug, Clone, Copy)]
 pub struct KeyClaim {
     pub organization_id: OrganizationId,
     pub key_hash: IdempotencyKeyHash,
-    /// What the request asks for.
     pub body_hash: BodyHash,
-    /// When the request came; its key is kept from then on.
+    /// When the request arrived. The lifetime of the key begins then.
     pub at: Timestamp,
 }
 
@@ -96,7 +94,7 @@ impl KeyClaim {
         at: Timestamp,
     ) -> Self {
         let mut hash = Sha256::new();
-        // No path has a NUL in it.
+        // The separator is unambiguous: no path contains a NUL.
         for part in [path.as_bytes(), b"\0", key.0.as_bytes()] {
             hash.update(part);
         }
@@ -108,12 +106,12 @@ impl KeyClaim {
         }
     }
 
-    /// The claim of the part at `place` of what this one is for.
+    /// The claim of the part with this index of a batch.
     #[must_use]
-    pub fn part(&self, place: usize) -> Self {
+    pub fn part(&self, index: usize) -> Self {
         let mut hash = Sha256::new();
         hash.update(self.key_hash.0);
-        hash.update(place.to_be_bytes());
+        hash.update(index.to_be_bytes());
         Self {
             key_hash: IdempotencyKeyHash(hash.finalize().into()),
             ..*self
@@ -121,7 +119,7 @@ impl KeyClaim {
     }
 }
 
-/// An answer as it went over the wire.
+/// The HTTP response to a request, stored to be repeated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredAnswer {
     pub status: u16,
@@ -129,7 +127,7 @@ pub struct StoredAnswer {
 }
 
 impl StoredAnswer {
-    /// Sealed for the row of a claim.
+    /// Seals the answer, bound to the row of the claim.
     fn seal(&self, sealer: &Sealer, claim: &KeyClaim) -> Vec<u8> {
         let mut plain = self.status.to_be_bytes().to_vec();
         plain.extend_from_slice(&self.body);
@@ -140,7 +138,7 @@ impl StoredAnswer {
         let plain = sealer.open(claim.organization_id, Sealed::Answer, row_of(claim), sealed)?;
         let (status, body) = plain
             .split_first_chunk()
-            .ok_or_else(|| Fault::internal("read a kept answer", "it has no status"))?;
+            .ok_or_else(|| Fault::internal("read a stored answer", "it has no status"))?;
         Ok(Self {
             status: u16::from_be_bytes(*status),
             body: body.to_vec(),
@@ -148,29 +146,28 @@ impl StoredAnswer {
     }
 }
 
-/// What a kept answer is bound to: half of the key's hash, which no other row of
-/// the organization has.
+/// The row id that a stored answer is bound to: the first half of the key's hash, which is
+/// unique in the organization.
 fn row_of(claim: &KeyClaim) -> Uuid {
     let mut half = [0; 16];
     half.copy_from_slice(&claim.key_hash.0[..16]);
     Uuid::from_bytes(half)
 }
 
-/// Why a request cannot have its key.
+/// Why a request cannot use its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyConflict {
-    /// It was used with another body.
+    /// The key was used with another body.
     OtherBody,
-    /// An earlier request with it still runs.
+    /// An earlier request with the key still runs.
     StillRunning,
 }
 
-/// What the key of a request makes of it.
+/// Why a request is not executed.
 #[derive(Debug)]
 pub enum Repeat {
-    /// It was done before: this was the answer.
+    /// It was executed before, with this answer.
     Answered(StoredAnswer),
-    /// The key cannot be had.
     Conflict(KeyConflict),
     Fault(Fault),
 }

@@ -1,19 +1,19 @@
-//! Doing something once that has a transaction of its own: the claim is its first
-//! statement and the answer its last. Two requests with one key come one after the
-//! other, because the second waits for the row of the first.
+//! Idempotent requests with one transaction: the claim is its first statement and the answer
+//! its last. Two requests with the same key run one after the other, because the second waits
+//! for the row of the first.
 
 use super::{KeyClaim, KeyConflict, Repeat, StoredAnswer, store};
 use crate::crypto::seal::Sealer;
 use crate::db::{self, OrFault, PgConnection, PgPool, PgTransaction};
 use crate::fault::Fault;
-use store::{Claiming, KeyRow};
+use store::{ClaimOutcome, KeyRow};
 
-/// Why work was not done.
+/// Why a request was not executed.
 #[derive(Debug)]
 pub enum Failed<R> {
-    /// It was done before, or its key cannot be had.
+    /// Its key was used before.
     Repeat(Repeat),
-    /// What the domain says of it.
+    /// The refusal of the operation itself.
     Refused(R),
 }
 
@@ -29,7 +29,7 @@ impl<R: From<Fault>> From<Fault> for Failed<R> {
     }
 }
 
-/// Work that results in a `T`, with or without a key.
+/// An operation with result `T`, with or without an idempotency key.
 pub struct Idempotent<'a, T>(Option<Keyed<'a, T>>);
 
 struct Keyed<'a, T> {
@@ -39,9 +39,8 @@ struct Keyed<'a, T> {
 }
 
 impl<'a, T> Idempotent<'a, T> {
-    /// Work for which there is a claim, or none: then it is done as often as it is
-    /// asked for. `answer` is what the caller is told of the result; it is kept
-    /// sealed.
+    /// An operation with a claim. Without one it is executed every time. `answer` makes the
+    /// HTTP response from the result; it is stored sealed.
     pub fn new(
         claim: Option<KeyClaim>,
         sealer: &'a Sealer,
@@ -54,33 +53,33 @@ impl<'a, T> Idempotent<'a, T> {
         }))
     }
 
-    /// Work that nobody asked for with a key.
+    /// An operation without a key.
     #[must_use]
     pub fn without_key() -> Self {
         Self(None)
     }
 
-    /// Looks whether it was done before, without waiting: for work that costs
-    /// something before its transaction begins, or that is refused before.
+    /// Checks whether the operation was executed before, without waiting. For operations
+    /// that do expensive work or may be refused before their transaction begins.
     ///
     /// # Errors
-    /// That it was, or why the key cannot be had.
+    /// The stored answer, or the conflict.
     pub async fn look_up(&self, pool: &PgPool) -> Result<(), Repeat> {
         let Some(keyed) = &self.0 else {
             return Ok(());
         };
         let mut connection = pool.acquire().await.or_fault("look for a key")?;
         match store::find(&mut connection, &keyed.claim).await? {
-            Some(found) => Err(keyed.judge(&found)),
+            Some(found) => Err(keyed.repeat_of(&found)),
             None => Ok(()),
         }
     }
 
-    /// Begins the transaction of the work. Whoever may not have the answer must
-    /// have been turned away before.
+    /// Begins the transaction of the operation. The caller must have checked the permission
+    /// before, because a repeated request gets the stored answer.
     ///
     /// # Errors
-    /// That it was done before, or why it cannot be begun.
+    /// The stored answer, or the conflict.
     pub async fn begin(
         &self,
         pool: &PgPool,
@@ -93,10 +92,10 @@ impl<'a, T> Idempotent<'a, T> {
         Ok(transaction)
     }
 
-    /// Commits the work and what it is answered.
+    /// Stores the answer and commits.
     ///
     /// # Errors
-    /// A fault; nothing was done then, unless Postgres went away at this moment.
+    /// A fault. Nothing was committed, unless the connection was lost during the commit.
     pub async fn commit(
         &self,
         mut transaction: PgTransaction<'static>,
@@ -110,11 +109,10 @@ impl<'a, T> Idempotent<'a, T> {
         transaction.commit().await.or_fault(doing)
     }
 
-    /// Changes what is answered to whoever repeats the request, where more became known
-    /// after the commit.
+    /// Replaces the stored answer after the commit, when more has become known.
     ///
     /// # Errors
-    /// A fault; the answer stays as it was then.
+    /// A fault. The stored answer is unchanged.
     pub async fn amend(&self, pool: &PgPool, result: &T) -> Result<(), Fault> {
         let Some(keyed) = &self.0 else {
             return Ok(());
@@ -127,24 +125,24 @@ impl<'a, T> Idempotent<'a, T> {
 
 impl<T> Keyed<'_, T> {
     async fn claim(&self, connection: &mut PgConnection) -> Result<(), Repeat> {
-        match store::claim_patiently(connection, &self.claim).await? {
-            Claiming::Claimed => Ok(()),
-            Claiming::Held => Err(Repeat::Conflict(KeyConflict::StillRunning)),
-            Claiming::Taken => {
+        match store::claim_or_wait(connection, &self.claim).await? {
+            ClaimOutcome::Claimed => Ok(()),
+            ClaimOutcome::Busy => Err(Repeat::Conflict(KeyConflict::StillRunning)),
+            ClaimOutcome::Taken => {
                 let found = store::find(connection, &self.claim).await?;
-                let gone = || Fault::unavailable("find a key", "it is gone");
-                Err(self.judge(&found.ok_or_else(gone)?))
+                let deleted = || Fault::unavailable("find a key", "it was deleted");
+                Err(self.repeat_of(&found.ok_or_else(deleted)?))
             }
         }
     }
 
-    fn judge(&self, found: &KeyRow) -> Repeat {
-        judge(found, &self.claim, self.sealer)
+    fn repeat_of(&self, found: &KeyRow) -> Repeat {
+        repeat_of(found, &self.claim, self.sealer)
     }
 }
 
-/// What the row of a key means for a request that has it too.
-pub(super) fn judge(found: &KeyRow, claim: &KeyClaim, sealer: &Sealer) -> Repeat {
+/// What the row of a key means for a later request with this claim.
+pub(super) fn repeat_of(found: &KeyRow, claim: &KeyClaim, sealer: &Sealer) -> Repeat {
     if found.body_hash != claim.body_hash {
         return Repeat::Conflict(KeyConflict::OtherBody);
     }

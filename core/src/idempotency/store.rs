@@ -1,28 +1,26 @@
-//! The keys in Postgres. The one statement that claims the keys of many sends at
-//! once is in `message::rows`.
+//! Idempotency keys in Postgres. The statement that claims the keys of many sends at once is
+//! in `acceptance::insert`.
 
 use sqlx::{PgConnection, query};
 use uuid::Uuid;
 
 use super::fingerprint::BodyHash;
-use super::{GRACE, IdempotencyKeyHash, KEPT, KeyClaim, WAIT_MAX};
+use super::{GRACE, IdempotencyKeyHash, KEY_LIFETIME, KeyClaim, WAIT_MAX};
 use crate::clock::{Timestamp, delta};
 use crate::db::{self, OrFault};
 use crate::fault::Fault;
 use crate::ids::OrganizationId;
 
-/// What became of an attempt to claim a key.
+/// The result of an attempt to claim a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Claiming {
-    /// The key is the request's own.
+pub(super) enum ClaimOutcome {
     Claimed,
-    /// It was another request's before.
+    /// An earlier request has the key.
     Taken,
-    /// Another transaction held it for longer than we wait.
-    Held,
+    /// Another transaction held the key for longer than [`WAIT_MAX`].
+    Busy,
 }
 
-/// The row of a key.
 #[derive(Debug)]
 pub(crate) struct KeyRow {
     pub(crate) body_hash: BodyHash,
@@ -30,17 +28,17 @@ pub(crate) struct KeyRow {
     pub(crate) created_at: Timestamp,
 }
 
-/// Claims a key, and waits for whoever has it in hand, within [`WAIT_MAX`]. After
-/// [`Claiming::Held`] the transaction is lost.
-pub(super) async fn claim_patiently(
+/// Claims a key. Waits up to [`WAIT_MAX`] for a transaction that holds it. After
+/// [`ClaimOutcome::Busy`] the transaction is aborted.
+pub(super) async fn claim_or_wait(
     connection: &mut PgConnection,
     claim: &KeyClaim,
-) -> Result<Claiming, Fault> {
+) -> Result<ClaimOutcome, Fault> {
     bound_waits(connection, WAIT_MAX.as_millis()).await?;
     let claiming = match self::claim(connection, &[claim], &[None]).await {
-        Ok(1) => Claiming::Claimed,
-        Ok(_) => Claiming::Taken,
-        Err(fault) if db::is_lock_timeout(&fault) => return Ok(Claiming::Held),
+        Ok(1) => ClaimOutcome::Claimed,
+        Ok(_) => ClaimOutcome::Taken,
+        Err(fault) if db::is_lock_timeout(&fault) => return Ok(ClaimOutcome::Busy),
         Err(fault) => return Err(fault),
     };
     query!("SET LOCAL lock_timeout TO DEFAULT")
@@ -50,7 +48,7 @@ pub(super) async fn claim_patiently(
     Ok(claiming)
 }
 
-/// Bounds how long each statement of the transaction waits for a lock.
+/// Limits how long each statement of the transaction waits for a lock.
 pub(crate) async fn bound_waits(
     connection: &mut PgConnection,
     milliseconds: u128,
@@ -61,13 +59,13 @@ pub(crate) async fn bound_waits(
     )
     .fetch_one(connection)
     .await
-    .or_fault("bound the wait for a key")?;
+    .or_fault("limit the wait for a key")?;
     Ok(())
 }
 
-/// Claims keys, each once and in the order of [`order`], with what is answered
-/// where that is known; answers how many it got. Those of others are locked until
-/// the transaction ends. One that is no longer kept is free.
+/// Claims keys, with their answers if they are known, and returns how many it claimed. The
+/// claims must be distinct and sorted by [`order`]. Keys of earlier requests stay locked
+/// until the transaction ends. An expired key is free.
 pub(crate) async fn claim(
     connection: &mut PgConnection,
     claims: &[&KeyClaim],
@@ -85,7 +83,7 @@ pub(crate) async fn claim(
         &columns.key_hashes as &[&[u8]],
         &columns.body_hashes as &[&[u8]],
         &columns.created_at,
-        delta(KEPT) as _,
+        delta(KEY_LIFETIME) as _,
         answers as &[Option<Vec<u8>>],
     )
     .execute(connection)
@@ -94,13 +92,13 @@ pub(crate) async fn claim(
     Ok(done.rows_affected())
 }
 
-/// The place of a claim in the one order in which everybody takes several, so that
-/// two who want the same keys wait for each other and never in a circle.
+/// The sort key of claims. All transactions claim several keys in this order, so that they
+/// cannot deadlock.
 pub(crate) fn order(claim: &KeyClaim) -> (OrganizationId, IdempotencyKeyHash) {
     (claim.organization_id, claim.key_hash)
 }
 
-/// The row of a claim's key, while it is kept.
+/// The row of a claim's key, unless it has expired.
 pub(super) async fn find(
     connection: &mut PgConnection,
     claim: &KeyClaim,
@@ -109,7 +107,7 @@ pub(super) async fn find(
     Ok(found.pop().map(|(_, _, found)| found))
 }
 
-/// The rows of the keys of claims, while they are kept.
+/// The rows of the keys of claims, without those that have expired.
 pub(crate) async fn list(
     connection: &mut PgConnection,
     claims: &[&KeyClaim],
@@ -123,7 +121,7 @@ pub(crate) async fn list(
         &columns.organization_ids,
         &columns.key_hashes as &[&[u8]],
         &columns.created_at,
-        delta(KEPT) as _,
+        delta(KEY_LIFETIME) as _,
     )
     .fetch_all(connection)
     .await
@@ -145,7 +143,7 @@ pub(crate) async fn list(
         .collect()
 }
 
-/// Writes the answer to a claim that has none; false where it has one, or is gone.
+/// Stores the answer to a claim without one. False if it has an answer or was deleted.
 pub(super) async fn update_answer(
     connection: &mut PgConnection,
     claim: &KeyClaim,
@@ -162,11 +160,11 @@ pub(super) async fn update_answer(
     )
     .execute(connection)
     .await
-    .or_fault("keep an answer")?;
+    .or_fault("store an answer")?;
     Ok(done.rows_affected() == 1)
 }
 
-/// Replaces an answer that is kept already.
+/// Replaces a stored answer.
 pub(super) async fn amend_answer(
     connection: &mut PgConnection,
     claim: &KeyClaim,
@@ -187,8 +185,7 @@ pub(super) async fn amend_answer(
     Ok(())
 }
 
-/// Deletes up to `limit` rows, of all organizations, that are not kept any more;
-/// answers how many there were.
+/// Deletes up to `limit` expired keys of all organizations and returns how many it deleted.
 pub async fn delete_old(
     connection: &mut PgConnection,
     now: Timestamp,
@@ -203,7 +200,7 @@ pub async fn delete_old(
              ORDER BY created_at
              LIMIT $2
              FOR UPDATE SKIP LOCKED))",
-        now - delta(KEPT) - delta(GRACE),
+        now - delta(KEY_LIFETIME) - delta(GRACE),
         limit,
     )
     .execute(connection)
@@ -218,7 +215,7 @@ fn hash(bytes: &[u8]) -> Result<[u8; 32], Fault> {
         .map_err(|error: std::array::TryFromSliceError| Fault::internal("read a hash", error))
 }
 
-/// Claims as columns.
+/// Claims as arrays for `UNNEST`.
 #[derive(Default)]
 pub(crate) struct ClaimColumns<'a> {
     pub(crate) organization_ids: Vec<Uuid>,

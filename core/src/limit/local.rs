@@ -1,5 +1,4 @@
-//! Limits kept by this process alone: the stand-in while Redis is away, and the
-//! wide bounds that nobody else needs to know of.
+//! Buckets of this process: for all limits while Redis is away, and for public paths.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,14 +12,14 @@ use moka::future::Cache;
 use super::LimitBucket;
 use super::rate::{LimitDecision, Rate};
 
-/// Buckets remembered at the most. One that is forgotten is full again.
-const REMEMBERED_MAX: u64 = 100_000;
-/// How long an unused bucket is remembered: longer than any takes to be full.
+/// Buckets in memory. An evicted bucket is full again.
+const BUCKETS_MAX: u64 = 100_000;
+/// How long an unused bucket is in memory. Every bucket is full again before that.
 const UNUSED_MAX: Duration = Duration::from_secs(120);
 
 type Counter = RateLimiter<NotKeyed, InMemoryState, DefaultClock, StateInformationMiddleware>;
 
-/// A process's own buckets. A rate that changes begins with a full bucket.
+/// The buckets of a process. After a change of its rate a bucket begins full.
 pub(super) struct LocalLimits {
     buckets: Cache<(LimitBucket, Rate), Arc<Counter>>,
     clock: DefaultClock,
@@ -30,7 +29,7 @@ impl LocalLimits {
     pub(super) fn new() -> Self {
         Self {
             buckets: Cache::builder()
-                .max_capacity(REMEMBERED_MAX)
+                .max_capacity(BUCKETS_MAX)
                 .time_to_idle(UNUSED_MAX)
                 .build(),
             clock: DefaultClock::default(),
@@ -46,11 +45,11 @@ impl LocalLimits {
         match counter.check() {
             Ok(state) => {
                 let taken = limit.saturating_sub(state.remaining_burst_capacity());
-                LimitDecision::passed(rate, interval * taken)
+                LimitDecision::allowed(rate, interval * taken)
             }
             Err(not_until) => {
                 let wait = not_until.wait_time_from(self.clock.now());
-                LimitDecision::refused(rate, interval * (limit - 1) + wait)
+                LimitDecision::rejected(rate, interval * (limit - 1) + wait)
             }
         }
     }
@@ -70,20 +69,20 @@ mod tests {
     use crate::limit::ClientNetwork;
 
     #[tokio::test]
-    async fn a_bucket_lets_its_limit_pass_and_no_more() {
+    async fn a_bucket_allows_its_limit_and_no_more() {
         let local = LocalLimits::new();
-        let bucket = LimitBucket::Stranger(ClientNetwork::V4(Ipv4Addr::LOCALHOST));
+        let bucket = LimitBucket::Anonymous(ClientNetwork::V4(Ipv4Addr::LOCALHOST));
         let rate = Rate::per_minute(3);
         for remaining in [2, 1, 0] {
-            let verdict = local.take(bucket, rate).await;
-            assert_eq!((verdict.limit, verdict.remaining), (3, remaining));
-            assert_eq!(verdict.refused_for, None);
+            let decision = local.take(bucket, rate).await;
+            assert_eq!((decision.limit, decision.remaining), (3, remaining));
+            assert_eq!(decision.retry_after, None);
         }
-        let verdict = local.take(bucket, rate).await;
-        assert_eq!(verdict.remaining, 0);
-        let wait = verdict.refused_for.unwrap();
+        let decision = local.take(bucket, rate).await;
+        assert_eq!(decision.remaining, 0);
+        let wait = decision.retry_after.unwrap();
         assert!(wait > Duration::ZERO && wait <= Duration::from_secs(20));
-        let other = LimitBucket::Open(ClientNetwork::V4(Ipv4Addr::LOCALHOST));
+        let other = LimitBucket::Public(ClientNetwork::V4(Ipv4Addr::LOCALHOST));
         assert_eq!(local.take(other, rate).await.remaining, 2);
     }
 }

@@ -1,13 +1,10 @@
-//! Rate limits: how many requests an organization, or someone without a valid key,
-//! may make. The [`Limiter`] takes each request from the *bucket* of those that count
-//! together, and says with a [`LimitDecision`] whether it was there.
+//! Rate limits of organizations and of clients without a valid key. The [`Limiter`] takes
+//! each request from a token bucket and returns a [`LimitDecision`].
 //!
-//! Redis holds the buckets, so that all API processes share them. While it is away
-//! or slow each process holds its own, which means that an organization may make
-//! as many times its limit as there are processes. A request is never refused
-//! because Redis is away.
-//!
-//! What is not promised: that a bucket remembers anything once Redis was emptied.
+//! The buckets are in Redis, shared by all API processes. While Redis is away or slow, each
+//! process has buckets of its own, so an organization may exceed its limit by a factor of the
+//! number of processes. No request is rejected because Redis is away. If Redis loses its data,
+//! all buckets are full again.
 
 mod local;
 mod rate;
@@ -25,40 +22,37 @@ use shared::RedisLimits;
 
 pub use rate::LimitDecision;
 
-/// Requests per second of one address that no stricter limit holds back, in each
-/// process: pages of the service itself, signed links, providers that report
-/// events. More than either needs, and less than would keep a process busy.
-const OPEN_PER_SECOND: u32 = 10_000;
+/// Requests per second from one address to public paths (pages of the service, signed links,
+/// provider webhooks), per process. More than any of them needs, and not enough to keep a
+/// process busy.
+const PUBLIC_PER_SECOND: u32 = 10_000;
 
-/// Bits of an IPv6 address that name a network; the others are its holder's to
-/// choose.
+/// Prefix length by which IPv6 clients are counted. A client can choose the other bits
+/// freely.
 const IPV6_NETWORK_BITS: u32 = 64;
 
-/// An organization's own rates; the operator's where it has none.
+/// The rates that an organization set for itself. `None`: the operator's limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OwnRates {
-    /// Sends per second.
     pub send_per_second: Option<u32>,
-    /// Other requests per second.
     pub other_per_second: Option<u32>,
 }
 
-/// What an organization's request asks for, as far as limits go.
+/// The kind of a request. Each has a bucket of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LimitedOperation {
-    /// A message to be sent.
     Send,
     Other,
 }
 
-/// Whose requests are taken together.
+/// The requests that share a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum LimitBucket {
     Sends(OrganizationId),
     Others(OrganizationId),
     /// Requests without a valid key.
-    Stranger(ClientNetwork),
-    Open(ClientNetwork),
+    Anonymous(ClientNetwork),
+    Public(ClientNetwork),
 }
 
 impl LimitBucket {
@@ -66,13 +60,13 @@ impl LimitBucket {
         match self {
             Self::Sends(id) => format!("{prefix}:limits:send:{{{id}}}"),
             Self::Others(id) => format!("{prefix}:limits:other:{{{id}}}"),
-            Self::Stranger(network) => format!("{prefix}:limits:stranger:{network}"),
-            Self::Open(network) => format!("{prefix}:limits:open:{network}"),
+            Self::Anonymous(network) => format!("{prefix}:limits:stranger:{network}"),
+            Self::Public(network) => format!("{prefix}:limits:open:{network}"),
         }
     }
 }
 
-/// What one client has to itself: an IPv4 address, or a network of IPv6.
+/// The network by which a client is counted: an IPv4 address or an IPv6 network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum ClientNetwork {
     V4(Ipv4Addr),
@@ -100,7 +94,7 @@ impl fmt::Display for ClientNetwork {
     }
 }
 
-/// Holds requests to their limits.
+/// Enforces the rate limits.
 pub struct Limiter {
     shared: RedisLimits,
     local: LocalLimits,
@@ -110,7 +104,7 @@ pub struct Limiter {
 }
 
 impl Limiter {
-    /// Starts to connect to Redis.
+    /// Starts the connection to Redis in the background.
     #[must_use]
     pub fn start(redis: Redis, settings: &ApiSettings) -> Self {
         Self {
@@ -122,8 +116,8 @@ impl Limiter {
         }
     }
 
-    /// Takes a request of an organization. Its own rates count up to the
-    /// operator's, which may be lower by now than when they were set.
+    /// Counts a request of an organization. Its own rate counts up to the operator's limit,
+    /// which may have been lowered since.
     pub async fn organization(
         &self,
         id: OrganizationId,
@@ -142,24 +136,23 @@ impl Limiter {
         self.take(bucket, Rate::per_second(requests)).await
     }
 
-    /// Takes a request without a valid key, or with a link or a signature that is
-    /// not valid.
-    pub async fn stranger(&self, address: IpAddr) -> LimitDecision {
-        let bucket = LimitBucket::Stranger(address.into());
+    /// Counts a request without a valid key, link or signature.
+    pub async fn anonymous(&self, address: IpAddr) -> LimitDecision {
+        let bucket = LimitBucket::Anonymous(address.into());
         self.take(bucket, self.anonymous).await
     }
 
-    /// Takes a request that needs no key. Only this process knows of it.
-    pub async fn open(&self, address: IpAddr) -> LimitDecision {
-        let rate = Rate::per_second(OPEN_PER_SECOND);
+    /// Counts a request to a public path. The bucket belongs to this process.
+    pub async fn public(&self, address: IpAddr) -> LimitDecision {
+        let rate = Rate::per_second(PUBLIC_PER_SECOND);
         self.local
-            .take(LimitBucket::Open(address.into()), rate)
+            .take(LimitBucket::Public(address.into()), rate)
             .await
     }
 
     async fn take(&self, bucket: LimitBucket, rate: Rate) -> LimitDecision {
         match self.shared.take(bucket, rate).await {
-            Some(verdict) => verdict,
+            Some(decision) => decision,
             None => self.local.take(bucket, rate).await,
         }
     }

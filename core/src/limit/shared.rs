@@ -1,9 +1,8 @@
-//! Limits kept in Redis, which all API processes share.
+//! Buckets in Redis, which all API processes share.
 //!
-//! One script takes requests from one bucket. Requests that come while a round
-//! trip is under way share the next one ([`Batcher`]), and those of one bucket are
-//! taken together, so that a busy organization costs Redis far fewer scripts than
-//! it makes requests.
+//! One script call takes requests from one bucket. Requests that arrive during a round trip
+//! share the next one ([`Batcher`]), and one call takes all requests from the same bucket, so
+//! a busy organization causes far fewer script calls than requests.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -18,9 +17,8 @@ use crate::redis::Redis;
 use crate::redis::fail_fast::{FailFastConnection, FailFastSettings};
 use crate::redis::gcra::GCRA;
 
-/// Round trips under way at once, requests in one of them, and requests that wait
-/// for one.
-const GROUP: BatcherSettings = BatcherSettings {
+/// Limits on simultaneous round trips, requests per round trip, and waiting requests.
+const BATCHER: BatcherSettings = BatcherSettings {
     flushes_max: 2,
     batch_weight_max: 1_000,
     batch_min: 16,
@@ -28,8 +26,8 @@ const GROUP: BatcherSettings = BatcherSettings {
     cooldown: Cooldown::NONE,
 };
 
-/// Takes up to `ARGV[3]` requests from a bucket of `ARGV[2]` requests, each of
-/// which takes `ARGV[1]` nanoseconds to come back: see [`GCRA`].
+/// Takes up to `ARGV[3]` requests from a bucket of `ARGV[2]` requests that refills one
+/// request in `ARGV[1]` nanoseconds: see [`GCRA`].
 static TAKE: LazyLock<Script> = LazyLock::new(|| {
     let take = r"
         local interval, limit, wanted = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -42,11 +40,10 @@ static SCRIPTS: &[&LazyLock<Script>] = &[&TAKE];
 
 /// The buckets in Redis.
 pub(super) struct RedisLimits {
-    line: Arc<FailFastConnection>,
-    group: Batcher<BucketRequest, Option<LimitDecision>>,
+    redis: Arc<FailFastConnection>,
+    batcher: Batcher<BucketRequest, Option<LimitDecision>>,
 }
 
-/// One request's bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct BucketRequest {
     bucket: LimitBucket,
@@ -54,74 +51,74 @@ struct BucketRequest {
 }
 
 impl RedisLimits {
-    /// Starts the line and the lanes. They end when this is dropped.
+    /// Starts the connection and the batcher. They end when this is dropped.
     pub(super) fn start(redis: Redis) -> Self {
         let settings = FailFastSettings {
             subject: "rate limits",
             scripts: SCRIPTS,
         };
-        let line = FailFastConnection::start(redis, settings);
-        let asked = Arc::clone(&line);
-        let group = Batcher::start("rate_limits", GROUP, move |questions| {
-            let line = Arc::clone(&asked);
+        let redis = FailFastConnection::start(redis, settings);
+        let shared = Arc::clone(&redis);
+        let batcher = Batcher::start("rate_limits", BATCHER, move |requests| {
+            let redis = Arc::clone(&shared);
             async move {
-                let answers = answer(&line, &questions).await;
+                let answers = decide(&redis, &requests).await;
                 answers.into_iter().map(Ok).collect()
             }
         });
-        Self { line, group }
+        Self { redis, batcher }
     }
 
-    /// Takes one request from a bucket; nothing while Redis is away.
+    /// Takes one request from a bucket; `None` while Redis is away.
     pub(super) async fn take(&self, bucket: LimitBucket, rate: Rate) -> Option<LimitDecision> {
-        if self.line.is_away() {
+        if self.redis.is_away() {
             return None;
         }
-        let question = BucketRequest { bucket, rate };
-        self.group.run(question, 1).await.ok().flatten()
+        let request = BucketRequest { bucket, rate };
+        self.batcher.run(request, 1).await.ok().flatten()
     }
 }
 
-/// A verdict for each question, in their order.
-async fn answer(
-    line: &FailFastConnection,
-    questions: &[BucketRequest],
+/// One decision per request, in their order.
+async fn decide(
+    redis: &FailFastConnection,
+    requests: &[BucketRequest],
 ) -> Vec<Option<LimitDecision>> {
-    let mut asked: HashMap<BucketRequest, u32> = HashMap::new();
-    for question in questions {
-        *asked.entry(*question).or_default() += 1;
+    let mut counts: HashMap<BucketRequest, u32> = HashMap::new();
+    for request in requests {
+        *counts.entry(*request).or_default() += 1;
     }
-    let asked: Vec<(BucketRequest, u32)> = asked.into_iter().collect();
-    let Some(taken) = take(line, &asked).await else {
-        return vec![None; questions.len()];
+    let counts: Vec<(BucketRequest, u32)> = counts.into_iter().collect();
+    let Some(taken) = take(redis, &counts).await else {
+        return vec![None; requests.len()];
     };
-    let verdicts = asked
+    let decisions = counts
         .iter()
         .zip(taken)
-        .map(|((question, count), (granted, nanos))| {
+        .map(|((request, count), (granted, nanos))| {
             let full_after = Duration::from_nanos(nanos);
-            let verdicts = LimitDecision::of_many(question.rate, *count, granted, full_after);
-            (*question, verdicts)
+            let decisions = LimitDecision::of_many(request.rate, *count, granted, full_after);
+            (*request, decisions)
         });
-    let mut verdicts: HashMap<BucketRequest, _> = verdicts.collect();
-    let answers = questions
+    let mut decisions: HashMap<BucketRequest, _> = decisions.collect();
+    let answers = requests
         .iter()
-        .map(|question| verdicts.get_mut(question)?.next());
+        .map(|request| decisions.get_mut(request)?.next());
     answers.collect()
 }
 
-/// For each bucket how many requests were taken and after how many nanoseconds it
-/// is full; nothing where Redis does not say.
+/// Takes requests from buckets. Returns for each bucket how many it took and in how many
+/// nanoseconds the bucket is full; `None` if Redis does not answer.
 async fn take(
-    line: &FailFastConnection,
-    asked: &[(BucketRequest, u32)],
+    redis: &FailFastConnection,
+    counts: &[(BucketRequest, u32)],
 ) -> Option<Vec<(u32, u64)>> {
-    let mut pipeline = Pipeline::with_capacity(asked.len());
-    for (question, count) in asked {
-        let key = question.bucket.key(&line.redis.prefix);
-        pipeline.add_command(take_command(&key, question.rate, *count));
+    let mut pipeline = Pipeline::with_capacity(counts.len());
+    for (request, count) in counts {
+        let key = request.bucket.key(&redis.redis.prefix);
+        pipeline.add_command(take_command(&key, request.rate, *count));
     }
-    line.run(&pipeline).await
+    redis.run(&pipeline).await
 }
 
 fn take_command(key: &str, rate: Rate, count: u32) -> Cmd {

@@ -1,16 +1,14 @@
-//! Metrics: how many copies were sent, delivered, opened … in which hour, by
+//! Metrics: the number of recipients sent to, delivered, opened and so on, per hour, by
 //! provider, sender domain and template.
 //!
-//! Every event that counts leaves a *delta* in its own transaction: a trigger on
-//! `events` writes it, so nothing that records events can forget to, unless who records
-//! it has counted it and says so, which spares Postgres a look for each. The scheduler
-//! folds deltas into hourly *roll-ups*, one per dimension, and but for the totals into
-//! daily ones too, which breakdowns read where they can. A query reads the
-//! roll-ups and the deltas that are left in one snapshot, so it is exact at any
-//! moment, and how often the folding runs changes only how long it takes.
+//! Each counted event inserts a *delta* in its own transaction. A trigger on `events` does
+//! so; code that records many events at once counts them itself and disables the trigger,
+//! which saves a query per event. The scheduler adds deltas up into hourly *roll-ups* per
+//! dimension, and into daily ones for breakdowns. A query reads the roll-ups and the
+//! remaining deltas in one snapshot, so it is always exact; the interval of the roll-up
+//! affects only its speed.
 //!
-//! All three questions count whole hours: those that the period touches. That is
-//! why their sums agree.
+//! All three queries count the whole hours that the period touches, so their sums agree.
 
 pub mod store;
 
@@ -19,12 +17,12 @@ use chrono::{Datelike as _, NaiveDateTime, TimeDelta};
 use crate::clock::Timestamp;
 use crate::ids::{OrganizationId, ProviderAccountId, TemplateId};
 
-/// How far back a question reaches that does not say.
+/// The default length of a period.
 pub const PERIOD_DEFAULT: TimeDelta = TimeDelta::days(30);
-/// The most buckets of one series.
+/// Maximum number of buckets in a series.
 pub const BUCKETS_MAX: i64 = 10_000;
 
-/// From when until when; not the other way round.
+/// A period: `from` inclusive, `to` exclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Period {
     from: Timestamp,
@@ -32,31 +30,30 @@ pub struct Period {
 }
 
 impl Period {
-    /// The time from `from` until just before `to`; nothing where `from` is after
-    /// `to`.
+    /// The period from `from` to `to`; `None` if `from` is after `to`.
     #[must_use]
     pub fn new(from: Timestamp, to: Timestamp) -> Option<Self> {
         (from <= to).then_some(Self { from, to })
     }
 
-    /// When it begins.
+    /// Its beginning.
     #[must_use]
     pub fn from(self) -> Timestamp {
         self.from
     }
 
-    /// When it ends.
+    /// Its end.
     #[must_use]
     pub fn to(self) -> Timestamp {
         self.to
     }
 
-    /// The first hour that it touches.
+    /// The beginning of the first hour that the period touches.
     fn first_hour(self) -> Timestamp {
         start_of_hour(self.from)
     }
 
-    /// The end of the last hour that it touches.
+    /// The end of the last hour that the period touches.
     fn end_hour(self) -> Timestamp {
         let start = start_of_hour(self.to);
         if start == self.to {
@@ -70,8 +67,8 @@ impl Period {
         self.first_hour() >= self.end_hour()
     }
 
-    /// When the days begin and end, in UTC, that lie whole in its hours; both are its end
-    /// where there are none.
+    /// Beginning and end of the whole UTC days in the period. If there are none, both are
+    /// the end of the period.
     fn whole_days(self) -> (Timestamp, Timestamp) {
         let end = start_of_day(self.end_hour());
         let first = self.first_hour();
@@ -87,7 +84,7 @@ impl Period {
     }
 }
 
-/// When the hour of a moment begins.
+/// The beginning of the hour of a time.
 #[must_use]
 pub fn start_of_hour(at: Timestamp) -> Timestamp {
     start_of(at, 3_600)
@@ -102,8 +99,7 @@ fn start_of(at: Timestamp, seconds: i64) -> Timestamp {
     Timestamp::from_timestamp(whole * seconds, 0).unwrap_or(at)
 }
 
-/// How long a bucket of a series is. Buckets are those of UTC; a week begins on
-/// Monday.
+/// The length of the buckets of a series, in UTC. A week begins on Monday.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Granularity {
     Hour,
@@ -116,7 +112,7 @@ impl Granularity {
     /// All of them, in the order of the contract.
     pub const ALL: [Self; 4] = [Self::Hour, Self::Day, Self::Week, Self::Month];
 
-    /// The wire name; also what Postgres calls it.
+    /// The name in the API and in the database.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -127,7 +123,7 @@ impl Granularity {
         }
     }
 
-    /// How many buckets a period has.
+    /// The number of buckets of a period.
     #[must_use]
     pub fn buckets(self, period: Period) -> i64 {
         if period.is_empty() {
@@ -137,7 +133,7 @@ impl Granularity {
         self.number(last) - self.number(period.first_hour()) + 1
     }
 
-    /// Numbers the buckets of all time.
+    /// The number of the bucket of a time.
     fn number(self, at: Timestamp) -> i64 {
         // Day 1 of this count is 0001-01-01, a Monday.
         let days = i64::from(at.num_days_from_ce()) - 1;
@@ -150,13 +146,12 @@ impl Granularity {
     }
 }
 
-/// What a breakdown is by.
+/// The dimension of a breakdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroupBy {
-    /// The provider that the copy went through.
     Provider,
+    /// The sender domain.
     Domain,
-    /// The template that the message was rendered from.
     Template,
 }
 
@@ -164,7 +159,7 @@ impl GroupBy {
     /// All of them, in the order of the contract.
     pub const ALL: [Self; 3] = [Self::Provider, Self::Domain, Self::Template];
 
-    /// The wire name.
+    /// The name in the API.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -175,59 +170,55 @@ impl GroupBy {
     }
 }
 
-/// How much happened. `sent` counts copies, one per recipient; opens and clicks
-/// count each recipient once per message.
+/// Numbers of events. `sent` counts recipients. `opened` and `clicked` count each recipient of
+/// a message once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EventCounts {
     pub sent: i64,
     pub delivered: i64,
-    /// Opened for the first time.
     pub opened: i64,
-    /// A link was followed for the first time.
     pub clicked: i64,
     pub bounced: i64,
     pub complained: i64,
     pub unsubscribed: i64,
 }
 
-/// What a copy counts under, besides its organization and the hour.
+/// The dimensions of an event, besides its organization and its hour.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Dimensions {
-    /// The account that it went through, or is to.
+    /// The account that the message was or will be sent through.
     pub account_id: ProviderAccountId,
-    /// The domain that it was sent from.
+    /// The sender domain.
     pub domain: String,
-    /// What it was made from.
     pub template_id: Option<TemplateId>,
 }
 
-/// What events add to what happened in an hour, where who records them counts them.
+/// A change of the counts of an hour.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delta {
-    /// Whose mail it was about.
     pub organization_id: OrganizationId,
     pub hour: Timestamp,
     pub dimensions: Dimensions,
-    /// What is added, or taken away.
+    /// Added to the counts; may be negative.
     pub counts: EventCounts,
 }
 
 /// A bucket of a series.
 #[derive(Debug, Clone, Copy)]
 pub struct SeriesBucket {
-    /// When it begins, in UTC.
+    /// Its beginning, in UTC.
     pub start: NaiveDateTime,
     pub counts: EventCounts,
 }
 
-/// A line of a breakdown.
+/// A row of a breakdown.
 #[derive(Debug, Clone)]
 pub struct BreakdownRow {
     pub name: String,
     pub counts: EventCounts,
 }
 
-/// `part` of `whole`, to four decimals; 0 where there is no whole.
+/// `part / whole`, rounded to four decimals, at most 1; 0 if `whole` is 0.
 #[must_use]
 pub fn rate(part: i64, whole: i64) -> f64 {
     if whole == 0 {
@@ -263,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn the_days_that_a_period_holds_whole_are_those_of_utc() {
+    fn whole_days_of_a_period_are_utc_days() {
         let whole_days = |from: &str, to: &str| {
             let period = Period::new(at(from), at(to)).expect("in order");
             period.whole_days()
@@ -288,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn buckets_are_counted_over_the_ends_of_weeks_months_and_years() {
+    fn buckets_are_counted_across_weeks_months_and_years() {
         // A Sunday and the Monday after it.
         let period = Period::new(at("2026-11-29T23:00:00Z"), at("2026-11-30T01:00:00Z"));
         let period = period.expect("in order");
@@ -303,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_have_four_decimals_and_need_no_whole() {
+    fn rates_have_four_decimals_and_are_zero_without_a_whole() {
         assert_eq!(rate(1, 3).to_string(), "0.3333");
         assert_eq!(rate(2, 3).to_string(), "0.6667");
         assert_eq!(rate(7, 7).to_string(), "1");
@@ -312,7 +303,7 @@ mod tests {
         assert_eq!(
             rate(3, 2).to_string(),
             "1",
-            "what was sent before the period"
+            "the messages may have been sent before the period"
         );
     }
 }

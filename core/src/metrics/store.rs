@@ -1,5 +1,5 @@
-//! Metrics in Postgres. Deltas are written by a trigger on `events`, and by those who
-//! record events and say that they count them.
+//! Metrics in Postgres. A trigger on `events` writes the deltas, unless the code that inserts the
+//! events counts them itself.
 
 use sqlx::{PgConnection, query, query_scalar};
 
@@ -9,8 +9,7 @@ use crate::db::organization_shard::OrganizationShard;
 use crate::fault::Fault;
 use crate::ids::OrganizationId;
 
-/// What happened in each bucket of a period, oldest first, with those where nothing
-/// did.
+/// The counts of each bucket of a period, oldest first, including empty buckets.
 pub async fn series(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -71,7 +70,7 @@ pub async fn series(
     Ok(buckets.collect())
 }
 
-/// What happened in a period.
+/// The counts of a period.
 pub async fn summary(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -110,10 +109,9 @@ pub async fn summary(
     })
 }
 
-/// What happened in a period by the values of a dimension: most sent first, then by
-/// name. A template is named as it is called now, with its id where another has
-/// the same name; one that is gone by its id; messages without a template are
-/// `(none)`.
+/// The counts of a period for each value of a dimension, by descending `sent`, then by name.
+/// A template has its current name, followed by its id if another template has the same name.
+/// A deleted template has its id. Messages without a template are under `(none)`.
 pub async fn breakdown(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -140,7 +138,7 @@ pub async fn breakdown(
                FROM metric_deltas
                WHERE organization_id = $1 AND hour >= $2 AND hour < $3
            ), summed AS (
-               -- In the order of bytes, which are quicker to compare.
+               -- Bytewise order is faster to compare.
                SELECT key COLLATE "C" AS key, sum(sent)::bigint AS sent, sum(delivered)::bigint AS delivered,
                       sum(opened)::bigint AS opened, sum(clicked)::bigint AS clicked,
                       sum(bounced)::bigint AS bounced, sum(complained)::bigint AS complained,
@@ -156,7 +154,7 @@ pub async fn breakdown(
                            ELSE t.name END) COLLATE "default" AS name
                FROM summed s
                LEFT JOIN templates t
-                 -- A key of another dimension is no id, and must not be read as one.
+                 -- Only keys of this dimension are ids; others must not be cast.
                  ON t.organization_id = $1 AND t.id = CASE $4 WHEN 'TEMPLATE' THEN nullif(s.key, '')::uuid END
            )
            SELECT name AS "name!", sent AS "sent!", delivered AS "delivered!", opened AS "opened!",
@@ -189,7 +187,7 @@ pub async fn breakdown(
     Ok(groups.collect())
 }
 
-/// What Postgres calls it.
+/// The name of the dimension in the database.
 fn dimension_of(group_by: GroupBy) -> &'static str {
     match group_by {
         GroupBy::Provider => "PROVIDER",
@@ -198,15 +196,15 @@ fn dimension_of(group_by: GroupBy) -> &'static str {
     }
 }
 
-/// Folds up to `limit` deltas of a share of the organizations into the roll-ups of hours and
-/// days and says how many they were. One statement takes them away and adds them, so that each counts once: whoever reads
-/// sees them in the one place or in the other, and several may fold at once.
+/// Adds up to `limit` deltas of a shard of the organizations to the hourly and daily roll-ups
+/// and returns their number. One statement deletes and adds them, so a reader counts each
+/// delta once, and several callers may run at once.
 ///
 /// # Errors
-/// A fault when Postgres is away; nothing has changed then.
-pub async fn fold(
+/// A fault if Postgres is away; nothing has changed then.
+pub async fn roll_up(
     connection: &mut PgConnection,
-    share: OrganizationShard,
+    shard: OrganizationShard,
     limit: i64,
 ) -> Result<i64, Fault> {
     query_scalar!(
@@ -226,12 +224,12 @@ pub async fn fold(
                           ('DOMAIN', t.domain), ('TEMPLATE', t.template)
                ) AS d (dimension, key)
                GROUP BY 1, 2, 3, 4
-           ), folded AS (
+           ), rolled_up AS (
                INSERT INTO metric_rollups (organization_id, dimension, hour, key, sent, delivered, opened, clicked,
                                            bounced, complained, unsubscribed)
                SELECT *
                FROM summed
-               -- Those who fold at once lock the rows in one order.
+               -- Simultaneous roll-ups lock the rows in the same order.
                ORDER BY organization_id, dimension, hour, key
                ON CONFLICT (organization_id, dimension, hour, key) DO UPDATE
                SET sent = metric_rollups.sent + excluded.sent,
@@ -241,7 +239,7 @@ pub async fn fold(
                    bounced = metric_rollups.bounced + excluded.bounced,
                    complained = metric_rollups.complained + excluded.complained,
                    unsubscribed = metric_rollups.unsubscribed + excluded.unsubscribed
-           ), folded_by_day AS (
+           ), rolled_up_by_day AS (
                INSERT INTO metric_days (organization_id, dimension, day, key, sent, delivered, opened, clicked,
                                         bounced, complained, unsubscribed)
                SELECT organization_id, dimension, date_trunc('day', hour, 'UTC'), key, sum(sent), sum(delivered),
@@ -261,10 +259,10 @@ pub async fn fold(
            )
            SELECT count(*) AS "taken!" FROM taken"#,
         limit,
-        share.mask,
-        share.nth,
+        shard.mask,
+        shard.nth,
     )
     .fetch_one(connection)
     .await
-    .or_fault("fold metrics")
+    .or_fault("roll up metrics")
 }

@@ -1,9 +1,9 @@
-//! Which addresses may be called on a stranger's word. A customer names the URL of
-//! a webhook; it must not become a way into the network that Waypost runs in. Pure.
+//! Which addresses Waypost may connect to for a customer, without I/O. A webhook URL or a mail
+//! server must not give customers access to the network that Waypost runs in.
 //!
-//! The registries of special-purpose addresses are IANA's (RFC 6890 and its
-//! updates, as of 2025). Of IPv6 only what is handed out as global unicast is
-//! public, so forms that carry an IPv4 address (mapped, compatible, NAT64) are not.
+//! The special-purpose addresses are those of the IANA registries (RFC 6890 and its updates, as
+//! of 2025). In IPv6 only global unicast is public, so forms that contain an IPv4 address
+//! (mapped, compatible, NAT64) are not.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -11,79 +11,77 @@ use ipnet::{Ipv4Net, Ipv6Net};
 
 use super::Networks;
 
-/// Says which addresses may be dialled: public ones, and those that the operator
-/// allows.
+/// Permits public addresses and those that the operator allows.
 #[derive(Debug, Clone, Default)]
 pub struct AddressGuard {
     allowed: Networks,
 }
 
 impl AddressGuard {
-    /// Lets `allowed` through beside what is public.
+    /// Permits `allowed` in addition to public addresses.
     #[must_use]
     pub fn new(allowed: Networks) -> Self {
         Self { allowed }
     }
 
-    /// Whether a connection to `address` may be opened.
+    /// Whether Waypost may connect to `address`.
     #[must_use]
     pub fn permits(&self, address: IpAddr) -> bool {
         is_public(address) || self.is_allowed(address)
     }
 
-    /// Whether the operator allows nothing beside what is public.
+    /// Whether the operator allows public addresses only.
     #[must_use]
     pub fn allows_nothing(&self) -> bool {
         self.allowed.is_empty()
     }
 
-    /// Whether the operator allows `address` by name, and with it plain HTTP.
+    /// Whether the operator allows `address` explicitly, and therefore plain HTTP.
     #[must_use]
     pub fn is_allowed(&self, address: IpAddr) -> bool {
         self.allowed.contain(address)
     }
 }
 
-/// IANA IPv4 Special-Purpose Address Registry, with what is handed out for
-/// multicast and to nobody, and the one metadata service that sits on a public
-/// address.
+/// The IANA IPv4 Special-Purpose Address Registry, multicast and reserved addresses, and the one
+/// metadata service of a cloud at a public address.
 const IPV4_NOT_PUBLIC: [Ipv4Net; 16] = [
-    // "This network" (RFC 791): Linux takes 0.0.0.0 for the machine itself.
+    // "This network" (RFC 791): on Linux 0.0.0.0 is the machine itself.
     v4(0, 0, 0, 0, 8),
     v4(10, 0, 0, 0, 8),
-    // Shared with the provider (RFC 6598); Alibaba's metadata service too.
+    // Carrier-grade NAT (RFC 6598), including Alibaba's metadata service.
     v4(100, 64, 0, 0, 10),
     v4(127, 0, 0, 0, 8),
-    // Azure's WireServer, reached from every virtual machine of its.
+    // Azure's WireServer, reachable from every Azure virtual machine.
     v4(168, 63, 129, 16, 32),
-    // Link-local; the metadata services of most clouds.
+    // Link-local, including the metadata services of most clouds.
     v4(169, 254, 0, 0, 16),
     v4(172, 16, 0, 0, 12),
-    // IETF protocol assignments; Oracle's metadata service.
+    // IETF protocol assignments, including Oracle's metadata service.
     v4(192, 0, 0, 0, 24),
     v4(192, 0, 2, 0, 24),
-    // 6to4 relays, given up (RFC 7526).
+    // 6to4 relays, deprecated (RFC 7526).
     v4(192, 88, 99, 0, 24),
     v4(192, 168, 0, 0, 16),
     // Benchmarks (RFC 2544).
     v4(198, 18, 0, 0, 15),
     v4(198, 51, 100, 0, 24),
     v4(203, 0, 113, 0, 24),
-    // Multicast, the documentation's part of it included.
+    // Multicast, including its documentation range.
     v4(224, 0, 0, 0, 4),
-    // Reserved, and broadcast.
+    // Reserved, including broadcast.
     v4(240, 0, 0, 0, 4),
 ];
 
-/// What is handed out as global unicast (IANA IPv6 Global Unicast Address Space).
+/// The IANA IPv6 Global Unicast Address Space.
 const IPV6_GLOBAL_UNICAST: Ipv6Net = v6([0x2000, 0, 0, 0], 3);
 
-/// IANA IPv6 Special-Purpose Address Registry, as far as it lies within that.
+/// The part of the IANA IPv6 Special-Purpose Address Registry within global unicast.
 const IPV6_NOT_PUBLIC: [Ipv6Net; 4] = [
     // IETF protocol assignments: Teredo, benchmarks, ORCHID and others.
     v6([0x2001, 0, 0, 0], 23),
     v6([0x2001, 0xdb8, 0, 0], 32),
-    // 6to4 carries any IPv4 address.
+    // 6to4 contains any IPv4 address.
     v6([0x2002, 0, 0, 0], 16),
     // Documentation (RFC 9637).
     v6([0x3fff, 0, 0, 0], 20),
@@ -97,7 +95,7 @@ const fn v6([a, b, c, d]: [u16; 4], bits: u8) -> Ipv6Net {
     Ipv6Net::new_assert(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0), bits)
 }
 
-/// Whether anybody on the Internet can be reached at `address`.
+/// Whether `address` is a public Internet address.
 #[must_use]
 pub fn is_public(address: IpAddr) -> bool {
     match address {
@@ -114,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_public_is_known_in_every_form() {
+    fn non_public_addresses_are_recognized_in_every_form() {
         for address in [
             "0.0.0.0",
             "0.1.2.3",
@@ -142,7 +140,7 @@ mod tests {
             "255.255.255.255",
             "::",
             "::1",
-            // IPv4 in IPv6: mapped, translated, compatible; public ones too.
+            // IPv4 in IPv6: mapped, translated, compatible; also of public addresses.
             "::ffff:127.0.0.1",
             "::ffff:8.8.8.8",
             "::ffff:0:127.0.0.1",
@@ -174,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_public_stays_reachable_up_to_the_edges() {
+    fn addresses_next_to_special_networks_are_public() {
         for address in [
             "1.1.1.1",
             "8.8.8.8",
@@ -203,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_operator_allows_is_permitted_beside_what_is_public() {
+    fn allowed_addresses_are_permitted_in_addition_to_public_ones() {
         let guard = AddressGuard::new("127.0.0.0/8, ::1".parse().unwrap());
         for (address, permitted, allowed) in [
             ("127.0.0.1", true, true),

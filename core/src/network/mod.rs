@@ -1,7 +1,7 @@
-//! Networks, and who really sits at the other end of a connection. Pure.
+//! Networks, and the address of the client behind proxies, without I/O.
 //!
-//! `X-Forwarded-For` can be written by anyone. It is believed as far as proxies of
-//! ours wrote it: from the right, up to the first address that is none of theirs.
+//! Any client can send `X-Forwarded-For`. Only the part that trusted proxies wrote counts: from
+//! the right, up to the first address that is not a trusted proxy.
 
 pub mod guard;
 
@@ -11,27 +11,26 @@ use std::str::FromStr;
 
 use ipnet::{IpNet, Ipv4Net};
 
-/// One network, or one address as the network that holds it alone. IPv4 addresses
-/// in IPv6 clothes (`::ffff:192.0.2.1`) are IPv4 addresses.
+/// A network, or a single address as a network of its own. IPv4-mapped IPv6 addresses
+/// (`::ffff:192.0.2.1`) are IPv4 addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Network(IpNet);
 
 /// Why a text is not a network. `Display` completes "the value …".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NetworkError {
-    /// Not an address and not a CIDR.
     #[error("must be an IP address or a network in CIDR form, such as 203.0.113.0/24")]
     Malformed,
-    /// An address within the network, rather than the network.
+    /// The text names an address in the network instead of the network.
     #[error("must not have address bits beyond its prefix; its network is {0}")]
     HostBits(Network),
 }
 
-/// Bits that IPv4 addresses in IPv6 clothes have in common.
+/// Length of the common prefix of IPv4-mapped IPv6 addresses.
 const MAPPED_BITS: u8 = 96;
 
 impl Network {
-    /// Whether `address` lies in it.
+    /// Whether the network contains `address`.
     #[must_use]
     pub fn contains(self, address: IpAddr) -> bool {
         self.0.contains(&address.to_canonical())
@@ -62,7 +61,7 @@ impl FromStr for Network {
     }
 }
 
-/// The form to keep and to show: an address alone has no prefix.
+/// The canonical form. A single address has no prefix length.
 impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.prefix_len() == self.0.max_prefix_len() {
@@ -73,31 +72,31 @@ impl fmt::Display for Network {
     }
 }
 
-/// Any number of networks.
+/// A list of networks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Networks(pub Vec<Network>);
 
 impl Networks {
-    /// Whether there are none.
+    /// Whether the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether `address` lies in one of them.
+    /// Whether one of the networks contains `address`.
     #[must_use]
     pub fn contain(&self, address: IpAddr) -> bool {
         self.0.iter().any(|network| network.contains(address))
     }
 
-    /// Their texts.
+    /// The networks in canonical form.
     #[must_use]
     pub fn texts(&self) -> Vec<String> {
         self.0.iter().map(ToString::to_string).collect()
     }
 }
 
-/// Reads networks separated by commas; nothing where one of them is malformed.
+/// Parses networks separated by commas.
 impl FromStr for Networks {
     type Err = NetworkError;
 
@@ -108,8 +107,8 @@ impl FromStr for Networks {
     }
 }
 
-/// The client behind a connection from `peer` whose `X-Forwarded-For` names the
-/// `forwarded` addresses, in their order, when `proxies` are ours.
+/// The address of the client of a connection from `peer`. `forwarded` are the elements of
+/// `X-Forwarded-For` in their order, `proxies` the trusted proxies.
 pub fn client_address<'a>(
     peer: IpAddr,
     forwarded: impl DoubleEndedIterator<Item = &'a str>,
@@ -120,7 +119,7 @@ pub fn client_address<'a>(
         if !proxies.contain(client) {
             break;
         }
-        // What is no address was not written by a proxy of ours: go no further.
+        // A trusted proxy writes addresses only, so the rest is not trusted.
         let Some(address) = hop_address(hop.trim()) else {
             break;
         };
@@ -163,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_network_is_refused() {
+    fn malformed_networks_are_rejected() {
         for text in [
             "",
             "x",
@@ -182,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ipv4_network_contains_addresses_in_ipv6_clothes() {
+    fn an_ipv4_network_contains_ipv4_mapped_addresses() {
         let networks: Networks = "203.0.113.0/24, 2001:db8::/32".parse().unwrap();
         for (address, within) in [
             ("203.0.113.9", true),
@@ -202,8 +201,8 @@ mod tests {
     }
 
     #[test]
-    fn forwarded_addresses_count_only_as_far_as_proxies_of_ours_wrote_them() {
-        // Not a proxy of ours: what it says of others is not believed.
+    fn forwarded_addresses_count_only_if_a_trusted_proxy_wrote_them() {
+        // The peer is not a trusted proxy.
         assert_eq!(client("198.51.100.1", "1.1.1.1"), "198.51.100.1");
         assert_eq!(client("10.0.0.1", ""), "10.0.0.1");
         assert_eq!(client("10.0.0.1", "1.1.1.1"), "1.1.1.1");

@@ -1,7 +1,7 @@
-//! Shares of what all organizations use together: so many calls at once in all, and
-//! so many of one organization. Whoever waits for a share of its own holds none of
-//! the common ones meanwhile, so a customer whose endpoints hang keeps others from
-//! nothing but its own.
+//! Limits on simultaneous calls: in total and per organization. A caller acquires the permit of
+//! its organization first and the common one second, so a caller that waits for its
+//! organization holds no common permit: slow endpoints of one organization do not block
+//! others.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,16 +12,15 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::fault::Fault;
 use crate::ids::OrganizationId;
 
-/// Calls of one process, while somebody waits for them, to where organizations say, and
-/// those of one organization: see [`TenantLimiter::of_calls`].
+/// See [`TenantLimiter::of_calls`].
 const CALLS_MAX: usize = 64;
 const CALLS_EACH: usize = 8;
-/// How long [`TenantLimiter::take_soon`] waits.
-const SOON: Duration = Duration::from_secs(5);
-/// Organizations remembered before those that hold nothing are forgotten.
-const REMEMBERED: usize = 1_024;
+/// How long [`TenantLimiter::acquire_timeout`] waits.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Number of semaphores in memory above which unused ones are dropped.
+const SEMAPHORES_MAX: usize = 1_024;
 
-/// The calls that may be under way at once. Cheap to clone.
+/// Limits simultaneous calls. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct TenantLimiter {
     all: Arc<Semaphore>,
@@ -29,7 +28,7 @@ pub struct TenantLimiter {
     own: Arc<Mutex<HashMap<OrganizationId, Arc<Semaphore>>>>,
 }
 
-/// Room for one call, until it is dropped.
+/// The permit for one call. Dropping it releases it.
 #[derive(Debug)]
 pub struct TenantPermit {
     _own: Option<OwnedSemaphorePermit>,
@@ -37,7 +36,7 @@ pub struct TenantPermit {
 }
 
 impl TenantLimiter {
-    /// `all` calls at once, `each` of them of one organization.
+    /// Allows `all` calls at once, `each` of them per organization.
     #[must_use]
     pub fn new(all: usize, each: usize) -> Self {
         Self {
@@ -47,15 +46,15 @@ impl TenantLimiter {
         }
     }
 
-    /// For what an API asks of endpoints and mail servers that organizations name: they
-    /// may take their time, and so may the look-ups of their names.
+    /// The limit on calls to endpoints and mail servers that organizations name, while a
+    /// client of the API waits: these servers, and the look-ups of their names, may be slow.
     #[must_use]
     pub fn of_calls() -> Self {
         Self::new(CALLS_MAX, CALLS_EACH)
     }
 
-    /// Waits until there is room for a call of the organization.
-    pub async fn take(&self, organization_id: OrganizationId) -> TenantPermit {
+    /// Waits for a permit of the organization.
+    pub async fn acquire(&self, organization_id: OrganizationId) -> TenantPermit {
         let own = self.of(organization_id);
         // The semaphores are never closed.
         TenantPermit {
@@ -64,24 +63,24 @@ impl TenantLimiter {
         }
     }
 
-    /// The same for somebody who waits at the other end of a connection.
+    /// Waits up to five seconds for a permit of the organization.
     ///
     /// # Errors
-    /// That there was no room in five seconds.
-    pub async fn take_soon(
+    /// A fault if it got none in that time.
+    pub async fn acquire_timeout(
         &self,
         organization_id: OrganizationId,
         doing: &'static str,
     ) -> Result<TenantPermit, Fault> {
-        tokio::time::timeout(SOON, self.take(organization_id))
+        tokio::time::timeout(ACQUIRE_TIMEOUT, self.acquire(organization_id))
             .await
             .map_err(|_| Fault::unavailable(doing, "too many of these calls are under way"))
     }
 
     fn of(&self, organization_id: OrganizationId) -> Arc<Semaphore> {
         let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
-        if own.len() >= REMEMBERED {
-            // Whoever waits or calls holds a clone.
+        if own.len() >= SEMAPHORES_MAX {
+            // Waiting callers and permits hold a clone.
             own.retain(|_, semaphore| Arc::strong_count(semaphore) > 1);
         }
         let semaphore = own
@@ -99,23 +98,23 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn an_organization_waits_for_its_own_share_and_holds_up_nobody() {
-        let shares = TenantLimiter::new(3, 2);
+    async fn an_organization_at_its_limit_does_not_block_others() {
+        let limiter = TenantLimiter::new(3, 2);
         let (greedy, other) = (
             OrganizationId(Uuid::from_u128(1)),
             OrganizationId(Uuid::from_u128(2)),
         );
-        let first = shares.take(greedy).await;
-        let _second = shares.take(greedy).await;
+        let first = limiter.acquire(greedy).await;
+        let _second = limiter.acquire(greedy).await;
         let moment = Duration::from_millis(20);
-        assert!(timeout(moment, shares.take(greedy)).await.is_err());
-        let _others = shares.take(other).await;
+        assert!(timeout(moment, limiter.acquire(greedy)).await.is_err());
+        let _others = limiter.acquire(other).await;
         assert!(
-            timeout(moment, shares.take(other)).await.is_err(),
+            timeout(moment, limiter.acquire(other)).await.is_err(),
             "all three are taken"
         );
         drop(first);
-        timeout(Duration::from_secs(5), shares.take(other))
+        timeout(Duration::from_secs(5), limiter.acquire(other))
             .await
             .expect("there is room again");
     }

@@ -1,4 +1,4 @@
-//! Organizations: the tenants. Everything else belongs to one of them.
+//! Organizations: the tenants. All other data belongs to one of them.
 
 pub mod limiter;
 pub mod settings;
@@ -7,30 +7,29 @@ pub mod store;
 use crate::clock::Timestamp;
 use crate::ids::OrganizationId;
 
-/// A tenant and its switches.
+/// A tenant.
 #[derive(Debug, Clone)]
 pub struct Organization {
     pub id: OrganizationId,
     pub name: String,
-    /// What a send from an unverified domain gets.
     pub unverified_domains: UnverifiedDomains,
     pub created_at: Timestamp,
 }
 
-/// What a send from a domain gets that is not verified on the resolved account.
+/// How a send is treated whose sender domain is not verified at the selected account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnverifiedDomains {
-    /// 422, and nothing is sent.
+    /// The send is rejected with 422.
     Reject,
-    /// Accepted, with `domainVerified: false`.
+    /// The send is accepted, with `domainVerified: false`.
     Accept,
 }
 
 impl UnverifiedDomains {
-    /// Both.
+    /// All values.
     pub const ALL: [Self; 2] = [Self::Reject, Self::Accept];
 
-    /// The word in the database and on the wire.
+    /// The name in the API and in the database.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -39,7 +38,7 @@ impl UnverifiedDomains {
         }
     }
 
-    /// Reads the word.
+    /// Parses the name.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         match word {

@@ -1,4 +1,4 @@
-//! The switches of an organization, which it sets itself.
+//! The settings of an organization, which it changes itself.
 
 use serde_json::json;
 
@@ -9,49 +9,44 @@ use crate::db::{self, OrFault, PgPool};
 use crate::fault::Fault;
 use crate::ids::{Ids, OrganizationId};
 
-/// The longest time within which soft bounces count, in days.
+/// Largest window of soft bounces, in days.
 pub const SOFT_BOUNCE_WINDOW_DAYS_MAX: u32 = 365;
 
-/// An organization's switches.
+/// The settings of an organization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OrganizationSettings {
-    /// What a send from an unverified domain gets.
     pub unverified_domains: UnverifiedDomains,
-    /// Whether opens are tracked where a message does not say.
+    /// The default for messages that do not set it.
     pub track_opens: bool,
-    /// Whether clicks are tracked where a message does not say.
+    /// The default for messages that do not set it.
     pub track_clicks: bool,
-    /// How many days messages are kept; as long as the operator keeps them where nothing
-    /// is said.
+    /// Days for which messages are kept. `None`: as long as the operator keeps them.
     pub retention_days: Option<u32>,
-    /// Sends per second; the operator's bound where nothing is said.
+    /// `None`: the operator's limit.
     pub send_per_second: Option<u32>,
-    /// Other requests per second; the operator's bound where nothing is said.
+    /// `None`: the operator's limit.
     pub other_per_second: Option<u32>,
-    /// Soft bounces that suppress an address; 0 means none ever do.
+    /// Number of soft bounces that suppress an address. 0: soft bounces never do.
     pub soft_bounce_limit: u32,
+    /// Days within which soft bounces count.
     pub soft_bounce_window_days: u32,
 }
 
-/// What of the switches is to change; what is absent stays.
+/// A change of the settings. `None` leaves a field as it is.
 #[derive(Debug, Default)]
 pub struct SettingsChange {
-    /// What a send from an unverified domain gets.
     pub unverified_domains: Option<UnverifiedDomains>,
     pub track_opens: Option<bool>,
     pub track_clicks: Option<bool>,
-    /// Another number of days, or none.
     pub retention_days: Option<Option<u32>>,
     pub send_per_second: Option<Option<u32>>,
     pub other_per_second: Option<Option<u32>>,
-    /// Another number of soft bounces.
     pub soft_bounce_limit: Option<u32>,
-    /// Another number of days.
     pub soft_bounce_window_days: Option<u32>,
 }
 
 impl SettingsChange {
-    /// The names of the fields that are to change, for the audit log.
+    /// The names of the changed fields, for the audit log.
     fn fields(&self) -> Vec<&'static str> {
         [
             self.unverified_domains
@@ -79,7 +74,7 @@ impl SettingsChange {
     }
 }
 
-/// Works on the switches of organizations. Cheap to clone.
+/// Changes the settings of organizations. Cheap to clone.
 #[derive(Clone)]
 pub struct SettingsService {
     pub pool: PgPool,
@@ -88,8 +83,8 @@ pub struct SettingsService {
 }
 
 impl SettingsService {
-    /// Changes settings; nothing where there is no such organization. The caller has
-    /// routing forget the organization (`routing::snapshot_cache`).
+    /// Changes settings and returns them; `None` if there is no such organization. The caller
+    /// must invalidate the organization in `routing::snapshot_cache`.
     pub async fn change(
         &self,
         organization_id: OrganizationId,

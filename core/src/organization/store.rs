@@ -50,7 +50,7 @@ pub async fn find(
     }))
 }
 
-/// An organization's switches; nothing where there is no such organization.
+/// The settings of an organization; `None` if there is no such organization.
 pub async fn find_settings(
     connection: &mut PgConnection,
     id: OrganizationId,
@@ -69,8 +69,7 @@ pub async fn find_settings(
     Ok(row.map(OrganizationSettings::from))
 }
 
-/// Changes switches and returns them all; nothing where there is no such
-/// organization.
+/// Changes settings and returns all of them; `None` if there is no such organization.
 pub async fn update_settings(
     connection: &mut PgConnection,
     id: OrganizationId,
@@ -109,10 +108,9 @@ pub async fn update_settings(
     Ok(row.map(OrganizationSettings::from))
 }
 
-/// Keeps every other caller of this function waiting until the transaction ends:
-/// for changes of an organization's records that would else lock them in different
-/// orders.
-pub async fn take_turns(
+/// Locks an organization until the transaction ends. For changes that would otherwise lock
+/// records of the organization in different orders and could deadlock.
+pub async fn lock(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
 ) -> Result<(), Fault> {
@@ -122,7 +120,7 @@ pub async fn take_turns(
     )
     .fetch_optional(connection)
     .await
-    .or_fault("take turns at an organization's records")?;
+    .or_fault("lock an organization")?;
     Ok(())
 }
 
@@ -154,7 +152,7 @@ impl From<SettingsRow> for OrganizationSettings {
     }
 }
 
-/// A number as its column holds it.
+/// A number as stored in its column.
 fn stored(wanted: Option<Option<u32>>) -> Option<i32> {
     wanted
         .flatten()

@@ -1,17 +1,16 @@
-//! The partitions of the tables that grow with messages: a month's is made ahead and
-//! dropped whole, while messages are accepted.
+//! Monthly partitions of the tables that grow with messages. They are created ahead and
+//! dropped as a whole, while messages are accepted.
 //!
-//! Both need locks that everybody waits behind who reads or writes all partitions; to
-//! detach one needs a lock that acceptance waits behind too. Postgres would detach
-//! without it (`CONCURRENTLY`), but not beside a default partition, and that one is what
-//! keeps acceptance going without a scheduler. So each table has a transaction of its
-//! own, which does next to nothing under the lock and gives up when it has waited for a
-//! tenth of a second; it is tried again after a pause, in which whoever waited behind it
-//! goes on. A month is counted before, not under the lock.
+//! Both need locks that block all statements on the whole table; detaching a partition needs a
+//! lock that blocks acceptance too. Postgres can detach without it (`CONCURRENTLY`), but not if
+//! there is a default partition, and that one lets acceptance continue without a scheduler.
+//! So each table has a transaction of its own that does almost nothing under the lock. It
+//! gives up after waiting 100 ms for a lock and is tried again after a pause, in which the
+//! blocked statements continue. The rows of a month are counted before, not under the lock.
 //!
-//! Messages go first. From then on nobody finds anything of the month: what is left is
-//! reached by way of its message. The rest follows table by table, and whoever dies in
-//! between leaves what the next run goes on with: `month_drops` says so.
+//! The partition of `messages` is dropped first. From then on nothing of the month is visible,
+//! because all other rows are found through their message. The other tables follow one by
+//! one. `month_drops` records the progress, so the next run continues after a crash.
 
 mod store;
 
@@ -26,25 +25,25 @@ use crate::fault::Fault;
 
 pub(crate) use store::{bound_waits, bound_work};
 
-/// How long such a transaction waits for a lock; with three locks to take, others wait
-/// for it three times as long at the most.
+/// How long a transaction waits for a lock. It needs up to three locks, so it blocks others
+/// for at most three times as long.
 const LOCK_WAIT: Duration = Duration::from_millis(100);
-/// How long such a step may take under its locks, which who sends waits behind.
+/// How long a step may hold its locks, which block acceptance.
 const WORK_MAX: Duration = Duration::from_secs(3);
-/// How often it is tried in one run.
+/// Attempts in one run.
 const TRIES_MAX: u32 = 5;
-/// The pause before it is tried again, for those who waited behind it.
+/// The pause between attempts, in which blocked statements continue.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How long autovacuum has to leave a partition: Postgres sends it away when somebody
-/// has waited for a second (`deadlock_timeout`).
-const QUIET_WAIT: Duration = Duration::from_secs(3);
+/// How long to wait for autovacuum to leave a partition. Postgres cancels it after another
+/// transaction has waited for a second (`deadlock_timeout`).
+const AUTOVACUUM_WAIT: Duration = Duration::from_secs(3);
 
-/// Rows that one statement deletes of what counted a month by the hour.
+/// Hourly counts of a dropped month that one statement deletes.
 const STEP_ROWS: i64 = 5_000;
 
-/// The table that decides whether a message is there.
+/// The table that decides whether a message exists.
 const MESSAGES: &str = "messages";
-/// The one beside it that everybody looks for a copy in.
+/// Dropped second: most queries for recipients use it.
 const RECIPIENTS: &str = "recipients";
 const BODIES: &str = "message_bodies";
 
@@ -53,7 +52,7 @@ const BODIES: &str = "message_bodies";
 pub struct Month(Timestamp);
 
 impl Month {
-    /// The month of a moment.
+    /// The month of a time.
     #[must_use]
     pub fn of(at: Timestamp) -> Self {
         let first = NaiveDate::from_ymd_opt(at.year(), at.month(), 1);
@@ -61,13 +60,13 @@ impl Month {
         Self(first.and_time(NaiveTime::MIN).and_utc())
     }
 
-    /// When it begins.
+    /// When the month begins.
     #[must_use]
     pub fn begin(self) -> Timestamp {
         self.0
     }
 
-    /// When the next one begins.
+    /// When the next month begins.
     #[must_use]
     pub fn end(self) -> Timestamp {
         self.after(1).0
@@ -75,57 +74,56 @@ impl Month {
 
     fn after(self, months: u32) -> Self {
         let later = self.0.checked_add_months(Months::new(months));
-        Self(later.expect("a month of mail is followed by others"))
+        Self(later.expect("the months of messages are within chrono's range"))
     }
 }
 
-/// A partition, by its table and its month.
+/// The partition of a table for a month.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Partition {
     pub parent: String,
     /// The month of the messages.
     pub month: Month,
-    /// False once it was detached and is still to be dropped.
+    /// False if it is detached and not yet dropped.
     pub is_attached: bool,
 }
 
-/// What became of a month that was to be dropped.
+/// The result of dropping a month.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DropOutcome {
     Dropped,
-    /// A message of it still has work to do.
-    Held,
-    /// Its tables were in use for too long; what is left goes with a later run.
+    /// The month has unfinished messages.
+    Unfinished,
+    /// The tables were in use for too long. A later run drops the rest.
     Busy,
 }
 
-/// What is done under locks that others wait behind.
+/// An action under locks that block other statements.
 #[derive(Debug, Clone, Copy)]
 enum LockedStep<'a> {
-    /// Creates a table's partition of the month.
+    /// Creates the partition of a table.
     Create(&'a str),
-    /// Has what changes in the month's messages written down.
+    /// Starts recording the changes of the month's messages.
     BeginDrop,
-    /// Detaches a table's partition of the month.
+    /// Detaches the partition of a table.
     Detach(&'a str),
 }
 
-/// What became of such a step.
+/// The result of a [`LockedStep`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum StepEnd {
+enum StepOutcome {
     Done,
-    /// There was nothing to do.
-    Nothing,
-    /// A message of the month still has work to do.
-    Held,
+    NothingToDo,
+    /// The month has unfinished messages.
+    Unfinished,
     Busy,
-    /// It is too much work to be done under locks.
-    TooMuch,
+    /// The step takes too long to be done under locks.
+    TooLarge,
 }
 
-/// Creates what is missing of the partitions of `months` months from that of `now` on,
-/// and says how many it made. Where a default partition is in use for too long the rest
-/// is left to a later call.
+/// Creates the missing partitions of `months` months from the month of `now` on and returns
+/// their number. If a default partition is in use for too long, the rest is left to a later
+/// call.
 pub async fn create_ahead(pool: &PgPool, now: Timestamp, months: u32) -> Result<usize, Fault> {
     let doing = "create partitions";
     let first = Month::of(now);
@@ -135,23 +133,23 @@ pub async fn create_ahead(pool: &PgPool, now: Timestamp, months: u32) -> Result<
     drop(connection);
     let mut made = 0;
     for (parent, month) in missing {
-        match patiently(pool, doing, LockedStep::Create(&parent), month).await? {
-            StepEnd::Done => made += 1,
-            StepEnd::Nothing => {}
-            StepEnd::Held | StepEnd::Busy => {
-                // A backup may hold it for hours, and others wait behind every try.
-                info!("Put off creating partitions: a default partition is in use");
+        match run_locked(pool, doing, LockedStep::Create(&parent), month).await? {
+            StepOutcome::Done => made += 1,
+            StepOutcome::NothingToDo => {}
+            StepOutcome::Unfinished | StepOutcome::Busy => {
+                // A backup may lock it for hours, and each attempt blocks other statements.
+                info!("Postponed the creation of partitions: a default partition is in use");
                 break;
             }
-            // A month of millions, which nobody made in time. It is served from the
-            // default partition as well as any, and its messages go one by one.
-            StepEnd::TooMuch => {
+            // The default partition contains millions of rows of the month, because no
+            // scheduler ran in time. They stay there and are deleted row by row.
+            StepOutcome::TooLarge => {
                 warn!(
                     parent,
                     month = %month.begin(),
-                    "A month stays in its default partition: too much of it lies there"
+                    "Cannot create a partition: the default partition has too many rows of its month"
                 );
-                // For those who waited behind it.
+                // Blocked statements continue in this pause.
                 tokio::time::sleep(PAUSE).await;
             }
         }
@@ -159,45 +157,45 @@ pub async fn create_ahead(pool: &PgPool, now: Timestamp, months: u32) -> Result<
     Ok(made)
 }
 
-/// The partitions there are.
+/// All partitions.
 pub async fn list(pool: &PgPool) -> Result<Vec<Partition>, Fault> {
     let mut connection = pool.acquire().await.or_fault("list partitions")?;
     store::list(&mut connection).await
 }
 
-/// Whether a message of a month still has work to do.
-pub async fn is_held(pool: &PgPool, month: Month) -> Result<bool, Fault> {
-    let mut connection = pool.acquire().await.or_fault("look for work")?;
-    store::is_held(&mut connection, month).await
+/// Whether a message of a month is unfinished: it has a row in the outbox.
+pub async fn has_unfinished_messages(pool: &PgPool, month: Month) -> Result<bool, Fault> {
+    let mut connection = pool.acquire().await.or_fault("find unfinished messages")?;
+    store::has_unfinished_messages(&mut connection, month).await
 }
 
-/// Drops a month with all that is in it.
+/// Drops the partitions of a month.
 ///
 /// # Errors
-/// A fault when Postgres is away; a later call goes on from there.
+/// A fault if Postgres is away; a later call continues.
 pub async fn drop_month(pool: &PgPool, month: Month) -> Result<DropOutcome, Fault> {
-    if is_held(pool, month).await? {
-        return Ok(DropOutcome::Held);
+    if has_unfinished_messages(pool, month).await? {
+        return Ok(DropOutcome::Unfinished);
     }
     let doing = "count a month that is to be dropped";
-    match patiently(pool, doing, LockedStep::BeginDrop, month).await? {
-        StepEnd::Busy | StepEnd::TooMuch => return Ok(DropOutcome::Busy),
-        StepEnd::Done | StepEnd::Nothing | StepEnd::Held => {}
+    match run_locked(pool, doing, LockedStep::BeginDrop, month).await? {
+        StepOutcome::Busy | StepOutcome::TooLarge => return Ok(DropOutcome::Busy),
+        StepOutcome::Done | StepOutcome::NothingToDo | StepOutcome::Unfinished => {}
     }
     let mut transaction = db::begin(pool, doing).await?;
-    store::take_time(&mut transaction).await?;
+    store::allow_long_statements(&mut transaction).await?;
     store::count_drop(&mut transaction, month).await?;
     transaction.commit().await.or_fault(doing)?;
     match detach(pool, MESSAGES, month).await? {
         DropOutcome::Dropped => finish_drop(pool, month).await,
-        ending @ (DropOutcome::Held | DropOutcome::Busy) => Ok(ending),
+        outcome @ (DropOutcome::Unfinished | DropOutcome::Busy) => Ok(outcome),
     }
 }
 
-/// Goes on where drops ended after the messages; whether all are through.
+/// Finishes the months whose `messages` partition was dropped. True if all are finished.
 ///
 /// # Errors
-/// A fault when Postgres is away; a later call goes on from there.
+/// A fault if Postgres is away; a later call continues.
 pub async fn finish_drops(pool: &PgPool) -> Result<bool, Fault> {
     let mut connection = pool.acquire().await.or_fault("list drops of months")?;
     let begun = store::list_detached(&mut connection).await?;
@@ -220,42 +218,45 @@ async fn finish_drop(pool: &PgPool, month: Month) -> Result<DropOutcome, Fault> 
     for parent in parents {
         match detach(pool, &parent, month).await? {
             DropOutcome::Dropped => {}
-            ending @ (DropOutcome::Held | DropOutcome::Busy) => return Ok(ending),
+            outcome @ (DropOutcome::Unfinished | DropOutcome::Busy) => return Ok(outcome),
         }
     }
     drop_detached(pool).await?;
-    let mut connection = pool.acquire().await.or_fault("end the drop of a month")?;
-    store::leave_hours_out(&mut connection, month).await?;
-    while store::forget_hours(&mut connection, month, STEP_ROWS).await? > 0 {}
+    let mut connection = pool
+        .acquire()
+        .await
+        .or_fault("finish the drop of a month")?;
+    store::exclude_hours(&mut connection, month).await?;
+    while store::delete_hours(&mut connection, month, STEP_ROWS).await? > 0 {}
     store::end_drop(&mut connection, month).await?;
     Ok(DropOutcome::Dropped)
 }
 
-/// Drops the bodies of a month's messages, and leaves the rest.
+/// Drops only the bodies of a month.
 pub async fn drop_bodies(pool: &PgPool, month: Month) -> Result<DropOutcome, Fault> {
-    if is_held(pool, month).await? {
-        return Ok(DropOutcome::Held);
+    if has_unfinished_messages(pool, month).await? {
+        return Ok(DropOutcome::Unfinished);
     }
-    let ending = detach(pool, BODIES, month).await?;
-    if ending == DropOutcome::Dropped {
+    let outcome = detach(pool, BODIES, month).await?;
+    if outcome == DropOutcome::Dropped {
         drop_detached(pool).await?;
     }
-    Ok(ending)
+    Ok(outcome)
 }
 
-/// Whether a partition holds the bodies of messages.
+/// Whether a partition contains bodies of messages.
 #[must_use]
 pub fn holds_bodies(partition: &Partition) -> bool {
     partition.parent == BODIES
 }
 
-/// Whether a partition holds messages themselves.
+/// Whether a partition contains messages.
 #[must_use]
 pub fn holds_messages(partition: &Partition) -> bool {
     partition.parent == MESSAGES
 }
 
-/// Drops what was detached. Nobody reads it any more, so nobody waits.
+/// Drops the detached partitions. No statement uses them, so this blocks nothing.
 pub async fn drop_detached(pool: &PgPool) -> Result<(), Fault> {
     for partition in list(pool).await? {
         if !partition.is_attached {
@@ -266,30 +267,31 @@ pub async fn drop_detached(pool: &PgPool) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Takes one table's partition out of it.
+/// Detaches the partition of one table.
 async fn detach(pool: &PgPool, parent: &str, month: Month) -> Result<DropOutcome, Fault> {
     let doing = "detach a partition";
     let mut transaction = db::begin(pool, doing).await?;
-    store::bound_waits(&mut transaction, QUIET_WAIT).await?;
-    match store::quiet(&mut transaction, parent, month).await {
+    store::bound_waits(&mut transaction, AUTOVACUUM_WAIT).await?;
+    match store::cancel_autovacuum(&mut transaction, parent, month).await {
         Ok(()) => transaction.commit().await.or_fault(doing)?,
         Err(fault) if db::is_lock_timeout(&fault) => return Ok(DropOutcome::Busy),
         Err(fault) => return Err(fault),
     }
-    match patiently(pool, doing, LockedStep::Detach(parent), month).await? {
-        StepEnd::Done | StepEnd::Nothing => Ok(DropOutcome::Dropped),
-        StepEnd::Held => Ok(DropOutcome::Held),
-        StepEnd::Busy | StepEnd::TooMuch => Ok(DropOutcome::Busy),
+    match run_locked(pool, doing, LockedStep::Detach(parent), month).await? {
+        StepOutcome::Done | StepOutcome::NothingToDo => Ok(DropOutcome::Dropped),
+        StepOutcome::Unfinished => Ok(DropOutcome::Unfinished),
+        StepOutcome::Busy | StepOutcome::TooLarge => Ok(DropOutcome::Busy),
     }
 }
 
-/// Runs a step in a transaction that must not keep others waiting.
-async fn patiently(
+/// Runs a step in a transaction that must not block other statements for long. Tries again
+/// if it cannot get its locks in time.
+async fn run_locked(
     pool: &PgPool,
     doing: &'static str,
     step: LockedStep<'_>,
     month: Month,
-) -> Result<StepEnd, Fault> {
+) -> Result<StepOutcome, Fault> {
     for nth in 0..TRIES_MAX {
         if nth > 0 {
             tokio::time::sleep(PAUSE).await;
@@ -297,8 +299,8 @@ async fn patiently(
         let mut transaction = db::begin(pool, doing).await?;
         store::bound_waits(&mut transaction, LOCK_WAIT).await?;
         store::bound_work(&mut transaction, WORK_MAX).await?;
-        store::commit_without_waiting(&mut transaction).await?;
-        match store::take(&mut transaction, step, month).await {
+        store::disable_synchronous_commit(&mut transaction).await?;
+        match store::run_step(&mut transaction, step, month).await {
             Ok(end) => {
                 transaction.commit().await.or_fault(doing)?;
                 return Ok(end);
@@ -308,12 +310,12 @@ async fn patiently(
             }
             Err(fault) if db::is_statement_timeout(&fault) => {
                 transaction.rollback().await.or_fault(doing)?;
-                return Ok(StepEnd::TooMuch);
+                return Ok(StepOutcome::TooLarge);
             }
             Err(fault) => return Err(fault),
         }
     }
-    Ok(StepEnd::Busy)
+    Ok(StepOutcome::Busy)
 }
 
 #[cfg(test)]

@@ -1,19 +1,20 @@
-//! Partitions in Postgres. What takes more than one statement under a lock is a function
-//! of the migrations, so that no round trip lies between lock and commit.
+//! Partitions in Postgres. Actions with several statements under a lock are SQL functions in the
+//! migrations, so that there is no round trip between lock and commit.
 
 use std::time::Duration;
 
 use sqlx::{PgConnection, query, query_scalar};
 
-use super::{LockedStep, Month, Partition, StepEnd};
+use super::{LockedStep, Month, Partition, StepOutcome};
 use crate::clock::Timestamp;
 use crate::db::OrFault;
 use crate::fault::Fault;
 
-/// How long counting a month may take, in milliseconds: less than a run of a task.
+/// How long counting a month may take, in milliseconds. Shorter than the time-out of a
+/// scheduler task.
 const COUNT_MS: &str = "100000";
 
-/// Bounds how long each statement of the transaction may take, its waits included.
+/// Limits how long each statement of the transaction may take, including waits for locks.
 pub(crate) async fn bound_work(
     connection: &mut PgConnection,
     work_max: Duration,
@@ -25,11 +26,11 @@ async fn bound_statements(connection: &mut PgConnection, millis: String) -> Resu
     query!("SELECT set_config('statement_timeout', $1, true)", millis)
         .fetch_one(connection)
         .await
-        .or_fault("bound the time of a statement")?;
+        .or_fault("limit the time of a statement")?;
     Ok(())
 }
 
-/// Bounds how long the transaction waits for a lock.
+/// Limits how long each statement of the transaction waits for a lock.
 pub(crate) async fn bound_waits(
     connection: &mut PgConnection,
     wait_max: Duration,
@@ -40,26 +41,26 @@ pub(crate) async fn bound_waits(
     )
     .fetch_one(connection)
     .await
-    .or_fault("bound a wait for a lock")?;
+    .or_fault("limit the wait for a lock")?;
     Ok(())
 }
 
-/// Lets the transaction end before the disk has it, so that the disk is not waited for
-/// under its locks. A crash of Postgres may undo it whole; then it is done again.
-pub(super) async fn commit_without_waiting(connection: &mut PgConnection) -> Result<(), Fault> {
+/// Makes the transaction commit without waiting for the disk while it holds its locks. If
+/// Postgres crashes, the transaction may be lost as a whole; then the next run repeats it.
+pub(super) async fn disable_synchronous_commit(connection: &mut PgConnection) -> Result<(), Fault> {
     query!("SELECT set_config('synchronous_commit', 'off', true)")
         .fetch_one(connection)
         .await
-        .or_fault("hurry a commit")?;
+        .or_fault("set synchronous_commit")?;
     Ok(())
 }
 
-/// Lets the transaction's statements take their time.
-pub(super) async fn take_time(connection: &mut PgConnection) -> Result<(), Fault> {
+/// Allows the statements of the transaction [`COUNT_MS`] each.
+pub(super) async fn allow_long_statements(connection: &mut PgConnection) -> Result<(), Fault> {
     bound_statements(connection, COUNT_MS.to_owned()).await
 }
 
-/// The partitions there are, by month.
+/// All partitions, by month.
 pub(super) async fn list(connection: &mut PgConnection) -> Result<Vec<Partition>, Fault> {
     let rows = query!(
         r#"SELECT parent AS "parent!", month AS "month!", is_attached AS "is_attached!"
@@ -77,7 +78,7 @@ pub(super) async fn list(connection: &mut PgConnection) -> Result<Vec<Partition>
     Ok(partitions.collect())
 }
 
-/// Which tables lack partitions of some months.
+/// The missing partitions of the given months.
 pub(super) async fn list_missing(
     connection: &mut PgConnection,
     months: &[Month],
@@ -93,19 +94,19 @@ pub(super) async fn list_missing(
     )
     .fetch_all(connection)
     .await
-    .or_fault("look for missing partitions")?;
+    .or_fault("list missing partitions")?;
     let missing = rows.into_iter();
     Ok(missing
         .map(|row| (row.parent, Month::of(row.month)))
         .collect())
 }
 
-/// Takes a step.
-pub(super) async fn take(
+/// Runs a step.
+pub(super) async fn run_step(
     connection: &mut PgConnection,
     step: LockedStep<'_>,
     month: Month,
-) -> Result<StepEnd, Fault> {
+) -> Result<StepOutcome, Fault> {
     match step {
         LockedStep::Create(parent) => create(connection, parent, month).await,
         LockedStep::BeginDrop => begin_drop(connection, month).await,
@@ -117,7 +118,7 @@ async fn create(
     connection: &mut PgConnection,
     parent: &str,
     month: Month,
-) -> Result<StepEnd, Fault> {
+) -> Result<StepOutcome, Fault> {
     let is_new = query_scalar!(
         r#"SELECT waypost_create_partition($1, $2) AS "is_new!""#,
         parent,
@@ -127,25 +128,25 @@ async fn create(
     .await
     .or_fault("create a partition")?;
     Ok(if is_new {
-        StepEnd::Done
+        StepOutcome::Done
     } else {
-        StepEnd::Nothing
+        StepOutcome::NothingToDo
     })
 }
 
-async fn begin_drop(connection: &mut PgConnection, month: Month) -> Result<StepEnd, Fault> {
+async fn begin_drop(connection: &mut PgConnection, month: Month) -> Result<StepOutcome, Fault> {
     query!("SELECT waypost_begin_month_drop($1)", month.begin())
         .fetch_one(connection)
         .await
-        .or_fault("watch a month that is to be dropped")?;
-    Ok(StepEnd::Done)
+        .or_fault("begin the drop of a month")?;
+    Ok(StepOutcome::Done)
 }
 
 async fn detach(
     connection: &mut PgConnection,
     parent: &str,
     month: Month,
-) -> Result<StepEnd, Fault> {
+) -> Result<StepOutcome, Fault> {
     let end = query_scalar!(
         r#"SELECT waypost_detach_partition($1, $2) AS "end!""#,
         parent,
@@ -155,15 +156,18 @@ async fn detach(
     .await
     .or_fault("detach a partition")?;
     match end.as_str() {
-        "DETACHED" => Ok(StepEnd::Done),
-        "ABSENT" => Ok(StepEnd::Nothing),
-        "HELD" => Ok(StepEnd::Held),
+        "DETACHED" => Ok(StepOutcome::Done),
+        "ABSENT" => Ok(StepOutcome::NothingToDo),
+        "HELD" => Ok(StepOutcome::Unfinished),
         _ => Err(Fault::internal("detach a partition", end)),
     }
 }
 
-/// Whether a month's messages still have work to do.
-pub(super) async fn is_held(connection: &mut PgConnection, month: Month) -> Result<bool, Fault> {
+/// Whether a month has messages in the outbox.
+pub(super) async fn has_unfinished_messages(
+    connection: &mut PgConnection,
+    month: Month,
+) -> Result<bool, Fault> {
     query_scalar!(
         r#"SELECT EXISTS (SELECT
                           FROM outbox
@@ -174,10 +178,10 @@ pub(super) async fn is_held(connection: &mut PgConnection, month: Month) -> Resu
     )
     .fetch_one(connection)
     .await
-    .or_fault("look for work of a month")
+    .or_fault("find unfinished messages of a month")
 }
 
-/// Counts a month's messages, unless they are counted.
+/// Counts the messages of a month, unless they are already counted.
 pub(super) async fn count_drop(connection: &mut PgConnection, month: Month) -> Result<(), Fault> {
     query!("SELECT waypost_count_month_drop($1)", month.begin())
         .fetch_one(connection)
@@ -186,8 +190,8 @@ pub(super) async fn count_drop(connection: &mut PgConnection, month: Month) -> R
     Ok(())
 }
 
-/// Sends autovacuum away from a partition.
-pub(super) async fn quiet(
+/// Makes autovacuum leave a partition and keeps it away.
+pub(super) async fn cancel_autovacuum(
     connection: &mut PgConnection,
     parent: &str,
     month: Month,
@@ -203,7 +207,7 @@ pub(super) async fn quiet(
     Ok(())
 }
 
-/// Drops a partition that was detached.
+/// Drops a detached partition.
 pub(super) async fn drop_detached(
     connection: &mut PgConnection,
     parent: &str,
@@ -220,7 +224,7 @@ pub(super) async fn drop_detached(
     Ok(())
 }
 
-/// The months whose messages are detached and of which something may be left.
+/// The months whose messages are detached and whose other tables may not be.
 pub(super) async fn list_detached(connection: &mut PgConnection) -> Result<Vec<Month>, Fault> {
     let months =
         query_scalar!("SELECT month FROM month_drops WHERE detached_at IS NOT NULL ORDER BY month")
@@ -230,9 +234,9 @@ pub(super) async fn list_detached(connection: &mut PgConnection) -> Result<Vec<M
     Ok(months.into_iter().map(Month::of).collect())
 }
 
-/// Sees to it that what waits to be counted of a month whose messages are gone counts in
-/// its totals alone, and that none of them is indexed.
-pub(super) async fn leave_hours_out(
+/// Makes the pending counts of a month without messages count in the totals only, not per
+/// hour, and removes its messages from the queue of the subject index.
+pub(super) async fn exclude_hours(
     connection: &mut PgConnection,
     month: Month,
 ) -> Result<(), Fault> {
@@ -256,13 +260,12 @@ pub(super) async fn leave_hours_out(
     )
     .execute(connection)
     .await
-    .or_fault("forget the hours of a month")?;
+    .or_fault("exclude a month from the hourly counts")?;
     Ok(())
 }
 
-/// Forgets what the hours of a month held whose messages are gone, up to `limit` rows, and
-/// says how many they were.
-pub(super) async fn forget_hours(
+/// Deletes up to `limit` hourly counts of a month without messages and returns their number.
+pub(super) async fn delete_hours(
     connection: &mut PgConnection,
     month: Month,
     limit: i64,
@@ -276,11 +279,11 @@ pub(super) async fn forget_hours(
     )
     .execute(connection)
     .await
-    .or_fault("forget the hours of a month")?;
+    .or_fault("delete the hourly counts of a month")?;
     Ok(done.rows_affected())
 }
 
-/// Forgets that a month was dropped of which nothing is left.
+/// Deletes the record of a drop if no partition of the month is left.
 pub(super) async fn end_drop(connection: &mut PgConnection, month: Month) -> Result<(), Fault> {
     query!(
         "DELETE FROM month_drops d
@@ -290,6 +293,6 @@ pub(super) async fn end_drop(connection: &mut PgConnection, month: Month) -> Res
     )
     .execute(connection)
     .await
-    .or_fault("end the drop of a month")?;
+    .or_fault("finish the drop of a month")?;
     Ok(())
 }

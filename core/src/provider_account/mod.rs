@@ -357,7 +357,7 @@ impl Accounts {
     ) -> Result<(), AccountRefusal> {
         let mut transaction = db::begin(&self.pool, "remove an account").await?;
         // A change of a rule locks rule and accounts in the other order.
-        organization::store::take_turns(&mut transaction, organization_id).await?;
+        organization::store::lock(&mut transaction, organization_id).await?;
         if !store::delete(&mut transaction, organization_id, id).await? {
             return Err(AccountRefusal::NotFound);
         }
@@ -439,7 +439,7 @@ impl Accounts {
         credentials: &Credentials,
     ) -> Result<DomainList, AccountRefusal> {
         let doing = "check credentials with the provider";
-        let _permit = self.shares.take_soon(organization_id, doing).await?;
+        let _share = self.shares.acquire_timeout(organization_id, doing).await?;
         self.require_valid(credentials).await?;
         let access = self.access(credentials);
         let adapter = adapter(credentials.provider_type());

@@ -1,9 +1,9 @@
-//! A line: one connection for scripts that somebody waits for. Whoever needs an
-//! answer of Redis to go on gets it soon or does without.
+//! A Redis connection for scripts in the path of a request. A caller gets an answer within
+//! 100 ms or continues without Redis.
 //!
-//! The *keeper* is a task that makes the connection and makes it again after it
-//! failed. Until it has, nobody asks Redis: its absence costs those under way one
-//! wait, and later callers nothing.
+//! A task connects, and connects again after a failure. Until it has, no caller sends a
+//! command: an outage of Redis costs the calls in flight one time-out and later calls
+//! nothing.
 
 use std::fmt::Display;
 use std::sync::{Arc, LazyLock, Weak};
@@ -20,24 +20,24 @@ use tracing::{info, warn};
 
 use super::Redis;
 
-/// How long a caller waits for Redis before it goes on without.
+/// How long a caller waits for an answer before it continues without Redis.
 const WAIT_MAX: Duration = Duration::from_millis(100);
-/// How long the first callers of a process wait for its connection.
+/// How long the first callers of a process wait for the first connection.
 const FIRST_WAIT_MAX: Duration = Duration::from_millis(250);
-/// How long the keeper waits for a connection.
+/// How long a connection attempt may take.
 const CONNECT_MAX: Duration = Duration::from_secs(1);
-/// How long the keeper waits before it tries again.
-const PAUSE: Duration = Duration::from_millis(100);
+/// The pause between connection attempts.
+const RETRY_AFTER: Duration = Duration::from_millis(100);
 
-/// What a line is for.
+/// The settings of a connection.
 pub(crate) struct FailFastSettings {
-    /// What Redis keeps on it, for the log: "Redis does not keep …".
+    /// The data that the connection is for, in the log: "Redis is unavailable for …".
     pub(crate) subject: &'static str,
-    /// The scripts that are run on it.
+    /// The scripts that the callers run.
     pub(crate) scripts: &'static [&'static LazyLock<Script>],
 }
 
-/// The way to Redis.
+/// A Redis connection that never makes its callers wait long.
 pub(crate) struct FailFastConnection {
     pub(crate) redis: Redis,
     settings: FailFastSettings,
@@ -46,44 +46,47 @@ pub(crate) struct FailFastConnection {
 
 #[derive(Clone)]
 enum ConnectionState {
-    /// The process has just started.
-    Fresh,
-    /// The connection of that number is good as far as we know.
+    /// The first connection attempt runs.
+    Connecting,
+    /// A connection and its number.
     Connected(u64, MultiplexedConnection),
-    /// Redis does not answer, or refuses.
+    /// Redis does not answer, or rejects commands.
     Away,
 }
 
 impl FailFastConnection {
-    /// Starts the keeper. It ends when the line is dropped.
+    /// Starts the task that connects. It ends when the result is dropped.
     pub(crate) fn start(redis: Redis, settings: FailFastSettings) -> Arc<Self> {
-        let line = Arc::new(Self {
+        let this = Arc::new(Self {
             redis,
             settings,
-            state: watch::Sender::new(ConnectionState::Fresh),
+            state: watch::Sender::new(ConnectionState::Connecting),
         });
-        tokio::spawn(keep(Arc::downgrade(&line), line.state.subscribe()));
-        line
+        tokio::spawn(connect_forever(
+            Arc::downgrade(&this),
+            this.state.subscribe(),
+        ));
+        this
     }
 
-    /// Whether Redis is known not to answer.
+    /// Whether Redis was away at the last attempt.
     pub(crate) fn is_away(&self) -> bool {
         matches!(*self.state.borrow(), ConnectionState::Away)
     }
 
-    /// Runs commands; nothing where Redis does not answer in time.
+    /// Runs commands; `None` if Redis does not answer in time.
     pub(crate) async fn run<T: FromRedisValue>(&self, commands: &Pipeline) -> Option<T> {
-        let (nth, mut connection) = self.connection().await?;
+        let (number, mut connection) = self.connection().await?;
         match timeout(WAIT_MAX, self.run_on(&mut connection, commands)).await {
             Ok(Ok(answer)) => Some(answer),
-            Ok(Err(error)) => self.lost(nth, &error),
-            Err(_) => self.lost(nth, &"no answer in time"),
+            Ok(Err(error)) => self.mark_away(number, &error),
+            Err(_) => self.mark_away(number, &"no answer in time"),
         }
     }
 
-    /// Runs scripts by their hash; where Redis does not know them, because it was
-    /// emptied of scripts, they are handed over first. A new connection hands all
-    /// of them over, so Redis knows all or none, and nothing is run twice.
+    /// Runs scripts by their hash. If Redis does not know them, because its scripts were
+    /// flushed, loads them and runs the commands again. Every new connection loads all
+    /// scripts, so Redis knows all or none of them, and no command runs twice.
     async fn run_on<T: FromRedisValue>(
         &self,
         connection: &mut MultiplexedConnection,
@@ -107,18 +110,18 @@ impl FailFastConnection {
 
     async fn connection(&self) -> Option<(u64, MultiplexedConnection)> {
         let mut state = self.state.subscribe();
-        let known = state.wait_for(|state| !matches!(state, ConnectionState::Fresh));
+        let known = state.wait_for(|state| !matches!(state, ConnectionState::Connecting));
         match &*timeout(FIRST_WAIT_MAX, known).await.ok()?.ok()? {
-            ConnectionState::Connected(nth, connection) => Some((*nth, connection.clone())),
-            ConnectionState::Fresh | ConnectionState::Away => None,
+            ConnectionState::Connected(number, connection) => Some((*number, connection.clone())),
+            ConnectionState::Connecting | ConnectionState::Away => None,
         }
     }
 
-    /// Gives a connection up, unless the keeper has made another one already.
-    fn lost<T>(&self, nth: u64, cause: &dyn Display) -> Option<T> {
+    /// Drops a failed connection, unless it has been replaced already.
+    fn mark_away<T>(&self, number: u64, cause: &dyn Display) -> Option<T> {
         self.state.send_if_modified(|state| {
             let is_this =
-                matches!(state, ConnectionState::Connected(present, _) if *present == nth);
+                matches!(state, ConnectionState::Connected(present, _) if *present == number);
             if is_this {
                 self.warn(cause);
                 *state = ConnectionState::Away;
@@ -130,7 +133,7 @@ impl FailFastConnection {
 
     fn warn(&self, cause: &dyn Display) {
         let subject = self.settings.subject;
-        warn!(%cause, "Redis does not keep the {subject}; each process keeps them alone");
+        warn!(%cause, "Redis is unavailable for {subject}; each process uses its own state");
     }
 
     async fn connect(&self) -> RedisResult<MultiplexedConnection> {
@@ -143,48 +146,51 @@ impl FailFastConnection {
             .get_multiplexed_async_connection_with_config(&config);
         let mut connection = opening.await?;
         self.load(&mut connection).await?;
-        // A Redis that answers and refuses to write is no use.
+        // A Redis that answers but rejects writes counts as away.
         let probe = self.redis.probe(self.settings.subject);
         probe.query_async::<()>(&mut connection).await?;
         Ok(connection)
     }
 }
 
-/// Connects, and connects again whenever the connection is lost, until the line is
-/// dropped.
-async fn keep(line: Weak<FailFastConnection>, mut state: watch::Receiver<ConnectionState>) {
-    let mut nth = 0;
+/// Connects, and connects again whenever the connection is lost, until the
+/// [`FailFastConnection`] is dropped.
+async fn connect_forever(
+    connection: Weak<FailFastConnection>,
+    mut state: watch::Receiver<ConnectionState>,
+) {
+    let mut number = 0;
     loop {
-        let Some(line) = line.upgrade() else {
+        let Some(this) = connection.upgrade() else {
             return;
         };
-        // The time-out of the client does not cover the probe.
-        let connected = timeout(CONNECT_MAX, line.connect()).await;
+        // The time-out of the client does not include the probe.
+        let connected = timeout(CONNECT_MAX, this.connect()).await;
         let connected = connected.unwrap_or_else(|_| {
             let kind = ErrorKind::Io;
             Err(RedisError::from((kind, "no connection in time")))
         });
-        let was_fresh = matches!(*state.borrow(), ConnectionState::Fresh);
+        let is_first = matches!(*state.borrow(), ConnectionState::Connecting);
         match connected {
             Ok(connection) => {
-                if !was_fresh {
-                    info!("Redis keeps the {} again", line.settings.subject);
+                if !is_first {
+                    info!("Redis is available again for {}", this.settings.subject);
                 }
-                nth += 1;
-                line.state
-                    .send_replace(ConnectionState::Connected(nth, connection));
+                number += 1;
+                this.state
+                    .send_replace(ConnectionState::Connected(number, connection));
             }
-            Err(error) if was_fresh => {
-                line.warn(&error);
-                line.state.send_replace(ConnectionState::Away);
+            Err(error) if is_first => {
+                this.warn(&error);
+                this.state.send_replace(ConnectionState::Away);
             }
             Err(_) => {}
         }
-        drop(line);
-        let gone = state.wait_for(|state| matches!(state, ConnectionState::Away));
-        if gone.await.is_err() {
+        drop(this);
+        let away = state.wait_for(|state| matches!(state, ConnectionState::Away));
+        if away.await.is_err() {
             return;
         }
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(RETRY_AFTER).await;
     }
 }

@@ -1,12 +1,10 @@
-//! GCRA, the generic cell rate algorithm, as a Lua function that scripts begin
-//! with.
+//! GCRA, the generic cell rate algorithm, as a Lua function for scripts.
 
-/// `gcra(key, interval, limit, wanted)` takes up to `wanted` from a bucket of
-/// `limit`, each of which takes `interval` nanoseconds to come back. Answers how
-/// many it took and after how many nanoseconds the bucket is full again. What is
-/// kept is the time at which it will be, by Redis' own clock, as
-/// `seconds.nanoseconds`: a number of Lua has not enough digits for both. A clock
-/// that was set back costs no more than an empty bucket.
+/// `gcra(key, interval, limit, wanted)` takes up to `wanted` requests from a bucket of `limit`
+/// requests that refills one request in `interval` nanoseconds. Returns how many it took and in
+/// how many nanoseconds the bucket is full again. The key stores when the bucket is full, by
+/// the clock of Redis, as `seconds.nanoseconds`, because a Lua number is not precise enough for
+/// both. If the clock is set back, the bucket is at worst empty.
 pub(crate) const GCRA: &str = r"
     local function gcra(key, interval, limit, wanted)
         local time = redis.call('TIME')

@@ -1,5 +1,5 @@
-//! Redis: the pool and the key prefix. Nothing in it is needed for correctness;
-//! every user of it has a way without.
+//! Redis: the connection pool and the key prefix. Correctness never depends on Redis; every
+//! module that uses it works without it.
 
 pub(crate) mod fail_fast;
 pub(crate) mod gcra;
@@ -14,31 +14,31 @@ use secrecy::ExposeSecret;
 use crate::fault::Fault;
 use crate::secret::Secret;
 
-/// How long anything waits for a connection to Redis before it goes on without.
+/// How long a caller waits for a connection before it continues without Redis.
 const WAIT_MAX: Duration = Duration::from_secs(1);
-/// Connections of one process for short commands. Commands are pipelined, so a
-/// few carry much.
+/// Connections of one process for short commands. A few suffice, since commands are
+/// pipelined.
 const CONNECTIONS_MAX: usize = 8;
-/// How long a probe's key is kept.
-const PROBE_KEPT_MS: u64 = 1_000;
+/// The lifetime of a probe's key in milliseconds.
+const PROBE_TTL_MS: u64 = 1_000;
 
-/// A way to Redis: a pool for short commands, a client for connections that
-/// block, and the prefix of every key.
+/// Access to Redis.
 #[derive(Clone)]
 pub struct Redis {
-    /// For commands that answer at once.
+    /// For short commands.
     pub pool: Pool,
-    /// For connections of one's own, such as blocking reads.
+    /// For separate connections, such as for blocking reads.
     pub client: redis::Client,
-    /// Put before every key, so that several installations may share a server.
+    /// The prefix of every key, so that several installations can share a server.
     pub prefix: String,
 }
 
 impl Redis {
-    /// Connections are made when first used: a process starts while Redis is away.
+    /// Does not connect: connections are made when they are first used, so a process can
+    /// start while Redis is away.
     ///
     /// # Errors
-    /// A fault when the URL cannot be read.
+    /// A fault if the URL cannot be parsed.
     pub fn new(url: &Secret, prefix: &str) -> Result<Self, Fault> {
         let unreadable = |error| Fault::internal("read REDIS_URL", error);
         let client = redis::Client::open(url.expose_secret()).map_err(unreadable)?;
@@ -60,18 +60,18 @@ impl Redis {
         })
     }
 
-    /// Whether a text has the form of a URL of Redis.
+    /// Whether a text is the URL of a Redis server.
     #[must_use]
     pub fn is_url(text: &str) -> bool {
         redis::Client::open(text).is_ok()
     }
 
-    /// Whether Redis takes writes. A full one, a replica or one that cannot save goes on
-    /// answering reads, and everything that we want of it begins with a write.
+    /// Checks that Redis accepts writes, within two seconds. A Redis that is full, a replica
+    /// or unable to save still answers reads, but everything here needs writes.
     ///
     /// # Errors
-    /// What it answers, or that it is away, within a second or two. An error with a
-    /// [code](redis::RedisError::code) is an answer.
+    /// The error that Redis answered, with a [code](redis::RedisError::code), or that Redis
+    /// is away, without one.
     pub async fn check_writes(&self) -> RedisResult<()> {
         let mut connection = self.pool.get().await.map_err(away)?;
         let probe = self.probe("health");
@@ -82,22 +82,22 @@ impl Redis {
         })
     }
 
-    /// What an error means, in one sentence for people: where Redis should be, what is the
-    /// matter, what to look at.
+    /// Explains an error in one sentence for the operator: the address, the cause, and what
+    /// to check.
     #[must_use]
     pub fn explain(&self, error: &RedisError) -> String {
         let address = self.client.get_connection_info().addr();
         let detail = error.detail().unwrap_or_default();
-        let is_stranger = error.kind() == ErrorKind::AuthenticationFailed
+        let is_login = error.kind() == ErrorKind::AuthenticationFailed
             || matches!(error.code(), Some("NOAUTH" | "WRONGPASS"));
-        if is_stranger {
+        if is_login {
             return format!(
-                "Redis at {address} does not let us in ({error}): look at the user and the password in REDIS_URL"
+                "Redis at {address} denies access ({error}): check the user and the password in REDIS_URL"
             );
         }
         match error.code() {
             Some("ERR") if detail.contains("DB index") => format!(
-                "Redis at {address} cannot be used ({detail}): look at the number of the database in REDIS_URL"
+                "Redis at {address} cannot be used ({detail}): check the number of the database in REDIS_URL"
             ),
             Some(code) => format!("Redis at {address} refuses writes: {code} {detail}"),
             None => format!(
@@ -106,16 +106,16 @@ impl Redis {
         }
     }
 
-    /// A write that proves that `purpose` can be served.
+    /// A write that shows whether Redis accepts writes.
     pub(crate) fn probe(&self, purpose: &str) -> Cmd {
         let mut probe = redis::cmd("SET");
         let key = format!("{}:probe:{purpose}", self.prefix);
-        probe.arg(key).arg("").arg("PX").arg(PROBE_KEPT_MS);
+        probe.arg(key).arg("").arg("PX").arg(PROBE_TTL_MS);
         probe
     }
 }
 
-/// Why the pool has no connection, as Redis' client says it.
+/// The error of the pool as an error of the client library.
 pub(crate) fn away(error: PoolError) -> RedisError {
     if let PoolError::Backend(error) = error {
         return error;

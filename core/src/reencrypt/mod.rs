@@ -1,7 +1,7 @@
-//! Sealing anew: what lies under an older key is put under the first one, so that the
-//! older may go. That holds for what is kept for good, the secrets of accounts and
-//! endpoints. What has an end of its own stays as it is: addresses until their messages
-//! are deleted, links, kept answers.
+//! Re-encryption after a key rotation: secrets under an older key are sealed again with the
+//! first key, so that the operator can remove the older one. This covers the permanent
+//! secrets, those of provider accounts and webhook endpoints. Values that expire stay under
+//! the older key: addresses until their messages are deleted, links, stored answers.
 
 mod check;
 mod store;
@@ -14,20 +14,20 @@ use crate::crypto::seal::{Sealed, Sealer};
 use crate::db::{OrFault as _, PgPool};
 use crate::fault::Fault;
 
-/// Where secrets are kept for good.
+/// A column with permanent secrets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SecretColumn {
     Credentials,
-    /// What provider accounts' calls are verified with.
+    /// The secrets that verify the events of provider accounts.
     EventSecrets,
-    /// Signing secrets of webhook endpoints.
+    /// The signing secrets of webhook endpoints.
     WebhookSecrets,
-    /// Those that were replaced and sign still.
+    /// The replaced signing secrets in their grace period.
     OldWebhookSecrets,
 }
 
 impl SecretColumn {
-    /// All places.
+    /// All columns.
     pub const ALL: [Self; 4] = [
         Self::Credentials,
         Self::EventSecrets,
@@ -35,7 +35,7 @@ impl SecretColumn {
         Self::OldWebhookSecrets,
     ];
 
-    /// What lies there, for people.
+    /// The content of the column, for the operator.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -55,36 +55,37 @@ impl SecretColumn {
     }
 }
 
-/// What became of the secrets of one place.
+/// The result of the re-encryption of one column.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Resealed {
-    /// Those that lie under the first key now and did not before.
+pub struct Reencrypted {
+    /// Secrets that were sealed again with the first key.
     pub done: usize,
-    /// Those that no configured key opens.
+    /// Secrets that no configured key opens.
     pub unreadable: usize,
 }
 
-/// Seals anew what lies in a place under another key than the first. May run while
-/// everything works, as often as one likes: what somebody changes meanwhile is theirs.
+/// Seals all secrets of a column that are under another key again with the first key. It can
+/// run at any time and repeatedly. A secret that is changed at the same time keeps its new
+/// value.
 ///
 /// # Errors
-/// A fault when Postgres is away. What was sealed anew stays so.
-pub async fn reseal(
+/// A fault if Postgres is away. The secrets re-encrypted so far stay so.
+pub async fn reencrypt(
     pool: &PgPool,
     sealer: &Sealer,
-    place: SecretColumn,
-) -> Result<Resealed, Fault> {
-    let mut connection = pool.acquire().await.or_fault("seal secrets anew")?;
-    let mut found = Resealed::default();
-    for old in store::list_others(&mut connection, place, Some(sealer.first_key())).await? {
+    column: SecretColumn,
+) -> Result<Reencrypted, Fault> {
+    let mut connection = pool.acquire().await.or_fault("re-encrypt secrets")?;
+    let mut found = Reencrypted::default();
+    for old in store::list_not_under(&mut connection, column, Some(sealer.first_key())).await? {
         let (organization_id, row) = (old.organization_id, old.row);
-        let Ok(plain) = sealer.open(organization_id, place.kind(), row, &old.sealed) else {
+        let Ok(plain) = sealer.open(organization_id, column.kind(), row, &old.sealed) else {
             found.unreadable += 1;
             continue;
         };
         let plain = Zeroizing::new(plain);
-        let new = sealer.seal(organization_id, place.kind(), row, &plain);
-        if store::replace(&mut connection, place, &old, &new).await? {
+        let new = sealer.seal(organization_id, column.kind(), row, &plain);
+        if store::replace(&mut connection, column, &old, &new).await? {
             found.done += 1;
         }
     }

@@ -1,4 +1,4 @@
-//! The statements of sealing anew.
+//! Sealed secrets in Postgres.
 
 use sqlx::{query, query_as};
 use uuid::Uuid;
@@ -11,25 +11,24 @@ use crate::ids::OrganizationId;
 /// A sealed secret.
 pub(super) struct SealedRow {
     pub(super) organization_id: OrganizationId,
-    /// What it is bound to.
+    /// The row that the secret is bound to.
     pub(super) row: Uuid,
     pub(super) sealed: Vec<u8>,
 }
 
-const DOING: &str = "seal secrets anew";
+const DOING: &str = "re-encrypt secrets";
 
-/// All secrets of a place that lie under another key than this; all where there is none. The
-/// id of a key stands in
-/// the second and third byte (`crypto/seal.rs`).
-pub(super) async fn list_others(
+/// All secrets of a column that are under another key than `key`; all secrets if it is `None`.
+/// The second and third byte of a secret are the id of its key (`crypto/seal.rs`).
+pub(super) async fn list_not_under(
     connection: &mut PgConnection,
-    place: SecretColumn,
+    column: SecretColumn,
     key: Option<u16>,
 ) -> Result<Vec<SealedRow>, Fault> {
     let key = key
         .map(|key| key.to_be_bytes().to_vec())
         .unwrap_or_default();
-    let rows = match place {
+    let rows = match column {
         SecretColumn::Credentials => {
             query_as!(
                 SealedRow,
@@ -76,18 +75,18 @@ pub(super) async fn list_others(
             .await
         }
     };
-    rows.or_fault("look at what is sealed")
+    rows.or_fault("list the sealed secrets")
 }
 
-/// Puts a secret in the place of what it was, unless that has changed since.
+/// Replaces a secret unless it has changed since it was read. True if it was replaced.
 pub(super) async fn replace(
     connection: &mut PgConnection,
-    place: SecretColumn,
+    column: SecretColumn,
     old: &SealedRow,
     new: &[u8],
 ) -> Result<bool, Fault> {
     let (row, old) = (old.row, old.sealed.as_slice());
-    let statement = match place {
+    let statement = match column {
         SecretColumn::Credentials => query!(
             "UPDATE provider_accounts SET credentials_sealed = $3
              WHERE id = $1 AND credentials_sealed = $2",

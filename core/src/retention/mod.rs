@@ -1,14 +1,13 @@
-//! How long messages are kept: what the operator says holds for all, and an organization
-//! may say less.
+//! Deletes expired messages. The operator's retention applies to all organizations; an
+//! organization may set a shorter one.
 //!
-//! Months of which nobody keeps anything are dropped whole (`partition`), which costs
-//! next to nothing. Where an organization keeps its messages for a shorter time than its
-//! neighbours, they are deleted row by row, a bounded part in each transaction; so is
-//! what a month holds that cannot go, because one of its messages still has work to do,
-//! and what lies in no month; and so are the bodies of both. No message goes that is
-//! QUEUED or SENDING or has a row in the outbox, however old it is.
+//! A month in which all messages are expired is dropped as a whole (`partition`), which is
+//! cheap. Other messages are deleted row by row, a limited number per transaction: those of an
+//! organization with a shorter retention, those in a month that cannot be dropped because it
+//! has unfinished messages, and those in default partitions. The same holds for bodies. A
+//! message that is QUEUED or SENDING or has a row in the outbox is never deleted.
 //!
-//! Metrics and the audit log are no part of this: they stay.
+//! Metrics and the audit log are not deleted.
 
 mod store;
 
@@ -25,20 +24,20 @@ use crate::fault::{Fault, FaultKind};
 use crate::ids::{MessageId, OrganizationId};
 use crate::partition::{self, DropOutcome, Month, Partition};
 
-/// Messages deleted in one transaction at the most.
+/// Maximum number of messages deleted in one transaction.
 const STEP_MESSAGES: i64 = 200;
-/// Recipients after which no further message joins a transaction.
+/// Number of recipients after which a transaction takes no further message.
 const STEP_RECIPIENTS: i64 = 1_000;
-/// Rows of other kinds deleted by one statement.
+/// Maximum number of other rows deleted by one statement.
 const STEP_ROWS: i32 = 5_000;
-/// How long a transaction may take under its locks, which others wait behind: outcomes,
-/// webhooks and events of other organizations that share a transaction with one of these
+/// How long a transaction may hold its locks. Other transactions wait for them: outcomes,
+/// webhooks and events of other organizations may share a transaction with one of these
 /// messages.
 const WORK_MAX: Duration = Duration::from_secs(2);
-/// How long a deletion waits for a lock. Whoever holds one is busy with the message.
+/// How long a deletion waits for a lock. A locked message is in use.
 const LOCK_WAIT: Duration = Duration::from_millis(200);
 
-/// Lets messages go whose time is over. Cheap to clone.
+/// Deletes expired messages. Cheap to clone.
 #[derive(Clone)]
 pub struct Retention {
     pub pool: PgPool,
@@ -46,61 +45,62 @@ pub struct Retention {
     pub settings: RetentionSettings,
 }
 
-/// Messages that may hold some whose time is over.
+/// A set of messages in which some may be expired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scope {
-    /// Those of an organization with a shorter time than the operator's, from before.
+    /// The messages before a time of an organization with a shorter retention than the
+    /// operator's.
     Organization(OrganizationId, Timestamp),
-    /// Those between two moments, each by its organization's rule.
-    Span(Timestamp, Timestamp),
+    /// The messages between two times, each by the retention of its organization.
+    Range(Timestamp, Timestamp),
 }
 
 impl Retention {
-    /// Drops the months of which nobody keeps anything, and the bodies of those whose
-    /// bodies nobody keeps. Answers how many of both. Where tables are in use for too
-    /// long, by a backup perhaps, the rest is left to a later call: others wait behind
-    /// every try.
+    /// Drops the months in which all messages are expired, and the bodies of the months in
+    /// which all bodies are. Returns the number of drops. If tables are in use for too long,
+    /// for example by a backup, the rest is left to a later call, because other transactions
+    /// wait during every attempt.
     ///
     /// # Errors
-    /// A fault when Postgres is away; a later call goes on from there.
+    /// A fault if Postgres is away; a later call continues.
     pub async fn drop_months(&self) -> Result<usize, Fault> {
         partition::drop_detached(&self.pool).await?;
         let mut dropped = 0;
         if !partition::finish_drops(&self.pool).await? {
             return Ok(dropped);
         }
-        for month in self.months_over().await? {
-            let ending = partition::drop_month(&self.pool, month).await?;
-            tell(month, ending, "a month");
-            match ending {
+        for month in self.expired_months().await? {
+            let outcome = partition::drop_month(&self.pool, month).await?;
+            log_outcome(month, outcome, "a month");
+            match outcome {
                 DropOutcome::Dropped => dropped += 1,
-                DropOutcome::Held => {}
+                DropOutcome::Unfinished => {}
                 DropOutcome::Busy => return Ok(dropped),
             }
         }
-        for month in self.bodies_over().await? {
-            let ending = partition::drop_bodies(&self.pool, month).await?;
-            tell(month, ending, "the bodies of a month");
-            match ending {
+        for month in self.expired_body_months().await? {
+            let outcome = partition::drop_bodies(&self.pool, month).await?;
+            log_outcome(month, outcome, "the bodies of a month");
+            match outcome {
                 DropOutcome::Dropped => dropped += 1,
-                DropOutcome::Held => {}
+                DropOutcome::Unfinished => {}
                 DropOutcome::Busy => return Ok(dropped),
             }
         }
         Ok(dropped)
     }
 
-    /// Deletes messages one by one for which there is no other way, and what drops of
-    /// months left behind, for `turn` at the most. Answers how many messages.
+    /// Deletes the expired messages that are not dropped with their month, and the rows that
+    /// dropped months left behind, for at most `time_max`. Returns the number of messages.
     ///
     /// # Errors
-    /// A fault when Postgres is away, or of those whose messages could not be deleted;
-    /// the others' are.
-    pub async fn delete_expired(&self, turn: Duration) -> Result<u64, Fault> {
+    /// A fault if Postgres is away, or if some messages could not be deleted; the others are
+    /// deleted.
+    pub async fn delete_expired(&self, time_max: Duration) -> Result<u64, Fault> {
         let begun = Instant::now();
-        let messages = self.delete_messages(begun + turn / 2).await;
-        let bodies = self.delete_bodies(begun + turn * 3 / 4).await;
-        self.sweep(begun + turn).await?;
+        let messages = self.delete_messages(begun + time_max / 2).await;
+        let bodies = self.delete_bodies(begun + time_max * 3 / 4).await;
+        self.delete_leftovers(begun + time_max).await?;
         bodies.and(messages)
     }
 
@@ -108,7 +108,7 @@ impl Retention {
         let mut scopes = self.scopes().await?;
         let mut deleted = 0;
         let mut failure = Ok(());
-        // Everybody gets a step before anybody gets another.
+        // One step per scope and round, so that no scope blocks the others.
         while !scopes.is_empty() && Instant::now() < end {
             let mut unfinished = Vec::new();
             for scope in scopes {
@@ -121,7 +121,7 @@ impl Retention {
                         deleted += step;
                         unfinished.push(scope);
                     }
-                    Err(fault) if is_of_one(&fault) => failure = Err(fault),
+                    Err(fault) if is_local(&fault) => failure = Err(fault),
                     Err(fault) => return Err(fault),
                 }
             }
@@ -130,18 +130,18 @@ impl Retention {
         failure.map(|()| deleted)
     }
 
-    /// The months that go, oldest first.
-    async fn months_over(&self) -> Result<Vec<Month>, Fault> {
+    /// The months in which all messages are expired, oldest first.
+    async fn expired_months(&self) -> Result<Vec<Month>, Fault> {
         let now = self.clock.now();
-        let doing = "look for months whose time is over";
+        let doing = "find expired months";
         let mut connection = self.pool.acquire().await.or_fault(doing)?;
         let days = store::find_shortest(&mut connection, self.settings.message_days).await?;
-        let Some(over) = days.map(|days| days_before(now, days)) else {
+        let Some(cutoff) = days.map(|days| days_before(now, days)) else {
             return Ok(Vec::new());
         };
         drop(connection);
         let mut found = Vec::new();
-        for month in months(&self.pool, partition::holds_messages, over).await? {
+        for month in months(&self.pool, partition::holds_messages, cutoff).await? {
             let mut connection = self.pool.acquire().await.or_fault(doing)?;
             let days = self.settings.message_days;
             if !store::is_kept(&mut connection, month, days, now).await? {
@@ -151,19 +151,19 @@ impl Retention {
         Ok(found)
     }
 
-    /// The months whose bodies go.
-    async fn bodies_over(&self) -> Result<Vec<Month>, Fault> {
+    /// The months in which all bodies are expired.
+    async fn expired_body_months(&self) -> Result<Vec<Month>, Fault> {
         let Some(days) = self.settings.body_days else {
             return Ok(Vec::new());
         };
-        let over = days_before(self.clock.now(), days);
-        months(&self.pool, partition::holds_bodies, over).await
+        let cutoff = days_before(self.clock.now(), days);
+        months(&self.pool, partition::holds_bodies, cutoff).await
     }
 
-    /// Where to look for messages to delete one by one.
+    /// The messages to delete row by row.
     async fn scopes(&self) -> Result<Vec<Scope>, Fault> {
         let now = self.clock.now();
-        let doing = "look for messages whose time is over";
+        let doing = "find expired messages";
         let mut connection = self.pool.acquire().await.or_fault(doing)?;
         let own = store::list_shorter(&mut connection, self.settings.message_days).await?;
         drop(connection);
@@ -171,39 +171,39 @@ impl Retention {
             .into_iter()
             .map(|(id, days)| Scope::Organization(id, days_before(now, days)))
             .collect();
-        // Where there are too many for a turn, others come first the next time.
-        let others = scopes.len().max(1);
-        scopes.rotate_left(now.minute() as usize % others);
+        // Each run begins with another organization, in case there are too many for one run.
+        let count = scopes.len().max(1);
+        scopes.rotate_left(now.minute() as usize % count);
         if let Some(days) = self.settings.message_days {
-            let spans = self.spans(partition::holds_messages, days_before(now, days));
-            let spans = spans.await?.into_iter();
-            scopes.extend(spans.map(|(from, to)| Scope::Span(from, to)));
+            let ranges = self.ranges(partition::holds_messages, days_before(now, days));
+            let ranges = ranges.await?.into_iter();
+            scopes.extend(ranges.map(|(from, to)| Scope::Range(from, to)));
         }
         Ok(scopes)
     }
 
-    /// Where what is older than `over` does not go with its month: in months that cannot
-    /// go, and in none.
-    async fn spans(
+    /// The times before `cutoff` whose rows are not dropped with their month: months that
+    /// cannot be dropped, and times without a partition.
+    async fn ranges(
         &self,
         wanted: fn(&Partition) -> bool,
-        over: Timestamp,
+        cutoff: Timestamp,
     ) -> Result<Vec<(Timestamp, Timestamp)>, Fault> {
-        let mut spans = Vec::new();
-        for month in months(&self.pool, wanted, over).await? {
-            if partition::is_held(&self.pool, month).await? {
-                spans.push((month.begin(), month.end()));
+        let mut ranges = Vec::new();
+        for month in months(&self.pool, wanted, cutoff).await? {
+            if partition::has_unfinished_messages(&self.pool, month).await? {
+                ranges.push((month.begin(), month.end()));
             }
         }
         let months = months(&self.pool, wanted, Timestamp::MAX_UTC).await?;
-        spans.extend(gaps(&months, over));
-        Ok(spans)
+        ranges.extend(gaps(&months, cutoff));
+        Ok(ranges)
     }
 
-    /// One transaction; says how many messages it deleted, or nothing where there is none
+    /// Deletes messages in one transaction. Returns their number; `None` if there is nothing
     /// left to delete now.
     async fn delete_step(&self, scope: Scope) -> Result<Option<u64>, Fault> {
-        let doing = "delete messages whose time is over";
+        let doing = "delete expired messages";
         let mut transaction = db::begin(&self.pool, doing).await?;
         let ids = self.list_expired(&mut transaction, scope).await?;
         if ids.is_empty() {
@@ -221,7 +221,7 @@ impl Retention {
             Err(fault) if db::is_statement_timeout(&fault) => {
                 drop(transaction);
                 let mut connection = self.pool.acquire().await.or_fault(doing)?;
-                match store::shed(&mut connection, &ids, STEP_ROWS).await? {
+                match store::delete_children(&mut connection, &ids, STEP_ROWS).await? {
                     0 => Err(fault),
                     _ => Ok(Some(0)),
                 }
@@ -230,19 +230,19 @@ impl Retention {
         }
     }
 
-    /// Deletes the bodies whose time is over, and that do not go with their month.
+    /// Deletes the expired bodies that are not dropped with their month.
     async fn delete_bodies(&self, end: Instant) -> Result<(), Fault> {
         let Some(days) = self.settings.body_days else {
             return Ok(());
         };
-        let over = days_before(self.clock.now(), days);
+        let cutoff = days_before(self.clock.now(), days);
         let mut failure = Ok(());
-        for span in self.spans(partition::holds_bodies, over).await? {
+        for range in self.ranges(partition::holds_bodies, cutoff).await? {
             while Instant::now() < end {
-                match self.delete_bodies_step(span).await {
+                match self.delete_bodies_step(range).await {
                     Ok(0) => break,
                     Ok(_) => {}
-                    Err(fault) if is_of_one(&fault) => {
+                    Err(fault) if is_local(&fault) => {
                         failure = Err(fault);
                         break;
                     }
@@ -253,12 +253,12 @@ impl Retention {
         failure
     }
 
-    /// One transaction; says how many bodies it deleted.
-    async fn delete_bodies_step(&self, span: (Timestamp, Timestamp)) -> Result<u64, Fault> {
-        let doing = "delete bodies whose time is over";
+    /// Deletes bodies in one transaction and returns their number.
+    async fn delete_bodies_step(&self, range: (Timestamp, Timestamp)) -> Result<u64, Fault> {
+        let doing = "delete expired bodies";
         let mut transaction = db::begin(&self.pool, doing).await?;
         let bounds = (STEP_MESSAGES, STEP_RECIPIENTS);
-        let ids = store::list_bodies(&mut transaction, span, bounds).await?;
+        let ids = store::list_bodies(&mut transaction, range, bounds).await?;
         if ids.is_empty() {
             return Ok(0);
         }
@@ -284,38 +284,39 @@ impl Retention {
             Scope::Organization(id, before) => {
                 store::list_of_organization(connection, id, before, bounds).await
             }
-            Scope::Span(from, to) => {
+            Scope::Range(from, to) => {
                 let rule = (self.settings.message_days, self.clock.now());
-                store::list_of_span(connection, from, to, rule, bounds).await
+                store::list_in_range(connection, from, to, rule, bounds).await
             }
         }
     }
 
-    /// Deletes what refers to nothing any more, a bounded part in each statement.
-    async fn sweep(&self, end: Instant) -> Result<(), Fault> {
-        let doing = "sweep what messages left behind";
+    /// Deletes rows whose message is gone, and old soft bounces, a limited number per
+    /// statement.
+    async fn delete_leftovers(&self, end: Instant) -> Result<(), Fault> {
+        let doing = "delete the rows of deleted messages";
         let now = self.clock.now();
         let mut connection = self.pool.acquire().await.or_fault(doing)?;
-        while store::sweep_defaults(&mut connection, STEP_ROWS).await? > 0 && Instant::now() < end {
+        while store::delete_orphans(&mut connection, STEP_ROWS).await? > 0 && Instant::now() < end {
         }
-        while store::forget_soft_bounces(&mut connection, STEP_ROWS, now).await? > 0
+        while store::delete_old_soft_bounces(&mut connection, STEP_ROWS, now).await? > 0
             && Instant::now() < end
         {}
         Ok(())
     }
 }
 
-/// Whether a failure is of what was to be deleted alone: no reason to keep what is others'.
-fn is_of_one(fault: &Fault) -> bool {
+/// Whether a failure concerns only the rows of this step, so that the others can be deleted.
+fn is_local(fault: &Fault) -> bool {
     fault.kind() != FaultKind::Unavailable || db::is_statement_timeout(fault)
 }
 
-/// Whether somebody is busy with what was to be deleted; the next run finds it again.
+/// Whether the rows of this step are in use; the next run finds them again.
 fn is_busy(fault: &Fault) -> bool {
     db::is_lock_timeout(fault) || db::is_deadlock(fault)
 }
 
-/// The stretches of time before `end` that lie in none of these months, given oldest first.
+/// The times before `end` that are in none of these months. The months are sorted.
 fn gaps(months: &[Month], end: Timestamp) -> Vec<(Timestamp, Timestamp)> {
     let begins = months.iter().map(|month| month.begin()).chain([end]);
     let ends = months.iter().map(|month| month.end());
@@ -324,16 +325,16 @@ fn gaps(months: &[Month], end: Timestamp) -> Vec<(Timestamp, Timestamp)> {
     gaps.filter(|(from, to)| from < to).collect()
 }
 
-/// The months of a table's partitions that had ended by `over`, oldest first.
+/// The months of a table's partitions that ended by `cutoff`, oldest first.
 async fn months(
     pool: &PgPool,
     wanted: fn(&Partition) -> bool,
-    over: Timestamp,
+    cutoff: Timestamp,
 ) -> Result<Vec<Month>, Fault> {
     let partitions = partition::list(pool).await?.into_iter();
     let attached = partitions.filter(|partition| partition.is_attached && wanted(partition));
     let months = attached.map(|partition| partition.month);
-    Ok(months.filter(|month| month.end() <= over).collect())
+    Ok(months.filter(|month| month.end() <= cutoff).collect())
 }
 
 fn days_before(now: Timestamp, days: u32) -> Timestamp {
@@ -341,12 +342,17 @@ fn days_before(now: Timestamp, days: u32) -> Timestamp {
         .unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
-/// Notes what became of a month.
-fn tell(month: Month, ending: DropOutcome, what: &'static str) {
+fn log_outcome(month: Month, outcome: DropOutcome, object: &'static str) {
     let begin = month.begin().format("%Y-%m").to_string();
-    match ending {
-        DropOutcome::Dropped => info!(month = begin, "Dropped {what}"),
-        DropOutcome::Held => info!(month = begin, "Kept {what}, which has unfinished messages"),
-        DropOutcome::Busy => info!(month = begin, "Put off dropping {what}: tables are in use"),
+    match outcome {
+        DropOutcome::Dropped => info!(month = begin, "Dropped {object}"),
+        DropOutcome::Unfinished => info!(
+            month = begin,
+            "Did not drop {object}: it has unfinished messages"
+        ),
+        DropOutcome::Busy => info!(
+            month = begin,
+            "Postponed the drop of {object}: its tables are in use"
+        ),
     }
 }

@@ -1,5 +1,5 @@
-//! Retention in Postgres. What is looked for goes through organizations, since the rule
-//! is the operator's and theirs together: `least` of both, where there is either.
+//! Retention in Postgres. The retention of a message is the `least` of the operator's and its
+//! organization's, so queries go through the organizations.
 
 use sqlx::{PgConnection, query, query_scalar};
 use uuid::Uuid;
@@ -10,15 +10,14 @@ use crate::fault::Fault;
 use crate::ids::{MessageId, OrganizationId};
 use crate::partition::Month;
 
-/// The fewest days for which anybody keeps messages; nothing where all keep them for
-/// ever.
+/// The shortest retention of all organizations in days; `None` if all keep messages forever.
 pub(super) async fn find_shortest(
     connection: &mut PgConnection,
     operator_days: Option<u32>,
 ) -> Result<Option<u32>, Fault> {
     let days = query_scalar!(
         "SELECT least(min(retention_days), $1) FROM organizations",
-        stored(operator_days),
+        as_integer(operator_days),
     )
     .fetch_one(connection)
     .await
@@ -26,15 +25,15 @@ pub(super) async fn find_shortest(
     Ok(days.and_then(|days| u32::try_from(days).ok()))
 }
 
-/// Whether somebody keeps a message of a month.
+/// Whether a message of a month is not expired.
 pub(super) async fn is_kept(
     connection: &mut PgConnection,
     month: Month,
     operator_days: Option<u32>,
     now: Timestamp,
 ) -> Result<bool, Fault> {
-    // The limit keeps it a look at the index for each organization, whatever the planner
-    // believes of the month.
+    // The limit forces one index look-up per organization, whatever the statistics of the
+    // month are.
     query_scalar!(
         r#"SELECT EXISTS (
                SELECT
@@ -49,18 +48,17 @@ pub(super) async fn is_kept(
                ) m
                WHERE o.kept IS NULL OR $3 > $4::timestamptz - o.kept
            ) AS "is_kept!""#,
-        stored(operator_days),
+        as_integer(operator_days),
         month.begin(),
         month.end(),
         now,
     )
     .fetch_one(connection)
     .await
-    .or_fault("look for who keeps a month")
+    .or_fault("check whether a month is expired")
 }
 
-/// The organizations that keep their messages for fewer days than the operator says,
-/// with those days.
+/// The organizations with a shorter retention than the operator's, and their days.
 pub(super) async fn list_shorter(
     connection: &mut PgConnection,
     operator_days: Option<u32>,
@@ -70,19 +68,19 @@ pub(super) async fn list_shorter(
            FROM organizations
            WHERE retention_days IS NOT NULL AND ($1::integer IS NULL OR retention_days < $1)
            ORDER BY id"#,
-        stored(operator_days),
+        as_integer(operator_days),
     )
     .fetch_all(connection)
     .await
-    .or_fault("list organizations with a retention of their own")?;
+    .or_fault("list organizations with a shorter retention")?;
     let shorter = rows.into_iter();
     Ok(shorter
         .filter_map(|row| Some((OrganizationId(row.id), u32::try_from(row.days).ok()?)))
         .collect())
 }
 
-/// The oldest messages of an organization from before a moment that have no work to do
-/// any more: as many as one transaction takes, by number and by recipients.
+/// The oldest finished messages of an organization before a time: as many as one transaction
+/// deletes, limited by messages and by recipients.
 pub(super) async fn list_of_organization(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -108,12 +106,11 @@ pub(super) async fn list_of_organization(
     )
     .fetch_all(connection)
     .await
-    .or_fault("list messages whose time is over")
+    .or_fault("list expired messages")
 }
 
-/// The same between two moments, whosever they are; the rule is the operator's days, and
-/// now.
-pub(super) async fn list_of_span(
+/// The oldest finished and expired messages of all organizations between two times.
+pub(super) async fn list_in_range(
     connection: &mut PgConnection,
     from: Timestamp,
     to: Timestamp,
@@ -136,48 +133,47 @@ pub(super) async fn list_of_span(
            ORDER BY id"#,
         from,
         to,
-        stored(operator_days),
+        as_integer(operator_days),
         now,
         messages,
         recipients,
     )
     .fetch_all(connection)
     .await
-    .or_fault("list messages whose time is over")
+    .or_fault("list expired messages")
 }
 
-/// Deletes those of some messages that have no work to do any more, with all that is
-/// theirs, and says how many they were.
+/// Deletes messages with all their rows, except unfinished ones. Returns their number.
 pub(super) async fn delete(connection: &mut PgConnection, ids: &[MessageId]) -> Result<u64, Fault> {
     let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
     let deleted = query_scalar!(r#"SELECT waypost_delete_messages($1) AS "deleted!""#, &ids)
         .fetch_one(connection)
         .await
-        .or_fault("delete messages whose time is over")?;
+        .or_fault("delete expired messages")?;
     Ok(u64::try_from(deleted).unwrap_or_default())
 }
 
-/// Deletes what hangs on messages that have no work to do, so many rows of each kind at the
-/// most and none that somebody holds, and says how many rows they were.
-pub(super) async fn shed(
+/// Deletes up to `rows_max` child rows of each kind of finished messages, without those that
+/// are locked. Returns their number.
+pub(super) async fn delete_children(
     connection: &mut PgConnection,
     ids: &[MessageId],
     rows_max: i32,
 ) -> Result<u64, Fault> {
     let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
-    let shed = query_scalar!(
+    let delete_children = query_scalar!(
         r#"SELECT waypost_shed_messages($1, $2) AS "shed!""#,
         &ids,
         rows_max
     )
     .fetch_one(connection)
     .await
-    .or_fault("delete what hangs on messages whose time is over")?;
-    Ok(u64::try_from(shed).unwrap_or_default())
+    .or_fault("delete the child rows of expired messages")?;
+    Ok(u64::try_from(delete_children).unwrap_or_default())
 }
 
-/// Messages between two moments that have bodies and no work to do, oldest first: so many
-/// at the most, and no further one after so many recipients.
+/// The oldest finished messages between two times that have bodies: as many as one
+/// transaction handles, limited by messages and by recipients.
 pub(super) async fn list_bodies(
     connection: &mut PgConnection,
     (from, to): (Timestamp, Timestamp),
@@ -203,11 +199,10 @@ pub(super) async fn list_bodies(
     )
     .fetch_all(connection)
     .await
-    .or_fault("list bodies whose time is over")
+    .or_fault("list expired bodies")
 }
 
-/// Deletes the bodies of those of some messages that have no work to do any more, and says
-/// how many they were.
+/// Deletes the bodies of messages, except unfinished ones. Returns their number.
 pub(super) async fn delete_bodies(
     connection: &mut PgConnection,
     ids: &[MessageId],
@@ -216,23 +211,24 @@ pub(super) async fn delete_bodies(
     let deleted = query_scalar!(r#"SELECT waypost_delete_bodies($1) AS "deleted!""#, &ids)
         .fetch_one(connection)
         .await
-        .or_fault("delete bodies whose time is over")?;
+        .or_fault("delete expired bodies")?;
     Ok(u64::try_from(deleted).unwrap_or_default())
 }
 
-/// Deletes rows of default partitions whose message is gone.
-pub(super) async fn sweep_defaults(
+/// Deletes rows in default partitions whose message is gone.
+pub(super) async fn delete_orphans(
     connection: &mut PgConnection,
     limit: i32,
 ) -> Result<i64, Fault> {
     query_scalar!(r#"SELECT waypost_sweep_defaults($1) AS "swept!""#, limit)
         .fetch_one(connection)
         .await
-        .or_fault("sweep default partitions")
+        .or_fault("delete orphans from default partitions")
 }
 
-/// Forgets soft bounces that count no more, since all of an address are too old.
-pub(super) async fn forget_soft_bounces(
+/// Deletes the soft bounces of addresses whose bounces are all older than the window of their
+/// organization.
+pub(super) async fn delete_old_soft_bounces(
     connection: &mut PgConnection,
     limit: i32,
     now: Timestamp,
@@ -251,10 +247,10 @@ pub(super) async fn forget_soft_bounces(
     )
     .execute(connection)
     .await
-    .or_fault("forget soft bounces")?;
+    .or_fault("delete old soft bounces")?;
     Ok(done.rows_affected())
 }
 
-fn stored(days: Option<u32>) -> Option<i32> {
+fn as_integer(days: Option<u32>) -> Option<i32> {
     days.map(|days| i32::try_from(days).unwrap_or(i32::MAX))
 }

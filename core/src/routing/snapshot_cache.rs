@@ -173,7 +173,7 @@ impl SnapshotCache {
         self.news.listening.store(true, Ordering::SeqCst);
         info!("Listening for changes of routing");
         loop {
-            match listener.hear().await {
+            match listener.recv().await {
                 Ok(Some(text)) => match text.parse() {
                     Ok(organization_id) => self.forget(organization_id).await,
                     Err(_) => self.forget_all(),
@@ -224,7 +224,7 @@ impl SnapshotCache {
         let is_current = told_before.is_some() && told_before == self.told();
         let found = |memory| CachedSnapshot { snapshot, memory };
         Ok(if is_current {
-            RefreshAhead::for_memory(found(MEMORY), MEMORY)
+            RefreshAhead::with_ttl(found(MEMORY), MEMORY)
         } else {
             RefreshAhead::never(found(SHORT_MEMORY))
         })

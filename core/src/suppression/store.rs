@@ -30,8 +30,8 @@ pub async fn list(
     page: PageRequest,
 ) -> Result<Page<Suppression>, Fault> {
     let total = count(&mut *connection, organization_id, filter).await?;
-    // OFFSET reads all rows before the page, so an empty page skips the query.
-    if page.is_behind(total) {
+    // What is before a page is walked over: not where nothing is behind it.
+    if page.is_past_end(total) {
         let rows = Vec::new();
         return Ok(Page { rows, total });
     }

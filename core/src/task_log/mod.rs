@@ -1,6 +1,5 @@
-//! What the scheduler's tasks did last, so that an operator sees whether they keep
-//! their rhythm. The leader writes it (`store`), the command `waypost-api tasks`
-//! shows it. Nothing goes by it.
+//! The latest run of each scheduler task, for operators. The leading scheduler writes it,
+//! the command `waypost-api tasks` shows it. Nothing else reads it.
 
 pub mod store;
 
@@ -8,58 +7,54 @@ use std::time::Duration;
 
 use crate::clock::Timestamp;
 
-/// A task that lags less than this is not late, however short its rhythm: another
-/// scheduler may be about to take over, which takes 15 s at the most.
+/// A task is not late before this lag, however short its interval: another scheduler may be
+/// about to take over, which takes up to 15 s.
 const LATE_AFTER_MIN: Duration = Duration::from_secs(60);
-/// Rhythms that a task may miss before it is late.
-const RHYTHMS_MISSED_MAX: u32 = 10;
+/// Intervals that a task may miss before it is late.
+const INTERVALS_MISSED_MAX: u32 = 10;
 
-/// What the leader knows of a task. Spans reach back from now: the clocks of
-/// machines may disagree, and the times that are kept are Postgres' own.
+/// The leader's report on a task. Times are relative to now, because the clocks of the
+/// machines may differ: Postgres computes the stored times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskReport {
     pub name: &'static str,
+    /// The interval of the task.
     pub every: Duration,
-    /// How long ago the latest run began.
     pub started_ago: Duration,
-    /// How long ago the latest run ended, if one did.
     pub finished_ago: Option<Duration>,
-    /// How long ago the latest run ended that did what it was to do.
     pub succeeded_ago: Option<Duration>,
-    /// How long the latest run that ended took.
+    /// Duration of the latest finished run.
     pub took: Option<Duration>,
-    /// Why it failed, if it did.
+    /// Error of the latest finished run.
     pub error: Option<String>,
 }
 
-/// What is known of a task.
+/// The stored state of a task.
 #[derive(Debug, Clone)]
 pub struct TaskState {
     pub name: String,
+    /// The interval of the task.
     pub every: Duration,
-    /// The process that ran it last.
+    /// The process that ran the task last.
     pub leader: String,
-    /// When the latest run began.
     pub last_started_at: Timestamp,
-    /// When the latest run that ended did.
     pub last_finished_at: Option<Timestamp>,
-    /// When the latest run ended that did what it was to do.
     pub last_succeeded_at: Option<Timestamp>,
-    /// How long the latest run that ended took.
+    /// Duration of the latest finished run.
     pub took: Option<Duration>,
-    /// Why that one failed, if it did.
+    /// Error of the latest finished run.
     pub last_error: Option<String>,
-    /// How long ago the latest run began.
     pub started_ago: Duration,
-    /// How much later than by its rhythm it is since it did what it was to do.
+    /// Time since the latest successful run, less one interval.
     pub lag: Duration,
 }
 
 impl TaskState {
-    /// Whether somebody should look: it missed ten rhythms, and a minute at least.
+    /// Whether the task needs the operator's attention: it lags by more than ten intervals
+    /// and more than a minute.
     #[must_use]
     pub fn is_late(&self) -> bool {
-        let rhythms = self.every.saturating_mul(RHYTHMS_MISSED_MAX);
-        self.lag > rhythms.max(LATE_AFTER_MIN)
+        let missed_max = self.every.saturating_mul(INTERVALS_MISSED_MAX);
+        self.lag > missed_max.max(LATE_AFTER_MIN)
     }
 }

@@ -8,8 +8,8 @@ use super::{TaskReport, TaskState};
 use crate::db::OrFault;
 use crate::fault::Fault;
 
-/// Writes what `leader` knows of its tasks, with one statement. What it does not
-/// know, since another led before, stays.
+/// Stores the reports of `leader` with one statement. A time that the leader does not know,
+/// because another process led before, stays as it is.
 pub async fn record(
     connection: &mut PgConnection,
     leader: &str,
@@ -52,11 +52,11 @@ pub async fn record(
     )
     .execute(connection)
     .await
-    .or_fault("record what tasks did")?;
+    .or_fault("record the runs of tasks")?;
     Ok(())
 }
 
-/// Forgets the tasks of other versions, which nobody runs any more.
+/// Deletes the tasks that are not in `names`: those of other versions.
 pub async fn delete_others(connection: &mut PgConnection, names: &[&str]) -> Result<(), Fault> {
     query!(
         "DELETE FROM scheduler_tasks WHERE name <> ALL($1)",
@@ -64,11 +64,11 @@ pub async fn delete_others(connection: &mut PgConnection, names: &[&str]) -> Res
     )
     .execute(connection)
     .await
-    .or_fault("forget tasks")?;
+    .or_fault("delete obsolete tasks")?;
     Ok(())
 }
 
-/// What is known of the tasks, by their names.
+/// All tasks, by name.
 pub async fn list(connection: &mut PgConnection) -> Result<Vec<TaskState>, Fault> {
     let rows = query!(
         r#"SELECT name, every_ms, leader, last_started_at, last_finished_at, last_succeeded_at, took_ms, last_error,
@@ -96,11 +96,11 @@ pub async fn list(connection: &mut PgConnection) -> Result<Vec<TaskState>, Fault
     Ok(states.collect())
 }
 
-fn whole_milliseconds(span: Duration) -> i64 {
-    i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
+fn whole_milliseconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// What is negative is none: a run that ended while it was asked for.
+/// A negative number becomes zero: a run ended during the query.
 fn milliseconds(count: i64) -> Duration {
     Duration::from_millis(u64::try_from(count).unwrap_or_default())
 }

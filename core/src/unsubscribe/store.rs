@@ -55,7 +55,7 @@ pub async fn unset_default(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
 ) -> Result<(), Fault> {
-    organization::store::take_turns(connection, organization_id).await?;
+    organization::store::lock(connection, organization_id).await?;
     query!(
         "UPDATE unsubscribe_groups SET is_default = false WHERE organization_id = $1 AND is_default",
         organization_id.0,

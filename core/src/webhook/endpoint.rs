@@ -193,7 +193,7 @@ impl WebhookEndpoints {
         let sealed = secret.seal(&self.sealer, organization_id, endpoint.id);
         let mut transaction = once.begin(&self.pool, doing).await?;
         // Two that are made at the same time would both count too few.
-        organization::store::take_turns(&mut transaction, organization_id).await?;
+        organization::store::lock(&mut transaction, organization_id).await?;
         if store::count(&mut transaction, organization_id).await? >= ENDPOINTS_MAX {
             return Err(EndpointRefusal::TooMany.into());
         }
@@ -341,7 +341,7 @@ impl WebhookEndpoints {
             attempt: 0,
         };
         let headers = signature::headers(&secrets, signing, &body);
-        let _share = self.shares.take_soon(organization_id, CALL).await?;
+        let _share = self.shares.acquire_timeout(organization_id, CALL).await?;
         let (status, duration) = match self.client.post(url.url(), headers, body).await {
             Ok(reply) => (Some(reply.status), reply.duration),
             Err(failure) => (None, failure.duration),
@@ -376,7 +376,7 @@ impl WebhookEndpoints {
         if !url.is_plain() {
             return Ok(true);
         }
-        let _share = self.shares.take_soon(organization_id, CALL).await?;
+        let _share = self.shares.acquire_timeout(organization_id, CALL).await?;
         Ok(self.client.allows_plain(url.url()).await)
     }
 
@@ -399,7 +399,7 @@ impl WebhookEndpoints {
         organization_id: OrganizationId,
         url: &WebhookUrl,
     ) -> Result<(), EndpointRefusal> {
-        let _share = self.shares.take_soon(organization_id, CALL).await?;
+        let _share = self.shares.acquire_timeout(organization_id, CALL).await?;
         Ok(self.client.probe(url.url()).await?)
     }
 

@@ -1,6 +1,6 @@
-//! Looks at domains again, beside the other tasks: a provider may take long to
-//! answer, and nothing here waits for it. Each provider has places of its own, so
-//! one that is dead takes none of the others'.
+//! Rechecks domains in the background: a provider may be slow to answer, and the task does not
+//! wait for it. Each provider has permits of its own, so a provider that hangs does not delay the
+//! others.
 
 use std::sync::Arc;
 
@@ -12,41 +12,44 @@ use waypost_core::provider_account::Accounts;
 
 use super::Tasks;
 
-/// Domains at one provider that are looked at together.
-const PLACES: usize = 4;
+/// Simultaneous checks at one provider.
+const CONCURRENCY: usize = 4;
 
-/// Who looks, and the places of each provider.
-pub(crate) struct Rechecks {
+/// The accounts, and the permits of each provider.
+pub(crate) struct DomainChecks {
     accounts: Accounts,
-    places: [(ProviderType, Arc<Semaphore>); ProviderType::ALL.len()],
+    permits: [(ProviderType, Arc<Semaphore>); ProviderType::ALL.len()],
 }
 
-impl Rechecks {
+impl DomainChecks {
     pub(crate) fn new(accounts: Accounts) -> Self {
-        let places = ProviderType::ALL.map(|kind| (kind, Arc::new(Semaphore::new(PLACES))));
-        Self { accounts, places }
+        let permits = ProviderType::ALL.map(|kind| (kind, Arc::new(Semaphore::new(CONCURRENCY))));
+        Self { accounts, permits }
     }
 }
 
-/// Begins what is due, as far as there are places.
-pub(super) async fn begin(tasks: &Tasks) -> Result<(), Fault> {
-    let Rechecks { accounts, places } = &tasks.rechecks;
-    for (kind, places) in places {
-        let free = places.available_permits();
+/// Starts the checks that are due, as far as there are permits.
+pub(super) async fn start_due(tasks: &Tasks) -> Result<(), Fault> {
+    let DomainChecks { accounts, permits } = &tasks.domain_checks;
+    for (kind, permits) in permits {
+        let free = permits.available_permits();
         if free == 0 {
             continue;
         }
-        for domain in accounts.lease_due_domains(*kind, free).await? {
-            // Nobody else takes places: as many are free as there are domains.
-            let Ok(place) = Arc::clone(places).try_acquire_owned() else {
+        for domain in accounts.take_due_domains(*kind, free).await? {
+            // Only this task acquires permits, so one is free for each domain.
+            let Ok(permit) = Arc::clone(permits).try_acquire_owned() else {
                 break;
             };
             let accounts = accounts.clone();
             tokio::spawn(async move {
                 if let Err(fault) = accounts.recheck_domain(&domain).await {
-                    warn!(cause = fault.chain(), "A domain will be looked at later");
+                    warn!(
+                        cause = fault.chain(),
+                        "Could not check a domain; it will be checked again"
+                    );
                 }
-                drop(place);
+                drop(permit);
             });
         }
     }

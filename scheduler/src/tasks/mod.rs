@@ -1,8 +1,7 @@
 //! The tasks of the leader.
 
 mod domains;
-mod keys;
-mod partitions;
+mod idempotency_keys;
 mod reap;
 mod reconcile;
 mod relay;
@@ -19,86 +18,86 @@ use waypost_core::ids::Ids;
 use waypost_core::job_queue::Queue;
 use waypost_core::retention::Retention;
 
-pub(crate) use domains::Rechecks;
-pub(crate) use reconcile::Searches;
-pub(crate) use rollup::Folding;
+pub(crate) use domains::DomainChecks;
+pub(crate) use reconcile::Lookups;
+pub(crate) use rollup::Rollup;
 
 /// A task of the leader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Task {
-    /// Creates the partitions of the months to come.
-    Partitions,
-    /// Takes back what dead workers held.
+    /// Creates the partitions of the next months.
+    CreatePartitions,
+    /// Takes back the leases of dead workers.
     Reap,
-    /// Takes back what workers hold that nobody knows any more.
-    ReapForgotten,
-    /// Pushes the jobs that Redis does not have.
+    /// Takes back the leases of unregistered workers.
+    ReapUnregistered,
+    /// Pushes the jobs that are missing from Redis.
     Relay,
-    /// Forgets idempotency keys whose time is over.
-    ForgetKeys,
-    /// Tells workers of due webhooks.
+    /// Deletes expired idempotency keys.
+    DeleteKeys,
+    /// Notifies workers of due webhook deliveries.
     RelayWebhooks,
-    /// Deletes what deleted webhook endpoints left behind.
-    SweepWebhooks,
-    /// Looks at domains whose look is due.
-    Domains,
-    /// Looks for mails whose answer was lost.
-    LookUps,
-    /// Folds what was counted and what is to be searched.
-    Fold,
-    /// Drops months of which nobody keeps anything.
+    /// Deletes the deliveries of deleted webhook endpoints.
+    DeleteWebhooks,
+    /// Checks domains at their provider.
+    CheckDomains,
+    /// Looks up messages at the provider whose answer was lost.
+    LookUp,
+    /// Rolls up metrics and message counts.
+    RollUp,
+    /// Drops expired months.
     DropMonths,
-    /// Deletes messages whose time is over one by one.
+    /// Deletes expired messages row by row.
     DeleteExpired,
 }
 
 impl Task {
-    /// Its name in the log.
+    /// The name in the log and in the table of tasks.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::Partitions => "partitions",
+            Self::CreatePartitions => "partitions",
             Self::Reap => "reap",
-            Self::ReapForgotten => "reap-forgotten",
+            Self::ReapUnregistered => "reap-forgotten",
             Self::Relay => "relay",
-            Self::ForgetKeys => "forget-keys",
+            Self::DeleteKeys => "forget-keys",
             Self::RelayWebhooks => "relay-webhooks",
-            Self::SweepWebhooks => "sweep-webhooks",
-            Self::Domains => "domains",
-            Self::LookUps => "look-ups",
-            Self::Fold => "fold",
+            Self::DeleteWebhooks => "sweep-webhooks",
+            Self::CheckDomains => "domains",
+            Self::LookUp => "look-ups",
+            Self::RollUp => "fold",
             Self::DropMonths => "drop-months",
             Self::DeleteExpired => "delete-expired",
         }
     }
 }
 
-/// What the tasks work with.
+/// The dependencies of the tasks.
 pub(crate) struct Tasks {
     pub(crate) pool: PgPool,
     pub(crate) queue: Queue<SendJob>,
     pub(crate) ids: Ids,
     pub(crate) clock: Clock,
     pub(crate) settings: SendingSettings,
-    pub(crate) rechecks: Rechecks,
-    pub(crate) searches: Searches,
+    pub(crate) domain_checks: DomainChecks,
+    pub(crate) lookups: Lookups,
     pub(crate) retention: Retention,
-    pub(crate) folding_of_metrics: Folding,
-    pub(crate) folding_of_messages: Folding,
+    pub(crate) metrics_rollup: Rollup,
+    pub(crate) messages_rollup: Rollup,
 }
 
 impl Tasks {
     pub(crate) async fn run(&self, task: Task) -> Result<(), Fault> {
         match task {
-            Task::Partitions => partitions::create_ahead(self).await,
+            Task::CreatePartitions => retention::create_partitions(self).await,
             Task::Reap => reap::take_back(self).await,
-            Task::ReapForgotten => reap::take_back_forgotten(self).await,
+            Task::ReapUnregistered => reap::take_back_unregistered(self).await,
             Task::Relay => relay::push_lost(self).await,
-            Task::ForgetKeys => keys::forget(self).await,
+            Task::DeleteKeys => idempotency_keys::delete_expired(self).await,
             Task::RelayWebhooks => webhooks::notify_due(self).await,
-            Task::SweepWebhooks => webhooks::delete_of_deleted(self).await,
-            Task::Domains => domains::begin(self).await,
-            Task::LookUps => reconcile::begin(self).await,
-            Task::Fold => rollup::fold(self).await,
+            Task::DeleteWebhooks => webhooks::delete_of_deleted(self).await,
+            Task::CheckDomains => domains::start_due(self).await,
+            Task::LookUp => reconcile::start_due(self).await,
+            Task::RollUp => rollup::roll_up(self).await,
             Task::DropMonths => retention::drop_months(self).await,
             Task::DeleteExpired => retention::delete_expired(self).await,
         }

@@ -1,4 +1,4 @@
-//! Takes back what dead workers held, a bounded part in each transaction.
+//! Takes back the leases of dead workers, a limited number per transaction.
 
 use tracing::{info, warn};
 use waypost_core::db::{self, OrFault, PgTransaction};
@@ -9,25 +9,25 @@ use waypost_core::ids::WorkerId;
 
 use super::Tasks;
 
-/// Transactions in one run of the task at the most; the next run goes on.
+/// Transactions per run; the next run continues.
 const STEPS_MAX: usize = 100;
 
-/// Takes back what workers held whose leases have ended. One that cannot be dealt
-/// with does not keep the others waiting.
+/// Takes back the leases of workers whose own lease has expired. A worker whose leases cannot
+/// be taken back does not block the others.
 pub(super) async fn take_back(tasks: &Tasks) -> Result<(), Fault> {
-    let mut passed_over = Vec::new();
+    let mut skipped = Vec::new();
     let mut failure = Ok(());
     for _ in 0..STEPS_MAX {
         let mut transaction = db::begin(&tasks.pool, "take back leases").await?;
-        let Some(worker) = reaper::find_dead(&mut transaction, &passed_over).await? else {
+        let Some(worker) = reaper::find_dead(&mut transaction, &skipped).await? else {
             break;
         };
         match step(tasks, transaction, worker).await {
             Ok(chunks) if chunks > 0 => {}
-            // Nothing is left of it, or others hold what is.
-            Ok(_) => passed_over.push(worker),
+            // No chunks are left, or other transactions hold them.
+            Ok(_) => skipped.push(worker),
             Err(fault) => {
-                passed_over.push(worker);
+                skipped.push(worker);
                 failure = Err(fault);
             }
         }
@@ -35,8 +35,8 @@ pub(super) async fn take_back(tasks: &Tasks) -> Result<(), Fault> {
     failure
 }
 
-/// Takes back what workers hold that are not on the list at all.
-pub(super) async fn take_back_forgotten(tasks: &Tasks) -> Result<(), Fault> {
+/// Takes back the leases of workers that are not registered.
+pub(super) async fn take_back_unregistered(tasks: &Tasks) -> Result<(), Fault> {
     for _ in 0..STEPS_MAX {
         let mut transaction = db::begin(&tasks.pool, "take back leases").await?;
         let Some(worker) = reaper::find_forgotten(&mut transaction).await? else {
@@ -47,7 +47,7 @@ pub(super) async fn take_back_forgotten(tasks: &Tasks) -> Result<(), Fault> {
     Ok(())
 }
 
-/// How many chunks were taken back.
+/// Takes back leases of one worker. Returns the number of chunks.
 async fn step(
     tasks: &Tasks,
     mut transaction: PgTransaction<'_>,
@@ -66,12 +66,12 @@ async fn step(
     .await?;
     transaction.commit().await.or_fault("take back leases")?;
     if reaped.chunks > 0 {
-        info!(%worker, chunks = reaped.chunks, unknown = reaped.unknown, "Took back what a dead worker held");
+        info!(%worker, chunks = reaped.chunks, unknown = reaped.unknown, "Took back the leases of a dead worker");
     }
     if let Err(fault) = tasks.queue.push(&reaped.due).await {
         warn!(
             cause = fault.chain(),
-            "The relay will push what was taken back"
+            "Could not push the jobs of a dead worker; the relay will push them"
         );
     }
     Ok(reaped.chunks)

@@ -1,6 +1,6 @@
-//! Looks for mails whose answer was lost, beside the other tasks: a provider may take
-//! long to answer, and nothing here waits for it. Each provider has places of its own,
-//! so one that is dead takes none of the others'.
+//! Looks up messages at the provider whose answer was lost, in the background: a provider may be
+//! slow to answer, and the task does not wait for it. Each provider has permits of its own, so a
+//! provider that hangs does not delay the others.
 
 use std::sync::Arc;
 
@@ -12,48 +12,57 @@ use waypost_core::provider_event::reconcile::Reconciler;
 
 use super::Tasks;
 
-/// Looks at one provider that are made together.
-const PLACES: usize = 8;
+/// Simultaneous look-ups at one provider.
+const CONCURRENCY: usize = 8;
 
-/// Who looks, and the places of each provider.
-pub(crate) struct Searches {
-    look_ups: Reconciler,
-    places: [(ProviderType, Arc<Semaphore>); ProviderType::ALL.len()],
+/// The reconciler, and the permits of each provider.
+pub(crate) struct Lookups {
+    reconciler: Reconciler,
+    permits: [(ProviderType, Arc<Semaphore>); ProviderType::ALL.len()],
 }
 
-impl Searches {
-    pub(crate) fn new(look_ups: Reconciler) -> Self {
-        let places = ProviderType::ALL.map(|kind| (kind, Arc::new(Semaphore::new(PLACES))));
-        Self { look_ups, places }
+impl Lookups {
+    pub(crate) fn new(reconciler: Reconciler) -> Self {
+        let permits = ProviderType::ALL.map(|kind| (kind, Arc::new(Semaphore::new(CONCURRENCY))));
+        Self {
+            reconciler,
+            permits,
+        }
     }
 }
 
-/// Begins what is due, as far as there are places.
-pub(super) async fn begin(tasks: &Tasks) -> Result<(), Fault> {
-    let Searches { look_ups, places } = &tasks.searches;
-    let forgotten = look_ups.forget_settled().await?;
-    if forgotten > 0 {
-        debug!(forgotten, "Nothing waits for unknown attempts any more");
+/// Starts the look-ups that are due, as far as there are permits.
+pub(super) async fn start_due(tasks: &Tasks) -> Result<(), Fault> {
+    let Lookups {
+        reconciler,
+        permits,
+    } = &tasks.lookups;
+    let deleted = reconciler.forget_settled().await?;
+    if deleted > 0 {
+        debug!(
+            deleted,
+            "Deleted the look-ups of attempts whose outcome is known"
+        );
     }
-    for (kind, places) in places {
-        let free = places.available_permits();
+    for (kind, permits) in permits {
+        let free = permits.available_permits();
         if free == 0 {
             continue;
         }
-        for due in look_ups.take_due(*kind, free).await? {
-            // Nobody else takes places: as many are free as there are looks.
-            let Ok(place) = Arc::clone(places).try_acquire_owned() else {
+        for due in reconciler.take_due(*kind, free).await? {
+            // Only this task acquires permits, so one is free for each look-up.
+            let Ok(permit) = Arc::clone(permits).try_acquire_owned() else {
                 break;
             };
-            let look_ups = look_ups.clone();
+            let reconciler = reconciler.clone();
             tokio::spawn(async move {
-                if let Err(fault) = look_ups.look(&due).await {
+                if let Err(fault) = reconciler.look(&due).await {
                     warn!(
                         cause = fault.chain(),
-                        "A mail will be looked for later, or is sent again"
+                        "Could not look up a message; it will be looked up again or sent again"
                     );
                 }
-                drop(place);
+                drop(permit);
             });
         }
     }

@@ -1,5 +1,5 @@
-//! Pushes the jobs that Redis does not have: it was emptied, it was away when they
-//! were accepted, or the process that was to push them died.
+//! Pushes the jobs that are missing from Redis: it lost its data, it was away when they were
+//! accepted, or the process that should have pushed them died.
 
 use tracing::info;
 use waypost_core::db::OrFault;
@@ -8,24 +8,24 @@ use waypost_core::fault::Fault;
 
 use super::Tasks;
 
-/// Jobs pushed in one step.
+/// Jobs per step.
 const STEP: usize = 1_000;
-/// Jobs of one organization in a step at the most, so that what others lost is pushed
-/// along with what remains of a long backlog.
+/// Jobs of one organization per step, so that a long backlog of one does not delay the jobs of
+/// others.
 const EACH: usize = 500;
-/// Steps in one run of the task at the most; the next run goes on.
+/// Steps per run; the next run continues.
 const STEPS_MAX: usize = 200;
 
 pub(super) async fn push_lost(tasks: &Tasks) -> Result<(), Fault> {
     let mut pushed = 0;
-    // What is taken counts as pushed: nothing is taken for a Redis that takes nothing.
+    // Jobs count as pushed once they are taken, so take none if Redis does not accept writes.
     tasks.queue.check_pushes().await?;
     for _ in 0..STEPS_MAX {
-        // Asked anew in each step: what was pushed in the last one waits now.
+        // Queried in each step: the jobs that the last step pushed are waiting now.
         let waiting = tasks.queue.waiting().await?;
         let now = tasks.clock.now();
         let grace = tasks.settings.relay_grace;
-        let [each, limit] = [EACH, STEP].map(|most| i64::try_from(most).unwrap_or(i64::MAX));
+        let [each, limit] = [EACH, STEP].map(|jobs| i64::try_from(jobs).unwrap_or(i64::MAX));
         let mut connection = tasks.pool.acquire().await.or_fault("relay jobs")?;
         let lost = outbox::take_lost(&mut connection, now, &waiting, grace, each, limit).await?;
         drop(connection);
@@ -36,7 +36,7 @@ pub(super) async fn push_lost(tasks: &Tasks) -> Result<(), Fault> {
         }
     }
     if pushed > 0 {
-        info!(pushed, "Pushed jobs that Redis did not have");
+        info!(pushed, "Pushed jobs that were missing from Redis");
     }
     Ok(())
 }

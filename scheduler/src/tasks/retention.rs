@@ -1,15 +1,27 @@
-//! Lets messages go whose time is over: months whole, and what is left one by one.
+//! Creates partitions ahead, so that rows seldom go to a default partition, and deletes expired
+//! messages: whole months, and the rest row by row.
 
 use std::time::Duration;
 
-use tracing::debug;
+use tracing::{debug, info};
 use waypost_core::fault::Fault;
+use waypost_core::partition;
 
 use super::Tasks;
 
-/// How long messages are deleted one by one in one run; the next run goes on. A third of
-/// the time that is between two of them.
-const TURN: Duration = Duration::from_secs(20);
+/// Months that have partitions ready, including the current one.
+const MONTHS: u32 = 3;
+/// How long one run deletes messages row by row; the next run continues. A third of the
+/// interval.
+const DELETE_MAX: Duration = Duration::from_secs(20);
+
+pub(super) async fn create_partitions(tasks: &Tasks) -> Result<(), Fault> {
+    let created = partition::create_ahead(&tasks.pool, tasks.clock.now(), MONTHS).await?;
+    if created > 0 {
+        info!(created, "Created partitions");
+    }
+    Ok(())
+}
 
 pub(super) async fn drop_months(tasks: &Tasks) -> Result<(), Fault> {
     tasks.retention.drop_months().await?;
@@ -17,9 +29,9 @@ pub(super) async fn drop_months(tasks: &Tasks) -> Result<(), Fault> {
 }
 
 pub(super) async fn delete_expired(tasks: &Tasks) -> Result<(), Fault> {
-    let deleted = tasks.retention.delete_expired(TURN).await?;
+    let deleted = tasks.retention.delete_expired(DELETE_MAX).await?;
     if deleted > 0 {
-        debug!(deleted, "Deleted messages whose time was over");
+        debug!(deleted, "Deleted expired messages");
     }
     Ok(())
 }

@@ -1,13 +1,12 @@
-//! Folds the deltas of metrics, and what became of messages into their counters and the
-//! index of their subjects. Whatever is left over is read all the same: this task decides
-//! only how quick reading is.
+//! Rolls up the deltas of metrics, and the deltas of messages into their counters and the index
+//! of their subjects. Queries read the remaining deltas too, so this task affects only their
+//! speed.
 //!
-//! It goes by small steps and rests after each, since whoever sends meanwhile needs the
-//! processors too: folded at once, what 2,000 sends a second leave behind kept one of two
-//! busy for a tenth of a second, and what was sent then arrived that much later. A step
-//! takes some of the organizations rather than some of the rows, because a good part of
-//! its work is done once for each organization that it finds. Only where that falls behind
-//! is it done in large steps, one after the other.
+//! It works in small steps with a pause after each, because sending needs the processors too:
+//! rolled up at once, the deltas of 2,000 sends per second kept one of two processors busy for
+//! a tenth of a second, which delayed the messages sent meanwhile. A step handles the rows of
+//! a shard of the organizations, because a good part of its work is per organization. If the
+//! task falls behind, it works in large steps without pauses.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -21,86 +20,83 @@ use waypost_core::metrics;
 
 use super::Tasks;
 
-/// Rows of one step, roughly: some five milliseconds.
+/// Target rows of a step, about five milliseconds of work.
 const STEP: i64 = 500;
-/// How many times as long as a step the rest after it is.
-const REST: u32 = 2;
-/// Shares of the organizations at the most. Each costs a look at all that waits.
-const SHARES_MAX: u16 = 16;
-/// Rows of one step of those that are behind: a few tenths of a second.
+/// The pause after a step as a multiple of the step's duration.
+const PAUSE_FACTOR: u32 = 2;
+/// Maximum number of shards. Each step scans all waiting rows.
+const SHARDS_MAX: u16 = 16;
+/// Rows of a step if the task is behind: a few tenths of a second of work.
 const LARGE_STEP: i64 = 5_000;
-/// How long each of the two goes on at the most, but for the step that it is at. The next
-/// run goes on.
-const TURN: Duration = Duration::from_secs(1);
-/// What [`Folding`] knows of a turn that had not the time to come to its end.
+/// How long one run of a roll-up may take, apart from its last step. The next run continues.
+const RUN_MAX: Duration = Duration::from_secs(1);
+/// The value of [`Rollup::found`] after a run that did not finish in time.
 const BEHIND: i64 = i64::MAX;
 
-/// What the last turn of a folding found, in rows: the next will find about as many.
+/// The state of a roll-up between its runs.
 #[derive(Debug, Default)]
-pub(crate) struct Folding {
+pub(crate) struct Rollup {
+    /// Rows that the last run found. The next run expects about as many.
     found: AtomicI64,
 }
 
-/// One failing does not keep the other from its work.
-pub(super) async fn fold(tasks: &Tasks) -> Result<(), Fault> {
-    let (pool, folding) = (&tasks.pool, &tasks.folding_of_metrics);
-    let metrics = folding.turn(pool, async |pool, share, rows| {
-        let mut connection = pool.acquire().await.or_fault("fold metrics")?;
-        metrics::store::fold(&mut connection, share, rows).await
+/// Rolls up metrics and messages. A failure of one does not affect the other.
+pub(super) async fn roll_up(tasks: &Tasks) -> Result<(), Fault> {
+    let (pool, rollup) = (&tasks.pool, &tasks.metrics_rollup);
+    let metrics = rollup.run(pool, async |pool, shard, rows| {
+        let mut connection = pool.acquire().await.or_fault("roll up metrics")?;
+        metrics::store::roll_up(&mut connection, shard, rows).await
     });
     let metrics = metrics.await;
-    let folding = &tasks.folding_of_messages;
-    let messages = folding.turn(pool, async |pool, share, rows| {
-        let mut connection = pool
-            .acquire()
-            .await
-            .or_fault("fold what became of messages")?;
-        list::store::fold(&mut connection, share, rows).await
+    let rollup = &tasks.messages_rollup;
+    let messages = rollup.run(pool, async |pool, shard, rows| {
+        let mut connection = pool.acquire().await.or_fault("roll up messages")?;
+        list::store::fold(&mut connection, shard, rows).await
     });
     messages.await.and(metrics)
 }
 
-impl Folding {
-    /// Folds what there is, or until the turn is over.
-    async fn turn<P>(
+impl Rollup {
+    /// Rolls up all waiting rows, or as many as it can in [`RUN_MAX`].
+    async fn run<P>(
         &self,
         pool: &P,
         step: impl AsyncFn(&P, OrganizationShard, i64) -> Result<i64, Fault>,
     ) -> Result<(), Fault> {
         let found = self.steps(pool, step).await;
-        // After a fault it begins with little again.
+        // After a fault the next run begins with small steps.
         let expected = found.as_ref().map_or(0, |found| *found);
         self.found.store(expected, Ordering::Relaxed);
         found.map(drop)
     }
 
-    /// Says how many rows it found, or [`BEHIND`].
+    /// Returns the number of rows it found, or [`BEHIND`].
     async fn steps<P>(
         &self,
         pool: &P,
         step: impl AsyncFn(&P, OrganizationShard, i64) -> Result<i64, Fault>,
     ) -> Result<i64, Fault> {
-        let end = Instant::now() + TURN;
+        let end = Instant::now() + RUN_MAX;
         let expected = self.found.load(Ordering::Relaxed);
-        let (shares, rows, rest) = if expected == BEHIND {
+        let (shards, rows, pause_factor) = if expected == BEHIND {
             (1, LARGE_STEP, 0)
         } else {
-            // Twice as many as are expected, so that as a rule one step finds them all.
-            (shares(expected), 2 * STEP, REST)
+            // Twice the expected rows, so that one step per shard usually suffices.
+            (shard_count(expected), 2 * STEP, PAUSE_FACTOR)
         };
         let mut found = 0;
-        let mut rests_until = Instant::now();
-        for share in OrganizationShard::all(shares) {
+        let mut paused_until = Instant::now();
+        for shard in OrganizationShard::all(shards) {
             loop {
-                sleep_until(rests_until.min(end)).await;
+                sleep_until(paused_until.min(end)).await;
                 let since = Instant::now();
                 if since >= end {
                     return Ok(BEHIND);
                 }
-                let taken = step(pool, share, rows).await?;
+                let taken = step(pool, shard, rows).await?;
                 found += taken;
                 if taken > 0 {
-                    rests_until = Instant::now() + since.elapsed() * rest;
+                    paused_until = Instant::now() + since.elapsed() * pause_factor;
                 }
                 if taken < rows {
                     break;
@@ -111,10 +107,10 @@ impl Folding {
     }
 }
 
-/// How many shares have a step's rows each, where there are so many in all.
-fn shares(rows: i64) -> u16 {
+/// The number of shards with [`STEP`] of `rows` rows each.
+fn shard_count(rows: i64) -> u16 {
     let steps = u16::try_from(rows / STEP).unwrap_or(u16::MAX);
-    steps.clamp(1, SHARES_MAX)
+    steps.clamp(1, SHARDS_MAX)
 }
 
 #[cfg(test)]
@@ -125,9 +121,9 @@ mod tests {
 
     use super::*;
 
-    /// Runs a turn over so many rows, of which each takes ten microseconds. Answers the
-    /// rows that each step asked for and found.
-    async fn turn(folding: &Folding, waiting: i64) -> Vec<(i64, i64)> {
+    /// Runs a roll-up over `waiting` rows that take ten microseconds each. Returns how many
+    /// rows each step requested and found.
+    async fn run(rollup: &Rollup, waiting: i64) -> Vec<(i64, i64)> {
         let steps = Mutex::new((waiting, Vec::new()));
         let step =
             async |steps: &Mutex<(i64, Vec<(i64, i64)>)>, _: OrganizationShard, rows: i64| {
@@ -138,48 +134,45 @@ mod tests {
                 steps.1.push((rows, taken));
                 Ok(taken)
             };
-        folding.turn(&steps, step).await.unwrap();
+        rollup.run(&steps, step).await.unwrap();
         steps.into_inner().unwrap().1
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_next_turn_has_as_many_shares_as_the_last_one_had_rows() {
-        let folding = Folding::default();
+    async fn the_number_of_shards_follows_the_rows_of_the_last_run() {
+        let rollup = Rollup::default();
         let since = Instant::now();
         assert_eq!(
-            turn(&folding, 2_100).await,
+            run(&rollup, 2_100).await,
             [(1_000, 1_000), (1_000, 1_000), (1_000, 100)]
         );
-        // Each step but the last is followed by a rest of twice its time.
+        // Each step except the last is followed by a pause of twice its duration.
         assert_eq!(since.elapsed().as_millis(), 21 + 2 * 20);
-        let next = turn(&folding, 300).await;
-        assert_eq!(next.len(), 4, "a step for each share");
-        assert_eq!(turn(&folding, 0).await, [(1_000, 0)]);
+        let next = run(&rollup, 300).await;
+        assert_eq!(next.len(), 4, "one step per shard");
+        assert_eq!(run(&rollup, 0).await, [(1_000, 0)]);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_falls_behind_is_folded_in_large_steps_until_it_has_caught_up() {
-        let folding = Folding::default();
+    async fn a_rollup_that_is_behind_works_in_large_steps_until_it_has_caught_up() {
+        let rollup = Rollup::default();
         let since = Instant::now();
-        let first = turn(&folding, 1_000_000).await;
+        let first = run(&rollup, 1_000_000).await;
         assert!(first.iter().all(|step| *step == (1_000, 1_000)));
-        assert_eq!(since.elapsed(), TURN);
-        assert_eq!(
-            turn(&folding, 7_000).await,
-            [(5_000, 5_000), (5_000, 2_000)]
-        );
-        assert_eq!(turn(&folding, 0).await.len(), 16);
-        assert_eq!(turn(&folding, 0).await, [(1_000, 0)]);
+        assert_eq!(since.elapsed(), RUN_MAX);
+        assert_eq!(run(&rollup, 7_000).await, [(5_000, 5_000), (5_000, 2_000)]);
+        assert_eq!(run(&rollup, 0).await.len(), 16);
+        assert_eq!(run(&rollup, 0).await, [(1_000, 0)]);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn after_a_fault_it_begins_with_small_steps() {
-        let folding = Folding::default();
-        turn(&folding, 1_000_000).await;
-        let failed = folding.turn(&(), async |&(), _, _| {
-            Err(Fault::unavailable("fold", "Postgres is away"))
+    async fn after_a_fault_a_rollup_begins_with_small_steps() {
+        let rollup = Rollup::default();
+        run(&rollup, 1_000_000).await;
+        let failed = rollup.run(&(), async |&(), _, _| {
+            Err(Fault::unavailable("roll up", "Postgres is away"))
         });
         assert!(failed.await.is_err());
-        assert_eq!(turn(&folding, 10).await, [(1_000, 10)]);
+        assert_eq!(run(&rollup, 10).await, [(1_000, 10)]);
     }
 }

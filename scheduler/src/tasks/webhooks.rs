@@ -1,6 +1,6 @@
-//! Tells the workers at which endpoints something is due, since nobody else tells of
-//! retries, and what was told of events may have been missed. And deletes what
-//! deleted endpoints leave behind, a bounded part in each statement.
+//! Notifies the workers of endpoints with due deliveries: nothing else announces retries, and a
+//! notification of an event may have been missed. Also deletes the deliveries of deleted
+//! endpoints, a limited number per statement.
 
 use tracing::debug;
 use waypost_core::db::OrFault;
@@ -9,16 +9,19 @@ use waypost_core::webhook::engine::store;
 
 use super::Tasks;
 
-/// Deliveries deleted by one statement.
+/// Deliveries per statement.
 const STEP: u64 = 1_000;
-/// Statements in one run of the task at the most; the next run goes on.
+/// Statements per run; the next run continues.
 const STEPS_MAX: usize = 20;
 
 pub(super) async fn notify_due(tasks: &Tasks) -> Result<(), Fault> {
     let mut connection = tasks.pool.acquire().await.or_fault("relay webhooks")?;
     let endpoints = store::notify_due(&mut connection, tasks.clock.now()).await?;
     if endpoints > 0 {
-        debug!(endpoints, "Told of endpoints at which something is due");
+        debug!(
+            endpoints,
+            "Notified workers of endpoints with due deliveries"
+        );
     }
     Ok(())
 }
@@ -26,7 +29,7 @@ pub(super) async fn notify_due(tasks: &Tasks) -> Result<(), Fault> {
 pub(super) async fn delete_of_deleted(tasks: &Tasks) -> Result<(), Fault> {
     let mut deleted = 0;
     for _ in 0..STEPS_MAX {
-        let doing = "delete what deleted webhook endpoints left";
+        let doing = "delete the deliveries of deleted webhook endpoints";
         let mut connection = tasks.pool.acquire().await.or_fault(doing)?;
         let limit = i64::try_from(STEP).unwrap_or(i64::MAX);
         let step = store::delete_of_deleted(&mut connection, limit).await?;
@@ -36,7 +39,10 @@ pub(super) async fn delete_of_deleted(tasks: &Tasks) -> Result<(), Fault> {
         }
     }
     if deleted > 0 {
-        debug!(deleted, "Deleted what deleted webhook endpoints left");
+        debug!(
+            deleted,
+            "Deleted the deliveries of deleted webhook endpoints"
+        );
     }
     Ok(())
 }

@@ -1,5 +1,4 @@
-//! Requests with one key at the same time: in one process, in two, and in one that
-//! is killed.
+//! Simultaneous requests with one key: in one process, in two, and in a process that is killed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpListener;
@@ -19,7 +18,7 @@ async fn number(app: &TestApp, query: &str) -> u64 {
     app.value(query).await.unwrap().parse().unwrap()
 }
 
-/// Waits until so many statements wait for a lock.
+/// Waits until `count` statements wait for a lock.
 async fn are_waiting(app: &TestApp, count: u64) {
     wait_until("statements wait for a lock", async || {
         app.lock_waits().await == count
@@ -27,7 +26,7 @@ async fn are_waiting(app: &TestApp, count: u64) {
     .await;
 }
 
-/// Locks rows from outside, until the transaction ends.
+/// Locks rows until the transaction ends.
 async fn lock(app: &TestApp, query: &'static str) -> PgTransaction<'static> {
     let mut transaction = app.pool.begin().await.unwrap();
     sqlx::raw_sql(query)
@@ -40,13 +39,13 @@ async fn lock(app: &TestApp, query: &'static str) -> PgTransaction<'static> {
 const ORGANIZATIONS: &str = "SELECT 1 FROM organizations FOR UPDATE";
 const KEYS: &str = "SELECT 1 FROM idempotency_keys FOR UPDATE";
 
-/// A request that waits for the organization's row before it can be done.
+/// A request that waits for the row of the organization.
 fn default_group() -> Value {
     json!({ "name": "News", "isDefault": true })
 }
 
 #[tokio::test]
-async fn who_repeats_a_request_that_still_runs_waits_for_its_answer() {
+async fn a_repeated_request_waits_for_the_answer_of_the_first() {
     let app = quiet().await;
     let path = "/v1/unsubscribe-groups";
     let locked = lock(&app, ORGANIZATIONS).await;
@@ -71,7 +70,7 @@ async fn who_repeats_a_request_that_still_runs_waits_for_its_answer() {
 }
 
 #[tokio::test]
-async fn who_repeats_a_request_that_runs_too_long_is_refused_after_5_seconds() {
+async fn a_repeated_request_is_refused_after_waiting_5_seconds() {
     let app = quiet().await;
     let path = "/v1/unsubscribe-groups";
     let locked = lock(&app, ORGANIZATIONS).await;
@@ -101,7 +100,7 @@ async fn who_repeats_a_request_that_runs_too_long_is_refused_after_5_seconds() {
 }
 
 #[tokio::test]
-async fn who_repeats_a_request_that_fails_in_the_end_takes_its_place() {
+async fn a_repeated_request_is_executed_if_the_first_fails() {
     let app = quiet().await;
     let path = "/v1/unsubscribe-groups";
     let locked = lock(&app, ORGANIZATIONS).await;
@@ -112,7 +111,7 @@ async fn who_repeats_a_request_that_fails_in_the_end_takes_its_place() {
         let again = keyed(app.caller(), path, "k", &group);
         let cutting = async {
             are_waiting(&app, 2).await;
-            // The first waits for the organization, the second for the first.
+            // The first request waits for the organization, the second for the first.
             app.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
                  WHERE datname = current_database() AND wait_event_type = 'Lock'
@@ -134,7 +133,7 @@ async fn who_repeats_a_request_that_fails_in_the_end_takes_its_place() {
 }
 
 #[tokio::test]
-async fn a_send_waits_for_its_key_and_is_answered_when_it_is_free() {
+async fn a_send_waits_until_its_key_is_free() {
     let app = quiet().await;
     app.connect(ProviderType::Sendgrid).await;
     let message = message_to("a@example.org");
@@ -152,12 +151,12 @@ async fn a_send_waits_for_its_key_and_is_answered_when_it_is_free() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_held_for_long_is_refused_and_does_not_spoil_its_neighbours() {
+async fn a_send_with_a_locked_key_is_refused_and_does_not_affect_others() {
     let app = quiet().await;
     app.connect(ProviderType::Sendgrid).await;
     let message = message_to("a@example.org");
     let first = keyed(app.caller(), "/v1/send", "held", &message).await;
-    // As if it had not ended yet.
+    // As if the first request still ran.
     app.execute("CREATE TABLE kept AS TABLE idempotency_keys")
         .await;
     app.execute("DELETE FROM idempotency_keys").await;
@@ -166,7 +165,7 @@ async fn a_key_that_is_held_for_long_is_refused_and_does_not_spoil_its_neighbour
     held["idempotencyKey"] = json!("held");
     let mut free = message.clone();
     free["idempotencyKey"] = json!("free");
-    // One request, and so one group.
+    // One request, and thus one batch of the writer.
     let body = json!({ "messages": [free, held, message] });
     let since = Instant::now();
     let reply = app.post("/v1/emails/batch", &body).await.expect(200);
@@ -188,7 +187,7 @@ async fn a_key_that_is_held_for_long_is_refused_and_does_not_spoil_its_neighbour
         "{:?}",
         since.elapsed()
     );
-    // A send that would be refused does not know of the other's end either.
+    // A send that would be refused does not know the result of the other one either.
     let mut refused = message.clone();
     refused["from"] = json!("a@unverified.example.net");
     keyed(app.caller(), "/v1/send", "held", &refused)
@@ -204,7 +203,7 @@ async fn a_key_that_is_held_for_long_is_refused_and_does_not_spoil_its_neighbour
 }
 
 #[tokio::test]
-async fn many_at_once_with_one_key_are_one() {
+async fn many_simultaneous_requests_with_one_key_create_one_message() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Sendgrid).await;
     let requests = [
@@ -232,7 +231,7 @@ async fn processes() -> TestApp {
     TestApp::builder().processes().private_redis().start().await
 }
 
-/// A further API as a process, on a port of its own.
+/// Another API process on another port.
 async fn spawn_another_api(app: &TestApp) -> (Process, Caller) {
     let port = {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -265,7 +264,7 @@ async fn two_processes_that_race_for_a_key_accept_one_message() {
         let caller = if nth % 2 == 0 { app.caller() } else { &other };
         keyed(caller, "/v1/send", "k", &message)
     });
-    // Neighbours in the same groups, with keys of their own in another order.
+    // Other sends in the same batches, with keys of their own in another order.
     let (ours, theirs) = (0..20, (0..20).rev());
     let neighbours = ours.zip(theirs).map(async |(up, down)| {
         let send = async |caller: &Caller, nth: i32| {
@@ -292,7 +291,7 @@ async fn two_processes_that_race_for_a_key_accept_one_message() {
 }
 
 #[tokio::test]
-async fn what_a_killed_api_may_have_accepted_is_sent_once_by_whoever_repeats_it() {
+async fn a_send_repeated_after_the_api_was_killed_is_sent_once() {
     let app = processes().await;
     let mut api = app.spawn_api().await;
     app.connect(ProviderType::Sendgrid).await;
@@ -348,11 +347,11 @@ async fn what_a_killed_api_may_have_accepted_is_sent_once_by_whoever_repeats_it(
 }
 
 #[tokio::test]
-async fn a_batch_of_a_killed_api_is_finished_by_whoever_repeats_it() {
+async fn a_batch_repeated_after_the_api_was_killed_is_completed() {
     let app = processes().await;
     let mut api = app.spawn_api().await;
     app.connect(ProviderType::Sendgrid).await;
-    // Twenty recipients each: more than all lanes take at once.
+    // Twenty recipients each: more than all flushes take at once.
     let messages: Vec<Value> = (0..1_000)
         .map(|nth| {
             let to = (0..20).map(|place| format!("r{nth}.{place}@example.org"));

@@ -1,4 +1,4 @@
-//! Sends and batches with keys, in one process.
+//! Sends and batches with keys in one process.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ async fn messages(app: &TestApp) -> u64 {
 }
 
 #[tokio::test]
-async fn a_repeated_send_is_one_message_and_one_copy() {
+async fn a_repeated_send_is_one_message_and_one_mail() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Sendgrid).await;
     let message = message_to("ada@example.org");
@@ -56,7 +56,7 @@ async fn a_repeated_send_is_one_message_and_one_copy() {
 }
 
 #[tokio::test]
-async fn a_repetition_is_answered_the_same_when_the_world_has_changed() {
+async fn a_repeated_send_gets_the_same_answer_after_the_state_changed() {
     let app = quiet().await;
     let account = app.connect(ProviderType::Sendgrid).await;
     let group = app
@@ -110,12 +110,12 @@ async fn a_repetition_is_answered_the_same_when_the_world_has_changed() {
         .expect(200);
     for ((key, message), first) in requests.iter().zip(&first) {
         is_again(first, &send(&app, key, message).await);
-        // A key of its own, and it is refused or, where nobody is left, suppressed.
+        // With another key the send is refused, or suppressed if no recipient is left.
         let anew = send(&app, &format!("{key} anew"), message).await;
         assert_ne!(anew.text, first.text);
     }
     assert_eq!(messages(&app).await, before);
-    // Whoever used the key for something else hears of that first.
+    // The conflict of another body is reported first.
     let mut other = message_to("ada@example.org");
     other["from"] = json!("a@unverified.example.net");
     send(&app, "plain", &other)
@@ -125,7 +125,7 @@ async fn a_repetition_is_answered_the_same_when_the_world_has_changed() {
 }
 
 #[tokio::test]
-async fn a_refused_send_leaves_its_key_free() {
+async fn a_refused_send_does_not_use_its_key() {
     let app = quiet().await;
     let message = message_to("ada@example.org");
     send(&app, "k", &message)
@@ -142,7 +142,7 @@ async fn a_refused_send_leaves_its_key_free() {
 }
 
 #[tokio::test]
-async fn the_field_of_a_message_in_a_batch_is_unknown_to_a_single_send() {
+async fn a_single_send_has_no_field_for_the_key() {
     let app = quiet().await;
     app.connect(ProviderType::Sendgrid).await;
     for key in [json!("k"), json!("k"), json!(""), json!(1)] {
@@ -155,7 +155,7 @@ async fn the_field_of_a_message_in_a_batch_is_unknown_to_a_single_send() {
 }
 
 #[tokio::test]
-async fn messages_of_a_batch_have_keys_of_their_own_which_single_sends_share() {
+async fn messages_of_a_batch_and_single_sends_share_the_same_keys() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Sendgrid).await;
     let one = batch(
@@ -197,7 +197,7 @@ async fn messages_of_a_batch_have_keys_of_their_own_which_single_sends_share() {
 }
 
 #[tokio::test]
-async fn one_key_twice_in_one_batch_is_one_message_or_a_conflict() {
+async fn one_key_twice_in_a_batch_is_one_message_or_a_conflict() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Sendgrid).await;
     let suppressed = json!({ "email": "eve@example.org" });
@@ -229,7 +229,7 @@ async fn one_key_twice_in_one_batch_is_one_message_or_a_conflict() {
 }
 
 #[tokio::test]
-async fn the_key_of_a_message_is_checked_like_its_other_fields() {
+async fn the_key_of_a_message_is_validated_like_its_other_fields() {
     let app = quiet().await;
     app.connect(ProviderType::Sendgrid).await;
     let with = |key: Value| {
@@ -265,7 +265,7 @@ async fn the_key_of_a_message_is_checked_like_its_other_fields() {
 }
 
 #[tokio::test]
-async fn a_batch_with_a_key_is_answered_again_as_it_was_and_refused_for_another_body() {
+async fn a_repeated_batch_gets_the_same_answer_and_another_body_is_refused() {
     let app = TestApp::start().await;
     let account = app.connect(ProviderType::Sendgrid).await;
     let mut unroutable = message_to("x@example.org");
@@ -291,7 +291,7 @@ async fn a_batch_with_a_key_is_answered_again_as_it_was_and_refused_for_another_
         .expect_error(409, "CONFLICT");
     app.drain().await;
     assert_eq!(app.simulator().captured_count(), 2);
-    // A batch that is refused as a whole leaves its key free.
+    // A batch that is refused as a whole does not use its key.
     keyed(app.caller(), BATCH, "free", &json!({ "messages": [] }))
         .await
         .expect_issues(400, &["messages"]);
@@ -299,7 +299,7 @@ async fn a_batch_with_a_key_is_answered_again_as_it_was_and_refused_for_another_
 }
 
 #[tokio::test]
-async fn a_batch_that_was_cut_short_is_finished_by_its_repetition() {
+async fn an_interrupted_batch_is_completed_by_repeating_it() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Sendgrid).await;
     let template = json!({ "name": "Without a version" });
@@ -318,7 +318,7 @@ async fn a_batch_that_was_cut_short_is_finished_by_its_repetition() {
     app.post(&format!("/v1/templates/{template}/versions"), &content)
         .await
         .data(201);
-    // As if the process had died before it answered.
+    // As if the process had died before the answer.
     let unanswered = "UPDATE idempotency_keys SET answer = NULL WHERE get_byte(answer, 0) = 1";
     app.execute(unanswered).await;
     let open = "SELECT count(*) FROM idempotency_keys WHERE answer IS NULL";
@@ -327,12 +327,12 @@ async fn a_batch_that_was_cut_short_is_finished_by_its_repetition() {
     keyed(app.caller(), BATCH, "k", &other)
         .await
         .expect_error(409, "CONFLICT");
-    // Each message was decided, the refused one too.
+    // All messages were processed, including the refused one.
     let second = repeat().await;
     assert_eq!(second.header(REPLAYED), None);
     assert_eq!(results(&second), first);
     is_again(&second, &repeat().await);
-    // As if it had died before the second message.
+    // As if the process had died before the second message.
     app.execute(unanswered).await;
     app.execute("DELETE FROM idempotency_keys WHERE encode(answer, 'escape') LIKE '%refused%'")
         .await;
@@ -348,7 +348,7 @@ async fn a_batch_that_was_cut_short_is_finished_by_its_repetition() {
     assert_eq!(app.simulator().captured_count(), 4);
 }
 
-/// An app whose organization writes to gone@example.org no more.
+/// An app whose organization has suppressed gone@example.org.
 async fn where_one_is_suppressed() -> TestApp {
     let app = quiet().await;
     app.leave_work();
@@ -359,7 +359,7 @@ async fn where_one_is_suppressed() -> TestApp {
 }
 
 #[tokio::test]
-async fn repetitions_that_come_at_once_agree_on_who_is_suppressed() {
+async fn simultaneous_repetitions_agree_on_suppressed_recipients() {
     let app = where_one_is_suppressed().await;
     let mut some = message_to("ada@example.org");
     some["to"] = json!(["ada@example.org", "gone@example.org"]);
@@ -390,7 +390,7 @@ async fn repetitions_that_come_at_once_agree_on_who_is_suppressed() {
 }
 
 #[tokio::test]
-async fn one_key_with_two_bodies_at_once_is_one_messages_though_some_are_suppressed() {
+async fn simultaneous_requests_with_one_key_and_two_bodies_create_one_message() {
     let app = where_one_is_suppressed().await;
     let bodies = ["ada@example.org", "bob@example.org", "gone@example.org"].map(|other| {
         let mut message = message_to("");

@@ -1,4 +1,4 @@
-//! Breakdowns: what their lines are called and how they are ordered.
+//! Breakdowns: names and order of the rows.
 
 use chrono::TimeDelta;
 use serde_json::json;
@@ -37,7 +37,7 @@ async fn breakdowns_name_provider_types_and_sender_domains() {
     let app = TestApp::start().await;
     let _first = app.connect(ProviderType::Sendgrid).await;
     let second = app.connect(ProviderType::Postmark).await;
-    // The simulator knows `example.com` on that account.
+    // The simulator has `example.com` as a domain of that account.
     let settings = json!({ "unverifiedDomains": "accept" });
     app.patch("/v1/settings", &settings).await.data(200);
     let rule =
@@ -67,7 +67,7 @@ async fn breakdowns_name_provider_types_and_sender_domains() {
         owned(&[("other.example", 3), ("example.com", 2)])
     );
     assert_eq!(names(&app, "template").await, owned(&[("(none)", 5)]));
-    // Events that come when the account is gone are counted where the mail went.
+    // Events that arrive after the account was removed count for its provider.
     let late = app
         .value("SELECT id FROM messages WHERE from_address LIKE '%other.example' LIMIT 1")
         .await;
@@ -88,7 +88,7 @@ async fn breakdowns_name_provider_types_and_sender_domains() {
         "name": "POSTMARK", "sent": 3, "delivered": 1, "opened": 0, "clicked": 0, "bounced": 0, "complained": 0,
     });
     assert_eq!(groups[0], expected);
-    // Equal counts stand in the order of their names.
+    // Rows with equal counts are sorted by name.
     let mut message = message_to("last@example.org");
     message["from"] = json!("a@example.com");
     app.send(&message).await;
@@ -100,7 +100,7 @@ async fn breakdowns_name_provider_types_and_sender_domains() {
 }
 
 #[tokio::test]
-async fn templates_are_named_as_they_are_called_now_and_deleted_ones_by_id() {
+async fn templates_have_their_current_name_and_deleted_ones_their_id() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Sendgrid).await;
     let mut templates = Vec::new();

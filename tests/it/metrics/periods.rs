@@ -1,4 +1,4 @@
-//! Periods and buckets: which hours count, what buckets there are, what is refused.
+//! Periods and buckets: which hours count, which buckets exist, which parameters are refused.
 
 use chrono::{Datelike as _, Days, NaiveDate, TimeDelta, Timelike as _};
 use serde_json::json;
@@ -11,7 +11,7 @@ use waypost_tests::TestApp;
 
 use super::{BREAKDOWN, SERIES, SUMMARY, advance_to_hour, agreed, quiet, record, total, wire};
 
-/// The start of a bucket, worked out another way than Postgres does.
+/// The start of a bucket, computed without Postgres.
 fn bucket_of(at: Timestamp, granularity: &str) -> String {
     let day = at.date_naive();
     let (day, hour) = match granularity {
@@ -37,7 +37,7 @@ async fn buckets_are_hours_days_weeks_from_monday_and_months_of_utc() {
     advance_to_hour(&app, 22);
     let start = app.clock.now();
     let mut sent: Vec<Timestamp> = Vec::new();
-    // Over midnight, then over every kind of end there is within three months.
+    // Across midnight, then across the end of every kind of bucket within three months.
     let steps = [
         0,
         30,
@@ -99,7 +99,7 @@ async fn buckets_are_hours_days_weeks_from_monday_and_months_of_utc() {
 }
 
 #[tokio::test]
-async fn hours_count_whole_where_a_period_touches_them() {
+async fn whole_hours_count_if_the_period_touches_them() {
     let app = quiet().await;
     app.connect(ProviderType::Sendgrid).await;
     advance_to_hour(&app, 12);
@@ -129,7 +129,7 @@ async fn hours_count_whole_where_a_period_touches_them() {
         let summary = agreed(app.caller(), noon + from, noon + to).await;
         assert_eq!(total(&summary, "sent"), expected, "{from} {to}");
     }
-    // A first bucket that begins before the period holds the hours of the period.
+    // A first bucket that begins before the period contains the hours of the period only.
     let (from, to) = (wire(noon + minutes(60)), wire(noon + minutes(120)));
     let query = [("from", from.as_str()), ("to", to.as_str())];
     let days = app.caller().query(SERIES, &query).await.data(200);
@@ -139,14 +139,14 @@ async fn hours_count_whole_where_a_period_touches_them() {
 }
 
 #[tokio::test]
-async fn breakdowns_count_days_and_the_hours_beside_them() {
+async fn breakdowns_count_whole_days_and_the_remaining_hours() {
     let app = quiet().await;
     app.connect(ProviderType::Sendgrid).await;
     advance_to_hour(&app, 12);
     let id = app.send_to("a@example.org").await;
     app.leave_work();
     let noon = app.clock.now();
-    // Every seven hours, over three days and a half: each hour of a day comes up.
+    // Every seven hours over three and a half days, so that each hour of the day occurs.
     let sent: Vec<Timestamp> = (0..12).map(|n| noon - TimeDelta::hours(7 * n)).collect();
     for at in &sent {
         record(&app, &id, 0, EventType::Sent, *at, None).await;
@@ -154,7 +154,7 @@ async fn breakdowns_count_days_and_the_hours_beside_them() {
     for is_folded in [false, true] {
         if is_folded {
             let mut connection = app.pool.acquire().await.unwrap();
-            while metrics::store::fold(&mut connection, OrganizationShard::WHOLE, 5)
+            while metrics::store::roll_up(&mut connection, OrganizationShard::WHOLE, 5)
                 .await
                 .unwrap()
                 > 0
@@ -187,7 +187,7 @@ async fn breakdowns_count_days_and_the_hours_beside_them() {
 }
 
 #[tokio::test]
-async fn what_is_asked_wrongly_is_refused_by_name_and_all_at_once() {
+async fn all_invalid_parameters_are_reported_at_once() {
     let app = quiet().await;
     for path in [SERIES, BREAKDOWN, SUMMARY] {
         for bad in [
@@ -237,7 +237,7 @@ async fn what_is_asked_wrongly_is_refused_by_name_and_all_at_once() {
             .await
             .expect_issues(400, &["from", "groupBy"]);
     }
-    // An offset is a way to write a time.
+    // Times may have an offset.
     let query = [
         ("from", "2026-01-01T02:00:00+02:00"),
         ("to", "2026-01-01T03:30:00+02:00"),
@@ -250,7 +250,7 @@ async fn what_is_asked_wrongly_is_refused_by_name_and_all_at_once() {
 }
 
 #[tokio::test]
-async fn a_series_has_ten_thousand_buckets_at_the_most() {
+async fn a_series_has_at_most_ten_thousand_buckets() {
     let app = quiet().await;
     let start: Timestamp = "2020-01-01T00:00:00Z".parse().unwrap();
     for (granularity, bucket) in [("hour", TimeDelta::hours(1)), ("day", TimeDelta::days(1))] {
@@ -270,8 +270,7 @@ async fn a_series_has_ten_thousand_buckets_at_the_most() {
         let text = refusal.to_string();
         assert!(text.contains("10000") && text.contains("10001"), "{text}");
     }
-    // The other two have no buckets, and so no bound: not even the ends of what can
-    // be written.
+    // The other two have no buckets and thus no limit, not even at the extremes of the format.
     let all = [
         ("from", "0000-01-01T00:00:00Z"),
         ("to", "9999-12-31T23:59:59.999999Z"),
@@ -300,7 +299,7 @@ async fn times_without_an_offset_are_utc_and_a_day_begins_at_midnight() {
 }
 
 #[tokio::test]
-async fn other_forms_of_iso_8601_are_understood() {
+async fn other_forms_of_iso_8601_are_accepted() {
     let app = quiet().await;
     for (given, understood) in [
         ("2026-01-01T10:30Z", "2026-01-01T10:30:00.000Z"),
@@ -330,7 +329,7 @@ async fn other_forms_of_iso_8601_are_understood() {
 }
 
 #[tokio::test]
-async fn a_day_without_a_time_is_the_last_one_whole() {
+async fn an_end_without_a_time_includes_the_whole_day() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Sendgrid).await;
     advance_to_hour(&app, 23);
@@ -355,7 +354,7 @@ async fn a_day_without_a_time_is_the_last_one_whole() {
         let logs = app.caller().query("/v1/audit-logs", &period).await;
         assert!(!logs.data(200).as_array().unwrap().is_empty());
     }
-    // A moment is one.
+    // A time of day is a valid end.
     let from = format!("{day}T00:00:00Z");
     let period = [("from", from.as_str()), ("to", from.as_str())];
     let series = app.caller().query(SERIES, &period).await.data(200);

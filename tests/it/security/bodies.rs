@@ -1,6 +1,5 @@
-//! Bodies that are made to be too much: without a length, with a wrong one,
-//! compressed, nested, repeated. A whole process must refuse each, live on, and not
-//! have kept what it read.
+//! Hostile request bodies: without a length, with a wrong one, compressed, nested, repeated.
+//! The process must refuse each, continue to run, and free the memory.
 
 use futures_util::future::join_all;
 use http::Method;
@@ -12,8 +11,8 @@ use waypost_core::provider::kind::ProviderType;
 use waypost_tests::{Process, Reply, TestApp, wait_within};
 
 const MIB: usize = 1 << 20;
-/// What a process may have more in hand after a flood than before: what its
-/// allocator keeps, and no bodies.
+/// How much more memory a process may use after the test than before: room for the allocator,
+/// but not for the bodies.
 const MEMORY_MORE: u64 = 400 << 20;
 
 struct Sut {
@@ -57,7 +56,7 @@ fn message_with(field: &str, json: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_body_that_never_ends_is_refused_at_its_bound_whatever_it_says_of_itself() {
+async fn an_endless_body_is_refused_at_the_limit_whatever_its_headers() {
     let sut = Sut::start().await;
     let key = sut
         .app
@@ -102,8 +101,8 @@ async fn a_body_that_never_ends_is_refused_at_its_bound_whatever_it_says_of_itse
                 String::from_utf8_lossy(&said).into_owned()
             };
             let (sent, said) = tokio::join!(writing, reading);
-            // After the answer 64 MiB are read and thrown away, so that it arrives, and the
-            // system's buffers take some of it too.
+            // After the response the server reads and discards 64 MiB, so that the client
+            // receives it. The buffers of the system take some more.
             assert!(
                 sent < bound + (64 + 16) * MIB,
                 "{path} {more}: {sent} bytes went out"
@@ -114,14 +113,14 @@ async fn a_body_that_never_ends_is_refused_at_its_bound_whatever_it_says_of_itse
             );
         }
     }
-    // One that says too little of itself: the rest is no request.
+    // A body longer than its declared length: the rest is not a valid request.
     let mut client = TcpStream::connect(address).await.unwrap();
     let short = head("/v1/templates", "Content-Length: 5") + "{\"name\": \"x\"}";
     client.write_all(short.as_bytes()).await.unwrap();
     let mut said = String::new();
     client.read_to_string(&mut said).await.unwrap();
     assert!(said.starts_with("HTTP/1.1 400 "), "{said}");
-    // And one that goes away before it has said all.
+    // A body that ends before its declared length.
     for _ in 0..50 {
         let mut client = TcpStream::connect(address).await.unwrap();
         let long = head("/v1/send", "Content-Length: 1000000") + "{";
@@ -131,9 +130,9 @@ async fn a_body_that_never_ends_is_refused_at_its_bound_whatever_it_says_of_itse
 }
 
 #[tokio::test]
-async fn what_is_compressed_is_not_unpacked() {
+async fn compressed_bodies_are_not_decompressed() {
     let sut = Sut::start().await;
-    // A gzip of a gigabyte need not be one to be refused.
+    // The content does not matter: the encoding is refused.
     let packed = [&[0x1f, 0x8b, 8, 0][..], &[0; 1_000]].concat();
     for coding in ["gzip", "deflate", "br", "zstd", "identity, gzip", "x"] {
         let reply = sut.app.caller().call(Method::POST, "/v1/send", |request| {
@@ -156,7 +155,7 @@ async fn what_is_compressed_is_not_unpacked() {
 }
 
 #[tokio::test]
-async fn nesting_is_bounded_wherever_json_is_read() {
+async fn nesting_is_limited_wherever_json_is_parsed() {
     let sut = Sut::start().await;
     let arrays = |depth: usize| format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
     let objects = |depth: usize| format!("{}1{}", "{\"a\":".repeat(depth), "}".repeat(depth));
@@ -197,7 +196,7 @@ async fn nesting_is_bounded_wherever_json_is_read() {
             assert!([401, 413].contains(&told.status), "{told:?}");
         }
     }
-    // What is within the bound is walked through and kept.
+    // A body within the limit is validated and stored.
     let deep = objects(120);
     sut.post("/v1/send", message_with("metadata", &deep))
         .await
@@ -208,10 +207,10 @@ async fn nesting_is_bounded_wherever_json_is_read() {
 }
 
 #[tokio::test]
-async fn many_small_values_are_refused_before_they_become_large() {
+async fn bodies_with_many_small_values_are_refused_early() {
     let sut = Sut::start().await;
     let many = |value: &str, count: usize| format!("[{}]", vec![value; count].join(","));
-    // 28 MB each, which would be a gigabyte and more of values, eight at a time.
+    // 28 MB each, eight at a time: as parsed values they would take more than a gigabyte.
     let bodies = [
         message_with("metadata", &format!(r#"{{"a":{}}}"#, many("1", 14_000_000))),
         message_with("to", &many("[]", 9_000_000)),
@@ -238,7 +237,7 @@ async fn many_small_values_are_refused_before_they_become_large() {
 }
 
 #[tokio::test]
-async fn long_numbers_repeated_names_and_long_queries_are_no_trouble() {
+async fn long_numbers_repeated_names_and_long_queries_are_harmless() {
     let sut = Sut::start().await;
     let number = "1".repeat(5 * MIB);
     for metadata in [

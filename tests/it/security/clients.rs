@@ -1,6 +1,5 @@
-//! What a client can do to a process before it is let in: connect and dawdle. The
-//! bounds themselves are tested where they stand (`api/src/server/tests.rs`), without
-//! waiting for them; here a whole process is held against many such clients at once.
+//! Slow and broken clients before authentication. The unit tests of the limits are in
+//! `api/src/server/tests.rs`; here many such clients connect to a whole process.
 
 use std::time::{Duration, Instant};
 
@@ -10,11 +9,11 @@ use tokio::net::TcpStream;
 use waypost_core::provider::kind::ProviderType;
 use waypost_tests::{TestApp, message_to, wait_within};
 
-/// Many more than the process has connections to Postgres, which are 8.
+/// Many more than the 8 Postgres connections of the process.
 const CLIENTS: usize = 100;
-/// Within which others are served meanwhile. Builds share the machine.
+/// The time within which other requests must be answered. The machine may be busy with builds.
 const SERVED_WITHIN: Duration = Duration::from_secs(5);
-/// How long a head may take.
+/// The time-out for request headers.
 const HEAD_MAX: Duration = Duration::from_secs(10);
 
 async fn connect(app: &TestApp) -> TcpStream {
@@ -31,7 +30,7 @@ async fn others_are_served(app: &TestApp, number: usize) {
     assert!(since.elapsed() < SERVED_WITHIN, "{:?}", since.elapsed());
 }
 
-/// What the server still says to a client, until it closes.
+/// The bytes that the server sends until it closes the connection.
 async fn rest(client: &mut TcpStream) -> String {
     let mut said = Vec::new();
     let _cut_off = client.read_to_end(&mut said).await;
@@ -43,7 +42,7 @@ async fn start() -> TestApp {
 }
 
 #[tokio::test]
-async fn dawdlers_hold_no_connection_to_postgres_and_keep_nobody_waiting() {
+async fn slow_clients_hold_no_postgres_connection_and_delay_no_others() {
     let app = start().await;
     let _api = app.spawn_api().await;
     app.connect(ProviderType::Sendgrid).await;
@@ -54,7 +53,8 @@ async fn dawdlers_hold_no_connection_to_postgres_and_keep_nobody_waiting() {
         "POST /v1/send HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {key}\r\nContent-Type: application/json\r\n"
     );
     let starts = [
-        // Nothing, half a head, half a body, an open chunk, and a body after a 100.
+        // Nothing, half of the headers, half of the body, an open chunk, and a body after a
+        // 100.
         String::new(),
         half.clone(),
         format!("{half}Content-Length: 1000\r\n\r\n{{\"to\":"),
@@ -70,7 +70,7 @@ async fn dawdlers_hold_no_connection_to_postgres_and_keep_nobody_waiting() {
     });
     let mut clients = join_all(clients).await;
     others_are_served(&app, 0).await;
-    // Those whose head is not whole are cut off, without a word, and not before.
+    // Connections with incomplete headers are closed without a response, and not earlier.
     let heads: Vec<&mut TcpStream> = clients
         .iter_mut()
         .enumerate()
@@ -89,7 +89,7 @@ async fn dawdlers_hold_no_connection_to_postgres_and_keep_nobody_waiting() {
 }
 
 #[tokio::test]
-async fn further_connections_wait_and_are_served_when_there_is_a_place() {
+async fn connections_above_the_limit_wait_until_others_close() {
     let app = TestApp::builder()
         .processes()
         .setting("WAYPOST_API_CONNECTIONS_MAX", "10")
@@ -105,7 +105,7 @@ async fn further_connections_wait_and_are_served_when_there_is_a_place() {
     assert!(is_early.is_err(), "served although all places are taken");
     drop(silent);
     assert!(rest(&mut late).await.starts_with("HTTP/1.1 200 "));
-    // Places come back however connections end.
+    // The slots are freed however connections end.
     for _ in 0..50 {
         let mut client = connect(&app).await;
         client.write_all(request).await.unwrap();
@@ -115,7 +115,7 @@ async fn further_connections_wait_and_are_served_when_there_is_a_place() {
 }
 
 #[tokio::test]
-async fn a_flood_of_broken_connections_leaves_the_process_as_it_was() {
+async fn many_broken_connections_do_not_change_the_process() {
     let app = start().await;
     let mut api = app.spawn_api().await;
     let before = api.memory_bytes();

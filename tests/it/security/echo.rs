@@ -1,4 +1,4 @@
-//! A provider that knows no discretion: its answers repeat all that it was sent.
+//! A provider whose answers repeat the whole request.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// Stands in for Mailgun. Dropping it ends it.
+/// Replaces Mailgun. Dropping it stops it.
 pub(super) struct Echo {
     pub(super) url: String,
     is_friendly: Arc<AtomicBool>,
@@ -39,7 +39,7 @@ impl Echo {
         }
     }
 
-    /// From now on it refuses every question too, for a reason that nobody knows.
+    /// From now on it also rejects every query, with an unknown error.
     pub(super) fn turn_unfriendly(&self) {
         self.is_friendly.store(false, Ordering::SeqCst);
     }
@@ -70,10 +70,10 @@ async fn answer(request: Request<Incoming>, is_friendly: bool) -> Response<Full<
         (StatusCode::OK, domain)
     } else {
         let body = String::from_utf8_lossy(&body);
-        // What is told of a long text is its beginning: a secret comes first.
+        // Long texts are truncated at the end, so a secret comes first.
         let key = head.headers.get(http::header::AUTHORIZATION);
         let said = format!("{key:?} is not let in to {} with {body}", head.uri);
-        // A refusal of a mail; and what decides nothing, so that its words are told.
+        // A rejected mail, and an undecided answer whose text is logged.
         let status = match is_friendly {
             true => StatusCode::BAD_REQUEST,
             false => StatusCode::CONFLICT,

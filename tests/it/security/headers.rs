@@ -1,6 +1,6 @@
-//! Nothing that somebody writes becomes a header or a recipient: whatever stands in
-//! a field is refused by the field's name, or is a text in its place and no more.
-//! Looked at where it arrives, at all five types of provider.
+//! Injection: no value becomes a header or a recipient. A value is refused with the name of its
+//! field or appears as text in its place. Checked at the receiving end of all five provider
+//! types.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use waypost_core::provider::kind::ProviderType;
 use waypost_simulator::Captured;
 use waypost_tests::{Receiver, SENDER, TestApp, credentials, untracked};
 
-/// What breaks out of headers, commands, quotes, lists, forms and encodings.
+/// Values that could break out of headers, commands, quotes, lists, forms and encodings.
 fn corpus() -> Vec<String> {
     let attacks = [
         "x\r\nBcc: evil@example.org",
@@ -50,8 +50,7 @@ fn corpus() -> Vec<String> {
     corpus
 }
 
-/// The places of a message that a text can stand in, each with the field that a
-/// refusal names.
+/// The fields of a message, each with the path in the refusal.
 fn placed(text: &str, to: &str) -> Vec<(&'static str, Value)> {
     let base = || {
         json!({
@@ -88,7 +87,7 @@ fn placed(text: &str, to: &str) -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// What a mail without any of it looks like.
+/// A mail without any such value.
 struct Plain {
     headers: BTreeSet<String>,
     metadata: BTreeSet<String>,
@@ -106,7 +105,7 @@ impl Plain {
         }
     }
 
-    /// That a copy has the recipient, the headers and the marks that any has.
+    /// Asserts that a mail has the usual recipient, headers and metadata.
     fn check(&self, what: &str, to: &str, copy: &Captured) {
         assert_eq!(copy.to, to, "{what}");
         assert_eq!(copy.visible_recipients, [to], "{what}");
@@ -135,7 +134,7 @@ impl Plain {
     }
 }
 
-async fn nothing_gets_out_of_its_field(kind: ProviderType) {
+async fn no_value_escapes_its_field(kind: ProviderType) {
     let app = TestApp::start().await;
     app.connect(kind).await;
     app.send(&placed("plain", "plain@example.org")[8].1).await;
@@ -163,7 +162,7 @@ async fn nothing_gets_out_of_its_field(kind: ProviderType) {
     for (what, to) in &taken {
         let copies = app.captured(to);
         assert!(copies.len() <= 1, "{what}: {copies:?}");
-        // What a provider refuses has failed, and reached nobody.
+        // A mail that the provider rejected has failed and reached no recipient.
         for copy in copies {
             plain.check(what, to, &copy);
         }
@@ -177,32 +176,32 @@ async fn nothing_gets_out_of_its_field(kind: ProviderType) {
 }
 
 #[tokio::test]
-async fn with_sendgrid_nothing_gets_out_of_its_field() {
-    nothing_gets_out_of_its_field(ProviderType::Sendgrid).await;
+async fn with_sendgrid_no_value_escapes_its_field() {
+    no_value_escapes_its_field(ProviderType::Sendgrid).await;
 }
 
 #[tokio::test]
-async fn with_postmark_nothing_gets_out_of_its_field() {
-    nothing_gets_out_of_its_field(ProviderType::Postmark).await;
+async fn with_postmark_no_value_escapes_its_field() {
+    no_value_escapes_its_field(ProviderType::Postmark).await;
 }
 
 #[tokio::test]
-async fn with_mailgun_nothing_gets_out_of_its_field() {
-    nothing_gets_out_of_its_field(ProviderType::Mailgun).await;
+async fn with_mailgun_no_value_escapes_its_field() {
+    no_value_escapes_its_field(ProviderType::Mailgun).await;
 }
 
 #[tokio::test]
-async fn with_ses_nothing_gets_out_of_its_field() {
-    nothing_gets_out_of_its_field(ProviderType::Ses).await;
+async fn with_ses_no_value_escapes_its_field() {
+    no_value_escapes_its_field(ProviderType::Ses).await;
 }
 
 #[tokio::test]
-async fn over_smtp_nothing_gets_out_of_its_field() {
-    nothing_gets_out_of_its_field(ProviderType::Smtp).await;
+async fn over_smtp_no_value_escapes_its_field() {
+    no_value_escapes_its_field(ProviderType::Smtp).await;
 }
 
 #[tokio::test]
-async fn what_a_template_makes_of_a_variable_is_judged_like_what_was_written() {
+async fn rendered_values_are_validated_like_given_ones() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Smtp).await;
     let template = json!({ "name": "Letter" });
@@ -243,7 +242,7 @@ async fn what_a_template_makes_of_a_variable_is_judged_like_what_was_written() {
         let wanted = ["list-unsubscribe", "list-unsubscribe-post", "message-id"];
         assert!(headers.iter().eq(wanted), "{text:?}: {headers:?}");
         assert_eq!(copy.visible_recipients, [to], "{text:?}");
-        // What would break the line is a space there.
+        // Line breaks become spaces there.
         assert!(
             !copy.subject.contains(char::is_control),
             "{:?}",
@@ -328,7 +327,7 @@ async fn credentials_stay_in_their_header_or_their_part_of_a_url() {
 }
 
 #[tokio::test]
-async fn a_webhooks_url_makes_no_header_and_ours_are_ours() {
+async fn a_webhook_url_cannot_set_headers() {
     let app = TestApp::builder()
         .without_worker()
         .without_scheduler()

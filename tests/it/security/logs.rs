@@ -1,5 +1,5 @@
-//! What the logs of a whole story tell, at every level that there is: nothing that
-//! is somebody's. Processes are real ones, and log with `WAYPOST_LOG=trace`.
+//! The logs of a whole scenario contain no customer data, at any level. The processes are real
+//! and log with `WAYPOST_LOG=trace`.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use waypost_core::provider::kind::ProviderType;
 use waypost_tests::{Answer, Process, Receiver, TestApp, wait_until};
 
 use super::echo::Echo;
-use super::needles::Needle;
+use super::leak_scan::LeakPattern;
 
 const RECIPIENT: &str = "canary.recipient@canary-mailbox.org";
 const REFUSED: &str = "refuse+canary-refused@canary-mailbox.org";
@@ -30,12 +30,12 @@ const SMTP_PASSWORD: &str = "canary-smtp-password";
 const HOOK_TOKEN: &str = "canary-token-in-a-webhook-url";
 const ENCRYPTION_KEY: &str = "Y2FuYXJ5IGtleSB0aGF0IHNlYWxzIGFuZCBzaWducyE=";
 
-/// A story with a secret in every place that has room for one.
+/// A scenario with a secret in every possible place.
 struct Story {
     app: TestApp,
     receiver: Receiver,
     echo: Echo,
-    needles: Vec<Needle>,
+    patterns: Vec<LeakPattern>,
 }
 
 impl Story {
@@ -50,7 +50,7 @@ impl Story {
             .setting("WAYPOST_ENCRYPTION_KEYS", &format!("7:{ENCRYPTION_KEY}"))
             .start()
             .await;
-        let needles = [
+        let patterns = [
             ("a recipient", RECIPIENT),
             ("a refused recipient", "canary-refused"),
             ("a suppressed address", SUPPRESSED),
@@ -72,20 +72,20 @@ impl Story {
             ("a webhook's token", HOOK_TOKEN),
             ("the encryption key", ENCRYPTION_KEY),
         ];
-        let needles = needles.map(|(what, text)| Needle::new(what, text));
+        let patterns = patterns.map(|(what, text)| LeakPattern::new(what, text));
         Self {
             app,
             receiver: Receiver::start().await,
             echo,
-            needles: needles.into(),
+            patterns: patterns.into(),
         }
     }
 
     fn hide(&mut self, what: &str, text: &str) {
-        self.needles.push(Needle::new(what, text));
+        self.patterns.push(LeakPattern::new(what, text));
     }
 
-    /// Keys: good, wrong, and in places where they do not belong.
+    /// API keys: valid, invalid, and in wrong places.
     async fn keys(&mut self) {
         let app = &self.app;
         let key = app.key(app.organization_id(), &Permission::ALL).await;
@@ -116,7 +116,7 @@ impl Story {
         self.hide("an API key that was made", made["key"].as_str().unwrap());
     }
 
-    /// Accounts with all five providers, and with credentials that are wrong.
+    /// Accounts at all five providers, also with wrong credentials.
     async fn accounts(&mut self) -> Vec<(ProviderType, String)> {
         let simulator = self.app.simulator();
         simulator.register_ses_credential(SES_ID, SES_SECRET);
@@ -159,7 +159,7 @@ impl Story {
         accounts
     }
 
-    /// A rule for each account, so that each sends.
+    /// A routing rule for each account, so that each sends.
     async fn rules(&self, accounts: &[(ProviderType, String)]) {
         for (kind, id) in accounts {
             let rule = json!({ "name": format!("{kind}"), "providerAccountId": id, "tags": [kind.as_str()] });
@@ -190,7 +190,7 @@ impl Story {
         self.receiver.answer(Answer::Status(500));
     }
 
-    /// A template, a group, and what is sent with them through every account.
+    /// A template, an unsubscribe group, and messages with them through every account.
     async fn mail(&mut self) {
         let app = &self.app;
         let text = |value: &Value| value["id"].as_str().unwrap().to_owned();
@@ -242,7 +242,7 @@ impl Story {
         .await;
     }
 
-    /// The links in what arrived, followed.
+    /// Follows the links in the received mails.
     async fn links(&mut self) {
         let copy = self.app.captured(RECIPIENT).remove(0);
         let html = copy.html.unwrap();
@@ -261,8 +261,7 @@ impl Story {
         }
     }
 
-    /// Providers that repeat everything, posts that are not theirs, and servers that
-    /// are away or broken.
+    /// Providers that repeat every request, forged events, and servers that are away or broken.
     async fn trouble(&mut self, accounts: &[(ProviderType, String)]) {
         self.echo.turn_unfriendly();
         for (kind, id) in accounts {
@@ -314,7 +313,7 @@ impl Story {
     }
 }
 
-/// What processes were asked to tell, and what they told.
+/// The logs of the processes.
 async fn tells_nothing(format: &str) {
     let mut story = Story::begin(format).await;
     let mut all: Vec<Process> = vec![
@@ -334,14 +333,14 @@ async fn tells_nothing(format: &str) {
         process.terminate().await;
     }
     let logs: Vec<String> = all.iter().map(Process::log).collect();
-    // That they were asked to tell everything, and told something.
+    // The log level is the lowest, and there are lines at it.
     assert!(logs[0].contains("DEBUG"), "{}", logs[0]);
     assert!(logs.iter().all(|log| log.contains("Stopping")));
     assert!(logs[0].contains("Answering 500") && logs[0].contains("Answering 503"));
     let found: Vec<String> = story
-        .needles
+        .patterns
         .iter()
-        .flat_map(|needle| logs.iter().flat_map(|log| needle.found_in(log)))
+        .flat_map(|pattern| logs.iter().flat_map(|log| pattern.found_in(log)))
         .collect();
     let shown: Vec<String> = found
         .iter()
@@ -357,11 +356,11 @@ async fn tells_nothing(format: &str) {
 }
 
 #[tokio::test]
-async fn a_whole_story_at_trace_tells_nothing_that_is_somebodys() {
+async fn logs_at_trace_level_contain_no_customer_data() {
     tells_nothing("text").await;
 }
 
 #[tokio::test]
-async fn nor_does_it_as_json() {
+async fn json_logs_at_trace_level_contain_no_customer_data() {
     tells_nothing("json").await;
 }

@@ -1,8 +1,7 @@
-//! Who gets past the door, for every operation of the document as it is served: with
-//! no key, with each kind of bad one, with each single permission, and with another
-//! organization's ids. What an operation takes is written down once more here, from
-//! the contract's and the decisions' words; an operation that none of them covers
-//! fails.
+//! Access control of every operation in the served document: without a key, with each kind of
+//! invalid key, with each single permission, and with ids of another organization. The expected
+//! permissions are listed here again, from the contract and the decisions; an operation that is
+//! not listed fails the test.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +11,11 @@ use serde_json::{Map, Value, json};
 use waypost_core::auth::Permission;
 use waypost_tests::{Caller, Reply, TestApp, message_to};
 
-/// Below these no key is taken: a token or a signature says who calls.
+/// Paths below these need no key: a token or a signature authenticates the caller.
 const SIGNED: [&str; 3] = ["/v1/provider-events/", "/v1/unsubscribe/", "/v1/t/"];
 
-/// What is asked of a caller, by the contract (Authentication) and the decisions
-/// (API keys, settings, audit; Routing rules; Domains; Message states).
+/// The required permissions, by the contract (Authentication) and the decisions (API keys,
+/// settings, audit; Routing rules; Domains; Message states).
 fn wanted(method: &str, path: &str) -> Option<Permission> {
     let is_read = method == "GET";
     let either = |read, write| if is_read { read } else { write };
@@ -44,7 +43,7 @@ fn wanted(method: &str, path: &str) -> Option<Permission> {
 #[derive(Debug, Clone)]
 pub(crate) struct Operation {
     pub(crate) method: Method,
-    /// As the document writes it.
+    /// The path in the document.
     pub(crate) path: String,
     documented: Value,
     wanted: Permission,
@@ -70,7 +69,7 @@ impl Operation {
         segments.filter(|segment| segment.starts_with('{'))
     }
 
-    /// The path that leads to what an organization has.
+    /// The path with the ids of an organization's objects.
     pub(crate) fn path_to(&self, ids: &BTreeMap<&'static str, String>) -> String {
         let section = self.path.split('/').nth(2).unwrap();
         self.path_with(|parameter| match parameter {
@@ -79,7 +78,7 @@ impl Operation {
         })
     }
 
-    /// The path with what `id` says for each of its parameters.
+    /// The path with the values of `id` for its parameters.
     pub(crate) fn path_with(&self, mut id: impl FnMut(&str) -> String) -> String {
         let mut path = self.path.clone();
         for parameter in self.parameters() {
@@ -89,7 +88,7 @@ impl Operation {
     }
 }
 
-/// Every operation that takes a key.
+/// Every operation that requires a key.
 pub(crate) async fn operations(app: &TestApp) -> Vec<Operation> {
     let anonymous = app.caller().anonymous();
     let document = anonymous.get("/openapi.json").await.expect(200);
@@ -118,7 +117,7 @@ pub(crate) async fn operations(app: &TestApp) -> Vec<Operation> {
     found
 }
 
-/// What a schema gives as an example, whole.
+/// The complete example of a schema.
 fn example(document: &Value, schema: &Value) -> Value {
     if let Some(reference) = schema["$ref"].as_str() {
         let schema = document.pointer(reference.trim_start_matches('#'));
@@ -128,7 +127,7 @@ fn example(document: &Value, schema: &Value) -> Value {
         return example.clone();
     }
     if let Some(items) = schema.get("items") {
-        // The example of an item may be one of the whole list.
+        // The example of an item may be an example of the whole list.
         let item = example(document, items);
         return if item.is_array() { item } else { json!([item]) };
     }
@@ -137,8 +136,8 @@ fn example(document: &Value, schema: &Value) -> Value {
     Value::Object(fields.collect())
 }
 
-/// An example as a request that can be done: without what only fits with something
-/// else, and without what nobody has.
+/// An executable request from an example: without fields that exclude each other and without
+/// references to missing objects.
 fn filled(mut body: Value) -> Value {
     let fields = body.as_object_mut().unwrap();
     for name in [
@@ -153,11 +152,11 @@ fn filled(mut body: Value) -> Value {
         fields.remove(name);
     }
     if fields.contains_key("url") {
-        // Nobody listens there, and that is soon found out.
+        // No server listens there, so the call fails fast.
         fields.insert("url".to_owned(), json!("http://127.0.0.1:1/"));
     }
     if fields.contains_key("permissions") {
-        // A key grants no permission that it lacks.
+        // A key cannot grant a permission that it lacks.
         fields.insert("permissions".to_owned(), json!(["SETTINGS_WRITE"]));
     }
     for message in fields
@@ -180,7 +179,7 @@ pub(crate) async fn quiet() -> TestApp {
 }
 
 #[tokio::test]
-async fn the_document_says_what_the_contract_and_the_decisions_say() {
+async fn the_document_states_the_permissions_of_the_contract() {
     let app = quiet().await;
     for operation in operations(&app).await {
         let name = operation.name();
@@ -189,7 +188,7 @@ async fn the_document_says_what_the_contract_and_the_decisions_say() {
 }
 
 #[tokio::test]
-async fn without_a_good_key_all_operations_answer_one_and_the_same_401() {
+async fn without_a_valid_key_all_operations_give_the_same_401() {
     let app = quiet().await;
     let organization = app.organization_id();
     let past = app.clock.now() - TimeDelta::seconds(1);
@@ -238,14 +237,14 @@ async fn without_a_good_key_all_operations_answer_one_and_the_same_401() {
 }
 
 #[tokio::test]
-async fn of_the_seven_permissions_exactly_the_documented_one_opens_an_operation() {
+async fn each_operation_accepts_exactly_the_documented_permission() {
     let app = quiet().await;
     let organization = app.organization_id();
     let mut callers = BTreeMap::new();
     for permission in Permission::ALL {
         let key = app.key(organization, &[permission]).await;
         callers.insert(permission.as_str(), app.caller().with_key(&key));
-        // All others together are not enough either.
+        // All other permissions together are not sufficient.
         let others = Permission::ALL
             .into_iter()
             .filter(|other| *other != permission);
@@ -288,8 +287,8 @@ fn without(permission: Permission) -> &'static str {
     }
 }
 
-/// What an organization has, by the section of the paths that lead to it, and by the
-/// parameter where that is not `{id}`.
+/// The objects of an organization, by the section of their paths, and by the parameter if it is
+/// not `{id}`.
 pub(crate) async fn belongings(app: &TestApp, caller: &Caller) -> BTreeMap<&'static str, String> {
     let make = async |path: &str, body: Value| {
         let made = caller.post(path, &body).await.data(201);
@@ -346,8 +345,8 @@ pub(crate) async fn belongings(app: &TestApp, caller: &Caller) -> BTreeMap<&'sta
     ids
 }
 
-/// All that the database holds for an organization, table by table. When a key was
-/// last used is written later and belongs to nobody's data.
+/// All rows of an organization, by table. Ignores when a key was last used, which is written
+/// later.
 pub(crate) async fn state(app: &TestApp, organization: &str) -> Map<String, Value> {
     let tables = app
         .value(
@@ -371,7 +370,7 @@ pub(crate) async fn state(app: &TestApp, organization: &str) -> Map<String, Valu
 }
 
 #[tokio::test]
-async fn another_organizations_ids_are_not_found_and_nothing_of_it_changes() {
+async fn ids_of_another_organization_are_not_found_and_change_nothing() {
     let app = quiet().await;
     let victim = app.tenant("Victim").await;
     let theirs = belongings(&app, &victim.caller).await;
@@ -390,7 +389,7 @@ async fn another_organizations_ids_are_not_found_and_nothing_of_it_changes() {
             .to_owned()
         };
         let parameters = operation.parameters().count();
-        // Each parameter may be the one that leads astray, and all of them together.
+        // Each parameter alone, and all together, may be of another organization.
         let foreign = (0..parameters)
             .map(|at| vec![at])
             .chain([(0..parameters).collect()]);
@@ -417,7 +416,7 @@ async fn another_organizations_ids_are_not_found_and_nothing_of_it_changes() {
     app.leave_work();
 }
 
-/// Requests that are in order but for an id that is another's.
+/// Requests that are valid except for an id of another organization.
 fn astray(
     theirs: &BTreeMap<&'static str, String>,
     own: &BTreeMap<&'static str, String>,
@@ -455,7 +454,7 @@ fn astray(
 }
 
 #[tokio::test]
-async fn another_organizations_ids_in_a_body_or_a_query_lead_nowhere() {
+async fn ids_of_another_organization_in_a_body_or_query_are_refused() {
     let app = quiet().await;
     let victim = app.tenant("Victim").await;
     let theirs = belongings(&app, &victim.caller).await;

@@ -586,7 +586,7 @@ where
     F: Future<Output = Result<T, Fault>>,
 {
     let bounded = || db::bounded(doing, transaction());
-    db::again_after_deadlocks(DEADLOCK_TRIES, bounded, db::is_deadlock).await
+    db::retry_deadlocks(DEADLOCK_TRIES, bounded, db::is_deadlock).await
 }
 
 /// What leasing gives: chunks, and the messages of those with something due.

@@ -85,7 +85,7 @@ pub(super) async fn call(
     delivery: DueDelivery,
     making: Making,
 ) -> Called {
-    let _share = engine.shares.take(target.endpoint.organization_id).await;
+    let _share = engine.shares.acquire(target.endpoint.organization_id).await;
     let attempts = usize::try_from(delivery.attempts).unwrap_or_default();
     let started_at = engine.clock.now();
     let mut called = Called {

@@ -154,7 +154,7 @@ async fn listen_once(pool: &PgPool, sender: &mpsc::Sender<Heard>) -> Fault {
     // What was told before may concern any endpoint.
     let _ended = sender.send(Heard::Gap).await;
     loop {
-        match listener.hear().await {
+        match listener.recv().await {
             Ok(Some(text)) => {
                 let Some(news) = EndpointNotification::parse(&text) else {
                     continue;

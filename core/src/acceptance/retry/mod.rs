@@ -80,9 +80,8 @@ impl Retrier {
         id: MessageId,
     ) -> Result<(), RetryRefusal> {
         let write = || self.write(organization_id, origin, id);
-        let retrying = async {
-            Ok(db::again_after_deadlocks(TRIES_MAX, write, RetryRefusal::is_deadlock).await)
-        };
+        let retrying =
+            async { Ok(db::retry_deadlocks(TRIES_MAX, write, RetryRefusal::is_deadlock).await) };
         let jobs = db::bounded(DOING, retrying).await??;
         self.dispatcher.push(jobs);
         Ok(())

@@ -372,7 +372,7 @@ fn uuids(ids: &[MessageId]) -> Vec<Uuid> {
 
 /// Counts new messages, indexes their subjects, and folds changes of status and deletions
 /// into the counters: up to `limit` of each of a share of the organizations, in one statement, as
-/// [`crate::metrics::store::fold`] does. Says how many there were of those that there were
+/// [`crate::metrics::store::roll_up`] does. Says how many there were of those that there were
 /// most of.
 ///
 /// # Errors

@@ -154,7 +154,7 @@ impl EventWriter {
                 .collect();
             self.suppressions.announce_feedback(&suspects).await?;
             let write = || self.transact(parts, &matched);
-            db::again_after_deadlocks(TRIES_MAX, write, db::is_deadlock).await
+            db::retry_deadlocks(TRIES_MAX, write, db::is_deadlock).await
         };
         db::bounded(DOING, recording).await
     }

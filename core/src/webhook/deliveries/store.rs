@@ -44,7 +44,7 @@ pub(super) async fn list(
     .or_fault("count webhook deliveries")?;
     let total = u64::try_from(total).unwrap_or_default();
     // What is before a page is walked over: not where nothing is behind it.
-    if page.is_behind(total) {
+    if page.is_past_end(total) {
         let rows = Vec::new();
         return Ok(Page { rows, total });
     }

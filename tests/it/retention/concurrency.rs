@@ -1,4 +1,4 @@
-//! Months that come and go beside those who send, and beside schedulers that die.
+//! Creating and dropping months while messages are sent, and while schedulers die.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -10,10 +10,10 @@ use waypost_tests::{TestApp, wait_until};
 
 use super::{OLD, add_old, assert_counted, partitions_of, quiet, retention, total};
 
-/// The longest that a send may take while months come and go.
+/// The longest time that a send may take meanwhile.
 const SEND_MAX: Duration = Duration::from_secs(5);
 
-/// Sends one after the other until told to stop; how many, and the longest wait.
+/// Sends messages one after the other until `stop`. Returns their number and the longest time.
 async fn keep_sending(app: &TestApp, is_over: &AtomicBool) -> (usize, Duration) {
     let (mut count, mut longest) = (0, Duration::ZERO);
     while !is_over.load(Ordering::SeqCst) {
@@ -26,14 +26,14 @@ async fn keep_sending(app: &TestApp, is_over: &AtomicBool) -> (usize, Duration) 
 }
 
 #[tokio::test]
-async fn nobody_who_sends_waits_for_months_that_come_and_go() {
+async fn creating_and_dropping_months_does_not_delay_sends() {
     let app = quiet().await;
     for month in ["2020-01-01Z", "2020-02-01Z", "2020-03-01Z"] {
         add_old(&app, month, 3_000).await;
     }
     let is_over = AtomicBool::new(false);
     let months = async {
-        // The next three years, and somebody who reads for long.
+        // The next twelve months, beside a long read.
         let made = partition::create_ahead(&app.pool, app.clock.now(), 12)
             .await
             .unwrap();
@@ -62,7 +62,7 @@ async fn nobody_who_sends_waits_for_months_that_come_and_go() {
 }
 
 #[tokio::test]
-async fn a_scheduler_that_is_killed_in_between_leaves_nothing_to_the_next() {
+async fn after_a_scheduler_is_killed_the_next_one_finishes_the_drop() {
     let app = TestApp::builder()
         .processes()
         .setting("WAYPOST_RETENTION_DAYS", "30")
@@ -92,7 +92,7 @@ async fn a_scheduler_that_is_killed_in_between_leaves_nothing_to_the_next() {
     })
     .await;
     assert_counted(&app).await;
-    // What an organization keeps for a shorter time goes by the scheduler too.
+    // The scheduler also deletes the messages of an organization with shorter retention.
     let ran = "SELECT count(*) FROM scheduler_tasks
                WHERE name IN ('drop-months', 'delete-expired') AND last_succeeded_at IS NOT NULL";
     wait_until("both tasks have run", async || {

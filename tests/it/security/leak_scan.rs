@@ -1,20 +1,19 @@
-//! Looking for texts that must not be there, in all the forms in which they could
-//! be.
+//! Finds forbidden texts in logs, in all forms in which they could appear.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 
-/// Texts shorter than this are found by chance.
+/// Shorter texts could match by chance.
 const CHARS_MIN: usize = 8;
 
-/// A text that must not be told, and what it looks like.
+/// A forbidden text and the forms in which it could appear.
 #[derive(Debug)]
-pub(super) struct Needle {
+pub(super) struct LeakPattern {
     what: String,
     forms: Vec<String>,
 }
 
-impl Needle {
+impl LeakPattern {
     pub(super) fn new(what: &str, text: &str) -> Self {
         assert!(text.len() >= CHARS_MIN, "{what} is too short to look for");
         let mut forms = vec![
@@ -24,7 +23,7 @@ impl Needle {
             hex::encode(text),
             hex::encode_upper(text),
             url::form_urlencoded::byte_serialize(text.as_bytes()).collect(),
-            // As `Debug` shows a list of bytes.
+            // The `Debug` format of bytes.
             text.as_bytes()
                 .iter()
                 .map(ToString::to_string)
@@ -41,7 +40,7 @@ impl Needle {
         }
     }
 
-    /// The lines of a log that hold it, as they are.
+    /// The lines of a log that contain the text.
     pub(super) fn found_in(&self, log: &str) -> Vec<String> {
         let holds = |line: &&str| self.forms.iter().any(|form| line.contains(form));
         let lines = log.lines().filter(holds);
@@ -49,8 +48,8 @@ impl Needle {
     }
 }
 
-/// The characters that stand for it wherever it begins in what is encoded: those at
-/// its edges stand for its neighbours too and are left out.
+/// The base64 characters of the text at each of the three alignments, without those at the
+/// edges, which depend on neighbouring bytes.
 fn in_base64(text: &str) -> Vec<String> {
     let mut forms = Vec::new();
     for before in 0..3_usize {
@@ -67,7 +66,7 @@ fn in_base64(text: &str) -> Vec<String> {
 #[test]
 fn a_text_is_found_in_every_form() {
     let text = "käse+canary@example.org";
-    let needle = Needle::new("a text", text);
+    let needle = LeakPattern::new("a text", text);
     for shown in [
         text.to_owned(),
         text.to_uppercase(),

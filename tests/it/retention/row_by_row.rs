@@ -1,14 +1,15 @@
-//! What is deleted row by row: what no month takes along.
+//! Messages that are deleted row by row, because they are not dropped with a month.
 
 use chrono::TimeDelta;
 use serde_json::json;
 use waypost_tests::TestApp;
 
 use super::{
-    OLD, TURN, add_old, assert_counted, next_month, quiet, retention, sent, total, with_account,
+    DELETE_MAX, OLD, add_old, assert_counted, next_month, quiet, retention, sent, total,
+    with_account,
 };
 
-/// As if no scheduler had made the month of these messages.
+/// As if no scheduler had created the partition of these messages.
 async fn add_stray(app: &TestApp, count: u32) {
     add_old(app, OLD, count).await;
     for table in ["messages", "message_bodies", "recipients", "events"] {
@@ -23,7 +24,7 @@ async fn add_stray(app: &TestApp, count: u32) {
 }
 
 #[tokio::test]
-async fn what_cannot_be_deleted_of_one_keeps_nothing_of_others() {
+async fn a_failed_deletion_does_not_block_other_organizations() {
     let app = quiet().await;
     let other = with_account(&app).await;
     let stuck = sent(&app, &other, "stuck@example.org").await;
@@ -32,9 +33,9 @@ async fn what_cannot_be_deleted_of_one_keeps_nothing_of_others() {
         .await
         .expect(200);
     app.advance(TimeDelta::days(11));
-    // Looked at after all that have days of their own.
+    // Handled after all organizations with a retention of their own.
     add_stray(&app, 2).await;
-    let keeper = retention(&app, Some(30), Some(10));
+    let service = retention(&app, Some(30), Some(10));
     let left = "SELECT string_agg(id::text, ' ') FROM messages";
     let bodies = "SELECT count(*)::text FROM message_bodies_default";
     for refusal in ["RAISE ''not this one''", "PERFORM pg_sleep(60)"] {
@@ -45,30 +46,30 @@ async fn what_cannot_be_deleted_of_one_keeps_nothing_of_others() {
              FOR EACH ROW WHEN (OLD.id = '{stuck}') EXECUTE FUNCTION refuse()"
         ))
         .await;
-        keeper.delete_expired(TURN).await.unwrap_err();
+        service.delete_expired(DELETE_MAX).await.unwrap_err();
         assert_eq!(app.value(left).await.as_ref(), Some(&stuck), "{refusal}");
         assert_eq!(app.value(bodies).await.as_deref(), Some("0"), "{refusal}");
         app.execute("DROP FUNCTION refuse() CASCADE").await;
         add_stray(&app, 2).await;
     }
-    assert_eq!(keeper.delete_expired(TURN).await.unwrap(), 3);
+    assert_eq!(service.delete_expired(DELETE_MAX).await.unwrap(), 3);
 }
 
 #[tokio::test]
-async fn what_lies_in_no_month_goes_too() {
+async fn messages_without_a_month_partition_are_deleted_too() {
     let app = quiet().await;
     add_stray(&app, 5).await;
     assert_eq!(total(app.caller()).await, 5);
     assert_eq!(
         retention(&app, None, None)
-            .delete_expired(TURN)
+            .delete_expired(DELETE_MAX)
             .await
             .unwrap(),
         0
     );
     assert_eq!(
         retention(&app, Some(30), None)
-            .delete_expired(TURN)
+            .delete_expired(DELETE_MAX)
             .await
             .unwrap(),
         5
@@ -84,7 +85,7 @@ async fn what_lies_in_no_month_goes_too() {
 }
 
 #[tokio::test]
-async fn bodies_go_also_where_their_month_is_held_and_where_they_lie_in_none() {
+async fn bodies_in_unfinished_months_and_default_partitions_are_deleted() {
     let app = quiet().await;
     let waits = app.send_to("waits@example.org").await;
     let done = sent(&app, app.caller(), "done@example.org").await;
@@ -92,9 +93,9 @@ async fn bodies_go_also_where_their_month_is_held_and_where_they_lie_in_none() {
     next_month(&app).await;
     let young = sent(&app, app.caller(), "young@example.org").await;
     app.advance(TimeDelta::days(10));
-    let keeper = retention(&app, None, Some(10));
-    assert_eq!(keeper.drop_months().await.unwrap(), 0);
-    assert_eq!(keeper.delete_expired(TURN).await.unwrap(), 0);
+    let service = retention(&app, None, Some(10));
+    assert_eq!(service.drop_months().await.unwrap(), 0);
+    assert_eq!(service.delete_expired(DELETE_MAX).await.unwrap(), 0);
     let left = "SELECT string_agg(message_id::text, ' ' ORDER BY message_id) FROM message_bodies";
     assert_eq!(app.value(left).await, Some(format!("{waits} {young}")));
     assert_eq!(total(app.caller()).await, 6);
@@ -103,7 +104,7 @@ async fn bodies_go_also_where_their_month_is_held_and_where_they_lie_in_none() {
 }
 
 #[tokio::test]
-async fn a_message_with_much_goes_in_steps() {
+async fn a_message_with_many_rows_is_deleted_in_steps() {
     let app = quiet().await;
     let id = sent(&app, app.caller(), "ada@example.org").await;
     app.execute(&format!(
@@ -123,8 +124,8 @@ async fn a_message_with_much_goes_in_steps() {
         .await
         .expect(200);
     app.advance(TimeDelta::days(31));
-    let keeper = retention(&app, None, None);
-    assert_eq!(keeper.delete_expired(TURN).await.unwrap(), 1);
+    let service = retention(&app, None, None);
+    assert_eq!(service.delete_expired(DELETE_MAX).await.unwrap(), 1);
     for table in ["messages", "events", "webhook_deliveries"] {
         let left = format!("SELECT count(*)::text FROM {table}");
         assert_eq!(app.value(&left).await.as_deref(), Some("0"), "{table}");

@@ -1,5 +1,5 @@
-//! Folding: whatever is folded, by whomever, however often and in the midst of what,
-//! the answers stay the same.
+//! Roll-ups: however often, in whatever parts and beside whatever else they run, the answers
+//! stay the same.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,8 +17,7 @@ use waypost_tests::{TestApp, wait_until};
 
 use super::{agreed, quiet, record, sent_in_all, total};
 
-/// Copies that were sent over some days, and other things that happened, none of it
-/// folded.
+/// Messages sent over some days, and other events, without any roll-up.
 async fn history(app: &TestApp, copies: i64) {
     app.connect(ProviderType::Sendgrid).await;
     let id = app.send_to("a@example.org").await;
@@ -41,7 +40,7 @@ async fn unfolded(app: &TestApp) -> i64 {
 
 async fn fold(pool: &PgPool, limit: i64) -> i64 {
     let mut connection = pool.acquire().await.unwrap();
-    metrics::store::fold(&mut connection, OrganizationShard::WHOLE, limit)
+    metrics::store::roll_up(&mut connection, OrganizationShard::WHOLE, limit)
         .await
         .unwrap()
 }
@@ -57,7 +56,7 @@ async fn answer(app: &TestApp) -> Value {
 }
 
 #[tokio::test]
-async fn folding_in_parts_and_again_changes_nothing() {
+async fn rolling_up_in_parts_and_again_changes_nothing() {
     let app = quiet().await;
     history(&app, 20).await;
     let before = answer(&app).await;
@@ -69,7 +68,7 @@ async fn folding_in_parts_and_again_changes_nothing() {
     assert_eq!(unfolded(&app).await, 0);
     assert_eq!(fold(&app.pool, 100).await, 0);
     assert_eq!(answer(&app).await, before);
-    // What comes later is added to what was folded.
+    // Later deltas are added to the roll-ups.
     let id = app.value("SELECT id FROM messages").await.unwrap();
     record(&app, &id, 0, EventType::Sent, app.clock.now(), None).await;
     assert_eq!(total(&answer(&app).await, "sent"), 21);
@@ -78,7 +77,7 @@ async fn folding_in_parts_and_again_changes_nothing() {
 }
 
 #[tokio::test]
-async fn two_that_fold_at_once_while_others_read_count_everything_once() {
+async fn simultaneous_rollups_and_readers_count_everything_once() {
     let app = quiet().await;
     history(&app, 60).await;
     let before = answer(&app).await;
@@ -111,7 +110,7 @@ async fn two_that_fold_at_once_while_others_read_count_everything_once() {
 }
 
 #[tokio::test]
-async fn the_shares_of_the_organizations_are_all_of_them_and_have_none_in_common() {
+async fn the_shards_are_disjoint_and_cover_all_organizations() {
     let app = quiet().await;
     app.execute(
         "INSERT INTO metric_deltas (organization_id, hour, provider, domain, template,
@@ -149,7 +148,7 @@ async fn the_shares_of_the_organizations_are_all_of_them_and_have_none_in_common
     let mut connection = app.pool.acquire().await.unwrap();
     let mut folded = 0;
     for share in OrganizationShard::all(7) {
-        let metrics = metrics::store::fold(&mut connection, share, 1_000)
+        let metrics = metrics::store::roll_up(&mut connection, share, 1_000)
             .await
             .unwrap();
         let messages = list::store::fold(&mut connection, share, 1_000)
@@ -170,20 +169,20 @@ async fn the_shares_of_the_organizations_are_all_of_them_and_have_none_in_common
 }
 
 #[tokio::test]
-async fn a_scheduler_that_dies_while_it_folds_has_changed_nothing() {
+async fn a_scheduler_that_dies_during_a_rollup_changes_nothing() {
     let app = quiet().await;
     history(&app, 10).await;
     let before = answer(&app).await;
     let waiting = unfolded(&app).await;
     let mut transaction = app.pool.begin().await.unwrap();
-    let taken = metrics::store::fold(&mut transaction, OrganizationShard::WHOLE, 1_000)
+    let taken = metrics::store::roll_up(&mut transaction, OrganizationShard::WHOLE, 1_000)
         .await
         .unwrap();
     assert_eq!(taken, waiting);
     assert_eq!(answer(&app).await, before);
-    // Another one passes over what the first has in hand, and does not wait for it.
+    // Another roll-up skips the locked rows of the first and does not wait.
     assert_eq!(fold(&app.pool, 1_000).await, 0);
-    // The connection is cut, as it is when a process is killed.
+    // The connection breaks, as if the process was killed.
     app.execute(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
          WHERE datname = current_database() AND state = 'idle in transaction'",
@@ -200,7 +199,7 @@ async fn a_scheduler_that_dies_while_it_folds_has_changed_nothing() {
 }
 
 #[tokio::test]
-async fn the_scheduler_folds_everything_and_a_second_one_does_not_mind() {
+async fn the_scheduler_rolls_up_everything_beside_a_second_one() {
     let app = TestApp::builder().start().await;
     app.connect(ProviderType::Sendgrid).await;
     let second = app.spawn_scheduler();
@@ -234,10 +233,10 @@ async fn the_scheduler_folds_everything_and_a_second_one_does_not_mind() {
 }
 
 #[tokio::test]
-async fn every_event_that_counts_leaves_its_delta_whoever_writes_it() {
+async fn every_inserted_event_creates_its_delta() {
     let app = quiet().await;
     history(&app, 5).await;
-    // Even an operator's SQL.
+    // Even with plain SQL.
     app.execute(
         "INSERT INTO events (message_id, id, organization_id, position, event_type, occurred_at)
          SELECT id, gen_random_uuid(), organization_id, 0, 'SENT', created_at FROM messages",
@@ -245,7 +244,7 @@ async fn every_event_that_counts_leaves_its_delta_whoever_writes_it() {
     .await;
     assert_eq!(total(&answer(&app).await, "sent"), 6);
     let mut connection = app.pool.acquire().await.unwrap();
-    while metrics::store::fold(&mut connection, OrganizationShard::WHOLE, 1)
+    while metrics::store::roll_up(&mut connection, OrganizationShard::WHOLE, 1)
         .await
         .unwrap()
         > 0
