@@ -151,7 +151,7 @@ impl Context {
         let webhook_endpoints = WebhookEndpoints {
             pool: pool.clone(),
             client: WebhookClient::new(&settings.webhooks, clock.clone())?,
-            shares: calls,
+            limiter: calls,
             sealer: settings.sealer.clone(),
             clock: clock.clone(),
             ids: ids.clone(),

@@ -199,7 +199,7 @@ fn reconciler(settings: &Settings, accounts: &Accounts, redis: &Redis) -> Reconc
             OwnLinks::new(settings),
         ),
         accounts: accounts.clone(),
-        moments: LookupSchedule::within(settings.sending.unknown_wait),
-        paces: LookupThrottle::default(),
+        schedule: LookupSchedule::within(settings.sending.unknown_wait),
+        throttle: LookupThrottle::default(),
     }
 }

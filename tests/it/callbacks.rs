@@ -1,6 +1,6 @@
-//! The whole circle: an account is connected and registered through the API, mail
-//! goes to the simulator, and the simulator tells what became of it as the providers
-//! do. Nothing is posted by the test itself, but where it stands in for SNS.
+//! The whole round trip: an account is connected and registered through the API, messages
+//! go to the simulator, and the simulator reports events as the providers do. The tests
+//! post nothing themselves, except as SNS.
 
 mod doubt;
 mod sns;
@@ -16,7 +16,7 @@ use waypost_tests::{TestApp, credentials, wait_until};
 const TOPIC: &str = "arn:aws:sns:eu-central-1:123456789012:ses-events";
 const CONFIGURATION_SET: &str = "waypost";
 
-/// What the simulator can be asked to do beside taking mail.
+/// The simulator's controls, besides accepting mail.
 struct Simulated {
     http: reqwest::Client,
     url: String,
@@ -53,7 +53,7 @@ impl Simulated {
     }
 }
 
-/// An app whose provider answers late only where a story wants it.
+/// An app whose provider answers late only if a story wants it.
 async fn start() -> TestApp {
     TestApp::builder()
         .setting("WAYPOST_PROVIDER_TIMEOUT", "1s")
@@ -61,7 +61,7 @@ async fn start() -> TestApp {
         .await
 }
 
-/// Connects an account and does what its owner has to do to be told.
+/// Connects an account and sets up its event webhook, as its owner does.
 async fn register(app: &TestApp, kind: ProviderType) -> String {
     let id = connect(app, kind).await;
     if kind == ProviderType::Ses {
@@ -104,16 +104,16 @@ async fn wait_until_verified(app: &TestApp, id: &str) {
     .await;
 }
 
-/// Waits until everything was sent, and all that follows was told.
+/// Waits until everything was sent and all events were reported.
 async fn wait_until_told(app: &TestApp) {
     app.drain().await;
-    wait_until("the simulator has told everything", async || {
+    wait_until("the simulator has reported all events", async || {
         app.simulator().callbacks().waiting == 0
     })
     .await;
 }
 
-/// The suppressions that there are: the hash of the address, and the source.
+/// The existing suppressions: the hash of the address, and the source.
 async fn suppressions(app: &TestApp) -> BTreeMap<String, String> {
     let list = app.get("/v1/suppressions?limit=100").await.data(200);
     let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -122,12 +122,12 @@ async fn suppressions(app: &TestApp) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Whatever chance decides, decided against us.
+/// Faults that are otherwise random always occur.
 fn hostile() -> CallbackSettings {
     CallbackSettings {
         duplicate_rate: 0.5,
         shuffle: true,
-        // Many small calls of SendGrid's, so that some are made twice.
+        // Many small requests of SendGrid, so that some are repeated.
         batch_events_max: 2,
         ..CallbackSettings::default()
     }

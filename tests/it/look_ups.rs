@@ -1,5 +1,5 @@
-//! Mails whose answer was lost, looked for at the provider. Time is the test's, but for
-//! how often an account is asked.
+//! Reconciliation: messages whose answer was lost are looked up at the provider. The
+//! tests control the time, except for the throttle.
 
 use std::time::Duration;
 
@@ -9,18 +9,19 @@ use waypost_core::provider::kind::ProviderType;
 use waypost_simulator::{CallbackSettings, Fault, FaultCalls, FaultKind, Provider, SignatureFault};
 use waypost_tests::{TestApp, credentials, message_to, wait_until, wait_within};
 
-/// The kinds that can be asked.
+/// The provider types with a message search.
 const SEARCHED: [ProviderType; 3] = [
     ProviderType::Postmark,
     ProviderType::Mailgun,
     ProviderType::Sendgrid,
 ];
-/// Before the first look, and at it: of the 15 minutes that evidence is awaited.
+/// Just before the first lookup, and at it, within the 15 minutes that evidence is
+/// awaited.
 const TOO_EARLY: TimeDelta = TimeDelta::seconds(9);
 const FIRST_LOOK: TimeDelta = TimeDelta::seconds(10);
 
-/// An app whose calls are given up soon, but not where a busy machine is late, and
-/// whose providers' searches show everything at once.
+/// An app whose calls time out soon, but not because a busy machine is late, and whose
+/// providers' searches find messages at once.
 async fn start() -> TestApp {
     let app = TestApp::builder()
         .setting("WAYPOST_PROVIDER_TIMEOUT", "3s")
@@ -34,7 +35,7 @@ async fn number(app: &TestApp, query: &str) -> i64 {
     app.value(query).await.unwrap().parse().unwrap()
 }
 
-/// How many attempts are looked for.
+/// The number of attempts to be looked up.
 async fn looked_for(app: &TestApp) -> i64 {
     number(app, "SELECT count(*) FROM unknown_attempts").await
 }
@@ -49,22 +50,28 @@ async fn send_lost(app: &TestApp, recipient: &str) -> String {
 }
 
 async fn until_sent(app: &TestApp, id: &str) {
-    wait_until("the mail is found", async || app.status(id).await == "SENT").await;
+    wait_until("the message is found", async || {
+        app.status(id).await == "SENT"
+    })
+    .await;
 }
 
 async fn until_nothing_is_looked_for(app: &TestApp) {
-    wait_until("nothing is looked for", async || looked_for(app).await == 0).await;
+    wait_until("no attempt is left to look up", async || {
+        looked_for(app).await == 0
+    })
+    .await;
 }
 
 async fn until_looked(app: &TestApp, looks: i64) {
-    wait_until("it was looked for", async || {
+    wait_until("it was looked up", async || {
         number(app, "SELECT coalesce(max(looks), -1) FROM unknown_attempts").await == looks
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_mail_that_the_provider_has_is_found_and_not_sent_again() {
+async fn a_message_that_the_provider_has_is_found_and_not_sent_again() {
     for kind in SEARCHED {
         let app = start().await;
         app.connect(kind).await;
@@ -92,10 +99,7 @@ async fn a_mail_that_the_provider_has_is_found_and_not_sent_again() {
             Some(began),
             "{kind}: as of when the call began"
         );
-        assert!(
-            app.outbox().await.is_empty(),
-            "{kind}: nothing is left to do"
-        );
+        assert!(app.outbox().await.is_empty(), "{kind}: no work is left");
         app.advance_and_drain(TimeDelta::hours(1)).await;
         app.captured_once("timeout@example.org");
         assert_eq!(app.events(&id).await, ["QUEUED", "SENT"], "{kind}");
@@ -103,14 +107,14 @@ async fn a_mail_that_the_provider_has_is_found_and_not_sent_again() {
 }
 
 #[tokio::test]
-async fn a_search_that_lags_behind_is_asked_again() {
+async fn a_search_that_lags_behind_is_repeated() {
     for kind in [ProviderType::Postmark, ProviderType::Mailgun] {
         let app = start().await;
         app.simulator().set_search_lag(Duration::from_hours(1));
         app.connect(kind).await;
         let id = send_lost(&app, "timeout@example.org").await;
         app.advance(TOO_EARLY);
-        // A look that was due would be made within a few ticks of 50 ms.
+        // A lookup that is due would be made within a few ticks of 50 ms.
         let is_early = wait_within(Duration::from_millis(500), async || {
             number(&app, "SELECT max(looks) FROM unknown_attempts").await > 0
         });
@@ -132,13 +136,13 @@ async fn a_search_that_lags_behind_is_asked_again() {
 }
 
 #[tokio::test]
-async fn a_mail_that_cannot_be_looked_for_is_sent_once_more_after_the_wait() {
+async fn a_message_that_cannot_be_looked_up_is_sent_again_after_the_wait() {
     for (kind, field, value) in [
         (ProviderType::Sendgrid, "apiKey", "SG.noactivity-key"),
         (ProviderType::Ses, "accessKeyId", "AKIAGOOD"),
         (ProviderType::Smtp, "username", "good-user"),
     ] {
-        // SES' signatures carry the time, and the simulator lives in the present.
+        // SES signatures contain the time, and the simulator uses the real time.
         let app = TestApp::builder()
             .setting("WAYPOST_PROVIDER_TIMEOUT", "3s")
             .setting("WAYPOST_UNKNOWN_WAIT", "60s")
@@ -156,7 +160,7 @@ async fn a_mail_that_cannot_be_looked_for_is_sent_once_more_after_the_wait() {
         assert_eq!(app.status(&id).await, "SENT", "{kind}");
         assert_eq!(app.outcomes(&id).await, ["UNKNOWN", "ACCEPTED"], "{kind}");
         assert_eq!(app.captured("timeout-once@example.org").len(), 2, "{kind}");
-        // It is remembered: the next one is not asked for at all.
+        // The missing search is remembered: the next message is not looked up at all.
         let id = send_lost(&app, "timeout-once+2@example.org").await;
         until_nothing_is_looked_for(&app).await;
         app.advance_and_drain(TimeDelta::minutes(1)).await;
@@ -165,7 +169,7 @@ async fn a_mail_that_cannot_be_looked_for_is_sent_once_more_after_the_wait() {
 }
 
 #[tokio::test]
-async fn a_mail_that_the_provider_never_had_is_sent_once_more_after_the_wait() {
+async fn a_message_that_the_provider_never_had_is_sent_again_after_the_wait() {
     for kind in SEARCHED {
         let app = start().await;
         app.connect(kind).await;
@@ -173,7 +177,7 @@ async fn a_mail_that_the_provider_never_had_is_sent_once_more_after_the_wait() {
         app.simulator().clear_captured();
         app.advance(FIRST_LOOK);
         until_looked(&app, 1).await;
-        // The last look is shortly before the end of the wait.
+        // The last lookup is shortly before the end of the wait.
         if kind != ProviderType::Sendgrid {
             app.advance(TimeDelta::minutes(14) + TimeDelta::seconds(30));
             until_nothing_is_looked_for(&app).await;
@@ -189,13 +193,13 @@ async fn a_mail_that_the_provider_never_had_is_sent_once_more_after_the_wait() {
 }
 
 #[tokio::test]
-async fn what_was_found_is_delivered_when_the_provider_tells_of_it() {
+async fn a_found_message_becomes_delivered_by_a_later_event() {
     for kind in SEARCHED {
         let app = start().await;
         let account = app.connect(kind).await;
         let path = format!("/v1/providers/{account}/event-webhook");
         app.caller().post_empty(&path).await.data(200);
-        // Nothing that is told is believed before it was found; then it is told again.
+        // An event before the lookup is refused; the provider repeats it later.
         let told = |signature_fault| CallbackSettings {
             signature_fault,
             retry_factor: 0.001,
@@ -238,7 +242,7 @@ async fn a_throttled_search_waits() {
     until_looked(&app, 1).await;
     let waits = "SELECT count(*) FROM unknown_attempts
                  WHERE next_look_at < unknown_at + interval '30 s'";
-    wait_until("the look is put off", async || {
+    wait_until("the lookup is postponed", async || {
         number(&app, waits).await == 1
     })
     .await;
@@ -249,7 +253,7 @@ async fn a_throttled_search_waits() {
 }
 
 #[tokio::test]
-async fn every_copy_of_a_message_is_looked_for() {
+async fn every_recipient_of_a_message_is_looked_up() {
     let app = start().await;
     app.connect(ProviderType::Postmark).await;
     let to: Vec<String> = (0..5)
@@ -272,35 +276,35 @@ async fn every_copy_of_a_message_is_looked_for() {
 }
 
 #[tokio::test]
-async fn a_look_that_died_is_made_by_the_next() {
+async fn a_lookup_whose_process_died_is_repeated() {
     let app = start().await;
     app.simulator().set_search_lag(Duration::from_hours(1));
     app.connect(ProviderType::Postmark).await;
     let id = send_lost(&app, "timeout@example.org").await;
-    // The last look, taken by somebody who died over it.
+    // The last lookup, leased by a process that died.
     app.execute(
         "UPDATE unknown_attempts SET looks = 7, next_look_at = unknown_at + interval '16 min'",
     )
     .await;
     app.simulator().set_search_lag(Duration::ZERO);
-    // The copy waits still, as it would for a policy that waits longer.
+    // The recipient still waits, as for a rule with a longer wait.
     app.execute("UPDATE recipients SET next_attempt_at = next_attempt_at + interval '1 h'")
         .await;
     app.advance(TimeDelta::minutes(16));
     until_sent(&app, &id).await;
     until_nothing_is_looked_for(&app).await;
-    // The relay woke it as well: a worker may hold it for a moment.
+    // The relay also queued it: a worker may have leased it for a moment.
     app.drain().await;
     app.captured_once("timeout@example.org");
 }
 
 #[tokio::test]
-async fn what_is_looked_for_does_not_pile_up() {
+async fn finished_attempts_are_deleted() {
     let app = start().await;
     app.simulator().set_search_lag(Duration::from_hours(1));
     let account = app.connect(ProviderType::Postmark).await;
     let id = send_lost(&app, "timeout@example.org").await;
-    // Of a message that retention dropped, of an account that is gone, and of long ago.
+    // Of a message that retention deleted, of an account that is gone, and too old.
     app.execute(&format!(
         "INSERT INTO unknown_attempts
              (message_id, attempt_id, organization_id, position, provider_account_id,
@@ -314,17 +318,17 @@ async fn what_is_looked_for_does_not_pile_up() {
          WHERE provider_account_id = '{account}'"
     ))
     .await;
-    wait_until("they are forgotten", async || looked_for(&app).await == 1).await;
+    wait_until("they are deleted", async || looked_for(&app).await == 1).await;
     assert_eq!(app.status(&id).await, "SENDING");
-    // And of a copy that was settled otherwise.
+    // And of a recipient that got its outcome in another way.
     app.execute("UPDATE recipients SET status = 'SENT'").await;
     until_nothing_is_looked_for(&app).await;
     app.execute("DELETE FROM outbox").await;
 }
 
 #[tokio::test]
-async fn only_an_outcome_that_nobody_knows_is_looked_for() {
-    // No call is given up here, however late a busy machine is.
+async fn only_attempts_of_unknown_outcome_are_looked_up() {
+    // No call times out here, however slow the machine is.
     let app = TestApp::start().await;
     app.connect(ProviderType::Postmark).await;
     for address in [
@@ -350,7 +354,7 @@ async fn only_an_outcome_that_nobody_knows_is_looked_for() {
 }
 
 #[tokio::test]
-async fn what_a_killed_worker_may_have_sent_is_looked_for() {
+async fn attempts_of_a_killed_worker_are_looked_up() {
     let app = TestApp::builder()
         .processes()
         .setting("WAYPOST_UNKNOWN_WAIT", "60s")

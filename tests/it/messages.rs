@@ -1,5 +1,5 @@
-//! Messages: what is accepted arrives as it was given, at each provider, and its
-//! owner can see what became of it.
+//! Messages: they arrive unchanged through each provider, and their owner can see what
+//! happened to them.
 
 mod list;
 mod totals;
@@ -14,7 +14,7 @@ use waypost_core::provider::kind::ProviderType;
 use waypost_simulator::Captured;
 use waypost_tests::{TestApp, decoded, event_types, message_to, to_hash, untracked};
 
-/// What a debug build needs for a thousand recipients on a busy machine.
+/// The time that a debug build needs for a thousand recipients on a busy machine.
 const THOUSAND_WITHIN: Duration = Duration::from_secs(60);
 
 fn keys(value: &Value) -> Vec<&str> {
@@ -45,7 +45,7 @@ fn rich_message(to: &Value) -> Value {
     })
 }
 
-/// The tags as this provider carries them.
+/// The tags as this provider transmits them.
 fn carried_tags(kind: ProviderType, copy: &Captured) -> Vec<String> {
     match kind {
         ProviderType::Sendgrid | ProviderType::Postmark | ProviderType::Mailgun => {
@@ -135,27 +135,27 @@ async fn arrives_as_given(kind: ProviderType) {
 }
 
 #[tokio::test]
-async fn a_message_arrives_at_sendgrid_as_it_was_given() {
+async fn a_message_arrives_unchanged_through_sendgrid() {
     arrives_as_given(ProviderType::Sendgrid).await;
 }
 
 #[tokio::test]
-async fn a_message_arrives_at_postmark_as_it_was_given() {
+async fn a_message_arrives_unchanged_through_postmark() {
     arrives_as_given(ProviderType::Postmark).await;
 }
 
 #[tokio::test]
-async fn a_message_arrives_at_mailgun_as_it_was_given() {
+async fn a_message_arrives_unchanged_through_mailgun() {
     arrives_as_given(ProviderType::Mailgun).await;
 }
 
 #[tokio::test]
-async fn a_message_arrives_at_ses_as_it_was_given() {
+async fn a_message_arrives_unchanged_through_ses() {
     arrives_as_given(ProviderType::Ses).await;
 }
 
 #[tokio::test]
-async fn a_message_with_one_body_arrives_with_that_body_alone() {
+async fn a_message_with_one_body_arrives_with_only_that_body() {
     for kind in ProviderType::ALL {
         let app = TestApp::start().await;
         app.connect(kind).await;
@@ -215,7 +215,7 @@ async fn the_history_is_in_order_and_its_times_are_utc() {
 }
 
 #[tokio::test]
-async fn a_single_message_has_the_fields_of_the_contract_and_no_address_of_a_recipient() {
+async fn a_message_has_the_documented_fields_and_no_recipient_address() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Sendgrid).await;
     let id = app.send_to("secret.person@example.org").await;
@@ -247,7 +247,7 @@ fn hex(text: &str) -> String {
 }
 
 #[tokio::test]
-async fn several_recipients_get_private_copies() {
+async fn several_recipients_get_separate_messages() {
     for kind in ProviderType::ALL {
         let app = TestApp::start().await;
         app.connect(kind).await;
@@ -295,7 +295,7 @@ async fn several_recipients_get_private_copies() {
 }
 
 #[tokio::test]
-async fn an_address_named_twice_gets_one_copy() {
+async fn an_address_named_twice_is_sent_one_message() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Sendgrid).await;
     let to = json!([
@@ -320,7 +320,7 @@ async fn an_address_named_twice_gets_one_copy() {
 }
 
 #[tokio::test]
-async fn to_may_be_a_string_or_a_list_and_the_hash_is_of_the_normal_form() {
+async fn to_may_be_a_string_or_a_list_and_the_hash_is_of_the_normalized_address() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Sendgrid).await;
     for to in [
@@ -336,7 +336,7 @@ async fn to_may_be_a_string_or_a_list_and_the_hash_is_of_the_normal_form() {
         assert_eq!(items[0]["toHash"], to_hash("ada.l@example.org"), "{to}");
     }
     app.drain().await;
-    // The local part goes out as it was given.
+    // The local part is sent as given.
     assert_eq!(app.captured("Ada.L@example.org").len(), 3);
     assert!(
         app.captured("ada.l@example.org")
@@ -355,7 +355,7 @@ const RECIPIENT_KEYS: [&str; 7] = [
     "toHash",
 ];
 
-/// What matters of a recipient: whose, how it stands, and its history.
+/// The address hash, status and history of a recipient.
 fn summary(row: &Value) -> Value {
     json!([
         row["toHash"],
@@ -414,7 +414,7 @@ async fn recipients_are_listed_in_order_with_their_own_histories() {
             && rows[1]["lastError"].is_string()
             && rows[2]["lastError"].is_string()
     );
-    // The least advanced recipient is what the message shows.
+    // The message shows the least advanced status of its recipients.
     assert_eq!(app.status(&id).await, "QUEUED");
     let page = app
         .get(&format!("/v1/messages/{id}/recipients?page=2&limit=2"))
@@ -428,7 +428,7 @@ async fn recipients_are_listed_in_order_with_their_own_histories() {
 }
 
 #[tokio::test]
-async fn tags_and_metadata_are_kept_as_they_were_given() {
+async fn tags_and_metadata_are_stored_unchanged() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Mailgun).await;
     let tags = json!([
@@ -467,7 +467,7 @@ async fn tags_and_metadata_are_kept_as_they_were_given() {
 }
 
 #[tokio::test]
-async fn a_tag_named_twice_is_kept_once() {
+async fn a_tag_named_twice_is_stored_once() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Sendgrid).await;
     let mut message = message_to("a@example.org");
@@ -478,7 +478,7 @@ async fn a_tag_named_twice_is_kept_once() {
 }
 
 #[tokio::test]
-async fn a_thousand_recipients_are_accepted_and_each_is_sent_one_copy() {
+async fn a_thousand_recipients_are_accepted_and_each_is_sent_one_message() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Sendgrid).await;
     let to: Vec<String> = (0..1_000)
@@ -504,7 +504,7 @@ async fn a_thousand_recipients_are_accepted_and_each_is_sent_one_copy() {
 }
 
 #[tokio::test]
-async fn a_message_that_is_not_there_is_not_found() {
+async fn an_unknown_message_is_not_found() {
     let app = TestApp::builder().without_worker().start().await;
     for id in [
         Uuid::nil().to_string(),

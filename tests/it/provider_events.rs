@@ -1,6 +1,6 @@
-//! What providers tell, posted and signed as they do it: believed or not, recorded
-//! once, in any order. How each one's words are read is tested with the readers;
-//! here it is what becomes of them.
+//! Provider events, posted and signed as the providers do: which requests are accepted,
+//! that events are recorded once and in any order, and how they change recipients. The
+//! adapters' own tests cover how each provider's events are parsed.
 
 mod evidence;
 mod lossy;
@@ -30,11 +30,11 @@ use waypost_core::provider_account::store;
 use waypost_core::secret::ExposeSecret;
 use waypost_tests::{Caller, Reply, TestApp, credentials};
 
-/// Mailgun's tokens, each for one post.
+/// Numbers Mailgun's tokens, each for one request.
 static TOKENS: AtomicU64 = AtomicU64::new(0);
 const SIGNING_KEY: &str = "key-of-the-test";
 
-/// An account and how its provider signs.
+/// An account and how its provider signs requests.
 struct Account {
     id: String,
     path: String,
@@ -47,8 +47,7 @@ enum Voice {
     Mailgun,
 }
 
-/// Connects an account of a caller's organization, of which this test is the
-/// provider.
+/// Connects an account of a caller's organization. The test acts as its provider.
 async fn connect(app: &TestApp, caller: &Caller, kind: ProviderType) -> Account {
     let mut body = json!({
         "providerType": kind, "displayName": "An account", "credentials": credentials(kind),
@@ -82,7 +81,7 @@ async fn connect(app: &TestApp, caller: &Caller, kind: ProviderType) -> Account 
     }
 }
 
-/// The user name and password that Postmark was given, as its header.
+/// The `Authorization` header with the user name and password that Postmark was given.
 async fn basic(app: &TestApp, path: &str) -> String {
     let settings = Settings::from_map(&app.variables).unwrap();
     let mut connection = app.pool.acquire().await.unwrap();
@@ -100,7 +99,7 @@ async fn basic(app: &TestApp, path: &str) -> String {
 }
 
 impl Account {
-    /// Posts a content, genuine.
+    /// Posts an event with a valid signature.
     async fn post(&self, app: &TestApp, content: &Value) -> Reply {
         self.post_to(app.caller(), app, content).await
     }
@@ -110,7 +109,8 @@ impl Account {
         self.post_bytes(caller, app, content.as_bytes()).await
     }
 
-    /// Posts bytes, genuine: an array of events of SendGrid's, an event of the others'.
+    /// Posts bytes with a valid signature: an array of events for SendGrid, one event for
+    /// the others.
     async fn post_bytes(&self, caller: &Caller, app: &TestApp, content: &[u8]) -> Reply {
         let seconds = app.clock.now().timestamp().to_string();
         let mut headers: Vec<(&str, String)> = Vec::new();
@@ -144,7 +144,7 @@ impl Account {
         reply.await
     }
 
-    /// Posts what must be taken.
+    /// Posts an event that must be accepted.
     async fn tell(&self, app: &TestApp, content: &Value) {
         let body = self.post(app, content).await.expect(200);
         assert_eq!(body, json!({ "success": true }));
@@ -158,7 +158,7 @@ fn mailgun_signature(seconds: &str, token: &str) -> Value {
     json!({ "timestamp": seconds, "token": token, "signature": signature })
 }
 
-/// Our ids, as they travelled with the latest attempt at a recipient.
+/// Waypost's ids of the latest attempt for a recipient, as sent to the provider.
 async fn ids_of(app: &TestApp, message_id: &str, position: i32) -> Map<String, Value> {
     let attempt = format!(
         "SELECT id FROM send_attempts WHERE message_id = '{message_id}' AND position = {position}
@@ -177,7 +177,7 @@ fn tags(message_id: &str, position: i32, attempt: &str) -> Map<String, Value> {
     ids.as_object().unwrap().clone()
 }
 
-/// An event as SendGrid tells it, so many seconds from now.
+/// An event of SendGrid, so many seconds from now.
 fn event(app: &TestApp, ids: &Map<String, Value>, kind: &str, id: &str, after: i64) -> Value {
     let mut event = ids.clone();
     event.insert("event".to_owned(), json!(kind));
@@ -194,8 +194,8 @@ async fn number(app: &TestApp, query: &str) -> i64 {
     app.value(query).await.unwrap().parse().unwrap()
 }
 
-/// What the metrics say, in the order sent, delivered, opened, clicked, bounced,
-/// complained, unsubscribed.
+/// The totals of the metrics: sent, delivered, opened, clicked, bounced, complained,
+/// unsubscribed.
 async fn totals(app: &TestApp) -> [i64; 7] {
     let summary = app.get("/v1/metrics/summary").await.data(200);
     [
@@ -210,7 +210,7 @@ async fn totals(app: &TestApp) -> [i64; 7] {
     .map(|name| summary[name].as_i64().unwrap())
 }
 
-/// How many events were acknowledged and recorded nowhere: of unknown messages, and
+/// The numbers of acknowledged events that were not recorded: of unknown messages, and
 /// unreadable ones.
 async fn unrecorded(app: &TestApp, account: &Account) -> (i64, i64) {
     let query = |column| {

@@ -1,5 +1,5 @@
-//! Routing rules: their form, which account they choose, and how soon a change of
-//! them is seen.
+//! Routing rules: their validation, which account they choose, and how soon changes take
+//! effect.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ async fn quiet() -> TestApp {
         .await
 }
 
-/// Two accounts, the first of which takes what no rule decides.
+/// Two accounts, the first of which is the default.
 async fn two_accounts(app: &TestApp) -> (String, String) {
     let first = app.connect(ProviderType::Sendgrid).await;
     app.advance(TimeDelta::milliseconds(10));
@@ -47,7 +47,7 @@ fn path_of(rule: &Value) -> String {
     format!("{PATH}/{}", rule["id"].as_str().unwrap())
 }
 
-/// The account that a message goes through.
+/// The account that sends a message.
 async fn taken_by(caller: &Caller, from: &str, tags: &[&str]) -> String {
     let mut message = message_to("a@example.org");
     message["from"] = json!(from);
@@ -58,7 +58,7 @@ async fn taken_by(caller: &Caller, from: &str, tags: &[&str]) -> String {
 
 #[tokio::test]
 #[expect(clippy::too_many_lines, reason = "one story, told in order")]
-async fn a_rule_is_made_shown_listed_changed_and_removed() {
+async fn a_rule_is_created_shown_listed_changed_and_removed() {
     let app = quiet().await;
     let (first, second) = two_accounts(&app).await;
     let rule = create(&app, &rule_for(&first)).await;
@@ -143,7 +143,7 @@ async fn a_rule_is_made_shown_listed_changed_and_removed() {
 
 #[tokio::test]
 #[expect(clippy::too_many_lines, reason = "one story, told in order")]
-async fn every_mistake_in_a_rule_is_named_and_the_bounds_themselves_are_taken() {
+async fn all_mistakes_in_a_rule_are_reported_and_the_limits_are_inclusive() {
     let app = quiet().await;
     let account = app.connect(ProviderType::Sendgrid).await;
     app.post(PATH, &json!({}))
@@ -202,7 +202,7 @@ async fn every_mistake_in_a_rule_is_named_and_the_bounds_themselves_are_taken() 
         (&rule["priority"], &rule["tags"]),
         (&json!(1_000), &json!(tags(10)))
     );
-    // Every account counts once, and the rule's own is no fallback.
+    // Every account is named once, and the rule's own account is not a fallback.
     assert_eq!(
         (&rule["fallbackProviderAccountIds"], &rule["senderDomain"]),
         (&json!([]), &json!("*.example.com"))
@@ -219,7 +219,7 @@ async fn every_mistake_in_a_rule_is_named_and_the_bounds_themselves_are_taken() 
 }
 
 #[tokio::test]
-async fn accounts_that_are_not_there_are_named() {
+async fn unknown_accounts_are_reported() {
     let app = quiet().await;
     let account = app.connect(ProviderType::Sendgrid).await;
     let other = app.tenant("Other").await;
@@ -230,7 +230,7 @@ async fn accounts_that_are_not_there_are_named() {
         &json!({ "fallbackProviderAccountIds": [account, nobody] }),
     );
     app.post(PATH, &body).await.expect_issues(422, &paths);
-    // Another organization's account is not there either.
+    // An account of another organization does not exist either.
     other
         .caller
         .post(PATH, &rule_for(&account))
@@ -246,7 +246,7 @@ async fn accounts_that_are_not_there_are_named() {
 }
 
 #[tokio::test]
-async fn rules_choose_by_sender_and_tags_and_the_message_remembers_its_rule() {
+async fn rules_choose_by_sender_and_tags_and_the_message_stores_its_rule() {
     let app = quiet().await;
     let (first, second) = two_accounts(&app).await;
     let by_domain = create(
@@ -379,7 +379,7 @@ async fn a_route_is_explained_without_sending() {
 }
 
 #[tokio::test]
-async fn a_removed_account_leaves_the_rules_and_switches_off_those_that_had_no_other() {
+async fn removing_an_account_removes_it_from_rules_and_deactivates_rules_without_another() {
     let app = quiet().await;
     let (first, second) = two_accounts(&app).await;
     let only = create(&app, &rule_for(&first)).await;
@@ -420,7 +420,7 @@ async fn a_removed_account_leaves_the_rules_and_switches_off_those_that_had_no_o
         entry["metadata"],
         json!({ "routingRulesSwitchedOff": [only["id"]] })
     );
-    // It may be renamed, and switched on only with an account that is there.
+    // It may be renamed, but activated only with an existing account.
     let _renamed = app
         .patch(&path_of(&only), &json!({ "name": "Old" }))
         .await
@@ -489,12 +489,12 @@ async fn another_process_sees_every_change_within_a_second() {
 }
 
 #[tokio::test]
-async fn a_lost_listener_leaves_nothing_stale() {
+async fn a_lost_connection_clears_the_cache() {
     let app = quiet().await;
     let (first, second) = two_accounts(&app).await;
     let other = app.start_another_api().await;
     assert_eq!(taken_by(&other, "news@example.com", &[]).await, first);
-    // Its listener dies, and nobody tells of the change.
+    // The listening connection dies, and no notification of the change arrives.
     app.execute(
         "ALTER TABLE routing_rules DISABLE TRIGGER routing_changed;
          SELECT pg_terminate_backend(pid) FROM pg_stat_activity

@@ -1,5 +1,5 @@
-//! Webhooks on their way: which events make deliveries, how they are signed, tried
-//! again and given up, and that neither a death nor a loss costs one.
+//! Webhook deliveries: which events cause them, how they are signed, retried and given
+//! up, and that neither a crash nor a lost notification loses one.
 
 mod failing;
 mod robust;
@@ -54,7 +54,7 @@ async fn is_active(app: &TestApp, endpoint: &Endpoint) -> bool {
     app.get(&endpoint.path()).await.data(200)["isActive"] == true
 }
 
-/// How many deliveries have this status, and how many tries were made for them.
+/// How many deliveries have this status, and how many attempts they had.
 async fn deliveries(app: &TestApp, status: &str) -> (u64, u64) {
     let of = format!("FROM webhook_deliveries WHERE status = '{status}'");
     let count = number(app, &format!("SELECT count(*) {of}")).await;
@@ -62,14 +62,14 @@ async fn deliveries(app: &TestApp, status: &str) -> (u64, u64) {
     (count, attempts)
 }
 
-/// How many calls are kept: the first of each delivery in its own row.
+/// The number of stored calls: the first of each delivery is in its own row.
 async fn calls_kept(app: &TestApp) -> u64 {
     let first = "SELECT count(first_attempt_id) FROM webhook_deliveries";
     let further = "SELECT count(*) FROM webhook_attempts";
     number(app, first).await + number(app, further).await
 }
 
-/// The calls of an endpoint's one delivery, as its owner sees them.
+/// The calls of an endpoint's only delivery, as its owner sees them.
 async fn calls(app: &TestApp, endpoint: &Endpoint) -> Vec<Value> {
     let path = format!("{}/deliveries", endpoint.path());
     let page = app.get(&path).await.data(200);
@@ -82,11 +82,11 @@ async fn number(app: &TestApp, query: &str) -> u64 {
     app.value(query).await.unwrap().parse().unwrap()
 }
 
-/// Which events came for whom, each once.
+/// The event and the recipient of each call, without duplicates.
 fn gists(receiver: &Receiver) -> BTreeSet<(String, String)> {
     let received = receiver.received();
     let gists: BTreeSet<_> = received.iter().map(|webhook| webhook.gist()).collect();
-    assert_eq!(gists.len(), received.len(), "something came twice");
+    assert_eq!(gists.len(), received.len(), "a delivery arrived twice");
     gists
 }
 
@@ -94,8 +94,7 @@ fn gist(event: &str, recipient: &str) -> (String, String) {
     (event.to_owned(), recipient.to_owned())
 }
 
-/// What the audit log says became of endpoints after they were made: action, actor
-/// and reason.
+/// The audit log of endpoints after their creation: action, actor and reason.
 async fn audit(app: &TestApp) -> Vec<(String, String, Value)> {
     let page = app
         .get("/v1/audit-logs?targetType=webhook_endpoint")

@@ -1,5 +1,5 @@
-//! Webhook endpoints: making, changing, testing and removing them, their secrets,
-//! where they may be, and what was delivered to them.
+//! Webhook endpoints: creating, changing, testing and removing them, their secrets, which
+//! URLs are allowed, and their deliveries.
 
 mod deliveries;
 mod guard;
@@ -23,7 +23,7 @@ async fn quiet() -> TestApp {
         .await
 }
 
-/// An app that lets webhooks go to public addresses alone.
+/// An app that allows webhooks only to public addresses.
 async fn strict() -> TestApp {
     TestApp::builder()
         .without_worker()
@@ -33,7 +33,7 @@ async fn strict() -> TestApp {
         .await
 }
 
-/// Makes an endpoint for an event that no test brings about.
+/// Creates an endpoint for an event that no test causes.
 async fn endpoint(app: &TestApp, receiver: &Receiver) -> Value {
     let body = json!({ "url": receiver.url(), "events": ["COMPLAINED"] });
     let made = app.post(PATH, &body).await.data(201);
@@ -61,7 +61,7 @@ fn reason(error: &Value) -> &Value {
 }
 
 #[tokio::test]
-async fn an_endpoint_is_made_shown_changed_and_removed() {
+async fn an_endpoint_is_created_shown_changed_and_removed() {
     let app = quiet().await;
     let receiver = Receiver::start(Manner::status(404)).await;
     let body = json!({ "url": receiver.url(), "events": ["DELIVERED", "BOUNCED", "DELIVERED"] });
@@ -90,7 +90,7 @@ async fn an_endpoint_is_made_shown_changed_and_removed() {
     assert_eq!(changed["isActive"], false);
     assert_ne!(changed["updatedAt"], made["updatedAt"]);
     assert_eq!(app.get(&path).await.data(200), changed);
-    // Nobody was called for that.
+    // No call was made for that.
     assert!(receiver.take().is_empty());
     let gone = app.delete(&path).await.expect(200);
     assert_eq!(gone, json!({ "success": true }));
@@ -108,7 +108,7 @@ async fn an_endpoint_is_made_shown_changed_and_removed() {
 }
 
 #[tokio::test]
-async fn every_mistake_is_told_at_once_and_nobody_is_called() {
+async fn all_mistakes_are_reported_together_and_no_call_is_made() {
     let app = quiet().await;
     let receiver = Receiver::start(Manner::status(200)).await;
     app.post(PATH, &json!({}))
@@ -124,7 +124,7 @@ async fn every_mistake_is_told_at_once_and_nobody_is_called() {
         .expect_issues(400, &["events.1", "events.2"]);
     let long = format!("https://example.com/{}", "a".repeat(3_000));
     for url in [
-        // Plain HTTP goes to allowed addresses alone.
+        // Plain HTTP is allowed only to allowed addresses.
         "http://8.8.8.8/hook",
         "http://[2606:4700:4700::1111]/hook",
         "http://10.0.0.1/hook",
@@ -152,7 +152,7 @@ async fn every_mistake_is_told_at_once_and_nobody_is_called() {
 }
 
 #[tokio::test]
-async fn a_url_where_nobody_answers_is_refused() {
+async fn a_url_without_a_server_is_refused() {
     let app = quiet().await;
     let receiver = Receiver::start(Manner::Cut).await;
     let closed = Receiver::start(Manner::Cut).await.url();
@@ -167,7 +167,7 @@ async fn a_url_where_nobody_answers_is_refused() {
     assert_eq!(receiver.methods(), ["HEAD", "POST"]);
     assert_eq!(app.get(PATH).await.expect(200), json!({ "data": [] }));
     assert!(actions(&app).await.is_empty());
-    // A server that knows no HEAD is there nevertheless.
+    // A server that does not support HEAD is accepted.
     receiver.behave(Manner::CutHead);
     let body = json!({ "url": receiver.url(), "events": ["DELIVERED"] });
     let made = app.post(PATH, &body).await.data(201);
@@ -178,7 +178,7 @@ async fn a_url_where_nobody_answers_is_refused() {
         .await
         .expect_error(422, "VALIDATION_ERROR");
     assert_eq!(app.get(&path).await.data(200)["url"], receiver.url());
-    // What does not change is not called.
+    // An unchanged URL is not called.
     receiver.take();
     let _same = app
         .patch(&path, &json!({ "url": receiver.url() }))
@@ -234,7 +234,7 @@ async fn addresses_that_are_not_public_are_refused_in_every_form() {
         let body = json!({ "url": url, "events": ["DELIVERED"] });
         let error = app.post(PATH, &body).await.expect_issues(422, &["url"]);
         assert_eq!(reason(&error), "ADDRESS_NOT_PUBLIC", "{host}");
-        // Without TLS it is no matter of the address.
+        // HTTP is refused whatever the address is.
         let body = json!({ "url": format!("http://{host}:{port}/"), "events": ["DELIVERED"] });
         app.post(PATH, &body).await.expect_issues(400, &["url"]);
     }
@@ -243,7 +243,7 @@ async fn addresses_that_are_not_public_are_refused_in_every_form() {
 }
 
 #[tokio::test]
-async fn an_organization_has_ten_endpoints_however_many_are_made_at_once() {
+async fn concurrent_creations_do_not_exceed_ten_endpoints() {
     let app = quiet().await;
     let receiver = Receiver::start(Manner::status(200)).await;
     app.execute(&format!(
@@ -261,13 +261,13 @@ async fn an_organization_has_ten_endpoints_however_many_are_made_at_once() {
     let refused = app.post(PATH, &body).await;
     let error = refused.expect_error(422, "VALIDATION_ERROR");
     assert_eq!(reason(&error), "TOO_MANY_WEBHOOK_ENDPOINTS");
-    // Others have their own.
+    // Another organization has its own limit.
     let other = app.tenant("Other").await;
     let _made = other.caller.post(PATH, &body).await.data(201);
 }
 
 #[tokio::test]
-async fn endpoints_of_another_organization_are_not_there() {
+async fn endpoints_of_another_organization_are_not_found() {
     let app = quiet().await;
     let receiver = Receiver::start(Manner::status(200)).await;
     let made = endpoint(&app, &receiver).await;
@@ -292,7 +292,7 @@ async fn endpoints_of_another_organization_are_not_there() {
 }
 
 #[tokio::test]
-async fn a_test_posts_a_signed_event_and_tells_what_came_of_it() {
+async fn a_test_posts_a_signed_event_and_returns_the_result() {
     let app = quiet().await;
     let receiver = Receiver::start(Manner::status(204)).await;
     let made = endpoint(&app, &receiver).await;
@@ -344,7 +344,7 @@ async fn a_test_posts_a_signed_event_and_tells_what_came_of_it() {
 }
 
 #[tokio::test]
-async fn a_test_that_fails_says_how() {
+async fn a_failed_test_returns_the_reason() {
     let app = TestApp::builder()
         .without_worker()
         .without_scheduler()
@@ -365,10 +365,10 @@ async fn a_test_that_fails_says_how() {
         let result = app.caller().post_empty(&path).await.expect(200);
         assert_eq!(result["success"], false);
         assert_eq!(result["statusCode"], status);
-        // A redirection is not followed, and nothing is tried twice.
+        // A redirect is not followed, and no call is repeated.
         assert_eq!(receiver.methods(), ["POST"]);
     }
-    // One that is switched off may be tested all the same.
+    // An inactive endpoint can be tested too.
     receiver.behave(Manner::status(201));
     let _off = app
         .patch(&path_of(&made), &json!({ "isActive": false }))
@@ -384,7 +384,7 @@ async fn a_test_that_fails_says_how() {
 }
 
 #[tokio::test]
-async fn switching_an_endpoint_on_again_and_moving_it_forget_that_it_failed() {
+async fn reactivating_an_endpoint_or_changing_its_url_clears_its_failures() {
     let app = quiet().await;
     let receiver = Receiver::start(Manner::status(200)).await;
     let made = endpoint(&app, &receiver).await;
@@ -392,7 +392,7 @@ async fn switching_an_endpoint_on_again_and_moving_it_forget_that_it_failed() {
     let fail = "UPDATE webhook_endpoints SET failing_since = '2026-11-20T12:00:00Z'";
     let since = "2026-11-20T12:00:00.000Z";
     app.execute(fail).await;
-    // On is what it is already.
+    // It is active already.
     for (change, expected) in [
         (json!({ "isActive": true }), json!(since)),
         (json!({ "isActive": false }), json!(since)),

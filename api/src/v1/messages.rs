@@ -10,9 +10,8 @@ use waypost_core::auth::Permission;
 use waypost_core::db;
 use waypost_core::event::{self, Event};
 use waypost_core::ids::{MessageId, OrganizationId};
-use waypost_core::message::attempts::{self, AttemptItem};
 use waypost_core::message::list::{self, MessageFilter};
-use waypost_core::message::{MessageItem, MessageStatus, RecipientItem, store};
+use waypost_core::message::{AttemptItem, MessageItem, MessageStatus, RecipientItem, store};
 
 use crate::context::Context;
 use crate::error::{Failure, MESSAGE};
@@ -340,7 +339,7 @@ impl MessagesApi {
             .await?
             .ok_or(Failure::NotFound(MESSAGE))?;
         let events = event::store::list(&mut connection, organization_id, id).await?;
-        let attempts = attempts::store::list(&mut connection, organization_id, id).await?;
+        let attempts = store::list_attempts(&mut connection, organization_id, id).await?;
         Ok(Json(Data {
             data: MessageDetail {
                 id: message.id.0,

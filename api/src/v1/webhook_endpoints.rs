@@ -17,7 +17,7 @@ use waypost_core::idempotency::single::Idempotent;
 use waypost_core::ids::WebhookEndpointId;
 use waypost_core::issue::Issue;
 use waypost_core::webhook::endpoint::{
-    EndpointChange, GRACE_DEFAULT, GRACE_MAX, SecretRotation, TestOutcome, WantedEndpoint,
+    EndpointChange, GRACE_DEFAULT, GRACE_MAX, NewEndpoint, SecretRotation, TestOutcome,
     WebhookEndpoint,
 };
 use waypost_core::webhook::secret::SigningSecret;
@@ -262,7 +262,7 @@ impl WebhookEndpointsApi {
             let data = WebhookEndpointWithSecret::of(WebhookEndpoint::clone(endpoint), secret);
             created(&Data { data })
         });
-        let wanted = WantedEndpoint {
+        let wanted = NewEndpoint {
             url,
             events: events.0,
             is_active: is_active.unwrap_or(true),
@@ -468,7 +468,7 @@ impl WebhookEndpointsApi {
         };
         let endpoints = &self.context.webhook_endpoints;
         if endpoints
-            .takes_scheme(caller.organization_id(), &url)
+            .allows_scheme(caller.organization_id(), &url)
             .await?
         {
             return Ok(Some(url));

@@ -1,6 +1,6 @@
-//! Events: the history of a message, in ten types. Every event is kept, in the
-//! order of when it occurred; whether it also moves a status is decided in
-//! `message::status`. Recording an event is what counts it (`metrics`).
+//! Events: the history of a message, in ten types, ordered by when they occurred. Every
+//! event is stored; `message::status` decides whether it also moves a status. Metrics are
+//! counted when events are inserted (`metrics`).
 
 pub mod store;
 
@@ -9,12 +9,12 @@ use std::fmt;
 use crate::clock::Timestamp;
 use crate::ids::{EventId, MessageId, OrganizationId, SendAttemptId};
 
-/// What `data` calls the call to a provider that an event is of.
+/// The key in `data` of the send attempt's id.
 pub const ATTEMPT_ID: &str = "attemptId";
-/// What `data` calls the provider's id of the copy that an event is of.
+/// The key in `data` of the provider's message id.
 pub const PROVIDER_MESSAGE_ID: &str = "providerMessageId";
 
-/// The ten types, shared by the history, by subscriptions and by webhooks.
+/// The ten types of events, in histories, subscriptions and webhooks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, sqlx::Type)]
 #[sqlx(type_name = "event_type", rename_all = "UPPERCASE")]
 pub enum EventType {
@@ -22,7 +22,7 @@ pub enum EventType {
     Sent,
     /// The provider confirmed delivery to the mailbox.
     Delivered,
-    /// Opened, as the tracking pixel tells.
+    /// The tracking pixel was loaded.
     Opened,
     Clicked,
     /// A hard, soft or block bounce.
@@ -30,12 +30,12 @@ pub enum EventType {
     Complained,
     Unsubscribed,
     Dropped,
-    /// Put off for a while by the receiving side.
+    /// The receiving server deferred delivery.
     Deferred,
 }
 
 impl EventType {
-    /// All of them, in the order of the contract.
+    /// All types, in the order of the API.
     pub const ALL: [Self; 10] = [
         Self::Queued,
         Self::Sent,
@@ -49,7 +49,7 @@ impl EventType {
         Self::Deferred,
     ];
 
-    /// The wire name.
+    /// The name in the API.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -73,30 +73,27 @@ impl fmt::Display for EventType {
     }
 }
 
-/// One row of a message's history, about to be recorded.
+/// An event to be inserted.
 #[derive(Debug, Clone)]
 pub struct NewEvent {
     pub id: EventId,
-    /// The message it is about.
     pub message_id: MessageId,
     pub organization_id: OrganizationId,
-    /// Which recipient it is about.
+    /// The recipient's position in the message.
     pub position: i32,
     pub event_type: EventType,
     pub occurred_at: Timestamp,
-    /// Particulars, such as a `reason`.
+    /// Details, such as a `reason`.
     pub data: Option<serde_json::Value>,
 }
 
-/// One row of a message's history, as read.
+/// An event, as read.
 #[derive(Debug, Clone)]
 pub struct Event {
-    /// Which recipient it is about; nothing where it is about all of them.
+    /// The recipient's position; `None` if the event is about all recipients.
     pub position: Option<i32>,
     pub event_type: EventType,
     pub occurred_at: Timestamp,
-    /// The call to a provider that it is of, where that is known.
     pub attempt_id: Option<SendAttemptId>,
-    /// The provider's id of the copy that it is of, where that is known.
     pub provider_message_id: Option<String>,
 }

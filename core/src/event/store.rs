@@ -9,9 +9,10 @@ use crate::fault::Fault;
 use crate::ids::{MessageId, OrganizationId, SendAttemptId};
 use crate::metrics::Delta;
 
-/// Adds events of any number of messages. Those that metrics show are counted in the
-/// same statement, by a trigger: once for each recipient, and opens and clicks not
-/// where `data` says `"isBot": true`. Another trigger adds what they owe to webhooks.
+/// Inserts events of any number of messages. In the same statement, a trigger counts them
+/// for the metrics, once per recipient, without opens and clicks whose `data` says
+/// `"isBot": true`. Another trigger inserts the webhook deliveries of subscribed
+/// endpoints.
 pub async fn insert(connection: &mut PgConnection, events: &[NewEvent]) -> Result<(), Fault> {
     if events.is_empty() {
         return Ok(());
@@ -19,8 +20,8 @@ pub async fn insert(connection: &mut PgConnection, events: &[NewEvent]) -> Resul
     write(connection, events, &[], false).await
 }
 
-/// Adds events of any number of messages, as [`insert`] does, and what metrics show of
-/// them: the trigger leaves these alone.
+/// Inserts events like [`insert`], with their changes of metrics; the counting trigger
+/// skips these events.
 pub async fn insert_counted(
     connection: &mut PgConnection,
     events: &[NewEvent],
@@ -88,10 +89,10 @@ async fn write(
     Ok(())
 }
 
-/// The history of one message, oldest first. What can only happen to a copy that was sent
-/// follows what may come before that at the same moment: what a provider tells in whole
-/// seconds is recorded as of the send where its second began before, and the ids of two
-/// processes are in no order within a millisecond.
+/// The history of one message, oldest first. At the same time, events that can only
+/// follow a send come after those that may precede it: a provider's event in whole
+/// seconds may fall back to the time of the send, and ids of two processes are not
+/// ordered within a millisecond.
 pub async fn list(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -114,8 +115,8 @@ pub async fn list(
     .or_fault("list events")
 }
 
-/// The events of some recipients of one message, and those about all of them,
-/// in the order of [`list`].
+/// The events of some recipients of a message and those about all of them, ordered like
+/// [`list`].
 pub async fn list_of_recipients(
     connection: &mut PgConnection,
     organization_id: OrganizationId,

@@ -1,7 +1,6 @@
-//! Composing: from the rows of a recipient and its message to the mail that an
-//! adapter puts on the wire. Pure; nothing is read or written here. What is tracked
-//! comes next ([`crate::tracking::link`]), and the unsubscribe link last
-//! ([`crate::unsubscribe::link`]), over all that others did to the bodies.
+//! Composes the mail that an adapter sends, from the rows of a recipient and its message.
+//! Pure. Tracking is added next ([`crate::tracking::link`]), and the unsubscribe link
+//! last ([`crate::unsubscribe::link`]), after all other changes of the bodies.
 
 use std::fmt;
 
@@ -12,7 +11,7 @@ use crate::ids::{MessageId, OrganizationId, SendAttemptId, UnsubscribeGroupId};
 use crate::provider::mail::OutgoingMail;
 use crate::tracking::Tracking;
 
-/// What all copies of a message share.
+/// The content that all recipients of a message share.
 #[derive(Clone)]
 pub struct MessageContent {
     pub id: MessageId,
@@ -26,11 +25,10 @@ pub struct MessageContent {
     pub tags: Vec<String>,
     /// The group that its recipients may unsubscribe from.
     pub unsubscribe_group_id: Option<UnsubscribeGroupId>,
-    /// What of it is tracked.
     pub tracking: Tracking,
 }
 
-/// Neither addresses nor content belong into logs.
+/// Addresses and content do not belong in logs.
 impl fmt::Debug for MessageContent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MessageContent")
@@ -54,7 +52,7 @@ fn open_address(
         .map_err(|error| Fault::internal("read a recipient's address", error.utf8_error()))
 }
 
-/// The domain that the copy for one recipient goes to, in lower case.
+/// The domain of a recipient's address, in lower case.
 ///
 /// # Errors
 /// As [`compose`].
@@ -68,11 +66,11 @@ pub fn domain(
     Ok(domain.to_ascii_lowercase())
 }
 
-/// Composes the copy for one recipient.
+/// Composes the mail for one recipient.
 ///
 /// # Errors
-/// A fault when the address cannot be opened (its key is not configured) or a
-/// stored mailbox is none.
+/// A fault if the address cannot be opened (its key is not configured) or a stored
+/// mailbox is invalid.
 pub fn compose(
     content: &MessageContent,
     position: i32,
@@ -100,10 +98,10 @@ pub fn compose(
     })
 }
 
-/// A mailbox that was checked before it was stored.
+/// Parses a mailbox that was validated before it was stored.
 ///
 /// # Errors
-/// A fault when it is none.
+/// A fault if it is invalid.
 pub fn stored_mailbox(text: &str) -> Result<Mailbox, Fault> {
     Mailbox::parse(text).map_err(|error| Fault::internal("read a stored mailbox", error))
 }

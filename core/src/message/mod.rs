@@ -1,31 +1,34 @@
-//! Messages: accepted requests to send, and the private copies that they become.
+//! Messages: accepted requests to send, and their recipients.
 //!
-//! A *message* is one accepted request. Each of its addresses is a *recipient*
-//! with a status, attempts and history of its own; the message shows their
-//! aggregate. Recipients are worked off in *chunks* of up to [`CHUNK_RECIPIENTS`],
-//! each of which is one row of the outbox and one job.
+//! A *message* is one accepted request. Each of its addresses is a *recipient* with its
+//! own status, attempts and history; the message shows their aggregate. Recipients are
+//! sent in *chunks* of up to [`CHUNK_RECIPIENTS`]. A chunk is one row of the outbox and
+//! one job.
 
-pub mod attempts;
 pub mod compose;
 pub mod list;
 pub mod status;
 pub mod store;
 
+use std::time::Duration;
+
 use crate::address::AddressHash;
 use crate::clock::Timestamp;
 use crate::event::Event;
-use crate::ids::{MessageId, ProviderAccountId};
+use crate::ids::{MessageId, ProviderAccountId, SendAttemptId};
 pub use status::MessageStatus;
 
-/// Recipients that one job sends to at the most.
+/// Recipients that one job sends to, at most.
 pub const CHUNK_RECIPIENTS: i32 = 100;
+/// Attempts of one message that are listed: the newest.
+pub const ATTEMPTS_SHOWN: i64 = 500;
 
-/// One line of the list of messages. It shows itself to no log.
+/// A message in a list. No `Debug`: it must not be logged.
 #[derive(Clone)]
 pub struct MessageItem {
     pub id: MessageId,
-    /// The account that it goes through: the one resolved at acceptance, until the
-    /// first recipient has gone through another.
+    /// The account resolved at acceptance, until the first recipient was sent through
+    /// another one.
     pub provider_account_id: ProviderAccountId,
     pub from_address: String,
     /// The first recipient's hash.
@@ -34,32 +37,62 @@ pub struct MessageItem {
     /// The aggregate of its recipients' statuses.
     pub status: MessageStatus,
     pub tags: Vec<String>,
-    /// How many recipients it has.
     pub recipient_count: i32,
-    /// The first recipient's id at the provider.
+    /// The first recipient's message id at the provider.
     pub provider_message_id: Option<String>,
     pub created_at: Timestamp,
-    /// When a provider first took a copy.
+    /// When a provider first accepted a recipient.
     pub sent_at: Option<Timestamp>,
-    /// When a mailbox first took a copy.
+    /// When a mail server first accepted a recipient.
     pub delivered_at: Option<Timestamp>,
 }
 
-/// One recipient of a message, as its owner sees it.
+/// One recipient of a message.
 #[derive(Debug, Clone)]
 pub struct RecipientItem {
-    /// Its place in the request, from 0.
+    /// The position in the request, from 0.
     pub position: i32,
-    /// The hash of its address.
+    /// The hash of the address.
     pub address_hash: AddressHash,
     pub status: MessageStatus,
     /// The account of the latest attempt.
     pub provider_account_id: Option<ProviderAccountId>,
-    /// Its id at the provider.
+    /// The message id at the provider.
     pub provider_message_id: Option<String>,
-    /// Attempts made, throttled ones apart.
+    /// Attempts made, without throttled ones.
     pub attempts: i32,
-    /// What the latest failure said.
+    /// The error of the latest failure.
     pub last_error: Option<String>,
     pub events: Vec<Event>,
+}
+
+/// A send attempt, as listed: one call to one provider for one recipient. Attempts are
+/// written by `delivery::attempt` before the call and completed by `delivery::outcome`.
+#[derive(Debug, Clone)]
+pub struct AttemptItem {
+    pub id: SendAttemptId,
+    /// The hash of the recipient's address.
+    pub address_hash: AddressHash,
+    pub provider_account_id: ProviderAccountId,
+    /// The provider type, also of accounts that are gone.
+    pub provider_type: String,
+    pub started_at: Timestamp,
+    /// When the outcome was known; `None` while the call is running.
+    pub finished_at: Option<Timestamp>,
+    /// The outcome's name in the API; `PENDING` while the call is running.
+    pub outcome: String,
+    /// The status of the provider's answer, if there was one.
+    pub status_code: Option<i32>,
+    /// The provider's message, or the error.
+    pub reason: Option<String>,
+}
+
+impl AttemptItem {
+    /// The time until the outcome was known. Never negative, though an event may have
+    /// proved the outcome by another machine's clock.
+    #[must_use]
+    pub fn duration(&self) -> Option<Duration> {
+        let finished_at = self.finished_at?;
+        Some((finished_at - self.started_at).to_std().unwrap_or_default())
+    }
 }

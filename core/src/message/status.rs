@@ -1,16 +1,15 @@
-//! The states of a message and the moves between them. A move that is not listed
-//! here is refused; a later state is never overwritten by an earlier one that
-//! arrives late. Statements that move many rows at once repeat the part of the
-//! table that they need as a condition on the row.
+//! The statuses of a message and the moves between them. Any other move is refused, so a
+//! late event never overwrites a later status. Statements that update many rows at once
+//! repeat the part of the table that they need as a condition.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The state of a recipient, and of a message as the aggregate of its recipients.
+/// The status of a recipient, and of a message as the aggregate of its recipients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, sqlx::Type)]
 #[sqlx(type_name = "message_status", rename_all = "UPPERCASE")]
 pub enum MessageStatus {
-    /// Accepted; nobody works on it.
+    /// Accepted; no worker has leased it.
     Queued,
     /// A worker holds the lease, or an attempt's outcome is unknown.
     Sending,
@@ -20,17 +19,16 @@ pub enum MessageStatus {
     Failed,
 }
 
-/// A move that the states do not allow.
+/// A move that is not allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a recipient cannot move from {from} to {to}")]
 pub struct IllegalMove {
     pub from: MessageStatus,
-    /// Where it was to go.
     pub to: MessageStatus,
 }
 
 impl MessageStatus {
-    /// All of them, in the order of the contract.
+    /// All statuses, in the order of the API.
     pub const ALL: [Self; 6] = [
         Self::Queued,
         Self::Sending,
@@ -40,7 +38,7 @@ impl MessageStatus {
         Self::Failed,
     ];
 
-    /// The wire name.
+    /// The name in the API.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -53,23 +51,24 @@ impl MessageStatus {
         }
     }
 
-    /// Moves from one state to another, if the table has that move.
+    /// Moves to another status, if the table allows it.
     ///
     /// # Errors
-    /// The move, where it is not one of them.
+    /// The move, if it is not allowed.
     pub fn advance(self, to: Self) -> Result<Self, IllegalMove> {
         let legal = match self {
-            // QUEUED to SENT: evidence came, after a lost answer and a retry that
-            // was put off, that the provider had taken it.
+            // QUEUED to SENT: a retry was waiting after a lost answer, and then evidence
+            // showed that the provider had accepted the message.
             Self::Queued => matches!(to, Self::Sending | Self::Sent | Self::Failed),
-            // SENDING to SENDING: the answer was lost and evidence is awaited.
+            // SENDING to SENDING: the answer was lost; waiting for evidence.
             Self::Sending => matches!(to, Self::Queued | Self::Sending | Self::Sent | Self::Failed),
-            // SENT to FAILED: the provider took it and dropped it before it tried.
+            // SENT to FAILED: the provider accepted it and dropped it before a delivery
+            // attempt.
             Self::Sent => matches!(to, Self::Delivered | Self::Bounced | Self::Failed),
             Self::Delivered => matches!(to, Self::Bounced),
-            // Evidence again: it was given up because answers were lost, or the
-            // provider says that it dropped it, and it was on its way all the same.
-            // To QUEUED: its owner has it tried again.
+            // To SENT and further: the message was given up after lost answers, or the
+            // provider reported it as dropped, and evidence shows that it was sent all
+            // the same. To QUEUED: the customer retries it.
             Self::Failed => {
                 matches!(
                     to,

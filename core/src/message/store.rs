@@ -1,16 +1,16 @@
-//! Messages in Postgres, as their owners read them one by one; their list is in
-//! `list`. How they get there is in `rows`; how they are worked off is in
-//! `queue::lease` and `queue::outcome`.
+//! Reads single messages from Postgres, and updates their aggregates; lists are in
+//! `list`. Messages are inserted by `acceptance::insert` and sent by `delivery::lease`
+//! and `delivery::outcome`.
 
 use sqlx::{PgConnection, query, query_as, query_scalar};
 
-use super::{MessageItem, MessageStatus, RecipientItem};
+use super::{ATTEMPTS_SHOWN, AttemptItem, MessageItem, MessageStatus, RecipientItem};
 use crate::address::AddressHash;
 use crate::db::OrFault;
 use crate::db::id_range::IdRange;
 use crate::event;
 use crate::fault::Fault;
-use crate::ids::{MessageId, OrganizationId, ProviderAccountId};
+use crate::ids::{MessageId, OrganizationId, ProviderAccountId, SendAttemptId};
 use crate::page::{Page, PageRequest};
 
 /// One message.
@@ -34,8 +34,8 @@ pub async fn find(
     .or_fault("find a message")
 }
 
-/// A page of a message's recipients in the order of the request, each with its
-/// history; nothing where the message is not there.
+/// A page of a message's recipients in the order of the request, each with its history;
+/// `None` if the message does not exist.
 pub async fn list_recipients(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -88,10 +88,42 @@ pub async fn list_recipients(
     }))
 }
 
-/// Writes the aggregate of their recipients' statuses into messages. Called last
-/// in a transaction that changed these messages' recipients: the rows are locked in
-/// the order of their ids before the recipients are read, so concurrent callers
-/// neither deadlock nor overlook each other.
+/// The newest attempts of a message, oldest first.
+pub async fn list_attempts(
+    connection: &mut PgConnection,
+    organization_id: OrganizationId,
+    message_id: MessageId,
+) -> Result<Vec<AttemptItem>, Fault> {
+    query_as!(
+        AttemptItem,
+        r#"SELECT a.id AS "id: SendAttemptId", r.address_hash AS "address_hash: AddressHash",
+                  a.provider_account_id AS "provider_account_id: ProviderAccountId",
+                  coalesce(t.provider_type::text, 'UNKNOWN') AS "provider_type!",
+                  a.started_at, a.finished_at, coalesce(a.outcome::text, 'PENDING') AS "outcome!",
+                  a.status_code, a.reason
+           FROM (
+               SELECT *
+               FROM send_attempts
+               WHERE message_id = $2 AND organization_id = $1
+               ORDER BY started_at DESC, id DESC
+               LIMIT $3
+           ) a
+           JOIN recipients r ON r.message_id = $2 AND r.position = a.position
+           LEFT JOIN provider_account_types t ON t.provider_account_id = a.provider_account_id
+           ORDER BY a.started_at, a.id"#,
+        organization_id.0,
+        message_id.0,
+        ATTEMPTS_SHOWN,
+    )
+    .fetch_all(connection)
+    .await
+    .or_fault("list send attempts")
+}
+
+/// Updates messages with the aggregate of their recipients' statuses. To be called last
+/// in a transaction that changed the recipients: the messages are locked in the order of
+/// their ids before the recipients are read, so that concurrent callers neither deadlock
+/// nor miss each other's changes.
 pub async fn refresh_aggregates(
     connection: &mut PgConnection,
     ids: &[MessageId],
@@ -102,8 +134,8 @@ pub async fn refresh_aggregates(
     if ids.is_empty() {
         return Ok(());
     }
-    let span = IdRange::of(&ids);
-    copy_only_recipients(connection, &ids).await?;
+    let range = IdRange::of(&ids);
+    update_single(connection, &ids).await?;
     let several = query_scalar!(
         "SELECT id
          FROM messages
@@ -111,28 +143,28 @@ pub async fn refresh_aggregates(
          ORDER BY id
          FOR NO KEY UPDATE",
         &ids,
-        span.first,
-        span.last,
+        range.first,
+        range.last,
     )
     .fetch_all(&mut *connection)
     .await
     .or_fault("lock messages")?;
-    aggregate_recipients(connection, &several).await
+    update_several(connection, &several).await
 }
 
-/// Lets messages show that they are being sent, as far as they are: those in `single`
-/// have one recipient, those in `several` more. To be run in a transaction. Answers the
-/// ones of `single` that need not be looked at again: a recipient that somebody else
-/// holds is about to change, and is not waited for.
-pub async fn show_sending(
+/// Updates messages whose recipients are being sent to SENDING: those in `single` have
+/// one recipient, those in `several` more. To be called in a transaction. Returns those
+/// of `single` that were updated: a recipient locked by another transaction is about to
+/// change and is skipped.
+pub async fn mark_sending(
     connection: &mut PgConnection,
     single: &[MessageId],
     several: &[MessageId],
 ) -> Result<Vec<MessageId>, Fault> {
-    // Held until the end, so that nothing that is decided meanwhile is written over. Of
-    // several, their message's own row sees to that.
+    // Locks the recipients until the end, so that an outcome recorded meanwhile is not
+    // overwritten. For `several`, the lock of the message does that.
     let ids: Vec<uuid::Uuid> = single.iter().map(|id| id.0).collect();
-    let span = IdRange::of(&ids);
+    let range = IdRange::of(&ids);
     let held = query_scalar!(
         r#"SELECT message_id AS "message_id: MessageId"
            FROM recipients
@@ -141,23 +173,20 @@ pub async fn show_sending(
            ORDER BY message_id
            FOR SHARE SKIP LOCKED"#,
         &ids,
-        span.first,
-        span.last,
+        range.first,
+        range.last,
     )
     .fetch_all(&mut *connection)
     .await
-    .or_fault("look for what is being sent")?;
+    .or_fault("lock recipients that are being sent")?;
     refresh_aggregates(connection, &[&held, several].concat()).await?;
     Ok(held)
 }
 
-/// A message with one recipient is as that is: nothing to aggregate. Whoever calls this
-/// holds the recipient's row, so nobody else is about to change the message.
-async fn copy_only_recipients(
-    connection: &mut PgConnection,
-    ids: &[uuid::Uuid],
-) -> Result<(), Fault> {
-    let span = IdRange::of(ids);
+/// Copies the status of an only recipient to its message. The caller holds the lock of
+/// the recipient, so no other transaction changes the message.
+async fn update_single(connection: &mut PgConnection, ids: &[uuid::Uuid]) -> Result<(), Fault> {
+    let range = IdRange::of(ids);
     query!(
         r#"UPDATE messages m
            SET status = r.status, sent_at = r.sent_at, delivered_at = r.delivered_at,
@@ -178,8 +207,8 @@ async fn copy_only_recipients(
                       IS DISTINCT FROM (r.status, r.sent_at, r.delivered_at, r.provider_message_id)
                   OR r.provider_account_id <> m.provider_account_id)"#,
         ids,
-        span.first,
-        span.last,
+        range.first,
+        range.last,
     )
     .execute(connection)
     .await
@@ -187,14 +216,11 @@ async fn copy_only_recipients(
     Ok(())
 }
 
-async fn aggregate_recipients(
-    connection: &mut PgConnection,
-    ids: &[uuid::Uuid],
-) -> Result<(), Fault> {
+async fn update_several(connection: &mut PgConnection, ids: &[uuid::Uuid]) -> Result<(), Fault> {
     if ids.is_empty() {
         return Ok(());
     }
-    let span = IdRange::of(ids);
+    let range = IdRange::of(ids);
     query!(
         r#"UPDATE messages m
            SET status = a.status, sent_at = a.sent_at, delivered_at = a.delivered_at,
@@ -223,8 +249,8 @@ async fn aggregate_recipients(
            ) a
            WHERE m.id = a.message_id AND m.id = ANY($1)"#,
         ids,
-        span.first,
-        span.last,
+        range.first,
+        range.last,
     )
     .execute(connection)
     .await

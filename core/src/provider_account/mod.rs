@@ -363,7 +363,7 @@ impl Accounts {
         }
         let now = self.clock.now();
         let switched_off =
-            routing::store::release_account(&mut transaction, organization_id, id, now).await?;
+            routing::store::remove_account(&mut transaction, organization_id, id, now).await?;
         let change = AuditChange::new("provider.deleted", id)
             .with(json!({ "routingRulesSwitchedOff": switched_off }));
         self.record(&mut transaction, organization_id, origin, &change)

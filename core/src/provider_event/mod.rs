@@ -1,6 +1,6 @@
-//! Provider events: what providers report about mail that they took. `receiver` reads
-//! and verifies their requests, `record` writes what follows from them, and `reconcile`
-//! asks providers about sends whose answer was lost.
+//! Provider events: what providers report about messages that they accepted. `receiver`
+//! verifies and reads a provider's request, `record` writes its events and updates the
+//! recipients, and `reconcile` asks providers about attempts whose answer was lost.
 
 pub mod receiver;
 pub mod reconcile;

@@ -1,10 +1,9 @@
-//! The inbox: where a provider's request becomes recorded events. Its token finds
-//! the account, the account's secrets verify it, the reader of its provider reads
-//! it, and the recorder commits it. Only then is it answered.
+//! Receives the event requests of providers. The token in the URL identifies the account.
+//! The account's secrets verify the request, the provider's adapter reads it, and the
+//! recorder commits the events. The request is answered only after the commit.
 //!
-//! Which account a token belongs to is remembered for a moment, so that a storm of
-//! requests costs no look-up each. Secrets that were replaced are believed no longer
-//! than that.
+//! Accounts are cached by token for [`ACCOUNT_TTL`], so that a burst of requests does not
+//! cost a query each. A replaced secret stays valid for at most that long.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,25 +25,24 @@ use crate::provider::inbound::{self, Inbound, InboundRefusal, Received, SnsFetch
 use crate::provider_account::ProviderAccount;
 use crate::provider_account::store;
 
-/// How long a process goes by what it knows of an account.
-const MEMORY: Duration = Duration::from_secs(1);
-/// Tokens remembered at the most, also of accounts that are not there.
-const REMEMBERED_MAX: u64 = 10_000;
-/// Tokens looked for at once: made-up ones hold no more connections than these.
-const LOOK_UPS: usize = 2;
-/// The length of a token.
+/// How long a process may use a cached account.
+const ACCOUNT_TTL: Duration = Duration::from_secs(1);
+/// Tokens cached at most, unknown tokens included.
+const ACCOUNTS_CACHED_MAX: u64 = 10_000;
+/// Concurrent queries for tokens: requests with made-up tokens cannot use more
+/// connections.
+const LOOKUPS_MAX: usize = 2;
 const TOKEN_CHARS: usize = 32;
 
 const DOING: &str = "receive provider events";
 
-/// Why a request was not taken.
+/// Why a request was refused.
 #[derive(Debug)]
 pub enum ReceiveRefusal {
-    /// No account has this token.
     UnknownToken,
-    /// Nothing shows that the provider sent it.
+    /// The request is not proven to come from the provider.
     Unverified,
-    /// We failed, or cannot judge it now. It is to be sent again.
+    /// The request could not be processed. The provider should send it again.
     Fault(Fault),
 }
 
@@ -54,7 +52,7 @@ impl From<Fault> for ReceiveRefusal {
     }
 }
 
-/// Receives requests of providers. Cheap to clone.
+/// Receives the event requests of providers. Cheap to clone.
 #[derive(Clone)]
 pub struct EventReceiver {
     pool: PgPool,
@@ -62,30 +60,30 @@ pub struct EventReceiver {
     fetcher: SnsFetcher,
     recorder: EventRecorder,
     clock: Clock,
-    doors: Cache<String, Option<Arc<CachedAccount>>>,
-    look_ups: Arc<Semaphore>,
+    accounts: Cache<String, Option<Arc<CachedAccount>>>,
+    lookup_permits: Arc<Semaphore>,
 }
 
-/// What lies behind a token.
+/// The account that a token belongs to.
 struct CachedAccount {
     account: ProviderAccount,
-    /// What requests are verified with, open and as it is stored; nothing as long as
-    /// it is not known.
+    /// The secrets that verify requests, opened and as stored; `None` until the secrets
+    /// are set.
     secrets: Option<(EventSecrets, Vec<u8>)>,
 }
 
-/// What an inbox works with.
+/// The dependencies of an [`EventReceiver`].
 pub struct EventReceiverParts {
     pub pool: PgPool,
     pub sealer: Sealer,
-    /// What gets the certificates of SNS.
+    /// Fetches the signing certificates of SNS.
     pub fetcher: SnsFetcher,
     pub recorder: EventRecorder,
     pub clock: Clock,
 }
 
 impl EventReceiver {
-    /// An inbox that remembers nothing yet.
+    /// Builds a receiver with an empty cache.
     #[must_use]
     pub fn new(parts: EventReceiverParts) -> Self {
         let EventReceiverParts {
@@ -101,32 +99,32 @@ impl EventReceiver {
             fetcher,
             recorder,
             clock,
-            doors: Cache::builder()
-                .max_capacity(REMEMBERED_MAX)
-                .time_to_live(MEMORY)
+            accounts: Cache::builder()
+                .max_capacity(ACCOUNTS_CACHED_MAX)
+                .time_to_live(ACCOUNT_TTL)
                 .build(),
-            look_ups: Arc::new(Semaphore::new(LOOK_UPS)),
+            lookup_permits: Arc::new(Semaphore::new(LOOKUPS_MAX)),
         }
     }
 
-    /// Takes a request: verifies it and records what it tells.
+    /// Verifies a request and records its events.
     ///
     /// # Errors
-    /// Why nothing, or only a part, was recorded.
-    pub async fn take(
+    /// Why none, or only some, of the events were recorded.
+    pub async fn receive(
         &self,
         token: &str,
         headers: &HeaderMap,
         body: &[u8],
         origin: Origin,
     ) -> Result<RecordCounts, ReceiveRefusal> {
-        let door = self
-            .door(token)
+        let cached = self
+            .cached_account(token)
             .await?
             .ok_or(ReceiveRefusal::UnknownToken)?;
-        let account_id = door.account.id;
-        let Some((secrets, sealed)) = &door.secrets else {
-            info!(account.id = %account_id, "Refused events of account {account_id}: its event secrets are not known");
+        let account_id = cached.account.id;
+        let Some((secrets, sealed)) = &cached.secrets else {
+            info!(account.id = %account_id, "Refused events of account {account_id}: its event secrets are not set");
             return Err(ReceiveRefusal::Unverified);
         };
         let inbound = Inbound {
@@ -134,16 +132,16 @@ impl EventReceiver {
             body,
             now: self.clock.now(),
         };
-        let kind = door.account.provider_type;
+        let kind = cached.account.provider_type;
         let received = match inbound::receive(kind, secrets, &inbound, &self.fetcher).await {
             Ok(received) => received,
             Err(InboundRefusal::Unverified { why }) => {
                 info!(account.id = %account_id, why, "Refused events of account {account_id}");
                 return Err(ReceiveRefusal::Unverified);
             }
-            // A provider would send it again for hours, and it would be the same.
+            // The provider would repeat the same unreadable request for hours.
             Err(InboundRefusal::Malformed { why }) => {
-                warn!(account.id = %account_id, why, "Acknowledged events of account {account_id} that cannot be read");
+                warn!(account.id = %account_id, why, "Acknowledged a request for account {account_id} that cannot be read");
                 Received {
                     unreadable: 1,
                     ..Received::default()
@@ -153,40 +151,41 @@ impl EventReceiver {
                 return Err(Fault::unavailable(DOING, why).into());
             }
         };
-        let is_first = door.account.events_verified_at.is_none();
-        let teller = EventSource {
-            organization_id: door.account.organization_id,
+        let is_first = cached.account.events_verified_at.is_none();
+        let source = EventSource {
+            organization_id: cached.account.organization_id,
             account_id,
             provider_type: kind,
             first_verified_with: is_first.then(|| sealed.clone()),
         };
-        let news = EventBatch {
+        let batch = EventBatch {
             events: received.events,
             unreadable: received.unreadable,
             guard: received.replay_guard,
         };
-        match self.recorder.record(teller, origin, news).await {
-            Ok(tally) => Ok(tally),
+        match self.recorder.record(source, origin, batch).await {
+            Ok(counts) => Ok(counts),
             Err(RecordRefusal::Replayed) => {
-                warn!(account.id = %account_id, "Refused events of account {account_id}: the signature was used for others");
+                warn!(account.id = %account_id, "Refused events of account {account_id}: the signature was already used for other events");
                 Err(ReceiveRefusal::Unverified)
             }
             Err(RecordRefusal::Fault(fault)) => Err(fault.into()),
         }
     }
 
-    async fn door(&self, token: &str) -> Result<Option<Arc<CachedAccount>>, Fault> {
-        let is_one = token.len() == TOKEN_CHARS && token.bytes().all(|b| b.is_ascii_alphanumeric());
-        if !is_one {
+    async fn cached_account(&self, token: &str) -> Result<Option<Arc<CachedAccount>>, Fault> {
+        let is_token =
+            token.len() == TOKEN_CHARS && token.bytes().all(|b| b.is_ascii_alphanumeric());
+        if !is_token {
             return Ok(None);
         }
-        cache::get_or_find(&self.doors, token, || self.find(token)).await
+        cache::get_or_find(&self.accounts, token, || self.load_account(token)).await
     }
 
-    async fn find(&self, token: &str) -> Result<Option<Arc<CachedAccount>>, Fault> {
+    async fn load_account(&self, token: &str) -> Result<Option<Arc<CachedAccount>>, Fault> {
         let found = db::bounded(DOING, async {
-            // Never closed. Whoever guesses tokens waits for others who do.
-            let _place = self.look_ups.acquire().await;
+            // Never closed. Requests with unknown tokens wait for each other here.
+            let _permit = self.lookup_permits.acquire().await;
             let mut connection = self.pool.acquire().await.or_fault(DOING)?;
             store::find_by_event_token(&mut connection, token).await
         });

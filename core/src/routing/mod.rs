@@ -1,10 +1,9 @@
-//! Routing: which provider account takes a message. Pure: it decides over a
-//! snapshot of the organization's accounts.
+//! Routing: chooses the provider account of a message. Pure: works on a snapshot of the
+//! organization's accounts.
 //!
-//! The rules are asked by their priority, the highest first, and by their age, the
-//! oldest first, where it is the same. The first that is active, matches and has an
-//! active account decides. Where none does, the first active account (the oldest)
-//! is used, as the contract says.
+//! Rules are evaluated by priority, highest first, then by age, oldest first. The first
+//! rule that is active, matches and has an active account decides. Without such a rule,
+//! the oldest active account is used.
 
 pub mod rule;
 pub mod snapshot_cache;
@@ -23,35 +22,35 @@ use crate::tracking::Tracking;
 
 use rule::{RoutingRule, RuleTerms, TagMatch};
 
-/// What routing needs to know of an organization.
+/// What routing needs of an organization.
 #[derive(Debug, Clone)]
 pub struct RoutingSnapshot {
-    /// What a send from an unverified domain gets.
+    /// How messages from an unverified domain are treated.
     pub unverified_domains: UnverifiedDomains,
-    /// What is tracked where a message does not say. It decides no route; it is
-    /// remembered with what does, so that acceptance need not ask for it.
+    /// The default tracking of messages. It does not affect the route; it is cached here
+    /// because acceptance needs it at the same time.
     pub tracking: Tracking,
     /// The active accounts, oldest first.
     pub accounts: Vec<RoutableAccount>,
-    /// The rules, inactive ones too, in the order in which they are asked.
+    /// The rules, inactive ones included, in the order of evaluation.
     pub rules: Vec<RoutingRule>,
 }
 
 impl RoutingSnapshot {
-    /// An active account; nothing where it is switched off or gone.
+    /// An active account; `None` if it is inactive or gone.
     #[must_use]
     pub fn account(&self, id: ProviderAccountId) -> Option<&RoutableAccount> {
         self.accounts.iter().find(|account| account.id == id)
     }
 
-    /// A rule, active or not; nothing where it is gone.
+    /// A rule, active or not; `None` if it is gone.
     #[must_use]
     pub fn rule(&self, id: RoutingRuleId) -> Option<&RoutingRule> {
         self.rules.iter().find(|rule| rule.id == id)
     }
 }
 
-/// What of a message decides its route.
+/// The parts of a message that routing depends on.
 #[derive(Debug, Clone)]
 pub struct RoutingRequest<'a> {
     /// The sender's domain, in lower-case ASCII.
@@ -65,41 +64,41 @@ pub struct RoutableAccount {
     pub id: ProviderAccountId,
     pub provider_type: ProviderType,
     pub created_at: Timestamp,
-    /// What it may be used for at the most.
     pub limits: AccountLimits,
     pub credentials: ReadCredentials,
-    /// How often somebody mended it: see [`crate::account_limiter::AccountCall::revision`].
+    /// The revision of the account: see
+    /// [`crate::account_limiter::AccountCall::revision`].
     pub revision: u32,
-    /// Whether it could not send when it was last used.
+    /// Whether sending is paused because the account could not send.
     pub is_paused: bool,
-    /// Whether its credentials can list its domains: where not, a domain that is
-    /// not recorded is unknown rather than unverified.
+    /// Whether the credentials can list the account's domains. If not, a domain without a
+    /// record is unknown rather than unverified.
     pub domains_visible: bool,
     /// The state of each recorded domain.
     pub domains: HashMap<String, DomainState>,
 }
 
-/// What becomes of an account that a rule names for when another fails.
+/// A fallback account of a rule, and whether it can take over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fallback {
     pub account_id: ProviderAccountId,
-    /// Whether the sender's domain is verified on it.
+    /// Whether the sender's domain is verified at the account.
     pub domain_verified: bool,
-    /// Why it never takes over; nothing where it does.
+    /// Why it never takes over; `None` if it does.
     pub passed_over: Option<FallbackPassedOver>,
 }
 
 /// Why a fallback never takes over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FallbackPassedOver {
-    /// It is switched off or gone.
+    /// The account is inactive or gone.
     ProviderInactive,
-    /// The sender's domain is not verified on it.
+    /// The sender's domain is not verified at the account.
     DomainNotVerified,
 }
 
 impl FallbackPassedOver {
-    /// The word on the wire.
+    /// The name in the API.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -109,23 +108,22 @@ impl FallbackPassedOver {
     }
 }
 
-/// The account that takes a message.
+/// The account chosen for a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Route {
     pub account_id: ProviderAccountId,
     pub provider_type: ProviderType,
-    /// Whether the sender's domain is verified on it.
+    /// Whether the sender's domain is verified at the account.
     pub domain_verified: bool,
-    /// The rule that chose it; nothing where none matched.
+    /// The rule that chose it; `None` if no rule matched.
     pub rule_id: Option<RoutingRuleId>,
 }
 
-/// Why no account takes a message.
+/// Why no account can take a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RouteRefusal {
-    /// There is no active account.
     NoActiveProvider,
-    /// The account that would take it does not have the sender's domain verified.
+    /// The sender's domain is not verified at the chosen account.
     DomainNotVerified(ProviderType),
 }
 
@@ -133,16 +131,16 @@ pub enum RouteRefusal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PassedOver {
     RuleInactive,
-    /// It is for other senders.
+    /// The sender's domain does not match.
     SenderDomain,
-    /// It is for other tags.
+    /// The tags do not match.
     Tags,
-    /// Its account is switched off or gone.
+    /// The rule's account is inactive or gone.
     ProviderInactive,
 }
 
 impl PassedOver {
-    /// The word on the wire.
+    /// The name in the API.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -155,8 +153,7 @@ impl PassedOver {
 }
 
 impl RoutableAccount {
-    /// What this account knows of a domain. A subdomain is covered by its own
-    /// record alone.
+    /// The state of a domain at this account. A subdomain needs its own record.
     #[must_use]
     pub fn domain_state(&self, domain: &str) -> DomainState {
         match self.domains.get(domain) {
@@ -167,24 +164,24 @@ impl RoutableAccount {
     }
 }
 
-/// Whether a rule decides over a message, and with which account.
+/// Evaluates a rule: the account, if the rule applies.
 ///
 /// # Errors
-/// Why it does not.
-pub fn ask<'a>(
+/// Why the rule does not apply.
+pub fn evaluate<'a>(
     rule: &RoutingRule,
     snapshot: &'a RoutingSnapshot,
-    enquiry: &RoutingRequest<'_>,
+    request: &RoutingRequest<'_>,
 ) -> Result<&'a RoutableAccount, PassedOver> {
     let terms = &rule.terms;
     if !terms.is_active {
         return Err(PassedOver::RuleInactive);
     }
     let pattern = terms.sender_domain.as_ref();
-    if pattern.is_some_and(|pattern| !pattern.matches(enquiry.sender_domain)) {
+    if pattern.is_some_and(|pattern| !pattern.matches(request.sender_domain)) {
         return Err(PassedOver::SenderDomain);
     }
-    if !matches_tags(terms, enquiry) {
+    if !matches_tags(terms, request) {
         return Err(PassedOver::Tags);
     }
     snapshot
@@ -192,60 +189,61 @@ pub fn ask<'a>(
         .ok_or(PassedOver::ProviderInactive)
 }
 
-fn matches_tags(terms: &RuleTerms, enquiry: &RoutingRequest<'_>) -> bool {
+fn matches_tags(terms: &RuleTerms, request: &RoutingRequest<'_>) -> bool {
     let mut wanted = terms.tags.iter().map(|tag| tag.as_str());
     match terms.tag_match {
         _ if terms.tags.is_empty() => true,
-        TagMatch::Any => wanted.any(|tag| enquiry.tags.contains(&tag)),
-        TagMatch::All => wanted.all(|tag| enquiry.tags.contains(&tag)),
+        TagMatch::Any => wanted.any(|tag| request.tags.contains(&tag)),
+        TagMatch::All => wanted.all(|tag| request.tags.contains(&tag)),
     }
 }
 
-/// The account for a message.
+/// Chooses the account of a message.
 ///
 /// # Errors
-/// Why none takes it.
+/// Why no account can take it.
 pub fn resolve(
     snapshot: &RoutingSnapshot,
-    enquiry: &RoutingRequest<'_>,
+    request: &RoutingRequest<'_>,
 ) -> Result<Route, RouteRefusal> {
     let mut rules = snapshot.rules.iter();
-    let by_rule = rules.find_map(|rule| Some((ask(rule, snapshot, enquiry).ok()?, Some(rule.id))));
+    let by_rule =
+        rules.find_map(|rule| Some((evaluate(rule, snapshot, request).ok()?, Some(rule.id))));
     let (account, rule_id) = by_rule
         .or_else(|| Some((snapshot.accounts.first()?, None)))
         .ok_or(RouteRefusal::NoActiveProvider)?;
-    route(snapshot, account, rule_id, enquiry)
+    route(snapshot, account, rule_id, request)
         .ok_or(RouteRefusal::DomainNotVerified(account.provider_type))
 }
 
-/// The account that a message which was accepted goes through when its own is gone
-/// or switched off: the first that takes its sender, of those that rules name, then
-/// of all active ones.
+/// The substitute for the account of an accepted message that is inactive or gone: the
+/// first account that accepts the sender, among those of matching rules, then among all
+/// active ones.
 #[must_use]
-pub fn stand_in(snapshot: &RoutingSnapshot, enquiry: &RoutingRequest<'_>) -> Option<Route> {
+pub fn find_substitute(snapshot: &RoutingSnapshot, request: &RoutingRequest<'_>) -> Option<Route> {
     let by_rules = snapshot
         .rules
         .iter()
-        .filter_map(|rule| Some((ask(rule, snapshot, enquiry).ok()?, Some(rule.id))));
+        .filter_map(|rule| Some((evaluate(rule, snapshot, request).ok()?, Some(rule.id))));
     let others = snapshot.accounts.iter().map(|account| (account, None));
     by_rules
         .chain(others)
-        .find_map(|(account, rule_id)| route(snapshot, account, rule_id, enquiry))
+        .find_map(|(account, rule_id)| route(snapshot, account, rule_id, request))
 }
 
-/// The accounts that may take a message which was accepted, in the order in which they
-/// are tried: the one resolved at acceptance, then those that the rule which it was
-/// accepted by names now, each only once. A removed account's fallback moves up in the
-/// rule, so the rule's own account may be a fallback of the message. Fallbacks count as
-/// the resolved account did: where they are active and do not show the sender's domain as
-/// unverified, or in whatever state where the organization accepts that. Where the resolved account is gone or switched
-/// off, the one that stands in for it comes last.
+/// The accounts that may send an accepted message, in the order in which they are tried:
+/// the account resolved at acceptance, then the accounts that the message's rule names
+/// now, without duplicates. If an account is removed, its rule's first fallback moves up,
+/// so the rule's own account may be a fallback of the message. A fallback must be active,
+/// and the sender's domain must not be unverified at it, unless the organization accepts
+/// unverified domains. If the resolved account is inactive or gone, a substitute comes
+/// last.
 #[must_use]
 pub fn candidates(
     snapshot: &RoutingSnapshot,
     resolved: ProviderAccountId,
     rule: Option<&RoutingRule>,
-    enquiry: &RoutingRequest<'_>,
+    request: &RoutingRequest<'_>,
 ) -> Vec<ProviderAccountId> {
     let own = snapshot.account(resolved).map(|account| account.id);
     let named = rule.into_iter().flat_map(|rule| {
@@ -254,14 +252,14 @@ pub fn candidates(
     });
     let fallbacks = named
         .filter_map(|id| snapshot.account(*id))
-        .filter(|account| route(snapshot, account, None, enquiry).is_some())
+        .filter(|account| route(snapshot, account, None, request).is_some())
         .map(|account| account.id);
-    let instead = match own {
+    let substitute = match own {
         Some(_) => None,
-        None => stand_in(snapshot, enquiry).map(|route| route.account_id),
+        None => find_substitute(snapshot, request).map(|route| route.account_id),
     };
     let mut candidates: Vec<ProviderAccountId> = Vec::new();
-    for id in own.into_iter().chain(fallbacks).chain(instead) {
+    for id in own.into_iter().chain(fallbacks).chain(substitute) {
         if !candidates.contains(&id) {
             candidates.push(id);
         }
@@ -269,16 +267,16 @@ pub fn candidates(
     candidates
 }
 
-/// What becomes of a rule's fallbacks, in their order.
+/// The fallbacks of a rule, in order, and whether they can take over.
 #[must_use]
 pub fn fallbacks(
     snapshot: &RoutingSnapshot,
     rule: &RoutingRule,
-    enquiry: &RoutingRequest<'_>,
+    request: &RoutingRequest<'_>,
 ) -> Vec<Fallback> {
     let fallback = |id: &ProviderAccountId| {
         let account = snapshot.account(*id);
-        let route = account.and_then(|account| route(snapshot, account, None, enquiry));
+        let route = account.and_then(|account| route(snapshot, account, None, request));
         Fallback {
             account_id: *id,
             domain_verified: route.is_some_and(|route| route.domain_verified),
@@ -292,14 +290,14 @@ pub fn fallbacks(
     rule.terms.fallbacks.iter().map(fallback).collect()
 }
 
-/// The route through one account, unless it refuses the sender's domain.
+/// The route through an account, unless it refuses the sender's domain.
 fn route(
     snapshot: &RoutingSnapshot,
     account: &RoutableAccount,
     rule_id: Option<RoutingRuleId>,
-    enquiry: &RoutingRequest<'_>,
+    request: &RoutingRequest<'_>,
 ) -> Option<Route> {
-    let state = account.domain_state(enquiry.sender_domain);
+    let state = account.domain_state(request.sender_domain);
     let refuses = snapshot.unverified_domains == UnverifiedDomains::Reject;
     (state != DomainState::Unverified || !refuses).then_some(Route {
         account_id: account.id,
@@ -342,11 +340,11 @@ mod tests {
             accounts: vec![account],
             rules: vec![],
         };
-        resolve(&snapshot, &enquiry("example.com", &[])).map(|route| route.domain_verified)
+        resolve(&snapshot, &request("example.com", &[])).map(|route| route.domain_verified)
     }
 
     #[test]
-    fn the_senders_domain_decides_by_what_the_account_knows_of_it() {
+    fn the_state_of_the_senders_domain_at_the_account_decides() {
         use DomainState::{Unknown, Unverified, Verified};
         use UnverifiedDomains::{Accept, Reject};
         let refused = Err(RouteRefusal::DomainNotVerified(ProviderType::Mailgun));
@@ -367,12 +365,12 @@ mod tests {
             rules: vec![],
         };
         assert_eq!(
-            resolve(&snapshot, &enquiry("example.com", &[])),
+            resolve(&snapshot, &request("example.com", &[])),
             Err(RouteRefusal::NoActiveProvider)
         );
     }
 
-    fn enquiry<'a>(sender_domain: &'a str, tags: &[&'a str]) -> RoutingRequest<'a> {
+    fn request<'a>(sender_domain: &'a str, tags: &[&'a str]) -> RoutingRequest<'a> {
         RoutingRequest {
             sender_domain,
             tags: tags.to_vec(),
@@ -429,20 +427,21 @@ mod tests {
             accounts: vec![first, second],
             rules,
         };
-        let message = enquiry("example.com", &["receipts"]);
-        let asked = |place: usize| ask(&snapshot.rules[place], &snapshot, &message).map(|_| ());
-        assert_eq!(asked(0), Err(PassedOver::RuleInactive));
-        assert_eq!(asked(1), Err(PassedOver::ProviderInactive));
-        assert_eq!(asked(2), Err(PassedOver::SenderDomain));
-        assert_eq!(asked(3), Err(PassedOver::Tags));
-        assert_eq!(asked(4), Ok(()));
+        let message = request("example.com", &["receipts"]);
+        let evaluated =
+            |index: usize| evaluate(&snapshot.rules[index], &snapshot, &message).map(|_| ());
+        assert_eq!(evaluated(0), Err(PassedOver::RuleInactive));
+        assert_eq!(evaluated(1), Err(PassedOver::ProviderInactive));
+        assert_eq!(evaluated(2), Err(PassedOver::SenderDomain));
+        assert_eq!(evaluated(3), Err(PassedOver::Tags));
+        assert_eq!(evaluated(4), Ok(()));
         let route = resolve(&snapshot, &message).unwrap();
         assert_eq!(route.rule_id, Some(snapshot.rules[4].id));
         assert_eq!(route.account_id, snapshot.accounts[1].id);
     }
 
     #[test]
-    fn the_candidates_are_the_resolved_account_and_the_fallbacks_that_may_know_the_sender() {
+    fn the_candidates_are_the_resolved_account_and_the_fallbacks_that_accept_the_sender() {
         use DomainState::{Unverified, Verified};
         use UnverifiedDomains::{Accept, Reject};
         let resolved = account(Some(Unverified), true);
@@ -456,14 +455,14 @@ mod tests {
         let fallbacks = fallbacks.map(|account| account.id).to_vec();
         let rule = rule(&moved_up, |terms| terms.fallbacks = fallbacks);
         let (own, first, second) = (resolved.id, moved_up.id, last.id);
-        let (third, fourth, stranger) = (unverified.id, unknown.id, other.id);
+        let (third, fourth, other_id) = (unverified.id, unknown.id, other.id);
         let mut snapshot = RoutingSnapshot {
             unverified_domains: Reject,
             tracking: Tracking::default(),
             accounts: vec![other, last, unknown, unverified, moved_up, resolved],
             rules: vec![],
         };
-        let message = enquiry("example.com", &[]);
+        let message = request("example.com", &[]);
         let through = |snapshot: &RoutingSnapshot, rule: Option<&RoutingRule>| {
             candidates(snapshot, own, rule, &message)
         };
@@ -471,15 +470,15 @@ mod tests {
         assert_eq!(
             through(&snapshot, Some(&rule)),
             [own, first, fourth, second],
-            "one whose domains cannot be seen takes over as it would take the first"
+            "an account whose domains are unknown can be a fallback"
         );
-        let told = super::fallbacks(&snapshot, &rule, &message);
-        let told: Vec<_> = told
+        let reasons = super::fallbacks(&snapshot, &rule, &message);
+        let reasons: Vec<_> = reasons
             .iter()
             .map(|fallback| (fallback.domain_verified, fallback.passed_over))
             .collect();
         assert_eq!(
-            told,
+            reasons,
             [
                 (false, Some(FallbackPassedOver::ProviderInactive)),
                 (false, Some(FallbackPassedOver::DomainNotVerified)),
@@ -496,11 +495,11 @@ mod tests {
         );
         snapshot.unverified_domains = Reject;
         snapshot.accounts.pop();
-        assert_eq!(through(&snapshot, None), [stranger]);
+        assert_eq!(through(&snapshot, None), [other_id]);
         assert_eq!(
             through(&snapshot, Some(&rule)),
-            [first, fourth, second, stranger],
-            "the one that stands in comes last"
+            [first, fourth, second, other_id],
+            "the substitute comes last"
         );
         snapshot.accounts.clear();
         assert!(through(&snapshot, Some(&rule)).is_empty());
@@ -510,19 +509,19 @@ mod tests {
     fn tags_match_by_one_or_by_all_of_them() {
         use TagMatch::{All, Any};
         let account = account(None, false);
-        let asked = |tag_match, wanted: &[&str], given: &[&str]| {
+        let matches = |tag_match, wanted: &[&str], given: &[&str]| {
             let rule = rule(&account, |terms| {
                 terms.tags = tags(wanted);
                 terms.tag_match = tag_match;
             });
-            matches_tags(&rule.terms, &enquiry("example.com", given))
+            matches_tags(&rule.terms, &request("example.com", given))
         };
-        assert!(asked(Any, &["a", "b"], &["b", "c"]));
-        assert!(!asked(Any, &["a", "b"], &["c"]));
-        assert!(!asked(Any, &["a"], &["A"]));
-        assert!(asked(All, &["a", "b"], &["b", "c", "a"]));
-        assert!(!asked(All, &["a", "b"], &["a", "c"]));
-        assert!(asked(All, &[], &[]));
-        assert!(asked(Any, &[], &["c"]));
+        assert!(matches(Any, &["a", "b"], &["b", "c"]));
+        assert!(!matches(Any, &["a", "b"], &["c"]));
+        assert!(!matches(Any, &["a"], &["A"]));
+        assert!(matches(All, &["a", "b"], &["b", "c", "a"]));
+        assert!(!matches(All, &["a", "b"], &["a", "c"]));
+        assert!(matches(All, &[], &[]));
+        assert!(matches(Any, &[], &["c"]));
     }
 }

@@ -1,7 +1,7 @@
-//! Routing rules: what they say, and making, changing and removing them.
+//! Routing rules: their content, and creating, changing and removing them.
 //!
-//! A rule names accounts, and accounts go. Removing one takes it out of every rule:
-//! the first fallback moves up, and a rule that has none is switched off.
+//! When an account is removed, it is taken out of every rule: the first fallback moves
+//! up, and a rule without fallbacks is deactivated.
 
 use std::fmt;
 
@@ -19,54 +19,54 @@ use crate::text::{Name, Tag};
 
 /// The highest priority.
 pub const PRIORITY_MAX: u32 = 1_000;
-/// Fallbacks of one rule at the most.
+/// Fallbacks of one rule, at most.
 pub const FALLBACKS_MAX: usize = 5;
-/// Rules of one organization at the most: every message may ask all of them.
+/// Rules of one organization, at most: a message may be matched against all of them.
 pub const RULES_MAX: u64 = 1_000;
 
-/// A rule's record.
+/// A routing rule.
 #[derive(Debug, Clone)]
 pub struct RoutingRule {
     pub id: RoutingRuleId,
     pub organization_id: OrganizationId,
     pub terms: RuleTerms,
     pub created_at: Timestamp,
-    /// When it was last changed.
     pub updated_at: Timestamp,
 }
 
-/// What a rule says.
+/// The content of a rule.
 #[derive(Debug, Clone)]
 pub struct RuleTerms {
     pub name: Name,
-    /// Higher ones are asked first.
+    /// Higher priorities are evaluated first.
     pub priority: u32,
-    /// Whether it is asked at all.
+    /// Whether the rule is evaluated.
     pub is_active: bool,
-    /// The senders that it is for; all where nothing is said.
+    /// The senders that the rule applies to; `None` for all.
     pub sender_domain: Option<DomainPattern>,
-    /// The tags of messages that it is for; all messages where there are none.
+    /// The tags that the rule applies to; empty for all messages.
     pub tags: Vec<Tag>,
     /// How many of the tags a message must have.
     pub tag_match: TagMatch,
-    /// The account that takes the messages.
+    /// The account that sends the messages.
     pub provider_account_id: ProviderAccountId,
-    /// The accounts that take them when that one cannot, in order.
+    /// The accounts to try when that one cannot send, in order.
     pub fallbacks: Vec<ProviderAccountId>,
-    /// What follows when the answer to a call was lost.
+    /// What to do when the answer to a call is lost.
     pub on_unknown: OnUnknown,
 }
 
-/// Senders by their domain.
+/// A set of senders by domain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DomainPattern {
     Exact(String),
-    /// Any subdomain of this domain, at any depth, and not the domain itself.
+    /// All subdomains of this domain, at any depth, without the domain itself.
     Subdomains(String),
 }
 
 impl DomainPattern {
-    /// Reads `example.com` or `*.example.com`. International names are understood.
+    /// Parses `example.com` or `*.example.com`. Internationalized domains are converted
+    /// to ASCII.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         match text.strip_prefix("*.") {
@@ -75,7 +75,7 @@ impl DomainPattern {
         }
     }
 
-    /// Whether a domain, in lower-case ASCII, is one of these.
+    /// Whether a domain, in lower-case ASCII, matches.
     #[must_use]
     pub fn matches(&self, domain: &str) -> bool {
         match self {
@@ -103,12 +103,12 @@ pub enum TagMatch {
     All,
 }
 
-/// What follows when a provider's answer was lost.
+/// What to do when a provider's answer is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnUnknown {
-    /// Evidence is awaited before the message is sent once more.
+    /// Wait for evidence before the message is sent again.
     Wait,
-    /// It is sent once more at once.
+    /// Send it again at once.
     Resend,
     Fail,
 }
@@ -116,10 +116,10 @@ pub enum OnUnknown {
 macro_rules! wire_words {
     ($name:ident: $($variant:ident = $word:literal),+) => {
         impl $name {
-            /// All of them.
+            /// All values.
             pub const ALL: &[Self] = &[$(Self::$variant),+];
 
-            /// The word in the database and on the wire.
+            /// The name in the database and in the API.
             #[must_use]
             pub fn as_str(self) -> &'static str {
                 match self {
@@ -127,7 +127,7 @@ macro_rules! wire_words {
                 }
             }
 
-            /// Reads the word.
+            /// Parses the name.
             #[must_use]
             pub fn parse(word: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|one| one.as_str() == word)
@@ -139,7 +139,7 @@ macro_rules! wire_words {
 wire_words!(TagMatch: Any = "any", All = "all");
 wire_words!(OnUnknown: Wait = "wait", Resend = "resend", Fail = "fail");
 
-/// What of a rule is to change; what is absent stays.
+/// Changes of a rule; `None` keeps a field.
 #[derive(Debug, Default)]
 pub struct RuleChange {
     pub name: Option<Name>,
@@ -147,7 +147,6 @@ pub struct RuleChange {
     pub is_active: Option<bool>,
     pub sender_domain: Option<Option<DomainPattern>>,
     pub tags: Option<Vec<Tag>>,
-    /// Another count of them.
     pub tag_match: Option<TagMatch>,
     pub provider_account_id: Option<ProviderAccountId>,
     pub fallbacks: Option<Vec<ProviderAccountId>>,
@@ -155,7 +154,7 @@ pub struct RuleChange {
 }
 
 impl RuleChange {
-    /// The names of the fields that are to change, for the audit log.
+    /// The names of the changed fields, for the audit log.
     fn fields(&self) -> Vec<&'static str> {
         [
             self.name.is_some().then_some("name"),
@@ -178,9 +177,9 @@ impl RuleChange {
     }
 
     fn apply(self, terms: &mut RuleTerms) {
-        fn set<T>(place: &mut T, wanted: Option<T>) {
-            if let Some(wanted) = wanted {
-                *place = wanted;
+        fn set<T>(field: &mut T, value: Option<T>) {
+            if let Some(value) = value {
+                *field = value;
             }
         }
         set(&mut terms.name, self.name);
@@ -195,19 +194,18 @@ impl RuleChange {
     }
 }
 
-/// Why a rule was not made or changed.
+/// Why a rule was not created or changed.
 #[derive(Debug)]
 pub enum RuleRefusal {
-    /// There is no such rule.
     NotFound,
-    /// Accounts that it names are not there.
+    /// The rule names accounts that do not exist.
     UnknownAccounts {
-        /// Whether that of the rule itself is among them.
+        /// Whether the rule's own account is one of them.
         main: bool,
-        /// The places of the fallbacks that are.
+        /// The indices of the fallbacks that do not exist.
         fallbacks: Vec<usize>,
     },
-    /// The organization has as many rules as it may.
+    /// The organization has [`RULES_MAX`] rules.
     TooMany,
     Fault(Fault),
 }
@@ -224,7 +222,7 @@ impl From<RuleRefusal> for Failed<RuleRefusal> {
     }
 }
 
-/// Works on the rules of organizations. Cheap to clone.
+/// Manages the rules of organizations. Cheap to clone.
 #[derive(Clone)]
 pub struct Rules {
     pub pool: PgPool,
@@ -234,19 +232,19 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// Makes a rule.
+    /// Creates a rule.
     ///
     /// # Errors
-    /// Why it was not made.
+    /// Why it was not created.
     pub async fn create(
         &self,
         organization_id: OrganizationId,
         origin: &Origin,
         mut terms: RuleTerms,
-        once: &Idempotent<'_, RoutingRule>,
+        idempotent: &Idempotent<'_, RoutingRule>,
     ) -> Result<RoutingRule, Failed<RuleRefusal>> {
-        let doing = "make a routing rule";
-        let mut transaction = once.begin(&self.pool, doing).await?;
+        let doing = "create a routing rule";
+        let mut transaction = idempotent.begin(&self.pool, doing).await?;
         if store::count(&mut transaction, organization_id).await? >= RULES_MAX {
             return Err(RuleRefusal::TooMany.into());
         }
@@ -265,13 +263,13 @@ impl Rules {
         let change = AuditChange::new("routing_rule.created", rule.id);
         self.record(&mut transaction, organization_id, origin, &change)
             .await?;
-        once.commit(transaction, &rule, doing).await?;
+        idempotent.commit(transaction, &rule, doing).await?;
         self.snapshots.forget(organization_id).await;
         Ok(rule)
     }
 
-    /// Changes a rule. The accounts that the change names must be there, and that
-    /// of a rule that is active afterwards.
+    /// Changes a rule. The accounts that the change names must exist, and so must the
+    /// account of a rule that is active afterwards.
     ///
     /// # Errors
     /// Why it was not changed.
@@ -284,8 +282,8 @@ impl Rules {
     ) -> Result<RoutingRule, RuleRefusal> {
         let doing = "change a routing rule";
         let mut transaction = db::begin(&self.pool, doing).await?;
-        // The removal of an account locks account and rules in the other order.
-        organization::store::lock(&mut transaction, organization_id).await?;
+        // Removing an account locks the account and the rules in the other order.
+        organization::store::take_turns(&mut transaction, organization_id).await?;
         let mut rule = store::find_for_update(&mut transaction, organization_id, id)
             .await?
             .ok_or(RuleRefusal::NotFound)?;
@@ -343,7 +341,7 @@ impl Rules {
 }
 
 impl RuleTerms {
-    /// A fallback that was tried already is none.
+    /// Drops fallbacks that are named before.
     fn name_each_account_once(&mut self) {
         let mut seen = vec![self.provider_account_id];
         self.fallbacks.retain(|id| {
@@ -354,8 +352,7 @@ impl RuleTerms {
     }
 }
 
-/// Insists that accounts are there, and keeps them there until the transaction
-/// ends.
+/// Checks that accounts exist, and locks them until the transaction ends.
 async fn require_known(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -363,12 +360,12 @@ async fn require_known(
     fallbacks: &[ProviderAccountId],
 ) -> Result<(), RuleRefusal> {
     let named: Vec<ProviderAccountId> = main.into_iter().chain(fallbacks.iter().copied()).collect();
-    let known = store::hold_accounts(connection, organization_id, &named).await?;
+    let known = store::lock_accounts(connection, organization_id, &named).await?;
     let main = main.is_some_and(|id| !known.contains(&id));
-    let places = fallbacks.iter().enumerate();
-    let fallbacks: Vec<usize> = places
+    let indexed = fallbacks.iter().enumerate();
+    let fallbacks: Vec<usize> = indexed
         .filter(|(_, id)| !known.contains(id))
-        .map(|(place, _)| place)
+        .map(|(index, _)| index)
         .collect();
     if main || !fallbacks.is_empty() {
         return Err(RuleRefusal::UnknownAccounts { main, fallbacks });

@@ -1,11 +1,11 @@
-//! What each process remembers of the organizations' accounts and routing rules,
-//! so that neither acceptance nor a worker reads them for every message.
+//! The cache of accounts and routing rules in each process, so that neither acceptance
+//! nor a worker reads them for every message.
 //!
-//! A change made by this process is seen at once. Postgres tells of every change
-//! in the transaction that makes it, so one made elsewhere is seen as soon as it is
-//! told. As long as nobody listens, or while a change may have passed during the
-//! reading, a snapshot is used for a second only. One that is in use is read again in
-//! time, one organization after the other, and nobody waits for that.
+//! A change made by this process is visible at once. Triggers notify of every change in
+//! its transaction, so a change made elsewhere is visible as soon as the notification
+//! arrives. While no connection listens, or if a change may have committed during a read,
+//! a snapshot is used for one second only. Snapshots in use are refreshed in the
+//! background before they expire, one organization at a time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -26,45 +26,44 @@ use crate::organization::UnverifiedDomains;
 use crate::routing::RoutingSnapshot;
 use crate::tracking::Tracking;
 
-/// Where Postgres tells of changes; the triggers name it too.
+/// The channel of change notifications. The triggers use the same name.
 const CHANNEL: &str = "waypost_routing";
-/// How long a snapshot may be used while changes are told. That nobody tells any more is
-/// noticed within seconds, and everything is forgotten then.
-const MEMORY: Duration = Duration::from_mins(1);
-/// How long where a change could pass unnoticed.
-const SHORT_MEMORY: Duration = Duration::from_secs(1);
-/// How long after something was forgotten it is once more: a reading that had just been
-/// found current may have been put in meanwhile.
+/// How long a snapshot is used while notifications arrive. A lost connection is noticed
+/// within seconds and clears the cache.
+const TTL: Duration = Duration::from_mins(1);
+/// How long a snapshot is used if a change may have been missed.
+const UNCONFIRMED_TTL: Duration = Duration::from_secs(1);
+/// When an invalidation is repeated: a concurrent read that was still current may have
+/// been cached just after the first one.
 const FORGET_AGAIN: Duration = Duration::from_millis(200);
-/// How long after a lost connection listening is tried again.
-const LISTEN_AGAIN: Duration = Duration::from_millis(500);
-/// Organizations remembered at the most.
-const REMEMBERED_MAX: u64 = 100_000;
+/// How long after a lost connection the listener reconnects.
+const RECONNECT_AFTER: Duration = Duration::from_millis(500);
+/// Organizations cached at most.
+const ORGANIZATIONS_MAX: u64 = 100_000;
 
-/// The organizations' routing snapshots. Cheap to clone; clones share what they
-/// remember.
+/// The routing snapshots of organizations. Cheap to clone; clones share the cache.
 #[derive(Clone)]
 pub struct SnapshotCache {
     pool: PgPool,
-    remembered: Cache<OrganizationId, RefreshAhead<CachedSnapshot>>,
-    news: Arc<ChangeCounter>,
-    /// Held while something is read that nobody waits for.
-    leisure: Arc<Semaphore>,
+    cache: Cache<OrganizationId, RefreshAhead<CachedSnapshot>>,
+    changes: Arc<ChangeCounter>,
+    /// Held during a refresh in the background.
+    refresh_permit: Arc<Semaphore>,
 }
 
-/// What is known of changes.
+/// Counts the notifications of changes.
 #[derive(Debug, Default)]
 struct ChangeCounter {
-    /// Whether every change is heard of.
+    /// Whether a connection listens for notifications.
     listening: AtomicBool,
-    /// Changes heard of so far, of any organization.
+    /// Changes so far, of all organizations.
     changes: AtomicU64,
 }
 
 #[derive(Clone)]
 struct CachedSnapshot {
     snapshot: Arc<RoutingSnapshot>,
-    memory: Duration,
+    ttl: Duration,
 }
 
 struct SnapshotExpiry;
@@ -73,55 +72,55 @@ impl Expiry<OrganizationId, RefreshAhead<CachedSnapshot>> for SnapshotExpiry {
     fn expire_after_create(
         &self,
         _: &OrganizationId,
-        renewed: &RefreshAhead<CachedSnapshot>,
+        entry: &RefreshAhead<CachedSnapshot>,
         _: Instant,
     ) -> Option<Duration> {
-        Some(renewed.value.memory)
+        Some(entry.value.ttl)
     }
 
     fn expire_after_update(
         &self,
         _: &OrganizationId,
-        renewed: &RefreshAhead<CachedSnapshot>,
+        entry: &RefreshAhead<CachedSnapshot>,
         _: Instant,
         _: Option<Duration>,
     ) -> Option<Duration> {
-        Some(renewed.value.memory)
+        Some(entry.value.ttl)
     }
 }
 
 impl SnapshotCache {
-    /// Reads from `pool`.
+    /// Builds an empty cache that reads from `pool`.
     #[must_use]
     pub fn new(pool: PgPool) -> Self {
-        let remembered = Cache::builder()
-            .max_capacity(REMEMBERED_MAX)
+        let cache = Cache::builder()
+            .max_capacity(ORGANIZATIONS_MAX)
             .expire_after(SnapshotExpiry)
             .build();
         Self {
             pool,
-            remembered,
-            news: Arc::default(),
-            leisure: Arc::new(Semaphore::new(1)),
+            cache,
+            changes: Arc::default(),
+            refresh_permit: Arc::new(Semaphore::new(1)),
         }
     }
 
-    /// What routing may use of an organization.
+    /// The snapshot of an organization.
     ///
     /// # Errors
-    /// A fault when Postgres is away and nothing is remembered.
+    /// A fault if Postgres is unavailable and nothing is cached.
     pub async fn get(
         &self,
         organization_id: OrganizationId,
     ) -> Result<Arc<RoutingSnapshot>, Fault> {
         let read = || self.read(organization_id);
-        let look_again = || self.clone().read_at_leisure(organization_id);
-        let remembered = &self.remembered;
-        let found = cache::get_or_refresh(remembered, organization_id, read, look_again).await?;
+        let refresh = || self.clone().refresh(organization_id);
+        let cache = &self.cache;
+        let found = cache::get_or_refresh(cache, organization_id, read, refresh).await?;
         Ok(found.snapshot)
     }
 
-    /// The same, read now.
+    /// The snapshot of an organization, read anew.
     pub async fn reload(
         &self,
         organization_id: OrganizationId,
@@ -130,37 +129,37 @@ impl SnapshotCache {
         self.get(organization_id).await
     }
 
-    /// Forgets an organization of which something was changed.
+    /// Removes the snapshot of an organization that was changed.
     pub async fn forget(&self, organization_id: OrganizationId) {
         self.forget_now(organization_id).await;
-        let remembered = self.remembered.clone();
+        let cache = self.cache.clone();
         tokio::spawn(async move {
             tokio::time::sleep(FORGET_AGAIN).await;
-            remembered.invalidate(&organization_id).await;
+            cache.invalidate(&organization_id).await;
         });
     }
 
     async fn forget_now(&self, organization_id: OrganizationId) {
-        self.news.changes.fetch_add(1, Ordering::SeqCst);
-        self.remembered.invalidate(&organization_id).await;
+        self.changes.changes.fetch_add(1, Ordering::SeqCst);
+        self.cache.invalidate(&organization_id).await;
     }
 
-    /// Listens for changes made elsewhere, until `shutdown`. After a lost
-    /// connection everything is forgotten: nobody knows what passed meanwhile.
+    /// Listens for changes made elsewhere, until `shutdown`. Clears the cache after a
+    /// lost connection, since notifications may have been lost.
     pub async fn listen(self, shutdown: CancellationToken) {
         while let Some(fault) = shutdown.run_until_cancelled(self.listen_once()).await {
-            self.news.listening.store(false, Ordering::SeqCst);
+            self.changes.listening.store(false, Ordering::SeqCst);
             self.forget_all();
             debug!(
                 cause = fault.chain(),
-                "Not told of changes; will listen again"
+                "Lost the connection that listens for routing changes, will reconnect"
             );
-            let pause = tokio::time::sleep(LISTEN_AGAIN);
+            let pause = tokio::time::sleep(RECONNECT_AFTER);
             if shutdown.run_until_cancelled(pause).await.is_none() {
                 break;
             }
         }
-        self.news.listening.store(false, Ordering::SeqCst);
+        self.changes.listening.store(false, Ordering::SeqCst);
         self.forget_all();
     }
 
@@ -170,8 +169,8 @@ impl SnapshotCache {
             Err(fault) => return fault,
         };
         self.forget_all();
-        self.news.listening.store(true, Ordering::SeqCst);
-        info!("Listening for changes of routing");
+        self.changes.listening.store(true, Ordering::SeqCst);
+        info!("Listening for routing changes");
         loop {
             match listener.recv().await {
                 Ok(Some(text)) => match text.parse() {
@@ -185,21 +184,21 @@ impl SnapshotCache {
     }
 
     fn forget_all(&self) {
-        self.news.changes.fetch_add(1, Ordering::SeqCst);
-        self.remembered.invalidate_all();
-        let remembered = self.remembered.clone();
+        self.changes.changes.fetch_add(1, Ordering::SeqCst);
+        self.cache.invalidate_all();
+        let cache = self.cache.clone();
         tokio::spawn(async move {
             tokio::time::sleep(FORGET_AGAIN).await;
-            remembered.invalidate_all();
+            cache.invalidate_all();
         });
     }
 
-    async fn read_at_leisure(
+    async fn refresh(
         self,
         organization_id: OrganizationId,
     ) -> Result<RefreshAhead<CachedSnapshot>, Fault> {
         // Never closed.
-        let _turn = self.leisure.acquire().await;
+        let _permit = self.refresh_permit.acquire().await;
         self.read(organization_id).await
     }
 
@@ -207,7 +206,7 @@ impl SnapshotCache {
         &self,
         organization_id: OrganizationId,
     ) -> Result<RefreshAhead<CachedSnapshot>, Fault> {
-        let told_before = self.told();
+        let count_before = self.change_count();
         let doing = "read an organization's accounts";
         let reading = db::bounded(doing, async {
             let mut connection = self.pool.acquire().await.or_fault(doing)?;
@@ -220,19 +219,19 @@ impl SnapshotCache {
             accounts: Vec::new(),
             rules: Vec::new(),
         }));
-        // What was told while this was read may be missing from it.
-        let is_current = told_before.is_some() && told_before == self.told();
-        let found = |memory| CachedSnapshot { snapshot, memory };
+        // A change that was notified during the read may be missing from the snapshot.
+        let is_current = count_before.is_some() && count_before == self.change_count();
+        let found = |ttl| CachedSnapshot { snapshot, ttl };
         Ok(if is_current {
-            RefreshAhead::with_ttl(found(MEMORY), MEMORY)
+            RefreshAhead::for_memory(found(TTL), TTL)
         } else {
-            RefreshAhead::never(found(SHORT_MEMORY))
+            RefreshAhead::never(found(UNCONFIRMED_TTL))
         })
     }
 
-    /// How many changes were told so far; nothing where some may not have been.
-    fn told(&self) -> Option<u64> {
-        let is_listening = self.news.listening.load(Ordering::SeqCst);
-        is_listening.then(|| self.news.changes.load(Ordering::SeqCst))
+    /// The number of changes so far; `None` if notifications may have been missed.
+    fn change_count(&self) -> Option<u64> {
+        let is_listening = self.changes.listening.load(Ordering::SeqCst);
+        is_listening.then(|| self.changes.changes.load(Ordering::SeqCst))
     }
 }

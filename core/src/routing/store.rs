@@ -19,7 +19,7 @@ use crate::provider::kind::ProviderType;
 use crate::text::{Name, Tag};
 use crate::tracking::Tracking;
 
-/// Adds a rule.
+/// Inserts a rule.
 pub(super) async fn insert(connection: &mut PgConnection, rule: &RoutingRule) -> Result<(), Fault> {
     let columns = RuleColumns::of(&rule.terms);
     query!(
@@ -42,11 +42,11 @@ pub(super) async fn insert(connection: &mut PgConnection, rule: &RoutingRule) ->
     )
     .execute(connection)
     .await
-    .or_fault("add a routing rule")?;
+    .or_fault("insert a routing rule")?;
     Ok(())
 }
 
-/// An organization's rules, in the order in which they are asked.
+/// An organization's rules, in the order of evaluation.
 pub async fn list(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -66,7 +66,7 @@ pub async fn list(
     rows.into_iter().map(RoutingRule::try_from).collect()
 }
 
-/// How many rules an organization has.
+/// The number of an organization's rules.
 pub(super) async fn count(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -102,7 +102,7 @@ pub async fn find(
     row.map(RoutingRule::try_from).transpose()
 }
 
-/// One rule, which nobody else changes before the transaction ends.
+/// One rule, locked until the transaction ends.
 pub(super) async fn find_for_update(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -119,7 +119,7 @@ pub(super) async fn find_for_update(
     find(connection, organization_id, id).await
 }
 
-/// Writes what a rule says now.
+/// Updates a rule.
 pub(super) async fn update(connection: &mut PgConnection, rule: &RoutingRule) -> Result<(), Fault> {
     let columns = RuleColumns::of(&rule.terms);
     query!(
@@ -147,7 +147,7 @@ pub(super) async fn update(connection: &mut PgConnection, rule: &RoutingRule) ->
     Ok(())
 }
 
-/// Removes a rule; false where it is not there.
+/// Deletes a rule; `false` if it does not exist.
 pub(super) async fn delete(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -164,8 +164,8 @@ pub(super) async fn delete(
     Ok(done.rows_affected() == 1)
 }
 
-/// Which of these accounts are there. They stay there until the transaction ends.
-pub(super) async fn hold_accounts(
+/// Which of these accounts exist. They cannot be removed until the transaction ends.
+pub(super) async fn lock_accounts(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
     ids: &[ProviderAccountId],
@@ -185,16 +185,15 @@ pub(super) async fn hold_accounts(
     .or_fault("find the accounts of a routing rule")
 }
 
-/// Takes an account that is being removed out of every rule: the first fallback
-/// moves up, and a rule that has none is switched off. Answers the rules that were
-/// switched off.
-pub async fn release_account(
+/// Takes an account that is being removed out of every rule: the first fallback moves up,
+/// and a rule without fallbacks is deactivated. Returns the deactivated rules.
+pub async fn remove_account(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
     account_id: ProviderAccountId,
     now: Timestamp,
 ) -> Result<Vec<RoutingRuleId>, Fault> {
-    // The conditions speak of each row as it was before.
+    // Expressions in SET and RETURNING refer to the row before the update.
     let rows = query!(
         r#"WITH touched AS (
                SELECT id, provider_account_id = $2 AND is_active
@@ -224,7 +223,7 @@ pub async fn release_account(
     )
     .fetch_all(connection)
     .await
-    .or_fault("take an account out of the routing rules")?;
+    .or_fault("remove an account from the routing rules")?;
     let switched_off = rows.into_iter().filter(|row| row.goes_off);
     Ok(switched_off.map(|row| RoutingRuleId(row.id)).collect())
 }
@@ -270,12 +269,12 @@ struct RuleRow {
 impl TryFrom<RuleRow> for RoutingRule {
     type Error = Fault;
 
-    /// What cannot be read is a fault: a rule without one of its conditions would
-    /// take messages that are not its own.
+    /// Fails if a column cannot be parsed: a rule without one of its conditions would
+    /// match messages of others.
     fn try_from(row: RuleRow) -> Result<Self, Fault> {
         let unreadable = |what: &str| Fault::internal("read a routing rule", what);
         let sender_domain = row.sender_domain.map(|text| {
-            DomainPattern::parse(&text).ok_or_else(|| unreadable("its sender domain is none"))
+            DomainPattern::parse(&text).ok_or_else(|| unreadable("its sender domain is invalid"))
         });
         let tags: Result<Vec<Tag>, _> = row.tags.into_iter().map(Tag::parse).collect();
         let fallbacks = row.fallback_provider_account_ids.into_iter();
@@ -283,17 +282,17 @@ impl TryFrom<RuleRow> for RoutingRule {
             id: RoutingRuleId(row.id),
             organization_id: OrganizationId(row.organization_id),
             terms: RuleTerms {
-                name: Name::parse(row.name).map_err(|_| unreadable("its name is none"))?,
+                name: Name::parse(row.name).map_err(|_| unreadable("its name is invalid"))?,
                 priority: u32::try_from(row.priority).unwrap_or_default(),
                 is_active: row.is_active,
                 sender_domain: sender_domain.transpose()?,
-                tags: tags.map_err(|_| unreadable("one of its tags is none"))?,
+                tags: tags.map_err(|_| unreadable("one of its tags is invalid"))?,
                 tag_match: TagMatch::parse(&row.tag_match)
-                    .ok_or_else(|| unreadable("its tag match is none"))?,
+                    .ok_or_else(|| unreadable("its tag match is invalid"))?,
                 provider_account_id: ProviderAccountId(row.provider_account_id),
                 fallbacks: fallbacks.map(ProviderAccountId).collect(),
                 on_unknown: OnUnknown::parse(&row.on_unknown)
-                    .ok_or_else(|| unreadable("what follows a lost answer is unknown"))?,
+                    .ok_or_else(|| unreadable("its on_unknown is invalid"))?,
             },
             created_at: row.created_at,
             updated_at: row.updated_at,
@@ -301,8 +300,7 @@ impl TryFrom<RuleRow> for RoutingRule {
     }
 }
 
-/// What routing needs to know of an organization; nothing where there is no such
-/// organization.
+/// What routing needs of an organization; `None` if it does not exist.
 pub async fn routing_snapshot(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -315,7 +313,7 @@ pub async fn routing_snapshot(
         r#"SELECT a.id, a.provider_type AS "provider_type: ProviderType", a.created_at, a.domains_visible,
                   a.max_rate_per_second, a.max_concurrency, a.revision,
                   a.sending_paused_since IS NOT NULL AS "is_paused!", d.domain AS "domain?", d.state AS "state?: DomainState",
-                  -- In an account's first row alone, however many domains it has.
+                  -- Only in the first row of each account.
                   CASE WHEN row_number() OVER (PARTITION BY a.id ORDER BY d.domain) = 1
                        THEN a.credentials_sealed END AS credentials_sealed
            FROM provider_accounts a

@@ -1,5 +1,5 @@
-//! Calls to endpoints: one POST, bounded in time and in what is read of the answer,
-//! to addresses that the guard permits (`http::guarded`).
+//! Calls endpoints: one POST, with a time limit and a limit on the bytes read of the
+//! answer, to addresses that the guard allows (`http::guarded`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,19 +18,18 @@ use crate::http::guarded::{GuardedClient, GuardedError, Resolver, SystemResolver
 use crate::http::{HttpBody, HttpReply, HttpRequest, HttpSettings};
 use crate::network::guard::AddressGuard;
 
-/// How much of an answer is read and kept.
+/// Bytes of an answer that are read and stored.
 pub const ANSWER_BYTES_MAX: usize = 1024;
-/// How long an endpoint may take to show that it is there.
+/// The time that an endpoint has to answer a probe.
 pub const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Idle connections kept to one host: those of the calls at once that it gets.
+/// Idle connections kept per host: as many as its concurrent calls.
 const IDLE_CONNECTIONS_MAX: usize = 16;
-/// Names that a process looks up at once: four times what a worker's calls of one
-/// organization may hold.
-const LOOK_UPS_MAX: usize = 256;
-/// The longest wait that is taken from an endpoint.
+/// Concurrent DNS lookups of a process: four times the concurrent calls of one
+/// organization in a worker.
+const DNS_LOOKUPS_MAX: usize = 256;
+/// The longest `Retry-After` that is honoured.
 const RETRY_AFTER_MAX: Duration = Duration::from_hours(48);
-/// The name that we give ourselves to endpoints.
-const OWN_NAME: HeaderValue =
+const USER_AGENT_VALUE: HeaderValue =
     HeaderValue::from_static(concat!("waypost-webhooks/", env!("CARGO_PKG_VERSION")));
 
 /// Calls endpoints. Cheap to clone; clones share their connections.
@@ -40,20 +39,20 @@ pub struct WebhookClient {
     clock: Clock,
 }
 
-/// What an endpoint answered.
+/// The answer of an endpoint.
 #[derive(Debug, Clone)]
 pub struct WebhookReply {
     pub status: u16,
-    /// The beginning of the content, as text without NUL.
+    /// The beginning of the body, as text without NUL.
     pub answer: String,
-    /// How long it asks us to wait (`Retry-After`, RFC 9110, 10.2.3).
+    /// The wait that it asks for (`Retry-After`, RFC 9110, 10.2.3).
     pub retry_after: Option<Duration>,
     /// From the call to the answer.
     pub duration: Duration,
 }
 
 impl WebhookReply {
-    /// Whether the endpoint took the event.
+    /// Whether the endpoint accepted the event.
     #[must_use]
     pub fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
@@ -64,27 +63,31 @@ impl WebhookReply {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct WebhookFailure {
-    /// What happened; without the URL.
+    /// The reason, without the URL.
     pub reason: String,
-    /// No address of its host may be called.
+    /// Whether no address of the host may be called.
     pub refused_address: bool,
     /// From the call to the failure.
     pub duration: Duration,
 }
 
 impl WebhookClient {
-    /// A client that resolves names as the machine does.
+    /// A client that uses the system's DNS resolver.
     ///
     /// # Errors
-    /// A fault when TLS cannot be set up (no root certificates).
+    /// A fault if TLS cannot be set up (no root certificates).
     pub fn new(settings: &WebhookSettings, clock: Clock) -> Result<Self, Fault> {
-        Self::with_resolver(settings, clock, Arc::new(SystemResolver::new(LOOK_UPS_MAX)))
+        Self::with_resolver(
+            settings,
+            clock,
+            Arc::new(SystemResolver::new(DNS_LOOKUPS_MAX)),
+        )
     }
 
-    /// A client that resolves names in another way.
+    /// A client with another DNS resolver.
     ///
     /// # Errors
-    /// A fault when TLS cannot be set up (no root certificates).
+    /// A fault if TLS cannot be set up (no root certificates).
     pub fn with_resolver(
         settings: &WebhookSettings,
         clock: Clock,
@@ -105,7 +108,7 @@ impl WebhookClient {
     /// Posts `body` and reads the beginning of the answer.
     ///
     /// # Errors
-    /// Why there was none.
+    /// Why there was no answer.
     pub async fn post(
         &self,
         url: &Url,
@@ -117,7 +120,7 @@ impl WebhookClient {
         let reply = self.client.call(request).await;
         let duration = started.elapsed();
         match reply {
-            Ok(reply) => Ok(self.read(reply, duration)),
+            Ok(reply) => Ok(self.to_reply(reply, duration)),
             Err(error) => Err(WebhookFailure {
                 reason: error.to_string(),
                 refused_address: error == GuardedError::Refused,
@@ -126,14 +129,14 @@ impl WebhookClient {
         }
     }
 
-    /// Asks whether somebody answers HTTP at `url`, whatever the answer: with HEAD,
-    /// and with an empty POST where HEAD is cut off.
+    /// Checks that a server answers HTTP at `url`, with any status. Uses HEAD, and an
+    /// empty POST if the server cuts HEAD off.
     ///
     /// # Errors
-    /// Why nobody does, within [`PROBE_TIMEOUT`].
+    /// Why no server answered within [`PROBE_TIMEOUT`].
     pub async fn probe(&self, url: &Url) -> Result<(), WebhookFailure> {
         let started = Instant::now();
-        let failure = match timeout(PROBE_TIMEOUT, self.knock(url)).await {
+        let failure = match timeout(PROBE_TIMEOUT, self.probe_once(url)).await {
             Ok(Ok(())) => return Ok(()),
             Ok(Err(error)) => (error.to_string(), error == GuardedError::Refused),
             Err(_late) => ("no answer came within 5 s".to_owned(), false),
@@ -146,14 +149,14 @@ impl WebhookClient {
         })
     }
 
-    /// Whether plain HTTP may be spoken with the URL's host: whether the operator
-    /// allows an address of it.
+    /// Whether the URL's host may be called without TLS: the operator must allow one of
+    /// its addresses.
     pub async fn allows_plain(&self, url: &Url) -> bool {
-        let asked = self.client.allows_plain(url);
-        timeout(PROBE_TIMEOUT, asked).await.unwrap_or(false)
+        let allowed = self.client.allows_plain(url);
+        timeout(PROBE_TIMEOUT, allowed).await.unwrap_or(false)
     }
 
-    async fn knock(&self, url: &Url) -> Result<(), GuardedError> {
+    async fn probe_once(&self, url: &Url) -> Result<(), GuardedError> {
         let call = |method| {
             let request = request(method, url, HeaderMap::new(), HttpBody::Empty);
             self.client.call(request)
@@ -164,20 +167,21 @@ impl WebhookClient {
         }
     }
 
-    fn read(&self, reply: HttpReply, duration: Duration) -> WebhookReply {
-        let asked = reply.headers.get(RETRY_AFTER);
-        let asked = asked.and_then(|value| value.to_str().ok());
+    fn to_reply(&self, reply: HttpReply, duration: Duration) -> WebhookReply {
+        let retry_after = reply.headers.get(RETRY_AFTER);
+        let retry_after = retry_after.and_then(|value| value.to_str().ok());
         WebhookReply {
             status: reply.status,
             answer: String::from_utf8_lossy(&reply.body).replace('\0', "\u{fffd}"),
-            retry_after: asked.and_then(|text| wait(text.trim(), self.clock.now())),
+            retry_after: retry_after
+                .and_then(|text| parse_retry_after(text.trim(), self.clock.now())),
             duration,
         }
     }
 }
 
 fn request(method: Method, url: &Url, mut headers: HeaderMap, body: HttpBody) -> HttpRequest {
-    headers.insert(USER_AGENT, OWN_NAME);
+    headers.insert(USER_AGENT, USER_AGENT_VALUE);
     HttpRequest {
         method,
         url: url.clone(),
@@ -186,8 +190,8 @@ fn request(method: Method, url: &Url, mut headers: HeaderMap, body: HttpBody) ->
     }
 }
 
-/// A wait given in seconds or as a date; none where it has passed.
-fn wait(text: &str, now: Timestamp) -> Option<Duration> {
+/// Reads a `Retry-After` in seconds or as a date. A date in the past is no wait.
+fn parse_retry_after(text: &str, now: Timestamp) -> Option<Duration> {
     let seconds = text.parse().map(Duration::from_secs).ok();
     let until = || {
         let date = DateTime::parse_from_rfc2822(text).ok()?;

@@ -1,5 +1,5 @@
-//! Endpoints: making, changing, testing and removing them, and giving them new
-//! secrets. A URL is called before it is stored, outside of any transaction.
+//! Endpoints: creating, changing, testing and removing them, and rotating their secrets.
+//! A new URL is called before it is stored, outside of any transaction.
 
 use std::time::Duration;
 
@@ -23,43 +23,42 @@ use crate::ids::{Ids, OrganizationId, WebhookEndpointId};
 use crate::organization;
 use crate::organization::limiter::TenantLimiter;
 
-/// Endpoints of one organization at the most: every event looks at all of them.
+/// Endpoints per organization: every event is matched against all of them.
 pub const ENDPOINTS_MAX: u64 = 10;
 const CALL: &str = "call a webhook endpoint";
-/// The longest time that a replaced secret may sign on.
+/// How long a replaced secret may still sign, at most.
 pub const GRACE_MAX: Duration = Duration::from_secs(7 * 24 * 3_600);
-/// How long it does where nothing is said.
+/// How long a replaced secret still signs by default.
 pub const GRACE_DEFAULT: Duration = Duration::from_secs(24 * 3_600);
 
-/// A customer's address that events are posted to. Its secret is never part of it.
+/// A customer's URL that events are posted to. It does not contain the secret.
 #[derive(Debug, Clone)]
 pub struct WebhookEndpoint {
     pub id: WebhookEndpointId,
     pub organization_id: OrganizationId,
-    /// Where it is; as it was given.
+    /// The URL, as the customer wrote it.
     pub url: String,
-    /// The types of events that it wants.
+    /// The subscribed event types.
     pub events: Vec<EventType>,
-    /// Whether it is told of events.
+    /// Whether events are delivered.
     pub is_active: bool,
     /// The first failure since the last success.
     pub failing_since: Option<Timestamp>,
     pub created_at: Timestamp,
-    /// When it was last changed.
     pub updated_at: Timestamp,
 }
 
-/// An endpoint as a caller wants it.
+/// An endpoint to be created.
 #[derive(Debug)]
-pub struct WantedEndpoint {
+pub struct NewEndpoint {
     pub url: WebhookUrl,
-    /// The types of events that it wants, each once and at least one.
+    /// The subscribed event types: at least one, without duplicates.
     pub events: Vec<EventType>,
-    /// Whether it is told of events.
+    /// Whether events are delivered.
     pub is_active: bool,
 }
 
-/// What of an endpoint is to change; what is absent stays.
+/// Changes of an endpoint; `None` keeps a field.
 #[derive(Debug, Default)]
 pub struct EndpointChange {
     pub url: Option<WebhookUrl>,
@@ -68,7 +67,7 @@ pub struct EndpointChange {
 }
 
 impl EndpointChange {
-    /// The names of the fields that are to change, for the audit log.
+    /// The names of the changed fields, for the audit log.
     fn fields(&self) -> Vec<&'static str> {
         [
             self.url.is_some().then_some("url"),
@@ -81,25 +80,25 @@ impl EndpointChange {
     }
 }
 
-/// What a caller wants of a rotation.
+/// A rotation of an endpoint's secret.
 #[derive(Debug, Clone, Copy)]
 pub struct SecretRotation {
     pub id: WebhookEndpointId,
-    /// How long the replaced secret signs beside the new one.
+    /// How long the replaced secret still signs.
     pub grace: Duration,
 }
 
-/// What came of a test.
+/// The result of a test call.
 #[derive(Debug, Clone)]
 pub struct TestOutcome {
-    /// The HTTP status; nothing where no answer came.
+    /// The HTTP status; `None` if there was no answer.
     pub status: Option<u16>,
-    /// From the call to the answer, or to the failure.
+    /// From the call to the answer or the failure.
     pub duration: Duration,
 }
 
 impl TestOutcome {
-    /// Whether the endpoint took the event.
+    /// Whether the endpoint accepted the event.
     #[must_use]
     pub fn is_success(&self) -> bool {
         let status = self.status.and_then(|code| StatusCode::from_u16(code).ok());
@@ -107,22 +106,20 @@ impl TestOutcome {
     }
 }
 
-/// Why something was not done with an endpoint.
+/// Why an operation on an endpoint was refused.
 #[derive(Debug)]
 pub enum EndpointRefusal {
-    /// There is no such endpoint.
     NotFound,
-    /// There is no such delivery.
     DeliveryNotFound,
-    /// There are as many as there may be.
+    /// The organization has [`ENDPOINTS_MAX`] endpoints.
     TooMany,
-    /// Nobody answers at the URL.
+    /// No server answers at the URL.
     Unreachable {
         reason: String,
     },
     /// The URL's host has no address that may be called.
     AddressNotPublic,
-    /// It is not active, so nothing would be posted.
+    /// The endpoint is inactive, so nothing would be posted.
     Inactive,
     Fault(Fault),
 }
@@ -150,33 +147,33 @@ impl From<WebhookFailure> for EndpointRefusal {
     }
 }
 
-/// Works on the endpoints of organizations. Cheap to clone.
+/// Manages the endpoints of organizations. Cheap to clone.
 #[derive(Clone)]
 pub struct WebhookEndpoints {
     pub pool: PgPool,
     pub client: WebhookClient,
-    /// How many calls to where strangers say are under way at once.
-    pub shares: TenantLimiter,
+    /// Limits the concurrent calls to URLs that customers chose.
+    pub limiter: TenantLimiter,
     pub sealer: Sealer,
     pub clock: Clock,
     pub ids: Ids,
 }
 
 impl WebhookEndpoints {
-    /// Makes an endpoint, where somebody answers at its URL.
+    /// Creates an endpoint, if a server answers at its URL.
     ///
     /// # Errors
-    /// Why it was not made.
+    /// Why it was not created.
     pub async fn create(
         &self,
         organization_id: OrganizationId,
         origin: &Origin,
-        wanted: WantedEndpoint,
-        once: &Idempotent<'_, (WebhookEndpoint, SigningSecret)>,
+        wanted: NewEndpoint,
+        idempotent: &Idempotent<'_, (WebhookEndpoint, SigningSecret)>,
     ) -> Result<(WebhookEndpoint, SigningSecret), Failed<EndpointRefusal>> {
-        let doing = "make a webhook endpoint";
-        // Nobody is called for what was made before.
-        once.look_up(&self.pool).await?;
+        let doing = "create a webhook endpoint";
+        // A repeated request does not call the URL again.
+        idempotent.look_up(&self.pool).await?;
         self.probe(organization_id, &wanted.url).await?;
         let now = self.clock.now();
         let endpoint = WebhookEndpoint {
@@ -191,23 +188,24 @@ impl WebhookEndpoints {
         };
         let secret = SigningSecret::generate(&self.ids);
         let sealed = secret.seal(&self.sealer, organization_id, endpoint.id);
-        let mut transaction = once.begin(&self.pool, doing).await?;
-        // Two that are made at the same time would both count too few.
-        organization::store::lock(&mut transaction, organization_id).await?;
+        let mut transaction = idempotent.begin(&self.pool, doing).await?;
+        // Concurrent creations must not exceed the limit together.
+        organization::store::take_turns(&mut transaction, organization_id).await?;
         if store::count(&mut transaction, organization_id).await? >= ENDPOINTS_MAX {
             return Err(EndpointRefusal::TooMany.into());
         }
         store::insert(&mut transaction, &endpoint, &sealed).await?;
-        let change = AuditChange::new("webhook_endpoint.created", endpoint.id)
-            .with(json!({ "events": words(&endpoint.events), "isActive": endpoint.is_active }));
+        let change = AuditChange::new("webhook_endpoint.created", endpoint.id).with(
+            json!({ "events": type_names(&endpoint.events), "isActive": endpoint.is_active }),
+        );
         self.record(&mut transaction, organization_id, origin, &change)
             .await?;
         let made = (endpoint, secret);
-        once.commit(transaction, &made, doing).await?;
+        idempotent.commit(transaction, &made, doing).await?;
         Ok(made)
     }
 
-    /// Changes an endpoint. A new URL is called first, as on making one.
+    /// Changes an endpoint. A new URL is called first.
     ///
     /// # Errors
     /// Why it was not changed.
@@ -241,7 +239,7 @@ impl WebhookEndpoints {
         Ok(endpoint)
     }
 
-    /// Removes an endpoint. What waits for it is not delivered.
+    /// Removes an endpoint. Its pending deliveries are not made.
     ///
     /// # Errors
     /// Why it was not removed.
@@ -263,7 +261,7 @@ impl WebhookEndpoints {
         Ok(())
     }
 
-    /// Gives an endpoint a new secret. The one before it signs too until the grace
+    /// Gives an endpoint a new secret. The old secret also signs until the grace period
     /// ends.
     ///
     /// # Errors
@@ -273,13 +271,13 @@ impl WebhookEndpoints {
         organization_id: OrganizationId,
         origin: &Origin,
         SecretRotation { id, grace }: SecretRotation,
-        once: &Idempotent<'_, (WebhookEndpoint, SigningSecret)>,
+        idempotent: &Idempotent<'_, (WebhookEndpoint, SigningSecret)>,
     ) -> Result<(WebhookEndpoint, SigningSecret), Failed<EndpointRefusal>> {
         let doing = "rotate a signing secret";
         let now = self.clock.now();
         let secret = SigningSecret::generate(&self.ids);
         let sealed = secret.seal(&self.sealer, organization_id, id);
-        let mut transaction = once.begin(&self.pool, doing).await?;
+        let mut transaction = idempotent.begin(&self.pool, doing).await?;
         if !store::lock(&mut transaction, organization_id, id).await? {
             return Err(EndpointRefusal::NotFound.into());
         }
@@ -299,12 +297,12 @@ impl WebhookEndpoints {
         self.record(&mut transaction, organization_id, origin, &change)
             .await?;
         let rotated = (endpoint, secret);
-        once.commit(transaction, &rotated, doing).await?;
+        idempotent.commit(transaction, &rotated, doing).await?;
         Ok(rotated)
     }
 
-    /// Posts a made-up event of a type that the endpoint wants, signed as any
-    /// other, and says what came of it. Nothing of it is kept.
+    /// Posts a test event of a type that the endpoint subscribed to, signed like any
+    /// other. The call is not stored.
     ///
     /// # Errors
     /// Why nothing was posted.
@@ -331,17 +329,17 @@ impl WebhookEndpoints {
             tags: &[],
             metadata: Some(&json!({ "test": true })),
             provider_type: None,
-            particulars: None,
+            event_data: None,
         }
         .body();
         let signing = Signing {
             delivery_id: self.ids.next_at(now),
             event_type,
             at: now,
-            attempt: 0,
+            secret_index: 0,
         };
         let headers = signature::headers(&secrets, signing, &body);
-        let _share = self.shares.acquire_timeout(organization_id, CALL).await?;
+        let _permit = self.limiter.take_soon(organization_id, CALL).await?;
         let (status, duration) = match self.client.post(url.url(), headers, body).await {
             Ok(reply) => (Some(reply.status), reply.duration),
             Err(failure) => (None, failure.duration),
@@ -349,7 +347,7 @@ impl WebhookEndpoints {
         Ok(TestOutcome { status, duration })
     }
 
-    /// An endpoint.
+    /// Finds an endpoint.
     ///
     /// # Errors
     /// Why there is none.
@@ -364,11 +362,13 @@ impl WebhookEndpoints {
         endpoint.ok_or(EndpointRefusal::NotFound)
     }
 
-    /// Whether its scheme will do: HTTPS, or HTTP to where the operator allows it.
+    /// Whether the URL's scheme is allowed: HTTPS, or HTTP to hosts that the operator
+    /// allows.
     ///
     /// # Errors
-    /// That too many calls of the organization are under way: a name is looked up.
-    pub async fn takes_scheme(
+    /// A fault if too many calls of the organization are running: the host's name is
+    /// looked up.
+    pub async fn allows_scheme(
         &self,
         organization_id: OrganizationId,
         url: &WebhookUrl,
@@ -376,7 +376,7 @@ impl WebhookEndpoints {
         if !url.is_plain() {
             return Ok(true);
         }
-        let _share = self.shares.acquire_timeout(organization_id, CALL).await?;
+        let _permit = self.limiter.take_soon(organization_id, CALL).await?;
         Ok(self.client.allows_plain(url.url()).await)
     }
 
@@ -399,7 +399,7 @@ impl WebhookEndpoints {
         organization_id: OrganizationId,
         url: &WebhookUrl,
     ) -> Result<(), EndpointRefusal> {
-        let _share = self.shares.acquire_timeout(organization_id, CALL).await?;
+        let _permit = self.limiter.take_soon(organization_id, CALL).await?;
         Ok(self.client.probe(url.url()).await?)
     }
 
@@ -415,6 +415,6 @@ impl WebhookEndpoints {
     }
 }
 
-fn words(events: &[EventType]) -> Vec<&'static str> {
+fn type_names(events: &[EventType]) -> Vec<&'static str> {
     events.iter().map(|event| event.as_str()).collect()
 }

@@ -1,11 +1,11 @@
-//! Webhooks: telling customers' servers of events.
+//! Webhooks: posting events to the servers of customers.
 //!
-//! An *endpoint* is a URL of an organization that wants events of some types. One
-//! event for one endpoint is a *delivery*, one call for it an *attempt*. Every call
-//! is signed with the endpoint's *secret* (`signature`), and goes only where the
-//! guard lets it (`client`): a URL is a stranger's word. What a call says is put
-//! together when it is made (`payload`), from the event, the message and the
-//! recipient; nothing is copied beforehand.
+//! An *endpoint* is a URL of an organization that subscribed to event types. One event
+//! for one endpoint is a *delivery*; one HTTP call for it is an *attempt*. Every call is
+//! signed with the endpoint's *secret* (`signature`) and goes only to addresses that the
+//! address guard allows (`client`), since customers choose the URLs. The body is built
+//! when the call is made (`payload`) from the event, the message and the recipient; it is
+//! not stored.
 
 pub mod client;
 pub mod deliveries;

@@ -1,4 +1,4 @@
-//! What an endpoint is told of an event. Pure: whoever calls has read the rows.
+//! The body of a webhook call. Pure.
 
 use bytes::Bytes;
 use chrono::SecondsFormat;
@@ -10,7 +10,7 @@ use crate::event::{ATTEMPT_ID, EventType, PROVIDER_MESSAGE_ID};
 use crate::ids::{EventId, MessageId};
 use crate::provider::kind::ProviderType;
 
-/// An event of one recipient, with all that is told of it.
+/// An event of one recipient, with everything that the endpoint receives.
 #[derive(Clone)]
 pub struct Payload<'a> {
     pub event_id: EventId,
@@ -21,13 +21,13 @@ pub struct Payload<'a> {
     pub from: &'a str,
     pub subject: &'a str,
     pub tags: &'a [String],
-    /// The metadata that the sender gave, where there is any.
+    /// The metadata of the message.
     pub metadata: Option<&'a Value>,
-    /// The provider that the copy went through, where there was one.
+    /// The provider that the message was sent through.
     pub provider_type: Option<ProviderType>,
-    /// The event's own particulars (`events.data`). Of these `bounceType`, `reason`,
-    /// `url`, `isBot`, `attemptId` and `providerMessageId` are told, and nothing else.
-    pub particulars: Option<&'a Value>,
+    /// The event's data (`events.data`). The body contains only its `bounceType`,
+    /// `reason`, `url`, `isBot`, `attemptId` and `providerMessageId`.
+    pub event_data: Option<&'a Value>,
 }
 
 #[derive(Serialize)]
@@ -37,7 +37,7 @@ struct PayloadBody<'a> {
     data: PayloadData<'a>,
 }
 
-/// The keys of the contract are always there, the others where they have a value.
+/// The fields that the API documents are always present; the others only with a value.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct PayloadData<'a> {
@@ -67,11 +67,11 @@ struct PayloadData<'a> {
 }
 
 impl Payload<'_> {
-    /// The body of the call.
+    /// The body of the call, as JSON.
     #[must_use]
     pub fn body(&self) -> Bytes {
-        let particular = |name: &str| {
-            let value = self.particulars.and_then(|data| data.get(name));
+        let event_field = |name: &str| {
+            let value = self.event_data.and_then(|data| data.get(name));
             value.filter(|value| !value.is_null())
         };
         let event = self.event_type.as_str();
@@ -90,12 +90,12 @@ impl Payload<'_> {
                 tags: self.tags,
                 metadata: self.metadata.filter(|metadata| !metadata.is_null()),
                 provider_type: self.provider_type.map(ProviderType::as_str),
-                bounce_type: particular("bounceType"),
-                reason: particular("reason"),
-                url: particular("url"),
-                is_bot: particular("isBot"),
-                attempt_id: particular(ATTEMPT_ID),
-                provider_message_id: particular(PROVIDER_MESSAGE_ID),
+                bounce_type: event_field("bounceType"),
+                reason: event_field("reason"),
+                url: event_field("url"),
+                is_bot: event_field("isBot"),
+                attempt_id: event_field(ATTEMPT_ID),
+                provider_message_id: event_field(PROVIDER_MESSAGE_ID),
             },
         };
         let bytes = serde_json::to_vec(&body).expect("texts and JSON values can be written");
@@ -123,12 +123,12 @@ mod tests {
             tags: &[],
             metadata: None,
             provider_type: None,
-            particulars: None,
+            event_data: None,
         }
     }
 
     #[test]
-    fn the_contracts_keys_are_there_and_come_first() {
+    fn the_documented_fields_are_always_present_and_come_first() {
         let body = event().body();
         assert_eq!(
             std::str::from_utf8(&body).unwrap(),
@@ -143,9 +143,9 @@ mod tests {
     }
 
     #[test]
-    fn particulars_are_told_by_name_and_others_stay_here() {
+    fn only_documented_fields_of_the_event_data_are_sent() {
         let tags = ["receipts".to_owned()];
-        let (metadata, particulars) = (
+        let (metadata, event_data) = (
             json!({ "order": 7 }),
             json!({ "bounceType": "hard", "reason": "550 no such user", "url": null, "isBot": false, "userAgent": "x" }),
         );
@@ -154,7 +154,7 @@ mod tests {
             tags: &tags,
             metadata: Some(&metadata),
             provider_type: Some(ProviderType::Ses),
-            particulars: Some(&particulars),
+            event_data: Some(&event_data),
             ..event()
         };
         let body: Value = serde_json::from_slice(&payload.body()).unwrap();

@@ -1,6 +1,6 @@
-//! Delivering again. A replayed delivery is the same one, due once more: receivers
-//! know it by the same `webhook-id`, and its earlier attempts stay with it. One
-//! that still waits for its next attempt is due at once.
+//! Replaying deliveries. A replayed delivery keeps its id, which receivers see as
+//! `webhook-id`, and its earlier attempts. A delivery that waits for its next attempt
+//! becomes due at once.
 
 use std::time::Duration;
 
@@ -16,29 +16,29 @@ use crate::clock::Timestamp;
 use crate::db::{self, OrFault};
 use crate::ids::{OrganizationId, WebhookDeliveryId, WebhookEndpointId};
 
-/// The longest period that is replayed at once.
+/// The longest period that one request may replay.
 pub const PERIOD_MAX: Duration = Duration::from_secs(30 * 24 * 3_600);
-/// Deliveries that one request replays at the most.
+/// Deliveries that one request replays at most.
 const REPLAYED_MAX: usize = 100_000;
-/// Deliveries that one transaction replays at the most.
-const STEP: i64 = 1_000;
+/// Deliveries that one transaction replays at most.
+const STEP_MAX: i64 = 1_000;
 
-/// The deliveries that are to be made again.
+/// Which deliveries to replay.
 #[derive(Debug, Clone, Copy)]
 pub struct ReplayPeriod {
-    /// Those that were made from then on.
+    /// Deliveries created from then on.
     pub since: Timestamp,
     pub until: Timestamp,
-    /// Only those that stand so.
+    /// Only deliveries with this status.
     pub status: Option<DeliveryStatus>,
 }
 
-/// What came of replaying a period.
+/// The result of replaying a period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Replayed {
     /// How many deliveries are due again.
     pub count: usize,
-    /// Where to go on; nothing where all were replayed.
+    /// The start of the rest; `None` if all deliveries were replayed.
     pub continue_from: Option<Timestamp>,
 }
 
@@ -46,7 +46,7 @@ pub struct Replayed {
 #[derive(Debug)]
 pub(super) struct ReplayStep {
     pub(super) period: ReplayPeriod,
-    /// Deliveries with greater ids, which carry the time that they were made at.
+    /// Deliveries with greater ids. An id contains the time of its creation.
     pub(super) after: Uuid,
     pub(super) before: Uuid,
     pub(super) limit: i64,
@@ -56,7 +56,7 @@ impl WebhookEndpoints {
     /// Makes one delivery due again.
     ///
     /// # Errors
-    /// Why it is not.
+    /// Why it was not replayed.
     pub async fn replay_one(
         &self,
         organization_id: OrganizationId,
@@ -89,11 +89,11 @@ impl WebhookEndpoints {
         Ok(delivery)
     }
 
-    /// Makes the deliveries of a period due again, oldest first, in several
-    /// transactions: whoever repeats it after a failure repeats what was done.
+    /// Makes the deliveries of a period due again, oldest first, in several transactions.
+    /// A request that is repeated after a failure replays the first ones again.
     ///
     /// # Errors
-    /// Why they are not.
+    /// Why they were not replayed.
     pub async fn replay(
         &self,
         organization_id: OrganizationId,
@@ -106,9 +106,10 @@ impl WebhookEndpoints {
         let mut step = ReplayStep {
             period,
             after: first_id(period.since),
-            // Ids know milliseconds; the rest of the last one belongs to the period.
+            // Ids have milliseconds; the rest of the last millisecond belongs to the
+            // period.
             before: first_id(period.until + chrono::TimeDelta::milliseconds(1)),
-            limit: STEP,
+            limit: STEP_MAX,
         };
         let mut count = 0;
         loop {
@@ -116,7 +117,7 @@ impl WebhookEndpoints {
             let mut transaction = db::begin(&self.pool, doing).await?;
             if count == 0 {
                 let change = AuditChange::new("webhook_endpoint.replayed", endpoint_id)
-                    .with(particulars(&period));
+                    .with(audit_metadata(&period));
                 self.record(&mut transaction, organization_id, origin, &change)
                     .await?;
             }
@@ -129,7 +130,7 @@ impl WebhookEndpoints {
             transaction.commit().await.or_fault(doing)?;
             count += replayed.len();
             let last = replayed.last().copied();
-            let Some((id, created_at)) = last.filter(|_| replayed.len() as i64 == STEP) else {
+            let Some((id, created_at)) = last.filter(|_| replayed.len() as i64 == STEP_MAX) else {
                 return Ok(Replayed {
                     count,
                     continue_from: None,
@@ -145,7 +146,7 @@ impl WebhookEndpoints {
         }
     }
 
-    /// An endpoint that something may be posted to.
+    /// An endpoint that is active.
     async fn find_active(
         &self,
         organization_id: OrganizationId,
@@ -160,7 +161,7 @@ impl WebhookEndpoints {
     }
 }
 
-fn particulars(period: &ReplayPeriod) -> serde_json::Value {
+fn audit_metadata(period: &ReplayPeriod) -> serde_json::Value {
     let text = |moment: Timestamp| moment.to_rfc3339_opts(SecondsFormat::Millis, true);
     json!({
         "since": text(period.since),
@@ -169,8 +170,8 @@ fn particulars(period: &ReplayPeriod) -> serde_json::Value {
     })
 }
 
-/// The least UUIDv7 of a moment's millisecond: one begins with 48 bits of Unix
-/// milliseconds (RFC 9562, 5.7).
+/// The smallest UUIDv7 of a millisecond: it begins with 48 bits of Unix milliseconds (RFC
+/// 9562, 5.7).
 fn first_id(moment: Timestamp) -> Uuid {
     let millis = u128::try_from(moment.timestamp_millis()).unwrap_or_default();
     Uuid::from_u128(millis << 80)

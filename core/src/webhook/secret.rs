@@ -1,5 +1,5 @@
-//! Signing secrets. An endpoint has one, made by us and shown once; after a
-//! rotation the one before it signs beside it for a while.
+//! Signing secrets. Waypost generates an endpoint's secret and shows it once. After a
+//! rotation the old secret also signs for a while.
 
 use std::fmt;
 
@@ -14,9 +14,8 @@ use crate::fault::Fault;
 use crate::ids::{Ids, OrganizationId, WebhookEndpointId};
 use crate::secret::{ExposeSecret, Secret};
 
-/// What a secret begins with, as Standard Webhooks asks.
+/// The prefix of secrets in Standard Webhooks.
 const PREFIX: &str = "whsec_";
-/// Bytes of a secret.
 const SECRET_BYTES: usize = 32;
 
 /// A signing secret: `whsec_` and the base64 of 32 random bytes.
@@ -25,26 +24,26 @@ pub struct SigningSecret {
     text: Secret,
     /// Keyed with the whole text.
     pub(super) by_text: Hmac<Sha256>,
-    /// Keyed with the bytes behind the prefix.
+    /// Keyed with the bytes after the prefix.
     pub(super) by_bytes: Hmac<Sha256>,
 }
 
 impl SigningSecret {
-    /// A new one.
+    /// Generates a random secret.
     #[must_use]
     pub fn generate(ids: &Ids) -> Self {
         let bytes: [u8; SECRET_BYTES] = ids.random_bytes();
         Self::of(format!("{PREFIX}{}", STANDARD.encode(bytes)), &bytes)
     }
 
-    /// Reads one.
+    /// Parses a secret.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let bytes = STANDARD.decode(text.strip_prefix(PREFIX)?).ok()?;
         Some(Self::of(text.to_owned(), &bytes))
     }
 
-    /// Seals it for its endpoint.
+    /// Seals the secret for its endpoint.
     #[must_use]
     pub fn seal(
         &self,
@@ -57,10 +56,10 @@ impl SigningSecret {
         sealer.seal(organization_id, Sealed::WebhookSecret, row, text)
     }
 
-    /// Opens what [`SigningSecret::seal`] made for the same endpoint.
+    /// Opens a secret that [`SigningSecret::seal`] sealed for the same endpoint.
     ///
     /// # Errors
-    /// A fault when it cannot be opened, or is no secret.
+    /// A fault if it cannot be opened or is not a secret.
     pub fn open(
         sealer: &Sealer,
         organization_id: OrganizationId,
@@ -74,7 +73,8 @@ impl SigningSecret {
             sealed,
         )?;
         let secret = std::str::from_utf8(&plain).ok().and_then(Self::parse);
-        secret.ok_or_else(|| Fault::internal("open a signing secret", "it is no secret"))
+        secret
+            .ok_or_else(|| Fault::internal("open a signing secret", "the content is not a secret"))
     }
 
     /// The text, to be shown once.
@@ -92,7 +92,7 @@ impl SigningSecret {
     }
 }
 
-/// Nothing of it belongs into logs.
+/// Secrets do not belong in logs.
 impl fmt::Debug for SigningSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SigningSecret")
@@ -110,7 +110,7 @@ mod tests {
     use crate::crypto::seal::EXAMPLE_KEYS;
 
     #[test]
-    fn secrets_are_random_and_of_the_form_that_standard_webhooks_asks_for() {
+    fn secrets_are_random_and_have_the_form_of_standard_webhooks() {
         let ids = Ids::new(Clock::system());
         let (one, other) = (SigningSecret::generate(&ids), SigningSecret::generate(&ids));
         assert_ne!(one.expose(), other.expose());
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sealed_secret_opens_for_its_endpoint_alone() {
+    fn a_sealed_secret_opens_only_for_its_endpoint() {
         let ids = Ids::new(Clock::system());
         let sealer = Sealer::parse(EXAMPLE_KEYS, ids.clone()).unwrap();
         let (organization, endpoint) = (ids.next(), ids.next());
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_secret_is_not_read() {
+    fn other_texts_are_not_secrets() {
         for text in ["", "whsec", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_!"] {
             assert!(SigningSecret::parse(text).is_none(), "{text}");
         }

@@ -1,17 +1,17 @@
-//! How calls to endpoints are signed: two signatures over one body.
+//! Signs calls to endpoints: two signatures over one body.
 //!
-//! `X-Waypost-Signature` is the contract's: the hexadecimal HMAC-SHA256 of
-//! `timestamp.body`, keyed with the secret's text, and one only, since receivers
-//! compare it as a whole. `webhook-signature` is that of Standard Webhooks
-//! (<https://www.standardwebhooks.com>, "Signature scheme"): `v1,` and the base64
-//! of the HMAC-SHA256 of `id.timestamp.body`, keyed with the secret's bytes; it
-//! lists one for each secret.
+//! `X-Waypost-Signature` is Waypost's own: the hexadecimal HMAC-SHA256 of
+//! `timestamp.body`, keyed with the secret's text. It is a single signature, since
+//! receivers compare the whole header. `webhook-signature` is the signature of Standard
+//! Webhooks (<https://www.standardwebhooks.com>, "Signature scheme"): `v1,` and the
+//! base64 of the HMAC-SHA256 of `id.timestamp.body`, keyed with the secret's bytes. It
+//! lists one signature per secret.
 //!
-//! While a rotation's grace lasts, a receiver holds the new secret or the old one,
-//! and nobody knows which. The contract's header then takes *turns*: attempts with
-//! an even number are signed by the newest secret, the next by the one before it.
-//! A receiver that refuses the wrong one gets the right one with the first retry.
-//! The other signatures stand in `X-Waypost-Signature-Other` meanwhile.
+//! During the grace period of a rotation, Waypost does not know whether a receiver has
+//! the new or the old secret. Attempts then alternate: those with an even number sign
+//! `X-Waypost-Signature` with the newest secret, the next ones with the one before. A
+//! receiver that refuses the wrong secret gets the right one with the first retry.
+//! `X-Waypost-Signature-Other` has the signatures by the other secrets.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -25,36 +25,36 @@ use crate::clock::Timestamp;
 use crate::event::EventType;
 use crate::ids::WebhookDeliveryId;
 
-/// The contract's signature.
+/// Waypost's signature.
 pub const SIGNATURE: HeaderName = HeaderName::from_static("x-waypost-signature");
-/// The same by the other secrets, separated by commas; absent where there is one.
+/// Waypost's signatures by the other secrets, separated by commas; absent if there is
+/// only one secret.
 pub const SIGNATURE_OTHER: HeaderName = HeaderName::from_static("x-waypost-signature-other");
 /// When the call was signed, in Unix seconds.
 pub const TIMESTAMP: HeaderName = HeaderName::from_static("x-waypost-timestamp");
-/// The event's type.
 pub const EVENT: HeaderName = HeaderName::from_static("x-waypost-event");
-/// Standard Webhooks: what a receiver knows a repeated delivery by.
+/// Standard Webhooks: the id by which receivers recognize a repeated delivery.
 pub const STANDARD_ID: HeaderName = HeaderName::from_static("webhook-id");
 /// Standard Webhooks: when the call was signed, in Unix seconds.
 pub const STANDARD_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
 /// Standard Webhooks: the signatures, separated by spaces.
 pub const STANDARD_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
 
-/// One call, as its headers tell of it.
+/// The parts of a call that its headers depend on.
 #[derive(Debug, Clone, Copy)]
 pub struct Signing {
-    /// The delivery; the same for all its attempts and when it is replayed.
+    /// The delivery: the same for all its attempts and after a replay.
     pub delivery_id: WebhookDeliveryId,
     pub event_type: EventType,
-    /// Now: receivers refuse what was signed more than 5 minutes ago.
+    /// The current time. Receivers refuse calls that were signed more than 5 minutes ago.
     pub at: Timestamp,
-    /// Which of several secrets the contract's signature is by, counted from the
-    /// newest; attempts take turns, so their number will do.
-    pub attempt: u32,
+    /// The secret for `X-Waypost-Signature`, counted from the newest, modulo their
+    /// number. The number of an attempt will do: attempts alternate.
+    pub secret_index: u32,
 }
 
-/// All headers of a call with `body`. `secrets` are those in force, the newest
-/// first; without one there is no signature.
+/// All headers of a call with `body`. `secrets` are the valid ones, newest first; without
+/// secrets there is no signature.
 #[must_use]
 pub fn headers(secrets: &[SigningSecret], signing: Signing, body: &[u8]) -> HeaderMap {
     let seconds = signing.at.timestamp().to_string();
@@ -80,8 +80,8 @@ pub fn headers(secrets: &[SigningSecret], signing: Signing, body: &[u8]) -> Head
     insert(STANDARD_ID, &id);
     insert(STANDARD_SIGNATURE, &standard.join(" "));
     if !own.is_empty() {
-        let turn = signing.attempt as usize % own.len();
-        insert(SIGNATURE, &own.remove(turn));
+        let index = signing.secret_index as usize % own.len();
+        insert(SIGNATURE, &own.remove(index));
     }
     if !own.is_empty() {
         insert(SIGNATURE_OTHER, &own.join(","));
@@ -94,11 +94,11 @@ fn standard(secret: &SigningSecret, id: &str, seconds: &str, body: &[u8]) -> Str
     format!("v1,{}", STANDARD.encode(signature))
 }
 
-/// The signature of the parts, joined by dots.
+/// The HMAC of the parts, joined by dots.
 fn mac(key: &Hmac<Sha256>, parts: &[&[u8]]) -> [u8; 32] {
     let mut mac = key.clone();
-    for (place, part) in parts.iter().enumerate() {
-        if place > 0 {
+    for (index, part) in parts.iter().enumerate() {
+        if index > 0 {
             mac.update(b".");
         }
         mac.update(part);
@@ -113,7 +113,7 @@ mod tests {
 
     use super::*;
 
-    /// The test vector of Standard Webhooks' libraries.
+    /// The test vector of the Standard Webhooks libraries.
     const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
     const ID: &str = "msg_p5jXN8AQM9LWM0D4loKWxJek";
     const SECONDS: &str = "1614265330";
@@ -123,12 +123,12 @@ mod tests {
         SigningSecret::parse(text).unwrap()
     }
 
-    fn signing(attempt: u32) -> Signing {
+    fn signing(secret_index: u32) -> Signing {
         Signing {
             delivery_id: WebhookDeliveryId(Uuid::from_u128(7)),
             event_type: EventType::Delivered,
             at: DateTime::from_timestamp(1_614_265_330, 999_000_000).unwrap(),
-            attempt,
+            secret_index,
         }
     }
 
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_standard_signature_is_that_of_the_published_test_vector() {
+    fn the_standard_signature_matches_the_published_test_vector() {
         assert_eq!(
             standard(&secret(SECRET), ID, SECONDS, BODY),
             "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_contracts_signature_is_keyed_with_the_whole_secret() {
+    fn the_waypost_signature_is_keyed_with_the_whole_secret() {
         let headers = headers(&[secret(SECRET)], signing(0), BODY);
         // openssl dgst -sha256 -hmac whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw
         let expected = "2e37df5d4a028c51a7f3133d64ae1e300d2c2c900f1b1d49d4369ad2530f8964";
@@ -160,18 +160,18 @@ mod tests {
     }
 
     #[test]
-    fn during_a_rotation_both_secrets_sign_and_take_turns_in_the_contracts_header() {
+    fn during_a_rotation_both_secrets_sign_and_alternate_in_the_waypost_signature() {
         let new = "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
         let both = [secret(new), secret(SECRET)];
         let alone = |text: &str| headers(&[secret(text)], signing(0), BODY);
         let (by_new, by_old) = (alone(new), alone(SECRET));
-        for attempt in 0..4 {
-            let headers = headers(&both, signing(attempt), BODY);
-            let (turn, other) = match attempt % 2 {
+        for secret_index in 0..4 {
+            let headers = headers(&both, signing(secret_index), BODY);
+            let (expected, other) = match secret_index % 2 {
                 0 => (&by_new, &by_old),
                 _ => (&by_old, &by_new),
             };
-            assert_eq!(text(&headers, SIGNATURE), text(turn, SIGNATURE));
+            assert_eq!(text(&headers, SIGNATURE), text(expected, SIGNATURE));
             assert_eq!(text(&headers, SIGNATURE_OTHER), text(other, SIGNATURE));
             let listed = text(&headers, STANDARD_SIGNATURE).unwrap();
             let expected = [&by_new, &by_old];

@@ -1,24 +1,24 @@
-//! Where a delivery stands.
+//! The status of a delivery.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Where a delivery stands.
+/// The status of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, sqlx::Type)]
 #[sqlx(type_name = "webhook_delivery_status", rename_all = "UPPERCASE")]
 pub enum DeliveryStatus {
-    /// It is due, or waits for its next attempt.
+    /// Due, or waiting for the next attempt.
     Pending,
     Delivered,
-    /// The last attempt failed; there will be no other.
+    /// The last attempt failed; there are no more.
     Failed,
 }
 
 impl DeliveryStatus {
-    /// All of them.
+    /// All statuses.
     pub const ALL: [Self; 3] = [Self::Pending, Self::Delivered, Self::Failed];
 
-    /// The wire name.
+    /// The name in the API.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

@@ -9,11 +9,10 @@ use crate::event::EventType;
 use crate::fault::Fault;
 use crate::ids::{OrganizationId, WebhookEndpointId};
 
-/// Replaced secrets that sign beside the one in use, at the most: every one of them
-/// takes a turn in the contract's header.
+/// Replaced secrets that may still sign, at most: attempts alternate between all secrets.
 const OLD_SECRETS_MAX: i64 = 2;
 
-/// Adds an endpoint.
+/// Inserts an endpoint.
 pub(super) async fn insert(
     connection: &mut PgConnection,
     endpoint: &WebhookEndpoint,
@@ -35,7 +34,7 @@ pub(super) async fn insert(
     )
     .execute(connection)
     .await
-    .or_fault("add a webhook endpoint")?;
+    .or_fault("insert a webhook endpoint")?;
     Ok(())
 }
 
@@ -58,7 +57,7 @@ pub async fn list(
     .or_fault("list webhook endpoints")
 }
 
-/// How many endpoints an organization has.
+/// The number of an organization's endpoints.
 pub(super) async fn count(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -93,8 +92,8 @@ pub async fn find(
     .or_fault("find a webhook endpoint")
 }
 
-/// Keeps every other change of an endpoint waiting until the transaction ends;
-/// false where it is not there.
+/// Locks an endpoint against other changes until the transaction ends; `false` if it does
+/// not exist.
 pub(super) async fn lock(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -111,8 +110,7 @@ pub(super) async fn lock(
     Ok(found.is_some())
 }
 
-/// Changes an endpoint. What failed at another URL, or before it was switched on
-/// again, is forgotten.
+/// Changes an endpoint. A new URL, or activating it, clears its failures.
 pub(super) async fn update(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -146,8 +144,8 @@ pub(super) async fn update(
     .or_fault("change a webhook endpoint")
 }
 
-/// Removes an endpoint with its secrets; false where it is not there. Its
-/// deliveries are left to the scheduler.
+/// Deletes an endpoint with its secrets; `false` if it does not exist. The scheduler
+/// deletes its deliveries.
 pub(super) async fn delete(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -164,8 +162,8 @@ pub(super) async fn delete(
     Ok(done.rows_affected() == 1)
 }
 
-/// The sealed secrets that sign for an endpoint, the newest first; none where there
-/// is no such endpoint.
+/// The sealed secrets that sign for an endpoint, newest first; empty if it does not
+/// exist.
 pub async fn list_secrets(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -194,9 +192,9 @@ pub async fn list_secrets(
     .or_fault("find signing secrets")
 }
 
-/// Puts the secret in use beside those that were replaced, until `until`. Those
-/// before it end then too, if not earlier, and only the newest few sign on. Called
-/// with the endpoint locked.
+/// Moves the current secret to the old secrets, valid until `until`. Older ones end by
+/// then too, and only the newest [`OLD_SECRETS_MAX`] are kept. The endpoint must be
+/// locked.
 pub(super) async fn retire_secret(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -204,7 +202,7 @@ pub(super) async fn retire_secret(
     now: Timestamp,
     until: Timestamp,
 ) -> Result<(), Fault> {
-    // Rotations of one microsecond stay in their order.
+    // Keeps the order of rotations within one microsecond.
     query!(
         "INSERT INTO webhook_endpoint_old_secrets (webhook_endpoint_id, secret_sealed, valid_until, created_at)
          SELECT e.id, e.secret_sealed, $4,
@@ -230,7 +228,7 @@ pub(super) async fn retire_secret(
     )
     .execute(&mut *connection)
     .await
-    .or_fault("shorten the lives of signing secrets")?;
+    .or_fault("limit the validity of signing secrets")?;
     query!(
         "DELETE FROM webhook_endpoint_old_secrets
          WHERE webhook_endpoint_id = $1
@@ -247,11 +245,11 @@ pub(super) async fn retire_secret(
     )
     .execute(connection)
     .await
-    .or_fault("forget signing secrets")?;
+    .or_fault("delete old signing secrets")?;
     Ok(())
 }
 
-/// Puts another secret in use.
+/// Replaces the current secret.
 pub(super) async fn replace_secret(
     connection: &mut PgConnection,
     organization_id: OrganizationId,

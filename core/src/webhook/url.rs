@@ -1,40 +1,40 @@
-//! The URL of an endpoint, as a customer gave it.
+//! The URL of an endpoint.
 
 use std::fmt;
 
 use url::Url;
 
-/// A URL that events may be posted to, as far as its form tells. Where it leads is
-/// the guard's concern, whenever it is called.
+/// A URL that has the form of an endpoint's URL. Where it leads is checked by the address
+/// guard at each call.
 #[derive(Clone, PartialEq, Eq)]
 pub struct WebhookUrl {
     text: String,
     url: Url,
 }
 
-/// Why a text is no such URL. `Display` completes "the value …".
+/// Why a text is not such a URL. `Display` completes "the value …".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
-    /// No URL, or not one of HTTP.
+    /// Not a URL, or not an HTTP URL.
     #[error("must be an HTTPS URL such as https://example.com/webhooks")]
     Malformed,
     #[error("must not be longer than {} characters", WebhookUrl::CHARS_MAX)]
     TooLong,
-    /// It would be shown to whoever may list endpoints.
+    /// Everyone who may list endpoints would see it.
     #[error("must not hold a user name or a password")]
     Credentials,
 }
 
 impl WebhookUrl {
-    /// The bound, in characters; they are all ASCII.
+    /// The maximum length, in characters; they are all ASCII.
     pub const CHARS_MAX: usize = 2_048;
 
-    /// Reads a URL of HTTPS, or of HTTP: whether that will do depends on the host.
+    /// Parses an HTTPS or HTTP URL. Whether HTTP is allowed depends on the host.
     ///
     /// # Errors
-    /// The first rule that it breaks.
+    /// The first rule that the text breaks.
     pub fn parse(text: String) -> Result<Self, UrlError> {
-        // The parser would leave white space and line breaks out.
+        // The parser would drop white space and line breaks.
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(UrlError::Malformed);
         }
@@ -51,26 +51,26 @@ impl WebhookUrl {
         Ok(Self { text, url })
     }
 
-    /// Whether it is plain HTTP, without TLS.
+    /// Whether the scheme is HTTP, without TLS.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         self.url.scheme() == "http"
     }
 
-    /// The text, as it was given.
+    /// The text, as given.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// What it means.
+    /// The parsed URL.
     #[must_use]
     pub fn url(&self) -> &Url {
         &self.url
     }
 }
 
-/// Paths and queries often hold a token.
+/// Paths and queries often contain a token.
 impl fmt::Debug for WebhookUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("WebhookUrl")
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn only_urls_of_http_are_read_and_kept_as_they_are() {
+    fn only_http_urls_are_parsed_and_their_text_is_unchanged() {
         assert_eq!(parse("https://example.com/hooks?a=b#c"), Ok(false));
         assert_eq!(parse("HTTP://example.com"), Ok(true));
         let kept = WebhookUrl::parse("https://Example.com".to_owned()).unwrap();

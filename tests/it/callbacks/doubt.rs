@@ -1,4 +1,4 @@
-//! Callbacks that nothing shows to be the provider's.
+//! Callbacks without a valid signature.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::{account, number, register, start, suppressions, wait_until_told};
 fn signing(signature_fault: SignatureFault) -> CallbackSettings {
     CallbackSettings {
         signature_fault,
-        // The providers' pauses of minutes are tenths of a second.
+        // The providers' pauses of minutes are tenths of a second here.
         retry_factor: 0.001,
         ..CallbackSettings::default()
     }
@@ -35,7 +35,7 @@ async fn nothing_is_recorded(app: &TestApp, id: &str, kind: ProviderType) {
 }
 
 #[tokio::test]
-async fn what_is_signed_wrong_or_not_at_all_is_refused_and_believed_when_it_is_right() {
+async fn a_wrong_or_missing_signature_is_refused_and_a_valid_one_accepted_later() {
     for kind in HTTP_PROVIDERS {
         for fault in [SignatureFault::Wrong, SignatureFault::None] {
             let app = start().await;
@@ -48,19 +48,19 @@ async fn what_is_signed_wrong_or_not_at_all_is_refused_and_believed_when_it_is_r
             })
             .await;
             nothing_is_recorded(&app, &id, kind).await;
-            // SNS asked us to confirm, genuinely, before.
+            // SNS had asked for confirmation before, with a valid signature.
             let is_ses = kind == ProviderType::Ses;
             let is_verified = account(&app, &account_id).await["eventsVerified"].clone();
             assert_eq!(is_verified, is_ses, "{kind}");
             if is_ses {
-                // It takes every 4xx as final.
+                // SNS does not retry after a 4xx.
                 wait_until_told(&app).await;
                 nothing_is_recorded(&app, &id, kind).await;
                 let counts = app.simulator().callbacks();
                 assert_eq!(counts.given_up, counts.queued, "{counts:?}");
                 continue;
             }
-            // The others tell it again, and nothing is lost.
+            // The other providers repeat the request, and no event is lost.
             app.simulator().set_callbacks(signing(SignatureFault::Off));
             wait_until_told(&app).await;
             assert_eq!(app.status(&id).await, "BOUNCED", "{kind}");

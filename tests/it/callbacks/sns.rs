@@ -1,5 +1,5 @@
-//! What is SNS's own: subscriptions, two versions of signatures, and a certificate
-//! that has to be fetched before anything can be believed.
+//! SNS: subscriptions, two versions of signatures, and the certificate that is fetched
+//! before a signature can be verified.
 
 use http::Method;
 use waypost_core::provider::kind::ProviderType;
@@ -16,7 +16,7 @@ async fn webhook_url(app: &TestApp, id: &str) -> String {
 }
 
 #[tokio::test]
-async fn both_versions_of_its_signatures_are_believed() {
+async fn both_signature_versions_are_accepted() {
     for version in ["1", "2"] {
         let app = start().await;
         let id = connect(&app, ProviderType::Ses).await;
@@ -37,7 +37,7 @@ async fn both_versions_of_its_signatures_are_believed() {
 }
 
 #[tokio::test]
-async fn a_subscription_that_it_did_not_sign_is_not_confirmed() {
+async fn a_subscription_that_sns_did_not_sign_is_not_confirmed() {
     let app = start().await;
     let id = connect(&app, ProviderType::Ses).await;
     let url = webhook_url(&app, &id).await;
@@ -62,7 +62,7 @@ async fn a_subscription_that_it_did_not_sign_is_not_confirmed() {
     assert_eq!(app.status(&message).await, "SENT");
 }
 
-/// Posts what SNS posted to somebody else, as it came.
+/// Posts a request that SNS sent to another subscriber, unchanged.
 async fn repeat(app: &TestApp, url: &str, posted: &ReceivedWebhook) -> Reply {
     let path = &url[url.find("/v1/").unwrap()..];
     let caller = app.caller().anonymous();
@@ -76,11 +76,11 @@ async fn repeat(app: &TestApp, url: &str, posted: &ReceivedWebhook) -> Reply {
 }
 
 #[tokio::test]
-async fn without_its_certificate_it_is_asked_to_come_again() {
+async fn without_the_certificate_sns_is_asked_to_retry() {
     let mut app = start().await;
     let id = connect(&app, ProviderType::Ses).await;
     let url = webhook_url(&app, &id).await;
-    // A subscriber of the test's keeps what SNS posts.
+    // A subscriber of the test records the requests of SNS.
     let (receiver, simulated) = (Receiver::start().await, Simulated::of(&app));
     simulated.subscribe(&receiver.url(), "2").await;
     wait_until("it is asked to confirm", async || receiver.count() == 1).await;
@@ -106,7 +106,7 @@ async fn without_its_certificate_it_is_asked_to_come_again() {
     repeat(&app, &url, &delivered).await.expect(200);
     assert_eq!(app.status(&message).await, "DELIVERED");
     assert_eq!(account(&app, &id).await["eventsVerified"], true);
-    // It is remembered.
+    // The certificate is cached.
     app.stop_simulator().await;
     repeat(&app, &url, &delivered).await.expect(200);
     let events = number(&app, "SELECT count(*) FROM provider_events").await;

@@ -1,4 +1,4 @@
-//! What becomes of a copy, by the story that its address stands for.
+//! The end of a recipient, by the story that its address stands for.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +13,13 @@ use super::{account, hostile, number, register, start, suppressions, wait_until_
 /// The end of a story.
 #[derive(Debug, PartialEq, Eq)]
 struct End {
-    /// The local part that the simulator goes by.
+    /// The local part that the simulator recognizes.
     story: &'static str,
     status: String,
-    /// All types, sorted.
+    /// All event types, sorted.
     events: Vec<String>,
     bounce_type: Option<String>,
-    /// Why the address is suppressed now.
+    /// The source of the suppression, if the address is suppressed.
     suppressed: Option<String>,
 }
 
@@ -34,20 +34,20 @@ const STORIES: [&str; 12] = [
     "unsubscribe",
     "defer",
     "drop",
-    // Taken and told of, while our call gets no answer: what is told proves it.
+    // The provider accepts the message and reports events, but the call gets no answer:
+    // the events prove the send.
     "timeout",
     "reset",
 ];
 
-/// The end that a story must have. That Postmark says nothing when it takes a mail,
-/// and SendGrid nothing but `dropped` of one that it drops, makes no difference: SENT
-/// follows from the answer to the call, or from the first thing told.
+/// The expected end of a story. Postmark reports nothing when it accepts a message, and
+/// SendGrid only `dropped` for one that it drops. That makes no difference: SENT follows
+/// from the answer to the call or from the first event.
 fn expected(kind: ProviderType, story: &'static str) -> End {
     let (status, events, bounce_type, suppressed): (_, &[&str], _, _) = match story {
         "hard-bounce" => ("BOUNCED", &["BOUNCED"], Some("hard"), Some("BOUNCE")),
         "soft-bounce" => {
-            // SendGrid knows two types of bounces, and calls whatever may pass
-            // `blocked`.
+            // SendGrid has two types of bounces, and calls temporary ones `blocked`.
             let bounce_type = match kind {
                 ProviderType::Sendgrid => "block",
                 ProviderType::Postmark
@@ -73,8 +73,8 @@ fn expected(kind: ProviderType, story: &'static str) -> End {
             Some("UNSUBSCRIBE"),
         ),
         "defer" => ("DELIVERED", &["DEFERRED", "DELIVERED"], None, None),
-        // That the provider has the address on a list of its own makes it none of
-        // ours: it may be there for another sender's sake, and be taken off there.
+        // An address on the provider's own suppression list is not suppressed by Waypost:
+        // it may be there because of another sender, and may be removed there.
         "drop" => ("FAILED", &["DROPPED"], None, None),
         _ => ("DELIVERED", &["DELIVERED"], None, None),
     };
@@ -90,8 +90,9 @@ fn expected(kind: ProviderType, story: &'static str) -> End {
     }
 }
 
-/// Sent, delivered, opened, clicked, bounced, complained, unsubscribed: all are sent,
-/// and all arrive but the three bounces and what was dropped. Who clicks opened too.
+/// Sent, delivered, opened, clicked, bounced, complained, unsubscribed: all are sent, and
+/// all are delivered but the three bounces and the dropped one. A click counts as an open
+/// too.
 const TOTALS: [(&str, i64); 7] = [
     ("totalSent", 12),
     ("totalDelivered", 8),
@@ -121,7 +122,7 @@ async fn end(app: &TestApp, story: &'static str, id: &str) -> End {
     }
 }
 
-/// Sends to every story, and holds what came of it against the table.
+/// Sends to every story and compares the ends with the table.
 async fn run(kind: ProviderType, settings: CallbackSettings) -> TestApp {
     let app = start().await;
     app.simulator().set_callbacks(settings);
@@ -155,7 +156,7 @@ async fn run(kind: ProviderType, settings: CallbackSettings) -> TestApp {
 }
 
 #[tokio::test]
-async fn every_story_ends_as_its_provider_tells_it() {
+async fn every_story_ends_as_its_provider_reports_it() {
     for kind in HTTP_PROVIDERS {
         let app = run(kind, CallbackSettings::default()).await;
         assert_eq!(app.simulator().callbacks().duplicated, 0, "{kind}");
@@ -163,21 +164,21 @@ async fn every_story_ends_as_its_provider_tells_it() {
 }
 
 #[tokio::test]
-async fn told_twice_and_in_any_order_every_story_ends_the_same() {
+async fn repeated_events_in_any_order_end_every_story_the_same() {
     for kind in HTTP_PROVIDERS {
         let app = run(kind, hostile()).await;
         assert!(app.simulator().callbacks().duplicated > 0, "{kind}");
     }
 }
 
-/// What the provider says happened before our clock saw the call is recorded as of the
-/// call; the history tells it after that, whichever of two processes counted further.
+/// An event that the provider dates before Waypost's call is recorded as of the call. The
+/// history lists it after the call, whichever of two processes has the greater ids.
 #[tokio::test]
-async fn what_is_told_as_of_the_moment_of_the_send_follows_it_in_the_history() {
+async fn an_event_at_the_time_of_the_send_follows_it_in_the_history() {
     let app = start().await;
     register(&app, ProviderType::Sendgrid).await;
-    // Ahead of the provider's clock, and another millisecond for each: the ids of one
-    // millisecond come in the order of its first two.
+    // Ahead of the provider's clock, and another millisecond each: the ids within one
+    // millisecond are ordered by its first two.
     app.advance(TimeDelta::minutes(1));
     let mut ids = Vec::new();
     for nth in 0..12 {
@@ -194,13 +195,13 @@ async fn what_is_told_as_of_the_moment_of_the_send_follows_it_in_the_history() {
     }
 }
 
-/// Copies of each story in the one message: 96 recipients.
+/// Recipients of each story in the one message: 96 in total.
 const COPIES: i64 = 8;
 
-/// All of it about one message, while it is still being sent: calls of the provider's
-/// at the same time, before the answer to ours, which never comes.
+/// Many events of one message while it is still being sent: concurrent requests of the
+/// provider before the answer to Waypost's call, which never arrives.
 #[tokio::test]
-async fn a_crowd_of_callbacks_about_one_message_loses_and_doubles_nothing() {
+async fn concurrent_callbacks_about_one_message_lose_and_duplicate_no_event() {
     for kind in HTTP_PROVIDERS {
         let app = start().await;
         app.simulator().set_callbacks(CallbackSettings {

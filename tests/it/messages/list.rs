@@ -1,4 +1,4 @@
-//! The list of messages: its fields, its pages, its filters.
+//! The list of messages: fields, pages, filters.
 
 use chrono::TimeDelta;
 use serde_json::json;
@@ -9,7 +9,7 @@ use waypost_tests::{TestApp, message_to, to_hash};
 use super::is_time;
 
 #[tokio::test]
-async fn a_list_item_has_the_fields_of_the_contract_before_and_after_sending() {
+async fn a_list_item_has_the_documented_fields_before_and_after_sending() {
     let app = TestApp::builder().without_worker().start().await;
     let account = app.connect(ProviderType::Mailgun).await;
     let mut message = message_to("  Ada@Example.org ");
@@ -37,7 +37,7 @@ async fn a_list_item_has_the_fields_of_the_contract_before_and_after_sending() {
 }
 
 #[tokio::test]
-async fn after_sending_the_list_tells_when_and_under_which_id() {
+async fn after_sending_the_list_shows_the_time_and_the_providers_id() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Sendgrid).await;
     let id = app.send_to("ada@example.org").await;
@@ -97,7 +97,7 @@ async fn the_list_is_paged_newest_first() {
 }
 
 #[tokio::test]
-async fn pages_out_of_bounds_are_refused_by_name() {
+async fn pages_out_of_bounds_are_refused_with_the_parameter() {
     let app = TestApp::builder().without_worker().start().await;
     let id = Uuid::nil();
     for path in [

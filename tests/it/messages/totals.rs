@@ -1,5 +1,5 @@
-//! The list of messages at length: totals that are exact at any moment, pages from
-//! both ends, and searches in more messages than one looks through.
+//! Long lists of messages: totals that are always exact, pages from both ends, and
+//! searches in more messages than a scan covers.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -23,13 +23,13 @@ async fn total(caller: &Caller, query: &[(&str, &str)]) -> i64 {
     page["pagination"]["total"].as_i64().unwrap()
 }
 
-/// Adds messages as rows, the first one oldest. `subject` and `status` are SQL over
-/// the number `n`, from 1.
+/// Inserts messages as rows, oldest first. `subject` and `status` are SQL expressions
+/// over the number `n`, from 1.
 async fn add(app: &TestApp, count: u32, subject: &str, status: &str) {
     add_from(app, "2020-01-01Z", count, subject, status).await;
 }
 
-/// The same from a moment on, one a second.
+/// The same from a time on, one per second.
 async fn add_from(app: &TestApp, start: &str, count: u32, subject: &str, status: &str) {
     let organization = app.organization_id();
     app.execute(&format!(
@@ -88,7 +88,7 @@ async fn send_many(app: &TestApp, count: usize, recipient: &str) {
 }
 
 #[tokio::test]
-async fn totals_are_exact_while_messages_are_sent_without_folding() {
+async fn totals_are_exact_while_messages_are_sent_without_a_roll_up() {
     let app = TestApp::builder().without_scheduler().start().await;
     app.connect(ProviderType::Sendgrid).await;
     let other = app.tenant("Other").await;
@@ -108,7 +108,7 @@ async fn totals_are_exact_while_messages_are_sent_without_folding() {
 }
 
 #[tokio::test]
-async fn totals_are_exact_while_messages_are_sent_and_folded() {
+async fn totals_are_exact_while_messages_are_sent_and_rolled_up() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Sendgrid).await;
     for round in 1..=4 {
@@ -117,7 +117,7 @@ async fn totals_are_exact_while_messages_are_sent_and_folded() {
     }
     app.drain().await;
     assert_eq!(totals(&app).await, "SENT 120");
-    // Whatever moves or goes is counted, whoever does it.
+    // Every move and deletion is counted, whatever causes it.
     app.execute(
         "UPDATE messages SET status = 'BOUNCED' WHERE id IN (SELECT id FROM messages LIMIT 7)",
     )
@@ -132,12 +132,12 @@ async fn totals_are_exact_while_messages_are_sent_and_folded() {
 }
 
 #[tokio::test]
-async fn a_folding_that_dies_leaves_the_totals_as_they_were() {
+async fn an_aborted_roll_up_leaves_the_totals_unchanged() {
     let app = quiet().await;
     add(&app, 30, "'Hello'", "'SENT'").await;
     let mut transaction = app.pool.begin().await.unwrap();
     assert!(
-        list::store::fold(&mut transaction, OrganizationShard::WHOLE, 1_000)
+        list::store::roll_up(&mut transaction, OrganizationShard::WHOLE, 1_000)
             .await
             .unwrap()
             > 0
@@ -208,7 +208,8 @@ async fn every_page_of_a_list_is_read_once_from_either_end() {
     }
 }
 
-/// Compares pages all over a list of one status, or of all, with what Postgres counts off.
+/// Compares pages all over a list of one status, or of all, with a plain OFFSET in
+/// Postgres.
 async fn assert_pages(app: &TestApp, status: Option<&str>) {
     let condition = status.map_or("true".to_owned(), |status| format!("status = '{status}'"));
     let mut query: Vec<_> = status
@@ -234,19 +235,19 @@ async fn assert_pages(app: &TestApp, status: Option<&str>) {
 }
 
 #[tokio::test]
-async fn pages_far_from_both_ends_are_found_by_the_hour() {
+async fn pages_far_from_both_ends_are_found_by_the_counters_per_hour() {
     let app = quiet().await;
     app.execute("SELECT waypost_create_partitions('2040-01-01Z', 1)")
         .await;
     let status = "CASE WHEN n % 2 = 0 THEN 'FAILED' ELSE 'SENT' END";
-    // A message a second. The old ones lie in the default partition, the new ones in that and
-    // in one of their own.
+    // One message per second. The old ones are in the default partition, the new ones in
+    // that and in their own partition.
     add(&app, 14_000, "'Old'", status).await;
     add_from(&app, "2039-12-31T20:00Z", 36_000, "'New'", status).await;
     let organization = app.organization_id();
     let skip = async |before| {
         let mut connection = app.pool.acquire().await.unwrap();
-        let place = list::store::find_place(&mut connection, organization, None, before);
+        let place = list::store::find_offset(&mut connection, organization, None, before);
         place.await.unwrap().map(|place| place.skip)
     };
     let assert_all = async || {
@@ -258,7 +259,7 @@ async fn pages_far_from_both_ends_are_found_by_the_hour() {
         if is_folded {
             tokio::join!(app.fold_messages(), app.fold_messages());
         }
-        // The newest hour has one message only: that of its first second.
+        // The newest hour has only one message, in its first second.
         assert_eq!(skip(0).await, Some(0));
         assert_eq!(skip(1).await, Some(0));
         assert_eq!(skip(3_600).await, Some(3_599));
@@ -269,7 +270,7 @@ async fn pages_far_from_both_ends_are_found_by_the_hour() {
         assert_eq!(skip(50_000).await, None);
         assert_all().await;
     }
-    // Whatever moves or goes is counted where it stood.
+    // Every move and deletion is counted in its hour.
     app.execute(
         "UPDATE messages SET status = 'FAILED'
          WHERE id BETWEEN waypost_uuid_floor('2040-01-01T00:30Z') AND waypost_uuid_floor('2040-01-01T02:30Z')",
@@ -283,12 +284,12 @@ async fn pages_far_from_both_ends_are_found_by_the_hour() {
         }
         assert_all().await;
     }
-    // Where the hours are missing, a page is found without them.
+    // Without counters by hour, a page is found in another way.
     app.execute("DELETE FROM message_hours WHERE hour < '2039-01-01Z'")
         .await;
     assert_eq!(skip(36_000).await, None);
     assert_all().await;
-    // A month whose messages are gone has no places, though its hours are still there.
+    // A month whose messages were deleted has no pages, though its counters remain.
     assert!(skip(20_000).await.is_some());
     app.execute("INSERT INTO month_drops (month, detached_at) VALUES ('2040-01-01Z', now())")
         .await;
@@ -300,7 +301,7 @@ async fn pages_far_from_both_ends_are_found_by_the_hour() {
 }
 
 #[tokio::test]
-async fn a_search_finds_what_is_common_and_not_among_the_newest() {
+async fn a_search_finds_a_common_text_that_is_not_among_the_newest() {
     let app = quiet().await;
     let subject = "CASE WHEN n <= 26000 THEN 'Weekly news #' || n ELSE 'Receipt' END";
     add(&app, 32_000, subject, "'SENT'").await;
@@ -312,14 +313,14 @@ async fn a_search_finds_what_is_common_and_not_among_the_newest() {
 }
 
 #[tokio::test]
-async fn a_search_finds_what_is_indexed_and_what_waits_for_it() {
+async fn a_search_finds_indexed_and_new_messages() {
     let app = quiet().await;
     add(&app, 12_000, "CASE WHEN n = 5 THEN 'Needle ÄÖ 100%' WHEN n % 2 = 0 THEN 'Your order #' || n ELSE 'Digest' END",
         "CASE WHEN n % 4 = 0 THEN 'BOUNCED' WHEN n <= 10 THEN 'FAILED' ELSE 'SENT' END").await;
     for is_folded in [false, true] {
         if is_folded {
             app.fold_messages().await;
-            // A new one waits.
+            // A new message is not indexed yet.
             app.execute(&format!(
                 "INSERT INTO messages (id, organization_id, provider_account_id, from_address, to_hash, subject, status,
                                        tags, recipient_count, created_at)
@@ -334,7 +335,7 @@ async fn a_search_finds_what_is_indexed_and_what_waits_for_it() {
             total(app.caller(), &[("search", text), ("status", status)]).await
         };
         let new = i64::from(is_folded);
-        // Older than the sample: the index knows it.
+        // Older than the sample, so found by the index.
         assert_eq!(search("NEEDLE").await, 1 + new);
         assert_eq!(search("le äö 100%").await, 1);
         assert_eq!(search("#11998").await, 1);
@@ -384,9 +385,9 @@ async fn a_search_finds_what_is_indexed_and_what_waits_for_it() {
 }
 
 #[tokio::test]
-async fn a_text_that_is_rare_of_late_is_found_among_old_messages() {
+async fn a_text_that_has_become_rare_is_found_among_old_messages() {
     let app = quiet().await;
-    // Common in the sample of the newest, and yet not two thousand of it.
+    // Common among the newest messages, but in fewer than two thousand of all.
     add(
         &app,
         11_500,
@@ -403,7 +404,7 @@ async fn a_text_that_is_rare_of_late_is_found_among_old_messages() {
 }
 
 #[tokio::test]
-async fn short_texts_are_looked_for_in_the_newest_thirty_thousand() {
+async fn short_texts_are_searched_in_the_newest_thirty_thousand() {
     let app = quiet().await;
     add(
         &app,
@@ -417,7 +418,7 @@ async fn short_texts_are_looked_for_in_the_newest_thirty_thousand() {
     assert_eq!(total(app.caller(), &[("search", "zq")]).await, 0);
     let found = subjects(app.caller(), &[("search", "J"), ("limit", "1")]).await;
     assert_eq!(found, ["jx 70020"]);
-    // With a status: half of the newest thirty thousand have it.
+    // With a status that half of the newest thirty thousand messages have.
     assert_eq!(
         total(app.caller(), &[("search", "zq"), ("status", "SENT")]).await,
         0
@@ -426,7 +427,7 @@ async fn short_texts_are_looked_for_in_the_newest_thirty_thousand() {
         total(app.caller(), &[("search", "Di"), ("status", "SENT")]).await,
         2_000
     );
-    // A longer text knows no such bound.
+    // A longer text has no such limit.
     assert_eq!(total(app.caller(), &[("search", "zq 1")]).await, 11);
     assert_eq!(
         total(app.caller(), &[("search", "zq 1"), ("status", "SENT")]).await,
@@ -435,9 +436,9 @@ async fn short_texts_are_looked_for_in_the_newest_thirty_thousand() {
 }
 
 #[tokio::test]
-async fn a_month_that_gets_its_partitions_late_keeps_its_totals_and_its_subjects() {
+async fn a_month_whose_partitions_are_created_late_keeps_its_totals_and_subjects() {
     let app = quiet().await;
-    // Of a month that has none: the rows lie in the default partitions.
+    // A month without partitions: the rows are in the default partitions.
     add(&app, 12, "'Your order #' || n", "'SENT'").await;
     app.fold_messages().await;
     let place = "SELECT string_agg(DISTINCT tableoid::regclass::text, ' ') FROM";

@@ -151,7 +151,7 @@ async fn the_shards_are_disjoint_and_cover_all_organizations() {
         let metrics = metrics::store::roll_up(&mut connection, share, 1_000)
             .await
             .unwrap();
-        let messages = list::store::fold(&mut connection, share, 1_000)
+        let messages = list::store::roll_up(&mut connection, share, 1_000)
             .await
             .unwrap();
         assert!((10..200).contains(&metrics), "{metrics} in {share:?}");

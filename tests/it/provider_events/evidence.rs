@@ -1,4 +1,4 @@
-//! What one copy becomes by what is told of it.
+//! How events change one recipient.
 
 use chrono::TimeDelta;
 use serde_json::{Value, json};
@@ -14,14 +14,14 @@ async fn impatient() -> TestApp {
         .await
 }
 
-/// The data of the one event of a type.
+/// The data of the only event of a type.
 async fn data(app: &TestApp, event_type: &str) -> Value {
     let query = format!("SELECT data FROM events WHERE event_type = '{event_type}'");
     serde_json::from_str(&app.value(&query).await.unwrap()).unwrap()
 }
 
 #[tokio::test]
-async fn each_provider_moves_the_copies_that_it_tells_of() {
+async fn events_of_each_provider_move_its_recipients() {
     for kind in [
         ProviderType::Sendgrid,
         ProviderType::Postmark,
@@ -82,7 +82,7 @@ async fn each_provider_moves_the_copies_that_it_tells_of() {
 }
 
 #[tokio::test]
-async fn what_was_told_lies_sealed() {
+async fn raw_events_are_sealed() {
     let app = TestApp::start().await;
     let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
     let id = app.send_to("ada@example.org").await;
@@ -106,7 +106,7 @@ async fn what_was_told_lies_sealed() {
 }
 
 #[tokio::test]
-async fn an_event_proves_that_a_copy_whose_answer_was_lost_was_sent() {
+async fn an_event_proves_that_a_message_whose_answer_was_lost_was_sent() {
     let app = impatient().await;
     let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
     let id = app.send_to("timeout-once@example.org").await;
@@ -125,7 +125,7 @@ async fn an_event_proves_that_a_copy_whose_answer_was_lost_was_sent() {
     assert_eq!(recipient["providerMessageId"], "its-id");
     assert_eq!(recipient["attempts"], 1);
     assert_eq!(recipient["lastError"], Value::Null);
-    assert_eq!(app.outbox().await.len(), 0, "nothing is left to do");
+    assert_eq!(app.outbox().await.len(), 0, "no work is left");
     app.advance_and_drain(TimeDelta::hours(1)).await;
     assert_eq!(app.captured("timeout-once@example.org").len(), 1);
     assert_eq!(app.events(&id).await, ["QUEUED", "SENT", "DELIVERED"]);
@@ -133,13 +133,13 @@ async fn an_event_proves_that_a_copy_whose_answer_was_lost_was_sent() {
 }
 
 #[tokio::test]
-async fn an_event_before_the_answer_leaves_the_worker_nothing_to_add() {
+async fn after_an_event_the_late_answer_changes_nothing() {
     let app = TestApp::builder()
         .setting("WAYPOST_PROVIDER_TIMEOUT", "3s")
         .start()
         .await;
     let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
-    // The provider takes both, answers one call late and the other never.
+    // The provider accepts both, answers one call late and the other never.
     let mut message = message_to("");
     message["to"] = json!(["ada@example.org", "timeout@example.org", "late@example.org"]);
     app.simulator().set_fault(waypost_simulator::Fault {
@@ -150,7 +150,7 @@ async fn an_event_before_the_answer_leaves_the_worker_nothing_to_add() {
         calls: waypost_simulator::FaultCalls::Send,
     });
     let id = app.send(&message).await;
-    wait_until("the calls are open", async || {
+    wait_until("the calls are running", async || {
         number(
             &app,
             "SELECT count(*) FROM send_attempts WHERE outcome IS NULL",
@@ -186,7 +186,7 @@ async fn an_event_before_the_answer_leaves_the_worker_nothing_to_add() {
 }
 
 #[tokio::test]
-async fn a_retry_that_is_under_way_is_not_made_once_proof_came() {
+async fn a_pending_retry_is_not_made_after_an_event_proves_the_send() {
     let app = impatient().await;
     let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
     let mut message = message_to("");
@@ -194,7 +194,7 @@ async fn a_retry_that_is_under_way_is_not_made_once_proof_came() {
     let id = app.send(&message).await;
     app.drain().await;
     let proven = event(&app, &ids_of(&app, &id, 0).await, "processed", "p", 0);
-    // The provider answered 500, and had taken it all the same.
+    // The provider answered 500, but had accepted the message.
     let failed = event(&app, &ids_of(&app, &id, 1).await, "processed", "q", 0);
     account.tell(&app, &json!([proven, failed])).await;
     assert_eq!(app.status(&id).await, "SENT");
@@ -206,7 +206,7 @@ async fn a_retry_that_is_under_way_is_not_made_once_proof_came() {
 }
 
 #[tokio::test]
-async fn a_copy_that_was_given_up_is_sent_when_the_provider_says_so() {
+async fn a_recipient_that_was_given_up_becomes_sent_by_an_event() {
     let app = impatient().await;
     let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
     let id = app.send_to("timeout@example.org").await;
@@ -220,7 +220,7 @@ async fn a_copy_that_was_given_up_is_sent_when_the_provider_says_so() {
 }
 
 #[tokio::test]
-async fn bounces_and_drops_end_a_copy_and_nothing_takes_it_back() {
+async fn bounces_and_drops_are_final() {
     let app = TestApp::start().await;
     let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
     let mut message = message_to("");
@@ -278,7 +278,7 @@ async fn bounces_and_drops_end_a_copy_and_nothing_takes_it_back() {
 }
 
 #[tokio::test]
-async fn an_open_stands_for_the_delivery_and_the_delivery_takes_its_place() {
+async fn an_open_implies_the_delivery_until_the_delivery_is_reported() {
     let app = TestApp::start().await;
     let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
     let id = app.send_to("ada@example.org").await;
@@ -328,7 +328,7 @@ async fn an_open_stands_for_the_delivery_and_the_delivery_takes_its_place() {
 }
 
 #[tokio::test]
-async fn nothing_happens_before_the_sending_or_after_now() {
+async fn no_event_counts_as_before_the_send_or_after_now() {
     let app = TestApp::start().await;
     let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
     let id = app.send_to("ada@example.org").await;
@@ -353,7 +353,7 @@ async fn nothing_happens_before_the_sending_or_after_now() {
 }
 
 #[tokio::test]
-async fn a_late_bounce_without_our_ids_is_found_by_the_providers_id() {
+async fn a_late_bounce_without_waypost_ids_is_matched_by_the_providers_message_id() {
     let app = TestApp::start().await;
     let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
     let id = app.send_to("ada@example.org").await;
@@ -386,7 +386,7 @@ async fn a_late_bounce_without_our_ids_is_found_by_the_providers_id() {
 }
 
 #[tokio::test]
-async fn a_click_on_a_link_of_ours_shows_where_it_leads() {
+async fn a_click_on_a_tracked_link_shows_the_original_url() {
     for kind in [
         ProviderType::Sendgrid,
         ProviderType::Postmark,

@@ -1,5 +1,5 @@
-//! Posts with something in them that is not quite JSON or not quite text: whatever of
-//! them can be read is recorded.
+//! Requests that are not quite JSON or not quite text: everything that can be read is
+//! recorded.
 
 use serde_json::{Value, json};
 use waypost_core::provider::kind::ProviderType;
@@ -7,8 +7,8 @@ use waypost_tests::{TestApp, message_to};
 
 use super::{Account, connect, event, ids_of, unrecorded};
 
-/// What a receiving server said, as it stands in an event: no UTF-8; halves of a
-/// surrogate pair; a NUL; a line's end; an escape that there is none of.
+/// The answer of a receiving server in an event: invalid UTF-8, halves of a surrogate
+/// pair, a NUL, a line break, an unknown escape.
 const ANSWERS: [&[u8]; 7] = [
     b"250 caf\xe9",
     br"250 \ud800 taken",
@@ -19,7 +19,7 @@ const ANSWERS: [&[u8]; 7] = [
     br"250 \x41",
 ];
 
-/// A copy to each of so many addresses.
+/// A message to so many addresses, sent.
 async fn sent(app: &TestApp, count: usize) -> String {
     let to: Vec<String> = (0..count)
         .map(|nth| format!("r{nth}@example.org"))
@@ -31,7 +31,7 @@ async fn sent(app: &TestApp, count: usize) -> String {
     id
 }
 
-/// An event's bytes with this in place of `ANSWER`.
+/// The bytes of an event with this in place of `ANSWER`.
 fn with_answer(event: &Value, answer: &[u8]) -> Vec<u8> {
     let text = event.to_string();
     let (before, after) = text.split_once("ANSWER").unwrap();
@@ -46,7 +46,7 @@ async fn assert_all_delivered(app: &TestApp, account: &Account, id: &str, unread
 }
 
 #[tokio::test]
-async fn one_event_that_is_broken_does_not_hide_the_others_of_its_post() {
+async fn one_broken_event_does_not_hide_the_others_of_its_request() {
     let app = TestApp::start().await;
     let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
     let id = sent(&app, ANSWERS.len()).await;
@@ -69,7 +69,7 @@ async fn one_event_that_is_broken_does_not_hide_the_others_of_its_post() {
 }
 
 #[tokio::test]
-async fn a_post_of_one_event_is_read_as_far_as_it_can_be() {
+async fn a_request_of_one_event_is_read_as_far_as_possible() {
     for kind in [ProviderType::Postmark, ProviderType::Mailgun] {
         let app = TestApp::start().await;
         let account = connect(&app, app.caller(), kind).await;

@@ -1,6 +1,6 @@
-//! A hundred thousand events, each several times, in no order and at the same time,
-//! end in what the clean order ends in: every status, every line of the histories,
-//! every number of the metrics.
+//! A hundred thousand events, each posted several times, concurrently and in random
+//! order, end in the same state as in chronological order: all statuses, histories and
+//! metrics.
 
 use futures_util::stream::{self, StreamExt as _};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use super::{Account, connect, tags};
 
 const MESSAGES: usize = 200;
 const RECIPIENTS: usize = 100;
-/// Posted in all in no order, repetitions included.
+/// Events posted in random order, repetitions included.
 const POSTED: usize = 100_000;
 const POST_EVENTS: usize = 1_000;
 const POSTS_AT_ONCE: usize = 4;
@@ -42,8 +42,8 @@ impl Chance {
     }
 }
 
-/// Copies that were sent a while ago, as the worker leaves them: the ids of message
-/// and attempt follow from organization, number and position.
+/// Recipients that were sent a while ago, as the worker leaves them: the ids of message
+/// and attempt derive from organization, number and position.
 async fn make_copies(
     app: &TestApp,
     organization_id: OrganizationId,
@@ -89,12 +89,12 @@ async fn make_copies(
     .await;
 }
 
-/// The time that the ids carry.
+/// The timestamp prefix of the ids.
 fn prefix(app: &TestApp) -> String {
     format!("{:012x}", app.clock.now().timestamp_millis())
 }
 
-/// What is told of all copies of an organization, in the order of time.
+/// The events of all recipients of an organization, in chronological order.
 fn story(app: &TestApp, key: usize) -> Vec<Value> {
     let (prefix, now) = (prefix(app), app.clock.now().timestamp());
     let mut chance = Chance(7);
@@ -127,7 +127,7 @@ fn story(app: &TestApp, key: usize) -> Vec<Value> {
     events
 }
 
-/// What happens to one copy; a mark means by a machine, or only blocked.
+/// The events of one recipient; a mark means by a machine, or only blocked.
 fn happenings(chance: &mut Chance) -> Vec<&'static str> {
     let mut words = vec!["processed"];
     let mut perhaps = |one_in: u64, word| {
@@ -166,7 +166,7 @@ async fn post_all(app: &TestApp, account: &Account, events: &[Value], at_once: u
         .await;
 }
 
-/// All that an organization can see of it, and the times behind it.
+/// Everything that an organization sees of the events, and the stored times.
 async fn end(app: &TestApp, organization_id: OrganizationId, caller: &Caller) -> Vec<String> {
     let copies = format!(
         "SELECT string_agg(concat_ws(' ', m.subject, m.status, m.delivered_at, r.position, r.status, r.sent_at,
@@ -208,14 +208,14 @@ async fn end(app: &TestApp, organization_id: OrganizationId, caller: &Caller) ->
     seen
 }
 
-/// Makes sure that there is something, and the same; shows the first line that is not.
+/// Asserts that both texts are equal and not empty; shows the first line that differs.
 fn agree(expected: &str, found: &str) {
     let difference = expected.lines().zip(found.lines()).find(|(a, b)| a != b);
     assert_eq!(difference, None);
     assert!(!expected.is_empty() && expected.len() == found.len());
 }
 
-/// What counts in which hour, by the histories and by what was counted.
+/// The counts per hour, from the histories and from the metrics.
 async fn hours(app: &TestApp, organization_id: OrganizationId) -> [String; 2] {
     let by_history = format!(
         "SELECT string_agg(concat_ws(' ', hour, event_type, count), E'\\n' ORDER BY hour, event_type)
@@ -253,7 +253,7 @@ async fn hours(app: &TestApp, organization_id: OrganizationId) -> [String; 2] {
 }
 
 #[tokio::test]
-async fn a_hundred_thousand_events_in_no_order_end_as_in_the_clean_one() {
+async fn a_hundred_thousand_events_in_random_order_end_as_in_chronological_order() {
     let app = TestApp::builder().without_worker().start().await;
     let other = app.tenant("Other").await;
     let clean = connect(&app, app.caller(), ProviderType::Sendgrid).await;
@@ -283,7 +283,7 @@ async fn a_hundred_thousand_events_in_no_order_end_as_in_the_clean_one() {
         let [by_history, by_count] = hours(&app, organization_id).await;
         agree(&by_history, &by_count);
     }
-    // It is not that nothing happened.
+    // Guards against a run without events.
     let summary = app.get("/v1/metrics/summary").await.data(200);
     let copies = (MESSAGES * RECIPIENTS) as i64;
     assert_eq!(summary["totalSent"], copies);

@@ -1,4 +1,4 @@
-//! A copy that its owner has tried again, while its provider tells of it.
+//! A recipient that the customer retries while its provider reports events.
 
 use chrono::TimeDelta;
 use serde_json::{Value, json};
@@ -7,8 +7,8 @@ use waypost_tests::{TestApp, wait_until};
 
 use super::{connect, event, number, tags, totals};
 
-/// A message that failed because its answer was lost twice, as rows; the id of the
-/// attempt.
+/// A message that failed because its answer was lost twice, inserted as rows; the id of
+/// the attempt.
 async fn lost_twice(app: &TestApp, recipient: &str) -> (String, String) {
     let id = app.send_to(recipient).await;
     let attempt = uuid::Uuid::from_u128(7).to_string();
@@ -29,7 +29,7 @@ async fn lost_twice(app: &TestApp, recipient: &str) -> (String, String) {
 }
 
 #[tokio::test]
-async fn evidence_that_comes_after_the_retry_stops_it() {
+async fn evidence_after_the_retry_stops_it() {
     let app = TestApp::builder().without_worker().start().await;
     let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
     let (id, attempt) = lost_twice(&app, "ada@example.org").await;
@@ -46,7 +46,7 @@ async fn evidence_that_comes_after_the_retry_stops_it() {
 }
 
 #[tokio::test]
-async fn evidence_and_retry_at_the_same_moment_leave_no_work_without_its_row() {
+async fn concurrent_evidence_and_retry_leave_no_work_without_an_outbox_row() {
     for round in 0..10 {
         let app = TestApp::builder().without_worker().start().await;
         let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
@@ -65,7 +65,7 @@ async fn evidence_and_retry_at_the_same_moment_leave_no_work_without_its_row() {
 }
 
 #[tokio::test]
-async fn what_the_provider_dropped_can_be_tried_again_and_delivered() {
+async fn a_dropped_recipient_can_be_retried_and_delivered() {
     let app = TestApp::start().await;
     let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
     let id = app.send_to("ada@example.org").await;
@@ -85,12 +85,12 @@ async fn what_the_provider_dropped_can_be_tried_again_and_delivered() {
     account.tell(&app, &json!([delivered])).await;
     assert_eq!(app.status(&id).await, "DELIVERED");
     assert_eq!(app.captured("ada@example.org").len(), 2);
-    // Providers took two copies for one recipient.
+    // The provider accepted two messages for one recipient.
     assert_eq!(totals(&app).await, [1, 1, 0, 0, 0, 0, 0]);
 }
 
 #[tokio::test]
-async fn what_is_told_late_of_the_copy_before_the_retry_does_not_stop_it() {
+async fn a_late_event_of_the_earlier_attempt_does_not_stop_the_retry() {
     let app = TestApp::builder().without_worker().start().await;
     let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
     let (id, attempt) = lost_twice(&app, "ada@example.org").await;
@@ -105,7 +105,7 @@ async fn what_is_told_late_of_the_copy_before_the_retry_does_not_stop_it() {
     app.drain().await;
     assert_eq!(app.status(&id).await, "SENT");
     assert_eq!(app.captured("ada@example.org").len(), 1);
-    // It counted as sent, if it did, before its owner had it tried again: rows say so here.
+    // A send counts when it is first recorded; these rows were inserted without counting.
     assert_eq!(totals(&app).await, [0, 0, 0, 0, 0, 0, 0]);
     let history = app.events(&id).await;
     for told in ["DEFERRED", "DROPPED"] {
@@ -114,17 +114,17 @@ async fn what_is_told_late_of_the_copy_before_the_retry_does_not_stop_it() {
 }
 
 #[tokio::test]
-async fn what_was_looked_for_before_the_retry_does_not_stop_it() {
+async fn an_event_matched_before_the_retry_does_not_stop_it() {
     let app = TestApp::builder().without_worker().start().await;
     let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
     let (id, attempt) = lost_twice(&app, "ada@example.org").await;
     let obstacle = app.obstruct("provider_events").await;
     let deferred = json!([event(&app, &tags(&id, 0, &attempt), "deferred", "f", -30)]);
     let meanwhile = async {
-        // Its copy has been found, and its attempt had no answer then.
+        // The event has found its recipient, whose attempt had no outcome then.
         let standing = "SELECT count(*) FROM pg_stat_activity
                         WHERE datname = current_database() AND wait_event = 'advisory'";
-        wait_until("the news stands still", async || {
+        wait_until("the event waits for the lock", async || {
             number(&app, standing).await == 1
         })
         .await;
@@ -140,7 +140,7 @@ async fn what_was_looked_for_before_the_retry_does_not_stop_it() {
     assert_eq!(app.captured("ada@example.org").len(), 1);
 }
 
-/// Records that the provider took the only copy and dropped it, and has its owner try again.
+/// Records that the provider accepted the only recipient and dropped it, and retries it.
 async fn drop_and_retry(app: &TestApp, id: &str) {
     for statement in [
         "UPDATE send_attempts SET outcome = 'ACCEPTED'",

@@ -1,4 +1,5 @@
-//! The route: what is believed, what is answered, and that an answer 200 is kept.
+//! The route: which requests are accepted, the answers, and that an event answered with
+//! 200 is recorded.
 
 use chrono::TimeDelta;
 use futures_util::future::join_all;
@@ -20,7 +21,7 @@ async fn assert_untouched(app: &TestApp, id: &str) {
 }
 
 #[tokio::test]
-async fn what_is_not_signed_is_refused_and_stores_nothing() {
+async fn an_unsigned_request_is_refused_and_stores_nothing() {
     let app = TestApp::start().await;
     let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
     let forger = connect(&app, app.caller(), ProviderType::Sendgrid).await;
@@ -39,7 +40,7 @@ async fn what_is_not_signed_is_refused_and_stores_nothing() {
             .unwrap()
             .starts_with("Basic")
     );
-    // With an API key, with another account's signature, and with none at all.
+    // With an API key, with another account's signature, and without any.
     let with_key = app.caller().post(&account.path, &told).await;
     with_key.expect_error(401, "AUTHENTICATION_ERROR");
     let forged = super::Account {
@@ -58,7 +59,7 @@ async fn what_is_not_signed_is_refused_and_stores_nothing() {
 }
 
 #[tokio::test]
-async fn an_account_without_secrets_believes_nobody() {
+async fn an_account_without_secrets_refuses_all_requests() {
     let app = TestApp::start().await;
     let id = app.connect(ProviderType::Mailgun).await;
     let account = app.get(&format!("/v1/providers/{id}")).await.data(200);
@@ -96,7 +97,7 @@ async fn unknown_tokens_are_404_and_too_many_of_them_429() {
         last = caller.post(&path, &json!([])).await;
     }
     last.expect_error(429, "RATE_LIMIT_EXCEEDED");
-    // Genuine ones go on.
+    // Requests with known tokens are still accepted.
     let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
     for _ in 0..10 {
         account.tell(&app, &json!([])).await;
@@ -106,7 +107,7 @@ async fn unknown_tokens_are_404_and_too_many_of_them_429() {
 }
 
 #[tokio::test]
-async fn a_body_beyond_the_bound_is_413() {
+async fn a_body_over_the_limit_is_413() {
     let app = TestApp::start().await;
     let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
     let caller = app.caller().anonymous();
@@ -121,7 +122,7 @@ async fn a_body_beyond_the_bound_is_413() {
 }
 
 #[tokio::test]
-async fn what_is_genuine_and_unreadable_is_acknowledged_and_counted() {
+async fn a_verified_request_that_is_unreadable_is_acknowledged_and_counted() {
     let app = TestApp::start().await;
     let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
     let id = app.send_to("ada@example.org").await;
@@ -140,7 +141,7 @@ async fn what_is_genuine_and_unreadable_is_acknowledged_and_counted() {
 }
 
 #[tokio::test]
-async fn ids_of_another_organization_or_that_do_not_belong_together_are_nobodys() {
+async fn ids_of_another_organization_or_that_do_not_belong_together_match_no_recipient() {
     let app = TestApp::start().await;
     let other = app.tenant("Other").await;
     let own = connect(&app, app.caller(), ProviderType::Sendgrid).await;
@@ -180,7 +181,7 @@ async fn ids_of_another_organization_or_that_do_not_belong_together_are_nobodys(
 }
 
 #[tokio::test]
-async fn the_same_request_from_many_places_at_once_counts_once() {
+async fn the_same_request_sent_concurrently_counts_once() {
     let app = TestApp::start().await;
     let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
     let other = app.start_another_api().await;
@@ -210,7 +211,7 @@ async fn the_same_request_from_many_places_at_once_counts_once() {
         }
     }
     assert_eq!(events.len(), 1_000);
-    // The same events in other orders, cut otherwise, at two processes.
+    // The same events in another order, split differently, sent to two processes.
     let backwards: Vec<Value> = events.iter().rev().cloned().collect();
     let (all, backwards) = (json!(events), json!(backwards));
     let half = json!(events[300..700]);
@@ -237,7 +238,7 @@ async fn the_same_request_from_many_places_at_once_counts_once() {
 }
 
 #[tokio::test]
-async fn a_signature_that_covers_only_itself_admits_one_content() {
+async fn a_signature_that_does_not_cover_the_body_is_accepted_with_one_body_only() {
     let app = TestApp::start().await;
     let account = connect(&app, app.caller(), ProviderType::Mailgun).await;
     assert!(!SIGNING_KEY.is_empty());
@@ -276,11 +277,15 @@ async fn a_signature_that_covers_only_itself_admits_one_content() {
         )
         .await;
     let kept = "SELECT count(*) FROM provider_signatures";
-    assert_eq!(number(&app, kept).await, 1, "what is too old is forgotten");
+    assert_eq!(
+        number(&app, kept).await,
+        1,
+        "expired signatures are deleted"
+    );
 }
 
 #[tokio::test]
-async fn while_postgres_is_away_nothing_is_acknowledged() {
+async fn without_postgres_no_request_is_acknowledged() {
     let mut app = TestApp::start().await;
     let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
     let id = app.send_to("ada@example.org").await;
@@ -302,7 +307,7 @@ async fn while_postgres_is_away_nothing_is_acknowledged() {
     reply.expect_error(503, "SERVICE_UNAVAILABLE");
     assert!(reply.header("retry-after").is_some(), "{reply:?}");
     assert_untouched(&app, &id).await;
-    // What fails in the middle leaves nothing behind, and is taken the next time.
+    // A request that fails halfway leaves no rows, and is accepted the next time.
     app.execute("ALTER TABLE suppressions RENAME TO suppressions_away")
         .await;
     let bounced = json!([

@@ -1,4 +1,4 @@
-//! What providers tell of addresses: whom it keeps from being sent to.
+//! Which addresses provider events suppress.
 
 use chrono::TimeDelta;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ fn hash_and_source(suppressions: &[Value]) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn hard_bounces_and_complaints_suppress_exactly_the_address_that_was_sent_to() {
+async fn hard_bounces_and_complaints_suppress_exactly_the_recipients_address() {
     let app = TestApp::start().await;
     let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
     let mut message = message_to("");
@@ -39,7 +39,7 @@ async fn hard_bounces_and_complaints_suppress_exactly_the_address_that_was_sent_
     let mut block = event(&app, &ids_of(&app, &id, 3).await, "bounce", "x", 0);
     block["type"] = json!("blocked");
     let mut hard = event(&app, &ids_of(&app, &id, 0).await, "bounce", "b", 0);
-    // What the provider writes is not believed: the copy's address counts.
+    // The address in the event is ignored: the recipient's address counts.
     hard["email"] = json!("fine@example.org");
     let complaint = event(&app, &ids_of(&app, &id, 1).await, "spamreport", "c", 0);
     let again = event(&app, &ids_of(&app, &id, 0).await, "spamreport", "c2", 0);
@@ -78,7 +78,7 @@ async fn hard_bounces_and_complaints_suppress_exactly_the_address_that_was_sent_
 }
 
 #[tokio::test]
-async fn unsubscribing_at_the_provider_counts_for_the_messages_group() {
+async fn unsubscribing_at_the_provider_applies_to_the_messages_group() {
     let app = TestApp::start().await;
     let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
     let group = async |name: &str| -> String {
@@ -138,7 +138,7 @@ async fn unsubscribing_at_the_provider_counts_for_the_messages_group() {
     );
 }
 
-/// Sends to an address and lets it bounce softly, so many hours ago.
+/// Sends to an address and reports a soft bounce of so many hours ago.
 async fn bounce_softly(app: &TestApp, account: &super::Account, nth: i64, hours_ago: i64) {
     let id = app.send_to("full@example.org").await;
     app.drain().await;
@@ -153,7 +153,7 @@ async fn bounce_softly(app: &TestApp, account: &super::Account, nth: i64, hours_
 }
 
 #[tokio::test]
-async fn soft_bounces_suppress_as_often_and_within_as_long_as_the_settings_say() {
+async fn soft_bounces_suppress_after_the_number_and_within_the_window_of_the_settings() {
     let app = TestApp::start().await;
     let account = connect(&app, app.caller(), ProviderType::Postmark).await;
     let settings = json!({ "softBounceLimit": 3, "softBounceWindowDays": 2 });
@@ -161,7 +161,7 @@ async fn soft_bounces_suppress_as_often_and_within_as_long_as_the_settings_say()
     bounce_softly(&app, &account, 1, 0).await;
     app.advance_and_drain(TimeDelta::hours(47)).await;
     bounce_softly(&app, &account, 2, 0).await;
-    // The first one counts no more.
+    // The first bounce is too old to count.
     app.advance_and_drain(TimeDelta::hours(2)).await;
     bounce_softly(&app, &account, 3, 0).await;
     assert_eq!(suppressions(&app).await, Vec::<Value>::new());
@@ -169,7 +169,7 @@ async fn soft_bounces_suppress_as_often_and_within_as_long_as_the_settings_say()
     let found = suppressions(&app).await;
     let expected = [(to_hash("full@example.org"), "BOUNCE".to_owned())];
     assert_eq!(hash_and_source(&found), expected);
-    // Whoever lifts it gives the address as many again.
+    // After the suppression is lifted, the count starts again.
     let path = format!("/v1/suppressions/{}", found[0]["id"].as_str().unwrap());
     app.delete(&path).await.expect(200);
     bounce_softly(&app, &account, 5, 0).await;

@@ -1,5 +1,5 @@
-//! Requests that share a transaction: each is answered for itself, and what two of
-//! them tell at the same moment counts once.
+//! Requests that share a transaction: each gets its own answer, and an event that two of
+//! them contain counts once.
 
 use chrono::TimeDelta;
 use futures_util::future::join_all;
@@ -10,12 +10,12 @@ use waypost_tests::{TestApp, wait_until};
 
 use super::{Account, connect, event, ids_of, number, totals, unrecorded};
 
-/// Requests that are made at the same moment.
+/// Concurrent requests.
 const NEIGHBOURS: usize = 16;
-/// How often chance may have them all recorded alone before that is a failure.
+/// How often all of them may happen to be recorded alone before the test fails.
 const ROUNDS_MAX: usize = 20;
 
-/// Messages that were sent, and our ids of each.
+/// Sent messages, and Waypost's ids of each.
 async fn sent(app: &TestApp, count: usize) -> Vec<Map<String, Value>> {
     let mut sent = Vec::with_capacity(count);
     let mut ids = Vec::with_capacity(count);
@@ -33,7 +33,7 @@ fn message_of(ids: &Map<String, Value>) -> &str {
     ids["waypost_message"].as_str().unwrap()
 }
 
-/// Posts one event of each message at the same moment.
+/// Posts one event of each message concurrently.
 async fn tell_all(app: &TestApp, account: &Account, sent: &[Map<String, Value>]) -> Vec<u16> {
     let posts = sent.iter().enumerate().map(|(nth, ids)| async move {
         let told = json!([event(app, ids, "delivered", &format!("d{nth}"), 0)]);
@@ -43,7 +43,7 @@ async fn tell_all(app: &TestApp, account: &Account, sent: &[Map<String, Value>])
 }
 
 #[tokio::test]
-async fn requests_that_come_together_share_a_transaction() {
+async fn concurrent_requests_share_a_transaction() {
     let app = TestApp::start().await;
     let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
     for _ in 0..ROUNDS_MAX {
@@ -60,8 +60,8 @@ async fn requests_that_come_together_share_a_transaction() {
     panic!("each was recorded by a transaction of its own");
 }
 
-/// Makes Postgres refuse the events of one message, and count what it is given: a
-/// sequence counts on when its transaction fails.
+/// Makes Postgres refuse the events of one message, and counts how often it gets them: a
+/// sequence counts on even if its transaction fails.
 async fn refuse(app: &TestApp, message_id: &str, code: &str) {
     app.execute("CREATE SEQUENCE IF NOT EXISTS given").await;
     app.execute("ALTER SEQUENCE given RESTART").await;
@@ -84,8 +84,8 @@ async fn refuse(app: &TestApp, message_id: &str, code: &str) {
     .await;
 }
 
-/// Has requests share a transaction with one that Postgres refuses, and answers how
-/// that one was answered.
+/// Lets requests share a transaction with one that Postgres refuses, and returns the
+/// answer to that one.
 async fn tell_beside_a_refused_one(app: &TestApp, account: &Account, code: &str) -> u16 {
     for _ in 0..ROUNDS_MAX {
         let sent = sent(app, NEIGHBOURS).await;
@@ -98,7 +98,7 @@ async fn tell_beside_a_refused_one(app: &TestApp, account: &Account, code: &str)
             let expected = if nth == refused { "SENT" } else { "DELIVERED" };
             assert_eq!(app.status(message_of(ids)).await, expected);
         }
-        // A neighbour that was given twice had shared a transaction with it.
+        // A request that was written twice had shared a transaction with it.
         let twice = "SELECT last_value FROM given";
         let alone = NEIGHBOURS as i64 - 1 + 3;
         if number(app, twice).await > alone {
@@ -109,10 +109,10 @@ async fn tell_beside_a_refused_one(app: &TestApp, account: &Account, code: &str)
 }
 
 #[tokio::test]
-async fn what_postgres_refuses_of_a_request_costs_its_neighbours_nothing() {
+async fn an_event_that_postgres_refuses_does_not_affect_other_requests() {
     let app = TestApp::start().await;
     let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
-    // Of no class that is about the data: it may be taken the next time.
+    // Not a class of data errors: the request may be accepted the next time.
     let answer = tell_beside_a_refused_one(&app, &account, "P0001").await;
     assert_eq!(answer, 500);
     assert_eq!(unrecorded(&app, &account).await, (0, 0));
@@ -125,7 +125,7 @@ async fn an_event_that_postgres_cannot_hold_is_acknowledged_and_counted() {
     let answer = tell_beside_a_refused_one(&app, &account, "23514").await;
     assert_eq!(answer, 200);
     assert!(unrecorded(&app, &account).await.1 > 0);
-    // It is found among the others of its request too.
+    // It is found among other events of its request too.
     let sent = sent(&app, 5).await;
     refuse(&app, message_of(&sent[3]), "22P05").await;
     let before = unrecorded(&app, &account).await;
@@ -140,7 +140,7 @@ async fn an_event_that_postgres_cannot_hold_is_acknowledged_and_counted() {
 }
 
 #[tokio::test]
-async fn the_same_event_in_requests_of_the_same_moment_is_recorded_once() {
+async fn the_same_event_in_concurrent_requests_is_recorded_once() {
     let app = TestApp::start().await;
     let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
     let other = app.start_another_api().await;
@@ -154,7 +154,7 @@ async fn the_same_event_in_requests_of_the_same_moment_is_recorded_once() {
             })
         })
         .collect();
-    // The same request, and the same events in another order, over two processes.
+    // The same request, and the same events in another order, sent to two processes.
     let mut turned = told.clone();
     turned.as_array_mut().unwrap().reverse();
     let posts = (0..NEIGHBOURS).map(|nth| {
@@ -179,8 +179,7 @@ async fn the_same_event_in_requests_of_the_same_moment_is_recorded_once() {
     assert_eq!(number(&app, suppressed).await, 3);
 }
 
-/// Tells something while another process records the delivery of a message of which it was
-/// told at the same moment.
+/// Posts an event while another process records the delivery of the same message.
 async fn tell_beside_a_delivery(app: &TestApp, account: &Account, told: &Value, id: &str) {
     let mut other = app.pool.begin().await.unwrap();
     let delivered = format!(
@@ -190,7 +189,7 @@ async fn tell_beside_a_delivery(app: &TestApp, account: &Account, told: &Value, 
     let delivered = sqlx::raw_sql(AssertSqlSafe(delivered));
     delivered.execute(&mut *other).await.unwrap();
     let deciding = async {
-        wait_until("the telling waits for the copy", async || {
+        wait_until("the event waits for the recipient's lock", async || {
             app.lock_waits().await > 0
         })
         .await;
@@ -200,7 +199,7 @@ async fn tell_beside_a_delivery(app: &TestApp, account: &Account, told: &Value, 
 }
 
 #[tokio::test]
-async fn a_copy_that_another_changes_meanwhile_is_seen_as_it_is_then() {
+async fn a_recipient_that_another_process_changes_meanwhile_is_read_after_the_change() {
     let app = TestApp::start().await;
     let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
     let sent = sent(&app, 1).await;
@@ -208,7 +207,7 @@ async fn a_copy_that_another_changes_meanwhile_is_seen_as_it_is_then() {
     tell_beside_a_delivery(&app, &account, &told, message_of(&sent[0])).await;
     let id = message_of(&sent[0]);
     assert_eq!(app.status(id).await, "DELIVERED");
-    // Providers count in seconds, so the order is not told.
+    // Providers report whole seconds, so the order of the events is not checked.
     let mut events = app.events(id).await;
     events.sort();
     assert_eq!(events, ["OPENED", "QUEUED", "SENT"]);
@@ -223,7 +222,7 @@ async fn a_copy_that_another_changes_meanwhile_is_seen_as_it_is_then() {
 }
 
 #[tokio::test]
-async fn what_another_changes_of_one_copy_meanwhile_costs_its_neighbours_nothing() {
+async fn a_concurrent_change_of_one_recipient_does_not_affect_the_others() {
     let app = TestApp::start().await;
     let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
     let sent = sent(&app, 4).await;
@@ -254,7 +253,7 @@ async fn what_another_changes_of_one_copy_meanwhile_costs_its_neighbours_nothing
 }
 
 #[tokio::test]
-async fn mail_of_several_months_is_told_of_together() {
+async fn events_of_messages_of_several_months_share_a_transaction() {
     let app = TestApp::builder().without_worker().start().await;
     let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
     let old = app.send_to("old@example.org").await;

@@ -1,6 +1,6 @@
-//! Two copies of one mail: the answer to the first call was lost, the rule says `resend`,
-//! and both arrive. Each recipient counts once for each type of event, in whatever order
-//! their events are told.
+//! A message sent twice to one recipient: the answer to the first call was lost, the rule
+//! says `resend`, and both arrive. Each recipient counts once for each event type, in
+//! whatever order the events are reported.
 
 use chrono::TimeDelta;
 use serde_json::{Map, Value, json};
@@ -9,7 +9,7 @@ use waypost_tests::{TestApp, wait_until};
 
 use super::{Account, connect, event, tags, totals};
 
-/// A mail of which two copies went out, and our ids of both.
+/// A message that was sent twice, and Waypost's ids of both attempts.
 async fn sent_twice(app: &TestApp, to: &str) -> (String, [Map<String, Value>; 2]) {
     let id = app.send_to(to).await;
     app.drain().await;
@@ -43,7 +43,7 @@ async fn resending() -> (TestApp, Account) {
     (app, account)
 }
 
-/// What both copies' providers tell: the copy, the kind, and how many seconds ago.
+/// The events of both attempts: the attempt, the kind, and how many seconds ago.
 const TOLD: [(usize, &str, i64); 10] = [
     (0, "processed", -7_300),
     (1, "processed", -7_200),
@@ -57,7 +57,7 @@ const TOLD: [(usize, &str, i64); 10] = [
     (1, "spamreport", -3_000),
 ];
 
-/// The events in an order that a number stands for.
+/// The permutation of the events with a number.
 fn order(mut number: usize) -> Vec<(usize, &'static str, i64)> {
     let mut left = TOLD.to_vec();
     let mut order = Vec::new();
@@ -70,14 +70,14 @@ fn order(mut number: usize) -> Vec<(usize, &'static str, i64)> {
 }
 
 #[tokio::test]
-async fn whatever_the_order_a_recipient_of_two_copies_counts_once() {
+async fn a_recipient_of_two_attempts_counts_once_in_any_order() {
     let (app, account) = resending().await;
     let mut all = Vec::new();
     for number in 0..12 {
         let id = app.send_to(&format!("r{number}@example.org")).await;
         app.drain().await;
-        // Another call, whose answer was lost: as a row, since so many of them open the
-        // account's circuit.
+        // Another attempt whose answer was lost: inserted as a row, since so many of them
+        // would open the account's circuit.
         let lost = format!(
             "INSERT INTO send_attempts
              SELECT (jsonb_populate_record(a, jsonb_build_object('id', gen_random_uuid(), 'outcome', 'UNKNOWN'))).*
@@ -95,7 +95,7 @@ async fn whatever_the_order_a_recipient_of_two_copies_counts_once() {
             told["sg_message_id"] = json!(format!("copy-{copy}.recvd-1"));
             account.tell(&app, &json!([told])).await;
             if nth % 3 == 0 {
-                // Again, as providers do.
+                // Again, since providers repeat events.
                 account.tell(&app, &json!([told])).await;
             }
         }
@@ -124,7 +124,7 @@ async fn whatever_the_order_a_recipient_of_two_copies_counts_once() {
 }
 
 #[tokio::test]
-async fn the_history_says_of_which_call_each_event_is() {
+async fn the_history_names_the_attempt_of_each_event() {
     let (app, account) = resending().await;
     let (id, copies) = sent_twice(&app, "timeout-once@example.org").await;
     app.advance(TimeDelta::minutes(1));

@@ -1,4 +1,4 @@
-//! Bounces for good: an address is suppressed for a verdict on the address alone.
+//! Hard bounces: an address is suppressed only if the bounce is about the address.
 
 use serde_json::{Value, json};
 use waypost_core::provider::kind::ProviderType;
@@ -16,8 +16,8 @@ async fn suppressed(app: &TestApp) -> Vec<String> {
     hashes
 }
 
-/// Sends to one address after the other, tells of each what `told` makes of its place and
-/// ids, and says who is suppressed then.
+/// Sends to each address, posts the event that `told` builds from its index and ids, and
+/// returns the suppressed addresses.
 async fn suppressed_by(
     kind: ProviderType,
     rows: usize,
@@ -44,7 +44,7 @@ async fn suppressed_by(
 }
 
 #[tokio::test]
-async fn sendgrid_gave_up_on_an_address_only_by_the_type_bounce_or_none() {
+async fn sendgrid_suppresses_only_by_the_type_bounce_or_without_a_type() {
     let types = [
         json!("bounce"),
         Value::Null,
@@ -62,7 +62,7 @@ async fn sendgrid_gave_up_on_an_address_only_by_the_type_bounce_or_none() {
 }
 
 #[tokio::test]
-async fn mailguns_permanent_failures_suppress_where_the_address_is_the_reason() {
+async fn mailguns_permanent_failures_suppress_if_the_address_is_the_reason() {
     let failures = [
         ("bounce", 550, "", "No Such User"),
         ("generic", 550, "5.1.1", "user unknown"),
@@ -86,7 +86,7 @@ async fn mailguns_permanent_failures_suppress_where_the_address_is_the_reason() 
 }
 
 #[tokio::test]
-async fn postmarks_hard_bounces_suppress_where_the_address_is_the_reason() {
+async fn postmarks_hard_bounces_suppress_if_the_address_is_the_reason() {
     let bounces = [
         (
             "HardBounce",
@@ -108,9 +108,9 @@ async fn postmarks_hard_bounces_suppress_where_the_address_is_the_reason() {
     assert_eq!(hard.await, [0, 1]);
 }
 
-/// Told by the simulator in each provider's own words.
+/// Reported by the simulator in each provider's own format.
 #[tokio::test]
-async fn a_list_of_senders_and_an_expired_mail_suppress_nobody() {
+async fn a_sender_block_list_and_an_expired_message_suppress_no_address() {
     for kind in [
         ProviderType::Sendgrid,
         ProviderType::Postmark,
@@ -128,7 +128,7 @@ async fn a_list_of_senders_and_an_expired_mail_suppress_nobody() {
         ]);
         let id = app.send(&message).await;
         app.drain().await;
-        wait_until("the simulator has told everything", async || {
+        wait_until("the simulator has reported all events", async || {
             app.simulator().callbacks().waiting == 0
         })
         .await;

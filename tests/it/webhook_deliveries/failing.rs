@@ -1,4 +1,4 @@
-//! Endpoints that fail: tried again on a schedule, spared, switched off.
+//! Endpoints that fail: retried on a schedule, paused, deactivated.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use waypost_tests::{Answer, Receiver, TestApp, wait_until};
 use super::telling::hmac;
 use super::{Endpoint, audit, calls, change, deliveries, is_active, number, sending, subscribe};
 
-/// One delivery, whose first try has failed.
+/// One delivery whose first attempt has failed.
 async fn failed_once(answer: Answer) -> (TestApp, Receiver, Endpoint) {
     let app = sending().await;
     let receiver = Receiver::start().await;
@@ -19,7 +19,7 @@ async fn failed_once(answer: Answer) -> (TestApp, Receiver, Endpoint) {
     (app, receiver, endpoint)
 }
 
-/// How long the one delivery that waits has still to wait, in seconds.
+/// How long the pending delivery still has to wait, in seconds.
 async fn wait(app: &TestApp) -> f64 {
     let due =
         "SELECT to_json(next_attempt_at)#>>'{}' FROM webhook_deliveries WHERE status = 'PENDING'";
@@ -29,7 +29,7 @@ async fn wait(app: &TestApp) -> f64 {
 }
 
 #[tokio::test]
-async fn a_delivery_is_tried_ten_times_on_its_schedule_and_signed_anew_each_time() {
+async fn a_delivery_has_ten_attempts_on_its_schedule_each_with_a_new_signature() {
     let (app, receiver, endpoint) = failed_once(Answer::Status(500)).await;
     let steps = [
         5.0, 300.0, 1_800.0, 7_200.0, 18_000.0, 36_000.0, 50_400.0, 72_000.0, 86_400.0,
@@ -95,7 +95,7 @@ async fn an_endpoint_that_recovers_gets_what_it_missed() {
 }
 
 #[tokio::test]
-async fn all_calls_of_a_delivery_are_shown_those_before_a_replay_too() {
+async fn all_calls_of_a_delivery_are_listed_including_those_before_a_replay() {
     let (app, receiver, endpoint) = failed_once(Answer::Status(500)).await;
     receiver.answer(Answer::Status(201));
     app.advance_and_drain(TimeDelta::seconds(6)).await;
@@ -114,7 +114,7 @@ async fn all_calls_of_a_delivery_are_shown_those_before_a_replay_too() {
 }
 
 #[tokio::test]
-async fn a_receiver_may_ask_for_twice_the_wait() {
+async fn a_receiver_may_ask_for_up_to_twice_the_delay() {
     let (app, receiver, _) = failed_once(Answer::RetryAfter(503, 8)).await;
     let asked = wait(&app).await;
     assert!((7.9..=8.0).contains(&asked), "{asked}");
@@ -125,7 +125,7 @@ async fn a_receiver_may_ask_for_twice_the_wait() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_does_not_answer_in_time_is_tried_again() {
+async fn an_endpoint_that_does_not_answer_in_time_is_retried() {
     let app = TestApp::builder()
         .setting("WAYPOST_WEBHOOK_TIMEOUT", "300ms")
         .start()
@@ -145,7 +145,7 @@ async fn an_endpoint_that_does_not_answer_in_time_is_tried_again() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_is_gone_is_switched_off() {
+async fn an_endpoint_that_is_gone_is_deactivated() {
     let app = sending().await;
     let receiver = Receiver::start().await;
     receiver.answer(Answer::Status(410));
@@ -162,7 +162,7 @@ async fn an_endpoint_that_is_gone_is_switched_off() {
     assert_eq!(audit(&app).await, [expected]);
     app.send_to("bob@example.org").await;
     app.drain().await;
-    assert_eq!(receiver.count(), 1, "nothing is told any more");
+    assert_eq!(receiver.count(), 1, "no more calls are made");
     assert_eq!(
         number(&app, "SELECT count(*) FROM webhook_deliveries").await,
         1
@@ -170,7 +170,7 @@ async fn an_endpoint_that_is_gone_is_switched_off() {
 }
 
 #[tokio::test]
-async fn five_days_of_nothing_but_failures_switch_an_endpoint_off() {
+async fn five_days_of_failures_deactivate_an_endpoint() {
     let (app, receiver, endpoint) = failed_once(Answer::Status(500)).await;
     app.advance_and_drain(TimeDelta::days(5) - TimeDelta::minutes(1))
         .await;
@@ -184,7 +184,7 @@ async fn five_days_of_nothing_but_failures_switch_an_endpoint_off() {
         json!("FAILING"),
     );
     assert_eq!(audit(&app).await, [expected]);
-    // What waits is told when its owner has mended it.
+    // Pending deliveries are made after the owner has fixed the endpoint.
     assert_eq!(deliveries(&app, "PENDING").await.0, 1);
     receiver.answer(Answer::Status(200));
     app.advance_and_drain(TimeDelta::days(2)).await;
@@ -200,7 +200,7 @@ async fn five_days_of_nothing_but_failures_switch_an_endpoint_off() {
 }
 
 #[tokio::test]
-async fn one_success_in_between_begins_the_five_days_anew() {
+async fn one_success_restarts_the_five_days() {
     let (app, receiver, endpoint) = failed_once(Answer::Status(500)).await;
     receiver.answer(Answer::Status(200));
     app.advance_and_drain(TimeDelta::seconds(6)).await;
@@ -213,7 +213,7 @@ async fn one_success_in_between_begins_the_five_days_anew() {
 }
 
 #[tokio::test]
-async fn a_dead_endpoint_is_called_seldom_however_much_waits_for_it() {
+async fn a_dead_endpoint_is_called_seldom_however_many_deliveries_are_pending() {
     let app = sending().await;
     let (dead, healthy) = (Receiver::start().await, Receiver::start().await);
     dead.answer(Answer::Status(503));
@@ -227,7 +227,7 @@ async fn a_dead_endpoint_is_called_seldom_however_much_waits_for_it() {
     let first = dead.count();
     assert!(
         (5..=8).contains(&first),
-        "{first} calls before it is spared"
+        "{first} calls before the breaker trips"
     );
     // One probe at a time, each pause twice as long.
     for probes in 1..=4 {
@@ -242,7 +242,7 @@ async fn a_dead_endpoint_is_called_seldom_however_much_waits_for_it() {
 }
 
 #[tokio::test]
-async fn what_waits_for_an_endpoint_goes_to_its_new_address() {
+async fn pending_deliveries_go_to_the_new_url() {
     let (app, receiver, endpoint) = failed_once(Answer::Status(500)).await;
     let moved = Receiver::start().await;
     change(&app, &endpoint, &json!({ "url": moved.url() })).await;
@@ -251,9 +251,9 @@ async fn what_waits_for_an_endpoint_goes_to_its_new_address() {
 }
 
 #[tokio::test]
-async fn a_refused_connection_is_a_failure_that_is_explained() {
+async fn a_refused_connection_is_a_failure_with_a_reason() {
     let app = sending().await;
-    // Only where somebody answers can an endpoint be made.
+    // An endpoint can be created only while a server answers.
     let receiver = Receiver::start().await;
     subscribe(&app, &receiver, &["SENT"]).await;
     drop(receiver);
@@ -271,7 +271,7 @@ async fn a_refused_connection_is_a_failure_that_is_explained() {
 }
 
 #[tokio::test]
-async fn an_endpoint_is_judged_however_its_address_is_written() {
+async fn the_health_of_an_endpoint_is_recorded_however_its_url_is_written() {
     let app = sending().await;
     let receiver = Receiver::start().await;
     receiver.answer(Answer::Status(410));
@@ -283,10 +283,10 @@ async fn an_endpoint_is_judged_however_its_address_is_written() {
     assert!(!is_active(&app, &endpoint).await);
 }
 
-/// A receiver that holds the old secret takes what it signs, and is not spared for
-/// refusing what the new one signs.
+/// A receiver with the old secret accepts its signatures, and its breaker does not trip
+/// because it refuses those of the new secret.
 #[tokio::test]
-async fn a_rotated_secret_holds_up_nobody_who_has_the_old_one() {
+async fn a_rotation_does_not_delay_receivers_with_the_old_secret() {
     let app = sending().await;
     let receiver = Receiver::start().await;
     let endpoint = subscribe(&app, &receiver, &["SENT"]).await;
@@ -310,7 +310,7 @@ async fn a_rotated_secret_holds_up_nobody_who_has_the_old_one() {
         app.send_to(&format!("ada{number}@example.org")).await;
     }
     app.drain().await;
-    // The first retries, and with them the right secret, come after five seconds.
+    // The first retries, which use the right secret, follow after five seconds.
     app.advance_and_drain(TimeDelta::seconds(6)).await;
     assert_eq!(deliveries(&app, "DELIVERED").await.0, 20);
     assert!(is_active(&app, &endpoint).await);

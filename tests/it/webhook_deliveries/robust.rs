@@ -1,5 +1,5 @@
-//! Deaths and losses: workers that are killed, a Redis that is away, notifications
-//! that nobody heard, several workers.
+//! Crashes and losses: killed workers, an unavailable Redis, lost notifications, several
+//! workers.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -12,11 +12,11 @@ use waypost_tests::{Answer, Receiver, TestApp, wait_until, wait_within};
 use super::{calls_kept, deliveries, gist, gists, number, sending, subscribe};
 
 const ADA: &str = "ada@example.org";
-/// Leases of 6 s end, and builds share the machine.
+/// Leases of 6 s must end, and builds share the machine.
 const RECOVERED_WITHIN: Duration = Duration::from_secs(60);
 
 #[tokio::test]
-async fn what_a_killed_worker_was_telling_is_told_again_by_another() {
+async fn a_call_of_a_killed_worker_is_repeated_by_another() {
     let app = TestApp::builder().processes().start().await;
     let (_api, _scheduler) = (app.spawn_api().await, app.spawn_scheduler());
     let receiver = Receiver::start().await;
@@ -25,7 +25,7 @@ async fn what_a_killed_worker_was_telling_is_told_again_by_another() {
     app.connect(ProviderType::Sendgrid).await;
     let mut doomed = app.spawn_worker();
     app.send_to(ADA).await;
-    wait_until("a call is under way", async || receiver.count() == 1).await;
+    wait_until("a call is running", async || receiver.count() == 1).await;
     doomed.kill().await;
     receiver.answer(Answer::Status(200));
     assert_eq!(deliveries(&app, "PENDING").await, (1, 0));
@@ -33,18 +33,22 @@ async fn what_a_killed_worker_was_telling_is_told_again_by_another() {
     let is_told = wait_within(RECOVERED_WITHIN, async || {
         deliveries(&app, "DELIVERED").await == (1, 1)
     });
-    assert!(is_told.await, "told again by the other worker");
+    assert!(is_told.await, "repeated by the other worker");
     let ids: BTreeSet<String> = receiver
         .received()
         .iter()
         .map(|webhook| webhook.header("webhook-id").to_owned())
         .collect();
-    assert_eq!((receiver.count(), ids.len()), (2, 1), "known by its id");
+    assert_eq!(
+        (receiver.count(), ids.len()),
+        (2, 1),
+        "both have the same id"
+    );
     app.leave_work();
 }
 
 #[tokio::test]
-async fn a_worker_that_is_told_to_stop_finishes_its_calls() {
+async fn a_worker_that_shuts_down_finishes_its_calls() {
     let app = TestApp::builder().processes().start().await;
     let (_api, _scheduler) = (app.spawn_api().await, app.spawn_scheduler());
     let receiver = Receiver::start().await;
@@ -52,7 +56,7 @@ async fn a_worker_that_is_told_to_stop_finishes_its_calls() {
     app.connect(ProviderType::Sendgrid).await;
     let mut worker = app.spawn_worker();
     app.send_to(ADA).await;
-    wait_until("it is told", async || receiver.count() == 1).await;
+    wait_until("it is delivered", async || receiver.count() == 1).await;
     assert!(worker.terminate().await.success());
     assert_eq!(deliveries(&app, "DELIVERED").await, (1, 1));
     let leased = "SELECT count(*) FROM webhook_endpoints WHERE leased_by IS NOT NULL";
@@ -69,7 +73,7 @@ async fn webhooks_need_no_redis() {
     app.redis.as_mut().unwrap().stop().await;
     app.send_to(ADA).await;
     let queued = BTreeSet::from([gist("QUEUED", ADA)]);
-    wait_until("it is told without Redis", async || {
+    wait_until("it is delivered without Redis", async || {
         gists(&receiver) == queued
     })
     .await;
@@ -80,22 +84,21 @@ async fn webhooks_need_no_redis() {
 }
 
 #[tokio::test]
-async fn what_nobody_heard_of_is_told_all_the_same() {
+async fn a_delivery_without_a_notification_is_made() {
     let app = TestApp::builder().without_worker().start().await;
     app.connect(ProviderType::Sendgrid).await;
     let receiver = Receiver::start().await;
     subscribe(&app, &receiver, &["QUEUED"]).await;
     app.send_to(ADA).await;
-    // Nobody listened when it was accepted.
+    // No worker listened when the message was accepted.
     app.start_worker();
     app.drain().await;
     assert_eq!(gists(&receiver), BTreeSet::from([gist("QUEUED", ADA)]));
 }
 
-/// The answer to a lease may be lost after its commit, and nobody is left who would
-/// serve the endpoint by itself.
+/// The answer to a lease may be lost after its commit; then no worker polls the endpoint.
 #[tokio::test]
-async fn an_endpoint_whose_lease_nobody_knows_of_is_served_again() {
+async fn an_endpoint_whose_lease_was_not_acknowledged_is_served_again() {
     let app = sending().await;
     let receiver = Receiver::start().await;
     subscribe(&app, &receiver, &["QUEUED"]).await;
@@ -111,7 +114,7 @@ async fn an_endpoint_whose_lease_nobody_knows_of_is_served_again() {
 }
 
 #[tokio::test]
-async fn several_workers_tell_everything_once() {
+async fn several_workers_deliver_every_event_once() {
     let app = sending().await;
     app.start_worker();
     app.start_worker();
@@ -135,7 +138,7 @@ async fn several_workers_tell_everything_once() {
 }
 
 #[tokio::test]
-async fn a_backlog_beyond_what_is_read_at_once_is_worked_off() {
+async fn a_backlog_larger_than_one_read_is_delivered() {
     let app = TestApp::builder().without_worker().start().await;
     app.connect(ProviderType::Sendgrid).await;
     let receiver = Receiver::start().await;
@@ -147,7 +150,7 @@ async fn a_backlog_beyond_what_is_read_at_once_is_worked_off() {
     message["to"] = serde_json::json!(all);
     app.send(&message).await;
     app.start_worker();
-    wait_until("all are told", async || {
+    wait_until("all are delivered", async || {
         deliveries(&app, "DELIVERED").await == (1_000, 1_000)
     })
     .await;
@@ -155,10 +158,10 @@ async fn a_backlog_beyond_what_is_read_at_once_is_worked_off() {
     app.leave_work();
 }
 
-/// Where a lane goes on reading from where it had come to, others become due before
-/// that: transactions end in any order.
+/// Deliveries may become due before the point where the deliverer continues to read:
+/// transactions commit in any order.
 #[tokio::test]
-async fn what_becomes_due_behind_a_backlogs_reader_is_told() {
+async fn a_delivery_that_becomes_due_behind_the_reader_of_a_backlog_is_made() {
     let app = TestApp::builder().without_worker().start().await;
     app.connect(ProviderType::Sendgrid).await;
     let receiver = Receiver::start().await;
@@ -174,7 +177,7 @@ async fn what_becomes_due_behind_a_backlogs_reader_is_told() {
         app.advance(TimeDelta::seconds(1));
     }
     app.start_worker();
-    wait_until("it has come to the second message", async || {
+    wait_until("it has reached the second message", async || {
         receiver.count() > 450
     })
     .await;
@@ -184,7 +187,7 @@ async fn what_becomes_due_behind_a_backlogs_reader_is_told() {
          WHERE message_id = '{last}' AND status = 'PENDING'"
     ))
     .await;
-    wait_until("all are told", async || {
+    wait_until("all are delivered", async || {
         deliveries(&app, "DELIVERED").await == (1_200, 1_200)
     })
     .await;
@@ -192,9 +195,9 @@ async fn what_becomes_due_behind_a_backlogs_reader_is_told() {
     app.leave_work();
 }
 
-/// No scheduler: nothing repeats what a lane that looks by itself would miss.
+/// No scheduler: no lost notification of a polling deliverer is repeated.
 #[tokio::test]
-async fn a_stream_of_events_is_told_of_to_its_last_one() {
+async fn a_stream_of_events_is_delivered_to_its_last_one() {
     let app = TestApp::builder()
         .without_scheduler()
         .without_worker()
@@ -204,7 +207,8 @@ async fn a_stream_of_events_is_told_of_to_its_last_one() {
     app.start_worker();
     let receiver = Receiver::start().await;
     subscribe(&app, &receiver, &["QUEUED"]).await;
-    // What is due before the worker listens only the scheduler would tell of.
+    // Without a scheduler, deliveries that are due before the worker listens are not
+    // found.
     let sent = Cell::new(0);
     wait_until("the worker listens", async || {
         app.send_to(&format!("w{}@example.org", sent.replace(sent.get() + 1)))
@@ -221,13 +225,16 @@ async fn a_stream_of_events_is_told_of_to_its_last_one() {
         let sends = addresses.iter().map(|address| app.send_to(address));
         futures_util::future::join_all(sends).await;
         expected.extend(addresses.iter().map(|address| gist("QUEUED", address)));
-        wait_until("the round is told", async || gists(&receiver) == expected).await;
+        wait_until("the round is delivered", async || {
+            gists(&receiver) == expected
+        })
+        .await;
     }
     app.leave_work();
 }
 
 #[tokio::test]
-async fn what_a_deleted_endpoint_leaves_behind_is_deleted() {
+async fn deliveries_of_a_deleted_endpoint_are_deleted() {
     let app = sending().await;
     let (kept, deleted) = (Receiver::start().await, Receiver::start().await);
     deleted.answer(Answer::Status(500));
@@ -242,14 +249,14 @@ async fn what_a_deleted_endpoint_leaves_behind_is_deleted() {
             && calls_kept(&app).await == 1
     })
     .await;
-    // A transaction that had begun before may still add to it.
+    // A transaction that began before may still insert deliveries.
     assert_eq!(
         number(&app, "SELECT count(*) FROM webhook_endpoint_deletions").await,
         1
     );
     app.execute("UPDATE webhook_endpoint_deletions SET deleted_at = now() - interval '1 hour'")
         .await;
-    wait_until("it is forgotten", async || {
+    wait_until("its record is deleted", async || {
         number(&app, "SELECT count(*) FROM webhook_endpoint_deletions").await == 0
     })
     .await;

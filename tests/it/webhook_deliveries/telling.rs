@@ -1,4 +1,4 @@
-//! What is told to whom, and how it is signed.
+//! Which events are delivered to which endpoints, and how calls are signed.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ pub(super) fn hmac(key: &[u8], text: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn an_endpoint_is_told_of_the_types_that_it_wants_and_of_no_others() {
+async fn an_endpoint_gets_the_event_types_of_its_subscription_and_no_others() {
     let app = sending().await;
     let (both, sent, off, other) = (
         Receiver::start().await,
@@ -50,7 +50,7 @@ async fn an_endpoint_is_told_of_the_types_that_it_wants_and_of_no_others() {
 }
 
 #[tokio::test]
-async fn a_message_that_is_queued_is_told_of_once_for_each_recipient() {
+async fn a_queued_message_is_delivered_once_for_each_recipient() {
     let app = sending().await;
     let receiver = Receiver::start().await;
     subscribe(&app, &receiver, &["QUEUED"]).await;
@@ -64,7 +64,7 @@ async fn a_message_that_is_queued_is_told_of_once_for_each_recipient() {
 }
 
 #[tokio::test]
-async fn what_is_told_and_its_signatures_are_those_of_the_contract() {
+async fn the_body_and_the_signatures_are_as_documented() {
     let app = sending().await;
     let receiver = Receiver::start().await;
     let endpoint = subscribe(&app, &receiver, &["SENT"]).await;
@@ -116,9 +116,9 @@ async fn what_is_told_and_its_signatures_are_those_of_the_contract() {
     assert_eq!(webhook.header("webhook-signature"), signature);
 }
 
-/// No scheduler: nothing repeats what the recorders do not tell at once.
+/// No scheduler: no notification is repeated.
 #[tokio::test]
-async fn every_path_that_records_an_event_wakes_who_delivers_it() {
+async fn every_code_path_that_records_an_event_notifies_the_worker() {
     let app = TestApp::builder().without_scheduler().start().await;
     app.connect(ProviderType::Sendgrid).await;
     let receiver = Receiver::start().await;
@@ -141,7 +141,7 @@ async fn every_path_that_records_an_event_wakes_who_delivers_it() {
         gist("DROPPED", "barred@example.org"),
         gist("SENT", ADA),
     ]);
-    wait_until("what sending records is told", async || {
+    wait_until("events of sending are delivered", async || {
         gists(&receiver) == expected
     })
     .await;
@@ -153,11 +153,11 @@ async fn every_path_that_records_an_event_wakes_who_delivers_it() {
     let page = app.caller().anonymous().post_empty(path).await;
     assert_eq!(page.status, 200);
     expected.insert(gist("UNSUBSCRIBED", ADA));
-    wait_until("unsubscribing is told", async || {
+    wait_until("unsubscribing is delivered", async || {
         gists(&receiver) == expected
     })
     .await;
-    // Refused by the provider, and put off by it.
+    // Rejected by the provider, and deferred by it.
     app.send_to("refuse@example.org").await;
     app.send_to("throttle@example.org").await;
     expected.extend([
@@ -166,7 +166,7 @@ async fn every_path_that_records_an_event_wakes_who_delivers_it() {
         gist("QUEUED", "throttle@example.org"),
         gist("DEFERRED", "throttle@example.org"),
     ]);
-    wait_until("what providers refuse is told", async || {
+    wait_until("rejections and deferrals are delivered", async || {
         gists(&receiver) == expected
     })
     .await;
@@ -174,11 +174,11 @@ async fn every_path_that_records_an_event_wakes_who_delivers_it() {
 }
 
 #[tokio::test]
-async fn rows_that_move_between_partitions_are_not_told_of_again() {
+async fn rows_that_move_between_partitions_are_not_delivered_again() {
     let app = sending().await;
     let receiver = Receiver::start().await;
     subscribe(&app, &receiver, &["QUEUED", "SENT"]).await;
-    // Months for which there is no partition yet.
+    // Months without a partition.
     app.advance(TimeDelta::days(400));
     app.send_to(ADA).await;
     app.drain().await;

@@ -1,5 +1,5 @@
-//! What was delivered to an endpoint, and delivering it again. The rows are the
-//! engine's, so these tests write them as it does.
+//! Listing and replaying deliveries. These tests insert the rows that workers would
+//! write.
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use serde_json::{Value, json};
@@ -121,7 +121,7 @@ async fn deliveries_are_listed_with_their_attempts_newest_first() {
         next_attempt_at: Some(due),
         created_at: app.clock.now(),
     };
-    // A message that is no more.
+    // A message that was deleted.
     let gone = Uuid::nil().to_string();
     let second = insert(&app, &made, &gone, &waiting).await;
     let page = list(&app, &made, "").await;
@@ -163,7 +163,7 @@ async fn deliveries_are_listed_with_their_attempts_newest_first() {
 }
 
 #[tokio::test]
-async fn of_many_attempts_the_newest_are_shown() {
+async fn the_newest_of_many_attempts_are_listed() {
     let app = quiet().await;
     let receiver = Receiver::start(Manner::status(200)).await;
     let made = endpoint(&app, &receiver).await;
@@ -186,7 +186,7 @@ async fn of_many_attempts_the_newest_are_shown() {
 }
 
 #[tokio::test]
-async fn a_replayed_delivery_is_the_same_one_due_again() {
+async fn a_replayed_delivery_keeps_its_id_and_is_due_again() {
     let app = quiet().await;
     let receiver = Receiver::start(Manner::status(200)).await;
     let made = endpoint(&app, &receiver).await;
@@ -210,7 +210,7 @@ async fn a_replayed_delivery_is_the_same_one_due_again() {
         let entry = json!(["webhook_delivery.replayed", { "endpointId": made["id"] }]);
         assert_eq!(actions(&app).await.last(), Some(&entry));
     }
-    // One that waits is due now, and goes on where it was.
+    // A pending delivery is due now and keeps its attempts.
     let waiting = Row {
         status: "PENDING",
         attempts: 7,
@@ -235,7 +235,7 @@ async fn a_replayed_delivery_is_the_same_one_due_again() {
 }
 
 #[tokio::test]
-async fn nothing_is_replayed_to_an_endpoint_that_is_switched_off() {
+async fn deliveries_of_an_inactive_endpoint_are_not_replayed() {
     let app = quiet().await;
     let receiver = Receiver::start(Manner::status(200)).await;
     let made = endpoint(&app, &receiver).await;
@@ -261,7 +261,7 @@ async fn nothing_is_replayed_to_an_endpoint_that_is_switched_off() {
 }
 
 #[tokio::test]
-async fn a_period_is_replayed_from_its_beginning_to_before_its_end() {
+async fn a_period_includes_its_start_and_excludes_its_end() {
     let app = quiet().await;
     let receiver = Receiver::start(Manner::status(200)).await;
     let made = endpoint(&app, &receiver).await;
@@ -338,12 +338,12 @@ async fn a_long_period_is_replayed_in_steps() {
     assert_eq!(done, json!({ "replayed": 2_500, "continueFrom": null }));
     let page = list(&app, &made, "?status=PENDING&limit=1").await;
     assert_eq!(page["pagination"]["total"], 2_500);
-    // One request, one entry.
+    // One request, one audit entry.
     assert_eq!(actions(&app).await.len(), 2);
 }
 
 #[tokio::test]
-async fn a_period_has_a_form_and_a_bound() {
+async fn a_period_is_validated_and_limited() {
     let app = quiet().await;
     let receiver = Receiver::start(Manner::status(200)).await;
     let made = endpoint(&app, &receiver).await;

@@ -1,4 +1,5 @@
-//! Where webhooks go: the client with names that lead where the test wants.
+//! Which addresses webhooks may call: the client with names that resolve as the test
+//! wants.
 
 use std::collections::VecDeque;
 use std::io;
@@ -18,7 +19,7 @@ use waypost_core::webhook::client::{WebhookClient, WebhookFailure, WebhookReply}
 
 use super::receiver::{Manner, Receiver};
 
-/// Answers what it was told, one answer after the other, the last one for ever.
+/// Returns the given answers in order, and the last one from then on.
 struct Script(Mutex<VecDeque<Vec<IpAddr>>>);
 
 impl Script {
@@ -57,14 +58,14 @@ async fn post(client: &WebhookClient, url: &str) -> Result<WebhookReply, Webhook
 
 async fn is_refused(client: &WebhookClient, url: &str) -> bool {
     let failure = post(client, url).await.expect_err(url);
-    // No URL and no address of ours gets into what customers see.
+    // Neither the URL nor an address is shown to customers.
     assert!(!failure.reason.contains("hook"), "{}", failure.reason);
     failure.refused_address
 }
 
 #[tokio::test]
-async fn a_name_that_leads_elsewhere_the_next_time_is_judged_again() {
-    // 127.0.0.2 stands for what may be called, 127.0.0.1 for what may not.
+async fn a_name_that_resolves_differently_the_next_time_is_checked_again() {
+    // 127.0.0.2 stands for an allowed address, 127.0.0.1 for a forbidden one.
     let good = Receiver::start_at("127.0.0.2:0".parse().unwrap(), Manner::status(200)).await;
     let port = good.address.port();
     let bad = SocketAddr::new("127.0.0.1".parse().unwrap(), port);
@@ -80,7 +81,7 @@ async fn a_name_that_leads_elsewhere_the_next_time_is_judged_again() {
 }
 
 #[tokio::test]
-async fn of_several_addresses_only_those_that_may_be_called_are_tried() {
+async fn only_the_allowed_addresses_of_a_name_are_tried() {
     let good = Receiver::start_at("127.0.0.2:0".parse().unwrap(), Manner::status(200)).await;
     let port = good.address.port();
     let bad = SocketAddr::new("127.0.0.1".parse().unwrap(), port);
@@ -93,7 +94,7 @@ async fn of_several_addresses_only_those_that_may_be_called_are_tried() {
 }
 
 #[tokio::test]
-async fn names_that_lead_to_what_is_not_public_are_refused() {
+async fn names_that_resolve_to_addresses_that_are_not_public_are_refused() {
     for address in [
         "127.0.0.1",
         "10.1.2.3",
@@ -113,7 +114,7 @@ async fn names_that_lead_to_what_is_not_public_are_refused() {
             assert!(is_refused(&client, &url).await, "{address}");
         }
     }
-    // A name that leads nowhere is no matter of the guard.
+    // A name that does not resolve is not refused by the guard.
     let client = client("", &[]);
     assert!(!is_refused(&client, "https://nowhere.example/hook").await);
 }
@@ -136,10 +137,10 @@ async fn plain_http_goes_only_where_the_operator_allows_it() {
 }
 
 #[tokio::test]
-async fn an_address_in_a_url_is_judged_in_any_form() {
+async fn an_address_in_a_url_is_checked_in_any_form() {
     let receiver = Receiver::start(Manner::status(200)).await;
     let port = receiver.address.port();
-    // The operator allows another one, so that plain HTTP is possible at all.
+    // The operator allows another address, so that plain HTTP is possible at all.
     let client = client("127.0.0.2", &[]);
     for host in [
         "127.0.0.1",
@@ -168,7 +169,7 @@ async fn an_address_in_a_url_is_judged_in_any_form() {
 }
 
 #[tokio::test]
-async fn the_beginning_of_an_answer_is_kept_as_text() {
+async fn the_beginning_of_an_answer_is_stored_as_text() {
     let flood = format!("a\0{}", "\u{e9}".repeat(1_000_000));
     let receiver = Receiver::start(Manner::Answer(503, "retry-after: 120\r\n", flood)).await;
     let client = client("127.0.0.1", &[]);
@@ -191,7 +192,7 @@ async fn the_beginning_of_an_answer_is_kept_as_text() {
 }
 
 #[tokio::test]
-async fn a_call_ends_when_its_time_is_over() {
+async fn a_call_ends_at_its_timeout() {
     let receiver = Receiver::start(Manner::Silent).await;
     let client = client("127.0.0.1", &[]);
     let failure = post(&client, &receiver.url()).await.unwrap_err();

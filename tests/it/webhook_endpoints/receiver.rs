@@ -1,4 +1,4 @@
-//! A customer's server: it keeps what it is sent and answers as it is told.
+//! A customer's server: records requests and answers as configured.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -16,9 +16,9 @@ use tokio::task::JoinHandle;
 pub(super) enum Manner {
     /// Answers with a status, further header lines and a body.
     Answer(u16, &'static str, String),
-    /// Answers 200, but cuts off those who come with HEAD.
+    /// Answers 200, but closes the connection on HEAD.
     CutHead,
-    /// Cuts everybody off.
+    /// Closes every connection.
     Cut,
     /// Never answers.
     Silent,
@@ -30,7 +30,7 @@ impl Manner {
     }
 }
 
-/// A request as it came.
+/// A request, as received.
 #[derive(Debug, Clone)]
 pub(super) struct Received {
     pub(super) method: String,
@@ -84,12 +84,12 @@ impl Receiver {
         *self.manner.lock().unwrap() = manner;
     }
 
-    /// All requests so far, which are forgotten.
+    /// Takes all requests so far.
     pub(super) fn take(&self) -> Vec<Received> {
         std::mem::take(&mut self.received.lock().unwrap())
     }
 
-    /// The methods of all requests so far, which are forgotten.
+    /// Takes the methods of all requests so far.
     pub(super) fn methods(&self) -> Vec<String> {
         self.take().into_iter().map(|one| one.method).collect()
     }
@@ -124,7 +124,7 @@ async fn serve(
     let answer = format!(
         "HTTP/1.1 {status} Said\r\n{headers}content-length: {length}\r\nconnection: close\r\n\r\n{body}"
     );
-    // The client may have gone: that is its right.
+    // The client may have closed the connection.
     let _ = stream.write_all(answer.as_bytes()).await;
 }
 
@@ -163,8 +163,8 @@ fn parse(bytes: &[u8]) -> Option<Received> {
     })
 }
 
-/// HMAC-SHA256 by RFC 2104, so that the signatures are not checked with the code
-/// that makes them.
+/// HMAC-SHA256 by RFC 2104, so that signatures are not checked with the code that makes
+/// them.
 fn hmac(key: &[u8], message: &[u8]) -> Vec<u8> {
     let mut block = [0; 64];
     block[..key.len()].copy_from_slice(key);
@@ -174,14 +174,14 @@ fn hmac(key: &[u8], message: &[u8]) -> Vec<u8> {
     outer.finalize().to_vec()
 }
 
-/// What the contract's header says of a request, by a secret.
+/// The expected `X-Waypost-Signature` of a request, by a secret.
 pub(super) fn contract_signature(secret: &str, request: &Received) -> String {
     let timestamp = request.header("x-waypost-timestamp").unwrap();
     let signed = [timestamp.as_bytes(), b".", &request.body].concat();
     hex::encode(hmac(secret.as_bytes(), &signed))
 }
 
-/// What Standard Webhooks' header says of it.
+/// The expected `webhook-signature` of a request.
 pub(super) fn standard_signature(secret: &str, request: &Received) -> String {
     let key = secret.strip_prefix("whsec_").unwrap();
     let id = request.header("webhook-id").unwrap();

@@ -14,7 +14,7 @@ async fn rotate(app: &TestApp, endpoint: &Value, body: &Value) -> String {
     rotated["secret"].as_str().unwrap().to_owned()
 }
 
-/// What a test event is signed with.
+/// The request of a test event.
 async fn signed(app: &TestApp, endpoint: &Value, receiver: &Receiver) -> Received {
     let path = format!("{}/test", path_of(endpoint));
     let _done = app.caller().post_empty(&path).await.expect(200);
@@ -41,7 +41,7 @@ fn signers(request: &Received, secrets: &[&str]) -> [Vec<usize>; 3] {
 }
 
 #[tokio::test]
-async fn while_the_grace_lasts_both_secrets_sign() {
+async fn during_the_grace_period_both_secrets_sign() {
     let app = quiet().await;
     let receiver = Receiver::start(Manner::status(200)).await;
     let made = endpoint(&app, &receiver).await;
@@ -59,23 +59,23 @@ async fn while_the_grace_lasts_both_secrets_sign() {
     assert_eq!(signers(&request, &secrets), [vec![0], vec![], vec![0]]);
     let rotated = json!(["webhook_endpoint.secret_rotated", { "gracePeriodSeconds": 60 }]);
     assert_eq!(actions(&app).await[1], rotated);
-    // It is never shown again.
+    // It is not shown again.
     let shown = app.get(&path_of(&made)).await.data(200);
     assert_eq!(shown.get("secret"), None);
 }
 
 #[tokio::test]
-async fn a_later_rotation_shortens_the_lives_of_earlier_secrets() {
+async fn a_later_rotation_shortens_the_validity_of_earlier_secrets() {
     let app = quiet().await;
     let receiver = Receiver::start(Manner::status(200)).await;
     let made = endpoint(&app, &receiver).await;
     let first = made["secret"].as_str().unwrap();
-    // A day where nothing is said. The clock stands still between them.
+    // The default is a day. The clock stands still between the rotations.
     let second = rotate(&app, &made, &json!({})).await;
     let third = rotate(&app, &made, &json!({})).await;
     let fourth = rotate(&app, &made, &json!({ "gracePeriodSeconds": 3_600 })).await;
     let secrets = [&*fourth, &*third, &*second, first];
-    // No more than two old ones sign.
+    // At most two old secrets sign.
     let request = signed(&app, &made, &receiver).await;
     let all = [vec![0], vec![1, 2], vec![0, 1, 2]];
     assert_eq!(signers(&request, &secrets), all);
@@ -95,7 +95,7 @@ async fn a_later_rotation_shortens_the_lives_of_earlier_secrets() {
 }
 
 #[tokio::test]
-async fn a_grace_has_bounds_and_a_repeated_rotation_shows_the_same_secret() {
+async fn a_grace_period_is_limited_and_a_repeated_rotation_shows_the_same_secret() {
     let app = quiet().await;
     let receiver = Receiver::start(Manner::status(200)).await;
     let made = endpoint(&app, &receiver).await;

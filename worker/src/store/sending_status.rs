@@ -66,7 +66,7 @@ impl StoreWriter {
         several: &[MessageId],
     ) -> Result<Vec<MessageId>, Fault> {
         let mut transaction = self.pool.begin(SHOW).await?;
-        let shown = store::show_sending(&mut transaction, single, several).await?;
+        let shown = store::mark_sending(&mut transaction, single, several).await?;
         transaction.commit().await.or_fault(SHOW)?;
         Ok(shown)
     }

@@ -1,4 +1,4 @@
-//! One call: what is said is put together, signed, posted, and what came of it noted.
+//! One call of an endpoint: builds the body, signs it, posts it and notes the outcome.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use waypost_core::crypto::seal::Sealed;
 use waypost_core::fault::Fault;
 use waypost_core::ids::WorkerId;
 use waypost_core::webhook::client::{WebhookFailure, WebhookReply};
-use waypost_core::webhook::engine::{DueDelivery, EndpointCall, ServedEndpoint};
+use waypost_core::webhook::engine::{DueDelivery, EndpointCall, LeasedEndpoint};
 use waypost_core::webhook::payload::Payload;
 use waypost_core::webhook::schedule::CallOutcome;
 use waypost_core::webhook::secret::SigningSecret;
@@ -18,14 +18,14 @@ use waypost_core::webhook::signature::{self, Signing};
 
 use super::Engine;
 
-/// An endpoint that can be called: with its secrets opened, the newest first.
-pub(super) struct Target {
-    pub(super) endpoint: ServedEndpoint,
+/// An endpoint with its opened secrets, newest first.
+pub(super) struct CallTarget {
+    pub(super) endpoint: LeasedEndpoint,
     secrets: Vec<SigningSecret>,
 }
 
-impl Target {
-    pub(super) fn open(engine: &Engine, endpoint: ServedEndpoint) -> Result<Self, Fault> {
+impl CallTarget {
+    pub(super) fn open(engine: &Engine, endpoint: LeasedEndpoint) -> Result<Self, Fault> {
         let secrets = endpoint.secrets_sealed.iter().map(|sealed| {
             SigningSecret::open(
                 &engine.sealer,
@@ -41,63 +41,63 @@ impl Target {
     }
 }
 
-/// A call that was made, or could not be.
-pub(super) struct Called {
-    pub(super) target: Arc<Target>,
+/// A call that was made, or could not be made.
+pub(super) struct CompletedCall {
+    pub(super) target: Arc<CallTarget>,
     pub(super) delivery: DueDelivery,
-    /// False where the fault is ours: it says nothing of the endpoint.
+    /// `false` if the call failed in Waypost; it says nothing about the endpoint then.
     pub(super) was_made: bool,
     pub(super) was_probe: bool,
-    /// It was not made and is still due: while it waited for room, the worker's time
-    /// had ended.
-    pub(super) was_withdrawn: bool,
-    /// Which of the secrets the contract's signature was by, counted from the newest;
-    /// and whether the endpoint had taken that one before.
-    pub(super) turn: usize,
-    was_known: bool,
+    /// The call was not made because the worker lost its lease while waiting for a
+    /// permit. The delivery is still due.
+    pub(super) was_cancelled: bool,
+    /// The secret of `X-Waypost-Signature`, counted from the newest.
+    /// `is_secret_confirmed` says that the endpoint had accepted it before.
+    pub(super) secret_index: usize,
+    is_secret_confirmed: bool,
     pub(super) outcome: CallOutcome,
     pub(super) attempt: EndpointCall,
 }
 
-/// How a call is to be made.
-pub(super) struct Making {
+/// How to make a call.
+pub(super) struct CallOptions {
     pub(super) worker: WorkerId,
-    /// The secret that the endpoint took last, if that is known. Otherwise attempts
-    /// take turns.
-    pub(super) turn: Option<usize>,
+    /// The secret that the endpoint accepted last, if known. Otherwise attempts alternate
+    /// between the secrets.
+    pub(super) secret_index: Option<usize>,
     pub(super) is_probe: bool,
 }
 
-impl Called {
-    /// Whether it was signed by one of several secrets, and a retry is signed by
-    /// another.
-    pub(super) fn is_of_a_secret_among_others(&self) -> bool {
+impl CompletedCall {
+    /// Whether the call was signed with one of several secrets and a retry will be signed
+    /// with another.
+    pub(super) fn retry_uses_other_secret(&self) -> bool {
         let secrets = self.target.secrets.len();
         let attempts = usize::try_from(self.delivery.attempts).unwrap_or_default();
-        secrets > 1 && !self.was_known && !(attempts + 1).is_multiple_of(secrets)
+        secrets > 1 && !self.is_secret_confirmed && !(attempts + 1).is_multiple_of(secrets)
     }
 }
 
-/// Makes a call, as soon as there is room for one.
+/// Makes a call once the limiter permits it.
 pub(super) async fn call(
     engine: Arc<Engine>,
-    target: Arc<Target>,
+    target: Arc<CallTarget>,
     delivery: DueDelivery,
-    making: Making,
-) -> Called {
-    let _share = engine.shares.acquire(target.endpoint.organization_id).await;
+    options: CallOptions,
+) -> CompletedCall {
+    let _permit = engine.limiter.take(target.endpoint.organization_id).await;
     let attempts = usize::try_from(delivery.attempts).unwrap_or_default();
     let started_at = engine.clock.now();
-    let mut called = Called {
-        outcome: CallOutcome::Refused {
+    let mut completed = CompletedCall {
+        outcome: CallOutcome::Failed {
             status: None,
             retry_after: None,
         },
         was_made: false,
-        was_probe: making.is_probe,
-        was_withdrawn: !engine.tenures.may_call(making.worker),
-        turn: making.turn.unwrap_or(attempts) % target.secrets.len().max(1),
-        was_known: making.turn.is_some(),
+        was_probe: options.is_probe,
+        was_cancelled: !engine.worker_lease.may_call(options.worker),
+        secret_index: options.secret_index.unwrap_or(attempts) % target.secrets.len().max(1),
+        is_secret_confirmed: options.secret_index.is_some(),
         attempt: EndpointCall {
             id: engine.ids.next_at(started_at),
             started_at,
@@ -108,25 +108,25 @@ pub(super) async fn call(
         target,
         delivery,
     };
-    if called.was_withdrawn {
-        return called;
+    if completed.was_cancelled {
+        return completed;
     }
-    match body(&engine, &called.target, &called.delivery) {
+    match body(&engine, &completed.target, &completed.delivery) {
         Ok(body) => {
-            let reply = post(&engine, &called, started_at, body).await;
-            called.was_made = true;
-            note(&mut called, reply);
+            let reply = post(&engine, &completed, started_at, body).await;
+            completed.was_made = true;
+            set_outcome(&mut completed, reply);
         }
         Err(fault) => {
-            let id = called.delivery.id;
-            error!(webhook_delivery.id = %id, cause = fault.chain(), "A webhook could not be put together");
-            called.attempt.answer = Some("it could not be put together".to_owned());
+            let id = completed.delivery.id;
+            error!(webhook_delivery.id = %id, cause = fault.chain(), "The body of a webhook call could not be built");
+            completed.attempt.answer = Some("the body could not be built".to_owned());
         }
     }
-    called
+    completed
 }
 
-fn body(engine: &Engine, target: &Target, delivery: &DueDelivery) -> Result<Bytes, Fault> {
+fn body(engine: &Engine, target: &CallTarget, delivery: &DueDelivery) -> Result<Bytes, Fault> {
     let recipient = engine.sealer.open(
         target.endpoint.organization_id,
         Sealed::Recipient,
@@ -148,40 +148,40 @@ fn body(engine: &Engine, target: &Target, delivery: &DueDelivery) -> Result<Byte
         tags: &delivery.tags,
         metadata: delivery.metadata.as_ref(),
         provider_type: delivery.provider_type,
-        particulars: delivery.data.as_ref(),
+        event_data: delivery.data.as_ref(),
     };
     Ok(payload.body())
 }
 
 async fn post(
     engine: &Engine,
-    called: &Called,
+    completed: &CompletedCall,
     at: Timestamp,
     body: Bytes,
 ) -> Result<WebhookReply, WebhookFailure> {
     let signing = Signing {
-        delivery_id: called.delivery.id,
-        event_type: called.delivery.event_type,
+        delivery_id: completed.delivery.id,
+        event_type: completed.delivery.event_type,
         at,
-        attempt: u32::try_from(called.turn).unwrap_or_default(),
+        secret_index: u32::try_from(completed.secret_index).unwrap_or_default(),
     };
-    let headers = signature::headers(&called.target.secrets, signing, &body);
+    let headers = signature::headers(&completed.target.secrets, signing, &body);
     engine
         .client
-        .post(&called.target.endpoint.url, headers, body)
+        .post(&completed.target.endpoint.url, headers, body)
         .await
 }
 
-fn note(called: &mut Called, reply: Result<WebhookReply, WebhookFailure>) {
+fn set_outcome(completed: &mut CompletedCall, reply: Result<WebhookReply, WebhookFailure>) {
     let duration = match &reply {
         Ok(reply) => reply.duration,
         Err(failure) => failure.duration,
     };
-    let attempt = &mut called.attempt;
+    let attempt = &mut completed.attempt;
     attempt.duration_ms = i32::try_from(duration.as_millis()).unwrap_or(i32::MAX);
     match reply {
         Ok(reply) => {
-            called.outcome = CallOutcome::of(reply.status, reply.retry_after);
+            completed.outcome = CallOutcome::of(reply.status, reply.retry_after);
             attempt.status_code = Some(i32::from(reply.status));
             attempt.answer = Some(reply.answer);
         }

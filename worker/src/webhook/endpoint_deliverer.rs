@@ -1,12 +1,11 @@
-//! A lane: all that is done for one endpoint.
+//! The task that delivers to one endpoint.
 //!
-//! It begins with few calls at a time and adds one with every success. With every
-//! failure it halves them; after some in a row the endpoint is spared (`fare`). So an
-//! endpoint that hangs holds a call or two of this worker, and one that works gets
-//! what it can take.
+//! It starts with few concurrent calls and adds one after every success. Every failure
+//! halves them, and several failures in a row trip the endpoint's breaker
+//! (`endpoint_health`). So an endpoint that hangs holds a call or two of the worker, and
+//! a healthy one gets as many as it can handle.
 //!
-//! Under load a lane looks for what is due by itself, and Postgres need not notify
-//! it.
+//! Under load the task polls for due deliveries, so that Postgres need not notify it.
 
 use std::any::Any;
 use std::collections::{HashSet, VecDeque};
@@ -30,70 +29,73 @@ use waypost_core::webhook::engine::endpoint_health::EndpointHealth;
 use waypost_core::webhook::engine::{CallRecord, Deactivation, DueDelivery, store};
 use waypost_core::webhook::schedule::{self, CallOutcome};
 
-use super::call::{Called, Making, Target, call};
+use super::call::{CallOptions, CallTarget, CompletedCall, call};
 use super::poll_schedule::PollSchedule;
 use super::{Engine, Wakeup};
 
-/// Calls to one endpoint at once: at first, and at the most.
+/// Concurrent calls to one endpoint: at the start, and at most.
 const CALLS_FIRST: usize = 2;
 const CALLS_MAX: usize = 8;
-/// More are read when fewer than these are left.
+/// More deliveries are read when fewer than these are queued.
 const REFILL_BELOW: usize = 128;
-/// How often a lane with a backlog looks for what is due from the beginning on, and not
-/// from where it had come to: transactions end in any order, and who has to walk past
-/// all that was told already gets slower and slower.
-const FROM_BEGINNING_EVERY: Duration = Duration::from_secs(1);
-/// While calls are under way, results are recorded so many together, or after so long.
-const RECORDED_TOGETHER: usize = 256;
+/// How often a task with a backlog reads from the longest due delivery instead of from
+/// where the last read ended. Transactions commit in any order, so deliveries may appear
+/// behind that point; reading from the start each time would walk over ever more
+/// delivered rows.
+const FULL_SCAN_EVERY: Duration = Duration::from_secs(1);
+/// While calls are running, results are recorded in batches of this size, or after this
+/// time.
+const RECORD_BATCH: usize = 256;
 const RECORD_EVERY: Duration = Duration::from_millis(10);
-/// Calls whose results wait to be recorded; beyond it no further ones are made.
+/// Results that may wait to be recorded; then no further calls are made.
 const UNRECORDED_MAX: usize = 1_000;
-/// How long a lane that cannot record keeps others from making the same calls again.
-const BROKEN_REST: Duration = Duration::from_secs(30);
+/// How long a task that failed holds its lease, so that no other worker repeats its calls
+/// at once.
+const FAILURE_PAUSE: Duration = Duration::from_secs(30);
 
-/// The serving of one endpoint.
+/// Delivers to one endpoint.
 pub(super) struct EndpointDeliverer {
     engine: Arc<Engine>,
     worker: WorkerId,
     id: WebhookEndpointId,
-    bell: Arc<Wakeup>,
-    /// The endpoint as last read; nothing before that, and after a change.
-    target: Option<Arc<Target>>,
-    fare: EndpointHealth,
-    /// The same, for who records it: what is known when it is written counts, and not
-    /// what was known when the call ended.
-    latest: watch::Sender<EndpointHealth>,
-    /// Which of several secrets the endpoint took last, until it refuses it.
-    turn: Option<usize>,
-    window: usize,
-    waiting: VecDeque<DueDelivery>,
-    /// Deliveries that wait here, are called or recorded: not to be read again.
-    in_hand: HashSet<WebhookDeliveryId>,
-    /// Where the next look begins; nothing for the beginning.
-    from: Option<Timestamp>,
-    from_beginning_at: Instant,
-    looks: JoinSet<Result<Option<DueQuery>, Fault>>,
-    /// In the lane's own task: a task for each would be woken twice for each call.
-    calls: FuturesUnordered<BoxFuture<'static, Result<Called, Panic>>>,
-    /// What came of calls, and since when that waits.
+    wakeup: Arc<Wakeup>,
+    /// The endpoint as last read; `None` before that and after a change.
+    target: Option<Arc<CallTarget>>,
+    health: EndpointHealth,
+    /// The same for the recorder, which writes the health of the moment of writing, not
+    /// of the end of the call.
+    health_sender: watch::Sender<EndpointHealth>,
+    /// The secret that the endpoint accepted last, until it refuses a call.
+    secret_index: Option<usize>,
+    concurrency: usize,
+    queue: VecDeque<DueDelivery>,
+    /// Deliveries that are queued, called or being recorded. They are not read again.
+    in_flight: HashSet<WebhookDeliveryId>,
+    /// Where the next read starts; `None` for the longest due delivery.
+    scan_from: Option<Timestamp>,
+    scanned_all_at: Instant,
+    reads: JoinSet<Result<Option<DueBatch>, Fault>>,
+    /// In this task: a task per call would be woken twice for each call.
+    calls: FuturesUnordered<BoxFuture<'static, Result<CompletedCall, Panic>>>,
+    /// Results of calls, and since when they wait.
     results: Vec<CallRecord>,
     results_since: Instant,
-    records: JoinSet<(Vec<WebhookDeliveryId>, bool)>,
-    watch: PollSchedule,
-    /// The endpoint is not ours to call any more.
-    is_over: bool,
-    /// Something could not be recorded.
-    is_broken: bool,
+    recordings: JoinSet<(Vec<WebhookDeliveryId>, bool)>,
+    poll: PollSchedule,
+    /// The endpoint must not be called any more.
+    is_stopped: bool,
+    /// A result could not be recorded, or a part of the task panicked.
+    has_failed: bool,
 }
 
-/// What was said by a call that broke.
+/// The payload of a panic in a call.
 type Panic = Box<dyn Any + Send>;
 
-/// What one look found.
-struct DueQuery {
-    target: Target,
+/// The result of one read.
+struct DueBatch {
+    target: CallTarget,
     due: Vec<DueDelivery>,
-    /// Where there may be more.
+    /// When the last delivery became due, if there may be more.
     more_from: Option<Timestamp>,
 }
 
@@ -102,220 +104,228 @@ impl EndpointDeliverer {
         engine: Arc<Engine>,
         worker: WorkerId,
         id: WebhookEndpointId,
-        bell: Arc<Wakeup>,
+        wakeup: Arc<Wakeup>,
     ) -> Self {
         Self {
             engine,
             worker,
             id,
-            bell,
+            wakeup,
             target: None,
-            fare: EndpointHealth::default(),
-            latest: watch::Sender::new(EndpointHealth::default()),
-            turn: None,
-            window: CALLS_FIRST,
-            waiting: VecDeque::new(),
-            in_hand: HashSet::new(),
-            from: None,
-            from_beginning_at: Instant::now(),
-            looks: JoinSet::new(),
+            health: EndpointHealth::default(),
+            health_sender: watch::Sender::new(EndpointHealth::default()),
+            secret_index: None,
+            concurrency: CALLS_FIRST,
+            queue: VecDeque::new(),
+            in_flight: HashSet::new(),
+            scan_from: None,
+            scanned_all_at: Instant::now(),
+            reads: JoinSet::new(),
             calls: FuturesUnordered::new(),
             results: Vec::new(),
             results_since: Instant::now(),
-            records: JoinSet::new(),
-            watch: PollSchedule::begin(),
-            is_over: false,
-            is_broken: false,
+            recordings: JoinSet::new(),
+            poll: PollSchedule::new(),
+            is_stopped: false,
+            has_failed: false,
         }
     }
 
-    /// Serves the endpoint until nothing was due for a while, or it may not be called.
+    /// Delivers until nothing was due for a while, or the endpoint must not be called.
     pub(super) async fn run(mut self) {
         let shutdown = self.engine.shutdown.clone();
         loop {
-            self.answer_bell();
-            let may_go_on = !self.is_over
-                && !self.is_broken
+            self.handle_wakeup();
+            let may_continue = !self.is_stopped
+                && !self.has_failed
                 && !shutdown.is_cancelled()
-                && self.engine.tenures.may_call(self.worker);
-            if !may_go_on {
+                && self.engine.worker_lease.may_call(self.worker);
+            if !may_continue {
                 break;
             }
-            self.look();
-            self.make_calls();
-            self.hand_in_together();
+            self.start_read();
+            self.start_calls();
+            self.flush_results_if_due();
             if self.is_done() {
                 break;
             }
             self.wait().await;
         }
-        self.end().await;
+        self.drain().await;
     }
 
-    fn answer_bell(&mut self) {
-        if self.bell.changed.swap(false, Ordering::SeqCst) {
-            // What waits here may be for an address that is no more.
+    fn handle_wakeup(&mut self) {
+        if self.wakeup.changed.swap(false, Ordering::SeqCst) {
+            // Queued deliveries may be for an old URL.
             self.target = None;
-            // Nor is it known which of its secrets the receiver has.
-            self.turn = None;
-            let waiting = self.waiting.drain(..);
-            let in_hand = &mut self.in_hand;
-            waiting.for_each(|delivery| {
-                in_hand.remove(&delivery.id);
+            // The receiver may have other secrets now.
+            self.secret_index = None;
+            let queue = self.queue.drain(..);
+            let in_flight = &mut self.in_flight;
+            queue.for_each(|delivery| {
+                in_flight.remove(&delivery.id);
             });
-            self.looks = JoinSet::new();
-            self.from = None;
-            self.watch.want();
+            self.reads = JoinSet::new();
+            self.scan_from = None;
+            self.poll.request();
         }
-        if self.bell.due.swap(false, Ordering::SeqCst) {
-            self.watch.want();
+        if self.wakeup.due.swap(false, Ordering::SeqCst) {
+            self.poll.request();
         }
     }
 
-    /// Begins to read what is due, where that is wanted and there is room.
-    fn look(&mut self) {
-        let has_room = self.waiting.len() < REFILL_BELOW && self.may_make_more();
-        if !has_room || !self.looks.is_empty() || !self.watch.is_due() {
+    /// Starts to read due deliveries, if that is requested and there is room.
+    fn start_read(&mut self) {
+        let has_room = self.queue.len() < REFILL_BELOW && self.has_capacity();
+        if !has_room || !self.reads.is_empty() || !self.poll.is_due() {
             return;
         }
-        self.watch.looked();
-        if self.from.is_none() || self.from_beginning_at.elapsed() >= FROM_BEGINNING_EVERY {
-            self.from = None;
-            self.from_beginning_at = Instant::now();
+        self.poll.polled();
+        if self.scan_from.is_none() || self.scanned_all_at.elapsed() >= FULL_SCAN_EVERY {
+            self.scan_from = None;
+            self.scanned_all_at = Instant::now();
         }
-        let from = self.from;
+        let scan_from = self.scan_from;
         let (engine, worker, id) = (Arc::clone(&self.engine), self.worker, self.id);
-        let in_hand: Vec<WebhookDeliveryId> = self.in_hand.iter().copied().collect();
-        let announced = self.watch.announce();
-        self.looks.spawn(async move {
-            let look = engine.look(worker, id, (&in_hand, from), announced);
-            db::bounded("look for due webhooks", look).await
+        let in_flight: Vec<WebhookDeliveryId> = self.in_flight.iter().copied().collect();
+        let announced = self.poll.announce();
+        self.reads.spawn(async move {
+            let read = engine.read_due(worker, id, (&in_flight, scan_from), announced);
+            db::bounded("read due webhook deliveries", read).await
         });
     }
 
-    fn take_in(&mut self, looked: Result<Result<Option<DueQuery>, Fault>, JoinError>) {
-        match looked {
-            Ok(Ok(Some(look))) => {
+    fn handle_read(&mut self, read: Result<Result<Option<DueBatch>, Fault>, JoinError>) {
+        match read {
+            Ok(Ok(Some(read))) => {
                 if self.target.is_none() {
-                    self.set_fare(look.target.endpoint.fare);
+                    self.set_health(read.target.endpoint.health);
                 }
-                self.target = Some(Arc::new(look.target));
-                // What a look that did not begin at the beginning missed is found by the
-                // next.
-                let is_more = look.more_from.is_some() || self.from.is_some();
-                self.watch.found(look.due.len(), is_more);
-                self.from = look.more_from;
-                self.in_hand
-                    .extend(look.due.iter().map(|delivery| delivery.id));
-                self.waiting.extend(look.due);
+                self.target = Some(Arc::new(read.target));
+                // A read that did not start at the beginning may have missed deliveries;
+                // the next read finds them.
+                let is_more = read.more_from.is_some() || self.scan_from.is_some();
+                self.poll.record_found(read.due.len(), is_more);
+                self.scan_from = read.more_from;
+                self.in_flight
+                    .extend(read.due.iter().map(|delivery| delivery.id));
+                self.queue.extend(read.due);
             }
-            Ok(Ok(None)) => self.is_over = true,
+            Ok(Ok(None)) => self.is_stopped = true,
             Ok(Err(fault)) if fault.kind() == FaultKind::Unavailable => {
-                debug!(cause = fault.chain(), "Webhooks wait for Postgres");
-                self.watch.want_later();
+                debug!(
+                    cause = fault.chain(),
+                    "Waiting for Postgres to deliver webhooks"
+                );
+                self.poll.request_later();
             }
             Ok(Err(fault)) => {
-                error!(webhook_endpoint.id = %self.id, cause = fault.chain(), "Due webhooks could not be read");
-                self.is_broken = true;
+                error!(webhook_endpoint.id = %self.id, cause = fault.chain(), "Due webhook deliveries could not be read");
+                self.has_failed = true;
             }
-            Err(panic) => self.broke(panic.is_panic()),
+            Err(panic) => self.fail(panic.is_panic()),
         }
     }
 
-    fn make_calls(&mut self) {
+    fn start_calls(&mut self) {
         let now = self.engine.clock.now();
-        let Some(target) = self.target.clone().filter(|_| self.fare.may_call(now)) else {
+        let Some(target) = self.target.clone().filter(|_| self.health.may_call(now)) else {
             return;
         };
-        let is_probe = self.fare.is_spared();
-        let window = if is_probe { 1 } else { self.window };
-        while self.calls.len() < window && self.may_make_more() {
-            let Some(delivery) = self.waiting.pop_front() else {
+        let is_probe = self.health.is_tripped();
+        let concurrency = if is_probe { 1 } else { self.concurrency };
+        while self.calls.len() < concurrency && self.has_capacity() {
+            let Some(delivery) = self.queue.pop_front() else {
                 break;
             };
             let engine = Arc::clone(&self.engine);
-            let making = Making {
+            let options = CallOptions {
                 worker: self.worker,
-                turn: self.turn,
+                secret_index: self.secret_index,
                 is_probe,
             };
-            let call = call(engine, Arc::clone(&target), delivery, making);
+            let call = call(engine, Arc::clone(&target), delivery, options);
             self.calls
                 .push(AssertUnwindSafe(call).catch_unwind().boxed());
         }
     }
 
-    /// Whether not too much waits to be recorded.
-    fn may_make_more(&self) -> bool {
-        let unrecorded = self.in_hand.len() - self.waiting.len().min(self.in_hand.len());
+    /// Whether few enough results are unrecorded.
+    fn has_capacity(&self) -> bool {
+        let unrecorded = self.in_flight.len() - self.queue.len().min(self.in_flight.len());
         unrecorded < UNRECORDED_MAX
     }
 
-    /// Whether there is nothing to do, or not for a while.
+    /// Whether there is nothing to do now or for a while.
     fn is_done(&self) -> bool {
         let now = self.engine.clock.now();
-        // Without calls no result waits.
-        let is_idle = self.calls.is_empty() && self.records.is_empty() && self.looks.is_empty();
-        let is_paused = self.target.is_some() && !self.fare.may_call(now);
-        let has_nothing = self.waiting.is_empty() && self.watch.is_over();
+        // Without running calls, no results are waiting.
+        let is_idle = self.calls.is_empty() && self.recordings.is_empty() && self.reads.is_empty();
+        let is_paused = self.target.is_some() && !self.health.may_call(now);
+        let has_nothing = self.queue.is_empty() && self.poll.is_idle();
         is_idle && (is_paused || has_nothing)
     }
 
     async fn wait(&mut self) {
-        let bell = Arc::clone(&self.bell);
+        let wakeup = Arc::clone(&self.wakeup);
         let shutdown = self.engine.shutdown.clone();
-        let next = self.next();
+        let next = self.next_wakeup_at();
         tokio::select! {
-            Some(looked) = self.looks.join_next() => self.take_in(looked),
-            Some(called) = self.calls.next() => self.note(called),
-            Some(recorded) = self.records.join_next() => self.recorded(recorded),
-            () = bell.rung.notified() => {}
+            Some(read) = self.reads.join_next() => self.handle_read(read),
+            Some(completed) = self.calls.next() => self.handle_call(completed),
+            Some(recorded) = self.recordings.join_next() => self.handle_recorded(recorded),
+            () = wakeup.notify.notified() => {}
             () = sleep_until(next) => {}
             () = shutdown.cancelled() => {}
         }
     }
 
-    /// When there may be something to do, unless something happens before.
-    fn next(&self) -> Instant {
+    /// When to run again if nothing happens before.
+    fn next_wakeup_at(&self) -> Instant {
         match self.results.is_empty() {
-            true => self.watch.next(),
-            false => self.watch.next().min(self.results_since + RECORD_EVERY),
+            true => self.poll.next_at(),
+            false => self.poll.next_at().min(self.results_since + RECORD_EVERY),
         }
     }
 
-    /// Decides what follows from a call, which is recorded with others.
-    fn note(&mut self, called: Result<Called, Panic>) {
-        let Ok(called) = called else {
-            return self.broke(true);
+    /// Decides what to do after a call, and queues its result.
+    fn handle_call(&mut self, completed: Result<CompletedCall, Panic>) {
+        let Ok(completed) = completed else {
+            return self.fail(true);
         };
-        self.watch.stay();
-        if called.was_withdrawn {
-            self.in_hand.remove(&called.delivery.id);
+        self.poll.postpone_idle();
+        if completed.was_cancelled {
+            self.in_flight.remove(&completed.delivery.id);
             return;
         }
         let now = self.engine.clock.now();
         let fraction = self.engine.ids.fraction();
-        let verdict = schedule::decide(called.outcome, called.delivery.attempts, now, fraction);
-        let fare = self.learn(&called);
-        let is_dead = fare.is_some_and(|fare| fare.is_dead(now));
-        let deactivated = match (called.outcome.is_gone(), is_dead) {
+        let decision = schedule::decide(
+            completed.outcome,
+            completed.delivery.attempts,
+            now,
+            fraction,
+        );
+        let health = self.update_health(&completed);
+        let should_disable = health.is_some_and(|health| health.should_disable(now));
+        let deactivated = match (completed.outcome.is_gone(), should_disable) {
             (true, _) => Some(Deactivation::Gone),
             (false, true) => Some(Deactivation::Failing),
             (false, false) => None,
         };
-        self.is_over |= deactivated.is_some();
-        let endpoint = &called.target.endpoint;
+        self.is_stopped |= deactivated.is_some();
+        let endpoint = &completed.target.endpoint;
         let record = CallRecord {
             worker: self.worker,
             endpoint_id: endpoint.id,
             url_text: endpoint.url_text.clone(),
             organization_id: endpoint.organization_id,
-            message_id: called.delivery.message_id,
-            delivery_id: called.delivery.id,
-            attempts_before: called.delivery.attempts,
-            attempt: called.attempt,
-            verdict,
-            fare,
+            message_id: completed.delivery.message_id,
+            delivery_id: completed.delivery.id,
+            attempts_before: completed.delivery.attempts,
+            attempt: completed.attempt,
+            decision,
+            health,
             deactivated,
         };
         if self.results.is_empty() {
@@ -324,127 +334,128 @@ impl EndpointDeliverer {
         self.results.push(record);
     }
 
-    /// Has results recorded where enough of them wait, or none is to follow soon.
-    fn hand_in_together(&mut self) {
+    /// Records results if there are enough of them or no more are to come soon.
+    fn flush_results_if_due(&mut self) {
         let is_time = self.calls.is_empty()
-            || self.results.len() >= RECORDED_TOGETHER
+            || self.results.len() >= RECORD_BATCH
             || self.results_since.elapsed() >= RECORD_EVERY;
         if is_time {
-            self.hand_in();
+            self.flush_results();
         }
     }
 
-    fn hand_in(&mut self) {
+    fn flush_results(&mut self) {
         if self.results.is_empty() {
             return;
         }
         let results = std::mem::take(&mut self.results);
         let engine = Arc::clone(&self.engine);
-        let latest = self.latest.subscribe();
-        self.records.spawn(async move {
+        let health = self.health_sender.subscribe();
+        self.recordings.spawn(async move {
             let ids = results.iter().map(|result| result.delivery_id).collect();
-            (ids, engine.records.add(results, latest).await)
+            (ids, engine.recorder.record(results, health).await)
         });
     }
 
-    /// How the endpoint fares after a call, where the call changed that.
-    fn learn(&mut self, called: &Called) -> Option<EndpointHealth> {
-        // What was called may not be what is called now.
+    /// Updates the endpoint's health after a call and returns it if it changed.
+    fn update_health(&mut self, completed: &CompletedCall) -> Option<EndpointHealth> {
+        // The URL may have changed during the call.
         let is_same = self
             .target
             .as_ref()
-            .is_some_and(|target| target.endpoint.url == called.target.endpoint.url);
-        if !called.was_made || !is_same {
+            .is_some_and(|target| target.endpoint.url == completed.target.endpoint.url);
+        if !completed.was_made || !is_same {
             return None;
         }
-        let (before, now) = (self.fare, self.engine.clock.now());
-        match called.outcome {
-            CallOutcome::Taken => {
-                self.window = (self.window + 1).min(CALLS_MAX);
-                self.turn = Some(called.turn);
-                self.set_fare(EndpointHealth::succeeded());
+        let (before, now) = (self.health, self.engine.clock.now());
+        match completed.outcome {
+            CallOutcome::Succeeded => {
+                self.concurrency = (self.concurrency + 1).min(CALLS_MAX);
+                self.secret_index = Some(completed.secret_index);
+                self.set_health(EndpointHealth::succeeded());
             }
-            // It may hold another of several secrets, and gets that with a retry.
-            CallOutcome::Refused { .. } if called.is_of_a_secret_among_others() => {}
-            CallOutcome::Refused { .. } => {
-                self.turn = None;
-                self.window = (self.window / 2).max(1);
-                let failed = before.failed(called.attempt.started_at, now, called.was_probe);
-                self.set_fare(failed);
+            // The endpoint may have another of several secrets; a retry is signed with
+            // that.
+            CallOutcome::Failed { .. } if completed.retry_uses_other_secret() => {}
+            CallOutcome::Failed { .. } => {
+                self.secret_index = None;
+                self.concurrency = (self.concurrency / 2).max(1);
+                let failed = before.failed(completed.attempt.started_at, now, completed.was_probe);
+                self.set_health(failed);
             }
         }
-        (self.fare != before || called.outcome.is_gone()).then_some(self.fare)
+        (self.health != before || completed.outcome.is_gone()).then_some(self.health)
     }
 
-    fn set_fare(&mut self, fare: EndpointHealth) {
-        self.fare = fare;
-        self.latest.send_replace(fare);
+    fn set_health(&mut self, health: EndpointHealth) {
+        self.health = health;
+        self.health_sender.send_replace(health);
     }
 
-    fn recorded(&mut self, recorded: Result<(Vec<WebhookDeliveryId>, bool), JoinError>) {
+    fn handle_recorded(&mut self, recorded: Result<(Vec<WebhookDeliveryId>, bool), JoinError>) {
         match recorded {
             Ok((ids, true)) => {
                 for id in ids {
-                    self.in_hand.remove(&id);
+                    self.in_flight.remove(&id);
                 }
             }
-            Ok((_, false)) => self.is_broken = true,
-            Err(panic) => self.broke(panic.is_panic()),
+            Ok((_, false)) => self.has_failed = true,
+            Err(panic) => self.fail(panic.is_panic()),
         }
     }
 
-    /// The panic itself was told of by its hook, which quotes nothing.
-    fn broke(&mut self, is_panic: bool) {
-        error!(webhook_endpoint.id = %self.id, is_panic, "A part of a lane broke");
-        self.is_broken = true;
+    /// The panic itself was logged by the panic hook, without its payload.
+    fn fail(&mut self, is_panic: bool) {
+        error!(webhook_endpoint.id = %self.id, is_panic, "A part of a webhook deliverer panicked or was aborted");
+        self.has_failed = true;
     }
 
-    /// Lets the calls under way end and be recorded.
-    async fn end(&mut self) {
-        self.hand_in();
-        while let Some(called) = self.calls.next().await {
-            self.note(called);
-            self.hand_in();
+    /// Waits until the running calls have ended and are recorded.
+    async fn drain(&mut self) {
+        self.flush_results();
+        while let Some(completed) = self.calls.next().await {
+            self.handle_call(completed);
+            self.flush_results();
         }
-        while let Some(recorded) = self.records.join_next().await {
-            self.recorded(recorded);
+        while let Some(recorded) = self.recordings.join_next().await {
+            self.handle_recorded(recorded);
         }
-        if self.is_broken {
-            let rest = tokio::time::sleep(BROKEN_REST);
-            self.engine.shutdown.run_until_cancelled(rest).await;
+        if self.has_failed {
+            let pause = tokio::time::sleep(FAILURE_PAUSE);
+            self.engine.shutdown.run_until_cancelled(pause).await;
         }
     }
 }
 
 impl Engine {
-    /// Reads an endpoint and what is due there; nothing where the worker does not
-    /// serve it any more or it is not active. Where `announced`, the lane looks by
-    /// itself for so long.
-    async fn look(
+    /// Reads an endpoint and its due deliveries; `None` if the worker has lost its lease
+    /// or the endpoint is inactive. With `announced`, announces that the task polls for
+    /// that long.
+    async fn read_due(
         &self,
         worker: WorkerId,
         id: WebhookEndpointId,
-        (in_hand, from): (&[WebhookDeliveryId], Option<Timestamp>),
+        (in_flight, scan_from): (&[WebhookDeliveryId], Option<Timestamp>),
         announced: Option<Duration>,
-    ) -> Result<Option<DueQuery>, Fault> {
+    ) -> Result<Option<DueBatch>, Fault> {
         let now = self.clock.now();
         let mut connection = self
             .pool
             .acquire()
             .await
-            .or_fault("look for due webhooks")?;
-        if let Some(span) = announced {
-            store::stay_awake(&mut connection, worker, id, span).await?;
+            .or_fault("read due webhook deliveries")?;
+        if let Some(duration) = announced {
+            store::announce_polling(&mut connection, worker, id, duration).await?;
         }
-        let Some(endpoint) = store::find_served(&mut connection, worker, id, now).await? else {
+        let Some(endpoint) = store::find_leased(&mut connection, worker, id, now).await? else {
             return Ok(None);
         };
-        let due = store::list_due(&mut connection, &endpoint, now, in_hand, from).await?;
+        let due = store::list_due(&mut connection, &endpoint, now, in_flight, scan_from).await?;
         store::fail_orphans(&mut connection, &due.orphans, now).await?;
-        Ok(Some(DueQuery {
+        Ok(Some(DueBatch {
             more_from: due.more_from,
             due: due.deliveries,
-            target: Target::open(self, endpoint)?,
+            target: CallTarget::open(self, endpoint)?,
         }))
     }
 }

@@ -1,13 +1,13 @@
-//! Delivering webhooks.
+//! Delivers webhooks.
 //!
-//! The *usher* hears from Postgres at which endpoints something is due, leases those
-//! that nobody serves, and opens a *lane* for each. A lane is all that is done for
-//! one endpoint, so that none waits for another: it reads what is due, makes some
-//! *calls* at a time, and hands what came of them to the *records*, which share
-//! transactions. An idle lane lingers for a moment and ends.
+//! The dispatcher is notified by Postgres of endpoints with due deliveries, leases those
+//! that no worker serves, and starts an `EndpointDeliverer` for each. A deliverer serves
+//! one endpoint, so that no endpoint waits for another: it reads due deliveries, makes
+//! some calls at a time, and passes their results to the `ResultRecorder`, which records
+//! them in shared transactions. An idle deliverer ends after a few seconds.
 //!
-//! Nothing here is known only here: a worker that dies leaves deliveries that are
-//! still due, and a notification that is missed is repeated by the scheduler.
+//! All state is in Postgres: deliveries of a dead worker are still due, and the scheduler
+//! repeats lost notifications.
 
 mod call;
 mod endpoint_deliverer;
@@ -40,56 +40,54 @@ use crate::worker_lease::WorkerLease;
 use endpoint_deliverer::EndpointDeliverer;
 use result_recorder::ResultRecorder;
 
-/// Connections to Postgres of their own, so that sending and webhooks do not keep
-/// each other waiting.
+/// Connections to Postgres. A pool of its own, so that sending and webhooks do not delay
+/// each other.
 const CONNECTIONS: u32 = 4;
-/// Calls of one worker at once, to all endpoints together, and to those of one
-/// organization.
+/// Concurrent calls of one worker, in total and per organization.
 const CALLS_MAX: usize = 1_024;
-const CALLS_EACH: usize = 64;
+const CALLS_PER_ORGANIZATION_MAX: usize = 64;
 /// Endpoints that one worker serves at once.
-const LANES_MAX: usize = 2_000;
-/// Notifications that may wait to be looked at; those beyond it are repeated by the
-/// scheduler.
-const NEWS_MAX: usize = 16_384;
-/// Notifications looked at together.
-const NEWS_TOGETHER: usize = 1_000;
-/// How long after somebody else was found to serve an endpoint it is not tried again.
-/// Shorter than a lane lingers, and whoever serves it hears of everything too.
-const LEFT_TO_OTHERS: Duration = Duration::from_secs(1);
-/// How long after a lost connection listening is tried again.
-const LISTEN_AGAIN: Duration = Duration::from_millis(500);
-/// How often, and how long apart, the lease of an endpoint is given back.
-const RELEASES: u32 = 20;
-const RELEASE_AGAIN: Duration = Duration::from_millis(500);
+const ENDPOINTS_MAX: usize = 2_000;
+/// Notifications that may be queued; the scheduler repeats those that are dropped.
+const NOTIFICATIONS_MAX: usize = 16_384;
+/// Notifications handled together.
+const NOTIFICATIONS_BATCH: usize = 1_000;
+/// How long an endpoint that another worker serves is not tried again. Shorter than a
+/// deliverer stays idle; the other worker receives the notifications too.
+const LEASED_ELSEWHERE_TTL: Duration = Duration::from_secs(1);
+/// How long after a lost connection the listener reconnects.
+const RECONNECT_AFTER: Duration = Duration::from_millis(500);
+/// How often, and how long apart, releasing the lease of an endpoint is tried.
+const RELEASE_ATTEMPTS: u32 = 20;
+const RELEASE_RETRY_AFTER: Duration = Duration::from_millis(500);
 
-/// What all lanes share.
+/// The shared state of all deliverers.
 struct Engine {
     pool: PgPool,
     sealer: Sealer,
     client: WebhookClient,
-    tenures: WorkerLease,
-    records: ResultRecorder,
-    shares: TenantLimiter,
+    worker_lease: WorkerLease,
+    recorder: ResultRecorder,
+    limiter: TenantLimiter,
     clock: Clock,
     ids: Ids,
     shutdown: CancellationToken,
 }
 
-/// The delivering of webhooks, under way.
+/// The running webhook delivery.
 pub(crate) struct Webhooks {
-    usher: JoinHandle<()>,
+    dispatcher: JoinHandle<()>,
 }
 
 impl Webhooks {
-    /// Starts to deliver, until `shutdown`.
+    /// Starts delivering, until `shutdown`.
     ///
     /// # Errors
-    /// A fault when the configuration cannot be used.
+    /// A fault if the configuration cannot be used.
     pub(crate) fn start(
         settings: &Settings,
         clock: Clock,
-        tenures: WorkerLease,
+        worker_lease: WorkerLease,
         shutdown: CancellationToken,
     ) -> Result<Self, Fault> {
         let pool = db::routine_pool(&settings.database_url, CONNECTIONS)?;
@@ -97,72 +95,78 @@ impl Webhooks {
         let engine = Engine {
             sealer: settings.sealer.clone(),
             client: WebhookClient::new(&settings.webhooks, clock.clone())?,
-            tenures,
-            records: ResultRecorder::start(pool.clone(), ids.clone(), clock.clone()),
-            shares: TenantLimiter::new(CALLS_MAX, CALLS_EACH),
+            worker_lease,
+            recorder: ResultRecorder::start(pool.clone(), ids.clone(), clock.clone()),
+            limiter: TenantLimiter::new(CALLS_MAX, CALLS_PER_ORGANIZATION_MAX),
             clock,
             ids,
             shutdown: shutdown.clone(),
             pool: pool.clone(),
         };
-        let (sender, receiver) = mpsc::channel(NEWS_MAX);
+        let (sender, receiver) = mpsc::channel(NOTIFICATIONS_MAX);
         tokio::spawn(listen(pool, sender, shutdown));
-        let usher = WebhookDispatcher {
+        let dispatcher = WebhookDispatcher {
             engine: Arc::new(engine),
-            lanes: JoinSet::new(),
-            open: HashMap::new(),
-            left_to_others: HashMap::new(),
+            deliverers: JoinSet::new(),
+            wakeups: HashMap::new(),
+            leased_elsewhere: HashMap::new(),
         };
         Ok(Self {
-            usher: tokio::spawn(usher.run(receiver)),
+            dispatcher: tokio::spawn(dispatcher.run(receiver)),
         })
     }
 
-    /// Waits until the calls under way at the shutdown have ended and are recorded, at
-    /// most so long. What is left is made again by others.
+    /// Waits at most `within` until the calls that were running at the shutdown have
+    /// ended and are recorded. Other workers repeat the rest.
     pub(crate) async fn ended(mut self, within: Duration) {
-        if tokio::time::timeout(within, &mut self.usher).await.is_err() {
-            warn!("Webhook calls were still under way at the end; they will be made again");
-            self.usher.abort();
+        if tokio::time::timeout(within, &mut self.dispatcher)
+            .await
+            .is_err()
+        {
+            warn!("Shut down with webhook calls still running; other workers will repeat them");
+            self.dispatcher.abort();
         }
     }
 }
 
-/// Hears what Postgres tells, over a connection of its own.
-async fn listen(pool: PgPool, sender: mpsc::Sender<Heard>, shutdown: CancellationToken) {
+/// Receives notifications from Postgres, over a connection of its own.
+async fn listen(pool: PgPool, sender: mpsc::Sender<ListenerMessage>, shutdown: CancellationToken) {
     while let Some(fault) = shutdown
         .run_until_cancelled(listen_once(&pool, &sender))
         .await
     {
         debug!(
             cause = fault.chain(),
-            "Not told of due webhooks; will listen again"
+            "Lost the connection that listens for due webhooks, will reconnect"
         );
-        let pause = tokio::time::sleep(LISTEN_AGAIN);
+        let pause = tokio::time::sleep(RECONNECT_AFTER);
         if shutdown.run_until_cancelled(pause).await.is_none() {
             return;
         }
     }
 }
 
-async fn listen_once(pool: &PgPool, sender: &mpsc::Sender<Heard>) -> Fault {
+async fn listen_once(pool: &PgPool, sender: &mpsc::Sender<ListenerMessage>) -> Fault {
     let mut listener = match Listener::connect(pool, CHANNEL).await {
         Ok(listener) => listener,
         Err(fault) => return fault,
     };
     info!("Listening for due webhooks");
-    // What was told before may concern any endpoint.
-    let _ended = sender.send(Heard::Gap).await;
+    // Notifications for any endpoint may have been lost before.
+    let _ended = sender.send(ListenerMessage::Gap).await;
     loop {
         match listener.recv().await {
             Ok(Some(text)) => {
-                let Some(news) = EndpointNotification::parse(&text) else {
+                let Some(notification) = EndpointNotification::parse(&text) else {
                     continue;
                 };
-                let is_lost = sender.try_send(Heard::EndpointNotification(news)).is_err();
-                // That something is due the scheduler tells again, and nothing else.
-                if is_lost && matches!(news, EndpointNotification::Changed(_)) {
-                    let _ended = sender.send(Heard::Gap).await;
+                let is_dropped = sender
+                    .try_send(ListenerMessage::Notification(notification))
+                    .is_err();
+                // The scheduler repeats notifications of due deliveries, but not of
+                // changes.
+                if is_dropped && matches!(notification, EndpointNotification::Changed(_)) {
+                    let _ended = sender.send(ListenerMessage::Gap).await;
                 }
             }
             Ok(None) => {}
@@ -171,77 +175,77 @@ async fn listen_once(pool: &PgPool, sender: &mpsc::Sender<Heard>) -> Fault {
     }
 }
 
-/// What the usher is told.
+/// A message from the listener to the dispatcher.
 #[derive(Debug, Clone, Copy)]
-enum Heard {
-    EndpointNotification(EndpointNotification),
-    /// News may have been missed.
+enum ListenerMessage {
+    Notification(EndpointNotification),
+    /// Notifications may have been lost.
     Gap,
 }
 
-/// How a lane hears that it should look.
+/// Wakes a deliverer.
 #[derive(Default)]
 struct Wakeup {
-    rung: Notify,
+    notify: Notify,
     due: AtomicBool,
     changed: AtomicBool,
 }
 
 impl Wakeup {
-    fn ring(&self, news: EndpointNotification) {
-        match news {
+    fn set(&self, notification: EndpointNotification) {
+        match notification {
             EndpointNotification::Due(_) => self.due.store(true, Ordering::SeqCst),
             EndpointNotification::Changed(_) => self.changed.store(true, Ordering::SeqCst),
         }
-        self.rung.notify_one();
+        self.notify.notify_one();
     }
 
-    fn was_rung(&self) -> bool {
+    fn is_set(&self) -> bool {
         self.due.load(Ordering::SeqCst) || self.changed.load(Ordering::SeqCst)
     }
 }
 
 struct WebhookDispatcher {
     engine: Arc<Engine>,
-    lanes: JoinSet<WebhookEndpointId>,
-    open: HashMap<WebhookEndpointId, Arc<Wakeup>>,
-    /// Endpoints that others serve, or nobody may now, and until when that is
-    /// believed.
-    left_to_others: HashMap<WebhookEndpointId, Instant>,
+    deliverers: JoinSet<WebhookEndpointId>,
+    wakeups: HashMap<WebhookEndpointId, Arc<Wakeup>>,
+    /// Endpoints that could not be leased, because another worker serves them or they are
+    /// paused, with the time until which they are skipped.
+    leased_elsewhere: HashMap<WebhookEndpointId, Instant>,
 }
 
 impl WebhookDispatcher {
-    async fn run(mut self, mut receiver: mpsc::Receiver<Heard>) {
+    async fn run(mut self, mut receiver: mpsc::Receiver<ListenerMessage>) {
         let shutdown = self.engine.shutdown.clone();
-        let mut news = Vec::with_capacity(NEWS_TOGETHER);
+        let mut messages = Vec::with_capacity(NOTIFICATIONS_BATCH);
         loop {
             tokio::select! {
                 () = shutdown.cancelled() => break,
-                _ = receiver.recv_many(&mut news, NEWS_TOGETHER) => {
-                    self.hear(&news).await;
-                    news.clear();
+                _ = receiver.recv_many(&mut messages, NOTIFICATIONS_BATCH) => {
+                    self.handle(&messages).await;
+                    messages.clear();
                 }
-                Some(Ok(id)) = self.lanes.join_next() => self.close(id).await,
+                Some(Ok(id)) = self.deliverers.join_next() => self.deliverer_ended(id).await,
             }
         }
-        while self.lanes.join_next().await.is_some() {}
+        while self.deliverers.join_next().await.is_some() {}
     }
 
-    async fn hear(&mut self, heard: &[Heard]) {
+    async fn handle(&mut self, messages: &[ListenerMessage]) {
         let now = Instant::now();
-        self.left_to_others.retain(|_, until| *until > now);
+        self.leased_elsewhere.retain(|_, until| *until > now);
         let mut wanted = HashSet::new();
-        for heard in heard {
-            let Heard::EndpointNotification(news) = heard else {
-                let open = self.open.iter();
-                open.for_each(|(id, bell)| bell.ring(EndpointNotification::Changed(*id)));
+        for message in messages {
+            let ListenerMessage::Notification(notification) = message else {
+                let wakeups = self.wakeups.iter();
+                wakeups.for_each(|(id, wakeup)| wakeup.set(EndpointNotification::Changed(*id)));
                 continue;
             };
-            let (EndpointNotification::Due(id) | EndpointNotification::Changed(id)) = *news;
-            if let Some(bell) = self.open.get(&id) {
-                bell.ring(*news);
-            } else if matches!(news, EndpointNotification::Changed(_))
-                || !self.left_to_others.contains_key(&id)
+            let (EndpointNotification::Due(id) | EndpointNotification::Changed(id)) = *notification;
+            if let Some(wakeup) = self.wakeups.get(&id) {
+                wakeup.set(*notification);
+            } else if matches!(notification, EndpointNotification::Changed(_))
+                || !self.leased_elsewhere.contains_key(&id)
             {
                 wanted.insert(id);
             }
@@ -250,9 +254,14 @@ impl WebhookDispatcher {
     }
 
     async fn lease(&mut self, wanted: HashSet<WebhookEndpointId>) {
-        let room = LANES_MAX.saturating_sub(self.open.len());
-        let wanted: Vec<WebhookEndpointId> = wanted.into_iter().take(room).collect();
-        let Some(worker) = self.engine.tenures.current().filter(|_| !wanted.is_empty()) else {
+        let free = ENDPOINTS_MAX.saturating_sub(self.wakeups.len());
+        let wanted: Vec<WebhookEndpointId> = wanted.into_iter().take(free).collect();
+        let Some(worker) = self
+            .engine
+            .worker_lease
+            .current()
+            .filter(|_| !wanted.is_empty())
+        else {
             return;
         };
         let leased = match self.engine.lease(worker, &wanted).await {
@@ -265,34 +274,38 @@ impl WebhookDispatcher {
                 return;
             }
         };
-        let until = Instant::now() + LEFT_TO_OTHERS;
+        let until = Instant::now() + LEASED_ELSEWHERE_TTL;
         for id in wanted {
             if leased.contains(&id) {
-                self.open_lane(worker, id);
+                self.start_deliverer(worker, id);
             } else {
-                self.left_to_others.insert(id, until);
+                self.leased_elsewhere.insert(id, until);
             }
         }
     }
 
-    fn open_lane(&mut self, worker: WorkerId, id: WebhookEndpointId) {
-        let bell = Arc::new(Wakeup::default());
-        self.open.insert(id, Arc::clone(&bell));
+    fn start_deliverer(&mut self, worker: WorkerId, id: WebhookEndpointId) {
+        let wakeup = Arc::new(Wakeup::default());
+        self.wakeups.insert(id, Arc::clone(&wakeup));
         let engine = Arc::clone(&self.engine);
-        self.lanes.spawn(async move {
-            let lane = EndpointDeliverer::new(Arc::clone(&engine), worker, id, bell);
-            if AssertUnwindSafe(lane.run()).catch_unwind().await.is_err() {
-                error!(webhook_endpoint.id = %id, "A lane panicked");
+        self.deliverers.spawn(async move {
+            let deliverer = EndpointDeliverer::new(Arc::clone(&engine), worker, id, wakeup);
+            if AssertUnwindSafe(deliverer.run())
+                .catch_unwind()
+                .await
+                .is_err()
+            {
+                error!(webhook_endpoint.id = %id, "A webhook deliverer panicked");
             }
             engine.release(worker, id).await;
             id
         });
     }
 
-    /// What was told while the lane was ending must not be lost.
-    async fn close(&mut self, id: WebhookEndpointId) {
-        let bell = self.open.remove(&id);
-        if bell.is_some_and(|bell| bell.was_rung()) {
+    /// Notifications that arrived while the deliverer was ending must not be lost.
+    async fn deliverer_ended(&mut self, id: WebhookEndpointId) {
+        let wakeup = self.wakeups.remove(&id);
+        if wakeup.is_some_and(|wakeup| wakeup.is_set()) {
             self.lease(HashSet::from([id])).await;
         }
     }
@@ -312,20 +325,23 @@ impl Engine {
         .await
     }
 
-    /// Gives the lease of an endpoint back. Where Postgres stays away it ends with the
-    /// tenure.
+    /// Releases the lease of an endpoint. If Postgres stays unavailable, it ends with the
+    /// worker's lease.
     async fn release(&self, worker: WorkerId, id: WebhookEndpointId) {
         const DOING: &str = "release a webhook endpoint";
-        for _ in 0..RELEASES {
+        for _ in 0..RELEASE_ATTEMPTS {
             let released = db::bounded(DOING, async {
                 let mut connection = self.pool.acquire().await.or_fault(DOING)?;
                 store::release(&mut connection, worker, id).await
             });
             match released.await {
                 Ok(()) => return,
-                Err(fault) => debug!(cause = fault.chain(), "A webhook endpoint stays leased"),
+                Err(fault) => debug!(
+                    cause = fault.chain(),
+                    "The lease of a webhook endpoint could not be released, will retry"
+                ),
             }
-            tokio::time::sleep(RELEASE_AGAIN).await;
+            tokio::time::sleep(RELEASE_RETRY_AFTER).await;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What came of calls, written to Postgres for many at once.
+//! Records the results of calls in Postgres, many at once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,46 +16,47 @@ use waypost_core::warn_seldom;
 use waypost_core::webhook::engine::endpoint_health::EndpointHealth;
 use waypost_core::webhook::engine::{CallRecord, store};
 
-/// One at a time: how an endpoint fares must not be overwritten by what was known
-/// earlier.
-const LANES: usize = 1;
-/// Calls in one transaction at the most.
-const GROUP_MAX: usize = 500;
-/// Calls that may wait for a transaction.
+/// One at a time: an older health must not overwrite a newer one.
+const TRANSACTIONS_MAX: usize = 1;
+/// Calls in one transaction, at most.
+const BATCH_CALLS_MAX: usize = 500;
+/// Calls that may be queued.
 const WAITING_MAX: usize = 8_192;
-/// The waits between tries while Postgres is away.
-const AGAIN_FIRST: Duration = Duration::from_millis(100);
-const AGAIN_LONGEST: Duration = Duration::from_secs(5);
+/// The waits between tries while Postgres is unavailable.
+const RETRY_FIRST: Duration = Duration::from_millis(100);
+const RETRY_MAX: Duration = Duration::from_secs(5);
 
 const RECORD: &str = "record webhook attempts";
 
-/// Shared writing. Cheap to clone.
+/// Records results in shared transactions. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct ResultRecorder {
-    group: Batcher<EndpointResults, ()>,
+    batcher: Batcher<EndpointResults, ()>,
 }
 
-/// Calls to one endpoint to record, and how it fares by the time they are written:
-/// calls are recorded in any order.
+/// The results of one endpoint's calls. Calls are recorded in any order, so its health is
+/// read when they are written.
 #[derive(Clone)]
 struct EndpointResults {
     calls: Arc<[CallRecord]>,
-    latest: watch::Receiver<EndpointHealth>,
+    health: watch::Receiver<EndpointHealth>,
 }
 
 impl EndpointResults {
-    /// The calls that say something of the endpoint.
-    fn news(&self) -> impl Iterator<Item = (&CallRecord, &watch::Receiver<EndpointHealth>)> {
-        let is_news = |call: &&CallRecord| call.fare.is_some() || call.deactivated.is_some();
-        let news = self.calls.iter().filter(is_news);
-        news.map(|call| (call, &self.latest))
+    /// The calls that change the endpoint.
+    fn health_changes(
+        &self,
+    ) -> impl Iterator<Item = (&CallRecord, &watch::Receiver<EndpointHealth>)> {
+        let has_change = |call: &&CallRecord| call.health.is_some() || call.deactivated.is_some();
+        let changes = self.calls.iter().filter(has_change);
+        changes.map(|call| (call, &self.health))
     }
 
-    /// Each call alone.
+    /// Splits into single calls.
     fn split(&self) -> impl Iterator<Item = Self> {
         self.calls.iter().map(|call| Self {
             calls: Arc::from([call.clone()]),
-            latest: self.latest.clone(),
+            health: self.health.clone(),
         })
     }
 }
@@ -63,32 +64,32 @@ impl EndpointResults {
 impl ResultRecorder {
     pub(super) fn start(pool: PgPool, ids: Ids, clock: Clock) -> Self {
         let settings = BatcherSettings {
-            flushes_max: LANES,
-            batch_weight_max: GROUP_MAX,
+            flushes_max: TRANSACTIONS_MAX,
+            batch_weight_max: BATCH_CALLS_MAX,
             batch_min: 1,
             queue_max: WAITING_MAX,
             cooldown: Cooldown::NONE,
         };
         let writer = Arc::new(ResultWriter { pool, ids, clock });
-        let group = Batcher::start("webhook_attempts", settings, move |calls| {
+        let batcher = Batcher::start("webhook_attempts", settings, move |calls| {
             let writer = Arc::clone(&writer);
             async move { writer.write(calls).await }
         });
-        Self { group }
+        Self { batcher }
     }
 
-    /// Records calls to one endpoint, however long Postgres is away, and says whether
-    /// it recorded all of them.
-    pub(super) async fn add(
+    /// Records calls to one endpoint, retrying while Postgres is unavailable. Returns
+    /// whether all of them were recorded.
+    pub(super) async fn record(
         &self,
         calls: Vec<CallRecord>,
-        latest: watch::Receiver<EndpointHealth>,
+        health: watch::Receiver<EndpointHealth>,
     ) -> bool {
         let (count, calls) = (calls.len(), Arc::from(calls));
-        let entry = EndpointResults { calls, latest };
-        let mut wait = AGAIN_FIRST;
+        let entry = EndpointResults { calls, health };
+        let mut wait = RETRY_FIRST;
         loop {
-            match self.group.run(entry.clone(), count).await {
+            match self.batcher.run(entry.clone(), count).await {
                 Ok(()) => return true,
                 Err(fault) if fault.kind() == FaultKind::Unavailable => {
                     warn_seldom!(
@@ -96,7 +97,7 @@ impl ResultRecorder {
                         "Webhook attempts could not be recorded yet"
                     );
                     tokio::time::sleep(wait).await;
-                    wait = (wait * 2).min(AGAIN_LONGEST);
+                    wait = (wait * 2).min(RETRY_MAX);
                 }
                 Err(fault) => {
                     error!(
@@ -120,8 +121,8 @@ impl ResultWriter {
     async fn write(&self, entries: Vec<EndpointResults>) -> Vec<Result<(), Fault>> {
         match db::bounded(RECORD, self.try_write(&entries)).await {
             Ok(()) => entries.iter().map(|_| Ok(())).collect(),
-            // Find the one that Postgres refuses, so that its neighbours do not
-            // pay for it.
+            // Postgres refused one of the entries: write them one by one, so that the
+            // others are recorded.
             Err(fault) if fault.kind() == FaultKind::Internal => {
                 let mut results = Vec::with_capacity(entries.len());
                 for entry in &entries {
@@ -133,7 +134,7 @@ impl ResultWriter {
         }
     }
 
-    /// Writes each call of an entry alone, all that can be written.
+    /// Writes each call of an entry on its own, as many as Postgres accepts.
     async fn write_each(&self, entry: &EndpointResults) -> Result<(), Fault> {
         let mut result = Ok(());
         for one in entry.split() {
@@ -145,22 +146,25 @@ impl ResultWriter {
 
     async fn try_write(&self, entries: &[EndpointResults]) -> Result<(), Fault> {
         let calls: Vec<&CallRecord> = entries.iter().flat_map(|one| one.calls.iter()).collect();
-        let mut news: Vec<_> = entries.iter().flat_map(EndpointResults::news).collect();
-        if news.is_empty() {
+        let mut changes: Vec<_> = entries
+            .iter()
+            .flat_map(EndpointResults::health_changes)
+            .collect();
+        if changes.is_empty() {
             let mut connection = self.pool.acquire().await.or_fault(RECORD)?;
             return store::record(&mut connection, &calls).await;
         }
-        // Rows of several endpoints are locked in one order.
-        news.sort_by_key(|(call, _)| call.endpoint_id);
+        // Endpoints are locked in the order of their ids.
+        changes.sort_by_key(|(call, _)| call.endpoint_id);
         let mut transaction = db::begin(&self.pool, RECORD).await?;
         store::record(&mut transaction, &calls).await?;
-        for (place, (call, latest)) in news.iter().enumerate() {
-            let is_last = news
-                .get(place + 1)
+        for (index, (call, health)) in changes.iter().enumerate() {
+            let is_last = changes
+                .get(index + 1)
                 .is_none_or(|(next, _)| next.endpoint_id != call.endpoint_id);
-            if is_last && call.fare.is_some() {
-                let fare = *latest.borrow();
-                store::update_fare(&mut transaction, call, fare).await?;
+            if is_last && call.health.is_some() {
+                let health = *health.borrow();
+                store::update_health(&mut transaction, call, health).await?;
             }
             self.deactivate(&mut transaction, call).await?;
         }
@@ -183,7 +187,7 @@ impl ResultWriter {
         let origin = Origin::system(call.attempt.id);
         let change = AuditChange::new("webhook_endpoint.deactivated", id).with(json!({
             "reason": reason.as_str(),
-            "failingSince": call.fare.and_then(|fare| fare.failing_since),
+            "failingSince": call.health.and_then(|health| health.failing_since),
         }));
         let organization_id = call.organization_id;
         audit::store::insert(

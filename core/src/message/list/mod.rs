@@ -1,19 +1,17 @@
-//! The list of messages: pages of an organization's messages, all of them or those
-//! of one status, and those whose subject contains a text.
+//! Lists messages: pages of an organization's messages, all or with one status, and
+//! searches in subjects.
 //!
-//! What it promises is that a page takes milliseconds in a list of millions:
+//! A page takes milliseconds in a list of millions:
 //!
-//! - Totals are counters (`store::count`), and a page that lies nearer to the end is
-//!   read from there. One that is far from both is looked for in the counters by hour.
-//! - A search ends at the newest [`MATCHES_MAX`] matches. Which way is quick depends
-//!   on how common the text is, so the newest messages are asked first: where the
-//!   text is common among them, a walk from the newest on soon has enough; where it
-//!   is rare, the trigram index knows all of them. What it cannot know, because the
-//!   text has no three characters for it to go by, is looked for in the newest
-//!   [`WALK_MAX`] messages.
+//! - Totals are counters (`store::count`). A page that is nearer to the end is read from
+//!   there. A page that is far from both ends is located by the counters per hour.
+//! - A search ends at the newest [`MATCHES_MAX`] matches. The fastest way depends on how
+//!   common the text is, so the search first samples the newest messages. If the text is
+//!   common, a scan from the newest message soon has enough matches; if it is rare, the
+//!   trigram index finds all of them. A text without three characters that the index can
+//!   use is searched in the newest [`SCAN_MAX`] messages.
 //!
-//! The planner is not left to guess which of these a text is: each statement has one
-//! sensible plan.
+//! The choice is not left to the planner: each statement has one sensible plan.
 
 pub mod store;
 
@@ -24,40 +22,39 @@ use crate::fault::Fault;
 use crate::ids::{MessageId, OrganizationId};
 use crate::page::{Page, PageRequest};
 
-/// The matches that a search lists, the newest ones.
+/// The newest matches that a search lists.
 pub const MATCHES_MAX: usize = 2_000;
-/// How many of the newest messages a text is looked for in that the index does not
-/// serve. More would take longer than a page may.
-pub const WALK_MAX: u32 = 30_000;
-/// Matches of a text that are put in order to find the newest of them.
+/// Messages scanned for a text that the index cannot find. More would take too long for
+/// one page.
+pub const SCAN_MAX: u32 = 30_000;
+/// Matches that are sorted to find the newest of them.
 const SORTED_MAX: i64 = 20_000;
-/// How many of the newest messages a text is looked for in that has more matches than these
-/// and few among the newest.
-const WALK_FAR_MAX: u32 = 1_000_000;
-/// How many of them a text is looked for in that is common.
-const WALK_COMMON_MAX: u32 = 100_000;
-/// Where a text that the index does not serve, or a common one, is looked for with a
-/// status: among the newest messages, so many of any status …
-const WALK_STATUS_NEAR: i64 = 30_000;
-/// … and at least in so many of that status. They lie far apart where it is rare, so
-/// that each costs a page.
-const WALK_STATUS_MIN: i64 = 4_000;
-/// The newest messages that tell how common a text is.
+/// Messages scanned for a text that has more than [`SORTED_MAX`] matches, but few among
+/// the newest.
+const SCAN_FAR_MAX: u32 = 1_000_000;
+/// Messages scanned for a common text.
+const SCAN_COMMON_MAX: u32 = 100_000;
+/// Messages scanned for a text with a status, if the text is common or the index cannot
+/// find it: this many messages of any status …
+const SCAN_STATUS_NEAR: i64 = 30_000;
+/// … and at least this many with that status. If the status is rare, they are far apart,
+/// so that each costs a page.
+const SCAN_STATUS_MIN: i64 = 4_000;
+/// The newest messages that are sampled to estimate how common a text is.
 const SAMPLE: u32 = 4_000;
-/// From this many matches in the sample on a walk has [`MATCHES_MAX`] of them within
-/// [`WALK_COMMON_MAX`], if the text is as common further back.
-const SAMPLE_COMMON: usize = MATCHES_MAX * (SAMPLE as usize) / (WALK_COMMON_MAX as usize);
+/// Matches in the sample from which on a scan of [`SCAN_COMMON_MAX`] messages finds
+/// [`MATCHES_MAX`], if the text is as common among older messages.
+const SAMPLE_COMMON: usize = MATCHES_MAX * (SAMPLE as usize) / (SCAN_COMMON_MAX as usize);
 
-/// From so many messages before and behind it on a page is looked for in the counters by
-/// hour: walking to it takes longer than reading those of some months.
-const FAR: i64 = 10_000;
+/// A page with at least this many messages before and after it is located by the counters
+/// per hour: walking to it takes longer than reading the counters of some months.
+const FAR_OFFSET: i64 = 10_000;
 
-/// Which messages a list shows.
+/// Which messages to list.
 #[derive(Debug, Clone, Default)]
 pub struct MessageFilter {
-    /// Only those with this status.
     pub status: Option<MessageStatus>,
-    /// Only those whose subject contains this, in any letter case.
+    /// Only messages whose subject contains this text, ignoring case.
     pub search: Option<String>,
 }
 
@@ -72,7 +69,7 @@ pub async fn list(
         None => browse(&mut *connection, organization_id, filter.status, page).await?,
         Some(text) => {
             let search = SubjectSearch::of(organization_id, text);
-            let found = search.run(&mut *connection, filter.status).await?;
+            let found = search.find_ids(&mut *connection, filter.status).await?;
             let start = usize::try_from(page.offset()).unwrap_or(usize::MAX);
             let rows = found.iter().skip(start).take(page.limit() as usize);
             (rows.copied().collect(), found.len() as u64)
@@ -82,7 +79,7 @@ pub async fn list(
     Ok(Page { rows, total })
 }
 
-/// The ids of a page, and how long the list is.
+/// The ids of a page, and the length of the list.
 async fn browse(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -91,21 +88,21 @@ async fn browse(
 ) -> Result<(Vec<MessageId>, u64), Fault> {
     let total = store::count(&mut *connection, organization_id, status).await?;
     let before = page.offset();
-    let rest = total - before;
-    if rest <= 0 {
+    let remaining = total - before;
+    if remaining <= 0 {
         return Ok((Vec::new(), total.unsigned_abs()));
     }
-    let rows = rest.min(i64::from(page.limit()));
-    let after = rest - rows;
-    let mut place = (before <= after).then(|| ListOffset::from_newest(before));
-    if before.min(after) >= FAR {
-        let found = store::find_place(&mut *connection, organization_id, status, before).await?;
-        place = found.or(place);
+    let rows = remaining.min(i64::from(page.limit()));
+    let after = remaining - rows;
+    let mut offset = (before <= after).then(|| ListOffset::from_newest(before));
+    if before.min(after) >= FAR_OFFSET {
+        let found = store::find_offset(&mut *connection, organization_id, status, before).await?;
+        offset = found.or(offset);
     }
-    let ids = if let Some(place) = place {
-        store::newest(connection, organization_id, status, place, rows).await?
+    let ids = if let Some(offset) = offset {
+        store::newest(connection, organization_id, status, offset, rows).await?
     } else {
-        // Nothing is added at this end, so the rows are those of the total.
+        // No messages are added at this end, so the total matches the rows.
         let mut ids = store::oldest(connection, organization_id, status, after, rows).await?;
         ids.reverse();
         ids
@@ -113,21 +110,21 @@ async fn browse(
     Ok((ids, total.unsigned_abs()))
 }
 
-/// What is searched for.
+/// A search in subjects.
 struct SubjectSearch {
     organization_id: OrganizationId,
-    /// A pattern for `LIKE`, whose letters Postgres makes small.
+    /// A pattern for `LIKE`; Postgres converts it to lower case.
     pattern: String,
-    /// The one that the trigram index is asked for.
+    /// The pattern for the trigram index.
     index_pattern: String,
-    /// Whether the trigram index can find it.
+    /// Whether the trigram index can find the text.
     is_indexed: bool,
 }
 
-/// What a search has found, newest first, at most one more than [`MATCHES_MAX`].
+/// The matches of a search, newest first, at most one more than [`MATCHES_MAX`].
 enum SearchMatches {
     All(Vec<MessageId>),
-    /// The newest ones; there may be more.
+    /// The newest matches; there may be more.
     Newest(Vec<MessageId>),
 }
 
@@ -151,14 +148,14 @@ impl SubjectSearch {
         }
     }
 
-    /// The ids of the messages that the list shows, newest first.
-    async fn run(
+    /// The ids of the messages to list, newest first.
+    async fn find_ids(
         &self,
         connection: &mut PgConnection,
         status: Option<MessageStatus>,
     ) -> Result<Vec<MessageId>, Fault> {
         let mut ids = match status {
-            None => match self.find(connection).await? {
+            None => match self.find_matches(connection).await? {
                 SearchMatches::All(ids) | SearchMatches::Newest(ids) => ids,
             },
             Some(status) => self.find_with_status(connection, status).await?,
@@ -167,46 +164,47 @@ impl SubjectSearch {
         Ok(ids)
     }
 
-    async fn find(&self, connection: &mut PgConnection) -> Result<SearchMatches, Fault> {
+    async fn find_matches(&self, connection: &mut PgConnection) -> Result<SearchMatches, Fault> {
         let total = store::count(&mut *connection, self.organization_id, None).await?;
         if !self.is_indexed {
-            let ids = self.walk(connection, WALK_MAX).await?;
-            return Ok(SearchMatches::of(ids, total <= i64::from(WALK_MAX)));
+            let ids = self.scan(connection, SCAN_MAX).await?;
+            return Ok(SearchMatches::of(ids, total <= i64::from(SCAN_MAX)));
         }
-        let sample = self.walk(&mut *connection, SAMPLE).await?;
+        let sample = self.scan(&mut *connection, SAMPLE).await?;
         if total <= i64::from(SAMPLE) {
             return Ok(SearchMatches::of(sample, true));
         }
         if sample.len() >= SAMPLE_COMMON {
-            let ids = self.walk(&mut *connection, WALK_COMMON_MAX).await?;
+            let ids = self.scan(&mut *connection, SCAN_COMMON_MAX).await?;
             if ids.len() > MATCHES_MAX {
                 return Ok(SearchMatches::Newest(ids));
             }
         }
-        if let Some(ids) = self.look_up(&mut *connection, SORTED_MAX).await? {
+        if let Some(ids) = self.search_index(&mut *connection, SORTED_MAX).await? {
             return Ok(SearchMatches::of(ids, true));
         }
-        // Common, and rare among the newest: what is wanted lies behind these as a rule.
-        let ids = self.walk(&mut *connection, WALK_FAR_MAX).await?;
+        // The text is common, but rare among the newest messages: usually the matches
+        // follow right after these.
+        let ids = self.scan(&mut *connection, SCAN_FAR_MAX).await?;
         if ids.len() > MATCHES_MAX {
             return Ok(SearchMatches::Newest(ids));
         }
-        let ids = self.look_up(connection, i64::MAX).await?;
+        let ids = self.search_index(connection, i64::MAX).await?;
         Ok(SearchMatches::of(ids.unwrap_or_default(), true))
     }
 
-    async fn look_up(
+    async fn search_index(
         &self,
         connection: &mut PgConnection,
         matches_max: i64,
     ) -> Result<Option<Vec<MessageId>>, Fault> {
-        let look_up = store::LookUp {
+        let search_index = store::IndexSearch {
             pattern: &self.pattern,
             index_pattern: &self.index_pattern,
             limit: MATCHES_MAX as i64 + 1,
             matches_max,
         };
-        store::look_up(connection, self.organization_id, look_up).await
+        store::search_index(connection, self.organization_id, search_index).await
     }
 
     async fn find_with_status(
@@ -216,39 +214,39 @@ impl SubjectSearch {
     ) -> Result<Vec<MessageId>, Fault> {
         let organization_id = self.organization_id;
         let with_status = store::count(&mut *connection, organization_id, Some(status)).await?;
-        let mut rows = WALK_STATUS_MIN;
-        if with_status > WALK_STATUS_MIN {
+        let mut rows = SCAN_STATUS_MIN;
+        if with_status > SCAN_STATUS_MIN {
             if self.is_indexed
-                && let SearchMatches::All(ids) = self.find(&mut *connection).await?
+                && let SearchMatches::All(ids) = self.find_matches(&mut *connection).await?
             {
-                return store::keep_status(connection, organization_id, &ids, status).await;
+                return store::filter_by_status(connection, organization_id, &ids, status).await;
             }
             let total = store::count(&mut *connection, organization_id, None).await?;
-            rows = rows.max(WALK_STATUS_NEAR * with_status / total.max(with_status));
+            rows = rows.max(SCAN_STATUS_NEAR * with_status / total.max(with_status));
         }
-        let walk = store::Walk {
+        let scan = store::Scan {
             pattern: &self.pattern,
             rows,
             limit: MATCHES_MAX as i64,
         };
-        store::walk_status(connection, organization_id, status, walk).await
+        store::scan_status(connection, organization_id, status, scan).await
     }
 
-    async fn walk(
+    async fn scan(
         &self,
         connection: &mut PgConnection,
         rows: u32,
     ) -> Result<Vec<MessageId>, Fault> {
-        let walk = store::Walk {
+        let scan = store::Scan {
             pattern: &self.pattern,
             rows: i64::from(rows),
             limit: MATCHES_MAX as i64 + 1,
         };
-        store::walk(connection, self.organization_id, walk).await
+        store::scan(connection, self.organization_id, scan).await
     }
 }
 
-/// A pattern for `LIKE` that matches texts which contain `text` literally.
+/// A `LIKE` pattern for texts that contain `text` literally.
 fn contains_pattern(text: &str) -> String {
     let escaped = text
         .replace('\\', r"\\")
@@ -257,10 +255,10 @@ fn contains_pattern(text: &str) -> String {
     format!("%{escaped}%")
 }
 
-/// A pattern that matches whatever contains `text`, and is quicker to look up: it says
-/// nothing of where words begin and end. `pg_trgm` has entries of that too, which are much
-/// longer than those of three letters and all have to be walked. A text without a word of
-/// four letters, which has two such entries, may need them.
+/// A `LIKE` pattern for the index that matches at least what contains `text`, and is
+/// faster: it omits the beginnings and ends of words. `pg_trgm` has entries for these
+/// too, which are much longer than those of three letters and are scanned completely. A
+/// text without a word of four letters, which has two such entries, may need them.
 fn index_pattern(text: &str) -> String {
     let words = text.split(|character: char| !character.is_alphanumeric());
     let words: Vec<&str> = words.filter(|word| word.chars().nth(2).is_some()).collect();
@@ -271,9 +269,9 @@ fn index_pattern(text: &str) -> String {
     }
 }
 
-/// Whether a text that may stand anywhere has three characters in a row that
-/// `pg_trgm` knows of: it puts two spaces before each word and one after it, and
-/// whether a word begins or ends is seen only where the text goes on.
+/// Whether `pg_trgm` can use a trigram of a text that may occur anywhere in a subject: it
+/// pads each word with two spaces before and one after, but the padding is known only
+/// where the text goes on.
 fn has_trigram(text: &str) -> bool {
     let characters: Vec<char> = text.chars().collect();
     let mut start = 0;
@@ -299,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn the_index_is_asked_for_words_without_their_ends() {
+    fn the_index_pattern_omits_the_ends_of_words() {
         for (text, pattern) in [
             ("#0bcd", "%0bcd%"),
             ("Your order #12 of a_day", "%Your%order%day%"),

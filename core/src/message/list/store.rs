@@ -1,6 +1,5 @@
-//! What lists of messages read in Postgres, and what the scheduler does so that
-//! they may: folding the counters, and filling the index that searches go by, in one
-//! statement. The triggers that feed it are in the migrations.
+//! The statements of message lists, and the roll-up by the scheduler that updates the
+//! counters and the search index. The triggers that feed it are in the migrations.
 
 use sqlx::{PgConnection, query, query_as, query_scalar};
 use uuid::Uuid;
@@ -13,7 +12,7 @@ use crate::fault::Fault;
 use crate::ids::{MessageId, OrganizationId, ProviderAccountId};
 use crate::message::{MessageItem, MessageStatus};
 
-/// How many messages an organization has, or how many with a status.
+/// The number of an organization's messages, or of those with one status.
 pub async fn count(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -37,17 +36,17 @@ pub async fn count(
     .or_fault("count messages")
 }
 
-/// Where a message stands that has so many newer ones before it.
+/// A position in the list of messages, newest first.
 #[derive(Debug, Clone, Copy)]
 pub struct ListOffset {
-    /// It and those that follow it have smaller ids.
+    /// The message at the position and all that follow have smaller ids.
     pub below: Uuid,
-    /// How many of the messages below that are newer than it.
+    /// How many of the messages below `below` come before it.
     pub skip: i64,
 }
 
 impl ListOffset {
-    /// The place counted from the newest message.
+    /// The position after the newest `skip` messages.
     #[must_use]
     pub fn from_newest(skip: i64) -> Self {
         let below = Uuid::max();
@@ -55,9 +54,9 @@ impl ListOffset {
     }
 }
 
-/// Looks up in which hour a message stands that has `before` newer ones before it. Nothing
-/// where no hour that is counted holds it.
-pub async fn find_place(
+/// Finds the hour of the message with `before` newer messages. `None` if the counted
+/// hours do not contain it.
+pub async fn find_offset(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
     status: Option<MessageStatus>,
@@ -78,7 +77,7 @@ pub async fn find_place(
                        WHERE hour IS NOT NULL AND ($2::message_status IS NULL OR status = $2)
                        GROUP BY hour) by_hour
                  WHERE count > 0
-                   -- What is left of a month whose messages are gone.
+                   -- Counts of a month whose messages are being deleted.
                    AND NOT EXISTS (SELECT
                                    FROM month_drops d
                                    WHERE d.detached_at IS NOT NULL
@@ -93,15 +92,15 @@ pub async fn find_place(
     .or_fault("find a page of messages")
 }
 
-/// The ids of messages, newest first, from a place on.
+/// The ids of messages, newest first, from a position.
 pub async fn newest(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
     status: Option<MessageStatus>,
-    place: ListOffset,
+    offset: ListOffset,
     limit: i64,
 ) -> Result<Vec<MessageId>, Fault> {
-    // One branch of the two has rows, each along an index of its own.
+    // One of the two branches has rows; each uses its own index.
     query_scalar!(
         r#"SELECT id AS "id!: MessageId"
            FROM (
@@ -120,16 +119,16 @@ pub async fn newest(
            ORDER BY id DESC"#,
         organization_id.0,
         status as Option<MessageStatus>,
-        place.skip,
+        offset.skip,
         limit,
-        place.below,
+        offset.below,
     )
     .fetch_all(connection)
     .await
     .or_fault("list messages")
 }
 
-/// The same from the other end: oldest first.
+/// The ids of messages, oldest first.
 pub async fn oldest(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -163,22 +162,22 @@ pub async fn oldest(
     .or_fault("list messages")
 }
 
-/// What a walk looks for, and how far it goes.
+/// The limits of a scan.
 #[derive(Debug, Clone, Copy)]
-pub struct Walk<'a> {
+pub struct Scan<'a> {
     /// A pattern for `LIKE`.
     pub pattern: &'a str,
-    /// The messages that are looked at.
+    /// Messages to scan.
     pub rows: i64,
-    /// The matches that end it.
+    /// Matches that end the scan.
     pub limit: i64,
 }
 
-/// Walks from the newest message on; answers those whose subjects match.
-pub async fn walk(
+/// Scans from the newest message and returns those whose subjects match.
+pub async fn scan(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
-    walk: Walk<'_>,
+    scan: Scan<'_>,
 ) -> Result<Vec<MessageId>, Fault> {
     query_scalar!(
         r#"SELECT message_id AS "message_id!: MessageId"
@@ -204,24 +203,24 @@ pub async fn walk(
            ORDER BY message_id DESC
            LIMIT $4"#,
         organization_id.0,
-        walk.pattern,
-        walk.rows,
-        walk.limit,
+        scan.pattern,
+        scan.rows,
+        scan.limit,
     )
     .fetch_all(connection)
     .await
     .or_fault("search messages")
 }
 
-/// The same among the messages of one status.
-pub async fn walk_status(
+/// Scans the messages with one status.
+pub async fn scan_status(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
     status: MessageStatus,
-    walk: Walk<'_>,
+    scan: Scan<'_>,
 ) -> Result<Vec<MessageId>, Fault> {
-    // Written so that only the index of statuses serves it: the planner is fond of
-    // walking all messages instead, which are many where the status is rare.
+    // Written so that only the index on the status fits. Otherwise the planner prefers to
+    // scan all messages, which are many if the status is rare.
     query_scalar!(
         r#"SELECT id AS "id!: MessageId"
            FROM (
@@ -237,39 +236,40 @@ pub async fn walk_status(
            LIMIT $5"#,
         organization_id.0,
         status as MessageStatus,
-        walk.pattern,
-        walk.rows,
-        walk.limit,
+        scan.pattern,
+        scan.rows,
+        scan.limit,
     )
     .fetch_all(connection)
     .await
     .or_fault("search messages")
 }
 
-/// What the trigram index is asked for.
+/// A search by the trigram index.
 #[derive(Debug, Clone, Copy)]
-pub struct LookUp<'a> {
+pub struct IndexSearch<'a> {
     /// A pattern for `LIKE`.
     pub pattern: &'a str,
-    /// One that matches whatever `pattern` does, for the index to go by.
+    /// A pattern for the index that matches at least the same subjects.
     pub index_pattern: &'a str,
-    /// The matches that are answered at the most.
+    /// Matches to return, at most.
     pub limit: i64,
-    /// The matches that are put in order at the most.
+    /// Matches to sort, at most.
     pub matches_max: i64,
 }
 
-/// The newest messages whose subjects match, by the trigram index; nothing where more
-/// match than may be put in order.
-pub async fn look_up(
+/// The newest messages whose subjects match, by the trigram index; `None` if more match
+/// than may be sorted.
+pub async fn search_index(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
-    look_up: LookUp<'_>,
+    search_index: IndexSearch<'_>,
 ) -> Result<Option<Vec<MessageId>>, Fault> {
-    // What is materialized is planned for all matches, so that no plan walks from the
-    // newest on in search of something rare, or reads tables in the hope of something
-    // common; and it is read only as far as it is asked for. What is put together with
-    // nothing is not looked up in the index.
+    // MATERIALIZED makes Postgres plan for all matches, so that it neither scans from the
+    // newest message for a rare text nor reads tables sequentially in the hope of a
+    // common one. The CTE is still read only as far as needed. `subject
+    //
+    // ''` keeps the second pattern out of the index.
     let rows = query!(
         r#"WITH matched AS MATERIALIZED (
                SELECT message_id
@@ -285,15 +285,15 @@ pub async fn look_up(
            ORDER BY message_id DESC
            LIMIT $3"#,
         organization_id.0,
-        look_up.pattern,
-        look_up.limit,
-        look_up.index_pattern,
-        look_up.matches_max,
+        search_index.pattern,
+        search_index.limit,
+        search_index.index_pattern,
+        search_index.matches_max,
     )
     .fetch_all(connection)
     .await
     .or_fault("search messages")?;
-    let are_all = |matches: i64| matches < look_up.matches_max;
+    let are_all = |matches: i64| matches < search_index.matches_max;
     Ok(rows
         .first()
         .is_none_or(|row| are_all(row.matches))
@@ -301,14 +301,14 @@ pub async fn look_up(
 }
 
 /// Those of some messages that have a status, newest first.
-pub async fn keep_status(
+pub async fn filter_by_status(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
     ids: &[MessageId],
     status: MessageStatus,
 ) -> Result<Vec<MessageId>, Fault> {
     let ids = uuids(ids);
-    let span = IdRange::of(&ids);
+    let range = IdRange::of(&ids);
     query_scalar!(
         r#"SELECT m.id AS "id: MessageId"
            FROM UNNEST($2::uuid[]) AS given (id)
@@ -323,8 +323,8 @@ pub async fn keep_status(
         organization_id.0,
         &ids,
         status as MessageStatus,
-        span.first,
-        span.last,
+        range.first,
+        range.last,
     )
     .fetch_all(connection)
     .await
@@ -341,7 +341,7 @@ pub async fn find_many(
         return Ok(Vec::new());
     }
     let ids = uuids(ids);
-    let span = IdRange::of(&ids);
+    let range = IdRange::of(&ids);
     query_as!(
         MessageItem,
         r#"SELECT m.id AS "id: MessageId", m.provider_account_id AS "provider_account_id: ProviderAccountId",
@@ -358,8 +358,8 @@ pub async fn find_many(
            ORDER BY m.id DESC"#,
         organization_id.0,
         &ids,
-        span.first,
-        span.last,
+        range.first,
+        range.last,
     )
     .fetch_all(connection)
     .await
@@ -370,16 +370,15 @@ fn uuids(ids: &[MessageId]) -> Vec<Uuid> {
     ids.iter().map(|id| id.0).collect()
 }
 
-/// Counts new messages, indexes their subjects, and folds changes of status and deletions
-/// into the counters: up to `limit` of each of a share of the organizations, in one statement, as
-/// [`crate::metrics::store::roll_up`] does. Says how many there were of those that there were
-/// most of.
+/// Rolls up the counters and the search index of a shard of the organizations, in one
+/// statement: counts new messages, indexes their subjects, and adds changes of status and
+/// deletions, up to `limit` rows of each. Returns the largest of the numbers of rows.
 ///
 /// # Errors
-/// A fault when Postgres is away; nothing has changed then.
-pub async fn fold(
+/// A fault if Postgres is unavailable; nothing has changed then.
+pub async fn roll_up(
     connection: &mut PgConnection,
-    share: OrganizationShard,
+    shard: OrganizationShard,
     limit: i64,
 ) -> Result<i64, Fault> {
     query_scalar!(
@@ -417,8 +416,8 @@ pub async fn fold(
                      UNION ALL
                      SELECT organization_id, was, hour, -count FROM moved) each
                GROUP BY organization_id, status, hour
-               -- Most new messages are sent already: of the status that they began with
-               -- nothing is left to count.
+               -- Most new messages are sent already, so that the changes of their first
+               -- status add up to zero.
                HAVING sum(change) <> 0
            ), counted AS (
                INSERT INTO message_counts (organization_id, status, count)
@@ -440,10 +439,10 @@ pub async fn fold(
            SELECT greatest((SELECT count(*) FROM new), (SELECT count(*) FROM taken), (SELECT count(*) FROM moved))
                   AS "taken!""#,
         limit,
-        share.mask,
-        share.nth,
+        shard.mask,
+        shard.nth,
     )
     .fetch_one(connection)
     .await
-    .or_fault("fold what became of messages")
+    .or_fault("roll up message counters")
 }

@@ -1,16 +1,18 @@
-//! Looks for mails whose answer was lost: where a question to a provider becomes a
-//! recorded event. A trigger writes down each attempt that became UNKNOWN
-//! (`unknown_attempts`); as long as its copy waits for evidence the provider is asked
-//! for it, a few times, at the moments that [`LookupSchedule`] names.
+//! Reconciles attempts whose answer was lost: asks the provider for the message and
+//! records what it finds as an event. A trigger inserts each attempt that becomes UNKNOWN
+//! into `unknown_attempts`. While its recipient waits for evidence, the scheduler looks
+//! the message up a few times, as scheduled by [`LookupSchedule`].
 //!
-//! What is found is recorded as if the provider had told of it (`record`): the attempt
-//! becomes ACCEPTED and the copy SENT as of when the call began, once, however many
-//! processes find it. What is not found proves nothing, since searches lag behind the
-//! sends: then the wait ends as it would have without a look.
+//! A message that is found is recorded as if the provider had reported it (`record`): the
+//! attempt becomes ACCEPTED and the recipient SENT as of the start of the call, once,
+//! however many processes find it. A message that is not found proves nothing, since the
+//! searches of providers lag behind the sends; the wait then ends as it would have
+//! without lookups.
 //!
-//! A look is taken before it is made. Whoever dies over it leaves the next one to
-//! others, and one that is made twice finds the same. [`LookupThrottle`] keeps providers from
-//! being asked too often; it is a process's own, which is enough as long as one leads.
+//! Each lookup is leased before the provider is called. If the process dies, the next
+//! scheduled lookup still runs; a lookup that runs twice has the same result.
+//! [`LookupThrottle`] limits how often a provider is asked. It is local to the process,
+//! which suffices because only the leading scheduler looks up.
 
 mod schedule;
 mod store;
@@ -23,7 +25,7 @@ use tracing::{debug, info};
 
 pub use schedule::LookupSchedule;
 pub use store::DueLookup;
-use store::Taking;
+use store::LookupLease;
 pub use throttle::LookupThrottle;
 
 use super::record::{EventBatch, EventRecorder, EventSource, RecordRefusal};
@@ -40,88 +42,96 @@ use crate::provider::lookup::{LookupResult, MessageQuery};
 use crate::provider::{AccountAccess, adapter};
 use crate::provider_account::{AccountRefusal, Accounts, ProviderAccount};
 
-/// How long a look may take, all its calls together.
-const LOOK_MAX: Duration = Duration::from_secs(30);
-/// When a look that was the last one is due again, where whoever took it died: longer
-/// than it takes at the most.
-const TAKEN_FOR: TimeDelta = TimeDelta::minutes(2);
-/// How long an attempt is looked for at the most, whatever the configuration says.
-const LOOKED_FOR_MAX: TimeDelta = TimeDelta::days(1);
-/// Attempts that nothing waits for any more, forgotten by one statement.
-const FORGOTTEN_MAX: i64 = 1_000;
+/// The limit for one lookup with all its calls.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(30);
+/// When a last lookup is due again if its process died. Longer than [`LOOKUP_TIMEOUT`].
+const LAST_LOOKUP_LEASE: TimeDelta = TimeDelta::minutes(2);
+/// The age at which an attempt is given up, whatever the configuration says.
+const ATTEMPT_AGE_MAX: TimeDelta = TimeDelta::days(1);
+/// Finished attempts deleted by one statement.
+const DELETE_BATCH_MAX: i64 = 1_000;
 
-/// Looks for mails. Cheap to clone.
+/// Looks up messages at providers. Cheap to clone.
 #[derive(Clone)]
 pub struct Reconciler {
-    /// Opens accounts and calls providers.
     pub accounts: Accounts,
     pub recorder: EventRecorder,
-    /// When attempts are looked for.
-    pub moments: LookupSchedule,
-    /// How often providers are asked.
-    pub paces: LookupThrottle,
+    pub schedule: LookupSchedule,
+    pub throttle: LookupThrottle,
 }
 
 impl Reconciler {
-    /// Forgets attempts that nothing waits for any more: the copy is settled or gone,
-    /// the account has no search, or it was long ago.
-    pub async fn forget_settled(&self) -> Result<u64, Fault> {
+    /// Deletes attempts that need no lookup any more: the recipient has an outcome or is
+    /// gone, the account has no search, or the attempt is too old. Returns their number.
+    pub async fn delete_finished(&self) -> Result<u64, Fault> {
         let now = self.accounts.clock.now();
-        let without_search = self.paces.without_search();
+        let without_search = self.throttle.without_search();
         let pool = &self.accounts.pool;
-        let mut connection = pool.acquire().await.or_fault("forget unknown attempts")?;
-        let oldest = now - LOOKED_FOR_MAX;
-        store::delete_settled(&mut connection, &without_search, now, oldest, FORGOTTEN_MAX).await
+        let mut connection = pool
+            .acquire()
+            .await
+            .or_fault("delete finished unknown attempts")?;
+        let oldest = now - ATTEMPT_AGE_MAX;
+        store::delete_finished(
+            &mut connection,
+            &without_search,
+            now,
+            oldest,
+            DELETE_BATCH_MAX,
+        )
+        .await
     }
 
-    /// Takes attempts through accounts of one provider whose look is due, of an account
-    /// no more than its pace allows.
-    pub async fn take_due(
+    /// Leases attempts of one provider type whose lookup is due, at most as many per
+    /// account as its rate limit allows.
+    pub async fn lease_due(
         &self,
         provider_type: ProviderType,
-        most: usize,
+        limit: usize,
     ) -> Result<Vec<DueLookup>, Fault> {
         let now = self.accounts.clock.now();
-        let taking = Taking {
+        let lease = LookupLease {
             provider_type,
-            passed_over: self.paces.resting(),
-            most: i64::try_from(most).unwrap_or(i64::MAX),
-            most_of_account: throttle::at_once(provider_type),
+            paused_accounts: self.throttle.paused(),
+            limit: i64::try_from(limit).unwrap_or(i64::MAX),
+            limit_per_account: throttle::batch_max(provider_type),
             now,
-            moments: self.moments.offsets(),
-            taken_until: now + TAKEN_FOR,
+            offsets: self.schedule.offsets(),
+            retry_last_at: now + LAST_LOOKUP_LEASE,
         };
         let pool = &self.accounts.pool;
-        let mut connection = pool.acquire().await.or_fault("take unknown attempts")?;
-        let due = store::lease(&mut connection, &taking).await?;
-        for look in &due {
-            self.paces.looked(look.provider_account_id, provider_type);
+        let mut connection = pool.acquire().await.or_fault("lease unknown attempts")?;
+        let due = store::lease(&mut connection, &lease).await?;
+        for lookup in &due {
+            self.throttle
+                .record_lookup(lookup.provider_account_id, provider_type);
         }
         Ok(due)
     }
 
-    /// Looks for the mail of an attempt, and records it where it is found.
+    /// Looks up the message of an attempt and records it if it is found.
     ///
     /// # Errors
-    /// A fault when Postgres is away. The look is lost then, unless it was the last.
-    pub async fn look(&self, due: &DueLookup) -> Result<(), Fault> {
+    /// A fault if Postgres is unavailable. The lookup is then lost, unless it was the
+    /// last.
+    pub async fn look_up(&self, due: &DueLookup) -> Result<(), Fault> {
         let (organization_id, account_id) = (due.organization_id, due.provider_account_id);
         let (account, credentials) = match self.accounts.open(organization_id, account_id).await {
             Ok(opened) => opened,
             Err(AccountRefusal::Fault(fault)) => return Err(fault),
-            // The account is gone, and nobody else can be asked.
-            Err(_) => return self.forget(due).await,
+            // The account is gone; no other account knows the message.
+            Err(_) => return self.delete(due).await,
         };
-        let Some(recipient) = self.recipient(due).await? else {
-            return self.forget(due).await;
+        let Some(recipient) = self.find_recipient(due).await? else {
+            return self.delete(due).await;
         };
-        let sought = MessageQuery {
+        let query = MessageQuery {
             attempt_id: due.attempt_id,
             started_at: due.started_at,
             recipient,
         };
-        let evidence = self.ask(&credentials, &sought).await;
-        let is_over = match &evidence {
+        let result = self.query_provider(&credentials, &query).await;
+        let is_finished = match &result {
             LookupResult::Taken {
                 provider_message_id,
             } => {
@@ -134,49 +144,53 @@ impl Reconciler {
                 retry_after,
                 reason,
             } => {
-                debug!(account.id = %account_id, reason, "Account {account_id} is looked at later");
-                self.paces.throttled(account_id, *retry_after);
+                debug!(account.id = %account_id, reason, "Account {account_id} throttled a lookup, will retry later");
+                self.throttle.record_throttled(account_id, *retry_after);
                 due.is_last
             }
             LookupResult::Undecided { reason } => {
-                debug!(account.id = %account_id, reason, "A look at account {account_id} had no answer");
-                self.paces.unanswered(account_id);
+                debug!(account.id = %account_id, reason, "A lookup at account {account_id} had no answer");
+                self.throttle.record_no_answer(account_id);
                 due.is_last
             }
             LookupResult::NoSearch { reason } => {
-                debug!(account.id = %account_id, reason, "Account {account_id} cannot be searched");
-                self.paces.cannot_be_searched(account_id);
+                debug!(account.id = %account_id, reason, "Account {account_id} has no message search");
+                self.throttle.record_no_search(account_id);
                 true
             }
         };
-        match (is_over, evidence) {
-            (true, _) => self.forget(due).await,
+        match (is_finished, result) {
+            (true, _) => self.delete(due).await,
             (false, LookupResult::Throttled { retry_after, .. }) => {
-                self.postpone(due, throttle::throttle_wait(retry_after))
+                self.postpone(due, throttle::throttled_pause(retry_after))
                     .await
             }
             (false, _) => Ok(()),
         }
     }
 
-    async fn ask(&self, credentials: &Credentials, sought: &MessageQuery) -> LookupResult {
+    async fn query_provider(
+        &self,
+        credentials: &Credentials,
+        query: &MessageQuery,
+    ) -> LookupResult {
         let access = AccountAccess {
             credentials,
             endpoints: &self.accounts.endpoints,
             now: self.accounts.clock.now(),
         };
-        let step = adapter(credentials.provider_type()).look_up(&access, sought);
-        let run = tokio::time::timeout(LOOK_MAX, self.accounts.transport.run(step));
+        let call = adapter(credentials.provider_type()).look_up(&access, query);
+        let lookup = tokio::time::timeout(LOOKUP_TIMEOUT, self.accounts.transport.run(call));
         let undecided = |reason: String| LookupResult::Undecided { reason };
-        match run.await {
-            Ok(Ok(evidence)) => evidence,
+        match lookup.await {
+            Ok(Ok(result)) => result,
             Ok(Err(error)) => undecided(error.to_string()),
             Err(elapsed) => undecided(elapsed.to_string()),
         }
     }
 
-    /// Whom the copy goes to; nothing where it is gone.
-    async fn recipient(&self, due: &DueLookup) -> Result<Option<EmailAddress>, Fault> {
+    /// The recipient's address; `None` if the recipient is gone.
+    async fn find_recipient(&self, due: &DueLookup) -> Result<Option<EmailAddress>, Fault> {
         let pool = &self.accounts.pool;
         let mut connection = pool.acquire().await.or_fault("find a recipient")?;
         let Some(sealed) = store::find_recipient(&mut connection, due).await? else {
@@ -195,59 +209,59 @@ impl Reconciler {
         Ok(Some(mailbox.address().clone()))
     }
 
-    /// As if the provider had told that it took the mail.
+    /// Records the attempt as if the provider had reported that it accepted the message.
     async fn record(
         &self,
         due: &DueLookup,
         account: &ProviderAccount,
         provider_message_id: Option<String>,
     ) -> Result<(), Fault> {
-        let teller = EventSource {
+        let source = EventSource {
             organization_id: due.organization_id,
             account_id: due.provider_account_id,
             provider_type: account.provider_type,
             first_verified_with: None,
         };
         let event = event(due, provider_message_id, self.accounts.clock.now());
-        let news = EventBatch {
+        let batch = EventBatch {
             events: vec![event],
             unreadable: 0,
             guard: None,
         };
         let origin = Origin::system(due.attempt_id);
-        match self.recorder.record(teller, origin, news).await {
+        match self.recorder.record(source, origin, batch).await {
             Ok(_) => {
                 let (message_id, account_id) = (due.message_id, due.provider_account_id);
                 info!(
                     message.id = %message_id,
                     account.id = %account_id,
-                    "Found a copy of message {message_id} at account {account_id}"
+                    "Found message {message_id} at account {account_id}"
                 );
                 Ok(())
             }
             Err(RecordRefusal::Fault(fault)) => Err(fault),
             Err(RecordRefusal::Replayed) => Err(Fault::internal(
-                "record what a look found",
-                "a look has no signature that could be used twice",
+                "record the result of a lookup",
+                "a lookup has no signature",
             )),
         }
     }
 
-    async fn forget(&self, due: &DueLookup) -> Result<(), Fault> {
+    async fn delete(&self, due: &DueLookup) -> Result<(), Fault> {
         let pool = &self.accounts.pool;
-        let mut connection = pool.acquire().await.or_fault("forget an unknown attempt")?;
+        let mut connection = pool.acquire().await.or_fault("delete an unknown attempt")?;
         store::delete(&mut connection, due).await
     }
 
     async fn postpone(&self, due: &DueLookup, wait: Duration) -> Result<(), Fault> {
         let pool = &self.accounts.pool;
-        let mut connection = pool.acquire().await.or_fault("postpone a look")?;
+        let mut connection = pool.acquire().await.or_fault("postpone a lookup")?;
         let next = self.accounts.clock.now() + delta(wait);
         store::postpone(&mut connection, due, next).await
     }
 }
 
-/// What a look found, as an event. Its id is the same whenever the same is found.
+/// The event of a successful lookup. Its id is the same for every lookup of the attempt.
 fn event(due: &DueLookup, provider_message_id: Option<String>, now: Timestamp) -> ProviderEvent {
     let raw = serde_json::json!({ "lookUp": { "providerMessageId": provider_message_id } });
     ProviderEvent {

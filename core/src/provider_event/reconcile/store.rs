@@ -1,4 +1,5 @@
-//! Attempts of unknown outcome in Postgres. They are few, and none waits for another.
+//! Attempts of unknown outcome in Postgres. There are few of them, and concurrent
+//! statements skip locked rows.
 
 use sqlx::{PgConnection, query, query_as, query_scalar};
 use uuid::Uuid;
@@ -9,44 +10,41 @@ use crate::fault::Fault;
 use crate::ids::{MessageId, OrganizationId, ProviderAccountId, SendAttemptId};
 use crate::provider::kind::ProviderType;
 
-/// An attempt that is to be looked for now.
+/// An attempt whose lookup is due.
 #[derive(Debug, Clone)]
 pub struct DueLookup {
     pub message_id: MessageId,
     pub attempt_id: SendAttemptId,
     pub organization_id: OrganizationId,
     pub position: i32,
-    /// The account that it went through.
     pub provider_account_id: ProviderAccountId,
     pub started_at: Timestamp,
-    /// Whether no further look comes within the wait.
+    /// Whether this is the last lookup within the wait.
     pub is_last: bool,
 }
 
-/// What is taken.
+/// Which lookups to lease.
 #[derive(Debug)]
-pub(super) struct Taking {
-    /// Through accounts of this provider.
+pub(super) struct LookupLease {
     pub(super) provider_type: ProviderType,
-    pub(super) passed_over: Vec<ProviderAccountId>,
-    pub(super) most: i64,
-    /// Not more of an account.
-    pub(super) most_of_account: i64,
+    pub(super) paused_accounts: Vec<ProviderAccountId>,
+    pub(super) limit: i64,
+    pub(super) limit_per_account: i64,
     pub(super) now: Timestamp,
-    /// The moments of looks, in seconds from when the outcome became unknown.
-    pub(super) moments: Vec<f64>,
-    /// When the last look is due again, where whoever took it died.
-    pub(super) taken_until: Timestamp,
+    /// The times of lookups, in seconds after the outcome became unknown.
+    pub(super) offsets: Vec<f64>,
+    /// When a last lookup is due again if its process died.
+    pub(super) retry_last_at: Timestamp,
 }
 
-/// Takes attempts of any organization whose look is due, first those that were looked
-/// for least, found among the thousand longest overdue. They are due again at the next
-/// of the moments that has not passed.
+/// Leases attempts of all organizations whose lookup is due: of the thousand longest
+/// overdue, those with the fewest lookups first. They are due again at the next scheduled
+/// time.
 pub(super) async fn lease(
     connection: &mut PgConnection,
-    taking: &Taking,
+    lease: &LookupLease,
 ) -> Result<Vec<DueLookup>, Fault> {
-    let passed_over = ids(&taking.passed_over);
+    let paused_accounts = ids(&lease.paused_accounts);
     query_as!(
         DueLookup,
         r#"WITH due AS (
@@ -91,32 +89,32 @@ pub(super) async fn lease(
                          SELECT
                          FROM UNNEST($2) AS m (seconds)
                          WHERE u.unknown_at + make_interval(secs => m.seconds) > $1) AS "is_last!""#,
-        taking.now,
-        &taking.moments,
-        taking.provider_type as ProviderType,
-        &passed_over,
-        taking.most_of_account,
-        taking.most,
-        taking.taken_until,
+        lease.now,
+        &lease.offsets,
+        lease.provider_type as ProviderType,
+        &paused_accounts,
+        lease.limit_per_account,
+        lease.limit,
+        lease.retry_last_at,
     )
     .fetch_all(connection)
     .await
-    .or_fault("take unknown attempts")
+    .or_fault("lease unknown attempts")
 }
 
-/// Forgets attempts that are due and that nothing waits for: of copies that are settled
-/// or gone, of accounts that are gone or among `without_search`, or from before `oldest`.
-/// How many they were.
-pub(super) async fn delete_settled(
+/// Deletes due attempts that need no lookup any more: the recipient has an outcome or is
+/// gone, the account is gone or among `without_search`, or the attempt became unknown
+/// before `oldest`. Returns their number.
+pub(super) async fn delete_finished(
     connection: &mut PgConnection,
     without_search: &[ProviderAccountId],
     now: Timestamp,
     oldest: Timestamp,
-    most: i64,
+    limit: i64,
 ) -> Result<u64, Fault> {
     let without_search = ids(without_search);
-    // Limits keep each look-up one by primary key, whatever the planner believes of
-    // tables that have just grown.
+    // The LIMITs make each lookup one by primary key, even if the planner's statistics of
+    // a growing table are out of date.
     let done = query!(
         r#"WITH settled AS (
                SELECT message_id, attempt_id
@@ -148,15 +146,15 @@ pub(super) async fn delete_settled(
         now,
         oldest,
         &without_search,
-        most,
+        limit,
     )
     .execute(connection)
     .await
-    .or_fault("forget unknown attempts")?;
+    .or_fault("delete finished unknown attempts")?;
     Ok(done.rows_affected())
 }
 
-/// The sealed mailbox that an attempt's copy goes to.
+/// The sealed mailbox of an attempt's recipient.
 pub(super) async fn find_recipient(
     connection: &mut PgConnection,
     due: &DueLookup,
@@ -174,7 +172,7 @@ pub(super) async fn find_recipient(
     .or_fault("find a recipient")
 }
 
-/// Forgets one.
+/// Deletes an attempt.
 pub(super) async fn delete(connection: &mut PgConnection, due: &DueLookup) -> Result<(), Fault> {
     query!(
         "DELETE FROM unknown_attempts
@@ -185,11 +183,11 @@ pub(super) async fn delete(connection: &mut PgConnection, due: &DueLookup) -> Re
     )
     .execute(connection)
     .await
-    .or_fault("forget an unknown attempt")?;
+    .or_fault("delete an unknown attempt")?;
     Ok(())
 }
 
-/// Makes the next look at `next`.
+/// Postpones the next lookup until `next`.
 pub(super) async fn postpone(
     connection: &mut PgConnection,
     due: &DueLookup,
@@ -206,7 +204,7 @@ pub(super) async fn postpone(
     )
     .execute(connection)
     .await
-    .or_fault("postpone a look")?;
+    .or_fault("postpone a lookup")?;
     Ok(())
 }
 

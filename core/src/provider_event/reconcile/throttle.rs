@@ -1,5 +1,5 @@
-//! How often accounts are asked. A process's own memory: a scheduler that takes the
-//! lead knows nothing of it, asks once, and learns the same.
+//! Limits how often accounts are searched. Local to the process: a new leader starts
+//! without pauses, and learns them again from the first answers.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,31 +11,30 @@ use crate::ids::ProviderAccountId;
 use crate::provider::call::RETRY_AFTER_MAX;
 use crate::provider::kind::ProviderType;
 
-/// How long an account is left alone that gave no answer.
-const UNANSWERED_WAIT: Duration = Duration::from_secs(10);
-/// How long one is left alone that asked for it without saying for how long.
-const THROTTLED_WAIT: Duration = Duration::from_secs(30);
-/// How long it is remembered that an account has no search: it may buy one.
-const WITHOUT_SEARCH: Duration = Duration::from_hours(24);
+/// The pause of an account that did not answer.
+const NO_ANSWER_PAUSE: Duration = Duration::from_secs(10);
+/// The pause of an account that throttled a lookup without naming a time.
+const THROTTLED_PAUSE: Duration = Duration::from_secs(30);
+/// The pause of an account without a message search. It ends, because the customer may
+/// buy one.
+const NO_SEARCH_PAUSE: Duration = Duration::from_hours(24);
 
-/// The accounts that are left alone. Cheap to clone; clones share it.
+/// The paused accounts. Cheap to clone; clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct LookupThrottle(Arc<Mutex<HashMap<ProviderAccountId, AccountPause>>>);
 
-/// How long an account is left alone, and why.
 #[derive(Debug, Clone, Copy)]
 struct AccountPause {
     until: Instant,
     has_search: bool,
 }
 
-/// How many looks are made at an account together, and how long it is left alone
-/// after them.
+/// How many lookups of an account run together, and the pause after them.
 ///
-/// `SendGrid` takes six requests a minute (page "Email Activity"), and a look that finds
-/// something makes two or three. The others publish no figure (Postmark's and
-/// Mailgun's sheets): three a second are nothing beside the sends.
-fn pace(provider_type: ProviderType) -> (i64, Duration) {
+/// `SendGrid` allows six requests a minute (page "Email Activity"), and a lookup that
+/// finds the message makes two or three. The others publish no limit (Postmark's and
+/// Mailgun's sheets); three lookups a second are few beside the sends.
+fn rate_limit(provider_type: ProviderType) -> (i64, Duration) {
     match provider_type {
         ProviderType::Sendgrid => (1, Duration::from_secs(20)),
         ProviderType::Postmark | ProviderType::Mailgun | ProviderType::Ses | ProviderType::Smtp => {
@@ -44,68 +43,76 @@ fn pace(provider_type: ProviderType) -> (i64, Duration) {
     }
 }
 
-/// How many looks are made at an account together.
-pub(super) fn at_once(provider_type: ProviderType) -> i64 {
-    pace(provider_type).0
+/// How many lookups of an account run together.
+pub(super) fn batch_max(provider_type: ProviderType) -> i64 {
+    rate_limit(provider_type).0
 }
 
-/// How long an account is left alone that asked for it.
-pub(super) fn throttle_wait(asked: Option<Duration>) -> Duration {
-    asked
-        .unwrap_or(THROTTLED_WAIT)
+/// The pause of an account that throttled a lookup.
+pub(super) fn throttled_pause(requested: Option<Duration>) -> Duration {
+    requested
+        .unwrap_or(THROTTLED_PAUSE)
         .clamp(Duration::from_secs(1), RETRY_AFTER_MAX)
 }
 
 impl LookupThrottle {
-    /// Accounts that are not to be asked now.
-    pub(super) fn resting(&self) -> Vec<ProviderAccountId> {
-        self.pick(Instant::now(), |_| true)
+    /// Accounts that must not be searched now.
+    pub(super) fn paused(&self) -> Vec<ProviderAccountId> {
+        self.accounts_where(Instant::now(), |_| true)
     }
 
-    /// Accounts that are known to have no search.
+    /// Accounts that are known to have no message search.
     pub(super) fn without_search(&self) -> Vec<ProviderAccountId> {
-        self.pick(Instant::now(), |rest| !rest.has_search)
+        self.accounts_where(Instant::now(), |pause| !pause.has_search)
     }
 
-    pub(super) fn looked(&self, account_id: ProviderAccountId, provider_type: ProviderType) {
-        self.rest(account_id, AccountPause::after(pace(provider_type).1));
+    pub(super) fn record_lookup(&self, account_id: ProviderAccountId, provider_type: ProviderType) {
+        self.pause(account_id, AccountPause::after(rate_limit(provider_type).1));
     }
 
-    pub(super) fn throttled(&self, account_id: ProviderAccountId, asked: Option<Duration>) {
-        self.rest(account_id, AccountPause::after(throttle_wait(asked)));
+    pub(super) fn record_throttled(
+        &self,
+        account_id: ProviderAccountId,
+        requested: Option<Duration>,
+    ) {
+        self.pause(account_id, AccountPause::after(throttled_pause(requested)));
     }
 
-    pub(super) fn unanswered(&self, account_id: ProviderAccountId) {
-        self.rest(account_id, AccountPause::after(UNANSWERED_WAIT));
+    pub(super) fn record_no_answer(&self, account_id: ProviderAccountId) {
+        self.pause(account_id, AccountPause::after(NO_ANSWER_PAUSE));
     }
 
-    pub(super) fn cannot_be_searched(&self, account_id: ProviderAccountId) {
-        let rest = AccountPause {
+    pub(super) fn record_no_search(&self, account_id: ProviderAccountId) {
+        let pause = AccountPause {
             has_search: false,
-            ..AccountPause::after(WITHOUT_SEARCH)
+            ..AccountPause::after(NO_SEARCH_PAUSE)
         };
-        self.rest(account_id, rest);
+        self.pause(account_id, pause);
     }
 
-    /// A rest never ends sooner because of another one.
-    fn rest(&self, account_id: ProviderAccountId, rest: AccountPause) {
-        let mut rests = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = rests.entry(account_id).or_insert(rest);
-        if known.until < rest.until {
-            *known = rest;
+    /// Pauses an account. A longer pause stays in force.
+    fn pause(&self, account_id: ProviderAccountId, pause: AccountPause) {
+        let mut pauses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = pauses.entry(account_id).or_insert(pause);
+        if known.until < pause.until {
+            *known = pause;
         }
     }
 
-    fn pick(&self, now: Instant, wanted: impl Fn(&AccountPause) -> bool) -> Vec<ProviderAccountId> {
-        let mut rests = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        rests.retain(|_, rest| rest.until > now);
-        let picked = rests.iter().filter(|(_, rest)| wanted(rest));
+    fn accounts_where(
+        &self,
+        now: Instant,
+        matches: impl Fn(&AccountPause) -> bool,
+    ) -> Vec<ProviderAccountId> {
+        let mut pauses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        pauses.retain(|_, pause| pause.until > now);
+        let picked = pauses.iter().filter(|(_, pause)| matches(pause));
         picked.map(|(account_id, _)| *account_id).collect()
     }
 }
 
 impl AccountPause {
-    /// From now on, because it was asked.
+    /// A pause that starts now.
     fn after(wait: Duration) -> Self {
         Self {
             until: Instant::now() + wait,
@@ -124,34 +131,37 @@ mod tests {
     }
 
     #[test]
-    fn accounts_rest_as_long_as_they_must() {
-        let paces = LookupThrottle::default();
+    fn an_account_is_paused_for_the_longest_of_its_pauses() {
+        let throttle = LookupThrottle::default();
         let start = Instant::now();
-        let resting = |after: Duration| {
-            let mut resting = paces.pick(start + after, |_| true);
-            resting.sort_unstable();
-            resting
+        let paused = |after: Duration| {
+            let mut paused = throttle.accounts_where(start + after, |_| true);
+            paused.sort_unstable();
+            paused
         };
-        let (sendgrid, postmark, poor) = (account(1), account(2), account(3));
-        paces.looked(sendgrid, ProviderType::Sendgrid);
-        paces.looked(postmark, ProviderType::Postmark);
-        paces.cannot_be_searched(poor);
-        // A shorter rest does not end a longer one, nor what is known.
-        paces.looked(poor, ProviderType::Sendgrid);
-        assert_eq!(paces.without_search(), [poor]);
-        assert_eq!(resting(Duration::ZERO), [sendgrid, postmark, poor]);
-        assert_eq!(resting(Duration::from_secs(10)), [sendgrid, poor]);
-        paces.throttled(postmark, Some(Duration::from_mins(5)));
-        paces.looked(postmark, ProviderType::Postmark);
-        assert_eq!(resting(Duration::from_mins(4)), [postmark, poor]);
-        assert_eq!(resting(Duration::from_hours(23)), [poor]);
-        assert_eq!(resting(Duration::from_hours(25)), []);
+        let (sendgrid, postmark, without_search) = (account(1), account(2), account(3));
+        throttle.record_lookup(sendgrid, ProviderType::Sendgrid);
+        throttle.record_lookup(postmark, ProviderType::Postmark);
+        throttle.record_no_search(without_search);
+        // A shorter pause neither ends a longer one nor changes what is known.
+        throttle.record_lookup(without_search, ProviderType::Sendgrid);
+        assert_eq!(throttle.without_search(), [without_search]);
+        assert_eq!(paused(Duration::ZERO), [sendgrid, postmark, without_search]);
+        assert_eq!(paused(Duration::from_secs(10)), [sendgrid, without_search]);
+        throttle.record_throttled(postmark, Some(Duration::from_mins(5)));
+        throttle.record_lookup(postmark, ProviderType::Postmark);
+        assert_eq!(paused(Duration::from_mins(4)), [postmark, without_search]);
+        assert_eq!(paused(Duration::from_hours(23)), [without_search]);
+        assert_eq!(paused(Duration::from_hours(25)), []);
     }
 
     #[test]
-    fn what_a_provider_asks_for_is_bounded() {
-        assert_eq!(throttle_wait(None), THROTTLED_WAIT);
-        assert_eq!(throttle_wait(Some(Duration::ZERO)), Duration::from_secs(1));
-        assert_eq!(throttle_wait(Some(Duration::MAX)), RETRY_AFTER_MAX);
+    fn a_requested_pause_is_bounded() {
+        assert_eq!(throttled_pause(None), THROTTLED_PAUSE);
+        assert_eq!(
+            throttled_pause(Some(Duration::ZERO)),
+            Duration::from_secs(1)
+        );
+        assert_eq!(throttled_pause(Some(Duration::MAX)), RETRY_AFTER_MAX);
     }
 }

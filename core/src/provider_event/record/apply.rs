@@ -1,14 +1,13 @@
-//! What follows from news for the copies that it is about, in the recorder's
-//! transaction.
+//! Applies new events to their recipients, in the recorder's transaction.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::counts::{self, Count, MetricKey};
+use super::counts::{self, CountChange, RecipientCounts};
 use super::recipient_state::{self, FoldResult, RecipientState, ReportedEvent};
-use super::recipients::store as copies_store;
+use super::recipients::store as recipients_store;
 use super::recipients::{LockedRecipient, RecipientKey};
-use super::store::{self, Proved, RecipientChange};
-use super::writer::Matched;
+use super::store::{self, ProvenAttempts, RecipientChange};
+use super::writer::MatchedEvent;
 use crate::clock::Timestamp;
 use crate::db::PgConnection;
 use crate::event::{self, NewEvent};
@@ -18,219 +17,239 @@ use crate::message::MessageStatus;
 use crate::message::store::refresh_aggregates;
 use crate::metrics::{Delta, Dimensions};
 
-/// Brings the copies up to date that were told of for the first time, and all that
-/// hangs on them.
-pub(super) async fn follow(
+/// Updates the recipients of new events, with their messages, events, metrics and outbox
+/// rows.
+pub(super) async fn apply_events(
     connection: &mut PgConnection,
     ids: &Ids,
-    fresh: &[&Matched<'_>],
+    new_events: &[&MatchedEvent<'_>],
     now: Timestamp,
 ) -> Result<(), Fault> {
-    if fresh.is_empty() {
+    if new_events.is_empty() {
         return Ok(());
     }
-    let unproven = fresh.iter().filter(|matched| !matched.copy.is_proven);
+    let unproven = new_events
+        .iter()
+        .filter(|matched| !matched.recipient.is_proven);
     let unproven = unproven.filter_map(|matched| {
-        let attempt_id = matched.copy.attempt_id?;
-        Some((matched.copy.place.0, attempt_id, matched.organization_id()))
+        let attempt_id = matched.recipient.attempt_id?;
+        Some((
+            matched.recipient.key.0,
+            attempt_id,
+            matched.organization_id(),
+        ))
     });
     let unproven: Vec<_> = unproven.collect();
-    let proved = store::prove_attempts(&mut *connection, &unproven, now).await?;
-    let places = fresh
+    let proven = store::accept_attempts(&mut *connection, &unproven, now).await?;
+    let keys = new_events
         .iter()
-        .map(|matched| (matched.copy.place, matched.organization_id()));
-    let places: Vec<_> = places.collect();
-    let copies = copies_store::lock_copies(&mut *connection, &places).await?;
-    let mut steps = Vec::new();
-    for (place, news) in by_copy(fresh) {
-        let (Some(copy), Some(first)) = (copies.get(&place), news.first()) else {
+        .map(|matched| (matched.recipient.key, matched.organization_id()));
+    let keys: Vec<_> = keys.collect();
+    let recipients = recipients_store::lock(&mut *connection, &keys).await?;
+    let mut updates = Vec::new();
+    for (key, events) in by_recipient(new_events) {
+        let (Some(recipient), Some(first)) = (recipients.get(&key), events.first()) else {
             continue;
         };
-        let told = news.iter().map(|matched| told(matched, &proved)).collect();
+        let reported = events
+            .iter()
+            .map(|matched| reported(matched, &proven))
+            .collect();
         let next_id = || ids.next_at::<EventId>(now);
-        steps.push(RecipientUpdate {
+        updates.push(RecipientUpdate {
             organization_id: first.organization_id(),
-            place,
-            attempts: proved.open.iter().filter(|open| **open == place).count(),
-            progress: recipient_state::follow(copy.standing, told, now, next_id),
-            copy: *copy,
-            news,
+            key,
+            attempts: proven
+                .unfinished
+                .iter()
+                .filter(|unfinished| **unfinished == key)
+                .count(),
+            result: recipient_state::fold(recipient.state, reported, now, next_id),
+            recipient: *recipient,
+            events,
         });
     }
-    apply(connection, steps).await
+    write(connection, updates).await
 }
 
-/// What the news means for one copy.
+/// The changes that the events of one recipient cause.
 struct RecipientUpdate<'a> {
     organization_id: OrganizationId,
-    place: RecipientKey,
-    copy: LockedRecipient,
-    /// Calls that had no outcome yet.
+    key: RecipientKey,
+    recipient: LockedRecipient,
+    /// Attempts that had no outcome before these events.
     attempts: usize,
-    progress: FoldResult,
-    news: Vec<&'a Matched<'a>>,
+    result: FoldResult,
+    events: Vec<&'a MatchedEvent<'a>>,
 }
 
-async fn apply(
+async fn write(
     connection: &mut PgConnection,
-    mut steps: Vec<RecipientUpdate<'_>>,
+    mut updates: Vec<RecipientUpdate<'_>>,
 ) -> Result<(), Fault> {
     let changes: Vec<RecipientChange<'_>> =
-        steps.iter().filter_map(RecipientUpdate::change).collect();
-    let updated = store::update_copies(&mut *connection, &changes).await?;
-    let corrections = steps.iter().filter_map(|step| {
-        let correction = step.progress.correction.as_ref()?;
-        Some((step.organization_id, step.place.0, correction))
+        updates.iter().filter_map(RecipientUpdate::change).collect();
+    let updated = store::update_recipients(&mut *connection, &changes).await?;
+    let corrections = updates.iter().filter_map(|update| {
+        let correction = update.result.correction.as_ref()?;
+        Some((update.organization_id, update.key.0, correction))
     });
-    store::correct(&mut *connection, &corrections.collect::<Vec<_>>()).await?;
-    let deltas = count(&mut *connection, &steps, updated.dimensions).await?;
-    let events: Vec<NewEvent> = steps
+    store::correct_deliveries(&mut *connection, &corrections.collect::<Vec<_>>()).await?;
+    let deltas = metric_deltas(&mut *connection, &updates, updated.dimensions).await?;
+    let events: Vec<NewEvent> = updates
         .iter_mut()
         .flat_map(RecipientUpdate::take_events)
         .collect();
     event::store::insert_counted(&mut *connection, &events, &deltas).await?;
-    let settled: Vec<_> = steps
+    let finished: Vec<_> = updates
         .iter()
-        .filter(|step| step.was_open())
-        .map(|step| (step.place, step.organization_id))
+        .filter(|update| update.was_pending())
+        .map(|update| (update.key, update.organization_id))
         .collect();
-    store::finish_chunks(&mut *connection, &settled).await?;
-    if updated.left.is_empty() {
+    store::delete_finished_chunks(&mut *connection, &finished).await?;
+    if updated.to_refresh.is_empty() {
         return Ok(());
     }
-    refresh_aggregates(connection, &updated.left).await
+    refresh_aggregates(connection, &updated.to_refresh).await
 }
 
-/// What is added to the metrics. `dimensions` are those of the messages that were just
-/// written; the others' are looked up.
-async fn count(
+/// The changes of metrics. `dimensions` are those of the messages that were just updated;
+/// the others are read.
+async fn metric_deltas(
     connection: &mut PgConnection,
-    steps: &[RecipientUpdate<'_>],
+    updates: &[RecipientUpdate<'_>],
     mut dimensions: HashMap<MessageId, Dimensions>,
 ) -> Result<Vec<Delta>, Fault> {
-    let counting = steps.iter().map(|step| (step, step.counts()));
-    let counting = counting.filter(|(_, counts)| !counts.is_empty());
+    let counting = updates
+        .iter()
+        .map(|update| (update, update.count_changes()));
+    let counting = counting.filter(|(_, changes)| !changes.is_empty());
     let counting: Vec<_> = counting.collect();
     let unknown = counting
         .iter()
-        .map(|(step, _)| (step.place.0, step.organization_id));
+        .map(|(update, _)| (update.key.0, update.organization_id));
     let unknown: BTreeSet<_> = unknown
         .filter(|(id, _)| !dimensions.contains_key(id))
         .collect();
     let unknown: Vec<_> = unknown.into_iter().collect();
-    dimensions.extend(copies_store::find_dimensions(connection, &unknown).await?);
-    let counted = counting.into_iter().filter_map(|(step, counts)| {
-        let of_message = dimensions.get(&step.place.0)?;
-        Some(MetricKey {
-            organization_id: step.organization_id,
+    dimensions.extend(recipients_store::find_dimensions(connection, &unknown).await?);
+    let counted = counting.into_iter().filter_map(|(update, changes)| {
+        let of_message = dimensions.get(&update.key.0)?;
+        Some(RecipientCounts {
+            organization_id: update.organization_id,
             dimensions: Dimensions {
-                account_id: step.account().unwrap_or(of_message.account_id),
+                account_id: update.account().unwrap_or(of_message.account_id),
                 ..of_message.clone()
             },
-            counts,
+            changes,
         })
     });
     Ok(counts::deltas(counted))
 }
 
 impl RecipientUpdate<'_> {
-    fn was_open(&self) -> bool {
+    fn was_pending(&self) -> bool {
         matches!(
-            self.copy.standing.status,
+            self.recipient.state.status,
             MessageStatus::Queued | MessageStatus::Sending
         )
     }
 
-    /// What is to be written of the copy, if anything.
+    /// The columns to update, if any.
     fn change(&self) -> Option<RecipientChange<'_>> {
-        let (before, progress) = (self.copy.standing, &self.progress);
-        if progress.standing == before && self.attempts == 0 {
+        let (before, result) = (self.recipient.state, &self.result);
+        if result.state == before && self.attempts == 0 {
             return None;
         }
-        // When what counts once came first is said of the copy alone.
-        let is_shown = self.attempts > 0
-            || progress.standing
+        // The first times of bounces, opens and so on are stored only with the recipient.
+        let changes_message = self.attempts > 0
+            || result.state
                 != RecipientState {
-                    opened_at: progress.standing.opened_at,
-                    clicked_at: progress.standing.clicked_at,
-                    bounced_at: progress.standing.bounced_at,
-                    complained_at: progress.standing.complained_at,
-                    unsubscribed_at: progress.standing.unsubscribed_at,
+                    opened_at: result.state.opened_at,
+                    clicked_at: result.state.clicked_at,
+                    bounced_at: result.state.bounced_at,
+                    complained_at: result.state.complained_at,
+                    unsubscribed_at: result.state.unsubscribed_at,
                     ..before
                 };
         let ids = self
-            .news
+            .events
             .iter()
-            .filter(|_| is_shown)
+            .filter(|_| changes_message)
             .filter_map(|matched| matched.event.provider_message_id.clone());
         Some(RecipientChange {
             organization_id: self.organization_id,
-            place: self.place,
-            progress,
+            key: self.key,
+            result,
             account_id: self.proven_account(),
             provider_message_id: ids.min(),
             attempts: i32::try_from(self.attempts).unwrap_or(i32::MAX),
-            is_shown,
+            changes_message,
         })
     }
 
-    /// The account that the news proved the copy to have gone through, if they did.
+    /// The account that sent the message, if the events are the first proof of that.
     fn proven_account(&self) -> Option<ProviderAccountId> {
-        let first = self.news.first().filter(|_| self.progress.is_proven)?;
-        Some(first.copy.account_id)
+        let first = self.events.first().filter(|_| self.result.is_proven)?;
+        Some(first.recipient.account_id)
     }
 
-    /// The account that it is known now to have gone through.
+    /// The account that is known to have sent the message.
     fn account(&self) -> Option<ProviderAccountId> {
-        self.proven_account().or(self.copy.account_id)
+        self.proven_account().or(self.recipient.account_id)
     }
 
-    fn counts(&self) -> Vec<Count> {
-        counts::counts(&self.copy.standing, &self.progress)
+    fn count_changes(&self) -> Vec<CountChange> {
+        counts::changes(&self.recipient.state, &self.result)
     }
 
-    /// The lines of the history, which leave the progress.
+    /// Takes the derived events out of the result.
     fn take_events(&mut self) -> impl Iterator<Item = NewEvent> + use<> {
-        let ((message_id, position), organization_id) = (self.place, self.organization_id);
-        let lines = std::mem::take(&mut self.progress.lines).into_iter();
-        lines.map(move |line| NewEvent {
-            id: line.id,
+        let ((message_id, position), organization_id) = (self.key, self.organization_id);
+        let events = std::mem::take(&mut self.result.events).into_iter();
+        events.map(move |event| NewEvent {
+            id: event.id,
             message_id,
             organization_id,
             position,
-            event_type: line.event_type,
-            occurred_at: line.occurred_at,
-            data: line.data,
+            event_type: event.event_type,
+            occurred_at: event.occurred_at,
+            data: event.data,
         })
     }
 }
 
-/// The news of each copy, the copies in the order of their places.
-fn by_copy<'a>(fresh: &[&'a Matched<'a>]) -> BTreeMap<RecipientKey, Vec<&'a Matched<'a>>> {
-    let mut copies: BTreeMap<RecipientKey, Vec<&Matched<'_>>> = BTreeMap::new();
-    for matched in fresh {
-        copies.entry(matched.copy.place).or_default().push(matched);
+/// Groups events by recipient, in the order of their keys.
+fn by_recipient<'a>(
+    new_events: &[&'a MatchedEvent<'a>],
+) -> BTreeMap<RecipientKey, Vec<&'a MatchedEvent<'a>>> {
+    let mut recipients: BTreeMap<RecipientKey, Vec<&MatchedEvent<'_>>> = BTreeMap::new();
+    for matched in new_events {
+        recipients
+            .entry(matched.recipient.key)
+            .or_default()
+            .push(matched);
     }
-    copies
+    recipients
 }
 
-fn told<'a>(matched: &Matched<'a>, proved: &Proved) -> ReportedEvent<'a> {
-    // Known before, as the attempt was when it was locked: when the copy was looked for,
-    // others may have been about to say so.
-    let is_known = |id| !proved.attempts.contains(&id);
+fn reported<'a>(matched: &MatchedEvent<'a>, proven: &ProvenAttempts) -> ReportedEvent<'a> {
+    // `proven` has the attempts' outcomes as of when they were locked. Those read earlier
+    // may be out of date.
+    let is_known = |id| !proven.attempts.contains(&id);
     ReportedEvent {
-        happening: matched.event.kind,
+        kind: matched.event.happening,
         occurred_at: in_micros(matched.event.occurred_at),
-        started_at: matched.copy.started_at,
-        attempt_id: matched.copy.attempt_id,
+        started_at: matched.recipient.started_at,
+        attempt_id: matched.recipient.attempt_id,
         provider_message_id: matched.event.provider_message_id.as_deref(),
-        is_proven: matched.copy.attempt_id.is_some_and(is_known),
-        provider_type: matched.teller().provider_type,
+        is_proven: matched.recipient.attempt_id.is_some_and(is_known),
+        provider_type: matched.source().provider_type,
         details: &matched.event.details,
     }
 }
 
-/// As Postgres keeps it: what is compared with stored times must be rounded alike.
+/// Rounds as Postgres does, so that the time can be compared with stored ones.
 fn in_micros(at: Timestamp) -> Timestamp {
     Timestamp::from_timestamp_micros(at.timestamp_micros()).unwrap_or(at)
 }

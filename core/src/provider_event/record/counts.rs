@@ -1,6 +1,5 @@
-//! What news adds to the metrics. Pure. Counted here, where it is known what a copy was
-//! and what it becomes, and not by the trigger on `events`, which would have to look both
-//! up again.
+//! How events change the metrics. Pure. Counted here, where a recipient's state before
+//! and after is known; the trigger on `events` would have to read both again.
 
 use std::collections::BTreeMap;
 
@@ -11,42 +10,42 @@ use crate::ids::OrganizationId;
 use crate::message::MessageStatus;
 use crate::metrics::{Delta, Dimensions, EventCounts, start_of_hour};
 
-/// One of the numbers.
-type Number = fn(&mut EventCounts) -> &mut i64;
+/// One of the counters.
+type Counter = fn(&mut EventCounts) -> &mut i64;
 
-/// Something that counts, or does not after all.
+/// A change of one counter.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Count {
+pub(super) struct CountChange {
     at: Timestamp,
-    of: Number,
-    change: i64,
+    counter: Counter,
+    by: i64,
 }
 
-/// What counts of a copy.
-pub(super) struct MetricKey {
+/// The changes of one recipient's counters.
+pub(super) struct RecipientCounts {
     pub(super) organization_id: OrganizationId,
     pub(super) dimensions: Dimensions,
-    pub(super) counts: Vec<Count>,
+    pub(super) changes: Vec<CountChange>,
 }
 
-/// What counts of the news of a recipient: each type once, however many copies were sent,
-/// at the earliest moment that is told of; one that is told of late takes the place of the
-/// other.
-pub(super) fn counts(before: &RecipientState, progress: &FoldResult) -> Vec<Count> {
-    let count = |at, of, change| Count { at, of, change };
-    let after = &progress.standing;
-    let sent = progress.lines.iter();
+/// How a recipient's events change the counters. Each event type counts once per
+/// recipient, however often the message was sent, at its earliest time; if an earlier
+/// event arrives late, its count moves.
+pub(super) fn changes(before: &RecipientState, result: &FoldResult) -> Vec<CountChange> {
+    let change = |at, counter, by| CountChange { at, counter, by };
+    let after = &result.state;
+    let sent = result.events.iter();
     let sent = sent
-        .filter(|line| line.event_type == EventType::Sent && before.first_sent_at.is_none())
-        .map(|line| count(line.occurred_at, |counts| &mut counts.sent, 1));
-    let mut counts: Vec<Count> = sent.collect();
-    // What an event that is corrected counts as moves with it, by a trigger.
-    let corrected = progress.correction.as_ref();
+        .filter(|event| event.event_type == EventType::Sent && before.first_sent_at.is_none())
+        .map(|event| change(event.occurred_at, |counts| &mut counts.sent, 1));
+    let mut changes: Vec<CountChange> = sent.collect();
+    // A trigger moves the count of a corrected DELIVERED event.
+    let corrected = result.correction.as_ref();
     let delivered_at = corrected.map(|correction| correction.occurred_at);
-    // One that bounced before such moments were kept has counted.
+    // `bounced_at` is empty if the bounce was counted before the column existed.
     let is_known_bounce = before.status == MessageStatus::Bounced && before.bounced_at.is_none();
     let bounced_at = after.bounced_at.filter(|_| !is_known_bounce);
-    let firsts: [(_, _, Number); 6] = [
+    let firsts: [(_, _, Counter); 6] = [
         (
             delivered_at.or(before.delivered_at),
             after.delivered_at,
@@ -66,24 +65,28 @@ pub(super) fn counts(before: &RecipientState, progress: &FoldResult) -> Vec<Coun
             &mut counts.clicked
         }),
     ];
-    for (was, is, of) in firsts {
+    for (was, is, counter) in firsts {
         if was != is {
-            counts.extend(was.map(|at| count(at, of, -1)));
-            counts.extend(is.map(|at| count(at, of, 1)));
+            changes.extend(was.map(|at| change(at, counter, -1)));
+            changes.extend(is.map(|at| change(at, counter, 1)));
         }
     }
-    counts
+    changes
 }
 
-/// What the news of copies adds, those together that count alike.
-pub(super) fn deltas(copies: impl Iterator<Item = MetricKey>) -> Vec<Delta> {
+/// Sums the changes by organization, hour and dimensions.
+pub(super) fn deltas(recipients: impl Iterator<Item = RecipientCounts>) -> Vec<Delta> {
     let mut deltas: BTreeMap<(OrganizationId, Timestamp, Dimensions), EventCounts> =
         BTreeMap::new();
-    for copy in copies {
-        for count in copy.counts {
-            let hour = start_of_hour(count.at);
-            let key = (copy.organization_id, hour, copy.dimensions.clone());
-            *(count.of)(deltas.entry(key).or_default()) += count.change;
+    for recipient in recipients {
+        for change in recipient.changes {
+            let hour = start_of_hour(change.at);
+            let key = (
+                recipient.organization_id,
+                hour,
+                recipient.dimensions.clone(),
+            );
+            *(change.counter)(deltas.entry(key).or_default()) += change.by;
         }
     }
     let deltas = deltas.into_iter();
@@ -110,7 +113,7 @@ mod tests {
         DateTime::from_timestamp(1_800_000_000 + hour * 3_600 + second, 0).unwrap()
     }
 
-    fn standing(opened_at: Option<Timestamp>, delivered_at: Option<Timestamp>) -> RecipientState {
+    fn state(opened_at: Option<Timestamp>, delivered_at: Option<Timestamp>) -> RecipientState {
         RecipientState {
             status: MessageStatus::Delivered,
             sent_at: Some(at(0, 0)),
@@ -125,44 +128,43 @@ mod tests {
         }
     }
 
-    /// What counts of a copy that was opened then, and now is known to have been then, in
-    /// whose history this is new.
-    fn copy(
+    /// A recipient whose first open was and is at `opened`, with these new events.
+    fn recipient(
         account: u128,
         opened: [Option<Timestamp>; 2],
-        lines: &[(EventType, Timestamp)],
-    ) -> MetricKey {
+        events: &[(EventType, Timestamp)],
+    ) -> RecipientCounts {
         let delivered = |(event_type, at): &(EventType, Timestamp)| {
             (*event_type == EventType::Delivered).then_some(*at)
         };
-        let delivered_at = lines.iter().find_map(delivered);
-        let lines = lines.iter().map(|(event_type, occurred_at)| DerivedEvent {
+        let delivered_at = events.iter().find_map(delivered);
+        let events = events.iter().map(|(event_type, occurred_at)| DerivedEvent {
             id: EventId(Uuid::nil()),
             event_type: *event_type,
             occurred_at: *occurred_at,
             data: None,
         });
-        let progress = FoldResult {
-            standing: standing(opened[1], delivered_at),
+        let result = FoldResult {
+            state: state(opened[1], delivered_at),
             is_proven: false,
             error: None,
-            lines: lines.collect(),
+            events: events.collect(),
             correction: None,
         };
-        MetricKey {
+        RecipientCounts {
             organization_id: OrganizationId(Uuid::nil()),
             dimensions: Dimensions {
                 account_id: ProviderAccountId(Uuid::from_u128(account)),
                 domain: "example.com".to_owned(),
                 template_id: None,
             },
-            counts: counts(&standing(opened[0], None), &progress),
+            changes: changes(&state(opened[0], None), &result),
         }
     }
 
-    /// The hours of what is counted, with deliveries and openings.
-    fn counted(copies: Vec<MetricKey>) -> Vec<(i64, i64, i64)> {
-        let deltas = deltas(copies.into_iter()).into_iter();
+    /// The hours with their numbers of deliveries and opens.
+    fn counted(recipients: Vec<RecipientCounts>) -> Vec<(i64, i64, i64)> {
+        let deltas = deltas(recipients.into_iter()).into_iter();
         let hour = |delta: &Delta| (delta.hour - at(0, 0)).num_hours();
         deltas
             .map(|delta| (hour(&delta), delta.counts.delivered, delta.counts.opened))
@@ -170,8 +172,14 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_is_opened_in_the_hour_of_its_earliest_opening() {
-        let opened = |was, is| counted(vec![copy(1, [was, is], &[(EventType::Opened, at(9, 0))])]);
+    fn an_open_counts_in_the_hour_of_the_earliest_open() {
+        let opened = |was, is| {
+            counted(vec![recipient(
+                1,
+                [was, is],
+                &[(EventType::Opened, at(9, 0))],
+            )])
+        };
         assert_eq!(opened(None, Some(at(2, 5))), [(2, 0, 1)]);
         assert_eq!(opened(Some(at(2, 5)), Some(at(2, 5))), []);
         let earlier = opened(Some(at(2, 5)), Some(at(1, 7)));
@@ -180,20 +188,20 @@ mod tests {
     }
 
     #[test]
-    fn what_counts_alike_is_one_delta() {
+    fn changes_of_one_hour_and_account_are_one_delta() {
         let delivered = |account, hour| {
-            let lines = [
+            let events = [
                 (EventType::Delivered, at(hour, 1)),
                 (EventType::Deferred, at(hour, 0)),
             ];
-            copy(account, [None, None], &lines)
+            recipient(account, [None, None], &events)
         };
-        let copies = vec![
+        let recipients = vec![
             delivered(1, 0),
             delivered(1, 0),
             delivered(2, 0),
             delivered(1, 1),
         ];
-        assert_eq!(counted(copies), [(0, 2, 0), (0, 1, 0), (1, 1, 0)]);
+        assert_eq!(counted(recipients), [(0, 2, 0), (0, 1, 0), (1, 1, 0)]);
     }
 }

@@ -1,25 +1,27 @@
-//! Recording what providers tell: each thing once, however often and in whatever
-//! order it is told.
+//! Records the events that providers report. Each event is recorded once, however often
+//! and in whatever order providers send it.
 //!
-//! An event is about a *copy*: one recipient of one message. It is found by our ids,
-//! which must belong together and to the organization of the account that tells,
-//! else by the id that the provider gave it. What is found nowhere is acknowledged
-//! and counted. The events of a copy are kept beside its message, so one that is
-//! told again meets itself there.
+//! An event is about one recipient of one message. The recipient is found by Waypost's
+//! ids, which must belong together and to the organization of the account; otherwise by
+//! the provider's message id. An event whose recipient is not found is acknowledged and
+//! counted. The raw events are stored with the message; a unique key recognizes an event
+//! that is sent again.
 //!
-//! Requests that come while a transaction is under way share the next one, whoever's
-//! they are; the `writer` makes it. One account's fill no more than its `window` of
-//! what waits, so that a busy one keeps nobody waiting for long. What Postgres
-//! refuses of a request costs the others nothing.
+//! Requests that arrive during a transaction share the next one, across all
+//! organizations; the `writer` runs it. One account may hold at most its
+//! `admission_quota` of the queue, so that a busy account does not delay the others for
+//! long. If Postgres refuses the content of one request, the other requests are still
+//! recorded.
 //!
-//! What follows from the news (`progress`, pure) depends on the set of events and
-//! not on their order. What a provider tells of a copy also proves that it took it:
-//! a copy whose answer was lost is not sent again after that, and the worker that
-//! comes with the answer later finds it settled.
+//! The new state of a recipient (`recipient_state`, pure) depends on the set of events,
+//! not on their order. Every event also proves that the provider accepted the message for
+//! that recipient: an attempt whose answer was lost is not repeated, and a worker that
+//! gets the answer later finds the outcome recorded.
 //!
-//! Locks are taken in the order of all who settle: signatures, events, attempts,
-//! recipients, outbox (only rows that nobody else has), messages, suppressions; rows
-//! of one kind in the order of their ids. A worker's lease is never waited for.
+//! Locks are taken in the same order as wherever outcomes are recorded: signatures,
+//! events, attempts, recipients, outbox (only rows that are not leased), messages,
+//! suppressions; rows of one table in the order of their ids. A transaction never waits
+//! for a worker's lease.
 
 mod admission_quota;
 mod apply;
@@ -50,40 +52,40 @@ pub use source::EventSource;
 use admission_quota::{AdmissionPermit, AdmissionQuota};
 use writer::EventWriter;
 
-/// Transactions under way at once, in one process. While one is being committed the
-/// other has Postgres' ear; more of them make smaller groups.
-const LANES: usize = 2;
-/// Connections for them: one each, and one that is on its way back to its pool.
+/// Concurrent transactions of one process. While one commits, the other runs its
+/// statements; more of them make smaller batches.
+const TRANSACTIONS_MAX: usize = 2;
+/// Connections for the transactions: one each, and one that is being returned to the
+/// pool.
 pub const CONNECTIONS: u32 = 3;
-/// Requests with which another transaction begins beside one that is under way.
-const CROWD: usize = 16;
-/// Events that share a transaction, roughly. The largest request has several times as
-/// many and is recorded in parts.
-const EVENTS_MAX: usize = 400;
-/// Requests that may wait for a transaction; beyond it they wait to wait.
+/// Waiting requests that start a transaction beside one that is running.
+const BATCH_MIN: usize = 16;
+/// Approximate number of events in a transaction. Larger requests are recorded in parts.
+const BATCH_EVENTS_MAX: usize = 400;
+/// Requests that may be queued; further callers wait for a free slot.
 const WAITING_MAX: usize = 4_096;
-/// How long a request waits in all. Providers wait about as long for an answer.
+/// How long a request waits in total. Providers wait about as long for an answer.
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
 const DOING: &str = "record provider events";
 
-/// A genuine request.
+/// The content of a verified request.
 #[derive(Debug)]
 pub struct EventBatch {
     pub events: Vec<ProviderEvent>,
-    /// Items of it that could not be read.
+    /// Items that could not be read.
     pub unreadable: usize,
-    /// What must not come with another content.
+    /// A signature that must not be used again with other content.
     pub guard: Option<ReplayGuard>,
 }
 
-/// What became of a request.
+/// How the events of a request were recorded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RecordCounts {
     pub recorded: usize,
-    /// Events that were known already.
+    /// Events that had been recorded before.
     pub repeated: usize,
-    /// Events about a copy that is not there.
+    /// Events whose recipient was not found.
     pub unmatched: usize,
 }
 
@@ -98,9 +100,10 @@ impl RecordCounts {
 /// Why a request was not recorded.
 #[derive(Debug)]
 pub enum RecordRefusal {
-    /// Its signature came with another content before.
+    /// The signature was used before with other content.
     Replayed,
-    /// We failed; nothing is recorded, or the part before is and will be known.
+    /// Nothing was recorded, or only the first parts. Those are recognized when the
+    /// request is sent again.
     Fault(Fault),
 }
 
@@ -110,34 +113,34 @@ impl From<Fault> for RecordRefusal {
     }
 }
 
-/// Records events. Cheap to clone.
+/// Records provider events. Cheap to clone.
 #[derive(Clone)]
 pub struct EventRecorder {
-    group: Batcher<Request, Option<RecordCounts>>,
-    windows: AdmissionQuota,
-    own: OwnLinks,
+    batcher: Batcher<Request, Option<RecordCounts>>,
+    quota: AdmissionQuota,
+    own_links: OwnLinks,
     clock: Clock,
 }
 
 /// A request, or a part of a large one, that waits for its transaction.
 struct Request {
-    teller: Arc<EventSource>,
+    source: Arc<EventSource>,
     origin: Arc<Origin>,
-    news: EventBatch,
-    /// Given back when it has been recorded, whoever still waits for that.
-    _place: Option<AdmissionPermit>,
+    batch: EventBatch,
+    /// Released once the part is recorded, even if the caller no longer waits.
+    _permit: Option<AdmissionPermit>,
 }
 
 impl EventRecorder {
-    /// Starts the lanes, which record through the pool, the clock and the ids of
+    /// Starts the recorder's tasks. They use the pool, the clock and the ids of
     /// `suppressions`.
     #[must_use]
-    pub fn start(suppressions: Suppressions, sealer: Sealer, own: OwnLinks) -> Self {
+    pub fn start(suppressions: Suppressions, sealer: Sealer, own_links: OwnLinks) -> Self {
         let clock = suppressions.clock.clone();
         let settings = BatcherSettings {
-            flushes_max: LANES,
-            batch_weight_max: EVENTS_MAX,
-            batch_min: CROWD,
+            flushes_max: TRANSACTIONS_MAX,
+            batch_weight_max: BATCH_EVENTS_MAX,
+            batch_min: BATCH_MIN,
             queue_max: WAITING_MAX,
             cooldown: Cooldown::NONE,
         };
@@ -146,79 +149,81 @@ impl EventRecorder {
             sealer,
         });
         Self {
-            group: Batcher::start("provider_events", settings, move |requests| {
+            batcher: Batcher::start("provider_events", settings, move |requests| {
                 let writer = Arc::clone(&writer);
                 async move { writer.write(requests).await }
             }),
-            windows: AdmissionQuota::new(),
-            own,
+            quota: AdmissionQuota::new(),
+            own_links,
             clock,
         }
     }
 
-    /// Records a request. When this returns a tally, all of it is committed.
+    /// Records a request. When this returns counts, all events are committed.
     ///
     /// # Errors
-    /// Why it was not recorded. It may be told again then, in part or whole; what
-    /// still waited for its turn is recorded all the same.
+    /// Why it was not recorded. The request may then be sent again, in part or whole;
+    /// parts that were still queued are recorded all the same.
     pub async fn record(
         &self,
-        teller: EventSource,
+        source: EventSource,
         origin: Origin,
-        mut news: EventBatch,
+        mut batch: EventBatch,
     ) -> Result<RecordCounts, RecordRefusal> {
-        self.open_links(&mut news);
-        let (account_id, unreadable) = (teller.account_id, news.unreadable);
-        let (teller, origin) = (Arc::new(teller), Arc::new(origin));
-        let mut tally = RecordCounts::default();
-        for news in parts(news) {
+        self.restore_original_links(&mut batch);
+        let (account_id, unreadable) = (source.account_id, batch.unreadable);
+        let (source, origin) = (Arc::new(source), Arc::new(origin));
+        let mut counts = RecordCounts::default();
+        for batch in split(batch) {
             let request = Request {
-                teller: Arc::clone(&teller),
+                source: Arc::clone(&source),
                 origin: Arc::clone(&origin),
-                news,
-                _place: None,
+                batch,
+                _permit: None,
             };
-            tally.add(self.record_part(request).await?);
+            counts.add(self.record_part(request).await?);
         }
-        if tally.unmatched > 0 {
+        if counts.unmatched > 0 {
             info!(
                 account.id = %account_id,
-                events = tally.unmatched,
-                "Account {account_id} told of messages that are not there"
+                events = counts.unmatched,
+                "Account {account_id} reported events of unknown messages"
             );
         }
         if unreadable > 0 {
             warn!(
                 account.id = %account_id,
                 items = unreadable,
-                "Account {account_id} told something that cannot be read"
+                "Account {account_id} sent items that cannot be read"
             );
         }
-        Ok(tally)
+        Ok(counts)
     }
 
-    /// Shows the author's URL in place of a tracked link of ours. What is signed by us is
-    /// shown to nobody.
-    fn open_links(&self, news: &mut EventBatch) {
+    /// Replaces Waypost's tracked links by the original URLs: signed links are not shown
+    /// to customers.
+    fn restore_original_links(&self, batch: &mut EventBatch) {
         let now = self.clock.now();
-        for event in &mut news.events {
+        for event in &mut batch.events {
             if let Some(url) = event.details.get_mut("url")
-                && let Some(shown) = url.as_str().and_then(|url| self.own.resolve(url, now))
+                && let Some(original) = url
+                    .as_str()
+                    .and_then(|url| self.own_links.shown_as(url, now))
             {
-                *url = shown.into();
+                *url = original.into();
             }
         }
     }
 
     async fn record_part(&self, request: Request) -> Result<RecordCounts, RecordRefusal> {
         let recording = async {
-            let weight = request.news.events.len().max(1);
-            let place = self.windows.enter(request.teller.account_id, weight).await;
+            let weight = request.batch.events.len().max(1);
+            let permit = self.quota.acquire(request.source.account_id, weight).await;
             let request = Request {
-                _place: place,
+                _permit: permit,
                 ..request
             };
-            self.group.run(request, weight).await
+            self.batcher.run(request, weight).await
         };
         match timeout(WAIT_MAX, recording).await {
             Ok(recorded) => recorded?.ok_or(RecordRefusal::Replayed),
@@ -227,17 +232,21 @@ impl EventRecorder {
     }
 }
 
-/// A request in parts of [`EVENTS_MAX`] events. One without events is a part too: it
-/// still uses its signature up.
-fn parts(news: EventBatch) -> Vec<EventBatch> {
-    let mut events = news.events;
+/// Splits a request into parts of [`BATCH_EVENTS_MAX`] events. A request without events
+/// is one part: its signature is recorded as used.
+fn split(batch: EventBatch) -> Vec<EventBatch> {
+    let mut events = batch.events;
     let mut parts = Vec::new();
     loop {
-        let rest = events.split_off(events.len().min(EVENTS_MAX));
+        let rest = events.split_off(events.len().min(BATCH_EVENTS_MAX));
         parts.push(EventBatch {
             events,
-            unreadable: if parts.is_empty() { news.unreadable } else { 0 },
-            guard: news.guard.clone(),
+            unreadable: if parts.is_empty() {
+                batch.unreadable
+            } else {
+                0
+            },
+            guard: batch.guard.clone(),
         });
         if rest.is_empty() {
             return parts;

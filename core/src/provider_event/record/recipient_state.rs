@@ -1,18 +1,19 @@
-//! What becomes of one copy by what its provider tells. Pure, and the same in
-//! whatever order and in however many parts the news comes: where a copy ends and
-//! what it counts as follow from the set of events alone.
+//! The state of one recipient as a fold of the events that its provider reported. Pure.
+//! The result, with its counts, depends on the set of events alone, not on their order or
+//! on how they are split into requests.
 //!
-//! - Whatever a provider tells of a copy proves that it took it. Where the answer to
-//!   the call is still out, or was lost, the copy is sent as of when the call began.
-//! - A status only moves on: sent, dropped by the provider (FAILED), delivered,
+//! - Every event proves that the provider accepted the message. If the answer to the call
+//!   is still missing or was lost, the recipient counts as sent from the start of the
+//!   call.
+//! - A status only moves forward: sent, dropped by the provider (FAILED), delivered,
 //!   bounced.
-//! - What its provider dropped and its owner tries again is another copy. What is told
-//!   late of the call before, that it was taken, deferred, bounced or dropped, is
-//!   history; that the mail arrived is true of both.
-//! - A person who opens a copy or follows a link in it has it. That stands in for
-//!   the DELIVERED event until the provider tells of the delivery; then the one
-//!   becomes the other, so a copy has not two of them for one delivery. A machine
-//!   proves nothing: gateways fetch what they then refuse.
+//! - If the provider dropped the message and the customer retries it, it is sent again. A
+//!   late `sent`, `deferred`, `bounced` or `dropped` event of the earlier attempt only
+//!   goes into the history; a late `delivered` event is true of both.
+//! - An open or click by a person proves delivery. It adds an implied DELIVERED event.
+//!   When the provider reports the delivery, that event is corrected, so that one
+//!   delivery has one event. An open or click by a machine proves nothing: mail gateways
+//!   fetch links of messages that they then refuse.
 
 use serde_json::{Map, Value, json};
 
@@ -23,49 +24,48 @@ use crate::message::MessageStatus;
 use crate::provider::event::ProviderEventKind;
 use crate::provider::kind::ProviderType;
 
-/// Where a copy stands.
+/// The state of a recipient.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RecipientState {
     pub(super) status: MessageStatus,
     pub(super) sent_at: Option<Timestamp>,
     pub(super) delivered_at: Option<Timestamp>,
-    /// The DELIVERED event that an open or a click stands for.
+    /// The DELIVERED event that an open or a click implied.
     pub(super) implied: Option<EventId>,
-    /// When a person first opened it.
+    /// The first open by a person.
     pub(super) opened_at: Option<Timestamp>,
-    /// When a person first followed a link in it.
+    /// The first click by a person.
     pub(super) clicked_at: Option<Timestamp>,
-    /// When it first came back.
+    /// The first bounce.
     pub(super) bounced_at: Option<Timestamp>,
-    /// When it was first marked as spam.
+    /// The first spam complaint.
     pub(super) complained_at: Option<Timestamp>,
-    /// When its recipient first unsubscribed.
+    /// The first unsubscription.
     pub(super) unsubscribed_at: Option<Timestamp>,
-    /// When it was sent before its owner had it tried again.
+    /// When it was sent before the customer retried it.
     pub(super) first_sent_at: Option<Timestamp>,
 }
 
-/// One thing told about the copy, for the first time.
+/// An event of the recipient that was not recorded before.
 #[derive(Debug, Clone)]
 pub(super) struct ReportedEvent<'a> {
-    pub(super) happening: ProviderEventKind,
+    pub(super) kind: ProviderEventKind,
     pub(super) occurred_at: Timestamp,
-    /// When the call began that it is about, where the event says which.
+    /// When the attempt of the event began, if that is known.
     pub(super) started_at: Option<Timestamp>,
     pub(super) attempt_id: Option<SendAttemptId>,
-    /// The provider's id of what it tells of.
     pub(super) provider_message_id: Option<&'a str>,
-    /// Whether it was known of that call before that the provider took the copy.
+    /// Whether the attempt was known to be accepted before this event.
     pub(super) is_proven: bool,
     pub(super) provider_type: ProviderType,
     pub(super) details: &'a Map<String, Value>,
 }
 
 impl ReportedEvent<'_> {
-    /// Whether it says nothing of a copy that is not known to be sent: of that one the
-    /// call has no outcome yet, or there was none.
-    fn is_of_the_one_before(&self) -> bool {
-        let has_arrived = match self.happening {
+    /// Whether the event says nothing about a recipient that is not known to be sent: it
+    /// belongs to an earlier attempt, and the current one has no outcome or was not made.
+    fn is_from_earlier_attempt(&self) -> bool {
+        let has_arrived = match self.kind {
             ProviderEventKind::Sent
             | ProviderEventKind::Deferred
             | ProviderEventKind::Bounced(_)
@@ -80,7 +80,7 @@ impl ReportedEvent<'_> {
     }
 }
 
-/// A line that the history gets.
+/// An event to add to the history.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct DerivedEvent {
     pub(super) id: EventId,
@@ -89,169 +89,167 @@ pub(super) struct DerivedEvent {
     pub(super) data: Option<Value>,
 }
 
-/// A DELIVERED event of before that is known better now.
+/// A correction of an earlier DELIVERED event.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Correction {
     pub(super) event_id: EventId,
     pub(super) occurred_at: Timestamp,
-    /// What it says now; nothing where it is still implied.
+    /// The new data; `None` if the delivery is still implied.
     pub(super) data: Option<Value>,
 }
 
-/// What follows.
+/// The result of folding events.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct FoldResult {
-    pub(super) standing: RecipientState,
-    /// Whether the news was the first proof that the copy was sent.
+    pub(super) state: RecipientState,
+    /// Whether the events are the first proof that the message was sent.
     pub(super) is_proven: bool,
-    /// What to show as the latest error, where that changes.
+    /// The new latest error, if it changes.
     pub(super) error: Option<Option<String>>,
-    pub(super) lines: Vec<DerivedEvent>,
+    pub(super) events: Vec<DerivedEvent>,
     pub(super) correction: Option<Correction>,
 }
 
-/// Goes through what is new about a copy. Nothing is believed to have happened
-/// before the copy was sent, or later than now: providers count in seconds, and
-/// clocks disagree.
-pub(super) fn follow(
+/// Folds new events into a recipient's state. No event counts as earlier than the send or
+/// later than now: providers report whole seconds, and clocks differ.
+pub(super) fn fold(
     before: RecipientState,
-    mut told: Vec<ReportedEvent<'_>>,
+    mut events: Vec<ReportedEvent<'_>>,
     now: Timestamp,
     next_id: impl FnMut() -> EventId,
 ) -> FoldResult {
-    // The provider's own words first, so that an open need not stand for what comes
-    // along with it; then in the order of time.
-    told.sort_by_key(|told| {
+    // Deliveries first, so that an open in the same batch implies none; then by time.
+    events.sort_by_key(|event| {
         (
-            told.happening != ProviderEventKind::Delivered,
-            told.occurred_at,
+            event.kind != ProviderEventKind::Delivered,
+            event.occurred_at,
         )
     });
-    let mut reader = Fold {
+    let mut fold = Fold {
         now,
         next_id,
-        progress: FoldResult {
-            standing: before,
+        result: FoldResult {
+            state: before,
             is_proven: false,
             error: None,
-            lines: Vec::new(),
+            events: Vec::new(),
             correction: None,
         },
     };
-    reader.prove(&told);
-    for told in &told {
-        reader.take(told);
+    fold.prove_sent(&events);
+    for event in &events {
+        fold.apply(event);
     }
-    reader.progress
+    fold.result
 }
 
 struct Fold<F> {
     now: Timestamp,
     next_id: F,
-    progress: FoldResult,
+    result: FoldResult,
 }
 
 impl<F: FnMut() -> EventId> Fold<F> {
-    /// Whatever is told proves that the copy was sent, unless it is all of the one that
-    /// was tried before it.
-    fn prove(&mut self, told: &[ReportedEvent<'_>]) {
-        let is_known = self.progress.standing.sent_at.is_some();
-        if is_known || told.iter().all(ReportedEvent::is_of_the_one_before) {
+    /// Every event proves that the message was sent, unless all of them belong to an
+    /// earlier attempt.
+    fn prove_sent(&mut self, events: &[ReportedEvent<'_>]) {
+        let is_known = self.result.state.sent_at.is_some();
+        if is_known || events.iter().all(ReportedEvent::is_from_earlier_attempt) {
             return;
         }
-        let starts = told.iter().filter(|told| told.started_at.is_some());
-        let earliest = starts.min_by_key(|told| told.started_at);
-        let first = told.iter().map(|told| told.occurred_at).min();
+        let starts = events.iter().filter(|event| event.started_at.is_some());
+        let earliest = starts.min_by_key(|event| event.started_at);
+        let first = events.iter().map(|event| event.occurred_at).min();
         let sent_at = earliest
-            .and_then(|told| told.started_at)
+            .and_then(|event| event.started_at)
             .or(first)
             .map_or(self.now, |at| at.min(self.now));
-        let data = earliest.or(told.first()).map(copy_of);
-        self.progress.is_proven = true;
-        self.progress.standing.sent_at = Some(sent_at);
-        self.progress.error = Some(None);
+        let data = earliest.or(events.first()).map(attempt_data);
+        self.result.is_proven = true;
+        self.result.state.sent_at = Some(sent_at);
+        self.result.error = Some(None);
         self.advance(MessageStatus::Sent, None);
         let data = data.filter(|data| !data.is_empty());
-        self.add(EventType::Sent, sent_at, data.map(Value::Object));
+        self.push_event(EventType::Sent, sent_at, data.map(Value::Object));
     }
 
-    fn take(&mut self, told: &ReportedEvent<'_>) {
-        let at = told.occurred_at.min(self.now);
-        let sent_at = self.progress.standing.sent_at;
+    fn apply(&mut self, event: &ReportedEvent<'_>) {
+        let at = event.occurred_at.min(self.now);
+        let sent_at = self.result.state.sent_at;
         let at = sent_at.map_or(at, |sent_at| at.max(sent_at));
-        let event_type = match told.happening {
-            // Said by the event that follows from the call, or from the proof.
+        let event_type = match event.kind {
+            // Recorded from the outcome of the call, or by `prove_sent`.
             ProviderEventKind::Sent => return,
-            ProviderEventKind::Delivered => return self.deliver(told, at),
+            ProviderEventKind::Delivered => return self.deliver(event, at),
             ProviderEventKind::Deferred => EventType::Deferred,
             ProviderEventKind::Bounced(bounce_type) => {
-                let error = reason(told, &format!("{} bounce", bounce_type.as_str()));
+                let error = error_text(event, &format!("{} bounce", bounce_type.as_str()));
                 self.advance(MessageStatus::Bounced, Some(error));
-                earliest(&mut self.progress.standing.bounced_at, at);
+                set_earliest(&mut self.result.state.bounced_at, at);
                 EventType::Bounced
             }
             ProviderEventKind::Dropped => {
-                let error = reason(told, "the provider dropped it");
+                let error = error_text(event, "the provider dropped it");
                 self.advance(MessageStatus::Failed, Some(error));
                 EventType::Dropped
             }
             ProviderEventKind::Opened { is_bot } => {
                 if !is_bot {
-                    earliest(&mut self.progress.standing.opened_at, at);
-                    self.imply(told, at);
+                    set_earliest(&mut self.result.state.opened_at, at);
+                    self.imply_delivery(event, at);
                 }
                 EventType::Opened
             }
             ProviderEventKind::Clicked { is_bot } => {
                 if !is_bot {
-                    earliest(&mut self.progress.standing.clicked_at, at);
-                    self.imply(told, at);
+                    set_earliest(&mut self.result.state.clicked_at, at);
+                    self.imply_delivery(event, at);
                 }
                 EventType::Clicked
             }
             ProviderEventKind::Complained => {
-                earliest(&mut self.progress.standing.complained_at, at);
+                set_earliest(&mut self.result.state.complained_at, at);
                 EventType::Complained
             }
             ProviderEventKind::Unsubscribed => {
-                earliest(&mut self.progress.standing.unsubscribed_at, at);
+                set_earliest(&mut self.result.state.unsubscribed_at, at);
                 EventType::Unsubscribed
             }
         };
-        self.add(event_type, at, Some(data(told)));
+        self.push_event(event_type, at, Some(event_data(event)));
     }
 
-    fn deliver(&mut self, told: &ReportedEvent<'_>, at: Timestamp) {
+    fn deliver(&mut self, event: &ReportedEvent<'_>, at: Timestamp) {
         self.advance(MessageStatus::Delivered, None);
-        let standing = &mut self.progress.standing;
-        if let Some(event_id) = standing.implied.take() {
-            standing.delivered_at = Some(at);
-            self.progress.correction = Some(Correction {
+        let state = &mut self.result.state;
+        if let Some(event_id) = state.implied.take() {
+            state.delivered_at = Some(at);
+            self.result.correction = Some(Correction {
                 event_id,
                 occurred_at: at,
-                data: Some(data(told)),
+                data: Some(event_data(event)),
             });
             return;
         }
-        earliest(&mut standing.delivered_at, at);
-        self.add(EventType::Delivered, at, Some(data(told)));
+        set_earliest(&mut state.delivered_at, at);
+        self.push_event(EventType::Delivered, at, Some(event_data(event)));
     }
 
-    fn imply(&mut self, told: &ReportedEvent<'_>, at: Timestamp) {
+    fn imply_delivery(&mut self, event: &ReportedEvent<'_>, at: Timestamp) {
         self.advance(MessageStatus::Delivered, None);
-        let standing = &mut self.progress.standing;
-        match (standing.delivered_at, standing.implied) {
+        let state = &mut self.result.state;
+        match (state.delivered_at, state.implied) {
             (None, _) => {
-                let mut data = copy_of(told);
+                let mut data = attempt_data(event);
                 data.insert("isImplied".to_owned(), json!(true));
-                data.insert("providerType".to_owned(), json!(told.provider_type));
-                standing.delivered_at = Some(at);
-                let id = self.add(EventType::Delivered, at, Some(Value::Object(data)));
-                self.progress.standing.implied = Some(id);
+                data.insert("providerType".to_owned(), json!(event.provider_type));
+                state.delivered_at = Some(at);
+                let id = self.push_event(EventType::Delivered, at, Some(Value::Object(data)));
+                self.result.state.implied = Some(id);
             }
             (Some(known), Some(event_id)) if at < known => {
-                standing.delivered_at = Some(at);
-                self.progress.correction = Some(Correction {
+                state.delivered_at = Some(at);
+                self.result.correction = Some(Correction {
                     event_id,
                     occurred_at: at,
                     data: None,
@@ -261,28 +259,28 @@ impl<F: FnMut() -> EventId> Fold<F> {
         }
     }
 
-    /// Moves on, and never back. What is told does not move a copy that it did not prove to
-    /// be sent: it is about the one before.
+    /// Moves the status forward, never back. Without proof that the message was sent, the
+    /// events belong to an earlier attempt and move nothing.
     fn advance(&mut self, to: MessageStatus, error: Option<String>) {
-        if self.progress.standing.sent_at.is_none() {
+        if self.result.state.sent_at.is_none() {
             return;
         }
-        if let Ok(status) = self.progress.standing.status.advance(to) {
-            self.progress.standing.status = status;
+        if let Ok(status) = self.result.state.status.advance(to) {
+            self.result.state.status = status;
             if error.is_some() {
-                self.progress.error = Some(error);
+                self.result.error = Some(error);
             }
         }
     }
 
-    fn add(
+    fn push_event(
         &mut self,
         event_type: EventType,
         occurred_at: Timestamp,
         data: Option<Value>,
     ) -> EventId {
         let id = (self.next_id)();
-        self.progress.lines.push(DerivedEvent {
+        self.result.events.push(DerivedEvent {
             id,
             event_type,
             occurred_at,
@@ -292,19 +290,19 @@ impl<F: FnMut() -> EventId> Fold<F> {
     }
 }
 
-fn earliest(first: &mut Option<Timestamp>, at: Timestamp) {
+fn set_earliest(first: &mut Option<Timestamp>, at: Timestamp) {
     *first = Some(first.map_or(at, |known| known.min(at)));
 }
 
-fn reason(told: &ReportedEvent<'_>, otherwise: &str) -> String {
-    let reason = told.details.get("reason").and_then(Value::as_str);
+fn error_text(event: &ReportedEvent<'_>, otherwise: &str) -> String {
+    let reason = event.details.get("reason").and_then(Value::as_str);
     reason.unwrap_or(otherwise).to_owned()
 }
 
-/// Which of several copies of one recipient it is about, as far as that is told.
-fn copy_of(told: &ReportedEvent<'_>) -> Map<String, Value> {
-    let attempt_id = told.attempt_id.map(|id| json!(id));
-    let provider_message_id = told.provider_message_id.map(|id| json!(id));
+/// The attempt and the provider's message id, as far as they are known.
+fn attempt_data(event: &ReportedEvent<'_>) -> Map<String, Value> {
+    let attempt_id = event.attempt_id.map(|id| json!(id));
+    let provider_message_id = event.provider_message_id.map(|id| json!(id));
     let members = [
         (ATTEMPT_ID, attempt_id),
         (PROVIDER_MESSAGE_ID, provider_message_id),
@@ -314,12 +312,12 @@ fn copy_of(told: &ReportedEvent<'_>) -> Map<String, Value> {
     members.collect()
 }
 
-/// What the history keeps, and webhooks show.
-fn data(told: &ReportedEvent<'_>) -> Value {
-    let mut data = told.details.clone();
-    data.extend(copy_of(told));
-    data.insert("providerType".to_owned(), json!(told.provider_type));
-    match told.happening {
+/// The data that the history stores and webhooks send.
+fn event_data(event: &ReportedEvent<'_>) -> Value {
+    let mut data = event.details.clone();
+    data.extend(attempt_data(event));
+    data.insert("providerType".to_owned(), json!(event.provider_type));
+    match event.kind {
         ProviderEventKind::Bounced(bounce_type) => {
             data.insert("bounceType".to_owned(), json!(bounce_type.as_str()));
         }
@@ -352,9 +350,9 @@ mod tests {
         DateTime::from_timestamp(1_800_000_000 + second, 0).unwrap()
     }
 
-    fn told(happening: ProviderEventKind, second: i64) -> ReportedEvent<'static> {
+    fn reported(kind: ProviderEventKind, second: i64) -> ReportedEvent<'static> {
         ReportedEvent {
-            happening,
+            kind,
             occurred_at: at(second),
             started_at: Some(at(0)),
             attempt_id: None,
@@ -365,7 +363,7 @@ mod tests {
         }
     }
 
-    fn standing(status: MessageStatus) -> RecipientState {
+    fn state(status: MessageStatus) -> RecipientState {
         let is_sent = !matches!(
             status,
             MessageStatus::Queued | MessageStatus::Sending | MessageStatus::Failed
@@ -384,45 +382,49 @@ mod tests {
         }
     }
 
-    /// Where a copy ends, with its whole history, when the news comes in parts.
-    fn end(
+    /// The final state and the whole history if the events come in these parts.
+    fn fold_parts(
         first: RecipientState,
         parts: &[Vec<ReportedEvent<'_>>],
     ) -> (RecipientState, Vec<(EventType, Timestamp)>) {
         let mut ids = 0_u128;
-        let mut standing = first;
-        let mut lines: Vec<DerivedEvent> = Vec::new();
+        let mut state = first;
+        let mut events: Vec<DerivedEvent> = Vec::new();
         for part in parts {
-            let progress = follow(standing, part.clone(), at(1_000), || {
+            let result = fold(state, part.clone(), at(1_000), || {
                 ids += 1;
                 EventId(Uuid::from_u128(ids))
             });
-            standing = progress.standing;
-            if let Some(correction) = progress.correction {
-                let line = lines.iter_mut().find(|line| line.id == correction.event_id);
-                line.expect("only what is there is corrected").occurred_at = correction.occurred_at;
+            state = result.state;
+            if let Some(correction) = result.correction {
+                let event = events
+                    .iter_mut()
+                    .find(|event| event.id == correction.event_id);
+                event
+                    .expect("only existing events are corrected")
+                    .occurred_at = correction.occurred_at;
             }
-            lines.extend(progress.lines);
+            events.extend(result.events);
         }
-        // Ids differ with the order; whether something is implied may not.
-        standing.implied = standing.implied.map(|_| EventId(Uuid::nil()));
-        let mut history: Vec<_> = lines
+        // The ids differ with the order; whether a delivery is implied must not.
+        state.implied = state.implied.map(|_| EventId(Uuid::nil()));
+        let mut history: Vec<_> = events
             .iter()
-            .map(|line| (line.event_type, line.occurred_at))
+            .map(|event| (event.event_type, event.occurred_at))
             .collect();
         history.sort_by_key(|(event_type, at)| (*at, event_type.as_str()));
-        (standing, history)
+        (state, history)
     }
 
-    fn orders<'a>(told: &[ReportedEvent<'a>]) -> Vec<Vec<ReportedEvent<'a>>> {
-        if told.is_empty() {
+    fn permutations<'a>(events: &[ReportedEvent<'a>]) -> Vec<Vec<ReportedEvent<'a>>> {
+        if events.is_empty() {
             return vec![Vec::new()];
         }
         let mut all = Vec::new();
-        for first in 0..told.len() {
-            let mut rest = told.to_vec();
+        for first in 0..events.len() {
+            let mut rest = events.to_vec();
             let picked = rest.remove(first);
-            for mut order in orders(&rest) {
+            for mut order in permutations(&rest) {
                 order.insert(0, picked.clone());
                 all.push(order);
             }
@@ -431,14 +433,14 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_ends_the_same_in_whatever_order_and_parts_the_news_comes() {
-        let opened = |second| told(ProviderEventKind::Opened { is_bot: false }, second);
-        let clicked = told(ProviderEventKind::Clicked { is_bot: true }, 25);
-        let bounced = told(ProviderEventKind::Bounced(BounceType::Hard), 40);
+    fn the_final_state_does_not_depend_on_the_order_of_events() {
+        let opened = |second| reported(ProviderEventKind::Opened { is_bot: false }, second);
+        let clicked = reported(ProviderEventKind::Clicked { is_bot: true }, 25);
+        let bounced = reported(ProviderEventKind::Bounced(BounceType::Hard), 40);
         let cases = [
             vec![
-                told(ProviderEventKind::Sent, 1),
-                told(ProviderEventKind::Delivered, 10),
+                reported(ProviderEventKind::Sent, 1),
+                reported(ProviderEventKind::Delivered, 10),
                 opened(20),
                 clicked.clone(),
             ],
@@ -446,40 +448,40 @@ mod tests {
                 opened(20),
                 opened(15),
                 clicked,
-                told(ProviderEventKind::Complained, 30),
+                reported(ProviderEventKind::Complained, 30),
             ],
             vec![
-                told(ProviderEventKind::Delivered, 10),
+                reported(ProviderEventKind::Delivered, 10),
                 opened(5),
-                told(ProviderEventKind::Delivered, 12),
+                reported(ProviderEventKind::Delivered, 12),
                 bounced.clone(),
             ],
             vec![
-                told(ProviderEventKind::Dropped, 3),
-                told(ProviderEventKind::Delivered, 10),
-                told(ProviderEventKind::Deferred, 2),
+                reported(ProviderEventKind::Dropped, 3),
+                reported(ProviderEventKind::Delivered, 10),
+                reported(ProviderEventKind::Deferred, 2),
             ],
             vec![
-                told(ProviderEventKind::Dropped, 3),
+                reported(ProviderEventKind::Dropped, 3),
                 bounced,
                 opened(-5),
-                told(ProviderEventKind::Sent, 2_000),
+                reported(ProviderEventKind::Sent, 2_000),
             ],
         ];
         for (number, case) in cases.iter().enumerate() {
             for status in MessageStatus::ALL {
-                let expected = end(standing(status), std::slice::from_ref(case));
-                for order in orders(case) {
-                    let single: Vec<_> = order.iter().map(|told| vec![told.clone()]).collect();
+                let expected = fold_parts(state(status), std::slice::from_ref(case));
+                for order in permutations(case) {
+                    let single: Vec<_> = order.iter().map(|event| vec![event.clone()]).collect();
                     assert_eq!(
-                        end(standing(status), &single),
+                        fold_parts(state(status), &single),
                         expected,
                         "{number} from {status}"
                     );
                     let (head, tail) = order.split_at(2);
                     let halves = [head.to_vec(), tail.to_vec()];
                     assert_eq!(
-                        end(standing(status), &halves),
+                        fold_parts(state(status), &halves),
                         expected,
                         "{number} from {status}"
                     );
@@ -489,20 +491,18 @@ mod tests {
     }
 
     #[test]
-    fn an_open_stands_for_the_delivery_until_the_provider_tells_of_it() {
-        let opened = told(ProviderEventKind::Opened { is_bot: false }, 20);
-        let (alone, history) = end(standing(MessageStatus::Sent), &[vec![opened.clone()]]);
+    fn an_open_implies_the_delivery_until_the_provider_reports_it() {
+        let opened = reported(ProviderEventKind::Opened { is_bot: false }, 20);
+        let (alone, history) = fold_parts(state(MessageStatus::Sent), &[vec![opened.clone()]]);
         assert_eq!(alone.status, MessageStatus::Delivered);
         assert_eq!(alone.delivered_at, Some(at(20)));
         assert_eq!(
             history,
             [(EventType::Delivered, at(20)), (EventType::Opened, at(20))]
         );
-        let delivered = told(ProviderEventKind::Delivered, 10);
-        let (both, history) = end(
-            standing(MessageStatus::Sent),
-            &[vec![opened], vec![delivered]],
-        );
+        let delivered = reported(ProviderEventKind::Delivered, 10);
+        let (both, history) =
+            fold_parts(state(MessageStatus::Sent), &[vec![opened], vec![delivered]]);
         assert_eq!((both.delivered_at, both.implied), (Some(at(10)), None));
         assert_eq!(
             history,
@@ -511,17 +511,17 @@ mod tests {
     }
 
     #[test]
-    fn news_before_the_answer_proves_that_the_copy_was_sent_when_its_call_began() {
+    fn an_event_before_the_answer_proves_that_the_message_was_sent_when_the_call_began() {
         for status in [
             MessageStatus::Queued,
             MessageStatus::Sending,
             MessageStatus::Failed,
         ] {
-            let (after, history) = end(
-                standing(status),
+            let (after, history) = fold_parts(
+                state(status),
                 &[
-                    vec![told(ProviderEventKind::Deferred, -3)],
-                    vec![told(ProviderEventKind::Sent, 9)],
+                    vec![reported(ProviderEventKind::Deferred, -3)],
+                    vec![reported(ProviderEventKind::Sent, 9)],
                 ],
             );
             assert_eq!(
@@ -531,25 +531,25 @@ mod tests {
             assert_eq!(
                 history,
                 [(EventType::Deferred, at(0)), (EventType::Sent, at(0))],
-                "once, and nothing before it"
+                "SENT once, and no event before it"
             );
         }
     }
 
     #[test]
-    fn what_a_provider_drops_fails_unless_it_arrived_after_all() {
-        let dropped = vec![told(ProviderEventKind::Dropped, 3)];
-        let sent = standing(MessageStatus::Sent);
-        let (after, _) = end(sent, std::slice::from_ref(&dropped));
+    fn a_dropped_recipient_fails() {
+        let dropped = vec![reported(ProviderEventKind::Dropped, 3)];
+        let sent = state(MessageStatus::Sent);
+        let (after, _) = fold_parts(sent, std::slice::from_ref(&dropped));
         assert_eq!(after.status, MessageStatus::Failed);
-        let (after, _) = end(sent, &[dropped, vec![told(ProviderEventKind::Sent, 4)]]);
+        let (after, _) = fold_parts(sent, &[dropped, vec![reported(ProviderEventKind::Sent, 4)]]);
         assert_eq!(after.status, MessageStatus::Failed);
     }
 
     #[test]
-    fn nothing_happens_later_than_now() {
-        let late = vec![told(ProviderEventKind::Delivered, 5_000)];
-        let (after, _) = end(standing(MessageStatus::Sent), &[late]);
+    fn no_event_counts_as_later_than_now() {
+        let late = vec![reported(ProviderEventKind::Delivered, 5_000)];
+        let (after, _) = fold_parts(state(MessageStatus::Sent), &[late]);
         assert_eq!(after.delivered_at, Some(at(1_000)));
         assert_eq!(at(1_000) - at(0), TimeDelta::seconds(1_000));
     }

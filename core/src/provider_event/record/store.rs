@@ -1,7 +1,6 @@
-//! What recording writes, for any number of events of any organizations
-//! with one statement each. Attempts are locked before recipients and those before
-//! messages, each in the order of their ids, as everyone does who settles what
-//! workers did.
+//! The statements of recording, one each for any number of events and organizations. Rows
+//! are locked in the same order as wherever outcomes are recorded: attempts, then
+//! recipients, then messages, each in the order of their ids.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,27 +17,26 @@ use crate::ids::{MessageId, OrganizationId, ProviderAccountId, SendAttemptId, Te
 use crate::message::CHUNK_RECIPIENTS;
 use crate::metrics::Dimensions;
 
-/// The first half of the SHA-256 of a provider's id of an event.
+/// The first half of the SHA-256 of a provider's event id.
 pub(super) type EventHash = [u8; 16];
 
-/// An event as it was told, about to be kept.
+/// A raw event to be inserted.
 #[derive(Debug)]
-pub(super) struct ProvenAttempt<'a> {
+pub(super) struct NewProviderEvent<'a> {
     pub(super) organization_id: OrganizationId,
-    pub(super) place: RecipientKey,
+    pub(super) key: RecipientKey,
     pub(super) account_id: ProviderAccountId,
     pub(super) hash: EventHash,
-    pub(super) told_sealed: &'a [u8],
+    pub(super) raw_sealed: &'a [u8],
 }
 
-/// Keeps events, and says which of them were not told before.
+/// Inserts raw events and returns those that were new.
 pub(super) async fn insert(
     connection: &mut PgConnection,
-    events: &[ProvenAttempt<'_>],
+    events: &[NewProviderEvent<'_>],
     now: Timestamp,
 ) -> Result<HashSet<(MessageId, ProviderAccountId, EventHash)>, Fault> {
-    // In one order in every transaction: two that share events then wait for each
-    // other and never in a circle.
+    // All transactions insert in the same order, so that they cannot deadlock.
     let rows = query!(
         r#"INSERT INTO provider_events
                (message_id, provider_account_id, event_hash, organization_id, position, received_at, told_sealed)
@@ -50,15 +48,15 @@ pub(super) async fn insert(
            RETURNING message_id, provider_account_id, event_hash"#,
         now,
         &events.iter().map(|e| e.organization_id.0).collect::<Vec<_>>(),
-        &events.iter().map(|e| e.place.0.0).collect::<Vec<_>>(),
+        &events.iter().map(|e| e.key.0.0).collect::<Vec<_>>(),
         &events.iter().map(|e| e.account_id.0).collect::<Vec<_>>(),
         &events.iter().map(|e| e.hash.as_slice()).collect::<Vec<_>>() as &[&[u8]],
-        &events.iter().map(|e| e.place.1).collect::<Vec<_>>(),
-        &events.iter().map(|e| e.told_sealed).collect::<Vec<_>>() as &[&[u8]],
+        &events.iter().map(|e| e.key.1).collect::<Vec<_>>(),
+        &events.iter().map(|e| e.raw_sealed).collect::<Vec<_>>() as &[&[u8]],
     )
     .fetch_all(connection)
     .await
-    .or_fault("keep provider events")?;
+    .or_fault("insert provider events")?;
     let fresh = rows.into_iter().filter_map(|row| {
         let hash = row.event_hash.try_into().ok()?;
         Some((
@@ -70,30 +68,31 @@ pub(super) async fn insert(
     Ok(fresh.collect())
 }
 
-/// What [`prove_attempts`] found.
+/// The result of [`accept_attempts`].
 #[derive(Debug, Default)]
-pub(super) struct Proved {
-    /// The attempts of which nobody knew before that the provider took them.
+pub(super) struct ProvenAttempts {
+    /// Attempts that were not known to be accepted before.
     pub(super) attempts: HashSet<SendAttemptId>,
-    /// The places of those of which nobody had said yet what came of them.
-    pub(super) open: Vec<RecipientKey>,
+    /// The recipients of those attempts that had no outcome yet.
+    pub(super) unfinished: Vec<RecipientKey>,
 }
 
-/// Whatever an attempt's answer was, or if none came: the provider took it.
-pub(super) async fn prove_attempts(
+/// Marks attempts as ACCEPTED, whatever their outcome was: the provider accepted the
+/// message.
+pub(super) async fn accept_attempts(
     connection: &mut PgConnection,
     attempts: &[(MessageId, SendAttemptId, OrganizationId)],
     now: Timestamp,
-) -> Result<Proved, Fault> {
-    let mut proved = Proved::default();
+) -> Result<ProvenAttempts, Fault> {
+    let mut proven = ProvenAttempts::default();
     if attempts.is_empty() {
-        return Ok(proved);
+        return Ok(proven);
     }
     let mut attempts = attempts.to_vec();
     attempts.sort_unstable();
     attempts.dedup();
     let messages: Vec<Uuid> = attempts.iter().map(|(message, ..)| message.0).collect();
-    let span = IdRange::of(&messages);
+    let range = IdRange::of(&messages);
     let rows = query!(
         r#"WITH locked AS (
                SELECT t.message_id, t.id, a.outcome IS NULL AS was_open
@@ -115,59 +114,61 @@ pub(super) async fn prove_attempts(
         &messages,
         &attempts.iter().map(|(_, id, _)| id.0).collect::<Vec<_>>(),
         now,
-        span.first,
-        span.last,
+        range.first,
+        range.last,
     )
     .fetch_all(connection)
     .await
-    .or_fault("prove send attempts")?;
+    .or_fault("mark send attempts as accepted")?;
     for row in rows {
-        proved.attempts.insert(SendAttemptId(row.id));
+        proven.attempts.insert(SendAttemptId(row.id));
         if row.was_open {
-            proved.open.push((MessageId(row.message_id), row.position));
+            proven
+                .unfinished
+                .push((MessageId(row.message_id), row.position));
         }
     }
-    Ok(proved)
+    Ok(proven)
 }
 
-/// A copy that the news changes.
+/// A change of one recipient.
 #[derive(Debug)]
 pub(super) struct RecipientChange<'a> {
     pub(super) organization_id: OrganizationId,
-    pub(super) place: RecipientKey,
-    pub(super) progress: &'a FoldResult,
-    /// Where the news proved that it was sent: through which account.
+    pub(super) key: RecipientKey,
+    pub(super) result: &'a FoldResult,
+    /// The account that sent it, if the events are the first proof of that.
     pub(super) account_id: Option<ProviderAccountId>,
-    /// The provider's id of it, should it have none.
+    /// The provider's message id, for a recipient that has none.
     pub(super) provider_message_id: Option<String>,
-    /// Calls that count and that nobody had counted.
+    /// Attempts to add to the recipient's count.
     pub(super) attempts: i32,
-    /// Whether its message shows any of that.
-    pub(super) is_shown: bool,
+    /// Whether the message has to change too.
+    pub(super) changes_message: bool,
 }
 
-/// What became of the messages of copies that the news changes.
+/// The messages of the changed recipients.
 #[derive(Debug, Default)]
 pub(super) struct Updated {
-    /// What their messages count under, as far as that was at hand.
+    /// The metric dimensions of the messages that were updated in the same statement.
     pub(super) dimensions: HashMap<MessageId, Dimensions>,
-    /// Messages that are to be brought up to date by
+    /// Messages whose aggregates must be updated by
     /// [`crate::message::store::refresh_aggregates`].
-    pub(super) left: Vec<MessageId>,
+    pub(super) to_refresh: Vec<MessageId>,
 }
 
 impl Updated {
     fn of(changes: &[RecipientChange<'_>], dimensions: HashMap<MessageId, Dimensions>) -> Self {
-        let shown = changes.iter().filter(|change| change.is_shown);
-        let messages = shown.map(|change| change.place.0);
+        let changed = changes.iter().filter(|change| change.changes_message);
+        let messages = changed.map(|change| change.key.0);
         Self {
-            left: messages.filter(|id| !dimensions.contains_key(id)).collect(),
+            to_refresh: messages.filter(|id| !dimensions.contains_key(id)).collect(),
             dimensions,
         }
     }
 }
 
-/// What [`update_copies`] is given, by column.
+/// The arguments of [`update_recipients`], by column.
 struct ChangeColumns<'a> {
     statuses: Vec<&'a str>,
     sent_at: Vec<Option<Timestamp>>,
@@ -180,30 +181,24 @@ struct ChangeColumns<'a> {
     unsubscribed_at: Vec<Option<Timestamp>>,
     accounts: Vec<Option<Uuid>>,
     provider_message_ids: Vec<Option<&'a str>>,
-    says_error: Vec<bool>,
+    sets_error: Vec<bool>,
     errors: Vec<Option<&'a str>>,
 }
 
 impl<'a> ChangeColumns<'a> {
     fn of(changes: &'a [RecipientChange<'a>]) -> Self {
-        let standings = || changes.iter().map(|change| &change.progress.standing);
-        let errors = || changes.iter().map(|change| &change.progress.error);
+        let states = || changes.iter().map(|change| &change.result.state);
+        let errors = || changes.iter().map(|change| &change.result.error);
         Self {
-            statuses: standings()
-                .map(|standing| standing.status.as_str())
-                .collect(),
-            sent_at: standings().map(|standing| standing.sent_at).collect(),
-            delivered_at: standings().map(|standing| standing.delivered_at).collect(),
-            implied: standings()
-                .map(|standing| standing.implied.map(|id| id.0))
-                .collect(),
-            opened_at: standings().map(|standing| standing.opened_at).collect(),
-            clicked_at: standings().map(|standing| standing.clicked_at).collect(),
-            bounced_at: standings().map(|standing| standing.bounced_at).collect(),
-            complained_at: standings().map(|standing| standing.complained_at).collect(),
-            unsubscribed_at: standings()
-                .map(|standing| standing.unsubscribed_at)
-                .collect(),
+            statuses: states().map(|state| state.status.as_str()).collect(),
+            sent_at: states().map(|state| state.sent_at).collect(),
+            delivered_at: states().map(|state| state.delivered_at).collect(),
+            implied: states().map(|state| state.implied.map(|id| id.0)).collect(),
+            opened_at: states().map(|state| state.opened_at).collect(),
+            clicked_at: states().map(|state| state.clicked_at).collect(),
+            bounced_at: states().map(|state| state.bounced_at).collect(),
+            complained_at: states().map(|state| state.complained_at).collect(),
+            unsubscribed_at: states().map(|state| state.unsubscribed_at).collect(),
             accounts: changes
                 .iter()
                 .map(|change| change.account_id.map(|id| id.0))
@@ -212,17 +207,17 @@ impl<'a> ChangeColumns<'a> {
                 .iter()
                 .map(|change| change.provider_message_id.as_deref())
                 .collect(),
-            says_error: errors().map(Option::is_some).collect(),
+            sets_error: errors().map(Option::is_some).collect(),
             errors: errors().map(|error| error.as_ref()?.as_deref()).collect(),
         }
     }
 }
 
-/// Writes where copies stand now, and where a copy is its message's only one the same of
-/// the message: whoever changes the status of such a message holds its copy, so it needs
-/// no lock and no look of its own.
+/// Updates recipients. The message of an only recipient is updated in the same statement:
+/// a transaction that changes such a message holds the lock of its recipient, so no other
+/// lock is needed.
 #[expect(clippy::too_many_lines, reason = "one statement and its columns")]
-pub(super) async fn update_copies(
+pub(super) async fn update_recipients(
     connection: &mut PgConnection,
     changes: &[RecipientChange<'_>],
 ) -> Result<Updated, Fault> {
@@ -235,7 +230,7 @@ pub(super) async fn update_copies(
                UPDATE recipients r
                SET status = c.status::message_status,
                    sent_at = c.sent_at,
-                   -- It has counted as sent, whatever is sent to it after it failed.
+                   -- Counted as sent already, even if it is retried after it failed.
                    first_sent_at = CASE WHEN c.status = 'FAILED' THEN coalesce(r.first_sent_at, c.sent_at)
                                         ELSE r.first_sent_at END,
                    delivered_at = c.delivered_at,
@@ -274,8 +269,8 @@ pub(super) async fn update_copies(
            RETURNING m.id AS "id: MessageId", m.provider_account_id AS "account_id: ProviderAccountId",
                      waypost_metric_domain(m.from_address) AS "domain!", m.template_id AS "template_id: TemplateId""#,
         &changes.iter().map(|c| c.organization_id.0).collect::<Vec<_>>(),
-        &changes.iter().map(|c| c.place.0.0).collect::<Vec<_>>(),
-        &changes.iter().map(|c| c.place.1).collect::<Vec<_>>(),
+        &changes.iter().map(|c| c.key.0.0).collect::<Vec<_>>(),
+        &changes.iter().map(|c| c.key.1).collect::<Vec<_>>(),
         &columns.statuses as &[&str],
         &columns.sent_at as &[Option<Timestamp>],
         &columns.delivered_at as &[Option<Timestamp>],
@@ -283,19 +278,19 @@ pub(super) async fn update_copies(
         &columns.accounts as &[Option<Uuid>],
         &columns.provider_message_ids as &[Option<&str>],
         &changes.iter().map(|c| c.attempts).collect::<Vec<_>>(),
-        &columns.says_error,
+        &columns.sets_error,
         &columns.errors as &[Option<&str>],
         &columns.opened_at as &[Option<Timestamp>],
         &columns.clicked_at as &[Option<Timestamp>],
-        &changes.iter().map(|c| c.is_shown).collect::<Vec<_>>(),
+        &changes.iter().map(|c| c.changes_message).collect::<Vec<_>>(),
         &columns.bounced_at as &[Option<Timestamp>],
         &columns.complained_at as &[Option<Timestamp>],
         &columns.unsubscribed_at as &[Option<Timestamp>],
     )
     .fetch_all(connection)
     .await
-    .or_fault("move the copies of provider events")?;
-    let brought = rows.into_iter().map(|row| {
+    .or_fault("update the recipients of provider events")?;
+    let dimensions = rows.into_iter().map(|row| {
         let dimensions = Dimensions {
             account_id: row.account_id,
             domain: row.domain,
@@ -303,20 +298,21 @@ pub(super) async fn update_copies(
         };
         (row.id, dimensions)
     });
-    Ok(Updated::of(changes, brought.collect()))
+    Ok(Updated::of(changes, dimensions.collect()))
 }
 
-/// Deletes the outbox rows of chunks of which nothing is left to do, if nobody holds
-/// them. Whoever holds one finds that out when it ends its lease, and what two of us
-/// overlook here is found by the worker that the relay wakes for it.
-pub(super) async fn finish_chunks(
+/// Deletes the outbox rows of chunks without pending recipients, unless a worker holds
+/// their lease. That worker deletes the row when it ends the lease. A row that two
+/// concurrent transactions leave behind is deleted by the worker that gets the chunk from
+/// the relay.
+pub(super) async fn delete_finished_chunks(
     connection: &mut PgConnection,
-    places: &[(RecipientKey, OrganizationId)],
+    keys: &[(RecipientKey, OrganizationId)],
 ) -> Result<(), Fault> {
-    if places.is_empty() {
+    if keys.is_empty() {
         return Ok(());
     }
-    let mut chunks: Vec<(Uuid, i32, Uuid)> = places
+    let mut chunks: Vec<(Uuid, i32, Uuid)> = keys
         .iter()
         .map(|((message, position), of)| (message.0, position / CHUNK_RECIPIENTS, of.0))
         .collect();
@@ -347,12 +343,12 @@ pub(super) async fn finish_chunks(
     )
     .execute(connection)
     .await
-    .or_fault("finish chunks")?;
+    .or_fault("delete finished chunks")?;
     Ok(())
 }
 
-/// Writes what is known better of DELIVERED events; their counts follow by trigger.
-pub(super) async fn correct(
+/// Corrects the time and data of DELIVERED events. A trigger corrects their counts.
+pub(super) async fn correct_deliveries(
     connection: &mut PgConnection,
     corrections: &[(OrganizationId, MessageId, &Correction)],
 ) -> Result<(), Fault> {

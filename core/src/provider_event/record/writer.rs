@@ -1,16 +1,16 @@
-//! The transactions of the recorder: as many requests as have gathered, one statement
-//! for each step.
+//! The recorder's transactions: one for all queued requests, with one statement for each
+//! step.
 
 use std::collections::{BTreeMap, HashSet};
 
 use sha2::{Digest, Sha256};
 use tracing::error;
 
-use super::apply::follow;
-use super::recipients::store as copies_store;
+use super::apply::apply_events;
+use super::recipients::store as recipients_store;
 use super::recipients::{Addressee, FoundRecipient, MatchKey, RecipientKey};
-use super::source::store as teller_store;
-use super::store::{self, EventHash, ProvenAttempt};
+use super::source::store as source_store;
+use super::store::{self, EventHash, NewProviderEvent};
 use super::{DOING, EventSource, RecordCounts, Request};
 use crate::address::EmailAddress;
 use crate::clock::Timestamp;
@@ -21,9 +21,9 @@ use crate::ids::{MessageId, OrganizationId, ProviderAccountId};
 use crate::provider::event::{BounceType, ProviderEvent, ProviderEventKind};
 use crate::suppression::Suppressions;
 use crate::suppression::feedback::{ReportedAddress, ReportedReason, ReportedSuppression};
-use teller_store::{Unrecorded, UsedSignature};
+use source_store::{Unrecorded, UsedSignature};
 
-/// How often a transaction is tried that Postgres chose to end a deadlock.
+/// How often a transaction is tried if Postgres aborts it in a deadlock.
 const TRIES_MAX: u32 = 3;
 
 pub(super) struct EventWriter {
@@ -39,47 +39,48 @@ struct Part<'a> {
     unreadable: usize,
 }
 
-/// An event and the copy that it is about.
-pub(super) struct Matched<'a> {
+/// An event and the recipient that it is about.
+pub(super) struct MatchedEvent<'a> {
     request: &'a Request,
     pub(super) event: &'a ProviderEvent,
-    pub(super) copy: FoundRecipient,
-    /// Whom it went to, where the news may suppress them.
+    pub(super) recipient: FoundRecipient,
+    /// The recipient's address, if the event may suppress it.
     addressee: Option<Addressee>,
-    /// Which of the parts told it.
-    nth: usize,
+    /// The index of the part that contains the event.
+    part_index: usize,
     hash: EventHash,
-    told_sealed: Vec<u8>,
+    raw_sealed: Vec<u8>,
 }
 
-impl Matched<'_> {
-    /// The account that told it.
-    pub(super) fn teller(&self) -> &EventSource {
-        &self.request.teller
+impl MatchedEvent<'_> {
+    /// The account that reported the event.
+    pub(super) fn source(&self) -> &EventSource {
+        &self.request.source
     }
 
     pub(super) fn organization_id(&self) -> OrganizationId {
-        self.request.teller.organization_id
+        self.request.source.organization_id
     }
 
-    /// What it is known by when it is told again.
+    /// The key that recognizes an event that is sent again.
     fn key(&self) -> (MessageId, ProviderAccountId, EventHash) {
-        (self.copy.place.0, self.copy.account_id, self.hash)
+        (self.recipient.key.0, self.recipient.account_id, self.hash)
     }
 }
 
 impl EventWriter {
-    /// Records requests together. Nothing stands for one whose signature came with
-    /// another content before.
+    /// Records requests together. The result of a request whose signature was used before
+    /// with other content is `None`.
     pub(super) async fn write(
         &self,
         requests: Vec<Request>,
     ) -> Vec<Result<Option<RecordCounts>, Fault>> {
-        let parts: Vec<Part<'_>> = requests.iter().map(whole).collect();
+        let parts: Vec<Part<'_>> = requests.iter().map(whole_request).collect();
         match self.write_parts(&parts).await {
-            Ok(tallies) => tallies.into_iter().map(Ok).collect(),
+            Ok(counts) => counts.into_iter().map(Ok).collect(),
             Err(fault) if fault.kind() == FaultKind::Internal => {
-                // What Postgres refuses of one request does not cost the others.
+                // Postgres refused the content of one request: record the requests one by
+                // one.
                 let mut results = Vec::with_capacity(requests.len());
                 for request in &requests {
                     results.push(self.write_alone(request).await);
@@ -91,42 +92,43 @@ impl EventWriter {
     }
 
     async fn write_alone(&self, request: &Request) -> Result<Option<RecordCounts>, Fault> {
-        match self.write_parts(&[whole(request)]).await {
-            Ok(mut tallies) => Ok(tallies.pop().flatten()),
-            Err(fault) if db::is_refused(&fault) => self.sift(request).await,
+        match self.write_parts(&[whole_request(request)]).await {
+            Ok(mut counts) => Ok(counts.pop().flatten()),
+            Err(fault) if db::is_refused(&fault) => self.bisect(request).await,
             Err(fault) => Err(fault),
         }
     }
 
-    /// Records what Postgres takes of a request, and counts the rest as unreadable: it
-    /// would be the same whenever it is told again, for hours. Looks for it by halves.
-    async fn sift(&self, request: &Request) -> Result<Option<RecordCounts>, Fault> {
-        let mut tally = RecordCounts::default();
+    /// Records the events that Postgres accepts and counts the others as unreadable:
+    /// otherwise the provider would repeat the same request for hours. Finds the refused
+    /// events by bisection.
+    async fn bisect(&self, request: &Request) -> Result<Option<RecordCounts>, Fault> {
+        let mut counts = RecordCounts::default();
         let mut refused = 0;
-        let mut left = vec![request.news.events.as_slice()];
-        while let Some(events) = left.pop() {
+        let mut pending = vec![request.batch.events.as_slice()];
+        while let Some(events) = pending.pop() {
             let part = Part {
                 request,
                 events,
                 unreadable: 0,
             };
             match self.write_parts(&[part]).await {
-                Ok(mut tallies) => match tallies.pop().flatten() {
-                    Some(part) => tally.add(part),
+                Ok(mut recorded) => match recorded.pop().flatten() {
+                    Some(part) => counts.add(part),
                     None => return Ok(None),
                 },
                 Err(fault) if !db::is_refused(&fault) => return Err(fault),
                 Err(_) if events.len() > 1 => {
                     let (first, second) = events.split_at(events.len() / 2);
-                    left.extend([second, first]);
+                    pending.extend([second, first]);
                 }
                 Err(fault) => {
                     refused += events.len();
-                    let account_id = request.teller.account_id;
+                    let account_id = request.source.account_id;
                     error!(
                         account.id = %account_id,
                         cause = fault.chain(),
-                        "Account {account_id} told something that Postgres refuses"
+                        "Account {account_id} reported an event that Postgres refuses"
                     );
                 }
             }
@@ -134,33 +136,33 @@ impl EventWriter {
         let rest = Part {
             request,
             events: &[],
-            unreadable: request.news.unreadable + refused,
+            unreadable: request.batch.unreadable + refused,
         };
         Ok(self
             .write_parts(&[rest])
             .await?
             .pop()
             .flatten()
-            .map(|_| tally))
+            .map(|_| counts))
     }
 
-    /// One tally for each part, in their order, when all of them are committed.
+    /// Commits parts together and returns the counts of each part, in order.
     async fn write_parts(&self, parts: &[Part<'_>]) -> Result<Vec<Option<RecordCounts>>, Fault> {
         let recording = async {
-            let matched = self.find(parts).await?;
-            let suspects = told_by(&matched).into_iter();
-            let suspects: Vec<_> = suspects
-                .map(|told| (told.organization_id, told.address.email_hash))
+            let matched = self.match_events(parts).await?;
+            let candidates = reported_suppressions(&matched).into_iter();
+            let candidates: Vec<_> = candidates
+                .map(|reported| (reported.organization_id, reported.address.email_hash))
                 .collect();
-            self.suppressions.announce_feedback(&suspects).await?;
+            self.suppressions.expect_told(&candidates).await?;
             let write = || self.transact(parts, &matched);
             db::retry_deadlocks(TRIES_MAX, write, db::is_deadlock).await
         };
         db::bounded(DOING, recording).await
     }
 
-    /// The events whose copies there are, ready to be kept.
-    async fn find<'a>(&self, parts: &[Part<'a>]) -> Result<Vec<Matched<'a>>, Fault> {
+    /// Finds the recipients of events. Events without a recipient are left out.
+    async fn match_events<'a>(&self, parts: &[Part<'a>]) -> Result<Vec<MatchedEvent<'a>>, Fault> {
         let events = parts
             .iter()
             .enumerate()
@@ -169,19 +171,19 @@ impl EventWriter {
         if events.is_empty() {
             return Ok(Vec::new());
         }
-        let mut copies = vec![None; events.len()];
-        let (mut named, mut named_at, mut clues) = (Vec::new(), Vec::new(), Vec::new());
+        let mut recipients = vec![None; events.len()];
+        let (mut named, mut named_at, mut match_keys) = (Vec::new(), Vec::new(), Vec::new());
         for (nth, (_, part, event)) in events.iter().enumerate() {
-            let teller = &part.request.teller;
-            match (event.ids, &event.provider_message_id) {
+            let source = &part.request.source;
+            match (event.copy, &event.provider_message_id) {
                 (Some(ids), _) => {
-                    named.push((teller.organization_id, ids));
+                    named.push((source.organization_id, ids));
                     named_at.push(nth);
                 }
-                (None, Some(provider_message_id)) => clues.push(MatchKey {
-                    nth,
-                    organization_id: teller.organization_id,
-                    account_id: teller.account_id,
+                (None, Some(provider_message_id)) => match_keys.push(MatchKey {
+                    event_index: nth,
+                    organization_id: source.organization_id,
+                    account_id: source.account_id,
                     provider_message_id: provider_message_id.clone(),
                     address_hash: event.recipient.as_ref().map(EmailAddress::hash),
                 }),
@@ -189,89 +191,94 @@ impl EventWriter {
             }
         }
         let mut connection = self.suppressions.pool.acquire().await.or_fault(DOING)?;
-        let found = copies_store::find_copies(&mut connection, &named).await?;
-        for (nth, copy) in named_at.into_iter().zip(found) {
-            copies[nth] = copy;
+        let found = recipients_store::find_by_ids(&mut connection, &named).await?;
+        for (nth, recipient) in named_at.into_iter().zip(found) {
+            recipients[nth] = recipient;
         }
-        for (nth, copy) in copies_store::find_copies_by_clues(&mut connection, &clues).await? {
-            copies[nth] = Some(copy);
+        for (nth, recipient) in
+            recipients_store::find_by_provider_message_id(&mut connection, &match_keys).await?
+        {
+            recipients[nth] = Some(recipient);
         }
-        let matched = events
-            .into_iter()
-            .zip(copies)
-            .filter_map(|((nth, part, event), copy)| Some(self.matched(nth, part, event, copy?)));
-        let mut matched: Vec<Matched<'a>> = matched.collect();
-        let suspects = matched
+        let matched = events.into_iter().zip(recipients).filter_map(
+            |((part_index, part, event), recipient)| {
+                Some(self.matched_event(part_index, part, event, recipient?))
+            },
+        );
+        let mut matched: Vec<MatchedEvent<'a>> = matched.collect();
+        let candidates = matched
             .iter()
-            .filter(|matched| may_suppress(matched.event.kind));
-        let suspects: Vec<(RecipientKey, OrganizationId)> = suspects
-            .map(|matched| (matched.copy.place, matched.organization_id()))
+            .filter(|matched| may_suppress(matched.event.happening));
+        let candidates: Vec<(RecipientKey, OrganizationId)> = candidates
+            .map(|matched| (matched.recipient.key, matched.organization_id()))
             .collect();
-        let addressees = copies_store::find_addressees(&mut connection, &suspects).await?;
+        let addressees = recipients_store::find_addressees(&mut connection, &candidates).await?;
         for matched in &mut matched {
-            matched.addressee = addressees.get(&matched.copy.place).copied();
+            matched.addressee = addressees.get(&matched.recipient.key).copied();
         }
         Ok(matched)
     }
 
-    fn matched<'a>(
+    fn matched_event<'a>(
         &self,
-        nth: usize,
+        part_index: usize,
         part: Part<'a>,
         event: &'a ProviderEvent,
-        copy: FoundRecipient,
-    ) -> Matched<'a> {
-        let teller = &part.request.teller;
-        let (kind, row) = (Sealed::ProviderEvent, copy.place.0.0);
-        Matched {
+        recipient: FoundRecipient,
+    ) -> MatchedEvent<'a> {
+        let source = &part.request.source;
+        let (kind, row) = (Sealed::ProviderEvent, recipient.key.0.0);
+        MatchedEvent {
             request: part.request,
             event,
-            copy,
+            recipient,
             addressee: None,
-            nth,
-            hash: hash_of(&event.id),
-            told_sealed: self
+            part_index,
+            hash: event_hash(&event.id),
+            raw_sealed: self
                 .sealer
-                .seal(teller.organization_id, kind, row, &event.raw),
+                .seal(source.organization_id, kind, row, &event.raw),
         }
     }
 
     async fn transact(
         &self,
         parts: &[Part<'_>],
-        matched: &[Matched<'_>],
+        matched: &[MatchedEvent<'_>],
     ) -> Result<Vec<Option<RecordCounts>>, Fault> {
         let now = self.suppressions.clock.now();
         let mut transaction = db::begin(&self.suppressions.pool, DOING).await?;
         let is_genuine = use_signatures(&mut transaction, parts, now).await?;
-        let believed = matched.iter().filter(|matched| is_genuine[matched.nth]);
-        let believed: Vec<&Matched<'_>> = believed.collect();
-        let fresh = keep(&mut transaction, &believed, now).await?;
+        let genuine = matched
+            .iter()
+            .filter(|matched| is_genuine[matched.part_index]);
+        let genuine: Vec<&MatchedEvent<'_>> = genuine.collect();
+        let new_events = insert_new(&mut transaction, &genuine, now).await?;
         let ids = &self.suppressions.ids;
-        follow(&mut transaction, ids, &fresh, now).await?;
-        let told = told_by(fresh.iter().copied());
+        apply_events(&mut transaction, ids, &new_events, now).await?;
+        let reported = reported_suppressions(new_events.iter().copied());
         let added = self
             .suppressions
-            .add_feedback(&mut transaction, &told)
+            .add_told(&mut transaction, &reported)
             .await?;
-        let tallies = tallies(parts, &is_genuine, &believed, &fresh);
-        count_unrecorded(&mut transaction, parts, &tallies, now).await?;
+        let counts = record_counts(parts, &is_genuine, &genuine, &new_events);
+        count_unrecorded(&mut transaction, parts, &counts, now).await?;
         transaction.commit().await.or_fault(DOING)?;
-        self.suppressions.confirm_feedback(&added).await;
-        Ok(tallies)
+        self.suppressions.confirm_told(&added).await;
+        Ok(counts)
     }
 }
 
-/// All of a request.
-fn whole(request: &Request) -> Part<'_> {
+/// All events of a request.
+fn whole_request(request: &Request) -> Part<'_> {
     Part {
         request,
-        events: &request.news.events,
-        unreadable: request.news.unreadable,
+        events: &request.batch.events,
+        unreadable: request.batch.unreadable,
     }
 }
 
-/// Of each part whether its signature, where it has one, may be used.
+/// Whether the signature of each part is accepted. A part without a signature is.
 async fn use_signatures(
     connection: &mut PgConnection,
     parts: &[Part<'_>],
@@ -279,136 +286,136 @@ async fn use_signatures(
 ) -> Result<Vec<bool>, Fault> {
     let mut is_genuine = vec![true; parts.len()];
     let signed = parts.iter().enumerate().filter_map(|(nth, part)| {
-        let (teller, guard) = (&part.request.teller, part.request.news.guard.as_ref()?);
+        let (source, guard) = (&part.request.source, part.request.batch.guard.as_ref()?);
         let signature = UsedSignature {
-            organization_id: teller.organization_id,
-            account_id: teller.account_id,
+            organization_id: source.organization_id,
+            account_id: source.account_id,
             guard,
         };
         Some((nth, signature))
     });
-    let (places, signatures): (Vec<usize>, Vec<UsedSignature<'_>>) = signed.unzip();
-    let used = teller_store::use_signatures(connection, &signatures, now).await?;
-    for (nth, used) in places.into_iter().zip(used) {
+    let (indices, signatures): (Vec<usize>, Vec<UsedSignature<'_>>) = signed.unzip();
+    let used = source_store::use_signatures(connection, &signatures, now).await?;
+    for (nth, used) in indices.into_iter().zip(used) {
         is_genuine[nth] = used;
     }
     Ok(is_genuine)
 }
 
-/// Keeps the events as they were told, and answers those that were not told before.
-async fn keep<'a, 'b>(
+/// Inserts the raw events and returns those that were not recorded before.
+async fn insert_new<'a, 'b>(
     connection: &mut PgConnection,
-    matched: &[&'a Matched<'b>],
+    matched: &[&'a MatchedEvent<'b>],
     now: Timestamp,
-) -> Result<Vec<&'a Matched<'b>>, Fault> {
+) -> Result<Vec<&'a MatchedEvent<'b>>, Fault> {
     if matched.is_empty() {
         return Ok(Vec::new());
     }
     let mut seen = HashSet::new();
-    let once = matched.iter().filter(|matched| seen.insert(matched.key()));
-    let once: Vec<&Matched<'_>> = once.copied().collect();
-    let kept = once.iter().map(|matched| ProvenAttempt {
+    let unique = matched.iter().filter(|matched| seen.insert(matched.key()));
+    let unique: Vec<&MatchedEvent<'_>> = unique.copied().collect();
+    let rows = unique.iter().map(|matched| NewProviderEvent {
         organization_id: matched.organization_id(),
-        place: matched.copy.place,
-        account_id: matched.copy.account_id,
+        key: matched.recipient.key,
+        account_id: matched.recipient.account_id,
         hash: matched.hash,
-        told_sealed: &matched.told_sealed,
+        raw_sealed: &matched.raw_sealed,
     });
-    let fresh = store::insert(connection, &kept.collect::<Vec<_>>(), now).await?;
-    let once = once.into_iter();
-    Ok(once
-        .filter(|matched| fresh.contains(&matched.key()))
+    let new_events = store::insert(connection, &rows.collect::<Vec<_>>(), now).await?;
+    Ok(unique
+        .into_iter()
+        .filter(|matched| new_events.contains(&matched.key()))
         .collect())
 }
 
-fn tallies(
+fn record_counts(
     parts: &[Part<'_>],
     is_genuine: &[bool],
-    believed: &[&Matched<'_>],
-    fresh: &[&Matched<'_>],
+    genuine: &[&MatchedEvent<'_>],
+    new_events: &[&MatchedEvent<'_>],
 ) -> Vec<Option<RecordCounts>> {
-    let count = |matched: &[&Matched<'_>]| {
+    let count = |matched: &[&MatchedEvent<'_>]| {
         let mut counts = vec![0; parts.len()];
         for one in matched {
-            counts[one.nth] += 1;
+            counts[one.part_index] += 1;
         }
         counts
     };
-    let (known, recorded) = (count(believed), count(fresh));
-    let tally = |nth: usize| RecordCounts {
+    let (known, recorded) = (count(genuine), count(new_events));
+    let part_counts = |nth: usize| RecordCounts {
         recorded: recorded[nth],
         repeated: known[nth] - recorded[nth],
         unmatched: parts[nth].events.len() - known[nth],
     };
-    let places = is_genuine.iter().enumerate();
-    places
-        .map(|(nth, is_genuine)| is_genuine.then(|| tally(nth)))
+    let parts = is_genuine.iter().enumerate();
+    parts
+        .map(|(nth, is_genuine)| is_genuine.then(|| part_counts(nth)))
         .collect()
 }
 
-/// Counts what was recorded nowhere, and remembers which accounts' providers tell;
-/// the accounts in the order of their ids.
+/// Counts unrecorded events and marks accounts as verified, the accounts in the order of
+/// their ids.
 async fn count_unrecorded(
     connection: &mut PgConnection,
     parts: &[Part<'_>],
-    tallies: &[Option<RecordCounts>],
+    counts: &[Option<RecordCounts>],
     now: Timestamp,
 ) -> Result<(), Fault> {
     let mut accounts: BTreeMap<ProviderAccountId, (&EventSource, Unrecorded)> = BTreeMap::new();
-    for (part, tally) in parts.iter().zip(tallies) {
-        let Some(tally) = tally else {
+    for (part, counts) in parts.iter().zip(counts) {
+        let Some(counts) = counts else {
             continue;
         };
-        let teller = &*part.request.teller;
-        let account = accounts.entry(teller.account_id);
-        let (first, unrecorded) = account.or_insert((teller, Unrecorded::default()));
+        let source = &*part.request.source;
+        let account = accounts.entry(source.account_id);
+        let (first, unrecorded) = account.or_insert((source, Unrecorded::default()));
         if first.first_verified_with.is_none() {
-            *first = teller;
+            *first = source;
         }
-        unrecorded.unmatched += tally.unmatched;
+        unrecorded.unmatched += counts.unmatched;
         unrecorded.unreadable += part.unreadable;
     }
-    for (account_id, (teller, unrecorded)) in accounts {
-        let organization_id = teller.organization_id;
-        if let Some(sealed) = &teller.first_verified_with {
-            teller_store::mark_verified(connection, organization_id, account_id, sealed, now)
+    for (account_id, (source, unrecorded)) in accounts {
+        let organization_id = source.organization_id;
+        if let Some(sealed) = &source.first_verified_with {
+            source_store::mark_verified(connection, organization_id, account_id, sealed, now)
                 .await?;
         }
-        teller_store::count_unrecorded(connection, organization_id, account_id, unrecorded, now)
+        source_store::count_unrecorded(connection, organization_id, account_id, unrecorded, now)
             .await?;
     }
     Ok(())
 }
 
-/// The addresses that the news may suppress.
-fn told_by<'a, 'b: 'a>(
-    matched: impl IntoIterator<Item = &'a Matched<'b>>,
+/// The suppressions that follow from events.
+fn reported_suppressions<'a, 'b: 'a>(
+    matched: impl IntoIterator<Item = &'a MatchedEvent<'b>>,
 ) -> Vec<ReportedSuppression<'a>> {
-    let told = matched.into_iter().filter_map(|matched| {
+    let reported = matched.into_iter().filter_map(|matched| {
         let addressee = matched.addressee?;
         Some(ReportedSuppression {
             organization_id: matched.organization_id(),
             origin: &matched.request.origin,
             address: ReportedAddress {
                 email_hash: addressee.address_hash,
-                message_id: matched.copy.place.0,
-                reason: reason(matched.event, addressee)?,
+                message_id: matched.recipient.key.0,
+                reason: suppression_reason(matched.event, addressee)?,
             },
         })
     });
-    told.collect()
+    reported.collect()
 }
 
-fn hash_of(id: &str) -> EventHash {
+fn event_hash(id: &str) -> EventHash {
     let digest: [u8; 32] = Sha256::digest(id.as_bytes()).into();
     let mut hash = EventHash::default();
     hash.copy_from_slice(&digest[..16]);
     hash
 }
 
-/// Whether news of this kind may suppress the copy's address.
-fn may_suppress(happening: ProviderEventKind) -> bool {
-    match happening {
+/// Whether an event of this kind may suppress the recipient's address.
+fn may_suppress(kind: ProviderEventKind) -> bool {
+    match kind {
         ProviderEventKind::Bounced(BounceType::Hard | BounceType::Soft)
         | ProviderEventKind::Complained
         | ProviderEventKind::Unsubscribed => true,
@@ -422,9 +429,9 @@ fn may_suppress(happening: ProviderEventKind) -> bool {
     }
 }
 
-/// Why the news may suppress the copy's address.
-fn reason(event: &ProviderEvent, addressee: Addressee) -> Option<ReportedReason> {
-    match event.kind {
+/// Why the event suppresses the recipient's address, if it does.
+fn suppression_reason(event: &ProviderEvent, addressee: Addressee) -> Option<ReportedReason> {
+    match event.happening {
         ProviderEventKind::Bounced(BounceType::Hard) => Some(ReportedReason::HardBounce),
         ProviderEventKind::Bounced(BounceType::Soft) => Some(ReportedReason::SoftBounce {
             at: event.occurred_at,

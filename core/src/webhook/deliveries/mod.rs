@@ -1,4 +1,4 @@
-//! What was delivered to an endpoint, and how it went: for the organization to read.
+//! The deliveries of an endpoint with their attempts, for customers to read.
 
 pub(super) mod store;
 
@@ -14,27 +14,26 @@ use crate::ids::{
 };
 use crate::page::{Page, PageRequest};
 
-/// Attempts that are shown of one delivery, the newest: each replay adds more.
+/// The newest attempts of a delivery that are listed: each replay adds more.
 const ATTEMPTS_SHOWN: i64 = 20;
 
 /// One event for one endpoint.
 #[derive(Debug, Clone)]
 pub struct Delivery {
-    /// Its id, which receivers see as `webhook-id`.
+    /// The id, which receivers see as `webhook-id`.
     pub id: WebhookDeliveryId,
     pub webhook_endpoint_id: WebhookEndpointId,
-    /// The message that the event is about.
     pub message_id: MessageId,
     pub event_id: EventId,
     pub event_type: EventType,
     /// The hash of the recipient's address.
     pub to_hash: Option<AddressHash>,
     pub status: DeliveryStatus,
-    /// Attempts since it was made or replayed.
+    /// Attempts since the delivery was created or replayed.
     pub attempt_count: u32,
     pub next_attempt_at: Option<Timestamp>,
     pub created_at: Timestamp,
-    /// When the endpoint took it, or the last attempt failed.
+    /// When the endpoint accepted it, or the last attempt failed.
     pub ended_at: Option<Timestamp>,
     /// The newest attempts, oldest first.
     pub attempts: Vec<Attempt>,
@@ -45,16 +44,16 @@ pub struct Delivery {
 pub struct Attempt {
     pub id: WebhookAttemptId,
     pub started_at: Timestamp,
-    /// How long it took, in milliseconds.
     pub duration_ms: u32,
-    /// The HTTP status; nothing where no answer came.
+    /// The HTTP status; `None` if there was no answer.
     pub status_code: Option<u16>,
-    /// The beginning of the answer, or what went wrong.
+    /// The beginning of the answer, or the error.
     pub answer: Option<String>,
 }
 
 impl WebhookEndpoints {
-    /// A page of an endpoint's deliveries, newest first, all or of one status.
+    /// A page of an endpoint's deliveries, newest first, with any status or the given
+    /// one.
     ///
     /// # Errors
     /// Why there is none.
@@ -76,7 +75,7 @@ impl WebhookEndpoints {
     }
 }
 
-/// Fills in the attempts.
+/// Reads the attempts of deliveries.
 pub(super) async fn add_attempts(
     connection: &mut PgConnection,
     organization_id: OrganizationId,

@@ -1,5 +1,4 @@
-//! Deliveries and their attempts in Postgres, as far as customers see and replay
-//! them.
+//! Deliveries and their attempts in Postgres, as customers read and replay them.
 
 use sqlx::{PgConnection, query, query_as, query_scalar};
 use uuid::Uuid;
@@ -25,7 +24,7 @@ pub(super) async fn list(
     status: Option<DeliveryStatus>,
     page: PageRequest,
 ) -> Result<Page<Delivery>, Fault> {
-    // Asked so, the indexes say it all.
+    // Written so that index-only scans suffice.
     let total = query_scalar!(
         r#"WITH endpoint AS (SELECT id FROM webhook_endpoints WHERE organization_id = $1 AND id = $2)
            SELECT (SELECT count(*)
@@ -43,12 +42,12 @@ pub(super) async fn list(
     .await
     .or_fault("count webhook deliveries")?;
     let total = u64::try_from(total).unwrap_or_default();
-    // What is before a page is walked over: not where nothing is behind it.
-    if page.is_past_end(total) {
+    // Postgres walks over all rows before a page; skip that for a page behind the end.
+    if page.is_behind(total) {
         let rows = Vec::new();
         return Ok(Page { rows, total });
     }
-    // One branch of the two has rows, each along an index of its own.
+    // One of the two branches has rows; each uses its own index.
     let rows = query_as!(
         DeliveryRow,
         r#"SELECT d.message_id AS "message_id!: MessageId", d.id AS "id!: WebhookDeliveryId",
@@ -120,8 +119,8 @@ pub(in crate::webhook) async fn find(
     Ok(row.map(Delivery::from))
 }
 
-/// The newest attempts at some deliveries, up to `each_max` of each, oldest first,
-/// with the delivery that each belongs to.
+/// The newest attempts of some deliveries, up to `each_max` of each, oldest first, with
+/// the ids of their deliveries.
 pub(super) async fn list_attempts(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -139,7 +138,7 @@ pub(super) async fn list_attempts(
                FROM webhook_attempts
                WHERE message_id = d.message_id AND webhook_delivery_id = d.id AND organization_id = $1
                UNION ALL
-               -- The first is kept in the delivery itself.
+               -- The first attempt is stored in the delivery.
                SELECT first_attempt_id, first_started_at, first_duration_ms, first_status_code, first_answer
                FROM webhook_deliveries
                WHERE message_id = d.message_id AND id = d.id AND organization_id = $1
@@ -169,8 +168,8 @@ pub(super) async fn list_attempts(
     Ok(attempts.collect())
 }
 
-/// Makes a delivery due again, as if it were new; one that still waits is due now.
-/// False where it is not there.
+/// Makes a delivery due again, as if it were new; a pending one is due now. `false` if it
+/// does not exist.
 pub(in crate::webhook) async fn replay(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -196,8 +195,8 @@ pub(in crate::webhook) async fn replay(
     Ok(done.rows_affected() == 1)
 }
 
-/// Does the same with up to `step.limit` deliveries, oldest first, and says which.
-/// What somebody holds at this moment is being delivered, and left out.
+/// Replays up to `step.limit` deliveries, oldest first, and returns them. Locked rows are
+/// being delivered at this moment and are skipped.
 pub(in crate::webhook) async fn replay_step(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -245,8 +244,7 @@ pub(in crate::webhook) async fn replay_step(
     Ok(replayed)
 }
 
-/// Tells whoever serves the endpoint that something is due, when the transaction is
-/// committed.
+/// Notifies the worker that serves the endpoint, when the transaction commits.
 pub(in crate::webhook) async fn notify_due(
     connection: &mut PgConnection,
     endpoint_id: WebhookEndpointId,
@@ -257,7 +255,7 @@ pub(in crate::webhook) async fn notify_due(
     )
     .fetch_one(connection)
     .await
-    .or_fault("tell of webhook deliveries")?;
+    .or_fault("notify of due webhook deliveries")?;
     Ok(())
 }
 

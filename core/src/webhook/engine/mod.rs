@@ -1,19 +1,18 @@
-//! What the engine that delivers webhooks knows and does in Postgres: who serves an
-//! endpoint, what is due there, and what came of it.
+//! What the workers that deliver webhooks read and write in Postgres: leases of
+//! endpoints, due deliveries, and the results of calls.
 //!
-//! An endpoint is *served* by one worker at a time, which leases its row. So nobody
-//! needs to mark single deliveries as taken, calls to an endpoint are bounded across
-//! all workers, and who serves it knows how it *fares*. A lease counts as long as its
-//! worker is on the list of workers and alive (`queue::lease`); what a dead one held
-//! is free without anybody's doing.
+//! One worker at a time serves an endpoint and leases its row. So single deliveries need
+//! no marks, calls to an endpoint are limited across all workers, and one worker knows
+//! the endpoint's health. A lease is valid as long as its worker's own lease
+//! (`delivery::lease`); the endpoints of a dead worker are free without any cleanup.
 //!
-//! Deliveries come into being in the transaction of their event, by a trigger, which
-//! also *notifies* who serves the endpoint. A notification may be missed: the relay
-//! repeats it as long as something is due.
+//! A trigger inserts deliveries in the transaction of their event and notifies the worker
+//! that serves the endpoint. A notification may be lost: the relay repeats it as long as
+//! a delivery is due.
 //!
-//! What is promised: every delivery to an active endpoint is tried until it is taken
-//! or given up, at least once. A call whose result was not recorded (its worker died)
-//! is made again. What is not promised: an order.
+//! Promised: every delivery to an active endpoint is tried, at least once, until it is
+//! accepted or given up. A call whose result was not recorded, because its worker died,
+//! is repeated. Not promised: an order.
 
 pub mod endpoint_health;
 pub mod store;
@@ -32,21 +31,20 @@ use endpoint_health::EndpointHealth;
 
 use super::schedule::AttemptDecision;
 
-/// Where Postgres tells of deliveries and of changed endpoints; the triggers name it
-/// too.
+/// The channel of notifications about endpoints. The triggers use the same name.
 pub const CHANNEL: &str = "waypost_webhooks";
 
-/// What is told on [`CHANNEL`].
+/// A notification on [`CHANNEL`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndpointNotification {
-    /// Something is due at an endpoint.
+    /// A delivery is due at the endpoint.
     Due(WebhookEndpointId),
-    /// An endpoint was changed or deleted.
+    /// The endpoint was changed or deleted.
     Changed(WebhookEndpointId),
 }
 
 impl EndpointNotification {
-    /// Reads what was told; nothing where it is something else.
+    /// Parses a notification; `None` if it is unknown.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (word, id) = text.split_once(' ')?;
@@ -59,24 +57,24 @@ impl EndpointNotification {
     }
 }
 
-/// An endpoint as who serves it sees it.
+/// An endpoint as its worker uses it.
 #[derive(Debug, Clone)]
-pub struct ServedEndpoint {
+pub struct LeasedEndpoint {
     pub id: WebhookEndpointId,
     pub organization_id: OrganizationId,
     pub url: Url,
-    /// The same as it is stored, which may be written otherwise.
+    /// The URL as stored; the parsed one may be written differently.
     pub url_text: String,
-    /// Its secret, sealed, and those that still sign beside it.
+    /// The sealed secrets that sign, newest first.
     pub secrets_sealed: Vec<Vec<u8>>,
-    pub fare: EndpointHealth,
+    pub health: EndpointHealth,
 }
 
-/// A delivery that is due, with all that it says.
+/// A due delivery with the content of its call.
 #[derive(Debug, Clone)]
 pub struct DueDelivery {
     pub id: WebhookDeliveryId,
-    /// The tries that were made.
+    /// Attempts made so far.
     pub attempts: i32,
     pub message_id: MessageId,
     pub event_id: EventId,
@@ -86,61 +84,59 @@ pub struct DueDelivery {
     pub from_address: String,
     pub subject: String,
     pub tags: Vec<String>,
-    /// What the sender stored with the message.
     pub metadata: Option<Value>,
-    /// The recipient's mailbox, sealed.
+    /// The recipient's sealed mailbox.
     pub address_sealed: Vec<u8>,
-    /// Where the copy was sent through, if that is known.
+    /// The provider that the message was sent through, if known.
     pub provider_type: Option<ProviderType>,
 }
 
-/// One call to an endpoint, as it is kept.
+/// One call to an endpoint, as stored.
 #[derive(Debug, Clone)]
 pub struct EndpointCall {
     pub id: WebhookAttemptId,
     pub started_at: Timestamp,
-    /// How long it took, in milliseconds.
     pub duration_ms: i32,
-    /// The HTTP status, where an answer came.
+    /// The HTTP status, if there was an answer.
     pub status_code: Option<i32>,
-    /// The beginning of the answer, or what went wrong.
+    /// The beginning of the answer, or the error.
     pub answer: Option<String>,
 }
 
-/// What came of a call.
+/// The result of a call, to be recorded.
 #[derive(Debug, Clone)]
 pub struct CallRecord {
-    /// Who made it, serving the endpoint.
+    /// The worker that made the call.
     pub worker: WorkerId,
     pub endpoint_id: WebhookEndpointId,
-    /// The address that was called, as it is stored.
+    /// The URL that was called, as stored.
     pub url_text: String,
     pub organization_id: OrganizationId,
     pub message_id: MessageId,
     pub delivery_id: WebhookDeliveryId,
-    /// The tries that were made before: what makes a record that comes twice, or too
-    /// late, count once.
+    /// Attempts before this call. A record that is repeated or too late does not match
+    /// and is ignored.
     pub attempts_before: i32,
     pub attempt: EndpointCall,
-    /// What follows for the delivery.
-    pub verdict: AttemptDecision,
-    /// How the endpoint fares now, where that changed.
-    pub fare: Option<EndpointHealth>,
-    /// Why the endpoint is switched off, where it is.
+    /// What to do with the delivery.
+    pub decision: AttemptDecision,
+    /// The endpoint's new health, if it changed.
+    pub health: Option<EndpointHealth>,
+    /// Why the endpoint is deactivated, if it is.
     pub deactivated: Option<Deactivation>,
 }
 
-/// Why an endpoint is switched off.
+/// Why an endpoint is deactivated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deactivation {
-    /// It answered 410.
+    /// The endpoint answered 410.
     Gone,
-    /// It failed for five days.
+    /// The endpoint failed for five days.
     Failing,
 }
 
 impl Deactivation {
-    /// The word in the audit log.
+    /// The name in the audit log.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -155,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn news_are_read_and_anything_else_is_not() {
+    fn only_known_notifications_are_parsed() {
         let id = "0190a0b0-0000-7000-8000-000000000001";
         let endpoint = id.parse().unwrap();
         assert_eq!(

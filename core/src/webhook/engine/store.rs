@@ -1,4 +1,4 @@
-//! The engine's statements.
+//! The statements of webhook workers.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use url::Url;
 use uuid::Uuid;
 
 use super::endpoint_health::EndpointHealth;
-use super::{CallRecord, DueDelivery, ServedEndpoint};
+use super::{CallRecord, DueDelivery, LeasedEndpoint};
 use crate::clock::{Timestamp, delta};
 use crate::db::OrFault;
 use crate::event::EventType;
@@ -19,9 +19,9 @@ use crate::ids::{
 use crate::provider::kind::ProviderType;
 use crate::webhook::schedule::AttemptDecision;
 
-/// Leases those of the wanted endpoints that nobody else alive serves and that may be
-/// called. One that is leased to `worker` already is leased again: it asks only for
-/// those of which it does not know.
+/// Leases those of the wanted endpoints that no other live worker has leased and that may
+/// be called. An endpoint that `worker` has leased already is returned too: a worker asks
+/// only for endpoints that it does not serve yet.
 pub async fn lease(
     connection: &mut PgConnection,
     worker: WorkerId,
@@ -53,7 +53,7 @@ pub async fn lease(
     .or_fault("lease webhook endpoints")
 }
 
-/// Ends the lease of an endpoint.
+/// Releases the lease of an endpoint.
 pub async fn release(
     connection: &mut PgConnection,
     worker: WorkerId,
@@ -72,13 +72,13 @@ pub async fn release(
     Ok(())
 }
 
-/// Says that `worker` looks for what is due at an endpoint by itself, without being
-/// notified.
-pub async fn stay_awake(
+/// Announces that `worker` polls an endpoint for due deliveries, so that it needs no
+/// notifications.
+pub async fn announce_polling(
     connection: &mut PgConnection,
     worker: WorkerId,
     id: WebhookEndpointId,
-    span: Duration,
+    duration: Duration,
 ) -> Result<(), Fault> {
     query!(
         "UPDATE webhook_endpoints
@@ -86,22 +86,21 @@ pub async fn stay_awake(
          WHERE id = $2 AND leased_by = $1",
         worker.0,
         id.0,
-        delta(span) as _,
+        delta(duration) as _,
     )
     .execute(connection)
     .await
-    .or_fault("watch a webhook endpoint")?;
+    .or_fault("announce polling of a webhook endpoint")?;
     Ok(())
 }
 
-/// The endpoint as it is now; nothing where `worker` does not serve it any more or it
-/// is not active.
-pub async fn find_served(
+/// The current endpoint; `None` if `worker` has no lease of it or it is inactive.
+pub async fn find_leased(
     connection: &mut PgConnection,
     worker: WorkerId,
     id: WebhookEndpointId,
     now: Timestamp,
-) -> Result<Option<ServedEndpoint>, Fault> {
+) -> Result<Option<LeasedEndpoint>, Fault> {
     let row = query!(
         r#"SELECT e.organization_id, e.url, e.secret_sealed, e.failures, e.failing_since, e.paused_until,
                   ARRAY(SELECT o.secret_sealed
@@ -122,7 +121,7 @@ pub async fn find_served(
     };
     let url = Url::parse(&row.url)
         .map_err(|error| Fault::internal("read a webhook endpoint's URL", error))?;
-    Ok(Some(ServedEndpoint {
+    Ok(Some(LeasedEndpoint {
         id,
         organization_id: OrganizationId(row.organization_id),
         url,
@@ -130,7 +129,7 @@ pub async fn find_served(
         secrets_sealed: std::iter::once(row.secret_sealed)
             .chain(row.old_secrets)
             .collect(),
-        fare: EndpointHealth {
+        health: EndpointHealth {
             failures: row.failures,
             failing_since: row.failing_since,
             paused_until: row.paused_until,
@@ -138,32 +137,31 @@ pub async fn find_served(
     }))
 }
 
-/// What is due at an endpoint.
+/// Due deliveries of an endpoint.
 #[derive(Debug, Default)]
 pub struct Due {
-    /// Deliveries with all that they say.
     pub deliveries: Vec<DueDelivery>,
-    /// Deliveries whose event, message or recipient is removed: nothing can be said.
+    /// Deliveries whose event, message or recipient was deleted, so that no body can be
+    /// built.
     pub orphans: Vec<(MessageId, WebhookDeliveryId)>,
-    /// Since when the last of them is due, where there may be more.
+    /// When the last of them became due, if there may be more.
     pub more_from: Option<Timestamp>,
 }
 
-/// Deliveries read at once.
+/// Deliveries read by one statement.
 pub const READ_MAX: usize = 256;
 
-/// Up to [`READ_MAX`] deliveries that are due at an endpoint, the longest due first, but
-/// for those that are in hand and those that were due before `from`. Each look-up has a
-/// limit, so that it stays one by primary key, whatever the planner believes of tables
-/// that have just grown.
+/// Up to [`READ_MAX`] due deliveries of an endpoint, longest due first, without those in
+/// flight and those due before `from`. The LIMITs make each lookup one by primary key,
+/// even if the planner's statistics of a growing table are out of date.
 pub async fn list_due(
     connection: &mut PgConnection,
-    endpoint: &ServedEndpoint,
+    endpoint: &LeasedEndpoint,
     now: Timestamp,
-    in_hand: &[WebhookDeliveryId],
+    in_flight: &[WebhookDeliveryId],
     from: Option<Timestamp>,
 ) -> Result<Due, Fault> {
-    let in_hand: Vec<Uuid> = in_hand.iter().map(|id| id.0).collect();
+    let in_flight: Vec<Uuid> = in_flight.iter().map(|id| id.0).collect();
     let rows = query_as!(
         DueRow,
         r#"SELECT d.id, d.attempts, d.next_attempt_at AS "due_at!", d.message_id, d.event_id,
@@ -175,7 +173,7 @@ pub async fn list_due(
                FROM webhook_deliveries
                WHERE webhook_endpoint_id = $1 AND status = 'PENDING' AND next_attempt_at <= $3
                  AND next_attempt_at >= coalesce($6, '-infinity'::timestamptz)
-                 -- A subquery is hashed; an array would be walked for every row.
+                 -- Postgres hashes a subquery, but scans an array for every row.
                  AND organization_id = $2 AND id NOT IN (SELECT UNNEST($4::uuid[]))
                ORDER BY next_attempt_at
                LIMIT $5
@@ -204,7 +202,7 @@ pub async fn list_due(
         endpoint.id.0,
         endpoint.organization_id.0,
         now,
-        &in_hand,
+        &in_flight,
         READ_MAX as i64,
         from,
     )
@@ -214,7 +212,7 @@ pub async fn list_due(
     Ok(Due::of(rows))
 }
 
-/// What is not there is removed.
+/// A due delivery; columns of deleted rows are `None`.
 struct DueRow {
     id: Uuid,
     attempts: i32,
@@ -270,7 +268,7 @@ impl DueRow {
     }
 }
 
-/// Gives up deliveries without a call.
+/// Marks deliveries as failed without a call.
 pub async fn fail_orphans(
     connection: &mut PgConnection,
     orphans: &[(MessageId, WebhookDeliveryId)],
@@ -293,15 +291,15 @@ pub async fn fail_orphans(
     )
     .execute(connection)
     .await
-    .or_fault("give up webhook deliveries")?;
+    .or_fault("fail webhook deliveries without content")?;
     Ok(())
 }
 
-/// Keeps calls and moves their deliveries on. A record that comes twice, or after
-/// another worker's, counts once; a call to what was deleted meanwhile is not kept.
+/// Records calls and updates their deliveries. A record that is repeated, or that comes
+/// after another worker's, counts once. Calls of deleted deliveries are not recorded.
 ///
 /// # Errors
-/// A fault when Postgres is away; nothing is recorded then.
+/// A fault if Postgres is unavailable; nothing is recorded then.
 pub async fn record(connection: &mut PgConnection, calls: &[&CallRecord]) -> Result<(), Fault> {
     let columns = CallColumns::of(calls);
     query!(
@@ -325,8 +323,8 @@ pub async fn record(connection: &mut PgConnection, calls: &[&CallRecord]) -> Res
                FROM call c
                WHERE d.message_id = c.message_id AND d.id = c.delivery_id
                  AND d.status = 'PENDING' AND d.attempts = c.attempts_before
-                 -- One that is on record, and is recorded again because nobody heard so, does not
-                 -- count for a replay that came between.
+                 -- A call may be recorded twice, if the first commit was not acknowledged. It
+                 -- must not count for a replay in between.
                  AND d.first_attempt_id IS DISTINCT FROM c.id
                  AND (d.first_attempt_id IS NULL
                       OR NOT EXISTS (
@@ -341,7 +339,7 @@ pub async fn record(connection: &mut PgConnection, calls: &[&CallRecord]) -> Res
                   c.started_at, c.duration_ms, c.status_code, c.answer
            FROM moved m
            JOIN call c ON c.id = m.call_id
-           -- The first is in the delivery itself.
+           -- The first attempt is stored in the delivery.
            WHERE m.first_attempt_id <> m.call_id"#,
         &columns.message_ids,
         &columns.delivery_ids,
@@ -383,9 +381,9 @@ impl<'a> CallColumns<'a> {
             let attempt = &call.attempt;
             let ended_at =
                 attempt.started_at + chrono::TimeDelta::milliseconds(attempt.duration_ms.into());
-            let (status, next_attempt_at, ended_at) = match call.verdict {
+            let (status, next_attempt_at, ended_at) = match call.decision {
                 AttemptDecision::Delivered => ("DELIVERED", None, Some(ended_at)),
-                AttemptDecision::Again(at) => ("PENDING", Some(at), None),
+                AttemptDecision::RetryAt(at) => ("PENDING", Some(at), None),
                 AttemptDecision::Failed => ("FAILED", None, Some(ended_at)),
             };
             columns.message_ids.push(call.message_id.0);
@@ -404,12 +402,12 @@ impl<'a> CallColumns<'a> {
     }
 }
 
-/// Records how an endpoint fares, as long as the caller serves it at the address that
-/// was called.
-pub async fn update_fare(
+/// Records the health of an endpoint, if the caller still has its lease and the URL is
+/// the one that was called.
+pub async fn update_health(
     connection: &mut PgConnection,
     call: &CallRecord,
-    fare: EndpointHealth,
+    health: EndpointHealth,
 ) -> Result<(), Fault> {
     query!(
         "UPDATE webhook_endpoints
@@ -418,18 +416,18 @@ pub async fn update_fare(
         call.worker.0,
         call.endpoint_id.0,
         call.url_text,
-        fare.failures,
-        fare.failing_since,
-        fare.paused_until,
+        health.failures,
+        health.failing_since,
+        health.paused_until,
     )
     .execute(connection)
     .await
-    .or_fault("record how a webhook endpoint fares")?;
+    .or_fault("record the health of a webhook endpoint")?;
     Ok(())
 }
 
-/// Switches an endpoint off; false where it was off already, or the caller does not
-/// serve it any more, or it is at another address than the one that was called.
+/// Deactivates an endpoint. `false` if it was inactive already, the caller has lost its
+/// lease, or its URL is not the one that was called.
 pub async fn deactivate(
     connection: &mut PgConnection,
     call: &CallRecord,
@@ -450,9 +448,8 @@ pub async fn deactivate(
     Ok(done.rows_affected() == 1)
 }
 
-/// Notifies of every endpoint at which something is due, whoever serves it, and says
-/// how many there are: what was told before may have been missed, and nothing else
-/// tells of retries.
+/// Notifies the workers of all endpoints with due deliveries and returns the number of
+/// these endpoints. Earlier notifications may have been lost, and retries have none.
 pub async fn notify_due(connection: &mut PgConnection, now: Timestamp) -> Result<i64, Fault> {
     query_scalar!(
         r#"SELECT count(pg_notify('waypost_webhooks', 'due ' || e.id)) AS "count!"
@@ -473,24 +470,12 @@ pub async fn notify_due(connection: &mut PgConnection, now: Timestamp) -> Result
     .or_fault("find due webhook deliveries")
 }
 
-/// Wakes who serves an endpoint, once the transaction is committed: for whoever makes
-/// a delivery due by hand.
-pub async fn notify(connection: &mut PgConnection, id: WebhookEndpointId) -> Result<(), Fault> {
-    query!(
-        "SELECT pg_notify('waypost_webhooks', 'due ' || $1)",
-        id.0.to_string()
-    )
-    .execute(connection)
-    .await
-    .or_fault("wake who serves a webhook endpoint")?;
-    Ok(())
-}
+/// How long a transaction may still insert deliveries after an endpoint was deleted.
+const DELETION_GRACE: Duration = Duration::from_secs(600);
 
-/// How long after an endpoint was deleted a transaction may still add to it.
-const LATE: Duration = Duration::from_secs(600);
-
-/// Deletes up to `limit` deliveries, with their attempts, of endpoints that were
-/// deleted, and says how many. Endpoints of which nothing is left are forgotten.
+/// Deletes up to `limit` deliveries of deleted endpoints, with their attempts, and
+/// returns their number. Also deletes the records of deleted
+/// endpoints without deliveries.
 pub async fn delete_of_deleted(connection: &mut PgConnection, limit: i64) -> Result<u64, Fault> {
     let deleted = query_scalar!(
         r#"WITH doomed AS (
@@ -526,10 +511,10 @@ pub async fn delete_of_deleted(connection: &mut PgConnection, limit: i64) -> Res
          WHERE gone.deleted_at < now() - $1::interval
            AND NOT EXISTS (
                SELECT FROM webhook_deliveries d WHERE d.webhook_endpoint_id = gone.webhook_endpoint_id)",
-        delta(LATE) as _,
+        delta(DELETION_GRACE) as _,
     )
     .execute(connection)
     .await
-    .or_fault("forget deleted webhook endpoints")?;
+    .or_fault("delete records of deleted webhook endpoints")?;
     Ok(u64::try_from(deleted).unwrap_or_default())
 }

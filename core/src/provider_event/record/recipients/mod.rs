@@ -1,4 +1,4 @@
-//! Copies: what is known of them before the news is followed.
+//! Recipients as they are before events are applied.
 
 pub(super) mod store;
 
@@ -7,47 +7,48 @@ use crate::address::AddressHash;
 use crate::clock::Timestamp;
 use crate::ids::{MessageId, OrganizationId, ProviderAccountId, SendAttemptId, UnsubscribeGroupId};
 
-/// A copy by its place: the message and the recipient's position.
+/// Identifies a recipient: the message and the recipient's position.
 pub(super) type RecipientKey = (MessageId, i32);
 
-/// The copy that an event is about.
+/// The recipient that an event is about.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FoundRecipient {
-    pub(super) place: RecipientKey,
-    /// The call that the event names; nothing where it was found by the provider's
-    /// own id.
+    pub(super) key: RecipientKey,
+    /// The attempt that the event names; `None` if the recipient was found by the
+    /// provider's message id.
     pub(super) attempt_id: Option<SendAttemptId>,
-    /// Whether that call is known to have been taken, which nothing changes any more.
+    /// Whether that attempt is known to be accepted. This never changes back.
     pub(super) is_proven: bool,
     pub(super) started_at: Option<Timestamp>,
-    /// The account that it went through.
+    /// The account that the attempt used.
     pub(super) account_id: ProviderAccountId,
 }
 
-/// A copy that nobody else changes until the transaction ends.
+/// A recipient whose row is locked until the transaction ends.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LockedRecipient {
-    pub(super) standing: RecipientState,
-    /// The account that it is known to have gone through.
+    pub(super) state: RecipientState,
+    /// The account that is known to have sent it.
     pub(super) account_id: Option<ProviderAccountId>,
 }
 
-/// What is known of a copy without our ids: the provider's id, and perhaps whose.
+/// What identifies a recipient without Waypost's ids: the provider's message id and
+/// perhaps the address.
 #[derive(Debug, Clone)]
 pub(super) struct MatchKey {
-    /// The event that it is from.
-    pub(super) nth: usize,
-    /// The account that tells, and whose it is.
+    /// The index of the event.
+    pub(super) event_index: usize,
+    /// The account that reported the event, and its organization.
     pub(super) organization_id: OrganizationId,
     pub(super) account_id: ProviderAccountId,
     pub(super) provider_message_id: String,
     pub(super) address_hash: Option<AddressHash>,
 }
 
-/// Whom a copy went to.
+/// The address that a suppression is for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Addressee {
     pub(super) address_hash: AddressHash,
-    /// The group that the message was sent in.
+    /// The unsubscribe group of the message.
     pub(super) group_id: Option<UnsubscribeGroupId>,
 }

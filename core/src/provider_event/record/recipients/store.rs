@@ -1,5 +1,5 @@
-//! What recording reads of copies, for any number of them of any organizations with one
-//! statement each.
+//! Reads the recipients of events, with one statement each for any number of recipients
+//! and organizations.
 
 use std::collections::HashMap;
 
@@ -19,9 +19,9 @@ use crate::metrics::Dimensions;
 use crate::provider::event::EventIds;
 use crate::provider_event::record::recipient_state::RecipientState;
 
-/// The copies that ids of ours name, in the same order; nothing where they do not
+/// The recipients that Waypost's ids name, in the same order; `None` if the ids do not
 /// belong together or not to the organization.
-pub(in crate::provider_event::record) async fn find_copies(
+pub(in crate::provider_event::record) async fn find_by_ids(
     connection: &mut PgConnection,
     named: &[(OrganizationId, EventIds)],
 ) -> Result<Vec<Option<FoundRecipient>>, Fault> {
@@ -30,10 +30,10 @@ pub(in crate::provider_event::record) async fn find_copies(
         return Ok(found);
     }
     let messages: Vec<Uuid> = named.iter().map(|(_, ids)| ids.message_id.0).collect();
-    let span = IdRange::of(&messages);
-    // An attempt is there as long as its message and its recipient are. The limit keeps
-    // each look-up one by primary key, whatever the planner believes of tables that
-    // have just grown.
+    let range = IdRange::of(&messages);
+    // An attempt exists as long as its message and its recipient. The LIMIT makes each
+    // lookup one by primary key, even if the planner's statistics of a growing table are
+    // out of date.
     let rows = query!(
         r#"SELECT t.nth AS "nth!", a.provider_account_id, a.started_at, a.is_proven AS "is_proven!"
            FROM UNNEST($1::uuid[], $2::uuid[], $3::int[], $4::uuid[]) WITH ORDINALITY
@@ -49,17 +49,17 @@ pub(in crate::provider_event::record) async fn find_copies(
         &messages,
         &named.iter().map(|(_, ids)| ids.position).collect::<Vec<_>>(),
         &named.iter().map(|(_, ids)| ids.attempt_id.0).collect::<Vec<_>>(),
-        span.first,
-        span.last,
+        range.first,
+        range.last,
     )
     .fetch_all(connection)
     .await
-    .or_fault("find the copies of provider events")?;
+    .or_fault("find the recipients of provider events")?;
     for row in rows {
         let nth = usize::try_from(row.nth - 1).unwrap_or(usize::MAX);
         if let Some((_, ids)) = named.get(nth) {
             found[nth] = Some(FoundRecipient {
-                place: (ids.message_id, ids.position),
+                key: (ids.message_id, ids.position),
                 attempt_id: Some(ids.attempt_id),
                 is_proven: row.is_proven,
                 started_at: Some(row.started_at),
@@ -70,18 +70,23 @@ pub(in crate::provider_event::record) async fn find_copies(
     Ok(found)
 }
 
-/// The copies that went through the accounts and have these ids there, with the
-/// events that they belong to. An id that more than one copy has names none.
-pub(in crate::provider_event::record) async fn find_copies_by_clues(
+/// The recipients of an account with these provider message ids, each with the index of
+/// its event. An id that several recipients share matches none.
+pub(in crate::provider_event::record) async fn find_by_provider_message_id(
     connection: &mut PgConnection,
-    clues: &[MatchKey],
+    match_keys: &[MatchKey],
 ) -> Result<Vec<(usize, FoundRecipient)>, Fault> {
-    if clues.is_empty() {
+    if match_keys.is_empty() {
         return Ok(Vec::new());
     }
-    let hashes: Vec<Option<&[u8]>> = clues
+    let hashes: Vec<Option<&[u8]>> = match_keys
         .iter()
-        .map(|clue| clue.address_hash.as_ref().map(|hash| hash.0.as_slice()))
+        .map(|match_key| {
+            match_key
+                .address_hash
+                .as_ref()
+                .map(|hash| hash.0.as_slice())
+        })
         .collect();
     let rows = query!(
         r#"SELECT t.nth AS "nth!", r.message_id, r.position
@@ -99,47 +104,47 @@ pub(in crate::provider_event::record) async fn find_copies_by_clues(
                ) few
            ) r
            WHERE r.alike = 1"#,
-        &clues
+        &match_keys
             .iter()
-            .map(|clue| clue.organization_id.0)
+            .map(|match_key| match_key.organization_id.0)
             .collect::<Vec<_>>(),
-        &clues
+        &match_keys
             .iter()
-            .map(|clue| clue.account_id.0)
+            .map(|match_key| match_key.account_id.0)
             .collect::<Vec<_>>(),
-        &clues
+        &match_keys
             .iter()
-            .map(|clue| clue.provider_message_id.as_str())
+            .map(|match_key| match_key.provider_message_id.as_str())
             .collect::<Vec<_>>() as &[&str],
         &hashes as &[Option<&[u8]>],
     )
     .fetch_all(connection)
     .await
-    .or_fault("find the copies of provider events")?;
+    .or_fault("find the recipients of provider events")?;
     let found = rows.into_iter().filter_map(|row| {
-        let clue = clues.get(usize::try_from(row.nth - 1).ok()?)?;
-        let copy = FoundRecipient {
-            place: (MessageId(row.message_id), row.position),
+        let match_key = match_keys.get(usize::try_from(row.nth - 1).ok()?)?;
+        let recipient = FoundRecipient {
+            key: (MessageId(row.message_id), row.position),
             attempt_id: None,
             is_proven: false,
             started_at: None,
-            account_id: clue.account_id,
+            account_id: match_key.account_id,
         };
-        Some((clue.nth, copy))
+        Some((match_key.event_index, recipient))
     });
     Ok(found.collect())
 }
 
-/// Whom copies went to.
+/// The addresses and unsubscribe groups of recipients.
 pub(in crate::provider_event::record) async fn find_addressees(
     connection: &mut PgConnection,
-    places: &[(RecipientKey, OrganizationId)],
+    keys: &[(RecipientKey, OrganizationId)],
 ) -> Result<HashMap<RecipientKey, Addressee>, Fault> {
-    if places.is_empty() {
+    if keys.is_empty() {
         return Ok(HashMap::new());
     }
-    let messages = messages_of(places);
-    let span = IdRange::of(&messages);
+    let messages = messages_of(keys);
+    let range = IdRange::of(&messages);
     let rows = query!(
         r#"SELECT t.message_id AS "message_id!", t.position AS "position!",
                   r.address_hash AS "address_hash: AddressHash", m.unsubscribe_group_id
@@ -157,15 +162,15 @@ pub(in crate::provider_event::record) async fn find_addressees(
                WHERE id = t.message_id AND id BETWEEN $4 AND $5 AND organization_id = t.organization_id
                LIMIT 1
            ) m"#,
-        &places.iter().map(|(_, of)| of.0).collect::<Vec<_>>(),
+        &keys.iter().map(|(_, of)| of.0).collect::<Vec<_>>(),
         &messages,
-        &places.iter().map(|(place, _)| place.1).collect::<Vec<_>>(),
-        span.first,
-        span.last,
+        &keys.iter().map(|(key, _)| key.1).collect::<Vec<_>>(),
+        range.first,
+        range.last,
     )
     .fetch_all(connection)
     .await
-    .or_fault("find whom copies went to")?;
+    .or_fault("find the addresses of recipients")?;
     let rows = rows.into_iter().map(|row| {
         let addressee = Addressee {
             address_hash: row.address_hash,
@@ -176,20 +181,20 @@ pub(in crate::provider_event::record) async fn find_addressees(
     Ok(rows.collect())
 }
 
-fn messages_of(places: &[(RecipientKey, OrganizationId)]) -> Vec<Uuid> {
-    places.iter().map(|(place, _)| place.0.0).collect()
+fn messages_of(keys: &[(RecipientKey, OrganizationId)]) -> Vec<Uuid> {
+    keys.iter().map(|(key, _)| key.0.0).collect()
 }
 
-/// How copies are. They stay so until the transaction ends.
-pub(in crate::provider_event::record) async fn lock_copies(
+/// Locks recipients until the transaction ends and returns their states.
+pub(in crate::provider_event::record) async fn lock(
     connection: &mut PgConnection,
-    places: &[(RecipientKey, OrganizationId)],
+    keys: &[(RecipientKey, OrganizationId)],
 ) -> Result<HashMap<RecipientKey, LockedRecipient>, Fault> {
-    let mut places = places.to_vec();
-    places.sort_unstable();
-    places.dedup();
-    let messages = messages_of(&places);
-    let span = IdRange::of(&messages);
+    let mut keys = keys.to_vec();
+    keys.sort_unstable();
+    keys.dedup();
+    let messages = messages_of(&keys);
+    let range = IdRange::of(&messages);
     let rows = query!(
         r#"SELECT t.message_id AS "message_id!", t.position AS "position!", r.status AS "status: MessageStatus",
                   r.sent_at, r.delivered_at, r.implied_event_id AS "implied: EventId", r.opened_at, r.clicked_at,
@@ -204,18 +209,18 @@ pub(in crate::provider_event::record) async fn lock_copies(
                  AND organization_id = t.organization_id
                FOR NO KEY UPDATE
            ) r"#,
-        &places.iter().map(|(_, of)| of.0).collect::<Vec<_>>(),
+        &keys.iter().map(|(_, of)| of.0).collect::<Vec<_>>(),
         &messages,
-        &places.iter().map(|(place, _)| place.1).collect::<Vec<_>>(),
-        span.first,
-        span.last,
+        &keys.iter().map(|(key, _)| key.1).collect::<Vec<_>>(),
+        range.first,
+        range.last,
     )
     .fetch_all(connection)
     .await
-    .or_fault("lock the copies of provider events")?;
-    let copies = rows.into_iter().map(|row| {
-        let copy = LockedRecipient {
-            standing: RecipientState {
+    .or_fault("lock the recipients of provider events")?;
+    let recipients = rows.into_iter().map(|row| {
+        let recipient = LockedRecipient {
+            state: RecipientState {
                 status: row.status,
                 sent_at: row.sent_at,
                 delivered_at: row.delivered_at,
@@ -229,12 +234,12 @@ pub(in crate::provider_event::record) async fn lock_copies(
             },
             account_id: row.account_id,
         };
-        ((MessageId(row.message_id), row.position), copy)
+        ((MessageId(row.message_id), row.position), recipient)
     });
-    Ok(copies.collect())
+    Ok(recipients.collect())
 }
 
-/// What messages count under.
+/// The metric dimensions of messages.
 pub(in crate::provider_event::record) async fn find_dimensions(
     connection: &mut PgConnection,
     messages: &[(MessageId, OrganizationId)],
@@ -243,7 +248,7 @@ pub(in crate::provider_event::record) async fn find_dimensions(
         return Ok(HashMap::new());
     }
     let ids: Vec<Uuid> = messages.iter().map(|(id, _)| id.0).collect();
-    let span = IdRange::of(&ids);
+    let range = IdRange::of(&ids);
     let rows = query!(
         r#"SELECT m.id AS "id: MessageId", m.provider_account_id AS "account_id: ProviderAccountId",
                   waypost_metric_domain(m.from_address) AS "domain!", m.template_id AS "template_id: TemplateId"
@@ -256,12 +261,12 @@ pub(in crate::provider_event::record) async fn find_dimensions(
            ) m"#,
         &messages.iter().map(|(_, of)| of.0).collect::<Vec<_>>(),
         &ids,
-        span.first,
-        span.last,
+        range.first,
+        range.last,
     )
     .fetch_all(connection)
     .await
-    .or_fault("find what messages count under")?;
+    .or_fault("find the metric dimensions of messages")?;
     let rows = rows.into_iter().map(|row| {
         let dimensions = Dimensions {
             account_id: row.account_id,

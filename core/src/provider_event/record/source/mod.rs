@@ -1,17 +1,17 @@
-//! The account whose provider tells something.
+//! The account that reported an event.
 
 pub(super) mod store;
 
 use crate::ids::{OrganizationId, ProviderAccountId};
 use crate::provider::kind::ProviderType;
 
-/// The account whose provider tells something.
+/// The account that reported an event.
 #[derive(Debug, Clone)]
 pub struct EventSource {
     pub organization_id: OrganizationId,
     pub account_id: ProviderAccountId,
     pub provider_type: ProviderType,
-    /// The sealed secrets that the request was verified with, where that has not
-    /// been remembered yet.
+    /// The sealed secrets that verified the request; `None` if the account is already
+    /// marked as verified.
     pub first_verified_with: Option<Vec<u8>>,
 }

@@ -1,5 +1,5 @@
-//! What is kept of an account whose provider tells: the signatures that were used,
-//! whether one was ever genuine, how much was recorded nowhere.
+//! What recording writes for the reporting account: used signatures, its first verified
+//! request, and counts of events that were not recorded.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -12,11 +12,11 @@ use crate::fault::Fault;
 use crate::ids::{OrganizationId, ProviderAccountId};
 use crate::provider::inbound::ReplayGuard;
 
-const DOING: &str = "use up signatures";
-/// Signatures that are forgotten for one that comes, at the most.
+const DOING: &str = "record used signatures";
+/// Expired signatures deleted per new signature, at most.
 const FORGOTTEN_EACH: i64 = 10;
 
-/// A signature that came with a request.
+/// A signature of a request.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::provider_event::record) struct UsedSignature<'a> {
     pub(in crate::provider_event::record) organization_id: OrganizationId,
@@ -30,8 +30,8 @@ impl<'a> UsedSignature<'a> {
     }
 }
 
-/// Uses signatures up and says of each whether it may be: not where it came with
-/// another content before. Forgets a few that are too old to be believed.
+/// Records signatures as used. Returns for each whether it is accepted: `false` if it was
+/// used before with other content. Also deletes a few expired signatures.
 pub(in crate::provider_event::record) async fn use_signatures(
     connection: &mut PgConnection,
     used: &[UsedSignature<'_>],
@@ -40,8 +40,8 @@ pub(in crate::provider_event::record) async fn use_signatures(
     if used.is_empty() {
         return Ok(Vec::new());
     }
-    // The first content that comes with a signature counts, of this moment too. In
-    // one order in every transaction, so that two wait for each other in no circle.
+    // The first content of a signature counts, within this batch too. All transactions
+    // insert in the same order, so that they cannot deadlock.
     let mut firsts = BTreeMap::new();
     for signature in used {
         firsts.entry(signature.key()).or_insert(*signature);
@@ -109,7 +109,8 @@ async fn forget_signatures(
     Ok(())
 }
 
-/// Adds those that are not there. An account that was removed meanwhile gets none.
+/// Inserts the new signatures. Signatures of an account that was removed meanwhile are
+/// skipped.
 async fn insert_signatures(
     connection: &mut PgConnection,
     signatures: &[UsedSignature<'_>],
@@ -143,7 +144,7 @@ async fn insert_signatures(
         .collect())
 }
 
-/// The contents that came with signatures first.
+/// The contents that the signatures were first used with.
 async fn find_signatures(
     connection: &mut PgConnection,
     signatures: &[UsedSignature<'_>],
@@ -171,15 +172,15 @@ async fn find_signatures(
     Ok(rows.collect())
 }
 
-/// How much of a request was acknowledged and not recorded.
+/// Events that were acknowledged and not recorded.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::provider_event::record) struct Unrecorded {
     pub(in crate::provider_event::record) unmatched: usize,
     pub(in crate::provider_event::record) unreadable: usize,
 }
 
-/// Counts what was acknowledged and recorded nowhere. Called last in a transaction:
-/// those for one account wait for each other from here on.
+/// Counts events that were acknowledged and not recorded. To be called last in a
+/// transaction: further transactions of the same account wait from here on.
 pub(in crate::provider_event::record) async fn count_unrecorded(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
@@ -195,7 +196,7 @@ pub(in crate::provider_event::record) async fn count_unrecorded(
         return Ok(());
     }
     let number = |count| i64::try_from(count).unwrap_or(i64::MAX);
-    // An account that was removed meanwhile is not counted for.
+    // Events of an account that was removed meanwhile are not counted.
     query!(
         "INSERT INTO provider_event_counts AS c (provider_account_id, organization_id, unmatched, unreadable, updated_at)
          SELECT id, organization_id, $3, $4, $5
@@ -213,11 +214,11 @@ pub(in crate::provider_event::record) async fn count_unrecorded(
     )
     .execute(connection)
     .await
-    .or_fault("count events of unknown messages")?;
+    .or_fault("count unrecorded provider events")?;
     Ok(())
 }
 
-/// Remembers that an account's events were found to be genuine, by these secrets.
+/// Marks an account as verified: a request was verified with these secrets.
 pub(in crate::provider_event::record) async fn mark_verified(
     connection: &mut PgConnection,
     organization_id: OrganizationId,
