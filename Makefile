@@ -29,7 +29,7 @@ clean-dev: ## stop everything and remove .dev: data, keys, logs
 ##@ Measuring
 
 .PHONY: bench
-bench: ## measure performance next to its lower limits; ONLY=accept,drain selects sections, GATE=15 fails if row 15 misses its target
+bench: ## Waypost's performance, each figure beside a baseline; ONLY=accept,drain measures only these, GATE=15 fails if row 15 misses its bound
 	@scripts/bench.sh $(ARGS)
 
 ##@ Checking

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# make bench: measures the performance of Waypost, each figure next to its lower limit; see bench/. Uses release
-# programs, and a PostgreSQL with default durability and a Redis for this run only. Run nothing else on the machine.
+# make bench: measures the performance of Waypost, each figure beside a baseline; see bench/. It builds release programs
+# and starts a PostgreSQL with its default durability and a Redis for this run. Nothing else should run on the machine.
 #
-# ONLY=accept,drain measures these sections only. GATE=15 fails if one of the named rows misses its target. Prints the
-# table and writes the figures to .dev/bench.json.
+# ONLY=accept,drain measures only these sections. GATE=15 fails if row 15 misses its bound. The table is printed, the
+# figures are in .dev/bench.json.
 set -euo pipefail
 # shellcheck source=servers.sh
 . "$(dirname "${BASH_SOURCE[0]}")/servers.sh"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# make chaos: injects faults into everything around Waypost under load and counts lost and duplicated messages; see
-# chaos/. Uses a PostgreSQL, a Redis and processes for this run only.
+# make chaos: injects faults everywhere around Waypost under load and counts the messages; see chaos/. It starts a
+# PostgreSQL, a Redis and processes for this run; it does not touch the rest of the machine.
 #
 # SEED repeats the load and the faults of a run (default: random; printed first). MESSAGES sets the load (50,000).
 # CHAOS_PROFILE=debug uses the programs that the tests built instead of release programs.

@@ -1,8 +1,9 @@
-//! Measures the queue by itself: pushing, consuming jobs that do nothing, and how long
-//! an idle worker takes to start one. Of one lane and of a hundred.
+//! Measures the job queue by itself: pushing, consuming jobs that do nothing, and the
+//! time until an idle worker starts a job. With the jobs of one organization and of a
+//! hundred.
 //!
 //! ```text
-//! WAYPOST_TEST_REDIS_URL=… cargo run -p waypost-tests --example measure_queue
+//! WAYPOST_TEST_REDIS_URL=… cargo run -p waypost-bench --example measure_queue
 //! ```
 
 use std::sync::Arc;
@@ -19,27 +20,30 @@ use waypost_core::delivery::job::SendJob;
 use waypost_core::ids::{MessageId, OrganizationId};
 use waypost_core::job_queue::{Capacity, JobEnd, Queue, QueueSettings};
 
-/// Jobs in a round.
+/// Jobs per round.
 const JOBS: usize = 50_000;
-/// Jobs in a push.
+/// Jobs per push.
 const BATCH: usize = 1_000;
 /// Jobs that a worker runs at once.
 const SLOTS: usize = 64;
-/// Single jobs timed.
+/// Jobs whose start is timed.
 const SAMPLES: usize = 500;
 
 #[tokio::main]
 async fn main() {
-    for lanes in [1, 100] {
+    for organizations in [1, 100] {
         for _ in 0..3 {
-            round(lanes).await;
+            round(organizations).await;
         }
     }
     idle().await;
 }
 
 fn queue(name: &str) -> Queue<SendJob> {
-    #[expect(clippy::disallowed_methods, reason = "told by whoever runs it")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the person who runs it sets the URL"
+    )]
     let url = std::env::var("WAYPOST_TEST_REDIS_URL").expect("WAYPOST_TEST_REDIS_URL is set");
     let pool = deadpool_redis::Config::from_url(&url)
         .create_pool(Some(deadpool_redis::Runtime::Tokio1))
@@ -50,17 +54,17 @@ fn queue(name: &str) -> Queue<SendJob> {
     Queue::new(pool, client, &prefix, "send", Clock::system(), settings)
 }
 
-fn job(number: usize, lanes: usize) -> SendJob {
+fn job(number: usize, organizations: usize) -> SendJob {
     SendJob {
         message_id: MessageId(Uuid::from_u128(number as u128)),
         chunk: 0,
-        organization_id: OrganizationId(Uuid::from_u128((number % lanes) as u128)),
+        organization_id: OrganizationId(Uuid::from_u128((number % organizations) as u128)),
     }
 }
 
-async fn round(lanes: usize) {
-    let queue = queue(&format!("round-{lanes}"));
-    let jobs: Vec<SendJob> = (0..JOBS).map(|number| job(number, lanes)).collect();
+async fn round(organizations: usize) {
+    let queue = queue(&format!("round-{organizations}"));
+    let jobs: Vec<SendJob> = (0..JOBS).map(|number| job(number, organizations)).collect();
     let began = Instant::now();
     for jobs in jobs.chunks(BATCH) {
         queue.push(jobs).await.expect("Redis takes them");
@@ -83,7 +87,7 @@ async fn round(lanes: usize) {
     let consumed = began.elapsed();
     worker.abort();
     println!(
-        "{lanes:>3} lanes: pushed {:>6}/s, consumed {:>6}/s",
+        "{organizations:>3} organizations: pushed {:>6}/s, consumed {:>6}/s",
         rate(pushed),
         rate(consumed)
     );

@@ -1,10 +1,10 @@
-//! Measures what senders notice of months that are made and dropped: the times of
-//! accepted sends, over HTTP, before, while and after a month with a million messages
-//! goes and months are created.
+//! Measures what API callers notice when months are created and dropped: the response
+//! times of sends before, while and after a month with a million messages is dropped and
+//! months are created.
 //!
 //! ```text
 //! WAYPOST_TEST_DATABASE_URL=… WAYPOST_TEST_REDIS_URL=… \
-//!     cargo run -p waypost-tests --example measure_retention [messages of the old month]
+//!     cargo run -p waypost-bench --example measure_retention [messages of the old month]
 //! ```
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,23 +19,23 @@ use waypost_core::provider::kind::ProviderType;
 use waypost_core::retention::Retention;
 use waypost_tests::{TestApp, message_to};
 
-/// Messages of the old month, where nothing is said.
+/// Default number of messages in the old month.
 const MESSAGES: u32 = 1_000_000;
-/// Messages that the present month holds already.
+/// Messages in the current month.
 const PRESENT: u32 = 200_000;
-/// Messages added at once.
+/// Messages per INSERT.
 const STEP: u32 = 50_000;
-/// Sends at the same time.
+/// Concurrent senders.
 const SENDERS: usize = 32;
-/// How long a quiet phase is.
+/// Duration of a phase in which nothing but sends happens.
 const PHASE: Duration = Duration::from_secs(5);
 /// The old month.
 const OLD: &str = "2020-01-01Z";
 
 #[tokio::main]
 async fn main() {
-    let told = std::env::args().nth(1);
-    let messages = told
+    let argument = std::env::args().nth(1);
+    let messages = argument
         .and_then(|count| count.parse().ok())
         .unwrap_or(MESSAGES);
     let app = TestApp::builder()
@@ -68,7 +68,7 @@ async fn main() {
     app.leave_work();
 }
 
-/// Sends for as long as `meanwhile` takes, and shows how long each send took.
+/// Sends until `meanwhile` ends, and prints the response times.
 async fn phase(app: &TestApp, name: &str, meanwhile: impl Future<Output = ()>) {
     let is_over = AtomicBool::new(false);
     let begun = Instant::now();
@@ -76,7 +76,7 @@ async fn phase(app: &TestApp, name: &str, meanwhile: impl Future<Output = ()>) {
     let until_over = async {
         meanwhile.await;
         let took = begun.elapsed();
-        // Long enough for figures, however quick it was.
+        // Long enough for figures, even if `meanwhile` was quick.
         tokio::time::sleep(Duration::from_secs(2).saturating_sub(took)).await;
         is_over.store(true, Ordering::SeqCst);
         took
@@ -136,7 +136,7 @@ async fn delete(app: &TestApp) {
     );
 }
 
-/// Adds messages of a month with all that is theirs, in steps that take seconds.
+/// Adds messages to a month, with their bodies, recipients and events, in small steps.
 async fn add(app: &TestApp, month: &str, count: u32) {
     for first in (0..count).step_by(STEP as usize) {
         add_step(app, month, first + 1, count.min(first + STEP)).await;

@@ -1,4 +1,4 @@
-//! Row 16: pages of messages with exact totals, of one status, and searched, against
+//! Row 16: pages of messages with exact totals, filtered by status, and searched, against
 //! `count(*)` and `ILIKE` over the messages.
 
 use std::time::Instant;
@@ -6,16 +6,16 @@ use std::time::Instant;
 use serde_json::{Map, Value, json};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
+use crate::dataset::{Caller, Dataset, Timings};
 use crate::fill::history::{COMMON_TEXT, NO_TEXT, RARE_TEXT};
-use crate::place::{Caller, Place, Timings};
 
 /// Requests of each page.
 const REQUESTS: usize = 200;
 /// Rows of a page.
 const LIMIT: i64 = 50;
-/// How often the floor is taken.
-const FLOOR_TIMES: usize = 3;
-/// What is asked for.
+/// Runs of the baseline.
+const BASELINE_RUNS: usize = 3;
+/// The bound.
 pub(crate) const P99_MS_MAX: f64 = 25.0;
 
 const STATUSES: [&str; 6] = [
@@ -27,20 +27,20 @@ const STATUSES: [&str; 6] = [
     "FAILED",
 ];
 
-/// A page, and the total that it must show.
-struct Asked {
+/// A page, and how its total is checked.
+struct Page {
     name: String,
     query: String,
-    /// The condition of the floor.
+    /// The condition of the baseline.
     condition: String,
-    /// Whether the total is exact: a search lists the newest two thousand.
+    /// Whether the total is exact: a search counts at most the newest two thousand.
     is_exact: bool,
 }
 
-/// Measures the pages of one organization's messages. Answers the report: for each page
-/// `p50_ms`, `p99_ms`, `floor_ms` and `total`.
-pub(crate) async fn measure(place: &Place, caller: &Caller) -> Value {
-    let connection = PgConnection::connect(&place.database_url).await;
+/// Measures the pages of one organization's messages. Returns for each page `p50_ms`,
+/// `p99_ms`, `floor_ms` and `total`.
+pub(crate) async fn measure(dataset: &Dataset, caller: &Caller) -> Value {
+    let connection = PgConnection::connect(&dataset.database_url).await;
     let mut connection = connection.expect("Postgres answers");
     let total = count(&mut connection, caller, "true").await.1;
     let delivered = count(&mut connection, caller, "status = 'DELIVERED'")
@@ -48,34 +48,38 @@ pub(crate) async fn measure(place: &Place, caller: &Caller) -> Value {
         .1;
     println!("  the organization has {total} messages, {delivered} of them DELIVERED");
     let mut report = Map::new();
-    for asked in pages(total, delivered) {
-        let path = format!("/v1/messages?limit={LIMIT}&{}", asked.query);
-        let (timings, answer) = place.ask(caller, &path, REQUESTS).await;
-        let (floor, counted) = count(&mut connection, caller, &asked.condition).await;
-        let shown = answer["pagination"]["total"]
+    for page in pages(total, delivered) {
+        let path = format!("/v1/messages?limit={LIMIT}&{}", page.query);
+        let (timings, answer) = dataset.get_repeatedly(caller, &path, REQUESTS).await;
+        let (baseline, counted) = count(&mut connection, caller, &page.condition).await;
+        let returned = answer["pagination"]["total"]
             .as_i64()
             .expect("a page shows the total");
-        if asked.is_exact {
-            assert_eq!(shown, counted, "{}: the total is not the count", asked.name);
+        if page.is_exact {
+            assert_eq!(
+                returned, counted,
+                "{}: the total is not the count",
+                page.name
+            );
         }
         println!(
-            "  {:28} p50 {:6.2} ms  p99 {:6.2} ms  floor {:7.1} ms  total {shown} of {counted}",
-            asked.name,
+            "  {:28} p50 {:6.2} ms  p99 {:6.2} ms  floor {:7.1} ms  total {returned} of {counted}",
+            page.name,
             timings.p50(),
             timings.p99(),
-            floor.best(),
+            baseline.best(),
         );
         let figures = json!({
-            "p50_ms": timings.p50(), "p99_ms": timings.p99(), "floor_ms": floor.best(),
-            "total": shown,
+            "p50_ms": timings.p50(), "p99_ms": timings.p99(), "floor_ms": baseline.best(),
+            "total": returned,
         });
-        report.insert(asked.name, figures);
+        report.insert(page.name, figures);
     }
     Value::Object(report)
 }
 
-fn pages(total: i64, delivered: i64) -> Vec<Asked> {
-    let exact = |name: &str, query: String, condition: String| Asked {
+fn pages(total: i64, delivered: i64) -> Vec<Page> {
+    let exact = |name: &str, query: String, condition: String| Page {
         name: name.to_owned(),
         query,
         condition,
@@ -125,7 +129,7 @@ fn pages(total: i64, delivered: i64) -> Vec<Asked> {
                     format!("status = '{status}'"),
                 )
             };
-            pages.push(Asked {
+            pages.push(Page {
                 name: format!("search {name}"),
                 query,
                 condition: format!("{condition} AND subject ILIKE '%{text}%'"),
@@ -136,13 +140,13 @@ fn pages(total: i64, delivered: i64) -> Vec<Asked> {
     pages
 }
 
-/// The floor: what a page's total costs when it is counted.
+/// The baseline: counting the rows of a page's total.
 async fn count(connection: &mut PgConnection, caller: &Caller, condition: &str) -> (Timings, i64) {
     let statement =
         format!("SELECT count(*) FROM messages WHERE organization_id = $1 AND {condition}");
     let mut timings = Timings::default();
     let mut counted = 0;
-    for _ in 0..FLOOR_TIMES {
+    for _ in 0..BASELINE_RUNS {
         let began = Instant::now();
         counted = sqlx::query_scalar(AssertSqlSafe(statement.clone()))
             .bind(caller.organization)

@@ -1,5 +1,5 @@
-//! Clients that cost little: HTTP/1.1 over connections that stay open, requests written
-//! from templates, answers read no further than they have to be.
+//! A cheap HTTP/1.1 load generator: connections stay open, requests are written from
+//! templates, responses are parsed only as far as necessary.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,28 +15,28 @@ use tokio::time::Instant;
 
 use crate::Failure;
 
-/// Writes the request with this number, head and body.
+/// Writes the request with this number into the buffer, head and body.
 pub(crate) type Writer = Arc<dyn Fn(u64, &mut Vec<u8>) + Send + Sync>;
 
-/// The longest latency that is told from longer ones, in microseconds.
+/// The longest latency that the histogram resolves, in microseconds.
 const LONGEST_US: u64 = 60_000_000;
-/// How long the thread that keeps the pace sleeps at least.
-const PACE_NAP: Duration = Duration::from_micros(200);
+/// Shortest sleep of the thread that schedules the requests.
+const SLEEP_MIN: Duration = Duration::from_micros(200);
 
-/// What came of a load.
+/// The result of a load.
 #[derive(Debug)]
-pub(crate) struct Answers {
-    /// Requests that were answered as they should be.
+pub(crate) struct LoadResult {
+    /// Requests that succeeded.
     pub(crate) count: u64,
     pub(crate) errors: u64,
-    /// An answer that was not as it should be.
+    /// The first failed response.
     pub(crate) first_error: Option<String>,
-    /// From the first request to the last answer.
+    /// From the first request to the last response.
     pub(crate) elapsed: Duration,
     latencies: Histogram<u64>,
 }
 
-impl Answers {
+impl LoadResult {
     pub(crate) fn none() -> Self {
         Self {
             count: 0,
@@ -47,25 +47,25 @@ impl Answers {
         }
     }
 
-    /// Answers in a second.
+    /// Responses per second.
     pub(crate) fn per_second(&self) -> f64 {
         self.count as f64 / self.elapsed.as_secs_f64()
     }
 
-    /// The latency that so many of a hundred do not exceed, in milliseconds.
+    /// A percentile of the latency, in milliseconds.
     pub(crate) fn percentile_ms(&self, percentile: f64) -> f64 {
         self.latencies.value_at_percentile(percentile) as f64 / 1_000.0
     }
 
-    /// A failure where any request failed.
-    pub(crate) fn all_taken(self) -> Result<Self, Failure> {
+    /// An error if any request failed.
+    pub(crate) fn require_success(self) -> Result<Self, Failure> {
         match &self.first_error {
             Some(error) => Err(format!("{} requests failed: {error}", self.errors).into()),
             None => Ok(self),
         }
     }
 
-    fn take(&mut self, latency: Duration, answer: Result<(), String>) {
+    fn record(&mut self, latency: Duration, answer: Result<(), String>) {
         match answer {
             Ok(()) => {
                 self.count += 1;
@@ -89,33 +89,33 @@ impl Answers {
     }
 }
 
-/// When a closed loop ends.
+/// The end of a closed loop.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Until {
     Elapsed(Duration),
     Count(u64),
 }
 
-/// A closed loop: each connection sends its next request when it has its answer.
-/// Requests are numbered from `first` on.
-pub(crate) async fn closed(
+/// A closed loop: each connection sends its next request when the response to the one
+/// before has arrived. Requests are numbered from `first` on.
+pub(crate) async fn closed_loop(
     targets: &[SocketAddr],
     connections: usize,
     first: u64,
     until: Until,
     write: Writer,
-) -> Result<Answers, Failure> {
+) -> Result<LoadResult, Failure> {
     let next = Arc::new(AtomicU64::new(first));
-    let begun = Instant::now();
+    let started = Instant::now();
     let mut clients = JoinSet::new();
     for nth in 0..connections {
         let mut client = Client::connect(targets[nth % targets.len()]).await?;
         let (next, write) = (Arc::clone(&next), Arc::clone(&write));
         clients.spawn(async move {
-            let mut answers = Answers::none();
+            let mut answers = LoadResult::none();
             loop {
                 let is_over = match until {
-                    Until::Elapsed(time) => begun.elapsed() >= time,
+                    Until::Elapsed(time) => started.elapsed() >= time,
                     Until::Count(_) => false,
                 };
                 let number = next.fetch_add(1, Ordering::Relaxed);
@@ -126,27 +126,27 @@ pub(crate) async fn closed(
                 }
                 let since = Instant::now();
                 let answer = client.call(number, &write).await;
-                answers.take(since.elapsed(), answer);
+                answers.record(since.elapsed(), answer);
             }
         });
     }
-    let mut answers = Answers::none();
+    let mut answers = LoadResult::none();
     while let Some(client) = clients.join_next().await {
         answers.add(client?);
     }
-    answers.elapsed = begun.elapsed();
+    answers.elapsed = started.elapsed();
     Ok(answers)
 }
 
-/// An open loop: so many requests a second, whatever comes of them. A latency counts
-/// from the time at which the request was to be sent.
+/// An open loop: `rate` requests per second, regardless of the responses. A latency
+/// counts from the scheduled time of the request.
 pub(crate) async fn open(
     targets: &[SocketAddr],
     connections: usize,
     rate: f64,
     count: u64,
     write: Writer,
-) -> Result<Answers, Failure> {
+) -> Result<LoadResult, Failure> {
     let (sender, receiver) = mpsc::unbounded_channel();
     let receiver = Arc::new(Mutex::new(receiver));
     let mut clients = JoinSet::new();
@@ -154,43 +154,43 @@ pub(crate) async fn open(
         let mut client = Client::connect(targets[nth % targets.len()]).await?;
         let (receiver, write) = (Arc::clone(&receiver), Arc::clone(&write));
         clients.spawn(async move {
-            let mut answers = Answers::none();
+            let mut answers = LoadResult::none();
             loop {
                 let due = receiver.lock().await.recv().await;
                 let Some((number, due)) = due else {
                     return answers;
                 };
                 let answer = client.call(number, &write).await;
-                answers.take(Instant::now() - due, answer);
+                answers.record(Instant::now() - due, answer);
             }
         });
     }
-    let begun = Instant::now();
-    // A thread of its own: the timers of tokio go by milliseconds.
-    let pace = tokio::task::spawn_blocking(move || keep_pace(begun, rate, count, &sender));
-    let mut answers = Answers::none();
+    let started = Instant::now();
+    // A thread of its own: tokio's timers have a resolution of one millisecond.
+    let scheduler = tokio::task::spawn_blocking(move || schedule(started, rate, count, &sender));
+    let mut answers = LoadResult::none();
     while let Some(client) = clients.join_next().await {
         answers.add(client?);
     }
-    pace.await?;
-    answers.elapsed = begun.elapsed();
+    scheduler.await?;
+    answers.elapsed = started.elapsed();
     Ok(answers)
 }
 
-fn keep_pace(
-    begun: Instant,
+fn schedule(
+    started: Instant,
     rate: f64,
     count: u64,
     sender: &mpsc::UnboundedSender<(u64, Instant)>,
 ) {
     for number in 0..count {
-        let due = begun + Duration::from_secs_f64(number as f64 / rate);
+        let due = started + Duration::from_secs_f64(number as f64 / rate);
         while let Some(left) = due.checked_duration_since(Instant::now())
             && !left.is_zero()
         {
-            std::thread::sleep(left.max(PACE_NAP).min(Duration::from_millis(100)));
+            std::thread::sleep(left.max(SLEEP_MIN).min(Duration::from_millis(100)));
         }
-        // Nobody listens any more only when all clients failed.
+        // The channel is closed only if all clients have failed.
         let _gone = sender.send((number, due));
     }
 }
@@ -215,7 +215,7 @@ impl Client {
         })
     }
 
-    /// Makes one call; an error says how it was answered.
+    /// Makes one call; the error holds the status and the body of the response.
     async fn call(&mut self, number: u64, write: &Writer) -> Result<(), String> {
         self.request.clear();
         write(number, &mut self.request);
@@ -235,7 +235,7 @@ impl Client {
         ))
     }
 
-    /// Sends the request and reads the answer: its status, and where its body begins.
+    /// Sends the request and reads the response: its status, and where its body begins.
     async fn exchange(&mut self) -> std::io::Result<(u16, usize)> {
         self.stream.write_all(&self.request).await?;
         self.answer.clear();
@@ -243,14 +243,14 @@ impl Client {
             if self.stream.read_buf(&mut self.answer).await? == 0 {
                 return Err(std::io::ErrorKind::UnexpectedEof.into());
             }
-            if let Some(found) = complete(&self.answer)? {
-                return Ok(found);
+            if let Some(create_organizations) = complete(&self.answer)? {
+                return Ok(create_organizations);
             }
         }
     }
 }
 
-/// Status and beginning of the body of an answer that is there whole.
+/// Status and start of the body, if the response is complete.
 fn complete(answer: &[u8]) -> std::io::Result<Option<(u16, usize)>> {
     let mut headers = [httparse::EMPTY_HEADER; 32];
     let mut response = httparse::Response::new(&mut headers);
@@ -268,7 +268,7 @@ fn complete(answer: &[u8]) -> std::io::Result<Option<(u16, usize)>> {
             .parse::<usize>()
             .ok()
     });
-    let length = length.ok_or_else(|| std::io::Error::other("an answer without a length"))?;
+    let length = length.ok_or_else(|| std::io::Error::other("a response without a length"))?;
     let is_whole = answer.len() >= body + length;
     Ok(is_whole.then(|| (response.code.unwrap_or_default(), body)))
 }

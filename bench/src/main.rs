@@ -1,32 +1,33 @@
-//! `make bench`: what Waypost exists for, measured, each figure beside its floor: a real
-//! program that does the least work which the job could need, on the same machine, a
-//! moment before or after. Ratios travel between machines, figures do not.
+//! `make bench` measures the performance of Waypost. Each figure stands beside a
+//! baseline: a real program that does the least work the job could need, on the same
+//! machine, a moment before or after. Ratios can be compared between machines; absolute
+//! figures cannot.
 //!
-//! The characters: a `house` is a Waypost that runs, as its release programs; `load`
-//! sends as clients do; `pgbench` and `bare` are floors; `usage` reads what processes
-//! cost; `report` keeps the figures. The sections, one file each, are named in
-//! [`Section`].
+//! A `fixture` is a running Waypost of release programs; `load` sends requests as clients
+//! do; `pgbench` and `baseline` run the baselines; `usage` reads CPU and memory of
+//! processes; `report` collects the figures. Each section has a file; [`Section`] names
+//! them.
 //!
-//! `scripts/bench.sh` makes the servers, PostgreSQL with its default durability, and
-//! starts it.
+//! `scripts/bench.sh` starts the servers (PostgreSQL with its default durability) and
+//! this program.
 
 mod accept;
-mod bare;
+mod baseline;
+mod batching;
 mod data;
+mod dataset;
 mod fill;
-mod groups;
+mod fixture;
 mod hooks;
-mod house;
 mod inbound;
 mod latency;
 mod lists;
 mod load;
 mod metrics;
+mod output;
 mod pgbench;
-mod place;
 mod report;
 mod requests;
-mod say;
 mod scale;
 mod sending;
 mod soak;
@@ -39,37 +40,36 @@ use std::process::ExitCode;
 use clap::{Parser, ValueEnum};
 use tokio::signal::unix::{SignalKind, signal};
 
-use house::Builder;
+use fixture::Builder;
+use output::progress;
 use report::Report;
-use say::say;
 
-/// Anything that ends a run.
+/// Any error that ends a run.
 pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// What is measured, in this order.
+/// The sections of a run, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Section {
-    /// Sends at 64 and 256 connections, at half the best rate, in batches, to a
+    /// Sends over 64 and 256 connections, at half the best rate, in batches, to a
     /// thousand recipients, with a template; the API's memory.
     Accept,
-    /// A queued backlog, drained; the worker's memory.
+    /// Delivery of a queued backlog; the worker's memory.
     Drain,
-    /// CPU of all processes for messages that are accepted and delivered.
+    /// CPU of all processes per accepted and delivered message.
     Cost,
-    /// From the request to the provider, one at a time and at 2,000 a second.
+    /// Time from the request to the provider, one at a time and at 2,000 a second.
     Latency,
-    /// More processes than one of each.
+    /// Several processes of each kind.
     Processes,
-    /// Webhooks to one fast receiver, and beside an endpoint that hangs.
+    /// Webhooks to one fast receiver, and while another endpoint hangs.
     Hooks,
-    /// What providers tell.
+    /// Events that providers report.
     Inbound,
-    /// Metrics and lists of messages over millions of rows; sends and deliveries beside
-    /// them.
+    /// Metrics and message lists over millions of rows; sends and deliveries beside them.
     History,
-    /// The check and the import, against millions of suppressions.
+    /// The check and the import with millions of suppressions.
     Suppressions,
-    /// Memory over twenty minutes, only where it is named.
+    /// Memory over twenty minutes. It runs only if it is named.
     Soak,
 }
 
@@ -95,39 +95,39 @@ impl Section {
         }
     }
 
-    /// Whether it is a part of a run that names none.
-    fn is_usual(self) -> bool {
+    /// Whether a run that names no section includes it.
+    fn is_default(self) -> bool {
         self != Self::Soak
     }
 }
 
-/// Measures what Waypost exists for.
+/// Measures the performance of Waypost.
 #[derive(Debug, Parser)]
 struct Options {
-    /// Only these; all where none is named.
+    /// Run only these sections. Default: all but `soak`.
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Section>,
-    /// Messages of the history, and suppressions, that are filled in.
+    /// Messages of the history, and suppressions, to fill in.
     #[arg(long, default_value_t = 10_000_000)]
     rows: u64,
-    /// How long memory is watched.
+    /// Duration of the soak section.
     #[arg(long, default_value_t = 20)]
     minutes: u64,
-    /// Rows that have to be reached: the run fails where one of them is missed.
+    /// Rows that must reach their bound: the run fails if one of them misses it.
     #[arg(long, value_delimiter = ',')]
     gate: Vec<String>,
-    /// Where the figures are written to.
+    /// File for the figures.
     #[arg(long, default_value = ".dev/bench.json")]
     json: PathBuf,
-    /// A server on which databases may be made.
+    /// A server on which the program may create databases.
     #[arg(long, env = "DATABASE_URL", hide_env_values = true)]
     database_url: String,
     #[arg(long, env = "REDIS_URL")]
     redis_url: String,
-    /// Where pgbench is.
+    /// Folder of the pgbench program.
     #[arg(long, env = "PG_BIN")]
     postgres_binaries: PathBuf,
-    /// The process ids of both servers.
+    /// Process ids of the two servers.
     #[arg(long, env = "POSTGRES_PID")]
     postgres_pid: u32,
     #[arg(long, env = "REDIS_PID")]
@@ -137,15 +137,15 @@ struct Options {
 #[tokio::main]
 async fn main() -> ExitCode {
     if std::env::args().nth(1).as_deref() == Some(hooks::sink::COMMAND) {
-        hooks::sink::be_one().await;
+        hooks::sink::run().await;
         return ExitCode::SUCCESS;
     }
     let options = Options::parse();
-    let _from_now_on = say::elapsed();
+    let _start = output::elapsed();
     let mut terminated = signal(SignalKind::terminate()).expect("signals can be handled");
     let mut interrupted = signal(SignalKind::interrupt()).expect("signals can be handled");
     let mut report = Report::default();
-    // Whatever ends it, the processes are killed as the run is dropped.
+    // However the run ends, dropping it kills its processes.
     let measured = tokio::select! {
         measured = measure(&options, &mut report) => measured,
         _ = terminated.recv() => return ExitCode::from(143),
@@ -157,7 +157,7 @@ async fn main() -> ExitCode {
         eprintln!("bench: {failure}");
         return ExitCode::FAILURE;
     }
-    say(format!("the figures are in {}", options.json.display()));
+    progress(format!("the figures are in {}", options.json.display()));
     let gated = |(row, _): &(&str, &str)| options.gate.iter().any(|gate| gate == row);
     match report.missed().find(gated) {
         Some((row, what)) => {
@@ -170,15 +170,15 @@ async fn main() -> ExitCode {
 
 async fn measure(options: &Options, report: &mut Report) -> Result<(), Failure> {
     let builder = Builder::prepare(options).await?;
-    let usual = Section::value_variants().iter();
-    let usual = usual.copied().filter(|section| section.is_usual());
+    let defaults = Section::value_variants().iter();
+    let defaults = defaults.copied().filter(|section| section.is_default());
     let sections = if options.only.is_empty() {
-        usual.collect()
+        defaults.collect()
     } else {
         options.only.clone()
     };
     for section in sections {
-        say(format!("{section:?}"));
+        progress(format!("{section:?}"));
         section.run(&builder, report, options).await?;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! The floor of whatever is written to Postgres: pgbench with prepared statements.
+//! The baseline of writes to Postgres: pgbench with prepared statements.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -8,19 +8,19 @@ use tokio::process::Command;
 use url::Url;
 
 use crate::Failure;
-use crate::house::Builder;
+use crate::fixture::Builder;
 
-/// What pgbench says of a run.
+/// The figures that pgbench prints.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pgbench {
     pub(crate) per_second: f64,
     pub(crate) latency_ms: f64,
-    /// Of one client alone: what half of its transactions do not exceed.
+    /// The median of the transactions; only with one client.
     pub(crate) median_ms: Option<f64>,
 }
 
-/// Runs scripts, each as often as its weight says, one transaction a script: by so many
-/// clients, and where a rate is given not more of them a second.
+/// Runs scripts, one transaction each, chosen by their weights, with this many clients
+/// and at most `rate` transactions per second.
 pub(crate) async fn run(
     builder: &Builder,
     database_url: &str,
@@ -46,7 +46,7 @@ pub(crate) async fn run(
     }
     let is_logged = clients == 1;
     if is_logged {
-        // It puts its process id behind the name.
+        // pgbench appends its process id to the prefix.
         let prefix = folder.join("transactions");
         command
             .arg("--log")
@@ -63,7 +63,7 @@ pub(crate) async fn run(
         let line = text.lines().find_map(|line| line.strip_prefix(prefix));
         let word = line.and_then(|line| line.split(' ').next());
         Ok(word
-            .ok_or_else(|| format!("pgbench says no {prefix}"))?
+            .ok_or_else(|| format!("pgbench printed no {prefix}"))?
             .parse()?)
     };
     Ok(Pgbench {
@@ -73,9 +73,9 @@ pub(crate) async fn run(
     })
 }
 
-/// The median of the transactions in pgbench's log: one a line, its third word the
-/// microseconds that it took, and with a rate its seventh those of them in which it had
-/// not yet begun.
+/// The median of the transactions in pgbench's log. A line is a transaction; its third
+/// word is the duration in microseconds, and with a rate its seventh is the schedule lag,
+/// which the duration includes.
 fn median_ms(folder: &Path) -> Result<f64, Failure> {
     let mut times: Vec<u64> = Vec::new();
     for entry in std::fs::read_dir(folder)? {
@@ -107,6 +107,6 @@ fn connect<'a>(command: &'a mut Command, database_url: &str) -> Result<&'a mut C
 }
 
 fn remove(folder: &Path) {
-    // Best effort: it lies where temporary files lie.
+    // Best effort: the folder is in the directory for temporary files.
     let _left_over = std::fs::remove_dir_all(folder);
 }

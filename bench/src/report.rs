@@ -1,4 +1,5 @@
-//! The figures of a run: a table for people, JSON for programs.
+//! The figures of a run: a table for people, JSON for programs. The JSON calls a baseline
+//! a "floor".
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -7,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::Failure;
 
-/// What a figure has to reach.
+/// The bound that a figure must reach.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Bound {
     AtLeast(f64),
@@ -21,7 +22,7 @@ struct Line {
     row: String,
     what: String,
     figure: String,
-    floor: String,
+    baseline: String,
     ratio: Option<f64>,
     bound: Bound,
 }
@@ -33,35 +34,35 @@ pub(crate) struct Report {
     json: Map<String, Value>,
 }
 
-/// One figure beside its floor. `ratio` is what is bounded: the figure in floors, or
-/// the figure itself where there is no floor.
+/// One figure beside its baseline. `bound` applies to `ratio`: the figure divided by the
+/// baseline, or the figure itself if there is no baseline.
 #[derive(Debug)]
 pub(crate) struct Figure<'a> {
-    /// The row of the table of promises, as `1` or `9b`.
+    /// The row of the table of targets, as `1` or `9b`.
     pub(crate) row: &'a str,
     pub(crate) what: &'a str,
     pub(crate) figure: String,
-    pub(crate) floor: String,
+    pub(crate) baseline: String,
     pub(crate) ratio: Option<f64>,
     pub(crate) bound: Bound,
 }
 
 impl Report {
-    /// Adds a line to the table, and says it at once.
+    /// Adds a line to the table, and prints it at once.
     pub(crate) fn add(&mut self, figure: Figure<'_>) {
         let line = Line {
             row: figure.row.to_owned(),
             what: figure.what.to_owned(),
             figure: figure.figure,
-            floor: figure.floor,
+            baseline: figure.baseline,
             ratio: figure.ratio,
             bound: figure.bound,
         };
-        crate::say(line.text());
+        crate::progress(line.text());
         self.lines.push(line);
     }
 
-    /// Keeps figures for programs: `json[section][name]`.
+    /// Stores figures for programs: `json[section][name]`.
     pub(crate) fn keep(&mut self, section: &str, name: &str, figures: Value) {
         let section = self.json.entry(section).or_insert_with(|| json!({}));
         section[name] = figures;
@@ -71,23 +72,23 @@ impl Report {
     pub(crate) fn table(&self) -> String {
         let mut table = String::new();
         for line in &self.lines {
-            writeln!(table, "{}", line.text()).expect("a string takes all");
+            writeln!(table, "{}", line.text()).expect("writing to a string cannot fail");
         }
         table
     }
 
-    /// What was missed, each by its row and what it is.
+    /// The lines that missed their bound, each as row and description.
     pub(crate) fn missed(&self) -> impl Iterator<Item = (&str, &str)> {
         let missed = self.lines.iter().filter(|line| line.is_missed());
         missed.map(|line| (line.row.as_str(), line.what.as_str()))
     }
 
-    /// Writes the figures for programs, and as `missed` what this run missed. Sections of
-    /// an earlier run that this one did not measure stay as they are.
+    /// Writes the figures as JSON, and the misses of this run as `missed`. Sections that
+    /// this run did not measure keep the figures of an earlier run.
     pub(crate) fn write(&self, path: &Path) -> Result<(), Failure> {
-        let known = std::fs::read(path).ok();
-        let known = known.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        let mut all: Map<String, Value> = known.unwrap_or_default();
+        let earlier = std::fs::read(path).ok();
+        let earlier = earlier.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let mut all: Map<String, Value> = earlier.unwrap_or_default();
         all.extend(self.json.clone());
         let missed = self.missed().map(|(row, what)| format!("{row}: {what}"));
         all.insert("missed".to_owned(), missed.collect());
@@ -102,7 +103,7 @@ impl Report {
 impl Line {
     fn is_missed(&self) -> bool {
         match (self.bound, self.ratio) {
-            // What could not be measured is no number, and not reached.
+            // A figure that could not be measured is NaN and counts as missed.
             (Bound::AtLeast(least), Some(ratio)) => ratio.is_nan() || ratio < least,
             (Bound::AtMost(most), Some(ratio)) => ratio.is_nan() || ratio > most,
             (Bound::AtLeast(_) | Bound::AtMost(_) | Bound::None, _) => false,
@@ -118,10 +119,10 @@ impl Line {
             Bound::AtMost(most) => format!("≤ {most}"),
             Bound::None => String::new(),
         };
-        let verdict = if self.is_missed() { "  MISSED" } else { "" };
+        let missed = if self.is_missed() { "  MISSED" } else { "" };
         format!(
-            "{:>4}  {:<58} {:>26} {:>26} {ratio:>8} {bound:>7}{verdict}",
-            self.row, self.what, self.figure, self.floor
+            "{:>4}  {:<58} {:>26} {:>26} {ratio:>8} {bound:>7}{missed}",
+            self.row, self.what, self.figure, self.baseline
         )
     }
 }

@@ -1,16 +1,16 @@
-//! The requests of the load, written straight as bytes.
+//! The requests of the load, as bytes.
 
 use std::io::Write as _;
 use std::sync::Arc;
 
-use crate::house::Tenant;
+use crate::fixture::Tenant;
 use crate::load::Writer;
 
 /// Bytes of HTML in each message.
 const HTML_BYTES: usize = 1_024;
-/// Messages of one batch.
+/// Messages per batch.
 pub(crate) const BATCH: u64 = 100;
-/// Recipients of one large send.
+/// Recipients of a large send.
 pub(crate) const RECIPIENTS: u64 = 1_000;
 
 /// The address of the recipient with this number.
@@ -28,7 +28,7 @@ pub(crate) fn html() -> String {
     html + "</body></html>"
 }
 
-/// One message to one recipient; half of the requests carry an idempotency key.
+/// Sends of one message to one recipient; every other request has an idempotency key.
 pub(crate) fn sends(tenants: &Arc<Vec<Tenant>>) -> Writer {
     let (tenants, html) = (Arc::clone(tenants), html());
     Arc::new(move |number, request| {
@@ -63,9 +63,9 @@ pub(crate) fn batches(tenants: &Arc<Vec<Tenant>>) -> Writer {
     let (tenants, html) = (Arc::clone(tenants), html());
     Arc::new(move |number, request| {
         let mut body = "{\"messages\":[".to_owned();
-        for place in 0..BATCH {
-            let nth = number * BATCH + place;
-            let comma = if place == 0 { "" } else { "," };
+        for offset in 0..BATCH {
+            let nth = number * BATCH + offset;
+            let comma = if offset == 0 { "" } else { "," };
             body.push_str(&format!(
                 "{comma}{{\"from\":\"Bench <news@example.com>\",\"to\":\"{}\",\"subject\":\"Order {nth}\",\
                  \"tags\":[\"receipt\"],\"html\":\"{html}\"}}",
@@ -83,12 +83,12 @@ pub(crate) fn batches(tenants: &Arc<Vec<Tenant>>) -> Writer {
     })
 }
 
-/// One message to [`RECIPIENTS`].
+/// Sends of one message to [`RECIPIENTS`].
 pub(crate) fn large(tenants: &Arc<Vec<Tenant>>) -> Writer {
     let (tenants, html) = (Arc::clone(tenants), html());
     Arc::new(move |number, request| {
-        let addresses =
-            (0..RECIPIENTS).map(|place| format!("\"{}\"", recipient(number * RECIPIENTS + place)));
+        let addresses = (0..RECIPIENTS)
+            .map(|offset| format!("\"{}\"", recipient(number * RECIPIENTS + offset)));
         let body = format!(
             "{{\"from\":\"Bench <news@example.com>\",\"to\":[{}],\"subject\":\"Digest\",\"tags\":[\"digest\"],\
              \"html\":\"{html}\"}}",
@@ -113,5 +113,5 @@ fn write(request: &mut Vec<u8>, path: &str, tenant: &Tenant, key: Option<u64>, b
         tenant.key,
         body.len()
     )
-    .expect("a vector takes all");
+    .expect("writing to a vector cannot fail");
 }

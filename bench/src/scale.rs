@@ -1,4 +1,5 @@
-//! Rows 12 and 13: with millions of messages already there, and with more processes.
+//! Rows 12 and 13: sends with millions of messages in the tables, and with more
+//! processes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,32 +10,32 @@ use sqlx::Connection as _;
 use tokio::time::Instant;
 
 use crate::Failure;
-use crate::accept::{CONNECTIONS, Numbers, WARM, closed};
-use crate::house::{Builder, Cpu, House, Plan};
+use crate::accept::{CONNECTIONS, RequestNumbers, WARM_UP, closed_loop};
+use crate::fixture::{Builder, Cpu, Fixture, Plan};
 use crate::load::{self, Until};
 use crate::report::{Bound, Figure, Report};
 use crate::requests;
 use crate::sending::{drain_backlog, drain_queued, wait_until_drained};
 
-/// Messages that are sent to each of both, over few connections and as many over many.
+/// Messages sent in each measurement, over few connections and again over many.
 const ACCEPTED: u64 = 40_000;
-/// Messages that are sent and delivered with few and with many processes.
+/// Messages sent and delivered with few processes and with many.
 const SENT: u64 = 30_000;
-/// Messages that one, two and four workers drain.
+/// Messages that one, two and four workers deliver.
 const BACKLOG: u64 = 20_000;
 const WORKERS: [usize; 3] = [1, 2, 4];
-/// How often it is looked who waits for a lock.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Interval of the samples of lock waits.
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Sends and deliveries a second, one after the other.
+/// Sends per second, and then deliveries per second.
 #[derive(Debug, Clone, Copy)]
-struct Pace {
-    /// Over each of [`CONNECTIONS`].
+struct Throughput {
+    /// For each of [`CONNECTIONS`].
     accepted: [f64; 2],
     drained: f64,
 }
 
-impl Pace {
+impl Throughput {
     fn midpoint(self, other: Self) -> Self {
         Self {
             accepted: [0, 1].map(|nth| self.accepted[nth].midpoint(other.accepted[nth])),
@@ -43,18 +44,18 @@ impl Pace {
     }
 }
 
-/// Row 12: `house` holds a past of so many messages, and has an API alone. Empty tables
-/// come before and after it, since the machine is not the same from one minute to the next.
+/// Row 12: `fixture` has a history of `messages` messages and one API. Empty tables are
+/// measured before and after it, since the machine's speed changes.
 pub(crate) async fn grown(
     builder: &Builder,
     report: &mut Report,
-    mut house: House,
+    mut fixture: Fixture,
     messages: u64,
 ) -> Result<(), Failure> {
-    let mut numbers = Numbers(0);
+    let mut numbers = RequestNumbers(0);
     let before = empty(builder, &mut numbers).await?;
-    let large = pace(builder, &mut house, &mut numbers).await?;
-    house.remove(builder).await?;
+    let large = measure(builder, &mut fixture, &mut numbers).await?;
+    fixture.remove(builder).await?;
     let after = empty(builder, &mut numbers).await?;
     let empty = before.midpoint(after);
     let accepted_ratio = [0, 1].map(|nth| large.accepted[nth] / empty.accepted[nth]);
@@ -68,7 +69,7 @@ pub(crate) async fn grown(
             row: "12",
             what: &format!("{what}, beside {messages} messages"),
             figure: format!("{large:.0}/s"),
-            floor: format!("{empty:.0}/s on empty tables"),
+            baseline: format!("{empty:.0}/s on empty tables"),
             ratio: Some(large / empty),
             bound: Bound::AtLeast(0.9),
         });
@@ -86,35 +87,35 @@ pub(crate) async fn grown(
     Ok(())
 }
 
-async fn empty(builder: &Builder, numbers: &mut Numbers) -> Result<Pace, Failure> {
-    let mut house = builder.house(Plan::API_ALONE).await?;
-    let pace = pace(builder, &mut house, numbers).await?;
-    house.remove(builder).await?;
-    Ok(pace)
+async fn empty(builder: &Builder, numbers: &mut RequestNumbers) -> Result<Throughput, Failure> {
+    let mut fixture = builder.fixture(Plan::API_ALONE).await?;
+    let measure = measure(builder, &mut fixture, numbers).await?;
+    fixture.remove(builder).await?;
+    Ok(measure)
 }
 
-async fn pace(
+async fn measure(
     builder: &Builder,
-    house: &mut House,
-    numbers: &mut Numbers,
-) -> Result<Pace, Failure> {
-    house.start_schedulers(1);
+    fixture: &mut Fixture,
+    numbers: &mut RequestNumbers,
+) -> Result<Throughput, Failure> {
+    fixture.start_schedulers(1);
     let sends = requests::sends(&builder.tenants);
     let (mut queued, mut accepted) = (0, [0.0; 2]);
     for (connections, accepted) in CONNECTIONS.into_iter().zip(&mut accepted) {
-        queued += closed(house, connections, WARM, numbers, &sends)
+        queued += closed_loop(fixture, connections, WARM_UP, numbers, &sends)
             .await?
             .count;
         let (until, write) = (Until::Count(ACCEPTED), numbers.shifted(ACCEPTED, &sends));
-        let answers = load::closed(&house.addresses, connections, 0, until, write)
+        let answers = load::closed_loop(&fixture.addresses, connections, 0, until, write)
             .await?
-            .all_taken()?;
+            .require_success()?;
         queued += answers.count;
         *accepted = answers.per_second();
     }
-    let drained = drain_queued(builder, house, queued, 1).await;
+    let drained = drain_queued(builder, fixture, queued, 1).await;
     builder.simulator.clear_faults();
-    Ok(Pace {
+    Ok(Throughput {
         accepted,
         drained: drained?.per_second,
     })
@@ -125,14 +126,14 @@ pub(crate) async fn processes(builder: &Builder, report: &mut Report) -> Result<
     for connections in CONNECTIONS {
         processes_with(builder, report, connections).await?;
     }
-    let mut numbers = Numbers(0);
+    let mut numbers = RequestNumbers(0);
     for workers in WORKERS {
         let drained = drain_backlog(builder, BACKLOG, workers, &mut numbers).await?;
         report.add(Figure {
             row: "13",
             what: &format!("draining 20,000 with {workers} workers"),
             figure: format!("{:.0}/s", drained.per_second),
-            floor: format!(
+            baseline: format!(
                 "{:.0} µs CPU a message",
                 drained.cpu.sum() / BACKLOG as f64 * 1e6
             ),
@@ -162,17 +163,17 @@ async fn processes_with(
         schedulers: 2,
         ..Plan::ONE_OF_EACH
     };
-    // Before and after, since the machine's speed changes meanwhile.
+    // Before and after, since the machine's speed changes.
     let before = together(builder, one, connections).await?;
     let many = together(builder, many, connections).await?;
     let one = together(builder, one, connections).await?;
-    let floor = before.per_second.midpoint(one.per_second);
-    let ratio = many.per_second / floor;
+    let baseline = before.per_second.midpoint(one.per_second);
+    let ratio = many.per_second / baseline;
     report.add(Figure {
         row: "13",
         what: &format!("sent and delivered by 2 APIs and 4 workers, {connections} connections"),
         figure: format!("{:.0}/s", many.per_second),
-        floor: format!("{floor:.0}/s by one of each"),
+        baseline: format!("{baseline:.0}/s by one of each"),
         ratio: Some(ratio),
         bound: Bound::AtLeast(1.0),
     });
@@ -180,9 +181,9 @@ async fn processes_with(
         row: "13",
         what: "deadlocks",
         figure: format!("{}", many.deadlocks),
-        floor: format!(
-            "{} of {} looks found a lock wait",
-            many.lock_waits, many.looks
+        baseline: format!(
+            "{} of {} samples found a lock wait",
+            many.lock_waits, many.samples
         ),
         ratio: Some(many.deadlocks as f64),
         bound: Bound::AtMost(0.0),
@@ -191,9 +192,9 @@ async fn processes_with(
         "scale",
         &format!("c{connections}"),
         json!({
-            "per_second": many.per_second, "floor_per_second": floor, "ratio": ratio,
+            "per_second": many.per_second, "floor_per_second": baseline, "ratio": ratio,
             "cpu": many.cpu.per_message(SENT), "floor_cpu": one.cpu.per_message(SENT),
-            "deadlocks": many.deadlocks, "lock_waits": many.lock_waits, "looks": many.looks,
+            "deadlocks": many.deadlocks, "lock_waits": many.lock_waits, "looks": many.samples,
         }),
     );
     Ok(())
@@ -204,7 +205,7 @@ struct Together {
     cpu: Cpu,
     deadlocks: i64,
     lock_waits: u64,
-    looks: u64,
+    samples: u64,
 }
 
 async fn together(
@@ -212,52 +213,58 @@ async fn together(
     plan: Plan<'_>,
     connections: usize,
 ) -> Result<Together, Failure> {
-    let house = builder.house(plan).await?;
+    let fixture = builder.fixture(plan).await?;
     let sends = requests::sends(&builder.tenants);
-    let mut numbers = Numbers(0);
-    closed(&house, connections, WARM, &mut numbers, &sends).await?;
-    wait_until_drained(builder, &house, builder.simulator.captured_count()).await?;
+    let mut numbers = RequestNumbers(0);
+    closed_loop(&fixture, connections, WARM_UP, &mut numbers, &sends).await?;
+    wait_until_drained(builder, &fixture, builder.simulator.captured_count()).await?;
     builder.simulator.clear_captured();
-    let (over, waits, looks) = (
+    let (over, waits, samples) = (
         Arc::new(AtomicBool::new(false)),
         Arc::new(AtomicU64::new(0)),
         Arc::new(AtomicU64::new(0)),
     );
-    let watch = tokio::spawn(watch(
-        house.connect().await?,
+    let sample_lock_waits = tokio::spawn(sample_lock_waits(
+        fixture.connect().await?,
         Arc::clone(&over),
         Arc::clone(&waits),
-        Arc::clone(&looks),
+        Arc::clone(&samples),
     ));
-    let (since, before) = (Instant::now(), house.cpu());
+    let (since, before) = (Instant::now(), fixture.cpu());
     let write = numbers.shifted(SENT, &sends);
-    let answers = load::closed(&house.addresses, connections, 0, Until::Count(SENT), write)
-        .await?
-        .all_taken()?;
-    wait_until_drained(builder, &house, answers.count).await?;
+    let answers = load::closed_loop(
+        &fixture.addresses,
+        connections,
+        0,
+        Until::Count(SENT),
+        write,
+    )
+    .await?
+    .require_success()?;
+    wait_until_drained(builder, &fixture, answers.count).await?;
     let per_second = answers.count as f64 / since.elapsed().as_secs_f64();
-    let cpu = house.cpu().since(before);
+    let cpu = fixture.cpu().since(before);
     over.store(true, Ordering::Relaxed);
-    watch.await??;
-    let deadlocks = house
+    sample_lock_waits.await??;
+    let deadlocks = fixture
         .number("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
         .await?;
-    house.remove(builder).await?;
+    fixture.remove(builder).await?;
     Ok(Together {
         per_second,
         cpu,
         deadlocks,
         lock_waits: waits.load(Ordering::Relaxed),
-        looks: looks.load(Ordering::Relaxed),
+        samples: samples.load(Ordering::Relaxed),
     })
 }
 
-/// Counts looks, and those that find somebody waiting for a row or a table.
-async fn watch(
+/// Counts samples, and samples in which a session waits for a lock.
+async fn sample_lock_waits(
     mut connection: sqlx::PgConnection,
     over: Arc<AtomicBool>,
     waits: Arc<AtomicU64>,
-    looks: Arc<AtomicU64>,
+    samples: Arc<AtomicU64>,
 ) -> Result<(), Failure> {
     while !over.load(Ordering::Relaxed) {
         let waiting: i64 = sqlx::query_scalar(
@@ -268,9 +275,9 @@ async fn watch(
         )
         .fetch_one(&mut connection)
         .await?;
-        looks.fetch_add(1, Ordering::Relaxed);
+        samples.fetch_add(1, Ordering::Relaxed);
         waits.fetch_add(u64::from(waiting > 0), Ordering::Relaxed);
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(SAMPLE_INTERVAL).await;
     }
     connection.close().await?;
     Ok(())

@@ -1,6 +1,6 @@
 //! Rows 10 and 11: the check of recipients against millions of suppressions, by the
-//! service's own checker with its filter complete, and the import of ten thousand more
-//! through the API.
+//! service's own checker with a complete Bloom filter, and the import of ten thousand
+//! more through the API.
 
 use std::time::{Duration, Instant};
 
@@ -19,46 +19,46 @@ use waypost_core::redis::Redis;
 use waypost_core::suppression::bloom_filter::BloomFilters;
 use waypost_core::suppression::check::{self, CheckedRecipient, Checker};
 
+use crate::dataset::{Caller, Dataset, Timings};
 use crate::fill;
-use crate::place::{Caller, Place, Timings};
 
-/// Recipients of one check.
+/// Recipients per check.
 const RECIPIENTS: u64 = 1_000;
-/// How many of them are suppressed, in the second kind of check: one in a hundred.
+/// One recipient in this many is suppressed, in the second kind of check.
 const SUPPRESSED_EVERY: u64 = 100;
 /// Checks of each kind.
 const CHECKS: u64 = 300;
-/// Addresses of one question when all of them are asked.
-const ASKED_AT_ONCE: u64 = 5_000;
-/// Questions under way at the same time then.
-const ASKED_SIDE_BY_SIDE: usize = 3;
-/// Addresses that are not suppressed, for the share of those that get a "maybe".
-const STRANGERS: u64 = 1_000_000;
-/// How long a filter may take to be built.
-const BUILT_WITHIN: Duration = Duration::from_secs(120);
-/// Addresses of an import, and how many there are.
+/// Addresses per check when all suppressed addresses are checked.
+const CHECK_BATCH: u64 = 5_000;
+/// Concurrent checks then.
+const CHECKS_CONCURRENT: usize = 3;
+/// Addresses that are not suppressed, for the rate of false positives.
+const UNSUPPRESSED: u64 = 1_000_000;
+/// Time limit for building the filter.
+const BUILD_TIME_MAX: Duration = Duration::from_secs(120);
+/// Addresses per import, and the number of imports.
 const IMPORTED: u64 = 10_000;
 const IMPORTS: u64 = 15;
 
-/// What is asked for.
+/// The bounds.
 pub(crate) const FASTER_MIN: f64 = 4.0;
 pub(crate) const BYTES_MAX: f64 = 2.1;
 pub(crate) const IMPORT_RATIO_MAX: f64 = 2.0;
 
 /// An organization with many suppressions.
 #[derive(Debug)]
-pub(crate) struct Suppressing<'a> {
-    pub(crate) place: &'a Place,
+pub(crate) struct SuppressionBench<'a> {
+    pub(crate) dataset: &'a Dataset,
     pub(crate) caller: &'a Caller,
     pub(crate) redis_url: &'a str,
-    /// The prefix of the API's keys.
+    /// The API's prefix of Redis keys.
     pub(crate) prefix: &'a str,
-    /// How many suppressions were filled in.
+    /// Number of suppressions.
     pub(crate) count: u64,
 }
 
-impl Suppressing<'_> {
-    /// Row 10. Answers the report.
+impl SuppressionBench<'_> {
+    /// Row 10. Returns its figures.
     pub(crate) async fn check(&self) -> Value {
         let pool = self.pool();
         let redis = Redis::new(&self.redis_url.to_owned().into(), self.prefix);
@@ -69,75 +69,75 @@ impl Suppressing<'_> {
         let bytes = self.wait_for_filter(&checker, &redis).await;
         #[expect(clippy::cast_precision_loss, reason = "millions")]
         let bytes_each = bytes as f64 / self.count as f64;
-        let (strangers, floor) = self.compare(&checker, 0).await;
-        let (some, floor_some) = self.compare(&checker, SUPPRESSED_EVERY).await;
-        for (what, timings, floor) in [
-            ("strangers", &strangers, &floor),
-            ("one in 100 suppressed", &some, &floor_some),
+        let (none, baseline) = self.compare(&checker, 0).await;
+        let (some, baseline_some) = self.compare(&checker, SUPPRESSED_EVERY).await;
+        for (what, timings, baseline) in [
+            ("strangers", &none, &baseline),
+            ("one in 100 suppressed", &some, &baseline_some),
         ] {
             println!(
                 "  check of {RECIPIENTS}, {what:22} p50 {:6.3} ms  p99 {:6.3} ms  = ANY {:6.3} ms  {:4.1} x",
                 timings.p50(),
                 timings.p99(),
-                floor.p50(),
-                floor.p50() / timings.p50(),
+                baseline.p50(),
+                baseline.p50() / timings.p50(),
             );
         }
-        let missed = self.ask_all(&checker).await;
-        // What it keeps goes back to the pool when its lanes end.
+        let missed = self.check_all(&checker).await;
+        // The checker's connections return to the pool when its tasks end.
         drop(checker);
         pool.close().await;
-        let maybes = self.ask_strangers(&filters).await;
+        let false_positives = self.false_positive_rate(&filters).await;
         println!(
-            "  {bytes_each:.3} bytes an entry, {missed} of {} missed, {:.3} % of strangers are asked of Postgres",
+            "  {bytes_each:.3} bytes an entry, {missed} of {} missed, {:.3} % of others are looked up in Postgres",
             self.count,
-            maybes * 100.0,
+            false_positives * 100.0,
         );
         json!({
-            "p50_ms": strangers.p50(), "p99_ms": strangers.p99(), "floor_p50_ms": floor.p50(),
-            "ratio": floor.p50() / strangers.p50(),
+            "p50_ms": none.p50(), "p99_ms": none.p99(), "floor_p50_ms": baseline.p50(),
+            "ratio": baseline.p50() / none.p50(),
             "some_suppressed": {
-                "p50_ms": some.p50(), "p99_ms": some.p99(), "floor_p50_ms": floor_some.p50(),
-                "ratio": floor_some.p50() / some.p50(),
+                "p50_ms": some.p50(), "p99_ms": some.p99(), "floor_p50_ms": baseline_some.p50(),
+                "ratio": baseline_some.p50() / some.p50(),
             },
-            "bytes_an_entry": bytes_each, "false_negatives": missed, "false_positives": maybes,
+            "bytes_an_entry": bytes_each, "false_negatives": missed, "false_positives": false_positives,
         })
     }
 
-    /// Row 11. Answers the report.
+    /// Row 11. Returns its figures.
     pub(crate) async fn import(&self) -> Value {
-        let connection = PgConnection::connect(&self.place.database_url).await;
+        let connection = PgConnection::connect(&self.dataset.database_url).await;
         let mut connection = connection.expect("Postgres answers");
-        let (mut imports, mut floor) = (Timings::default(), Timings::default());
+        let (mut imports, mut baseline) = (Timings::default(), Timings::default());
         for nth in 0..=IMPORTS {
             let numbers = nth * IMPORTED..(nth + 1) * IMPORTED;
             let took = self.import_by_api(numbers.clone()).await;
-            let bare = self.import_bare(&mut connection, numbers).await;
-            // The first warms up.
+            let bare = self.import_baseline(&mut connection, numbers).await;
+            // The first is the warm-up.
             if nth > 0 {
                 imports.add(took);
-                floor.add(bare);
+                baseline.add(bare);
             }
         }
-        let ratio = imports.p50() / floor.p50();
+        let ratio = imports.p50() / baseline.p50();
         println!(
             "  import of {IMPORTED}  p50 {:6.1} ms  p99 {:6.1} ms  bare INSERT {:6.1} ms  {ratio:4.2} x its time",
             imports.p50(),
             imports.p99(),
-            floor.p50(),
+            baseline.p50(),
         );
         json!({
-            "p50_ms": imports.p50(), "p99_ms": imports.p99(), "floor_p50_ms": floor.p50(), "ratio": ratio,
+            "p50_ms": imports.p50(), "p99_ms": imports.p99(), "floor_p50_ms": baseline.p50(), "ratio": ratio,
         })
     }
 
-    /// As the API has one for what every send may have to ask.
+    /// The kind of pool that the API uses for the checks of sends.
     fn pool(&self) -> PgPool {
-        let url = self.place.database_url.clone().into();
+        let url = self.dataset.database_url.clone().into();
         db::routine_pool(&url, check::CONNECTIONS).expect("the URL can be read")
     }
 
-    /// Asks until the filter is complete; its size in bytes.
+    /// Checks until the filter is complete; returns its size in bytes.
     async fn wait_for_filter(&self, checker: &Checker, redis: &Redis) -> i64 {
         let key = format!(
             "{}:suppressions:{{{}}}",
@@ -150,7 +150,7 @@ impl Suppressing<'_> {
             .await
             .expect("Redis answers");
         loop {
-            self.ask(checker, &[stranger(0)]).await;
+            self.count_suppressed(checker, &[unsuppressed(0)]).await;
             let (complete,): (i64,) = redis::cmd("BITFIELD_RO")
                 .arg(&key)
                 .arg("GET")
@@ -163,8 +163,8 @@ impl Suppressing<'_> {
                 break;
             }
             assert!(
-                began.elapsed() < BUILT_WITHIN,
-                "the filter is not built within {BUILT_WITHIN:?}"
+                began.elapsed() < BUILD_TIME_MAX,
+                "the filter is not built within {BUILD_TIME_MAX:?}"
             );
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
@@ -177,28 +177,28 @@ impl Suppressing<'_> {
             .arg(&key)
             .query_async(&mut connection)
             .await;
-        size.expect("Redis tells the size of a key")
+        size.expect("Redis returns the size of a key")
     }
 
-    /// Checks recipients of which one in `suppressed_every` is suppressed (none where it
-    /// is 0), in turn with the same question to Postgres.
+    /// Checks recipients of which one in `suppressed_every` is suppressed (none if it is
+    /// 0), in alternation with the same query to Postgres.
     async fn compare(&self, checker: &Checker, suppressed_every: u64) -> (Timings, Timings) {
-        let connection = PgConnection::connect(&self.place.database_url).await;
+        let connection = PgConnection::connect(&self.dataset.database_url).await;
         let mut connection = connection.expect("Postgres answers");
-        let (mut checks, mut floor) = (Timings::default(), Timings::default());
+        let (mut checks, mut baseline) = (Timings::default(), Timings::default());
         for nth in 0..CHECKS {
             let hashes: Vec<AddressHash> = (0..RECIPIENTS)
                 .map(|at| {
                     let number = nth * RECIPIENTS + at;
                     if suppressed_every > 0 && at.is_multiple_of(suppressed_every) {
-                        suppressed(fill::history::mixed(number) % self.count)
+                        suppressed(fill::history::split_mix(number) % self.count)
                     } else {
-                        stranger(number)
+                        unsuppressed(number)
                     }
                 })
                 .collect();
             let began = Instant::now();
-            let found = self.ask(checker, &hashes).await;
+            let create_organizations = self.count_suppressed(checker, &hashes).await;
             checks.add(began.elapsed());
             let bytes: Vec<&[u8]> = hashes.iter().map(|hash| hash.0.as_slice()).collect();
             let began = Instant::now();
@@ -210,59 +210,65 @@ impl Suppressing<'_> {
             .fetch_all(&mut connection)
             .await
             .expect("suppressions can be read");
-            floor.add(began.elapsed());
-            assert_eq!(found, rows.len(), "the checker and Postgres disagree");
+            baseline.add(began.elapsed());
+            assert_eq!(
+                create_organizations,
+                rows.len(),
+                "the checker and Postgres disagree"
+            );
         }
-        (checks, floor)
+        (checks, baseline)
     }
 
-    /// Asks for every suppressed address there is; how many were not found.
-    async fn ask_all(&self, checker: &Checker) -> u64 {
+    /// Checks every suppressed address; returns the number of those not found.
+    async fn check_all(&self, checker: &Checker) -> u64 {
         let began = Instant::now();
-        let questions = stream::iter((0..self.count).step_by(ASKED_AT_ONCE as usize));
-        let found = questions
+        let questions = stream::iter((0..self.count).step_by(CHECK_BATCH as usize));
+        let create_organizations = questions
             .map(|first| async move {
-                let hashes: Vec<AddressHash> = (first..(first + ASKED_AT_ONCE).min(self.count))
+                let hashes: Vec<AddressHash> = (first..(first + CHECK_BATCH).min(self.count))
                     .map(suppressed)
                     .collect();
-                Ok::<u64, ()>(self.ask(checker, &hashes).await as u64)
+                Ok::<u64, ()>(self.count_suppressed(checker, &hashes).await as u64)
             })
-            .buffer_unordered(ASKED_SIDE_BY_SIDE)
-            .try_fold(0, |sum, found| async move { Ok(sum + found) })
+            .buffer_unordered(CHECKS_CONCURRENT)
+            .try_fold(0, |sum, create_organizations| async move {
+                Ok(sum + create_organizations)
+            })
             .await;
         println!(
-            "  all {} were asked for in {:.1} s",
+            "  all {} were checked in {:.1} s",
             self.count,
             began.elapsed().as_secs_f64()
         );
-        self.count - found.unwrap_or_default()
+        self.count - create_organizations.unwrap_or_default()
     }
 
-    /// Asks for addresses that are not suppressed; which part of them Postgres had to
-    /// look for, which the filter did not rule out: a look is a scan of the index.
-    async fn ask_strangers(&self, filters: &BloomFilters) -> f64 {
+    /// Checks addresses that are not suppressed; returns the share that the filter did
+    /// not rule out. Each of those costs an index scan, and the scans are counted.
+    async fn false_positive_rate(&self, filters: &BloomFilters) -> f64 {
         let before = self.index_scans().await;
         let pool = self.pool();
         let checker = Checker::start(WarmPool::new(pool.clone()), filters.clone());
-        for first in (0..STRANGERS).step_by(ASKED_AT_ONCE as usize) {
-            let hashes: Vec<AddressHash> = (first..first + ASKED_AT_ONCE)
-                .map(|nth| stranger(u64::MAX - nth))
+        for first in (0..UNSUPPRESSED).step_by(CHECK_BATCH as usize) {
+            let hashes: Vec<AddressHash> = (first..first + CHECK_BATCH)
+                .map(|nth| unsuppressed(u64::MAX - nth))
                 .collect();
-            let found = self.ask(&checker, &hashes).await;
-            assert_eq!(found, 0, "nobody suppressed them");
+            let create_organizations = self.count_suppressed(&checker, &hashes).await;
+            assert_eq!(create_organizations, 0, "none of them is suppressed");
         }
         drop(checker);
         pool.close().await;
         let looked = self.index_scans().await - before;
         #[expect(clippy::cast_precision_loss, reason = "a million")]
-        let share = looked as f64 / STRANGERS as f64;
+        let share = looked as f64 / UNSUPPRESSED as f64;
         share
     }
 
     async fn index_scans(&self) -> i64 {
-        // A session tells of its scans when it ends.
+        // A session reports its scans when it ends.
         tokio::time::sleep(Duration::from_secs(2)).await;
-        let connection = PgConnection::connect(&self.place.database_url).await;
+        let connection = PgConnection::connect(&self.dataset.database_url).await;
         let mut connection = connection.expect("Postgres answers");
         sqlx::query_scalar(
             "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = 'suppressions_address_key'",
@@ -272,8 +278,8 @@ impl Suppressing<'_> {
         .expect("the index is there")
     }
 
-    /// How many of these are suppressed.
-    async fn ask(&self, checker: &Checker, hashes: &[AddressHash]) -> usize {
+    /// The number of suppressed addresses among these.
+    async fn count_suppressed(&self, checker: &Checker, hashes: &[AddressHash]) -> usize {
         let asked = hashes.iter().map(|hash| CheckedRecipient {
             hash: *hash,
             unsubscribe_group_id: None,
@@ -293,15 +299,15 @@ impl Suppressing<'_> {
         let body = json!({ "emails": emails });
         let path = "/v1/suppressions/import";
         let (took, answer) = self
-            .place
+            .dataset
             .call(self.caller, Method::POST, path, Some(&body))
             .await;
         assert_eq!(answer["data"]["imported"], IMPORTED, "all of them are new");
         took
     }
 
-    /// The least that could be done: as many rows into the same table, committed.
-    async fn import_bare(
+    /// The baseline: inserts as many rows into the same table, and commits.
+    async fn import_baseline(
         &self,
         connection: &mut PgConnection,
         numbers: std::ops::Range<u64>,
@@ -335,6 +341,6 @@ fn suppressed(number: u64) -> AddressHash {
     AddressHash(Sha256::digest(fill::suppressed_address(number)).into())
 }
 
-fn stranger(number: u64) -> AddressHash {
+fn unsuppressed(number: u64) -> AddressHash {
     AddressHash(Sha256::digest(format!("stranger-{number}@example.com")).into())
 }

@@ -1,5 +1,5 @@
-//! Waypost's programs as processes: started, killed, and started again whenever they are
-//! gone, as an operator's supervisor does it. Dropping the fleet kills all of it.
+//! Waypost's programs as processes. They are started, killed, and started again after
+//! they end, as a supervisor does it. Dropping the fleet kills all processes.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -12,17 +12,17 @@ use std::time::Duration;
 use tokio::process::{Child, Command};
 use tokio::time::Instant;
 
-use crate::say::say;
+use crate::output::progress;
 
-/// How often it is looked who has gone.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// How long after a process ended its clients may see it.
-const STOP_IS_SEEN: Duration = Duration::from_millis(200);
-/// What says in a scheduler's log that it leads, and that it does not any more.
-const LEADS: &str = "Became the leader";
-const LEADS_NO_MORE: &str = "No longer the leader";
+/// How often the supervisor checks for ended processes.
+const CHECK_INTERVAL: Duration = Duration::from_millis(250);
+/// How long after the end of a process its clients may still notice it.
+const STOP_NOTICED: Duration = Duration::from_millis(200);
+/// The scheduler's log messages when it becomes the leader and when it stops being it.
+const LOG_LEADING: &str = "Leading";
+const LOG_LEAD_LOST: &str = "Lost the lead";
 
-/// What a process does.
+/// The program of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     Api,
@@ -47,7 +47,7 @@ pub(crate) struct Fleet {
     members: Vec<Member>,
 }
 
-/// One process, under whichever pid it has now.
+/// One process; it gets a new pid with each start.
 #[derive(Debug)]
 struct Member {
     role: Role,
@@ -61,11 +61,11 @@ struct Member {
 #[derive(Debug, Default)]
 struct State {
     child: Option<Child>,
-    /// Where the log of the present process begins.
+    /// Offset of the current process's first log line.
     log_from: usize,
-    /// Killed, and not to be started before its time.
+    /// Killed, and not yet to be started again.
     is_down: bool,
-    deaths: usize,
+    exits: usize,
     stop: Stop,
 }
 
@@ -107,24 +107,24 @@ impl Fleet {
         }
     }
 
-    /// Starts whatever ended by itself, for as long as it is polled.
+    /// Starts processes that ended by themselves, for as long as it is polled.
     pub(crate) async fn supervise(&self) {
         loop {
             for member in &self.members {
                 if let Some(how) = member.ended_by_itself() {
-                    say(format!(
-                        "{} ended by itself ({how}), starts again",
+                    progress(format!(
+                        "{} ended by itself ({how}), starting it again",
                         member.name
                     ));
                     member.start(&self.binaries);
                 }
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(CHECK_INTERVAL).await;
         }
     }
 
-    /// `kill -9` of the process that `choose` picks out of so many of a role; it stays
-    /// dead until `meanwhile` ends.
+    /// `kill -9` of the process of this role whose index `choose` returns, given their
+    /// number. The process stays down until `meanwhile` ends.
     pub(crate) async fn kill(
         &self,
         role: Role,
@@ -136,9 +136,9 @@ impl Fleet {
         self.kill_member(victim, meanwhile).await;
     }
 
-    /// The same with the scheduler that leads; with all of them, where none says so.
+    /// Kills the leading scheduler; all schedulers if none of them leads.
     pub(crate) async fn kill_leader(&self, meanwhile: impl Future<Output = ()>) {
-        let leader = self.of(Role::Scheduler).find(|one| one.leads());
+        let leader = self.of(Role::Scheduler).find(|one| one.is_leader());
         if let Some(leader) = leader {
             return self.kill_member(leader, meanwhile).await;
         }
@@ -148,52 +148,51 @@ impl Fleet {
         meanwhile.await;
     }
 
-    /// SIGTERM to the API that `choose` picks out of so many, as a deployment does it. It
-    /// is started again when it has ended.
+    /// Sends SIGTERM to the API whose index `choose` returns, given their number, as a
+    /// deployment does, and starts the API again when it has ended.
     pub(crate) async fn stop_api(&self, choose: impl FnOnce(usize) -> usize) {
         let all: Vec<&Member> = self.of(Role::Api).collect();
         let member = all[choose(all.len())];
-        let Some(mut child) = member.take_down() else {
-            return say(format!("{} is dead already", member.name));
+        let Some(mut child) = member.take_child() else {
+            return progress(format!("{} is down already", member.name));
         };
-        let pid = child
-            .id()
-            .expect("a child that was not waited for has a pid");
-        say(format!("SIGTERM to {} (pid {pid})", member.name));
+        let pid = child.id().expect("a child that was not awaited has a pid");
+        progress(format!("SIGTERM to {} (pid {pid})", member.name));
         member.lock().stop = Stop::UnderWay;
         let signalled = Command::new("kill").arg(pid.to_string()).status().await;
         assert!(signalled.is_ok_and(|status| status.success()), "kill {pid}");
-        child
-            .wait()
-            .await
-            .expect("a process of ours can be waited for");
+        child.wait().await.expect("a child process can be awaited");
         member.lock().stop = Stop::Ended(Instant::now());
         member.start(&self.binaries);
     }
 
-    /// Whether a connection to an API that broke just now was cut by its graceful stop.
+    /// Whether the graceful stop of an API cut a connection that broke just now.
     pub(crate) fn is_stopping(&self, api: usize) -> bool {
         let member = self.of(Role::Api).nth(api);
         member.is_some_and(|member| match member.lock().stop {
             Stop::None => false,
             Stop::UnderWay => true,
-            Stop::Ended(at) => at.elapsed() < STOP_IS_SEEN,
+            Stop::Ended(at) => at.elapsed() < STOP_NOTICED,
         })
     }
 
-    /// How many processes were killed or ended.
-    pub(crate) fn deaths(&self) -> usize {
-        self.members.iter().map(|one| one.lock().deaths).sum()
+    /// How many processes were killed or ended by themselves.
+    pub(crate) fn exits(&self) -> usize {
+        self.members.iter().map(|one| one.lock().exits).sum()
     }
 
     async fn kill_member(&self, victim: &Member, meanwhile: impl Future<Output = ()>) {
-        let Some(mut child) = victim.take_down() else {
-            return say(format!("{} is dead already", victim.name));
+        let Some(mut child) = victim.take_child() else {
+            return progress(format!("{} is down already", victim.name));
         };
-        let leads = if victim.leads() { ", the leader" } else { "" };
+        let is_leader = if victim.is_leader() {
+            ", the leader"
+        } else {
+            ""
+        };
         let pid = child.id().unwrap_or_default();
-        say(format!("kill -9 of {} (pid {pid}{leads})", victim.name));
-        child.kill().await.expect("a process of ours can be killed");
+        progress(format!("kill -9 of {} (pid {pid}{is_leader})", victim.name));
+        child.kill().await.expect("a child process can be killed");
         meanwhile.await;
         victim.start(&self.binaries);
     }
@@ -210,7 +209,7 @@ impl Member {
 
     fn start(&self, binaries: &Path) {
         let mut state = self.lock();
-        state.log_from = std::fs::metadata(&self.log).map_or(0, |known| known.len() as usize);
+        state.log_from = std::fs::metadata(&self.log).map_or(0, |metadata| metadata.len() as usize);
         let log = self.open_log();
         let errors = log.try_clone().expect("a file can be shared");
         let child = Command::new(binaries.join(self.role.program()))
@@ -236,12 +235,12 @@ impl Member {
         log
     }
 
-    fn take_down(&self) -> Option<Child> {
+    fn take_child(&self) -> Option<Child> {
         let mut state = self.lock();
         let child = state.child.take();
         state.stop = Stop::None;
         state.is_down = true;
-        state.deaths += usize::from(child.is_some());
+        state.exits += usize::from(child.is_some());
         child
     }
 
@@ -252,14 +251,14 @@ impl Member {
         }
         let status = state.child.as_mut()?.try_wait().ok()??;
         state.child = None;
-        state.deaths += 1;
+        state.exits += 1;
         Some(status.to_string())
     }
 
-    fn leads(&self) -> bool {
+    fn is_leader(&self) -> bool {
         let from = self.lock().log_from;
         let log = std::fs::read(&self.log).unwrap_or_default();
         let log = String::from_utf8_lossy(log.get(from..).unwrap_or_default());
-        log.rfind(LEADS) > log.rfind(LEADS_NO_MORE)
+        log.rfind(LOG_LEADING) > log.rfind(LOG_LEAD_LOST)
     }
 }

@@ -1,6 +1,6 @@
-//! Those who send: honest clients. Every request carries an `Idempotency-Key`, and is
-//! made again with the same key, at whichever API, until there is a definite answer.
-//! Only what was answered 202 (in a batch, `queued`) counts as accepted.
+//! The clients that send. Every request carries an `Idempotency-Key`, and a client
+//! repeats it with the same key, at any of the APIs, until it gets a definite response.
+//! Only a message answered with 202 (in a batch, `queued`) counts as accepted.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,18 +18,18 @@ use crate::plan::{Kind, Message, Plan, Submission};
 use crate::random::Random;
 use crate::tenants::{Tenant, tag};
 
-/// Requests that are under way or being repeated at the same time.
+/// Concurrent requests, including those that are being repeated.
 const REQUESTS_MAX: usize = 96;
-/// How long one answer is waited for.
-pub(crate) const ANSWER_MAX: Duration = Duration::from_secs(10);
-/// Of the tries, those whose client loses patience, or its connection, while the request
-/// is under way, and how soon: what it asked for may be done, and is asked for again.
-const HASTY_SHARE: f64 = 0.05;
-const HASTE_MS: f64 = 30.0;
-/// What is said of a request whose connection ended before its whole answer.
+/// Time limit of one response.
+pub(crate) const RESPONSE_TIME_MAX: Duration = Duration::from_secs(10);
+/// Share of the tries whose client disconnects early, and the longest time until then.
+/// The API may have done the work; the client repeats the request.
+const DISCONNECT_SHARE: f64 = 0.05;
+const DISCONNECT_MS_MAX: f64 = 30.0;
+/// The reason noted for a request whose connection broke before the end of the response.
 const BROKEN: &str = "a connection that broke";
-/// How long a request is repeated.
-const PATIENCE: Duration = Duration::from_secs(180);
+/// How long a client repeats a request.
+const RETRY_TIME_MAX: Duration = Duration::from_secs(180);
 
 /// A message that was accepted.
 #[derive(Debug)]
@@ -39,18 +39,18 @@ pub(crate) struct Accepted {
     pub(crate) message: Message,
 }
 
-/// What came of the load.
+/// The results of the load.
 #[derive(Debug, Default)]
-pub(crate) struct Answers {
+pub(crate) struct LoadResult {
     pub(crate) accepted: Vec<Accepted>,
-    /// Requests that were refused or never answered, and why.
+    /// Requests that were rejected or never answered, with the reason.
     pub(crate) failed: Vec<String>,
-    /// Tries that had no definite answer, by what was wrong with them.
+    /// Tries without a definite response, by reason.
     pub(crate) repeated: BTreeMap<String, usize>,
-    /// Answers that said that the work was done before.
+    /// Responses that were replayed for a repeated key.
     pub(crate) replayed: usize,
     /// Requests that the graceful stop of an API left without an answer.
-    pub(crate) cut: usize,
+    pub(crate) cut_by_stop: usize,
 }
 
 /// The clients.
@@ -59,13 +59,13 @@ pub(crate) struct Load {
     pub(crate) apis: Vec<String>,
     pub(crate) tenants: Arc<Vec<Tenant>>,
     fleet: Arc<Fleet>,
-    answers: Mutex<Answers>,
+    results: Mutex<LoadResult>,
 }
 
-/// What a try came to.
-enum Try {
+/// The result of one try.
+enum TryResult {
     Definite(Value),
-    Again { why: String, wait: Duration },
+    Retry { why: String, wait: Duration },
     Refused(String),
 }
 
@@ -81,17 +81,17 @@ impl Load {
             apis,
             tenants,
             fleet,
-            answers: Mutex::default(),
+            results: Mutex::default(),
         })
     }
 
-    /// Makes all requests of a plan, each at its time, and waits for their answers.
+    /// Makes all requests of a plan at their times, and waits for the responses.
     pub(crate) async fn run(self: &Arc<Self>, plan: &Plan, mut random: Random) {
-        let (begun, room) = (Instant::now(), Arc::new(Semaphore::new(REQUESTS_MAX)));
+        let (begun, permits) = (Instant::now(), Arc::new(Semaphore::new(REQUESTS_MAX)));
         let mut requests = JoinSet::new();
         for submission in &plan.submissions {
             tokio::time::sleep_until(begun + submission.at).await;
-            let permit = Arc::clone(&room).acquire_owned().await;
+            let permit = Arc::clone(&permits).acquire_owned().await;
             let (own, submission, random) = (Arc::clone(self), submission.clone(), random.fork());
             requests.spawn(async move {
                 own.submit(submission, random).await;
@@ -106,10 +106,10 @@ impl Load {
         }
     }
 
-    /// How many recipients were accepted so far.
+    /// The number of recipients accepted so far.
     pub(crate) fn accepted(&self) -> usize {
-        let answers = self.lock();
-        let recipients = answers
+        let results = self.lock();
+        let recipients = results
             .accepted
             .iter()
             .flat_map(|one| &one.message.recipients);
@@ -118,23 +118,23 @@ impl Load {
             .count()
     }
 
-    /// What came of it, once.
-    pub(crate) fn take(&self) -> Answers {
+    /// Removes and returns the results.
+    pub(crate) fn take(&self) -> LoadResult {
         std::mem::take(&mut *self.lock())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Answers> {
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, LoadResult> {
+        self.results.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn submit(&self, submission: Submission, mut random: Random) {
-        let (path, body) = written(&submission);
-        let end = Instant::now() + PATIENCE;
+        let (path, body) = path_and_body(&submission);
+        let end = Instant::now() + RETRY_TIME_MAX;
         loop {
             let api = random.below(self.apis.len());
-            let wait = match random.chance(HASTY_SHARE) {
-                true => Duration::from_secs_f64(random.between(1.0, HASTE_MS) / 1_000.0),
-                false => ANSWER_MAX,
+            let wait = match random.chance(DISCONNECT_SHARE) {
+                true => Duration::from_secs_f64(random.between(1.0, DISCONNECT_MS_MAX) / 1_000.0),
+                false => RESPONSE_TIME_MAX,
             };
             let request = self
                 .http
@@ -144,14 +144,14 @@ impl Load {
                 .timeout(wait)
                 .json(&body);
             match self.try_once(request).await {
-                Try::Definite(answer) => return self.note(submission, &answer),
-                Try::Refused(why) => return self.note_failure(&submission, &why),
-                Try::Again { why, wait } => {
+                TryResult::Definite(answer) => return self.record(submission, &answer),
+                TryResult::Refused(why) => return self.record_failure(&submission, &why),
+                TryResult::Retry { why, wait } => {
                     let is_cut = why == BROKEN && self.fleet.is_stopping(api);
-                    self.lock().cut += usize::from(is_cut);
+                    self.lock().cut_by_stop += usize::from(is_cut);
                     *self.lock().repeated.entry(why.clone()).or_default() += 1;
                     if Instant::now() > end {
-                        return self.note_failure(&submission, &format!("at last: {why}"));
+                        return self.record_failure(&submission, &format!("at last: {why}"));
                     }
                     tokio::time::sleep(wait.mul_f64(0.5 + random.fraction())).await;
                 }
@@ -159,55 +159,56 @@ impl Load {
         }
     }
 
-    async fn try_once(&self, request: RequestBuilder) -> Try {
+    async fn try_once(&self, request: RequestBuilder) -> TryResult {
         let response = match request.send().await {
             Ok(response) => response,
-            Err(error) => return again(cause(&error).to_owned(), None),
+            Err(error) => return retry(cause(&error).to_owned(), None),
         };
         let (status, wait) = (response.status(), retry_after(&response));
         let is_replayed = response.headers().contains_key("Idempotent-Replayed");
         let Ok(answer) = response.json::<Value>().await else {
-            return again(BROKEN.to_owned(), None);
+            return retry(BROKEN.to_owned(), None);
         };
         match status {
             StatusCode::OK | StatusCode::ACCEPTED => {
                 self.lock().replayed += usize::from(is_replayed);
-                Try::Definite(answer)
+                TryResult::Definite(answer)
             }
-            // Another try with this key is still under way, or too many came at once.
-            StatusCode::CONFLICT | StatusCode::TOO_MANY_REQUESTS => again(status.to_string(), wait),
-            _ if status.is_server_error() => again(status.to_string(), wait),
-            _ => Try::Refused(format!("{status} {answer}")),
+            // Another try with this key is still running, or too many requests came at
+            // once.
+            StatusCode::CONFLICT | StatusCode::TOO_MANY_REQUESTS => retry(status.to_string(), wait),
+            _ if status.is_server_error() => retry(status.to_string(), wait),
+            _ => TryResult::Refused(format!("{status} {answer}")),
         }
     }
 
-    fn note(&self, submission: Submission, answer: &Value) {
+    fn record(&self, submission: Submission, answer: &Value) {
         let single = std::slice::from_ref(answer);
         let results = answer["results"].as_array().map_or(single, Vec::as_slice);
-        let mut answers = self.lock();
+        let mut load = self.lock();
         if results.len() != submission.messages.len() {
-            let why = format!("{}: {} answers", submission.key, results.len());
-            answers.failed.push(why);
+            let why = format!("{}: {} results", submission.key, results.len());
+            load.failed.push(why);
         }
         for (message, result) in submission.messages.into_iter().zip(results) {
             match (result["messageId"].as_str(), result["status"].as_str()) {
-                (Some(id), Some("queued")) => answers.accepted.push(Accepted {
+                (Some(id), Some("queued")) => load.accepted.push(Accepted {
                     message_id: id.to_owned(),
                     organization: submission.organization,
                     message,
                 }),
-                _ => answers.failed.push(format!("{}: {result}", submission.key)),
+                _ => load.failed.push(format!("{}: {result}", submission.key)),
             }
         }
     }
 
-    fn note_failure(&self, submission: &Submission, why: &str) {
-        let mut answers = self.lock();
-        answers.failed.push(format!("{}: {why}", submission.key));
+    fn record_failure(&self, submission: &Submission, why: &str) {
+        let mut results = self.lock();
+        results.failed.push(format!("{}: {why}", submission.key));
     }
 }
 
-fn written(submission: &Submission) -> (&'static str, Value) {
+fn path_and_body(submission: &Submission) -> (&'static str, Value) {
     let mut messages = submission.messages.iter().map(body);
     if submission.is_batch {
         let messages: Vec<Value> = messages.collect();
@@ -232,8 +233,8 @@ fn body(message: &Message) -> Value {
     })
 }
 
-fn again(why: String, wait: Option<Duration>) -> Try {
-    Try::Again {
+fn retry(why: String, wait: Option<Duration>) -> TryResult {
+    TryResult::Retry {
         why,
         wait: wait.unwrap_or(Duration::from_millis(300)),
     }

@@ -1,36 +1,36 @@
-//! `make chaos`: Waypost as it runs, several processes of each kind, under load, while
-//! everything that may fail fails: processes are killed, Redis is emptied and away,
-//! PostgreSQL crashes, providers are slow, refuse and cut connections after they took a
-//! mail, gateways in front of them answer in their place, the clocks of some processes are
-//! wrong, callbacks come twice and in any order, and the receivers of webhooks
-//! fail. In the end it counts what the simulator and the receivers have, and not what
-//! the service says of itself.
+//! `make chaos` runs Waypost under load with several processes of each kind, while
+//! everything fails that can fail: processes are killed, Redis is emptied and stopped,
+//! PostgreSQL crashes, providers are slow, reject calls and reset connections after they
+//! accepted a message, gateways respond in a provider's place, clocks are wrong,
+//! callbacks arrive twice and out of order, and webhook receivers fail. At the end it
+//! counts what the simulator and the receivers have; it does not trust what the service
+//! reports about itself.
 //!
-//! The characters: `plan` says what is sent and `load` sends it, as honest clients;
-//! `faults` says what goes wrong and does it, to the `fleet` of processes, to the
-//! `servers`, to the simulator and to the `hooks`, who receive webhooks; `settle` waits;
-//! `tally` counts, with what `records` explain; `report` prints.
+//! `plan` decides what to send and `load` sends it. `faults` injects faults into the
+//! `fleet` of processes, the `servers`, the simulator and the webhook receivers. `idle`
+//! waits until no work is left, `verification` counts, `records` reads the tables that
+//! explain a count, and `report` prints.
 //!
-//! What is planned follows from the seed alone. How the processes fare does not: a seed
-//! repeats the faults and the load, and not every interleaving.
+//! The seed determines the plan and the faults. It does not determine the interleaving of
+//! the processes.
 //!
-//! `scripts/chaos.sh` makes the servers and starts it. The simulator is a part of this
-//! process, which nobody kills: it is the witness.
+//! `scripts/chaos.sh` starts the servers and this program. The simulator is a part of
+//! this process, which is never killed, so its records are reliable.
 
 mod faults;
 mod fleet;
-mod gateway;
-mod hooks;
+mod idle;
 mod load;
+mod load_balancer;
+mod output;
 mod plan;
 mod random;
+mod receiver;
 mod records;
 mod report;
-mod say;
 mod servers;
-mod settle;
-mod tally;
 mod tenants;
+mod verification;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -48,54 +48,55 @@ use tokio::signal::unix::{SignalKind, signal};
 use waypost_core::clock::{Clock, Timestamp};
 use waypost_simulator::{Config, Simulator};
 
-use faults::{Faults, Stage};
+use faults::{Faults, Targets};
 use fleet::{Fleet, Role};
-use hooks::Hooks;
 use load::Load;
+use output::progress;
 use plan::{ORGANIZATIONS, Plan, Policy};
 use random::Random;
-use say::say;
+use receiver::Receiver;
 use servers::Servers;
-use tally::{Books, Tally};
-use tenants::{Founder, Tenant};
+use tenants::{Configurator, Tenant};
+use verification::{Verification, Verifier};
 
 /// Processes of each kind.
 const APIS: usize = 2;
 const WORKERS: usize = 3;
 const SCHEDULERS: usize = 2;
-/// Messages that are sent in a second. Faults cost more than messages do, so a short
-/// run has fewer of them.
+/// Messages per second. Faults take more time than messages, so a short run has fewer
+/// messages per second.
 const MESSAGES_PER_SECOND: usize = 120;
-const LOAD_LEAST: Duration = Duration::from_secs(90);
-/// Runs of fewer messages do not wait until a webhook that failed twice is due.
-const HURRIES_BELOW: usize = 20_000;
-/// How long all may take to become final after the load.
-const SETTLED_WITHIN: Duration = Duration::from_secs(240);
-const SETTLED_WITHIN_PATIENT: Duration = Duration::from_secs(900);
-/// By how much the clocks of some processes are wrong, in libfaketime's words: of the
-/// second API, the second and third worker and the second scheduler.
+const LOAD_TIME_MIN: Duration = Duration::from_secs(90);
+/// Runs with fewer messages do not wait for webhooks that are due in minutes.
+const SHORT_RUN_BELOW: usize = 20_000;
+/// Time limit until all work is done after the load, in short runs and in long ones.
+const IDLE_WITHIN: Duration = Duration::from_secs(240);
+const IDLE_WITHIN_LONG: Duration = Duration::from_secs(900);
+/// The clock errors of some processes, in the syntax of libfaketime: of the second API,
+/// the second and third worker and the second scheduler.
 const WRONG_CLOCKS: [(Role, usize, &str); 4] = [
     (Role::Api, 1, "-7m"),
     (Role::Worker, 1, "+10m"),
     (Role::Worker, 2, "-3m"),
     (Role::Scheduler, 1, "+1h"),
 ];
-/// Copies that the simulator keeps: each message may go to several, and again.
-const COPIES_FOR_EACH_MESSAGE: usize = 8;
-/// The first of the ports that are tried. Below those that systems give to outgoing
-/// connections, so that nobody else takes a port while its process is dead.
+/// Accepted recipients that the simulator keeps per message: a message may have several
+/// recipients, and may be sent again.
+const RECIPIENTS_PER_MESSAGE: usize = 8;
+/// The first port to try. It is below the ports that operating systems use for outgoing
+/// connections, so no connection takes the port of a process that is down.
 const PORT_FIRST: u16 = 20_000;
 
-/// Breaks everything around Waypost and counts what becomes of the mail.
+/// Injects faults everywhere around Waypost and counts the messages.
 #[derive(Debug, Parser)]
 struct Options {
     /// Messages to send.
     #[arg(long, default_value_t = 50_000)]
     messages: usize,
-    /// What chance begins with.
+    /// Seed of the random numbers.
     #[arg(long)]
     seed: u64,
-    /// What the rules say of lost answers, in turn.
+    /// The `onUnknown` policies of the rules, in rotation.
     #[arg(
         long,
         value_enum,
@@ -108,10 +109,10 @@ struct Options {
     database_url: String,
     #[arg(long, env = "REDIS_URL")]
     redis_url: String,
-    /// Where the programs are.
+    /// Folder of Waypost's programs.
     #[arg(long, env = "WAYPOST_BIN_DIR")]
     binaries: PathBuf,
-    /// libfaketime, with which some processes' clocks are wrong. Without it all are right.
+    /// libfaketime, which makes some clocks wrong. Without it all clocks are right.
     #[arg(long, env = "FAKETIME_LIBRARY")]
     faketime: Option<PathBuf>,
     /// The state directory of `scripts/chaos.sh`.
@@ -119,13 +120,13 @@ struct Options {
     state: PathBuf,
 }
 
-/// A run that stands: everything is started and equipped.
+/// A prepared run: everything is started and configured.
 struct Run {
     options: Options,
     plan: Plan,
-    stage: Arc<Stage>,
+    targets: Arc<Targets>,
     load: Arc<Load>,
-    founder: Founder,
+    configurator: Configurator,
     tenants: Arc<Vec<Tenant>>,
     begun: Timestamp,
     clock: Clock,
@@ -135,10 +136,10 @@ struct Run {
 async fn main() -> ExitCode {
     let options = Options::parse();
     println!("chaos: seed={} messages={}", options.seed, options.messages);
-    let _from_now_on = say::elapsed();
+    let _start = output::elapsed();
     let mut terminated = signal(SignalKind::terminate()).expect("signals can be handled");
     let mut interrupted = signal(SignalKind::interrupt()).expect("signals can be handled");
-    // Whatever ends it, the processes are killed as the run is dropped.
+    // However the run ends, dropping it kills its processes.
     let code = tokio::select! {
         passed = chaos(options) => if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE },
         _ = terminated.recv() => ExitCode::from(143),
@@ -151,13 +152,13 @@ async fn main() -> ExitCode {
 async fn chaos(options: Options) -> bool {
     let mut random = Random::new(options.seed);
     let lasts = Duration::from_secs((options.messages / MESSAGES_PER_SECOND) as u64);
-    let plan = Plan::new(random.number(), options.messages, lasts.max(LOAD_LEAST));
+    let plan = Plan::new(random.number(), options.messages, lasts.max(LOAD_TIME_MIN));
     let run = Run::start(options, plan).await;
-    let faults = Faults::new(Arc::clone(&run.stage), random.fork(), run.plan.duration);
-    let fleet = Arc::clone(&run.stage.fleet);
-    // It starts again what ended by itself, until all is counted.
+    let faults = Faults::new(Arc::clone(&run.targets), random.fork(), run.plan.duration);
+    let fleet = Arc::clone(&run.targets.fleet);
+    // Processes that end by themselves are started again until the count is complete.
     tokio::select! {
-        passed = run.go(faults, random) => passed,
+        passed = run.execute(faults, random) => passed,
         () = async move { fleet.supervise().await } => false,
     }
 }
@@ -167,27 +168,21 @@ impl Run {
         let clock = Clock::system();
         let begun = clock.now();
         let logs = options.state.join("log");
-        let simulator = Simulator::start(Config {
-            keep_copies_max: options.messages * COPIES_FOR_EACH_MESSAGE,
-            keep_bodies: false,
-            ..Config::default()
-        });
-        let simulator = simulator.expect("the simulator can listen");
-        simulator.set_callbacks(faults::calm());
+        let simulator = start_simulator(&options);
         let mut ports = Ports(PORT_FIRST);
         let apis: Vec<SocketAddr> = (0..APIS).map(|_| ports.free()).collect();
-        let gateway = TcpListener::bind(ports.free())
+        let balancer = TcpListener::bind(ports.free())
             .await
             .expect("the port is free");
-        let public = format!("http://{}", gateway.local_addr().expect("it listens"));
+        let public = format!("http://{}", balancer.local_addr().expect("it listens"));
         let variables = variables(&options, &simulator, &public);
-        let keys = found(&options, &variables).await;
+        let keys = create_organizations(&options, &variables).await;
         let fleet = fleet(&options, &variables, &apis, &logs);
         fleet.start();
-        tokio::spawn(gateway::serve(gateway, apis.clone()));
+        tokio::spawn(load_balancer::serve(balancer, apis.clone()));
         let http = Client::builder()
             .no_proxy()
-            .timeout(load::ANSWER_MAX)
+            .timeout(load::RESPONSE_TIME_MAX)
             .build();
         let http = http.expect("an HTTP client can be made");
         let apis: Vec<String> = apis
@@ -197,7 +192,7 @@ impl Run {
         for api in &apis {
             tenants::wait_until_ready(&http, api).await;
         }
-        let founder = Founder {
+        let configurator = Configurator {
             http: http.clone(),
             api: apis[0].clone(),
             simulator: simulator.url(),
@@ -205,38 +200,41 @@ impl Run {
         };
         let mut tenants = Vec::new();
         for (nth, key) in keys.into_iter().enumerate() {
-            let hooks = Hooks::new(ports.free().port());
-            tokio::spawn(Arc::clone(&hooks).serve());
-            tenants.push(founder.equip(nth, key, &plan, hooks).await);
+            let receiver = Receiver::new(ports.free().port());
+            tokio::spawn(Arc::clone(&receiver).serve());
+            tenants.push(configurator.configure(nth, key, &plan, receiver).await);
         }
         let tenants = Arc::new(tenants);
-        say(format!(
+        progress(format!(
             "{APIS} APIs, {WORKERS} workers, {SCHEDULERS} schedulers and {ORGANIZATIONS} organizations are ready"
         ));
         let fleet = Arc::new(fleet);
         let load = Load::new(http, apis, Arc::clone(&tenants), Arc::clone(&fleet));
-        let stage = Arc::new(Stage {
+        let targets = Arc::new(Targets {
             fleet,
             servers: Servers::new(options.state.clone(), options.redis_url.clone()),
             simulator,
-            hooks: tenants.iter().map(|one| Arc::clone(&one.hooks)).collect(),
-            spoilt: AtomicUsize::new(0),
+            receivers: tenants
+                .iter()
+                .map(|one| Arc::clone(&one.receiver))
+                .collect(),
+            receivers_broken: AtomicUsize::new(0),
         });
         Self {
             load,
             options,
             plan,
-            stage,
-            founder,
+            targets,
+            configurator,
             tenants,
             begun,
             clock,
         }
     }
 
-    /// Sends while everything fails, waits, counts. Whether nothing is wrong.
-    async fn go(self, faults: Faults, random: Random) -> bool {
-        say(format!(
+    /// Sends while faults happen, waits, counts. True if nothing is wrong.
+    async fn execute(self, faults: Faults, random: Random) -> bool {
+        progress(format!(
             "{} messages for {} recipients in {} requests, over {} s",
             self.options.messages,
             self.plan.expected(),
@@ -245,85 +243,103 @@ impl Run {
         ));
         let sending = async {
             self.load.run(&self.plan, random).await;
-            say(format!(
+            progress(format!(
                 "the load is over: {} recipients were accepted",
                 self.load.accepted()
             ));
         };
         tokio::join!(sending, faults.run());
-        let is_settled = self.settle().await;
-        let (is_complete, tally) = self.count().await;
+        let is_idle = self.wait_until_idle().await;
+        let (is_complete, verification) = self.count().await;
         let mut highest_rate = 0.0_f64;
         for tenant in self.tenants.iter() {
-            highest_rate = highest_rate.max(self.founder.highest_rate(tenant).await);
+            highest_rate = highest_rate.max(self.configurator.highest_rate(tenant).await);
         }
         println!(
             "chaos: seed={} accepted={} delivered={} lost={} duplicated={} explained={} webhooks_missing={} highest_rate={highest_rate}",
             self.options.seed,
-            tally.accepted,
-            tally.delivered,
-            tally.lost(),
-            tally.duplicated(),
-            tally.explained,
-            tally.webhooks_missing(),
+            verification.accepted,
+            verification.delivered,
+            verification.lost(),
+            verification.duplicated(),
+            verification.explained,
+            verification.webhooks_missing(),
         );
-        is_settled && is_complete && tally.wrong.is_empty() && highest_rate <= 1.0
+        is_idle && is_complete && verification.violations.is_empty() && highest_rate <= 1.0
     }
 
-    async fn settle(&self) -> bool {
-        let hurries = self.options.messages < HURRIES_BELOW;
-        if hurries {
+    async fn wait_until_idle(&self) -> bool {
+        let is_short = self.options.messages < SHORT_RUN_BELOW;
+        if is_short {
             let time = |at: Timestamp| at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
             let (since, until) = (time(self.begun), time(self.clock.now()));
             for (nth, tenant) in self.tenants.iter().enumerate() {
-                let count = self.founder.replay_pending(tenant, &since, &until).await;
-                say(format!(
-                    "organization {nth} asked for {count} webhooks that wait"
+                let count = self
+                    .configurator
+                    .replay_pending(tenant, &since, &until)
+                    .await;
+                progress(format!(
+                    "organization {nth} replayed {count} pending webhooks"
                 ));
             }
         }
-        let bound = if hurries {
-            SETTLED_WITHIN
+        let bound = if is_short {
+            IDLE_WITHIN
         } else {
-            SETTLED_WITHIN_PATIENT
+            IDLE_WITHIN_LONG
         };
-        settle::settle(&self.options.database_url, &self.stage.simulator, bound).await
+        idle::wait_until_idle(&self.options.database_url, &self.targets.simulator, bound).await
     }
 
-    /// The count, and whether all that was planned was accepted, and nothing but that
-    /// came to the providers.
-    async fn count(&self) -> (bool, Tally) {
-        let (url, simulator) = (&self.options.database_url, &self.stage.simulator);
-        let answers = self.load.take();
-        let endings = records::endings(url).await.expect("the tables can be read");
-        let books = Books {
+    /// Counts. The flag is true if every planned recipient was accepted, and the
+    /// providers have no others.
+    async fn count(&self) -> (bool, Verification) {
+        let (url, simulator) = (&self.options.database_url, &self.targets.simulator);
+        let results = self.load.take();
+        let final_states = records::final_states(url)
+            .await
+            .expect("the tables can be read");
+        let books = Verifier {
             simulator,
             tenants: &self.tenants,
-            endings: &endings,
+            final_states: &final_states,
         };
-        let tally = books.count(&answers.accepted);
-        report::say_offences(url, &tally, simulator, &self.tenants).await;
-        report::say_answers(&answers, self.stage.fleet.deaths());
-        report::say_counts(&tally, simulator, &self.tenants);
-        let strays = simulator.captured_count().abs_diff(tally.copies);
-        if strays > 0 {
-            say(format!("{strays} copies are not of any accepted message"));
+        let verification = books.count(&results.accepted);
+        report::print_violations(url, &verification, simulator, &self.tenants).await;
+        report::print_load(&results, self.targets.fleet.exits());
+        report::print_counts(&verification, simulator, &self.tenants);
+        let unexpected = simulator.captured_count().abs_diff(verification.sends);
+        if unexpected > 0 {
+            progress(format!(
+                "the providers have {unexpected} recipients of no accepted message"
+            ));
         }
-        let is_complete = tally.accepted == self.plan.expected();
+        let is_complete = verification.accepted == self.plan.expected();
         if !is_complete {
-            say(format!(
-                "{} recipients were to be accepted",
+            progress(format!(
+                "{} recipients should have been accepted",
                 self.plan.expected()
             ));
         }
         (
-            is_complete && answers.failed.is_empty() && answers.cut == 0 && strays == 0,
-            tally,
+            is_complete && results.failed.is_empty() && results.cut_by_stop == 0 && unexpected == 0,
+            verification,
         )
     }
 }
 
-/// Ports that nobody listens on.
+fn start_simulator(options: &Options) -> Simulator {
+    let simulator = Simulator::start(Config {
+        keep_recipients_max: options.messages * RECIPIENTS_PER_MESSAGE,
+        keep_bodies: false,
+        ..Config::default()
+    });
+    let simulator = simulator.expect("the simulator can listen");
+    simulator.set_callbacks(faults::default_callbacks());
+    simulator
+}
+
+/// Allocates free ports.
 struct Ports(u16);
 
 impl Ports {
@@ -338,8 +354,8 @@ impl Ports {
     }
 }
 
-/// The settings of all processes: time-outs and waits in small measures, so that a run
-/// sees many of each.
+/// The settings of all processes: short timeouts and waits, so that a run has many of
+/// each.
 fn variables(options: &Options, simulator: &Simulator, public: &str) -> HashMap<String, String> {
     let smtp = simulator.smtp_address().map(|address| address.to_string());
     let given = [
@@ -352,7 +368,7 @@ fn variables(options: &Options, simulator: &Simulator, public: &str) -> HashMap<
         ("WAYPOST_SMTP_SERVER", &smtp.unwrap_or_default()),
         ("WAYPOST_PROVIDER_TIMEOUT", "2s"),
         ("WAYPOST_WEBHOOK_TIMEOUT", "2s"),
-        // Few enough that bursts wait in Redis, where they can be lost.
+        // A small number, so that bursts wait in Redis, where they can be lost.
         ("WAYPOST_WORKER_CONCURRENCY", "16"),
         ("WAYPOST_WORKER_LEASE", "6s"),
         ("WAYPOST_WORKER_SHUTDOWN", "5s"),
@@ -378,9 +394,9 @@ fn fleet(
 ) -> Fleet {
     let mut fleet = Fleet::new(options.binaries.clone());
     let mut add = |role, nth, mut own: HashMap<String, String>| {
-        let mut wrong = WRONG_CLOCKS.iter();
-        let wrong = wrong.find(|(of, which, _)| (*of, *which) == (role, nth));
-        if let (Some(library), Some((_, _, by))) = (&options.faketime, wrong) {
+        let mut violations = WRONG_CLOCKS.iter();
+        let violations = violations.find(|(of, which, _)| (*of, *which) == (role, nth));
+        if let (Some(library), Some((_, _, by))) = (&options.faketime, violations) {
             own.extend(wrong_clock(library, by));
         }
         fleet.add(role, own, logs);
@@ -398,7 +414,8 @@ fn fleet(
     fleet
 }
 
-/// What makes a process' clock wrong, and not the one that it measures time spans with.
+/// The environment that makes the wall clock of a process wrong, but not its monotonic
+/// clock.
 fn wrong_clock(library: &Path, by: &str) -> [(String, String); 3] {
     [
         ("LD_PRELOAD", library.to_string_lossy().as_ref()),
@@ -408,25 +425,29 @@ fn wrong_clock(library: &Path, by: &str) -> [(String, String); 3] {
     .map(|(name, value)| (name.to_owned(), value.to_owned()))
 }
 
-/// Makes the tables and the organizations, as an operator does; the keys of these.
-async fn found(options: &Options, variables: &HashMap<String, String>) -> Vec<String> {
-    operate(options, variables, &["migrate"]).await;
+/// Creates the tables and the organizations with the operator's commands; returns an API
+/// key for each organization.
+async fn create_organizations(
+    options: &Options,
+    variables: &HashMap<String, String>,
+) -> Vec<String> {
+    run_command(options, variables, &["migrate"]).await;
     let mut keys = Vec::new();
     for nth in 0..ORGANIZATIONS {
         let name = format!("Chaos {nth}");
-        let id = operate(
+        let id = run_command(
             options,
             variables,
             &["create-organization", "--name", &name],
         )
         .await;
         let arguments = ["create-api-key", "--organization", &id, "--name", "chaos"];
-        keys.push(operate(options, variables, &arguments).await);
+        keys.push(run_command(options, variables, &arguments).await);
     }
     keys
 }
 
-async fn operate(
+async fn run_command(
     options: &Options,
     variables: &HashMap<String, String>,
     arguments: &[&str],

@@ -1,5 +1,5 @@
-//! What is sent in a run, decided before it begins: which messages, in which requests,
-//! when, to whom. Every address occurs once, so that copies can be counted.
+//! The plan of a run, made before it starts: the messages, their requests, times and
+//! recipients. Every address occurs once, so that recipients can be counted.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use crate::random::Random;
 /// Organizations that send.
 pub(crate) const ORGANIZATIONS: usize = 3;
 
-/// The accounts of each organization, and with them its rules: each rule prefers one
-/// account and falls back to the two that follow.
+/// The accounts of each organization. There is a rule for each account, which falls back
+/// to the two accounts that follow.
 pub(crate) const PROVIDERS: [ProviderType; 5] = [
     ProviderType::Sendgrid,
     ProviderType::Postmark,
@@ -21,21 +21,21 @@ pub(crate) const PROVIDERS: [ProviderType; 5] = [
     ProviderType::Smtp,
 ];
 
-/// Messages in one batch.
+/// Messages per batch.
 const BATCH_MAX: usize = 20;
-/// Of the requests that are no batch, those to many.
+/// Share of the requests without a batch that have many recipients.
 const MANY_SHARE: f64 = 0.04;
-/// Recipients of a message to many; a few have three chunks of them (a chunk is 100).
+/// Recipients of a message to many; a few messages have three chunks (a chunk is 100).
 const MANY_MAX: usize = 30;
 const VERY_MANY: usize = 230;
-/// Of the messages to one recipient, those to a magic one.
+/// Share of the messages to one recipient that go to a magic address.
 const MAGIC_SHARE: f64 = 0.15;
 
-/// Of the requests, those that come in bursts; the others come evenly.
+/// Share of the requests that come in bursts; the others are spread evenly.
 const BURST_SHARE: f64 = 0.5;
-const BURST_EVERY: Duration = Duration::from_secs(4);
+const BURST_INTERVAL: Duration = Duration::from_secs(4);
 
-/// What a rule says of a provider's lost answer.
+/// The policy of a rule after a provider's response was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Policy {
     Wait,
@@ -53,11 +53,11 @@ impl Policy {
     }
 }
 
-/// What the simulator does with an address, by its local part.
+/// The simulator's reaction to an address, selected by its local part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Ordinary,
-    /// Suppressed before the run: it must not be sent to.
+    /// Suppressed before the run: no message may reach it.
     Suppressed,
     Flaky,
     ThrottleOnce,
@@ -102,14 +102,14 @@ impl Kind {
         }
     }
 
-    /// Whether a provider may refuse it for good: `refuse` everywhere, and a mail server
-    /// says of a mailbox at once what the others tell of it afterwards.
+    /// Whether a provider may reject it for good. All providers reject `refuse`; an SMTP
+    /// server also rejects a mailbox at once for which the others report a bounce later.
     pub(crate) fn may_be_refused(self) -> bool {
         matches!(self, Self::Refuse | Self::HardBounce | Self::Block)
     }
 
-    /// What providers with callbacks tell of an accepted copy, as our events.
-    pub(crate) fn told(self) -> &'static [&'static str] {
+    /// The events that providers with callbacks report after they accepted the recipient.
+    pub(crate) fn provider_events(self) -> &'static [&'static str] {
         match self {
             Self::HardBounce | Self::Block => &["BOUNCED"],
             Self::Complaint => &["DELIVERED", "COMPLAINED"],
@@ -126,7 +126,7 @@ impl Kind {
     }
 }
 
-/// Someone who is sent to.
+/// A recipient.
 #[derive(Debug, Clone)]
 pub(crate) struct Recipient {
     pub(crate) address: String,
@@ -144,21 +144,21 @@ pub(crate) struct Message {
 #[derive(Debug, Clone)]
 pub(crate) struct Submission {
     pub(crate) organization: usize,
-    /// When it is made, from the beginning of the load.
+    /// Its time, from the start of the load.
     pub(crate) at: Duration,
     pub(crate) key: String,
     pub(crate) is_batch: bool,
     pub(crate) messages: Vec<Message>,
 }
 
-/// All that is sent.
+/// Everything that is sent.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) submissions: Vec<Submission>,
     pub(crate) duration: Duration,
 }
 
-/// What a plan is made from.
+/// The state while a plan is made.
 struct Planner {
     random: Random,
     addresses: usize,
@@ -166,7 +166,7 @@ struct Planner {
 }
 
 impl Plan {
-    /// As many messages, spread over the time.
+    /// A plan with this many messages, spread over the time.
     pub(crate) fn new(seed: u64, messages: usize, duration: Duration) -> Self {
         let mut planner = Planner {
             random: Random::new(seed).fork(),
@@ -197,7 +197,7 @@ impl Plan {
         })
     }
 
-    /// How many of its recipients are to get a copy.
+    /// The number of recipients to which a message must be sent.
     pub(crate) fn expected(&self) -> usize {
         let recipients = self.messages().flat_map(|(_, one)| &one.recipients);
         recipients
@@ -205,7 +205,7 @@ impl Plan {
             .count()
     }
 
-    /// The addresses that an organization does not want to be sent to.
+    /// An organization's suppressed addresses.
     pub(crate) fn suppressed(&self, organization: usize) -> Vec<&str> {
         let own = self.messages().filter(|(owner, _)| *owner == organization);
         own.flat_map(|(_, message)| &message.recipients)
@@ -216,18 +216,20 @@ impl Plan {
 }
 
 impl Planner {
-    fn submission(&mut self, mut at: Duration, nth: usize, most: usize) -> Submission {
+    fn submission(&mut self, mut at: Duration, nth: usize, messages_max: usize) -> Submission {
         if self.random.chance(BURST_SHARE) {
-            at = BURST_EVERY * (at.as_secs_f64() / BURST_EVERY.as_secs_f64()) as u32;
+            at = BURST_INTERVAL * (at.as_secs_f64() / BURST_INTERVAL.as_secs_f64()) as u32;
         }
-        let is_batch = most > 1 && self.random.chance(0.08);
+        let is_batch = messages_max > 1 && self.random.chance(0.08);
         let messages = if is_batch {
             let count = 2 + self.random.below(BATCH_MAX - 1);
-            (0..count.min(most)).map(|_| self.private()).collect()
+            (0..count.min(messages_max))
+                .map(|_| self.message_to_one())
+                .collect()
         } else if self.random.chance(MANY_SHARE) {
-            vec![self.circular()]
+            vec![self.message_to_many()]
         } else {
-            vec![self.private()]
+            vec![self.message_to_one()]
         };
         Submission {
             organization: self.random.below(ORGANIZATIONS),
@@ -238,7 +240,7 @@ impl Planner {
         }
     }
 
-    fn private(&mut self) -> Message {
+    fn message_to_one(&mut self) -> Message {
         let kind = match self.random.chance(MAGIC_SHARE) {
             true => self.random.pick(&MAGIC),
             false => Kind::Ordinary,
@@ -249,9 +251,9 @@ impl Planner {
         }
     }
 
-    /// To ordinary ones alone: where a provider takes many in one call, a magic recipient
-    /// would decide for all of them.
-    fn circular(&mut self) -> Message {
+    /// A message to many. Its recipients are ordinary: some providers take many
+    /// recipients in one call, and a magic one would decide the response for all of them.
+    fn message_to_many(&mut self) -> Message {
         let count = match self.random.chance(0.02) {
             true => VERY_MANY,
             false => 2 + self.random.below(MANY_MAX - 1),
@@ -259,8 +261,8 @@ impl Planner {
         let mut recipients: Vec<Recipient> =
             (0..count).map(|_| self.recipient(Kind::Ordinary)).collect();
         if self.random.chance(0.5) {
-            let place = self.random.below(count);
-            recipients[place] = self.recipient(Kind::Suppressed);
+            let index = self.random.below(count);
+            recipients[index] = self.recipient(Kind::Suppressed);
         }
         Message {
             rule: self.random.below(PROVIDERS.len()),

@@ -1,7 +1,6 @@
-//! Chance that can be repeated: `SplitMix64` (Steele, Lea and Flood, "Fast Splittable
-//! Pseudorandom Number Generators", 2014), which is all that a harness needs. Whoever
-//! wants a part of it for itself forks it, so that parts that run at the same time do
-//! not take numbers from each other.
+//! Repeatable random numbers: `SplitMix64` (Steele, Lea and Flood, "Fast Splittable
+//! Pseudorandom Number Generators", 2014). Tasks that run concurrently fork their own
+//! source, so that they do not take numbers from each other.
 
 use std::time::Duration;
 
@@ -14,17 +13,17 @@ impl Random {
         Self(seed)
     }
 
-    /// Another source, which goes its own way.
+    /// A new source, independent of this one.
     pub(crate) fn fork(&mut self) -> Self {
         Self(self.number())
     }
 
     pub(crate) fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
     }
 
     /// Evenly distributed in `0.0..1.0`.
@@ -49,7 +48,7 @@ impl Random {
         Duration::from_secs_f64(self.between(low, high))
     }
 
-    /// One of them.
+    /// A random element.
     pub(crate) fn pick<T: Copy>(&mut self, all: &[T]) -> T {
         all[self.below(all.len())]
     }

@@ -1,22 +1,24 @@
-//! What the service's own tables say. They do not decide what was lost or sent twice;
-//! they explain it, and they are shown where something is wrong.
+//! Reads the service's tables. They do not decide what was lost or sent twice; they
+//! explain it, and the report prints them if something is wrong.
 
 use std::collections::HashMap;
 
 use sqlx::{Connection as _, PgConnection, Row as _};
 use uuid::Uuid;
 
-/// How a recipient ended.
+/// The final state of a recipient.
 #[derive(Debug, Clone)]
-pub(crate) struct Ending {
+pub(crate) struct FinalState {
     pub(crate) status: String,
-    /// Attempts whose outcome nobody knew, for a while or for good: evidence that comes
-    /// later makes an attempt ACCEPTED, but not the count of these smaller.
+    /// Attempts with an unknown outcome, for a while or for good: later evidence changes
+    /// an attempt to ACCEPTED, but does not lower this count.
     pub(crate) unknowns: i64,
 }
 
-/// How all recipients ended, by message and position.
-pub(crate) async fn endings(database_url: &str) -> sqlx::Result<HashMap<(String, usize), Ending>> {
+/// The final states of all recipients, by message and position.
+pub(crate) async fn final_states(
+    database_url: &str,
+) -> sqlx::Result<HashMap<(String, usize), FinalState>> {
     let mut connection = PgConnection::connect(database_url).await?;
     let rows = sqlx::query(
         "SELECT r.message_id, r.position, r.status::text AS status,
@@ -32,19 +34,19 @@ pub(crate) async fn endings(database_url: &str) -> sqlx::Result<HashMap<(String,
     .fetch_all(&mut connection)
     .await?;
     connection.close().await?;
-    let endings = rows.iter().map(|row| {
+    let final_states = rows.iter().map(|row| {
         let position: i32 = row.get("position");
-        let ending = Ending {
+        let final_state = FinalState {
             status: row.get("status"),
             unknowns: row.get("unknowns"),
         };
         let id: Uuid = row.get("message_id");
-        ((id.to_string(), position as usize), ending)
+        ((id.to_string(), position as usize), final_state)
     });
-    Ok(endings.collect())
+    Ok(final_states.collect())
 }
 
-/// Everything that is known of a recipient, as lines of JSON.
+/// All rows about a recipient, as lines of JSON.
 pub(crate) async fn history(
     database_url: &str,
     message_id: &str,
@@ -52,7 +54,7 @@ pub(crate) async fn history(
 ) -> sqlx::Result<Vec<String>> {
     let mut connection = PgConnection::connect(database_url).await?;
     let mut lines = Vec::new();
-    // Neither the sealed address nor a body.
+    // Without the sealed address and the body.
     for (name, query) in [
         (
             "recipient",

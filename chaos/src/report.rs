@@ -1,109 +1,117 @@
-//! What a run prints at its end: everything known of what is wrong, the counts, and the
-//! one line that says it all.
+//! The output at the end of a run: all rows about what is wrong, the counts, and the
+//! summary line.
 
 use std::collections::BTreeMap;
 
 use waypost_simulator::Simulator;
 
-use crate::hooks::Counts;
-use crate::load::Answers;
+use crate::load::LoadResult;
+use crate::output::progress;
+use crate::receiver::Counts;
 use crate::records;
-use crate::say::say;
-use crate::tally::{Offence, Tally};
 use crate::tenants::Tenant;
+use crate::verification::{Verification, Violation};
 
-/// Of each kind of what is wrong, so many are shown.
+/// Violations of each kind that are printed in detail.
 const SHOWN_MAX: usize = 3;
 
-/// Says what became of the requests.
-pub(crate) fn say_answers(answers: &Answers, deaths: usize) {
-    for (why, count) in &answers.repeated {
-        say(format!("requests repeated after {why}: {count}"));
+/// Prints the results of the requests.
+pub(crate) fn print_load(results: &LoadResult, exits: usize) {
+    for (why, count) in &results.repeated {
+        progress(format!("requests repeated after {why}: {count}"));
     }
-    say(format!(
-        "answers given again to a repeated request: {}; processes that died: {deaths}",
-        answers.replayed,
+    progress(format!(
+        "responses replayed for a repeated request: {}; processes that ended: {exits}",
+        results.replayed,
     ));
-    if answers.cut > 0 {
-        say(format!(
-            "requests that an API's graceful stop left without an answer: {}",
-            answers.cut
+    if results.cut_by_stop > 0 {
+        progress(format!(
+            "requests that an API's graceful stop left without a response: {}",
+            results.cut_by_stop
         ));
     }
-    for why in answers.failed.iter().take(SHOWN_MAX) {
-        say(format!("a request was not accepted: {why}"));
+    for why in results.failed.iter().take(SHOWN_MAX) {
+        progress(format!("a request was not accepted: {why}"));
     }
 }
 
-/// Says what is behind the counts of the last line.
-pub(crate) fn say_counts(tally: &Tally, simulator: &Simulator, tenants: &[Tenant]) {
-    say(format!(
-        "copies at the providers: {}; not delivered: {} refused, {} by onUnknown: fail, {} as two answers were lost",
+/// Prints the counts behind the summary line.
+pub(crate) fn print_counts(verification: &Verification, simulator: &Simulator, tenants: &[Tenant]) {
+    progress(format!(
+        "recipients at the providers: {}; not delivered: {} rejected, {} by onUnknown: fail, {} because two responses were lost",
         simulator.captured_count(),
-        tally.refused,
-        tally.failed_by_policy,
-        tally.lost_twice,
+        verification.rejected,
+        verification.failed_by_policy,
+        verification.lost_twice,
     ));
     let callbacks = simulator.callbacks();
-    say(format!(
-        "events of providers: {} told in {} calls, {} of them twice on purpose, {} given up ({} missed)",
+    progress(format!(
+        "provider events: {} reported in {} calls, {} of them twice on purpose, {} given up ({} missing)",
         callbacks.acknowledged,
         callbacks.sent,
         callbacks.duplicated,
         callbacks.given_up,
-        tally.untold,
+        verification.given_up_by_sns,
     ));
-    let all = tenants.iter().map(|tenant| tenant.hooks.counts());
+    let all = tenants.iter().map(|tenant| tenant.receiver.counts());
     let sum = all.fold(Counts::default(), |sum, one| Counts {
-        taken: sum.taken + one.taken,
+        accepted: sum.accepted + one.accepted,
         repeated: sum.repeated + one.repeated,
-        refused: sum.refused + one.refused,
-        forged: sum.forged + one.forged,
+        rejected: sum.rejected + one.rejected,
+        unsigned: sum.unsigned + one.unsigned,
     });
-    say(format!(
-        "webhooks: {} taken, {} more of them again, {} refused by receivers that failed, {} not rightly signed",
-        sum.taken, sum.repeated, sum.refused, sum.forged,
+    progress(format!(
+        "webhooks: {} received, {} more of them repeated, {} rejected by failing receivers, {} without a valid signature",
+        sum.accepted, sum.repeated, sum.rejected, sum.unsigned,
     ));
 }
 
-/// Shows the first few of each kind of what is wrong, with all that is known of them.
-pub(crate) async fn say_offences(
+/// Prints the first violations of each kind, with all rows about them.
+pub(crate) async fn print_violations(
     database_url: &str,
-    tally: &Tally,
+    verification: &Verification,
     simulator: &Simulator,
     tenants: &[Tenant],
 ) {
     let mut shown: BTreeMap<String, usize> = BTreeMap::new();
-    for one in &tally.wrong {
-        let count = shown.entry(one.wrong.to_string()).or_default();
+    for one in &verification.violations {
+        let count = shown.entry(one.violations.to_string()).or_default();
         *count += 1;
         if *count <= SHOWN_MAX {
-            say_offence(database_url, one, simulator, tenants).await;
+            print_violation(database_url, one, simulator, tenants).await;
         }
     }
-    for (wrong, count) in shown {
-        say(format!("{wrong}: {count}"));
+    for (violations, count) in shown {
+        progress(format!("{violations}: {count}"));
     }
 }
 
-async fn say_offence(database_url: &str, one: &Offence, simulator: &Simulator, tenants: &[Tenant]) {
-    say(format!(
+async fn print_violation(
+    database_url: &str,
+    one: &Violation,
+    simulator: &Simulator,
+    tenants: &[Tenant],
+) {
+    progress(format!(
         "{}: {} (organization {}, message {}, position {}, onUnknown: {})",
-        one.wrong,
+        one.violations,
         one.address,
         one.organization,
         one.message_id,
         one.position,
         one.policy.name(),
     ));
-    for copy in simulator.captured_to(&one.address) {
-        let (provider, id) = (copy.provider.name(), copy.provider_message_id);
-        println!("           copy {provider} {id} at {}", copy.accepted_at);
+    for recipient in simulator.captured_to(&one.address) {
+        let (provider, id) = (recipient.provider.name(), recipient.provider_message_id);
+        println!(
+            "           accepted by {provider} as {id} at {}",
+            recipient.accepted_at
+        );
     }
-    let told = tenants[one.organization]
-        .hooks
-        .told(&one.message_id, &one.address);
-    println!("           told {}", told.join(" "));
+    let events = tenants[one.organization]
+        .receiver
+        .events(&one.message_id, &one.address);
+    println!("           webhooks {}", events.join(" "));
     match records::history(database_url, &one.message_id, one.position).await {
         Ok(lines) => lines.iter().for_each(|line| println!("           {line}")),
         Err(error) => println!("           the tables cannot be read: {error}"),

@@ -1,6 +1,6 @@
-//! The PostgreSQL and the Redis of the run. `scripts/chaos.sh` made and started them and
-//! stops them at the end; here they are crashed, stopped and started again, by the same
-//! functions (`scripts/servers.sh`).
+//! The PostgreSQL and the Redis of the run. `scripts/chaos.sh` starts them and stops them
+//! at the end; this module crashes, stops and restarts them with the same shell functions
+//! (`scripts/servers.sh`).
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -8,7 +8,7 @@ use std::process::Stdio;
 use tokio::process::Command;
 use tokio::sync::{Mutex, Semaphore};
 
-/// Scripts that run at the same time: one for each server.
+/// Scripts that run concurrently: one for each server.
 const SCRIPTS_MAX: u32 = 2;
 static SCRIPTS: Semaphore = Semaphore::const_new(SCRIPTS_MAX as usize);
 
@@ -18,8 +18,7 @@ pub(crate) struct Servers {
     /// The state directory of the scripts.
     state: PathBuf,
     redis_url: String,
-    /// Held by whoever has a server down: two that crash the same one at once would
-    /// find it gone.
+    /// Held while the server is down, so that two faults do not stop the same server.
     postgres: Mutex<()>,
     redis: Mutex<()>,
 }
@@ -34,17 +33,17 @@ impl Servers {
         }
     }
 
-    /// Ends PostgreSQL without a farewell (`pg_ctl stop -m immediate`) and starts it
-    /// again, which has it recover from its log.
+    /// Stops PostgreSQL without a checkpoint (`pg_ctl stop -m immediate`) and starts it
+    /// again with crash recovery.
     pub(crate) async fn crash_postgres(&self) {
-        let _alone = self.postgres.lock().await;
+        let _guard = self.postgres.lock().await;
         self.run("crash-postgres").await;
         self.run("start-postgres").await;
     }
 
-    /// Kills Redis, waits for `meanwhile` to end, and starts it again with nothing in it.
+    /// Kills Redis, waits for `meanwhile` to end, and starts it again, empty.
     pub(crate) async fn stop_redis(&self, meanwhile: impl Future<Output = ()>) {
-        let _alone = self.redis.lock().await;
+        let _guard = self.redis.lock().await;
         self.run("kill-redis").await;
         meanwhile.await;
         self.run("start-redis").await;
@@ -52,7 +51,7 @@ impl Servers {
 
     /// Removes every key.
     pub(crate) async fn flush_redis(&self) {
-        let _alone = self.redis.lock().await;
+        let _guard = self.redis.lock().await;
         let flush = async {
             let client = redis::Client::open(self.redis_url.as_str())?;
             let mut connection = client.get_multiplexed_async_connection().await?;
@@ -60,19 +59,19 @@ impl Servers {
                 .query_async::<()>(&mut connection)
                 .await
         };
-        flush.await.expect("a Redis that runs can be emptied");
+        flush.await.expect("a running Redis can be emptied");
     }
 
-    /// Lets Redis refuse every write until `meanwhile` ends.
+    /// Makes Redis refuse every write until `meanwhile` ends.
     pub(crate) async fn fill_redis(&self, meanwhile: impl Future<Output = ()>) {
-        let _alone = self.redis.lock().await;
+        let _guard = self.redis.lock().await;
         self.set_memory("1").await;
         meanwhile.await;
         self.set_memory("0").await;
     }
 
-    /// The most that Redis may hold, in bytes; 0 is no bound. Without an eviction policy,
-    /// which is the default, it refuses writes beyond it.
+    /// Sets Redis' memory limit in bytes; 0 is no limit. With the default policy, which
+    /// is no eviction, Redis refuses writes beyond the limit.
     async fn set_memory(&self, bytes_max: &str) {
         let set = async {
             let client = redis::Client::open(self.redis_url.as_str())?;
@@ -82,18 +81,18 @@ impl Servers {
                 .query_async::<()>(&mut connection)
                 .await
         };
-        set.await.expect("a Redis that runs can be configured");
+        set.await.expect("a running Redis can be configured");
     }
 
     async fn run(&self, action: &'static str) {
         let state = self.state.clone();
         let ended = tokio::spawn(run_script(state, action)).await;
-        ended.expect("a script ends as it should");
+        ended.expect("a script does not panic");
     }
 }
 
-/// Waits for the scripts that are under way. One that was cut short could leave a server
-/// of which nobody knows.
+/// Waits for running scripts. An interrupted script could leave a server behind that no
+/// script stops.
 pub(crate) async fn wait_for_scripts() {
     let all = SCRIPTS.acquire_many(SCRIPTS_MAX).await;
     all.expect("the semaphore is never closed").forget();
@@ -108,7 +107,7 @@ async fn run_script(state: PathBuf, action: &'static str) {
         .env("STATE", state)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        // Whoever interrupts the run signals its process group.
+        // An interrupt of the run signals its whole process group.
         .process_group(0)
         .status()
         .await;

@@ -1,4 +1,4 @@
-//! The organizations that send, made as a customer makes them: through the API.
+//! The organizations that send, configured through the API as by a customer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,43 +9,43 @@ use tokio::time::Instant;
 use waypost_core::provider::kind::ProviderType;
 use waypost_tests::credentials;
 
-use crate::hooks::Hooks;
 use crate::plan::{PROVIDERS, Plan, Policy};
+use crate::receiver::Receiver;
 
-/// How long the first answer of an API, and the first event of a provider, may take.
+/// Time limit of the first response of an API, and of the first event of a provider.
 const READY_MAX: Duration = Duration::from_secs(60);
-const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Addresses in one import.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// Addresses per import.
 const IMPORTED_MAX: usize = 10_000;
 
 /// An organization, with its accounts, rules and webhook endpoint.
 #[derive(Debug)]
 pub(crate) struct Tenant {
     pub(crate) key: String,
-    /// What each rule says of lost answers.
+    /// The `onUnknown` policy of each rule.
     pub(crate) policies: Vec<Policy>,
-    pub(crate) hooks: Arc<Hooks>,
+    pub(crate) receiver: Arc<Receiver>,
     endpoint_id: String,
 }
 
-/// What makes organizations.
+/// Configures organizations.
 #[derive(Debug)]
-pub(crate) struct Founder {
+pub(crate) struct Configurator {
     pub(crate) http: Client,
     pub(crate) api: String,
     pub(crate) simulator: String,
     pub(crate) policies: Vec<Policy>,
 }
 
-impl Founder {
-    /// Equips an organization: an account of each type, a rule for each account, the
-    /// addresses that it does not send to, a webhook endpoint for all events.
-    pub(crate) async fn equip(
+impl Configurator {
+    /// Configures an organization: an account of each type, a rule for each account,
+    /// suppressions, and a webhook endpoint for all events.
+    pub(crate) async fn configure(
         &self,
         nth: usize,
         key: String,
         plan: &Plan,
-        hooks: Arc<Hooks>,
+        receiver: Arc<Receiver>,
     ) -> Tenant {
         let mut accounts = Vec::new();
         for kind in PROVIDERS {
@@ -62,17 +62,17 @@ impl Founder {
             self.call(&key, Method::POST, "/v1/suppressions/import", &body)
                 .await;
         }
-        let endpoint_id = self.add_endpoint(&key, &hooks).await;
+        let endpoint_id = self.add_endpoint(&key, &receiver).await;
         Tenant {
             key,
             policies,
-            hooks,
+            receiver,
             endpoint_id,
         }
     }
 
-    /// Asks for what still waits to be delivered to an endpoint that was away, as its
-    /// owner may: it is due at once then, and not after the schedule's minutes.
+    /// Replays an endpoint's pending webhooks, as its owner may: they become due at once,
+    /// not after the minutes of the retry schedule.
     pub(crate) async fn replay_pending(&self, tenant: &Tenant, since: &str, until: &str) -> u64 {
         let path = format!("/v1/webhook-endpoints/{}/replay", tenant.endpoint_id);
         let body = json!({ "since": since, "until": until, "status": "PENDING" });
@@ -80,8 +80,8 @@ impl Founder {
         answer["data"]["replayed"].as_u64().unwrap_or_default()
     }
 
-    /// The highest of an organization's rates, recomputed from its totals: what the
-    /// answer says is cut at 1.
+    /// The highest of an organization's rates, computed from its totals: the API caps
+    /// rates at 1.
     pub(crate) async fn highest_rate(&self, tenant: &Tenant) -> f64 {
         let path = "/v1/metrics/summary";
         let answer = self
@@ -113,7 +113,7 @@ impl Founder {
         let id = text(&account["data"]["id"]);
         let path = format!("/v1/providers/{id}");
         match kind {
-            // A mail server tells nothing.
+            // An SMTP server reports no events.
             ProviderType::Smtp => {}
             ProviderType::Ses => {
                 let topic = topic(nth);
@@ -131,7 +131,7 @@ impl Founder {
         id
     }
 
-    /// What an operator does in Amazon's console.
+    /// Does what an operator does in Amazon's console.
     async fn subscribe(&self, nth: usize, topic: &str, url: &Value) {
         let body = json!({
             "topicArn": topic, "url": url, "configurationSet": configuration_set(nth),
@@ -151,7 +151,7 @@ impl Founder {
                 Instant::now() < end,
                 "SNS is not confirmed within {READY_MAX:?}"
             );
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
@@ -168,9 +168,9 @@ impl Founder {
             .await;
     }
 
-    async fn add_endpoint(&self, key: &str, hooks: &Hooks) -> String {
+    async fn add_endpoint(&self, key: &str, receiver: &Receiver) -> String {
         let body = json!({
-            "url": hooks.url(),
+            "url": receiver.url(),
             "events": [
                 "QUEUED", "SENT", "DELIVERED", "OPENED", "CLICKED", "BOUNCED", "COMPLAINED",
                 "UNSUBSCRIBED", "DROPPED", "DEFERRED",
@@ -178,11 +178,11 @@ impl Founder {
         });
         let path = "/v1/webhook-endpoints";
         let endpoint = self.call(key, Method::POST, path, &body).await;
-        hooks.trust(&text(&endpoint["data"]["secret"]));
+        receiver.set_secret(&text(&endpoint["data"]["secret"]));
         text(&endpoint["data"]["id"])
     }
 
-    /// Calls the API, which has to say yes.
+    /// Calls the API, which must respond with success.
     async fn call(&self, key: &str, method: Method, path: &str, body: &Value) -> Value {
         let mut request = self
             .http
@@ -199,7 +199,7 @@ impl Founder {
     }
 }
 
-/// Waits until an API says that it is ready.
+/// Waits until an API is ready.
 pub(crate) async fn wait_until_ready(http: &Client, api: &str) {
     let end = Instant::now() + READY_MAX;
     loop {
@@ -211,11 +211,11 @@ pub(crate) async fn wait_until_ready(http: &Client, api: &str) {
             Instant::now() < end,
             "{api} is not ready within {READY_MAX:?}"
         );
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
-/// The tag that leads to a rule.
+/// The tag that selects a rule.
 pub(crate) fn tag(rule: usize) -> String {
     format!("route-{rule}")
 }
@@ -228,8 +228,8 @@ fn topic(nth: usize) -> String {
     format!("arn:aws:sns:eu-central-1:123456789012:chaos-{nth}")
 }
 
-/// The simulator knows by them whom to tell of a mail, so that no two organizations may
-/// have the same.
+/// Credentials unique to an organization: the simulator uses them to choose the receiver
+/// of an event.
 fn own_credentials(nth: usize, kind: ProviderType) -> Value {
     let mut own = credentials(kind);
     match kind {
@@ -240,7 +240,7 @@ fn own_credentials(nth: usize, kind: ProviderType) -> Value {
             own["accessKeyId"] = json!(format!("AKIACHAOS{nth}"));
             own["configurationSet"] = json!(configuration_set(nth));
         }
-        // Nobody's certificate, as in `make up`.
+        // Without TLS, as in `make up`: the simulator has no certificate that is trusted.
         ProviderType::Smtp => own["tls"] = json!("none"),
     }
     own

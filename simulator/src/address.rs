@@ -1,12 +1,13 @@
-//! Mailboxes as providers take them in text: `a@example.com` and `Name <a@example.com>`.
+//! Mailboxes in the text forms that providers accept: `a@example.com` and `Name
+//! <a@example.com>`.
 
-/// Longer addresses exist in no mail system (RFC 5321 §4.5.3.1).
+/// No mail system has longer addresses (RFC 5321 §4.5.3.1).
 const ADDRESS_BYTES_MAX: usize = 320;
 
-/// A parsed mailbox; borrows from the text it came from.
+/// A parsed mailbox; borrows from its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mailbox<'a> {
-    /// The display name as written, with its quotes; empty when there is none.
+    /// The display name as written, with its quotes; empty if there is none.
     pub(crate) name: &'a str,
     pub(crate) address: &'a str,
 }
@@ -27,7 +28,7 @@ impl<'a> Mailbox<'a> {
         is_address(mailbox.address).then_some(mailbox)
     }
 
-    /// Whether the name may stand unquoted: atoms and spaces, or non-ASCII letters.
+    /// Whether the name is valid without quotes: atoms and spaces, or non-ASCII letters.
     pub(crate) fn name_is_well_formed(&self) -> bool {
         let quoted = self.name.len() >= 2 && self.name.starts_with('"') && self.name.ends_with('"');
         quoted || self.name.chars().all(is_phrase_character)
@@ -59,7 +60,7 @@ pub(crate) fn domain_of(address: &str) -> &str {
         .map_or("", |(_, domain)| domain.trim_end_matches('>'))
 }
 
-/// Splits a list at commas that stand outside quotes and angle brackets.
+/// Splits a list at the commas outside quotes and angle brackets.
 pub(crate) fn split_list(text: &str) -> Vec<&str> {
     let (mut parts, mut start) = (Vec::new(), 0);
     let (mut quoted, mut escaped) = (false, false);
@@ -80,7 +81,7 @@ pub(crate) fn split_list(text: &str) -> Vec<&str> {
     parts
 }
 
-/// `Name <address>`, or the bare address when there is no name.
+/// `Name <address>`, or the bare address if there is no name.
 pub(crate) fn display(name: Option<&str>, address: &str) -> String {
     match name {
         Some(name) if !name.is_empty() => format!("{name} <{address}>"),
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_with_punctuation_wants_quotes() {
+    fn a_name_with_punctuation_needs_quotes() {
         let mailbox = Mailbox::parse("Example, Inc. <a@example.com>").expect("is a mailbox");
         assert!(!mailbox.name_is_well_formed());
     }
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_that_are_no_address_are_refused() {
+    fn texts_that_are_no_address_are_rejected() {
         for text in [
             "",
             "a",

@@ -1,7 +1,7 @@
-//! The memory of accepted mail: one record for each copy, that is, for each recipient of a request.
+//! Stores accepted messages: one record for each recipient of a request.
 //!
-//! The newest copies are kept, within a number of copies and of bytes; counts are exact for ever.
-//! One lock guards the ring and is held only to append or to pick.
+//! The newest records are kept, up to a number of records and of bytes; counts are always
+//! exact. One lock guards the ring and is held only to append or to search.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
@@ -10,27 +10,27 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::clock;
-use crate::mail::{Captured, MailCopy, Record};
+use crate::mail::{Captured, Recipient, Record};
 use crate::providers::Provider;
 use crate::state::Config;
 
-/// What a record costs beside its texts, roughly.
+/// Approximate size of a record without its texts.
 const RECORD_BYTES: usize = 256;
 
-/// A mail that was accepted, ready to be recorded.
+/// An accepted message, ready to be recorded.
 pub(crate) struct Accepted<'a> {
     pub(crate) provider: Provider,
-    /// Who sent it: API key, server token or access key id.
+    /// The sender's credential: API key, server token or access key id.
     pub(crate) credential: &'a str,
     pub(crate) provider_message_id: String,
-    pub(crate) copies: Vec<MailCopy>,
+    pub(crate) recipients: Vec<Recipient>,
 }
 
-/// Where accepted mail is kept.
+/// The store of accepted messages.
 pub(crate) struct CaptureStore {
     ring: Mutex<Ring>,
     hasher: RandomState,
-    keep_copies_max: usize,
+    keep_recipients_max: usize,
     keep_bytes_max: usize,
     keep_bodies: bool,
 }
@@ -40,7 +40,8 @@ struct Ring {
     /// The sequence number of the first record kept.
     first: u64,
     records: VecDeque<Arc<Record>>,
-    /// The newest record by the hash of its address; older ones hang on `Record::previous`.
+    /// The newest record by the hash of its address; `Record::previous` links to older
+    /// ones.
     newest: HashMap<u64, u64>,
     bytes: usize,
     counts: [u64; Provider::ALL.len()],
@@ -51,54 +52,58 @@ impl CaptureStore {
         Self {
             ring: Mutex::default(),
             hasher: RandomState::new(),
-            keep_copies_max: config.keep_copies_max,
+            keep_recipients_max: config.keep_recipients_max,
             keep_bytes_max: config.keep_bytes_max,
             keep_bodies: config.keep_bodies,
         }
     }
 
-    /// Whether bodies are worth handing over.
+    /// Whether bodies are stored.
     pub(crate) fn keeps_bodies(&self) -> bool {
         self.keep_bodies
     }
 
-    /// Keeps the copies and returns them as they are kept.
+    /// Stores the recipients and returns their records.
     pub(crate) fn record(&self, accepted: Accepted<'_>) -> Vec<Arc<Record>> {
         let (accepted_at, provider) = (clock::now(), accepted.provider);
         let provider_message_id: Arc<str> = accepted.provider_message_id.into();
         let credential: Arc<str> = accepted.credential.into();
-        // What copies share is charged to the last of them, the last to leave.
-        let mut shared_bytes = accepted.copies.first().map_or(0, |copy| copy.body.bytes());
-        let count = accepted.copies.len();
+        // The last recipient accounts for the bytes that recipients share: it is evicted
+        // last.
+        let mut shared_bytes = accepted
+            .recipients
+            .first()
+            .map_or(0, |recipient| recipient.body.bytes());
+        let count = accepted.recipients.len();
         let prepared: Vec<_> = accepted
-            .copies
+            .recipients
             .into_iter()
             .enumerate()
-            .map(|(at, copy)| {
-                let mut bytes = RECORD_BYTES + copy.own_bytes();
+            .map(|(at, recipient)| {
+                let mut bytes = RECORD_BYTES + recipient.own_bytes();
                 if at + 1 == count {
                     bytes += std::mem::take(&mut shared_bytes);
                 }
-                (self.hash(&copy.to), copy, bytes)
+                (self.hash(&recipient.to), recipient, bytes)
             })
             .collect();
         let mut records = Vec::with_capacity(count);
         let mut ring = self.ring.lock();
         ring.counts[provider as usize] += count as u64;
-        for (place, (address_hash, copy, bytes)) in prepared.into_iter().enumerate() {
+        for (position, (address_hash, recipient, bytes)) in prepared.into_iter().enumerate() {
             let sequence = ring.first + ring.records.len() as u64;
             let previous = ring.newest.insert(address_hash, sequence);
             ring.bytes += bytes;
             let record = Arc::new(Record {
                 sequence,
-                place,
+                position,
                 previous,
                 address_hash,
                 provider,
                 provider_message_id: Arc::clone(&provider_message_id),
                 credential: Arc::clone(&credential),
                 accepted_at,
-                copy,
+                recipient,
                 bytes,
             });
             records.push(Arc::clone(&record));
@@ -106,18 +111,18 @@ impl CaptureStore {
         }
         let evicted = self.evict(&mut ring);
         drop(ring);
-        // Freed outside the lock.
+        // Free the memory outside the lock.
         drop(evicted);
         records
     }
 
-    /// All copies for one address, oldest first.
+    /// All records of one address, oldest first.
     pub(crate) fn to(&self, address: &str, limit: usize) -> Vec<Captured> {
         let mut found = Vec::new();
         let ring = self.ring.lock();
         let mut at = ring.newest.get(&self.hash(address)).copied();
         while let Some(record) = at.and_then(|sequence| ring.get(sequence)) {
-            if record.copy.to.eq_ignore_ascii_case(address) {
+            if record.recipient.to.eq_ignore_ascii_case(address) {
                 found.push(Arc::clone(record));
                 if found.len() == limit {
                     break;
@@ -129,7 +134,7 @@ impl CaptureStore {
         found.iter().rev().map(|record| record.render()).collect()
     }
 
-    /// The newest copies, oldest of them first.
+    /// The newest records, in ascending order.
     pub(crate) fn newest(&self, provider: Option<Provider>, limit: usize) -> Vec<Captured> {
         let ring = self.ring.lock();
         let found: Vec<_> = ring
@@ -144,7 +149,7 @@ impl CaptureStore {
         found.iter().rev().map(|record| record.render()).collect()
     }
 
-    /// The newest copies that match, newest first.
+    /// The newest records that match, newest first.
     pub(crate) fn search(
         &self,
         limit: usize,
@@ -160,12 +165,12 @@ impl CaptureStore {
         record.map(|record| record.render())
     }
 
-    /// How many copies each provider accepted, kept or not.
+    /// How many recipients each provider accepted, stored or not.
     pub(crate) fn counts(&self) -> [u64; Provider::ALL.len()] {
         self.ring.lock().counts
     }
 
-    /// Forgets all mail and all counts. Sequence numbers go on.
+    /// Deletes all messages and counts. Sequence numbers continue.
     pub(crate) fn clear(&self) {
         let mut ring = self.ring.lock();
         let first = ring.first + ring.records.len() as u64;
@@ -186,7 +191,7 @@ impl CaptureStore {
 
     fn evict(&self, ring: &mut Ring) -> Vec<Arc<Record>> {
         let mut evicted = Vec::new();
-        while ring.records.len() > self.keep_copies_max || ring.bytes > self.keep_bytes_max {
+        while ring.records.len() > self.keep_recipients_max || ring.bytes > self.keep_bytes_max {
             let Some(record) = ring.records.pop_front() else {
                 break;
             };
@@ -213,13 +218,13 @@ mod tests {
     use std::sync::Arc;
 
     use super::{Accepted, CaptureStore};
-    use crate::mail::{Body, Envelope, MailCopy};
+    use crate::mail::{Body, Envelope, Recipient};
     use crate::providers::Provider;
     use crate::state::Config;
 
-    fn store(keep_copies_max: usize) -> CaptureStore {
+    fn store(keep_recipients_max: usize) -> CaptureStore {
         CaptureStore::new(&Config {
-            keep_copies_max,
+            keep_recipients_max,
             ..Config::default()
         })
     }
@@ -230,7 +235,7 @@ mod tests {
             ..Envelope::default()
         });
         let body = Arc::new(Body::default());
-        let copies = addresses.iter().map(|to| MailCopy {
+        let recipients = addresses.iter().map(|to| Recipient {
             to: (*to).to_owned(),
             visible: None,
             envelope: Arc::clone(&envelope),
@@ -242,23 +247,23 @@ mod tests {
             provider: Provider::Ses,
             credential: "AKIA",
             provider_message_id: "id".to_owned(),
-            copies: copies.collect(),
+            recipients: recipients.collect(),
         });
     }
 
     #[test]
-    fn duplicates_show_as_separate_copies_oldest_first() {
+    fn repeated_sends_are_separate_records_oldest_first() {
         let store = store(10);
         record(&store, &["a@example.com", "b@example.com"]);
         record(&store, &["A@example.com"]);
         let found = store.to("a@EXAMPLE.com", 10);
-        let sequences: Vec<_> = found.iter().map(|copy| copy.sequence).collect();
+        let sequences: Vec<_> = found.iter().map(|recipient| recipient.sequence).collect();
         assert_eq!(sequences, [0, 2]);
         assert_eq!(found[0].subject, "Hello Ann");
     }
 
     #[test]
-    fn old_copies_leave_but_stay_counted() {
+    fn old_records_are_evicted_but_stay_counted() {
         let store = store(2);
         record(&store, &["a@x.test", "b@x.test", "a@x.test"]);
         assert_eq!(store.to("a@x.test", 10).len(), 1);
@@ -270,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn clearing_forgets_mail_and_counts() {
+    fn clearing_deletes_messages_and_counts() {
         let store = store(2);
         record(&store, &["a@x.test"]);
         store.clear();

@@ -1,7 +1,7 @@
-//! The time of day, from one place.
+//! The time of day.
 //!
-//! The simulator lives in real time, as the providers do: signatures expire and waits end by the
-//! clock on the wall, whatever time a test has given to Waypost.
+//! The simulator uses the real time, as providers do: signatures expire and waits end by
+//! the real clock, whatever time a test has set for Waypost.
 
 use std::time::SystemTime;
 
@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "the simulator is no part of Waypost and keeps its own time"
+    reason = "the simulator is independent of Waypost's clock"
 )]
 pub(crate) fn now() -> DateTime<Utc> {
     SystemTime::now().into()

@@ -1,4 +1,5 @@
-//! The simulator's own interface for tests: what was captured, and what shall go wrong.
+//! The simulator's own interface for tests: captured messages, faults, domains,
+//! credentials.
 
 use http::{Method, StatusCode};
 use serde::Deserialize;
@@ -16,7 +17,7 @@ const PAGE_TO_DEFAULT: usize = 1_000;
 const PAGE_MAX: usize = 10_000;
 const DOMAINS_MAX: usize = 1_000;
 
-/// `None` when the path is not one of these.
+/// `None` if this module does not serve the path.
 pub(crate) fn handle(state: &State, request: &Request) -> Option<Answer> {
     if request.too_large {
         return Some(problem(StatusCode::PAYLOAD_TOO_LARGE, "body too large"));

@@ -1,18 +1,18 @@
-//! Magic words in credentials. They work the same in every provider's keys and tokens.
+//! Magic words in credentials. They have the same effect for every provider.
 
 use http::StatusCode;
 
 use crate::reply::{self, Answer};
 
-/// The page a network layer in front of an API shows; it is no answer of the API.
-const WALL_PAGE: &str = "<!DOCTYPE html>\n<html><head><title>403 Forbidden</title></head>\n\
+/// The page of a firewall in front of an API, which blocks the call.
+const FIREWALL_PAGE: &str = "<!DOCTYPE html>\n<html><head><title>403 Forbidden</title></head>\n\
     <body><center><h1>403 Forbidden</h1></center><hr><center>cloud</center></body></html>\n";
 
-/// What a credential's value asks for.
+/// The behaviour that a credential selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum CredentialKind {
     Good,
-    /// `invalid`: refused as a wrong credential.
+    /// `invalid`: rejected as a wrong credential.
     Invalid,
     /// `noscope`: authenticates, but may not send.
     NoSendScope,
@@ -20,33 +20,33 @@ pub(crate) enum Standing {
     SendOnly,
     /// `nocredit`: the account has used up its quota.
     NoCredit,
-    /// `htmlwall`: something in front of the API refuses.
-    Wall,
+    /// `htmlwall`: a firewall in front of the API blocks the call.
+    Firewall,
 }
 
-impl Standing {
+impl CredentialKind {
     pub(crate) fn of(credential: &str) -> Self {
-        // One pass over short text; the order decides when several words are present.
-        const WORDS: [(&str, Standing); 5] = [
-            ("htmlwall", Standing::Wall),
-            ("invalid", Standing::Invalid),
-            ("noscope", Standing::NoSendScope),
-            ("restricted", Standing::SendOnly),
-            ("nocredit", Standing::NoCredit),
+        // If the credential contains several words, the first of this list wins.
+        const WORDS: [(&str, CredentialKind); 5] = [
+            ("htmlwall", CredentialKind::Firewall),
+            ("invalid", CredentialKind::Invalid),
+            ("noscope", CredentialKind::NoSendScope),
+            ("restricted", CredentialKind::SendOnly),
+            ("nocredit", CredentialKind::NoCredit),
         ];
         WORDS
             .iter()
             .find(|(word, _)| credential.contains(word))
-            .map_or(Self::Good, |(_, standing)| *standing)
+            .map_or(Self::Good, |(_, credential_kind)| *credential_kind)
     }
 }
 
-/// Whether the account bought SendGrid's Email Activity: all did, but for `noactivity`.
+/// Whether the account has SendGrid's Email Activity: all accounts but `noactivity`.
 pub(crate) fn has_activity(credential: &str) -> bool {
     !credential.contains("noactivity")
 }
 
-/// The answer for [`Standing::Wall`].
-pub(crate) fn wall() -> Answer {
-    reply::html(StatusCode::FORBIDDEN, WALL_PAGE)
+/// The response for [`CredentialKind::Firewall`].
+pub(crate) fn firewall_page() -> Answer {
+    reply::html(StatusCode::FORBIDDEN, FIREWALL_PAGE)
 }

@@ -1,7 +1,7 @@
-//! Disturbances set from outside, for load and fault tests.
+//! Faults that tests set, for load and fault tests.
 //!
-//! A fault hits a share of a provider's calls. Several may be set; of those that end a call the
-//! first set wins, while latency comes on top.
+//! A fault affects a share of a provider's calls. Several faults may be set; if more than
+//! one would end a call, the first one set does. Latencies add up.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -12,57 +12,57 @@ use serde::{Deserialize, Serialize};
 use crate::ids::Ids;
 use crate::providers::Provider;
 
-/// What a fault does to a call.
+/// The effect of a fault on a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FaultKind {
-    /// Refused as too fast, as the provider words it.
+    /// Rejected as too fast, in the provider's words.
     Throttle,
-    /// Refused with status 500.
+    /// Rejected with status 500.
     Error,
-    /// A send is accepted and recorded, and nothing is ever answered.
+    /// A send is accepted and recorded, and never gets a response.
     Timeout,
-    /// A send is accepted and recorded, and the connection is cut.
+    /// A send is accepted and recorded, and the connection is reset.
     Reset,
-    /// A send is accepted and recorded, and something before the provider answers 502 or 504
-    /// with a page.
+    /// A send is accepted and recorded, and a gateway in front of the provider responds
+    /// with 502 or 504 and an HTML page.
     Gateway,
-    /// Refused because a quota of the account is used up, as the provider words it.
+    /// Rejected because a quota of the account is used up, in the provider's words.
     Limit,
-    /// Refused because sending is paused, or a limit that the customer set is reached.
+    /// Rejected because sending is paused, or a limit that the customer set is reached.
     Pause,
-    /// Refused because the account is suspended.
+    /// Rejected because the account is suspended.
     Suspended,
-    /// The answer is held back.
+    /// The response is delayed.
     Latency,
 }
 
-/// Which calls a fault may hit.
+/// The calls that a fault affects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum FaultCalls {
-    /// Only calls that send mail.
+    /// Only calls that send messages.
     #[default]
     Send,
     /// Every call to the provider.
     All,
 }
 
-/// One disturbance.
+/// A fault.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fault {
-    /// The provider it hits; `None` means all four.
+    /// The affected provider; `None` is all providers.
     pub provider: Option<Provider>,
     pub kind: FaultKind,
-    /// The share of calls it hits, 0 to 1. Setting 0 removes the fault.
+    /// The share of calls that it affects, 0 to 1. Setting 0 removes the fault.
     pub rate: f64,
-    /// How long [`FaultKind::Latency`] holds the answer back.
+    /// The delay of [`FaultKind::Latency`].
     pub latency_ms: u64,
     pub calls: FaultCalls,
 }
 
 impl Fault {
-    /// Every provider's answer to every send is held back so long.
+    /// Delays every provider's response to every send.
     #[must_use]
     pub const fn slow_sends(latency_ms: u64) -> Self {
         Self {
@@ -75,26 +75,26 @@ impl Fault {
     }
 }
 
-/// A fault that ends a call.
+/// The effect of a fault that ends a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Disturbance {
+pub(crate) enum FaultEffect {
     Throttle,
     Error,
     Timeout,
     Reset,
     Gateway,
-    Account(Trouble),
+    Account(AccountProblem),
 }
 
 /// Why an account may not send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum AccountProblem {
     Limit,
     Pause,
     Suspended,
 }
 
-/// The faults now set.
+/// The current faults.
 #[derive(Default)]
 pub(crate) struct Faults {
     any: AtomicBool,
@@ -102,11 +102,11 @@ pub(crate) struct Faults {
 }
 
 impl Faults {
-    /// Adds a fault, in place of one of the same provider, kind and calls.
+    /// Adds a fault and replaces one with the same provider, kind and calls.
     pub(crate) fn set(&self, fault: Fault) {
         let mut set = self.set.write();
-        set.retain(|known| {
-            (known.provider, known.kind, known.calls) != (fault.provider, fault.kind, fault.calls)
+        set.retain(|other| {
+            (other.provider, other.kind, other.calls) != (fault.provider, fault.kind, fault.calls)
         });
         if fault.rate > 0.0 {
             set.push(fault);
@@ -114,7 +114,7 @@ impl Faults {
         self.any.store(!set.is_empty(), Ordering::Relaxed);
     }
 
-    /// Removes the faults of one provider, or every fault.
+    /// Removes the faults of one provider, or all faults.
     pub(crate) fn clear(&self, provider: Option<Provider>) {
         let mut set = self.set.write();
         set.retain(|fault| provider.is_some() && fault.provider != provider);
@@ -125,17 +125,17 @@ impl Faults {
         self.set.read().clone()
     }
 
-    /// What ends this send, if anything does.
-    pub(crate) fn disturb_send(&self, provider: Provider, ids: &Ids) -> Option<Disturbance> {
-        self.disturb(provider, ids, |_| true)
+    /// The effect that ends this send, if any.
+    pub(crate) fn effect_on_send(&self, provider: Provider, ids: &Ids) -> Option<FaultEffect> {
+        self.effect_on(provider, ids, |_| true)
     }
 
-    /// What ends this other call, if anything does.
-    pub(crate) fn disturb_read(&self, provider: Provider, ids: &Ids) -> Option<Disturbance> {
-        self.disturb(provider, ids, |calls| calls == FaultCalls::All)
+    /// The effect that ends this other call, if any.
+    pub(crate) fn effect_on_read(&self, provider: Provider, ids: &Ids) -> Option<FaultEffect> {
+        self.effect_on(provider, ids, |calls| calls == FaultCalls::All)
     }
 
-    /// How long to hold back the answer of this call.
+    /// How long to delay the response to this call.
     pub(crate) fn delay(&self, provider: Provider, is_send: bool, ids: &Ids) -> Option<Duration> {
         if !self.any.load(Ordering::Relaxed) {
             return None;
@@ -145,55 +145,55 @@ impl Faults {
             .iter()
             .filter(|fault| fault.kind == FaultKind::Latency)
             .filter(|fault| is_send || fault.calls == FaultCalls::All)
-            .filter(|fault| fault.hits(provider, ids))
+            .filter(|fault| fault.applies(provider, ids))
             .map(|fault| fault.latency_ms)
             .sum();
         (total_ms > 0).then(|| Duration::from_millis(total_ms))
     }
 
-    fn disturb(
+    fn effect_on(
         &self,
         provider: Provider,
         ids: &Ids,
         covers: impl Fn(FaultCalls) -> bool,
-    ) -> Option<Disturbance> {
+    ) -> Option<FaultEffect> {
         if !self.any.load(Ordering::Relaxed) {
             return None;
         }
         let set = self.set.read();
         set.iter()
             .filter(|fault| covers(fault.calls))
-            .filter_map(|fault| Some((fault, fault.kind.disturbance()?)))
-            .find(|(fault, _)| fault.hits(provider, ids))
-            .map(|(_, disturbance)| disturbance)
+            .filter_map(|fault| Some((fault, fault.kind.effect()?)))
+            .find(|(fault, _)| fault.applies(provider, ids))
+            .map(|(_, effect)| effect)
     }
 }
 
 impl FaultKind {
-    fn disturbance(self) -> Option<Disturbance> {
+    fn effect(self) -> Option<FaultEffect> {
         match self {
-            Self::Throttle => Some(Disturbance::Throttle),
-            Self::Error => Some(Disturbance::Error),
-            Self::Timeout => Some(Disturbance::Timeout),
-            Self::Reset => Some(Disturbance::Reset),
-            Self::Gateway => Some(Disturbance::Gateway),
-            Self::Limit => Some(Disturbance::Account(Trouble::Limit)),
-            Self::Pause => Some(Disturbance::Account(Trouble::Pause)),
-            Self::Suspended => Some(Disturbance::Account(Trouble::Suspended)),
+            Self::Throttle => Some(FaultEffect::Throttle),
+            Self::Error => Some(FaultEffect::Error),
+            Self::Timeout => Some(FaultEffect::Timeout),
+            Self::Reset => Some(FaultEffect::Reset),
+            Self::Gateway => Some(FaultEffect::Gateway),
+            Self::Limit => Some(FaultEffect::Account(AccountProblem::Limit)),
+            Self::Pause => Some(FaultEffect::Account(AccountProblem::Pause)),
+            Self::Suspended => Some(FaultEffect::Account(AccountProblem::Suspended)),
             Self::Latency => None,
         }
     }
 }
 
 impl Fault {
-    fn hits(&self, provider: Provider, ids: &Ids) -> bool {
+    fn applies(&self, provider: Provider, ids: &Ids) -> bool {
         self.provider.is_none_or(|own| own == provider) && ids.chance(self.rate)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Disturbance, Fault, FaultCalls, FaultKind, Faults};
+    use super::{Fault, FaultCalls, FaultEffect, FaultKind, Faults};
     use crate::ids::Ids;
     use crate::providers::Provider;
 
@@ -208,13 +208,13 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_hits_its_provider_and_only_sends() {
+    fn a_fault_affects_its_provider_and_only_sends() {
         let (faults, ids) = (Faults::default(), Ids::new());
         faults.set(fault(Some(Provider::Ses), FaultKind::Error, 1.0));
-        let hit = faults.disturb_send(Provider::Ses, &ids);
-        assert_eq!(hit, Some(Disturbance::Error));
-        assert_eq!(faults.disturb_send(Provider::Mailgun, &ids), None);
-        assert_eq!(faults.disturb_read(Provider::Ses, &ids), None);
+        let hit = faults.effect_on_send(Provider::Ses, &ids);
+        assert_eq!(hit, Some(FaultEffect::Error));
+        assert_eq!(faults.effect_on_send(Provider::Mailgun, &ids), None);
+        assert_eq!(faults.effect_on_read(Provider::Ses, &ids), None);
     }
 
     #[test]
@@ -230,12 +230,12 @@ mod tests {
     }
 
     #[test]
-    fn a_share_of_calls_is_hit() {
+    fn a_share_of_calls_is_affected() {
         let (faults, ids) = (Faults::default(), Ids::new());
         faults.set(fault(None, FaultKind::Throttle, 0.5));
-        let hits = (0..10_000)
-            .filter(|_| faults.disturb_send(Provider::Ses, &ids).is_some())
+        let applies = (0..10_000)
+            .filter(|_| faults.effect_on_send(Provider::Ses, &ids).is_some())
             .count();
-        assert!((4_500..5_500).contains(&hits), "{hits}");
+        assert!((4_500..5_500).contains(&applies), "{applies}");
     }
 }

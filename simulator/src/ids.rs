@@ -1,4 +1,4 @@
-//! Ids in the form each provider gives them. Unique within a run, cheap, and not secret.
+//! Ids in each provider's format. They are unique within a run, cheap, and not secret.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -11,13 +11,14 @@ use sha2::{Digest, Sha256};
 /// The step of the SplitMix64 generator.
 const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A source of ids and of the chances that faults take.
+/// A source of ids and random numbers.
 pub(crate) struct Ids {
     next: AtomicU64,
 }
 
 impl Ids {
-    /// Seeds from the standard library's random hash keys, the only chance used here.
+    /// Seeds from the standard library's random hash keys, the only source of randomness
+    /// here.
     pub(crate) fn new() -> Self {
         Self {
             next: AtomicU64::new(RandomState::new().build_hasher().finish()),
@@ -44,7 +45,8 @@ impl Ids {
         format!("0100{:012x}-{}-000000", self.random() >> 16, self.uuid())
     }
 
-    /// A token of 64 hexadecimal digits, as SNS and Mailgun make them (theirs are of other lengths).
+    /// A token of 64 hexadecimal digits, in place of the tokens of SNS and Mailgun
+    /// (theirs have other lengths).
     pub(crate) fn token(&self) -> String {
         hex::encode([self.bytes(), self.bytes()].concat())
     }
@@ -59,13 +61,13 @@ impl Ids {
         self.uniform() < rate
     }
 
-    /// A number from 0 to below 1.
+    /// A random number from 0 to below 1.
     pub(crate) fn uniform(&self) -> f64 {
         // 53 bits fill the mantissa of an f64 exactly.
         (self.random() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Any number.
+    /// A random number.
     pub(crate) fn number(&self) -> u64 {
         self.random()
     }
@@ -83,7 +85,8 @@ impl Ids {
     }
 }
 
-/// 16 bytes that follow from the parts: an id that is the same whenever it is told again.
+/// 16 bytes computed from the parts: an id that is the same whenever it is reported
+/// again.
 pub(crate) fn derived(parts: &[&str]) -> [u8; 16] {
     let mut digest = Sha256::new();
     for part in parts {
@@ -95,7 +98,7 @@ pub(crate) fn derived(parts: &[&str]) -> [u8; 16] {
     id
 }
 
-/// Bytes in the form of a UUID.
+/// Formats bytes as a UUID.
 pub(crate) fn uuid(bytes: [u8; 16]) -> String {
     let digits = hex::encode(bytes);
     format!(

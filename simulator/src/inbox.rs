@@ -1,6 +1,8 @@
-//! The inbox: captured mail for people to look at, without scripts and without the internet.
+//! The inbox: a web page of captured messages, without scripts and without external
+//! resources.
 //!
-//! A mail's HTML is shown in a sandboxed frame, under a policy that loads nothing from anywhere.
+//! A message's HTML is shown in a sandboxed frame, under a policy that loads nothing from
+//! the network.
 
 use std::fmt::Write;
 
@@ -16,7 +18,7 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src dat
     form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 const STYLE: &str = include_str!("inbox.css");
 
-/// `None` when the path is not one of these.
+/// `None` if this module does not serve the path.
 pub(crate) fn handle(state: &State, request: &Request) -> Option<Answer> {
     if request.method != Method::GET {
         return None;
@@ -129,7 +131,7 @@ fn detail(mail: &Captured) -> String {
     html
 }
 
-/// Links open in a new tab: what they lead to does not want to be shown in a frame.
+/// Links open in a new tab, since many sites refuse to be shown in a frame.
 fn with_links_in_new_tabs(content: &str) -> String {
     const BASE: &str = "<base target=\"_blank\">";
     let mut content = content.to_owned();
@@ -139,12 +141,12 @@ fn with_links_in_new_tabs(content: &str) -> String {
         let end = start + lower[start..].find('>')?;
         Some(end + 1)
     };
-    // Before the document's type it would change how everything is laid out.
-    let place = end_of("<head>").or_else(|| end_of("<head "));
-    let place = place
+    // A tag before the doctype would switch browsers to quirks mode.
+    let offset = end_of("<head>").or_else(|| end_of("<head "));
+    let offset = offset
         .or_else(|| end_of("<html"))
         .or_else(|| end_of("<!doctype"));
-    content.insert_str(place.unwrap_or(0), BASE);
+    content.insert_str(offset.unwrap_or(0), BASE);
     for frame in ["_self", "_parent", "_top"] {
         content = content.replace(&format!("target=\"{frame}\""), "");
     }
@@ -185,7 +187,7 @@ fn or_else<'a>(text: &'a str, other: &'a str) -> &'a str {
     if text.is_empty() { other } else { text }
 }
 
-/// Fit for element text and for attributes in double quotes.
+/// Escapes for element text and for attributes in double quotes.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

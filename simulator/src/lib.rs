@@ -1,18 +1,18 @@
-//! A simulator of the four providers' HTTP APIs: SendGrid, Postmark, Mailgun and Amazon SES; and
-//! of a mail server.
+//! A simulator of four providers' HTTP APIs, SendGrid, Postmark, Mailgun and Amazon SES,
+//! and of an SMTP server.
 //!
-//! It answers as the real providers answer, strictly: a request they would refuse is refused here
-//! with their status and their body. It keeps what it accepted, so that a test or a person can see
-//! exactly what would have reached each mailbox. It depends on no Waypost crate, so that it cannot
-//! share our mistakes.
+//! It responds as the real providers do, strictly: a request that they would reject is
+//! rejected here with their status and their body. It stores what it accepted, so that a
+//! test or a person can see exactly what would have reached each mailbox. It depends on
+//! no Waypost crate, so that it cannot share a mistake with Waypost.
 //!
-//! The characters: [`Simulator`] is the running server; `providers` speak for the four companies, `smtp` for
-//! the mail server;
-//! `recipients` and `credentials` hold the magic values that provoke an answer; `faults` are
-//! disturbances for load tests; `capture` is the memory of accepted mail; `callbacks` tell what became
-//! of it; `control` and `inbox` are the simulator's own pages. Every instance has its own state and its own port.
+//! [`Simulator`] is the running server. `providers` implement the four APIs, `smtp` the SMTP
+//! server. `recipients` and `credentials` hold the magic values that select a response;
+//! `faults` are set for load tests; `capture` stores accepted messages; `callbacks`
+//! report events; `control` and `inbox` are the simulator's own pages. Every instance has
+//! its own state and its own port.
 //!
-//! What it does not do: deliver anything, or remember anything after it stops.
+//! The simulator delivers nothing, and keeps nothing after it stops.
 
 mod address;
 mod callbacks;

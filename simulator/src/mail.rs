@@ -1,7 +1,7 @@
-//! An accepted mail, as it is kept and as it is shown.
+//! An accepted message, as it is stored and as it is shown.
 //!
-//! Bodies and envelopes are shared between the recipients of one request; what differs for one
-//! recipient is filled in only when somebody looks.
+//! The recipients of one request share bodies and envelopes; a recipient's own texts are
+//! filled in when the message is read.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,54 +11,54 @@ use serde::Serialize;
 
 use crate::providers::Provider;
 
-/// One copy of a message, as its recipient would have received it.
+/// A message as one recipient would have received it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Captured {
-    /// The place in the order of acceptance, from 0.
+    /// The position in the order of acceptance, from 0.
     pub sequence: u64,
     pub provider: Provider,
     pub to: String,
-    /// Every address this recipient can see in To and Cc.
+    /// Every address that this recipient sees in To and Cc.
     pub visible_recipients: Vec<String>,
-    /// The sender, with display name when there is one.
+    /// The From mailbox, with its display name if there is one.
     pub from: String,
     pub reply_to: Option<String>,
     pub subject: String,
     pub html: Option<String>,
     pub text: Option<String>,
-    /// Custom headers, and Reply-To when given.
+    /// Custom headers, and Reply-To if there is one.
     pub headers: BTreeMap<String, String>,
     pub tags: Vec<String>,
     /// Custom args, Metadata, user variables, or EmailTags.
     pub metadata: BTreeMap<String, String>,
-    /// What was attached, without the content.
+    /// The attachments, without their content.
     pub attachments: Vec<CapturedAttachment>,
-    /// The id the provider answered with.
+    /// The id in the provider's response.
     pub provider_message_id: String,
-    /// When it was accepted, in RFC 3339.
+    /// The time of acceptance, in RFC 3339.
     pub accepted_at: String,
     /// Over SMTP: the sender of the envelope.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mail_from: Option<String>,
-    /// Over SMTP: the whole mail as it came, with the doubled dots undone.
+    /// Over SMTP: the whole message as it arrived, with dot-stuffing removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub raw: Option<String>,
 }
 
-/// An attachment's label.
+/// An attachment's metadata.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CapturedAttachment {
     pub filename: String,
-    /// The media type, empty when not given.
+    /// The media type, empty if not given.
     pub content_type: String,
-    /// The name by which HTML shows it inline.
+    /// The content id by which HTML refers to it.
     pub content_id: Option<String>,
     pub bytes: usize,
 }
 
-/// What is the same for all recipients of one mail, except for its body.
+/// The fields that all recipients of a message share, except for its body.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Envelope {
     pub(crate) from: String,
@@ -66,12 +66,12 @@ pub(crate) struct Envelope {
     pub(crate) subject: String,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) tags: Vec<String>,
-    /// What callbacks are asked for by: Mailgun's domain, Postmark's stream, the configuration set
-    /// of SES. Empty where there is none.
+    /// Selects the callbacks: Mailgun's domain, Postmark's stream, the configuration set
+    /// of SES. Empty if there is none.
     pub(crate) scope: String,
 }
 
-/// The content of one mail.
+/// The content of a message.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Body {
     pub(crate) html: Option<String>,
@@ -80,41 +80,42 @@ pub(crate) struct Body {
     pub(crate) as_sent: Option<AsSent>,
 }
 
-/// A mail as it came over SMTP.
+/// A message as it arrived over SMTP.
 #[derive(Clone, Debug)]
 pub(crate) struct AsSent {
     /// The sender of the envelope.
     pub(crate) mail_from: String,
-    /// Headers and bodies, with the doubled dots undone.
+    /// Headers and bodies, with dot-stuffing removed.
     pub(crate) raw: String,
 }
 
-/// One recipient of an accepted request.
+/// A recipient of an accepted request.
 #[derive(Clone, Debug)]
-pub(crate) struct MailCopy {
+pub(crate) struct Recipient {
     pub(crate) to: String,
-    /// To and Cc as this recipient sees them; `None` when the recipient sees only itself.
+    /// To and Cc as this recipient sees them; `None` if the recipient sees only itself.
     pub(crate) visible: Option<Arc<[String]>>,
     pub(crate) envelope: Arc<Envelope>,
     pub(crate) body: Arc<Body>,
     pub(crate) metadata: Vec<(String, String)>,
-    /// Texts to replace in subject, bodies, headers and metadata for this recipient.
+    /// Placeholders to replace in subject, bodies, headers and metadata for this
+    /// recipient.
     pub(crate) substitutions: Vec<(String, String)>,
 }
 
-/// One copy as it is kept.
+/// A stored recipient.
 pub(crate) struct Record {
     pub(crate) sequence: u64,
-    /// Its place among the copies of its request, from 0.
-    pub(crate) place: usize,
+    /// Its position among the recipients of its request, from 0.
+    pub(crate) position: usize,
     pub(crate) previous: Option<u64>,
     pub(crate) address_hash: u64,
     pub(crate) provider: Provider,
     pub(crate) provider_message_id: Arc<str>,
-    /// Who sent it: API key, server token or access key id.
+    /// The sender's credential: API key, server token or access key id.
     pub(crate) credential: Arc<str>,
     pub(crate) accepted_at: DateTime<Utc>,
-    pub(crate) copy: MailCopy,
+    pub(crate) recipient: Recipient,
     pub(crate) bytes: usize,
 }
 
@@ -126,7 +127,7 @@ impl Body {
     }
 }
 
-impl MailCopy {
+impl Recipient {
     pub(crate) fn own_bytes(&self) -> usize {
         let pairs = |list: &[(String, String)]| -> usize {
             list.iter()
@@ -139,12 +140,12 @@ impl MailCopy {
             + pairs(&self.envelope.headers)
     }
 
-    /// Custom args, metadata, variables or tags as this recipient's copy carries them.
+    /// Custom args, metadata, variables or tags of this recipient.
     pub(crate) fn filled_metadata(&self) -> BTreeMap<String, String> {
         self.fill_pairs(&self.metadata)
     }
 
-    /// Whether this recipient's copy carries this custom arg, metadata, variable or tag.
+    /// Whether this recipient has this custom arg, metadata, variable or tag.
     pub(crate) fn has_metadata(&self, name: &str, value: &str) -> bool {
         let is_it = |own: &str| match self.substitutions.is_empty() {
             true => own == value,
@@ -173,32 +174,40 @@ impl MailCopy {
 }
 
 impl Record {
-    /// The mail as this recipient would have received it.
+    /// The message as this recipient would have received it.
     pub(crate) fn render(&self) -> Captured {
-        let copy = &self.copy;
-        let reply_to = copy.envelope.reply_to.clone();
-        let sent = copy.body.as_sent.as_ref();
-        let mut headers = copy.fill_pairs(&copy.envelope.headers);
+        let recipient = &self.recipient;
+        let reply_to = recipient.envelope.reply_to.clone();
+        let sent = recipient.body.as_sent.as_ref();
+        let mut headers = recipient.fill_pairs(&recipient.envelope.headers);
         if let Some(reply_to) = &reply_to {
             headers.insert("Reply-To".to_owned(), reply_to.clone());
         }
         Captured {
             sequence: self.sequence,
             provider: self.provider,
-            to: copy.to.clone(),
-            visible_recipients: copy
+            to: recipient.to.clone(),
+            visible_recipients: recipient
                 .visible
                 .as_ref()
-                .map_or_else(|| vec![copy.to.clone()], |visible| visible.to_vec()),
-            from: copy.envelope.from.clone(),
+                .map_or_else(|| vec![recipient.to.clone()], |visible| visible.to_vec()),
+            from: recipient.envelope.from.clone(),
             reply_to,
-            subject: copy.fill(&copy.envelope.subject),
-            html: copy.body.html.as_ref().map(|html| copy.fill(html)),
-            text: copy.body.text.as_ref().map(|text| copy.fill(text)),
+            subject: recipient.fill(&recipient.envelope.subject),
+            html: recipient
+                .body
+                .html
+                .as_ref()
+                .map(|html| recipient.fill(html)),
+            text: recipient
+                .body
+                .text
+                .as_ref()
+                .map(|text| recipient.fill(text)),
             headers,
-            tags: copy.envelope.tags.clone(),
-            metadata: copy.fill_pairs(&copy.metadata),
-            attachments: copy.body.attachments.clone(),
+            tags: recipient.envelope.tags.clone(),
+            metadata: recipient.fill_pairs(&recipient.metadata),
+            attachments: recipient.body.attachments.clone(),
             provider_message_id: self.provider_message_id.to_string(),
             accepted_at: self
                 .accepted_at

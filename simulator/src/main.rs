@@ -1,4 +1,4 @@
-//! The simulator as a program: listens until SIGTERM or SIGINT.
+//! The simulator as a program: it listens until SIGTERM or SIGINT.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,29 +11,30 @@ use waypost_simulator::{Config, Simulator};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Simulates the HTTP APIs of SendGrid, Postmark, Mailgun and Amazon SES, and a mail server.
+/// Simulates the HTTP APIs of SendGrid, Postmark, Mailgun and Amazon SES, and an SMTP
+/// server.
 #[derive(Parser)]
 #[command(version)]
 struct Options {
     /// Address and port to listen on.
     #[arg(long, env = "SIMULATOR_LISTEN", default_value = "127.0.0.1:8090")]
     listen: SocketAddr,
-    /// Address and port to take mail on over SMTP, with STARTTLS; nowhere if not given.
+    /// Address and port of the SMTP server with STARTTLS; no such server if not given.
     #[arg(long, env = "SIMULATOR_SMTP_LISTEN")]
     smtp_listen: Option<SocketAddr>,
-    /// The same with TLS from the first byte.
+    /// Address and port of the SMTP server with TLS from the first byte.
     #[arg(long, env = "SIMULATOR_SMTPS_LISTEN")]
     smtps_listen: Option<SocketAddr>,
-    /// File to write the mail server's certificate to, made anew at each start, as PEM.
+    /// File for the SMTP server's certificate as PEM; each start generates a new one.
     #[arg(long, env = "SIMULATOR_SMTP_CERTIFICATE")]
     smtp_certificate: Option<PathBuf>,
-    /// How many accepted copies to keep in full; older ones are only counted.
-    #[arg(long, env = "SIMULATOR_KEEP", default_value_t = Config::default().keep_copies_max)]
+    /// Accepted recipients to keep in full; older ones are only counted.
+    #[arg(long, env = "SIMULATOR_KEEP", default_value_t = Config::default().keep_recipients_max)]
     keep: usize,
-    /// How many bytes of accepted mail to keep; older mail is only counted.
+    /// Bytes of accepted messages to keep; older messages are only counted.
     #[arg(long, env = "SIMULATOR_KEEP_BYTES", default_value_t = Config::default().keep_bytes_max)]
     keep_bytes: usize,
-    /// Whether to keep text and HTML. Load runs switch it off.
+    /// Whether to keep text and HTML. Load tests turn it off.
     #[arg(
         long,
         env = "SIMULATOR_KEEP_BODIES",
@@ -41,7 +42,8 @@ struct Options {
         action = clap::ArgAction::Set
     )]
     keep_bodies: bool,
-    /// The secret of an SES access key, as `ACCESS_KEY_ID=SECRET`; may be repeated. Any secret is right for others.
+    /// The secret of an SES access key, as `ACCESS_KEY_ID=SECRET`; may be repeated. For
+    /// other keys any secret is accepted.
     #[arg(long = "ses-credential", value_parser = parse_ses_credential)]
     ses_credentials: Vec<(String, String)>,
 }
@@ -58,7 +60,7 @@ async fn main() -> ExitCode {
 }
 
 async fn run(options: Options) -> std::io::Result<()> {
-    // Before listening, so that a signal that comes at once is not lost.
+    // Before listening, so that no early signal is lost.
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     if let Some(path) = options.smtp_certificate {
@@ -68,7 +70,7 @@ async fn run(options: Options) -> std::io::Result<()> {
         listen: options.listen,
         smtp_listen: options.smtp_listen,
         smtps_listen: options.smtps_listen,
-        keep_copies_max: options.keep,
+        keep_recipients_max: options.keep,
         keep_bytes_max: options.keep_bytes,
         keep_bodies: options.keep_bodies,
         ses_credentials: options.ses_credentials,
@@ -80,7 +82,7 @@ async fn run(options: Options) -> std::io::Result<()> {
         (simulator.smtps_address(), "TLS"),
     ] {
         if let Some(address) = address {
-            println!("waypost-simulator takes mail on {address}, with {how}");
+            println!("waypost-simulator accepts mail on {address}, with {how}");
         }
     }
     tokio::select! {

@@ -1,82 +1,82 @@
-//! Magic recipients: the local part before `+` says what happens to a send.
+//! Magic recipients: the local part before `+` selects the response to a send.
 //!
-//! Local parts that only decide what is reported *after* acceptance (`hard-bounce`, `open` and the
-//! like) are ordinary recipients here.
+//! Local parts that only select what is reported *after* acceptance (`hard-bounce`,
+//! `open` and others) are ordinary recipients here.
 
 use std::collections::HashSet;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::faults::{Disturbance, Trouble};
+use crate::faults::{AccountProblem, FaultEffect};
 use crate::providers::Provider;
 use crate::state::State;
 
-/// The wait asked of a throttled client.
+/// The `Retry-After` of a throttled call.
 pub(crate) const THROTTLE_WAIT: Duration = Duration::from_secs(2);
-/// The wait asked for `throttle-once`.
+/// The `Retry-After` of `throttle-once`.
 const THROTTLE_ONCE_WAIT: Duration = Duration::from_secs(1);
-/// When this many addresses were seen, the memory of them starts afresh.
+/// At this number of addresses the set is cleared.
 const SEEN_ADDRESSES_MAX: usize = 100_000;
 
-/// What becomes of a send that is otherwise in order.
+/// The decision on a valid send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    Accept(Ending),
+pub(crate) enum Decision {
+    Accept(AcceptedReply),
     Throttle {
         wait: Duration,
     },
     Error,
     /// The account may not send.
-    Refuse(Trouble),
+    Reject(AccountProblem),
 }
 
-/// How an accepted send ends for the caller.
+/// The response to an accepted send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub(crate) enum AcceptedReply {
     Answer,
     Silence,
     Reset,
-    /// Something before the provider answers with this status and a page.
+    /// A gateway in front of the provider responds with this status and an HTML page.
     Gateway(u16),
 }
 
-/// Decides for a whole request: what happens to one recipient happens to all of them.
-/// Not accepting wins over accepting, and a recipient's wish over a fault.
-pub(crate) fn judge<'a>(
+/// Decides for a whole request: the decision for one recipient applies to all. A
+/// rejection overrides an acceptance, and a magic recipient overrides a fault.
+pub(crate) fn decide<'a>(
     state: &State,
     provider: Provider,
     recipients: impl Iterator<Item = &'a str>,
-) -> Verdict {
-    let mut verdict = Verdict::Accept(Ending::Answer);
+) -> Decision {
+    let mut decision = Decision::Accept(AcceptedReply::Answer);
     for address in recipients {
-        let wish = state.seen_once.resolve(Behaviour::of(address), address);
-        if weight(wish) > weight(verdict) {
-            verdict = wish;
+        let decision_for_one = state.seen_once.resolve(Behaviour::of(address), address);
+        if priority(decision_for_one) > priority(decision) {
+            decision = decision_for_one;
         }
     }
-    if verdict != Verdict::Accept(Ending::Answer) {
-        return verdict;
+    if decision != Decision::Accept(AcceptedReply::Answer) {
+        return decision;
     }
-    match state.faults.disturb_send(provider, &state.ids) {
-        None => verdict,
-        Some(Disturbance::Throttle) => Verdict::Throttle {
+    match state.faults.effect_on_send(provider, &state.ids) {
+        None => decision,
+        Some(FaultEffect::Throttle) => Decision::Throttle {
             wait: THROTTLE_WAIT,
         },
-        Some(Disturbance::Error) => Verdict::Error,
-        Some(Disturbance::Timeout) => Verdict::Accept(Ending::Silence),
-        Some(Disturbance::Reset) => Verdict::Accept(Ending::Reset),
-        Some(Disturbance::Gateway) => {
+        Some(FaultEffect::Error) => Decision::Error,
+        Some(FaultEffect::Timeout) => Decision::Accept(AcceptedReply::Silence),
+        Some(FaultEffect::Reset) => Decision::Accept(AcceptedReply::Reset),
+        Some(FaultEffect::Gateway) => {
             let status = if state.ids.chance(0.5) { 502 } else { 504 };
-            Verdict::Accept(Ending::Gateway(status))
+            Decision::Accept(AcceptedReply::Gateway(status))
         }
-        Some(Disturbance::Account(trouble)) => Verdict::Refuse(trouble),
+        Some(FaultEffect::Account(problem)) => Decision::Reject(problem),
     }
 }
 
-/// Whether the provider refuses this recipient for good.
-pub(crate) fn is_refused(address: &str) -> bool {
-    Behaviour::of(address) == Behaviour::Refuse
+/// Whether the provider permanently rejects this recipient.
+pub(crate) fn is_rejected(address: &str) -> bool {
+    Behaviour::of(address) == Behaviour::Reject
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +91,7 @@ enum Behaviour {
     Reset,
     Gateway,
     GatewayOnce,
-    Refuse,
+    Reject,
 }
 
 impl Behaviour {
@@ -106,44 +106,46 @@ impl Behaviour {
             ("reset", Behaviour::Reset),
             ("gateway", Behaviour::Gateway),
             ("gateway-once", Behaviour::GatewayOnce),
-            ("refuse", Behaviour::Refuse),
+            ("refuse", Behaviour::Reject),
         ];
         let end = address.find(['+', '@']).unwrap_or(address.len());
         let name = &address[..end];
         NAMES
             .iter()
-            .find(|(known, _)| known.eq_ignore_ascii_case(name))
+            .find(|(magic, _)| magic.eq_ignore_ascii_case(name))
             .map_or(Self::Deliver, |(_, behaviour)| *behaviour)
     }
 }
 
-/// The addresses whose "first time" is over.
+/// The addresses that were seen once.
 #[derive(Default)]
 pub(crate) struct SeenOnce(Mutex<HashSet<String>>);
 
 impl SeenOnce {
-    fn resolve(&self, behaviour: Behaviour, address: &str) -> Verdict {
+    fn resolve(&self, behaviour: Behaviour, address: &str) -> Decision {
         match behaviour {
-            Behaviour::Deliver | Behaviour::Refuse => Verdict::Accept(Ending::Answer),
-            Behaviour::Throttle => Verdict::Throttle {
+            Behaviour::Deliver | Behaviour::Reject => Decision::Accept(AcceptedReply::Answer),
+            Behaviour::Throttle => Decision::Throttle {
                 wait: THROTTLE_WAIT,
             },
-            Behaviour::Error => Verdict::Error,
-            Behaviour::Timeout => Verdict::Accept(Ending::Silence),
-            Behaviour::Reset => Verdict::Accept(Ending::Reset),
-            Behaviour::Gateway => Verdict::Accept(Ending::Gateway(502)),
-            Behaviour::ThrottleOnce if self.is_first(address) => Verdict::Throttle {
+            Behaviour::Error => Decision::Error,
+            Behaviour::Timeout => Decision::Accept(AcceptedReply::Silence),
+            Behaviour::Reset => Decision::Accept(AcceptedReply::Reset),
+            Behaviour::Gateway => Decision::Accept(AcceptedReply::Gateway(502)),
+            Behaviour::ThrottleOnce if self.is_first(address) => Decision::Throttle {
                 wait: THROTTLE_ONCE_WAIT,
             },
-            Behaviour::Flaky if self.is_first(address) => Verdict::Error,
-            Behaviour::TimeoutOnce if self.is_first(address) => Verdict::Accept(Ending::Silence),
+            Behaviour::Flaky if self.is_first(address) => Decision::Error,
+            Behaviour::TimeoutOnce if self.is_first(address) => {
+                Decision::Accept(AcceptedReply::Silence)
+            }
             Behaviour::GatewayOnce if self.is_first(address) => {
-                Verdict::Accept(Ending::Gateway(502))
+                Decision::Accept(AcceptedReply::Gateway(502))
             }
             Behaviour::ThrottleOnce
             | Behaviour::Flaky
             | Behaviour::TimeoutOnce
-            | Behaviour::GatewayOnce => Verdict::Accept(Ending::Answer),
+            | Behaviour::GatewayOnce => Decision::Accept(AcceptedReply::Answer),
         }
     }
 
@@ -156,32 +158,32 @@ impl SeenOnce {
     }
 }
 
-fn weight(verdict: Verdict) -> u8 {
-    match verdict {
-        Verdict::Accept(Ending::Answer) => 0,
-        Verdict::Accept(Ending::Silence) => 1,
-        Verdict::Accept(Ending::Reset | Ending::Gateway(_)) => 2,
-        Verdict::Error => 3,
-        Verdict::Throttle { .. } | Verdict::Refuse(_) => 4,
+fn priority(decision: Decision) -> u8 {
+    match decision {
+        Decision::Accept(AcceptedReply::Answer) => 0,
+        Decision::Accept(AcceptedReply::Silence) => 1,
+        Decision::Accept(AcceptedReply::Reset | AcceptedReply::Gateway(_)) => 2,
+        Decision::Error => 3,
+        Decision::Throttle { .. } | Decision::Reject(_) => 4,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Behaviour, SeenOnce, Verdict, is_refused};
+    use super::{Behaviour, Decision, SeenOnce, is_rejected};
 
     #[test]
     fn the_local_part_before_the_plus_counts_in_any_case() {
         assert_eq!(Behaviour::of("Throttle+7@example.com"), Behaviour::Throttle);
         assert_eq!(Behaviour::of("throttled@example.com"), Behaviour::Deliver);
         assert_eq!(Behaviour::of("hard-bounce@example.com"), Behaviour::Deliver);
-        assert!(is_refused("REFUSE@example.com"));
+        assert!(is_rejected("REFUSE@example.com"));
     }
 
     #[test]
     fn flaky_fails_once_for_each_address() {
         let seen = SeenOnce::default();
-        let first = |address| seen.resolve(Behaviour::Flaky, address) == Verdict::Error;
+        let first = |address| seen.resolve(Behaviour::Flaky, address) == Decision::Error;
         assert!(first("flaky+1@example.com"));
         assert!(!first("FLAKY+1@example.com"));
         assert!(first("flaky+2@example.com"));

@@ -1,23 +1,23 @@
-//! What a handler decides: an answer, silence, or a cut connection.
+//! The result of a handler: a response, silence, or a reset connection.
 
 use bytes::Bytes;
 use http::header::HeaderValue;
 use http::{Response, StatusCode};
 use http_body_util::Full;
 
-/// An HTTP answer with its whole body.
+/// An HTTP response with its whole body.
 pub(crate) struct Answer {
     status: StatusCode,
     headers: Vec<(&'static str, HeaderValue)>,
     body: Bytes,
 }
 
-/// How a request ends.
+/// The end of a request.
 pub(crate) enum Outcome {
     Answer(Answer),
-    /// Nothing is ever answered; the connection stays open.
+    /// Never a response; the connection stays open.
     Silence,
-    /// The connection is cut with a TCP reset.
+    /// The connection is closed with a TCP reset.
     Reset,
 }
 
@@ -28,7 +28,7 @@ impl From<Answer> for Outcome {
 }
 
 impl Answer {
-    /// Adds a header; a value no header can hold is left out.
+    /// Adds a header; skips a value that is invalid in a header.
     pub(crate) fn with_header(mut self, name: &'static str, value: &str) -> Self {
         if let Ok(value) = HeaderValue::from_str(value) {
             self.headers.push((name, value));
@@ -50,27 +50,27 @@ impl Answer {
     }
 }
 
-/// An answer with a JSON body.
+/// A response with a JSON body.
 pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> Answer {
     with_type(status, "application/json", body)
 }
 
-/// An answer with a plain text body.
+/// A response with a plain text body.
 pub(crate) fn text(status: StatusCode, body: impl Into<Bytes>) -> Answer {
     with_type(status, "text/plain; charset=utf-8", body)
 }
 
-/// An answer with an HTML page.
+/// A response with an HTML page.
 pub(crate) fn html(status: StatusCode, body: impl Into<Bytes>) -> Answer {
     with_type(status, "text/html; charset=utf-8", body)
 }
 
-/// An answer in XML.
+/// A response in XML.
 pub(crate) fn xml(status: StatusCode, body: impl Into<Bytes>) -> Answer {
     with_type(status, "text/xml", body)
 }
 
-/// An answer without a body.
+/// A response without a body.
 pub(crate) fn empty(status: StatusCode) -> Answer {
     Answer {
         status,

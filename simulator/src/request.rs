@@ -1,4 +1,4 @@
-//! A request as the handlers see it: read whole, with a few look-ups.
+//! A request as the handlers see it: with its whole body, and a few accessors.
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderMap};
@@ -11,7 +11,7 @@ pub(crate) struct Request {
     pub(crate) uri: Uri,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
-    /// The body was longer than this path allows, and was thrown away.
+    /// The body was longer than this path allows, and was discarded.
     pub(crate) too_large: bool,
 }
 
@@ -20,12 +20,12 @@ impl Request {
         self.uri.path()
     }
 
-    /// The parts of the path, still percent-encoded.
+    /// The segments of the path, still percent-encoded.
     pub(crate) fn segments(&self) -> Vec<&str> {
         self.path().trim_start_matches('/').split('/').collect()
     }
 
-    /// A header's text; `None` when absent or not text.
+    /// A header's text; `None` if it is absent or not text.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }

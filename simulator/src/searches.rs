@@ -1,4 +1,4 @@
-//! How far the providers' searches lag behind the mail they took.
+//! The delay until the providers' searches show accepted messages.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::reply::{self, Answer};
 use crate::request::Request;
 use crate::state::State;
 
-/// What searches go by. At the start they show everything at once.
+/// The search settings. At the start searches show everything at once.
 #[derive(Default)]
 pub(crate) struct Searches {
     lag_ms: AtomicU64,
@@ -25,7 +25,7 @@ impl Searches {
         self.lag_ms.store(lag_ms, Ordering::Relaxed);
     }
 
-    /// The latest moment of acceptance that a search shows.
+    /// The latest time of acceptance that a search shows.
     pub(crate) fn horizon(&self) -> DateTime<Utc> {
         let lag_ms = i64::try_from(self.lag_ms.load(Ordering::Relaxed)).ok();
         let lag = lag_ms.and_then(TimeDelta::try_milliseconds);
@@ -40,7 +40,7 @@ struct Settings {
     lag_ms: u64,
 }
 
-/// `GET` and `POST /searches`; `None` when the path is another.
+/// `GET` and `POST /searches`; `None` if the path is another.
 pub(crate) fn handle(state: &State, request: &Request) -> Option<Answer> {
     if request.path() != "/searches" {
         return None;

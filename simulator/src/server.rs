@@ -1,7 +1,7 @@
-//! Connections: reads each request whole, hands it over, and carries out how it ends.
+//! Connections: reads each request, calls the handler, and carries out its result.
 //!
-//! HTTP/1.1 only, as a local API needs no more. A reset is a true TCP reset (zero linger), so that
-//! a client sees what a dying peer looks like.
+//! HTTP/1.1 only; a local API needs no more. A reset is a real TCP reset (zero linger),
+//! as if the peer crashed.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -32,15 +32,15 @@ use crate::smtp::{self, Encryption};
 use crate::state::{Config, State};
 use crate::{control, inbox, searches};
 
-/// Longer bodies than this are not even read to their end.
+/// A longer body is not read to its end.
 const BODY_BYTES_HARD_MAX: usize = 96 << 20;
-/// The longest body the simulator's own pages take.
+/// The longest request body of the simulator's own pages.
 const OWN_BODY_BYTES_MAX: usize = 1 << 20;
-/// How long "never answers" lasts; far longer than any client waits.
+/// How long a call without a response lasts; far longer than any client waits.
 const SILENCE_MAX: Duration = Duration::from_secs(900);
-/// How long open connections may finish when the simulator stops.
+/// How long open connections may continue when the simulator stops.
 const STOP_GRACE: Duration = Duration::from_secs(2);
-/// How long to wait before accepting again when the process is out of sockets.
+/// Pause before the next accept when the process is out of sockets.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
 /// A running simulator. Dropping it stops it.
@@ -81,91 +81,93 @@ impl Simulator {
         })
     }
 
-    /// The base URL of all four providers and of the simulator's own pages, without a final slash.
+    /// The base URL of all four providers and of the simulator's own pages, without a
+    /// final slash.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Where mail is taken over SMTP, with STARTTLS.
+    /// Address of the SMTP server with STARTTLS.
     pub fn smtp_address(&self) -> Option<SocketAddr> {
         self.smtp_address
     }
 
-    /// Where mail is taken over SMTP with TLS from the first byte.
+    /// Address of the SMTP server with TLS from the first byte.
     pub fn smtps_address(&self) -> Option<SocketAddr> {
         self.smtps_address
     }
 
-    /// How many connections were made over SMTP.
+    /// Number of SMTP connections so far.
     pub fn smtp_connection_count(&self) -> u64 {
         self.state.smtp_connections.load(Ordering::Relaxed)
     }
 
-    /// Stops accepting, lets answers under way finish for a moment, and cuts what is left.
+    /// Stops accepting, lets running responses finish for a moment, and closes the rest.
     pub async fn shutdown(self) {
         self.state.stopping.cancel();
         self.tasks.close();
         self.tasks.wait().await;
     }
 
-    /// Every kept copy for an address, oldest first; one element for each accepted copy.
+    /// The stored messages to an address, oldest first; one element per accepted
+    /// recipient.
     pub fn captured_to(&self, address: &str) -> Vec<Captured> {
         self.state.captures.to(address, usize::MAX)
     }
 
-    /// How many copies were accepted, kept or not.
+    /// How many recipients were accepted, stored or not.
     pub fn captured_count(&self) -> u64 {
         self.state.captures.counts().iter().sum()
     }
 
-    /// How many calls to send mail this provider has got over HTTP, whatever came of them: one
-    /// call may hold many copies.
+    /// How many send calls this provider received over HTTP, whatever the responses: one
+    /// call may have many recipients.
     pub fn send_call_count(&self, provider: Provider) -> u64 {
         self.state.send_calls[provider as usize].load(Ordering::Relaxed)
     }
 
-    /// Forgets all accepted mail and sets the counts to zero.
+    /// Deletes all accepted messages and resets the counts.
     pub fn clear_captured(&self) {
         self.state.captures.clear();
     }
 
-    /// Sets a fault, in place of one of the same provider, kind and calls.
+    /// Sets a fault and replaces one with the same provider, kind and calls.
     pub fn set_fault(&self, fault: Fault) {
         self.state.faults.set(fault);
     }
 
-    /// Removes every fault.
+    /// Removes all faults.
     pub fn clear_faults(&self) {
         self.state.faults.clear(None);
     }
 
-    /// Says how callbacks are sent.
+    /// Sets how callbacks are sent.
     pub fn set_callbacks(&self, settings: CallbackSettings) {
         self.state.callbacks.set(settings);
     }
 
-    /// What became of the callbacks so far.
+    /// Counts of the callbacks so far.
     pub fn callbacks(&self) -> CallbackCounts {
         self.state.callbacks.counts()
     }
 
-    /// Says how far the providers' searches lag behind the mail they took.
+    /// Sets the delay until the providers' searches show accepted messages.
     pub fn set_search_lag(&self, lag: Duration) {
         self.state.searches.set_lag(lag);
     }
 
-    /// Says whether the mail server knows EHLO, or is one of before 1995.
+    /// Sets whether the SMTP server supports EHLO, or only HELO.
     pub fn set_smtp_ehlo(&self, knows: bool) {
         self.state.smtp_knows_ehlo.store(knows, Ordering::Relaxed);
     }
 
-    /// Gives a credential (API key, account token, access key id) its domains.
+    /// Sets the domains of a credential (API key, account token, access key id).
     pub fn set_domains(&self, provider: Provider, credential: &str, domains: &[&str]) {
         let domains = domains.iter().map(|&domain| domain.to_owned()).collect();
         self.state.domains.set(provider, credential, domains);
     }
 
-    /// Tells the secret that requests of this access key id are signed with.
+    /// Registers the secret with which requests of this access key id are signed.
     pub fn register_ses_credential(&self, access_key_id: &str, secret_access_key: &str) {
         self.state
             .ses_secrets
@@ -196,14 +198,15 @@ async fn accept(listener: TcpListener, state: Arc<State>, tasks: TaskTracker) {
                 Ok((stream, _)) => {
                     tasks.spawn(serve(stream, Arc::clone(&state)));
                 }
-                // Out of file descriptors, or a client that went away: neither ends the server.
+                // Out of file descriptors, or the client disconnected: neither ends the
+                // server.
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
             },
         }
     }
 }
 
-/// The error that makes hyper drop a connection without an answer.
+/// The error that makes hyper close a connection without a response.
 #[derive(Debug)]
 struct Cut;
 
@@ -219,13 +222,14 @@ type Response = http::Response<Full<Bytes>>;
 type Answering = Pin<Box<dyn Future<Output = Result<Response, Cut>> + Send>>;
 
 async fn serve(stream: TcpStream, state: Arc<State>) {
-    // Small answers must not wait for an acknowledgement; without the option they only come later.
+    // TCP_NODELAY: small responses must not wait for an acknowledgement. Without it they
+    // are just slower.
     let _ = stream.set_nodelay(true);
     let shared = Arc::clone(&state);
     let service =
         service_fn(move |request| -> Answering { Box::pin(respond(request, Arc::clone(&shared))) });
     let mut connection = http1::Builder::new()
-        // No limit on idle connections: a pooled one must not vanish under a test.
+        // No timeout of idle connections: a pooled one must not close during a test.
         .header_read_timeout(None)
         .serve_connection(TokioIo::new(stream), service);
     let ended = tokio::select! {
@@ -236,7 +240,7 @@ async fn serve(stream: TcpStream, state: Arc<State>) {
         Some(Ok(())) => {}
         Some(Err(_)) => {
             let stream = connection.into_parts().io.into_inner();
-            // Where the option is refused the connection closes plainly.
+            // If the option fails, the connection closes normally.
             let _ = stream.set_zero_linger();
         }
         None => {
@@ -292,8 +296,8 @@ fn own_page(state: &State, request: &Request) -> Outcome {
         .into()
 }
 
-/// Reads a body up to its limit. What is longer is read on and thrown away, so that the client
-/// gets to see the refusal instead of a broken pipe.
+/// Reads a body up to its limit. A longer body is read and discarded, so that the client
+/// sees the rejection and not a broken pipe.
 async fn read_body(mut body: Incoming, limit: usize) -> Result<Option<Bytes>, Cut> {
     let (mut first, mut rest, mut length) = (Bytes::new(), BytesMut::new(), 0);
     while let Some(frame) = body.frame().await {

@@ -1,4 +1,4 @@
-//! What one running simulator knows: its settings, what it captured, and what it was told.
+//! The state of a running simulator: its settings, captured messages, and configuration.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -18,10 +18,10 @@ use crate::providers::{MailgunWebhooks, PostmarkWebhooks, Provider, SendGridWebh
 use crate::recipients::SeenOnce;
 use crate::searches::Searches;
 
-/// The secret access key that goes with every access key id nobody registered another for.
+/// The secret access key of every access key id without a registered one.
 pub const DEFAULT_SES_SECRET: &str = "simulator-secret-access-key";
 
-/// Registered SES credentials beyond this number replace nothing and are refused.
+/// Further SES credentials are rejected.
 const SES_CREDENTIALS_MAX: usize = 10_000;
 
 /// A free port of the loopback interface.
@@ -30,21 +30,22 @@ const FREE_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0
 /// How to start a simulator.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where to listen. The default is a free port of the loopback interface.
+    /// Address to listen on. Default: a free port of the loopback interface.
     pub listen: SocketAddr,
-    /// Where to take mail over SMTP, with STARTTLS; nowhere if not given. The default is a free port.
+    /// Address of the SMTP server with STARTTLS; no such server if `None`. Default: a
+    /// free port.
     pub smtp_listen: Option<SocketAddr>,
     /// The same with TLS from the first byte.
     pub smtps_listen: Option<SocketAddr>,
-    /// How many accepted copies are kept in full; beyond it the oldest are only counted.
-    pub keep_copies_max: usize,
-    /// How many bytes of accepted mail are kept; beyond it the oldest are only counted.
+    /// Accepted recipients that are kept in full; older ones are only counted.
+    pub keep_recipients_max: usize,
+    /// Bytes of accepted messages that are kept; older messages are only counted.
     pub keep_bytes_max: usize,
-    /// Whether text and HTML are kept at all.
+    /// Whether text and HTML are kept.
     pub keep_bodies: bool,
-    /// SES access key ids with their secrets, beside [`DEFAULT_SES_SECRET`].
+    /// SES access key ids with their secrets, in addition to [`DEFAULT_SES_SECRET`].
     pub ses_credentials: Vec<(String, String)>,
-    /// Whether any secret is right for other access key ids, in place of
+    /// Whether any secret is accepted for other access key ids, in place of
     /// [`DEFAULT_SES_SECRET`].
     pub ses_any_secret: bool,
 }
@@ -55,7 +56,7 @@ impl Default for Config {
             listen: FREE_PORT,
             smtp_listen: Some(FREE_PORT),
             smtps_listen: Some(FREE_PORT),
-            keep_copies_max: 200_000,
+            keep_recipients_max: 200_000,
             keep_bytes_max: 1 << 30,
             keep_bodies: true,
             ses_credentials: Vec::new(),
@@ -64,7 +65,7 @@ impl Default for Config {
     }
 }
 
-/// Everything the handlers share.
+/// The state that all handlers share.
 pub(crate) struct State {
     pub(crate) captures: CaptureStore,
     pub(crate) faults: Faults,
@@ -78,13 +79,13 @@ pub(crate) struct State {
     pub(crate) callbacks: Arc<Callbacks>,
     pub(crate) searches: Searches,
     pub(crate) ids: Ids,
-    /// How many calls to send mail each provider has got over HTTP, whatever came of them.
+    /// Send calls that each provider received over HTTP, whatever the responses.
     pub(crate) send_calls: [AtomicU64; Provider::ALL.len()],
-    /// How many connections the mail server has taken.
+    /// Connections that the SMTP server accepted.
     pub(crate) smtp_connections: AtomicU64,
-    /// Whether it knows more than RFC 821.
+    /// Whether the SMTP server supports more than RFC 821.
     pub(crate) smtp_knows_ehlo: AtomicBool,
-    /// Set when the simulator stops; whoever waits for anything also waits for this.
+    /// Set when the simulator stops; every wait ends then.
     pub(crate) stopping: CancellationToken,
 }
 
@@ -118,12 +119,12 @@ impl State {
 /// The secret access keys.
 pub(crate) struct SesSecrets {
     known: RwLock<HashMap<String, String>>,
-    /// That of all others; any where there is none.
+    /// The secret of all other keys; `None` accepts any.
     others: Option<&'static str>,
 }
 
 impl SesSecrets {
-    /// Returns false when there is no room for another one.
+    /// Returns false if the limit is reached.
     pub(crate) fn register(&self, access_key_id: &str, secret_access_key: &str) -> bool {
         let mut secrets = self.known.write();
         if secrets.len() >= SES_CREDENTIALS_MAX && !secrets.contains_key(access_key_id) {
@@ -133,7 +134,8 @@ impl SesSecrets {
         true
     }
 
-    /// Calls `verify` with the secret of this access key id; with none where any is right.
+    /// Calls `verify` with the secret of this access key id; with `None` if any is
+    /// accepted.
     pub(crate) fn with<T>(&self, access_key_id: &str, verify: impl FnOnce(Option<&str>) -> T) -> T {
         let secrets = self.known.read();
         let known = secrets.get(access_key_id).map(String::as_str);

@@ -1,5 +1,5 @@
-//! API keys: creating, showing, changing, rotating and revoking them, and the permissions that
-//! they may grant.
+//! API keys: creating, reading, changing, rotating and revoking them, and the permissions
+//! that a key cannot grant.
 
 use chrono::{SecondsFormat, TimeDelta};
 use http::Method;
@@ -30,7 +30,7 @@ fn holder(app: &TestApp, key: &Value) -> Caller {
     app.caller().with_key(key["key"].as_str().unwrap())
 }
 
-async fn is_refused(caller: &Caller) -> bool {
+async fn is_rejected(caller: &Caller) -> bool {
     caller.get("/v1/messages").await.status == 401
 }
 
@@ -40,7 +40,7 @@ fn reader() -> Value {
 
 #[tokio::test]
 #[expect(clippy::too_many_lines, reason = "one story, told in order")]
-async fn a_key_is_created_shown_listed_changed_and_revoked() {
+async fn a_key_is_created_read_listed_changed_and_revoked() {
     let app = quiet().await;
     let end = (app.clock.now() + TimeDelta::days(1)).to_rfc3339_opts(SecondsFormat::Millis, true);
     let made = create(
@@ -83,7 +83,7 @@ async fn a_key_is_created_shown_listed_changed_and_revoked() {
 
     let listed = app.get(PATH).await.expect(200);
     assert_eq!(listed["pagination"]["total"], 2);
-    // The key of the test harness was created by the operator.
+    // The harness's key was created as the operator creates keys.
     let operators = listed["data"]
         .as_array()
         .unwrap()
@@ -114,7 +114,7 @@ async fn a_key_is_created_shown_listed_changed_and_revoked() {
     assert!(app.get(&path_of(&made)).await.data(200)["revokedAt"].is_string());
     assert_eq!(app.get(PATH).await.expect(200)["pagination"]["total"], 2);
     wait_until("the key is refused", async || {
-        is_refused(&holder(&app, &made)).await
+        is_rejected(&holder(&app, &made)).await
     })
     .await;
     app.patch(&path_of(&made), &json!({ "name": "Back" }))
@@ -126,7 +126,7 @@ async fn a_key_is_created_shown_listed_changed_and_revoked() {
 }
 
 #[tokio::test]
-async fn an_invalid_key_request_is_refused_with_all_issues() {
+async fn a_request_for_a_key_is_rejected_with_every_mistake() {
     let app = quiet().await;
     app.post(PATH, &json!({}))
         .await
@@ -236,7 +236,7 @@ async fn a_key_cannot_grant_a_permission_that_it_lacks() {
             .await,
         "SEND",
     );
-    // The new secret would have permissions that the caller lacks.
+    // Its secret could do what the caller may not.
     lacks(
         narrow
             .post(&format!("{}/rotate", path_of(&wide)), &json!({}))
@@ -250,7 +250,7 @@ async fn a_key_cannot_grant_a_permission_that_it_lacks() {
 }
 
 #[tokio::test]
-async fn only_a_key_with_all_its_permissions_may_change_a_key() {
+async fn only_a_caller_with_all_permissions_of_a_key_may_change_its_protection() {
     let app = quiet().await;
     let sets = [
         vec!["SETTINGS_WRITE"],
@@ -334,24 +334,24 @@ async fn old_secrets_work_until_their_grace_period_ends() {
         let _used = caller.get("/v1/messages").await.expect(200);
     }
     app.advance(TimeDelta::hours(1));
-    // The first secret had a day left: a later rotation can only shorten that.
+    // The first secret would have had a day: a later rotation only shortens the grace.
     assert!(
-        is_refused(&holders[0]).await
-            && is_refused(&holders[1]).await
-            && !is_refused(&holders[2]).await
+        is_rejected(&holders[0]).await
+            && is_rejected(&holders[1]).await
+            && !is_rejected(&holders[2]).await
     );
     let fourth = app
         .post(&rotate, &json!({ "gracePeriodSeconds": 0 }))
         .await
         .data(200);
     wait_until("the replaced secret is refused", async || {
-        is_refused(&holders[2]).await
+        is_rejected(&holders[2]).await
     })
     .await;
     let _used = holder(&app, &fourth).get("/v1/messages").await.expect(200);
     let _revoked = app.delete(&path_of(&first)).await.expect(200);
     wait_until("the key is refused", async || {
-        is_refused(&holder(&app, &fourth)).await
+        is_rejected(&holder(&app, &fourth)).await
     })
     .await;
     let stored = app
@@ -372,7 +372,7 @@ async fn an_old_secret_is_refused_when_the_key_is_revoked() {
     let _revoked = app.delete(&path_of(&first)).await.expect(200);
     for key in [&first, &second] {
         wait_until("the secret is refused", async || {
-            is_refused(&holder(&app, key)).await
+            is_rejected(&holder(&app, key)).await
         })
         .await;
     }
@@ -387,7 +387,7 @@ async fn a_key_is_refused_after_it_expires() {
     let key = create(&app, &body).await;
     let _used = holder(&app, &key).get("/v1/messages").await.expect(200);
     app.advance(TimeDelta::hours(1));
-    assert!(is_refused(&holder(&app, &key)).await);
+    assert!(is_rejected(&holder(&app, &key)).await);
     app.post(&format!("{}/rotate", path_of(&key)), &json!({}))
         .await
         .expect_error(409, "CONFLICT");
@@ -396,13 +396,13 @@ async fn a_key_is_refused_after_it_expires() {
         .await
         .data(200);
     wait_until("the key works again", async || {
-        !is_refused(&holder(&app, &key)).await
+        !is_rejected(&holder(&app, &key)).await
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_key_works_only_from_its_networks() {
+async fn a_key_works_only_from_its_networks_and_gets_the_same_401_elsewhere() {
     let app = TestApp::builder()
         .without_worker()
         .without_scheduler()
@@ -469,7 +469,7 @@ async fn the_use_of_a_key_is_recorded_at_most_once_a_minute() {
 }
 
 #[tokio::test]
-async fn a_locked_key_does_not_block_recording_the_use_of_others() {
+async fn a_locked_key_does_not_delay_the_recording_of_others() {
     let app = quiet().await;
     let (held, free) = (create(&app, &reader()).await, create(&app, &reader()).await);
     let mut holding = app.pool.begin().await.unwrap();
@@ -497,7 +497,7 @@ async fn a_locked_key_does_not_block_recording_the_use_of_others() {
 }
 
 #[tokio::test]
-async fn keys_of_another_organization_are_not_found() {
+async fn another_organizations_keys_are_not_found() {
     let app = quiet().await;
     let other = app.tenant("Other").await;
     let key = create(&app, &reader()).await;
@@ -532,7 +532,7 @@ async fn keys_of_another_organization_are_not_found() {
 }
 
 #[tokio::test]
-async fn a_revoked_key_is_refused_by_every_process_within_five_seconds() {
+async fn a_revoked_key_is_rejected_by_every_process_within_five_seconds() {
     let app = quiet().await;
     let key = create(&app, &reader()).await;
     let others = app
@@ -542,7 +542,7 @@ async fn a_revoked_key_is_refused_by_every_process_within_five_seconds() {
     let _used = others.get("/v1/messages").await.expect(200);
     let _revoked = app.delete(&path_of(&key)).await.expect(200);
     assert!(
-        wait_within(std::time::Duration::from_secs(5), async || is_refused(
+        wait_within(std::time::Duration::from_secs(5), async || is_rejected(
             &others
         )
         .await)

@@ -1,16 +1,16 @@
-//! The shape of the source tree, as an ordinary test: one home for each
-//! dependency, who may depend on whom, and the size of files. The lists of homes
-//! are short on purpose; whoever adds to one explains why there.
+//! The structure of the source tree, checked as an ordinary test: one home for each
+//! dependency, the order of the layers, and the size of files. The lists of homes are
+//! short on purpose; a new entry needs an explanation.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use waypost_tests::root;
 
-/// Lines of a file at the most.
+/// The largest number of lines of a file.
 const LINES_MAX: usize = 600;
 
-/// A library, how code names it, and the files that may.
+/// A library, the name by which code uses it, and the files that may use it.
 struct Home {
     library: &'static str,
     names: &'static [&'static str],
@@ -29,9 +29,9 @@ const HOMES: [Home; 8] = [
         names: &["sqlx::"],
         places: &[
             "core/src/db/",
-            // One statement writes any number of messages with all that is theirs.
+            // One statement inserts any number of messages with all their rows.
             "core/src/acceptance/insert.rs",
-            // The tables of delivery, a file for each thing that happens to them.
+            // The tables of delivery, a file for each operation on them.
             "core/src/delivery/attempt.rs",
             "core/src/delivery/lease.rs",
             "core/src/delivery/outbox.rs",
@@ -80,8 +80,8 @@ const HOMES: [Home; 8] = [
     },
 ];
 
-/// The modules of `core`, from the ground up. Each may use those of the layers below it,
-/// and those to its left in its own layer; so there is no circle.
+/// The modules of `core`, from the bottom up. A module may use those of the layers below
+/// it, and those to its left in its own layer; so there is no import circle.
 const LAYERS: [(&str, &[&str]); 8] = [
     (
         "ground: knows nothing of mail",
@@ -155,7 +155,7 @@ const LAYERS: [(&str, &[&str]); 8] = [
     ),
 ];
 
-/// Where code of ours that runs in production lies.
+/// The crates that run in production.
 const CRATES: [&str; 4] = ["core", "api", "worker", "scheduler"];
 
 fn rust_files(folder: &Path) -> Vec<PathBuf> {
@@ -173,7 +173,7 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn shown(path: &Path) -> String {
+fn display(path: &Path) -> String {
     path.strip_prefix(root())
         .unwrap()
         .to_string_lossy()
@@ -210,7 +210,7 @@ fn code_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     lines.filter(|(_, line)| !line.starts_with("//"))
 }
 
-/// Whether `line` names `name` itself, and not a module of ours of the same name.
+/// Whether `line` uses `name` itself, and not a module of Waypost with the same name.
 fn names(line: &str, name: &str) -> bool {
     line.match_indices(name).any(|(at, _)| {
         let before = line[..at].chars().next_back();
@@ -220,16 +220,16 @@ fn names(line: &str, name: &str) -> bool {
     })
 }
 
-/// A mapping of a type to its column type is not a query.
+/// The mapping of a type to its column type is not a query.
 fn without_type_mappings(line: &str) -> String {
     line.replace("sqlx::Type", "")
 }
 
-/// `db::begin` says why.
+/// The reason is in `db::begin`.
 #[test]
 fn transactions_are_begun_in_one_place() {
     for path in production_files() {
-        let (place, text) = (shown(&path), fs::read_to_string(&path).unwrap());
+        let (place, text) = (display(&path), fs::read_to_string(&path).unwrap());
         let dense: String = text.split_whitespace().collect();
         let begins = dense.contains("pool.begin()");
         assert_eq!(begins, place == "core/src/db/mod.rs", "{place}");
@@ -240,7 +240,7 @@ fn transactions_are_begun_in_one_place() {
 fn every_dependency_has_one_home() {
     let mut strays = Vec::new();
     for path in production_files() {
-        let (place, text) = (shown(&path), fs::read_to_string(&path).unwrap());
+        let (place, text) = (display(&path), fs::read_to_string(&path).unwrap());
         for home in &HOMES {
             let is_store = home.library == "sqlx" && place.ends_with("/store.rs");
             let lives_here = home.places.iter().any(|own| {
@@ -268,7 +268,7 @@ fn every_dependency_has_one_home() {
     assert!(strays.is_empty(), "{}", strays.join("\n"));
 }
 
-/// The names of the dependencies in a manifest, those for tests included.
+/// The names of the dependencies in a manifest, including dev dependencies.
 fn dependencies(manifest: &str) -> Vec<String> {
     let text = fs::read_to_string(root().join(manifest)).unwrap();
     let mut names = Vec::new();
@@ -297,7 +297,7 @@ fn the_programs_depend_on_the_core_and_never_on_each_other() {
 }
 
 #[test]
-fn the_core_and_the_simulator_depend_on_none_of_ours() {
+fn the_core_and_the_simulator_depend_on_no_waypost_crate() {
     for manifest in ["core/Cargo.toml", "simulator/Cargo.toml"] {
         let ours = dependencies(manifest);
         assert!(
@@ -309,7 +309,7 @@ fn the_core_and_the_simulator_depend_on_none_of_ours() {
     }
 }
 
-/// The modules of `core` that a file of it uses.
+/// The modules of `core` that a file of `core` uses.
 fn modules_used(text: &str) -> Vec<String> {
     let text = text.split("#[cfg(test)]").next().unwrap_or_default();
     let code: Vec<&str> = code_lines(text).map(|(_, line)| line).collect();
@@ -349,7 +349,7 @@ fn the_modules_of_the_core_use_only_those_below_them() {
         let own_height = order.iter().position(|name| *name == own);
         let own_height = own_height.unwrap_or_else(|| panic!("{own} is in no layer"));
         for name in modules_used(&fs::read_to_string(&path).unwrap()) {
-            // A macro stands at the root of the crate, whatever module defines it.
+            // A macro is at the root of the crate, whatever module defines it.
             let height = order.iter().position(|known| *known == name);
             let is_macro = name == "warn_seldom";
             if !is_macro && height.is_none_or(|height| height > own_height) {
@@ -384,18 +384,18 @@ fn the_manifests_keep_the_homes_too() {
 }
 
 #[test]
-fn every_module_says_first_what_it_is() {
+fn every_module_starts_with_its_description() {
     let silent: Vec<String> = all_files()
         .iter()
         .filter(|path| !fs::read_to_string(path).unwrap().starts_with("//! "))
-        .map(|path| shown(path))
+        .map(|path| display(path))
         .collect();
     assert!(silent.is_empty(), "{silent:?}");
 }
 
-/// The fields of a type need no documentation where their names say it all.
+/// The fields of a type need no documentation if their names are sufficient.
 #[test]
-fn what_is_public_is_documented() {
+fn public_items_are_documented() {
     let kinds = [
         "fn", "async fn", "const fn", "struct", "enum", "trait", "type", "const", "static",
     ];
@@ -415,9 +415,9 @@ fn what_is_public_is_documented() {
                     .any(|kind| rest.starts_with(&format!("{kind} ")))
             });
             if is_public && !above.starts_with("///") {
-                silent.push(format!("{}:{} {line}", shown(&path), number + 1));
+                silent.push(format!("{}:{} {line}", display(&path), number + 1));
             }
-            // Attributes may stand between.
+            // Attributes may come between.
             if !line.starts_with("#[") && !line.ends_with(")]") {
                 above = line;
             }
@@ -427,12 +427,12 @@ fn what_is_public_is_documented() {
 }
 
 #[test]
-fn no_file_is_longer_than_a_reader_is_patient() {
+fn no_file_is_too_long() {
     let long: Vec<String> = all_files()
         .iter()
         .map(|path| {
             (
-                shown(path),
+                display(path),
                 fs::read_to_string(path).unwrap().lines().count(),
             )
         })
@@ -448,13 +448,13 @@ fn lints_are_expected_with_a_reason_and_never_allowed() {
     let strays: Vec<String> = all_files()
         .iter()
         .filter(|path| fs::read_to_string(path).unwrap().contains(allowed))
-        .map(|path| shown(path))
+        .map(|path| display(path))
         .collect();
     assert!(strays.is_empty(), "{strays:?}");
 }
 
 #[test]
-fn nothing_is_left_to_do_in_merged_code() {
+fn merged_code_has_no_todo() {
     let marks = [
         concat!("TO", "DO"),
         concat!("FIX", "ME"),
@@ -463,7 +463,7 @@ fn nothing_is_left_to_do_in_merged_code() {
     for path in all_files() {
         let text = fs::read_to_string(&path).unwrap();
         for mark in marks {
-            assert!(!text.contains(mark), "{} says {mark}", shown(&path));
+            assert!(!text.contains(mark), "{} says {mark}", display(&path));
         }
     }
 }
@@ -471,22 +471,22 @@ fn nothing_is_left_to_do_in_merged_code() {
 #[test]
 fn tests_wait_for_states_and_never_sleep() {
     let sleeps = [concat!("time::", "sleep"), concat!("thread::", "sleep")];
-    // Two subjects have a harness of their own.
+    // Two subjects have their own harness.
     let own = ["tests/src/wait.rs", "tests/it/queue", "tests/it/adapters"];
     let files = ["tests/src", "tests/it"]
         .iter()
         .flat_map(|folder| rust_files(&root().join(folder)));
-    for path in files.filter(|path| !own.iter().any(|own| shown(path).starts_with(own))) {
+    for path in files.filter(|path| !own.iter().any(|own| display(path).starts_with(own))) {
         let text = fs::read_to_string(&path).unwrap();
         assert!(
             !sleeps.iter().any(|sleep| text.contains(sleep)),
             "{} sleeps",
-            shown(&path)
+            display(&path)
         );
     }
 }
 
-/// What a secret, or what proves one, is called where it is compared.
+/// The names of secrets and their proofs in comparisons.
 const SECRETS: [&str; 8] = [
     "expose_secret",
     "to_plaintext",
@@ -498,20 +498,20 @@ const SECRETS: [&str; 8] = [
     "api_key",
 ];
 
-/// Comparisons that decide about nobody's access.
+/// Comparisons that do not decide about access.
 const HARMLESS: [&str; 4] = [
-    // Whether an owner's PATCH changes what is stored.
+    // Whether an owner's PATCH changes the stored value.
     "self.to_plaintext() == other.to_plaintext()",
-    // How keys of idempotency are grouped; hashes, and their owner's own.
+    // How idempotency keys are grouped; these are hashes of the owner's own keys.
     "(claim.organization_id, claim.key_hash) == key",
-    // What a token says of itself; its signature is verified on the same line.
+    // The kind of a token; its signature is verified on the same line.
     "[VERSION] != version || !self.signer.has_signed(",
     // A length.
     ".len() ==",
 ];
 
 #[test]
-fn what_proves_a_secret_is_compared_in_constant_time() {
+fn proofs_of_secrets_are_compared_in_constant_time() {
     let mut strays = Vec::new();
     for path in production_files() {
         let text = fs::read_to_string(&path).unwrap();
@@ -523,7 +523,7 @@ fn what_proves_a_secret_is_compared_in_constant_time() {
             let is_secret = SECRETS.iter().any(|name| line.contains(name));
             let is_harmless = HARMLESS.iter().any(|known| line.contains(known));
             if compares && is_secret && !is_harmless {
-                strays.push(format!("{}:{number}: {}", shown(&path), line.trim()));
+                strays.push(format!("{}:{number}: {}", display(&path), line.trim()));
             }
         }
     }
@@ -531,7 +531,7 @@ fn what_proves_a_secret_is_compared_in_constant_time() {
 }
 
 #[test]
-fn migrations_are_dated_and_say_what_they_are_for() {
+fn migrations_are_dated_and_commented() {
     for entry in fs::read_dir(root().join("migrations")).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();

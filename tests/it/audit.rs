@@ -1,4 +1,4 @@
-//! The audit log: one entry per change, and reading it.
+//! The audit log: every change adds an entry, and entries can be listed.
 
 use chrono::TimeDelta;
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ fn is_iso(value: &Value) -> bool {
 }
 
 #[tokio::test]
-async fn an_entry_names_actor_action_target_and_client() {
+async fn an_entry_has_actor_action_target_and_address() {
     let app = quiet().await;
     let reply = app
         .patch("/v1/settings", &json!({ "trackOpens": false }))
@@ -58,7 +58,7 @@ async fn an_entry_names_actor_action_target_and_client() {
 }
 
 #[tokio::test]
-async fn every_change_writes_an_entry_and_a_refused_one_none() {
+async fn every_change_adds_an_entry_and_a_rejected_one_none() {
     let app = quiet().await;
     let account = app.connect(ProviderType::Sendgrid).await;
     let path = format!("/v1/providers/{account}");
@@ -181,7 +181,7 @@ async fn the_log_is_filtered_by_action_target_and_time_and_paged() {
 }
 
 #[tokio::test]
-async fn all_invalid_filters_are_reported() {
+async fn all_invalid_filters_are_named() {
     let app = quiet().await;
     let long = "x".repeat(101);
     let parameters = [
@@ -220,7 +220,7 @@ async fn organizations_see_only_their_own_entries() {
 }
 
 #[tokio::test]
-async fn the_forwarded_address_is_used_only_behind_a_trusted_proxy() {
+async fn the_clients_address_is_the_forwarded_one_only_behind_a_trusted_proxy() {
     for (proxies, expected) in [
         ("", "127.0.0.1"),
         ("127.0.0.0/8", "198.51.100.7"),

@@ -1,5 +1,5 @@
-//! API keys, permissions, and the isolation of organizations. The table of operations is
-//! compared with the OpenAPI document, so it is complete.
+//! Authentication: keys, their permissions, and the isolation of organizations. The table
+//! of operations is compared with the OpenAPI document, so that it is complete.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use waypost_core::auth::Permission;
 use waypost_core::provider::kind::ProviderType;
 use waypost_tests::{Caller, Reply, TestApp, credentials, message_to, wait_until};
 
-/// Every operation and its permission.
+/// Every operation, and the permission that it requires.
 const OPERATIONS: [(&str, &str, Permission); 63] = [
     ("POST", "/v1/send", Permission::Send),
     ("POST", "/v1/emails/batch", Permission::Send),
@@ -158,7 +158,7 @@ const OPERATIONS: [(&str, &str, Permission); 63] = [
     ),
 ];
 
-/// Operations without a key: a token identifies the caller.
+/// The operations without a key: their token identifies the caller.
 const PUBLIC: [(&str, &str); 10] = [
     ("POST", "/v1/provider-events/{}"),
     ("GET", "/v1/unsubscribe/{}"),
@@ -251,7 +251,7 @@ async fn the_document_names_the_permission_of_each_operation() {
 }
 
 #[tokio::test]
-async fn without_a_valid_key_every_operation_answers_the_same_401() {
+async fn without_a_valid_key_every_operation_returns_the_same_401() {
     let app = quiet().await;
     let organization = app.organization_id();
     let past = app.clock.now() - TimeDelta::seconds(1);
@@ -402,7 +402,7 @@ async fn every_operation_requires_its_own_permission() {
 }
 
 #[tokio::test]
-async fn a_key_without_permissions_can_do_nothing() {
+async fn a_key_without_permissions_may_do_and_read_nothing() {
     let app = quiet().await;
     let caller = app
         .caller()
@@ -412,7 +412,7 @@ async fn a_key_without_permissions_can_do_nothing() {
             .await
             .expect_error(403, "FORBIDDEN");
     }
-    // The permission is checked before the body, so an invalid body does not matter.
+    // The permission is checked before the body: a malformed body changes nothing.
     let reply = caller
         .post_raw("/v1/send", Some("application/json"), "{")
         .await;
@@ -462,7 +462,7 @@ async fn ids_of_another_organization_are_not_found() {
             .await
             .expect_error(404, "NOT_FOUND");
     }
-    // Nothing has changed.
+    // Nothing was changed.
     let shown = app.get(&format!("/v1/providers/{account}")).await.data(200);
     assert_eq!(shown["isActive"], true);
     for path in ["/v1/unsubscribe-groups", "/v1/suppressions"] {

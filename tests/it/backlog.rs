@@ -1,4 +1,5 @@
-//! A backlog: what it costs to take a job from it does not depend on how many wait.
+//! A backlog: the cost of leasing a chunk does not depend on the number of waiting
+//! chunks.
 
 use std::time::Duration;
 
@@ -6,19 +7,19 @@ use serde_json::{Value, json};
 use waypost_core::provider::kind::ProviderType;
 use waypost_tests::{TestApp, message_to, wait_until};
 
-/// Messages of one batch.
+/// Messages per batch.
 const BATCH: usize = 500;
-/// Batches of the backlog.
+/// Batches in the backlog.
 const BATCHES: usize = 4;
-/// Entries of the outbox's key that are read for one message: by its claim twice, by its
-/// settlement once or three times, by the relay, and what is left of versions of before.
+/// Index entries of the outbox's key that are read per message: twice by the lease, one
+/// to three times by the outcome, by the relay, and for dead row versions.
 const READ_MAX: i64 = 10;
 
 async fn number(app: &TestApp, query: &str) -> i64 {
     app.value(query).await.unwrap().parse().unwrap()
 }
 
-/// Every second one is refused, and so settled by other statements.
+/// Every second message is rejected, so that other statements record its outcome.
 async fn send_batch(app: &TestApp) {
     let messages: Vec<Value> = (0..BATCH)
         .map(|nth| match nth % 2 {
@@ -30,9 +31,9 @@ async fn send_batch(app: &TestApp) {
     app.post("/v1/emails/batch", &body).await.expect(200);
 }
 
-/// Has Postgres count a table that is all but empty, on many pages: what it then believes
-/// of it, it believes until it counts anew, however much comes.
-async fn let_postgres_see_an_empty_outbox(app: &TestApp) {
+/// Makes Postgres gather statistics of a nearly empty table with many pages. Postgres
+/// keeps them until the next ANALYZE, however many rows are inserted.
+async fn analyze_an_empty_outbox(app: &TestApp) {
     send_batch(app).await;
     let last = app.send_to("flaky@example.org").await;
     app.start_worker();
@@ -44,16 +45,16 @@ async fn let_postgres_see_an_empty_outbox(app: &TestApp) {
     assert_eq!(app.status(&last).await, "QUEUED");
 }
 
-/// What Postgres counted of the outbox.
+/// Postgres' counters of the outbox.
 struct Work {
-    /// Entries of its key that were read.
+    /// Index entries of its key that were read.
     read: i64,
-    /// Rows that were deleted, one for each message that came to its end.
+    /// Deleted rows, one for each finished message.
     deleted: i64,
 }
 
 impl Work {
-    async fn counted(app: &TestApp) -> Self {
+    async fn read(app: &TestApp) -> Self {
         let read =
             "SELECT idx_tup_read FROM pg_stat_user_indexes WHERE indexrelname = 'outbox_pkey'";
         let deleted = "SELECT n_tup_del FROM pg_stat_user_tables WHERE relname = 'outbox'";
@@ -72,26 +73,26 @@ impl Work {
 }
 
 #[tokio::test]
-async fn a_claim_reads_its_own_rows_however_many_wait_and_however_few_did() {
+async fn a_lease_reads_only_its_own_rows_whatever_the_backlog() {
     let app = TestApp::builder().without_worker().start().await;
     app.connect(ProviderType::Mailgun).await;
-    let_postgres_see_an_empty_outbox(&app).await;
-    // Plans are made with the first claim.
+    analyze_an_empty_outbox(&app).await;
+    // The first lease plans the statements.
     app.send_to("first@example.org").await;
     app.drain().await;
-    let before = Work::counted(&app).await;
+    let before = Work::read(&app).await;
     for _ in 0..BATCHES {
         send_batch(&app).await;
     }
     app.drain_within(Duration::from_secs(60)).await;
-    // Postgres counts what a connection did once in a second, and the last of it when that
-    // has rested for ten: it is left out.
+    // Postgres reports a connection's counters once per second, and the last ones after
+    // ten seconds without work: these are left out.
     let most = (BATCHES * BATCH * 3 / 4) as i64;
-    wait_until("most of what was done is counted", async || {
-        Work::counted(&app).await.since(&before).deleted >= most
+    wait_until("most of what was done is read", async || {
+        Work::read(&app).await.since(&before).deleted >= most
     })
     .await;
-    let work = Work::counted(&app).await.since(&before);
+    let work = Work::read(&app).await.since(&before);
     let each = work.read / work.deleted;
     assert!(each <= READ_MAX, "{each} entries for each message");
 }

@@ -1,4 +1,4 @@
-//! Batches: every message stands for itself.
+//! Batches of sends: each message has its own result.
 
 use serde_json::{Value, json};
 use waypost_core::provider::kind::ProviderType;
@@ -33,7 +33,7 @@ fn id_of(result: &Value) -> &str {
 }
 
 #[tokio::test]
-async fn valid_and_invalid_messages_are_answered_in_the_order_of_the_input() {
+async fn results_have_the_order_of_the_messages() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Sendgrid).await;
     let found = results(
@@ -108,7 +108,7 @@ async fn without_an_active_account_every_message_of_a_batch_has_its_error() {
 }
 
 #[tokio::test]
-async fn a_poisoned_message_does_not_spoil_its_neighbours() {
+async fn an_invalid_message_does_not_fail_the_others() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Sendgrid).await;
     let found = results(
@@ -163,7 +163,7 @@ async fn a_batch_takes_one_to_a_thousand_messages() {
 }
 
 #[tokio::test]
-async fn the_operator_may_set_another_bound() {
+async fn the_operator_may_set_another_limit() {
     let app = TestApp::builder()
         .without_worker()
         .setting("WAYPOST_BATCH_MESSAGES_MAX", "2")
@@ -177,7 +177,7 @@ async fn the_operator_may_set_another_bound() {
 }
 
 #[tokio::test]
-async fn a_batch_that_is_no_list_is_refused_by_name() {
+async fn a_batch_that_is_no_list_is_rejected_by_name() {
     let app = TestApp::builder().without_worker().start().await;
     for body in [
         json!({}),
@@ -196,7 +196,7 @@ async fn a_batch_that_is_no_list_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn messages_with_large_templates_do_not_refuse_each_other() {
+async fn messages_with_large_templates_do_not_reject_each_other() {
     let app = TestApp::builder().without_worker().start().await;
     app.connect(ProviderType::Sendgrid).await;
     let made = app.post("/v1/templates", &json!({ "name": "Large" })).await;

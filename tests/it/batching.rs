@@ -1,5 +1,5 @@
-//! Batches: many recipients in one call, each with a copy, ids, links and an outcome of
-//! its own. What arrived, and by how many calls, is what the simulator says.
+//! Provider batches: many recipients in one call, each with its own message, ids, links
+//! and outcome. The simulator shows what arrived, and in how many calls.
 
 mod failing;
 
@@ -10,7 +10,7 @@ use waypost_core::provider::kind::ProviderType;
 use waypost_simulator::{Captured, Fault, Provider};
 use waypost_tests::{SENDER, TestApp, event_types, message_to, to_hash, wait_until};
 
-/// The types that take several private copies in one call.
+/// The types that accept several separate messages in one call.
 const BATCHING: [ProviderType; 3] = [
     ProviderType::Sendgrid,
     ProviderType::Postmark,
@@ -23,14 +23,14 @@ fn addresses(count: usize) -> Vec<String> {
         .collect()
 }
 
-/// A small message to these, in this order.
+/// A small message to these recipients, in this order.
 fn message_to_all(to: &[String]) -> Value {
     let mut message = message_to("");
     message["to"] = json!(to);
     message
 }
 
-/// Calls to send mail that the provider of this type has got.
+/// Send calls that the provider of this type received.
 fn calls(app: &TestApp, kind: ProviderType) -> u64 {
     let provider = Provider::parse(kind.as_str()).unwrap();
     app.simulator().send_call_count(provider)
@@ -49,13 +49,13 @@ async fn number(app: &TestApp, query: &str) -> i64 {
     app.value(query).await.unwrap().parse().unwrap()
 }
 
-/// How many attempts had each outcome.
-async fn tally(app: &TestApp, id: &str) -> HashMap<String, usize> {
-    let mut tally = HashMap::new();
+/// The number of attempts by outcome.
+async fn count_outcomes(app: &TestApp, id: &str) -> HashMap<String, usize> {
+    let mut outcomes = HashMap::new();
     for outcome in app.outcomes(id).await {
-        *tally.entry(outcome).or_default() += 1;
+        *outcomes.entry(outcome).or_default() += 1;
     }
-    tally
+    outcomes
 }
 
 fn of(counts: &[(&str, usize)]) -> HashMap<String, usize> {
@@ -66,7 +66,7 @@ fn of(counts: &[(&str, usize)]) -> HashMap<String, usize> {
 }
 
 #[tokio::test]
-async fn two_hundred_and_fifty_recipients_have_one_copy_each_with_their_own_ids_by_three_calls() {
+async fn two_hundred_and_fifty_recipients_get_one_message_each_with_their_own_ids_by_three_calls() {
     for kind in BATCHING {
         let app = TestApp::start().await;
         app.connect(kind).await;
@@ -76,7 +76,11 @@ async fn two_hundred_and_fifty_recipients_have_one_copy_each_with_their_own_ids_
         assert_eq!(calls(&app, kind), 3, "{kind}");
         assert_eq!(app.simulator().captured_count(), 250, "{kind}");
         assert_eq!(app.status(&id).await, "SENT", "{kind}");
-        assert_eq!(tally(&app, &id).await, of(&[("ACCEPTED", 250)]), "{kind}");
+        assert_eq!(
+            count_outcomes(&app, &id).await,
+            of(&[("ACCEPTED", 250)]),
+            "{kind}"
+        );
         let mut attempts = BTreeSet::new();
         for (position, address) in to.iter().enumerate() {
             let copy = app.captured_once(address);
@@ -104,7 +108,7 @@ async fn two_hundred_and_fifty_recipients_have_one_copy_each_with_their_own_ids_
 }
 
 #[tokio::test]
-async fn what_is_told_of_a_copy_in_a_batch_moves_that_copy() {
+async fn an_event_of_a_recipient_in_a_batch_changes_only_that_recipient() {
     for kind in BATCHING {
         let app = TestApp::start().await;
         let account = app.connect(kind).await;
@@ -127,7 +131,7 @@ async fn what_is_told_of_a_copy_in_a_batch_moves_that_copy() {
         for (recipient, address) in recipients.iter().zip(&to) {
             assert_eq!(recipient["toHash"], to_hash(address), "{kind}");
             let mut events = event_types(recipient);
-            // Their clocks are not ours: what was told may stand before SENT.
+            // The provider has another clock: a reported event may come before SENT.
             events.sort_unstable();
             let told = match address.split_once('@').unwrap().0 {
                 "open" => &["DELIVERED", "OPENED", "QUEUED", "SENT"][..],
@@ -143,7 +147,7 @@ async fn what_is_told_of_a_copy_in_a_batch_moves_that_copy() {
     }
 }
 
-/// The URLs of ours in a text, without what stands before the token.
+/// The tracking URLs in a text, without the part before the token.
 fn tokens<'a>(text: &'a str, path: &str) -> Vec<&'a str> {
     let parts = text.split(path).skip(1);
     let end = |part: &str| part.find(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c)));
@@ -152,14 +156,14 @@ fn tokens<'a>(text: &'a str, path: &str) -> Vec<&'a str> {
         .collect()
 }
 
-/// What was fetched in the name of this copy's reader.
+/// Fetches a link like the recipient's mail program.
 async fn fetch(app: &TestApp, path: &str) {
     let reply = app.caller().anonymous().get(path).await;
     assert!(reply.status < 400, "{path}: {}", reply.status);
 }
 
 #[tokio::test]
-async fn tracked_links_and_unsubscribe_links_are_each_copys_own() {
+async fn each_recipient_has_its_own_tracked_and_unsubscribe_links() {
     for kind in BATCHING {
         let app = TestApp::start().await;
         app.connect(kind).await;
@@ -227,7 +231,7 @@ async fn tracked_links_and_unsubscribe_links_are_each_copys_own() {
 }
 
 #[tokio::test]
-async fn a_text_that_has_a_variable_of_the_providers_in_it_arrives_as_it_was_written() {
+async fn a_text_with_a_provider_variable_arrives_unchanged() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Mailgun).await;
     let to = addresses(10);
@@ -243,7 +247,7 @@ async fn a_text_that_has_a_variable_of_the_providers_in_it_arrives_as_it_was_wri
 }
 
 #[tokio::test]
-async fn who_is_suppressed_after_acceptance_is_left_out_of_the_batch() {
+async fn a_recipient_suppressed_after_acceptance_is_left_out_of_the_batch() {
     for kind in BATCHING {
         let app = TestApp::builder().without_worker().start().await;
         app.connect(kind).await;
@@ -256,7 +260,11 @@ async fn who_is_suppressed_after_acceptance_is_left_out_of_the_batch() {
         app.start_worker();
         app.drain().await;
         assert_eq!(calls(&app, kind), 1, "{kind}");
-        assert_eq!(tally(&app, &id).await, of(&[("ACCEPTED", 17)]), "{kind}");
+        assert_eq!(
+            count_outcomes(&app, &id).await,
+            of(&[("ACCEPTED", 17)]),
+            "{kind}"
+        );
         for (nth, recipient) in app.recipients(&id).await.iter().enumerate() {
             let is_suppressed = [0, 7, 19].contains(&nth);
             let status = if is_suppressed { "FAILED" } else { "SENT" };
@@ -267,7 +275,7 @@ async fn who_is_suppressed_after_acceptance_is_left_out_of_the_batch() {
 }
 
 #[tokio::test]
-async fn who_is_suppressed_while_copies_of_a_batch_go_alone_is_left_out() {
+async fn a_recipient_suppressed_while_a_batch_is_sent_one_by_one_is_left_out() {
     let builder = TestApp::builder().setting("WAYPOST_WORKER_CONCURRENCY", "1");
     let app = builder.start().await;
     app.connect(ProviderType::Mailgun).await;
@@ -287,11 +295,11 @@ async fn who_is_suppressed_while_copies_of_a_batch_go_alone_is_left_out() {
     let recipients = app.recipients(&id).await;
     assert_eq!(recipients[59]["status"], "FAILED");
     assert_eq!(count(&app, "SENT").await, 59);
-    assert_eq!(tally(&app, &id).await, of(&[("ACCEPTED", 59)]));
+    assert_eq!(count_outcomes(&app, &id).await, of(&[("ACCEPTED", 59)]));
 }
 
 #[tokio::test]
-async fn few_recipients_large_bodies_and_other_providers_go_copy_by_copy() {
+async fn few_recipients_large_bodies_and_other_providers_are_sent_one_by_one() {
     let big = "x".repeat(150_000);
     for (kind, recipients, text) in [
         (ProviderType::Postmark, 7, "Hello"),
@@ -313,7 +321,7 @@ async fn few_recipients_large_bodies_and_other_providers_go_copy_by_copy() {
 }
 
 #[tokio::test]
-async fn bodies_of_some_size_go_in_as_many_calls_as_they_fill() {
+async fn larger_bodies_are_split_into_several_calls() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Postmark).await;
     let to = addresses(100);
@@ -341,7 +349,7 @@ async fn a_batch_is_one_call_of_its_accounts_rate() {
 }
 
 #[tokio::test]
-async fn who_may_not_be_found_by_the_address_gets_a_call_of_the_own() {
+async fn a_recipient_that_cannot_be_matched_by_address_gets_its_own_call() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Mailgun).await;
     let odd = [

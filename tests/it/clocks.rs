@@ -1,4 +1,4 @@
-//! Machines with wrong clocks: the times that they store do not delay other processes.
+//! Machines with wrong clocks: the times that they record delay no other machine.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use waypost_core::provider::kind::ProviderType;
 use waypost_simulator::{Fault, FaultCalls, FaultKind};
 use waypost_tests::{AppBuilder, TestApp, message_to, wait_until, wait_within};
 
-/// Longer than the pause of a circuit breaker that opened twice, and much shorter than the
+/// Longer than a circuit stays open after it opened twice, and much shorter than the
 /// error of the clocks.
 const SOON: Duration = Duration::from_secs(45);
 
@@ -21,7 +21,7 @@ fn builder() -> AppBuilder {
 }
 
 #[tokio::test]
-async fn a_wrong_clock_of_a_worker_does_not_delay_retries() {
+async fn circuits_and_delays_of_a_worker_with_a_wrong_clock_end_soon() {
     for error in [TimeDelta::hours(1), -TimeDelta::hours(1)] {
         let app = builder().start().await;
         app.connect(ProviderType::Mailgun).await;
@@ -49,7 +49,7 @@ async fn a_wrong_clock_of_a_worker_does_not_delay_retries() {
 }
 
 #[tokio::test]
-async fn a_wrong_clock_of_an_api_does_not_delay_sends() {
+async fn a_message_accepted_by_an_api_with_a_wrong_clock_is_sent_at_once() {
     let app = builder().start().await;
     app.connect(ProviderType::Mailgun).await;
     for (nth, error) in [TimeDelta::hours(1), -TimeDelta::hours(1)]

@@ -1,6 +1,6 @@
-//! Death and loss: processes that are killed, a Redis that is emptied or away.
-//! After an answer 202 nothing of it loses a message, and no copy is sent twice
-//! without a trace of why. Processes are real ones, and so is time.
+//! Crashes: processes that are killed, a Redis that is emptied or stopped. After a 202 no
+//! message is lost, and no message is sent twice without a recorded reason. Processes and
+//! time are real.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use waypost_core::provider::kind::ProviderType;
 use waypost_simulator::Fault;
 use waypost_tests::{TestApp, message_to, wait_until, wait_within};
 
-/// Leases of 6 s end, evidence is awaited for 2 s, and builds share the machine.
+/// Leases of 6 s end, the wait for evidence is 2 s, and builds share the machine.
 const RECOVERED_WITHIN: Duration = Duration::from_secs(60);
 
 async fn start() -> TestApp {
@@ -49,8 +49,8 @@ async fn all_are_final(app: &TestApp) {
     );
 }
 
-/// Nothing is lost, and every copy beyond the first has an attempt of unknown
-/// outcome that explains it.
+/// No message is lost, and every repeated send is explained by an attempt with an unknown
+/// outcome.
 async fn nothing_is_lost_or_unexplained(app: &TestApp, ids: &[String]) {
     let lost = number(
         app,
@@ -89,7 +89,7 @@ async fn each_was_sent_once(app: &TestApp, count: usize) {
 }
 
 #[tokio::test]
-async fn what_a_killed_worker_held_is_finished_by_another() {
+async fn the_work_of_a_killed_worker_is_finished_by_another() {
     let app = start().await;
     let (_api, _scheduler) = (app.spawn_api().await, app.spawn_scheduler());
     app.connect(ProviderType::Sendgrid).await;
@@ -169,7 +169,7 @@ async fn a_worker_killed_again_and_again_loses_nothing() {
 }
 
 #[tokio::test]
-async fn what_an_emptied_redis_forgot_is_sent_all_the_same() {
+async fn messages_are_sent_although_redis_was_emptied() {
     let app = start().await;
     let _api = app.spawn_api().await;
     app.connect(ProviderType::Sendgrid).await;
@@ -200,7 +200,7 @@ async fn a_redis_emptied_under_running_workers_costs_only_time() {
 }
 
 #[tokio::test]
-async fn while_redis_is_away_messages_are_accepted_at_once_and_sent_when_it_is_back() {
+async fn while_redis_is_down_messages_are_accepted_at_once_and_sent_when_it_is_back() {
     let mut app = start().await;
     let _all = (
         app.spawn_api().await,
@@ -229,7 +229,7 @@ async fn while_redis_is_away_messages_are_accepted_at_once_and_sent_when_it_is_b
 }
 
 #[tokio::test]
-async fn what_a_killed_api_had_accepted_is_sent() {
+async fn messages_accepted_by_a_killed_api_are_sent() {
     let app = start().await;
     let mut api = app.spawn_api().await;
     let _others = (app.spawn_worker(), app.spawn_scheduler());
@@ -266,7 +266,7 @@ async fn what_a_killed_api_had_accepted_is_sent() {
     for (nth, id) in &accepted {
         assert_eq!(app.captured(&address(*nth)).len(), 1, "{id}");
     }
-    // One that was committed and not answered is sent too; none is sent twice.
+    // A message that was committed without a response is sent too; none is sent twice.
     let messages = number(&app, "SELECT count(*) FROM messages").await;
     assert!(messages >= i64::try_from(accepted.len()).unwrap());
     assert_eq!(
@@ -276,7 +276,7 @@ async fn what_a_killed_api_had_accepted_is_sent() {
 }
 
 #[tokio::test]
-async fn a_worker_that_is_told_to_stop_finishes_its_calls_and_leaves_no_lease() {
+async fn a_terminated_worker_finishes_its_calls_and_leaves_no_lease() {
     let app = start().await;
     let (_api, _scheduler) = (app.spawn_api().await, app.spawn_scheduler());
     app.connect(ProviderType::Sendgrid).await;
@@ -318,7 +318,7 @@ async fn a_worker_that_is_told_to_stop_finishes_its_calls_and_leaves_no_lease() 
 }
 
 #[tokio::test]
-async fn every_process_ends_well_when_it_is_told_to() {
+async fn every_terminated_process_exits_with_success() {
     let app = start().await;
     let mut all = [
         app.spawn_api().await,
@@ -379,7 +379,7 @@ async fn when_the_leading_scheduler_is_killed_the_other_takes_over() {
 }
 
 #[tokio::test]
-async fn lost_answers_in_real_time_are_resolved_too() {
+async fn lost_responses_in_real_time_are_resolved_too() {
     let app = start().await;
     let _all = (
         app.spawn_api().await,

@@ -1,5 +1,5 @@
-//! The documents: their links lead somewhere, and what `docs/operations.md` has an
-//! operator paste works as it stands there.
+//! The documents: their links are valid, and the commands in `docs/operations.md` work as
+//! printed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 use waypost_tests::{TestApp, WAIT_MAX, binaries, root, wait_until};
 
-/// The block of shell by which the document installs without containers.
+/// The shell commands of the installation without containers.
 fn installation() -> String {
     let path = root().join("docs/operations.md");
     let document = fs::read_to_string(path).expect("the document is there");
@@ -21,7 +21,7 @@ fn installation() -> String {
     block.to_owned()
 }
 
-/// A folder in which `target/release` holds the programs and `cargo` builds nothing.
+/// A folder in which `target/release` has the programs and `cargo` builds nothing.
 fn built_checkout(name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("waypost-{name}-{}", std::process::id()));
     fs::create_dir_all(folder.join("target")).expect("a folder can be made");
@@ -33,7 +33,7 @@ fn built_checkout(name: &str) -> PathBuf {
 }
 
 #[tokio::test]
-async fn the_documents_installation_without_containers_works_as_it_is_pasted() {
+async fn the_documented_installation_without_containers_works() {
     let builder = TestApp::builder().without_migrations().processes();
     let app = builder.start().await;
     let folder = built_checkout("install");
@@ -88,7 +88,7 @@ async fn the_documents_installation_without_containers_works_as_it_is_pasted() {
     fs::remove_dir_all(folder).expect("a folder can be removed");
 }
 
-/// Every document, from the root and the folders that hold some.
+/// Every document, from the root and the folders with documents.
 fn documents() -> Vec<PathBuf> {
     let folders = [
         ".",
@@ -107,13 +107,13 @@ fn documents() -> Vec<PathBuf> {
     found
 }
 
-/// The text without its blocks of code.
+/// The text without its code blocks.
 fn prose(text: &str) -> String {
     let parts = text.split("\n```").step_by(2);
     parts.collect::<Vec<_>>().join("\n")
 }
 
-/// What the headings of a document are linked by, as GitHub makes it.
+/// The anchors of a document's headings, as GitHub creates them.
 fn anchors(text: &str) -> Vec<String> {
     let prose = prose(text);
     let headings = prose.lines().filter(|line| line.starts_with('#'));
@@ -127,7 +127,7 @@ fn anchors(text: &str) -> Vec<String> {
     titles.map(kept).collect()
 }
 
-/// Why a link of the document leads nowhere.
+/// Why a link of the document is broken.
 fn broken(document: &Path, link: &str) -> Option<String> {
     let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
     let target = match path {
@@ -144,7 +144,7 @@ fn broken(document: &Path, link: &str) -> Option<String> {
 }
 
 #[test]
-fn every_relative_link_leads_somewhere() {
+fn every_relative_link_is_valid() {
     let mut found = Vec::new();
     for document in documents() {
         let text = fs::read_to_string(&document).expect("it can be read");

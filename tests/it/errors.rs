@@ -1,4 +1,4 @@
-//! Errors: one form for all of them, whoever finds them.
+//! Errors: all have the same form.
 
 use http::Method;
 use serde_json::json;
@@ -31,7 +31,7 @@ async fn an_unknown_path_is_not_found() {
 }
 
 #[tokio::test]
-async fn a_method_that_the_path_does_not_know_is_not_allowed() {
+async fn an_unsupported_method_is_not_allowed() {
     let app = TestApp::builder().without_worker().start().await;
     let id = Uuid::nil();
     for (method, path) in [
@@ -49,7 +49,7 @@ async fn a_method_that_the_path_does_not_know_is_not_allowed() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_too_large_is_refused() {
+async fn a_body_that_is_too_large_is_rejected() {
     let app = TestApp::builder().without_worker().start().await;
     let filler = "x".repeat(31 * MIB);
     let mut message = message_to("a@example.org");
@@ -73,7 +73,7 @@ async fn a_body_that_is_too_large_is_refused() {
 }
 
 #[tokio::test]
-async fn a_body_within_its_bound_is_taken() {
+async fn a_body_within_its_limit_is_accepted() {
     let app = TestApp::builder().without_worker().start().await;
     app.connect(ProviderType::Mailgun).await;
     let mut message = message_to("a@example.org");
@@ -85,7 +85,7 @@ async fn a_body_within_its_bound_is_taken() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_not_json_by_its_content_type_is_refused() {
+async fn a_body_that_is_not_json_by_its_content_type_is_rejected() {
     let app = TestApp::builder().without_worker().start().await;
     let body = message_to("a@example.org").to_string();
     for kind in [
@@ -110,7 +110,7 @@ async fn a_body_that_is_not_json_by_its_content_type_is_refused() {
             .caller()
             .post_raw("/v1/send", Some(kind), body.clone())
             .await;
-        // There is no provider account: the body was read.
+        // There is no provider account: the body was parsed.
         reply.expect_error(422, "VALIDATION_ERROR");
     }
 }
@@ -150,7 +150,7 @@ async fn an_id_that_is_no_uuid_is_not_found() {
 }
 
 #[tokio::test]
-async fn when_postgres_is_away_the_answer_is_503_with_a_wait() {
+async fn when_postgres_is_down_the_response_is_503_with_retry_after() {
     let app = TestApp::builder()
         .without_worker()
         .without_scheduler()
@@ -170,7 +170,7 @@ async fn when_postgres_is_away_the_answer_is_503_with_a_wait() {
 }
 
 #[tokio::test]
-async fn every_answer_names_its_request_and_no_two_alike() {
+async fn every_response_has_a_unique_request_id() {
     let app = TestApp::builder().without_worker().start().await;
     let mut seen = std::collections::HashSet::new();
     for path in [
@@ -191,7 +191,7 @@ async fn every_answer_names_its_request_and_no_two_alike() {
 }
 
 #[tokio::test]
-async fn the_error_table_of_the_contract_is_reachable_row_by_row() {
+async fn every_documented_error_can_be_produced() {
     let app = TestApp::builder()
         .without_worker()
         .without_scheduler()

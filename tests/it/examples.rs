@@ -1,5 +1,5 @@
-//! The programs in `examples/`, run as a newcomer runs them: the mail that they send
-//! reaches the provider once, and their receivers take genuine webhooks and no others.
+//! The programs in `examples/`, run as a new user runs them: their message reaches the
+//! provider once, and their receivers accept only genuine webhooks.
 
 use std::path::PathBuf;
 use std::process::{Output, Stdio};
@@ -17,31 +17,31 @@ use waypost_tests::{TestApp, WAIT_MAX, root, wait_until};
 
 const RECIPIENT: &str = "charles@example.org";
 const BODY: &[u8] = br#"{"event":"OPENED","data":{"recipient":"eve@example.org"}}"#;
-/// Longer ago than receivers accept.
+/// Older than receivers accept.
 const STALE_SECONDS: i64 = 301;
 
 #[tokio::test]
-async fn the_curl_example_sends_a_mail_once() {
+async fn the_curl_example_sends_a_message_once() {
     assert_sends_once(&["bash", "curl/send.sh"]).await;
 }
 
 #[tokio::test]
-async fn the_python_example_sends_a_mail_once() {
+async fn the_python_example_sends_a_message_once() {
     assert_sends_once(&["python3", "python/send.py"]).await;
 }
 
 #[tokio::test]
-async fn the_typescript_example_sends_a_mail_once() {
+async fn the_typescript_example_sends_a_message_once() {
     assert_sends_once(&["node", "typescript/send.mjs"]).await;
 }
 
 #[tokio::test]
-async fn the_python_receiver_takes_genuine_webhooks_and_no_others() {
+async fn the_python_receiver_accepts_only_genuine_webhooks() {
     assert_receives_genuine(&["python3", "-u", "python/receiver.py"]).await;
 }
 
 #[tokio::test]
-async fn the_typescript_receiver_takes_genuine_webhooks_and_no_others() {
+async fn the_typescript_receiver_accepts_only_genuine_webhooks() {
     assert_receives_genuine(&["node", "typescript/receiver.mjs"]).await;
 }
 
@@ -57,7 +57,7 @@ async fn the_curl_example_verifies_a_signature_by_hand() {
             .spawn()
             .expect("bash is installed");
         let mut input = process.stdin.take().expect("the input is piped");
-        // A stale request is refused before the body is read.
+        // A stale request is rejected before the body is read.
         let _broken_pipe = input.write_all(body).await;
         drop(input);
         let output = tokio::time::timeout(WAIT_MAX, process.wait_with_output()).await;
@@ -77,7 +77,8 @@ async fn the_curl_example_verifies_a_signature_by_hand() {
     );
 }
 
-/// Runs the program twice with the same order, as a caller does that lost the first answer.
+/// Runs the program twice with the same order, like a caller that lost the first
+/// response.
 async fn assert_sends_once(program: &[&str]) {
     let app = TestApp::start().await;
     app.connect(ProviderType::Sendgrid).await;
@@ -100,13 +101,13 @@ async fn assert_sends_once(program: &[&str]) {
     assert_eq!(app.status(id).await, "SENT");
 }
 
-/// Subscribes the receiver with `subscribe.sh`, sends a mail, and posts forgeries.
+/// Subscribes the receiver with `subscribe.sh`, sends a message, and posts forgeries.
 async fn assert_receives_genuine(program: &[&str]) {
     let app = TestApp::start().await;
     app.connect(ProviderType::Sendgrid).await;
     let mut receiver = ExampleReceiver::start(program).await;
     let now = app.clock.now().timestamp();
-    // Without a secret nothing is genuine, not even what an empty key signed.
+    // Without a secret nothing is genuine, not even a webhook signed with an empty key.
     let unsigned = receiver.post(now, &sign("", now, BODY), BODY).await;
     assert_eq!(unsigned, 401);
 
@@ -134,13 +135,13 @@ async fn assert_receives_genuine(program: &[&str]) {
     let stale = now - STALE_SECONDS;
     let old = sign(secret, stale, BODY);
     assert_eq!(receiver.post(stale, &old, BODY).await, 401, "stale");
-    // The refusals above are for these reasons alone.
+    // The rejections above have these reasons only.
     assert_eq!(receiver.post(now, &signature, BODY).await, 204);
     let line = receiver.next_line().await;
     assert_eq!(line, "OPENED eve@example.org made-up");
 }
 
-/// A receiver of the examples, in a folder of its own. Dropping it ends it.
+/// A receiver of the examples, in its own folder. Dropping it ends it.
 struct ExampleReceiver {
     _process: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -181,7 +182,7 @@ impl ExampleReceiver {
         std::fs::write(self.folder.join("secret"), secret).expect("a file can be written");
     }
 
-    /// Posts a webhook with this signature; answers the status.
+    /// Posts a webhook with this signature; returns the status.
     async fn post(&self, at: i64, signature: &str, body: &'static [u8]) -> u16 {
         let client = reqwest::Client::builder().no_proxy().build();
         let request = client
@@ -218,14 +219,14 @@ fn example(program: &[&str]) -> Command {
     command
         .args(options)
         .arg(root().join("examples").join(file))
-        // The machine's proxy knows nothing of this test's servers.
+        // The machine's proxy cannot reach this test's servers.
         .env("no_proxy", "*")
         .stdin(Stdio::null())
         .kill_on_drop(true);
     command
 }
 
-/// Runs it to its end against the app, which must be a good one.
+/// Runs it to its end against the app; it must succeed.
 async fn finish(mut command: Command, app: &TestApp, key: &str) -> Output {
     command
         .env(

@@ -1,5 +1,6 @@
-//! Failover: what one account fails to take goes through the next of its rule that does
-//! not show the sender's domain as unverified. Time is the test's, unless processes die.
+//! Failover: what one account fails to accept goes to the next account of its rule on
+//! which the sender's domain is not unverified. The test moves the time, unless processes
+//! die.
 
 use chrono::TimeDelta;
 use serde_json::{Value, json};
@@ -7,14 +8,14 @@ use waypost_core::provider::kind::ProviderType;
 use waypost_simulator::{Fault, FaultCalls, FaultKind, Provider};
 use waypost_tests::{TestApp, credentials, message_to, wait_until};
 
+mod account_problems;
 mod circuit;
-mod foresight;
 mod gateway;
 mod limits;
-mod trouble;
+mod prediction;
 mod unknown;
 
-/// An app with two accounts, and a rule whose fallback is the second.
+/// An app with two accounts, and a rule whose fallback is the second one.
 struct Pair {
     app: TestApp,
     first: String,
@@ -44,8 +45,8 @@ impl Pair {
         }
     }
 
-    /// The accounts that the calls for a message went to, by their place in the rule.
-    async fn tried(&self, id: &str) -> Vec<u8> {
+    /// The accounts of a message's calls, by their position in the rule.
+    async fn accounts_called(&self, id: &str) -> Vec<u8> {
         let attempts = self.app.attempts(id).await;
         let places = attempts.iter().map(|attempt| {
             let account = attempt.account_id.to_string();
@@ -83,7 +84,7 @@ fn fault(provider: Provider, kind: FaultKind) -> Fault {
 }
 
 #[tokio::test]
-async fn what_one_provider_fails_to_take_goes_through_the_next_at_once() {
+async fn a_message_that_one_provider_fails_to_accept_goes_to_the_next_at_once() {
     let pair = Pair::start().await;
     let app = &pair.app;
     app.simulator().set_fault(fault(FIRST, FaultKind::Error));
@@ -92,13 +93,13 @@ async fn what_one_provider_fails_to_take_goes_through_the_next_at_once() {
     assert_eq!(app.captured_once("a@example.org").provider, SECOND);
     assert_eq!(app.events(&id).await, ["QUEUED", "DEFERRED", "SENT"]);
     assert_eq!(app.outcomes(&id).await, ["UNAVAILABLE", "ACCEPTED"]);
-    assert_eq!(pair.tried(&id).await, [1, 2]);
+    assert_eq!(pair.accounts_called(&id).await, [1, 2]);
     let recipient = app.recipient(&id).await;
     assert_eq!(recipient["providerAccountId"], json!(pair.second));
     assert_eq!(recipient["attempts"], 2);
     assert_eq!(recipient["lastError"], Value::Null);
     assert_eq!(recipient["status"], "SENT");
-    // It counts for the provider that took it.
+    // It counts for the provider that accepted it.
     let breakdown = app
         .get("/v1/metrics/breakdown?groupBy=provider")
         .await
@@ -109,7 +110,7 @@ async fn what_one_provider_fails_to_take_goes_through_the_next_at_once() {
 }
 
 #[tokio::test]
-async fn what_one_provider_throttles_goes_through_the_next_and_no_attempt_is_used_up() {
+async fn a_throttled_message_goes_to_the_next_account_and_uses_no_attempt() {
     let pair = Pair::start().await;
     let app = &pair.app;
     app.simulator().set_fault(fault(FIRST, FaultKind::Throttle));
@@ -122,13 +123,13 @@ async fn what_one_provider_throttles_goes_through_the_next_and_no_attempt_is_use
 }
 
 #[tokio::test]
-async fn an_account_on_which_the_domain_is_unverified_is_passed_over_and_an_unknown_one_not() {
+async fn an_account_with_the_domain_unverified_is_skipped_and_one_with_unknown_domains_is_not() {
     let app = TestApp::start().await;
     let first = app.connect(ProviderType::Mailgun).await;
     let mut other = credentials(ProviderType::Mailgun);
     other["domain"] = json!("other.example");
     let unverified = app.connect_with(ProviderType::Mailgun, &other).await;
-    // What it may send from cannot be seen.
+    // Its domains are not visible.
     let server = json!({ "serverToken": "good-server" });
     let unknown = app.connect_with(ProviderType::Postmark, &server).await;
     let verified = app.connect(ProviderType::Sendgrid).await;
@@ -162,7 +163,7 @@ async fn an_account_on_which_the_domain_is_unverified_is_passed_over_and_an_unkn
 }
 
 #[tokio::test]
-async fn where_unverified_domains_are_accepted_every_fallback_counts() {
+async fn with_unverified_domains_accepted_every_fallback_counts() {
     let app = TestApp::start().await;
     let settings = json!({ "unverifiedDomains": "accept" });
     app.patch("/v1/settings", &settings).await.data(200);
@@ -176,7 +177,7 @@ async fn where_unverified_domains_are_accepted_every_fallback_counts() {
 }
 
 #[tokio::test]
-async fn where_all_fail_there_is_a_wait_and_then_the_first_is_tried_again() {
+async fn after_all_accounts_failed_the_first_is_retried_after_a_wait() {
     let pair = Pair::start().await;
     let app = &pair.app;
     app.simulator().set_fault(fault(FIRST, FaultKind::Error));
@@ -184,13 +185,17 @@ async fn where_all_fail_there_is_a_wait_and_then_the_first_is_tried_again() {
     let id = app.send_to("a@example.org").await;
     app.drain().await;
     assert_eq!(app.status(&id).await, "QUEUED");
-    assert_eq!(pair.tried(&id).await, [1, 2], "each once in a round");
+    assert_eq!(
+        pair.accounts_called(&id).await,
+        [1, 2],
+        "each once in a round"
+    );
     assert_eq!(app.recipient(&id).await["attempts"], 2);
     app.advance_and_drain(TimeDelta::minutes(1)).await;
-    assert_eq!(pair.tried(&id).await, [1, 2, 1, 2]);
+    assert_eq!(pair.accounts_called(&id).await, [1, 2, 1, 2]);
     app.simulator().clear_faults();
     app.advance_and_drain(TimeDelta::minutes(1)).await;
-    assert_eq!(pair.tried(&id).await, [1, 2, 1, 2, 1]);
+    assert_eq!(pair.accounts_called(&id).await, [1, 2, 1, 2, 1]);
     assert_eq!(app.captured_once("a@example.org").provider, FIRST);
     assert_eq!(app.status(&id).await, "SENT");
     let events = app.events(&id).await;
@@ -207,7 +212,7 @@ async fn the_waits_double_with_the_rounds_and_not_with_the_calls() {
     let id = app.send_to("a@example.org").await;
     app.drain().await;
     app.advance_and_drain(TimeDelta::minutes(1)).await;
-    assert_eq!(pair.tried(&id).await.len(), 4);
+    assert_eq!(pair.accounts_called(&id).await.len(), 4);
     let wait = app.value(
         "SELECT extract(epoch FROM next_attempt_at - (SELECT max(finished_at) FROM send_attempts))
          FROM recipients",
@@ -220,7 +225,7 @@ async fn the_waits_double_with_the_rounds_and_not_with_the_calls() {
 }
 
 #[tokio::test]
-async fn the_order_of_the_accounts_does_not_shift_when_a_message_goes_elsewhere() {
+async fn the_order_of_the_accounts_stays_after_a_failover() {
     let pair = Pair::start().await;
     let app = &pair.app;
     app.simulator().set_fault(fault(FIRST, FaultKind::Error));
@@ -241,7 +246,7 @@ async fn the_order_of_the_accounts_does_not_shift_when_a_message_goes_elsewhere(
 }
 
 #[tokio::test]
-async fn the_rule_counts_as_it_is_when_it_is_tried() {
+async fn an_attempt_uses_the_current_rule() {
     let app = TestApp::builder().without_worker().start().await;
     let pair = Pair::with(app, &json!({})).await;
     let app = &pair.app;
@@ -269,15 +274,15 @@ async fn without_its_rule_a_message_has_no_fallback() {
     app.simulator().set_fault(fault(FIRST, FaultKind::Error));
     app.start_worker();
     app.drain().await;
-    assert_eq!(pair.tried(&id).await, [1]);
+    assert_eq!(pair.accounts_called(&id).await, [1]);
     app.simulator().clear_faults();
     app.advance_and_drain(TimeDelta::minutes(1)).await;
-    assert_eq!(pair.tried(&id).await, [1, 1]);
+    assert_eq!(pair.accounts_called(&id).await, [1, 1]);
     assert_eq!(app.status(&id).await, "SENT");
 }
 
 #[tokio::test]
-async fn when_its_account_is_removed_a_message_goes_to_the_fallback_that_moved_up() {
+async fn after_its_account_is_removed_a_message_goes_to_the_fallback_that_moved_up() {
     let app = TestApp::builder().without_worker().start().await;
     let stranger = app.connect(ProviderType::Sendgrid).await;
     let pair = Pair::with(app, &json!({})).await;
@@ -293,7 +298,7 @@ async fn when_its_account_is_removed_a_message_goes_to_the_fallback_that_moved_u
     assert_eq!(app.captured_once("a@example.org").provider, SECOND);
 }
 
-/// An account that authenticates and may not send.
+/// An account whose key is valid and may not send.
 async fn connect_forbidden(app: &TestApp) -> String {
     let mut forbidden = credentials(ProviderType::Ses);
     forbidden["accessKeyId"] = json!("AKIAnoscope");
@@ -301,7 +306,7 @@ async fn connect_forbidden(app: &TestApp) -> String {
 }
 
 #[tokio::test]
-async fn what_is_refused_for_the_accounts_sake_goes_through_the_next() {
+async fn a_rejection_of_the_account_leads_to_the_next_account() {
     let app = TestApp::start().await;
     let forbidden = connect_forbidden(&app).await;
     let second = app.connect(ProviderType::Postmark).await;
@@ -314,7 +319,7 @@ async fn what_is_refused_for_the_accounts_sake_goes_through_the_next() {
 }
 
 #[tokio::test]
-async fn an_accounts_own_trouble_fails_no_mail_before_the_horizon() {
+async fn an_account_problem_fails_no_message_before_the_horizon() {
     let app = TestApp::start().await;
     let forbidden = connect_forbidden(&app).await;
     let failing = app.connect(ProviderType::Mailgun).await;
@@ -347,13 +352,13 @@ async fn an_accounts_own_trouble_fails_no_mail_before_the_horizon() {
 }
 
 #[tokio::test]
-async fn a_refusal_of_the_mail_goes_nowhere_else() {
+async fn a_rejected_message_goes_to_no_other_account() {
     let pair = Pair::start().await;
     let app = &pair.app;
     let id = app.send_to("refuse@example.org").await;
     app.drain().await;
     assert_eq!(app.status(&id).await, "FAILED");
-    assert_eq!(pair.tried(&id).await, [1]);
+    assert_eq!(pair.accounts_called(&id).await, [1]);
 }
 
 #[tokio::test]
@@ -372,7 +377,7 @@ async fn a_redis_emptied_again_and_again_during_failover_loses_nothing() {
     }
     wait_until("all are sent", async || {
         app.redis.as_ref().unwrap().flush().await;
-        // The relay leaves a push alone for a second.
+        // The relay does not repeat a push within a second.
         app.advance_and_drain(TimeDelta::seconds(2)).await;
         app.outbox().await.is_empty()
     })

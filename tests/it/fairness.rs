@@ -1,6 +1,6 @@
-//! Fairness between organizations: what one has queued, or what its provider does not
-//! answer, does not hold up another's mail. Shown as an order of arrival at the
-//! providers; the times are printed, since builds share the machine.
+//! Fairness between organizations: one organization's backlog or slow provider does not
+//! delay another's messages. The tests check the order of arrival at the providers; they
+//! only print times, since builds share the machine.
 
 use std::time::Instant;
 
@@ -15,9 +15,9 @@ use waypost_core::secret::Secret;
 use waypost_simulator::{Fault, Provider};
 use waypost_tests::{Caller, Tenant, TestApp, credentials, message_to, wait_until};
 
-/// Messages of one batch.
+/// Messages per batch.
 const BATCH: usize = 1_000;
-/// Jobs that one worker runs at the same time, unless told otherwise.
+/// The default concurrency of a worker.
 const SLOTS: usize = 64;
 
 fn latency(provider: Provider, milliseconds: u64) -> Fault {
@@ -43,8 +43,8 @@ async fn send_batches(caller: &Caller, count: usize) {
     }
 }
 
-/// Another organization, on a provider of another type.
-async fn stranger(app: &TestApp) -> Tenant {
+/// Another organization, with a provider of another type.
+async fn other_organization(app: &TestApp) -> Tenant {
     let tenant = app.tenant("Stranger").await;
     let account = json!({
         "providerType": ProviderType::Postmark,
@@ -56,20 +56,24 @@ async fn stranger(app: &TestApp) -> Tenant {
     tenant
 }
 
-/// Sends the stranger's mail and waits for it; answers how many of the busy
-/// organization's arrived between its acceptance and its arrival.
-async fn overtaken_by(app: &TestApp, stranger: &Tenant, address: &str) -> u64 {
+/// Sends the other organization's message and waits for it; returns how many messages of
+/// the busy organization arrived between its acceptance and its arrival.
+async fn overtaken_by(app: &TestApp, other_organization: &Tenant, address: &str) -> u64 {
     let message = message_to(address);
     let sent = Instant::now();
-    stranger.caller.post("/v1/send", &message).await.expect(202);
+    other_organization
+        .caller
+        .post("/v1/send", &message)
+        .await
+        .expect(202);
     let before = app.simulator().captured_count();
-    wait_until("the stranger's mail has arrived", async || {
+    wait_until("the other organization's message has arrived", async || {
         !app.captured(address).is_empty()
     })
     .await;
     let overtaking = app.captured_once(address).sequence.saturating_sub(before);
     println!(
-        "A stranger's mail arrived {:?} after its request began, {overtaking} others before it",
+        "Another organization's message arrived {:?} after its request began, {overtaking} others before it",
         sent.elapsed()
     );
     overtaking
@@ -87,11 +91,11 @@ async fn number(app: &TestApp, query: &str) -> i64 {
 }
 
 #[tokio::test]
-async fn a_strangers_mail_does_not_wait_for_anothers_backlog() {
+async fn messages_do_not_wait_for_another_organizations_backlog() {
     const BATCHES: usize = 20;
     let app = TestApp::start().await;
     app.connect(ProviderType::Sendgrid).await;
-    let stranger = stranger(&app).await;
+    let other_organization = other_organization(&app).await;
     app.simulator().set_fault(latency(Provider::SendGrid, 500));
     let callers: Vec<_> = (0..4).map(|_| app.caller()).collect();
     join_all(
@@ -102,17 +106,17 @@ async fn a_strangers_mail_does_not_wait_for_anothers_backlog() {
     .await;
     let queued = number(&app, "SELECT count(*) FROM outbox").await;
     assert!(queued > 10_000, "only {queued} are left");
-    let overtaking = overtaken_by(&app, &stranger, "stranger@example.org").await;
+    let overtaking = overtaken_by(&app, &other_organization, "other@example.org").await;
     let most = QueueSettings::default().window + SLOTS;
     assert!(overtaking <= most as u64, "{overtaking} overtook it");
     app.leave_work();
 }
 
 #[tokio::test]
-async fn a_strangers_mail_does_not_wait_for_anothers_provider() {
+async fn messages_do_not_wait_for_another_organizations_provider() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Sendgrid).await;
-    let stranger = stranger(&app).await;
+    let other_organization = other_organization(&app).await;
     app.simulator()
         .set_fault(latency(Provider::SendGrid, 20_000));
     send_batches(app.caller(), 1).await;
@@ -122,8 +126,8 @@ async fn a_strangers_mail_does_not_wait_for_anothers_provider() {
     })
     .await;
     for nth in 0..20 {
-        let address = format!("stranger{nth}@example.org");
-        let overtaking = overtaken_by(&app, &stranger, &address).await;
+        let address = format!("other{nth}@example.org");
+        let overtaking = overtaken_by(&app, &other_organization, &address).await;
         assert_eq!(overtaking, 0);
     }
     app.simulator().clear_faults();
@@ -131,14 +135,14 @@ async fn a_strangers_mail_does_not_wait_for_anothers_provider() {
 }
 
 #[tokio::test]
-async fn an_organizations_mail_leaves_roughly_in_order() {
+async fn an_organizations_messages_are_sent_roughly_in_order() {
     const BATCHES: usize = 3;
     let app = TestApp::start().await;
     app.connect(ProviderType::Sendgrid).await;
     app.simulator().set_fault(latency(Provider::SendGrid, 50));
     send_batches(app.caller(), BATCHES).await;
     app.drain().await;
-    // A batch is accepted in parts at the same time, so its own order says nothing.
+    // A batch is accepted in parallel parts, so its own order is not defined.
     let mut furthest = 0;
     for number in 0..BATCHES * BATCH {
         let arrived = app.captured_once(&busy(number)).sequence;
@@ -152,15 +156,15 @@ async fn an_organizations_mail_leaves_roughly_in_order() {
 }
 
 #[tokio::test]
-async fn what_was_queued_when_redis_was_emptied_is_sent_once() {
+async fn messages_queued_when_redis_was_emptied_are_sent_once() {
     let app = TestApp::builder().private_redis().start().await;
     app.connect(ProviderType::Sendgrid).await;
-    let stranger = stranger(&app).await;
+    let other_organization = other_organization(&app).await;
     app.simulator().set_fault(latency(Provider::SendGrid, 100));
     send_batches(app.caller(), 2).await;
     app.redis.as_ref().unwrap().flush().await;
     app.simulator().clear_faults();
-    overtaken_by(&app, &stranger, "stranger@example.org").await;
+    overtaken_by(&app, &other_organization, "other@example.org").await;
     app.advance(TimeDelta::seconds(2));
     app.drain().await;
     for number in 0..2 * BATCH {
@@ -169,28 +173,32 @@ async fn what_was_queued_when_redis_was_emptied_is_sent_once() {
 }
 
 #[tokio::test]
-async fn a_backlog_is_not_pushed_again_and_hides_nothing_that_others_lost() {
+async fn a_backlog_is_not_pushed_again_and_hides_no_lost_job_of_others() {
     let app = TestApp::builder()
         .without_worker()
         .private_redis()
         .start()
         .await;
     app.connect(ProviderType::Sendgrid).await;
-    let stranger = stranger(&app).await;
+    let other_organization = other_organization(&app).await;
     send_batches(app.caller(), 2).await;
     let all = 2 * BATCH as u64;
     wait_until("the backlog is in Redis", async || {
         depth(&app).await.waiting == all
     })
     .await;
-    // The stranger's job is pushed and lost.
-    let message = message_to("stranger@example.org");
-    stranger.caller.post("/v1/send", &message).await.expect(202);
-    wait_until("the stranger's job is in Redis", async || {
+    // The other organization's job is pushed and lost.
+    let message = message_to("other@example.org");
+    other_organization
+        .caller
+        .post("/v1/send", &message)
+        .await
+        .expect(202);
+    wait_until("the other organization's job is in Redis", async || {
         depth(&app).await.waiting == all + 1
     })
     .await;
-    lose_jobs_of(&app, &stranger).await;
+    lose_jobs_of(&app, &other_organization).await;
     let accepted = app.clock.now();
 
     app.simulator()
@@ -198,7 +206,7 @@ async fn a_backlog_is_not_pushed_again_and_hides_nothing_that_others_lost() {
     app.start_worker();
     app.advance(TimeDelta::minutes(5));
     wait_until("the lost job was found", async || {
-        !app.captured("stranger@example.org").is_empty()
+        !app.captured("other@example.org").is_empty()
     })
     .await;
     let pushed_again = format!(
@@ -215,7 +223,7 @@ async fn a_backlog_is_not_pushed_again_and_hides_nothing_that_others_lost() {
     app.leave_work();
 }
 
-/// Takes what is in the stream of an organization out of it, as if it had never come.
+/// Deletes an organization's jobs from the stream, as if they had never been pushed.
 async fn lose_jobs_of(app: &TestApp, tenant: &Tenant) {
     let client = redis::Client::open(app.redis.as_ref().unwrap().url()).unwrap();
     let mut redis = client.get_multiplexed_async_connection().await.unwrap();

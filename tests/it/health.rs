@@ -1,4 +1,4 @@
-//! Health endpoints and the OpenAPI document.
+//! Health checks, the OpenAPI document and its page.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use http::Method;
 use serde_json::Value;
 use waypost_tests::{Reply, TestApp, wait_until};
 
-/// The verbs of operation ids.
+/// The verbs with which operation ids start.
 const VERBS: [&str; 22] = [
     "create",
     "delete",
@@ -32,7 +32,8 @@ const VERBS: [&str; 22] = [
     "verify",
 ];
 
-/// The operation that is authenticated by a signature: it answers 401 too.
+/// The operation with a signature instead of a key: it responds with 401 without a key
+/// too.
 const RECEIVE: &str = "receive_provider_events";
 
 /// The operations without a key.
@@ -54,7 +55,7 @@ async fn ready(app: &TestApp) -> Reply {
 }
 
 #[tokio::test]
-async fn healthz_answers_without_a_key() {
+async fn a_live_process_reports_it_without_a_key() {
     let app = TestApp::start().await;
     let anonymous = app.caller().anonymous();
     assert_eq!(anonymous.get("/healthz").await.status, 200);
@@ -63,7 +64,7 @@ async fn healthz_answers_without_a_key() {
 }
 
 #[tokio::test]
-async fn readyz_reports_that_redis_is_away() {
+async fn it_is_not_ready_while_redis_is_down_and_says_why() {
     let mut app = TestApp::builder().private_redis().start().await;
     assert_eq!(ready(&app).await.status, 200);
     app.redis.as_mut().unwrap().stop().await;
@@ -84,7 +85,7 @@ async fn readyz_reports_that_redis_is_away() {
 }
 
 #[tokio::test]
-async fn readyz_reports_that_postgres_is_away() {
+async fn it_is_not_ready_while_postgres_is_down_and_says_why() {
     let app = TestApp::builder()
         .without_worker()
         .without_scheduler()
@@ -106,7 +107,7 @@ async fn readyz_reports_that_postgres_is_away() {
 }
 
 #[tokio::test]
-async fn readyz_reports_missing_migrations() {
+async fn it_is_not_ready_before_the_migrations_and_says_why() {
     let app = TestApp::builder()
         .without_migrations()
         .without_worker()
@@ -245,7 +246,7 @@ fn collect_without_example(name: &str, schema: &Value, lacking: &mut Vec<String>
 }
 
 #[tokio::test]
-async fn every_reference_in_the_document_resolves() {
+async fn every_reference_in_the_document_is_valid() {
     let app = TestApp::builder().without_worker().start().await;
     let document = app.get("/openapi.json").await.expect(200);
     let mut references = Vec::new();
@@ -277,7 +278,7 @@ fn collect_references(value: &Value, found: &mut Vec<String>) {
 }
 
 #[tokio::test]
-async fn the_documentation_page_loads_nothing_from_other_sites() {
+async fn the_documentation_page_loads_nothing_from_elsewhere() {
     let app = TestApp::builder().without_worker().start().await;
     let reply = app.caller().anonymous().get("/docs").await;
     assert_eq!(reply.status, 200);
@@ -325,7 +326,7 @@ async fn the_documentation_page_loads_nothing_from_other_sites() {
 }
 
 #[tokio::test]
-async fn the_root_path_redirects_to_the_documentation() {
+async fn the_root_redirects_to_the_documentation() {
     let app = TestApp::builder().without_worker().start().await;
     for (path, target) in [("/", "docs"), ("/docs/", "../docs")] {
         let reply = app.caller().anonymous().get(path).await;
@@ -335,7 +336,7 @@ async fn the_root_path_redirects_to_the_documentation() {
 }
 
 #[tokio::test]
-async fn head_requests_to_these_pages_are_answered() {
+async fn head_requests_succeed_or_are_rejected_in_the_common_form() {
     let app = TestApp::builder().without_worker().start().await;
     for path in ["/healthz", "/readyz", "/openapi.json", "/docs"] {
         let reply = app

@@ -1,5 +1,5 @@
-//! Idempotency keys: each creating request is executed once per key and gets the same answer
-//! again.
+//! Idempotency keys: an operation that creates runs once per key; a repeated request gets
+//! the same response.
 
 mod races;
 mod sending;
@@ -31,8 +31,8 @@ async fn keyed(caller: &Caller, path: &str, key: &str, body: &Value) -> Reply {
         .await
 }
 
-/// Asserts that the second answer repeats the first.
-fn is_again(first: &Reply, again: &Reply) {
+/// Asserts that the second response replays the first one.
+fn assert_replayed(first: &Reply, again: &Reply) {
     assert_eq!(
         (first.status, &first.text, first.header("content-type")),
         (again.status, &again.text, again.header("content-type"))
@@ -41,7 +41,7 @@ fn is_again(first: &Reply, again: &Reply) {
     assert_eq!(again.header(REPLAYED), Some("true"), "{again:?}");
 }
 
-/// The number of objects of each kind that operations create.
+/// The things that operations have created.
 async fn inventory(app: &TestApp) -> String {
     let counts = [
         "messages",
@@ -62,7 +62,7 @@ async fn inventory(app: &TestApp) -> String {
         .unwrap()
 }
 
-/// A request to each creating operation, with its path in the document.
+/// A request to each operation that creates, by its path in the document.
 async fn creations(app: &TestApp) -> Vec<(&'static str, String, Value)> {
     let account = app.connect(ProviderType::Sendgrid).await;
     let made = async |path: &str, body: Value| {
@@ -72,7 +72,7 @@ async fn creations(app: &TestApp) -> Vec<(&'static str, String, Value)> {
     let template = made("/v1/templates", json!({ "name": "A template" })).await;
     let key = json!({ "name": "A key", "permissions": ["SEND"] });
     let key = made("/v1/api-keys", key).await;
-    // Any server that answers is sufficient.
+    // Any server that responds is sufficient.
     let endpoint = json!({ "url": app.simulator().url(), "events": ["COMPLAINED"] });
     let another = endpoint.clone();
     let endpoint = made("/v1/webhook-endpoints", endpoint).await;
@@ -135,7 +135,7 @@ async fn creations(app: &TestApp) -> Vec<(&'static str, String, Value)> {
 }
 
 #[tokio::test]
-async fn every_operation_that_creates_documents_and_accepts_a_key() {
+async fn every_operation_that_creates_accepts_a_key_and_documents_it() {
     let app = quiet().await;
     let document = app.get("/openapi.json").await.expect(200);
     let mut found = BTreeSet::new();
@@ -175,7 +175,7 @@ async fn every_operation_that_creates_documents_and_accepts_a_key() {
 }
 
 #[tokio::test]
-async fn a_repeated_creation_is_executed_once_and_gets_the_same_answer() {
+async fn a_repeated_creation_runs_once_and_returns_the_same() {
     let app = quiet().await;
     for (path, url, body) in creations(&app).await {
         let first = keyed(app.caller(), &url, "a key", &body).await;
@@ -183,7 +183,7 @@ async fn a_repeated_creation_is_executed_once_and_gets_the_same_answer() {
         let before = inventory(&app).await;
         for _ in 0..2 {
             let again = keyed(app.caller(), &url, "a key", &body).await;
-            is_again(&first, &again);
+            assert_replayed(&first, &again);
             assert_ne!(first.header("x-request-id"), again.header("x-request-id"));
         }
         assert_eq!(inventory(&app).await, before, "{path}");
@@ -211,7 +211,7 @@ async fn a_key_used_with_another_body_is_a_conflict() {
         keyed(app.caller(), &url, "a key", &body).await;
         let before = inventory(&app).await;
         let mut other = body.clone();
-        // A null has the same meaning as an absent field, but is another body.
+        // A null has the meaning of an absent field, and still makes another body.
         let (field, value) = match path {
             "/v1/send" | "/v1/templates" => ("tags", Value::Null),
             "/v1/emails/batch" => ("messages", json!([{}])),
@@ -255,7 +255,7 @@ async fn the_same_json_in_another_form_is_the_same_body() {
     let first = send(r#"{"name":"A","tags":["x","y"]}"#).await;
     assert_eq!(first.status, 201);
     let again = send("{\n  \"tags\": [\"x\", \"y\"],\n  \"name\": \"A\"\n}").await;
-    is_again(&first, &again);
+    assert_replayed(&first, &again);
     send(r#"{"name":"A","tags":["y","x"]}"#)
         .await
         .expect_error(409, "CONFLICT");
@@ -270,7 +270,7 @@ async fn a_key_has_1_to_256_characters_and_one_header() {
     for key in fits {
         let first = keyed(app.caller(), path, &key, &body).await;
         assert_eq!(first.status, 201, "{first:?}");
-        is_again(&first, &keyed(app.caller(), path, &key, &body).await);
+        assert_replayed(&first, &keyed(app.caller(), path, &key, &body).await);
     }
     for key in [String::new(), "k".repeat(257), "é".repeat(257)] {
         keyed(app.caller(), path, &key, &body)
@@ -349,7 +349,7 @@ async fn a_failed_request_does_not_use_its_key() {
         .expect_error(422, "PROVIDER_INVALID_CREDENTIALS");
     keyed(caller, path, "k", &with("SG.good")).await.data(201);
 
-    // The obstacle is gone: the same request is executed now.
+    // The obstacle is gone: the same request succeeds now.
     let (path, body) = ("/v1/suppressions", json!({ "email": "a@example.org" }));
     let suppression = app.post(path, &body).await.data(201);
     let id = suppression["id"].as_str().unwrap();
@@ -359,7 +359,7 @@ async fn a_failed_request_does_not_use_its_key() {
     app.delete(&format!("{path}/{id}")).await.expect(200);
     let first = keyed(caller, path, "k", &body).await;
     assert_eq!(first.status, 201, "{first:?}");
-    is_again(&first, &keyed(caller, path, "k", &body).await);
+    assert_replayed(&first, &keyed(caller, path, "k", &body).await);
 
     let path = "/v1/routing-rules";
     let rule = |id: &str| json!({ "name": "R", "providerAccountId": id });
@@ -372,7 +372,7 @@ async fn a_failed_request_does_not_use_its_key() {
 }
 
 #[tokio::test]
-async fn a_key_is_valid_for_24_hours() {
+async fn a_key_is_kept_for_24_hours_and_then_deleted() {
     let app = TestApp::builder().without_worker().start().await;
     app.connect(ProviderType::Sendgrid).await;
     let requests = [
@@ -389,11 +389,11 @@ async fn a_key_is_valid_for_24_hours() {
     }
     app.advance(TimeDelta::hours(24) - TimeDelta::milliseconds(1));
     for ((path, body), first) in requests.iter().zip(&first) {
-        is_again(first, &keyed(app.caller(), path, "k", body).await);
+        assert_replayed(first, &keyed(app.caller(), path, "k", body).await);
     }
     app.advance(TimeDelta::milliseconds(1));
     for ((path, body), first) in requests.iter().zip(&first) {
-        // Another body is accepted too, since the first one has expired.
+        // Another body succeeds too, since the first one has been deleted.
         let mut other = body.clone();
         let is_batch = other.get("messages").is_some();
         let fields = if is_batch {
@@ -406,7 +406,7 @@ async fn a_key_is_valid_for_24_hours() {
         assert_eq!(anew.status, first.status, "{anew:?}");
         assert_eq!(anew.header(REPLAYED), None);
         assert_ne!(anew.text, first.text, "{path}");
-        is_again(&anew, &keyed(app.caller(), path, "k", &other).await);
+        assert_replayed(&anew, &keyed(app.caller(), path, "k", &other).await);
     }
     let count = async || app.value("SELECT count(*) FROM idempotency_keys").await;
     // One key each for a send, a template, a batch and its message.
@@ -431,7 +431,7 @@ async fn a_key_is_valid_for_24_hours() {
         &json!({ "name": "T" }),
     )
     .await;
-    is_again(&later, &again);
+    assert_replayed(&later, &again);
     app.leave_work();
 }
 
@@ -462,7 +462,7 @@ async fn a_key_belongs_to_its_organization_and_its_path() {
         let version = keyed(app.caller(), &path, "k", &json!({ "htmlContent": "x" })).await;
         assert_eq!(version.data(201)["templateId"], template["id"]);
     }
-    // Another API key of the organization is the same caller.
+    // Another API key of the organization counts as the same caller.
     let colleague = app.key(app.organization_id(), &Permission::ALL).await;
     let colleague = app.caller().with_key(&colleague);
     let again = keyed(&colleague, "/v1/templates", "k", &body).await;
@@ -470,14 +470,14 @@ async fn a_key_belongs_to_its_organization_and_its_path() {
 }
 
 #[tokio::test]
-async fn a_repeated_creation_is_answered_after_the_object_was_deleted() {
+async fn a_creation_is_replayed_although_its_record_is_deleted() {
     let mut app = quiet().await;
     let mut done = Vec::new();
     for (path, url, body) in creations(&app).await {
         let first = keyed(app.caller(), &url, "a key", &body).await;
         done.push((path, url, body, first));
     }
-    // The answer needs neither the provider nor the record.
+    // The provider is not called, and no record is needed.
     app.stop_simulator().await;
     for table in ["routing_rules", "provider_domains", "provider_accounts"] {
         if app
@@ -492,13 +492,13 @@ async fn a_repeated_creation_is_answered_after_the_object_was_deleted() {
         app.execute(&format!("DELETE FROM {table}")).await;
     }
     for (_, url, body, first) in &done {
-        is_again(first, &keyed(app.caller(), url, "a key", body).await);
+        assert_replayed(first, &keyed(app.caller(), url, "a key", body).await);
     }
     app.leave_work();
 }
 
 #[tokio::test]
-async fn a_stored_answer_with_a_secret_is_sealed_and_needs_the_permission() {
+async fn a_stored_secret_is_sealed_and_replayed_only_to_permitted_callers() {
     let app = quiet().await;
     let body = json!({ "name": "Canary", "permissions": ["SEND", "SETTINGS_WRITE"] });
     let first = keyed(app.caller(), "/v1/api-keys", "canary-key", &body).await;
@@ -521,11 +521,11 @@ async fn a_stored_answer_with_a_secret_is_sealed_and_needs_the_permission() {
     ] {
         assert!(!rows.contains(&hex::encode(text)), "{text} is readable");
     }
-    is_again(
+    assert_replayed(
         &first,
         &keyed(app.caller(), "/v1/api-keys", "canary-key", &body).await,
     );
-    is_again(
+    assert_replayed(
         &rotated,
         &keyed(app.caller(), &rotate, "canary-key", &json!({})).await,
     );
@@ -546,7 +546,7 @@ async fn a_stored_answer_with_a_secret_is_sealed_and_needs_the_permission() {
 }
 
 #[tokio::test]
-async fn a_repeated_request_is_answered_after_its_time_has_passed() {
+async fn a_future_time_may_have_passed_when_the_request_is_repeated() {
     let app = TestApp::start().await;
     let end = app.clock.now() + TimeDelta::minutes(1);
     let body = json!({ "name": "Brief", "permissions": ["SEND"], "expiresAt": end.to_rfc3339() });

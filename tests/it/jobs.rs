@@ -1,12 +1,12 @@
-//! Jobs that cannot be done, and jobs that Redis cannot bring: poisoned ones are
-//! parked and the operator decides, a worker that leaves gives back what it has, and
-//! mail goes out while Redis is away or takes no writes.
+//! Jobs that cannot be done, and jobs that Redis cannot deliver: poison jobs become dead
+//! letters and the operator decides, a worker that shuts down releases its work, and
+//! messages are sent while Redis is down or refuses writes.
 
-mod leaving;
+mod dead_letters;
 mod operator;
-mod parked;
 mod redis_away;
 mod redis_refuses;
+mod shutdown;
 
 use waypost_tests::TestApp;
 
@@ -23,12 +23,13 @@ async fn losses(app: &TestApp, id: &str) -> Option<String> {
     of_chunk(app, "losses", id).await
 }
 
-async fn is_parked(app: &TestApp, id: &str) -> bool {
+async fn is_dead_letter(app: &TestApp, id: &str) -> bool {
     of_chunk(app, "parked_at IS NOT NULL", id).await.as_deref() == Some("true")
 }
 
-/// Parks the one chunk of a message by what parks it in truth: five workers die over it.
-async fn park(app: &TestApp, id: &str) {
+/// Makes the one chunk of a message a dead letter in the real way: five workers die of
+/// it.
+async fn make_dead_letter(app: &TestApp, id: &str) {
     for death in 1..=5 {
         die_with(app, &[id], Some(id)).await;
         waypost_tests::wait_until("the chunk was taken back", async || {
@@ -36,11 +37,11 @@ async fn park(app: &TestApp, id: &str) {
         })
         .await;
     }
-    assert!(is_parked(app, id).await);
+    assert!(is_dead_letter(app, id).await);
 }
 
-/// A worker that holds these chunks, has begun with one of them where that one is a
-/// suspect, and gives no sign of life any more.
+/// A worker that leases these chunks, has started `begun` if that one is quarantined, and
+/// then stops renewing its lease.
 async fn die_with(app: &TestApp, ids: &[&str], begun: Option<&str>) {
     let list: Vec<String> = ids.iter().map(|id| format!("'{id}'")).collect();
     let (list, begun) = (list.join(", "), begun.unwrap_or_default());

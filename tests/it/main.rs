@@ -1,11 +1,13 @@
-//! The integration tests: one module per section, all through the front door.
-//! `make test` gives them the servers that they need.
+//! The integration tests: one module per subject, all through the public interfaces.
+//! `make test` starts the servers that they need.
 
 mod account_limiter;
 #[cfg(test)]
 mod adapters;
 #[cfg(test)]
 mod api_keys;
+#[cfg(test)]
+mod api_shutdown;
 #[cfg(test)]
 mod architecture;
 #[cfg(test)]
@@ -41,7 +43,7 @@ mod idempotency;
 #[cfg(test)]
 mod jobs;
 #[cfg(test)]
-mod known;
+mod lifo_pool;
 #[cfg(test)]
 mod look_ups;
 #[cfg(test)]
@@ -63,6 +65,8 @@ mod races;
 #[cfg(test)]
 mod rate_limits;
 #[cfg(test)]
+mod request_fields;
+#[cfg(test)]
 mod retention;
 #[cfg(test)]
 mod retries;
@@ -79,8 +83,6 @@ mod settings;
 #[cfg(test)]
 mod smtp;
 #[cfg(test)]
-mod stopping;
-#[cfg(test)]
 mod suppressions;
 #[cfg(test)]
 mod templates;
@@ -92,8 +94,6 @@ mod unsubscribe;
 mod unsubscribe_groups;
 #[cfg(test)]
 mod validation;
-#[cfg(test)]
-mod warm;
 #[cfg(test)]
 mod webhook_deliveries;
 #[cfg(test)]

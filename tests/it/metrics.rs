@@ -1,4 +1,5 @@
-//! Metrics: series, breakdown and summary. They always agree, and roll-ups do not change them.
+//! Metrics: series, breakdown and summary agree at any moment, and a roll-up does not
+//! change them.
 
 mod breakdowns;
 mod periods;
@@ -28,7 +29,7 @@ fn wire(at: Timestamp) -> String {
     at.to_rfc3339_opts(SecondsFormat::Micros, true)
 }
 
-/// Records an event as the provider event recorder does.
+/// Records an event as if a provider had reported it.
 async fn record(
     app: &TestApp,
     message: &str,
@@ -52,7 +53,7 @@ async fn record(
         .unwrap();
 }
 
-/// The three answers for a period, after asserting that they agree.
+/// The three responses about a period, after a check that they agree.
 async fn agreed(caller: &Caller, from: Timestamp, to: Timestamp) -> Value {
     let (from, to) = (wire(from), wire(to));
     let period = [("from", from.as_str()), ("to", to.as_str())];
@@ -120,7 +121,7 @@ fn advance_to_hour(app: &TestApp, hour: u32) {
 }
 
 #[tokio::test]
-async fn without_messages_all_counts_are_present_and_zero() {
+async fn without_a_message_all_counts_are_zero() {
     let app = quiet().await;
     let now = app.clock.now();
     let to = now.to_rfc3339_opts(SecondsFormat::Millis, true);
@@ -156,7 +157,7 @@ async fn without_messages_all_counts_are_present_and_zero() {
 }
 
 #[tokio::test]
-async fn each_recipient_that_a_provider_accepted_counts_as_sent() {
+async fn each_accepted_recipient_counts_as_sent() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Sendgrid).await;
     let mut message = message_to("");
@@ -238,7 +239,7 @@ async fn opens_and_clicks_count_each_recipient_once_and_not_machines() {
     ] {
         record(&app, &id, position, event_type, now, data).await;
     }
-    // A later open in another hour is not a first open.
+    // Later, and in another hour: still the same open.
     record(
         &app,
         &id,
@@ -286,7 +287,7 @@ async fn several_first_opens_and_clicks_in_one_statement_count_once() {
         EventType::Sent,
     ];
     let events: Vec<NewEvent> = types.into_iter().map(event).collect();
-    // One transaction stays open; the open in the other must wait and then not count.
+    // One transaction waits; the open of the other must wait and then not count.
     let mut first = app.pool.begin().await.unwrap();
     event::store::insert(&mut first, &events).await.unwrap();
     let second = tokio::spawn({
@@ -312,7 +313,7 @@ async fn several_first_opens_and_clicks_in_one_statement_count_once() {
 }
 
 #[tokio::test]
-async fn organizations_see_only_their_own_metrics() {
+async fn organizations_see_only_their_own_counts() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Sendgrid).await;
     let other = app.tenant("Other").await;

@@ -98,7 +98,7 @@ async fn a_key_made_with_permissions_has_those_and_no_others() {
 }
 
 #[tokio::test]
-async fn secrets_are_encrypted_again_with_the_first_key() {
+async fn secrets_are_reencrypted_with_the_first_key() {
     let app = TestApp::builder()
         .without_worker()
         .without_scheduler()
@@ -133,7 +133,7 @@ async fn secrets_are_encrypted_again_with_the_first_key() {
     let both = [second.clone(), EXAMPLE_KEYS.to_owned()];
     assert_eq!(run_with(&both).await, (true, vec![2, 1, 1, 1]));
     assert_eq!(run_with(&both).await, (true, vec![0, 0, 0, 0]));
-    // Nothing needs the first any more, and without the second nothing can be read.
+    // The first key is no longer needed, and without the second nothing can be decrypted.
     assert_eq!(
         run_with(&[third.clone(), second]).await,
         (true, vec![2, 1, 1, 1])
@@ -144,7 +144,7 @@ async fn secrets_are_encrypted_again_with_the_first_key() {
 }
 
 #[tokio::test]
-async fn a_command_that_cannot_be_done_says_why_and_fails() {
+async fn a_command_that_fails_says_why() {
     let app = TestApp::builder().without_worker().start().await;
     let nobody = uuid::Uuid::nil().to_string();
     let organization = app.organization_id().to_string();
@@ -195,7 +195,7 @@ async fn the_printed_document_is_the_one_that_is_served_and_the_one_that_is_comm
     let printed: Value = serde_json::from_str(&succeed(&app, &["openapi"]).await).unwrap();
     let served = app.get("/openapi.json").await.expect(200);
     assert_eq!(printed, served);
-    // Not there until it has been generated for the first time.
+    // The file is missing until it is generated for the first time.
     if let Ok(committed) = std::fs::read_to_string(root().join("openapi/waypost.v1.json")) {
         let committed: Value = serde_json::from_str(&committed).unwrap();
         assert_eq!(
@@ -229,7 +229,7 @@ async fn the_configurations_reference_lists_every_setting() {
 }
 
 #[tokio::test]
-async fn a_bad_configuration_is_refused_with_every_mistake_in_one_message() {
+async fn an_invalid_configuration_is_rejected_with_every_mistake_in_one_message() {
     let bad = variables(&[
         ("WAYPOST_ENV", "staging"),
         ("WAYPOST_LISTEN", "nowhere"),
@@ -260,7 +260,7 @@ async fn a_bad_configuration_is_refused_with_every_mistake_in_one_message() {
 }
 
 #[tokio::test]
-async fn the_example_key_is_refused_in_production_and_no_secret_is_repeated() {
+async fn the_example_key_is_rejected_in_production_and_no_secret_is_printed() {
     let keys = "1:d2F5cG9zdCBleGFtcGxlIGtleSwgbm90IHNlY3JldCE=";
     let bad = variables(&[
         (
@@ -288,7 +288,7 @@ async fn the_example_key_is_refused_in_production_and_no_secret_is_repeated() {
 }
 
 #[tokio::test]
-async fn the_doctor_and_the_health_check_tell_what_they_find() {
+async fn the_doctor_and_the_health_check_report_their_findings() {
     let app = TestApp::builder().without_worker().start().await;
     succeed(&app, &["doctor"]).await;
     succeed(&app, &["healthcheck"]).await;
@@ -316,7 +316,7 @@ async fn the_doctor_and_the_health_check_tell_what_they_find() {
 }
 
 #[tokio::test]
-async fn several_migrations_at_once_do_no_harm() {
+async fn concurrent_migrations_are_harmless() {
     let app = TestApp::builder()
         .without_migrations()
         .processes()

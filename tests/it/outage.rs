@@ -1,5 +1,5 @@
-//! Outages of Postgres: whatever their cause, requests get 503 within 2 s and are served again
-//! afterwards.
+//! Postgres outages of all kinds: requests are answered with 503 within 2 s, and succeed
+//! again when Postgres is back.
 
 use std::time::{Duration, Instant};
 
@@ -12,11 +12,11 @@ use waypost_tests::{Caller, Process, Reply, TestApp, message_to, wait_until, wai
 
 /// The longest time until a 503.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(2);
-/// The time within which requests are served again.
+/// The longest time until requests succeed again.
 const BACK_WITHIN: Duration = Duration::from_secs(3);
 
-/// The time within which a dead connection is replaced: the time-out of its statement plus the
-/// time-out of the ping of its pool.
+/// The longest time until a dead connection is replaced, if both its statement and the
+/// pool's check of it run into their timeouts.
 const REPLACED_WITHIN: Duration = Duration::from_secs(60);
 
 async fn start() -> TestApp {
@@ -34,7 +34,7 @@ fn assert_away(what: &str, reply: &Reply) {
     assert!(matches!(wait, Some(Ok(1..))), "{what}: {reply:?}");
 }
 
-/// One of each kind: a read, a send, a batch, a change, a long list.
+/// One request of each kind: a read, a send, a batch, a change, a long list.
 async fn call_all(caller: &Caller) -> Vec<(&'static str, Reply, Duration)> {
     let message = message_to("ada@example.org");
     let batch = json!({ "messages": [message.clone()] });
@@ -74,7 +74,7 @@ async fn assert_back(caller: &Caller) {
     })
     .await;
     assert!(is_back, "not served after {:?}", since.elapsed());
-    // No connection from before the outage is left.
+    // No old connection is left that would fail another request.
     for _ in 0..3 {
         for (path, reply, _) in call_all(caller).await {
             assert!(reply.status < 300, "{path}: {reply:?}");
@@ -89,7 +89,7 @@ async fn assert_not_ready(app: &TestApp) {
     assert_eq!(ready.status, 503, "{ready:?}");
     assert!(since.elapsed() < ANSWERED_WITHIN, "{:?}", since.elapsed());
     assert_eq!(anonymous.get("/healthz").await.status, 200);
-    // A request without a key needs no Postgres.
+    // A caller without a key needs no Postgres.
     anonymous
         .get("/v1/messages")
         .await
@@ -97,7 +97,7 @@ async fn assert_not_ready(app: &TestApp) {
 }
 
 #[tokio::test]
-async fn while_postgres_hangs_requests_get_503_and_soon_at_once() {
+async fn while_postgres_hangs_the_response_is_503_and_soon_immediate() {
     let app = start().await;
     app.connect(ProviderType::Sendgrid).await;
     let caller = app.caller();
@@ -106,11 +106,11 @@ async fn while_postgres_hangs_requests_get_503_and_soon_at_once() {
     }
     let server = app.postgres.as_ref().unwrap();
     server.stall();
-    // The first requests use connections that worked a moment ago; then the outage is known.
+    // First over open connections; then the outage is known.
     assert_all_away(caller, ANSWERED_WITHIN).await;
     assert_all_away(caller, Duration::from_millis(500)).await;
     assert_not_ready(&app).await;
-    // A process without connections and without cached keys.
+    // A process that has no connection yet, and no cached key.
     let cold = app.start_another_api().await;
     assert_all_away(&cold, ANSWERED_WITHIN).await;
     server.wake();
@@ -120,7 +120,7 @@ async fn while_postgres_hangs_requests_get_503_and_soon_at_once() {
 }
 
 #[tokio::test]
-async fn during_an_outage_links_and_provider_events_get_their_own_answers() {
+async fn links_and_provider_webhooks_get_their_own_responses() {
     let mut app = start().await;
     app.postgres.as_mut().unwrap().stop().await;
     let anonymous = app.caller().anonymous();
@@ -128,14 +128,14 @@ async fn during_an_outage_links_and_provider_events_get_their_own_answers() {
         app.get("/v1/messages").await.status == 503
     })
     .await;
-    // An invalid link is detected without Postgres.
+    // An invalid link is recognized without Postgres.
     let page = anonymous.get("/v1/unsubscribe/some-token").await;
     assert_eq!(page.status, 400, "{page:?}");
-    // The provider sends the event again later.
+    // The provider retries later.
     let account = format!("/v1/provider-events/{}", "y".repeat(32));
     let told = anonymous.post(&account, &json!([])).await;
     assert_away("an event", &told);
-    // The pixel is always served.
+    // A pixel is always served.
     let pixel = anonymous.get("/v1/t/o/some-token").await;
     assert_eq!(pixel.status, 200, "{pixel:?}");
     assert_eq!(pixel.header("content-type"), Some("image/gif"));
@@ -143,7 +143,7 @@ async fn during_an_outage_links_and_provider_events_get_their_own_answers() {
 }
 
 #[tokio::test]
-async fn a_crash_of_postgres_is_detected_at_once_and_so_is_its_return() {
+async fn a_crash_of_postgres_is_noticed_at_once_and_so_is_its_return() {
     let mut app = start().await;
     app.connect(ProviderType::Sendgrid).await;
     let caller = app.caller().clone();
@@ -162,7 +162,7 @@ async fn a_crash_of_postgres_is_detected_at_once_and_so_is_its_return() {
 }
 
 #[tokio::test]
-async fn a_send_repeated_with_its_key_after_an_outage_is_accepted_once() {
+async fn an_interrupted_send_is_accepted_once_when_it_is_repeated_with_its_key() {
     let app = start().await;
     app.connect(ProviderType::Sendgrid).await;
     let caller = app.caller();
@@ -188,7 +188,7 @@ async fn a_send_repeated_with_its_key_after_an_outage_is_accepted_once() {
 }
 
 #[tokio::test]
-async fn dead_connections_are_replaced() {
+async fn silently_broken_connections_are_replaced() {
     let app = TestApp::builder()
         .private_postgres()
         .without_scheduler()
@@ -204,7 +204,7 @@ async fn dead_connections_are_replaced() {
     });
     assert!(is_accepted.await);
     let is_sent = wait_within(REPLACED_WITHIN, async || {
-        // A worker that could not lease it retries later.
+        // A chunk that could not be leased is retried by the clock.
         app.advance(TimeDelta::milliseconds(100));
         !app.captured("after@example.org").is_empty()
     });
@@ -213,7 +213,7 @@ async fn dead_connections_are_replaced() {
 }
 
 #[tokio::test]
-async fn slow_statements_are_not_cut_off_while_postgres_answers() {
+async fn slow_statements_of_a_responsive_postgres_are_awaited() {
     let app = start().await;
     let mut held = app.pool.begin().await.unwrap();
     sqlx::query("LOCK TABLE unsubscribe_groups IN ACCESS EXCLUSIVE MODE")
@@ -235,7 +235,7 @@ async fn slow_statements_are_not_cut_off_while_postgres_answers() {
     assert!(since.elapsed() > Duration::from_secs(3));
 }
 
-/// The warnings and errors of a log from line `from` on.
+/// The lines of a log from line `from` on that are warnings or errors.
 fn warnings(process: &Process, from: usize) -> Vec<String> {
     let log = process.log();
     let lines = log.lines().skip(from);
@@ -244,7 +244,7 @@ fn warnings(process: &Process, from: usize) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn an_outage_under_load_logs_a_few_lines() {
+async fn an_outage_under_load_logs_few_lines() {
     let builder = TestApp::builder().processes().private_postgres();
     let mut app = builder.start().await;
     let (api, worker) = (app.spawn_api().await, app.spawn_worker());

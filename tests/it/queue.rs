@@ -1,12 +1,12 @@
-//! The queue: jobs run, and what befalls workers and Redis costs them only time.
+//! The job queue: jobs run, and crashes of workers and Redis only cost time.
 //!
-//! Workers here are what the worker binary runs: apalis over the backend. Tests
-//! that stop or empty Redis start one of their own.
+//! The workers are those of the worker binary: apalis with the backend. Tests that stop
+//! or empty Redis start their own.
 
 #[cfg(test)]
-mod house;
+mod fairness_keys;
 #[cfg(test)]
-mod lanes;
+mod fixture;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use chrono::TimeDelta;
 use tokio::sync::Semaphore;
 use waypost_core::job_queue::{Depth, JobEnd, QueueSettings};
 
-use house::{House, fast, job, until};
+use fixture::{House, fast, job, until};
 
 // --- running ------------------------------------------------------------------
 
@@ -43,7 +43,7 @@ async fn a_delayed_job_runs_when_its_time_has_come() {
         (job(2), now + TimeDelta::hours(2)),
     ];
     house.queue.push_at(&jobs).await.unwrap();
-    // A later time for a job that is delayed already does not postpone it.
+    // A later time does not postpone a delayed job.
     house
         .queue
         .push_at(&[(job(1), now + TimeDelta::hours(9))])
@@ -64,7 +64,7 @@ async fn a_delayed_job_runs_when_its_time_has_come() {
 }
 
 #[tokio::test]
-async fn a_failing_job_is_retried_and_then_dead_and_a_snooze_costs_nothing() {
+async fn a_failing_job_is_retried_and_then_dead_and_a_snooze_costs_no_attempt() {
     let settings = QueueSettings {
         attempts_max: 3,
         ..fast()
@@ -76,8 +76,8 @@ async fn a_failing_job_is_retried_and_then_dead_and_a_snooze_costs_nothing() {
         async move {
             match job.number {
                 1 => Err("refused by the test".into()),
-                // Without the report of a panic, which takes the one thread longer than a
-                // command of Redis may take.
+                // Without the panic's backtrace, which blocks the only thread for longer
+                // than a Redis command may take.
                 2 => std::panic::resume_unwind(Box::new("panicked for the test")),
                 3 if nth <= 5 => Ok(JobEnd::Snooze(Duration::from_secs(60))),
                 4 => Ok(JobEnd::Dead {
@@ -110,7 +110,7 @@ async fn a_failing_job_is_retried_and_then_dead_and_a_snooze_costs_nothing() {
 }
 
 #[tokio::test]
-async fn a_job_that_cannot_be_decoded_is_kept_as_dead_and_the_worker_goes_on() {
+async fn a_job_that_cannot_be_decoded_is_kept_as_dead_and_the_worker_continues() {
     let house = House::shared("undecodable");
     let worker = house.worker("a", 4, 8, |_| async { Ok(JobEnd::Done) });
     let key = house.stream();
@@ -148,9 +148,9 @@ async fn a_job_that_cannot_be_decoded_is_kept_as_dead_and_the_worker_goes_on() {
 // --- leases -------------------------------------------------------------------
 
 #[tokio::test]
-async fn a_dead_workers_unfinished_jobs_run_again_and_its_finished_ones_do_not() {
+async fn a_killed_workers_unfinished_jobs_run_again_and_its_finished_ones_do_not() {
     let house = House::shared("takeover");
-    // The first worker finishes the first ten and hangs at all others.
+    // The first worker finishes the first ten jobs and hangs at all others.
     let doomed = house.worker("doomed", 4, 8, |job| async move {
         if job.number >= 10 {
             std::future::pending::<()>().await;
@@ -195,7 +195,7 @@ async fn a_job_longer_than_its_lease_runs_once() {
             }
         }
     };
-    // More room than concurrency: unstarted jobs keep their lease too.
+    // A larger buffer than concurrency: jobs that have not started keep their lease too.
     let workers = [
         house.worker("a", 2, 6, handler.clone()),
         house.worker("b", 2, 6, handler),
@@ -243,7 +243,7 @@ async fn a_job_that_kills_its_workers_ends_in_the_dead_list() {
 }
 
 #[tokio::test]
-async fn consumers_that_are_gone_are_forgotten() {
+async fn consumers_of_dead_workers_are_deleted() {
     let settings = QueueSettings {
         consumer_idle_max: Duration::from_millis(50),
         ..fast()
@@ -263,7 +263,7 @@ async fn consumers_that_are_gone_are_forgotten() {
         !house.consumers().await.contains(&"doomed".to_owned())
     })
     .await;
-    // Those that were only quiet, and forgotten too, still get jobs.
+    // Consumers that were only idle, and deleted too, still get jobs.
     house.push(2..100).await;
     until("all have run", async || house.runs.total() == 99).await;
     assert!(house.runs.all_once());
@@ -275,7 +275,7 @@ async fn consumers_that_are_gone_are_forgotten() {
 // --- stopping -----------------------------------------------------------------
 
 #[tokio::test]
-async fn a_stopping_worker_hands_back_what_it_has_not_started() {
+async fn a_stopping_worker_releases_the_jobs_it_has_not_started() {
     let house = House::shared("handback");
     let gate = Arc::new(Semaphore::new(0));
     let leaving = {
@@ -294,7 +294,7 @@ async fn a_stopping_worker_hands_back_what_it_has_not_started() {
     })
     .await;
     let stopping = tokio::spawn(leaving.stop());
-    // They come back while the two still run, and long before a lease is over.
+    // They come back while the two still run, and long before a lease ends.
     until("eight are back", async || house.depth().await.waiting == 8).await;
     let heir = house.worker("heir", 4, 8, |_| async { Ok(JobEnd::Done) });
     until("they have run", async || house.runs.total() == 10).await;
@@ -307,10 +307,10 @@ async fn a_stopping_worker_hands_back_what_it_has_not_started() {
     heir.stop().await;
 }
 
-// --- trouble with Redis -------------------------------------------------------
+// --- failures of Redis ----------------------------------------------------------
 
 #[tokio::test]
-async fn a_worker_goes_on_after_redis_was_emptied() {
+async fn a_worker_continues_after_redis_was_emptied() {
     let house = House::private("emptied").await;
     let worker = house.worker("a", 4, 8, |_| async { Ok(JobEnd::Done) });
     for round in 0..5 {
@@ -325,7 +325,7 @@ async fn a_worker_goes_on_after_redis_was_emptied() {
 }
 
 #[tokio::test]
-async fn a_worker_goes_on_after_its_connections_were_killed() {
+async fn a_worker_continues_after_its_connections_were_killed() {
     let house = House::private("killed").await;
     let worker = house.worker("a", 4, 8, |_| async { Ok(JobEnd::Done) });
     for round in 0..10 {
@@ -349,7 +349,7 @@ async fn a_worker_goes_on_after_its_connections_were_killed() {
 }
 
 #[tokio::test]
-async fn a_worker_goes_on_after_redis_was_away() {
+async fn a_worker_continues_after_redis_was_down() {
     let mut house = House::private("away").await;
     let worker = house.worker("a", 4, 8, |_| async { Ok(JobEnd::Done) });
     house.push([1]).await;
@@ -369,7 +369,7 @@ async fn a_worker_goes_on_after_redis_was_away() {
 }
 
 #[tokio::test]
-async fn a_worker_can_stop_while_redis_is_away() {
+async fn a_worker_can_stop_while_redis_is_down() {
     let settings = QueueSettings {
         close_within: Duration::from_millis(300),
         ..fast()
@@ -382,7 +382,7 @@ async fn a_worker_can_stop_while_redis_is_away() {
     worker.stop().await;
 }
 
-// --- looking in ---------------------------------------------------------------
+// --- inspection ------------------------------------------------------------------
 
 #[tokio::test]
 async fn the_oldest_waiting_job_is_known_in_every_state() {

@@ -1,5 +1,4 @@
-//! Requests that race over two API processes, which share nothing but Postgres and
-//! Redis.
+//! Concurrent requests to two API processes, which share only Postgres and Redis.
 
 use futures_util::future::join_all;
 use futures_util::poll;
@@ -9,10 +8,10 @@ use waypost_core::db;
 use waypost_core::secret::Secret;
 use waypost_tests::{Caller, Reply, TestApp};
 
-/// Requests of one race.
+/// Concurrent requests.
 const RACERS: usize = 12;
 
-/// An app and its callers, in turn at one API process and at the other.
+/// An app and its callers, alternately at one API process and at the other.
 async fn racers() -> (TestApp, Vec<Caller>) {
     let app = TestApp::builder()
         .without_worker()
@@ -51,7 +50,7 @@ async fn one_default_group_is_left() {
 }
 
 #[tokio::test]
-async fn version_numbers_have_no_gap_and_no_double() {
+async fn version_numbers_have_no_gap_and_no_duplicate() {
     let (app, callers) = racers().await;
     let template = app.post("/v1/templates", &json!({ "name": "T" })).await;
     let path = format!(
@@ -126,10 +125,10 @@ async fn a_record_is_removed_once() {
     }
 }
 
-/// What is written through a connection whose `begin` was given up must be committed:
-/// see `db::begin`.
+/// A cancelled `begin` must leave no open transaction on its connection, so that later
+/// writes are committed: see `db::begin`.
 #[tokio::test]
-async fn who_gives_up_a_transaction_leaves_no_other_in_it() {
+async fn a_cancelled_begin_leaves_no_transaction_open() {
     let (app, _) = racers().await;
     let url = Secret::from(app.variables["DATABASE_URL"].clone());
     let pool = db::pool(&url, 1).unwrap();
@@ -153,10 +152,10 @@ async fn who_gives_up_a_transaction_leaves_no_other_in_it() {
     }
 }
 
-/// A message that goes from QUEUED to SENT and back again and again, each time in one
-/// transaction that leaves as many events as its status says.
+/// Moves a message from QUEUED to SENT and back again and again, each time in one
+/// transaction that leaves as many events as its status requires.
 #[tokio::test]
-async fn a_message_is_shown_as_of_one_moment() {
+async fn a_message_is_read_at_one_moment() {
     let (app, callers) = racers().await;
     app.connect(waypost_core::provider::kind::ProviderType::Sendgrid)
         .await;

@@ -1,7 +1,8 @@
-//! Rate limits: the default limits, which requests share a bucket, and limits without Redis.
+//! Rate limits: the documented defaults, which requests share a limit, and that Redis is
+//! not required.
 //!
-//! Buckets refill with time, so the tests compare the number of allowed requests with the
-//! elapsed time. Thus they pass on slow machines too.
+//! Limits refill as time passes, so the number of accepted requests is compared with the
+//! elapsed time: on a slow machine more requests are accepted, and the tests still pass.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -24,7 +25,7 @@ fn quiet() -> AppBuilder {
     TestApp::builder().without_worker().without_scheduler()
 }
 
-/// An app with the default limits of the contract.
+/// With the documented default limits.
 fn by_the_contract() -> AppBuilder {
     let quiet = quiet().setting(SENDS, "100").setting(OTHERS, "1000");
     quiet.setting(STRANGERS, "20")
@@ -48,9 +49,9 @@ fn limit_of(reply: &Reply) -> u32 {
     reply.rate().unwrap().0
 }
 
-/// Asserts a 429 of a bucket of `limit` requests with a `Retry-After` of at most `wait_max`
-/// seconds.
-fn expect_refusal(reply: &Reply, limit: u32, wait_max: u32) {
+/// Asserts that the response rejects a request at a limit of `limit`, with a
+/// `Retry-After` of at most `wait_max` seconds.
+fn expect_rejection(reply: &Reply, limit: u32, wait_max: u32) {
     let error = reply.expect_error(429, "RATE_LIMIT_EXCEEDED");
     assert!(error.get("details").is_none(), "{error}");
     let (told, left, reset) = reply.rate().unwrap();
@@ -60,8 +61,9 @@ fn expect_refusal(reply: &Reply, limit: u32, wait_max: u32) {
     assert!(reset >= wait, "{reply:?}");
 }
 
-/// Calls until a request is rejected. Returns that response and the number of allowed requests.
-async fn until_refused(call: impl AsyncFn() -> Reply) -> (Reply, u32) {
+/// Calls until a request is rejected; returns the rejection and the number of accepted
+/// requests.
+async fn until_rejected(call: impl AsyncFn() -> Reply) -> (Reply, u32) {
     for passed in 0..1_000 {
         let reply = call().await;
         if reply.status == 429 {
@@ -71,8 +73,8 @@ async fn until_refused(call: impl AsyncFn() -> Reply) -> (Reply, u32) {
     panic!("nothing was refused");
 }
 
-/// Asserts that of a bucket of `limit` requests per `period` at least `limit` were allowed, and
-/// no more than were refilled meanwhile.
+/// Asserts that a limit of `limit` requests per `period` accepted its full size, and no
+/// more than it refilled meanwhile.
 fn assert_held(passed: u32, limit: u32, period: Duration, took: Duration) {
     let came_back = took.as_secs_f64() / period.as_secs_f64() * f64::from(limit);
     let max = f64::from(limit) + came_back.ceil();
@@ -85,10 +87,10 @@ fn assert_held(passed: u32, limit: u32, period: Duration, took: Duration) {
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 
-// --- default limits --------------------------------------------------------------
+// --- defaults -------------------------------------------------------------------
 
 #[tokio::test]
-async fn every_response_states_its_rate_limit() {
+async fn every_response_names_the_limit_it_counts_against() {
     let app = by_the_contract().start().await;
     app.connect(ProviderType::Sendgrid).await;
     let (limit, left, reset) = empty_send(app.caller()).await.rate().unwrap();
@@ -113,7 +115,7 @@ async fn every_response_states_its_rate_limit() {
         (app.post("/v1/providers", &large).await, 413),
         (raw("text/plain", "{}").await, 415),
         (app.post("/v1/routing-rules", &unverified).await, 422),
-        // In the contract's table a batch is not a send.
+        // By the documentation a batch is not a send.
         (app.post("/v1/emails/batch", &json!({})).await, 400),
     ] {
         assert_eq!(reply.status, status, "{reply:?}");
@@ -131,7 +133,7 @@ async fn every_response_states_its_rate_limit() {
 }
 
 #[tokio::test]
-async fn the_remaining_requests_decrease_and_recover() {
+async fn the_remaining_count_falls_with_each_request_and_recovers() {
     let app = quiet().setting(STRANGERS, "20").start().await;
     let anonymous = app.caller().anonymous();
     let started = Instant::now();
@@ -145,7 +147,7 @@ async fn the_remaining_requests_decrease_and_recover() {
 }
 
 #[tokio::test]
-async fn a_hundred_sends_per_second_are_allowed() {
+async fn a_hundred_sends_per_second_are_accepted_and_no_more() {
     let app = by_the_contract().start().await;
     let started = Instant::now();
     let sends = (0..400).map(|_| empty_send(app.caller()));
@@ -156,19 +158,19 @@ async fn a_hundred_sends_per_second_are_allowed() {
     assert!(passed.iter().all(|reply| reply.status == 400));
     assert_held(u32::try_from(passed.len()).unwrap(), 100, SECOND, took);
     for reply in refused {
-        expect_refusal(reply, 100, 1);
+        expect_rejection(reply, 100, 1);
     }
 }
 
 #[tokio::test]
-async fn a_rejected_send_is_allowed_after_the_wait() {
+async fn a_rejected_send_succeeds_after_the_wait_and_does_not_affect_other_requests() {
     let app = quiet()
         .setting(SENDS, "1")
         .setting(OTHERS, "500")
         .start()
         .await;
-    let (refusal, _) = until_refused(async || empty_send(app.caller()).await).await;
-    expect_refusal(&refusal, 1, 1);
+    let (refusal, _) = until_rejected(async || empty_send(app.caller()).await).await;
+    expect_rejection(&refusal, 1, 1);
     app.get("/v1/messages").await.expect(200);
     app.post("/v1/emails/batch", &json!({ "messages": [{}] }))
         .await
@@ -186,15 +188,15 @@ async fn other_requests_have_a_limit_of_their_own() {
         .setting(OTHERS, "2")
         .start()
         .await;
-    let (refusal, _) = until_refused(async || unknown_path(app.caller()).await).await;
-    expect_refusal(&refusal, 2, 1);
-    let (refusal, _) = until_refused(async || app.get("/v1/messages").await).await;
-    expect_refusal(&refusal, 2, 1);
+    let (refusal, _) = until_rejected(async || unknown_path(app.caller()).await).await;
+    expect_rejection(&refusal, 2, 1);
+    let (refusal, _) = until_rejected(async || app.get("/v1/messages").await).await;
+    expect_rejection(&refusal, 2, 1);
     assert_eq!(empty_send(app.caller()).await.status, 400);
 }
 
 #[tokio::test]
-async fn another_spelling_of_the_path_does_not_evade_the_limit() {
+async fn another_spelling_of_the_path_does_not_evade_the_limit_of_sends() {
     let app = by_the_contract().start().await;
     for path in [
         "/v1/%73end",
@@ -205,7 +207,7 @@ async fn another_spelling_of_the_path_does_not_evade_the_limit() {
         "/V1/SEND",
     ] {
         let reply = app.caller().post(path, &json!({})).await;
-        // A request that is handled as a send counts as one.
+        // A path that is routed to the send counts as a send.
         assert!(
             reply.status == 404 || limit_of(&reply) == 100,
             "{path}: {reply:?}"
@@ -223,10 +225,10 @@ async fn all_keys_of_an_organization_share_its_limits() {
     let other = app.tenant("Other").await;
     let key = app.key(app.organization_id(), &Permission::ALL).await;
     let colleague = app.caller().with_key(&key);
-    let (refusal, _) = until_refused(async || empty_send(app.caller()).await).await;
-    expect_refusal(&refusal, 1, 1);
+    let (refusal, _) = until_rejected(async || empty_send(app.caller()).await).await;
+    expect_rejection(&refusal, 1, 1);
     assert_eq!(empty_send(&other.caller).await.status, 400);
-    let (refusal, _) = until_refused(async || {
+    let (refusal, _) = until_rejected(async || {
         let own = empty_send(app.caller()).await;
         if own.status == 429 {
             empty_send(&colleague).await
@@ -235,11 +237,11 @@ async fn all_keys_of_an_organization_share_its_limits() {
         }
     })
     .await;
-    expect_refusal(&refusal, 1, 1);
+    expect_rejection(&refusal, 1, 1);
 }
 
 #[tokio::test]
-async fn a_limit_set_by_an_organization_is_soon_enforced_in_all_processes() {
+async fn an_organizations_setting_is_soon_enforced_everywhere() {
     let app = by_the_contract().start().await;
     let other_api = app.start_another_api().await;
     let apis = [app.caller(), &other_api];
@@ -265,12 +267,12 @@ async fn a_limit_set_by_an_organization_is_soon_enforced_in_all_processes() {
             .await;
         }
     }
-    let (refusal, _) = until_refused(async || unknown_path(&other_api).await).await;
-    expect_refusal(&refusal, 7, 1);
+    let (refusal, _) = until_rejected(async || unknown_path(&other_api).await).await;
+    expect_rejection(&refusal, 7, 1);
 }
 
 #[tokio::test]
-async fn the_operators_limit_applies_to_limits_set_before() {
+async fn an_operators_limit_applies_to_earlier_settings() {
     let mut app = by_the_contract().start().await;
     let set = json!({ "rateLimits": { "sendPerSecond": 80, "otherPerSecond": 10 } });
     app.patch("/v1/settings", &set).await.data(200);
@@ -282,7 +284,7 @@ async fn the_operators_limit_applies_to_limits_set_before() {
     assert_eq!(limit_of(&unknown_path(&strict).await), 10);
 }
 
-// --- anonymous clients -----------------------------------------------------------
+// --- anonymous callers -------------------------------------------------------------
 
 #[tokio::test]
 async fn without_a_valid_key_an_address_has_twenty_requests_a_minute() {
@@ -292,7 +294,7 @@ async fn without_a_valid_key_an_address_has_twenty_requests_a_minute() {
     let other_wrong = anonymous.with_key("nonsense");
     let started = Instant::now();
     let nth = AtomicUsize::new(0);
-    let (refusal, passed) = until_refused(async || {
+    let (refusal, passed) = until_rejected(async || {
         let (caller, path, status) = match nth.fetch_add(1, Ordering::Relaxed) % 4 {
             0 => (&anonymous, "/v1/messages", 401),
             1 => (&wrong, "/v1/messages", 401),
@@ -305,10 +307,10 @@ async fn without_a_valid_key_an_address_has_twenty_requests_a_minute() {
     })
     .await;
     assert_held(passed, 20, MINUTE, started.elapsed());
-    expect_refusal(&refusal, 20, 3);
-    // Wrong keys do not evade the limit, and a valid key is served.
-    let (refusal, _) = until_refused(async || wrong.get("/v1/messages").await).await;
-    expect_refusal(&refusal, 20, 3);
+    expect_rejection(&refusal, 20, 3);
+    // Wrong keys do not evade it, and a request with a valid key is served.
+    let (refusal, _) = until_rejected(async || wrong.get("/v1/messages").await).await;
+    expect_rejection(&refusal, 20, 3);
     app.get("/v1/messages").await.expect(200);
     let fresh = app.key(app.organization_id(), &Permission::ALL).await;
     anonymous
@@ -319,23 +321,23 @@ async fn without_a_valid_key_an_address_has_twenty_requests_a_minute() {
 }
 
 #[tokio::test]
-async fn public_paths_are_served_beyond_the_anonymous_limit() {
+async fn public_paths_are_open_beyond_the_anonymous_limit() {
     let app = quiet().setting(STRANGERS, "1").start().await;
     let anonymous = app.caller().anonymous();
-    until_refused(async || unknown_path(&anonymous).await).await;
+    until_rejected(async || unknown_path(&anonymous).await).await;
     for path in ["/healthz", "/readyz", "/openapi.json", "/docs"] {
         for _ in 0..3 {
             let reply = anonymous.get(path).await;
             assert_eq!((reply.status, limit_of(&reply)), (200, 10_000), "{path}");
         }
     }
-    // They do not count against the anonymous limit, with or without a key.
+    // They used nothing of it, and a key makes no difference for them.
     assert_eq!(limit_of(&app.get("/healthz").await), 10_000);
     assert_eq!(limit_of(&unknown_path(&anonymous).await), 1);
 }
 
 #[tokio::test]
-async fn unknown_paths_below_a_public_path_count_as_anonymous() {
+async fn an_unknown_path_below_a_public_one_counts_as_anonymous() {
     for (method, path) in [
         (Method::GET, "/v1/t/x/y/z"),
         (Method::DELETE, "/v1/unsubscribe/x"),
@@ -351,7 +353,7 @@ async fn unknown_paths_below_a_public_path_count_as_anonymous() {
 }
 
 #[tokio::test]
-async fn clients_are_counted_by_address_and_in_ipv6_by_network() {
+async fn addresses_are_limited_separately_and_ipv6_by_its_network() {
     let app = quiet()
         .setting(STRANGERS, "1")
         .setting("WAYPOST_TRUSTED_PROXIES", "127.0.0.1")
@@ -369,18 +371,18 @@ async fn clients_are_counted_by_address_and_in_ipv6_by_network() {
     ] {
         assert_eq!(unknown_path_from(&anonymous, first).await.status, 404);
         let refusal = unknown_path_from(&anonymous, same).await;
-        expect_refusal(&refusal, 1, 60);
+        expect_rejection(&refusal, 1, 60);
         assert_eq!(unknown_path_from(&anonymous, another).await.status, 404);
     }
 }
 
 #[tokio::test]
-async fn a_forwarded_address_from_an_untrusted_client_is_ignored() {
+async fn forwarded_addresses_of_untrusted_clients_are_ignored() {
     let app = quiet().setting(STRANGERS, "1").start().await;
     let anonymous = app.caller().anonymous();
     assert_eq!(unknown_path_from(&anonymous, "192.0.2.1").await.status, 404);
     let refusal = unknown_path_from(&anonymous, "192.0.2.2").await;
-    expect_refusal(&refusal, 1, 60);
+    expect_rejection(&refusal, 1, 60);
 }
 
 #[tokio::test]
@@ -419,7 +421,7 @@ async fn many_wrong_keys_do_not_block_a_valid_one() {
 }
 
 #[tokio::test]
-async fn while_postgres_is_away_no_client_counts_as_anonymous() {
+async fn while_postgres_is_down_no_caller_counts_as_anonymous() {
     let app = quiet()
         .setting(STRANGERS, "1")
         .setting(
@@ -461,7 +463,7 @@ async fn all_api_processes_share_one_limit() {
 }
 
 #[tokio::test]
-async fn after_redis_lost_its_data_limits_start_anew() {
+async fn an_emptied_redis_resets_the_limits_and_continues() {
     let app = quiet()
         .setting(STRANGERS, "5")
         .private_redis()
@@ -470,21 +472,21 @@ async fn after_redis_lost_its_data_limits_start_anew() {
     let redis = app.redis.as_ref().unwrap();
     let anonymous = app.caller().anonymous();
     let started = Instant::now();
-    let (_, passed) = until_refused(async || unknown_path(&anonymous).await).await;
+    let (_, passed) = until_rejected(async || unknown_path(&anonymous).await).await;
     assert_held(passed, 5, MINUTE, started.elapsed());
     for _ in 0..2 {
         redis.forget_scripts().await;
-        expect_refusal(&unknown_path(&anonymous).await, 5, 12);
+        expect_rejection(&unknown_path(&anonymous).await, 5, 12);
         redis.flush().await;
         redis.forget_scripts().await;
         let started = Instant::now();
-        let (_, passed) = until_refused(async || unknown_path(&anonymous).await).await;
+        let (_, passed) = until_rejected(async || unknown_path(&anonymous).await).await;
         assert_held(passed, 5, MINUTE, started.elapsed());
     }
 }
 
 #[tokio::test]
-async fn while_redis_is_away_requests_are_served_and_limited_in_process() {
+async fn while_redis_is_down_requests_are_served_and_limited_in_process() {
     let mut app = quiet()
         .setting(SENDS, "1000")
         .setting(OTHERS, "1")
@@ -504,12 +506,12 @@ async fn while_redis_is_away_requests_are_served_and_limited_in_process() {
             assert_eq!((reply.status, limit_of(&reply)), (400, 1_000));
         }
         let anonymous = api.anonymous();
-        let (refusal, passed) = until_refused(async || unknown_path(&anonymous).await).await;
+        let (refusal, passed) = until_rejected(async || unknown_path(&anonymous).await).await;
         assert_held(passed, 5, MINUTE, started.elapsed());
-        expect_refusal(&refusal, 5, 12);
+        expect_rejection(&refusal, 5, 12);
     }
     app.redis.as_mut().unwrap().resume().await;
-    // Once both processes use Redis again, they share a bucket: that of an organization which
+    // When both use Redis again, they share one limit: that of an organization that
     // neither has seen before.
     wait_until("both share a limit again", async || {
         let tenant = app.tenant("New").await;
@@ -534,13 +536,13 @@ async fn a_hanging_redis_delays_requests_once_and_not_each() {
     for _ in 0..100 {
         app.get("/v1/settings").await.expect(200);
     }
-    // If each request waited for Redis, this would take ten seconds.
+    // If each request waited for Redis, that would take ten seconds.
     let took = started.elapsed();
     assert!(took < Duration::from_secs(5), "{took:?}");
     let anonymous = app.caller().anonymous();
-    until_refused(async || unknown_path(&anonymous).await).await;
+    until_rejected(async || unknown_path(&anonymous).await).await;
     redis.wake().await;
-    // Redis does not have these requests.
+    // Redis has not counted those.
     wait_until("Redis keeps the limits again", async || {
         unknown_path(&anonymous).await.status == 404
     })

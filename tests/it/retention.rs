@@ -1,5 +1,5 @@
-//! Retention: dropping whole months, deleting messages row by row, the data that is kept, and
-//! no effect on sending.
+//! Retention: months that are dropped whole, messages that are deleted one by one, what
+//! is kept, and that sends are not delayed.
 
 mod concurrency;
 mod row_by_row;
@@ -15,9 +15,9 @@ use waypost_core::provider::kind::ProviderType;
 use waypost_core::retention::Retention;
 use waypost_tests::{Caller, TestApp, message_to, wait_until};
 
-/// How long a deletion may take in these tests.
-const DELETE_MAX: Duration = Duration::from_secs(20);
-/// The beginning of an old month, as SQL.
+/// The longest run of a deletion in these tests.
+const TURN: Duration = Duration::from_secs(20);
+/// An old month, as SQL.
 const OLD: &str = "2020-01-01Z";
 const BODY_GONE: &str = "The message's content is no longer stored; send a new message";
 
@@ -40,7 +40,7 @@ async fn with_account(app: &TestApp) -> Caller {
     other
 }
 
-/// The retention service with the operator's days for messages and bodies.
+/// The scheduler's retention task, with the operator's days for messages and bodies.
 fn retention(app: &TestApp, message_days: Option<u32>, body_days: Option<u32>) -> Retention {
     Retention {
         pool: app.pool.clone(),
@@ -78,7 +78,7 @@ async fn set_status(app: &TestApp, id: &str, status: &str) {
     }
 }
 
-/// Moves the clock to the first day of the next month and creates its partitions.
+/// Moves the clock to the first day of the next month, whose partitions exist.
 async fn next_month(app: &TestApp) {
     let now = app.clock.now();
     let end = Month::of(now).end();
@@ -88,7 +88,7 @@ async fn next_month(app: &TestApp) {
         .unwrap();
 }
 
-/// The number of rows of a message in all partitioned tables.
+/// The number of a message's rows in all tables that are partitioned by it.
 async fn rows_of(app: &TestApp, id: &str) -> i64 {
     let tables = app
         .value(
@@ -101,7 +101,7 @@ async fn rows_of(app: &TestApp, id: &str) -> i64 {
     app.value(&rows).await.unwrap().parse().unwrap()
 }
 
-/// The number of partitions per month, and the detached ones.
+/// The number of a month's partitions, and of those that are still to be dropped.
 async fn partitions_of(app: &TestApp, month: Month) -> (usize, usize) {
     let all = partition::list(&app.pool).await.unwrap();
     let of_month = |is_attached| {
@@ -112,8 +112,8 @@ async fn partitions_of(app: &TestApp, month: Month) -> (usize, usize) {
     (of_month(true), of_month(false))
 }
 
-/// Asserts that the stored counts equal the rows, in total and per hour, for all organizations.
-/// Ignores the hours of a month whose messages are detached, as lists do.
+/// Asserts that all counts equal the rows, per organization, in total and by hour. The
+/// hours of a month whose messages are detached are ignored, as lists ignore them.
 async fn assert_counted(app: &TestApp) {
     let difference = async |counted: &str, there: &str| {
         let rows = format!(
@@ -178,7 +178,7 @@ async fn add_old(app: &TestApp, month: &str, count: u32) {
 }
 
 #[tokio::test]
-async fn an_expired_month_is_dropped_with_its_totals_and_metrics_stay() {
+async fn a_month_is_dropped_whole_with_its_totals_while_metrics_stay() {
     let app = TestApp::builder().without_scheduler().start().await;
     app.connect(ProviderType::Sendgrid).await;
     let month = Month::of(app.clock.now());
@@ -197,10 +197,10 @@ async fn an_expired_month_is_dropped_with_its_totals_and_metrics_stay() {
     next_month(&app).await;
     let new = app.send_to("b@example.org").await;
     app.drain().await;
-    let service = retention(&app, Some(30), None);
-    // A month expires with its last day: none has expired yet.
-    assert_eq!(service.drop_months().await.unwrap(), 0);
-    assert_eq!(service.delete_expired(DELETE_MAX).await.unwrap(), 0);
+    let keeper = retention(&app, Some(30), None);
+    // A month is over after its last day; no month is over yet.
+    assert_eq!(keeper.drop_months().await.unwrap(), 0);
+    assert_eq!(keeper.delete_expired(TURN).await.unwrap(), 0);
     assert_eq!(total(app.caller()).await, 3);
     app.advance(TimeDelta::days(30));
     assert_eq!(service.drop_months().await.unwrap(), 1);
@@ -217,7 +217,7 @@ async fn an_expired_month_is_dropped_with_its_totals_and_metrics_stay() {
     assert_counted(&app).await;
     assert_eq!(metrics().await, before);
     assert_eq!(before["totalSent"], 1, "{before}");
-    // Nothing is left to do, and another run does nothing.
+    // No work is left, and a second run does nothing.
     assert_eq!(
         app.value("SELECT count(*) FROM month_drops")
             .await
@@ -240,7 +240,7 @@ async fn messages_of_an_organization_with_shorter_retention_are_deleted_row_by_r
     for nth in 0..3 {
         old.push(sent(&app, app.caller(), &format!("r{nth}@example.org")).await);
         if nth == 1 {
-            // The subjects of these are indexed, those of the others are pending.
+            // The subjects of these are indexed, those of the others are not yet.
             app.fold_messages().await;
         }
     }
@@ -265,12 +265,12 @@ async fn messages_of_an_organization_with_shorter_retention_are_deleted_row_by_r
         (json!(1), json!(1))
     );
     assert_counted(&app).await;
-    // The month stays: one organization still keeps it.
+    // The month stays, since an organization keeps it.
     next_month(&app).await;
     service.drop_months().await.unwrap();
     assert!(rows_of(&app, &kept).await > 0);
     assert!(partitions_of(&app, month).await.0 > 0);
-    // It is dropped when no organization keeps it, although the operator has no retention.
+    // It is dropped when no organization keeps it, even without an operator's setting.
     other
         .patch("/v1/settings", &json!({ "retentionDays": 10 }))
         .await
@@ -281,7 +281,7 @@ async fn messages_of_an_organization_with_shorter_retention_are_deleted_row_by_r
 }
 
 #[tokio::test]
-async fn an_unfinished_message_and_its_month_stay_and_the_rest_is_deleted() {
+async fn unfinished_messages_stay_and_keep_their_month_while_the_rest_is_deleted() {
     let app = quiet().await;
     let month = Month::of(app.clock.now());
     let done = sent(&app, app.caller(), "done@example.org").await;
@@ -303,7 +303,7 @@ async fn an_unfinished_message_and_its_month_stay_and_the_rest_is_deleted() {
 }
 
 #[tokio::test]
-async fn a_message_retried_during_the_deletion_is_kept() {
+async fn a_message_retried_at_that_moment_is_kept() {
     let app = quiet().await;
     let id = sent(&app, app.caller(), "a@example.org").await;
     set_status(&app, &id, "FAILED").await;
@@ -333,7 +333,7 @@ async fn a_message_retried_during_the_deletion_is_kept() {
 }
 
 #[tokio::test]
-async fn a_message_without_bodies_is_shown_and_cannot_be_retried() {
+async fn a_message_without_its_bodies_is_shown_and_not_retried() {
     let app = quiet().await;
     let id = sent(&app, app.caller(), "a@example.org").await;
     set_status(&app, &id, "FAILED").await;
@@ -350,13 +350,13 @@ async fn a_message_without_bodies_is_shown_and_cannot_be_retried() {
 }
 
 #[tokio::test]
-async fn an_interrupted_drop_continues_and_counts_intermediate_changes() {
+async fn an_interrupted_drop_continues_and_counts_changes_in_between() {
     let app = quiet().await;
     let other = app.tenant("Other").await;
     add_old(&app, OLD, 50).await;
     app.execute("SELECT waypost_begin_month_drop('2020-01-01Z')")
         .await;
-    // Changes are not lost, whether the rows were counted before or not.
+    // Changes are not lost, whether they were counted before or not.
     let pick = "SELECT id FROM messages WHERE status = 'SENT' ORDER BY id";
     let change = async || {
         app.execute(&format!(
@@ -383,7 +383,7 @@ async fn an_interrupted_drop_continues_and_counts_intermediate_changes() {
     let one = app.value(&format!("{pick} LIMIT 1")).await.unwrap();
     app.execute("SELECT waypost_detach_partition('messages', '2020-01-01Z')")
         .await;
-    // Half of its rows are gone; for clients the message is gone.
+    // Half of it is gone: for every reader the message is gone.
     assert_eq!(total(app.caller()).await, 0);
     assert_counted(&app).await;
     for path in ["", "/recipients"] {
@@ -393,7 +393,7 @@ async fn an_interrupted_drop_continues_and_counts_intermediate_changes() {
     app.retry(&one).await.expect_error(404, "NOT_FOUND");
     let january = Month::of("2020-01-01T00:00:00Z".parse::<Timestamp>().unwrap());
     assert!(partitions_of(&app, january).await.0 > 0);
-    // A row was still inserted after its table was detached.
+    // A row was still added after its table was dropped.
     app.execute("SELECT waypost_detach_partition('events', '2020-01-01Z')")
         .await;
     app.execute(&format!(
@@ -402,9 +402,9 @@ async fn an_interrupted_drop_continues_and_counts_intermediate_changes() {
         app.organization_id()
     ))
     .await;
-    // The drop is finished although no retention is set any more.
-    let service = retention(&app, None, None);
-    service.drop_months().await.unwrap();
+    // No rule applies any more, and the drop is still completed.
+    let keeper = retention(&app, None, None);
+    keeper.drop_months().await.unwrap();
     assert_eq!(partitions_of(&app, january).await, (0, 0));
     assert_eq!(
         app.value("SELECT count(*) FROM month_drops")
@@ -423,9 +423,9 @@ async fn an_interrupted_drop_continues_and_counts_intermediate_changes() {
 }
 
 #[tokio::test]
-async fn a_dropped_month_leaves_no_hourly_counts_and_no_subjects() {
+async fn a_dropped_month_leaves_no_hours_and_no_subjects() {
     let app = quiet().await;
-    // Some rows of the first month and all of the second are not yet rolled up.
+    // Some hours of the first month wait for a recount, and all of the second.
     let months = ["2040-01-01Z", "2040-02-01Z"];
     add_old(&app, months[0], 20).await;
     app.fold_messages().await;
@@ -456,7 +456,7 @@ async fn a_dropped_month_leaves_no_hourly_counts_and_no_subjects() {
 }
 
 #[tokio::test]
-async fn new_partitions_have_the_fill_factor_for_updates() {
+async fn every_month_has_a_fillfactor_for_updates() {
     let app = quiet().await;
     next_month(&app).await;
     for (table, kept) in [("send_attempts", 45), ("recipients", 50)] {
@@ -474,7 +474,7 @@ async fn new_partitions_have_the_fill_factor_for_updates() {
 }
 
 #[tokio::test]
-async fn a_dropped_month_can_be_created_and_dropped_again() {
+async fn a_dropped_month_may_be_created_and_dropped_again() {
     let app = quiet().await;
     for _ in 0..2 {
         add_old(&app, OLD, 5).await;
@@ -489,7 +489,7 @@ async fn a_dropped_month_can_be_created_and_dropped_again() {
 }
 
 #[tokio::test]
-async fn a_month_too_large_to_move_stays_in_the_default_partition() {
+async fn a_month_too_large_to_move_stays_and_later_ones_are_created() {
     let app = quiet().await;
     app.execute(
         "CREATE FUNCTION take_long() RETURNS trigger LANGUAGE plpgsql AS
@@ -512,7 +512,7 @@ async fn a_month_too_large_to_move_stays_in_the_default_partition() {
 }
 
 #[tokio::test]
-async fn soft_bounces_outside_the_window_are_deleted() {
+async fn expired_soft_bounces_are_deleted() {
     let app = quiet().await;
     let organization = app.organization_id();
     for (address, times) in [

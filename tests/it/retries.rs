@@ -1,5 +1,4 @@
-//! The attempts of a message as its owner sees them, and trying a failed message
-//! again by hand.
+//! A message's attempts in the API, and the manual retry of a failed message.
 
 use chrono::TimeDelta;
 use futures_util::future::join_all;
@@ -29,7 +28,7 @@ async fn total(app: &TestApp, status: &str) -> i64 {
     page.expect(200)["pagination"]["total"].as_i64().unwrap()
 }
 
-/// A message that a provider did not take for a day.
+/// A message that a provider did not accept for a day.
 async fn failed(app: &TestApp, recipient: &str) -> String {
     app.simulator().set_fault(broken(FaultKind::Error, 0));
     let id = app.send_to(recipient).await;
@@ -39,7 +38,7 @@ async fn failed(app: &TestApp, recipient: &str) -> String {
     id
 }
 
-/// A message that failed before anybody tried it, as rows.
+/// Inserts a message that failed before the first attempt.
 async fn failed_untried(app: &TestApp, recipient: &str) -> String {
     let id = app.send_to(recipient).await;
     for statement in [
@@ -53,7 +52,7 @@ async fn failed_untried(app: &TestApp, recipient: &str) -> String {
 }
 
 #[tokio::test]
-async fn every_call_is_shown_oldest_first() {
+async fn every_attempt_is_listed_oldest_first() {
     let app = TestApp::start().await;
     let account = app.connect(ProviderType::Sendgrid).await;
     let id = app.send_to("flaky@example.org").await;
@@ -84,7 +83,7 @@ async fn every_call_is_shown_oldest_first() {
 }
 
 #[tokio::test]
-async fn a_call_under_way_is_pending_and_a_lost_answer_unknown() {
+async fn a_running_call_is_pending_and_a_lost_response_unknown() {
     let app = TestApp::builder()
         .setting("WAYPOST_PROVIDER_TIMEOUT", "1s")
         .start()
@@ -108,7 +107,7 @@ async fn a_call_under_way_is_pending_and_a_lost_answer_unknown() {
 }
 
 #[tokio::test]
-async fn the_provider_is_known_of_an_account_that_is_gone_and_the_newest_500_are_shown() {
+async fn a_deleted_accounts_provider_is_shown_and_so_are_the_newest_500() {
     let app = TestApp::start().await;
     let account = app.connect(ProviderType::Mailgun).await;
     let id = app.send_to("ada@example.org").await;
@@ -138,7 +137,7 @@ async fn the_provider_is_known_of_an_account_that_is_gone_and_the_newest_500_are
 }
 
 #[tokio::test]
-async fn a_failed_message_is_tried_again_and_sent_once() {
+async fn a_failed_message_is_retried_and_sent_once() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Sendgrid).await;
     let id = failed(&app, "ada@example.org").await;
@@ -177,7 +176,7 @@ async fn a_failed_message_is_tried_again_and_sent_once() {
 }
 
 #[tokio::test]
-async fn the_day_for_which_it_is_tried_begins_with_the_retry() {
+async fn the_retry_horizon_starts_with_the_manual_retry() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Mailgun).await;
     let id = failed(&app, "ada@example.org").await;
@@ -193,7 +192,7 @@ async fn the_day_for_which_it_is_tried_begins_with_the_retry() {
 }
 
 #[tokio::test]
-async fn only_failed_recipients_are_tried_again() {
+async fn only_failed_recipients_are_retried() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Postmark).await;
     let mut message = message_to("ada@example.org");
@@ -248,7 +247,7 @@ async fn a_suppressed_recipient_is_dropped_again() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_tried_again_is_refused() {
+async fn a_message_that_cannot_be_retried_is_rejected() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Sendgrid).await;
     let sent = app.send_to("ada@example.org").await;
@@ -284,7 +283,7 @@ async fn what_cannot_be_tried_again_is_refused() {
 }
 
 #[tokio::test]
-async fn of_many_who_retry_at_once_one_does() {
+async fn of_many_concurrent_retries_one_succeeds() {
     let app = TestApp::builder().without_worker().start().await;
     app.connect(ProviderType::Sendgrid).await;
     let id = failed_untried(&app, "ada@example.org").await;

@@ -1,4 +1,5 @@
-//! The scheduler: leadership, independent tasks, and the task list for operators.
+//! The scheduler: leader election, tasks that do not delay each other, and the operator's
+//! view of them.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +7,7 @@ use serde_json::Value;
 use waypost_core::provider::kind::ProviderType;
 use waypost_tests::{Finished, Process, Program, TestApp, wait_until, wait_within};
 
-/// How long a takeover may take.
+/// The longest time of a takeover.
 const TAKEN_OVER_WITHIN: Duration = Duration::from_secs(15);
 
 /// The tasks of the leader.
@@ -32,7 +33,7 @@ async fn leader(app: &TestApp) -> Option<String> {
     app.value(query).await
 }
 
-/// A leading scheduler and a waiting one.
+/// A leading scheduler and a standby.
 async fn two_schedulers(app: &TestApp) -> (Process, Process, String) {
     let first = app.spawn_scheduler();
     wait_until("the first leads", async || leader(app).await.is_some()).await;
@@ -64,7 +65,7 @@ async fn when_the_leader_is_killed_another_takes_over() {
 }
 
 #[tokio::test]
-async fn a_stopped_leader_loses_the_lock_and_notices_when_it_continues() {
+async fn a_stalled_leader_is_replaced_and_notices_it_when_it_resumes() {
     let app = TestApp::builder().processes().private_redis().start().await;
     let (first, _second, name) = two_schedulers(&app).await;
     first.stall();
@@ -74,7 +75,7 @@ async fn a_stopped_leader_loses_the_lock_and_notices_when_it_continues() {
         first.log().contains("No longer the leader")
     })
     .await;
-    // The work it still did in between is harmless.
+    // What it did in between is harmless.
     let (_api, _worker) = (app.spawn_api().await, app.spawn_worker());
     app.connect(ProviderType::Sendgrid).await;
     app.send_to("ada@example.org").await;
@@ -88,7 +89,7 @@ async fn a_stopped_leader_loses_the_lock_and_notices_when_it_continues() {
 }
 
 #[tokio::test]
-async fn a_hanging_task_does_not_delay_others() {
+async fn a_hanging_task_delays_no_other() {
     let app = TestApp::builder().without_worker().start().await;
     wait_until("all have run", async || {
         app.value("SELECT count(*) FROM scheduler_tasks WHERE last_succeeded_at IS NOT NULL")
@@ -130,7 +131,7 @@ async fn a_hanging_task_does_not_delay_others() {
 }
 
 #[tokio::test]
-async fn operators_see_the_latest_run_of_each_task() {
+async fn operators_see_the_last_run_of_each_task() {
     let app = TestApp::builder().without_worker().start().await;
     let ran = "SELECT count(*) FROM scheduler_tasks WHERE last_succeeded_at IS NOT NULL";
     wait_until("all have run", async || {
@@ -174,7 +175,7 @@ async fn the_command_fails_for_a_late_task_or_if_no_scheduler_ran() {
     let finished = tasks(&app, &[]).await;
     assert!(!finished.success, "{finished:?}");
     assert!(finished.stderr.contains("no scheduler"), "{finished:?}");
-    // Interval in ms, seconds since the last success, whether it is late.
+    // Interval in ms, seconds since the last success, late?
     let cases = [
         ("short", 1_000, 50, false),
         ("short-late", 1_000, 65, true),
@@ -201,7 +202,7 @@ async fn the_command_fails_for_a_late_task_or_if_no_scheduler_ran() {
 }
 
 #[tokio::test]
-async fn a_task_that_never_succeeded_is_late() {
+async fn a_task_that_never_succeeded_is_late_however_often_it_runs() {
     let app = TestApp::builder()
         .without_worker()
         .without_scheduler()

@@ -1,5 +1,6 @@
-//! Security, tested from outside: access control, denial of service by clients, injection into
-//! mails, and leaks in logs. `SECURITY.md` names the test of each protection.
+//! Security boundaries from outside: access, what a client can do before it is
+//! authenticated, injection into messages, and the contents of logs. `SECURITY.md` names
+//! each boundary with the test that verifies it.
 
 mod bodies;
 mod clients;

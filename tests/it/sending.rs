@@ -1,5 +1,5 @@
-//! Sending: what each kind of answer of a provider, and each kind of silence,
-//! makes of a recipient. Time is the test's.
+//! Sending: the effect of each kind of a provider's response, and of each kind of
+//! silence, on a recipient. The test moves the time.
 
 use chrono::TimeDelta;
 use serde_json::{Value, json};
@@ -7,11 +7,11 @@ use waypost_core::provider::kind::ProviderType;
 use waypost_simulator::Fault;
 use waypost_tests::{TestApp, message_to, wait_until};
 
-/// Longer than any wait between two tries, and than any wait that is asked for.
+/// Longer than any wait between two attempts, and than any requested wait.
 const LONGEST_WAIT: TimeDelta = TimeDelta::minutes(31);
 
-/// Without SES where time is moved by more than a few minutes: its signatures
-/// carry the time, and the simulator lives in the present.
+/// Without SES in tests that move the time by more than a few minutes: its signatures
+/// contain the time, and the simulator uses the real time.
 const TIMELESS: [ProviderType; 4] = [
     ProviderType::Sendgrid,
     ProviderType::Postmark,
@@ -19,7 +19,7 @@ const TIMELESS: [ProviderType; 4] = [
     ProviderType::Smtp,
 ];
 
-async fn impatient() -> TestApp {
+async fn with_short_waits() -> TestApp {
     TestApp::builder()
         .setting("WAYPOST_PROVIDER_TIMEOUT", "1s")
         .start()
@@ -31,7 +31,7 @@ fn last_error(recipient: &Value) -> &str {
 }
 
 #[tokio::test]
-async fn a_throttled_recipient_is_sent_when_the_wait_is_over_and_no_attempt_is_used_up() {
+async fn a_throttled_recipient_is_sent_after_the_wait_and_uses_no_attempt() {
     for kind in ProviderType::ALL {
         let app = TestApp::start().await;
         app.connect(kind).await;
@@ -59,7 +59,7 @@ async fn a_throttled_recipient_is_sent_when_the_wait_is_over_and_no_attempt_is_u
 }
 
 #[tokio::test]
-async fn a_recipient_that_is_always_throttled_is_tried_for_a_day_and_then_given_up() {
+async fn a_recipient_that_is_always_throttled_fails_after_a_day() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Mailgun).await;
     let id = app.send_to("throttle@example.org").await;
@@ -80,7 +80,7 @@ async fn a_recipient_that_is_always_throttled_is_tried_for_a_day_and_then_given_
 }
 
 #[tokio::test]
-async fn a_providers_failure_is_retried_until_it_passes() {
+async fn a_providers_failure_is_retried_until_it_succeeds() {
     for kind in ProviderType::ALL {
         let app = TestApp::start().await;
         app.connect(kind).await;
@@ -108,11 +108,11 @@ async fn a_providers_failure_is_retried_until_it_passes() {
 }
 
 #[tokio::test]
-async fn a_provider_that_always_fails_is_tried_for_a_day_and_then_given_up() {
+async fn a_recipient_of_a_failing_provider_fails_after_a_day() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Sendgrid).await;
-    // What goes well beside it keeps its account's circuit closed: Redis counts calls by
-    // its own clock, for which all this is a moment.
+    // A successful message beside it keeps the account's circuit closed: Redis counts
+    // calls by its own clock, for which all this takes a moment.
     let go_well = async || {
         app.send_to("ada@example.org").await;
         app.send_to("bob@example.org").await;
@@ -173,7 +173,7 @@ async fn nothing_is_retried_before_its_time() {
 }
 
 #[tokio::test]
-async fn a_refused_recipient_fails_at_once_and_the_reason_holds_no_address() {
+async fn a_rejected_recipient_fails_at_once_and_the_reason_contains_no_address() {
     for kind in ProviderType::ALL {
         let app = TestApp::start().await;
         app.connect(kind).await;
@@ -199,9 +199,9 @@ async fn a_refused_recipient_fails_at_once_and_the_reason_holds_no_address() {
 }
 
 #[tokio::test]
-async fn after_a_lost_answer_evidence_is_awaited_and_then_the_message_is_sent_once_more() {
+async fn after_a_lost_response_the_worker_waits_for_evidence_and_then_sends_once_more() {
     for kind in TIMELESS {
-        let app = impatient().await;
+        let app = with_short_waits().await;
         app.connect(kind).await;
         let id = app.send_to("timeout-once@example.org").await;
         app.drain().await;
@@ -223,9 +223,9 @@ async fn after_a_lost_answer_evidence_is_awaited_and_then_the_message_is_sent_on
     }
 }
 
-async fn two_lost_answers_end_it(local: &str) {
+async fn assert_two_lost_responses_fail_it(local: &str) {
     for kind in TIMELESS {
-        let app = impatient().await;
+        let app = with_short_waits().await;
         app.connect(kind).await;
         let address = format!("{local}@example.org");
         let id = app.send_to(&address).await;
@@ -245,18 +245,18 @@ async fn two_lost_answers_end_it(local: &str) {
 }
 
 #[tokio::test]
-async fn a_second_time_out_ends_it() {
-    two_lost_answers_end_it("timeout").await;
+async fn a_second_timeout_fails_the_recipient() {
+    assert_two_lost_responses_fail_it("timeout").await;
 }
 
 #[tokio::test]
-async fn a_cut_connection_is_a_lost_answer_too() {
-    two_lost_answers_end_it("reset").await;
+async fn a_reset_connection_is_a_lost_response_too() {
+    assert_two_lost_responses_fail_it("reset").await;
 }
 
 #[tokio::test]
-async fn at_ses_a_lost_answer_is_unknown_too() {
-    let app = impatient().await;
+async fn a_lost_response_of_ses_is_unknown_too() {
+    let app = with_short_waits().await;
     app.connect(ProviderType::Ses).await;
     let ids = [
         app.send_to("timeout@example.org").await,
@@ -270,8 +270,8 @@ async fn at_ses_a_lost_answer_is_unknown_too() {
 }
 
 #[tokio::test]
-async fn one_recipients_trouble_does_not_touch_the_others() {
-    let app = impatient().await;
+async fn one_recipients_failure_does_not_affect_the_others() {
+    let app = with_short_waits().await;
     app.connect(ProviderType::Mailgun).await;
     let mut message = message_to("");
     message["to"] = json!([
@@ -303,7 +303,7 @@ async fn one_recipients_trouble_does_not_touch_the_others() {
 }
 
 #[tokio::test]
-async fn a_message_whose_account_is_removed_goes_through_another() {
+async fn a_message_whose_account_is_removed_uses_another() {
     let app = TestApp::builder().without_worker().start().await;
     let first = app.connect(ProviderType::Sendgrid).await;
     app.advance(TimeDelta::milliseconds(10));
@@ -326,7 +326,7 @@ async fn a_message_whose_account_is_removed_goes_through_another() {
 }
 
 #[tokio::test]
-async fn a_message_whose_account_is_deactivated_goes_through_another() {
+async fn a_message_whose_account_is_deactivated_uses_another() {
     let app = TestApp::builder().without_worker().start().await;
     let first = app.connect(ProviderType::Sendgrid).await;
     app.advance(TimeDelta::milliseconds(10));
@@ -348,7 +348,7 @@ async fn a_message_whose_account_is_deactivated_goes_through_another() {
 }
 
 #[tokio::test]
-async fn a_message_never_goes_through_an_account_on_which_its_domain_is_unverified() {
+async fn a_message_never_uses_an_account_with_its_domain_unverified() {
     let app = TestApp::builder()
         .without_worker()
         .setting("WAYPOST_RETRY_LONGEST", "1s")
@@ -365,7 +365,7 @@ async fn a_message_never_goes_through_an_account_on_which_its_domain_is_unverifi
         .await
         .expect(200);
     app.start_worker();
-    // The first account that is left has another domain and is passed over.
+    // The first remaining account has another domain and is skipped.
     sent_in_the_end(&app, &id).await;
     assert_eq!(
         app.captured_once("a@example.org").provider.name(),
@@ -373,8 +373,8 @@ async fn a_message_never_goes_through_an_account_on_which_its_domain_is_unverifi
     );
 }
 
-/// Workers remember accounts for a moment of real time: retries are let pass until
-/// they know better.
+/// Workers cache accounts for a moment of real time: the test moves the clock until a
+/// retry succeeds.
 async fn sent_in_the_end(app: &TestApp, id: &str) {
     wait_until("the message is sent", async || {
         app.advance_and_drain(TimeDelta::seconds(2)).await;
@@ -408,7 +408,7 @@ async fn without_any_active_account_a_message_waits_for_one() {
 }
 
 #[tokio::test]
-async fn a_message_that_no_account_ever_takes_is_given_up_after_a_day() {
+async fn a_message_that_no_account_accepts_fails_after_a_day() {
     let app = TestApp::builder().without_worker().start().await;
     let account = app.connect(ProviderType::Sendgrid).await;
     let id = app.send_to("a@example.org").await;
@@ -429,7 +429,7 @@ async fn a_message_that_no_account_ever_takes_is_given_up_after_a_day() {
 }
 
 #[tokio::test]
-async fn a_provider_that_refuses_connections_is_tried_again() {
+async fn a_provider_that_refuses_connections_is_retried() {
     for kind in TIMELESS {
         let mut app = TestApp::builder().without_worker().start().await;
         app.connect(kind).await;
@@ -448,7 +448,7 @@ async fn a_provider_that_refuses_connections_is_tried_again() {
 }
 
 #[tokio::test]
-async fn the_scheduler_alone_finds_work_that_redis_never_heard_of() {
+async fn the_relay_finds_work_that_was_never_in_redis() {
     let app = TestApp::builder()
         .without_worker()
         .private_redis()
@@ -458,14 +458,14 @@ async fn the_scheduler_alone_finds_work_that_redis_never_heard_of() {
     let id = app.send_to("a@example.org").await;
     app.redis.as_ref().unwrap().flush().await;
     app.start_worker();
-    // The relay leaves a push alone for a while.
+    // The relay does not repeat a push for a while.
     app.advance_and_drain(TimeDelta::minutes(1)).await;
     assert_eq!(app.status(&id).await, "SENT");
     app.captured_once("a@example.org");
 }
 
 #[tokio::test]
-async fn a_message_shows_that_it_is_being_sent_while_its_call_takes_its_time() {
+async fn a_message_shows_sending_during_a_slow_call() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Postmark).await;
     app.simulator().set_fault(Fault::slow_sends(1_500));

@@ -1,4 +1,4 @@
-//! The settings of an organization.
+//! The organization's settings.
 
 use serde_json::{Value, json};
 use waypost_core::provider::kind::ProviderType;
@@ -33,7 +33,7 @@ fn from_elsewhere() -> Value {
 }
 
 #[tokio::test]
-async fn settings_are_shown_and_changed_one_by_one_and_together() {
+async fn settings_are_read_and_changed_one_by_one_and_together() {
     let app = quiet().await;
     assert_eq!(
         app.get(PATH).await.expect(200),
@@ -68,7 +68,7 @@ async fn settings_are_shown_and_changed_one_by_one_and_together() {
         changed["rateLimits"],
         json!({ "sendPerSecond": 50, "otherPerSecond": 500 })
     );
-    // Null resets an optional setting and is refused for others.
+    // Null clears a nullable setting, and is rejected elsewhere.
     let back = json!({
         "unverifiedDomains": "reject", "trackOpens": true, "trackClicks": true, "retentionDays": null,
         "rateLimits": { "sendPerSecond": null, "otherPerSecond": null },
@@ -82,7 +82,7 @@ async fn settings_are_shown_and_changed_one_by_one_and_together() {
 }
 
 #[tokio::test]
-async fn invalid_settings_are_refused_with_all_issues_and_change_nothing() {
+async fn an_invalid_change_is_rejected_with_every_mistake_and_changes_nothing() {
     let app = quiet().await;
     for (body, paths) in [
         (
@@ -133,7 +133,7 @@ async fn invalid_settings_are_refused_with_all_issues_and_change_nothing() {
 }
 
 #[tokio::test]
-async fn rate_limits_can_be_set_up_to_the_operators_limit() {
+async fn rate_limits_are_limited_by_the_operator() {
     let app = TestApp::builder()
         .without_worker()
         .without_scheduler()
@@ -155,7 +155,7 @@ async fn rate_limits_can_be_set_up_to_the_operators_limit() {
 }
 
 #[tokio::test]
-async fn the_setting_for_unverified_domains_soon_applies_in_all_processes() {
+async fn the_policy_for_unverified_domains_changes_at_once_and_soon_in_other_processes() {
     let app = quiet().await;
     app.connect(ProviderType::Sendgrid).await;
     let other = app.start_another_api().await;

@@ -1,6 +1,5 @@
-//! Mail servers as providers: how they are connected, what arrives, and what each
-//! answer of theirs makes of a recipient. What holds for every type of provider is
-//! tested with the others.
+//! SMTP servers as providers: connecting an account, what arrives, and the effect of each
+//! reply on a recipient. Tests of all providers cover the rest.
 
 mod contents;
 
@@ -10,7 +9,7 @@ use waypost_core::provider::kind::ProviderType;
 use waypost_simulator::{Captured, Fault, FaultCalls, FaultKind, Provider};
 use waypost_tests::{TestApp, credentials, message_to, to_hash, untracked, wait_until};
 
-/// Without the server that stands in for all others: accounts name their own.
+/// Without `WAYPOST_SMTP_SERVER`, which replaces all servers: accounts use their own.
 async fn plain() -> TestApp {
     TestApp::builder()
         .setting("WAYPOST_SMTP_SERVER", "")
@@ -33,7 +32,7 @@ fn port(app: &TestApp, tls: &str) -> u16 {
     address.unwrap().port()
 }
 
-/// Sends to an address and waits for what comes of it; answers the message's id.
+/// Sends to an address and waits for the outcome; returns the message's id.
 async fn sent_to(app: &TestApp, address: &str) -> String {
     let id = app.send_to(address).await;
     app.drain().await;
@@ -70,7 +69,7 @@ async fn a_server_is_reached_in_each_of_the_three_ways_with_a_login_and_without(
 }
 
 #[tokio::test]
-async fn nothing_falls_back_to_less_than_was_asked_for() {
+async fn encryption_never_falls_back_to_less_than_configured() {
     let app = plain().await;
     for given in [
         json!({ "host": "localhost", "port": port(&app, "none"), "tls": "implicit" }),
@@ -86,7 +85,7 @@ async fn nothing_falls_back_to_less_than_was_asked_for() {
         let reply = connect(&impatient, &given).await;
         reply.expect_error(503, "SERVICE_UNAVAILABLE");
     }
-    // A certificate that is for another name, and one that nobody vouches for.
+    // A certificate for another name, and one without a trusted issuer.
     let mut other_name = credentials(ProviderType::Smtp);
     other_name["host"] = json!("smtp.elsewhere.example");
     let stood_in = TestApp::builder().without_worker().start().await;
@@ -102,7 +101,7 @@ async fn nothing_falls_back_to_less_than_was_asked_for() {
 }
 
 #[tokio::test]
-async fn credentials_that_make_no_sense_are_named_by_their_paths() {
+async fn invalid_credentials_are_named_by_their_paths() {
     let app = TestApp::builder().without_worker().start().await;
     for (given, fields) in [
         (json!({}), vec!["host"]),
@@ -129,7 +128,7 @@ async fn credentials_that_make_no_sense_are_named_by_their_paths() {
 }
 
 #[tokio::test]
-async fn an_account_reaches_no_address_that_is_not_public_unless_it_is_allowed() {
+async fn an_account_connects_only_to_public_addresses_unless_others_are_allowed() {
     let app = TestApp::builder()
         .without_worker()
         .setting("WAYPOST_SMTP_SERVER", "")
@@ -154,7 +153,7 @@ async fn an_account_reaches_no_address_that_is_not_public_unless_it_is_allowed()
 }
 
 #[tokio::test]
-async fn a_server_tells_of_no_domains_so_every_sender_is_unknown() {
+async fn a_server_lists_no_domains_so_every_sender_is_unknown() {
     let app = TestApp::start().await;
     let account = app.connect(ProviderType::Smtp).await;
     let domains = app.get(&format!("/v1/providers/{account}/domains")).await;
@@ -168,7 +167,7 @@ async fn a_server_tells_of_no_domains_so_every_sender_is_unknown() {
         (&json!("SMTP"), &json!(false))
     );
     app.drain().await;
-    // What the server itself thinks of a sender is a refusal of its own.
+    // The server's rejection of a sender is a separate error.
     let mut message = message_to("b@example.org");
     message["from"] = json!("news@unverified.example.net");
     let id = app.send(&message).await;
@@ -183,7 +182,7 @@ async fn a_server_tells_of_no_domains_so_every_sender_is_unknown() {
 }
 
 #[tokio::test]
-async fn a_message_arrives_as_it_was_given_and_carries_nothing_of_ours_but_its_id() {
+async fn a_message_arrives_unchanged_with_only_our_id_added() {
     let app = TestApp::start().await;
     let account = app.connect(ProviderType::Smtp).await;
     let message = json!({
@@ -219,7 +218,7 @@ async fn a_message_arrives_as_it_was_given_and_carries_nothing_of_ours_but_its_i
     assert_eq!(app.events(&id).await, ["QUEUED", "SENT"]);
 }
 
-/// What tries to become a header, a recipient or an end of the mail.
+/// Texts that try to become a header, a recipient or the end of the message.
 const CORPUS: [&str; 9] = [
     "Bcc: victim@example.net",
     "=?utf-8?q?a_Bcc:_victim@example.net?=",
@@ -233,7 +232,7 @@ const CORPUS: [&str; 9] = [
 ];
 
 #[tokio::test]
-async fn nothing_in_a_subject_or_a_name_becomes_a_header_or_a_recipient() {
+async fn no_subject_or_name_becomes_a_header_or_a_recipient() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Smtp).await;
     let (long, unbroken) = ("ü".repeat(900), "x".repeat(998));
@@ -253,7 +252,7 @@ async fn nothing_in_a_subject_or_a_name_becomes_a_header_or_a_recipient() {
         app.drain().await;
         assert_eq!(app.status(&id).await, "SENT", "{text}");
         let copy = app.captured_once(&address);
-        // A reader decodes an encoded word, whoever wrote it.
+        // A mail program decodes an encoded word, whoever wrote it.
         if !text.starts_with("=?") {
             assert_eq!(copy.subject, text);
         }
@@ -307,7 +306,7 @@ async fn a_mailbox_that_does_not_exist_fails_its_recipient_and_is_suppressed() {
     assert_eq!(found, expected);
     let entries = "SELECT entries FROM suppression_filters";
     assert_eq!(app.value(entries).await.as_deref(), Some("2"));
-    // From now on nobody asks the server about it.
+    // From now on the server is not asked about it.
     let again = app.post("/v1/send", &message).await.expect(202);
     assert_eq!(again["suppressedCount"], 2);
     app.drain().await;
@@ -318,7 +317,7 @@ async fn a_mailbox_that_does_not_exist_fails_its_recipient_and_is_suppressed() {
 async fn a_bounce_of_an_address_that_is_suppressed_meanwhile_changes_nothing() {
     let app = TestApp::builder().without_worker().start().await;
     app.connect(ProviderType::Smtp).await;
-    // Two messages on their way to the same mailbox at once: one suppression.
+    // Two messages to the same mailbox at once: one suppression.
     let ids = [
         app.send_to("hard-bounce@example.org").await,
         app.send_to("hard-bounce@example.org").await,
@@ -335,7 +334,7 @@ async fn a_bounce_of_an_address_that_is_suppressed_meanwhile_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_refusal_for_another_reason_suppresses_nobody() {
+async fn a_rejection_for_another_reason_suppresses_no_recipient() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Smtp).await;
     for (address, status, outcome, code) in [
@@ -363,7 +362,7 @@ async fn a_refusal_for_another_reason_suppresses_nobody() {
 }
 
 #[tokio::test]
-async fn a_connection_that_the_server_closed_between_two_mails_costs_no_attempt() {
+async fn a_connection_closed_between_two_messages_costs_no_attempt() {
     let mut app = TestApp::start().await;
     app.connect(ProviderType::Smtp).await;
     let first = sent_to(&app, "a@example.org").await;
@@ -376,7 +375,7 @@ async fn a_connection_that_the_server_closed_between_two_mails_costs_no_attempt(
 }
 
 #[tokio::test]
-async fn a_refused_recipient_leaves_the_connection_good_for_the_next() {
+async fn a_rejected_recipient_leaves_the_connection_usable() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Smtp).await;
     for number in 0..5 {
@@ -390,7 +389,7 @@ async fn a_refused_recipient_leaves_the_connection_good_for_the_next() {
 }
 
 #[tokio::test]
-async fn what_breaks_before_the_mail_is_handed_over_is_tried_again() {
+async fn a_failure_before_the_message_is_transferred_is_retried() {
     for kind in [FaultKind::Reset, FaultKind::Timeout, FaultKind::Error] {
         let app = TestApp::builder()
             .setting("WAYPOST_PROVIDER_TIMEOUT", "1s")
@@ -415,7 +414,7 @@ async fn what_breaks_before_the_mail_is_handed_over_is_tried_again() {
 }
 
 #[tokio::test]
-async fn a_mail_that_is_sent_twice_is_the_same_mail_to_its_reader() {
+async fn a_message_sent_twice_has_the_same_message_id() {
     let app = TestApp::builder()
         .setting("WAYPOST_PROVIDER_TIMEOUT", "1s")
         .start()
@@ -430,18 +429,18 @@ async fn a_mail_that_is_sent_twice_is_the_same_mail_to_its_reader() {
 }
 
 #[tokio::test]
-async fn new_credentials_are_used_from_the_next_mail_on() {
+async fn new_credentials_are_used_from_the_next_message_on() {
     let app = TestApp::start().await;
     let account = app.connect(ProviderType::Smtp).await;
     let first = sent_to(&app, "a@example.org").await;
     assert_eq!(app.outcomes(&first).await, ["ACCEPTED"]);
-    // An old connection would go on as the old user, who has credit.
+    // An old connection would continue as the old user, who has credit.
     let new = json!({ "host": "smtp.example.com", "username": "nocredit", "password": "p" });
     let change = json!({ "credentials": new });
     app.patch(&format!("/v1/providers/{account}"), &change)
         .await
         .data(200);
-    // What a worker remembers of an account, it remembers for a moment.
+    // A worker caches an account for a moment.
     let turned = waypost_tests::wait_within(waypost_tests::WAIT_MAX, async || {
         let id = sent_to(&app, "b@example.org").await;
         app.outcomes(&id).await == ["REJECTED"]
@@ -451,17 +450,18 @@ async fn new_credentials_are_used_from_the_next_mail_on() {
 }
 
 #[tokio::test]
-async fn many_mails_at_once_share_few_connections_and_all_arrive() {
+async fn many_concurrent_messages_share_few_connections_and_all_arrive() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Smtp).await;
-    // Longer than all of them take, one after the other for each connection.
+    // Longer than all of them take, one after the other on each connection.
     app.simulator().set_fault(Fault::slow_sends(100));
     let to: Vec<String> = (0..60).map(|n| format!("r{n}@example.org")).collect();
     let mut message = message_to("");
     message["to"] = json!(to);
     let ids = [app.send(&message).await, app.send(&message).await];
     app.drain().await;
-    // On a busy machine a copy may wait for a connection so long that it comes again later.
+    // On a busy machine a recipient may wait so long for a connection that it is retried
+    // later.
     wait_until("both are sent", async || {
         app.advance_and_drain(TimeDelta::seconds(2)).await;
         app.status(&ids[0]).await == "SENT" && app.status(&ids[1]).await == "SENT"
@@ -477,7 +477,7 @@ async fn many_mails_at_once_share_few_connections_and_all_arrive() {
             "a wait is no attempt"
         );
     }
-    // The API's own check and the worker's, whose bound is 16.
+    // The API's own check and the worker's, whose limit is 16.
     let connections = app.simulator().smtp_connection_count();
     assert!(connections <= 17, "{connections}");
 }

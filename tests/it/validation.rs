@@ -1,12 +1,12 @@
-//! Validation of POST /v1/send: every rule of the contract, every mistake at once,
-//! each by its path. Whatever is sent, the answer is a 400 that names the field
-//! and never a 500.
+//! Validation of POST /v1/send: every documented rule, every mistake at once, each with
+//! its path. Whatever is sent, the response is a 400 that names the field and never a
+//! 500.
 
 use serde_json::{Value, json};
 use waypost_core::provider::kind::ProviderType;
 use waypost_tests::{TestApp, decoded, message_to};
 
-/// A good message with one field replaced; `Value::Null` stands for absent too.
+/// A valid message with one field replaced; `Value::Null` also stands for absent.
 fn with(field: &str, value: Value) -> Value {
     let mut message = message_to("ada@example.org");
     message[field] = value;
@@ -27,14 +27,14 @@ async fn quiet() -> TestApp {
         .await
 }
 
-async fn refuses(app: &TestApp, message: &Value, paths: &[&str]) {
+async fn assert_rejected(app: &TestApp, message: &Value, paths: &[&str]) {
     app.post("/v1/send", message)
         .await
         .expect_issues(400, paths);
 }
 
-/// Without a provider account a message that is in order gets as far as routing.
-async fn takes(app: &TestApp, message: &Value) {
+/// Without a provider account a valid message gets as far as routing.
+async fn assert_accepted(app: &TestApp, message: &Value) {
     let error = app
         .post("/v1/send", message)
         .await
@@ -46,7 +46,7 @@ async fn takes(app: &TestApp, message: &Value) {
 }
 
 #[tokio::test]
-async fn a_body_that_is_no_json_object_is_refused() {
+async fn a_body_that_is_no_json_object_is_rejected() {
     let app = quiet().await;
     let nested = |depth: usize| format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
     let bodies: Vec<Vec<u8>> = vec![
@@ -85,10 +85,10 @@ async fn a_body_that_is_no_json_object_is_refused() {
 #[tokio::test]
 async fn an_empty_object_lacks_every_required_field_at_once() {
     let app = quiet().await;
-    refuses(&app, &json!({}), &["to", "from", "subject", "html"]).await;
+    assert_rejected(&app, &json!({}), &["to", "from", "subject", "html"]).await;
     for field in ["to", "from", "subject"] {
-        refuses(&app, &without(field), &[field]).await;
-        refuses(&app, &with(field, Value::Null), &[field]).await;
+        assert_rejected(&app, &without(field), &[field]).await;
+        assert_rejected(&app, &with(field, Value::Null), &[field]).await;
     }
     let error = app
         .post("/v1/send", &json!({}))
@@ -98,7 +98,7 @@ async fn an_empty_object_lacks_every_required_field_at_once() {
 }
 
 #[tokio::test]
-async fn a_value_of_the_wrong_type_is_refused_for_every_field() {
+async fn a_value_of_the_wrong_type_is_rejected_for_every_field() {
     let app = quiet().await;
     let strings = ["from", "subject", "html", "text", "replyTo"];
     for field in strings {
@@ -111,27 +111,27 @@ async fn a_value_of_the_wrong_type_is_refused_for_every_field() {
             json!(1e300),
             json!(-0.0),
         ] {
-            refuses(&app, &with(field, value), &[field]).await;
+            assert_rejected(&app, &with(field, value), &[field]).await;
         }
     }
     for value in [json!(1), json!(true), json!({}), json!({ "0": "a@b.org" })] {
-        refuses(&app, &with("to", value), &["to"]).await;
+        assert_rejected(&app, &with("to", value), &["to"]).await;
     }
     for value in [json!("tag"), json!(1), json!({}), json!(false)] {
-        refuses(&app, &with("tags", value), &["tags"]).await;
+        assert_rejected(&app, &with("tags", value), &["tags"]).await;
     }
     for value in [json!("text"), json!([]), json!(1), json!(true)] {
-        refuses(&app, &with("metadata", value), &["metadata"]).await;
+        assert_rejected(&app, &with("metadata", value), &["metadata"]).await;
     }
     let items = json!([1, null, "ok@example.org", [], {}, true]);
-    refuses(
+    assert_rejected(
         &app,
         &with("to", items.clone()),
         &["to.0", "to.1", "to.3", "to.4", "to.5"],
     )
     .await;
     let tags = json!([1, null, "ok", [], {}, true]);
-    refuses(
+    assert_rejected(
         &app,
         &with("tags", tags),
         &["tags.0", "tags.1", "tags.3", "tags.4", "tags.5"],
@@ -170,22 +170,22 @@ async fn every_mistake_of_a_message_is_reported_at_once() {
         "templateId",
         "variables",
     ];
-    refuses(&app, &message, &paths).await;
+    assert_rejected(&app, &message, &paths).await;
 }
 
 #[tokio::test]
-async fn empty_texts_are_refused() {
+async fn empty_texts_are_rejected() {
     let app = quiet().await;
     for field in ["to", "from", "subject", "html", "text", "replyTo"] {
-        refuses(&app, &with(field, json!("")), &[field]).await;
+        assert_rejected(&app, &with(field, json!("")), &[field]).await;
     }
     for field in ["to", "from", "replyTo"] {
-        refuses(&app, &with(field, json!("  ")), &[field]).await;
+        assert_rejected(&app, &with(field, json!("  ")), &[field]).await;
     }
-    refuses(&app, &with("to", json!([])), &["to"]).await;
-    refuses(&app, &with("to", json!(["a@example.org", ""])), &["to.1"]).await;
-    takes(&app, &with("tags", json!([]))).await;
-    takes(&app, &with("metadata", json!({}))).await;
+    assert_rejected(&app, &with("to", json!([])), &["to"]).await;
+    assert_rejected(&app, &with("to", json!(["a@example.org", ""])), &["to.1"]).await;
+    assert_accepted(&app, &with("tags", json!([]))).await;
+    assert_accepted(&app, &with("metadata", json!({}))).await;
 }
 
 #[tokio::test]
@@ -193,12 +193,12 @@ async fn at_least_one_body_must_be_there() {
     let app = quiet().await;
     let mut message = without("html");
     message.as_object_mut().unwrap().remove("text");
-    refuses(&app, &message, &["html"]).await;
+    assert_rejected(&app, &message, &["html"]).await;
     message["html"] = Value::Null;
     message["text"] = Value::Null;
-    refuses(&app, &message, &["html"]).await;
-    takes(&app, &without("html")).await;
-    takes(&app, &without("text")).await;
+    assert_rejected(&app, &message, &["html"]).await;
+    assert_accepted(&app, &without("html")).await;
+    assert_accepted(&app, &without("text")).await;
 }
 
 #[tokio::test]
@@ -207,11 +207,11 @@ async fn a_message_has_up_to_a_thousand_recipients() {
     let mut to: Vec<String> = (0..1_001)
         .map(|number| format!("r{number}@example.org"))
         .collect();
-    refuses(&app, &with("to", json!(to)), &["to"]).await;
+    assert_rejected(&app, &with("to", json!(to)), &["to"]).await;
     to.pop();
-    takes(&app, &with("to", json!(to))).await;
-    // The bound counts what was given, not what is left without repetitions.
-    refuses(
+    assert_accepted(&app, &with("to", json!(to))).await;
+    // The limit counts the given recipients, not those left without duplicates.
+    assert_rejected(
         &app,
         &with("to", json!(vec!["same@example.org"; 1_001])),
         &["to"],
@@ -223,15 +223,15 @@ async fn a_message_has_up_to_a_thousand_recipients() {
 async fn lengths_are_bounded_in_characters() {
     let app = quiet().await;
     for unit in ["x", "é", "📬"] {
-        takes(&app, &with("subject", json!(unit.repeat(998)))).await;
-        refuses(
+        assert_accepted(&app, &with("subject", json!(unit.repeat(998)))).await;
+        assert_rejected(
             &app,
             &with("subject", json!(unit.repeat(999))),
             &["subject"],
         )
         .await;
-        takes(&app, &with("tags", json!([unit.repeat(100)]))).await;
-        refuses(
+        assert_accepted(&app, &with("tags", json!([unit.repeat(100)]))).await;
+        assert_rejected(
             &app,
             &with("tags", json!(["ok", unit.repeat(101)])),
             &["tags.1"],
@@ -239,21 +239,21 @@ async fn lengths_are_bounded_in_characters() {
         .await;
     }
     let tags: Vec<String> = (0..11).map(|number| format!("t{number}")).collect();
-    takes(&app, &with("tags", json!(tags[..10]))).await;
-    refuses(&app, &with("tags", json!(tags)), &["tags"]).await;
+    assert_accepted(&app, &with("tags", json!(tags[..10]))).await;
+    assert_rejected(&app, &with("tags", json!(tags)), &["tags"]).await;
     let long = format!("{}@example.org", "a".repeat(300));
     for field in ["to", "from", "replyTo"] {
-        refuses(&app, &with(field, json!(long)), &[field]).await;
+        assert_rejected(&app, &with(field, json!(long)), &[field]).await;
     }
     let name = format!("{} <a@example.org>", "n".repeat(100_000));
-    refuses(&app, &with("from", json!(name)), &["from"]).await;
+    assert_rejected(&app, &with("from", json!(name)), &["from"]).await;
 }
 
 #[tokio::test]
 async fn line_breaks_and_nul_characters_never_reach_a_header() {
     let app = quiet().await;
     for bad in ["\r\n", "\n", "\r", "\0", "\u{1b}", "\u{85}"] {
-        refuses(
+        assert_rejected(
             &app,
             &with("subject", json!(format!("a{bad}Bcc: x@example.org"))),
             &["subject"],
@@ -261,19 +261,19 @@ async fn line_breaks_and_nul_characters_never_reach_a_header() {
         .await;
         let address = format!("a@example.org{bad}Bcc: x@example.org");
         for field in ["to", "from", "replyTo"] {
-            refuses(&app, &with(field, json!(address)), &[field]).await;
+            assert_rejected(&app, &with(field, json!(address)), &[field]).await;
         }
         let named = format!("A{bad}B <a@example.org>");
         for field in ["to", "from", "replyTo"] {
-            refuses(&app, &with(field, json!(named)), &[field]).await;
+            assert_rejected(&app, &with(field, json!(named)), &[field]).await;
         }
-        refuses(
+        assert_rejected(
             &app,
             &with("to", json!(["ok@example.org", address])),
             &["to.1"],
         )
         .await;
-        refuses(
+        assert_rejected(
             &app,
             &with("tags", json!(["ok", format!("a{bad}b")])),
             &["tags.1"],
@@ -283,10 +283,10 @@ async fn line_breaks_and_nul_characters_never_reach_a_header() {
 }
 
 #[tokio::test]
-async fn nul_characters_are_refused_anywhere() {
+async fn nul_characters_are_rejected_anywhere() {
     let app = quiet().await;
     for field in ["html", "text", "subject", "from", "to", "replyTo"] {
-        refuses(&app, &with(field, json!("a\0b")), &[field]).await;
+        assert_rejected(&app, &with(field, json!("a\0b")), &[field]).await;
     }
     for metadata in [
         json!({ "key": "a\0b" }),
@@ -294,22 +294,22 @@ async fn nul_characters_are_refused_anywhere() {
         json!({ "list": [1, { "deep": ["\0"] }] }),
         json!({ "list": [1, { "de\0ep": [] }] }),
     ] {
-        refuses(&app, &with("metadata", metadata), &["metadata"]).await;
+        assert_rejected(&app, &with("metadata", metadata), &["metadata"]).await;
     }
     // A backslash and a zero in the text are no NUL.
-    takes(&app, &with("metadata", json!({ "key": "\\u0000 \\0" }))).await;
+    assert_accepted(&app, &with("metadata", json!({ "key": "\\u0000 \\0" }))).await;
 }
 
 #[tokio::test]
-async fn metadata_may_be_large_but_not_of_any_size() {
+async fn the_size_of_metadata_is_limited() {
     let app = quiet().await;
     let of = |bytes: usize| json!({ "key": "x".repeat(bytes - r#"{"key":""}"#.len()) });
-    takes(&app, &with("metadata", of(64 << 10))).await;
-    refuses(&app, &with("metadata", of((64 << 10) + 1)), &["metadata"]).await;
+    assert_accepted(&app, &with("metadata", of(64 << 10))).await;
+    assert_rejected(&app, &with("metadata", of((64 << 10) + 1)), &["metadata"]).await;
 }
 
 #[tokio::test]
-async fn what_is_no_address_is_refused() {
+async fn an_invalid_address_is_rejected() {
     let app = quiet().await;
     for bad in [
         "plain",
@@ -338,19 +338,19 @@ async fn what_is_no_address_is_refused() {
         "a@\u{202e}example.org",
     ] {
         for field in ["to", "from", "replyTo"] {
-            refuses(&app, &with(field, json!(bad)), &[field]).await;
+            assert_rejected(&app, &with(field, json!(bad)), &[field]).await;
         }
     }
 }
 
 #[tokio::test]
-async fn huge_numbers_deep_metadata_and_repeated_keys_are_no_trouble() {
+async fn huge_numbers_deep_metadata_and_repeated_keys_are_harmless() {
     let app = quiet().await;
     let mut deep = json!(1);
     for _ in 0..100 {
         deep = json!({ "d": deep });
     }
-    takes(&app, &with("metadata", deep)).await;
+    assert_accepted(&app, &with("metadata", deep)).await;
     let raw = |metadata: &str| {
         format!(
             r#"{{"to":"a@example.org","from":"a@example.com","subject":"s","text":"t","metadata":{metadata}}}"#
@@ -379,7 +379,7 @@ async fn huge_numbers_deep_metadata_and_repeated_keys_are_no_trouble() {
 }
 
 #[tokio::test]
-async fn numbers_beyond_what_a_double_holds_are_kept_or_refused_and_never_a_500() {
+async fn numbers_beyond_a_double_are_kept_or_rejected_and_never_a_500() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Sendgrid).await;
     for number in [
@@ -401,10 +401,10 @@ async fn numbers_beyond_what_a_double_holds_are_kept_or_refused_and_never_a_500(
 }
 
 #[tokio::test]
-async fn null_is_taken_as_absent() {
+async fn null_counts_as_absent() {
     let app = quiet().await;
     for field in ["templateId", "unsubscribeGroupId", "variables"] {
-        takes(&app, &with(field, Value::Null)).await;
+        assert_accepted(&app, &with(field, Value::Null)).await;
     }
 }
 
@@ -443,10 +443,10 @@ async fn names_with_quotes_and_unicode_and_international_domains_arrive() {
 }
 
 #[tokio::test]
-async fn a_refused_message_leaves_nothing_behind() {
+async fn a_rejected_message_leaves_no_rows() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Sendgrid).await;
-    refuses(
+    assert_rejected(
         &app,
         &with("to", json!(["good@example.org", "bad"])),
         &["to.1"],

@@ -1,5 +1,5 @@
-//! A wrong encryption key: no mail could be sent, so every program reports it and refuses to
-//! start.
+//! Another encryption key than that of the sealed data: nothing could be sent, so every
+//! program reports it and refuses to start.
 
 use std::collections::HashMap;
 
@@ -61,7 +61,7 @@ async fn doctor_and_every_start_fail_with_another_key() {
             assert_refused(&what, &finished, secrets);
         }
     }
-    // A rotation: the new key first, then without the old one.
+    // The next key first, as in a rotation; then the old one is removed.
     let both = format!("2:{OTHER},1:{FIRST}");
     let new = format!("2:{OTHER}");
     for (keys, command) in [
@@ -78,7 +78,7 @@ async fn doctor_and_every_start_fail_with_another_key() {
 }
 
 #[tokio::test]
-async fn one_changed_secret_does_not_prevent_the_start_and_doctor_reports_it() {
+async fn one_changed_secret_stops_no_program_and_doctor_reports_it() {
     let app = start(&format!("1:{FIRST}")).await;
     {
         let _api = app.spawn_api().await;

@@ -1,6 +1,6 @@
-//! Settings with an unusable server: every program and command explains it in one sentence with
-//! the address and what to check, once and without the password. It fails if waiting does not
-//! help.
+//! Settings that name an unusable server: every program and command reports it once, in
+//! one sentence with the address and a hint, without the password, and fails if waiting
+//! would not help.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use waypost_tests::{Finished, Program, Refusal, TestApp, wait_until};
 
 /// A part of every password in these tests.
 const CANARY: &str = "canary";
-/// The command that creates an API key, with its argument.
+/// An id for commands that require one.
 const NOBODY: &str = "00000000-0000-0000-0000-000000000000";
 
 /// Every command that uses Postgres.
@@ -39,12 +39,12 @@ fn with(app: &TestApp, name: &str, value: &str) -> HashMap<String, String> {
     variables
 }
 
-fn assert_told(what: &str, finished: &Finished, parts: &[&str]) {
+fn assert_reported(what: &str, finished: &Finished, parts: &[&str]) {
     assert!(!finished.success, "{what}: {finished:?}");
-    assert_said(what, finished, parts);
+    assert_printed(what, finished, parts);
 }
 
-fn assert_said(what: &str, finished: &Finished, parts: &[&str]) {
+fn assert_printed(what: &str, finished: &Finished, parts: &[&str]) {
     assert!(!finished.stderr.contains(CANARY), "{what}: {finished:?}");
     for part in parts {
         let times = finished.stderr.matches(part).count();
@@ -52,7 +52,7 @@ fn assert_said(what: &str, finished: &Finished, parts: &[&str]) {
     }
 }
 
-/// A server that answers like a Postgres which rejects every password.
+/// A server that responds like a Postgres that accepts no password.
 async fn strict_postgres() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -78,12 +78,12 @@ async fn strict_postgres() -> String {
 }
 
 #[tokio::test]
-async fn every_command_explains_an_unusable_postgres_in_one_sentence() {
+async fn every_command_reports_an_unusable_postgres_in_one_sentence() {
     let app = TestApp::builder().without_worker().start().await;
     let strict = strict_postgres().await;
     let url = url::Url::parse(&app.variables["DATABASE_URL"]).unwrap();
     let server = format!("127.0.0.1:{}", url.port().unwrap());
-    // With the right password, because Postgres checks it before the database.
+    // With the right password, since a Postgres that asks for one checks it first.
     let mut elsewhere = url.clone();
     elsewhere.set_path("/nowhere_at_all");
     for (url, parts) in [
@@ -118,25 +118,25 @@ async fn every_command_explains_an_unusable_postgres_in_one_sentence() {
         let variables = with(&app, "DATABASE_URL", &url);
         for arguments in COMMANDS.into_iter().chain([&["migrate"][..]]) {
             let finished = Program::Api.run(arguments, &variables).await;
-            assert_told(&format!("{arguments:?} {url}"), &finished, &parts);
+            assert_reported(&format!("{arguments:?} {url}"), &finished, &parts);
         }
     }
 }
 
 #[tokio::test]
-async fn every_command_explains_missing_migrations() {
+async fn an_unmigrated_database_is_reported_with_the_command_to_run() {
     let builder = TestApp::builder().without_migrations();
     let app = builder.without_worker().without_scheduler().start().await;
     let variables = with(&app, "WAYPOST_LOG", "warn");
     for arguments in COMMANDS {
         let finished = Program::Api.run(arguments, &variables).await;
         let parts = ["is not migrated", "127.0.0.1:", "run `waypost-api migrate`"];
-        assert_told(&format!("{arguments:?}"), &finished, &parts);
+        assert_reported(&format!("{arguments:?}"), &finished, &parts);
     }
 }
 
 #[tokio::test]
-async fn programs_refuse_to_start_with_wrong_postgres_settings() {
+async fn programs_refuse_to_start_with_a_misconfigured_postgres() {
     let app = TestApp::builder().without_worker().start().await;
     let strict = strict_postgres().await;
     let mut other = url::Url::parse(&app.variables["DATABASE_URL"]).unwrap();
@@ -156,13 +156,13 @@ async fn programs_refuse_to_start_with_wrong_postgres_settings() {
             let finished = program
                 .run(arguments, &with(&app, "DATABASE_URL", &url))
                 .await;
-            assert_told(&format!("{program:?} {url}"), &finished, &[part]);
+            assert_reported(&format!("{program:?} {url}"), &finished, &[part]);
         }
     }
 }
 
 #[tokio::test]
-async fn programs_start_while_a_server_is_away_and_name_it() {
+async fn programs_start_while_a_server_is_down_and_say_which() {
     let app = TestApp::builder().without_worker().start().await;
     let away = format!("postgres://ann:{CANARY}@127.0.0.1:1/x");
     for (name, url, sentence) in [
@@ -190,7 +190,7 @@ async fn programs_start_while_a_server_is_away_and_name_it() {
 }
 
 #[tokio::test]
-async fn doctor_explains_an_unusable_redis_in_one_sentence() {
+async fn an_unusable_redis_is_reported_in_one_sentence() {
     let builder = TestApp::builder().private_redis();
     let app = builder.without_worker().without_scheduler().start().await;
     let redis = app.redis.as_ref().unwrap();
@@ -199,7 +199,7 @@ async fn doctor_explains_an_unusable_redis_in_one_sentence() {
     let number = with(&app, "REDIS_URL", &format!("redis://{strict}/987654"));
     let finished = Program::Api.run(&["doctor"], &number).await;
     let parts = [strict.as_str(), "the number of the database in REDIS_URL"];
-    assert_told("another number", &finished, &parts);
+    assert_reported("another number", &finished, &parts);
     redis.refuse(Refusal::Password).await;
     for (url, parts) in [
         (
@@ -221,15 +221,15 @@ async fn doctor_explains_an_unusable_redis_in_one_sentence() {
     ] {
         let variables = with(&app, "REDIS_URL", &url);
         let finished = Program::Api.run(&["doctor"], &variables).await;
-        assert_told(&url, &finished, &parts);
-        // The dead letters in Postgres are listed nevertheless, if the setting can be parsed.
+        assert_reported(&url, &finished, &parts);
+        // Dead letters in Postgres are listed all the same, if the setting can be read.
         let finished = Program::Api.run(&["jobs", "list"], &variables).await;
-        assert_said(&url, &finished, &parts);
+        assert_printed(&url, &finished, &parts);
     }
 }
 
 #[tokio::test]
-async fn every_program_prints_its_description_and_version() {
+async fn every_program_prints_its_name_and_version() {
     let nothing = HashMap::new();
     for (program, name) in [
         (Program::Api, "waypost-api"),

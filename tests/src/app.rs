@@ -1,4 +1,4 @@
-//! One Waypost for one test, and what tests do with it again and again.
+//! A running Waypost for one test, with the actions that tests share.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -27,28 +27,28 @@ use waypost_simulator::{Captured, Config, Simulator};
 use crate::builder::{AppBuilder, SEARCH_LAG, start_worker};
 use crate::client::{Caller, Reply};
 use crate::database::TestDatabase;
-use crate::ledger::{self, Attempt, LeftOver};
+use crate::outbox::{self, Attempt, OutboxRow};
 use crate::postgres_server::PostgresServer;
 use crate::process::{Process, Program};
 use crate::redis_server::RedisServer;
 use crate::requests::{credentials, event_types, message_to};
 use crate::wait::{WAIT_MAX, wait_until, wait_within};
 
-/// How long the shared Redis may take to forget a test's keys.
-const TIDY_MAX: Duration = Duration::from_secs(5);
+/// Time limit for deleting a test's keys from the shared Redis.
+const CLEAN_UP_MAX: Duration = Duration::from_secs(5);
 
-/// A running Waypost. Dropping it removes all that it made, and fails the test if
-/// work is left that is due.
+/// A running Waypost. Dropping it removes all that it created, and fails the test if due
+/// work is left.
 #[derive(Debug)]
 pub struct TestApp {
-    /// Time: tests move it, unless the parts are processes.
+    /// The clock: tests move it, unless the parts are processes.
     pub clock: Clock,
     pub pool: PgPool,
     /// The settings of all parts, by the names of their variables.
     pub variables: HashMap<String, String>,
-    /// The Redis of this test alone, where one was asked for.
+    /// This test's own Redis, if it requested one.
     pub redis: Option<RedisServer>,
-    /// The PostgreSQL of this test alone, where one was asked for.
+    /// This test's own PostgreSQL, if it requested one.
     pub postgres: Option<PostgresServer>,
     organization_id: OrganizationId,
     caller: Caller,
@@ -60,15 +60,15 @@ pub struct TestApp {
     may_leave_work: AtomicBool,
 }
 
-/// An organization and someone who may do everything in it.
+/// An organization, and a caller with all permissions in it.
 #[derive(Debug, Clone)]
 pub struct Tenant {
     pub organization_id: OrganizationId,
-    /// A caller with a key that has all permissions.
+    /// Has a key with all permissions.
     pub caller: Caller,
 }
 
-/// What the builder hands over.
+/// The values that the builder passes on.
 pub(crate) struct Parts {
     pub(crate) clock: Clock,
     pub(crate) pool: PgPool,
@@ -83,12 +83,12 @@ pub(crate) struct Parts {
 }
 
 impl TestApp {
-    /// API, worker and scheduler as tasks, with an organization and its key.
+    /// Starts API, worker and scheduler as tasks, with an organization and its key.
     pub async fn start() -> Self {
         Self::builder().start().await
     }
 
-    /// Anything else.
+    /// Builds any other configuration.
     #[must_use]
     pub fn builder() -> AppBuilder {
         AppBuilder::default()
@@ -112,27 +112,27 @@ impl TestApp {
         }
     }
 
-    pub(crate) async fn found_organization(&mut self) {
+    pub(crate) async fn create_default_organization(&mut self) {
         let tenant = self.tenant("Tests").await;
         self.organization_id = tenant.organization_id;
         self.caller = tenant.caller;
     }
 
-    // --- who calls ------------------------------------------------------------
+    // --- callers ---------------------------------------------------------------
 
-    /// The organization that most tests work in.
+    /// The default organization of the test.
     #[must_use]
     pub fn organization_id(&self) -> OrganizationId {
         self.organization_id
     }
 
-    /// A caller with all permissions in it.
+    /// A caller with all permissions in the default organization.
     #[must_use]
     pub fn caller(&self) -> &Caller {
         &self.caller
     }
 
-    /// A further organization.
+    /// Adds an organization.
     pub async fn tenant(&self, name: &str) -> Tenant {
         let organization = Organization {
             id: self.ids.next(),
@@ -152,12 +152,12 @@ impl TestApp {
         }
     }
 
-    /// A key with these permissions.
+    /// Adds a key with these permissions.
     pub async fn key(&self, organization_id: OrganizationId, permissions: &[Permission]) -> String {
         self.key_until(organization_id, permissions, None).await
     }
 
-    /// A key with these permissions that expires.
+    /// Adds a key with these permissions that expires.
     pub async fn key_until(
         &self,
         organization_id: OrganizationId,
@@ -200,12 +200,12 @@ impl TestApp {
         self.caller.delete(path).await
     }
 
-    /// Connects an account with good credentials; answers its id.
+    /// Connects an account with valid credentials; returns its id.
     pub async fn connect(&self, kind: ProviderType) -> String {
         self.connect_with(kind, &credentials(kind)).await
     }
 
-    /// Connects an account with these credentials, without its events; answers its id.
+    /// Connects an account with these credentials, without its events; returns its id.
     pub async fn connect_with(&self, kind: ProviderType, credentials: &Value) -> String {
         let body = json!({
             "providerType": kind, "displayName": "An account", "credentials": credentials,
@@ -218,7 +218,7 @@ impl TestApp {
             .to_owned()
     }
 
-    /// Sends a message that must be accepted; answers its id.
+    /// Sends a message that must be accepted; returns its id.
     pub async fn send(&self, message: &Value) -> String {
         let receipt = self.post("/v1/send", message).await.expect(202);
         receipt["messageId"]
@@ -227,18 +227,18 @@ impl TestApp {
             .to_owned()
     }
 
-    /// Sends a small message to one recipient; answers its id.
+    /// Sends a small message to one recipient; returns its id.
     pub async fn send_to(&self, recipient: &str) -> String {
         self.send(&message_to(recipient)).await
     }
 
-    /// Has its owner try a message again.
+    /// Retries a message through the API.
     pub async fn retry(&self, id: &str) -> Reply {
         let path = format!("/v1/messages/{id}/retry");
         self.caller().post_empty(&path).await
     }
 
-    /// A message as its owner sees it.
+    /// A message in the API's representation.
     pub async fn message(&self, id: &str) -> Value {
         self.get(&format!("/v1/messages/{id}")).await.data(200)
     }
@@ -264,38 +264,38 @@ impl TestApp {
         page.data(200).as_array().expect("a list").clone()
     }
 
-    /// The one recipient of a message.
+    /// The only recipient of a message.
     pub async fn recipient(&self, id: &str) -> Value {
         let mut recipients = self.recipients(id).await;
         assert_eq!(recipients.len(), 1);
         recipients.remove(0)
     }
 
-    /// Starts a further API beside the first, with memory of its own; answers a
-    /// caller of it with all permissions.
+    /// Starts another API with its own memory; returns a caller of it with all
+    /// permissions.
     pub async fn start_another_api(&self) -> Caller {
         self.start_another_api_by(&self.clock).await
     }
 
-    /// Starts a worker as a task, for a test that began without one.
+    /// Starts a worker as a task, for a test that started without one.
     pub fn start_worker(&self) {
         start_worker(&self.variables, &self.clock, &self.stop);
     }
 
-    // --- work and time --------------------------------------------------------
+    // --- work and time ---------------------------------------------------------
 
     /// Waits until no work is due at the clock's time and no lease is held.
     ///
     /// # Panics
-    /// When that takes too long; the message lists what is left.
+    /// If that takes too long; the message lists the remaining work.
     pub async fn drain(&self) {
         self.drain_within(WAIT_MAX).await;
     }
 
-    /// The same with another bound.
+    /// The same with another time limit.
     ///
     /// # Panics
-    /// When that takes too long; the message lists what is left.
+    /// If that takes too long; the message lists the remaining work.
     pub async fn drain_within(&self, bound: Duration) {
         let is_done = wait_within(bound, async || self.pending_count().await == 0).await;
         if !is_done {
@@ -310,14 +310,13 @@ impl TestApp {
         }
     }
 
-    /// Keeps attempts from being written, by whichever statement, until the transaction that
-    /// is answered ends.
-    pub async fn obstruct_attempts(&self) -> PgTransaction<'static> {
-        self.obstruct("send_attempts").await
+    /// Blocks every write of attempts until the returned transaction ends.
+    pub async fn block_attempts(&self) -> PgTransaction<'static> {
+        self.block_writes("send_attempts").await
     }
 
-    /// The same for the rows of any table.
-    pub async fn obstruct(&self, table: &str) -> PgTransaction<'static> {
+    /// Blocks every write to a table until the returned transaction ends.
+    pub async fn block_writes(&self, table: &str) -> PgTransaction<'static> {
         self.execute(
             "CREATE FUNCTION stand_still() RETURNS trigger LANGUAGE plpgsql AS
              'BEGIN PERFORM pg_advisory_xact_lock_shared(1); RETURN NEW; END'",
@@ -332,7 +331,7 @@ impl TestApp {
         sqlx::raw_sql("SELECT pg_advisory_xact_lock(1)")
             .execute(&mut *obstacle)
             .await
-            .expect("nobody else has the lock");
+            .expect("no other transaction has the lock");
         obstacle
     }
 
@@ -341,36 +340,36 @@ impl TestApp {
         self.clock.advance(by);
     }
 
-    /// Moves the clock, and waits until what has become due is done.
+    /// Moves the clock, and waits until the work that became due is done.
     pub async fn advance_and_drain(&self, by: TimeDelta) {
         self.advance(by);
         self.drain().await;
     }
 
-    /// Says that this test ends with work that is due, on purpose.
+    /// Declares that this test ends with due work on purpose.
     pub fn leave_work(&self) {
         self.may_leave_work.store(true, Ordering::SeqCst);
     }
 
-    /// Every row of the outbox.
-    pub async fn outbox(&self) -> Vec<LeftOver> {
+    /// All rows of the outbox.
+    pub async fn outbox(&self) -> Vec<OutboxRow> {
         let mut connection = self.pool.acquire().await.expect("the database answers");
-        ledger::outbox(&mut connection, self.clock.now()).await
+        outbox::outbox(&mut connection, self.clock.now()).await
     }
 
     async fn pending_count(&self) -> i64 {
         let mut connection = self.pool.acquire().await.expect("the database answers");
-        ledger::pending_count(&mut connection, self.clock.now()).await
+        outbox::pending_count(&mut connection, self.clock.now()).await
     }
 
-    /// The calls made for a message.
+    /// The recorded attempts of a message.
     pub async fn attempts(&self, message_id: &str) -> Vec<Attempt> {
         let id: Uuid = message_id.parse().expect("an id");
         let mut connection = self.pool.acquire().await.expect("the database answers");
-        ledger::attempts(&mut connection, id).await
+        outbox::attempts(&mut connection, id).await
     }
 
-    /// The outcomes of the calls made for a message.
+    /// The outcomes of a message's attempts.
     pub async fn outcomes(&self, message_id: &str) -> Vec<String> {
         let attempts = self.attempts(message_id).await;
         attempts
@@ -387,7 +386,7 @@ impl TestApp {
             .unwrap_or_else(|error| panic!("{statement}: {error}"));
     }
 
-    /// The one value that a query answers, as text.
+    /// The single value that a query returns, as text.
     pub async fn value(&self, query: &str) -> Option<String> {
         let query = format!("SELECT ({query})::text");
         sqlx::query_scalar(AssertSqlSafe(query.clone()))
@@ -396,7 +395,7 @@ impl TestApp {
             .unwrap_or_else(|error| panic!("{query}: {error}"))
     }
 
-    /// How many statements wait for a lock.
+    /// How many sessions wait for a lock.
     pub async fn lock_waits(&self) -> u64 {
         let query = "SELECT count(*) FROM pg_stat_activity
              WHERE datname = current_database() AND wait_event_type = 'Lock'";
@@ -404,15 +403,15 @@ impl TestApp {
         waits.parse().expect("a count is a number")
     }
 
-    /// Counts and indexes what became of messages, as the scheduler does.
+    /// Folds the message counts and indexes subjects, as the scheduler does.
     pub async fn fold_messages(&self) {
         let mut connection = self.pool.acquire().await.expect("Postgres answers");
         let mut fold =
-            async || list::store::roll_up(&mut connection, OrganizationShard::WHOLE, 5_000).await;
-        while fold().await.expect("what waits can be folded") > 0 {}
+            async || list::store::fold(&mut connection, OrganizationShard::WHOLE, 5_000).await;
+        while fold().await.expect("deltas can be folded") > 0 {}
     }
 
-    // --- the providers --------------------------------------------------------
+    // --- the providers ---------------------------------------------------------
 
     /// The simulator.
     ///
@@ -423,31 +422,31 @@ impl TestApp {
         self.simulator.as_ref().expect("the simulator runs")
     }
 
-    /// What reached an address.
+    /// The messages to an address that the simulator accepted.
     #[must_use]
     pub fn captured(&self, address: &str) -> Vec<Captured> {
         self.simulator().captured_to(address)
     }
 
-    /// The one copy that reached an address.
+    /// The only message to an address that the simulator accepted.
     ///
     /// # Panics
-    /// When it is not one.
+    /// If there is not exactly one.
     pub fn captured_once(&self, address: &str) -> Captured {
         let mut copies = self.captured(address);
         assert_eq!(copies.len(), 1, "copies for {address}");
         copies.remove(0)
     }
 
-    /// Stops the simulator: connections to the providers are refused. What it had
-    /// captured is lost.
+    /// Stops the simulator: connections to the providers are refused. Its captured
+    /// messages are lost.
     pub async fn stop_simulator(&mut self) {
         if let Some(simulator) = self.simulator.take() {
             simulator.shutdown().await;
         }
     }
 
-    /// Starts it again where it was.
+    /// Starts the simulator again on the same port.
     pub async fn resume_simulator(&mut self) {
         let address = self.simulator_url.trim_start_matches("http://");
         let listen: SocketAddr = address.parse().expect("the simulator's URL is an address");
@@ -461,12 +460,12 @@ impl TestApp {
         self.simulator = Some(simulator);
     }
 
-    // --- processes ------------------------------------------------------------
+    // --- processes -------------------------------------------------------------
 
-    /// Starts the API as a process and waits until it answers.
+    /// Starts the API as a process and waits until it responds.
     ///
     /// # Panics
-    /// When it ends instead, or does not answer in time.
+    /// If it ends, or does not respond in time.
     pub async fn spawn_api(&self) -> Process {
         let api = Mutex::new(Program::Api.spawn(&["serve"], &self.variables));
         let has_ended = || {
@@ -498,10 +497,10 @@ impl TestApp {
         Program::Scheduler.spawn(&[], &self.variables)
     }
 
-    // --- the end --------------------------------------------------------------
+    // --- the end ---------------------------------------------------------------
 
-    /// Removes the database and the keys in the shared Redis; answers what was due.
-    fn tidy_up(&self) -> Vec<LeftOver> {
+    /// Removes the database and the keys in the shared Redis; returns the due work.
+    fn clean_up(&self) -> Vec<OutboxRow> {
         let wants_check = !std::thread::panicking() && !self.may_leave_work.load(Ordering::SeqCst);
         let (database, now) = (self.database.clone(), self.clock.now());
         let redis_url = self
@@ -509,22 +508,22 @@ impl TestApp {
             .get("REDIS_URL")
             .filter(|_| self.redis.is_none())
             .cloned();
-        // A thread of its own: this one's runtime cannot be waited for from here.
+        // A thread of its own: `drop` cannot wait for this thread's runtime.
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build();
             runtime.expect("a runtime can be made").block_on(async {
                 let left = if wants_check {
-                    left_over(&database, now).await
+                    pending_rows(&database, now).await
                 } else {
                     Vec::new()
                 };
                 database.remove().await;
                 if let Some(url) = redis_url {
-                    // Best effort: keys of another test's prefix harm nobody.
+                    // Best effort: leftover keys have a prefix that no other test uses.
                     let removing = remove_keys(&url, &database.name);
-                    let _kept = tokio::time::timeout(TIDY_MAX, removing).await;
+                    let _kept = tokio::time::timeout(CLEAN_UP_MAX, removing).await;
                 }
                 left
             })
@@ -536,7 +535,7 @@ impl TestApp {
 impl Drop for TestApp {
     fn drop(&mut self) {
         self.stop.cancel();
-        let left = self.tidy_up();
+        let left = self.clean_up();
         if !left.is_empty() {
             let lines: Vec<String> = left.iter().take(20).map(ToString::to_string).collect();
             panic!(
@@ -547,8 +546,8 @@ impl Drop for TestApp {
     }
 }
 
-async fn left_over(database: &TestDatabase, now: Timestamp) -> Vec<LeftOver> {
-    // A database without migrations has no outbox, and one that is away no answer.
+async fn pending_rows(database: &TestDatabase, now: Timestamp) -> Vec<OutboxRow> {
+    // A database without migrations has no outbox, and a stopped one does not answer.
     let Ok(mut connection) = PgConnection::connect(&database.url).await else {
         return Vec::new();
     };
@@ -559,8 +558,8 @@ async fn left_over(database: &TestDatabase, now: Timestamp) -> Vec<LeftOver> {
     if has_outbox.is_none() {
         return Vec::new();
     }
-    let mut left = ledger::outbox(&mut connection, now).await;
-    left.retain(LeftOver::is_pending);
+    let mut left = outbox::outbox(&mut connection, now).await;
+    left.retain(OutboxRow::is_pending);
     left
 }
 

@@ -1,4 +1,4 @@
-//! How a test says what Waypost it wants.
+//! Configures and starts the Waypost of a test.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -18,23 +18,23 @@ use waypost_simulator::{Config, Simulator, smtp_certificate};
 
 use crate::app::{Parts, TestApp};
 use crate::client::Caller;
-use crate::database::{TestDatabase, patient_pool};
+use crate::database::{TestDatabase, harness_pool};
 use crate::environment;
 use crate::postgres_server::PostgresServer;
 use crate::process::free_port;
 use crate::redis_server::RedisServer;
 use crate::wait::wait_until;
 
-/// Connections that the harness itself holds to a test's database.
+/// Connections of the harness to a test's database.
 const HARNESS_CONNECTIONS: u32 = 4;
-/// How far the simulator's searches lag behind, unless a test says otherwise: mail whose
-/// answer was lost is not found, so the wait for evidence ends by itself.
+/// The default lag of the simulator's searches: a message whose response was lost is not
+/// found, so the wait for evidence ends by itself.
 pub(crate) const SEARCH_LAG: Duration = Duration::from_hours(24);
-/// Longer than anything a test asks for.
+/// Longer than any request of a test.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What a test starts with, when nothing else is said: API, worker and scheduler
-/// as tasks, a clock that stands still, the Redis that all tests share.
+/// The default: API, worker and scheduler as tasks, a clock that stands still, the Redis
+/// that all tests share.
 #[derive(Debug, Clone)]
 pub struct AppBuilder {
     worker: bool,
@@ -63,35 +63,35 @@ impl Default for AppBuilder {
 }
 
 impl AppBuilder {
-    /// Nobody sends.
+    /// Starts no worker: no message is sent.
     #[must_use]
     pub fn without_worker(mut self) -> Self {
         self.worker = false;
         self
     }
 
-    /// Nobody relays, retries or takes back.
+    /// Starts no scheduler: no relay, no retries, no reclaimed leases.
     #[must_use]
     pub fn without_scheduler(mut self) -> Self {
         self.scheduler = false;
         self
     }
 
-    /// A setting by the name of its variable.
+    /// Sets a setting by the name of its variable.
     #[must_use]
     pub fn setting(mut self, name: &str, value: &str) -> Self {
         self.overrides.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// A Redis for this test alone, so that it may be stopped or emptied.
+    /// Starts a Redis for this test, which the test may stop or empty.
     #[must_use]
     pub fn private_redis(mut self) -> Self {
         self.private_redis = true;
         self
     }
 
-    /// A PostgreSQL for this test alone, so that it may be stopped or stalled.
+    /// Starts a PostgreSQL for this test, which the test may stop or stall.
     #[must_use]
     pub fn private_postgres(mut self) -> Self {
         self.private_postgres = true;
@@ -105,25 +105,25 @@ impl AppBuilder {
         self
     }
 
-    /// No tasks: the test starts processes itself. The clock is the machine's, and
-    /// what waits by the clock waits for seconds at most.
+    /// Starts no tasks: the test starts processes itself. The clock is the machine's, and
+    /// waits are seconds at most.
     #[must_use]
     pub fn processes(mut self) -> Self {
         self.processes = true;
         self
     }
 
-    /// Another clock than one that stands still.
+    /// Uses this clock instead of one that stands still.
     #[must_use]
     pub fn with_clock(mut self, clock: Clock) -> Self {
         self.clock = Some(clock);
         self
     }
 
-    /// Starts it all.
+    /// Starts everything.
     ///
     /// # Panics
-    /// When anything cannot be started.
+    /// If a part cannot be started.
     pub async fn start(self) -> TestApp {
         if let Some(filter) = environment::log_filter() {
             telemetry::init(&filter, LogFormat::Text);
@@ -152,7 +152,7 @@ impl AppBuilder {
             None if self.processes => Clock::system(),
             None => Clock::manual(Clock::system().now()),
         };
-        let pool = patient_pool(&database.url, HARNESS_CONNECTIONS);
+        let pool = harness_pool(&database.url, HARNESS_CONNECTIONS);
         let stop = CancellationToken::new();
         if !self.processes {
             self.start_tasks(&variables, &clock, listener, &stop);
@@ -176,7 +176,7 @@ impl AppBuilder {
             stop,
         });
         if self.migrated {
-            app.found_organization().await;
+            app.create_default_organization().await;
         }
         if !self.processes {
             let caller = app.caller().anonymous();
@@ -227,18 +227,18 @@ impl AppBuilder {
             ("WAYPOST_SMTP_CA_FILE", &smtp_certificate.to_string_lossy()),
             ("WAYPOST_LISTEN", listen),
             ("WAYPOST_RELAY_GRACE", "1s"),
-            // Tests are many callers at one address. Those of the limits set them.
+            // Tests make many calls from one address. Tests of the limits set their own.
             ("WAYPOST_RATE_LIMIT_SEND_MAX", "1000000"),
             ("WAYPOST_RATE_LIMIT_OTHER_MAX", "1000000"),
             ("WAYPOST_RATE_LIMIT_ANONYMOUS_PER_MINUTE", "1000000"),
         ];
-        // Tasks: what waits by the clock waits for the test to move it.
+        // Tasks: waits end when the test moves the clock.
         let tasks = [
             ("WAYPOST_PROVIDER_TIMEOUT", "10s"),
             ("WAYPOST_WORKER_LEASE", "30s"),
             ("WAYPOST_SCHEDULER_TICK", "50ms"),
         ];
-        // Processes: real time, in small measures.
+        // Processes: real time, with short waits.
         let processes = [
             ("WAYPOST_PROVIDER_TIMEOUT", "2s"),
             ("WAYPOST_WORKER_LEASE", "6s"),
@@ -281,7 +281,7 @@ impl AppBuilder {
     }
 }
 
-/// Starts a further API as a task, on a port of its own.
+/// Starts another API as a task, on a port of its own.
 pub(crate) async fn start_api(
     variables: &HashMap<String, String>,
     clock: &Clock,
@@ -312,7 +312,7 @@ pub(crate) fn start_worker(
     });
 }
 
-/// Runs a part of Waypost as a task, and says so when it fails.
+/// Runs a part of Waypost as a task, and prints its failure.
 fn watch(name: &'static str, part: impl Future<Output = Result<(), Fault>> + Send + 'static) {
     tokio::spawn(async move {
         if let Err(fault) = part.await {
@@ -321,7 +321,7 @@ fn watch(name: &'static str, part: impl Future<Output = Result<(), Fault>> + Sen
     });
 }
 
-/// The file that says what this process's simulators prove themselves by over SMTP.
+/// The file with the SMTP certificate of this process's simulators.
 fn smtp_certificate_file() -> &'static Path {
     static FILE: LazyLock<PathBuf> = LazyLock::new(|| {
         let path = std::env::temp_dir().join(format!("waypost-it-{}.pem", std::process::id()));
@@ -331,7 +331,7 @@ fn smtp_certificate_file() -> &'static Path {
     &FILE
 }
 
-/// Further processes whose machine's clock is another.
+/// Further parts with a clock of their own.
 impl TestApp {
     /// [`TestApp::start_another_api`] with a clock of its own.
     pub async fn start_another_api_by(&self, clock: &Clock) -> Caller {

@@ -1,13 +1,12 @@
-//! HTTP as a caller of the API speaks it, and what a caller may rely on in every
-//! answer: a request id, what is left of its rate limit, and one form for all
-//! errors.
+//! An HTTP client of the API. It checks in every response what callers rely on: a request
+//! id, the rate limit headers, and the common form of errors.
 
 use http::{HeaderMap, Method};
 use serde_json::Value;
 
 use crate::document;
 
-/// Someone who calls the API, with or without a key. Cheap to clone.
+/// A caller of the API, with or without a key. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Caller {
     http: reqwest::Client,
@@ -15,7 +14,7 @@ pub struct Caller {
     key: Option<String>,
 }
 
-/// An answer, read whole.
+/// A complete response.
 #[derive(Debug, Clone)]
 pub struct Reply {
     pub status: u16,
@@ -42,7 +41,7 @@ impl Caller {
         }
     }
 
-    /// The same caller, calling another API.
+    /// The same caller at another API.
     #[must_use]
     pub fn at(&self, base_url: &str) -> Self {
         Self {
@@ -110,11 +109,11 @@ impl Caller {
         self.call(Method::DELETE, path, |request| request).await
     }
 
-    /// Any request: `shape` adds to it.
+    /// Sends any request; `shape` adds to it.
     ///
     /// # Panics
-    /// When the API does not answer, or answers without a request id or what is
-    /// left of the rate limit.
+    /// If the API does not respond, or responds without a request id or rate limit
+    /// headers.
     pub async fn call(
         &self,
         method: Method,
@@ -139,13 +138,13 @@ impl Caller {
         reply
     }
 
-    /// Any request, where no answer is an answer too.
+    /// Sends any request that may remain without a response.
     ///
     /// # Errors
-    /// Why there was none.
+    /// Why there was no response.
     ///
     /// # Panics
-    /// When the answer is not one that the API's document lists.
+    /// If the OpenAPI document does not list the response.
     pub async fn try_call(
         &self,
         method: Method,
@@ -179,16 +178,16 @@ impl Reply {
     /// The body as JSON.
     ///
     /// # Panics
-    /// When it is none.
+    /// If it is no JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error} in {self:?}"))
     }
 
-    /// The body as JSON of an answer that has this status.
+    /// The body as JSON of a response with this status.
     ///
     /// # Panics
-    /// When it has another.
+    /// If the status is another.
     pub fn expect(&self, status: u16) -> Value {
         assert_eq!(
             self.status, status,
@@ -198,10 +197,10 @@ impl Reply {
         self.json()
     }
 
-    /// The part `data` of an answer that has this status.
+    /// The field `data` of a response with this status.
     ///
     /// # Panics
-    /// When it has another status or no such part.
+    /// If the status is another or the field is missing.
     pub fn data(&self, status: u16) -> Value {
         let mut body = self.expect(status);
         body.get_mut("data")
@@ -209,11 +208,11 @@ impl Reply {
             .take()
     }
 
-    /// The error of an answer that has this status and this code, after a check of
-    /// the whole form that the contract gives errors.
+    /// The error of a response with this status and this code, after a check of the
+    /// common form of errors.
     ///
     /// # Panics
-    /// When anything about it is different.
+    /// If any part of it is different.
     pub fn expect_error(&self, status: u16, code: &str) -> Value {
         let what = format!("{} answered {} {}", self.request, self.status, self.text);
         assert_eq!(self.status, status, "{what}");
@@ -254,11 +253,11 @@ impl Reply {
         error
     }
 
-    /// That the answer refuses the request as invalid and names exactly these
-    /// places, each once, in any order.
+    /// Asserts that the response rejects the request as invalid and names exactly these
+    /// paths, each once, in any order.
     ///
     /// # Panics
-    /// When it does not.
+    /// If it does not.
     pub fn expect_issues(&self, status: u16, paths: &[&str]) -> Value {
         let error = self.expect_error(status, "VALIDATION_ERROR");
         let mut found: Vec<&str> = issues_of(&error)
@@ -272,8 +271,8 @@ impl Reply {
         error
     }
 
-    /// The rate limit that the answer tells: requests in a period, what is left of
-    /// them, and the seconds until nothing of it is used.
+    /// The rate limit headers: requests per period, the remaining ones, and the seconds
+    /// until all are available again.
     #[must_use]
     pub fn rate(&self) -> Option<(u32, u32, u32)> {
         let number = |name| self.header(name)?.parse().ok();

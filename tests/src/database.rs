@@ -1,6 +1,6 @@
-//! A database for each test, copied from a template that has the migrations. The
-//! template's name carries a hash of the migrations, so it is made once for each
-//! state of them, by whichever test comes first.
+//! A database for each test, copied from a template that has the migrations. The name of
+//! the template contains a hash of the migrations, so the first test after a change
+//! creates a new one.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -16,16 +16,16 @@ use crate::environment;
 use crate::postgres_server::PostgresServer;
 use crate::wait::{WAIT_MAX, wait_until};
 
-/// What the databases of tests begin with; the second the time of their creation.
+/// Prefix of the test databases; the Unix time of their creation follows.
 const PREFIX: &str = "waypost_it_at_";
 const TEMPLATE_PREFIX: &str = "waypost_it_template_";
-/// Databases older than this belong to runs that were cut short.
+/// Older databases belong to runs that were interrupted.
 const STALE_AFTER_SECONDS: i64 = 3_600;
 
-/// A database that nobody else uses.
+/// A database that no other test uses.
 #[derive(Debug, Clone)]
 pub struct TestDatabase {
-    /// Its name, unique on its server.
+    /// Unique on its server.
     pub name: String,
     /// How to connect to it.
     pub url: String,
@@ -43,10 +43,10 @@ impl TestDatabase {
         Self::create_from("").await
     }
 
-    /// The one of a server of the test's own, with all migrations.
+    /// The database of a test's own server, with all migrations.
     pub(crate) async fn of(server: &PostgresServer) -> Self {
         let (name, url) = (server.database.clone(), server.url());
-        let pool = patient_pool(&url, 2);
+        let pool = harness_pool(&url, 2);
         db::migrate(&pool)
             .await
             .expect("the migrations can be applied");
@@ -68,9 +68,9 @@ impl TestDatabase {
         Self { name, url }
     }
 
-    /// Removes it, whoever is still connected.
+    /// Drops the database and closes all connections to it.
     pub async fn remove(&self) {
-        // Best effort: what is left over is swept by a later run.
+        // Best effort: a later run removes what is left.
         let Ok(mut connection) = PgConnection::connect(&environment::database_url()).await else {
             return;
         };
@@ -81,9 +81,9 @@ impl TestDatabase {
     }
 }
 
-/// Connections of the harness, which wait as long as a test does: on a machine that many
-/// share, opening one may take longer than Waypost itself waits.
-pub(crate) fn patient_pool(url: &str, connections_max: u32) -> PgPool {
+/// A pool for the harness with a long connect timeout: on a shared machine, opening a
+/// connection may take longer than Waypost itself waits.
+pub(crate) fn harness_pool(url: &str, connections_max: u32) -> PgPool {
     let url = Secret::from(url.to_owned());
     let pool = db::pool(&url, connections_max).expect("the URL can be read");
     let options = pool.options().clone().acquire_timeout(WAIT_MAX);
@@ -91,7 +91,7 @@ pub(crate) fn patient_pool(url: &str, connections_max: u32) -> PgPool {
     options.connect_lazy_with(named.application_name("harness"))
 }
 
-/// The name of the template, made first where there is none.
+/// The name of the template, which is created if it is missing.
 async fn template() -> &'static str {
     static TEMPLATE: OnceCell<String> = OnceCell::const_new();
     TEMPLATE.get_or_init(make_template).await
@@ -113,22 +113,22 @@ async fn make_template() -> String {
         .expect("the server answers")
         .is_none()
     {
-        // Renamed only when it is complete: a run may be cut short at any time.
+        // Renamed only when it is complete: a run may be interrupted at any time.
         let raw = TestDatabase::create_empty().await;
-        let pool = patient_pool(&raw.url, 2);
+        let pool = harness_pool(&raw.url, 2);
         db::migrate(&pool)
             .await
             .expect("the migrations can be applied");
         pool.close().await;
         rename(&raw.name, &name).await;
     }
-    // The lock ends with the connection.
+    // Closing the connection releases the lock.
     name
 }
 
 async fn rename(from: &str, to: &str) {
     let statement = format!("ALTER DATABASE \"{from}\" RENAME TO \"{to}\"");
-    wait_until("nobody is connected to the new template", async || {
+    wait_until("no session is connected to the new template", async || {
         let mut admin = admin().await;
         let renamed = sqlx::query(AssertSqlSafe(statement.clone()))
             .execute(&mut admin)

@@ -1,6 +1,6 @@
-//! Every answer that a test gets is held against the API's document: its status must
-//! be one that the operation lists, and its body must match the schema there. So the
-//! whole suite proves that the document is true.
+//! Checks every response in a test against the OpenAPI document: the operation must list
+//! its status, and its body must match the schema. So the whole suite proves that the
+//! document is correct.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -20,13 +20,13 @@ static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
 
 static VALIDATORS: LazyLock<Mutex<HashMap<String, Arc<Validator>>>> = LazyLock::new(Mutex::default);
 
-/// Checks an answer.
+/// Checks a response.
 ///
 /// # Panics
-/// When the document does not have it.
+/// If the document does not describe it.
 pub(crate) fn check(method: &Method, path: &str, reply: &Reply) {
     let path = path.split('?').next().unwrap_or_default();
-    // A path that is written otherwise than in the document is routed all the same.
+    // The router also accepts a path in another spelling than the document's.
     let is_plain = path.starts_with("/v1/") && !path.contains("/.") && !path.contains('%');
     if !is_plain || method == Method::HEAD || method == Method::OPTIONS {
         return;
@@ -75,7 +75,7 @@ fn is_required(header: &Value) -> bool {
     referred.unwrap_or(header)["required"] == true
 }
 
-/// The operation that serves a path; a path without parameters goes first.
+/// The operation of a path; a path without parameters has precedence.
 fn operation(method: &Method, path: &str) -> Option<(String, &'static Value)> {
     let method = method.as_str().to_ascii_lowercase();
     let paths = DOCUMENT["paths"].as_object()?;
@@ -120,7 +120,7 @@ fn validator(key: String, schema: &Value) -> Arc<Validator> {
     Arc::clone(validator)
 }
 
-/// Puts the schemas in the place of references to them. None contains itself.
+/// Replaces references with their schemas. No schema contains itself.
 fn resolve(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -137,7 +137,7 @@ fn resolve(value: &mut Value) {
     }
 }
 
-/// OpenAPI 3.0 says `nullable` where JSON Schema lists a further type.
+/// OpenAPI 3.0 uses `nullable`; JSON Schema lists the type null.
 fn translate(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -146,7 +146,7 @@ fn translate(value: &mut Value) {
                 fields.insert("anyOf".to_owned(), json!([{ "type": "null" }, own]));
             }
             if is_plain_object(fields) {
-                // What the schema does not list is not there.
+                // A field that the schema does not list must be absent.
                 fields.insert("additionalProperties".to_owned(), Value::Bool(false));
             }
             fields.values_mut().for_each(translate);
@@ -175,7 +175,7 @@ mod tests {
                 }
             }
             Value::Object(fields) => {
-                // A null belongs to the other half of what may be null (`translate`).
+                // The null alternative of a nullable type (`translate`).
                 let example = fields.get("example").filter(|example| !example.is_null());
                 if let Some(example) = example
                     && !validator(place.to_owned(), part).is_valid(example)

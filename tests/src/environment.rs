@@ -1,8 +1,8 @@
-//! What the runner tells the tests: where the servers and the programs are.
+//! The environment of the tests: servers, programs, log filter.
 
 use std::path::{Path, PathBuf};
 
-/// The PostgreSQL server in which every test makes its own database.
+/// The PostgreSQL server in which every test creates its own database.
 pub(crate) fn database_url() -> String {
     required("WAYPOST_TEST_DATABASE_URL")
 }
@@ -12,17 +12,17 @@ pub(crate) fn redis_url() -> String {
     required("WAYPOST_TEST_REDIS_URL")
 }
 
-/// The program that tests start a Redis of their own with.
+/// The program with which tests start their own Redis.
 pub(crate) fn redis_server() -> String {
     read("WAYPOST_TEST_REDIS_SERVER").unwrap_or_else(|| "redis-server".to_owned())
 }
 
-/// The filter for log lines of what runs within the tests; none are shown without.
+/// The log filter of tasks within the tests; without it nothing is logged.
 pub(crate) fn log_filter() -> Option<String> {
     read("WAYPOST_TEST_LOG")
 }
 
-/// What a child process needs of this one's environment to start at all.
+/// The variables of this process that a child process needs to start.
 pub(crate) fn inherited() -> Vec<(&'static str, String)> {
     let names = ["PATH", "HOME", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR"];
     names
@@ -31,10 +31,10 @@ pub(crate) fn inherited() -> Vec<(&'static str, String)> {
         .collect()
 }
 
-/// Where the binaries are: as told, or where cargo puts them next to this one.
+/// The folder of the binaries: `WAYPOST_BIN_DIR`, or cargo's folder next to this program.
 ///
 /// # Panics
-/// When this process does not know where its own program lies.
+/// If the path of this program is unknown.
 #[must_use]
 pub fn binaries() -> PathBuf {
     if let Some(told) = read("WAYPOST_BIN_DIR") {
@@ -64,7 +64,7 @@ fn required(name: &str) -> String {
 fn read(name: &str) -> Option<String> {
     #[expect(
         clippy::disallowed_methods,
-        reason = "tests are told by their runner where the servers are"
+        reason = "the test runner sets where the servers are"
     )]
     let value = std::env::var(name).ok();
     value.filter(|value| !value.is_empty())

@@ -1,15 +1,14 @@
-//! The harness of the integration tests. A [`TestApp`] is a whole Waypost for one
-//! test: a database of its own, Redis keys of its own, a clock that the test
-//! moves, a simulator of the providers, and the API, the worker and the scheduler,
-//! either as tasks of the test's process or as processes that can be killed.
+//! The harness of the integration tests. A [`TestApp`] is a whole Waypost for one test:
+//! its own database and Redis keys, a clock that the test moves, a simulator of the
+//! providers, and the API, the worker and the scheduler, either as tasks of the test's
+//! process or as processes that can be killed.
 //!
-//! Tests speak HTTP to it and look at what reached the simulator. They never
-//! sleep: [`TestApp::drain`] waits until nothing is due, [`TestApp::advance`] moves
-//! time, and [`wait_until`] waits for a state. A test that ends while work is due
-//! fails.
+//! Tests call it through HTTP and check what reached the simulator. They never sleep:
+//! [`TestApp::drain`] waits until no work is due, [`TestApp::advance`] moves time, and
+//! [`wait_until`] waits for a state. A test that ends while work is due fails.
 //!
-//! The servers are given by `WAYPOST_TEST_DATABASE_URL` (a user with CREATEDB) and
-//! `WAYPOST_TEST_REDIS_URL`; `make test` starts both.
+//! `WAYPOST_TEST_DATABASE_URL` (a user with CREATEDB) and `WAYPOST_TEST_REDIS_URL` name
+//! the servers; `make test` starts both.
 
 mod app;
 mod builder;
@@ -17,8 +16,8 @@ mod client;
 mod database;
 mod document;
 mod environment;
-mod ledger;
 mod lossy_proxy;
+mod outbox;
 mod postgres_server;
 mod process;
 mod receiver;
@@ -31,8 +30,8 @@ pub use builder::AppBuilder;
 pub use client::{Caller, Reply};
 pub use database::TestDatabase;
 pub use environment::{binaries, root};
-pub use ledger::{Attempt, LeftOver};
-pub use lossy_proxy::LosingLine;
+pub use lossy_proxy::LossyProxy;
+pub use outbox::{Attempt, OutboxRow};
 pub use postgres_server::PostgresServer;
 pub use process::{Finished, Process, Program};
 pub use receiver::{Answer, ReceivedWebhook, Receiver};

@@ -1,5 +1,5 @@
-//! A way to PostgreSQL on which answers get lost: a transaction is committed, and who
-//! asked for that never hears of it.
+//! A proxy in front of PostgreSQL that loses responses: a transaction is committed, and
+//! its client gets no confirmation.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,22 +9,23 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use url::Url;
 
-/// What a transaction's end looks like on the wire: a simple query.
+/// The end of a transaction in the protocol: a simple query.
 const COMMIT: &[u8] = b"COMMIT\0";
 const PORT: u16 = 5432;
 
-/// Passes everything on until it is told to lose something. Ends with its test.
+/// Forwards everything, and loses the confirmation of a commit on request. It ends with
+/// its test.
 #[derive(Debug)]
-pub struct LosingLine {
+pub struct LossyProxy {
     address: SocketAddr,
-    to_lose: Arc<AtomicUsize>,
+    commits_to_lose: Arc<AtomicUsize>,
 }
 
-impl LosingLine {
-    /// A line to the server of this database.
+impl LossyProxy {
+    /// A proxy to the server of this database.
     ///
     /// # Panics
-    /// When no port is free.
+    /// If no port is free.
     pub async fn to(database_url: &str) -> Self {
         let url = Url::parse(database_url).expect("a database has a URL");
         let host = url.host_str().expect("the server has a host").to_owned();
@@ -32,26 +33,29 @@ impl LosingLine {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await;
         let listener = listener.expect("a port is free");
         let address = listener.local_addr().expect("a listener has an address");
-        let to_lose = Arc::new(AtomicUsize::new(0));
-        let shared = Arc::clone(&to_lose);
+        let commits_to_lose = Arc::new(AtomicUsize::new(0));
+        let shared = Arc::clone(&commits_to_lose);
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                let (server, to_lose) = (server.clone(), Arc::clone(&shared));
+                let (server, commits_to_lose) = (server.clone(), Arc::clone(&shared));
                 tokio::spawn(async move {
                     if let Ok(server) = TcpStream::connect(server).await {
-                        // Whoever is cut off finds out by himself.
-                        let _cut_off = pass_on(client, server, &to_lose).await;
+                        // The client notices the closed connection by itself.
+                        let _cut_off = forward(client, server, &commits_to_lose).await;
                     }
                 });
             }
         });
-        Self { address, to_lose }
+        Self {
+            address,
+            commits_to_lose,
+        }
     }
 
-    /// The database behind it.
+    /// The URL of the database behind the proxy.
     ///
     /// # Panics
-    /// When that is no database.
+    /// If the URL is none of a database.
     #[must_use]
     pub fn url_of(&self, database_url: &str) -> String {
         let mut url = Url::parse(database_url).expect("a database has a URL");
@@ -61,48 +65,48 @@ impl LosingLine {
         url.into()
     }
 
-    /// Cuts whoever commits next off once that is done.
+    /// Closes the connection of the next client that commits, after its commit is done.
     pub fn lose_next_commit(&self) {
-        self.to_lose.fetch_add(1, Ordering::SeqCst);
+        self.commits_to_lose.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Commits that are still to be lost.
+    /// Commits whose confirmation is still to be lost.
     #[must_use]
-    pub fn left_to_lose(&self) -> usize {
-        self.to_lose.load(Ordering::SeqCst)
+    pub fn commits_to_lose(&self) -> usize {
+        self.commits_to_lose.load(Ordering::SeqCst)
     }
 }
 
-/// Passes both directions on, until one side ends or an answer is lost.
-async fn pass_on(
+/// Forwards both directions, until one side ends or a confirmation is lost.
+async fn forward(
     mut client: TcpStream,
     mut server: TcpStream,
-    to_lose: &AtomicUsize,
+    commits_to_lose: &AtomicUsize,
 ) -> std::io::Result<()> {
-    let (mut asked, mut answered) = (vec![0; 65_536], vec![0; 65_536]);
+    let (mut request, mut response) = (vec![0; 65_536], vec![0; 65_536]);
     loop {
         tokio::select! {
-            count = client.read(&mut asked) => {
-                let asked = &asked[..count?];
-                if asked.is_empty() {
+            count = client.read(&mut request) => {
+                let request = &request[..count?];
+                if request.is_empty() {
                     return Ok(());
                 }
-                server.write_all(asked).await?;
-                let commits = asked.windows(COMMIT.len()).any(|bytes| bytes == COMMIT);
+                server.write_all(request).await?;
+                let commits = request.windows(COMMIT.len()).any(|bytes| bytes == COMMIT);
                 let one_less = |count: usize| count.checked_sub(1);
                 let order = Ordering::SeqCst;
-                if commits && to_lose.fetch_update(order, order, one_less).is_ok() {
-                    // It is done once the server says so.
-                    let _lost = server.read(&mut answered).await?;
+                if commits && commits_to_lose.fetch_update(order, order, one_less).is_ok() {
+                    // The commit is done when the server confirms it.
+                    let _lost = server.read(&mut response).await?;
                     return Ok(());
                 }
             }
-            count = server.read(&mut answered) => {
-                let answered = &answered[..count?];
-                if answered.is_empty() {
+            count = server.read(&mut response) => {
+                let response = &response[..count?];
+                if response.is_empty() {
                     return Ok(());
                 }
-                client.write_all(answered).await?;
+                client.write_all(response).await?;
             }
         }
     }

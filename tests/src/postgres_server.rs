@@ -1,5 +1,5 @@
-//! A PostgreSQL that one test has to itself, to be stopped without a word, stalled
-//! and started again.
+//! A PostgreSQL of one test, which can be stopped without a checkpoint, stalled and
+//! started again.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -12,7 +12,7 @@ use crate::environment;
 use crate::process::free_port;
 use crate::wait::wait_until;
 
-/// Runs a program of PostgreSQL as the user that `make test` runs its servers as.
+/// Runs a PostgreSQL program as the user under whom `make test` runs its servers.
 const AS_SERVICE_USER: &str =
     r#". "$0"; find_postgres; program=$1; shift; as_service_user "$PG_BIN/$program" "$@""#;
 
@@ -27,7 +27,7 @@ pub struct PostgresServer {
 }
 
 impl PostgresServer {
-    /// Makes a cluster and starts it on a free port.
+    /// Creates a cluster and starts it on a free port.
     pub async fn start() -> Self {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let nth = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -63,7 +63,7 @@ impl PostgresServer {
         server
     }
 
-    /// How to connect to its database.
+    /// The URL of its database.
     #[must_use]
     pub fn url(&self) -> String {
         self.url_of(&self.database)
@@ -73,8 +73,8 @@ impl PostgresServer {
         format!("postgres://waypost@127.0.0.1:{}/{database}", self.port)
     }
 
-    /// `pg_ctl stop -m immediate`: connections break, new ones are refused, and the
-    /// next start recovers as after a crash.
+    /// `pg_ctl stop -m immediate`: connections break, new ones are refused, and the next
+    /// start recovers as after a crash.
     pub async fn stop(&mut self) {
         if let Some(mut child) = self.child.take() {
             signal("-QUIT", &child);
@@ -103,18 +103,18 @@ impl PostgresServer {
         .await;
     }
 
-    /// Lets it hang: connections stay and new ones are taken, and nothing is
-    /// answered.
+    /// Stalls it: connections stay open, new ones are accepted, and nothing gets a
+    /// response.
     pub fn stall(&self) {
         if let Some(child) = &self.child {
-            // The parent first, which makes no new ones then.
+            // First the parent, so that it starts no further processes.
             signal("-STOP", child);
             signal_children("-STOP", child);
         }
     }
 
-    /// Lets the connections that Waypost has to it hang, as where something between the
-    /// machines has forgotten them: nothing comes back over them, and new ones are served.
+    /// Stalls Waypost's open connections, as if a firewall had dropped their state: they
+    /// get no response, and new connections work.
     pub async fn stall_connections(&self) {
         let mut admin = PgConnection::connect(&self.url())
             .await
@@ -131,7 +131,7 @@ impl PostgresServer {
         }
     }
 
-    /// Lets it go on after it hung.
+    /// Resumes it after a stall.
     pub fn wake(&self) {
         if let Some(child) = &self.child {
             signal_children("-CONT", child);
@@ -146,7 +146,7 @@ impl Drop for PostgresServer {
         if let Some(child) = &self.child {
             signal("-QUIT", child);
         }
-        // Best effort: what is left lies below the folder for what is temporary.
+        // Best effort: the folder is in the directory for temporary files.
         let _left_over = std::fs::remove_dir_all(&self.data);
     }
 }

@@ -1,5 +1,4 @@
-//! Waypost's programs as processes of their own: to be killed without a word, told
-//! to stop, or run to their end.
+//! Waypost's programs as processes, which tests kill, terminate, or run to their end.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -11,13 +10,13 @@ use tokio::process::{Child, Command};
 use crate::environment;
 use crate::wait::WAIT_MAX;
 
-/// Lines of a process's log that are shown when its test fails.
+/// Lines of a process's log that are printed if its test fails.
 const LOG_LINES_SHOWN: usize = 40;
 
-/// Begins a program with few open files allowed at first, as service managers do.
+/// Starts a program with a low limit of open files, as service managers do.
 const AS_A_SERVICE: &str = r#"ulimit -S -n 256 && exec "$0" "$@""#;
 
-/// Which program.
+/// A program of Waypost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Program {
     /// The API, and the operator's commands.
@@ -34,10 +33,10 @@ pub struct Process {
     log: PathBuf,
 }
 
-/// What a program that ran to its end left behind.
+/// The result of a program that ran to its end.
 #[derive(Debug)]
 pub struct Finished {
-    /// Whether it said that all went well.
+    /// Whether it exited with status 0.
     pub success: bool,
     pub stdout: String,
     pub stderr: String,
@@ -73,7 +72,7 @@ impl Program {
     /// Runs it to its end.
     ///
     /// # Panics
-    /// When it cannot be started or does not end in time.
+    /// If it cannot be started or does not end in time.
     pub async fn run(self, arguments: &[&str], variables: &HashMap<String, String>) -> Finished {
         let mut command = self.command(variables);
         let running = command.args(arguments).stdin(Stdio::null()).output();
@@ -91,7 +90,7 @@ impl Program {
     /// Starts it.
     ///
     /// # Panics
-    /// When it cannot be started.
+    /// If it cannot be started.
     #[must_use]
     pub fn spawn(self, arguments: &[&str], variables: &HashMap<String, String>) -> Process {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
@@ -117,7 +116,7 @@ impl Program {
 }
 
 impl Process {
-    /// `kill -9`: it dies where it stands.
+    /// `kill -9`.
     pub async fn kill(&mut self) {
         self.child
             .kill()
@@ -125,10 +124,10 @@ impl Process {
             .expect("a process of ours can be killed");
     }
 
-    /// `kill`: it is asked to stop, and awaited.
+    /// SIGTERM; waits for the end.
     ///
     /// # Panics
-    /// When it does not stop in time.
+    /// If it does not stop in time.
     pub async fn terminate(&mut self) -> ExitStatus {
         let id = self.id().to_string();
         let asked = Command::new("kill").args(["-TERM", &id]).status().await;
@@ -142,12 +141,12 @@ impl Process {
             .expect("a process of ours can be awaited")
     }
 
-    /// Lets it stand still: it is there, and does nothing.
+    /// Stalls it with SIGSTOP.
     pub fn stall(&self) {
         self.signal("-STOP");
     }
 
-    /// Lets it go on after it stood still.
+    /// Resumes it after a stall.
     pub fn wake(&self) {
         self.signal("-CONT");
     }
@@ -163,7 +162,7 @@ impl Process {
         );
     }
 
-    /// Whether it has ended, by itself or not.
+    /// Whether it has ended, for whatever reason.
     pub fn has_ended(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }
@@ -171,16 +170,16 @@ impl Process {
     /// Its process id.
     ///
     /// # Panics
-    /// When it has ended.
+    /// If it has ended.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id().expect("the process still runs")
     }
 
-    /// The memory that it has in hand, in bytes.
+    /// Its resident memory, in bytes.
     ///
     /// # Panics
-    /// When it has ended.
+    /// If it has ended.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         let id = self.id();
@@ -191,10 +190,10 @@ impl Process {
         kibibytes.map_or(0, |kibibytes: u64| kibibytes << 10)
     }
 
-    /// How many files it may have open, and how many it could allow itself.
+    /// Its soft and hard limits of open files.
     ///
     /// # Panics
-    /// When it has ended.
+    /// If it has ended.
     #[must_use]
     pub fn open_files_max(&self) -> (u64, u64) {
         let id = self.id();
@@ -210,7 +209,7 @@ impl Process {
             .expect("open files have limits on this system")
     }
 
-    /// All that it has logged so far.
+    /// Its log so far.
     #[must_use]
     pub fn log(&self) -> String {
         let bytes = std::fs::read(&self.log).unwrap_or_default();
@@ -230,7 +229,7 @@ impl Drop for Process {
     }
 }
 
-/// A port that was free a moment ago.
+/// A port that is probably free.
 pub(crate) fn free_port() -> u16 {
     let listener =
         std::net::TcpListener::bind("127.0.0.1:0").expect("the loopback interface has free ports");

@@ -1,4 +1,4 @@
-//! A customer's server: takes webhooks and keeps them, and answers as it is told.
+//! A customer's server: receives and stores webhooks, and responds as configured.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -17,16 +17,16 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
 
-/// How the server answers.
+/// The server's response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     Status(u16),
-    /// With this status, asking to be left alone for so many seconds.
+    /// This status, with a `Retry-After` of so many seconds.
     RetryAfter(u16, u64),
     Silence,
 }
 
-/// A webhook that came.
+/// A received webhook.
 #[derive(Debug, Clone)]
 pub struct ReceivedWebhook {
     pub headers: HeaderMap,
@@ -38,7 +38,7 @@ impl ReceivedWebhook {
     /// A header.
     ///
     /// # Panics
-    /// Where there is none.
+    /// If the header is missing.
     #[must_use]
     pub fn header(&self, name: &str) -> &str {
         let value = self.headers.get(name);
@@ -46,10 +46,10 @@ impl ReceivedWebhook {
         value.to_str().expect("our headers are ASCII")
     }
 
-    /// The content as JSON.
+    /// The body as JSON.
     ///
     /// # Panics
-    /// Where it is none.
+    /// If it is no JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).expect("a webhook is JSON")
@@ -82,7 +82,7 @@ struct State {
     connections: AtomicUsize,
 }
 
-/// Decides on the status of each answer.
+/// Decides on the status of each response.
 struct Judge(Box<dyn Fn(&ReceivedWebhook) -> u16 + Send + Sync>);
 
 impl std::fmt::Debug for Judge {
@@ -96,12 +96,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Receiver {
-    /// Starts one that takes everything.
+    /// Starts a server that accepts everything.
     pub async fn start() -> Self {
         Self::with(true).await
     }
 
-    /// Starts one that only counts, for measurements.
+    /// Starts a server that only counts, for measurements.
     pub async fn counting() -> Self {
         Self::with(false).await
     }
@@ -127,35 +127,35 @@ impl Receiver {
         }
     }
 
-    /// Where it is.
+    /// Its URL.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}/hooks", self.address)
     }
 
-    /// Says how it answers from now on.
+    /// Sets all further responses.
     pub fn answer(&self, answer: Answer) {
         *lock(&self.state.answer) = answer;
     }
 
-    /// Says that it answers with the status that `judge` gives to each webhook.
+    /// Responds with the status that `judge` returns for each webhook.
     pub fn judge(&self, judge: impl Fn(&ReceivedWebhook) -> u16 + Send + Sync + 'static) {
         *lock(&self.state.judge) = Some(Judge(Box::new(judge)));
     }
 
-    /// What came so far, in order.
+    /// The webhooks so far, in order.
     #[must_use]
     pub fn received(&self) -> Vec<ReceivedWebhook> {
         lock(&self.state.received).clone()
     }
 
-    /// How much came so far.
+    /// The number of webhooks so far.
     #[must_use]
     pub fn count(&self) -> usize {
         self.state.count.load(Ordering::SeqCst)
     }
 
-    /// How many connections were opened so far.
+    /// The number of connections so far.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.state.connections.load(Ordering::SeqCst)
@@ -172,26 +172,26 @@ async fn serve(listener: TcpListener, state: Arc<State>) {
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
         state.connections.fetch_add(1, Ordering::SeqCst);
-        connections.spawn(converse(stream, Arc::clone(&state)));
+        connections.spawn(handle(stream, Arc::clone(&state)));
         while connections.try_join_next().is_some() {}
     }
 }
 
-async fn converse(stream: TcpStream, state: Arc<State>) {
+async fn handle(stream: TcpStream, state: Arc<State>) {
     let service = service_fn(move |request| {
         let state = Arc::clone(&state);
-        async move { Ok::<_, Infallible>(state.take(request).await) }
+        async move { Ok::<_, Infallible>(state.respond(request).await) }
     });
-    // A caller that goes away is none of our business.
+    // A disconnect of the caller is no error of the server.
     let _gone = hyper::server::conn::http1::Builder::new()
         .serve_connection(TokioIo::new(stream), service)
         .await;
 }
 
 impl State {
-    async fn take(&self, request: http::Request<Incoming>) -> Response<Full<Bytes>> {
+    async fn respond(&self, request: http::Request<Incoming>) -> Response<Full<Bytes>> {
         let (head, body) = request.into_parts();
-        // Whoever asks whether somebody is there tells nothing.
+        // A HEAD request checks the URL and carries no event.
         if head.method == Method::HEAD {
             return Response::default();
         }

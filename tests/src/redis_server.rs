@@ -1,5 +1,5 @@
-//! A Redis that one test has to itself, to be stopped, stalled, started, emptied and
-//! made to refuse writes.
+//! A Redis of one test, which can be stopped, stalled, started, emptied and made to
+//! refuse writes.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -10,7 +10,7 @@ use crate::environment;
 use crate::process::free_port;
 use crate::wait::wait_until;
 
-/// A running or stopped server. It keeps nothing: stopped is emptied.
+/// A running or stopped server. It persists nothing: a stop empties it.
 #[derive(Debug)]
 pub struct RedisServer {
     port: u16,
@@ -18,23 +18,23 @@ pub struct RedisServer {
     folder: PathBuf,
 }
 
-/// Why a Redis that answers does not take writes.
+/// Why a Redis that responds refuses writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// It is full, and may evict nothing.
+    /// It is full, and evicts nothing.
     Full,
     Replica,
     CannotSave,
-    /// It has fewer replicas than it must have.
+    /// It has fewer replicas than required.
     TooFewReplicas,
-    /// Its rules forbid us to write.
+    /// Its ACL forbids writes.
     Forbidden,
-    /// It asks for a password that we do not have.
+    /// It requires a password that Waypost does not have.
     Password,
 }
 
 impl Refusal {
-    /// All of them.
+    /// All refusals.
     pub const ALL: [Self; 6] = [
         Self::Full,
         Self::Replica,
@@ -44,7 +44,7 @@ impl Refusal {
         Self::Password,
     ];
 
-    /// How its errors begin.
+    /// The prefix of its errors.
     #[must_use]
     pub fn code(self) -> &'static str {
         match self {
@@ -58,7 +58,7 @@ impl Refusal {
     }
 }
 
-/// The password that it asks for in [`Refusal::Password`].
+/// The password that it requires in [`Refusal::Password`].
 const PASSWORD: &str = "another-secret";
 
 impl RedisServer {
@@ -75,7 +75,7 @@ impl RedisServer {
         server
     }
 
-    /// How to connect to it.
+    /// Its URL.
     #[must_use]
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
@@ -109,13 +109,13 @@ impl RedisServer {
         .await;
     }
 
-    /// Lets it hang: connections stay and new ones are taken, and nothing is
-    /// answered.
+    /// Stalls it: connections stay open, new ones are accepted, and nothing gets a
+    /// response.
     pub async fn stall(&self) {
         self.signal("-STOP").await;
     }
 
-    /// Lets it go on after it hung.
+    /// Resumes it after a stall.
     pub async fn wake(&self) {
         self.signal("-CONT").await;
     }
@@ -144,10 +144,10 @@ impl RedisServer {
             .expect("scripts can be removed");
     }
 
-    /// Lets it refuse writes, and answer as before what only reads.
+    /// Makes it refuse writes, and still serve reads.
     ///
     /// # Panics
-    /// When it does not do that.
+    /// If it does not do that.
     pub async fn refuse(&self, refusal: Refusal) {
         let commands: &[&str] = match refusal {
             Refusal::Full => &["CONFIG SET maxmemory 1"],
@@ -164,7 +164,7 @@ impl RedisServer {
             let _refused_from_then_on = self.try_command(command).await;
         }
         if refusal == Refusal::Password {
-            // Who is connected already is not asked for it.
+            // Open connections are not asked for the password.
             let url = format!("redis://:{PASSWORD}@127.0.0.1:{}", self.port);
             let _itself = command_at(&url, "CLIENT KILL TYPE normal").await;
         }
@@ -175,11 +175,11 @@ impl RedisServer {
         .await;
     }
 
-    /// Lets it take writes again.
+    /// Makes it accept writes again.
     ///
     /// # Panics
-    /// When it does not do that.
-    pub async fn relent(&self, refusal: Refusal) {
+    /// If it does not do that.
+    pub async fn accept_writes(&self, refusal: Refusal) {
         let command = match refusal {
             Refusal::Full => "CONFIG SET maxmemory 0",
             Refusal::Replica => "REPLICAOF NO ONE",
@@ -214,8 +214,8 @@ impl Drop for RedisServer {
     }
 }
 
-/// Runs a command whose words are separated by spaces; a no-break space stands for one
-/// within a word, and alone for an empty one.
+/// Runs a command whose words are separated by spaces; a no-break space stands for a
+/// space within a word, and alone for an empty word.
 async fn command_at(url: &str, command: &str) -> redis::RedisResult<()> {
     let client = redis::Client::open(url)?;
     let mut connection = client.get_multiplexed_async_connection().await?;

@@ -1,4 +1,4 @@
-//! What tests send: credentials and messages that are in order, to start from.
+//! Valid credentials and messages, from which tests start.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,11 +7,11 @@ use sha2::{Digest, Sha256};
 use waypost_core::provider::kind::ProviderType;
 use waypost_simulator::DEFAULT_SES_SECRET;
 
-/// A sender whose domain is verified on every simulated account.
+/// A From address whose domain is verified on every simulated account.
 pub const SENDER: &str = "news@example.com";
 
-/// The types with an HTTP API. SMTP has none, and with it no domains, no tags and no
-/// ids of ours.
+/// The types with an HTTP API. SMTP has none, and so no domains, no tags and no custom
+/// ids.
 pub const HTTP_PROVIDERS: [ProviderType; 4] = [
     ProviderType::Sendgrid,
     ProviderType::Postmark,
@@ -19,7 +19,7 @@ pub const HTTP_PROVIDERS: [ProviderType; 4] = [
     ProviderType::Ses,
 ];
 
-/// Credentials that the simulator takes, with all that makes domains visible.
+/// Credentials that the simulator accepts, with all that makes domains visible.
 #[must_use]
 pub fn credentials(kind: ProviderType) -> Value {
     match kind {
@@ -41,7 +41,7 @@ pub fn credentials(kind: ProviderType) -> Value {
     }
 }
 
-/// What keeps a message's HTML as it is, wherever the test is not about tracking.
+/// Settings that leave a message's HTML unchanged, for tests that are not about tracking.
 #[must_use]
 pub fn untracked() -> Value {
     json!({ "opens": false, "clicks": false })
@@ -50,7 +50,7 @@ pub fn untracked() -> Value {
 /// The types of the events of a message or a recipient, in order.
 ///
 /// # Panics
-/// When it has no events.
+/// If it has no events.
 #[must_use]
 pub fn event_types(of: &Value) -> Vec<String> {
     let events = of["events"].as_array().expect("it has events").iter();
@@ -58,7 +58,7 @@ pub fn event_types(of: &Value) -> Vec<String> {
     types.map(str::to_owned).collect()
 }
 
-/// A small message to one recipient, which arrives as it was written.
+/// A small message to one recipient, whose content is not changed.
 #[must_use]
 pub fn message_to(recipient: &str) -> Value {
     json!({
@@ -71,14 +71,14 @@ pub fn message_to(recipient: &str) -> Value {
     })
 }
 
-/// How the API names a recipient.
+/// The hash by which the API names a recipient.
 #[must_use]
 pub fn to_hash(address: &str) -> String {
     hex::encode(Sha256::digest(address.trim().to_lowercase()))
 }
 
-/// A header as a reader sees it: its encoded words (RFC 2047, base64 only, which is
-/// what Waypost writes) decoded.
+/// Decodes the encoded words of a header (RFC 2047, base64 only, which is what Waypost
+/// writes).
 #[must_use]
 pub fn decoded(header: &str) -> String {
     let mut text = String::new();

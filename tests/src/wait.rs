@@ -1,19 +1,19 @@
-//! Waiting for a state, with a bound. The one place of the tests that sleeps.
+//! Waiting for a state, with a time limit. The tests sleep nowhere else.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How long a state may take to come about. Builds and other tests share the
-/// machine, so it is generous; a test that passes never waits for it.
+/// Time limit of a wait. Builds and other tests share the machine, so it is long; a test
+/// that passes does not wait for it.
 pub const WAIT_MAX: Duration = Duration::from_secs(20);
-/// How often a state is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// How often the state is checked.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Waits until `reached` says yes.
+/// Waits until `reached` returns true.
 ///
 /// # Panics
-/// When that takes longer than [`WAIT_MAX`].
+/// If that takes longer than [`WAIT_MAX`].
 pub async fn wait_until(what: &str, reached: impl AsyncFn() -> bool) {
     assert!(
         wait_within(WAIT_MAX, reached).await,
@@ -21,7 +21,7 @@ pub async fn wait_until(what: &str, reached: impl AsyncFn() -> bool) {
     );
 }
 
-/// Waits until `reached` says yes, at most so long; false where it never did.
+/// Waits until `reached` returns true, at most for `bound`; false if it did not.
 pub async fn wait_within(bound: Duration, reached: impl AsyncFn() -> bool) -> bool {
     let end = Instant::now() + bound;
     loop {
@@ -31,6 +31,6 @@ pub async fn wait_within(bound: Duration, reached: impl AsyncFn() -> bool) -> bo
         if Instant::now() >= end {
             return false;
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }

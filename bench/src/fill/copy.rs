@@ -1,16 +1,16 @@
-//! Postgres' binary COPY format, and rows sent by it.
+//! Rows in PostgreSQL's binary COPY format, and the COPY itself.
 
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-/// Microseconds from 1970 to 2000, from where Postgres counts.
+/// 2000-01-01 as Unix milliseconds: PostgreSQL counts time from there.
 const EPOCH_MS: i64 = 946_684_800_000;
-/// The type of the elements of a `text[]`.
+/// The OID of `text`, the element type of a `text[]`.
 const TEXT_OID: i32 = 25;
-/// Bytes that are gathered before they are sent.
+/// Bytes to collect before they are sent.
 const SEND_BYTES: usize = 1 << 20;
 
-/// Rows in the binary format, as they gather.
+/// Rows in the binary format.
 #[derive(Debug)]
 pub(crate) struct Rows {
     bytes: Vec<u8>,
@@ -25,7 +25,7 @@ impl Rows {
         Self { bytes }
     }
 
-    /// Begins a row of so many values, which follow.
+    /// Starts a row of this many values, which follow.
     pub(crate) fn row(&mut self, values: i16) {
         self.bytes.extend_from_slice(&values.to_be_bytes());
     }
@@ -39,7 +39,7 @@ impl Rows {
         self.bytes.extend_from_slice(value);
     }
 
-    /// Also the name of an enumeration's value.
+    /// Also the name of an enum value.
     pub(crate) fn text(&mut self, value: &str) {
         self.bytes(value.as_bytes());
     }
@@ -82,15 +82,16 @@ impl Rows {
     }
 }
 
-/// Where rows go.
+/// A table and the columns to fill.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Target<'a> {
     pub(crate) table: &'a str,
     pub(crate) columns: &'a str,
 }
 
-/// Copies the rows of these numbers into an empty table, which is truncated for it: so
-/// they are written frozen, and no vacuum has to come after them. No trigger fires.
+/// Copies the rows of these numbers into an empty table. The table is truncated in the
+/// same transaction, so that COPY may freeze the rows and no vacuum is needed. No trigger
+/// fires.
 pub(crate) async fn copy(
     connection: &mut PgConnection,
     target: Target<'_>,

@@ -1,6 +1,5 @@
-//! What finished history looks like, message by message. Pure: everything about a
-//! message follows from its number, so each table is written by itself, in any order,
-//! and all of them agree.
+//! Generates finished messages. Pure: everything about a message is computed from its
+//! number, so each table can be written separately, in any order, and all tables agree.
 
 use uuid::Uuid;
 
@@ -8,9 +7,9 @@ use uuid::Uuid;
 pub(crate) const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 /// Milliseconds of an hour.
 const HOUR_MS: i64 = 60 * 60 * 1_000;
-/// The organization that asks for metrics has a fifth of all messages …
-const ASKING_PERCENT: u64 = 20;
-/// … and the one whose messages are listed has half of them.
+/// The organization of the metrics queries has a fifth of all messages …
+const METRICS_PERCENT: u64 = 20;
+/// … and the organization whose messages are listed has half of them.
 const LISTED_PERCENT: u64 = 50;
 
 const GREETINGS: [&str; 6] = [
@@ -27,44 +26,44 @@ const CITIES: [&str; 10] = [
 
 /// A text that a sixth of all subjects contain.
 pub(crate) const COMMON_TEXT: &str = "order";
-/// One that hardly any contain: one in sixty thousand.
+/// A text in hardly any subject: one in sixty thousand.
 pub(crate) const RARE_TEXT: &str = "#0bcd";
-/// One that none contains.
+/// A text in no subject.
 pub(crate) const NO_TEXT: &str = "zebrafinch";
 
-/// Who sends, and with what.
+/// An organization with its accounts, domains and templates.
 #[derive(Debug, Clone)]
 pub(crate) struct Owner {
     pub(crate) id: Uuid,
-    /// Its provider accounts, with their types.
+    /// Its provider accounts with their types.
     pub(crate) accounts: Vec<(Uuid, &'static str)>,
     pub(crate) domains: Vec<String>,
-    /// The templates that two thirds of its messages are rendered from.
+    /// The templates of two thirds of its messages.
     pub(crate) templates: Vec<Uuid>,
 }
 
-/// A history to be written.
+/// The parameters of a history.
 #[derive(Debug, Clone)]
 pub(crate) struct History {
-    /// The first asks for metrics, the second lists messages.
+    /// The first is queried for metrics, the second for message lists.
     pub(crate) owners: Vec<Owner>,
     pub(crate) messages: u64,
-    /// Which part of the messages has events and attempts: one in so many.
+    /// One message in this many has events and attempts.
     pub(crate) events_every: u64,
     pub(crate) first_ms: i64,
     pub(crate) span_ms: i64,
 }
 
-/// How a message ended.
+/// The final status of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub(crate) enum FinalStatus {
     Delivered,
     Sent,
     Bounced,
     Failed,
 }
 
-impl Ending {
+impl FinalStatus {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Delivered => "DELIVERED",
@@ -75,20 +74,20 @@ impl Ending {
     }
 }
 
-/// A message of one recipient, and what became of it.
+/// A message to one recipient, with its outcome.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Message {
     pub(crate) id: Uuid,
-    /// Random, and always the same for this message.
+    /// A random number that is always the same for this message.
     pub(crate) random: u64,
     pub(crate) owner: usize,
     pub(crate) account: usize,
     pub(crate) domain: usize,
     pub(crate) template: Option<usize>,
-    pub(crate) ending: Ending,
+    pub(crate) status: FinalStatus,
     pub(crate) has_events: bool,
     pub(crate) accepted_ms: i64,
-    /// When the provider took it; nothing where it failed.
+    /// When the provider accepted it; `None` if it failed.
     pub(crate) sent_ms: Option<i64>,
     pub(crate) delivered_ms: Option<i64>,
     pub(crate) bounced_ms: Option<i64>,
@@ -97,26 +96,26 @@ pub(crate) struct Message {
 }
 
 impl History {
-    /// The message of a number.
+    /// The message with this number.
     pub(crate) fn message(&self, number: u64) -> Message {
-        let random = mixed(number);
-        let dice = mixed(random);
+        let random = split_mix(number);
+        let second_random = split_mix(random);
         let owner = self.owner(random);
         let accepted_ms = self.accepted_ms(number);
         let has_events = number.is_multiple_of(self.events_every);
-        let ending = match dice % 1_000 {
-            0..900 => Ending::Delivered,
-            900..955 => Ending::Sent,
-            955..990 => Ending::Bounced,
-            _ => Ending::Failed,
+        let status = match second_random % 1_000 {
+            0..900 => FinalStatus::Delivered,
+            900..955 => FinalStatus::Sent,
+            955..990 => FinalStatus::Bounced,
+            _ => FinalStatus::Failed,
         };
-        let sent_ms = (ending != Ending::Failed).then_some(accepted_ms + 400);
-        let delivered_ms = (ending == Ending::Delivered).then_some(accepted_ms + 2_300);
-        let bounced_ms = (ending == Ending::Bounced).then_some(accepted_ms + 3_100);
-        let waits = i64::try_from(dice >> 44).unwrap_or_default();
-        let opens = has_events && (dice >> 10) % 100 < 22;
+        let sent_ms = (status != FinalStatus::Failed).then_some(accepted_ms + 400);
+        let delivered_ms = (status == FinalStatus::Delivered).then_some(accepted_ms + 2_300);
+        let bounced_ms = (status == FinalStatus::Bounced).then_some(accepted_ms + 3_100);
+        let waits = i64::try_from(second_random >> 44).unwrap_or_default();
+        let opens = has_events && (second_random >> 10) % 100 < 22;
         let opened_ms = delivered_ms.filter(|_| opens).map(|at| at + 5_000 + waits);
-        let clicks = (dice >> 20).is_multiple_of(5);
+        let clicks = (second_random >> 20).is_multiple_of(5);
         let clicked_ms = opened_ms.filter(|_| clicks).map(|at| at + 4_000);
         let Owner {
             accounts,
@@ -124,15 +123,15 @@ impl History {
             templates,
             ..
         } = &self.owners[owner];
-        let template = choose(dice >> 40, templates.len() * 3 / 2);
+        let template = choose(second_random >> 40, templates.len() * 3 / 2);
         Message {
             id: uuid_v7(accepted_ms, random),
             random,
             owner,
-            account: choose(dice >> 30, accounts.len()),
-            domain: choose(dice >> 35, domains.len()),
+            account: choose(second_random >> 30, accounts.len()),
+            domain: choose(second_random >> 35, domains.len()),
             template: (template < templates.len()).then_some(template),
-            ending,
+            status,
             has_events,
             accepted_ms,
             sent_ms,
@@ -143,7 +142,7 @@ impl History {
         }
     }
 
-    /// The number of the first message that was accepted at this moment or later.
+    /// The number of the first message that was accepted at this time or later.
     pub(crate) fn first_from(&self, at_ms: i64) -> u64 {
         let passed = (at_ms - self.first_ms).clamp(0, self.span_ms);
         let messages = i128::from(self.messages);
@@ -159,8 +158,8 @@ impl History {
 
     fn owner(&self, random: u64) -> usize {
         match random % 100 {
-            percent if percent < ASKING_PERCENT => 0,
-            percent if percent < ASKING_PERCENT + LISTED_PERCENT => 1,
+            percent if percent < METRICS_PERCENT => 0,
+            percent if percent < METRICS_PERCENT + LISTED_PERCENT => 1,
             _ => 2 + choose(random >> 20, self.owners.len() - 2),
         }
     }
@@ -174,10 +173,10 @@ impl Message {
         format!("{greeting} {city} #{:04x}", (self.random >> 40) & 0xffff)
     }
 
-    /// Its events, in order: the type, and when it happened.
+    /// Its events, in order: type and time.
     pub(crate) fn events(&self) -> impl Iterator<Item = (&'static str, i64)> {
         let accepted = self.has_events.then_some(self.accepted_ms);
-        let dropped = (self.ending == Ending::Failed).then_some(self.accepted_ms + 100);
+        let dropped = (self.status == FinalStatus::Failed).then_some(self.accepted_ms + 100);
         let all = [
             ("QUEUED", accepted),
             ("DROPPED", dropped),
@@ -193,34 +192,34 @@ impl Message {
     }
 }
 
-/// The hour that a moment lies in, in milliseconds.
+/// Start of the hour that contains this time, in milliseconds.
 pub(crate) fn hour(at_ms: i64) -> i64 {
     at_ms - at_ms.rem_euclid(HOUR_MS)
 }
 
-/// A UUIDv7 of this moment.
+/// A UUIDv7 of this time.
 pub(crate) fn uuid_v7(at_ms: i64, random: u64) -> Uuid {
     let time = u128::try_from(at_ms).unwrap_or_default() << 80;
-    let low = mixed(random ^ 0x5157);
+    let low = split_mix(random ^ 0x5157);
     let first = u128::from(random >> 52) << 64;
     let rest = u128::from(low >> 2);
     Uuid::from_u128(time | (7 << 76) | first | (2 << 62) | rest)
 }
 
 /// SplitMix64.
-pub(crate) fn mixed(number: u64) -> u64 {
+pub(crate) fn split_mix(number: u64) -> u64 {
     let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
 }
 
-/// 32 random bytes that stand for a SHA-256.
+/// 32 random bytes in place of a SHA-256.
 pub(crate) fn hash(random: u64) -> [u8; 32] {
     let mut bytes = [0; 32];
     let mut part = random;
     for eight in bytes.chunks_exact_mut(8) {
-        part = mixed(part);
+        part = split_mix(part);
         eight.copy_from_slice(&part.to_be_bytes());
     }
     bytes

@@ -1,18 +1,18 @@
-//! Taking the indexes of a table down before it is filled, and putting them up again:
-//! whatever the migrations made of them, as the catalogue tells it.
+//! Drops the indexes of a table before it is filled, and creates them again afterwards as
+//! the catalogue defines them.
 
 use sqlx::{AssertSqlSafe, PgConnection, Row as _};
 
-/// How an index is made again.
+/// The statement that creates an index again.
 #[derive(Debug)]
 pub(crate) struct Index {
     pub(crate) name: String,
     statement: String,
 }
 
-/// Drops all indexes of a table, those that keep rows unique too; of a partitioned table
-/// those of its partitions go with them.
-pub(crate) async fn take_down(
+/// Drops all indexes of a table, including those of unique constraints. On a partitioned
+/// table this drops the indexes of the partitions too.
+pub(crate) async fn drop_all(
     connection: &mut PgConnection,
     table: &str,
 ) -> sqlx::Result<Vec<Index>> {
@@ -37,7 +37,7 @@ pub(crate) async fn take_down(
                 format!("ALTER TABLE {table} DROP CONSTRAINT {name}"),
                 format!("ALTER TABLE {table} ADD CONSTRAINT {name} {rule}"),
             ),
-            // The definition of a partitioned index says ONLY.
+            // The definition of a partitioned index contains ONLY.
             None => (
                 format!("DROP INDEX {name}"),
                 definition.replacen(" ON ONLY ", " ON ", 1),
@@ -51,8 +51,8 @@ pub(crate) async fn take_down(
     Ok(indexes)
 }
 
-/// Makes an index again.
-pub(crate) async fn put_up(connection: &mut PgConnection, index: &Index) -> sqlx::Result<()> {
+/// Creates a dropped index again.
+pub(crate) async fn create(connection: &mut PgConnection, index: &Index) -> sqlx::Result<()> {
     let statement = AssertSqlSafe(index.statement.clone());
     sqlx::raw_sql(statement).execute(connection).await?;
     Ok(())

@@ -1,16 +1,16 @@
-//! Filling a database with finished history, as fast as Postgres takes it: rows 9, 12
-//! and 16 look at how Waypost fares with millions of messages, and row 10 and 11 with
-//! millions of suppressions.
+//! Fills a database with finished messages, as fast as PostgreSQL accepts them. Rows 9,
+//! 12 and 16 measure with millions of messages, rows 10 and 11 with millions of
+//! suppressions.
 //!
-//! `history` says what happened, `tables` what that is in each table, `copy` sends it;
-//! `indexes` takes the indexes down meanwhile. Two connections work side by side, a
-//! table each. What the service's triggers would have counted is counted here as the
-//! rows are made, and the roll-ups are folded of it by the service's own statement; what
-//! is measured afterwards is compared with sums over the rows themselves.
+//! `history` generates messages, `tables` turns a message into rows, `copy` writes the
+//! rows, `indexes` drops the indexes before and creates them again after. Two connections
+//! work in parallel, one table each. Triggers do not fire; this module counts instead
+//! while it generates the rows, and rolls the counts up with the service's own statement.
+//! The sections compare what they measure with sums over the rows themselves.
 //!
-//! What a message has here and what it has not: its row, its recipient and its subject
-//! always; events and an attempt one in `events_every`; no body, as after a retention of
-//! bodies that is shorter than that of messages.
+//! A message always has its row, its recipient and its subject. One in `events_every`
+//! also has events and an attempt. None has a body, as if the retention of bodies were
+//! shorter than that of messages.
 
 pub(crate) mod copy;
 pub(crate) mod history;
@@ -32,30 +32,30 @@ use copy::Target;
 use history::{DAY_MS, History, Owner};
 use tables::Table;
 
-/// How far back the history reaches.
+/// Length of the history.
 const DAYS: i64 = 30;
-/// The newest message is a little older than the fill.
-const REST_MS: i64 = 60 * 60 * 1_000;
-/// Tables that are filled at the same time.
+/// The newest message is this much older than the fill.
+const NEWEST_AGE_MS: i64 = 60 * 60 * 1_000;
+/// Tables that are filled in parallel.
 const CONNECTIONS: usize = 2;
-/// Deltas that one statement folds.
-const FOLDED_AT_ONCE: i64 = 50_000;
-/// Deltas that are left, as between two foldings.
+/// Deltas that one statement rolls up.
+const ROLLUP_BATCH: i64 = 50_000;
+/// Deltas that stay, as between two roll-ups.
 const DELTAS_LEFT: i64 = 1_000;
-/// What each connection fills with.
+/// Settings of each connection that fills.
 const SESSION: &str = "SET maintenance_work_mem = '1GB'; SET max_parallel_maintenance_workers = 0;
     SET statement_timeout = 0; SET lock_timeout = 0; SET session_replication_role = replica";
 
-/// How much is filled in.
+/// How much to fill in.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Size {
     pub(crate) messages: u64,
-    /// One message in so many has events and attempts.
+    /// One message in this many has events and attempts.
     pub(crate) events_every: u64,
 }
 
-/// Fills an empty, migrated database with the history of these organizations, of which
-/// there are at least three: the first has a fifth of all, the second half.
+/// Fills an empty, migrated database with the history of these organizations. There must
+/// be at least three: the first gets a fifth of all messages, the second half of them.
 pub(crate) async fn fill(
     url: &str,
     organizations: &[Uuid],
@@ -68,7 +68,7 @@ pub(crate) async fn fill(
         messages: size.messages,
         events_every: size.events_every,
         first_ms: now.timestamp_millis() - DAYS * DAY_MS,
-        span_ms: DAYS * DAY_MS - REST_MS,
+        span_ms: DAYS * DAY_MS - NEWEST_AGE_MS,
     };
     sqlx::query("SELECT waypost_create_partitions($1, 3)")
         .bind(now - chrono::TimeDelta::days(DAYS))
@@ -78,16 +78,16 @@ pub(crate) async fn fill(
     fill_tables(url, &history).await?;
     let counting = Instant::now();
     count(&mut connection, &history).await?;
-    told("counters and roll-ups", counting);
+    print_elapsed("counters and roll-ups", counting);
     sqlx::raw_sql("CHECKPOINT").execute(&mut connection).await?;
-    let what = format!("{} messages filled in, all in all", size.messages);
-    told(&what, began);
+    let what = format!("{} messages filled in, total", size.messages);
+    print_elapsed(&what, began);
     connection.close().await?;
     Ok(history)
 }
 
-/// Gives an organization so many suppressions, of [`suppressed_address`]. All others are
-/// removed.
+/// Gives an organization this many suppressions, of [`suppressed_address`], and removes
+/// all others.
 pub(crate) async fn fill_suppressions(
     url: &str,
     organization: Uuid,
@@ -96,7 +96,7 @@ pub(crate) async fn fill_suppressions(
 ) -> sqlx::Result<()> {
     let began = Instant::now();
     let mut connection = connect(url).await?;
-    let taken = indexes::take_down(&mut connection, "suppressions").await?;
+    let dropped = indexes::drop_all(&mut connection, "suppressions").await?;
     let target = Target {
         table: "suppressions",
         columns: "id, organization_id, email_hash, source, created_at",
@@ -105,18 +105,18 @@ pub(crate) async fn fill_suppressions(
     copy::copy(&mut connection, target, 0..count, |rows, number| {
         let at_ms = first_ms + i64::try_from(number >> 8).unwrap_or_default();
         rows.row(5);
-        rows.uuid(history::uuid_v7(at_ms, history::mixed(number)));
+        rows.uuid(history::uuid_v7(at_ms, history::split_mix(number)));
         rows.uuid(organization);
         rows.bytes(&Sha256::digest(suppressed_address(number)));
         rows.text("IMPORT");
         rows.time(at_ms);
     })
     .await?;
-    told("suppressions: rows", began);
-    for index in taken {
+    print_elapsed("suppressions: rows", began);
+    for index in dropped {
         let began = Instant::now();
-        indexes::put_up(&mut connection, &index).await?;
-        told(&format!("suppressions: {}", index.name), began);
+        indexes::create(&mut connection, &index).await?;
+        print_elapsed(&format!("suppressions: {}", index.name), began);
     }
     sqlx::raw_sql("DELETE FROM suppression_filters")
         .execute(&mut connection)
@@ -130,14 +130,11 @@ pub(crate) async fn fill_suppressions(
         .execute(&mut connection)
         .await?;
     sqlx::raw_sql("CHECKPOINT").execute(&mut connection).await?;
-    told(
-        &format!("{count} suppressions filled in, all in all"),
-        began,
-    );
+    print_elapsed(&format!("{count} suppressions filled in, total"), began);
     connection.close().await
 }
 
-/// The address of a suppression.
+/// The suppressed address with this number.
 pub(crate) fn suppressed_address(number: u64) -> String {
     format!("gone-{number}@example.com")
 }
@@ -148,27 +145,27 @@ async fn connect(url: &str) -> sqlx::Result<PgConnection> {
     Ok(connection)
 }
 
-/// The organizations with what they send by. Those without an account get some that are
-/// gone already, as far as anybody can tell.
+/// The organizations with accounts, domains and templates. Only the types of the accounts
+/// are stored, as if the accounts themselves had been deleted.
 async fn owners(connection: &mut PgConnection, ids: &[Uuid]) -> sqlx::Result<Vec<Owner>> {
     const TYPES: [&str; 4] = ["SENDGRID", "POSTMARK", "MAILGUN", "SES"];
     let mut owners = Vec::new();
-    for (place, id) in ids.iter().enumerate() {
-        // The one that asks for metrics has something to break down.
-        let (accounts, domains, templates) = match place {
+    for (nth_owner, id) in ids.iter().enumerate() {
+        // The organization of the metrics queries has something to break down.
+        let (accounts, domains, templates) = match nth_owner {
             0 => (4, 5, 12),
             1 => (2, 2, 5),
             _ => (1, 1, 3),
         };
         let own = |kind: u64, nth: usize| {
-            let random = history::mixed(((place as u64) << 16) | (kind << 8) | nth as u64);
-            Uuid::from_u128((u128::from(random) << 64) | u128::from(history::mixed(random)))
+            let random = history::split_mix(((nth_owner as u64) << 16) | (kind << 8) | nth as u64);
+            Uuid::from_u128((u128::from(random) << 64) | u128::from(history::split_mix(random)))
         };
         let owner = Owner {
             id: *id,
             accounts: (0..accounts).map(|nth| (own(1, nth), TYPES[nth])).collect(),
             domains: (0..domains)
-                .map(|nth| format!("mail{nth}.of{place}.example"))
+                .map(|nth| format!("mail{nth}.of{nth_owner}.example"))
                 .collect(),
             templates: (0..templates).map(|nth| own(2, nth)).collect(),
         };
@@ -188,7 +185,7 @@ async fn owners(connection: &mut PgConnection, ids: &[Uuid]) -> sqlx::Result<Vec
     Ok(owners)
 }
 
-/// Several at the same time.
+/// Fills the tables, [`CONNECTIONS`] of them in parallel.
 async fn fill_tables(url: &str, history: &History) -> sqlx::Result<()> {
     let waiting = Arc::new(Mutex::new(VecDeque::from(Table::ALL)));
     let mut work = JoinSet::new();
@@ -196,7 +193,7 @@ async fn fill_tables(url: &str, history: &History) -> sqlx::Result<()> {
         let (waiting, history, url) = (Arc::clone(&waiting), history.clone(), url.to_owned());
         work.spawn(async move {
             let mut connection = connect(&url).await?;
-            while let Some(table) = take(&waiting) {
+            while let Some(table) = next(&waiting) {
                 fill_table(&mut connection, &history, table).await?;
             }
             connection.close().await
@@ -205,8 +202,11 @@ async fn fill_tables(url: &str, history: &History) -> sqlx::Result<()> {
     work.join_all().await.into_iter().collect()
 }
 
-fn take(waiting: &Mutex<VecDeque<Table>>) -> Option<Table> {
-    waiting.lock().expect("nobody panics with it").pop_front()
+fn next(waiting: &Mutex<VecDeque<Table>>) -> Option<Table> {
+    waiting
+        .lock()
+        .expect("no task panics while it holds the lock")
+        .pop_front()
 }
 
 async fn fill_table(
@@ -216,7 +216,7 @@ async fn fill_table(
 ) -> sqlx::Result<()> {
     let name = table.name();
     let began = Instant::now();
-    let taken = indexes::take_down(connection, name).await?;
+    let dropped = indexes::drop_all(connection, name).await?;
     let mut copied = 0;
     for partition in partitions(connection, name).await? {
         let numbers = history.first_from(partition.from_ms)..history.first_from(partition.to_ms);
@@ -241,11 +241,11 @@ async fn fill_table(
         })
         .await?;
     }
-    told(&format!("{name}: {copied} rows"), began);
-    for index in taken {
+    print_elapsed(&format!("{name}: {copied} rows"), began);
+    for index in dropped {
         let began = Instant::now();
-        indexes::put_up(connection, &index).await?;
-        told(&format!("{name}: {}", index.name), began);
+        indexes::create(connection, &index).await?;
+        print_elapsed(&format!("{name}: {}", index.name), began);
     }
     let analyze = format!("ANALYZE {name}");
     sqlx::raw_sql(AssertSqlSafe(analyze))
@@ -254,7 +254,7 @@ async fn fill_table(
     Ok(())
 }
 
-/// A partition and the time of the messages in it.
+/// A partition, and the range of its messages' times.
 struct Partition {
     name: String,
     from_ms: i64,
@@ -284,10 +284,10 @@ async fn partitions(connection: &mut PgConnection, table: &str) -> sqlx::Result<
     Ok(partitions.collect())
 }
 
-/// An organization, an hour, a provider, a domain and a template.
+/// Hour, organization, provider account, domain and template.
 type DeltaKey = (i64, usize, usize, usize, Option<usize>);
 
-/// What the triggers would have counted.
+/// Inserts the counts that the service's triggers would have inserted.
 async fn count(connection: &mut PgConnection, history: &History) -> sqlx::Result<()> {
     let mut by_hour: HashMap<(usize, &str, i64), i64> = HashMap::new();
     let mut deltas: BTreeMap<DeltaKey, [i64; 6]> = BTreeMap::new();
@@ -295,10 +295,10 @@ async fn count(connection: &mut PgConnection, history: &History) -> sqlx::Result
         let message = history.message(number);
         let hour = history::hour(message.accepted_ms);
         *by_hour
-            .entry((message.owner, message.ending.name(), hour))
+            .entry((message.owner, message.status.name(), hour))
             .or_default() += 1;
         for (name, at) in message.events() {
-            let Some(place) = counted_place(name) else {
+            let Some(column) = counter_column(name) else {
                 continue;
             };
             let key = (
@@ -308,7 +308,7 @@ async fn count(connection: &mut PgConnection, history: &History) -> sqlx::Result
                 message.domain,
                 message.template,
             );
-            deltas.entry(key).or_default()[place] += 1;
+            deltas.entry(key).or_default()[column] += 1;
         }
     }
     insert_counts(connection, history, &by_hour).await?;
@@ -317,7 +317,7 @@ async fn count(connection: &mut PgConnection, history: &History) -> sqlx::Result
         let left: i64 = sqlx::query_scalar("SELECT count(*) FROM metric_deltas")
             .fetch_one(&mut *connection)
             .await?;
-        let surplus = (left - DELTAS_LEFT).min(FOLDED_AT_ONCE);
+        let surplus = (left - DELTAS_LEFT).min(ROLLUP_BATCH);
         if surplus <= 0 {
             break;
         }
@@ -339,7 +339,7 @@ async fn count(connection: &mut PgConnection, history: &History) -> sqlx::Result
     Ok(())
 }
 
-/// What the scheduler would have folded.
+/// Inserts the counts that the scheduler would have rolled up.
 async fn insert_counts(
     connection: &mut PgConnection,
     history: &History,
@@ -371,8 +371,8 @@ async fn insert_counts(
     Ok(())
 }
 
-/// Which of the six columns an event counts in.
-fn counted_place(event: &str) -> Option<usize> {
+/// The index of the counter column of an event, if the event is counted.
+fn counter_column(event: &str) -> Option<usize> {
     [
         "SENT",
         "DELIVERED",
@@ -420,7 +420,7 @@ async fn insert_deltas(
     Ok(())
 }
 
-fn told(what: &str, since: Instant) {
+fn print_elapsed(what: &str, since: Instant) {
     println!(
         "             {:6.1} s  {what}",
         since.elapsed().as_secs_f64()

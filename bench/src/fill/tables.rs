@@ -1,11 +1,11 @@
-//! The tables of the history, and what a message is in each.
+//! The tables of the history, and the rows of a message in each.
 
 use super::copy::Rows;
 use super::history::{self, History, Message};
 
-/// Who sends it, in every message.
+/// Local part of every From address.
 const LOCAL_PART: &str = "hello";
-/// A sealed mailbox is as long: version, key, nonce, some thirty characters, tag.
+/// As long as a sealed mailbox: version, key, nonce, about thirty characters, tag.
 const SEALED_BYTES: usize = 64;
 
 /// A table that is partitioned by the id of the message.
@@ -19,7 +19,7 @@ pub(crate) enum Table {
 }
 
 impl Table {
-    /// All of them, those that take longest first.
+    /// All tables, the slowest first.
     pub(crate) const ALL: [Self; 5] = [
         Self::Subjects,
         Self::Messages,
@@ -58,7 +58,7 @@ impl Table {
         }
     }
 
-    /// The rows of a message.
+    /// Writes the rows of a message.
     pub(crate) fn write(self, rows: &mut Rows, history: &History, message: &Message) {
         match self {
             Self::Subjects => {
@@ -101,7 +101,7 @@ fn write_message(rows: &mut Rows, history: &History, message: &Message) {
     rows.text(&format!("{LOCAL_PART}@{}", owner.domains[message.domain]));
     rows.bytes(&history::hash(message.random));
     rows.text(&message.subject());
-    rows.text(message.ending.name());
+    rows.text(message.status.name());
     rows.text_array("receipts");
     rows.integer(1);
     provider_message_id(rows, message);
@@ -120,12 +120,12 @@ fn write_recipient(rows: &mut Rows, history: &History, message: &Message) {
     rows.uuid(message.id);
     rows.integer(0);
     rows.uuid(owner.id);
-    // Nobody opens it: what is over is not sent again.
+    // No code decrypts it: a finished message is not sent again.
     let mut sealed = [1; SEALED_BYTES];
     sealed[SEALED_BYTES / 2..].copy_from_slice(&history::hash(!message.random));
     rows.bytes(&sealed);
     rows.bytes(&history::hash(message.random));
-    rows.text(message.ending.name());
+    rows.text(message.status.name());
     rows.uuid(owner.accounts[message.account].0);
     provider_message_id(rows, message);
     rows.integer(1);

@@ -1,5 +1,5 @@
-//! How long other organizations wait for the first attempt at their webhooks while one
-//! organization's endpoint hangs, and without it.
+//! The time until the first webhook attempt for other organizations, while one
+//! organization's endpoint hangs and without that endpoint.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -7,29 +7,29 @@ use std::time::Duration;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::customers::{Customer, Town};
-use super::sink::{Manners, Sink, head_of};
+use super::seed::{Customer, Seeder};
+use super::sink::{Sink, SinkSettings, head_length};
 
-/// Organizations whose endpoint works, and the pause between two of their events, in
-/// turn.
+/// Organizations with a working endpoint, and the interval between two events. The
+/// organizations alternate.
 const OTHERS: usize = 5;
-const PACE: Duration = Duration::from_millis(20);
-/// The pause between two events of the one whose endpoint hangs.
-const HANGING_PACE: Duration = Duration::from_millis(10);
-/// How long it hangs.
-const HANGS: Duration = Duration::from_secs(20);
-/// What an event's id stands behind in a webhook.
+const EVENT_INTERVAL: Duration = Duration::from_millis(20);
+/// Interval between two events of the organization whose endpoint hangs.
+const HANGING_EVENT_INTERVAL: Duration = Duration::from_millis(10);
+/// Response time of the endpoint that hangs.
+const RESPONSE_DELAY: Duration = Duration::from_secs(20);
+/// The text before an event's id in a webhook.
 const BEFORE_ID: &[u8] = b"\"eventId\":\"";
 
-/// Times from before an event is recorded to its arrival, sorted.
+/// Times from just before the insert of an event to its arrival, sorted.
 #[derive(Debug)]
 pub(crate) struct Waits(Vec<Duration>);
 
 impl Waits {
-    /// The wait that so large a part of them does not exceed, in milliseconds.
+    /// The percentile of the waits at `part`, which is between 0 and 1, in milliseconds.
     pub(crate) fn ms(&self, part: f64) -> f64 {
-        let place = ((self.0.len() - 1) as f64 * part).round() as usize;
-        self.0[place].as_secs_f64() * 1_000.0
+        let index = ((self.0.len() - 1) as f64 * part).round() as usize;
+        self.0[index].as_secs_f64() * 1_000.0
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -39,96 +39,99 @@ impl Waits {
 
 /// Both measurements.
 #[derive(Debug)]
-pub(crate) struct Beside {
+pub(crate) struct Isolation {
     pub(crate) alone: Waits,
     pub(crate) beside_hanging: Waits,
-    /// Calls that the endpoint that hangs got.
+    /// Calls that the hanging endpoint received.
     pub(crate) hanging_calls: usize,
 }
 
-impl Beside {
+impl Isolation {
     pub(crate) fn ratio(&self) -> f64 {
         self.beside_hanging.ms(0.99) / self.alone.ms(0.99)
     }
 }
 
-/// Measures for `span` each, without the one that hangs and then beside it, which gets
-/// 100 events a second all the time, and has for so long `before`.
-pub(crate) async fn hanging(town: &Town<'_>, span: Duration, before: Duration) -> Beside {
-    let working = Sink::start(Manners {
-        keeps: true,
-        ..Manners::default()
+/// Measures for `span` without the hanging endpoint, then for `span` beside it. The
+/// hanging endpoint gets 100 events per second, and has for `before` when the second
+/// measurement starts.
+pub(crate) async fn hanging(seeder: &Seeder<'_>, span: Duration, before: Duration) -> Isolation {
+    let working = Sink::start(SinkSettings {
+        keeps_all: true,
+        ..SinkSettings::default()
     });
     let working = working.await;
     let mut others = Vec::new();
     for nth in 0..OTHERS {
-        let other = town.customer(&format!("Other {nth}")).await;
-        town.subscribe(other.organization_id, &working.url).await;
+        let other = seeder.customer(&format!("Other {nth}")).await;
+        seeder.subscribe(other.organization_id, &working.url).await;
         others.push(other);
     }
-    // Warms everything up.
-    let _first = waits(town, &working, &others, span / 5).await;
-    let alone = waits(town, &working, &others, span).await;
-    let dead = Sink::start(Manners {
-        hangs: HANGS,
-        ..Manners::default()
+    // Warm-up.
+    let _warm_up = waits(seeder, &working, &others, span / 5).await;
+    let alone = waits(seeder, &working, &others, span).await;
+    let hanging = Sink::start(SinkSettings {
+        delay: RESPONSE_DELAY,
+        ..SinkSettings::default()
     });
-    let dead = dead.await;
-    let greedy = town.customer("Hanging").await;
-    town.subscribe(greedy.organization_id, &dead.url).await;
+    let hanging = hanging.await;
+    let victim = seeder.customer("Hanging").await;
+    seeder.subscribe(victim.organization_id, &hanging.url).await;
     let watching = async {
         tokio::time::sleep(before).await;
-        waits(town, &working, &others, span).await
+        waits(seeder, &working, &others, span).await
     };
     let beside_hanging = tokio::select! {
         waits = watching => waits,
-        () = pour(town, greedy) => unreachable!("it pours for ever"),
+        () = record_forever(seeder, victim) => unreachable!("it records forever"),
     };
-    Beside {
+    Isolation {
         alone,
         beside_hanging,
-        hanging_calls: dead.count(),
+        hanging_calls: hanging.count(),
     }
 }
 
-/// Records events for ever.
-async fn pour(town: &Town<'_>, customer: Customer) {
-    let mut ticks = tokio::time::interval(HANGING_PACE);
+/// Inserts events until it is dropped.
+async fn record_forever(seeder: &Seeder<'_>, customer: Customer) {
+    let mut ticks = tokio::time::interval(HANGING_EVENT_INTERVAL);
     loop {
         ticks.tick().await;
-        town.deliver(customer.organization_id, &[customer.message_id])
+        seeder
+            .insert_events(customer.organization_id, &[customer.message_id])
             .await;
     }
 }
 
-async fn waits(town: &Town<'_>, sink: &Sink, others: &[Customer], span: Duration) -> Waits {
+async fn waits(seeder: &Seeder<'_>, sink: &Sink, others: &[Customer], span: Duration) -> Waits {
     let (before, end) = (sink.count(), Instant::now() + span);
-    let mut begun = HashMap::new();
-    let mut ticks = tokio::time::interval(PACE);
+    let mut started = HashMap::new();
+    let mut ticks = tokio::time::interval(EVENT_INTERVAL);
     for other in others.iter().cycle() {
         ticks.tick().await;
         if Instant::now() >= end {
             break;
         }
-        let id: Uuid = town.ids.next();
-        begun.insert(id.to_string(), Instant::now());
-        town.record(other.organization_id, &[other.message_id], &[id])
+        let id: Uuid = seeder.ids.next();
+        started.insert(id.to_string(), Instant::now());
+        seeder
+            .record(other.organization_id, &[other.message_id], &[id])
             .await;
     }
-    let all = before + begun.len();
-    let looks = Duration::from_millis(20);
-    Town::wait("all came", looks, async || sink.count() >= all).await;
-    let came = sink.take();
-    let mut waits: Vec<Duration> = came
+    let all = before + started.len();
+    let poll_interval = Duration::from_millis(20);
+    Seeder::wait("all arrived", poll_interval, async || sink.count() >= all).await;
+    let arrived = sink.take();
+    let mut waits: Vec<Duration> = arrived
         .iter()
-        .filter_map(|(at, request)| Some(*at - *begun.get(event_id(request)?)?))
+        .filter_map(|(at, request)| Some(*at - *started.get(event_id(request)?)?))
         .collect();
     waits.sort_unstable();
     Waits(waits)
 }
 
 fn event_id(request: &[u8]) -> Option<&str> {
-    let body = &request[head_of(request)?..];
+    let body = &request[head_length(request)?..];
     let place = body
         .windows(BEFORE_ID.len())
         .position(|window| window == BEFORE_ID)?;

@@ -1,7 +1,7 @@
-//! Rows 7 and 18: webhooks to one fast receiver, and beside an endpoint that hangs.
+//! Rows 7 and 18: webhooks to one fast receiver, and while another endpoint hangs.
 
-mod customers;
 mod hanging;
+mod seed;
 pub(crate) mod sink;
 mod webhooks;
 
@@ -14,19 +14,19 @@ use waypost_core::db;
 use waypost_core::ids::Ids;
 use waypost_core::secret::Secret;
 
-use crate::house::{Builder, House, Plan};
+use crate::fixture::{Builder, Fixture, Plan};
 use crate::report::{Bound, Figure, Report};
-use crate::{Failure, groups};
-use customers::Town;
+use crate::{Failure, batching};
+use seed::Seeder;
 
 /// Events to the fast receiver.
 const EVENTS: usize = 50_000;
-/// Events that are told for the sake of how they are shared.
-const SHARED_EVENTS: usize = 10_000;
-/// How long others are watched, without the endpoint that hangs and beside it.
+/// Events of the measurement of the batchers.
+const BATCHER_EVENTS: usize = 10_000;
+/// Duration of each measurement, without the hanging endpoint and beside it.
 const SPAN: Duration = Duration::from_secs(10);
-/// How long the endpoint that hangs has been called before: calls to it have ended at
-/// their time limit by then, are tried again, and hold up what comes after them.
+/// How long the hanging endpoint has received calls before: by then calls have timed out,
+/// are retried, and delay the calls behind them.
 const HANGING_BEFORE: Duration = Duration::from_secs(18);
 
 pub(crate) async fn run(builder: &Builder, report: &mut Report) -> Result<(), Failure> {
@@ -36,82 +36,86 @@ pub(crate) async fn run(builder: &Builder, report: &mut Report) -> Result<(), Fa
         schedulers: 1,
         settings: &[],
     };
-    let house = builder.house(plan).await?;
-    told(builder, &house, report).await?;
-    house.remove(builder).await?;
-    let house = builder.house(plan).await?;
-    beside(&house, report).await?;
-    house.remove(builder).await?;
-    shared(builder, report, plan).await
+    let fixture = builder.fixture(plan).await?;
+    throughput(builder, &fixture, report).await?;
+    fixture.remove(builder).await?;
+    let fixture = builder.fixture(plan).await?;
+    isolation(&fixture, report).await?;
+    fixture.remove(builder).await?;
+    batches(builder, report, plan).await
 }
 
-/// How attempts are recorded together.
-async fn shared(builder: &Builder, report: &mut Report, plan: Plan<'_>) -> Result<(), Failure> {
+/// How webhook attempts are recorded in batches.
+async fn batches(builder: &Builder, report: &mut Report, plan: Plan<'_>) -> Result<(), Failure> {
     let plan = Plan {
-        settings: &groups::SETTINGS,
+        settings: &batching::SETTINGS,
         ..plan
     };
-    let house = builder.house(plan).await?;
-    let pool = db::pool(&Secret::from(house.database_url.clone()), 8)?;
-    let settings = Settings::from_map(&house.variables)?;
-    let town = town(&pool, &settings);
-    let (worker, postgres) = (house.workers[0].id(), builder.postgres_pid);
-    webhooks::webhooks(&town, SHARED_EVENTS, worker, postgres).await;
+    let fixture = builder.fixture(plan).await?;
+    let pool = db::pool(&Secret::from(fixture.database_url.clone()), 8)?;
+    let settings = Settings::from_map(&fixture.variables)?;
+    let seeder = seeder(&pool, &settings);
+    let (worker, postgres) = (fixture.workers[0].id(), builder.postgres_pid);
+    webhooks::webhooks(&seeder, BATCHER_EVENTS, worker, postgres).await;
     pool.close().await;
-    groups::tell(report, &house, webhooks::CALLERS)?;
-    house.remove(builder).await
+    batching::report_batches(report, &fixture, webhooks::CALLERS)?;
+    fixture.remove(builder).await
 }
 
 /// Row 7.
-async fn told(builder: &Builder, house: &House, report: &mut Report) -> Result<(), Failure> {
-    let pool = db::pool(&Secret::from(house.database_url.clone()), 8)?;
-    let settings = Settings::from_map(&house.variables)?;
-    let town = town(&pool, &settings);
-    let worker = house.workers[0].id();
-    let told = webhooks::webhooks(&town, EVENTS, worker, builder.postgres_pid).await;
+async fn throughput(
+    builder: &Builder,
+    fixture: &Fixture,
+    report: &mut Report,
+) -> Result<(), Failure> {
+    let pool = db::pool(&Secret::from(fixture.database_url.clone()), 8)?;
+    let settings = Settings::from_map(&fixture.variables)?;
+    let seeder = seeder(&pool, &settings);
+    let worker = fixture.workers[0].id();
+    let throughput = webhooks::webhooks(&seeder, EVENTS, worker, builder.postgres_pid).await;
     pool.close().await;
     report.add(Figure {
         row: "7",
         what: "webhooks to one receiver, signed, recorded",
-        figure: format!("{:.0}/s", told.recorded_per_second),
-        floor: format!("{:.0}/s bare loop", told.floor_per_second),
-        ratio: Some(told.ratio()),
+        figure: format!("{:.0}/s", throughput.recorded_per_second),
+        baseline: format!("{:.0}/s bare loop", throughput.floor_per_second),
+        ratio: Some(throughput.ratio()),
         bound: Bound::AtLeast(0.35),
     });
     report.keep("hooks", "told", json!({
-        "per_second": told.recorded_per_second, "arrived_per_second": told.per_second,
-        "floor_per_second": told.floor_per_second, "ratio": told.ratio(),
-        "worker_cpu_seconds_per_1000": told.worker_cpu, "postgres_cpu_seconds_per_1000": told.postgres_cpu,
-        "wal_bytes": told.wal_bytes,
+        "per_second": throughput.recorded_per_second, "arrived_per_second": throughput.per_second,
+        "floor_per_second": throughput.floor_per_second, "ratio": throughput.ratio(),
+        "worker_cpu_seconds_per_1000": throughput.worker_cpu, "postgres_cpu_seconds_per_1000": throughput.postgres_cpu,
+        "wal_bytes": throughput.wal_bytes,
     }));
     Ok(())
 }
 
 /// Row 18.
-async fn beside(house: &House, report: &mut Report) -> Result<(), Failure> {
-    let pool = db::pool(&Secret::from(house.database_url.clone()), 8)?;
-    let settings = Settings::from_map(&house.variables)?;
-    let beside = hanging::hanging(&town(&pool, &settings), SPAN, HANGING_BEFORE).await;
+async fn isolation(fixture: &Fixture, report: &mut Report) -> Result<(), Failure> {
+    let pool = db::pool(&Secret::from(fixture.database_url.clone()), 8)?;
+    let settings = Settings::from_map(&fixture.variables)?;
+    let isolation = hanging::hanging(&seeder(&pool, &settings), SPAN, HANGING_BEFORE).await;
     pool.close().await;
-    let (alone, with) = (&beside.alone, &beside.beside_hanging);
+    let (alone, with) = (&isolation.alone, &isolation.beside_hanging);
     report.add(Figure {
         row: "18",
         what: "first attempt beside an endpoint that hangs, p99",
         figure: format!("{:.1} ms (p50 {:.1})", with.ms(0.99), with.ms(0.5)),
-        floor: format!("{:.1} ms (p50 {:.1}) alone", alone.ms(0.99), alone.ms(0.5)),
-        ratio: Some(beside.ratio()),
+        baseline: format!("{:.1} ms (p50 {:.1}) alone", alone.ms(0.99), alone.ms(0.5)),
+        ratio: Some(isolation.ratio()),
         bound: Bound::AtMost(3.0),
     });
     report.keep("hooks", "beside_hanging", json!({
         "events": with.count(), "p50_ms": with.ms(0.5), "p99_ms": with.ms(0.99), "floor_p50_ms": alone.ms(0.5),
-        "floor_p99_ms": alone.ms(0.99), "ratio": beside.ratio(), "hanging_calls": beside.hanging_calls,
+        "floor_p99_ms": alone.ms(0.99), "ratio": isolation.ratio(), "hanging_calls": isolation.hanging_calls,
     }));
     Ok(())
 }
 
-fn town<'a>(pool: &'a db::PgPool, settings: &'a Settings) -> Town<'a> {
+fn seeder<'a>(pool: &'a db::PgPool, settings: &'a Settings) -> Seeder<'a> {
     let clock = Clock::system();
-    Town {
+    Seeder {
         pool,
         settings,
         ids: Ids::new(clock.clone()),

@@ -1,5 +1,5 @@
-//! A customer's server that costs next to nothing: it reads a request up to its end,
-//! notes when it came, and answers. It parses no JSON.
+//! A customer's server that costs almost nothing: it reads a request to its end, records
+//! the arrival and responds. It parses no JSON.
 
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,58 +11,58 @@ use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-/// The word that makes the program a sink and nothing else.
+/// The argument that makes this program a sink.
 pub(crate) const COMMAND: &str = "sink";
-/// What a request may take of memory.
+/// Longest request that a sink reads.
 const REQUEST_BYTES_MAX: usize = 64 * 1024;
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
 
-/// What came.
+/// The requests that a sink received.
 #[derive(Debug, Default)]
-struct Seen {
+struct Received {
     count: usize,
     last: Vec<u8>,
     kept: Vec<(Instant, Vec<u8>)>,
 }
 
-/// How a sink behaves.
+/// The behaviour of a sink.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Manners {
-    /// How long it takes to answer.
-    pub(crate) hangs: Duration,
-    /// Whether it keeps every request.
-    pub(crate) keeps: bool,
+pub(crate) struct SinkSettings {
+    /// Time before it responds.
+    pub(crate) delay: Duration,
+    /// Whether it keeps every request, not just the last.
+    pub(crate) keeps_all: bool,
 }
 
-/// A sink that is a task of this process.
+/// A sink in a task of this process.
 #[derive(Debug)]
 pub(crate) struct Sink {
     pub(crate) url: String,
-    seen: Arc<Mutex<Seen>>,
+    received: Arc<Mutex<Received>>,
     task: JoinHandle<()>,
 }
 
 impl Sink {
-    pub(crate) async fn start(manners: Manners) -> Self {
+    pub(crate) async fn start(settings: SinkSettings) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await;
         let listener = listener.expect("the loopback interface has free ports");
         let address = listener.local_addr().expect("a listener has an address");
-        let seen = Arc::default();
+        let received = Arc::default();
         Self {
             url: format!("http://{address}/hooks"),
-            task: tokio::spawn(serve(listener, Arc::clone(&seen), manners)),
-            seen,
+            task: tokio::spawn(serve(listener, Arc::clone(&received), settings)),
+            received,
         }
     }
 
-    /// How many requests came.
+    /// Requests received.
     pub(crate) fn count(&self) -> usize {
-        lock(&self.seen).count
+        lock(&self.received).count
     }
 
-    /// The requests that came, and when; they are forgotten.
+    /// Removes and returns the kept requests with their arrival times.
     pub(crate) fn take(&self) -> Vec<(Instant, Vec<u8>)> {
-        std::mem::take(&mut lock(&self.seen).kept)
+        std::mem::take(&mut lock(&self.received).kept)
     }
 }
 
@@ -72,7 +72,7 @@ impl Drop for Sink {
     }
 }
 
-/// A sink that is a process of its own.
+/// A sink in a process of its own.
 #[derive(Debug)]
 pub(crate) struct SinkProcess {
     pub(crate) url: String,
@@ -92,7 +92,7 @@ impl SinkProcess {
         let mut first = String::new();
         let stdout = child.stdout.take().expect("it is piped");
         let read = BufReader::new(stdout).read_line(&mut first).await;
-        read.expect("it says where it is");
+        read.expect("it prints its address");
         let address = first.trim().to_owned();
         Self {
             url: format!("http://{address}/hooks"),
@@ -101,19 +101,19 @@ impl SinkProcess {
         }
     }
 
-    /// How many POSTs came.
+    /// POST requests received.
     pub(crate) async fn count(&self) -> usize {
-        let count = self.ask("/count").await;
+        let count = self.get("/count").await;
         let count = std::str::from_utf8(&count).expect("a number is text");
         count.parse().expect("it is a number")
     }
 
-    /// The POST that came last, byte by byte.
+    /// The last POST request, byte by byte.
     pub(crate) async fn last(&self) -> Vec<u8> {
-        self.ask("/last").await
+        self.get("/last").await
     }
 
-    async fn ask(&self, path: &str) -> Vec<u8> {
+    async fn get(&self, path: &str) -> Vec<u8> {
         let asking = async {
             let mut stream = TcpStream::connect(&self.address).await?;
             let question = format!("GET {path} HTTP/1.1\r\n\r\n");
@@ -126,30 +126,30 @@ impl SinkProcess {
     }
 }
 
-/// Is a sink until it is killed.
-pub(crate) async fn be_one() {
+/// Serves until the process is killed.
+pub(crate) async fn run() {
     let listener = TcpListener::bind("127.0.0.1:0").await;
     let listener = listener.expect("the loopback interface has free ports");
     let address = listener.local_addr().expect("a listener has an address");
     println!("{address}");
-    serve(listener, Arc::default(), Manners::default()).await;
+    serve(listener, Arc::default(), SinkSettings::default()).await;
 }
 
-fn lock(seen: &Mutex<Seen>) -> std::sync::MutexGuard<'_, Seen> {
-    seen.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(received: &Mutex<Received>) -> std::sync::MutexGuard<'_, Received> {
+    received.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn serve(listener: TcpListener, seen: Arc<Mutex<Seen>>, manners: Manners) {
+async fn serve(listener: TcpListener, received: Arc<Mutex<Received>>, settings: SinkSettings) {
     while let Ok((stream, _)) = listener.accept().await {
-        // A caller that goes away is none of our business.
-        tokio::spawn(converse(stream, Arc::clone(&seen), manners));
+        // A disconnect of the caller is no error of the sink.
+        tokio::spawn(handle(stream, Arc::clone(&received), settings));
     }
 }
 
-async fn converse(
+async fn handle(
     mut stream: TcpStream,
-    seen: Arc<Mutex<Seen>>,
-    manners: Manners,
+    received: Arc<Mutex<Received>>,
+    settings: SinkSettings,
 ) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let mut buffer = Vec::with_capacity(4_096);
@@ -160,33 +160,33 @@ async fn converse(
         let request: Vec<u8> = buffer.drain(..length).collect();
         if request.starts_with(b"GET ") {
             let answer = match request.starts_with(b"GET /count") {
-                true => lock(&seen).count.to_string().into_bytes(),
-                false => lock(&seen).last.clone(),
+                true => lock(&received).count.to_string().into_bytes(),
+                false => lock(&received).last.clone(),
             };
             return stream.write_all(&answer).await;
         }
-        note(&seen, request, manners);
-        if !manners.hangs.is_zero() {
-            tokio::time::sleep(manners.hangs).await;
+        record(&received, request, settings);
+        if !settings.delay.is_zero() {
+            tokio::time::sleep(settings.delay).await;
         }
         stream.write_all(ANSWER).await?;
     }
     Ok(())
 }
 
-fn note(seen: &Mutex<Seen>, request: Vec<u8>, manners: Manners) {
-    let mut seen = lock(seen);
-    seen.count += 1;
-    if manners.keeps {
-        seen.kept.push((Instant::now(), request));
+fn record(received: &Mutex<Received>, request: Vec<u8>, settings: SinkSettings) {
+    let mut received = lock(received);
+    received.count += 1;
+    if settings.keeps_all {
+        received.kept.push((Instant::now(), request));
     } else {
-        seen.last = request;
+        received.last = request;
     }
 }
 
-/// The bytes of the first request, once its head is complete.
+/// The length of the first request, once its head is complete.
 fn length_of(buffer: &[u8]) -> Option<usize> {
-    let head = head_of(buffer)?;
+    let head = head_length(buffer)?;
     let length = headers(&buffer[..head])
         .find(|(name, _)| name.eq_ignore_ascii_case("content-length"))
         .and_then(|(_, value)| value.parse().ok())
@@ -194,13 +194,13 @@ fn length_of(buffer: &[u8]) -> Option<usize> {
     Some(head + length)
 }
 
-/// Where a request's content begins.
-pub(crate) fn head_of(request: &[u8]) -> Option<usize> {
+/// The offset of a request's body.
+pub(crate) fn head_length(request: &[u8]) -> Option<usize> {
     let end = request.windows(4).position(|four| four == b"\r\n\r\n")?;
     Some(end + 4)
 }
 
-/// A head's headers.
+/// The headers in a head.
 pub(crate) fn headers(head: &[u8]) -> impl Iterator<Item = (&str, &str)> {
     let text = std::str::from_utf8(head).unwrap_or_default();
     let lines = text.split("\r\n").skip(1);

@@ -1,4 +1,4 @@
-//! How many events are told to one fast receiver, signed and recorded, beside a bare
+//! The rate at which events reach one fast receiver, signed and recorded, beside a plain
 //! loop that posts the same bytes to the same receiver.
 
 use std::time::Duration;
@@ -7,97 +7,106 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use tokio::time::Instant;
 use waypost_core::ids::WebhookEndpointId;
 
-use super::customers::Town;
-use super::sink::{SinkProcess, head_of, headers};
+use super::seed::Seeder;
+use super::sink::{SinkProcess, head_length, headers};
 use crate::usage::cpu_seconds;
 
-/// Callers of the bare loop: as many as one endpoint gets of Waypost.
+/// Callers of the plain loop: as many as Waypost uses for one endpoint.
 pub(super) const CALLERS: usize = 8;
-/// How often it is looked whether all have come. Each look is a connection.
-const LOOK_EVERY: Duration = Duration::from_millis(25);
+/// How often the sink is asked for its count. Each poll is a connection.
+const POLL_INTERVAL: Duration = Duration::from_millis(25);
 
 const RECORDED: &str = "SELECT count(*) FROM webhook_deliveries WHERE webhook_endpoint_id = $1 AND status = 'DELIVERED'";
 
-/// What was measured.
+/// The result.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct Throughput {
     pub(crate) per_second: f64,
     pub(crate) recorded_per_second: f64,
     pub(crate) floor_per_second: f64,
     /// CPU seconds for 1,000 deliveries.
     pub(crate) worker_cpu: f64,
     pub(crate) postgres_cpu: f64,
-    /// Bytes written to the log for each delivery.
+    /// WAL bytes for each delivery.
     pub(crate) wal_bytes: f64,
 }
 
-impl Told {
-    /// Of what counts, which is what is recorded.
+impl Throughput {
+    /// The recorded rate divided by the baseline.
     pub(crate) fn ratio(&self) -> f64 {
         self.recorded_per_second / self.floor_per_second
     }
 }
 
-/// Tells `count` events that wait already. `worker` and `postmaster` are the processes
-/// whose time is counted.
-pub(crate) async fn webhooks(town: &Town<'_>, count: usize, worker: u32, postmaster: u32) -> Told {
+/// Delivers `count` events that wait already. `worker` and `postmaster` are the processes
+/// whose CPU time is read.
+pub(crate) async fn webhooks(
+    seeder: &Seeder<'_>,
+    count: usize,
+    worker: u32,
+    postmaster: u32,
+) -> Throughput {
     let sink = SinkProcess::start().await;
-    let organization = town.organization("Told").await;
-    let messages = town.messages(organization, count).await;
-    let endpoint = town.subscribe(organization, &sink.url).await;
+    let organization = seeder.organization("Told").await;
+    let messages = seeder.messages(organization, count).await;
+    let endpoint = seeder.subscribe(organization, &sink.url).await;
     let pause = sqlx::query("UPDATE webhook_endpoints SET paused_until = 'infinity' WHERE id = $1");
-    town.run(pause.bind(endpoint.0)).await;
-    town.deliver(organization, &messages).await;
-    // As after a while: with statistics, and no checkpoint that is due.
-    town.run(sqlx::query(
-        "ANALYZE webhook_deliveries, messages, recipients, events",
-    ))
-    .await;
-    town.run(sqlx::query("CHECKPOINT")).await;
-    let wal = position(town).await;
+    seeder.run(pause.bind(endpoint.0)).await;
+    seeder.insert_events(organization, &messages).await;
+    // As in a server that has run for a while: with statistics, and no checkpoint due.
+    seeder
+        .run(sqlx::query(
+            "ANALYZE webhook_deliveries, messages, recipients, events",
+        ))
+        .await;
+    seeder.run(sqlx::query("CHECKPOINT")).await;
+    let wal = position(seeder).await;
     let before = (cpu_seconds(worker), cpu_seconds(postmaster));
     let begun = Instant::now();
-    begin(town, endpoint).await;
-    let all_came = async || sink.count().await >= count;
-    Town::wait("all came", LOOK_EVERY, all_came).await;
+    begin(seeder, endpoint).await;
+    let all_arrived = async || sink.count().await >= count;
+    Seeder::wait("all arrived", POLL_INTERVAL, all_arrived).await;
     let per_second = count as f64 / begun.elapsed().as_secs_f64();
-    let all_recorded = async || town.number(RECORDED, endpoint.0).await == count as i64;
-    Town::wait("all are recorded", LOOK_EVERY, all_recorded).await;
+    let all_recorded = async || seeder.number(RECORDED, endpoint.0).await == count as i64;
+    Seeder::wait("all are recorded", POLL_INTERVAL, all_recorded).await;
     let recorded_per_second = count as f64 / begun.elapsed().as_secs_f64();
     let after = (cpu_seconds(worker), cpu_seconds(postmaster));
     let thousands = count as f64 / 1_000.0;
-    Told {
+    Throughput {
         per_second,
         recorded_per_second,
         worker_cpu: (after.0 - before.0) / thousands,
         postgres_cpu: (after.1 - before.1) / thousands,
-        wal_bytes: (position(town).await - wal) as f64 / count as f64,
-        floor_per_second: floor(&sink, count).await,
+        wal_bytes: (position(seeder).await - wal) as f64 / count as f64,
+        floor_per_second: baseline(&sink, count).await,
     }
 }
 
-async fn position(town: &Town<'_>) -> i64 {
+async fn position(seeder: &Seeder<'_>) -> i64 {
     let asked = sqlx::query_scalar("SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint");
-    asked.fetch_one(town.pool).await.expect("Postgres answers")
+    asked
+        .fetch_one(seeder.pool)
+        .await
+        .expect("Postgres answers")
 }
 
-/// Lets the endpoint be called, and says so.
-async fn begin(town: &Town<'_>, endpoint: WebhookEndpointId) {
+/// Resumes the endpoint and notifies the worker.
+async fn begin(seeder: &Seeder<'_>, endpoint: WebhookEndpointId) {
     let begin = sqlx::query(
-        "WITH free AS (UPDATE webhook_endpoints SET paused_until = NULL WHERE id = $1 RETURNING id)
-         SELECT pg_notify('waypost_webhooks', 'due ' || id) FROM free",
+        "WITH resumed AS (UPDATE webhook_endpoints SET paused_until = NULL WHERE id = $1 RETURNING id)
+         SELECT pg_notify('waypost_webhooks', 'due ' || id) FROM resumed",
     );
-    town.run(begin.bind(endpoint.0)).await;
+    seeder.run(begin.bind(endpoint.0)).await;
 }
 
-/// Calls a second of a bare loop: the request that the sink got last, byte by byte, by
+/// Calls per second of a plain loop: the request that the sink got last, byte by byte, by
 /// as many callers.
-async fn floor(sink: &SinkProcess, count: usize) -> f64 {
+async fn baseline(sink: &SinkProcess, count: usize) -> f64 {
     let request = sink.last().await;
-    let (head, body) = request.split_at(head_of(&request).expect("it is complete"));
+    let (head, body) = request.split_at(head_length(&request).expect("it is complete"));
     let mut kept = HeaderMap::new();
     for (name, value) in headers(head) {
-        // These the library writes by itself.
+        // The client library writes these itself.
         if !["host", "content-length"].contains(&name) {
             let name: HeaderName = name.parse().expect("it was sent");
             kept.insert(name, HeaderValue::from_str(value).expect("it was sent"));

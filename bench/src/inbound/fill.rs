@@ -1,5 +1,5 @@
-//! What is there before anything is told: organizations, an account of each, mail
-//! that a provider took; and the posts that tell what became of it.
+//! The data before the measurement: organizations, an account each, messages that a
+//! provider accepted; and the webhook posts that report their events.
 
 use std::collections::BTreeMap;
 
@@ -13,23 +13,23 @@ use uuid::Uuid;
 use waypost_core::ids::{OrganizationId, ProviderAccountId};
 use waypost_core::provider::event_secrets::EventSecrets;
 
-use super::posts::{self, Copy, Post, SIGNING_KEY, Word};
-use super::taking::Site;
+use super::ingest::Target;
+use super::posts::{self, EventKind, Post, Recipient, SIGNING_KEY};
 
 const ORGANIZATIONS: usize = 20;
-/// Events of a post of SendGrid's.
+/// Events in a post from SendGrid.
 const POST_EVENTS: usize = 100;
-/// Every so-many-th copy is opened, followed, sent back.
-const OPENED_EACH: usize = 8;
-const CLICKED_EACH: usize = 40;
-const BOUNCED_EACH: usize = 50;
-/// How many copies later one is opened.
+/// One recipient in this many opens, clicks, bounces.
+const OPENED_EVERY: usize = 8;
+const CLICKED_EVERY: usize = 40;
+const BOUNCED_EVERY: usize = 50;
+/// A message is opened this many messages later.
 const OPENED_AFTER: usize = 200;
-/// Rows of one statement of the fill.
+/// Rows per INSERT.
 const ROWS: usize = 1_000;
 
-/// Posts, and how many events of each type they tell.
-pub(crate) struct Story {
+/// Posts, and the number of events of each type in them.
+pub(crate) struct EventPosts {
     pub(crate) posts: Vec<Post>,
     pub(crate) events: BTreeMap<&'static str, i64>,
 }
@@ -40,41 +40,42 @@ struct Account {
     token: String,
 }
 
-/// Copies that SendGrid took, and its posts of a hundred events each.
-pub(crate) async fn batched(site: &Site, copies: usize) -> Story {
+/// Recipients that SendGrid accepted, and its posts of a hundred events each.
+pub(crate) async fn batched(target: &Target, recipients: usize) -> EventPosts {
     let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_ASN1_SIGNING).expect("a key can be made");
     let der = pair.public_key().as_der().expect("a key has a form");
     let secrets = EventSecrets::sendgrid(&STANDARD.encode(der.as_ref()));
-    let accounts = accounts(site, "SENDGRID", &secrets.expect("a key of SendGrid's")).await;
-    let told = told(&sent(site, &accounts, copies).await);
-    let seconds = site.clock.now().timestamp();
-    let each = told.iter().zip(&accounts).map(|(told, account)| {
-        let parts = told.chunks(POST_EVENTS);
+    let accounts = accounts(target, "SENDGRID", &secrets.expect("a key of SendGrid's")).await;
+    let reported = reported(&sent(target, &accounts, recipients).await);
+    let seconds = target.clock.now().timestamp();
+    let each = reported.iter().zip(&accounts).map(|(reported, account)| {
+        let parts = reported.chunks(POST_EVENTS);
         let posts = parts.map(|part| posts::sendgrid(&account.token, &pair, seconds, part));
         posts.collect()
     });
-    story(&told, each.collect())
+    in_rotation(&reported, each.collect())
 }
 
-/// Copies that Mailgun took, and its posts of one event each.
-pub(crate) async fn single(site: &Site, copies: usize) -> Story {
+/// Recipients that Mailgun accepted, and its posts of one event each.
+pub(crate) async fn single(target: &Target, recipients: usize) -> EventPosts {
     let secrets = EventSecrets::mailgun(SIGNING_KEY).expect("a key of Mailgun's");
-    let accounts = accounts(site, "MAILGUN", &secrets).await;
-    let told = told(&sent(site, &accounts, copies).await);
-    let seconds = site.clock.now().timestamp();
-    let each = told.iter().zip(&accounts).map(|(told, account)| {
-        let events = told.iter();
-        let posts = events.map(|(copy, word)| posts::mailgun(&account.token, seconds, copy, *word));
+    let accounts = accounts(target, "MAILGUN", &secrets).await;
+    let reported = reported(&sent(target, &accounts, recipients).await);
+    let seconds = target.clock.now().timestamp();
+    let each = reported.iter().zip(&accounts).map(|(reported, account)| {
+        let events = reported.iter();
+        let posts = events
+            .map(|(recipient, kind)| posts::mailgun(&account.token, seconds, recipient, *kind));
         posts.collect()
     });
-    story(&told, each.collect())
+    in_rotation(&reported, each.collect())
 }
 
-/// The posts of all accounts, in turn.
-fn story(told: &[Vec<(Copy, Word)>], posts: Vec<Vec<Post>>) -> Story {
+/// The posts of all accounts, in rotation.
+fn in_rotation(reported: &[Vec<(Recipient, EventKind)>], posts: Vec<Vec<Post>>) -> EventPosts {
     let mut events = BTreeMap::new();
-    for (_, word) in told.iter().flatten() {
-        *events.entry(word.event_type()).or_default() += 1;
+    for (_, kind) in reported.iter().flatten() {
+        *events.entry(kind.event_type()).or_default() += 1;
     }
     let mut queues: Vec<_> = posts.into_iter().map(Vec::into_iter).collect();
     let mut posts = Vec::new();
@@ -82,24 +83,24 @@ fn story(told: &[Vec<(Copy, Word)>], posts: Vec<Vec<Post>>) -> Story {
         let round = posts.len();
         posts.extend(queues.iter_mut().filter_map(Iterator::next));
         if posts.len() == round {
-            return Story { posts, events };
+            return EventPosts { posts, events };
         }
     }
 }
 
-/// What is told of the copies of each account, in the order in which it happens.
-fn told(copies: &[Vec<Copy>]) -> Vec<Vec<(Copy, Word)>> {
-    let of_account = |copies: &Vec<Copy>| {
-        let mut told = Vec::new();
-        for nth in 0..copies.len() + OPENED_AFTER {
-            if let Some(copy) = copies.get(nth) {
-                let bounced = nth % BOUNCED_EACH == 1;
-                told.push((
-                    *copy,
+/// The events of each account's recipients, in the order in which they happen.
+fn reported(recipients: &[Vec<Recipient>]) -> Vec<Vec<(Recipient, EventKind)>> {
+    let of_account = |recipients: &Vec<Recipient>| {
+        let mut reported = Vec::new();
+        for nth in 0..recipients.len() + OPENED_AFTER {
+            if let Some(recipient) = recipients.get(nth) {
+                let bounced = nth % BOUNCED_EVERY == 1;
+                reported.push((
+                    *recipient,
                     if bounced {
-                        Word::Bounced
+                        EventKind::Bounced
                     } else {
-                        Word::Delivered
+                        EventKind::Delivered
                     },
                 ));
             }
@@ -107,28 +108,31 @@ fn told(copies: &[Vec<Copy>]) -> Vec<Vec<(Copy, Word)>> {
                 continue;
             };
             let earlier_is = |each: usize| earlier % each == 0;
-            told.extend(earlier_is(OPENED_EACH).then(|| (copies[earlier], Word::Opened)));
-            told.extend(earlier_is(CLICKED_EACH).then(|| (copies[earlier], Word::Clicked)));
+            reported
+                .extend(earlier_is(OPENED_EVERY).then(|| (recipients[earlier], EventKind::Opened)));
+            reported.extend(
+                earlier_is(CLICKED_EVERY).then(|| (recipients[earlier], EventKind::Clicked)),
+            );
         }
-        told
+        reported
     };
-    copies.iter().map(of_account).collect()
+    recipients.iter().map(of_account).collect()
 }
 
-async fn accounts(site: &Site, kind: &str, secrets: &EventSecrets) -> Vec<Account> {
+async fn accounts(target: &Target, kind: &str, secrets: &EventSecrets) -> Vec<Account> {
     let mut accounts = Vec::with_capacity(ORGANIZATIONS);
     for _ in 0..ORGANIZATIONS {
         let (organization, id): (OrganizationId, ProviderAccountId) =
-            (site.ids.next(), site.ids.next());
+            (target.ids.next(), target.ids.next());
         let account = Account {
             organization: organization.0,
             id: id.0,
             token: Uuid::from(id).simple().to_string(),
         };
-        let sealed = secrets.seal(&site.sealer, organization, id);
+        let sealed = secrets.seal(&target.sealer, organization, id);
         query("INSERT INTO organizations (id, name, created_at) VALUES ($1, 'An organization', now())")
             .bind(organization.0)
-            .execute(&site.pool)
+            .execute(&target.pool)
             .await
             .expect("an organization can be added");
         query(
@@ -142,7 +146,7 @@ async fn accounts(site: &Site, kind: &str, secrets: &EventSecrets) -> Vec<Accoun
         .bind(kind)
         .bind(&account.token)
         .bind(sealed)
-        .execute(&site.pool)
+        .execute(&target.pool)
         .await
         .expect("an account can be added");
         accounts.push(account);
@@ -150,34 +154,38 @@ async fn accounts(site: &Site, kind: &str, secrets: &EventSecrets) -> Vec<Accoun
     accounts
 }
 
-/// So many copies, by account, each of a message of its own.
-async fn sent(site: &Site, accounts: &[Account], copies: usize) -> Vec<Vec<Copy>> {
+/// Inserts recipients, each of a message of its own. Returns them by account.
+async fn sent(target: &Target, accounts: &[Account], recipients: usize) -> Vec<Vec<Recipient>> {
     let mut by_account = vec![Vec::new(); accounts.len()];
     let mut rows = Vec::with_capacity(ROWS);
-    for nth in 0..copies {
-        let place = nth % accounts.len();
-        let copy = Copy {
-            message: site.ids.next(),
-            attempt: site.ids.next(),
+    for nth in 0..recipients {
+        let account = nth % accounts.len();
+        let recipient = Recipient {
+            message: target.ids.next(),
+            attempt: target.ids.next(),
             nth,
         };
-        by_account[place].push(copy);
-        rows.push((copy, &accounts[place]));
-        if rows.len() == ROWS || nth + 1 == copies {
-            insert(site, &rows).await;
+        by_account[account].push(recipient);
+        rows.push((recipient, &accounts[account]));
+        if rows.len() == ROWS || nth + 1 == recipients {
+            insert(target, &rows).await;
             rows.clear();
         }
     }
     by_account
 }
 
-async fn insert(site: &Site, rows: &[(Copy, &Account)]) {
-    let column = |pick: fn(&(Copy, &Account)) -> Uuid| rows.iter().map(pick).collect::<Vec<_>>();
+async fn insert(target: &Target, rows: &[(Recipient, &Account)]) {
+    let column =
+        |pick: fn(&(Recipient, &Account)) -> Uuid| rows.iter().map(pick).collect::<Vec<_>>();
     let hashes = rows
         .iter()
-        .map(|(copy, _)| Sha256::digest(copy.message.as_bytes()).to_vec());
+        .map(|(recipient, _)| Sha256::digest(recipient.message.as_bytes()).to_vec());
     let hashes: Vec<Vec<u8>> = hashes.collect();
-    let numbers: Vec<i64> = rows.iter().map(|(copy, _)| copy.nth as i64).collect();
+    let numbers: Vec<i64> = rows
+        .iter()
+        .map(|(recipient, _)| recipient.nth as i64)
+        .collect();
     let statements = [
         "INSERT INTO messages (id, organization_id, provider_account_id, from_address, to_hash, subject, status, tags,
                                recipient_count, provider_message_id, created_at, sent_at)
@@ -198,17 +206,17 @@ async fn insert(site: &Site, rows: &[(Copy, &Account)]) {
     ];
     for statement in statements {
         query(statement)
-            .bind(column(|(copy, _)| copy.message))
+            .bind(column(|(recipient, _)| recipient.message))
             .bind(column(|(_, account)| account.organization))
             .bind(column(|(_, account)| account.id))
-            .bind(column(|(copy, _)| copy.attempt))
+            .bind(column(|(recipient, _)| recipient.attempt))
             .bind(&hashes)
             .bind(&numbers)
-            .execute(&site.pool)
+            .execute(&target.pool)
             .await
-            .expect("mail that was sent can be added");
+            .expect("sent messages can be added");
     }
-    // As workers move them: what a row was before leaves room on its page.
+    // As workers do: the dead row versions leave free space on their pages.
     let moves = [
         "UPDATE recipients SET status = 'SENDING' WHERE message_id = ANY($1)",
         "UPDATE messages SET status = 'SENDING' WHERE id = ANY($1)",
@@ -217,9 +225,9 @@ async fn insert(site: &Site, rows: &[(Copy, &Account)]) {
     ];
     for statement in moves {
         query(statement)
-            .bind(column(|(copy, _)| copy.message))
-            .execute(&site.pool)
+            .bind(column(|(recipient, _)| recipient.message))
+            .execute(&target.pool)
             .await
-            .expect("mail can be sent");
+            .expect("messages can be updated");
     }
 }

@@ -1,4 +1,4 @@
-//! One POST to whoever registered: what is on it, and when it is tried again.
+//! A POST to a registered URL: its content, and when it is retried.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,58 +8,58 @@ use bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
 use reqwest::{Client, RequestBuilder, redirect};
 
-use super::lane::{Event, Lane, Target};
+use super::endpoint::{Endpoint, Event, Target};
+use super::event_kinds::ProviderEventKind;
 use super::settings::Stamp;
-use super::story::ProviderEventKind;
 use crate::ids::Ids;
 use crate::providers::{self, Provider};
 
-/// As long as SNS waits; no text of the others says how long they do.
+/// SNS waits this long; the other vendors document no timeout.
 const TIMEOUT: Duration = Duration::from_secs(15);
-/// Longer answers are not read to their end.
+/// Longer responses are not read to their end.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 const MINUTE: u64 = 60;
 
-/// A call to make, or to make again.
+/// A call to make, or to retry.
 pub(crate) struct Call {
-    pub(super) lane: Arc<Lane>,
-    /// What the provider says; what is signed anew for each try is not yet on it.
+    pub(super) endpoint: Arc<Endpoint>,
+    /// The content, without the signature, which is computed for each try.
     text: String,
     kinds: [u16; ProviderEventKind::ALL.len()],
-    /// How many tries there were.
+    /// Number of tries so far.
     pub(super) tries: usize,
 }
 
-/// A call as it goes out.
-pub(crate) struct Dressed {
+/// A call with headers and signature.
+pub(crate) struct PreparedCall {
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) body: Bytes,
 }
 
-/// What an answer means for a call.
+/// The meaning of a response to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    Taken,
-    /// To be tried again after a pause, before the factor.
-    Again(Duration),
+pub(super) enum CallResult {
+    Accepted,
+    /// Retry after a pause, before the retry factor.
+    Retry(Duration),
     GivenUp,
 }
 
 impl Call {
-    pub(super) fn new(lane: Arc<Lane>, text: String, events: &[Event]) -> Self {
+    pub(super) fn new(endpoint: Arc<Endpoint>, text: String, events: &[Event]) -> Self {
         let mut kinds = [0; ProviderEventKind::ALL.len()];
         for event in events {
-            kinds[event.happening as usize] += 1;
+            kinds[event.kind as usize] += 1;
         }
         Self {
-            lane,
+            endpoint,
             text,
             kinds,
             tries: 0,
         }
     }
 
-    /// How many events it tells.
+    /// The number of events in it.
     pub(super) fn events(&self) -> usize {
         self.kinds.iter().map(|&count| usize::from(count)).sum()
     }
@@ -68,21 +68,21 @@ impl Call {
         let counted = ProviderEventKind::ALL.into_iter().zip(self.kinds);
         counted
             .filter(|(_, count)| *count > 0)
-            .map(|(happening, count)| (happening.name(), usize::from(count)))
+            .map(|(kind, count)| (kind.name(), usize::from(count)))
             .collect()
     }
 
     /// Signs it for this try.
-    pub(super) fn dress(&self, stamp: Stamp, ids: &Ids) -> Dressed {
-        providers::dress(&self.lane, &self.text, stamp, ids)
+    pub(super) fn prepare_call(&self, stamp: Stamp, ids: &Ids) -> PreparedCall {
+        providers::prepare_call(&self.endpoint, &self.text, stamp, ids)
     }
 
-    /// What becomes of it after this answer.
-    pub(super) fn judge(&self, status: Option<u16>) -> Verdict {
-        let provider = self.lane.provider();
+    /// Decides what follows a response.
+    pub(super) fn evaluate(&self, status: Option<u16>) -> CallResult {
+        let provider = self.endpoint.provider();
         let is_taken = match (provider, status) {
             (_, None) => false,
-            // By their texts, no other success counts.
+            // By the vendors' documentation, no other success status counts.
             (Provider::Postmark | Provider::Mailgun, Some(status)) => status == 200,
             (Provider::SendGrid | Provider::Ses | Provider::Smtp, Some(status)) => {
                 (200..300).contains(&status)
@@ -95,14 +95,16 @@ impl Call {
             Provider::Ses => status.is_some_and(|status| (300..500).contains(&status)),
         };
         match (is_taken, is_final) {
-            (true, _) => Verdict::Taken,
-            (false, true) => Verdict::GivenUp,
-            (false, false) => pause(provider, self.tries).map_or(Verdict::GivenUp, Verdict::Again),
+            (true, _) => CallResult::Accepted,
+            (false, true) => CallResult::GivenUp,
+            (false, false) => {
+                pause(provider, self.tries).map_or(CallResult::GivenUp, CallResult::Retry)
+            }
         }
     }
 }
 
-/// How long a provider waits after so many tries; `None` when it gives up.
+/// A provider's pause after this many tries; `None` if it gives up.
 fn pause(provider: Provider, tries: usize) -> Option<Duration> {
     const POSTMARK: [u64; 10] = [1, 5, 10, 10, 10, 15, 30, 60, 120, 360];
     const MAILGUN: [u64; 6] = [5, 10, 15, 60, 120, 240];
@@ -110,17 +112,17 @@ fn pause(provider: Provider, tries: usize) -> Option<Duration> {
     let seconds = match provider {
         Provider::Postmark => POSTMARK.get(at)? * MINUTE,
         Provider::Mailgun => MAILGUN.get(at)? * MINUTE,
-        // "Growing intervals for 24 hours" is all that is written: from a minute, doubling to four
-        // hours, 14 times, is a little over a day.
+        // The documentation only says "growing intervals for 24 hours". From a minute,
+        // doubling to four hours, 14 times, is a little over a day.
         Provider::SendGrid if at < 14 => (MINUTE << at.min(8)).min(240 * MINUTE),
         Provider::Ses if at < 3 => 20,
-        // A mail server calls nobody.
+        // An SMTP server makes no callbacks.
         Provider::SendGrid | Provider::Ses | Provider::Smtp => return None,
     };
     Some(Duration::from_secs(seconds))
 }
 
-/// A client as the providers' are: patient for a moment, and going nowhere else.
+/// An HTTP client with the timeout of providers; it follows no redirects.
 pub(super) fn client() -> Client {
     let client = Client::builder()
         .no_proxy()
@@ -130,12 +132,21 @@ pub(super) fn client() -> Client {
     client.build().expect("the client has no special settings")
 }
 
-/// Posts; `None` when there was no answer.
-pub(super) async fn post(client: &Client, lane: &Lane, dressed: &Dressed) -> Option<u16> {
-    let request = client.post(lane.url.clone()).body(dressed.body.clone());
-    let mut answer = with_headers(request, lane, dressed).send().await.ok()?;
+/// Posts; `None` if there was no response.
+pub(super) async fn post(
+    client: &Client,
+    endpoint: &Endpoint,
+    prepared: &PreparedCall,
+) -> Option<u16> {
+    let request = client
+        .post(endpoint.url.clone())
+        .body(prepared.body.clone());
+    let mut answer = with_headers(request, endpoint, prepared)
+        .send()
+        .await
+        .ok()?;
     let mut length = 0;
-    // Read, so that the connection can be used again.
+    // Read it, so that the connection can be reused.
     while length < ANSWER_BYTES_MAX
         && let Ok(Some(chunk)) = answer.chunk().await
     {
@@ -144,8 +155,12 @@ pub(super) async fn post(client: &Client, lane: &Lane, dressed: &Dressed) -> Opt
     Some(answer.status().as_u16())
 }
 
-fn with_headers(mut request: RequestBuilder, lane: &Lane, dressed: &Dressed) -> RequestBuilder {
-    let (agent, content_type) = match lane.provider() {
+fn with_headers(
+    mut request: RequestBuilder,
+    endpoint: &Endpoint,
+    prepared: &PreparedCall,
+) -> RequestBuilder {
+    let (agent, content_type) = match endpoint.provider() {
         Provider::SendGrid => ("SendGrid Event API", "application/json; charset=utf-8"),
         Provider::Postmark => ("Postmark", "application/json"),
         Provider::Mailgun => ("mailgun/simulated", "application/json"),
@@ -158,7 +173,7 @@ fn with_headers(mut request: RequestBuilder, lane: &Lane, dressed: &Dressed) -> 
     request = request
         .header(USER_AGENT, agent)
         .header(CONTENT_TYPE, content_type);
-    if let Target::Postmark { headers, .. } = &lane.target {
+    if let Target::Postmark { headers, .. } = &endpoint.target {
         for (name, value) in headers {
             let name = HeaderName::try_from(name.as_str());
             let value = HeaderValue::try_from(value.as_str());
@@ -167,7 +182,7 @@ fn with_headers(mut request: RequestBuilder, lane: &Lane, dressed: &Dressed) -> 
             }
         }
     }
-    let headers = dressed.headers.iter();
+    let headers = prepared.headers.iter();
     headers.fold(request, |request, (name, value)| {
         request.header(*name, value)
     })

@@ -11,7 +11,7 @@ use crate::state::State;
 const LOG_DEFAULT: usize = 100;
 const LOG_MAX: usize = 1_000;
 
-/// `None` when the path is not one of these.
+/// `None` if this module does not serve the path.
 pub(crate) fn handle(state: &State, request: &Request) -> Option<Answer> {
     let answer = match (&request.method, request.path()) {
         (&Method::GET, "/callbacks") => show(state),
@@ -42,7 +42,7 @@ fn show(state: &State) -> Answer {
     reply::json(StatusCode::OK, body.to_string())
 }
 
-/// What is not named stays as it is.
+/// Changes the named settings; the others stay.
 fn change(state: &State, request: &Request) -> Result<(), String> {
     let wish: Value = serde_json::from_slice(&request.body).map_err(|cause| cause.to_string())?;
     let Value::Object(wish) = wish else {

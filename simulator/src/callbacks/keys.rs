@@ -1,5 +1,5 @@
-//! Keys that callbacks are signed with: P-256 made anew for each SendGrid webhook, HMAC for
-//! Mailgun, and one RSA key with its certificate for SNS, made anew in each process.
+//! Keys that sign callbacks: a new P-256 key for each SendGrid webhook, HMAC for Mailgun,
+//! and one RSA key with its certificate for SNS, generated in each process.
 
 use std::sync::LazyLock;
 
@@ -18,12 +18,12 @@ use rcgen::{CertificateParams, PKCS_RSA_SHA256};
 use rustls_pki_types::PrivatePkcs8KeyDer;
 use sha2::Sha256;
 
-/// The beginning of a SHA-1 `DigestInfo` (RFC 8017 §9.2).
+/// The prefix of a SHA-1 `DigestInfo` (RFC 8017 §9.2).
 const SHA1_PREFIX: &str = "3021300906052b0e03021a05000414";
 
 static SNS: LazyLock<SnsKey> = LazyLock::new(SnsKey::generate);
 
-/// The certificate that messages of SNS are verified with, as PEM.
+/// The certificate that verifies messages of SNS, as PEM.
 pub(crate) fn sns_certificate() -> &'static str {
     &SNS.certificate
 }
@@ -60,10 +60,10 @@ pub(crate) fn sign_mailgun(key: &str, timestamp: &str, token: &str) -> String {
     hex::encode(mac.finalize().into_bytes())
 }
 
-/// Which of its two signatures SNS puts on a topic's messages.
+/// The signature version of an SNS topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SnsVersion {
-    /// RSA with SHA-1; what a topic has unless told otherwise.
+    /// RSA with SHA-1, the default of a topic.
     One,
     /// RSA with SHA-256.
     Two,
@@ -126,8 +126,8 @@ impl SnsKey {
         signature
     }
 
-    /// By hand, as the library signs nothing with SHA-1 any more. Slower than its own by far, and
-    /// not in constant time, which a test's key does not need.
+    /// Computed here, since the library no longer signs with SHA-1. It is much slower,
+    /// and not in constant time, which a test key does not need.
     fn sign_sha1(&self, message: &[u8]) -> Vec<u8> {
         let length = self.pair.public_modulus_len();
         let mut info = hex::decode(SHA1_PREFIX).expect("is hexadecimal");

@@ -1,21 +1,21 @@
-//! Callbacks: what providers tell, after they accepted a mail, to whoever registered for it.
+//! Callbacks: the events that providers report to registered URLs after they accepted a
+//! message.
 //!
-//! The characters: `story` says what becomes of a mail; `queue` holds what is to be told until it
-//! is due; a `lane` leads to one URL; a `call` is one POST, signed as its provider signs, and
-//! repeated as its provider repeats; `report` counts. What an event looks like is said beside the
-//! rest of its provider.
+//! `event_kinds` selects the events of a message; `schedule` holds events until they are
+//! due; an `endpoint` is a registered URL; a `call` is one POST, signed and retried as
+//! its provider does; `report` counts. The module of each provider builds its events.
 //!
-//! Nobody who sends mail waits for any of this. Events are put into words only when their call is
-//! made, and beyond a number of them that wait, further ones are not queued but counted.
+//! A send never waits for callbacks. The text of an event is written when its call is
+//! made. Beyond a number of waiting events, further ones are not queued but counted.
 
 mod call;
 mod control;
+mod endpoint;
+mod event_kinds;
 mod keys;
-mod lane;
-mod queue;
 mod report;
+mod schedule;
 mod settings;
-mod story;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -32,29 +32,29 @@ use crate::clock;
 use crate::ids::Ids;
 use crate::mail::Record;
 use crate::providers::{self, Provider};
-pub(crate) use call::Dressed;
-use call::{Call, Verdict};
+pub(crate) use call::PreparedCall;
+use call::{Call, CallResult};
 pub(crate) use control::handle;
+pub(crate) use endpoint::{Endpoint, Event, Subscriber, Target, parse_url};
+pub(crate) use event_kinds::{Kinds, ProviderEventKind, events_for};
 pub(crate) use keys::{SendGridKey, SnsVersion, sign_mailgun, sns_certificate};
-pub(crate) use lane::{Event, Lane, Subscriber, Target, parse_url};
-use queue::{Due, Queue, Work};
 pub use report::CallbackCounts;
 use report::{LogEntry, Report};
+use schedule::{Due, Schedule, Work};
 pub(crate) use settings::Stamp;
 pub use settings::{CallbackSettings, SignatureFault};
-pub(crate) use story::{Kinds, ProviderEventKind, story_of};
 
-/// Events that may wait; each keeps its mail in memory. Further ones are only counted.
+/// Events that may wait; each keeps its message in memory. Further ones are only counted.
 const WAITING_MAX: usize = 400_000;
-/// Events that move into their lanes before others get a turn.
+/// Events that move to their endpoints before the task yields.
 const RELEASE_MAX: usize = 1_000;
 
-/// Everything about callbacks that goes on.
+/// The state of all callbacks.
 pub(crate) struct Callbacks {
     settings: RwLock<CallbackSettings>,
-    queue: Queue,
+    schedule: Schedule,
     report: Report,
-    /// Events that are queued, in lanes, under way or to be repeated.
+    /// Events that are scheduled, in endpoints, in calls, or waiting for a retry.
     waiting: AtomicUsize,
     ids: Ids,
     client: OnceLock<Client>,
@@ -66,7 +66,7 @@ impl Callbacks {
     pub(crate) fn new(tasks: TaskTracker, stopping: CancellationToken) -> Self {
         Self {
             settings: RwLock::default(),
-            queue: Queue::default(),
+            schedule: Schedule::default(),
             report: Report::default(),
             waiting: AtomicUsize::new(0),
             ids: Ids::new(),
@@ -91,16 +91,16 @@ impl Callbacks {
         }
     }
 
-    /// Settings as at the start, and nothing remembered or queued. Calls under way go on.
+    /// Resets the settings, the log and the schedule. Running calls continue.
     pub(crate) fn reset(&self) {
         self.set(CallbackSettings::default());
         self.waiting
-            .fetch_sub(self.queue.clear(), Ordering::Relaxed);
+            .fetch_sub(self.schedule.clear(), Ordering::Relaxed);
         self.report.clear();
     }
 
-    /// Queues what becomes of these copies for those who asked.
-    pub(crate) fn tell(&self, records: &[Arc<Record>], subscribers: &[Subscriber]) {
+    /// Schedules the events of these recipients for the subscribers.
+    pub(crate) fn schedule_events(&self, records: &[Arc<Record>], subscribers: &[Subscriber]) {
         let settings = self.settings();
         if !settings.enabled {
             return;
@@ -108,7 +108,7 @@ impl Callbacks {
         let now = Instant::now();
         let mut all = Vec::new();
         for record in records {
-            self.tell_one(record, subscribers, settings, now, &mut all);
+            self.schedule_events_of(record, subscribers, settings, now, &mut all);
         }
         let (count, room) = (all.len(), WAITING_MAX.saturating_sub(self.counted()));
         all.truncate(room);
@@ -117,31 +117,31 @@ impl Callbacks {
             counts.queued += all.len() as u64;
             counts.overflowed += (count - all.len()) as u64;
         });
-        self.queue.push(all);
+        self.schedule.push(all);
     }
 
-    /// Posts a text at once that is no event.
-    pub(crate) fn post(self: &Arc<Self>, lane: Arc<Lane>, text: String) {
-        self.spawn_call(Call::new(lane, text, &[]));
+    /// Posts a text immediately that is no event.
+    pub(crate) fn post(self: &Arc<Self>, endpoint: Arc<Endpoint>, text: String) {
+        self.spawn_call(Call::new(endpoint, text, &[]));
     }
 
-    /// Moves what is due into its lane, until the simulator stops.
+    /// Moves due events to their endpoints, until the simulator stops.
     pub(crate) async fn run(self: Arc<Self>) {
         loop {
-            let (due, next) = self.queue.take_due(Instant::now(), RELEASE_MAX);
+            let (due, next) = self.schedule.take_due(Instant::now(), RELEASE_MAX);
             let batch_max = self.settings().batch_events_max;
             for one in due {
                 match one.work {
-                    Work::Tell(lane, event) => {
-                        if lane.push(event, batch_max) {
-                            let emptying = Arc::clone(&self).empty(lane);
-                            self.spawn(emptying);
+                    Work::Report(endpoint, event) => {
+                        if endpoint.push(event, batch_max) {
+                            let draining = Arc::clone(&self).drain(endpoint);
+                            self.spawn(draining);
                         }
                     }
-                    Work::Repeat(call) => self.spawn_call(*call),
+                    Work::Retry(call) => self.spawn_call(*call),
                 }
             }
-            let ripening = async {
+            let next_due = async {
                 match next {
                     Some(at) => tokio::time::sleep_until(at).await,
                     None => std::future::pending().await,
@@ -149,13 +149,13 @@ impl Callbacks {
             };
             tokio::select! {
                 () = self.stopping.cancelled() => return,
-                () = self.queue.sooner.notified() => {}
-                () = ripening => {}
+                () = self.schedule.sooner.notified() => {}
+                () = next_due => {}
             }
         }
     }
 
-    fn tell_one(
+    fn schedule_events_of(
         &self,
         record: &Arc<Record>,
         subscribers: &[Subscriber],
@@ -164,29 +164,29 @@ impl Callbacks {
         all: &mut Vec<Due>,
     ) {
         let delay = Duration::from_millis(settings.delay_ms);
-        let story = story::story_of(&record.copy.to);
+        let kinds = event_kinds::events_for(&record.recipient.to);
         let mut after = Duration::ZERO;
-        for (step, &happening) in story.iter().enumerate() {
+        for (step, &kind) in kinds.iter().enumerate() {
             after += delay.mul_f64(match step {
                 0 => self.ids.uniform() / 4.0,
                 1 => 0.5 + self.ids.uniform(),
                 _ => 1.0 + 2.0 * self.ids.uniform(),
             });
-            // SendGrid says of a mail that it drops only that.
-            let is_left_out = happening == ProviderEventKind::Sent
+            // SendGrid reports nothing else about a message that it drops.
+            let is_left_out = kind == ProviderEventKind::Sent
                 && record.provider == Provider::SendGrid
-                && story.contains(&ProviderEventKind::Dropped);
+                && kinds.contains(&ProviderEventKind::Dropped);
             let wait = match settings.shuffle {
                 true => delay.mul_f64(5.0 * self.ids.uniform()),
                 false => after,
             };
-            let wanting = subscribers
+            let subscribed = subscribers
                 .iter()
-                .filter(|one| one.wants.contains(happening) && !is_left_out);
-            for subscriber in wanting {
+                .filter(|one| one.subscribed_kinds.contains(kind) && !is_left_out);
+            for subscriber in subscribed {
                 let event = Event {
                     record: Arc::clone(record),
-                    happening,
+                    kind,
                     at: record.accepted_at
                         + settings.ahead()
                         + TimeDelta::from_std(after).unwrap_or_default(),
@@ -197,38 +197,38 @@ impl Callbacks {
                         true => self.ids.number(),
                         false => step as u64,
                     },
-                    work: Work::Tell(Arc::clone(&subscriber.lane), event),
+                    work: Work::Report(Arc::clone(&subscriber.endpoint), event),
                 });
             }
         }
     }
 
-    /// Makes calls until the lane is empty.
-    async fn empty(self: Arc<Self>, lane: Arc<Lane>) {
+    /// Makes calls until the endpoint is empty.
+    async fn drain(self: Arc<Self>, endpoint: Arc<Endpoint>) {
         loop {
             let settings = self.settings();
-            let max = if lane.batches() {
-                self.gather(&lane, settings).await;
+            let max = if endpoint.batches() {
+                self.wait_for_batch(&endpoint, settings).await;
                 settings.batch_events_max
             } else {
                 1
             };
             // The semaphore is never closed.
-            let permit = Arc::clone(&lane.calls).acquire_owned().await.ok();
-            let events = lane.take(max);
+            let permit = Arc::clone(&endpoint.calls).acquire_owned().await.ok();
+            let events = endpoint.take(max);
             if events.is_empty() {
                 return;
             }
-            let (callbacks, lane) = (Arc::clone(&self), Arc::clone(&lane));
+            let (callbacks, endpoint) = (Arc::clone(&self), Arc::clone(&endpoint));
             self.spawn(async move {
                 let stamp = settings.stamp();
                 let mut rest = events.as_slice();
                 while !rest.is_empty() {
-                    let (text, count) = providers::word(&lane, rest, stamp);
-                    let (told, later) = rest.split_at(count);
+                    let (text, count) = providers::call_body(&endpoint, rest, stamp);
+                    let (now, later) = rest.split_at(count);
                     rest = later;
                     callbacks
-                        .call(Call::new(Arc::clone(&lane), text, told))
+                        .call(Call::new(Arc::clone(&endpoint), text, now))
                         .await;
                 }
                 drop(permit);
@@ -236,48 +236,48 @@ impl Callbacks {
         }
     }
 
-    /// Waits until a batch is full, or has waited long enough.
-    async fn gather(&self, lane: &Lane, settings: CallbackSettings) {
+    /// Waits until a batch is full, or its time is over.
+    async fn wait_for_batch(&self, endpoint: &Endpoint, settings: CallbackSettings) {
         let flush = tokio::time::sleep(Duration::from_millis(settings.flush_ms));
         tokio::pin!(flush);
-        while !lane.is_full(settings.batch_events_max) {
+        while !endpoint.is_full(settings.batch_events_max) {
             tokio::select! {
-                () = lane.full.notified() => {}
+                () = endpoint.full.notified() => {}
                 () = &mut flush => return,
             }
         }
     }
 
-    /// Makes one call, twice where chance wants it, and sees to what its answer means.
+    /// Makes one call, twice if a duplicate is due, and handles the response.
     async fn call(&self, mut call: Call) {
         let settings = self.settings();
         call.tries += 1;
-        let dressed = call.dress(settings.stamp(), &self.ids);
+        let prepared = call.prepare_call(settings.stamp(), &self.ids);
         let client = self.client.get_or_init(call::client);
-        let status = call::post(client, &call.lane, &dressed).await;
-        self.note(&call, status, false);
+        let status = call::post(client, &call.endpoint, &prepared).await;
+        self.record(&call, status, false);
         if self.ids.chance(settings.duplicate_rate) {
-            let status = call::post(client, &call.lane, &dressed).await;
-            self.note(&call, status, true);
+            let status = call::post(client, &call.endpoint, &prepared).await;
+            self.record(&call, status, true);
         }
         let events = call.events();
-        let verdict = call.judge(status);
-        if let Verdict::Again(pause) = verdict {
-            self.queue.push(vec![Due {
+        let result = call.evaluate(status);
+        if let CallResult::Retry(pause) = result {
+            self.schedule.push(vec![Due {
                 at: Instant::now() + pause.mul_f64(settings.retry_factor),
                 tie: 0,
-                work: Work::Repeat(Box::new(call)),
+                work: Work::Retry(Box::new(call)),
             }]);
             return;
         }
-        self.report.count(|counts| match verdict {
-            Verdict::Taken => counts.acknowledged += events as u64,
-            Verdict::GivenUp | Verdict::Again(_) => counts.given_up += events as u64,
+        self.report.count(|counts| match result {
+            CallResult::Accepted => counts.acknowledged += events as u64,
+            CallResult::GivenUp | CallResult::Retry(_) => counts.given_up += events as u64,
         });
         self.waiting.fetch_sub(events, Ordering::Relaxed);
     }
 
-    fn note(&self, call: &Call, status: Option<u16>, is_duplicate: bool) {
+    fn record(&self, call: &Call, status: Option<u16>, is_duplicate: bool) {
         self.report.count(|counts| {
             counts.sent += 1;
             counts.duplicated += u64::from(is_duplicate);
@@ -287,10 +287,10 @@ impl Callbacks {
                 None => counts.unanswered += 1,
             }
         });
-        self.report.note(LogEntry {
+        self.report.add(LogEntry {
             at: clock::now().to_rfc3339_opts(SecondsFormat::Millis, true),
-            provider: call.lane.provider(),
-            url: call.lane.url.to_string(),
+            provider: call.endpoint.provider(),
+            url: call.endpoint.url.to_string(),
             attempt: call.tries,
             events: call.events_by_name(),
             status,
@@ -301,13 +301,13 @@ impl Callbacks {
     fn spawn_call(self: &Arc<Self>, call: Call) {
         let callbacks = Arc::clone(self);
         self.spawn(async move {
-            let permit = Arc::clone(&call.lane.calls).acquire_owned().await.ok();
+            let permit = Arc::clone(&call.endpoint.calls).acquire_owned().await.ok();
             callbacks.call(call).await;
             drop(permit);
         });
     }
 
-    /// Runs it until the simulator stops.
+    /// Runs a task until the simulator stops.
     fn spawn(self: &Arc<Self>, task: impl Future<Output = ()> + Send + 'static) {
         let stopping = self.stopping.clone();
         self.tasks.spawn(async move {

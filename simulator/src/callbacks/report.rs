@@ -1,4 +1,4 @@
-//! What became of the callbacks: exact counts, and the last calls one by one.
+//! The results of callbacks: exact counts, and a log of the last calls.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,33 +7,33 @@ use serde::Serialize;
 
 use crate::providers::Provider;
 
-/// Calls that the log keeps.
+/// Calls in the log.
 const LOG_CALLS_MAX: usize = 1_000;
 
-/// What became of the callbacks so far.
+/// Counts of the callbacks so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CallbackCounts {
-    /// Events that are still to be taken by whom they are for, those to be tried again included.
+    /// Events that no receiver has accepted yet, including those that wait for a retry.
     pub waiting: usize,
-    /// Events there were to tell.
+    /// Events that were to be reported.
     pub queued: u64,
-    /// Calls made, whatever came of them, those made twice on purpose included.
+    /// Calls made, whatever the response, including deliberate duplicates.
     pub sent: u64,
-    /// Events in calls that were taken.
+    /// Events in accepted calls.
     pub acknowledged: u64,
-    /// Calls that were answered with another status, by status.
+    /// Calls with another response, by status.
     pub refused: BTreeMap<u16, u64>,
     pub unanswered: u64,
-    /// Calls that were made once more on purpose.
+    /// Calls that were deliberately made twice.
     pub duplicated: u64,
-    /// Events that will not be tried again.
+    /// Events that will not be retried.
     pub given_up: u64,
-    /// Events that were not queued, as too many waited already.
+    /// Events that were not queued, because too many were waiting.
     pub overflowed: u64,
 }
 
-/// One call that was made.
+/// A call that was made.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct LogEntry {
@@ -42,19 +42,19 @@ pub(super) struct LogEntry {
     pub(super) url: String,
     /// 1 for the first try.
     pub(super) attempt: usize,
-    /// How many events of each kind; none for a message of SNS about itself.
+    /// The number of events by kind; none for a message of SNS about itself.
     pub(super) events: BTreeMap<&'static str, usize>,
-    /// `null` when there was no answer.
+    /// `null` if there was no response.
     pub(super) status: Option<u16>,
     pub(super) is_duplicate: bool,
 }
 
-/// The book that callbacks are kept in.
+/// The counts and the log.
 #[derive(Default)]
-pub(super) struct Report(Mutex<Book>);
+pub(super) struct Report(Mutex<Log>);
 
 #[derive(Default)]
-struct Book {
+struct Log {
     counts: CallbackCounts,
     log: VecDeque<LogEntry>,
 }
@@ -64,7 +64,7 @@ impl Report {
         change(&mut self.0.lock().counts);
     }
 
-    pub(super) fn note(&self, entry: LogEntry) {
+    pub(super) fn add(&self, entry: LogEntry) {
         let mut book = self.0.lock();
         if book.log.len() >= LOG_CALLS_MAX {
             book.log.pop_front();
@@ -72,12 +72,12 @@ impl Report {
         book.log.push_back(entry);
     }
 
-    /// `waiting` is not known here.
+    /// The caller sets `waiting`, which is not known here.
     pub(super) fn counts(&self) -> CallbackCounts {
         self.0.lock().counts.clone()
     }
 
-    /// The newest calls, oldest of them first.
+    /// The newest calls, in ascending order.
     pub(super) fn log(&self, limit: usize) -> Vec<LogEntry> {
         let book = self.0.lock();
         let skipped = book.log.len().saturating_sub(limit);
@@ -85,6 +85,6 @@ impl Report {
     }
 
     pub(super) fn clear(&self) {
-        *self.0.lock() = Book::default();
+        *self.0.lock() = Log::default();
     }
 }

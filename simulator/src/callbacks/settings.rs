@@ -10,13 +10,13 @@ const BATCH_EVENTS_MAX: usize = 10_000;
 /// Ten years.
 const AHEAD_MS_MAX: u64 = 10 * 366 * 86_400_000;
 
-/// What is done to the proof on a callback that it comes from the provider.
+/// A fault in a callback's proof of origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SignatureFault {
     #[default]
     Off,
-    /// It is there, and does not fit: a signature of something else, another password.
+    /// It is present and wrong: the signature of another text, another password.
     Wrong,
     None,
 }
@@ -25,29 +25,29 @@ pub enum SignatureFault {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CallbackSettings {
-    /// Whether mail accepted from now on is told of.
+    /// Whether events of messages accepted from now on are reported.
     pub enabled: bool,
-    /// How long a delivery takes, roughly, in milliseconds: half of it to twice as long. What
-    /// comes after it takes up to three times as long again.
+    /// The approximate time of a delivery, in milliseconds: half of it to twice as long.
+    /// Later events take up to three times as long again.
     pub delay_ms: u64,
-    /// How long SendGrid gathers events for one call, in milliseconds.
+    /// How long SendGrid collects events for one call, in milliseconds.
     pub flush_ms: u64,
-    /// How many events SendGrid puts into one call at most.
+    /// The most events in a call of SendGrid.
     pub batch_events_max: usize,
     /// The share of calls that are made twice, byte for byte, 0 to 1.
     pub duplicate_rate: f64,
-    /// Whether events of one mail come in any order.
+    /// Whether the events of a message come in random order.
     pub shuffle: bool,
-    /// What the providers' pauses between tries are multiplied by: 1 is as long as theirs.
+    /// The factor on the providers' retry pauses: 1 is as long as the real ones.
     pub retry_factor: f64,
-    /// What is wrong with the signatures.
+    /// The fault of the signatures.
     pub signature_fault: SignatureFault,
-    /// How far the clock of callbacks is ahead of the machine's, in milliseconds, for tests that
-    /// move the receiver's clock.
+    /// How far the clock of callbacks is ahead of the machine's clock, in milliseconds,
+    /// for tests that change the receiver's clock.
     pub clock_ahead_ms: u64,
 }
 
-/// What is put on a call to prove whose it is, and when.
+/// The time of a call, and the fault of its signature.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stamp {
     pub(crate) fault: SignatureFault,
@@ -71,7 +71,7 @@ impl Default for CallbackSettings {
 }
 
 impl CallbackSettings {
-    /// The proof on a call that is made now.
+    /// The stamp of a call that is made now.
     pub(crate) fn stamp(&self) -> Stamp {
         Stamp {
             fault: self.signature_fault,

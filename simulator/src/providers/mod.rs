@@ -1,14 +1,15 @@
-//! The four companies. Each module answers for one of them; this one tells whose call it is.
+//! The four HTTP APIs, a module each. This module decides to which of them a call
+//! belongs.
 //!
-//! All four live at the root of one base URL: their paths do not collide, save that SendGrid and
-//! Mailgun both begin with `/v3`, where the second part of the path, or the kind of credential,
-//! decides.
+//! All four share one base URL: their paths do not collide, except that SendGrid and
+//! Mailgun both start with `/v3`, where the second segment of the path, or the kind of
+//! credential, decides.
 
+mod event_data;
 mod mailgun;
 mod postmark;
 mod sendgrid;
 mod ses;
-mod told;
 
 pub(crate) use mailgun::webhooks::Webhooks as MailgunWebhooks;
 pub(crate) use postmark::webhooks::Webhooks as PostmarkWebhooks;
@@ -21,17 +22,17 @@ use http::StatusCode;
 use http::header::AUTHORIZATION;
 use serde::{Deserialize, Serialize};
 
-use crate::callbacks::{Dressed, Event, Lane, Stamp, Subscriber, Target};
+use crate::callbacks::{Endpoint, Event, PreparedCall, Stamp, Subscriber, Target};
 use crate::capture::Accepted;
-use crate::faults::Disturbance;
+use crate::faults::FaultEffect;
 use crate::ids::Ids;
-use crate::recipients::Ending;
+use crate::recipients::AcceptedReply;
 use crate::reply::{self, Answer, Outcome};
 use crate::request::Request;
 use crate::smtp;
 use crate::state::State;
 
-/// One of the simulated providers.
+/// A simulated provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Provider {
@@ -42,12 +43,12 @@ pub enum Provider {
     Mailgun,
     /// Amazon SES, API v2.
     Ses,
-    /// A mail server, over SMTP.
+    /// An SMTP server.
     Smtp,
 }
 
 impl Provider {
-    /// All of them, in the order of their discriminants.
+    /// All providers, in the order of their discriminants.
     pub const ALL: [Self; 5] = [
         Self::SendGrid,
         Self::Postmark,
@@ -56,7 +57,7 @@ impl Provider {
         Self::Smtp,
     ];
 
-    /// The name on the wire.
+    /// The name in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::SendGrid => "SENDGRID",
@@ -67,12 +68,12 @@ impl Provider {
         }
     }
 
-    /// The provider of that name.
+    /// The provider of this name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|known| known.name() == name)
     }
 
-    /// The longest request body it reads.
+    /// The longest request body that it reads.
     pub(crate) fn body_bytes_max(self, path: &str) -> usize {
         match self {
             Self::SendGrid => sendgrid::BODY_BYTES_MAX,
@@ -85,7 +86,7 @@ impl Provider {
     }
 }
 
-/// Whose call this is; `None` for the simulator's own pages.
+/// The provider of a call; `None` for the simulator's own pages.
 pub(crate) fn route(request: &Request) -> Option<Provider> {
     let segments = request.segments();
     match segments.as_slice() {
@@ -102,14 +103,14 @@ pub(crate) fn route(request: &Request) -> Option<Provider> {
             "email" | "server" | "servers" | "senders" | "webhooks" | "message-streams",
             ..,
         ] => Some(Provider::Postmark),
-        // `POST /domains` without a token of Postmark's is the simulator's own.
+        // `POST /domains` without a Postmark token is the simulator's own call.
         ["domains", ..] if request.method != http::Method::POST => Some(Provider::Postmark),
         _ if postmark::has_token(request) => Some(Provider::Postmark),
         _ => None,
     }
 }
 
-/// Answers a provider's call.
+/// Handles a provider's call.
 pub(crate) async fn handle(provider: Provider, state: &State, request: &Request) -> Outcome {
     let is_send = match provider {
         Provider::SendGrid => sendgrid::is_send(request),
@@ -124,20 +125,20 @@ pub(crate) async fn handle(provider: Provider, state: &State, request: &Request)
     if let Some(delay) = state.faults.delay(provider, is_send, &state.ids) {
         tokio::time::sleep(delay).await;
     }
-    if !is_send && let Some(disturbance) = state.faults.disturb_read(provider, &state.ids) {
-        return disturbed_read(provider, state, disturbance);
+    if !is_send && let Some(effect) = state.faults.effect_on_read(provider, &state.ids) {
+        return faulty_read(provider, state, effect);
     }
     match provider {
         Provider::SendGrid => sendgrid::handle(state, request),
         Provider::Postmark => postmark::handle(state, request),
         Provider::Mailgun => mailgun::handle(state, request).await,
         Provider::Ses => ses::handle(state, request),
-        // It takes no HTTP requests, and none is routed to it.
+        // SMTP is no HTTP API, and no request is routed to it.
         Provider::Smtp => Outcome::Reset,
     }
 }
 
-fn disturbed_read(provider: Provider, state: &State, disturbance: Disturbance) -> Outcome {
+fn faulty_read(provider: Provider, state: &State, effect: FaultEffect) -> Outcome {
     use crate::recipients::THROTTLE_WAIT;
     let throttle = || match provider {
         Provider::SendGrid => sendgrid::throttled(THROTTLE_WAIT),
@@ -153,18 +154,18 @@ fn disturbed_read(provider: Provider, state: &State, disturbance: Disturbance) -
         Provider::Ses => ses::server_error(state),
         Provider::Smtp => reply::empty(StatusCode::NOT_FOUND),
     };
-    match disturbance {
-        Disturbance::Throttle => throttle().into(),
-        Disturbance::Error => error().into(),
-        Disturbance::Timeout => Outcome::Silence,
-        Disturbance::Reset => Outcome::Reset,
-        Disturbance::Gateway => gateway_page(502).into(),
-        // Reading is not sending.
-        Disturbance::Account(_) => error().into(),
+    match effect {
+        FaultEffect::Throttle => throttle().into(),
+        FaultEffect::Error => error().into(),
+        FaultEffect::Timeout => Outcome::Silence,
+        FaultEffect::Reset => Outcome::Reset,
+        FaultEffect::Gateway => gateway_page(502).into(),
+        // An account that may not send may still read.
+        FaultEffect::Account(_) => error().into(),
     }
 }
 
-/// The page of a gateway (nginx) that got no answer from the server behind it.
+/// The page of a gateway (nginx) whose upstream did not respond.
 fn gateway_page(status: u16) -> Answer {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
     let page = format!(
@@ -174,26 +175,31 @@ fn gateway_page(status: u16) -> Answer {
     reply::html(status, page)
 }
 
-/// Records accepted mail and ends the call as the verdict says.
-fn accept(state: &State, accepted: Accepted<'_>, ending: Ending, answer: Answer) -> Outcome {
+/// Records an accepted message and ends the call.
+fn accept(
+    state: &State,
+    accepted: Accepted<'_>,
+    accepted_reply: AcceptedReply,
+    answer: Answer,
+) -> Outcome {
     record(state, accepted);
-    finish(ending, answer)
+    finish(accepted_reply, answer)
 }
 
-/// Keeps accepted mail, and sees to it that those who asked are told what becomes of it.
+/// Stores an accepted message and schedules its events for the subscribers.
 fn record(state: &State, accepted: Accepted<'_>) {
     let subscribers = subscribers(state, &accepted);
     let records = state.captures.record(accepted);
     if !subscribers.is_empty() {
-        state.callbacks.tell(&records, &subscribers);
+        state.callbacks.schedule_events(&records, &subscribers);
     }
 }
 
 fn subscribers(state: &State, accepted: &Accepted<'_>) -> Vec<Subscriber> {
-    let Some(copy) = accepted.copies.first() else {
+    let Some(recipient) = accepted.recipients.first() else {
         return Vec::new();
     };
-    let (key, scope) = (accepted.credential, copy.envelope.scope.as_str());
+    let (key, scope) = (accepted.credential, recipient.envelope.scope.as_str());
     match accepted.provider {
         Provider::SendGrid => state.sendgrid_webhooks.subscribers(key),
         Provider::Postmark => state.postmark_webhooks.subscribers(key, scope),
@@ -205,33 +211,40 @@ fn subscribers(state: &State, accepted: &Accepted<'_>) -> Vec<Subscriber> {
     }
 }
 
-/// What a call says: the text, and how many of the events it tells.
-pub(crate) fn word(lane: &Lane, events: &[Event], stamp: Stamp) -> (String, usize) {
+/// The body of a call, and the number of events in it.
+pub(crate) fn call_body(endpoint: &Endpoint, events: &[Event], stamp: Stamp) -> (String, usize) {
     let first = &events[0];
-    match &lane.target {
-        Target::SendGrid { .. } => sendgrid::events::word(events),
-        Target::Postmark { stream, .. } => (postmark::events::word(first, stream), 1),
-        Target::Mailgun { .. } => (mailgun::events::word(first), 1),
-        Target::Sns { .. } => (ses::events::word(lane, first, stamp), 1),
+    match &endpoint.target {
+        Target::SendGrid { .. } => sendgrid::events::call_body(events),
+        Target::Postmark { stream, .. } => (postmark::events::call_body(first, stream), 1),
+        Target::Mailgun { .. } => (mailgun::events::call_body(first), 1),
+        Target::Sns { .. } => (ses::events::call_body(endpoint, first, stamp), 1),
     }
 }
 
-/// Makes a call ready for one try: adds what proves whose it is.
-pub(crate) fn dress(lane: &Lane, text: &str, stamp: Stamp, ids: &Ids) -> Dressed {
-    match &lane.target {
-        Target::SendGrid { key } => sendgrid::events::dress(key.as_deref(), text, stamp),
-        Target::Postmark { auth, .. } => postmark::events::dress(auth.as_ref(), text, stamp),
-        Target::Mailgun { signing_key } => mailgun::events::dress(signing_key, text, stamp, ids),
-        Target::Sns { .. } => ses::events::dress(lane, text),
+/// Prepares a call for one try: adds the proof of origin.
+pub(crate) fn prepare_call(
+    endpoint: &Endpoint,
+    text: &str,
+    stamp: Stamp,
+    ids: &Ids,
+) -> PreparedCall {
+    match &endpoint.target {
+        Target::SendGrid { key } => sendgrid::events::prepare_call(key.as_deref(), text, stamp),
+        Target::Postmark { auth, .. } => postmark::events::prepare_call(auth.as_ref(), text, stamp),
+        Target::Mailgun { signing_key } => {
+            mailgun::events::prepare_call(signing_key, text, stamp, ids)
+        }
+        Target::Sns { .. } => ses::events::prepare_call(endpoint, text),
     }
 }
 
-fn finish(ending: Ending, answer: Answer) -> Outcome {
-    match ending {
-        Ending::Answer => Outcome::Answer(answer),
-        Ending::Silence => Outcome::Silence,
-        Ending::Reset => Outcome::Reset,
-        Ending::Gateway(status) => gateway_page(status).into(),
+fn finish(accepted_reply: AcceptedReply, answer: Answer) -> Outcome {
+    match accepted_reply {
+        AcceptedReply::Answer => Outcome::Answer(answer),
+        AcceptedReply::Silence => Outcome::Silence,
+        AcceptedReply::Reset => Outcome::Reset,
+        AcceptedReply::Gateway(status) => gateway_page(status).into(),
     }
 }
 
@@ -242,7 +255,7 @@ fn is_bearer(request: &Request) -> bool {
         .is_some_and(|value| value.as_bytes().starts_with(b"Bearer "))
 }
 
-/// The Unix second at which a wait is over, rounded up.
+/// The Unix second at which a wait ends, rounded up.
 fn reset_at(wait: std::time::Duration) -> i64 {
     let wait = chrono::TimeDelta::from_std(wait).unwrap_or_default();
     let end = crate::clock::now() + wait;

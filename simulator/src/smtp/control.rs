@@ -1,4 +1,4 @@
-//! How the mail server is told to behave.
+//! The settings of the SMTP server.
 
 use std::sync::atomic::Ordering;
 
@@ -16,7 +16,7 @@ struct Settings {
     ehlo: bool,
 }
 
-/// `GET` and `POST /smtp`; `None` when the path is another.
+/// `GET` and `POST /smtp`; `None` if the path is another.
 pub(crate) fn handle(state: &State, request: &Request) -> Option<Answer> {
     if request.path() != "/smtp" {
         return None;

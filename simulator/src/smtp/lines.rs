@@ -1,4 +1,4 @@
-//! The wire: lines in, replies out, in the clear or encrypted.
+//! The protocol's transport: lines in, replies out, plain or encrypted.
 
 use std::io;
 
@@ -10,36 +10,36 @@ use super::{ACCEPTOR, MAIL_BYTES_MAX};
 
 /// The longest command (RFC 4954 allows 12,288 bytes for AUTH).
 const COMMAND_BYTES_MAX: u64 = 12_288;
-/// The longest line of a mail, without its end (RFC 5322, 2.1.1).
+/// The longest line of a message, without its end (RFC 5322, 2.1.1).
 const MAIL_LINE_BYTES_MAX: usize = 998;
 
-/// What carries a conversation.
-pub(super) trait Wire: AsyncRead + AsyncWrite + Send + Unpin {
-    /// Makes the end of this connection a TCP reset.
+/// The stream of a session.
+pub(super) trait SmtpStream: AsyncRead + AsyncWrite + Send + Unpin {
+    /// Makes the close of this connection a TCP reset.
     fn reset_on_close(&self);
 }
 
-impl Wire for TcpStream {
+impl SmtpStream for TcpStream {
     fn reset_on_close(&self) {
-        // Where the option is refused the connection closes plainly.
+        // If the option fails, the connection closes normally.
         let _ = self.set_zero_linger();
     }
 }
 
-impl Wire for TlsStream<TcpStream> {
+impl SmtpStream for TlsStream<TcpStream> {
     fn reset_on_close(&self) {
         self.get_ref().0.reset_on_close();
     }
 }
 
 /// A connection, read line by line.
-pub(super) struct Lines<W: Wire>(BufReader<W>);
+pub(super) struct Lines<W: SmtpStream>(BufReader<W>);
 
-/// What a client sent after DATA.
+/// The content that a client sent after DATA.
 pub(super) enum Content {
-    /// A mail, with the doubled dots undone.
+    /// A message, with dot-stuffing removed.
     Mail(Vec<u8>),
-    /// Something to refuse, with the reply that does so.
+    /// An invalid message, with the reply that rejects it.
     Wrong(&'static str),
 }
 
@@ -48,18 +48,18 @@ pub(super) async fn encrypt(stream: TcpStream) -> io::Result<TlsStream<TcpStream
     ACCEPTOR.accept(stream).await
 }
 
-impl<W: Wire> Lines<W> {
-    pub(super) fn new(wire: W) -> Self {
-        Self(BufReader::new(wire))
+impl<W: SmtpStream> Lines<W> {
+    pub(super) fn new(stream: W) -> Self {
+        Self(BufReader::new(stream))
     }
 
-    /// The connection; nothing where the client has already said more than it was answered.
-    pub(super) fn into_wire(self) -> Option<W> {
+    /// The stream; `None` if the client has sent more than was answered.
+    pub(super) fn into_stream(self) -> Option<W> {
         self.0.buffer().is_empty().then(|| self.0.into_inner())
     }
 
-    /// The next command without its end; nothing at the end of the connection, which is also
-    /// what follows a command that is no line of RFC 5321.
+    /// The next command without its line end; `None` at the end of the connection, or if
+    /// the command is no line by RFC 5321.
     pub(super) async fn command(&mut self) -> io::Result<Option<String>> {
         let mut line = Vec::new();
         let mut bounded = (&mut self.0).take(COMMAND_BYTES_MAX);
@@ -88,10 +88,10 @@ impl<W: Wire> Lines<W> {
         self.0.get_ref().reset_on_close();
     }
 
-    /// Reads a mail up to the line with a single dot.
-    pub(super) async fn content(&mut self, takes_8_bit: bool) -> io::Result<Content> {
+    /// Reads a message up to the line with a single dot.
+    pub(super) async fn content(&mut self, accepts_8_bit: bool) -> io::Result<Content> {
         let (mut mail, mut wrong) = (Vec::new(), None);
-        // What comes behind a bare LF is no new line: a dot there is text.
+        // A bare LF does not start a new line: a dot after it is text.
         let mut begins = true;
         loop {
             let mut line = Vec::new();
@@ -105,7 +105,7 @@ impl<W: Wire> Lines<W> {
             let stuffed = line.strip_prefix(b".").filter(|_| begins);
             begins = line.ends_with(b"\r\n");
             let line = stuffed.unwrap_or(&line);
-            wrong = wrong.or_else(|| complaint(line, takes_8_bit));
+            wrong = wrong.or_else(|| rejection(line, accepts_8_bit));
             if mail.len() + line.len() > MAIL_BYTES_MAX {
                 wrong = wrong.or(Some("552 5.3.4 Error: message file too big"));
             } else {
@@ -116,7 +116,7 @@ impl<W: Wire> Lines<W> {
     }
 }
 
-fn complaint(line: &[u8], takes_8_bit: bool) -> Option<&'static str> {
+fn rejection(line: &[u8], accepts_8_bit: bool) -> Option<&'static str> {
     let Some(text) = line.strip_suffix(b"\r\n") else {
         return Some("550 5.5.2 Error: bare <LF> received");
     };
@@ -129,7 +129,7 @@ fn complaint(line: &[u8], takes_8_bit: bool) -> Option<&'static str> {
     if text.len() > MAIL_LINE_BYTES_MAX {
         return Some("554 5.6.0 Error: line too long");
     }
-    if !takes_8_bit && !text.is_ascii() {
+    if !accepts_8_bit && !text.is_ascii() {
         return Some("554 5.6.1 Error: 8-bit text without BODY=8BITMIME");
     }
     None

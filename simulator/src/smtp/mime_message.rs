@@ -1,13 +1,13 @@
-//! Takes a mail apart, by the parser that a mail server of its own uses.
+//! Parses a message.
 
 use std::sync::Arc;
 
 use mail_parser::{Address, Message, MessageParser, MimeHeaders, PartType};
 
 use crate::address::display;
-use crate::mail::{AsSent, Body, CapturedAttachment, Envelope, MailCopy};
+use crate::mail::{AsSent, Body, CapturedAttachment, Envelope, Recipient};
 
-/// Headers that are shown elsewhere, or are the envelope of a body.
+/// Headers with fields of their own, and the headers that describe a body.
 const HEADERS_SHOWN_ELSEWHERE: [&str; 9] = [
     "From",
     "To",
@@ -20,8 +20,8 @@ const HEADERS_SHOWN_ELSEWHERE: [&str; 9] = [
     "Content-Transfer-Encoding",
 ];
 
-/// A mail in parts.
-pub(super) struct Letter {
+/// A parsed message.
+pub(super) struct MimeMessage {
     /// Its Message-ID, in angle brackets.
     pub(super) message_id: String,
     envelope: Arc<Envelope>,
@@ -29,12 +29,12 @@ pub(super) struct Letter {
     visible: Arc<[String]>,
 }
 
-impl Letter {
-    /// `None` for what is no mail. `keeps_body` leaves out what nobody will look at.
+impl MimeMessage {
+    /// `None` if the content is no message. Without `keeps_body` the bodies are dropped.
     pub(super) fn parse(content: &[u8], mail_from: &str, keeps_body: bool) -> Option<Self> {
         let raw = content;
-        // The end of the last line ends the mail in SMTP. Whether it belongs to the text nobody
-        // can tell.
+        // The line end before the final dot belongs to SMTP; it may also belong to the
+        // text, which cannot be decided.
         let content = content.strip_suffix(b"\r\n").unwrap_or(content);
         let message = MessageParser::default().parse(content)?;
         let from = message.from()?.first()?;
@@ -64,9 +64,9 @@ impl Letter {
         })
     }
 
-    /// The copy for one recipient of the envelope.
-    pub(super) fn copy(&self, to: &str) -> MailCopy {
-        MailCopy {
+    /// The recipient of this envelope address.
+    pub(super) fn recipient(&self, to: &str) -> Recipient {
+        Recipient {
             to: to.to_owned(),
             visible: Some(Arc::clone(&self.visible)),
             envelope: Arc::clone(&self.envelope),
@@ -79,7 +79,7 @@ impl Letter {
 
 fn read_body(message: &Message<'_>, body: &mut Body) {
     for part in &message.parts {
-        // As their author wrote them: the ends of lines are those of the wire.
+        // With the line ends that the author wrote, not those of the protocol.
         match &part.body {
             PartType::Text(text) if body.text.is_none() => {
                 body.text = Some(text.replace("\r\n", "\n"));

@@ -1,15 +1,16 @@
-//! A mail server for submission, as strict as the ones of today: what Postfix would refuse is
-//! refused with its words and its codes.
+//! An SMTP submission server, as strict as current servers: it rejects what Postfix would
+//! reject, with the same texts and codes.
 //!
-//! The characters: `session` is one client's conversation; `lines` reads what it says and cuts the
-//! connection; `credentials`' magic words decide about its login, `recipients` about its mail;
-//! `letter` takes a mail apart. One listener begins in the clear and offers STARTTLS, the other
-//! is encrypted from the first byte. Both show a certificate that each process makes anew.
+//! `session` is a client's session; `lines` reads commands and resets connections;
+//! `credentials`' magic words decide about the login, `recipients` about a message;
+//! `mime_message` parses a message. One listener offers STARTTLS, the other is encrypted
+//! from the first byte. Both use a certificate that each process generates.
 //!
-//! What is no line of RFC 5321 is refused, in commands and in mails: a CR or a LF that stands
-//! alone, a NUL; and only CR LF, a dot, CR LF end a mail. A mail is kept as it came, too.
+//! In commands and messages it rejects every line that is invalid by RFC 5321: a CR or an
+//! LF that stands alone, a NUL. Only CR LF, a dot, CR LF end a message. A message is also
+//! kept as it arrived.
 //!
-//! What it does not do: relay, send bounces, or ask for a login where none is given.
+//! It does not relay, sends no bounces, and does not demand a login.
 
 pub(crate) mod control;
 mod lines;
@@ -36,9 +37,9 @@ use session::Session;
 
 const NAMES: [&str; 4] = ["localhost", "smtp.example.com", "127.0.0.1", "::1"];
 
-/// The largest mail that is taken, in bytes.
+/// The largest accepted message, in bytes.
 pub(crate) const MAIL_BYTES_MAX: usize = 26_214_400;
-/// How long to wait before accepting again when the process is out of sockets.
+/// Pause before the next accept when the process is out of sockets.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
 static CERTIFIED: LazyLock<CertifiedKey<KeyPair>> = LazyLock::new(|| {
@@ -58,8 +59,8 @@ static ACCEPTOR: LazyLock<TlsAcceptor> = LazyLock::new(|| {
     TlsAcceptor::from(Arc::new(config))
 });
 
-/// The certificate of this process's simulators, in PEM: for `localhost`, `smtp.example.com`,
-/// 127.0.0.1 and ::1.
+/// The certificate of this process's simulators, in PEM: for `localhost`,
+/// `smtp.example.com`, 127.0.0.1 and ::1.
 #[must_use]
 pub fn smtp_certificate() -> String {
     CERTIFIED.cert.pem()
@@ -73,7 +74,7 @@ pub(crate) enum Encryption {
     Implicit,
 }
 
-/// Listens until the simulator stops; says where.
+/// Listens until the simulator stops; returns the address.
 pub(crate) fn listen(
     address: SocketAddr,
     encryption: Encryption,
@@ -101,7 +102,8 @@ async fn accept(
             () = state.stopping.cancelled() => return,
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    // Answers are small and waited for; without the option they only come later.
+                    // TCP_NODELAY: replies are small and clients wait for them. Without
+                    // it they are just slower.
                     let _ = stream.set_nodelay(true);
                     state.smtp_connections.fetch_add(1, Ordering::Relaxed);
                     let stopping = state.stopping.clone();
@@ -113,7 +115,8 @@ async fn accept(
                         }
                     });
                 }
-                // Out of file descriptors, or a client that went away: neither ends the server.
+                // Out of file descriptors, or the client disconnected: neither ends the
+                // server.
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
             },
         }

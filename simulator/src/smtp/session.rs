@@ -1,4 +1,4 @@
-//! One conversation: RFC 5321 with STARTTLS, AUTH, SIZE, 8BITMIME, SMTPUTF8, PIPELINING and
+//! A session: RFC 5321 with STARTTLS, AUTH, SIZE, 8BITMIME, SMTPUTF8, PIPELINING and
 //! enhanced codes.
 
 use std::io;
@@ -11,46 +11,46 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use tokio::net::TcpStream;
 
-use super::lines::{Content, Lines, Wire, encrypt};
-use super::mime_message::Letter;
+use super::lines::{Content, Lines, SmtpStream, encrypt};
+use super::mime_message::MimeMessage;
 use super::{Encryption, MAIL_BYTES_MAX};
 use crate::address::{domain_of, is_address};
 use crate::capture::Accepted;
-use crate::credentials::Standing;
-use crate::faults::{Disturbance, Trouble};
+use crate::credentials::CredentialKind;
+use crate::faults::{AccountProblem, FaultEffect};
 use crate::providers::Provider;
-use crate::recipients::{Ending, Verdict, judge};
+use crate::recipients::{AcceptedReply, Decision, decide};
 use crate::state::State;
 
-/// Recipients of one mail.
+/// Recipients of one message.
 const RECIPIENTS_MAX: usize = 1_000;
-/// How long "never answers" lasts; far longer than any client waits.
+/// How long a session without a reply lasts; far longer than any client waits.
 const SILENCE_MAX: Duration = Duration::from_secs(900);
 
 const PROVIDER: Provider = Provider::Smtp;
 const THROTTLED: &str = "421 4.7.0 Error: too many messages, try again later";
 const FAILED: &str = "451 4.3.0 Error: queue file write error";
 
-/// Where a conversation stands.
+/// The state of a session.
 pub(super) struct Session {
     state: Arc<State>,
     offers_tls: bool,
     greeted: bool,
-    /// Whether the client said EHLO, and not HELO.
+    /// Whether the client sent EHLO, and not HELO.
     extended: bool,
-    standing: Standing,
+    credential_kind: CredentialKind,
     mail: Option<Mail>,
 }
 
-/// A transaction that was begun.
+/// An open mail transaction.
 struct Mail {
-    takes_8_bit: bool,
-    takes_utf8: bool,
+    accepts_8_bit: bool,
+    accepts_utf8: bool,
     from: String,
     recipients: Vec<String>,
 }
 
-/// What ends a conversation.
+/// The end of a session.
 enum End {
     Close,
     Encrypt,
@@ -58,12 +58,12 @@ enum End {
     Silence,
 }
 
-type Step = io::Result<ControlFlow<End>>;
+type StepResult = io::Result<ControlFlow<End>>;
 
 impl Session {
-    /// Holds a conversation to its end.
+    /// Runs a session to its end.
     pub(super) async fn run(stream: TcpStream, encryption: Encryption, state: Arc<State>) {
-        // Whoever breaks a conversation off has reasons of its own.
+        // A disconnect of the client is no error of the server.
         let _ = Self::serve(stream, encryption, state).await;
     }
 
@@ -73,7 +73,7 @@ impl Session {
             offers_tls: encryption == Encryption::Offered,
             greeted: false,
             extended: false,
-            standing: Standing::Good,
+            credential_kind: CredentialKind::Good,
             mail: None,
         };
         if encryption == Encryption::Implicit {
@@ -88,59 +88,59 @@ impl Session {
                 return session.end(lines, end).await;
             }
         }
-        // What a client sent in the clear behind STARTTLS is not believed.
-        let Some(stream) = lines.into_wire() else {
+        // Commands that a client sent in the clear behind STARTTLS are discarded.
+        let Some(stream) = lines.into_stream() else {
             return Ok(());
         };
         let mut lines = Lines::new(encrypt(stream).await?);
         session.offers_tls = false;
         (session.greeted, session.extended) = (false, false);
-        let end = session.converse(&mut lines).await?;
+        let end = session.run_commands(&mut lines).await?;
         session.end(lines, end).await
     }
 
-    async fn end<W: Wire>(&self, lines: Lines<W>, end: End) -> io::Result<()> {
+    async fn end<W: SmtpStream>(&self, lines: Lines<W>, end: End) -> io::Result<()> {
         match end {
             End::Close | End::Encrypt => {}
             End::Reset => lines.reset(),
-            // Whoever stops the simulator cuts this short.
+            // A stop of the simulator ends this wait.
             End::Silence => tokio::time::sleep(SILENCE_MAX).await,
         }
         Ok(())
     }
 
-    async fn greet<W: Wire>(&mut self, lines: &mut Lines<W>) -> io::Result<End> {
+    async fn greet<W: SmtpStream>(&mut self, lines: &mut Lines<W>) -> io::Result<End> {
         let state = Arc::clone(&self.state);
         if let Some(delay) = state.faults.delay(PROVIDER, false, &state.ids) {
             tokio::time::sleep(delay).await;
         }
-        match state.faults.disturb_read(PROVIDER, &state.ids) {
+        match state.faults.effect_on_read(PROVIDER, &state.ids) {
             None => {}
-            Some(Disturbance::Throttle) => {
+            Some(FaultEffect::Throttle) => {
                 lines.reply("421 4.7.0 Error: too many connections").await?;
                 return Ok(End::Close);
             }
-            Some(Disturbance::Error | Disturbance::Account(_)) => {
+            Some(FaultEffect::Error | FaultEffect::Account(_)) => {
                 lines.reply("554 5.3.2 Service not available").await?;
                 return Ok(End::Close);
             }
-            Some(Disturbance::Timeout) => return Ok(End::Silence),
-            Some(Disturbance::Reset | Disturbance::Gateway) => return Ok(End::Reset),
+            Some(FaultEffect::Timeout) => return Ok(End::Silence),
+            Some(FaultEffect::Reset | FaultEffect::Gateway) => return Ok(End::Reset),
         }
         lines.reply("220 smtp.example.com ESMTP simulator").await?;
-        self.converse(lines).await
+        self.run_commands(lines).await
     }
 
-    async fn converse<W: Wire>(&mut self, lines: &mut Lines<W>) -> io::Result<End> {
+    async fn run_commands<W: SmtpStream>(&mut self, lines: &mut Lines<W>) -> io::Result<End> {
         while let Some(line) = lines.command().await? {
-            if let ControlFlow::Break(end) = self.obey(lines, &line).await? {
+            if let ControlFlow::Break(end) = self.execute(lines, &line).await? {
                 return Ok(end);
             }
         }
         Ok(End::Close)
     }
 
-    async fn obey<W: Wire>(&mut self, lines: &mut Lines<W>, line: &str) -> Step {
+    async fn execute<W: SmtpStream>(&mut self, lines: &mut Lines<W>, line: &str) -> StepResult {
         let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
         let reply: String = match verb.to_ascii_uppercase().as_str() {
             "EHLO" | "AUTH" | "STARTTLS" if !self.knows_ehlo() => {
@@ -153,7 +153,7 @@ impl Session {
             }
             "EHLO" => {
                 (self.greeted, self.extended, self.mail) = (true, true, None);
-                self.offers()
+                self.capabilities()
             }
             "NOOP" => "250 2.0.0 Ok".into(),
             "VRFY" => "252 2.0.0 Send some mail, I'll try my best".into(),
@@ -173,9 +173,9 @@ impl Session {
                 "503 5.5.1 Error: send HELO/EHLO first".into()
             }
             "AUTH" => return self.log_in(lines, rest).await,
-            "MAIL" => self.begin(rest),
-            "RCPT" => self.add(rest),
-            "DATA" => return self.take(lines).await,
+            "MAIL" => self.begin_mail(rest),
+            "RCPT" => self.add_recipient(rest),
+            "DATA" => return self.receive_content(lines).await,
             _ => "500 5.5.2 Error: command not recognized".into(),
         };
         lines.reply(&reply).await?;
@@ -186,28 +186,31 @@ impl Session {
         self.state.smtp_knows_ehlo.load(Ordering::Relaxed)
     }
 
-    fn offers(&self) -> String {
-        let mut offers = vec![
+    fn capabilities(&self) -> String {
+        let mut capabilities = vec![
             "smtp.example.com".to_owned(),
             "PIPELINING".to_owned(),
             format!("SIZE {MAIL_BYTES_MAX}"),
         ];
         if self.offers_tls {
-            offers.push("STARTTLS".to_owned());
+            capabilities.push("STARTTLS".to_owned());
         }
-        for offer in ["AUTH PLAIN LOGIN", "ENHANCEDSTATUSCODES", "8BITMIME"] {
-            offers.push(offer.to_owned());
+        for capability in ["AUTH PLAIN LOGIN", "ENHANCEDSTATUSCODES", "8BITMIME"] {
+            capabilities.push(capability.to_owned());
         }
-        let lines: Vec<String> = offers.iter().map(|offer| format!("250-{offer}")).collect();
+        let lines: Vec<String> = capabilities
+            .iter()
+            .map(|capability| format!("250-{capability}"))
+            .collect();
         lines.join("\r\n") + "\r\n250 SMTPUTF8"
     }
 
-    async fn log_in<W: Wire>(&mut self, lines: &mut Lines<W>, rest: &str) -> Step {
+    async fn log_in<W: SmtpStream>(&mut self, lines: &mut Lines<W>, rest: &str) -> StepResult {
         let (mechanism, initial) = rest.split_once(' ').unwrap_or((rest, ""));
         let login = match mechanism.to_ascii_uppercase().as_str() {
             "PLAIN" => {
                 let text = match initial {
-                    "" => ask(lines, "").await?,
+                    "" => read_credential(lines, "").await?,
                     given => decode(given),
                 };
                 let parts = text
@@ -219,8 +222,8 @@ impl Session {
                 }
             }
             "LOGIN" => {
-                let username = ask(lines, "VXNlcm5hbWU6").await?;
-                let password = ask(lines, "UGFzc3dvcmQ6").await?;
+                let username = read_credential(lines, "VXNlcm5hbWU6").await?;
+                let password = read_credential(lines, "UGFzc3dvcmQ6").await?;
                 username.zip(password).map(|(u, p)| format!("{u}\n{p}"))
             }
             _ => {
@@ -230,13 +233,13 @@ impl Session {
                 return Ok(ControlFlow::Continue(()));
             }
         };
-        let reply = match login.as_deref().map(Standing::of) {
+        let reply = match login.as_deref().map(CredentialKind::of) {
             None => "501 5.5.2 Error: malformed authentication",
-            Some(Standing::Invalid) => "535 5.7.8 Error: authentication failed",
-            // What stands in front of the server, and not the server itself.
-            Some(Standing::Wall) => "454 4.7.0 Temporary authentication failure",
-            Some(standing) => {
-                self.standing = standing;
+            Some(CredentialKind::Invalid) => "535 5.7.8 Error: authentication failed",
+            // The firewall in front of the server, not the server itself.
+            Some(CredentialKind::Firewall) => "454 4.7.0 Temporary authentication failure",
+            Some(credential_kind) => {
+                self.credential_kind = credential_kind;
                 "235 2.7.0 Authentication successful"
             }
         };
@@ -244,18 +247,21 @@ impl Session {
         Ok(ControlFlow::Continue(()))
     }
 
-    fn begin(&mut self, rest: &str) -> String {
+    fn begin_mail(&mut self, rest: &str) -> String {
         if self.mail.is_some() {
             return "503 5.5.1 Error: nested MAIL command".into();
         }
-        match self.standing {
-            Standing::NoCredit => {
+        match self.credential_kind {
+            CredentialKind::NoCredit => {
                 return "454 4.7.0 Throttling failure: Daily message quota exceeded.".into();
             }
-            Standing::NoSendScope => {
+            CredentialKind::NoSendScope => {
                 return "550 5.7.60 Client does not have permissions to send".into();
             }
-            Standing::Good | Standing::SendOnly | Standing::Invalid | Standing::Wall => {}
+            CredentialKind::Good
+            | CredentialKind::SendOnly
+            | CredentialKind::Invalid
+            | CredentialKind::Firewall => {}
         }
         let Some((address, parameters)) = path(rest, "FROM:") else {
             return "501 5.5.4 Syntax: MAIL FROM:<address>".into();
@@ -264,8 +270,8 @@ impl Session {
             return "555 5.5.4 Unsupported option".into();
         }
         let mut mail = Mail {
-            takes_8_bit: false,
-            takes_utf8: false,
+            accepts_8_bit: false,
+            accepts_utf8: false,
             from: address.to_owned(),
             recipients: Vec::new(),
         };
@@ -278,8 +284,8 @@ impl Session {
                     Err(_) => return "501 5.5.4 Bad message size syntax".into(),
                 },
                 ("BODY", "7BIT") => {}
-                ("BODY", "8BITMIME") => mail.takes_8_bit = true,
-                ("SMTPUTF8", "") => mail.takes_utf8 = true,
+                ("BODY", "8BITMIME") => mail.accepts_8_bit = true,
+                ("SMTPUTF8", "") => mail.accepts_utf8 = true,
                 _ => return format!("555 5.5.4 Unsupported option: {parameter}"),
             }
         }
@@ -287,7 +293,7 @@ impl Session {
         if !is_null && !is_address(address) {
             return "501 5.1.7 Bad sender address syntax".into();
         }
-        if !address.is_ascii() && !mail.takes_utf8 {
+        if !address.is_ascii() && !mail.accepts_utf8 {
             return "553 5.6.7 Must have SMTPUTF8 for that address".into();
         }
         if domain_of(address).contains("unverified") {
@@ -297,7 +303,7 @@ impl Session {
         "250 2.1.0 Ok".into()
     }
 
-    fn add(&mut self, rest: &str) -> String {
+    fn add_recipient(&mut self, rest: &str) -> String {
         let Some(mail) = &mut self.mail else {
             return "503 5.5.1 Error: need MAIL command".into();
         };
@@ -310,7 +316,7 @@ impl Session {
         if !is_address(address) {
             return "501 5.1.3 Bad recipient address syntax".into();
         }
-        if !address.is_ascii() && !mail.takes_utf8 {
+        if !address.is_ascii() && !mail.accepts_utf8 {
             return "553 5.6.7 Must have SMTPUTF8 for that address".into();
         }
         if mail.recipients.len() >= RECIPIENTS_MAX {
@@ -335,7 +341,7 @@ impl Session {
         format!("{codes} <{address}>:{words}")
     }
 
-    async fn take<W: Wire>(&mut self, lines: &mut Lines<W>) -> Step {
+    async fn receive_content<W: SmtpStream>(&mut self, lines: &mut Lines<W>) -> StepResult {
         let Some(mail) = self.mail.take().filter(|mail| !mail.recipients.is_empty()) else {
             lines.reply("554 5.5.1 Error: no valid recipients").await?;
             return Ok(ControlFlow::Continue(()));
@@ -345,30 +351,30 @@ impl Session {
             tokio::time::sleep(delay).await;
         }
         let recipients = mail.recipients.iter().map(String::as_str);
-        let ending = match judge(&state, PROVIDER, recipients) {
-            Verdict::Accept(ending) => ending,
-            Verdict::Throttle { .. } => {
+        let accepted_reply = match decide(&state, PROVIDER, recipients) {
+            Decision::Accept(accepted_reply) => accepted_reply,
+            Decision::Throttle { .. } => {
                 lines.reply(THROTTLED).await?;
                 return Ok(ControlFlow::Break(End::Close));
             }
-            Verdict::Error => {
+            Decision::Error => {
                 lines.reply(FAILED).await?;
                 return Ok(ControlFlow::Continue(()));
             }
-            Verdict::Refuse(trouble) => {
-                lines.reply(refusal(trouble)).await?;
+            Decision::Reject(problem) => {
+                lines.reply(refusal(problem)).await?;
                 return Ok(ControlFlow::Continue(()));
             }
         };
         lines.reply("354 End data with <CR><LF>.<CR><LF>").await?;
-        let content = match lines.content(mail.takes_8_bit).await? {
+        let content = match lines.content(mail.accepts_8_bit).await? {
             Content::Mail(content) => content,
             Content::Wrong(reply) => {
                 lines.reply(reply).await?;
                 return Ok(ControlFlow::Continue(()));
             }
         };
-        let Some(letter) = Letter::parse(&content, &mail.from, state.captures.keeps_bodies())
+        let Some(message) = MimeMessage::parse(&content, &mail.from, state.captures.keeps_bodies())
         else {
             let reply = "550 5.7.1 Messages missing a valid From and Message-ID are not accepted";
             lines.reply(reply).await?;
@@ -377,34 +383,41 @@ impl Session {
         state.captures.record(Accepted {
             provider: PROVIDER,
             credential: "",
-            provider_message_id: letter.message_id.clone(),
-            copies: mail.recipients.iter().map(|to| letter.copy(to)).collect(),
+            provider_message_id: message.message_id.clone(),
+            recipients: mail
+                .recipients
+                .iter()
+                .map(|to| message.recipient(to))
+                .collect(),
         });
-        match ending {
-            Ending::Answer => {
+        match accepted_reply {
+            AcceptedReply::Answer => {
                 let reply = format!("250 2.0.0 Ok: queued as {}", state.ids.request());
                 lines.reply(&reply).await?;
                 Ok(ControlFlow::Continue(()))
             }
-            Ending::Silence => Ok(ControlFlow::Break(End::Silence)),
-            // There is no gateway before a mail server that could answer in its place.
-            Ending::Reset | Ending::Gateway(_) => Ok(ControlFlow::Break(End::Reset)),
+            AcceptedReply::Silence => Ok(ControlFlow::Break(End::Silence)),
+            // No gateway in front of an SMTP server could respond in its place.
+            AcceptedReply::Reset | AcceptedReply::Gateway(_) => Ok(ControlFlow::Break(End::Reset)),
         }
     }
 }
 
-/// How a mail server says that the account may not send.
-fn refusal(trouble: Trouble) -> &'static str {
-    match trouble {
-        // As SendGrid's, by a report of its users.
-        Trouble::Limit => "451 You've exceeded your messaging limits",
-        Trouble::Pause => "454 4.7.0 Sending is paused for this account",
-        Trouble::Suspended => "550 5.7.0 This account is suspended",
+/// The reply of an SMTP server if the account may not send.
+fn refusal(problem: AccountProblem) -> &'static str {
+    match problem {
+        // As SendGrid replies, by a report of its users.
+        AccountProblem::Limit => "451 You've exceeded your messaging limits",
+        AccountProblem::Pause => "454 4.7.0 Sending is paused for this account",
+        AccountProblem::Suspended => "550 5.7.0 This account is suspended",
     }
 }
 
-/// Asks for one more piece of a login; nothing for what cannot be read.
-async fn ask<W: Wire>(lines: &mut Lines<W>, challenge: &str) -> io::Result<Option<String>> {
+/// Requests one more piece of a login; `None` if it cannot be read.
+async fn read_credential<W: SmtpStream>(
+    lines: &mut Lines<W>,
+    challenge: &str,
+) -> io::Result<Option<String>> {
     lines.reply(&format!("334 {challenge}")).await?;
     Ok(lines.command().await?.and_then(|answer| decode(&answer)))
 }
@@ -420,7 +433,7 @@ fn path<'a>(text: &'a str, keyword: &str) -> Option<(&'a str, &'a str)> {
         return None;
     }
     let rest = rest.trim_start().strip_prefix('<')?;
-    // A quoted local part may hold a bracket, the domain cannot.
+    // A quoted local part may contain an angle bracket, a domain cannot.
     let close = rest.rfind('>')?;
     Some((&rest[..close], &rest[close + 1..]))
 }

@@ -24,7 +24,7 @@ async fn get(world: &World, path: &str) -> Value {
 }
 
 #[tokio::test]
-async fn captured_mail_is_listed_counted_and_cleared() {
+async fn captured_messages_are_listed_counted_and_cleared() {
     let world = World::new();
     for (to, subject) in [("a@x.test", "1"), ("b@x.test", "2"), ("a@x.test", "3")] {
         assert_eq!(seen(send(&world, to, subject)).await.status, 202);
@@ -71,7 +71,7 @@ async fn captured_mail_is_listed_counted_and_cleared() {
 #[tokio::test]
 async fn memory_is_bounded_and_counts_are_exact() {
     let world = World::with(Config {
-        keep_copies_max: 2,
+        keep_recipients_max: 2,
         keep_bodies: false,
         ..Config::default()
     });
@@ -99,10 +99,7 @@ async fn faults_are_set_shown_and_cleared() {
     assert_eq!(set.json()["faults"][0]["kind"], "throttle");
     assert_eq!(seen(to("a@x.test")).await.status, 429);
     let scopes = seen(world.get("/v3/scopes").bearer_auth("SG.good")).await;
-    assert_eq!(
-        scopes.status, 200,
-        "faults hit sends only, unless told otherwise"
-    );
+    assert_eq!(scopes.status, 200, "faults affect sends only by default");
     post(json!({"provider": "SENDGRID", "kind": "throttle", "rate": 0})).await;
     post(json!({"provider": "ALL", "kind": "error", "calls": "ALL"})).await;
     assert_eq!(seen(to("a@x.test")).await.status, 500);
@@ -131,7 +128,7 @@ async fn faults_are_set_shown_and_cleared() {
 }
 
 #[tokio::test]
-async fn faults_after_acceptance_record_the_mail() {
+async fn faults_after_acceptance_record_the_message() {
     let world = World::new();
     let fault = |kind| Fault {
         provider: Some(Provider::SendGrid),
@@ -142,11 +139,11 @@ async fn faults_after_acceptance_record_the_mail() {
     };
     world.simulator.set_fault(fault(FaultKind::Timeout));
     assert_silent(send(&world, "silent@x.test", "s")).await;
-    assert_eq!(world.copies("silent@x.test"), 1);
+    assert_eq!(world.recipient_count("silent@x.test"), 1);
     world.simulator.clear_faults();
     world.simulator.set_fault(fault(FaultKind::Reset));
     assert_cut(send(&world, "cut@x.test", "s")).await;
-    assert!(world.copies("cut@x.test") >= 1);
+    assert!(world.recipient_count("cut@x.test") >= 1);
     world.simulator.clear_faults();
     world.simulator.set_fault(fault(FaultKind::Latency));
     let start = Instant::now();
@@ -181,7 +178,7 @@ async fn domains_and_credentials_are_set_over_http() {
 }
 
 #[tokio::test]
-async fn the_inbox_shows_mail_and_escapes_it() {
+async fn the_inbox_shows_messages_and_escapes_them() {
     let world = World::new();
     assert!(seen(world.get("/")).await.text.contains("No mail yet"));
     let sent = seen(send(&world, "a@x.test", "<b>Bold</b> & more")).await;

@@ -45,19 +45,19 @@ async fn a_valid_send_is_accepted_and_captured() {
     let answer = seen(request).await;
     assert_eq!(answer.status, 200);
     assert_eq!(answer.json()["message"], "Queued. Thank you.");
-    let copy = world.only_copy("ann@example.org");
-    assert_eq!(copy.provider, Provider::Mailgun);
-    assert_eq!(answer.json()["id"], copy.provider_message_id);
-    assert!(copy.provider_message_id.ends_with("@example.com>"));
-    assert_eq!(copy.from, "Example <hello@example.com>");
-    assert_eq!(copy.reply_to.as_deref(), Some("answers@example.com"));
+    let recipient = world.only_recipient("ann@example.org");
+    assert_eq!(recipient.provider, Provider::Mailgun);
+    assert_eq!(answer.json()["id"], recipient.provider_message_id);
+    assert!(recipient.provider_message_id.ends_with("@example.com>"));
+    assert_eq!(recipient.from, "Example <hello@example.com>");
+    assert_eq!(recipient.reply_to.as_deref(), Some("answers@example.com"));
     assert_eq!(
-        copy.headers.keys().collect::<Vec<_>>(),
+        recipient.headers.keys().collect::<Vec<_>>(),
         ["Reply-To", "X-One"]
     );
-    assert_eq!(copy.tags, ["welcome"]);
-    assert_eq!(copy.metadata["wp_id"], "1");
-    let file = &copy.attachments[0];
+    assert_eq!(recipient.tags, ["welcome"]);
+    assert_eq!(recipient.metadata["wp_id"], "1");
+    let file = &recipient.attachments[0];
     assert_eq!((file.filename.as_str(), file.bytes), ("a.txt", 5));
 }
 
@@ -70,10 +70,10 @@ async fn recipient_variables_split_the_mail() {
     fields[7].1 = "%recipient.id%";
     fields.push(("recipient-variables", variables));
     assert_eq!(seen(send(&world, "good", &fields)).await.status, 200);
-    let copy = world.only_copy("a@x.test");
-    assert_eq!(copy.text.as_deref(), Some("Hi Ann"));
-    assert_eq!(copy.metadata["wp_id"], "7");
-    assert_eq!(copy.visible_recipients, ["a@x.test"]);
+    let recipient = world.only_recipient("a@x.test");
+    assert_eq!(recipient.text.as_deref(), Some("Hi Ann"));
+    assert_eq!(recipient.metadata["wp_id"], "7");
+    assert_eq!(recipient.visible_recipients, ["a@x.test"]);
     fields.pop();
     assert_eq!(seen(send(&world, "good", &fields)).await.status, 200);
     let open = &world.simulator.captured_to("a@x.test")[1];
@@ -81,7 +81,7 @@ async fn recipient_variables_split_the_mail() {
 }
 
 #[tokio::test]
-async fn mistakes_are_told_in_words() {
+async fn mistakes_are_reported_as_texts() {
     let world = World::new();
     let large = "x".repeat(17_000);
     let many: Vec<_> = (0..1_001).map(|at| format!("a{at}@x.test")).collect();
@@ -138,7 +138,7 @@ async fn mistakes_are_told_in_words() {
 }
 
 #[tokio::test]
-async fn keys_and_domains_stand_as_their_names_say() {
+async fn keys_and_domains_behave_as_their_names_say() {
     let world = World::new();
     let fields = fields("ann@example.org");
     let missing = seen(world.post(SEND).multipart(form(&fields))).await;
@@ -171,7 +171,7 @@ async fn keys_and_domains_stand_as_their_names_say() {
 }
 
 #[tokio::test]
-async fn domains_tell_their_state() {
+async fn domains_report_their_state() {
     let world = World::new();
     let get = |path: &str, key: &str| seen(world.get(path).basic_auth("api", Some(key)));
     let good = get("/v4/domains/own.test", "good").await.json();
@@ -208,8 +208,8 @@ async fn recipients_behave_as_their_names_say() {
     assert_eq!(seen(to("error@x.test")).await.status, 500);
     assert_silent(to("timeout@x.test")).await;
     assert_cut(to("reset@x.test")).await;
-    assert_eq!(world.copies("timeout@x.test"), 1);
-    assert!(world.copies("reset@x.test") >= 1);
+    assert_eq!(world.recipient_count("timeout@x.test"), 1);
+    assert!(world.recipient_count("reset@x.test") >= 1);
     assert_eq!(seen(to("flaky@x.test")).await.status, 500);
     assert_eq!(seen(to("flaky@x.test")).await.status, 200);
 }

@@ -1,4 +1,4 @@
-//! The simulator through its front door: HTTP in, and what it answers and keeps.
+//! Tests the simulator through HTTP and SMTP: its responses and what it stores.
 
 mod callbacks;
 mod control;

@@ -51,15 +51,15 @@ async fn a_valid_send_is_accepted_and_captured() {
         (&body["ErrorCode"], &body["Message"]),
         (&json!(0), &json!("OK"))
     );
-    let copy = world.only_copy("ann@example.org");
-    assert_eq!(copy.provider, Provider::Postmark);
-    assert_eq!(body["MessageID"], copy.provider_message_id);
-    assert_eq!(copy.from, "\"Example, Inc.\" <hello@example.com>");
-    assert_eq!(copy.headers["Reply-To"], "answers@example.com");
-    assert_eq!(copy.headers["X-One"], "1");
-    assert_eq!(copy.tags, ["welcome"]);
-    assert_eq!(copy.metadata["wp_id"], "1");
-    assert_eq!(copy.text.as_deref(), Some("Hi"));
+    let recipient = world.only_recipient("ann@example.org");
+    assert_eq!(recipient.provider, Provider::Postmark);
+    assert_eq!(body["MessageID"], recipient.provider_message_id);
+    assert_eq!(recipient.from, "\"Example, Inc.\" <hello@example.com>");
+    assert_eq!(recipient.headers["Reply-To"], "answers@example.com");
+    assert_eq!(recipient.headers["X-One"], "1");
+    assert_eq!(recipient.tags, ["welcome"]);
+    assert_eq!(recipient.metadata["wp_id"], "1");
+    assert_eq!(recipient.text.as_deref(), Some("Hi"));
 }
 
 #[tokio::test]
@@ -108,7 +108,7 @@ async fn mistakes_have_their_error_codes() {
 }
 
 #[tokio::test]
-async fn a_batch_tells_for_each_entry() {
+async fn a_batch_reports_each_entry() {
     let world = World::new();
     let batch = json!([
         email("ann@example.org"),
@@ -124,7 +124,10 @@ async fn a_batch_tells_for_each_entry() {
     let warning = entries[3]["Message"].as_str().unwrap_or_default();
     assert!(warning.contains("will not deliver to these inactive addresses: refuse+1@example.org"));
     assert_eq!(
-        world.only_copy("bob@example.org").visible_recipients.len(),
+        world
+            .only_recipient("bob@example.org")
+            .visible_recipients
+            .len(),
         2
     );
     assert_eq!(world.simulator.captured_count(), 2);
@@ -137,7 +140,7 @@ async fn a_batch_tells_for_each_entry() {
 }
 
 #[tokio::test]
-async fn tokens_stand_as_their_names_say() {
+async fn tokens_behave_as_their_names_say() {
     let world = World::new();
     let body = email("ann@example.org");
     let missing = seen(world.post("/email").header(ACCEPT.0, ACCEPT.1).json(&body)).await;
@@ -196,8 +199,8 @@ async fn recipients_behave_as_their_names_say() {
     );
     assert_silent(to("timeout@x.test")).await;
     assert_cut(to("reset@x.test")).await;
-    assert_eq!(world.copies("timeout@x.test"), 1);
-    assert!(world.copies("reset@x.test") >= 1);
+    assert_eq!(world.recipient_count("timeout@x.test"), 1);
+    assert!(world.recipient_count("reset@x.test") >= 1);
     assert_eq!(seen(to("flaky@x.test")).await.status, 500);
     assert_eq!(seen(to("flaky@x.test")).await.status, 200);
     assert_eq!(seen(to("soft-bounce@x.test")).await.status, 200);

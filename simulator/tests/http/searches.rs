@@ -1,4 +1,4 @@
-//! The three searches, over what was captured.
+//! The providers' three searches over captured messages.
 
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
@@ -71,7 +71,7 @@ fn argument(id: &str) -> String {
 }
 
 #[tokio::test]
-async fn postmark_finds_a_mail_by_one_field_of_its_metadata() {
+async fn postmark_finds_a_message_by_one_field_of_its_metadata() {
     let world = World::new();
     send_postmark(&world, "good", "a@example.org", ID).await;
     send_postmark(&world, "good", "b@example.org", OTHER).await;
@@ -82,7 +82,7 @@ async fn postmark_finds_a_mail_by_one_field_of_its_metadata() {
     assert_eq!(mail["Metadata"]["attempt"], ID);
     assert_eq!(
         mail["MessageID"],
-        world.only_copy("a@example.org").provider_message_id
+        world.only_recipient("a@example.org").provider_message_id
     );
     let path = format!("/{}/details", mail["MessageID"].as_str().expect("an id"));
     let details = seen(postmark(&world, "good", &path)).await.json();
@@ -90,7 +90,8 @@ async fn postmark_finds_a_mail_by_one_field_of_its_metadata() {
         (&details["TextBody"], &details["Subject"]),
         (&json!("Hi"), &json!("Hello"))
     );
-    // Only the server's own, only what exists, one field at a time, both numbers.
+    // Only the server's own messages, only existing ones, one field at a time, both
+    // numbers.
     let found = seen(postmark(&world, "another", &by_id)).await.json();
     assert_eq!(found["TotalCount"], 0);
     let all = seen(postmark(&world, "good", "?count=10&offset=0"))
@@ -113,7 +114,7 @@ async fn postmark_finds_a_mail_by_one_field_of_its_metadata() {
 }
 
 #[tokio::test]
-async fn sendgrid_finds_a_mail_by_an_argument_where_there_is_activity() {
+async fn sendgrid_finds_a_message_by_an_argument_if_the_account_has_activity() {
     let world = World::new();
     send_sendgrid(&world, "SG.good", "a@example.org", ID).await;
     send_sendgrid(&world, "SG.good", "b@example.org", OTHER).await;
@@ -124,9 +125,9 @@ async fn sendgrid_finds_a_mail_by_an_argument_where_there_is_activity() {
     assert_eq!(entries.len(), 1);
     assert_eq!(entries[0]["to_email"], "a@example.org");
     let id = entries[0]["msg_id"].as_str().expect("an id");
-    let copy = world.only_copy("a@example.org");
+    let recipient = world.only_recipient("a@example.org");
     assert!(
-        id.starts_with(&format!("{}.", copy.provider_message_id)),
+        id.starts_with(&format!("{}.", recipient.provider_message_id)),
         "{id}"
     );
     let details = seen(sendgrid(&world, "SG.good", &format!("/{id}")))
@@ -161,7 +162,7 @@ async fn mailgun_lists_the_events_of_a_recipient_in_pages() {
         (&json!("accepted"), &json!("a@example.org"))
     );
     assert_eq!(event["user-variables"]["attempt"], ID);
-    let id = world.only_copy("a@example.org").provider_message_id;
+    let id = world.only_recipient("a@example.org").provider_message_id;
     assert_eq!(
         event["message"]["headers"]["message-id"],
         id.trim_matches(['<', '>'])
@@ -198,7 +199,7 @@ async fn mailgun_lists_the_events_of_a_recipient_in_pages() {
 }
 
 #[tokio::test]
-async fn searches_lag_behind_when_they_are_told_to() {
+async fn searches_lag_if_configured() {
     let world = World::new();
     send_postmark(&world, "good", "a@example.org", ID).await;
     let lag = |lag_ms: &Value| world.post("/searches").json(&json!({ "lagMs": lag_ms }));

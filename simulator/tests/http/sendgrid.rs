@@ -32,21 +32,21 @@ async fn a_valid_send_is_accepted_and_captured() {
     assert_eq!(answer.status, 202);
     assert_eq!(answer.text, "");
     assert!(!answer.header("x-ratelimit-reset").is_empty());
-    let copy = world.only_copy("ANN@example.org");
-    assert_eq!(copy.provider, Provider::SendGrid);
-    assert_eq!(copy.provider_message_id, answer.header("x-message-id"));
-    assert_eq!(copy.from, "Example <hello@example.com>");
-    assert_eq!(copy.subject, "Hello");
-    assert_eq!(copy.text.as_deref(), Some("Hi"));
-    assert_eq!(copy.html.as_deref(), Some("<p>Hi</p>"));
-    assert_eq!(copy.headers["X-One"], "1");
-    assert_eq!(copy.headers["Reply-To"], "answers@example.com");
-    assert_eq!(copy.tags, ["welcome"]);
-    assert_eq!(copy.metadata["wp_id"], "1");
+    let recipient = world.only_recipient("ANN@example.org");
+    assert_eq!(recipient.provider, Provider::SendGrid);
+    assert_eq!(recipient.provider_message_id, answer.header("x-message-id"));
+    assert_eq!(recipient.from, "Example <hello@example.com>");
+    assert_eq!(recipient.subject, "Hello");
+    assert_eq!(recipient.text.as_deref(), Some("Hi"));
+    assert_eq!(recipient.html.as_deref(), Some("<p>Hi</p>"));
+    assert_eq!(recipient.headers["X-One"], "1");
+    assert_eq!(recipient.headers["Reply-To"], "answers@example.com");
+    assert_eq!(recipient.tags, ["welcome"]);
+    assert_eq!(recipient.metadata["wp_id"], "1");
 }
 
 #[tokio::test]
-async fn personalizations_are_private_copies_with_their_own_texts() {
+async fn personalizations_are_separate_messages_with_their_own_texts() {
     let world = World::new();
     let mut body = mail("unused@example.org");
     body["content"][0]["value"] = json!("Hi -name-");
@@ -63,11 +63,11 @@ async fn personalizations_are_private_copies_with_their_own_texts() {
         },
     ]);
     assert_eq!(seen(send(&world, "SG.good", &body)).await.status, 202);
-    let first = world.only_copy("a@x.test");
+    let first = world.only_recipient("a@x.test");
     assert_eq!(first.text.as_deref(), Some("Hi Ann"));
     assert_eq!(first.visible_recipients, ["a@x.test"]);
     assert_eq!(first.metadata["wp_id"], "0");
-    let hidden = world.only_copy("d@x.test");
+    let hidden = world.only_recipient("d@x.test");
     assert_eq!(hidden.visible_recipients, ["b@x.test", "c@x.test"]);
     assert_eq!(hidden.subject, "Own");
     assert_eq!(hidden.headers["X-One"], "2");
@@ -158,7 +158,7 @@ async fn a_message_over_30_mb_is_too_large() {
 }
 
 #[tokio::test]
-async fn keys_stand_as_their_names_say() {
+async fn keys_behave_as_their_names_say() {
     let world = World::new();
     let body = mail("ann@example.org");
     let missing = seen(world.post(SEND).json(&body)).await;
@@ -222,7 +222,7 @@ async fn domains_are_listed_in_pages_and_validated() {
 }
 
 #[tokio::test]
-async fn a_sender_that_is_not_verified_is_refused() {
+async fn an_unverified_sender_is_rejected() {
     let world = World::new();
     let mut body = mail("ann@example.org");
     body["from"]["email"] = json!("a@unverified.example.net");
@@ -251,26 +251,26 @@ async fn recipients_behave_as_their_names_say() {
     );
     assert_eq!(world.simulator.captured_count(), 0);
     assert_silent(to("timeout@x.test")).await;
-    assert_eq!(world.copies("timeout@x.test"), 1);
+    assert_eq!(world.recipient_count("timeout@x.test"), 1);
     assert_cut(to("reset@x.test")).await;
-    assert!(world.copies("reset@x.test") >= 1);
+    assert!(world.recipient_count("reset@x.test") >= 1);
     for address in ["hard-bounce@x.test", "open+1@x.test", "drop@x.test"] {
         assert_eq!(seen(to(address)).await.status, 202);
     }
 }
 
 #[tokio::test]
-async fn what_happens_once_happens_once() {
+async fn once_recipients_fail_only_once() {
     let world = World::new();
     let to = |address: &str| send(&world, "SG.good", &mail(address));
     assert_eq!(seen(to("flaky@x.test")).await.status, 500);
     assert_eq!(seen(to("flaky@x.test")).await.status, 202);
-    assert_eq!(world.copies("flaky@x.test"), 1);
+    assert_eq!(world.recipient_count("flaky@x.test"), 1);
     assert_eq!(seen(to("throttle-once@x.test")).await.status, 429);
     assert_eq!(seen(to("throttle-once@x.test")).await.status, 202);
     assert_silent(to("timeout-once@x.test")).await;
     assert_eq!(seen(to("timeout-once@x.test")).await.status, 202);
-    assert_eq!(world.copies("timeout-once@x.test"), 2);
+    assert_eq!(world.recipient_count("timeout-once@x.test"), 2);
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use crate::support::{Seen, World, assert_cut, assert_silent, seen};
 
 const SEND: &str = "/v2/email/outbound-emails";
 
-/// A caller with its own, second implementation of the signature.
+/// A caller with a second, independent implementation of the signature.
 pub(crate) struct Signer {
     key: &'static str,
     secret: &'static str,
@@ -96,26 +96,26 @@ async fn a_valid_send_is_accepted_and_captured() {
     let world = World::new();
     let answer = seen(Signer::new("AKID").send(&world, &email("ann@example.org"))).await;
     assert_eq!(answer.status, 200, "{}", answer.text);
-    let copy = world.only_copy("ann@example.org");
-    assert_eq!(copy.provider, Provider::Ses);
-    assert_eq!(answer.json()["MessageId"], copy.provider_message_id);
-    assert_eq!(copy.from, "Example <hello@example.com>");
-    assert_eq!(copy.subject, "Grüße");
-    assert_eq!(copy.headers["Reply-To"], "answers@example.com");
-    assert_eq!(copy.headers["X-One"], "1");
-    assert_eq!(copy.metadata["wp_id"], "1");
-    assert_eq!(copy.attachments[0].bytes, 5);
+    let recipient = world.only_recipient("ann@example.org");
+    assert_eq!(recipient.provider, Provider::Ses);
+    assert_eq!(answer.json()["MessageId"], recipient.provider_message_id);
+    assert_eq!(recipient.from, "Example <hello@example.com>");
+    assert_eq!(recipient.subject, "Grüße");
+    assert_eq!(recipient.headers["Reply-To"], "answers@example.com");
+    assert_eq!(recipient.headers["X-One"], "1");
+    assert_eq!(recipient.metadata["wp_id"], "1");
+    assert_eq!(recipient.attachments[0].bytes, 5);
 }
 
 #[tokio::test]
-async fn a_raw_message_is_read_as_far_as_needed() {
+async fn a_raw_message_is_parsed_as_far_as_needed() {
     let world = World::new();
     let raw = "From: hello@example.com\r\nTo: ann@example.org\r\nSubject: Raw\r\n\r\nHi\r\n";
     let raw = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, raw);
     let email = json!({"Content": {"Raw": {"Data": raw}}});
     let answer = seen(Signer::new("AKID").send(&world, &email)).await;
     assert_eq!(answer.status, 200, "{}", answer.text);
-    assert_eq!(world.only_copy("ann@example.org").subject, "Raw");
+    assert_eq!(world.only_recipient("ann@example.org").subject, "Raw");
 }
 
 #[tokio::test]
@@ -190,7 +190,7 @@ async fn mistakes_are_bad_requests() {
 }
 
 #[tokio::test]
-async fn keys_stand_as_their_names_say() {
+async fn keys_behave_as_their_names_say() {
     let world = World::new();
     let account = "/v2/email/account";
     let body = email("ann@example.org");
@@ -274,8 +274,8 @@ async fn recipients_and_senders_behave_as_their_names_say() {
     assert_eq!(world.simulator.captured_count(), 0);
     assert_silent(to("timeout@x.test")).await;
     assert_cut(to("reset@x.test")).await;
-    assert_eq!(world.copies("timeout@x.test"), 1);
-    assert!(world.copies("reset@x.test") >= 1);
+    assert_eq!(world.recipient_count("timeout@x.test"), 1);
+    assert!(world.recipient_count("reset@x.test") >= 1);
     assert_eq!(seen(to("flaky@x.test")).await.status, 500);
     assert_eq!(seen(to("flaky@x.test")).await.status, 200);
 }

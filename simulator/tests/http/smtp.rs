@@ -1,4 +1,4 @@
-//! What the mail server takes for a line and for the end of a mail.
+//! Lines and the end of a message at the SMTP server.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -15,19 +15,19 @@ fn start() -> Simulator {
     Simulator::start(config).expect("the simulator can listen")
 }
 
-/// A client that says what it is told, byte for byte.
+/// A client that sends exactly the given bytes.
 struct Client(BufReader<TcpStream>);
 
 impl Client {
     fn connect(simulator: &Simulator) -> Self {
-        let address = simulator.smtp_address().expect("it takes mail");
+        let address = simulator.smtp_address().expect("the SMTP server runs");
         let stream = TcpStream::connect(address).expect("it listens");
         let mut client = Self(BufReader::new(stream));
         assert!(client.reply().starts_with("220"));
         client
     }
 
-    fn say(&mut self, bytes: &[u8]) -> String {
+    fn send_bytes(&mut self, bytes: &[u8]) -> String {
         let written = self.0.get_mut().write_all(bytes);
         written.expect("the server reads");
         self.reply()
@@ -51,15 +51,15 @@ impl Client {
             (&format!("RCPT TO:<{to}>"), "250"),
             ("DATA", "354"),
         ] {
-            let reply = self.say(format!("{command}\r\n").as_bytes());
+            let reply = self.send_bytes(format!("{command}\r\n").as_bytes());
             assert!(reply.starts_with(hoped), "{command}: {reply}");
         }
-        self.say(content)
+        self.send_bytes(content)
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_cr_lf_dot_cr_lf_ends_a_mail_and_nothing_else_ends_a_line() {
+async fn only_cr_lf_dot_cr_lf_ends_a_message_and_nothing_else_ends_a_line() {
     let simulator = start();
     for (number, form) in [
         "\n.\n",
@@ -83,47 +83,53 @@ async fn only_cr_lf_dot_cr_lf_ends_a_mail_and_nothing_else_ends_a_line() {
         let reply = client.send("EHLO client", &to, content.as_bytes());
         assert!(reply.starts_with("550 5."), "{form:?}: {reply}");
         assert!(simulator.captured_to(&to).is_empty(), "{form:?}");
-        // All of it was content: the conversation is where it was.
-        assert!(client.say(b"NOOP\r\n").starts_with("250"), "{form:?}");
+        // All of it was content: the session is in the state of before.
+        assert!(
+            client.send_bytes(b"NOOP\r\n").starts_with("250"),
+            "{form:?}"
+        );
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_mail_is_kept_as_it_came() {
+async fn a_message_is_kept_as_it_arrived() {
     let simulator = start();
     let mut client = Client::connect(&simulator);
     let content = format!("{HEADERS}..\r\n...a\r\nb\r\n.\r\n");
     let reply = client.send("HELO client", "r@example.org", content.as_bytes());
     assert!(reply.starts_with("250"), "{reply}");
-    let copies = simulator.captured_to("r@example.org");
+    let recipient_count = simulator.captured_to("r@example.org");
     let raw = format!("{HEADERS}.\r\n..a\r\nb\r\n");
-    assert_eq!(copies[0].raw.as_deref(), Some(raw.as_str()));
-    assert_eq!(copies[0].mail_from.as_deref(), Some("a@example.com"));
+    assert_eq!(recipient_count[0].raw.as_deref(), Some(raw.as_str()));
+    assert_eq!(
+        recipient_count[0].mail_from.as_deref(),
+        Some("a@example.com")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_command_that_is_no_line_ends_the_conversation() {
+async fn a_command_that_is_no_line_ends_the_session() {
     let simulator = start();
     for command in [&b"NOOP\n"[..], b"NO\rOP\r\n", b"NOOP\0\r\n", b"NOOP\r\r\n"] {
         let mut client = Client::connect(&simulator);
-        assert!(client.say(command).starts_with("521"), "{command:?}");
+        assert!(client.send_bytes(command).starts_with("521"), "{command:?}");
         assert!(client.reply().is_empty(), "{command:?}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_of_before_ehlo_takes_mail_after_helo() {
+async fn a_server_without_ehlo_accepts_messages_after_helo() {
     let simulator = start();
     simulator.set_smtp_ehlo(false);
     let mut client = Client::connect(&simulator);
     for command in ["EHLO client\r\n", "AUTH PLAIN AHUAcA==\r\n", "STARTTLS\r\n"] {
         assert!(
-            client.say(command.as_bytes()).starts_with("502"),
+            client.send_bytes(command.as_bytes()).starts_with("502"),
             "{command}"
         );
     }
-    assert!(client.say(b"HELO client\r\n").starts_with("250 "));
-    let mail = client.say(b"MAIL FROM:<a@example.com> SIZE=1\r\n");
+    assert!(client.send_bytes(b"HELO client\r\n").starts_with("250 "));
+    let mail = client.send_bytes(b"MAIL FROM:<a@example.com> SIZE=1\r\n");
     assert!(mail.starts_with("555"), "{mail}");
     let content = format!("{HEADERS}b\r\n.\r\n");
     let reply = client.send("HELO client", "r@example.org", content.as_bytes());
@@ -134,15 +140,15 @@ async fn a_server_of_before_ehlo_takes_mail_after_helo() {
 async fn a_recipient_may_be_greylisted_or_beyond_the_relay() {
     let simulator = start();
     let mut client = Client::connect(&simulator);
-    client.say(b"EHLO client\r\n");
-    client.say(b"MAIL FROM:<a@example.com>\r\n");
+    client.send_bytes(b"EHLO client\r\n");
+    client.send_bytes(b"MAIL FROM:<a@example.com>\r\n");
     for (to, code) in [
         ("relay-denied@example.org", "554 5.7.1"),
         ("greylist+1@example.org", "451 4.7.1"),
         ("greylist+1@example.org", "250"),
         ("Greylist+2@example.org", "451 4.7.1"),
     ] {
-        let reply = client.say(format!("RCPT TO:<{to}>\r\n").as_bytes());
+        let reply = client.send_bytes(format!("RCPT TO:<{to}>\r\n").as_bytes());
         assert!(reply.starts_with(code), "{to}: {reply}");
     }
 }

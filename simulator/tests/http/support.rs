@@ -1,4 +1,4 @@
-//! A simulator of the test's own, and a client that gives up early.
+//! A simulator for one test, and a client with a short timeout.
 
 use std::time::Duration;
 
@@ -7,15 +7,15 @@ use reqwest::{Client, RequestBuilder, StatusCode};
 use serde_json::Value;
 use waypost_simulator::{Captured, Config, Simulator};
 
-/// Long enough for a busy machine, short enough for a test that waits for nothing.
-const PATIENCE: Duration = Duration::from_millis(700);
+/// Long enough for a busy machine, short enough for a test that waits for silence.
+const TIMEOUT: Duration = Duration::from_millis(700);
 
 pub(crate) struct World {
     pub(crate) simulator: Simulator,
     pub(crate) client: Client,
 }
 
-/// An answer read whole.
+/// A complete response.
 pub(crate) struct Seen {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
@@ -47,13 +47,13 @@ impl World {
         self.client.get(self.url(path))
     }
 
-    pub(crate) fn only_copy(&self, address: &str) -> Captured {
-        let mut copies = self.simulator.captured_to(address);
-        assert_eq!(copies.len(), 1, "copies for {address}");
-        copies.remove(0)
+    pub(crate) fn only_recipient(&self, address: &str) -> Captured {
+        let mut recipient_count = self.simulator.captured_to(address);
+        assert_eq!(recipient_count.len(), 1, "copies for {address}");
+        recipient_count.remove(0)
     }
 
-    pub(crate) fn copies(&self, address: &str) -> usize {
+    pub(crate) fn recipient_count(&self, address: &str) -> usize {
         self.simulator.captured_to(address).len()
     }
 }
@@ -78,18 +78,18 @@ pub(crate) async fn seen(request: RequestBuilder) -> Seen {
     }
 }
 
-/// Asserts that nothing is answered while the connection stays open.
+/// Asserts that no response comes while the connection stays open.
 pub(crate) async fn assert_silent(request: RequestBuilder) {
     let error = request
-        .timeout(PATIENCE)
+        .timeout(TIMEOUT)
         .send()
         .await
-        .expect_err("no answer comes");
+        .expect_err("no response comes");
     assert!(error.is_timeout(), "{error:?}");
 }
 
-/// Asserts that the connection is cut before an answer.
+/// Asserts that the connection is closed without a response.
 pub(crate) async fn assert_cut(request: RequestBuilder) {
-    let error = request.send().await.expect_err("no answer comes");
+    let error = request.send().await.expect_err("no response comes");
     assert!(!error.is_timeout(), "{error:?}");
 }

@@ -1,5 +1,5 @@
-//! Batches that go wrong: refused, throttled, failed, unanswered, and left behind by a
-//! worker that died.
+//! Provider batches that fail: rejected, throttled, failed, without a response, and left
+//! by a killed worker.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use waypost_core::provider::kind::ProviderType;
 use waypost_simulator::{Fault, FaultCalls, FaultKind, Provider};
 use waypost_tests::{TestApp, wait_until, wait_within};
 
-use super::{BATCHING, addresses, calls, count, message_to_all, number, of, tally};
+use super::{BATCHING, addresses, calls, count, count_outcomes, message_to_all, number, of};
 
-/// Leases of 6 s end, evidence is awaited for 2 s, and builds share the machine.
+/// Leases of 6 s end, the wait for evidence is 2 s, and builds share the machine.
 const RECOVERED_WITHIN: Duration = Duration::from_secs(60);
 
-/// Twenty addresses, of which some have these local parts. Each has a domain of its own and
-/// no `+`, with which Mailgun takes it alone.
+/// Twenty addresses, of which some have these local parts. Each has its own domain and no
+/// `+`, so that Mailgun accepts it in a batch.
 fn twenty_with(local_parts: &[&str]) -> Vec<String> {
     let mut to = addresses(20 - local_parts.len());
     for (nth, local_part) in local_parts.iter().enumerate() {
@@ -33,7 +33,7 @@ async fn rule(app: &TestApp, first: &str, fallbacks: &[&str], policy: &str) {
 }
 
 #[tokio::test]
-async fn who_is_refused_in_a_batch_is_refused_alone() {
+async fn a_rejected_recipient_of_a_batch_fails_alone() {
     for kind in BATCHING {
         let app = TestApp::start().await;
         app.connect(kind).await;
@@ -41,7 +41,7 @@ async fn who_is_refused_in_a_batch_is_refused_alone() {
         let id = app.send(&message_to_all(&to)).await;
         app.drain().await;
         let outcomes = of(&[("ACCEPTED", 18), ("REJECTED", 2)]);
-        assert_eq!(tally(&app, &id).await, outcomes, "{kind}");
+        assert_eq!(count_outcomes(&app, &id).await, outcomes, "{kind}");
         for (recipient, address) in app.recipients(&id).await.iter().zip(&to) {
             let is_refused = address.starts_with("refuse");
             let expected = if is_refused { "FAILED" } else { "SENT" };
@@ -52,11 +52,11 @@ async fn who_is_refused_in_a_batch_is_refused_alone() {
             assert_eq!(copies, usize::from(!is_refused), "{kind}: {address}");
         }
         let expected = match kind {
-            // It says who, and nobody else pays for it.
+            // The response names the recipient, and the others are sent.
             ProviderType::Sendgrid => 2,
-            // It answers for each.
+            // The response has an entry for each recipient.
             ProviderType::Postmark => 1,
-            // It does not say who.
+            // The response does not name the recipient.
             ProviderType::Mailgun => 21,
             ProviderType::Ses | ProviderType::Smtp => unreachable!("they take no batches"),
         };
@@ -65,17 +65,21 @@ async fn who_is_refused_in_a_batch_is_refused_alone() {
 }
 
 #[tokio::test]
-async fn a_throttled_batch_comes_again_as_one() {
+async fn a_throttled_batch_is_retried_as_one() {
     for kind in BATCHING {
         let app = TestApp::start().await;
         app.connect(kind).await;
         let to = twenty_with(&["throttle-once"]);
         let id = app.send(&message_to_all(&to)).await;
         app.drain().await;
-        assert_eq!(tally(&app, &id).await, of(&[("THROTTLED", 20)]), "{kind}");
+        assert_eq!(
+            count_outcomes(&app, &id).await,
+            of(&[("THROTTLED", 20)]),
+            "{kind}"
+        );
         app.advance_and_drain(TimeDelta::minutes(1)).await;
         let outcomes = of(&[("THROTTLED", 20), ("ACCEPTED", 20)]);
-        assert_eq!(tally(&app, &id).await, outcomes, "{kind}");
+        assert_eq!(count_outcomes(&app, &id).await, outcomes, "{kind}");
         assert_eq!(calls(&app, kind), 2, "{kind}");
         for (recipient, address) in app.recipients(&id).await.iter().zip(&to) {
             assert_eq!(recipient["attempts"], 1, "{kind}");
@@ -85,15 +89,19 @@ async fn a_throttled_batch_comes_again_as_one() {
 }
 
 #[tokio::test]
-async fn who_was_in_a_batch_that_failed_is_tried_alone() {
+async fn recipients_of_a_failed_batch_are_retried_alone() {
     for kind in BATCHING {
         let app = TestApp::start().await;
         app.connect(kind).await;
-        // The provider fails over one of them, whatever it shares a call with.
+        // The provider fails because of one of them, whatever else the call contains.
         let to = twenty_with(&["error"]);
         let id = app.send(&message_to_all(&to)).await;
         app.drain().await;
-        assert_eq!(tally(&app, &id).await, of(&[("UNAVAILABLE", 20)]), "{kind}");
+        assert_eq!(
+            count_outcomes(&app, &id).await,
+            of(&[("UNAVAILABLE", 20)]),
+            "{kind}"
+        );
         assert_eq!(calls(&app, kind), 1, "{kind}");
         app.advance_and_drain(TimeDelta::minutes(1)).await;
         assert_eq!(calls(&app, kind), 21, "{kind}");
@@ -104,7 +112,7 @@ async fn who_was_in_a_batch_that_failed_is_tried_alone() {
 }
 
 #[tokio::test]
-async fn a_batch_that_one_provider_fails_to_take_goes_through_the_next_as_one() {
+async fn a_batch_that_one_provider_fails_to_accept_goes_to_the_next_as_one() {
     let app = TestApp::start().await;
     let first = app.connect(ProviderType::Mailgun).await;
     let second = app.connect(ProviderType::Postmark).await;
@@ -116,13 +124,13 @@ async fn a_batch_that_one_provider_fails_to_take_goes_through_the_next_as_one() 
     let id = app.send(&message_to_all(&to)).await;
     app.drain().await;
     let outcomes = of(&[("UNAVAILABLE", 20), ("ACCEPTED", 20)]);
-    assert_eq!(tally(&app, &id).await, outcomes);
+    assert_eq!(count_outcomes(&app, &id).await, outcomes);
     assert_eq!(calls(&app, ProviderType::Mailgun), 1);
     assert_eq!(calls(&app, ProviderType::Postmark), 1);
     for address in &to {
         assert_eq!(app.captured_once(address).provider, Provider::Postmark);
     }
-    // On to one that takes no batches.
+    // The next account is of a type without batches.
     app.simulator()
         .set_fault(fault(Provider::Postmark, FaultKind::Throttle));
     let to: Vec<String> = (0..10).map(|nth| format!("s{nth}@example.org")).collect();
@@ -143,7 +151,7 @@ fn fault(provider: Provider, kind: FaultKind) -> Fault {
     }
 }
 
-/// Sends a batch whose answer is lost, under a policy.
+/// Sends a batch whose response is lost, under a policy.
 async fn lost(kind: ProviderType, policy: &str) -> (TestApp, Vec<String>, String) {
     let app = TestApp::builder()
         .setting("WAYPOST_PROVIDER_TIMEOUT", "1s")
@@ -157,38 +165,42 @@ async fn lost(kind: ProviderType, policy: &str) -> (TestApp, Vec<String>, String
     (app, to, id)
 }
 
-fn each_has_copies(app: &TestApp, to: &[String], copies: usize) {
+fn each_was_sent(app: &TestApp, to: &[String], copies: usize) {
     for address in to {
         assert_eq!(app.captured(address).len(), copies, "{address}");
     }
 }
 
 #[tokio::test]
-async fn a_batch_whose_answer_was_lost_waits_and_is_sent_once_more() {
+async fn a_batch_whose_response_was_lost_waits_and_is_sent_once_more() {
     for kind in BATCHING {
         let (app, to, id) = lost(kind, "wait").await;
         assert_eq!(count(&app, "SENDING").await, 20, "{kind}");
-        assert_eq!(tally(&app, &id).await, of(&[("UNKNOWN", 20)]), "{kind}");
-        each_has_copies(&app, &to, 1);
+        assert_eq!(
+            count_outcomes(&app, &id).await,
+            of(&[("UNKNOWN", 20)]),
+            "{kind}"
+        );
+        each_was_sent(&app, &to, 1);
         // The searches show nothing yet.
         app.simulator().set_search_lag(Duration::from_secs(3_600));
         app.advance_and_drain(TimeDelta::minutes(16)).await;
         let outcomes = of(&[("UNKNOWN", 20), ("ACCEPTED", 20)]);
-        assert_eq!(tally(&app, &id).await, outcomes, "{kind}");
+        assert_eq!(count_outcomes(&app, &id).await, outcomes, "{kind}");
         assert_eq!(calls(&app, kind), 21, "{kind}: alone from then on");
-        each_has_copies(&app, &to, 2);
+        each_was_sent(&app, &to, 2);
     }
 }
 
 #[tokio::test]
-async fn a_batch_whose_answer_was_lost_is_found_copy_by_copy() {
+async fn a_batch_whose_response_was_lost_is_found_recipient_by_recipient() {
     for kind in [ProviderType::Postmark, ProviderType::Mailgun] {
         let (app, to, id) = lost(kind, "wait").await;
         app.simulator().set_search_lag(Duration::ZERO);
         app.advance(TimeDelta::seconds(10));
         let found = wait_within(RECOVERED_WITHIN, async || count(&app, "SENT").await == 20);
-        assert!(found.await, "{kind}: {:?}", tally(&app, &id).await);
-        each_has_copies(&app, &to, 1);
+        assert!(found.await, "{kind}: {:?}", count_outcomes(&app, &id).await);
+        each_was_sent(&app, &to, 1);
         for address in &to {
             let copy = app.captured_once(address);
             let named = format!(
@@ -204,17 +216,17 @@ async fn a_batch_whose_answer_was_lost_is_found_copy_by_copy() {
 }
 
 #[tokio::test]
-async fn resend_and_fail_hold_for_each_of_a_batch() {
+async fn resend_and_fail_apply_to_each_recipient_of_a_batch() {
     for kind in BATCHING {
         let (app, to, id) = lost(kind, "resend").await;
         let outcomes = of(&[("UNKNOWN", 20), ("ACCEPTED", 20)]);
-        assert_eq!(tally(&app, &id).await, outcomes, "{kind}");
-        each_has_copies(&app, &to, 2);
+        assert_eq!(count_outcomes(&app, &id).await, outcomes, "{kind}");
+        each_was_sent(&app, &to, 2);
         assert_eq!(count(&app, "SENT").await, 20, "{kind}");
     }
     let (app, to, id) = lost(ProviderType::Sendgrid, "fail").await;
-    assert_eq!(tally(&app, &id).await, of(&[("UNKNOWN", 20)]));
-    each_has_copies(&app, &to, 1);
+    assert_eq!(count_outcomes(&app, &id).await, of(&[("UNKNOWN", 20)]));
+    each_was_sent(&app, &to, 1);
     for recipient in app.recipients(&id).await {
         let error: &Value = &recipient["lastError"];
         assert_eq!(recipient["status"], "FAILED");
@@ -223,7 +235,7 @@ async fn resend_and_fail_hold_for_each_of_a_batch() {
 }
 
 #[tokio::test]
-async fn a_worker_killed_amid_a_batch_loses_nobody_and_explains_every_copy() {
+async fn a_worker_killed_during_a_batch_loses_no_recipient_and_explains_every_repeat() {
     let app = TestApp::builder().processes().private_redis().start().await;
     let (_api, _scheduler) = (app.spawn_api().await, app.spawn_scheduler());
     app.connect(ProviderType::Postmark).await;
@@ -240,7 +252,7 @@ async fn a_worker_killed_amid_a_batch_loses_nobody_and_explains_every_copy() {
     app.simulator().clear_faults();
     let _worker = app.spawn_worker();
     let done = wait_within(RECOVERED_WITHIN, async || app.outbox().await.is_empty()).await;
-    assert!(done, "{:?}", tally(&app, &id).await);
+    assert!(done, "{:?}", count_outcomes(&app, &id).await);
     assert_eq!(count(&app, "SENT").await, 200);
     assert_eq!(number(&app, open).await, 0);
     let attempts = app.attempts(&id).await;

@@ -1,5 +1,5 @@
-//! The gates of accounts as sending meets them: a dead account is spared, a slow one
-//! is not asked for more than it gives, and what waits for either says so.
+//! The limiters of accounts during sends: a failing account gets few calls, a slow one
+//! gets no more than it allows, and waiting recipients show the reason.
 
 use chrono::TimeDelta;
 use serde_json::json;
@@ -9,9 +9,9 @@ use waypost_tests::{AppBuilder, TestApp, wait_until, wait_within};
 
 use super::{FIRST, Pair, SECOND, fault};
 
-/// Calls that may be under way when a gate closes, and so come on top.
+/// Calls that may be in progress when a circuit opens, and so are additional.
 const CALLS: i64 = 4;
-/// Failures that open a circuit at the least.
+/// The smallest number of failures that opens a circuit.
 const FAILURES: i64 = 5;
 
 fn builder() -> AppBuilder {
@@ -39,8 +39,8 @@ async fn calls_of(app: &TestApp, account: &str) -> i64 {
     number(app, &format!("{calls} = '{account}'")).await
 }
 
-/// Moves the clock until nothing is left.
-async fn sent_in_the_end(app: &TestApp, count: usize) {
+/// Moves the clock until no work is left.
+async fn advance_until_sent(app: &TestApp, count: usize) {
     wait_until("all are sent", async || {
         app.advance_and_drain(TimeDelta::minutes(2)).await;
         app.outbox().await.is_empty()
@@ -52,7 +52,7 @@ async fn sent_in_the_end(app: &TestApp, count: usize) {
 }
 
 #[tokio::test]
-async fn a_dead_account_gets_few_calls_and_what_waits_for_it_says_so() {
+async fn a_failing_account_gets_few_calls_and_waiting_recipients_show_the_reason() {
     let app = builder().start().await;
     let account = app.connect(ProviderType::Mailgun).await;
     app.simulator().set_fault(fault(FIRST, FaultKind::Error));
@@ -74,11 +74,11 @@ async fn a_dead_account_gets_few_calls_and_what_waits_for_it_says_so() {
     }
     assert_eq!(waiting, 60 - calls);
     app.simulator().clear_faults();
-    sent_in_the_end(&app, 60).await;
+    advance_until_sent(&app, 60).await;
 }
 
 #[tokio::test]
-async fn with_its_circuit_open_an_account_is_passed_over() {
+async fn an_account_with_an_open_circuit_is_skipped() {
     let pair = Pair::with(builder().start().await, &json!({})).await;
     let app = &pair.app;
     app.simulator().set_fault(fault(FIRST, FaultKind::Error));
@@ -96,7 +96,7 @@ async fn with_its_circuit_open_an_account_is_passed_over() {
 }
 
 #[tokio::test]
-async fn with_all_circuits_open_mail_waits_and_is_sent_when_one_account_is_back() {
+async fn with_all_circuits_open_messages_wait_and_are_sent_when_one_account_is_back() {
     let pair = Pair::with(builder().start().await, &json!({})).await;
     let app = &pair.app;
     app.simulator().set_fault(fault(FIRST, FaultKind::Error));
@@ -112,14 +112,14 @@ async fn with_all_circuits_open_mail_waits_and_is_sent_when_one_account_is_back(
     assert!(number(app, waiting).await >= 60 - 2 * (FAILURES + CALLS));
     app.simulator().clear_faults();
     app.simulator().set_fault(fault(FIRST, FaultKind::Error));
-    sent_in_the_end(app, 60).await;
+    advance_until_sent(app, 60).await;
     for nth in 0..60 {
         assert_eq!(app.captured_once(&address(nth)).provider, SECOND);
     }
 }
 
 #[tokio::test]
-async fn a_provider_that_asks_for_a_pause_is_asked_no_further() {
+async fn a_provider_that_requests_a_pause_gets_no_calls() {
     let app = builder().start().await;
     let account = app.connect(ProviderType::Mailgun).await;
     app.simulator().set_fault(fault(FIRST, FaultKind::Throttle));
@@ -135,11 +135,11 @@ async fn a_provider_that_asks_for_a_pause_is_asked_no_further() {
     let used = "SELECT sum(attempts) FROM recipients";
     assert_eq!(number(&app, used).await, 0);
     app.simulator().clear_faults();
-    sent_in_the_end(&app, 40).await;
+    advance_until_sent(&app, 40).await;
 }
 
 #[tokio::test]
-async fn what_waits_for_an_account_that_never_recovers_is_given_up_after_a_day() {
+async fn messages_for_an_account_that_never_recovers_fail_after_a_day() {
     let app = builder().start().await;
     app.connect(ProviderType::Mailgun).await;
     app.simulator().set_fault(fault(FIRST, FaultKind::Error));
@@ -164,7 +164,7 @@ async fn what_waits_for_an_account_that_never_recovers_is_given_up_after_a_day()
 }
 
 #[tokio::test]
-async fn an_account_for_one_call_at_a_time_never_has_two_and_its_mail_goes_nowhere_else() {
+async fn an_account_limited_to_one_call_never_has_two_and_its_messages_go_nowhere_else() {
     let app = TestApp::builder().processes().private_redis().start().await;
     let _others = (app.spawn_api().await, app.spawn_scheduler());
     let pair = Pair::with(app, &json!({})).await;
@@ -185,7 +185,7 @@ async fn an_account_for_one_call_at_a_time_never_has_two_and_its_mail_goes_nowhe
     for nth in 0..20 {
         assert_eq!(app.captured_once(&address(nth)).provider, FIRST);
     }
-    // A call has ended a moment before its end is written down.
+    // A call ends a moment before its end is recorded.
     let together = "SELECT count(*)
                     FROM send_attempts one
                     JOIN send_attempts other ON one.id < other.id

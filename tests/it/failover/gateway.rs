@@ -1,5 +1,5 @@
-//! A gateway between us and the provider that answers 502 or 504 with a page after the
-//! provider took the mail: nobody gets a second copy that the rule does not allow.
+//! A gateway in front of the provider that responds with 502 or 504 after the provider
+//! accepted the message: no recipient gets it twice unless the rule allows it.
 
 use chrono::TimeDelta;
 use serde_json::json;
@@ -17,8 +17,8 @@ async fn alone_under(kind: ProviderType, policy: &str) -> TestApp {
 }
 
 #[tokio::test]
-async fn a_gateways_page_after_the_mail_was_taken_is_a_lost_answer() {
-    // Amazon refuses requests dated more than a quarter of an hour ahead.
+async fn a_gateways_page_after_the_message_was_accepted_is_a_lost_response() {
+    // SES rejects requests dated more than a quarter of an hour ahead.
     for kind in HTTP_PROVIDERS {
         let app = alone_under(kind, "wait").await;
         let id = app.send_to("gateway-once@example.org").await;
@@ -51,7 +51,7 @@ async fn a_gateways_page_after_the_mail_was_taken_is_a_lost_answer() {
 }
 
 #[tokio::test]
-async fn a_lost_answer_of_a_gateway_goes_to_no_other_account_under_wait_and_fail() {
+async fn after_a_gateways_page_wait_and_fail_use_no_other_account() {
     for policy in ["wait", "fail"] {
         let pair = Pair::with(TestApp::start().await, &json!({ "onUnknown": policy })).await;
         let app = &pair.app;
@@ -67,7 +67,7 @@ async fn a_lost_answer_of_a_gateway_goes_to_no_other_account_under_wait_and_fail
 }
 
 #[tokio::test]
-async fn a_batch_behind_a_gateway_has_as_many_copies_as_calls_whose_fate_nobody_knows() {
+async fn a_batch_behind_a_gateway_is_sent_once_per_call_with_an_unknown_outcome() {
     for kind in [
         ProviderType::Sendgrid,
         ProviderType::Postmark,

@@ -1,5 +1,6 @@
 //! An account that may not send for a while: over a quota, paused, at a limit that its
-//! owner set. Each provider says so in its own words, and no mail is failed for it.
+//! owner set. Each provider reports it in its own words, and no message fails because of
+//! it.
 
 use chrono::TimeDelta;
 use serde_json::json;
@@ -10,7 +11,7 @@ use waypost_tests::{HTTP_PROVIDERS, TestApp, message_to, wait_until};
 use super::{FIRST, Pair, SECOND, fault};
 
 #[tokio::test]
-async fn mail_waits_for_an_account_that_may_not_send_and_uses_up_no_attempt() {
+async fn messages_wait_for_an_account_that_may_not_send_and_use_no_attempt() {
     for kind in HTTP_PROVIDERS {
         for trouble in [FaultKind::Limit, FaultKind::Pause] {
             let app = TestApp::start().await;
@@ -20,7 +21,7 @@ async fn mail_waits_for_an_account_that_may_not_send_and_uses_up_no_attempt() {
             let id = app.send_to("a@example.org").await;
             app.drain().await;
             assert_eq!(app.status(&id).await, "QUEUED", "{kind} {trouble:?}");
-            // Amazon refuses requests dated more than a quarter of an hour ahead.
+            // SES rejects requests dated more than a quarter of an hour ahead.
             let is_ses = kind == ProviderType::Ses;
             let later = TimeDelta::minutes(if is_ses { 12 } else { 120 });
             if !is_ses {
@@ -41,7 +42,7 @@ async fn mail_waits_for_an_account_that_may_not_send_and_uses_up_no_attempt() {
 }
 
 #[tokio::test]
-async fn of_a_thousand_recipients_none_is_lost_to_a_quota_in_the_middle() {
+async fn a_quota_reached_midway_loses_none_of_a_thousand_recipients() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Mailgun).await;
     let mut quota = fault(Provider::Mailgun, FaultKind::Limit);
@@ -56,7 +57,7 @@ async fn of_a_thousand_recipients_none_is_lost_to_a_quota_in_the_middle() {
     app.drain().await;
     app.simulator().clear_faults();
     app.advance_and_drain(TimeDelta::hours(2)).await;
-    // After the pause the account's rate grows by the machine's time.
+    // After the pause the account's rate grows in real time.
     wait_until("all of it is sent", async || {
         app.advance_and_drain(TimeDelta::minutes(1)).await;
         app.status(&id).await == "SENT"
@@ -68,7 +69,7 @@ async fn of_a_thousand_recipients_none_is_lost_to_a_quota_in_the_middle() {
 }
 
 #[tokio::test]
-async fn the_next_account_takes_what_one_may_not_send() {
+async fn the_next_account_sends_for_one_that_may_not() {
     for trouble in [FaultKind::Limit, FaultKind::Pause, FaultKind::Suspended] {
         let pair = Pair::start().await;
         let app = &pair.app;

@@ -1,5 +1,5 @@
-//! Lost answers under the three policies of a rule, in a call and when the worker
-//! that made it dies. How many copies there are is what the simulator says.
+//! Lost responses under the three policies of a rule, during a call and after the death
+//! of its worker. The simulator shows how often a message was sent.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ fn last_error(recipient: &Value) -> &str {
 }
 
 #[tokio::test]
-async fn by_default_a_lost_answer_goes_to_no_other_account_before_the_wait_is_over() {
+async fn by_default_a_lost_response_leads_to_no_other_account_before_the_wait_ends() {
     let pair = under("wait").await;
     let app = &pair.app;
     let id = app.send_to("timeout-once@example.org").await;
@@ -63,14 +63,14 @@ async fn resend_sends_once_more_at_once() {
 }
 
 #[tokio::test]
-async fn resend_goes_through_the_next_account_where_there_is_one() {
+async fn resend_uses_the_next_account_if_there_is_one() {
     let pair = under("resend").await;
     let app = &pair.app;
     app.simulator().set_fault(fault(FIRST, FaultKind::Reset));
     let id = app.send_to("a@example.org").await;
     app.drain().await;
     assert_eq!(app.status(&id).await, "SENT");
-    assert_eq!(pair.tried(&id).await, [1, 2]);
+    assert_eq!(pair.accounts_called(&id).await, [1, 2]);
     assert_eq!(app.outcomes(&id).await, ["UNKNOWN", "ACCEPTED"]);
     let copies = app.captured("a@example.org");
     let providers: Vec<_> = copies.iter().map(|copy| copy.provider).collect();
@@ -78,7 +78,7 @@ async fn resend_goes_through_the_next_account_where_there_is_one() {
 }
 
 #[tokio::test]
-async fn resend_goes_on_with_patience_until_the_horizon() {
+async fn resend_continues_until_the_horizon() {
     let app = alone_under("resend").await;
     let id = app.send_to("reset@example.org").await;
     app.drain().await;
@@ -95,7 +95,7 @@ async fn resend_goes_on_with_patience_until_the_horizon() {
 }
 
 #[tokio::test]
-async fn fail_gives_a_lost_answer_up_and_says_that_the_mail_may_have_been_taken() {
+async fn fail_ends_the_recipient_and_says_that_it_may_have_been_sent() {
     let pair = under("fail").await;
     let app = &pair.app;
     let id = app.send_to("timeout-once@example.org").await;
@@ -116,7 +116,7 @@ async fn fail_gives_a_lost_answer_up_and_says_that_the_mail_may_have_been_taken(
 }
 
 #[tokio::test]
-async fn what_its_provider_tells_of_ends_the_retries_elsewhere() {
+async fn a_reported_event_ends_the_retries_elsewhere() {
     let pair = under("resend").await;
     let app = &pair.app;
     let path = format!("/v1/providers/{}/event-webhook", pair.first);
@@ -136,8 +136,8 @@ async fn what_its_provider_tells_of_ends_the_retries_elsewhere() {
     assert!(app.outbox().await.is_empty());
 }
 
-/// What a worker that was killed in its calls leaves behind, after another has
-/// finished it: the statuses and the copies of its messages, by message.
+/// What a worker killed during its calls leaves behind, after another worker finished the
+/// work: the status and the events of each message, and how often it was sent.
 async fn killed_in_the_call(policy: &str) -> Vec<(String, usize, Vec<String>)> {
     let app = TestApp::builder().processes().private_redis().start().await;
     let (_api, _scheduler) = (app.spawn_api().await, app.spawn_scheduler());
@@ -170,7 +170,7 @@ async fn killed_in_the_call(policy: &str) -> Vec<(String, usize, Vec<String>)> {
 }
 
 #[tokio::test]
-async fn what_a_killed_worker_may_have_sent_is_settled_by_the_policy() {
+async fn the_policy_decides_about_the_calls_of_a_killed_worker() {
     for policy in ["wait", "resend", "fail"] {
         let found = killed_in_the_call(policy).await;
         let lost = |outcomes: &[String]| outcomes.contains(&"UNKNOWN".to_owned());

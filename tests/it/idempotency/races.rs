@@ -1,4 +1,4 @@
-//! Simultaneous requests with one key: in one process, in two, and in a process that is killed.
+//! Concurrent requests with one key: in one process, in two, and in one that is killed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpListener;
@@ -12,13 +12,13 @@ use waypost_core::db::PgTransaction;
 use waypost_core::provider::kind::ProviderType;
 use waypost_tests::{Caller, Process, Program, Reply, TestApp, message_to, wait_until};
 
-use super::{REPLAYED, is_again, keyed, quiet};
+use super::{REPLAYED, assert_replayed, keyed, quiet};
 
 async fn number(app: &TestApp, query: &str) -> u64 {
     app.value(query).await.unwrap().parse().unwrap()
 }
 
-/// Waits until `count` statements wait for a lock.
+/// Waits until this many statements wait for a lock.
 async fn are_waiting(app: &TestApp, count: u64) {
     wait_until("statements wait for a lock", async || {
         app.lock_waits().await == count
@@ -39,13 +39,13 @@ async fn lock(app: &TestApp, query: &'static str) -> PgTransaction<'static> {
 const ORGANIZATIONS: &str = "SELECT 1 FROM organizations FOR UPDATE";
 const KEYS: &str = "SELECT 1 FROM idempotency_keys FOR UPDATE";
 
-/// A request that waits for the row of the organization.
+/// A request that must lock the organization's row.
 fn default_group() -> Value {
     json!({ "name": "News", "isDefault": true })
 }
 
 #[tokio::test]
-async fn a_repeated_request_waits_for_the_answer_of_the_first() {
+async fn a_repetition_waits_for_the_running_request() {
     let app = quiet().await;
     let path = "/v1/unsubscribe-groups";
     let locked = lock(&app, ORGANIZATIONS).await;
@@ -62,7 +62,7 @@ async fn a_repeated_request_waits_for_the_answer_of_the_first() {
     };
     let (first, again) = tokio::join!(first, releasing);
     assert_eq!(first.status, 201, "{first:?}");
-    is_again(&first, &again);
+    assert_replayed(&first, &again);
     assert_eq!(
         number(&app, "SELECT count(*) FROM unsubscribe_groups").await,
         1
@@ -70,7 +70,7 @@ async fn a_repeated_request_waits_for_the_answer_of_the_first() {
 }
 
 #[tokio::test]
-async fn a_repeated_request_is_refused_after_waiting_5_seconds() {
+async fn a_repetition_of_a_slow_request_is_rejected_after_5_seconds() {
     let app = quiet().await;
     let path = "/v1/unsubscribe-groups";
     let locked = lock(&app, ORGANIZATIONS).await;
@@ -96,11 +96,11 @@ async fn a_repeated_request_is_refused_after_waiting_5_seconds() {
     assert!(waited >= Duration::from_secs(5), "{waited:?}");
     assert!(waited < Duration::from_secs(8), "{waited:?}");
     assert_eq!(first.status, 201, "{first:?}");
-    is_again(&first, &keyed(app.caller(), path, "k", &group).await);
+    assert_replayed(&first, &keyed(app.caller(), path, "k", &group).await);
 }
 
 #[tokio::test]
-async fn a_repeated_request_is_executed_if_the_first_fails() {
+async fn a_repetition_runs_if_the_first_request_fails() {
     let app = quiet().await;
     let path = "/v1/unsubscribe-groups";
     let locked = lock(&app, ORGANIZATIONS).await;
@@ -145,13 +145,13 @@ async fn a_send_waits_until_its_key_is_free() {
     };
     let again = keyed(app.caller(), "/v1/send", "k", &message);
     let (again, ()) = tokio::join!(again, releasing);
-    is_again(&first, &again);
+    assert_replayed(&first, &again);
     assert_eq!(number(&app, "SELECT count(*) FROM messages").await, 1);
     app.leave_work();
 }
 
 #[tokio::test]
-async fn a_send_with_a_locked_key_is_refused_and_does_not_affect_others() {
+async fn a_key_that_is_locked_for_long_is_rejected_and_does_not_fail_others() {
     let app = quiet().await;
     app.connect(ProviderType::Sendgrid).await;
     let message = message_to("a@example.org");
@@ -165,7 +165,7 @@ async fn a_send_with_a_locked_key_is_refused_and_does_not_affect_others() {
     held["idempotencyKey"] = json!("held");
     let mut free = message.clone();
     free["idempotencyKey"] = json!("free");
-    // One request, and thus one batch of the writer.
+    // One request, so one batch of inserts.
     let body = json!({ "messages": [free, held, message] });
     let since = Instant::now();
     let reply = app.post("/v1/emails/batch", &body).await.expect(200);
@@ -187,14 +187,14 @@ async fn a_send_with_a_locked_key_is_refused_and_does_not_affect_others() {
         "{:?}",
         since.elapsed()
     );
-    // A send that would be refused does not know the result of the other one either.
+    // A send that would be rejected does not know the other's result either.
     let mut refused = message.clone();
     refused["from"] = json!("a@unverified.example.net");
     keyed(app.caller(), "/v1/send", "held", &refused)
         .await
         .expect_error(409, "CONFLICT");
     running.commit().await.unwrap();
-    is_again(
+    assert_replayed(
         &first,
         &keyed(app.caller(), "/v1/send", "held", &message).await,
     );
@@ -203,7 +203,7 @@ async fn a_send_with_a_locked_key_is_refused_and_does_not_affect_others() {
 }
 
 #[tokio::test]
-async fn many_simultaneous_requests_with_one_key_create_one_message() {
+async fn many_concurrent_requests_with_one_key_run_once() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Sendgrid).await;
     let requests = [
@@ -231,7 +231,7 @@ async fn processes() -> TestApp {
     TestApp::builder().processes().private_redis().start().await
 }
 
-/// Another API process on another port.
+/// Another API as a process, on its own port.
 async fn spawn_another_api(app: &TestApp) -> (Process, Caller) {
     let port = {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -264,7 +264,7 @@ async fn two_processes_that_race_for_a_key_accept_one_message() {
         let caller = if nth % 2 == 0 { app.caller() } else { &other };
         keyed(caller, "/v1/send", "k", &message)
     });
-    // Other sends in the same batches, with keys of their own in another order.
+    // Neighbours in the same batches, with their own keys in another order.
     let (ours, theirs) = (0..20, (0..20).rev());
     let neighbours = ours.zip(theirs).map(async |(up, down)| {
         let send = async |caller: &Caller, nth: i32| {
@@ -291,7 +291,7 @@ async fn two_processes_that_race_for_a_key_accept_one_message() {
 }
 
 #[tokio::test]
-async fn a_send_repeated_after_the_api_was_killed_is_sent_once() {
+async fn a_send_to_a_killed_api_is_sent_once_after_its_repetition() {
     let app = processes().await;
     let mut api = app.spawn_api().await;
     app.connect(ProviderType::Sendgrid).await;
@@ -347,7 +347,7 @@ async fn a_send_repeated_after_the_api_was_killed_is_sent_once() {
 }
 
 #[tokio::test]
-async fn a_batch_repeated_after_the_api_was_killed_is_completed() {
+async fn a_batch_of_a_killed_api_is_finished_by_its_repetition() {
     let app = processes().await;
     let mut api = app.spawn_api().await;
     app.connect(ProviderType::Sendgrid).await;

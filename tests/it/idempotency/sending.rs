@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use waypost_core::provider::kind::ProviderType;
 use waypost_tests::{Reply, TestApp, message_to};
 
-use super::{REPLAYED, is_again, keyed, quiet};
+use super::{REPLAYED, assert_replayed, keyed, quiet};
 
 const SEND: &str = "/v1/send";
 const BATCH: &str = "/v1/emails/batch";
@@ -34,15 +34,15 @@ async fn messages(app: &TestApp) -> u64 {
 }
 
 #[tokio::test]
-async fn a_repeated_send_is_one_message_and_one_mail() {
+async fn a_repeated_send_is_one_message_sent_once() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Sendgrid).await;
     let message = message_to("ada@example.org");
     let first = send(&app, "order-1", &message).await;
     assert_eq!(first.status, 202, "{first:?}");
-    is_again(&first, &send(&app, "order-1", &message).await);
+    assert_replayed(&first, &send(&app, "order-1", &message).await);
     app.drain().await;
-    is_again(&first, &send(&app, "order-1", &message).await);
+    assert_replayed(&first, &send(&app, "order-1", &message).await);
     app.drain().await;
     app.captured_once("ada@example.org");
     let other = send(&app, "order-2", &message).await;
@@ -56,7 +56,7 @@ async fn a_repeated_send_is_one_message_and_one_mail() {
 }
 
 #[tokio::test]
-async fn a_repeated_send_gets_the_same_answer_after_the_state_changed() {
+async fn a_repetition_gets_the_same_response_after_changes() {
     let app = quiet().await;
     let account = app.connect(ProviderType::Sendgrid).await;
     let group = app
@@ -99,7 +99,7 @@ async fn a_repeated_send_gets_the_same_answer_after_the_state_changed() {
         .await
         .data(201);
     for ((key, message), first) in requests.iter().zip(&first) {
-        is_again(first, &send(&app, key, message).await);
+        assert_replayed(first, &send(&app, key, message).await);
     }
     app.delete(&format!("/v1/templates/{template}"))
         .await
@@ -109,13 +109,13 @@ async fn a_repeated_send_gets_the_same_answer_after_the_state_changed() {
         .await
         .expect(200);
     for ((key, message), first) in requests.iter().zip(&first) {
-        is_again(first, &send(&app, key, message).await);
-        // With another key the send is refused, or suppressed if no recipient is left.
+        assert_replayed(first, &send(&app, key, message).await);
+        // A request with its own key is rejected, or suppressed if no recipient is left.
         let anew = send(&app, &format!("{key} anew"), message).await;
         assert_ne!(anew.text, first.text);
     }
     assert_eq!(messages(&app).await, before);
-    // The conflict of another body is reported first.
+    // A key that was used for another body is reported first.
     let mut other = message_to("ada@example.org");
     other["from"] = json!("a@unverified.example.net");
     send(&app, "plain", &other)
@@ -125,7 +125,7 @@ async fn a_repeated_send_gets_the_same_answer_after_the_state_changed() {
 }
 
 #[tokio::test]
-async fn a_refused_send_does_not_use_its_key() {
+async fn a_rejected_send_leaves_its_key_free() {
     let app = quiet().await;
     let message = message_to("ada@example.org");
     send(&app, "k", &message)
@@ -137,7 +137,7 @@ async fn a_refused_send_does_not_use_its_key() {
     app.connect(ProviderType::Sendgrid).await;
     let first = send(&app, "k", &message).await;
     assert_eq!(first.status, 202, "{first:?}");
-    is_again(&first, &send(&app, "k", &message).await);
+    assert_replayed(&first, &send(&app, "k", &message).await);
     app.leave_work();
 }
 
@@ -155,7 +155,7 @@ async fn a_single_send_has_no_field_for_the_key() {
 }
 
 #[tokio::test]
-async fn messages_of_a_batch_and_single_sends_share_the_same_keys() {
+async fn messages_of_a_batch_have_their_own_keys_shared_with_single_sends() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Sendgrid).await;
     let one = batch(
@@ -265,7 +265,7 @@ async fn the_key_of_a_message_is_validated_like_its_other_fields() {
 }
 
 #[tokio::test]
-async fn a_repeated_batch_gets_the_same_answer_and_another_body_is_refused() {
+async fn a_batch_with_a_key_is_replayed_and_rejected_for_another_body() {
     let app = TestApp::start().await;
     let account = app.connect(ProviderType::Sendgrid).await;
     let mut unroutable = message_to("x@example.org");
@@ -279,19 +279,19 @@ async fn a_repeated_batch_gets_the_same_answer_and_another_body_is_refused() {
     app.drain().await;
     let accept_all = json!({ "unverifiedDomains": "accept" });
     app.patch("/v1/settings", &accept_all).await.expect(200);
-    is_again(&first, &keyed(app.caller(), BATCH, "k", &body).await);
+    assert_replayed(&first, &keyed(app.caller(), BATCH, "k", &body).await);
     let off = json!({ "isActive": false });
     app.patch(&format!("/v1/providers/{account}"), &off)
         .await
         .expect(200);
-    is_again(&first, &keyed(app.caller(), BATCH, "k", &body).await);
+    assert_replayed(&first, &keyed(app.caller(), BATCH, "k", &body).await);
     let other = json!({ "messages": [message_to("a@example.org")] });
     keyed(app.caller(), BATCH, "k", &other)
         .await
         .expect_error(409, "CONFLICT");
     app.drain().await;
     assert_eq!(app.simulator().captured_count(), 2);
-    // A batch that is refused as a whole does not use its key.
+    // A batch that is rejected as a whole leaves its key free.
     keyed(app.caller(), BATCH, "free", &json!({ "messages": [] }))
         .await
         .expect_issues(400, &["messages"]);
@@ -299,7 +299,7 @@ async fn a_repeated_batch_gets_the_same_answer_and_another_body_is_refused() {
 }
 
 #[tokio::test]
-async fn an_interrupted_batch_is_completed_by_repeating_it() {
+async fn an_interrupted_batch_is_finished_by_its_repetition() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Sendgrid).await;
     let template = json!({ "name": "Without a version" });
@@ -318,7 +318,7 @@ async fn an_interrupted_batch_is_completed_by_repeating_it() {
     app.post(&format!("/v1/templates/{template}/versions"), &content)
         .await
         .data(201);
-    // As if the process had died before the answer.
+    // As if the process had died before its response.
     let unanswered = "UPDATE idempotency_keys SET answer = NULL WHERE get_byte(answer, 0) = 1";
     app.execute(unanswered).await;
     let open = "SELECT count(*) FROM idempotency_keys WHERE answer IS NULL";
@@ -327,11 +327,11 @@ async fn an_interrupted_batch_is_completed_by_repeating_it() {
     keyed(app.caller(), BATCH, "k", &other)
         .await
         .expect_error(409, "CONFLICT");
-    // All messages were processed, including the refused one.
+    // Each message has a result, including the rejected one.
     let second = repeat().await;
     assert_eq!(second.header(REPLAYED), None);
     assert_eq!(results(&second), first);
-    is_again(&second, &repeat().await);
+    assert_replayed(&second, &repeat().await);
     // As if the process had died before the second message.
     app.execute(unanswered).await;
     app.execute("DELETE FROM idempotency_keys WHERE encode(answer, 'escape') LIKE '%refused%'")
@@ -349,7 +349,7 @@ async fn an_interrupted_batch_is_completed_by_repeating_it() {
 }
 
 /// An app whose organization has suppressed gone@example.org.
-async fn where_one_is_suppressed() -> TestApp {
+async fn app_with_one_suppression() -> TestApp {
     let app = quiet().await;
     app.leave_work();
     app.connect(ProviderType::Sendgrid).await;
@@ -359,8 +359,8 @@ async fn where_one_is_suppressed() -> TestApp {
 }
 
 #[tokio::test]
-async fn simultaneous_repetitions_agree_on_suppressed_recipients() {
-    let app = where_one_is_suppressed().await;
+async fn concurrent_repetitions_agree_on_the_suppressed_recipients() {
+    let app = app_with_one_suppression().await;
     let mut some = message_to("ada@example.org");
     some["to"] = json!(["ada@example.org", "gone@example.org"]);
     let all = message_to("gone@example.org");
@@ -379,7 +379,7 @@ async fn simultaneous_repetitions_agree_on_suppressed_recipients() {
             .filter(|reply| reply.header(REPLAYED).is_some());
         let mut count = 0;
         for again in again {
-            is_again(first, again);
+            assert_replayed(first, again);
             count += 1;
         }
         assert_eq!(count, 23);
@@ -390,8 +390,8 @@ async fn simultaneous_repetitions_agree_on_suppressed_recipients() {
 }
 
 #[tokio::test]
-async fn simultaneous_requests_with_one_key_and_two_bodies_create_one_message() {
-    let app = where_one_is_suppressed().await;
+async fn one_key_with_two_concurrent_bodies_belongs_to_one_although_some_are_suppressed() {
+    let app = app_with_one_suppression().await;
     let bodies = ["ada@example.org", "bob@example.org", "gone@example.org"].map(|other| {
         let mut message = message_to("");
         message["to"] = json!(["cyd@example.org", "gone@example.org", other]);

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use waypost_core::provider::kind::ProviderType;
 use waypost_tests::{Finished, Program, TestApp, message_to, wait_until};
 
-use super::{is_parked, losses, number, park};
+use super::{is_dead_letter, losses, make_dead_letter, number};
 
 async fn run(variables: &HashMap<String, String>, arguments: &[&str]) -> Finished {
     Program::Api.run(arguments, variables).await
@@ -30,14 +30,14 @@ async fn start() -> TestApp {
 }
 
 #[tokio::test]
-async fn parked_jobs_are_listed_and_retried() {
+async fn dead_jobs_are_listed_and_retried() {
     let app = start().await;
     assert_eq!(
         listed(&app).await,
         json!({ "deadJobs": [], "unreadable": [] })
     );
     let id = app.send_to("a@example.org").await;
-    park(&app, &id).await;
+    make_dead_letter(&app, &id).await;
     let list = listed(&app).await;
     let dead_job = &list["deadJobs"][0];
     assert_eq!(dead_job["messageId"], json!(id));
@@ -66,7 +66,7 @@ async fn parked_jobs_are_listed_and_retried() {
 }
 
 #[tokio::test]
-async fn all_parked_jobs_are_retried_at_once_or_one_chunk_of_a_message() {
+async fn all_dead_jobs_are_retried_at_once_or_one_chunk_of_a_message() {
     let app = start().await;
     let many: Vec<String> = (0..150).map(|nth| format!("r{nth}@example.org")).collect();
     let mut message = message_to("r0@example.org");
@@ -90,7 +90,7 @@ async fn all_parked_jobs_are_retried_at_once_or_one_chunk_of_a_message() {
 }
 
 #[tokio::test]
-async fn a_dropped_job_fails_what_was_not_sent_and_says_so() {
+async fn a_dropped_job_fails_its_unsent_recipients_with_a_reason() {
     let app = start().await;
     let id = app
         .send(&json!({
@@ -139,7 +139,7 @@ async fn a_dropped_job_fails_what_was_not_sent_and_says_so() {
 }
 
 #[tokio::test]
-async fn a_command_that_has_nothing_to_act_on_says_why() {
+async fn a_command_without_a_target_says_why() {
     let app = start().await;
     let (nobody, id) = (Uuid::nil().to_string(), app.send_to("a@example.org").await);
     for (arguments, words) in [
@@ -169,7 +169,7 @@ async fn a_command_that_has_nothing_to_act_on_says_why() {
 }
 
 #[tokio::test]
-async fn entries_that_no_worker_could_read_are_listed_too() {
+async fn undecodable_entries_are_listed_too() {
     let app = start().await;
     app.start_worker();
     app.send_to("a@example.org").await;
@@ -206,10 +206,10 @@ async fn entries_that_no_worker_could_read_are_listed_too() {
 }
 
 #[tokio::test]
-async fn the_commands_work_while_redis_is_away_and_say_so() {
+async fn the_commands_work_while_redis_is_down_and_say_so() {
     let app = start().await;
     let id = app.send_to("a@example.org").await;
-    park(&app, &id).await;
+    make_dead_letter(&app, &id).await;
     let mut away = app.variables.clone();
     away.insert("REDIS_URL".to_owned(), "redis://127.0.0.1:1".to_owned());
     let finished = run(&away, &["jobs", "list", "--json"]).await;
@@ -221,16 +221,16 @@ async fn the_commands_work_while_redis_is_away_and_say_so() {
     let finished = run(&away, &["jobs", "retry", &id]).await;
     assert!(finished.success, "{finished:?}");
     assert!(finished.stderr.contains("Redis"), "{finished:?}");
-    assert!(!is_parked(&app, &id).await);
+    assert!(!is_dead_letter(&app, &id).await);
     app.start_worker();
-    // The command's clock is the machine's, which the test's does not follow.
+    // The command uses the machine's clock, not the test's.
     app.advance(chrono::TimeDelta::minutes(1));
     app.drain().await;
     app.captured_once("a@example.org");
 }
 
 #[tokio::test]
-async fn workers_are_listed_with_what_they_hold() {
+async fn workers_are_listed_with_their_leases() {
     let app = start().await;
     let id = app.send_to("a@example.org").await;
     app.execute(&format!(

@@ -1,5 +1,5 @@
-//! Redis is away. Mail is accepted at once and goes out all the same, within seconds.
-//! Processes are real ones, and so is time.
+//! Redis is down. Messages are accepted at once and are sent within seconds. Processes
+//! and time are real.
 
 use std::time::{Duration, Instant};
 
@@ -9,9 +9,9 @@ use waypost_tests::{TestApp, wait_until, wait_within};
 
 use super::number;
 
-/// What the documentation promises where Redis refuses connections.
+/// The documented bound while Redis refuses connections.
 const SENT_WITHIN: Duration = Duration::from_secs(5);
-/// And where it takes them and does not answer.
+/// The documented bound while Redis accepts connections and does not respond.
 const SENT_WITHIN_HANG: Duration = Duration::from_secs(15);
 
 fn address(number: usize) -> String {
@@ -19,12 +19,12 @@ fn address(number: usize) -> String {
 }
 
 async fn start() -> TestApp {
-    // Only the puller is quick: the relay is patient, and has no Redis besides.
+    // Only the fallback poller is fast: the relay is slow, and needs Redis.
     let builder = TestApp::builder().processes().private_redis();
     builder.setting("WAYPOST_RELAY_GRACE", "15s").start().await
 }
 
-/// Sends and answers how long the slowest answer took.
+/// Sends, and returns the longest response time.
 async fn send_all(app: &TestApp, numbers: std::ops::Range<usize>) -> Duration {
     let mut slowest = Duration::ZERO;
     for number in numbers {
@@ -44,7 +44,7 @@ async fn all_arrive(app: &TestApp, count: u64, bound: Duration) {
 }
 
 #[tokio::test]
-async fn mail_goes_out_while_redis_is_away_and_by_redis_again_when_it_is_back() {
+async fn messages_are_sent_while_redis_is_down_and_through_redis_again_when_it_is_back() {
     let mut app = start().await;
     let _others = (app.spawn_api().await, app.spawn_scheduler());
     let mut worker = app.spawn_worker();
@@ -56,8 +56,8 @@ async fn mail_goes_out_while_redis_is_away_and_by_redis_again_when_it_is_back() 
     println!("the slowest send took {slowest:?}");
     assert!(slowest < Duration::from_secs(1), "{slowest:?}");
     all_arrive(&app, 23, SENT_WITHIN).await;
-    // A retry that becomes due is found too, and so is the work of a worker that
-    // started without Redis.
+    // A retry that becomes due is found too, and so is the work of a worker that started
+    // without Redis.
     let flaky = app.send_to("flaky@example.org").await;
     let done = ["UNAVAILABLE", "ACCEPTED"];
     let is_sent = wait_within(SENT_WITHIN, async || app.outcomes(&flaky).await == done).await;
@@ -79,7 +79,7 @@ async fn mail_goes_out_while_redis_is_away_and_by_redis_again_when_it_is_back() 
 }
 
 #[tokio::test]
-async fn mail_goes_out_while_redis_hangs() {
+async fn messages_are_sent_while_redis_hangs() {
     let app = start().await;
     let _others = (app.spawn_api().await, app.spawn_scheduler());
     let mut worker = app.spawn_worker();
@@ -103,7 +103,7 @@ async fn mail_goes_out_while_redis_hangs() {
 }
 
 #[tokio::test]
-async fn a_worker_that_is_told_to_stop_finishes_what_it_has_pulled() {
+async fn a_terminated_worker_finishes_its_polled_jobs() {
     let mut app = start().await;
     let (_api, _scheduler) = (app.spawn_api().await, app.spawn_scheduler());
     app.connect(ProviderType::Sendgrid).await;

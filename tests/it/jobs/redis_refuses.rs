@@ -1,6 +1,6 @@
-//! Redis answers and takes no writes: it is full, became a replica, cannot save, does not
-//! know us any more. That counts as away: mail goes out within the same bound, and who is
-//! asked says what is the matter. Processes are real ones, and so is time.
+//! Redis responds and refuses writes: it is full, became a replica, cannot save, or no
+//! longer accepts the credentials. That counts as down: messages are sent within the same
+//! bound, and the health checks report the reason. Processes and time are real.
 
 use std::time::{Duration, Instant};
 
@@ -10,9 +10,9 @@ use waypost_tests::{Program, Refusal, TestApp, wait_until, wait_within};
 
 use super::number;
 
-/// What the documentation promises where Redis is away.
+/// The documented bound while Redis is down.
 const SENT_WITHIN: Duration = Duration::from_secs(5);
-/// Mails of each round.
+/// Messages per round.
 const ROUND: usize = 10;
 
 async fn send_round(app: &TestApp, round: usize) {
@@ -37,14 +37,14 @@ async fn readiness(app: &TestApp) -> (u16, serde_json::Value) {
 }
 
 #[tokio::test]
-async fn mail_goes_out_while_redis_refuses_writes_and_everybody_says_so() {
+async fn messages_are_sent_while_redis_refuses_writes_and_health_reports_it() {
     let builder = TestApp::builder().processes().private_redis();
-    // Only the puller is quick: the relay is patient.
+    // Only the fallback poller is fast: the relay is slow.
     let app = builder.setting("WAYPOST_RELAY_GRACE", "15s").start().await;
     let _others = (app.spawn_api().await, app.spawn_scheduler());
     let mut worker = app.spawn_worker();
     let account = app.connect(ProviderType::Sendgrid).await;
-    // Its calls need Redis' count of what is under way.
+    // Its calls need Redis' count of the calls in progress.
     let limits = json!({ "maxRatePerSecond": 1_000, "maxConcurrency": 50 });
     let limited = app
         .patch(&format!("/v1/providers/{account}"), &limits)
@@ -74,7 +74,7 @@ async fn mail_goes_out_while_redis_refuses_writes_and_everybody_says_so() {
             complaint.is_some_and(|line| line.contains(refusal.code())),
             "{what}: {doctor:?}"
         );
-        redis.relent(refusal).await;
+        redis.accept_writes(refusal).await;
         wait_until("it is ready again", async || readiness(&app).await.0 == 200).await;
         send_round(&app, rounds).await;
         rounds += 1;

@@ -1,4 +1,4 @@
-//! Breakdowns: names and order of the rows.
+//! Breakdowns: the names and the order of their lines.
 
 use chrono::TimeDelta;
 use serde_json::json;
@@ -37,7 +37,7 @@ async fn breakdowns_name_provider_types_and_sender_domains() {
     let app = TestApp::start().await;
     let _first = app.connect(ProviderType::Sendgrid).await;
     let second = app.connect(ProviderType::Postmark).await;
-    // The simulator has `example.com` as a domain of that account.
+    // The simulator has `example.com` on that account.
     let settings = json!({ "unverifiedDomains": "accept" });
     app.patch("/v1/settings", &settings).await.data(200);
     let rule =
@@ -67,7 +67,7 @@ async fn breakdowns_name_provider_types_and_sender_domains() {
         owned(&[("other.example", 3), ("example.com", 2)])
     );
     assert_eq!(names(&app, "template").await, owned(&[("(none)", 5)]));
-    // Events that arrive after the account was removed count for its provider.
+    // Events that arrive after the deletion of the account count for its type.
     let late = app
         .value("SELECT id FROM messages WHERE from_address LIKE '%other.example' LIMIT 1")
         .await;
@@ -88,7 +88,7 @@ async fn breakdowns_name_provider_types_and_sender_domains() {
         "name": "POSTMARK", "sent": 3, "delivered": 1, "opened": 0, "clicked": 0, "bounced": 0, "complained": 0,
     });
     assert_eq!(groups[0], expected);
-    // Rows with equal counts are sorted by name.
+    // Equal counts are ordered by name.
     let mut message = message_to("last@example.org");
     message["from"] = json!("a@example.com");
     app.send(&message).await;
@@ -100,7 +100,7 @@ async fn breakdowns_name_provider_types_and_sender_domains() {
 }
 
 #[tokio::test]
-async fn templates_have_their_current_name_and_deleted_ones_their_id() {
+async fn templates_have_their_current_names_and_deleted_ones_their_ids() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Sendgrid).await;
     let mut templates = Vec::new();

@@ -1,4 +1,4 @@
-//! Periods and buckets: which hours count, which buckets exist, which parameters are refused.
+//! Periods and buckets: which hours count, which buckets exist, what is rejected.
 
 use chrono::{Datelike as _, Days, NaiveDate, TimeDelta, Timelike as _};
 use serde_json::json;
@@ -11,7 +11,7 @@ use waypost_tests::TestApp;
 
 use super::{BREAKDOWN, SERIES, SUMMARY, advance_to_hour, agreed, quiet, record, total, wire};
 
-/// The start of a bucket, computed without Postgres.
+/// The start of a bucket, computed in another way than by Postgres.
 fn bucket_of(at: Timestamp, granularity: &str) -> String {
     let day = at.date_naive();
     let (day, hour) = match granularity {
@@ -37,7 +37,7 @@ async fn buckets_are_hours_days_weeks_from_monday_and_months_of_utc() {
     advance_to_hour(&app, 22);
     let start = app.clock.now();
     let mut sent: Vec<Timestamp> = Vec::new();
-    // Across midnight, then across the end of every kind of bucket within three months.
+    // Over midnight, then over every kind of end within three months.
     let steps = [
         0,
         30,
@@ -99,7 +99,7 @@ async fn buckets_are_hours_days_weeks_from_monday_and_months_of_utc() {
 }
 
 #[tokio::test]
-async fn whole_hours_count_if_the_period_touches_them() {
+async fn hours_that_a_period_touches_count_whole() {
     let app = quiet().await;
     app.connect(ProviderType::Sendgrid).await;
     advance_to_hour(&app, 12);
@@ -129,7 +129,7 @@ async fn whole_hours_count_if_the_period_touches_them() {
         let summary = agreed(app.caller(), noon + from, noon + to).await;
         assert_eq!(total(&summary, "sent"), expected, "{from} {to}");
     }
-    // A first bucket that begins before the period contains the hours of the period only.
+    // A first bucket that starts before the period contains only the hours of the period.
     let (from, to) = (wire(noon + minutes(60)), wire(noon + minutes(120)));
     let query = [("from", from.as_str()), ("to", to.as_str())];
     let days = app.caller().query(SERIES, &query).await.data(200);
@@ -146,7 +146,7 @@ async fn breakdowns_count_whole_days_and_the_remaining_hours() {
     let id = app.send_to("a@example.org").await;
     app.leave_work();
     let noon = app.clock.now();
-    // Every seven hours over three and a half days, so that each hour of the day occurs.
+    // Every seven hours, over three days and a half: each hour of a day occurs.
     let sent: Vec<Timestamp> = (0..12).map(|n| noon - TimeDelta::hours(7 * n)).collect();
     for at in &sent {
         record(&app, &id, 0, EventType::Sent, *at, None).await;
@@ -187,7 +187,7 @@ async fn breakdowns_count_whole_days_and_the_remaining_hours() {
 }
 
 #[tokio::test]
-async fn all_invalid_parameters_are_reported_at_once() {
+async fn all_invalid_parameters_are_named_at_once() {
     let app = quiet().await;
     for path in [SERIES, BREAKDOWN, SUMMARY] {
         for bad in [
@@ -237,7 +237,7 @@ async fn all_invalid_parameters_are_reported_at_once() {
             .await
             .expect_issues(400, &["from", "groupBy"]);
     }
-    // Times may have an offset.
+    // An offset is a valid part of a time.
     let query = [
         ("from", "2026-01-01T02:00:00+02:00"),
         ("to", "2026-01-01T03:30:00+02:00"),
@@ -270,7 +270,8 @@ async fn a_series_has_at_most_ten_thousand_buckets() {
         let text = refusal.to_string();
         assert!(text.contains("10000") && text.contains("10001"), "{text}");
     }
-    // The other two have no buckets and thus no limit, not even at the extremes of the format.
+    // The other two have no buckets, and so no limit: even the earliest and latest times
+    // are valid.
     let all = [
         ("from", "0000-01-01T00:00:00Z"),
         ("to", "9999-12-31T23:59:59.999999Z"),
@@ -329,7 +330,7 @@ async fn other_forms_of_iso_8601_are_accepted() {
 }
 
 #[tokio::test]
-async fn an_end_without_a_time_includes_the_whole_day() {
+async fn a_day_without_a_time_ends_a_period_whole() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Sendgrid).await;
     advance_to_hour(&app, 23);
@@ -354,7 +355,7 @@ async fn an_end_without_a_time_includes_the_whole_day() {
         let logs = app.caller().query("/v1/audit-logs", &period).await;
         assert!(!logs.data(200).as_array().unwrap().is_empty());
     }
-    // A time of day is a valid end.
+    // A point in time is a valid period.
     let from = format!("{day}T00:00:00Z");
     let period = [("from", from.as_str()), ("to", from.as_str())];
     let series = app.caller().query(SERIES, &period).await.data(200);

@@ -1,5 +1,5 @@
-//! Roll-ups: however often, in whatever parts and beside whatever else they run, the answers
-//! stay the same.
+//! Roll-ups: whatever is rolled up, by which process, how often and amid what else, the
+//! responses stay the same.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ use waypost_tests::{TestApp, wait_until};
 
 use super::{agreed, quiet, record, sent_in_all, total};
 
-/// Messages sent over some days, and other events, without any roll-up.
+/// Sent messages and other events over some days, none of them rolled up.
 async fn history(app: &TestApp, copies: i64) {
     app.connect(ProviderType::Sendgrid).await;
     let id = app.send_to("a@example.org").await;
@@ -33,7 +33,7 @@ async fn history(app: &TestApp, copies: i64) {
     record(app, &id, 0, EventType::Opened, now, None).await;
 }
 
-async fn unfolded(app: &TestApp) -> i64 {
+async fn delta_count(app: &TestApp) -> i64 {
     let count = app.value("SELECT count(*) FROM metric_deltas").await;
     count.unwrap().parse().unwrap()
 }
@@ -56,19 +56,19 @@ async fn answer(app: &TestApp) -> Value {
 }
 
 #[tokio::test]
-async fn rolling_up_in_parts_and_again_changes_nothing() {
+async fn repeated_and_partial_rollups_change_nothing() {
     let app = quiet().await;
     history(&app, 20).await;
     let before = answer(&app).await;
     assert_eq!(total(&before, "sent"), 20);
-    assert!(unfolded(&app).await > 20);
+    assert!(delta_count(&app).await > 20);
     while fold(&app.pool, 3).await > 0 {
         assert_eq!(answer(&app).await, before);
     }
-    assert_eq!(unfolded(&app).await, 0);
+    assert_eq!(delta_count(&app).await, 0);
     assert_eq!(fold(&app.pool, 100).await, 0);
     assert_eq!(answer(&app).await, before);
-    // Later deltas are added to the roll-ups.
+    // Later counts are added to the roll-ups.
     let id = app.value("SELECT id FROM messages").await.unwrap();
     record(&app, &id, 0, EventType::Sent, app.clock.now(), None).await;
     assert_eq!(total(&answer(&app).await, "sent"), 21);
@@ -77,7 +77,7 @@ async fn rolling_up_in_parts_and_again_changes_nothing() {
 }
 
 #[tokio::test]
-async fn simultaneous_rollups_and_readers_count_everything_once() {
+async fn two_concurrent_rollups_during_reads_count_everything_once() {
     let app = quiet().await;
     history(&app, 60).await;
     let before = answer(&app).await;
@@ -93,9 +93,9 @@ async fn simultaneous_rollups_and_readers_count_everything_once() {
         })
     });
     let folders: Vec<_> = folders.collect();
-    let all = unfolded(&app).await;
+    let all = delta_count(&app).await;
     let mut looks = 0;
-    while unfolded(&app).await > 0 || looks < 3 {
+    while delta_count(&app).await > 0 || looks < 3 {
         assert_eq!(answer(&app).await, before);
         looks += 1;
     }
@@ -110,7 +110,7 @@ async fn simultaneous_rollups_and_readers_count_everything_once() {
 }
 
 #[tokio::test]
-async fn the_shards_are_disjoint_and_cover_all_organizations() {
+async fn the_shards_contain_every_organization_exactly_once() {
     let app = quiet().await;
     app.execute(
         "INSERT INTO metric_deltas (organization_id, hour, provider, domain, template,
@@ -163,26 +163,26 @@ async fn the_shards_are_disjoint_and_cover_all_organizations() {
     }
     assert_eq!(OrganizationShard::all(7).len(), 8);
     assert_eq!(folded, 400);
-    assert_eq!(unfolded(&app).await, 0);
+    assert_eq!(delta_count(&app).await, 0);
     let counted = app.value("SELECT sum(count) FROM message_counts WHERE status = 'SENT'");
     assert_eq!(counted.await.as_deref(), Some("800"));
 }
 
 #[tokio::test]
-async fn a_scheduler_that_dies_during_a_rollup_changes_nothing() {
+async fn a_scheduler_that_dies_during_a_rollup_has_changed_nothing() {
     let app = quiet().await;
     history(&app, 10).await;
     let before = answer(&app).await;
-    let waiting = unfolded(&app).await;
+    let waiting = delta_count(&app).await;
     let mut transaction = app.pool.begin().await.unwrap();
     let taken = metrics::store::roll_up(&mut transaction, OrganizationShard::WHOLE, 1_000)
         .await
         .unwrap();
     assert_eq!(taken, waiting);
     assert_eq!(answer(&app).await, before);
-    // Another roll-up skips the locked rows of the first and does not wait.
+    // Another process skips the rows that the first one has locked, and does not wait.
     assert_eq!(fold(&app.pool, 1_000).await, 0);
-    // The connection breaks, as if the process was killed.
+    // The connection is cut, as by a killed process.
     app.execute(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
          WHERE datname = current_database() AND state = 'idle in transaction'",
@@ -190,7 +190,7 @@ async fn a_scheduler_that_dies_during_a_rollup_changes_nothing() {
     .await;
     drop(transaction);
     wait_until("the deltas are back", async || {
-        unfolded(&app).await == waiting
+        delta_count(&app).await == waiting
     })
     .await;
     assert_eq!(answer(&app).await, before);
@@ -233,7 +233,7 @@ async fn the_scheduler_rolls_up_everything_beside_a_second_one() {
 }
 
 #[tokio::test]
-async fn every_inserted_event_creates_its_delta() {
+async fn every_counted_event_leaves_a_delta_whatever_inserts_it() {
     let app = quiet().await;
     history(&app, 5).await;
     // Even with plain SQL.

@@ -105,7 +105,8 @@ async fn a_late_event_of_the_earlier_attempt_does_not_stop_the_retry() {
     app.drain().await;
     assert_eq!(app.status(&id).await, "SENT");
     assert_eq!(app.captured("ada@example.org").len(), 1);
-    // A send counts when it is first recorded; these rows were inserted without counting.
+    // It counted as sent, if it did, before its owner had it tried again: rows say so
+    // here.
     assert_eq!(totals(&app).await, [0, 0, 0, 0, 0, 0, 0]);
     let history = app.events(&id).await;
     for told in ["DEFERRED", "DROPPED"] {
@@ -118,7 +119,7 @@ async fn an_event_matched_before_the_retry_does_not_stop_it() {
     let app = TestApp::builder().without_worker().start().await;
     let account = connect(&app, app.caller(), ProviderType::Sendgrid).await;
     let (id, attempt) = lost_twice(&app, "ada@example.org").await;
-    let obstacle = app.obstruct("provider_events").await;
+    let obstacle = app.block_writes("provider_events").await;
     let deferred = json!([event(&app, &tags(&id, 0, &attempt), "deferred", "f", -30)]);
     let meanwhile = async {
         // The event has found its recipient, whose attempt had no outcome then.
@@ -140,7 +141,8 @@ async fn an_event_matched_before_the_retry_does_not_stop_it() {
     assert_eq!(app.captured("ada@example.org").len(), 1);
 }
 
-/// Records that the provider accepted the only recipient and dropped it, and retries it.
+/// Records that the provider took the only copy and dropped it, and has its owner try
+/// again.
 async fn drop_and_retry(app: &TestApp, id: &str) {
     for statement in [
         "UPDATE send_attempts SET outcome = 'ACCEPTED'",

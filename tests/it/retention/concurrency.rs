@@ -1,4 +1,4 @@
-//! Creating and dropping months while messages are sent, and while schedulers die.
+//! Months that are created and dropped during sends, and while schedulers die.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -10,10 +10,10 @@ use waypost_tests::{TestApp, wait_until};
 
 use super::{OLD, add_old, assert_counted, partitions_of, quiet, retention, total};
 
-/// The longest time that a send may take meanwhile.
+/// The longest time of a send while months are created and dropped.
 const SEND_MAX: Duration = Duration::from_secs(5);
 
-/// Sends messages one after the other until `stop`. Returns their number and the longest time.
+/// Sends one after the other until stopped; returns the number and the longest time.
 async fn keep_sending(app: &TestApp, is_over: &AtomicBool) -> (usize, Duration) {
     let (mut count, mut longest) = (0, Duration::ZERO);
     while !is_over.load(Ordering::SeqCst) {
@@ -26,14 +26,14 @@ async fn keep_sending(app: &TestApp, is_over: &AtomicBool) -> (usize, Duration) 
 }
 
 #[tokio::test]
-async fn creating_and_dropping_months_does_not_delay_sends() {
+async fn sends_do_not_wait_for_months_that_are_created_and_dropped() {
     let app = quiet().await;
     for month in ["2020-01-01Z", "2020-02-01Z", "2020-03-01Z"] {
         add_old(&app, month, 3_000).await;
     }
     let is_over = AtomicBool::new(false);
     let months = async {
-        // The next twelve months, beside a long read.
+        // The next three years, with a long-running reader.
         let made = partition::create_ahead(&app.pool, app.clock.now(), 12)
             .await
             .unwrap();
@@ -62,7 +62,7 @@ async fn creating_and_dropping_months_does_not_delay_sends() {
 }
 
 #[tokio::test]
-async fn after_a_scheduler_is_killed_the_next_one_finishes_the_drop() {
+async fn a_scheduler_killed_midway_leaves_the_next_one_nothing_broken() {
     let app = TestApp::builder()
         .processes()
         .setting("WAYPOST_RETENTION_DAYS", "30")
@@ -92,7 +92,7 @@ async fn after_a_scheduler_is_killed_the_next_one_finishes_the_drop() {
     })
     .await;
     assert_counted(&app).await;
-    // The scheduler also deletes the messages of an organization with shorter retention.
+    // The scheduler also deletes what an organization keeps for a shorter time.
     let ran = "SELECT count(*) FROM scheduler_tasks
                WHERE name IN ('drop-months', 'delete-expired') AND last_succeeded_at IS NOT NULL";
     wait_until("both tasks have run", async || {

@@ -1,4 +1,4 @@
-//! Messages that are deleted row by row, because they are not dropped with a month.
+//! Rows that are deleted one by one, because no dropped month contains them.
 
 use chrono::TimeDelta;
 use serde_json::json;
@@ -9,7 +9,7 @@ use super::{
     with_account,
 };
 
-/// As if no scheduler had created the partition of these messages.
+/// As if no scheduler had created the month of these messages.
 async fn add_stray(app: &TestApp, count: u32) {
     add_old(app, OLD, count).await;
     for table in ["messages", "message_bodies", "recipients", "events"] {
@@ -24,7 +24,7 @@ async fn add_stray(app: &TestApp, count: u32) {
 }
 
 #[tokio::test]
-async fn a_failed_deletion_does_not_block_other_organizations() {
+async fn an_undeletable_message_blocks_no_others() {
     let app = quiet().await;
     let other = with_account(&app).await;
     let stuck = sent(&app, &other, "stuck@example.org").await;
@@ -33,7 +33,7 @@ async fn a_failed_deletion_does_not_block_other_organizations() {
         .await
         .expect(200);
     app.advance(TimeDelta::days(11));
-    // Handled after all organizations with a retention of their own.
+    // It comes after all organizations with their own days.
     add_stray(&app, 2).await;
     let service = retention(&app, Some(30), Some(10));
     let left = "SELECT string_agg(id::text, ' ') FROM messages";
@@ -56,7 +56,7 @@ async fn a_failed_deletion_does_not_block_other_organizations() {
 }
 
 #[tokio::test]
-async fn messages_without_a_month_partition_are_deleted_too() {
+async fn messages_without_a_month_are_deleted_too() {
     let app = quiet().await;
     add_stray(&app, 5).await;
     assert_eq!(total(app.caller()).await, 5);
@@ -85,7 +85,7 @@ async fn messages_without_a_month_partition_are_deleted_too() {
 }
 
 #[tokio::test]
-async fn bodies_in_unfinished_months_and_default_partitions_are_deleted() {
+async fn bodies_are_deleted_in_kept_months_and_without_a_month_too() {
     let app = quiet().await;
     let waits = app.send_to("waits@example.org").await;
     let done = sent(&app, app.caller(), "done@example.org").await;
@@ -104,7 +104,7 @@ async fn bodies_in_unfinished_months_and_default_partitions_are_deleted() {
 }
 
 #[tokio::test]
-async fn a_message_with_many_rows_is_deleted_in_steps() {
+async fn a_large_message_is_deleted_in_steps() {
     let app = quiet().await;
     let id = sent(&app, app.caller(), "ada@example.org").await;
     app.execute(&format!(

@@ -1,5 +1,5 @@
-//! Hostile request bodies: without a length, with a wrong one, compressed, nested, repeated.
-//! The process must refuse each, continue to run, and free the memory.
+//! Malicious bodies: without a length, with a wrong one, compressed, nested, repeated. A
+//! process must reject each, keep running, and not keep the memory.
 
 use futures_util::future::join_all;
 use http::Method;
@@ -11,8 +11,8 @@ use waypost_core::provider::kind::ProviderType;
 use waypost_tests::{Process, Reply, TestApp, wait_within};
 
 const MIB: usize = 1 << 20;
-/// How much more memory a process may use after the test than before: room for the allocator,
-/// but not for the bodies.
+/// The allowed growth of memory after a flood: pages that the allocator keeps, and no
+/// bodies.
 const MEMORY_MORE: u64 = 400 << 20;
 
 struct Sut {
@@ -56,7 +56,7 @@ fn message_with(field: &str, json: &str) -> String {
 }
 
 #[tokio::test]
-async fn an_endless_body_is_refused_at_the_limit_whatever_its_headers() {
+async fn an_endless_body_is_rejected_at_its_limit_whatever_it_announces() {
     let sut = Sut::start().await;
     let key = sut
         .app
@@ -101,8 +101,8 @@ async fn an_endless_body_is_refused_at_the_limit_whatever_its_headers() {
                 String::from_utf8_lossy(&said).into_owned()
             };
             let (sent, said) = tokio::join!(writing, reading);
-            // After the response the server reads and discards 64 MiB, so that the client
-            // receives it. The buffers of the system take some more.
+            // After the response 64 MiB are read and discarded, so that the response
+            // arrives, and the system's buffers take some of it too.
             assert!(
                 sent < bound + (64 + 16) * MIB,
                 "{path} {more}: {sent} bytes went out"
@@ -113,14 +113,14 @@ async fn an_endless_body_is_refused_at_the_limit_whatever_its_headers() {
             );
         }
     }
-    // A body longer than its declared length: the rest is not a valid request.
+    // A content length that is too small: the rest is no valid request.
     let mut client = TcpStream::connect(address).await.unwrap();
     let short = head("/v1/templates", "Content-Length: 5") + "{\"name\": \"x\"}";
     client.write_all(short.as_bytes()).await.unwrap();
     let mut said = String::new();
     client.read_to_string(&mut said).await.unwrap();
     assert!(said.starts_with("HTTP/1.1 400 "), "{said}");
-    // A body that ends before its declared length.
+    // A client that disconnects before the end of its body.
     for _ in 0..50 {
         let mut client = TcpStream::connect(address).await.unwrap();
         let long = head("/v1/send", "Content-Length: 1000000") + "{";
@@ -132,7 +132,7 @@ async fn an_endless_body_is_refused_at_the_limit_whatever_its_headers() {
 #[tokio::test]
 async fn compressed_bodies_are_not_decompressed() {
     let sut = Sut::start().await;
-    // The content does not matter: the encoding is refused.
+    // The body need not be a real gzip of a gigabyte to be rejected.
     let packed = [&[0x1f, 0x8b, 8, 0][..], &[0; 1_000]].concat();
     for coding in ["gzip", "deflate", "br", "zstd", "identity, gzip", "x"] {
         let reply = sut.app.caller().call(Method::POST, "/v1/send", |request| {
@@ -196,7 +196,7 @@ async fn nesting_is_limited_wherever_json_is_parsed() {
             assert!([401, 413].contains(&told.status), "{told:?}");
         }
     }
-    // A body within the limit is validated and stored.
+    // What is within the limit is parsed and stored.
     let deep = objects(120);
     sut.post("/v1/send", message_with("metadata", &deep))
         .await
@@ -207,7 +207,7 @@ async fn nesting_is_limited_wherever_json_is_parsed() {
 }
 
 #[tokio::test]
-async fn bodies_with_many_small_values_are_refused_early() {
+async fn many_small_values_are_rejected_before_they_use_much_memory() {
     let sut = Sut::start().await;
     let many = |value: &str, count: usize| format!("[{}]", vec![value; count].join(","));
     // 28 MB each, eight at a time: as parsed values they would take more than a gigabyte.

@@ -1,5 +1,6 @@
-//! Slow and broken clients before authentication. The unit tests of the limits are in
-//! `api/src/server/tests.rs`; here many such clients connect to a whole process.
+//! What a client can do before it is authenticated: connect and be slow. The limits
+//! themselves are tested in `api/src/server/tests.rs`, without waiting for them; here
+//! many such clients connect to a process at once.
 
 use std::time::{Duration, Instant};
 
@@ -9,11 +10,11 @@ use tokio::net::TcpStream;
 use waypost_core::provider::kind::ProviderType;
 use waypost_tests::{TestApp, message_to, wait_within};
 
-/// Many more than the 8 Postgres connections of the process.
+/// Many more than the process's connections to Postgres, of which there are 8.
 const CLIENTS: usize = 100;
-/// The time within which other requests must be answered. The machine may be busy with builds.
+/// The longest time of other requests meanwhile. Builds share the machine.
 const SERVED_WITHIN: Duration = Duration::from_secs(5);
-/// The time-out for request headers.
+/// The time limit of a request head.
 const HEAD_MAX: Duration = Duration::from_secs(10);
 
 async fn connect(app: &TestApp) -> TcpStream {
@@ -22,7 +23,7 @@ async fn connect(app: &TestApp) -> TcpStream {
         .unwrap()
 }
 
-async fn others_are_served(app: &TestApp, number: usize) {
+async fn assert_others_are_served(app: &TestApp, number: usize) {
     let since = Instant::now();
     app.send(&message_to(&format!("r{number}@example.org")))
         .await;
@@ -30,7 +31,7 @@ async fn others_are_served(app: &TestApp, number: usize) {
     assert!(since.elapsed() < SERVED_WITHIN, "{:?}", since.elapsed());
 }
 
-/// The bytes that the server sends until it closes the connection.
+/// The remaining output of the server, until it closes the connection.
 async fn rest(client: &mut TcpStream) -> String {
     let mut said = Vec::new();
     let _cut_off = client.read_to_end(&mut said).await;
@@ -42,7 +43,7 @@ async fn start() -> TestApp {
 }
 
 #[tokio::test]
-async fn slow_clients_hold_no_postgres_connection_and_delay_no_others() {
+async fn slow_clients_hold_no_connection_to_postgres_and_delay_no_other() {
     let app = start().await;
     let _api = app.spawn_api().await;
     app.connect(ProviderType::Sendgrid).await;
@@ -69,8 +70,8 @@ async fn slow_clients_hold_no_postgres_connection_and_delay_no_others() {
         client
     });
     let mut clients = join_all(clients).await;
-    others_are_served(&app, 0).await;
-    // Connections with incomplete headers are closed without a response, and not earlier.
+    assert_others_are_served(&app, 0).await;
+    // Connections with an incomplete head are closed without a response, and not earlier.
     let heads: Vec<&mut TcpStream> = clients
         .iter_mut()
         .enumerate()
@@ -84,12 +85,12 @@ async fn slow_clients_hold_no_postgres_connection_and_delay_no_others() {
         "{:?}",
         since.elapsed()
     );
-    others_are_served(&app, 1).await;
+    assert_others_are_served(&app, 1).await;
     app.leave_work();
 }
 
 #[tokio::test]
-async fn connections_above_the_limit_wait_until_others_close() {
+async fn further_connections_wait_and_are_served_when_a_slot_is_free() {
     let app = TestApp::builder()
         .processes()
         .setting("WAYPOST_API_CONNECTIONS_MAX", "10")
@@ -105,7 +106,7 @@ async fn connections_above_the_limit_wait_until_others_close() {
     assert!(is_early.is_err(), "served although all places are taken");
     drop(silent);
     assert!(rest(&mut late).await.starts_with("HTTP/1.1 200 "));
-    // The slots are freed however connections end.
+    // Slots are released however connections end.
     for _ in 0..50 {
         let mut client = connect(&app).await;
         client.write_all(request).await.unwrap();
@@ -115,7 +116,7 @@ async fn connections_above_the_limit_wait_until_others_close() {
 }
 
 #[tokio::test]
-async fn many_broken_connections_do_not_change_the_process() {
+async fn a_flood_of_broken_connections_does_not_affect_the_process() {
     let app = start().await;
     let mut api = app.spawn_api().await;
     let before = api.memory_bytes();

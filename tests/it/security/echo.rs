@@ -1,4 +1,4 @@
-//! A provider whose answers repeat the whole request.
+//! A provider whose responses repeat everything that it received.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// Replaces Mailgun. Dropping it stops it.
+/// A stand-in for Mailgun. Dropping it ends it.
 pub(super) struct Echo {
     pub(super) url: String,
-    is_friendly: Arc<AtomicBool>,
+    accepts: Arc<AtomicBool>,
     task: JoinHandle<()>,
 }
 
@@ -25,23 +25,19 @@ impl Echo {
     pub(super) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let is_friendly = Arc::new(AtomicBool::new(true));
-        let friendly = Arc::clone(&is_friendly);
+        let accepts = Arc::new(AtomicBool::new(true));
+        let friendly = Arc::clone(&accepts);
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 tokio::spawn(converse(stream, Arc::clone(&friendly)));
             }
         });
-        Self {
-            url,
-            is_friendly,
-            task,
-        }
+        Self { url, accepts, task }
     }
 
-    /// From now on it also rejects every query, with an unknown error.
-    pub(super) fn turn_unfriendly(&self) {
-        self.is_friendly.store(false, Ordering::SeqCst);
+    /// From now on it rejects every request, with an unknown reason.
+    pub(super) fn reject_everything(&self) {
+        self.accepts.store(false, Ordering::SeqCst);
     }
 }
 
@@ -51,30 +47,31 @@ impl Drop for Echo {
     }
 }
 
-async fn converse(stream: TcpStream, is_friendly: Arc<AtomicBool>) {
+async fn converse(stream: TcpStream, accepts: Arc<AtomicBool>) {
     let answer = service_fn(move |request| {
-        let is_friendly = is_friendly.load(Ordering::SeqCst);
-        async move { Ok::<_, Infallible>(answer(request, is_friendly).await) }
+        let accepts = accepts.load(Ordering::SeqCst);
+        async move { Ok::<_, Infallible>(answer(request, accepts).await) }
     });
     let _gone = hyper::server::conn::http1::Builder::new()
         .serve_connection(TokioIo::new(stream), answer)
         .await;
 }
 
-async fn answer(request: Request<Incoming>, is_friendly: bool) -> Response<Full<Bytes>> {
+async fn answer(request: Request<Incoming>, accepts: bool) -> Response<Full<Bytes>> {
     let (head, body) = request.into_parts();
     let body = body.collect().await.map(|body| body.to_bytes());
     let body = body.unwrap_or_default();
-    let (status, said) = if is_friendly && head.method == Method::GET {
+    let (status, said) = if accepts && head.method == Method::GET {
         let domain = json!({ "domain": { "name": "example.com", "state": "active" } });
         (StatusCode::OK, domain)
     } else {
         let body = String::from_utf8_lossy(&body);
-        // Long texts are truncated at the end, so a secret comes first.
+        // Only the beginning of a long text is reported: the secret comes first.
         let key = head.headers.get(http::header::AUTHORIZATION);
         let said = format!("{key:?} is not let in to {} with {body}", head.uri);
-        // A rejected mail, and an undecided answer whose text is logged.
-        let status = match is_friendly {
+        // The rejection of a message; and a response that decides nothing, so that its
+        // text is shown.
+        let status = match accepts {
             true => StatusCode::BAD_REQUEST,
             false => StatusCode::CONFLICT,
         };

@@ -1,6 +1,6 @@
-//! Injection: no value becomes a header or a recipient. A value is refused with the name of its
-//! field or appears as text in its place. Checked at the receiving end of all five provider
-//! types.
+//! No text becomes a header or a recipient: a text in a field is rejected with the
+//! field's name, or stays a text in its place. Checked on arrival, at all five types of
+//! provider.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use waypost_core::provider::kind::ProviderType;
 use waypost_simulator::Captured;
 use waypost_tests::{Receiver, SENDER, TestApp, credentials, untracked};
 
-/// Values that could break out of headers, commands, quotes, lists, forms and encodings.
+/// Texts that break out of headers, commands, quotes, lists, forms and encodings.
 fn corpus() -> Vec<String> {
     let attacks = [
         "x\r\nBcc: evil@example.org",
@@ -50,7 +50,8 @@ fn corpus() -> Vec<String> {
     corpus
 }
 
-/// The fields of a message, each with the path in the refusal.
+/// The places of a message that can contain a text, each with the field that a rejection
+/// names.
 fn placed(text: &str, to: &str) -> Vec<(&'static str, Value)> {
     let base = || {
         json!({
@@ -87,7 +88,7 @@ fn placed(text: &str, to: &str) -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// A mail without any such value.
+/// A message without any of these texts.
 struct Plain {
     headers: BTreeSet<String>,
     metadata: BTreeSet<String>,
@@ -105,7 +106,7 @@ impl Plain {
         }
     }
 
-    /// Asserts that a mail has the usual recipient, headers and metadata.
+    /// Asserts that a message has the usual recipient, headers and tags.
     fn check(&self, what: &str, to: &str, copy: &Captured) {
         assert_eq!(copy.to, to, "{what}");
         assert_eq!(copy.visible_recipients, [to], "{what}");
@@ -134,7 +135,7 @@ impl Plain {
     }
 }
 
-async fn no_value_escapes_its_field(kind: ProviderType) {
+async fn texts_stay_in_their_fields(kind: ProviderType) {
     let app = TestApp::start().await;
     app.connect(kind).await;
     app.send(&placed("plain", "plain@example.org")[8].1).await;
@@ -162,7 +163,7 @@ async fn no_value_escapes_its_field(kind: ProviderType) {
     for (what, to) in &taken {
         let copies = app.captured(to);
         assert!(copies.len() <= 1, "{what}: {copies:?}");
-        // A mail that the provider rejected has failed and reached no recipient.
+        // A message that a provider rejects has failed, and reached no recipient.
         for copy in copies {
             plain.check(what, to, &copy);
         }
@@ -176,32 +177,32 @@ async fn no_value_escapes_its_field(kind: ProviderType) {
 }
 
 #[tokio::test]
-async fn with_sendgrid_no_value_escapes_its_field() {
-    no_value_escapes_its_field(ProviderType::Sendgrid).await;
+async fn sendgrid_texts_stay_in_their_fields() {
+    texts_stay_in_their_fields(ProviderType::Sendgrid).await;
 }
 
 #[tokio::test]
-async fn with_postmark_no_value_escapes_its_field() {
-    no_value_escapes_its_field(ProviderType::Postmark).await;
+async fn postmark_texts_stay_in_their_fields() {
+    texts_stay_in_their_fields(ProviderType::Postmark).await;
 }
 
 #[tokio::test]
-async fn with_mailgun_no_value_escapes_its_field() {
-    no_value_escapes_its_field(ProviderType::Mailgun).await;
+async fn mailgun_texts_stay_in_their_fields() {
+    texts_stay_in_their_fields(ProviderType::Mailgun).await;
 }
 
 #[tokio::test]
-async fn with_ses_no_value_escapes_its_field() {
-    no_value_escapes_its_field(ProviderType::Ses).await;
+async fn ses_texts_stay_in_their_fields() {
+    texts_stay_in_their_fields(ProviderType::Ses).await;
 }
 
 #[tokio::test]
-async fn over_smtp_no_value_escapes_its_field() {
-    no_value_escapes_its_field(ProviderType::Smtp).await;
+async fn smtp_texts_stay_in_their_fields() {
+    texts_stay_in_their_fields(ProviderType::Smtp).await;
 }
 
 #[tokio::test]
-async fn rendered_values_are_validated_like_given_ones() {
+async fn a_rendered_variable_is_validated_like_a_written_text() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Smtp).await;
     let template = json!({ "name": "Letter" });
@@ -242,7 +243,7 @@ async fn rendered_values_are_validated_like_given_ones() {
         let wanted = ["list-unsubscribe", "list-unsubscribe-post", "message-id"];
         assert!(headers.iter().eq(wanted), "{text:?}: {headers:?}");
         assert_eq!(copy.visible_recipients, [to], "{text:?}");
-        // Line breaks become spaces there.
+        // A line break is replaced with a space there.
         assert!(
             !copy.subject.contains(char::is_control),
             "{:?}",
@@ -327,7 +328,7 @@ async fn credentials_stay_in_their_header_or_their_part_of_a_url() {
 }
 
 #[tokio::test]
-async fn a_webhook_url_cannot_set_headers() {
+async fn a_webhooks_url_cannot_add_or_replace_headers() {
     let app = TestApp::builder()
         .without_worker()
         .without_scheduler()

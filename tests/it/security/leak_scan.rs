@@ -1,12 +1,13 @@
-//! Finds forbidden texts in logs, in all forms in which they could appear.
+//! Searches logs for texts that must not be there, in all encodings in which they could
+//! occur.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 
-/// Shorter texts could match by chance.
+/// Shorter texts would be found by chance.
 const CHARS_MIN: usize = 8;
 
-/// A forbidden text and the forms in which it could appear.
+/// A text that must not be logged, with its encodings.
 #[derive(Debug)]
 pub(super) struct LeakPattern {
     what: String,
@@ -23,7 +24,7 @@ impl LeakPattern {
             hex::encode(text),
             hex::encode_upper(text),
             url::form_urlencoded::byte_serialize(text.as_bytes()).collect(),
-            // The `Debug` format of bytes.
+            // As `Debug` prints a list of bytes.
             text.as_bytes()
                 .iter()
                 .map(ToString::to_string)
@@ -40,7 +41,7 @@ impl LeakPattern {
         }
     }
 
-    /// The lines of a log that contain the text.
+    /// The lines of a log that contain it.
     pub(super) fn found_in(&self, log: &str) -> Vec<String> {
         let holds = |line: &&str| self.forms.iter().any(|form| line.contains(form));
         let lines = log.lines().filter(holds);
@@ -48,8 +49,8 @@ impl LeakPattern {
     }
 }
 
-/// The base64 characters of the text at each of the three alignments, without those at the
-/// edges, which depend on neighbouring bytes.
+/// The base64 characters of the text at every offset. The characters at its edges also
+/// encode its neighbours and are left out.
 fn in_base64(text: &str) -> Vec<String> {
     let mut forms = Vec::new();
     for before in 0..3_usize {

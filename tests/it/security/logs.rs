@@ -1,5 +1,5 @@
-//! The logs of a whole scenario contain no customer data, at any level. The processes are real
-//! and log with `WAYPOST_LOG=trace`.
+//! The logs of all operations at every level contain no personal data and no secrets.
+//! Processes are real ones, and log with `WAYPOST_LOG=trace`.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use waypost_core::provider::kind::ProviderType;
 use waypost_tests::{Answer, Process, Receiver, TestApp, wait_until};
 
 use super::echo::Echo;
-use super::leak_scan::LeakPattern;
+use super::leak_scan::Needle;
 
 const RECIPIENT: &str = "canary.recipient@canary-mailbox.org";
 const REFUSED: &str = "refuse+canary-refused@canary-mailbox.org";
@@ -30,7 +30,7 @@ const SMTP_PASSWORD: &str = "canary-smtp-password";
 const HOOK_TOKEN: &str = "canary-token-in-a-webhook-url";
 const ENCRYPTION_KEY: &str = "Y2FuYXJ5IGtleSB0aGF0IHNlYWxzIGFuZCBzaWducyE=";
 
-/// A scenario with a secret in every possible place.
+/// A scenario with a secret in every field that can hold one.
 struct Story {
     app: TestApp,
     receiver: Receiver,
@@ -85,7 +85,7 @@ impl Story {
         self.patterns.push(LeakPattern::new(what, text));
     }
 
-    /// API keys: valid, invalid, and in wrong places.
+    /// Keys: valid, wrong, and in wrong places.
     async fn keys(&mut self) {
         let app = &self.app;
         let key = app.key(app.organization_id(), &Permission::ALL).await;
@@ -116,7 +116,7 @@ impl Story {
         self.hide("an API key that was made", made["key"].as_str().unwrap());
     }
 
-    /// Accounts at all five providers, also with wrong credentials.
+    /// Accounts with all five providers, and with wrong credentials.
     async fn accounts(&mut self) -> Vec<(ProviderType, String)> {
         let simulator = self.app.simulator();
         simulator.register_ses_credential(SES_ID, SES_SECRET);
@@ -190,7 +190,7 @@ impl Story {
         self.receiver.answer(Answer::Status(500));
     }
 
-    /// A template, an unsubscribe group, and messages with them through every account.
+    /// A template, a group, and messages with them through every account.
     async fn mail(&mut self) {
         let app = &self.app;
         let text = |value: &Value| value["id"].as_str().unwrap().to_owned();
@@ -242,7 +242,7 @@ impl Story {
         .await;
     }
 
-    /// Follows the links in the received mails.
+    /// Follows the links in the received messages.
     async fn links(&mut self) {
         let copy = self.app.captured(RECIPIENT).remove(0);
         let html = copy.html.unwrap();
@@ -261,9 +261,10 @@ impl Story {
         }
     }
 
-    /// Providers that repeat every request, forged events, and servers that are away or broken.
+    /// Providers that repeat everything, forged posts, and servers that are down or
+    /// broken.
     async fn trouble(&mut self, accounts: &[(ProviderType, String)]) {
-        self.echo.turn_unfriendly();
+        self.echo.reject_everything();
         for (kind, id) in accounts {
             let account = self.app.get(&format!("/v1/providers/{id}")).await.data(200);
             let caller = self.app.caller();
@@ -313,8 +314,8 @@ impl Story {
     }
 }
 
-/// The logs of the processes.
-async fn tells_nothing(format: &str) {
+/// Runs the scenario at trace level and searches the logs.
+async fn assert_logs_leak_nothing(format: &str) {
     let mut story = Story::begin(format).await;
     let mut all: Vec<Process> = vec![
         story.app.spawn_api().await,
@@ -333,7 +334,7 @@ async fn tells_nothing(format: &str) {
         process.terminate().await;
     }
     let logs: Vec<String> = all.iter().map(Process::log).collect();
-    // The log level is the lowest, and there are lines at it.
+    // The processes did log at this level.
     assert!(logs[0].contains("DEBUG"), "{}", logs[0]);
     assert!(logs.iter().all(|log| log.contains("Stopping")));
     assert!(logs[0].contains("Answering 500") && logs[0].contains("Answering 503"));
@@ -356,11 +357,11 @@ async fn tells_nothing(format: &str) {
 }
 
 #[tokio::test]
-async fn logs_at_trace_level_contain_no_customer_data() {
-    tells_nothing("text").await;
+async fn trace_logs_contain_no_personal_data_and_no_secrets() {
+    assert_logs_leak_nothing("text").await;
 }
 
 #[tokio::test]
-async fn json_logs_at_trace_level_contain_no_customer_data() {
-    tells_nothing("json").await;
+async fn json_trace_logs_contain_no_personal_data_and_no_secrets() {
+    assert_logs_leak_nothing("json").await;
 }

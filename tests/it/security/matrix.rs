@@ -1,7 +1,7 @@
-//! Access control of every operation in the served document: without a key, with each kind of
-//! invalid key, with each single permission, and with ids of another organization. The expected
-//! permissions are listed here again, from the contract and the decisions; an operation that is
-//! not listed fails the test.
+//! Access to every operation of the served document: with no key, with each kind of
+//! invalid key, with each single permission, and with another organization's ids. The
+//! required permissions are written down here once more, from the documentation and the
+//! decisions; an operation that none of them covers fails.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use serde_json::{Map, Value, json};
 use waypost_core::auth::Permission;
 use waypost_tests::{Caller, Reply, TestApp, message_to};
 
-/// Paths below these need no key: a token or a signature authenticates the caller.
+/// Below these paths no key is required: a token or a signature identifies the caller.
 const SIGNED: [&str; 3] = ["/v1/provider-events/", "/v1/unsubscribe/", "/v1/t/"];
 
-/// The required permissions, by the contract (Authentication) and the decisions (API keys,
-/// settings, audit; Routing rules; Domains; Message states).
+/// The required permission, by the documentation (Authentication) and the decisions (API
+/// keys, settings, audit; Routing rules; Domains; Message states).
 fn wanted(method: &str, path: &str) -> Option<Permission> {
     let is_read = method == "GET";
     let either = |read, write| if is_read { read } else { write };
@@ -43,7 +43,7 @@ fn wanted(method: &str, path: &str) -> Option<Permission> {
 #[derive(Debug, Clone)]
 pub(crate) struct Operation {
     pub(crate) method: Method,
-    /// The path in the document.
+    /// As in the document.
     pub(crate) path: String,
     documented: Value,
     wanted: Permission,
@@ -69,7 +69,7 @@ impl Operation {
         segments.filter(|segment| segment.starts_with('{'))
     }
 
-    /// The path with the ids of an organization's objects.
+    /// The path to an organization's own resource.
     pub(crate) fn path_to(&self, ids: &BTreeMap<&'static str, String>) -> String {
         let section = self.path.split('/').nth(2).unwrap();
         self.path_with(|parameter| match parameter {
@@ -78,7 +78,7 @@ impl Operation {
         })
     }
 
-    /// The path with the values of `id` for its parameters.
+    /// The path with the value of `id` for each of its parameters.
     pub(crate) fn path_with(&self, mut id: impl FnMut(&str) -> String) -> String {
         let mut path = self.path.clone();
         for parameter in self.parameters() {
@@ -127,7 +127,7 @@ fn example(document: &Value, schema: &Value) -> Value {
         return example.clone();
     }
     if let Some(items) = schema.get("items") {
-        // The example of an item may be an example of the whole list.
+        // The example of an item may be the example of the whole list.
         let item = example(document, items);
         return if item.is_array() { item } else { json!([item]) };
     }
@@ -136,8 +136,8 @@ fn example(document: &Value, schema: &Value) -> Value {
     Value::Object(fields.collect())
 }
 
-/// An executable request from an example: without fields that exclude each other and without
-/// references to missing objects.
+/// Turns an example into a valid request: without fields that exclude each other, and
+/// without ids that do not exist.
 fn filled(mut body: Value) -> Value {
     let fields = body.as_object_mut().unwrap();
     for name in [
@@ -152,7 +152,7 @@ fn filled(mut body: Value) -> Value {
         fields.remove(name);
     }
     if fields.contains_key("url") {
-        // No server listens there, so the call fails fast.
+        // No server listens there, which is detected fast.
         fields.insert("url".to_owned(), json!("http://127.0.0.1:1/"));
     }
     if fields.contains_key("permissions") {
@@ -179,7 +179,7 @@ pub(crate) async fn quiet() -> TestApp {
 }
 
 #[tokio::test]
-async fn the_document_states_the_permissions_of_the_contract() {
+async fn the_document_matches_the_required_permissions() {
     let app = quiet().await;
     for operation in operations(&app).await {
         let name = operation.name();
@@ -188,7 +188,7 @@ async fn the_document_states_the_permissions_of_the_contract() {
 }
 
 #[tokio::test]
-async fn without_a_valid_key_all_operations_give_the_same_401() {
+async fn without_a_valid_key_all_operations_return_the_same_401() {
     let app = quiet().await;
     let organization = app.organization_id();
     let past = app.clock.now() - TimeDelta::seconds(1);
@@ -237,14 +237,14 @@ async fn without_a_valid_key_all_operations_give_the_same_401() {
 }
 
 #[tokio::test]
-async fn each_operation_accepts_exactly_the_documented_permission() {
+async fn exactly_the_documented_permission_allows_an_operation() {
     let app = quiet().await;
     let organization = app.organization_id();
     let mut callers = BTreeMap::new();
     for permission in Permission::ALL {
         let key = app.key(organization, &[permission]).await;
         callers.insert(permission.as_str(), app.caller().with_key(&key));
-        // All other permissions together are not sufficient.
+        // All other permissions together are not sufficient either.
         let others = Permission::ALL
             .into_iter()
             .filter(|other| *other != permission);
@@ -287,8 +287,8 @@ fn without(permission: Permission) -> &'static str {
     }
 }
 
-/// The objects of an organization, by the section of their paths, and by the parameter if it is
-/// not `{id}`.
+/// An organization's resources, by the first segment of their paths, and by the
+/// parameter's name if that is not `{id}`.
 pub(crate) async fn belongings(app: &TestApp, caller: &Caller) -> BTreeMap<&'static str, String> {
     let make = async |path: &str, body: Value| {
         let made = caller.post(path, &body).await.data(201);
@@ -345,8 +345,8 @@ pub(crate) async fn belongings(app: &TestApp, caller: &Caller) -> BTreeMap<&'sta
     ids
 }
 
-/// All rows of an organization, by table. Ignores when a key was last used, which is written
-/// later.
+/// All rows of an organization, table by table. The time of a key's last use is left out,
+/// since it is recorded later.
 pub(crate) async fn state(app: &TestApp, organization: &str) -> Map<String, Value> {
     let tables = app
         .value(
@@ -370,7 +370,7 @@ pub(crate) async fn state(app: &TestApp, organization: &str) -> Map<String, Valu
 }
 
 #[tokio::test]
-async fn ids_of_another_organization_are_not_found_and_change_nothing() {
+async fn another_organizations_ids_are_not_found_and_change_nothing() {
     let app = quiet().await;
     let victim = app.tenant("Victim").await;
     let theirs = belongings(&app, &victim.caller).await;
@@ -389,7 +389,7 @@ async fn ids_of_another_organization_are_not_found_and_change_nothing() {
             .to_owned()
         };
         let parameters = operation.parameters().count();
-        // Each parameter alone, and all together, may be of another organization.
+        // Each parameter alone, and all of them together, may be another organization's.
         let foreign = (0..parameters)
             .map(|at| vec![at])
             .chain([(0..parameters).collect()]);
@@ -454,7 +454,7 @@ fn astray(
 }
 
 #[tokio::test]
-async fn ids_of_another_organization_in_a_body_or_query_are_refused() {
+async fn another_organizations_ids_in_a_body_or_a_query_are_not_found() {
     let app = quiet().await;
     let victim = app.tenant("Victim").await;
     let theirs = belongings(&app, &victim.caller).await;

@@ -1,5 +1,5 @@
-//! What a mail server is given: lines that every server reads alike, texts that come back
-//! as they were written, and addresses in the envelope as they are.
+//! What an SMTP server receives: lines with valid ends, texts that decode to what was
+//! written, and unchanged addresses in the envelope.
 
 use chrono::TimeDelta;
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ fn lines(text: &str) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn whatever_ends_a_line_becomes_cr_lf_and_ends_no_mail() {
+async fn every_line_end_becomes_cr_lf_and_ends_no_message() {
     let app = with_a_server().await;
     let forms = [
         "line one\rline two",
@@ -72,7 +72,7 @@ async fn whatever_ends_a_line_becomes_cr_lf_and_ends_no_mail() {
 }
 
 #[tokio::test]
-async fn subjects_and_names_are_read_as_they_were_written() {
+async fn subjects_and_names_decode_to_what_was_written() {
     let app = with_a_server().await;
     let texts = [
         "Grüße  äus",
@@ -124,7 +124,7 @@ async fn quoted_local_parts_are_delivered_to_and_sent_from() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_know_ehlo_is_greeted_with_helo() {
+async fn a_server_without_ehlo_gets_helo() {
     let app = with_a_server().await;
     app.simulator().set_smtp_ehlo(false);
     let account = json!({ "host": "localhost", "port": 25, "tls": "none" });
@@ -135,7 +135,7 @@ async fn a_server_that_does_not_know_ehlo_is_greeted_with_helo() {
 }
 
 #[tokio::test]
-async fn a_recipient_that_is_greylisted_holds_up_nobody_else() {
+async fn a_greylisted_recipient_delays_no_other() {
     let app = with_a_server().await;
     let mut ids = Vec::new();
     for nth in 0..10 {
@@ -156,7 +156,7 @@ async fn a_recipient_that_is_greylisted_holds_up_nobody_else() {
 }
 
 #[tokio::test]
-async fn a_server_that_relays_for_nobody_is_the_accounts_trouble() {
+async fn a_server_that_denies_relaying_is_an_account_problem() {
     let app = with_a_server().await;
     let id = app.send_to("relay-denied@example.org").await;
     app.drain().await;

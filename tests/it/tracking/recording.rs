@@ -13,7 +13,7 @@ use waypost_core::ids::{Ids, MessageId, OrganizationId};
 use waypost_core::provider::kind::ProviderType;
 use waypost_core::tracking::TrackedRecipient;
 use waypost_core::tracking::token::TrackingTokens;
-use waypost_tests::{LosingLine, TestApp, wait_until};
+use waypost_tests::{LossyProxy, TestApp, wait_until};
 
 use super::{
     ADA, BOB, BROWSER, HTML, MACHINE, TARGET, assert_leads_to, assert_pixel, fetch, head, html_to,
@@ -423,7 +423,7 @@ async fn a_commit_with_a_lost_reply_is_recorded_once() {
     let mut app = sending().await;
     let sent = sent_to(&app, ADA).await;
     let database = app.variables["DATABASE_URL"].clone();
-    let line = LosingLine::to(&database).await;
+    let line = LossyProxy::to(&database).await;
     app.variables
         .insert("DATABASE_URL".to_owned(), line.url_of(&database));
     let behind = app.start_another_api().await;
@@ -436,7 +436,7 @@ async fn a_commit_with_a_lost_reply_is_recorded_once() {
         seen.iter().any(|(kind, _)| kind == "OPENED")
     })
     .await;
-    assert_eq!(line.left_to_lose(), 0);
+    assert_eq!(line.commits_to_lose(), 0);
     let seen = seen(&app).await;
     assert_eq!(kinds(&seen), [("CLICKED", false), ("OPENED", false)]);
     assert_eq!(totals(&app).await, [1, 1, 1]);

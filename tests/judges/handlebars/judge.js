@@ -33,7 +33,7 @@ function expected({ template, data, compileOptions }) {
 function isPlain({ id, helpers, partials, decorators, compileOptions, runtimeOptions, data, expected: output }) {
     const options = Object.keys(compileOptions ?? {}).filter((name) => name !== 'noEscape');
     const isJson = !/"!(code|sparsearray|undefined)"/.test(JSON.stringify(data));
-    // What a parser's case expects is its tree.
+    // The expectation of a parser's case is its tree.
     return typeof output === 'string' && !id.startsWith('parser.json') && !helpers && !partials && !decorators && !runtimeOptions && !options.length && isJson;
 }
 
@@ -60,7 +60,7 @@ async function problem(id, given) {
     if (wanted === undefined || template === '') {
         return version.status === 400 ? undefined : `handlebars.js refuses it: ${version.status}`;
     }
-    // The cases are those of handlebars.js' own tests; they and the library must agree.
+    // The cases come from handlebars.js' own tests; they and the library must agree.
     if (!group && isPlain(given) && wanted !== given.expected) return `handlebars.js renders ${JSON.stringify(wanted)}`;
     if (version.status !== 201) return `is refused: ${version.status} ${message}`;
     const shown = await call(`/v1/templates/${id}/preview`, { variables: data });

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Renders the cases of handlebars-spec through a running Waypost and compares with handlebars.js and with what the cases
-# expect. WAYPOST_URL and WAYPOST_API_KEY (TEMPLATES_READ, TEMPLATES_WRITE) say where; JUDGE_HOME is where the packages
-# are installed. Nothing is sent. handlebars-spec is AGPL: it is installed to be read here, and no part of it is copied.
+# Renders the cases of handlebars-spec through a running Waypost and compares the results with handlebars.js and with the
+# expected ones. WAYPOST_URL and WAYPOST_API_KEY (TEMPLATES_READ, TEMPLATES_WRITE) name the API; JUDGE_HOME is the folder
+# of the packages. Nothing is sent. handlebars-spec is AGPL: it is only installed and read, and no part of it is copied.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 : "${WAYPOST_URL:?}" "${WAYPOST_API_KEY:?}" "${JUDGE_HOME:?}"

@@ -1,4 +1,5 @@
-// judge.mjs SOURCES : one line for each difference, then "N passed, M failed". KEEP=FOLDER keeps both outputs there.
+// judge.mjs SOURCES : prints a line for each difference, then "N passed, M failed". KEEP=FOLDER stores both outputs
+// there.
 import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import mjml2html from "mjml";
@@ -9,25 +10,26 @@ const WIDTHS = [375, 700];
 const TOLERANCE_PX = 2;
 const DIFFERENCES_MAX = 8;
 
-// What sources/differences.mjml shows, and nothing else may: docs/templates.md says the same in words.
+// The allowed differences, which sources/differences.mjml shows: docs/templates.md describes them.
 const ALLOWED = [
-  // The compiler prints no title of a button without a link, and has no attribute there behind which it could stand.
+  // The compiler prints no title of a button without a link; there is no attribute after which it could come.
   "<p> ours - | mjml title=A title",
-  // A link to nowhere is none for both; mjml writes its address all the same.
+  // Both create no link without an address; mjml still prints the address.
   "<p> ours - | mjml href=",
-  // The compiler separates the outer table as well where only the inner one is round. There is no border to see.
+  // The compiler also separates the outer table if only the inner one is round. There is no border to see.
   "<table> ours border-collapse:separate | mjml -",
-  // The compiler takes no inner border off the width of a picture.
+  // The compiler does not subtract an inner border from the width of a picture.
   "<td> ours width:330px | mjml width:324px",
-  // The compiler computes with 32 bits: 33.33333333333333 % of 600 px are 200 px, and with 64 bits a hair less.
+  // The compiler uses 32-bit numbers: 33.33333333333333 % of 600 px are 200 px, and slightly less with 64 bits.
   "<td> ours width:200px | mjml width:199px",
-  // The compiler takes no padding with a fraction in a unit other than px off the width of a picture.
+  // The compiler does not subtract a fractional padding in a unit other than px from the width of a picture.
   "<td> ours width:600px | mjml width:596px",
-  // The compiler keeps the fraction of a group's percents.
+  // The compiler keeps the fraction of a group's percentage.
   "<div> ours class=mj-column-per-33.33 mj-outlook-group-fix | mjml class=mj-column-per-33 mj-outlook-group-fix",
-  // The compiler takes no padding of a hero off the width of a carousel, which is never wider than its place.
+  // The compiler does not subtract the padding of a hero from the width of a carousel, which never exceeds its
+  // container.
   "<img> ours width:600px; width=600 | mjml width:590px; width=590",
-  // What is no number is left out.
+  // A value that is no number is left out.
   "<td> ours - | mjml padding-bottom:NaN%",
 ];
 const ALLOWED_IN = "differences.mjml";
@@ -47,7 +49,7 @@ const number = (text) => String(Math.round(parseFloat(text) * 100) / 100);
 const plain = (value) =>
   value.replace(/\s+/g, " ").trim().replace(/(?<![#\w])(\d*\.\d+|\d+)/g, number).replace(/\b0(px|%)/g, "0");
 
-// mjml repeats some properties; the last counts. A colon or a semicolon in quotes or brackets belongs to the value.
+// mjml repeats some properties; the last one counts. A colon or a semicolon in quotes or brackets belongs to the value.
 function style(text) {
   const properties = new Map();
   for (const part of text.match(/(?:[^;("']|\([^)]*\)|"[^"]*"|'[^']*')+/g) ?? []) {
@@ -59,7 +61,7 @@ function style(text) {
   return [...properties].map(([name, value]) => `${name}:${value}`);
 }
 
-// Ids of carousels and menus are chance with mjml, and columns are named after their width.
+// mjml generates random ids of carousels and menus, and names columns after their width.
 const named = (text) =>
   text
     .replace(/(mj-carousel-)(?:radio-)?[0-9a-f]{8,16}/g, "$1#")
@@ -79,7 +81,7 @@ function attributes(node) {
   return lines.filter((line) => !/^(class|style|title)=$/.test(line)).sort();
 }
 
-// The elements and texts of a body, comments left out, and those of a head that say something.
+// The elements and texts of a body without comments, and the relevant ones of a head.
 function lines(html) {
   const found = [];
   const visit = (node, depth) => {
@@ -113,7 +115,7 @@ async function boxes(page, html) {
   );
 }
 
-// Of two elements of the same name, what one has alone.
+// The attributes that only one of two elements of the same name has.
 function difference(ours, theirs) {
   if (ours?.tag !== theirs?.tag) return `ours ${ours?.line ?? "ends"} | mjml ${theirs?.line ?? "ends"}`;
   const alone = (one, other) => one.parts.filter((part) => !other.parts.includes(part)).join("; ") || "-";
@@ -131,7 +133,7 @@ function compareTrees(ours, theirs) {
       continue;
     }
     differences.push(difference(a[i], b[j]));
-    // The nearest place from which two lines agree.
+    // The nearest position from which two lines agree.
     let [di, dj] = [1, 1];
     search: for (let far = 1; far < 40; far++)
       for (let near = 0; near <= far; near++) {
@@ -162,7 +164,7 @@ const folder = process.argv[2];
 const template = await waypost("/v1/templates", { name: `mjml ${process.pid}` });
 const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
 const page = await browser.newPage();
-// Nothing is fetched, and all pictures are the same.
+// Nothing is loaded, and all pictures are the same.
 const PICTURE = '<svg xmlns="http://www.w3.org/2000/svg" width="30" height="10"/>';
 await page.route("**/*", (route) =>
   route.request().resourceType() === "image" ? route.fulfill({ contentType: "image/svg+xml", body: PICTURE }) : route.abort(),

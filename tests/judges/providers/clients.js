@@ -1,6 +1,6 @@
-// The clients of SendGrid, Postmark and Mailgun against the simulator: what they send must be taken as meant, and what
-// the simulator answers must be understood. Then each mail that Waypost sent, again by the vendor's client: the
-// simulator must show both alike. And Waypost's requests must fit what the clients declare.
+// The clients of SendGrid, Postmark and Mailgun with the simulator: it must accept their requests with the intended
+// meaning, and they must parse its responses. Then each message from Waypost is sent again by the vendor's client: the
+// simulator must show both alike. And Waypost's requests must fit the types that the clients declare.
 const http = require("http");
 const https = require("https");
 const { once } = require("events");
@@ -40,12 +40,12 @@ const json = (method, path, body) => fetch(SIMULATOR + path, { method, body: JSO
 const captured = async (provider, to) =>
   (await json("GET", `/captured?provider=${provider}&to=${encodeURIComponent(to)}`)).messages;
 const quoted = ([name, address]) => (name ? `"${name.replace(/[\\"]/g, "\\$&")}" <${address}>` : address);
-// For a header that goes into the mail as it is.
+// For a header that is put into the message unchanged.
 const encoded = ([name, address]) => (name ? `=?utf-8?B?${Buffer.from(name).toString("base64")}?= <${address}>` : address);
 const person = ([name, email]) => (name ? { name, email } : { email });
 
 // ---------------------------------------------------------------------------------------------------------------------
-// The vendors' clients. A mail is {from, to, replyTo, subject, text, html, headers, tags, ids}.
+// The vendors' clients. A message is {from, to, replyTo, subject, text, html, headers, tags, ids}.
 
 const clients = {
   SENDGRID: {
@@ -128,15 +128,15 @@ const MAIL = {
   headers: { "List-Unsubscribe": "<https://example.com/u/1>", "List-Unsubscribe-Post": "List-Unsubscribe=One-Click" },
 };
 
-/** What the simulator shows of a copy, with mailboxes taken apart. */
-function shown(copy) {
+/** The simulator's view of a captured message, with parsed mailboxes. */
+function shown(received) {
   const mailbox = (text) => text && addressparser(text).map(({ name, address }) => [libmime.decodeWords(name), address]);
-  // SendGrid takes names apart from addresses, and the simulator shows them as they came.
+  // SendGrid receives names and addresses separately, and the simulator shows them as received.
   const apart = (text) => text && [/^(?:(.*) )?<?([^<> ]*)>?$/.exec(text).slice(1).map((part) => part ?? "")];
-  const read = copy.provider === "SENDGRID" ? apart : mailbox;
-  const { sequence, providerMessageId, acceptedAt, ...rest } = copy;
-  const headers = Object.fromEntries(Object.entries(copy.headers).filter(([name]) => name !== "Reply-To"));
-  return { ...rest, headers, from: read(copy.from), replyTo: read(copy.replyTo) };
+  const read = received.provider === "SENDGRID" ? apart : mailbox;
+  const { sequence, providerMessageId, acceptedAt, ...rest } = received;
+  const headers = Object.fromEntries(Object.entries(received.headers).filter(([name]) => name !== "Reply-To"));
+  return { ...rest, headers, from: read(received.from), replyTo: read(received.replyTo) };
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -161,21 +161,21 @@ async function judgeAnswers(provider) {
   const client = clients[provider];
   const before = (await captured(provider, TO)).length;
   await client.send(MAIL);
-  const copies = await captured(provider, TO);
-  equal(`${provider}: one copy`, copies.length, before + 1);
-  const copy = shown(copies.at(-1));
-  equal(`${provider}: sender`, copy.from, [MAIL.from]);
-  equal(`${provider}: reply-to`, copy.replyTo, [MAIL.replyTo]);
+  const messages = await captured(provider, TO);
+  equal(`${provider}: one message`, messages.length, before + 1);
+  const received = shown(messages.at(-1));
+  equal(`${provider}: sender`, received.from, [MAIL.from]);
+  equal(`${provider}: reply-to`, received.replyTo, [MAIL.replyTo]);
   const { subject, text, html, headers, tags, ids } = MAIL;
-  equal(`${provider}: content`, [copy.subject, copy.text, copy.html, copy.headers, copy.tags, copy.metadata], [subject, text, html, headers, tags, ids]);
+  equal(`${provider}: content`, [received.subject, received.text, received.html, received.headers, received.tags, received.metadata], [subject, text, html, headers, tags, ids]);
 
   for (const [kind, wanted] of Object.entries({ ...client.faults, ...client.lost })) {
     understood(`fault ${kind}`, provider, await underFault(provider, kind), wanted);
   }
   const gateway = await underFault(provider, "gateway");
   check(`${provider} fault gateway`, [502, 504].includes(gateway.statusCode ?? gateway.status ?? gateway.code), gateway);
-  // Of these three the answer is lost, and not the mail.
-  equal(`${provider}: copies after faults`, (await captured(provider, TO)).length, before + 4);
+  // Three sends whose response is lost, but not the message.
+  equal(`${provider}: messages after faults`, (await captured(provider, TO)).length, before + 4);
   for (const [key, wanted] of Object.entries(client.keys)) {
     understood(`key ${key}`, provider, await refusal(key, provider, client.send(MAIL, key)), wanted);
   }
@@ -265,16 +265,16 @@ async function judgeSns() {
 
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** Each copy that Waypost sent, sent again by the vendor's client: the simulator must show the same. */
+/** Sends each of Waypost's messages again with the vendor's client: the simulator must show the same. */
 async function judgeCopies(provider, sent) {
-  for (const { given, copy } of sent.filter((one) => one.provider === provider)) {
-    const { "Reply-To": _, ...headers } = copy.headers;
+  for (const { given, received } of sent.filter((one) => one.provider === provider)) {
+    const { "Reply-To": _, ...headers } = received.headers;
     const mail = {
-      ...given, to: given.to[0], headers, ids: copy.metadata, tags: copy.tags, text: copy.text ?? undefined, html: copy.html ?? undefined,
+      ...given, to: given.to[0], headers, ids: received.metadata, tags: received.tags, text: received.text ?? undefined, html: received.html ?? undefined,
     };
     await clients[provider].send(mail, undefined, "example.com");
-    const theirs = shown((await captured(provider, copy.to)).at(-1));
-    const ours = shown(copy);
+    const theirs = shown((await captured(provider, received.to)).at(-1));
+    const ours = shown(received);
     for (const field of new Set([...Object.keys(theirs), ...Object.keys(ours)])) {
       equal(`${provider}: ${field} to ${inspect(given.to[0])}`, ours[field], theirs[field]);
     }
@@ -290,7 +290,7 @@ function judgeTypes(requests) {
   const types = {
     SENDGRID: 'import type { MailJSON as Type } from "@sendgrid/helpers/classes/mail";',
     POSTMARK: 'import type { Message as Type } from "postmark/dist/client/models";',
-    // Their type lets any field be: only what it names is left, and what o:, h: and v: stand for by a prefix.
+    // Their types allow any field: only the named ones are left, and those with the prefixes o:, h: and v:.
     MAILGUN: `import type { MailgunMessageData } from "./node_modules/mailgun.js/Types/definitions";
 type Named<T> = { [K in keyof T as string extends K ? never : K]: T[K] };
 type Type = Named<MailgunMessageData> & { [name: \`h:\${string}\` | \`v:\${string}\`]: string } & Newer;
@@ -307,7 +307,7 @@ type Newer = { "o:suppress-headers"?: string };`,
     const flat = (list) => list.flat().map((body) => JSON.stringify(body));
     const known = flat(requests[provider]).map((text, at) => `export const right${at}: Type = ${text};`);
     const unknown = flat(wrong[provider]).map((text, at) => `// @ts-expect-error\nexport const wrong${at}: Type = ${text};`);
-    // Postmark's options of links are an enum, which a text is not.
+    // Postmark's link options are an enum, to which a text cannot be assigned.
     const enums = (text) => (provider === "POSTMARK" ? text.replace(/"TrackLinks":"None"/g, '"TrackLinks":Links.None') : text);
     const links = provider === "POSTMARK" ? '\nimport { LinkTrackingOptions as Links } from "postmark/dist/client/models";' : "";
     writeFileSync(file, [head + links, ...known, ...unknown].map(enums).join("\n"));

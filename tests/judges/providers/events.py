@@ -1,7 +1,7 @@
-"""The simulator's events, read by django-anymail and by Waypost: both must see the same.
+"""Compares how django-anymail and Waypost read the simulator's events.
 
-A mail goes through Waypost to each recipient of whom the simulator tells something. Waypost is told of it, and so is
-django-anymail, which checks what proves whose an event is and says in its own words what happened.
+Waypost sends a message to each recipient for which the simulator reports events. Waypost receives the events, and so
+does django-anymail, which verifies their origin and translates them into its own event types.
 """
 
 import json
@@ -21,24 +21,24 @@ from tally import Tally
 from waypost import ACCOUNTS, TOPIC, settle, waypost
 
 SIMULATOR = os.environ["SIMULATOR_URL"]
-TOLD_SECONDS_MAX = 60
+EVENTS_SECONDS_MAX = 60
 RECIPIENTS = ["ann", "hard-bounce", "soft-bounce", "block", "complaint", "open", "click", "unsubscribe", "defer", "drop"]
-# What Waypost calls each. The others of django-anymail's words have none, or one that is of Waypost's own making.
+# The event types in Waypost. Other event types of django-anymail have none, or Waypost creates the event itself.
 WORDS = {
     "delivered": "DELIVERED", "bounced": "BOUNCED", "rejected": "DROPPED", "deferred": "DEFERRED", "opened": "OPENED",
     "clicked": "CLICKED", "complained": "COMPLAINED", "unsubscribed": "UNSUBSCRIBED", "failed": "FAILED",
 }
-# Events of SES that django-anymail passes on without a word of its own.
+# Events of SES for which django-anymail has no type.
 LATER_WORDS = {"DeliveryDelay": "deferred", "Subscription": "unsubscribed"}
-# Where both are right: django-anymail counts what Postmark calls "Blocked" as rejected, and what Mailgun held back from
-# an address of its suppression list as bounced, as any permanent failure.
+# Both are right: django-anymail counts Postmark's "Blocked" as rejected, and what Mailgun held back because of its
+# suppression list as bounced, like any permanent failure.
 ALIKE = {("POSTMARK", "block"): {"DROPPED": "BOUNCED"}, ("MAILGUN", "drop"): {"BOUNCED": "DROPPED"}}
 tally = Tally("events")
 told = defaultdict(list)
 
 
 class Receiver(BaseHTTPRequestHandler):
-    """Hands each post to the view of its provider, and answers as that does."""
+    """Passes each post to its provider's view, and returns the view's response."""
 
     def do_POST(self):
         provider = self.path.strip("/")
@@ -68,7 +68,7 @@ def ask(method, path, **more):
 
 
 def subscribe(url):
-    """As each vendor's documentation says; keys that events are checked with become settings."""
+    """Registers as each vendor's documentation says; keys that verify events become settings."""
     bearer = {"Authorization": f"Bearer {ACCOUNTS['SENDGRID']['apiKey']}"}
     path = "/v3/user/webhooks/event/settings"
     kinds = ["processed", "delivered", "bounce", "dropped", "deferred", "open", "click", "spam_report", "unsubscribe"]
@@ -86,7 +86,7 @@ def subscribe(url):
     kinds = ["delivered", "opened", "clicked", "unsubscribed", "complained", "temporary_fail", "permanent_fail"]
     for kind in kinds:
         path = f"/v3/domains/{ACCOUNTS['MAILGUN']['domain']}/webhooks"
-        # Waypost has registered its own already, which stays.
+        # Waypost has registered its own webhook already, which stays.
         urls = [*ask("GET", path, auth=login)["webhooks"][kind]["urls"], f"{url}/MAILGUN"]
         ask("PUT", f"{path}/{kind}", files=[("url", (None, one)) for one in urls], auth=login)
     key = ask("GET", "/v5/accounts/http_signing_key", auth=login)["http_signing_key"]
@@ -99,13 +99,13 @@ def subscribe_topic(url):
 
 
 def await_all_told():
-    deadline = time.monotonic() + TOLD_SECONDS_MAX
+    deadline = time.monotonic() + EVENTS_SECONDS_MAX
     while ask("GET", "/callbacks")["waiting"] and time.monotonic() < deadline:
         time.sleep(0.2)
 
 
 def address(provider, name):
-    """One for each provider: who bounced at one is suppressed at all."""
+    """One organization per provider: a recipient that bounced at one is suppressed at all."""
     return f"{name}@{provider.lower()}.example.org"
 
 
@@ -143,7 +143,7 @@ def main():
 
 
 def note(sender, event, esp_name, **_):
-    """Which message an event is of stands, at SES, among the tags of the mail."""
+    """SES names the message of an event in the tags of the mail."""
     message = (event.metadata or {}).get("waypost_message") or event.esp_event["mail"]["tags"]["waypost_message"][0]
     word = event.event_type if event.event_type != "unknown" else LATER_WORDS[event.esp_event["eventType"]]
     told[message].append((event.recipient, word))

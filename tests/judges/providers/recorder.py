@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Passes every call on to the simulator unchanged and writes it to a file, one JSON object a line.
+"""Forwards every call to the simulator unchanged and writes it to a file, one JSON object per line.
 
-Listens at RECORDER_URL, passes on to SIMULATOR_URL, writes to RECORDED_REQUESTS.
+Listens at RECORDER_URL, forwards to SIMULATOR_URL, writes to RECORDED_REQUESTS.
 """
 
 import http.client
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 SIMULATOR = urlsplit(os.environ["SIMULATOR_URL"])
 RECORDER = urlsplit(os.environ["RECORDER_URL"])
 RECORDS = open(os.environ["RECORDED_REQUESTS"], "a", buffering=1, encoding="utf-8")
-# They belong to one connection and not to what is passed on (RFC 9110, 7.6.1).
+# Headers of a single connection, which are not forwarded (RFC 9110, 7.6.1).
 OF_THE_CONNECTION = {"connection", "keep-alive", "transfer-encoding", "content-length"}
 
 
@@ -26,7 +26,7 @@ class Recorder(BaseHTTPRequestHandler):
         RECORDS.write(json.dumps(record | {"body": body.decode("utf-8", "surrogateescape")}) + "\n")
         connection = http.client.HTTPConnection(SIMULATOR.hostname, SIMULATOR.port, timeout=60)
         try:
-            # The Host stays as it came: signatures of SES cover it.
+            # The Host header is not changed: signatures of SES cover it.
             connection.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
             for name, value in self.headers.items():
                 if name.lower() not in OF_THE_CONNECTION:

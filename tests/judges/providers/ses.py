@@ -38,9 +38,9 @@ COMMON = {
     "RequestTimeoutException", "ServiceUnavailable", "UnknownOperationException", "UnrecognizedClientException",
     "ValidationError",
 }
-# What AWS' own server framework answers before it calls a service, in the JSON protocols. The Amazon DynamoDB Developer
-# Guide, "Error handling with DynamoDB", lists the first two; other services of the same framework were seen to answer
-# the others (com.amazon.coral.service#InvalidSignatureException, #SerializationException).
+# Responses of AWS' own server framework before it calls a service, in the JSON protocols. The Amazon DynamoDB Developer
+# Guide, "Error handling with DynamoDB", lists the first two; other services of the same framework were seen to respond
+# with the others (com.amazon.coral.service#InvalidSignatureException, #SerializationException).
 FRAMEWORK = {
     "IncompleteSignatureException", "MissingAuthenticationTokenException", "InvalidSignatureException", "SerializationException",
 }
@@ -61,7 +61,7 @@ SES = client()
 
 
 def mailbox(person):
-    """In ASCII; what only looks encoded is encoded too."""
+    """Encodes to ASCII; a text that only looks encoded is encoded too."""
     name, address = person
     return f"{Header(name, 'utf-8').encode(maxlinelen=0)} <{address}>" if name else address
 
@@ -83,22 +83,22 @@ def captured(to):
     return call(f"{SIMULATOR}/captured?provider=SES&to={quote(to)}")[1]["messages"]
 
 
-def shown(copy):
-    """What the simulator shows of a copy, with mailboxes taken apart."""
+def shown(received):
+    """The simulator's view of a captured message, with parsed mailboxes."""
 
     def people(header):
         return header and [(str(make_header(decode_header(name))), address) for name, address in getaddresses([header])]
 
-    rest = {name: value for name, value in copy.items() if name not in ("sequence", "providerMessageId", "acceptedAt")}
-    headers = {name: value for name, value in copy["headers"].items() if name != "Reply-To"}
-    return rest | {"from": people(copy["from"]), "replyTo": people(copy["replyTo"]), "headers": headers}
+    rest = {name: value for name, value in received.items() if name not in ("sequence", "providerMessageId", "acceptedAt")}
+    headers = {name: value for name, value in received["headers"].items() if name != "Reply-To"}
+    return rest | {"from": people(received["from"]), "replyTo": people(received["replyTo"]), "headers": headers}
 
 
 def judge_send():
     answer = SES.send_email(**mail())
-    copy = captured(TO)[-1]
-    tally.equal("SES: id", answer["MessageId"], copy["providerMessageId"])
-    got = shown(copy)
+    received = captured(TO)[-1]
+    tally.equal("SES: id", answer["MessageId"], received["providerMessageId"])
+    got = shown(received)
     tally.equal("SES: sender", got["from"], [("Grüße, Shop", FROM)])
     tally.equal("SES: reply-to", got["replyTo"], [("Help (us)", "help@judge.example.org")])
     tally.equal("SES: content", [got["subject"], got["text"], got["html"]], ["Grüße 日本語", "Grüße\n", "<p>Grüße</p>"])
@@ -107,7 +107,7 @@ def judge_send():
 
 
 def refused(what, code, status, send):
-    """The client must raise the error of that code, as a class of its own where the model has one."""
+    """The client must raise the error of that code, as its own class if the model has one."""
     try:
         send()
     except ClientError as error:
@@ -184,7 +184,7 @@ def judge_errors():
 
 
 def bare_call(body, **headers):
-    """The code of the answer to a call that the client would not make; it is signed unless `authorization` is given."""
+    """The error code of a call that the client would not make; it is signed unless `authorization` is given."""
     request = AWSRequest("POST", f"{SIMULATOR}/v2/email/outbound-emails", {"Content-Type": "application/json"}, body)
     if "authorization" not in headers:
         SigV4Auth(Credentials("AKIACLIENT", SECRET), "ses", REGION).add_auth(request)
@@ -193,19 +193,19 @@ def bare_call(body, **headers):
     return URLLib3Session().send(request.prepare()).headers.get("x-amzn-errortype")
 
 
-def judge_copies(sent):
-    """Each copy that Waypost sent, sent again by the client."""
+def judge_messages(sent):
+    """Sends each of Waypost's messages again with the client."""
     for each in sent:
         if each["provider"] != "SES":
             continue
-        given, copy = each["given"], each["copy"]
-        body = {part.capitalize(): text(copy[part]) for part in ("text", "html") if copy[part]}
-        headers = [{"Name": name, "Value": value} for name, value in copy["headers"].items() if name != "Reply-To"]
-        simple = {"Subject": text(copy["subject"]), "Body": body} | ({"Headers": headers} if headers else {})
-        tags = [{"Name": name, "Value": value} for name, value in copy["metadata"].items()]
+        given, received = each["given"], each["received"]
+        body = {part.capitalize(): text(received[part]) for part in ("text", "html") if received[part]}
+        headers = [{"Name": name, "Value": value} for name, value in received["headers"].items() if name != "Reply-To"]
+        simple = {"Subject": text(received["subject"]), "Body": body} | ({"Headers": headers} if headers else {})
+        tags = [{"Name": name, "Value": value} for name, value in received["metadata"].items()]
         SES.send_email(FromEmailAddress=mailbox(given["from"]), ReplyToAddresses=[mailbox(given["replyTo"])],
                        Destination={"ToAddresses": [mailbox(given["to"][0])]}, Content={"Simple": simple}, EmailTags=tags)
-        ours, theirs = shown(copy), shown(captured(copy["to"])[-1])
+        ours, theirs = shown(received), shown(captured(received["to"])[-1])
         for field in ours.keys() | theirs.keys():
             tally.equal(f"SES: {field} to {given['to'][0]}", ours.get(field), theirs.get(field))
 
@@ -221,7 +221,7 @@ def judge_requests(requests):
 
 
 def misfits(value, shape, path):
-    """How a JSON value differs from a shape of the model: names, types, and the bounds that the model states."""
+    """The differences between a JSON value and a shape of the model: names, types and limits."""
     kinds = {"structure": dict, "list": list, "map": dict, "string": str, "boolean": bool, "integer": int, "blob": str}
     if not isinstance(value, kinds.get(shape.type_name, object)):
         yield f"{path} is no {shape.type_name}"
@@ -248,6 +248,6 @@ def misfits(value, shape, path):
 
 judge_send()
 judge_errors()
-judge_copies(json.loads((SCRATCH / "sent.json").read_text()))
+judge_messages(json.loads((SCRATCH / "sent.json").read_text()))
 judge_requests(json.loads((SCRATCH / "requests.json").read_text())["SES"])
 tally.close()

@@ -1,4 +1,4 @@
-"""What the judge's Python programs share: HTTP calls, and counting what was right."""
+"""HTTP calls and check counts, shared by the judge's Python programs."""
 
 import json
 import os

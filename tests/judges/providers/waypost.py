@@ -1,6 +1,6 @@
 """Sends the mails of mails.json through Waypost to each simulated provider.
 
-Writes to JUDGE_SCRATCH what came of it: sent.json, a list of {provider, given, copy}, where copy is what the
+Writes the results to JUDGE_SCRATCH: sent.json, a list of {provider, given, received}, where received is what the
 simulator took; and requests.json, the calls that Waypost made, by provider. Checks what needs no vendor's client.
 """
 
@@ -62,7 +62,7 @@ def mailbox(person):
 
 
 def send(provider, given, may_refuse=False):
-    """What was sent, for `settle`; None where it was refused."""
+    """The sent message, for `wait_for`; None if it was rejected."""
     body = {name: given[name] for name in ("subject", "text", "html") if name in given}
     body |= {"from": mailbox(given["from"]), "to": [mailbox(person) for person in given["to"]]}
     body |= {"replyTo": mailbox(given["replyTo"]), "tags": given["tags"]}
@@ -76,12 +76,12 @@ def send(provider, given, may_refuse=False):
     return (provider, answer["messageId"], given) if status == 202 else None
 
 
-def settle(provider, message, given):
-    """The copies of one message, once it has left."""
+def wait_for(provider, message, given):
+    """Waits until the message is sent; returns the captured message of each recipient."""
     deadline = time.monotonic() + SENT_SECONDS_MAX
     while time.monotonic() < deadline:
         status, answer = waypost("GET", f"/v1/messages/{message}")
-        # 503: the service asks for another try.
+        # 503: the service asks for a retry.
         assert status in (200, 503), answer
         if status == 200 and answer["data"]["status"] not in ("QUEUED", "SENDING"):
             break
@@ -89,14 +89,14 @@ def settle(provider, message, given):
     found = []
     for place, person in enumerate(given["to"]):
         url = f"{os.environ['SIMULATOR_URL']}/captured?provider={provider}&to={quote(person[1])}"
-        copies = [copy for copy in call(url)[1]["messages"] if copy["metadata"].get("waypost_message") == message]
-        what = f"{provider}: one copy to {person}"
-        if not tally.check(what, len(copies) == 1, f"{len(copies)} copies; {last_errors(message)}"):
+        messages = [one for one in call(url)[1]["messages"] if one["metadata"].get("waypost_message") == message]
+        what = f"{provider}: one message to {person}"
+        if not tally.check(what, len(messages) == 1, f"{len(messages)} messages; {last_errors(message)}"):
             continue
-        copy = copies[0]
-        tally.equal(f"{provider}: recipient of {person}", copy["metadata"]["waypost_recipient"], str(place))
-        tally.equal(f"{provider}: address of {person}", copy["to"], person[1])
-        found.append({"provider": provider, "given": given | {"to": [person]}, "copy": copy})
+        received = messages[0]
+        tally.equal(f"{provider}: recipient of {person}", received["metadata"]["waypost_recipient"], str(place))
+        tally.equal(f"{provider}: address of {person}", received["to"], person[1])
+        found.append({"provider": provider, "given": given | {"to": [person]}, "received": received})
     return found
 
 
@@ -104,18 +104,18 @@ def last_errors(message):
     return [one["lastError"] for one in waypost("GET", f"/v1/messages/{message}/recipients")[1].get("data", [])]
 
 
-def group_headers(copy):
-    """Each copy of a mail with a group has a link of its own, the same in header, text and html."""
-    link = re.fullmatch(r"<(http[^>]+)>", copy["headers"].get("List-Unsubscribe", ""))
-    what = f"{copy['provider']}: unsubscribe link of {copy['to']}"
-    tally.equal(f"{what}, post", copy["headers"].get("List-Unsubscribe-Post"), "List-Unsubscribe=One-Click")
-    if tally.check(what, link, copy["headers"]):
-        tally.check(f"{what} in its bodies", link[1] in copy["text"] and link[1] in copy["html"], copy["text"])
+def group_headers(received):
+    """Each recipient of a message with a group has its own link, the same in header, text and html."""
+    link = re.fullmatch(r"<(http[^>]+)>", received["headers"].get("List-Unsubscribe", ""))
+    what = f"{received['provider']}: unsubscribe link of {received['to']}"
+    tally.equal(f"{what}, post", received["headers"].get("List-Unsubscribe-Post"), "List-Unsubscribe=One-Click")
+    if tally.check(what, link, received["headers"]):
+        tally.check(f"{what} in its bodies", link[1] in received["text"] and link[1] in received["html"], received["text"])
     return link and link[1]
 
 
 def bodies(provider):
-    """What Waypost posted to send mail, parsed."""
+    """The bodies of Waypost's send requests, parsed."""
     found = []
     for line in RECORDED.read_text()[BEFORE:].splitlines():
         request = json.loads(line)
@@ -128,7 +128,7 @@ def bodies(provider):
 
 
 def form(request):
-    """multipart/form-data, read by Python's email package; a field that stands several times is a list."""
+    """Parses multipart/form-data with Python's email package; a repeated field becomes a list."""
     headers = {name.lower(): value for name, value in request["headers"]}
     text = f"Content-Type: {headers['content-type']}\r\n\r\n".encode() + request["body"].encode("utf-8", "surrogateescape")
     fields = {}
@@ -139,7 +139,7 @@ def form(request):
 
 
 def recipients(provider, body):
-    """(name, address) of each recipient in a request, as mail software reads them."""
+    """(name, address) of each recipient in a request, parsed as mail software does."""
     if provider == "SENDGRID":
         return [(one.get("name", ""), one["email"]) for each in body["personalizations"] for one in each["to"]]
     if provider == "POSTMARK":
@@ -168,7 +168,7 @@ def check_requests(provider, people):
 
 
 def givens(listed):
-    """Every mail, and whether it may be refused."""
+    """Every message, and whether it may be rejected."""
     contents = listed["contents"]
     for may_refuse, people in ((False, listed["people"] + listed["apart"]), (True, listed["refusable"])):
         for at, (name, address) in enumerate(people):
@@ -188,20 +188,20 @@ def main():
         for given, may_refuse in givens(listed):
             tags = {"tags": [provider.lower(), "Ünïcode tag"]}
             under_way.append(send(provider, given | tags, may_refuse))
-    sent = [each for one in under_way if one for each in settle(*one)]
-    links = [group_headers(each["copy"]) for each in sent if each["given"].get("hasGroup")]
+    sent = [each for one in under_way if one for each in wait_for(*one)]
+    links = [group_headers(each["received"]) for each in sent if each["given"].get("hasGroup")]
     tally.equal("unsubscribe links are each another", len(set(links)), len(links))
     for each in sent:
         for body in ("text", "html"):
-            given, got = each["given"].get(body), each["copy"][body]
+            given, got = each["given"].get(body), each["received"][body]
             if each["given"].get("hasGroup"):
                 got = got[:len(given)]  # The link stands behind.
-            tally.equal(f"{each['provider']}: {body} to {each['copy']['to']}", got, given)
-        tally.equal(f"{each['provider']}: subject", each["copy"]["subject"], each["given"]["subject"])
+            tally.equal(f"{each['provider']}: {body} to {each['received']['to']}", got, given)
+        tally.equal(f"{each['provider']}: subject", each["received"]["subject"], each["given"]["subject"])
     (SCRATCH / "sent.json").write_text(json.dumps(sent))
     requests = {provider: check_requests(provider, listed["people"] + listed["apart"] + listed["refusable"]) for provider in ACCOUNTS}
     (SCRATCH / "requests.json").write_text(json.dumps(requests))
-    print(f"Waypost sent {len(sent)} copies, refused {under_way.count(None)} mails")
+    print(f"Waypost sent {len(sent)} messages, rejected {under_way.count(None)}")
 
 
 if __name__ == "__main__":

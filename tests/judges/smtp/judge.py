@@ -50,7 +50,7 @@ def call(method, path, body=None):
 
 
 class Aiosmtpd(Controller):
-    """Takes whatever mail is in order, and keeps its bytes."""
+    """Accepts every valid message, and stores its bytes."""
 
     def __init__(self):
         self.taken = []
@@ -72,13 +72,13 @@ class Aiosmtpd(Controller):
 
 
 class Postfix:
-    """Its maildir; the envelope stands in headers that its delivery agent adds."""
+    """Its maildir; the delivery agent adds the envelope as headers."""
 
     def delivered(self):
         found = []
         for file in (Path(os.environ["POSTFIX_MAIL"]) / "all/new").glob("*"):
             content = file.read_bytes()
-            # Above what was sent stand Return-Path, X-Original-To and Delivered-To.
+            # Above the sent headers are Return-Path, X-Original-To and Delivered-To.
             lines = content.split(b"\n", 3)
             header = {line.split(b": ", 1)[0]: line.split(b": ", 1)[1].decode() for line in lines[:3]}
             found.append((header[b"X-Original-To"], header[b"Return-Path"].strip("<>"), content))
@@ -95,18 +95,18 @@ def connect(tag, port, tls):
 
 
 def mailbox(name, address):
-    """As RFC 5322 writes it, with everything quoted that may be."""
+    """In the form of RFC 5322, with everything quoted that may be quoted."""
     quoted = name and '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
     return f"{quoted} <{address}>" if name else address
 
 
 def address(mail, field, number):
-    """Each mail's recipient has a domain of its own, by which it is found."""
+    """Each message's recipient has its own domain, which identifies the message."""
     return f"{mail[field]}@m{number}.{DOMAIN}" if field == "to" else f"{mail[field]}@{DOMAIN}"
 
 
 def send(tag, number, mail, may_refuse):
-    """The id of the message; None where it was refused."""
+    """The id of the message; None if it was rejected."""
     body = {"tags": [tag], "tracking": {"opens": False, "clicks": False}}
     for field, name in (("from", "from"), ("to", "to"), ("reply_to", "replyTo")):
         body[name] = mailbox(mail[f"{field}_name"], address(mail, field, number))
@@ -119,7 +119,7 @@ def send(tag, number, mail, may_refuse):
 
 
 def await_delivery(sent, server):
-    """What arrived, by number, as (recipient, sender, bytes)."""
+    """The received messages by number, as (recipient, sender, bytes)."""
     deadline = time.monotonic() + DELIVERY_SECONDS_MAX
     while True:
         arrived = {}
@@ -159,12 +159,12 @@ def read_by_mailparser(files):
 
 
 def unified(text):
-    """Line ends as one, without the last: a body of one part cannot be without."""
+    """Normalizes line ends and removes the last one, which a single-part body always has."""
     return text and re.sub(r"\r\n|\r", "\n", text).removesuffix("\n")
 
 
 def unquoted(address):
-    """Readers differ in whether they keep the quotes around a local part."""
+    """Some libraries keep the quotes around a local part, others do not."""
     local, domain = address.rsplit("@", 1)
     if local.startswith('"') and local.endswith('"') and len(local) > 1:
         local = re.sub(r"\\(.)", r"\1", local[1:-1])
@@ -194,19 +194,19 @@ def judge(tag, server, port, tls):
     files = {}
     for number, message in sent.items():
         mail = given[number][0]
-        copies = arrived.get(number, [])
-        if len(copies) != 1:
+        received = arrived.get(number, [])
+        if len(received) != 1:
             _, recipients = call("GET", f"/v1/messages/{message}/recipients")
             error = [one["lastError"] for one in recipients.get("data", [])]
-            check(f"{tag} {number}: delivered once", False, f"{len(copies)} copies of {mail}: {error}")
+            check(f"{tag} {number}: delivered once", False, f"{len(received)} messages of {mail}: {error}")
             continue
-        recipient, sender, content = copies[0]
+        recipient, sender, content = received[0]
         files[str(number)] = SCRATCH / f"{tag}-{number}.eml"
         files[str(number)].write_bytes(content)
         envelope = [unquoted(sender), unquoted(recipient)]
         wanted = [unquoted(address(mail, field, number)) for field in ("from", "to")]
         check(f"{tag} {number}: envelope", envelope == wanted, f"{envelope} is not {wanted}")
-        # Postfix refuses a bare LF, and keeps lines with LF alone.
+        # Postfix rejects a bare LF, and stores lines with LF alone.
         bare = rb"\r" if tag == "postfix" else rb"\r(?!\n)|(?<!\r)\n"
         check(f"{tag} {number}: no CR or LF alone", not re.search(bare, content), content[:300])
         lines = content.replace(b"\r\n", b"\n").split(b"\n")

@@ -1,4 +1,4 @@
-"""The mails that are sent: each a difference from PLAIN, and whether the API may refuse it instead."""
+"""The messages to send: each as a difference from PLAIN, and whether the API may reject it."""
 
 PLAIN = {"subject": "Hello", "text": "Hello.\n", "html": "<p>Hello.</p>", "from_name": "Shop", "from": "shop",
          "to_name": "Ann", "to": "ann", "reply_to_name": "Help", "reply_to": "help"}
@@ -26,13 +26,13 @@ NAMES = [
     "[Ann]", "=?", "Ann\u00a0Doe", "ü" * 30 + ", " + "x" * 60, "A. B. Doe", "x" * 200,
 ]
 
-# Local parts; what must be quoted stands in quotes. The API may refuse those of the second list.
+# Local parts; those that must be quoted are in quotes. The API may reject those of the second list.
 LOCALS = ["ann+tag", "o'neil", "a&b", "Ann.Doe", "x" * 64, "a!b", "a%b", "{a|b}~#$*/?=^_`-"]
 UNUSUAL = ["=?utf-8?q?x?=", '"j doe"', '"a..b"', '"a@b"', '"a\\"b"', '".dot"', '"a,b"', '"<x>"', '"a\\\\b"']
 
 
 def mails():
-    """Pairs of a mail and whether a 400 is right too."""
+    """Pairs of a message and whether a 400 is valid too."""
     for subject in SUBJECTS:
         yield PLAIN | {"subject": subject}, False
     for text in TEXTS:

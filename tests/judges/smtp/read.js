@@ -1,4 +1,5 @@
-// Reads mails with mailparser. Stdin: {"name": "file", …}; stdout: {"name": {from, to, reply_to, subject, text, html}, …}.
+// Parses messages with mailparser. Stdin: {"name": "file", …}; stdout: {"name": {from, to, reply_to, subject, text,
+// html}, …}.
 const { readFileSync } = require("fs");
 const { simpleParser } = require("mailparser");
 

@@ -1,14 +1,17 @@
 #!/usr/bin/env bash
-# Holds Waypost's mail over SMTP against two strict servers, Postfix and aiosmtpd, and two readers, Python's email
-# package and mailparser: what a reader shows must be what was given to the API. Called by scripts/judges.sh.
+# Sends Waypost's messages over SMTP to two strict servers, Postfix and aiosmtpd, and parses them with two libraries,
+# Python's email package and mailparser: the parsed message must equal the one given to the API. Called by
+# scripts/judges.sh.
 #
-# Postfix is installed with apt-get where it is missing, and runs as an instance of its own. Its master process wants
-# root: without root and sudo, aiosmtpd judges alone, and a line says so.
+# Postfix is installed with apt-get if it is missing, and runs as a separate instance. Its master process requires root:
+# without root and sudo, only aiosmtpd is used, and a line says so.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=../../../scripts/servers.sh
 . "$here/../../../scripts/servers.sh"
+# shellcheck source=../install.sh
+. "$here/../install.sh"
 
 main() {
     install_once requirements.txt install_python
@@ -19,33 +22,16 @@ main() {
         start_postfix
         export POSTFIX_PORT=$postfix_port POSTFIX_MAIL=$postfix_dir/mail
     else
-        warn "Postfix does not judge: it needs root, or sudo without a password"
+        warn "Postfix is not used: it needs root, or sudo without a password"
     fi
-    export NO_PROXY=127.0.0.1 no_proxy=127.0.0.1 # It is all on this machine.
+    export NO_PROXY=127.0.0.1 no_proxy=127.0.0.1 # All servers are on this machine.
     export PYTHONDONTWRITEBYTECODE=1
     NODE_PATH=$JUDGE_HOME/node_modules "$JUDGE_HOME/venv/bin/python" "$here/judge.py"
 }
 
-# install_once FILE COMMAND : unless FILE is as it was when COMMAND last succeeded.
-install_once() {
-    cmp -s "$here/$1" "$JUDGE_HOME/installed-$1" && return
-    "$2"
-    cp "$here/$1" "$JUDGE_HOME/installed-$1"
-}
-
-install_python() {
-    python3 -m venv --clear "$JUDGE_HOME/venv"
-    "$JUDGE_HOME/venv/bin/pip" install --quiet --disable-pip-version-check -r "$here/requirements.txt"
-}
-
-install_node() {
-    cp "$here/package.json" "$here/package-lock.json" "$JUDGE_HOME"
-    npm ci --silent --no-audit --no-fund --prefix "$JUDGE_HOME"
-}
-
 as_root() { if [[ $(id -u) == 0 ]]; then "$@"; else sudo -n "$@"; fi; }
 
-# start_postfix : sets postfix_dir and postfix_port. Its directory lies where Postfix's own users can get to.
+# start_postfix : sets postfix_dir and postfix_port. Postfix's own users must be able to read its directory.
 start_postfix() {
     [[ -x /usr/sbin/postfix ]] || STATE=$JUDGE_SCRATCH install_postfix
     postfix_port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
@@ -69,8 +55,8 @@ install_postfix() {
     install_packages Postfix postfix postfix postfix
 }
 
-# Every address at every domain has one mailbox. What Postfix can refuse about form, it refuses; and it takes an
-# address as it is written, where it would else rewrite "a@b" and a%b to be safe.
+# Every address at every domain has a mailbox. Postfix rejects every malformed message that it can reject, and accepts an
+# address as it is written; by default it rewrites "a@b" and a%b to be safe.
 settings() {
     cat <<END
 compatibility_level = 3.6

@@ -1,4 +1,4 @@
-//! What Mailgun demands of a send.
+//! Mailgun's checks of a send.
 
 use serde_json::{Map, Value};
 
@@ -6,7 +6,7 @@ use super::form::Form;
 use crate::address::Mailbox;
 
 const RECIPIENTS_MAX: usize = 1_000;
-/// By the published text of 2024; newer accounts may have more.
+/// By the documentation of 2024; newer accounts may have more.
 const TAGS_MAX: usize = 3;
 const TAG_BYTES_MAX: usize = 128;
 /// All `o:`, `h:`, `v:` and `t:` parameters together.
@@ -14,7 +14,7 @@ const OPTIONS_BYTES_MAX: usize = 16 * 1024;
 /// The message without the form around it.
 const MESSAGE_BYTES_MAX: usize = 25 << 20;
 
-/// A send that is in order.
+/// A valid send.
 pub(super) struct Checked {
     pub(super) to: Vec<String>,
     pub(super) cc: Vec<String>,
@@ -29,7 +29,7 @@ impl Checked {
     }
 }
 
-/// The first problem ends the check; `Err` carries the text of the refusal.
+/// Stops at the first problem; `Err` is the text of the rejection.
 pub(super) fn check(form: &Form) -> Result<Checked, String> {
     let from = form.get("from").ok_or("from parameter is missing")?;
     if Mailbox::parse(from).is_none() {

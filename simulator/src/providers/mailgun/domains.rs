@@ -1,5 +1,5 @@
-//! The account's domains. Whatever domain is asked for exists, unless it says it is `invalid` or
-//! begins with `new` and was not created yet.
+//! The account's domains. Every requested domain exists, unless its name contains
+//! `invalid`, or starts with `new` and the domain was not created yet.
 
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -66,12 +66,12 @@ pub(super) async fn create(state: &State, request: &Request, key: &str) -> Answe
     reply::json(StatusCode::OK, body.to_string())
 }
 
-/// `PUT /v4/domains/{name}/verify`: DNS is asked now.
+/// `PUT /v4/domains/{name}/verify`: checks the DNS records now.
 pub(super) fn verify(state: &State, key: &str, name: &str) -> Answer {
     if !exists(state, key, name) {
         return domain_not_found();
     }
-    state.domains.look(Provider::Mailgun, key, name);
+    state.domains.verify(Provider::Mailgun, key, name);
     let mut body = details(state, key, name);
     body["message"] = json!("Domain DNS records have been updated");
     reply::json(StatusCode::OK, body.to_string())
@@ -92,7 +92,7 @@ fn exists(state: &State, key: &str, name: &str) -> bool {
     if name.contains("invalid") || name.starts_with("new") || !name.contains('.') {
         return false;
     }
-    state.domains.note(Provider::Mailgun, key, name);
+    state.domains.add_used(Provider::Mailgun, key, name);
     true
 }
 

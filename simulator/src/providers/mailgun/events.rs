@@ -1,25 +1,28 @@
-//! Mailgun's webhooks: one event in each call, beside a signature that covers only itself.
+//! Mailgun's webhooks: one event per call, with a signature that does not cover the
+//! event.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value, json};
 
 use crate::address::Mailbox;
-use crate::callbacks::{Dressed, Event, ProviderEventKind, SignatureFault, Stamp, sign_mailgun};
+use crate::callbacks::{
+    Event, PreparedCall, ProviderEventKind, SignatureFault, Stamp, sign_mailgun,
+};
 use crate::ids::{Ids, derived};
 use crate::mail::Record;
-use crate::providers::told::{
+use crate::providers::event_data::{
     LISTED, MAILBOX_FULL, NO_SUCH_USER, READER_IP, REFUSED_AS_SPAM, SENDER_IP, TRY_LATER,
     USER_AGENT, link, recipient_domain,
 };
 
-/// Puts a signature with a new token beside the event.
-pub(in crate::providers) fn dress(
+/// Adds a signature with a new token.
+pub(in crate::providers) fn prepare_call(
     signing_key: &str,
     text: &str,
     stamp: Stamp,
     ids: &Ids,
-) -> Dressed {
+) -> PreparedCall {
     let timestamp = stamp.now.timestamp().to_string();
     let token = ids.token()[..50].to_owned();
     let signature = match stamp.fault {
@@ -32,14 +35,14 @@ pub(in crate::providers) fn dress(
             json!({"token": token, "timestamp": timestamp, "signature": signature})
         }
     };
-    Dressed {
+    PreparedCall {
         headers: Vec::new(),
         body: format!("{{\"signature\":{signature},\"event-data\":{text}}}").into(),
     }
 }
 
 /// The event, without its signature.
-pub(in crate::providers) fn word(event: &Event) -> String {
+pub(in crate::providers) fn call_body(event: &Event) -> String {
     let record = &*event.record;
     let (level, own) = own_fields(event);
     let mut fields = Map::new();
@@ -53,22 +56,22 @@ pub(in crate::providers) fn word(event: &Event) -> String {
         "id": event_id(event),
         "timestamp": micros as f64 / 1e6,
         "log-level": level,
-        "recipient": record.copy.to,
+        "recipient": record.recipient.to,
         "campaigns": [],
-        "tags": record.copy.envelope.tags,
-        "user-variables": record.copy.filled_metadata(),
+        "tags": record.recipient.envelope.tags,
+        "user-variables": record.recipient.filled_metadata(),
     }));
-    if event.happening != ProviderEventKind::Complained {
+    if event.kind != ProviderEventKind::Complained {
         put(json!({"recipient-domain": recipient_domain(record)}));
     }
     put(own);
     Value::Object(fields).to_string()
 }
 
-/// The level in Mailgun's log, and what is on no other event.
+/// The level in Mailgun's log, and the fields of this kind of event only.
 fn own_fields(event: &Event) -> (&'static str, Value) {
     let record = &*event.record;
-    match event.happening {
+    match event.kind {
         ProviderEventKind::Sent => {
             let own = json!({
                 "event": "accepted",
@@ -178,7 +181,7 @@ fn status(code: u16, enhanced: &str, text: &str, attempt: u32) -> Value {
     })
 }
 
-/// What is known of a person who reads: the message only by its id.
+/// A recipient's open or click: the message is given only by its id.
 fn reading(record: &Record, event: &str) -> Value {
     json!({
         "event": event,
@@ -197,25 +200,25 @@ fn reading(record: &Record, event: &str) -> Value {
 }
 
 fn message(record: &Record) -> Value {
-    let copy = &record.copy;
+    let recipient = &record.recipient;
     json!({
         "headers": {
-            "to": copy.to,
+            "to": recipient.to,
             "message-id": bare_id(record),
-            "from": copy.envelope.from,
-            "subject": copy.fill(&copy.envelope.subject),
+            "from": recipient.envelope.from,
+            "subject": recipient.fill(&recipient.envelope.subject),
         },
         "attachments": [],
-        "size": copy.body.bytes(),
+        "size": recipient.body.bytes(),
     })
 }
 
 fn envelope(record: &Record, is_out: bool) -> Value {
-    let from = &record.copy.envelope.from;
+    let from = &record.recipient.envelope.from;
     let sender = Mailbox::parse(from).map_or(from.as_str(), |mailbox| mailbox.address);
     let mut envelope = json!({
         "sender": sender,
-        "targets": record.copy.to,
+        "targets": record.recipient.to,
         "transport": "smtp",
     });
     if is_out {
@@ -235,12 +238,12 @@ fn flags() -> Value {
 
 fn storage(record: &Record) -> Value {
     let key = URL_SAFE_NO_PAD.encode(derived(&[&record.provider_message_id, "storage"]));
-    let domain = &record.copy.envelope.scope;
+    let domain = &record.recipient.envelope.scope;
     let url = format!("https://se.api.mailgun.net/v3/domains/{domain}/messages/{key}");
     json!({"key": key, "url": url})
 }
 
-/// Events have the id without the brackets that the API gives it.
+/// The message id without the brackets of the API's response.
 fn bare_id(record: &Record) -> &str {
     let id = &record.provider_message_id;
     id.trim_start_matches('<').trim_end_matches('>')
@@ -249,5 +252,5 @@ fn bare_id(record: &Record) -> &str {
 fn event_id(event: &Event) -> String {
     let sequence = event.record.sequence.to_string();
     let id = &event.record.provider_message_id;
-    URL_SAFE_NO_PAD.encode(derived(&[id, &sequence, event.happening.name()]))
+    URL_SAFE_NO_PAD.encode(derived(&[id, &sequence, event.kind.name()]))
 }

@@ -11,10 +11,10 @@ use crate::address::split_list;
 use crate::mail::CapturedAttachment;
 use crate::request::Request;
 
-/// More fields than any permitted send has.
+/// More fields than a valid send can have.
 const FIELDS_MAX: usize = 5_000;
 
-/// A send's fields, in the order they came.
+/// A send's fields, in the order of the form.
 #[derive(Default)]
 pub(super) struct Form {
     pub(super) fields: Vec<(String, String)>,
@@ -22,7 +22,7 @@ pub(super) struct Form {
 }
 
 impl Form {
-    /// `Err` carries the text of the refusal.
+    /// `Err` is the text of the rejection.
     pub(super) async fn read(request: &Request) -> Result<Self, String> {
         let content_type = request.header("content-type").unwrap_or_default();
         let boundary = multer::parse_boundary(content_type)
@@ -49,7 +49,7 @@ impl Form {
                         bytes: data.len(),
                     });
                 }
-                // A file without a name is dropped without a word.
+                // A file without a name is ignored.
                 ("attachment" | "inline", None) => {}
                 _ => {
                     let text = String::from_utf8(data.to_vec())
@@ -73,7 +73,7 @@ impl Form {
             .map(|(_, value)| value.as_str())
     }
 
-    /// The fields whose name begins so, without that beginning.
+    /// The fields whose names start with the prefix, without the prefix.
     pub(super) fn prefixed(&self, prefix: &str) -> impl Iterator<Item = (&str, &str)> {
         self.fields
             .iter()
@@ -92,7 +92,7 @@ impl Form {
         matches!(self.get(name), Some("yes" | "true"))
     }
 
-    /// `recipient-variables`: `Ok(None)` when absent, `Err` when it is not an object.
+    /// `recipient-variables`: `Ok(None)` if absent, `Err` if it is not an object.
     pub(super) fn recipient_variables(&self) -> Result<Option<Map<String, Value>>, ()> {
         match self.get("recipient-variables").map(serde_json::from_str) {
             None => Ok(None),

@@ -1,6 +1,6 @@
 //! Mailgun: `POST /v3/{domain}/messages`, `GET /v4/domains` and webhooks.
 //!
-//! A path Mailgun does not know is answered with status 200 and a greeting, as the real one does.
+//! Like the real service, it answers an unknown path with status 200 and a greeting.
 
 mod check;
 mod domains;
@@ -19,16 +19,16 @@ use http::{Method, StatusCode};
 use serde_json::json;
 
 use super::reset_at;
-use crate::credentials::{Standing, wall};
-use crate::faults::Trouble;
+use crate::credentials::{CredentialKind, firewall_page};
+use crate::faults::AccountProblem;
 use crate::reply::{self, Answer, Outcome};
 use crate::request::{Request, decode};
 use crate::state::State;
 
-/// The request body may have 52.4 MiB.
+/// A request body may have 52.4 MiB.
 pub(super) const BODY_BYTES_MAX: usize = 54_945_382;
 
-/// How long an account that used up its quota is told to wait.
+/// The `Retry-After` of an account that used up its quota.
 const QUOTA_WAIT: Duration = Duration::from_secs(3_600);
 
 pub(super) fn is_send(request: &Request) -> bool {
@@ -45,7 +45,7 @@ pub(super) async fn handle(state: &State, request: &Request) -> Outcome {
     match segments.as_slice() {
         ["v3", domain, "messages"] if post => match authenticate(request) {
             Ok(key) => send::send(state, request, &key, &decode(domain)).await,
-            Err(Unauthorized::Wall) => wall().into(),
+            Err(Unauthorized::Firewall) => firewall_page().into(),
             Err(Unauthorized::Key) => forbidden().into(),
         },
         ["v4", "domains"] if get => read(request, |key| domains::list(state, request, key)).into(),
@@ -99,7 +99,7 @@ pub(super) fn server_error() -> Answer {
 }
 
 enum Unauthorized {
-    Wall,
+    Firewall,
     Key,
 }
 
@@ -114,26 +114,27 @@ fn authenticate(request: &Request) -> Result<String, Unauthorized> {
         .and_then(|text| text.strip_prefix("api:"))
         .filter(|key| !key.is_empty())
         .ok_or(Unauthorized::Key)?;
-    match Standing::of(key) {
-        Standing::Wall => Err(Unauthorized::Wall),
-        Standing::Invalid => Err(Unauthorized::Key),
-        Standing::Good | Standing::NoSendScope | Standing::SendOnly | Standing::NoCredit => {
-            Ok(key.to_owned())
-        }
+    match CredentialKind::of(key) {
+        CredentialKind::Firewall => Err(Unauthorized::Firewall),
+        CredentialKind::Invalid => Err(Unauthorized::Key),
+        CredentialKind::Good
+        | CredentialKind::NoSendScope
+        | CredentialKind::SendOnly
+        | CredentialKind::NoCredit => Ok(key.to_owned()),
     }
 }
 
-/// A call that a domain sending key may not make.
+/// Handles a call for which a domain sending key is not sufficient.
 fn read(request: &Request, handle: impl FnOnce(&str) -> Answer) -> Answer {
     authorize(request).map_or_else(|refusal| refusal, |key| handle(&key))
 }
 
-/// The key of a call that a domain sending key may not make.
+/// The key of a call for which a domain sending key is not sufficient.
 fn authorize(request: &Request) -> Result<String, Answer> {
     match authenticate(request) {
-        Ok(key) if Standing::of(&key) == Standing::SendOnly => Err(forbidden()),
+        Ok(key) if CredentialKind::of(&key) == CredentialKind::SendOnly => Err(forbidden()),
         Ok(key) => Ok(key),
-        Err(Unauthorized::Wall) => Err(wall()),
+        Err(Unauthorized::Firewall) => Err(firewall_page()),
         Err(Unauthorized::Key) => {
             let text = "Invalid private key";
             Err(message(StatusCode::UNAUTHORIZED, text))
@@ -153,21 +154,22 @@ fn domain_not_found() -> Answer {
     message(StatusCode::NOT_FOUND, "Domain not found")
 }
 
-/// A quota has a status of its own, and its date ends in `UTC` (mailgun-java issue 50, Ghost
-/// issue 24494); the limit that the customer set is worded as in glot issue 59.
-fn account_refused(domain: &str, trouble: Trouble) -> Answer {
-    let why = match trouble {
-        Trouble::Limit => {
+/// An exceeded quota has a status of its own, and its date ends in `UTC` (mailgun-java
+/// issue 50, Ghost issue 24494); the text for the customer's own limit is from glot issue
+/// 59.
+fn account_refused(domain: &str, problem: AccountProblem) -> Answer {
+    let why = match problem {
+        AccountProblem::Limit => {
             let until = crate::clock::now() + QUOTA_WAIT;
             let until = until.format("%a, %d %b %Y %H:%M:%S UTC");
             format!("recipient limit exceeded, try again after {until}")
         }
-        Trouble::Pause => "You've reached the message limit you set on account.".to_owned(),
-        Trouble::Suspended => "The account is disabled. Please contact support.".to_owned(),
+        AccountProblem::Pause => "You've reached the message limit you set on account.".to_owned(),
+        AccountProblem::Suspended => "The account is disabled. Please contact support.".to_owned(),
     };
-    let status = match trouble {
-        Trouble::Limit => StatusCode::from_u16(420).unwrap_or(StatusCode::TOO_MANY_REQUESTS),
-        Trouble::Pause | Trouble::Suspended => StatusCode::FORBIDDEN,
+    let status = match problem {
+        AccountProblem::Limit => StatusCode::from_u16(420).unwrap_or(StatusCode::TOO_MANY_REQUESTS),
+        AccountProblem::Pause | AccountProblem::Suspended => StatusCode::FORBIDDEN,
     };
     message(
         status,

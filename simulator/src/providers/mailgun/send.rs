@@ -9,12 +9,12 @@ use super::check::{Checked, check, not_an_address};
 use super::form::Form;
 use super::{account_refused, domain_not_found, message, server_error, throttled};
 use crate::capture::Accepted;
-use crate::credentials::Standing;
+use crate::credentials::CredentialKind;
 use crate::domains::is_verified;
-use crate::faults::Trouble;
-use crate::mail::{Body, Envelope, MailCopy};
+use crate::faults::AccountProblem;
+use crate::mail::{Body, Envelope, Recipient};
 use crate::providers::{Provider, accept};
-use crate::recipients::{Verdict, is_refused, judge};
+use crate::recipients::{Decision, decide, is_rejected};
 use crate::reply::{self, Answer, Outcome};
 use crate::request::Request;
 use crate::state::State;
@@ -38,8 +38,8 @@ pub(super) async fn send(state: &State, request: &Request, key: &str, domain: &s
 
 fn prepare(form: &Form, key: &str, domain: &str) -> Result<Checked, Answer> {
     let checked = check(form).map_err(|text| message(StatusCode::BAD_REQUEST, &text))?;
-    if Standing::of(key) == Standing::NoCredit {
-        return Err(account_refused(domain, Trouble::Limit));
+    if CredentialKind::of(key) == CredentialKind::NoCredit {
+        return Err(account_refused(domain, AccountProblem::Limit));
     }
     if !is_verified(domain) {
         let text = format!(
@@ -52,13 +52,13 @@ fn prepare(form: &Form, key: &str, domain: &str) -> Result<Checked, Answer> {
 }
 
 fn deliver(state: &State, form: Form, checked: Checked, (key, domain): (&str, &str)) -> Outcome {
-    let ending = match judge(state, Provider::Mailgun, checked.recipients()) {
-        Verdict::Throttle { wait } => return throttled(domain, wait).into(),
-        Verdict::Error => return server_error().into(),
-        Verdict::Refuse(trouble) => return account_refused(domain, trouble).into(),
-        Verdict::Accept(ending) => ending,
+    let accepted_reply = match decide(state, Provider::Mailgun, checked.recipients()) {
+        Decision::Throttle { wait } => return throttled(domain, wait).into(),
+        Decision::Error => return server_error().into(),
+        Decision::Reject(problem) => return account_refused(domain, problem).into(),
+        Decision::Accept(accepted_reply) => accepted_reply,
     };
-    if checked.recipients().any(is_refused) {
+    if checked.recipients().any(is_rejected) {
         return message(StatusCode::BAD_REQUEST, &not_an_address("to")).into();
     }
     let id = state.ids.mailgun(domain);
@@ -71,12 +71,17 @@ fn deliver(state: &State, form: Form, checked: Checked, (key, domain): (&str, &s
         provider: Provider::Mailgun,
         credential: key,
         provider_message_id: id,
-        copies: copies(form, checked, domain, state.captures.keeps_bodies()),
+        recipients: split_recipients(form, checked, domain, state.captures.keeps_bodies()),
     };
-    accept(state, accepted, ending, answer)
+    accept(state, accepted, accepted_reply, answer)
 }
 
-fn copies(form: Form, checked: Checked, domain: &str, keep_bodies: bool) -> Vec<MailCopy> {
+fn split_recipients(
+    form: Form,
+    checked: Checked,
+    domain: &str,
+    keep_bodies: bool,
+) -> Vec<Recipient> {
     let is_reply_to = |name: &str| name.eq_ignore_ascii_case("reply-to");
     let headers = form.prefixed("h:").filter(|(name, _)| !is_reply_to(name));
     let reply_to = form.prefixed("h:").find(|(name, _)| is_reply_to(name));
@@ -96,15 +101,15 @@ fn copies(form: Form, checked: Checked, domain: &str, keep_bodies: bool) -> Vec<
         as_sent: None,
     });
     let metadata: Vec<_> = form.prefixed("v:").map(owned).collect();
-    // Recipient variables, even empty ones, split the mail: nobody sees anybody else.
+    // Recipient variables, even empty ones, split the message: no recipient sees another.
     let split = checked.variables.is_some() || checked.recipients().nth(1).is_none();
-    let shown = checked.to.iter().chain(&checked.cc).cloned();
-    let visible: Option<Arc<[String]>> = (!split).then(|| shown.collect());
+    let to_json = checked.to.iter().chain(&checked.cc).cloned();
+    let visible: Option<Arc<[String]>> = (!split).then(|| to_json.collect());
     let variables = checked.variables.unwrap_or_default();
     let all = [checked.to, checked.cc, checked.bcc];
     let everybody = all.into_iter().flatten();
     everybody
-        .map(|to| MailCopy {
+        .map(|to| Recipient {
             substitutions: variables_of(&variables, &to),
             to,
             visible: visible.clone(),
@@ -115,7 +120,7 @@ fn copies(form: Form, checked: Checked, domain: &str, keep_bodies: bool) -> Vec<
         .collect()
 }
 
-/// Those of an address with a `+` are not found by it (mailgun.js issue 413).
+/// Addresses with a `+` have no variables (mailgun.js issue 413).
 fn variables_of(variables: &Map<String, Value>, to: &str) -> Vec<(String, String)> {
     let found = variables.get(to).filter(|_| !to.contains('+'));
     found.map(substitutions).unwrap_or_default()

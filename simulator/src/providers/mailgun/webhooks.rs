@@ -10,16 +10,16 @@ use sha2::{Digest, Sha256};
 
 use super::form::Form;
 use super::{domain_not_found, message};
-use crate::callbacks::{Kinds, Lane, ProviderEventKind, Subscriber, Target, parse_url};
+use crate::callbacks::{Endpoint, Kinds, ProviderEventKind, Subscriber, Target, parse_url};
 use crate::reply::{self, Answer};
 use crate::request::{Request, decode};
 use crate::state::State;
 
-/// URLs of one kind of event.
+/// URLs per kind of event.
 const URLS_MAX: usize = 3;
-/// Domains beyond this number cannot register.
+/// Further domains cannot register.
 const DOMAINS_MAX: usize = 10_000;
-/// The kinds of events, as registrations name them.
+/// The kinds of events, by their names in registrations.
 const EVENTS: [(&str, &[ProviderEventKind]); 8] = [
     ("accepted", &[ProviderEventKind::Sent]),
     ("delivered", &[ProviderEventKind::Delivered]),
@@ -41,7 +41,7 @@ const EVENTS: [(&str, &[ProviderEventKind]); 8] = [
     ),
 ];
 
-/// The webhooks of every key's domains.
+/// The webhooks of all keys' domains.
 #[derive(Default)]
 pub(crate) struct Webhooks(RwLock<HashMap<(String, String), Domain>>);
 
@@ -61,37 +61,40 @@ impl Webhooks {
 }
 
 impl Domain {
-    /// Makes one lane for each URL. Those that stay as they are keep theirs.
-    fn follow(&mut self, key: &str) {
-        let mut wishes: BTreeMap<&str, Kinds> = BTreeMap::new();
-        for (name, happenings) in EVENTS {
+    /// Creates an endpoint for each URL. Unchanged URLs keep their endpoint.
+    fn update_endpoints(&mut self, key: &str) {
+        let mut kinds_by_url: BTreeMap<&str, Kinds> = BTreeMap::new();
+        for (name, kinds) in EVENTS {
             for url in self.urls.get(name).into_iter().flatten() {
-                let kinds = wishes.entry(url).or_default();
-                *kinds = kinds.with(happenings);
+                let subscribed = kinds_by_url.entry(url).or_default();
+                *subscribed = subscribed.with(kinds);
             }
         }
         let old = std::mem::take(&mut self.subscribers);
         let known = |url: &str| {
             let url = parse_url(url)?;
-            let found = old.iter().find(|one| one.lane.url == url)?;
-            Some(Arc::clone(&found.lane))
+            let found = old.iter().find(|one| one.endpoint.url == url)?;
+            Some(Arc::clone(&found.endpoint))
         };
-        self.subscribers = wishes
+        self.subscribers = kinds_by_url
             .into_iter()
-            .filter_map(|(url, wants)| {
+            .filter_map(|(url, subscribed_kinds)| {
                 let signing_key = signing_key(key);
-                let lane =
-                    known(url).or_else(|| Lane::new(url, Target::Mailgun { signing_key }))?;
-                Some(Subscriber { lane, wants })
+                let endpoint =
+                    known(url).or_else(|| Endpoint::new(url, Target::Mailgun { signing_key }))?;
+                Some(Subscriber {
+                    endpoint,
+                    subscribed_kinds,
+                })
             })
             .collect();
     }
 
-    fn shown(&self) -> Value {
+    fn to_json(&self) -> Value {
         let all = EVENTS.iter().map(|(name, _)| {
             let urls = self.urls.get(name).filter(|urls| !urls.is_empty());
-            let shown = urls.map_or(Value::Null, |urls| json!({ "urls": urls }));
-            ((*name).to_owned(), shown)
+            let to_json = urls.map_or(Value::Null, |urls| json!({ "urls": urls }));
+            ((*name).to_owned(), to_json)
         });
         json!({"webhooks": Value::Object(all.collect())})
     }
@@ -118,7 +121,7 @@ pub(super) async fn handle(
     name: Option<&str>,
 ) -> Answer {
     let done = match (&request.method, name) {
-        (&Method::GET, None) => change(state, key, domain, |own| Ok(own.shown())),
+        (&Method::GET, None) => change(state, key, domain, |own| Ok(own.to_json())),
         (&Method::POST, None) => create(state, request, key, domain).await,
         (&Method::GET, Some(name)) => change(state, key, domain, |own| {
             let urls = own.urls.get(kind(name)?).filter(|urls| !urls.is_empty());
@@ -150,7 +153,7 @@ pub(super) fn handle_v4(state: &State, request: &Request, key: &str, domain: &st
                         .values_mut()
                         .for_each(|urls| urls.retain(|one| one != url));
                 }
-                Ok(own.shown())
+                Ok(own.to_json())
             }),
             None => Err(reply::json(
                 StatusCode::BAD_REQUEST,
@@ -245,11 +248,11 @@ fn associate(state: &State, request: &Request, key: &str, domain: &str) -> Resul
             }
             urls.push(url.clone());
         }
-        Ok(own.shown())
+        Ok(own.to_json())
     })
 }
 
-/// Looks at or changes a domain's webhooks; a refused change leaves them as they were.
+/// Reads or changes a domain's webhooks; a rejected change leaves them unchanged.
 fn change(
     state: &State,
     key: &str,
@@ -260,15 +263,15 @@ fn change(
         return Err(domain_not_found());
     }
     let mut all = state.mailgun_webhooks.0.write();
-    let place = (key.to_owned(), domain.to_owned());
-    if all.len() >= DOMAINS_MAX && !all.contains_key(&place) {
+    let key_and_domain = (key.to_owned(), domain.to_owned());
+    if all.len() >= DOMAINS_MAX && !all.contains_key(&key_and_domain) {
         return Err(reason("the simulator has no room for another domain"));
     }
-    let own = all.entry(place).or_default();
+    let own = all.entry(key_and_domain).or_default();
     let before = own.urls.clone();
     match change(own) {
         Ok(body) => {
-            own.follow(key);
+            own.update_endpoints(key);
             Ok(reply::json(StatusCode::OK, body.to_string()))
         }
         Err(refusal) => {

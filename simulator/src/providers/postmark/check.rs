@@ -1,4 +1,4 @@
-//! What Postmark demands of one email.
+//! Postmark's checks of an email.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -34,7 +34,7 @@ impl Refusal {
     }
 }
 
-/// The addresses of an email that is in order.
+/// The addresses of a valid email.
 pub(super) struct Recipients {
     pub(super) to: Vec<String>,
     pub(super) cc: Vec<String>,
@@ -48,7 +48,7 @@ impl Recipients {
     }
 }
 
-/// The first problem ends the check, as with the real service.
+/// Stops at the first problem, like the real service.
 pub(super) fn check(email: &Email) -> Result<Recipients, Refusal> {
     let from = mailbox("From", &email.from)?;
     let recipients = Recipients {

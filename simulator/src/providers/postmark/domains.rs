@@ -36,7 +36,7 @@ pub(super) fn list(state: &State, request: &Request, token: &str) -> Answer {
     reply::json(StatusCode::OK, body.to_string())
 }
 
-/// `GET /domains/{id}`: the same and its records.
+/// `GET /domains/{id}`: the domain with its DNS records.
 pub(super) fn find(state: &State, token: &str, id: &str) -> Answer {
     named(state, token, id, |id, name| details(state, token, id, name))
 }
@@ -49,15 +49,15 @@ pub(super) fn create(state: &State, request: &Request, token: &str) -> Answer {
     };
     match state.domains.create(Provider::Postmark, token, name) {
         Some(id) => details(state, token, id, &name.to_ascii_lowercase()),
-        // The code of this refusal was found in no text of the vendor's.
+        // No documentation of the vendor names the code of this rejection.
         None => refusal(300, "This domain already exists."),
     }
 }
 
-/// `PUT /domains/{id}/verifydkim` and `…/verifyreturnpath`: DNS is asked now.
+/// `PUT /domains/{id}/verifydkim` and `…/verifyreturnpath`: checks the DNS records now.
 pub(super) fn verify(state: &State, token: &str, id: &str) -> Answer {
     named(state, token, id, |id, name| {
-        state.domains.look(Provider::Postmark, token, name);
+        state.domains.verify(Provider::Postmark, token, name);
         details(state, token, id, name)
     })
 }
@@ -71,7 +71,7 @@ pub(super) fn remove(state: &State, token: &str, id: &str) -> Answer {
     })
 }
 
-/// Calls `handle` with the domain of that number.
+/// Calls `handle` with the domain of this number.
 fn named(
     state: &State,
     token: &str,

@@ -1,4 +1,4 @@
-//! Postmark's webhooks: one object in each call, and a password instead of a signature.
+//! Postmark's webhooks: one object per call, with a password instead of a signature.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -6,19 +6,19 @@ use bytes::Bytes;
 use chrono::SecondsFormat;
 use serde_json::{Map, Value, json};
 
-use crate::callbacks::{Dressed, Event, ProviderEventKind, SignatureFault, Stamp};
+use crate::callbacks::{Event, PreparedCall, ProviderEventKind, SignatureFault, Stamp};
 use crate::mail::Record;
-use crate::providers::told::{
-    MAILBOX_FULL, NO_SUCH_USER, READER_IP, REFUSED_AS_SPAM, TAKEN, TRY_LATER, USER_AGENT, link,
+use crate::providers::event_data::{
+    ACCEPTED, MAILBOX_FULL, NO_SUCH_USER, READER_IP, REFUSED_AS_SPAM, TRY_LATER, USER_AGENT, link,
 };
 
 const SERVER_ID: u64 = 1;
 
-pub(in crate::providers) fn dress(
+pub(in crate::providers) fn prepare_call(
     auth: Option<&(String, String)>,
     text: &str,
     stamp: Stamp,
-) -> Dressed {
+) -> PreparedCall {
     let mut headers = Vec::new();
     if let Some((name, password)) = auth {
         let wrong = format!("not-{password}");
@@ -32,24 +32,24 @@ pub(in crate::providers) fn dress(
             headers.push(("authorization", format!("Basic {pair}")));
         }
     }
-    Dressed {
+    PreparedCall {
         headers,
         body: Bytes::copy_from_slice(text.as_bytes()),
     }
 }
 
 /// The body of a call.
-pub(in crate::providers) fn word(event: &Event, stream: &str) -> String {
+pub(in crate::providers) fn call_body(event: &Event, stream: &str) -> String {
     let record = &*event.record;
     let mut fields = shared(record, stream);
     let at = event.at.to_rfc3339_opts(SecondsFormat::Micros, true);
-    let own = match event.happening {
-        // Never asked for, as there is no such trigger.
+    let own = match event.kind {
+        // No webhook can subscribe to it, as there is no such trigger.
         ProviderEventKind::Sent | ProviderEventKind::Delivered => json!({
             "RecordType": "Delivery",
-            "Recipient": record.copy.to,
+            "Recipient": record.recipient.to,
             "DeliveredAt": at,
-            "Details": format!("smtp;{TAKEN}"),
+            "Details": format!("smtp;{ACCEPTED}"),
         }),
         ProviderEventKind::Deferred => bounce(record, &at, &TRANSIENT),
         ProviderEventKind::HardBounce => bounce(record, &at, &HARD),
@@ -73,14 +73,14 @@ pub(in crate::providers) fn word(event: &Event, stream: &str) -> String {
             "ID": bounce_id(record, "complaint"),
             "Type": "SpamComplaint",
             "TypeCode": 512,
-            "Email": record.copy.to,
+            "Email": record.recipient.to,
             "From": from(record),
             "BouncedAt": at,
-            "Subject": record.copy.fill(&record.copy.envelope.subject),
+            "Subject": record.recipient.fill(&record.recipient.envelope.subject),
         }),
         ProviderEventKind::Unsubscribed => json!({
             "RecordType": "SubscriptionChange",
-            "Recipient": record.copy.to,
+            "Recipient": record.recipient.to,
             "ChangedAt": at,
             "Origin": "Recipient",
             "SuppressSending": true,
@@ -157,19 +157,19 @@ fn bounce(record: &Record, at: &str, bounce: &Bounce) -> Value {
         "Name": bounce.name,
         "Description": bounce.description,
         "Details": details,
-        "Email": record.copy.to,
+        "Email": record.recipient.to,
         "From": from(record),
         "BouncedAt": at,
         "DumpAvailable": bounce.inactive,
         "Inactive": bounce.inactive,
         "CanActivate": bounce.inactive,
-        "Subject": record.copy.fill(&record.copy.envelope.subject),
+        "Subject": record.recipient.fill(&record.recipient.envelope.subject),
     })
 }
 
 fn shared(record: &Record, stream: &str) -> Map<String, Value> {
     let mut fields = Map::new();
-    let tag = record.copy.envelope.tags.first();
+    let tag = record.recipient.envelope.tags.first();
     merge(
         &mut fields,
         json!({
@@ -177,7 +177,7 @@ fn shared(record: &Record, stream: &str) -> Map<String, Value> {
             "MessageStream": stream,
             "MessageID": *record.provider_message_id,
             "Tag": tag.map_or("", String::as_str),
-            "Metadata": record.copy.filled_metadata(),
+            "Metadata": record.recipient.filled_metadata(),
         }),
     );
     fields
@@ -189,7 +189,7 @@ fn reading(record: &Record, at: &str, own: Value) -> Value {
     merge(
         &mut fields,
         json!({
-            "Recipient": record.copy.to,
+            "Recipient": record.recipient.to,
             "ReceivedAt": at,
             "Platform": "Desktop",
             "Client": {"Name": "Chrome 126.0", "Company": "Google", "Family": "Chrome"},
@@ -218,15 +218,15 @@ fn merge(fields: &mut Map<String, Value>, more: Value) {
 
 /// The bare address.
 fn from(record: &Record) -> &str {
-    let from = &record.copy.envelope.from;
+    let from = &record.recipient.envelope.from;
     crate::address::Mailbox::parse(from).map_or(from, |mailbox| mailbox.address)
 }
 
-/// A number that is the same whenever it is told again.
+/// A number that is the same whenever the event is reported again.
 fn bounce_id(record: &Record, kind: &str) -> u64 {
     let sequence = record.sequence.to_string();
     let id = crate::ids::derived(&[&record.provider_message_id, &sequence, kind]);
-    // Positive, and exact also where numbers are floating.
+    // Positive, and exact as a floating-point number.
     id[..6]
         .iter()
         .fold(0, |sum, &byte| sum << 8 | u64::from(byte))

@@ -1,6 +1,7 @@
-//! Postmark: `POST /email`, `POST /email/batch`, the server, its webhooks and the account's domains.
+//! Postmark: `POST /email`, `POST /email/batch`, the server, its webhooks and the
+//! account's domains.
 //!
-//! A server token sends; only an account token sees domains.
+//! A server token may send; only an account token may read domains.
 
 mod check;
 mod domains;
@@ -14,20 +15,20 @@ use http::header::ACCEPT;
 use http::{Method, StatusCode};
 use serde_json::json;
 
-use crate::credentials::{Standing, wall};
-use crate::faults::Trouble;
+use crate::credentials::{CredentialKind, firewall_page};
+use crate::faults::AccountProblem;
 use crate::reply::{self, Answer, Outcome};
 use crate::request::Request;
 use crate::state::State;
 
-/// One message may have 10 MB.
+/// A message may have 10 MB.
 pub(super) const EMAIL_BYTES_MAX: usize = 10_000_000;
 /// A batch may have 50 MB.
 pub(super) const BATCH_BYTES_MAX: usize = 50_000_000;
 
 const SERVER_TOKEN: &str = "x-postmark-server-token";
 const ACCOUNT_TOKEN: &str = "x-postmark-account-token";
-/// Validates without sending.
+/// A token that validates without sending.
 const TEST_TOKEN: &str = "POSTMARK_API_TEST";
 
 pub(super) fn has_token(request: &Request) -> bool {
@@ -85,7 +86,7 @@ pub(super) fn handle(state: &State, request: &Request) -> Outcome {
         ["webhooks", id] => answer(request, SERVER_TOKEN, |token| {
             webhooks::handle(state, request, token, Some(id))
         }),
-        // The body of such an answer was not found in any text of the vendor's.
+        // No documentation of the vendor shows the body of this response.
         _ => reply::empty(StatusCode::NOT_FOUND).into(),
     }
 }
@@ -99,13 +100,13 @@ pub(super) fn server_error() -> Answer {
     error(StatusCode::INTERNAL_SERVER_ERROR, 100, message)
 }
 
-fn account_refused(trouble: Trouble) -> Answer {
-    match trouble {
-        Trouble::Limit | Trouble::Pause => {
+fn account_refused(problem: AccountProblem) -> Answer {
+    match problem {
+        AccountProblem::Limit | AccountProblem::Pause => {
             let message = "You have run out of credits. Please buy more to continue sending.";
             refusal(405, message)
         }
-        Trouble::Suspended => refusal(413, "The account is not allowed to send."),
+        AccountProblem::Suspended => refusal(413, "The account is not allowed to send."),
     }
 }
 
@@ -125,12 +126,13 @@ fn authenticate<'a>(request: &'a Request, header: &str) -> Result<&'a str, Answe
              header for either X-Postmark-Server-Token or X-Postmark-Account-Token.",
         );
     };
-    match Standing::of(token) {
-        Standing::Wall => Err(wall()),
-        Standing::Invalid => unauthorized("Request does not contain a valid Server token."),
-        Standing::Good | Standing::NoSendScope | Standing::SendOnly | Standing::NoCredit => {
-            Ok(token)
-        }
+    match CredentialKind::of(token) {
+        CredentialKind::Firewall => Err(firewall_page()),
+        CredentialKind::Invalid => unauthorized("Request does not contain a valid Server token."),
+        CredentialKind::Good
+        | CredentialKind::NoSendScope
+        | CredentialKind::SendOnly
+        | CredentialKind::NoCredit => Ok(token),
     }
 }
 
@@ -150,7 +152,7 @@ fn error(status: StatusCode, code: u16, message: &str) -> Answer {
     reply::json(status, body.to_string())
 }
 
-/// The usual refusal: status 422, and the reason in the body's code.
+/// The usual rejection: status 422, and the reason as a code in the body.
 fn refusal(code: u16, message: &str) -> Answer {
     error(StatusCode::UNPROCESSABLE_ENTITY, code, message)
 }

@@ -1,4 +1,4 @@
-//! The body of `POST /email`. Fields this simulator does not look at are let through.
+//! The body of `POST /email`. Other fields are accepted and ignored.
 
 use std::collections::BTreeMap;
 

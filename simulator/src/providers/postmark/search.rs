@@ -1,5 +1,5 @@
-//! The search for mail that was sent: by the fields of the page "Messages API", and by
-//! one field of the metadata ("Custom metadata FAQ").
+//! The search for sent messages: by the fields of the documentation page "Messages API",
+//! and by one metadata field ("Custom metadata FAQ").
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::request::{Request, decode};
 use crate::state::State;
 
 const PAGE_MAX: usize = 500;
-/// How far a search reaches: `count` and `offset` together.
+/// The most messages that a search reaches: `count` and `offset` together.
 const REACH_MAX: usize = 10_000;
 const METADATA: &str = "metadata_";
 
@@ -41,7 +41,7 @@ pub(super) fn list(state: &State, request: &Request, token: &str) -> Answer {
             && matches(request, record)
             && metadata
                 .iter()
-                .all(|(name, value)| record.copy.has_metadata(name, value))
+                .all(|(name, value)| record.recipient.has_metadata(name, value))
     });
     let page: Vec<Value> = found
         .iter()
@@ -62,8 +62,8 @@ pub(super) fn details(state: &State, token: &str, id: &str) -> Answer {
         return refusal(701, "This message was not found.");
     };
     let mut body = summary(record);
-    body["TextBody"] = json!(record.copy.body.text);
-    body["HtmlBody"] = json!(record.copy.body.html);
+    body["TextBody"] = json!(record.recipient.body.text);
+    body["HtmlBody"] = json!(record.recipient.body.html);
     body["MessageEvents"] = json!([]);
     reply::json(StatusCode::OK, body.to_string())
 }
@@ -85,8 +85,8 @@ fn metadata_filters(request: &Request) -> Vec<(String, String)> {
 }
 
 fn matches(request: &Request, record: &Record) -> bool {
-    let copy = &record.copy;
-    let envelope = &copy.envelope;
+    let recipient = &record.recipient;
+    let envelope = &recipient.envelope;
     let is = |name: &str, own: &str| {
         let wanted = request.query(name);
         wanted.is_none_or(|wanted| wanted.eq_ignore_ascii_case(own))
@@ -96,40 +96,40 @@ fn matches(request: &Request, record: &Record) -> bool {
         wanted.is_none_or(|wanted| own.contains(&wanted))
     };
     let from = Mailbox::parse(&envelope.from);
-    is("recipient", &copy.to)
+    is("recipient", &recipient.to)
         && is("fromemail", from.map_or("", |mailbox| mailbox.address))
         && is("tag", envelope.tags.first().map_or("", String::as_str))
         && is("status", "sent")
         && is("messagestream", stream(record))
-        && contains("subject", &copy.fill(&envelope.subject))
+        && contains("subject", &recipient.fill(&envelope.subject))
 }
 
-/// Postmark's own name for mail that names no stream.
+/// The stream, or Postmark's default for a message that names none.
 fn stream(record: &Record) -> &str {
-    match record.copy.envelope.scope.as_str() {
+    match record.recipient.envelope.scope.as_str() {
         "" => "outbound",
         stream => stream,
     }
 }
 
 fn summary(record: &Record) -> Value {
-    let copy = &record.copy;
+    let recipient = &record.recipient;
     json!({
-        "Tag": copy.envelope.tags.first().map_or("", String::as_str),
+        "Tag": recipient.envelope.tags.first().map_or("", String::as_str),
         "MessageID": *record.provider_message_id,
         "MessageStream": stream(record),
-        "To": [{ "Email": copy.to, "Name": null }],
+        "To": [{ "Email": recipient.to, "Name": null }],
         "Cc": [],
         "Bcc": [],
-        "Recipients": [copy.to],
+        "Recipients": [recipient.to],
         "ReceivedAt": record.accepted_at.to_rfc3339_opts(SecondsFormat::Millis, true),
-        "From": copy.envelope.from,
-        "Subject": copy.fill(&copy.envelope.subject),
+        "From": recipient.envelope.from,
+        "Subject": recipient.fill(&recipient.envelope.subject),
         "Attachments": [],
         "Status": "Sent",
         "TrackOpens": false,
         "TrackLinks": "None",
-        "Metadata": copy.filled_metadata(),
+        "Metadata": recipient.filled_metadata(),
         "Sandboxed": false,
     })
 }

@@ -14,11 +14,11 @@ use super::model::Email;
 use super::{TEST_TOKEN, accepts_json, account_refused, refusal, server_error, throttled};
 use crate::capture::Accepted;
 use crate::clock;
-use crate::credentials::Standing;
-use crate::faults::Trouble;
-use crate::mail::{Body, CapturedAttachment, Envelope, MailCopy};
+use crate::credentials::CredentialKind;
+use crate::faults::AccountProblem;
+use crate::mail::{Body, CapturedAttachment, Envelope, Recipient};
 use crate::providers::{Provider, finish, record};
-use crate::recipients::{Ending, Verdict, is_refused, judge};
+use crate::recipients::{AcceptedReply, Decision, decide, is_rejected};
 use crate::reply::{self, Answer, Outcome};
 use crate::request::Request;
 use crate::state::State;
@@ -27,7 +27,7 @@ const BATCH_MAX: usize = 500;
 const INACTIVE: &str = "Inactive recipients are ones that have generated a hard bounce, a spam \
     complaint, or a manual suppression.";
 
-/// One message: a refusal shows in the status.
+/// One message: the response's status shows a rejection.
 pub(super) fn one(state: &State, request: &Request, token: &str) -> Outcome {
     let email: Email = match parse(request, token) {
         Ok(email) => email,
@@ -37,17 +37,20 @@ pub(super) fn one(state: &State, request: &Request, token: &str) -> Outcome {
         Ok(recipients) => recipients,
         Err(refused) => return refusal(refused.code, &refused.message).into(),
     };
-    let ending = match verdict(state, recipients.all()) {
-        Ok(ending) => ending,
+    let accepted_reply = match decision(state, recipients.all()) {
+        Ok(accepted_reply) => accepted_reply,
         Err(answer) => return answer.into(),
     };
     match deliver(state, token, email, recipients) {
-        Ok(entry) => finish(ending, reply::json(StatusCode::OK, entry.to_string())),
+        Ok(entry) => finish(
+            accepted_reply,
+            reply::json(StatusCode::OK, entry.to_string()),
+        ),
         Err(refused) => refusal(refused.code, &refused.message).into(),
     }
 }
 
-/// Up to 500 messages: status 200, and each entry tells for itself.
+/// Up to 500 messages: status 200, and an entry for each message.
 pub(super) fn batch(state: &State, request: &Request, token: &str) -> Outcome {
     let emails: Vec<Email> = match parse(request, token) {
         Ok(emails) => emails,
@@ -59,8 +62,8 @@ pub(super) fn batch(state: &State, request: &Request, token: &str) -> Outcome {
     }
     let checked: Vec<_> = emails.iter().map(check).collect();
     let recipients = checked.iter().flatten().flat_map(Recipients::all);
-    let ending = match verdict(state, recipients) {
-        Ok(ending) => ending,
+    let accepted_reply = match decision(state, recipients) {
+        Ok(accepted_reply) => accepted_reply,
         Err(answer) => return answer.into(),
     };
     let entries: Vec<Value> = emails
@@ -75,7 +78,7 @@ pub(super) fn batch(state: &State, request: &Request, token: &str) -> Outcome {
         })
         .collect();
     let body = Value::Array(entries).to_string();
-    finish(ending, reply::json(StatusCode::OK, body))
+    finish(accepted_reply, reply::json(StatusCode::OK, body))
 }
 
 fn parse<T: DeserializeOwned>(request: &Request, token: &str) -> Result<T, Answer> {
@@ -86,8 +89,8 @@ fn parse<T: DeserializeOwned>(request: &Request, token: &str) -> Result<T, Answe
         return Err(reply::empty(StatusCode::UNSUPPORTED_MEDIA_TYPE));
     }
     accepts_json(request)?;
-    if Standing::of(token) == Standing::NoCredit {
-        return Err(account_refused(Trouble::Limit));
+    if CredentialKind::of(token) == CredentialKind::NoCredit {
+        return Err(account_refused(AccountProblem::Limit));
     }
     if request.body.is_empty() {
         return Err(refusal(409, "JSON required."));
@@ -101,16 +104,19 @@ fn parse<T: DeserializeOwned>(request: &Request, token: &str) -> Result<T, Answe
     })
 }
 
-fn verdict<'a>(state: &State, recipients: impl Iterator<Item = &'a str>) -> Result<Ending, Answer> {
-    match judge(state, Provider::Postmark, recipients) {
-        Verdict::Accept(ending) => Ok(ending),
-        Verdict::Throttle { .. } => Err(throttled()),
-        Verdict::Error => Err(server_error()),
-        Verdict::Refuse(trouble) => Err(account_refused(trouble)),
+fn decision<'a>(
+    state: &State,
+    recipients: impl Iterator<Item = &'a str>,
+) -> Result<AcceptedReply, Answer> {
+    match decide(state, Provider::Postmark, recipients) {
+        Decision::Accept(accepted_reply) => Ok(accepted_reply),
+        Decision::Throttle { .. } => Err(throttled()),
+        Decision::Error => Err(server_error()),
+        Decision::Reject(problem) => Err(account_refused(problem)),
     }
 }
 
-/// Records what may go out and makes the entry that tells about it.
+/// Records an accepted message and builds its entry in the response.
 fn deliver(
     state: &State,
     token: &str,
@@ -119,7 +125,7 @@ fn deliver(
 ) -> Result<Value, Refusal> {
     let inactive: Vec<_> = recipients
         .all()
-        .filter(|address| is_refused(address))
+        .filter(|address| is_rejected(address))
         .map(str::to_ascii_lowercase)
         .collect();
     let inactive_list = inactive.join(", ");
@@ -152,14 +158,14 @@ fn deliver(
             provider: Provider::Postmark,
             credential: token,
             provider_message_id: id,
-            copies: copies(email, recipients, state.captures.keeps_bodies()),
+            recipients: split_recipients(email, recipients, state.captures.keeps_bodies()),
         };
         record(state, accepted);
     }
     Ok(entry)
 }
 
-fn copies(email: Email, recipients: Recipients, keep_bodies: bool) -> Vec<MailCopy> {
+fn split_recipients(email: Email, recipients: Recipients, keep_bodies: bool) -> Vec<Recipient> {
     let attachments = email.attachments.into_iter().flatten();
     let attachments = attachments.map(|file| CapturedAttachment {
         filename: file.name,
@@ -193,16 +199,16 @@ fn copies(email: Email, recipients: Recipients, keep_bodies: bool) -> Vec<MailCo
             .unwrap_or_else(|| "outbound".to_owned()),
     });
     let metadata: Vec<_> = email.metadata.into_iter().flatten().collect();
-    let shown = recipients.to.iter().chain(&recipients.cc).cloned();
+    let to_json = recipients.to.iter().chain(&recipients.cc).cloned();
     let visible: Option<Arc<[String]>> =
-        (recipients.all().nth(1).is_some()).then(|| shown.collect());
+        (recipients.all().nth(1).is_some()).then(|| to_json.collect());
     let all = [recipients.to, recipients.cc, recipients.bcc];
     let active = all
         .into_iter()
         .flatten()
-        .filter(|address| !is_refused(address));
+        .filter(|address| !is_rejected(address));
     active
-        .map(|to| MailCopy {
+        .map(|to| Recipient {
             to,
             visible: visible.clone(),
             envelope: Arc::clone(&envelope),

@@ -1,4 +1,4 @@
-//! `/webhooks`: who is told what of a server's message stream.
+//! `/webhooks`: the webhooks of a server's message stream.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,17 +9,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::refusal;
-use crate::callbacks::{Kinds, Lane, ProviderEventKind, Subscriber, Target};
+use crate::callbacks::{Endpoint, Kinds, ProviderEventKind, Subscriber, Target};
 use crate::reply::{self, Answer};
 use crate::request::Request;
 use crate::state::State;
 
-/// Webhooks of one stream.
+/// Webhooks per stream.
 const WEBHOOKS_MAX: usize = 10;
-/// Servers beyond this number cannot register.
+/// Further servers cannot register.
 const CREDENTIALS_MAX: usize = 10_000;
 
-/// The webhooks of every server token.
+/// The webhooks of all server tokens.
 #[derive(Default)]
 pub(crate) struct Webhooks(RwLock<Registered>);
 
@@ -32,7 +32,7 @@ struct Registered {
 struct Webhook {
     id: u64,
     settings: Settings,
-    lane: Arc<Lane>,
+    endpoint: Arc<Endpoint>,
 }
 
 #[derive(Clone, Serialize)]
@@ -49,7 +49,7 @@ struct Settings {
 /// The body of POST and PUT.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Wish {
+struct WebhookBody {
     url: Option<String>,
     message_stream: Option<String>,
     http_auth: Option<HttpAuth>,
@@ -108,15 +108,15 @@ impl Webhooks {
         let own = all.servers.get(token).into_iter().flatten();
         own.filter(|webhook| webhook.settings.message_stream == stream)
             .map(|webhook| Subscriber {
-                lane: Arc::clone(&webhook.lane),
-                wants: webhook.settings.triggers.wants(),
+                endpoint: Arc::clone(&webhook.endpoint),
+                subscribed_kinds: webhook.settings.triggers.subscribed_kinds(),
             })
             .collect()
     }
 }
 
 impl Triggers {
-    fn wants(&self) -> Kinds {
+    fn subscribed_kinds(&self) -> Kinds {
         let bounces: &[ProviderEventKind] = &[
             ProviderEventKind::Deferred,
             ProviderEventKind::HardBounce,
@@ -146,7 +146,7 @@ impl Triggers {
 }
 
 impl Settings {
-    fn lane(&self) -> Option<Arc<Lane>> {
+    fn endpoint(&self) -> Option<Arc<Endpoint>> {
         let auth = self.http_auth.clone();
         let headers = self.http_headers.iter().cloned();
         let target = Target::Postmark {
@@ -154,19 +154,19 @@ impl Settings {
             headers: headers.map(|one| (one.name, one.value)).collect(),
             stream: self.message_stream.clone(),
         };
-        Lane::new(&self.url, target)
+        Endpoint::new(&self.url, target)
     }
 }
 
 impl Webhook {
-    fn shown(&self) -> Value {
+    fn to_json(&self) -> Value {
         let mut body = json!(self.settings);
         body["ID"] = json!(self.id);
         body
     }
 }
 
-/// Answers `/webhooks` and, with an id, `/webhooks/{Id}`.
+/// Handles `/webhooks` and, with an id, `/webhooks/{Id}`.
 pub(super) fn handle(state: &State, request: &Request, token: &str, id: Option<&str>) -> Answer {
     let done = match (&request.method, id) {
         (&Method::GET, None) => Ok(list(state, request, token)),
@@ -188,26 +188,26 @@ fn list(state: &State, request: &Request, token: &str) -> Answer {
             let own = &one.settings.message_stream;
             stream.as_ref().is_none_or(|stream| stream == own)
         })
-        .map(Webhook::shown)
+        .map(Webhook::to_json)
         .collect();
     let body = json!({ "Webhooks": webhooks });
     reply::json(StatusCode::OK, body.to_string())
 }
 
 fn create(state: &State, request: &Request, token: &str) -> Result<Answer, Answer> {
-    let wish: Wish = parse(request)?;
+    let body: WebhookBody = parse(request)?;
     let settings = Settings {
-        url: wish.url.unwrap_or_default(),
-        message_stream: wish.message_stream.unwrap_or_else(|| "outbound".to_owned()),
-        http_auth: wish.http_auth,
-        http_headers: wish.http_headers.unwrap_or_default(),
-        triggers: wish.triggers.unwrap_or_default(),
+        url: body.url.unwrap_or_default(),
+        message_stream: body.message_stream.unwrap_or_else(|| "outbound".to_owned()),
+        http_auth: body.http_auth,
+        http_headers: body.http_headers.unwrap_or_default(),
+        triggers: body.triggers.unwrap_or_default(),
     };
     if settings.message_stream.contains("invalid") {
         let message = "The 'MessageStream' provided does not exist on this server.";
         return Err(refusal(1235, message));
     }
-    let lane = settings.lane().ok_or_else(no_url)?;
+    let endpoint = settings.endpoint().ok_or_else(no_url)?;
     let mut all = state.postmark_webhooks.0.write();
     if all.servers.len() >= CREDENTIALS_MAX && !all.servers.contains_key(token) {
         return Err(refusal(
@@ -225,8 +225,12 @@ fn create(state: &State, request: &Request, token: &str) -> Result<Answer, Answe
     if siblings.count() >= WEBHOOKS_MAX {
         return Err(refusal(300, "The maximum number of webhooks is reached."));
     }
-    let webhook = Webhook { id, settings, lane };
-    let body = webhook.shown().to_string();
+    let webhook = Webhook {
+        id,
+        settings,
+        endpoint,
+    };
+    let body = webhook.to_json().to_string();
     own.push(webhook);
     Ok(reply::json(StatusCode::OK, body))
 }
@@ -235,24 +239,24 @@ fn find(state: &State, token: &str, id: &str) -> Result<Answer, Answer> {
     let all = state.postmark_webhooks.0.read();
     let own = all.servers.get(token).ok_or_else(unknown)?;
     let webhook = own.iter().find(|one| one.id.to_string() == id);
-    let body = webhook.ok_or_else(unknown)?.shown();
+    let body = webhook.ok_or_else(unknown)?.to_json();
     Ok(reply::json(StatusCode::OK, body.to_string()))
 }
 
 fn update(state: &State, request: &Request, token: &str, id: &str) -> Result<Answer, Answer> {
-    let wish: Wish = parse(request)?;
+    let body: WebhookBody = parse(request)?;
     let mut all = state.postmark_webhooks.0.write();
     let own = all.servers.get_mut(token).ok_or_else(unknown)?;
     let webhook = own.iter_mut().find(|one| one.id.to_string() == id);
     let webhook = webhook.ok_or_else(unknown)?;
     let mut settings = webhook.settings.clone();
-    settings.url = wish.url.unwrap_or(settings.url);
-    settings.http_auth = wish.http_auth.or(settings.http_auth);
-    settings.http_headers = wish.http_headers.unwrap_or(settings.http_headers);
-    settings.triggers = wish.triggers.unwrap_or(settings.triggers);
-    webhook.lane = settings.lane().ok_or_else(no_url)?;
+    settings.url = body.url.unwrap_or(settings.url);
+    settings.http_auth = body.http_auth.or(settings.http_auth);
+    settings.http_headers = body.http_headers.unwrap_or(settings.http_headers);
+    settings.triggers = body.triggers.unwrap_or(settings.triggers);
+    webhook.endpoint = settings.endpoint().ok_or_else(no_url)?;
     webhook.settings = settings;
-    Ok(reply::json(StatusCode::OK, webhook.shown().to_string()))
+    Ok(reply::json(StatusCode::OK, webhook.to_json().to_string()))
 }
 
 fn delete(state: &State, token: &str, id: &str) -> Result<Answer, Answer> {
@@ -264,7 +268,7 @@ fn delete(state: &State, token: &str, id: &str) -> Result<Answer, Answer> {
     Ok(reply::json(StatusCode::OK, body.to_string()))
 }
 
-fn parse(request: &Request) -> Result<Wish, Answer> {
+fn parse(request: &Request) -> Result<WebhookBody, Answer> {
     if !request.is_json() {
         return Err(reply::empty(StatusCode::UNSUPPORTED_MEDIA_TYPE));
     }
@@ -276,7 +280,7 @@ fn no_url() -> Answer {
     refusal(300, "Invalid 'Url' provided.")
 }
 
-/// The code of this refusal was found in no text of the vendor's.
+/// No documentation of the vendor names the code of this rejection.
 fn unknown() -> Answer {
     refusal(300, "The webhook was not found.")
 }

@@ -1,4 +1,4 @@
-//! What SendGrid demands of a mail before it looks at who sends it.
+//! SendGrid's checks of a message, made before those of the sender.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -34,7 +34,7 @@ const REFUSED_HEADERS: [&str; 12] = [
 ];
 pub(super) const INVALID_ADDRESS: &str = "Does not contain a valid address.";
 
-/// Every problem of a mail, or none.
+/// All problems of a message.
 pub(super) fn check(mail: &Mail) -> Vec<Problem> {
     let mut found = Vec::new();
     check_sender(mail, &mut found);
@@ -171,7 +171,7 @@ fn check_personalization(
     check_send_at(personalization.send_at, &field("send_at"), found);
 }
 
-/// Quick for the usual single recipient.
+/// Fast for a single recipient, the usual case.
 fn has_duplicates(personalization: &Personalization) -> bool {
     let mut seen = HashSet::new();
     personalization.recipients().nth(1).is_some()
@@ -268,7 +268,7 @@ fn check_send_at(send_at: Option<i64>, field: &str, found: &mut Vec<Problem>) {
     }
 }
 
-/// The length of an object of strings in compact JSON, without escapes.
+/// The length of an object of strings as compact JSON, without escapes.
 fn json_bytes(object: &BTreeMap<String, String>) -> usize {
     2 + object
         .iter()

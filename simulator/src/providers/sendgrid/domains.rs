@@ -4,7 +4,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::error;
-use crate::credentials::Standing;
+use crate::credentials::CredentialKind;
 use crate::domains::{is_name, is_verified};
 use crate::providers::Provider;
 use crate::reply::{self, Answer};
@@ -30,8 +30,8 @@ pub(super) fn list(state: &State, request: &Request, key: &str) -> Answer {
     reply::json(StatusCode::OK, Value::Array(found).to_string())
 }
 
-/// `POST /v3/whitelabel/domains`. A name that is there gets a second entry at the real one; here it
-/// is refused.
+/// `POST /v3/whitelabel/domains`. The real service adds a second entry for an existing
+/// name; this one rejects it.
 pub(super) fn create(state: &State, request: &Request, key: &str) -> Answer {
     if let Some(refusal) = forbidden(key) {
         return refusal;
@@ -70,15 +70,15 @@ pub(super) fn remove(state: &State, key: &str, id: &str) -> Answer {
     })
 }
 
-/// `POST /v3/whitelabel/domains/{id}/validate`: DNS is asked now.
+/// `POST /v3/whitelabel/domains/{id}/validate`: checks the DNS records now.
 pub(super) fn validate(state: &State, key: &str, id: &str) -> Answer {
     named(state, key, id, |id, name| {
-        state.domains.look(Provider::SendGrid, key, name);
+        state.domains.verify(Provider::SendGrid, key, name);
         validated(id, name)
     })
 }
 
-/// Calls `handle` with the domain of that number.
+/// Calls `handle` with the domain of this number.
 fn named(state: &State, key: &str, id: &str, handle: impl FnOnce(usize, &str) -> Answer) -> Answer {
     if let Some(refusal) = forbidden(key) {
         return refusal;
@@ -109,7 +109,7 @@ fn validated(id: usize, name: &str) -> Answer {
     reply::json(StatusCode::OK, body.to_string())
 }
 
-/// `GET /v3/verified_senders`: the addresses among what the key has.
+/// `GET /v3/verified_senders`: the addresses among the key's domains.
 pub(super) fn senders(state: &State, request: &Request, key: &str) -> Answer {
     if let Some(refusal) = forbidden(key) {
         return refusal;
@@ -135,7 +135,7 @@ fn domains(state: &State, key: &str) -> Vec<(usize, String)> {
 }
 
 fn forbidden(key: &str) -> Option<Answer> {
-    (Standing::of(key) == Standing::SendOnly)
+    (CredentialKind::of(key) == CredentialKind::SendOnly)
         .then(|| error(StatusCode::FORBIDDEN, "access forbidden", None))
 }
 

@@ -1,26 +1,28 @@
-//! The event webhook: many events in one array, signed with the webhook's own key.
+//! The event webhook: several events in an array, signed with the webhook's own key.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
-use crate::callbacks::{Dressed, Event, ProviderEventKind, SendGridKey, SignatureFault, Stamp};
+use crate::callbacks::{
+    Event, PreparedCall, ProviderEventKind, SendGridKey, SignatureFault, Stamp,
+};
 use crate::ids::derived;
 use crate::mail::Record;
-use crate::providers::told::{
-    LISTED, MAILBOX_FULL, NO_ANSWER, NO_SUCH_USER, READER_IP, REFUSED_AS_SPAM, SENDER_IP, TAKEN,
+use crate::providers::event_data::{
+    ACCEPTED, LISTED, MAILBOX_FULL, NO_ANSWER, NO_SUCH_USER, READER_IP, REFUSED_AS_SPAM, SENDER_IP,
     TRY_LATER, USER_AGENT, link,
 };
 
-/// A call is made when so much has gathered.
+/// A call is made when this many bytes have been collected.
 const BATCH_BYTES_MAX: usize = 768 << 10;
 const SIGNATURE: &str = "x-twilio-email-event-webhook-signature";
 const TIMESTAMP: &str = "x-twilio-email-event-webhook-timestamp";
 
-/// The body of a call with as many of the events as fit, and how many those are. Events are
-/// separated by CR LF, and the body ends with it, as the real ones do.
-pub(in crate::providers) fn word(events: &[Event]) -> (String, usize) {
+/// The body of a call with as many events as fit, and their number. Events are separated
+/// by CR LF, and the body ends with CR LF, as the real ones do.
+pub(in crate::providers) fn call_body(events: &[Event]) -> (String, usize) {
     let (mut body, mut count) = ("[".to_owned(), 0);
     for event in events {
         let text = Value::Object(fields(event)).to_string();
@@ -37,7 +39,11 @@ pub(in crate::providers) fn word(events: &[Event]) -> (String, usize) {
     (body, count)
 }
 
-pub(in crate::providers) fn dress(key: Option<&SendGridKey>, text: &str, stamp: Stamp) -> Dressed {
+pub(in crate::providers) fn prepare_call(
+    key: Option<&SendGridKey>,
+    text: &str,
+    stamp: Stamp,
+) -> PreparedCall {
     let mut headers = Vec::new();
     if let Some(key) = key
         && stamp.fault != SignatureFault::None
@@ -49,7 +55,7 @@ pub(in crate::providers) fn dress(key: Option<&SendGridKey>, text: &str, stamp: 
         };
         headers.extend([(SIGNATURE, signature), (TIMESTAMP, timestamp)]);
     }
-    Dressed {
+    PreparedCall {
         headers,
         body: Bytes::copy_from_slice(text.as_bytes()),
     }
@@ -62,12 +68,12 @@ fn fields(event: &Event) -> Map<String, Value> {
     let mut put = |name: &str, value: Value| {
         fields.insert(name.to_owned(), value);
     };
-    // Custom args first: reserved names win.
-    for (name, value) in record.copy.filled_metadata() {
+    // Custom args first: reserved names override them.
+    for (name, value) in record.recipient.filled_metadata() {
         put(&name, Value::String(value));
     }
-    put("email", json!(record.copy.to));
-    put("event", json!(name(event.happening)));
+    put("email", json!(record.recipient.to));
+    put("event", json!(name(event.kind)));
     put("timestamp", json!(event.at.timestamp()));
     put("sg_event_id", json!(event_id(event)));
     put("sg_message_id", json!(message_id(record)));
@@ -75,26 +81,26 @@ fn fields(event: &Event) -> Map<String, Value> {
         "smtp-id",
         json!(format!("<{id}@geopod-ismtpd-1.sendgrid.net>")),
     );
-    match record.copy.envelope.tags.as_slice() {
+    match record.recipient.envelope.tags.as_slice() {
         [] => {}
         [one] => put("category", json!(one)),
         many => put("category", json!(many)),
     }
-    for (name, value) in own_fields(event.happening, record) {
+    for (name, value) in own_fields(event.kind, record) {
         put(name, value);
     }
     fields
 }
 
-/// The id in events and in the Email Activity: the one that the send was answered with, and
-/// more, which tells the recipients of one request apart.
+/// The id in events and in the Email Activity: the id of the send's response with a
+/// suffix that tells the recipients of a request apart.
 pub(super) fn message_id(record: &Record) -> String {
-    let (id, place) = (&record.provider_message_id, record.place);
-    format!("{id}.recvd-6d8b8c7f9b-simul-1-66A1B2C3-1.{place}")
+    let (id, position) = (&record.provider_message_id, record.position);
+    format!("{id}.recvd-6d8b8c7f9b-simul-1-66A1B2C3-1.{position}")
 }
 
-fn name(happening: ProviderEventKind) -> &'static str {
-    match happening {
+fn name(kind: ProviderEventKind) -> &'static str {
+    match kind {
         ProviderEventKind::Sent => "processed",
         ProviderEventKind::Delivered => "delivered",
         ProviderEventKind::Deferred => "deferred",
@@ -111,7 +117,7 @@ fn name(happening: ProviderEventKind) -> &'static str {
     }
 }
 
-fn own_fields(happening: ProviderEventKind, record: &Record) -> Vec<(&'static str, Value)> {
+fn own_fields(kind: ProviderEventKind, record: &Record) -> Vec<(&'static str, Value)> {
     let bounce = |kind: &str, reason: &str, status: &str, class: &str| {
         vec![
             ("type", json!(kind)),
@@ -123,10 +129,10 @@ fn own_fields(happening: ProviderEventKind, record: &Record) -> Vec<(&'static st
         ]
     };
     let reader = [("useragent", json!(USER_AGENT)), ("ip", json!(READER_IP))];
-    match happening {
+    match kind {
         ProviderEventKind::Sent => vec![("send_at", json!(0))],
         ProviderEventKind::Delivered => vec![
-            ("response", json!(TAKEN)),
+            ("response", json!(ACCEPTED)),
             ("ip", json!(SENDER_IP)),
             ("tls", json!(1)),
         ],
@@ -140,7 +146,7 @@ fn own_fields(happening: ProviderEventKind, record: &Record) -> Vec<(&'static st
         }
         ProviderEventKind::Block => bounce("blocked", REFUSED_AS_SPAM, "5.7.1", "Reputation"),
         ProviderEventKind::Listed => bounce("blocked", LISTED, "5.7.1", "Reputation"),
-        // What no server took within 72 hours (sendgrid/docs issue 702).
+        // No server accepted it within 72 hours (sendgrid/docs issue 702).
         ProviderEventKind::Expired => bounce("expired", NO_ANSWER, "", "Unclassified"),
         ProviderEventKind::Dropped => vec![("reason", json!("Bounced Address"))],
         ProviderEventKind::Opened => {
@@ -161,17 +167,17 @@ fn own_fields(happening: ProviderEventKind, record: &Record) -> Vec<(&'static st
     }
 }
 
-/// Base64 of kind, account, message and recipient, or, of what people do, of chance: the same
-/// whenever it is told.
+/// Base64 of kind, account, message and recipient; for opens and clicks of a random
+/// number. It is the same whenever the event is reported again.
 fn event_id(event: &Event) -> String {
     let record = &*event.record;
     let (id, sequence) = (&record.provider_message_id, record.sequence.to_string());
-    match event.happening {
+    match event.kind {
         ProviderEventKind::Opened
         | ProviderEventKind::Clicked
         | ProviderEventKind::Complained
         | ProviderEventKind::Unsubscribed => {
-            URL_SAFE_NO_PAD.encode(derived(&[id, &sequence, event.happening.name()]))
+            URL_SAFE_NO_PAD.encode(derived(&[id, &sequence, event.kind.name()]))
         }
         ProviderEventKind::Sent
         | ProviderEventKind::Delivered
@@ -182,7 +188,7 @@ fn event_id(event: &Event) -> String {
         | ProviderEventKind::Listed
         | ProviderEventKind::Expired
         | ProviderEventKind::Dropped => {
-            let kind = name(event.happening);
+            let kind = name(event.kind);
             URL_SAFE_NO_PAD.encode(format!("{kind}-0-19942112-{id}-{sequence}"))
         }
     }

@@ -1,5 +1,5 @@
-//! SendGrid, API v3: `POST /v3/mail/send`, event webhooks, and what tells about keys, domains and
-//! senders.
+//! SendGrid, API v3: `POST /v3/mail/send`, event webhooks, and the calls about keys,
+//! domains and senders.
 
 mod check;
 mod domains;
@@ -16,8 +16,8 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::reset_at;
-use crate::credentials::{Standing, wall};
-use crate::faults::Trouble;
+use crate::credentials::{CredentialKind, firewall_page};
+use crate::faults::AccountProblem;
 use crate::reply::{self, Answer, Outcome};
 use crate::request::Request;
 use crate::state::State;
@@ -25,7 +25,7 @@ use crate::state::State;
 /// The whole message may have 30 MB.
 pub(super) const BODY_BYTES_MAX: usize = 30_000_000;
 
-/// Requests a second, as told in the rate headers.
+/// Requests per second, in the rate limit headers.
 const RATE_LIMIT: &str = "600";
 
 pub(super) fn is_send(request: &Request) -> bool {
@@ -90,22 +90,23 @@ pub(super) fn server_error() -> Answer {
     )
 }
 
-/// As reported in sendgrid-php issue 931 and sendgrid-nodejs issue 1032; the last is error 60604.
-fn account_refused(trouble: Trouble) -> Answer {
-    match trouble {
-        Trouble::Limit => {
+/// From sendgrid-php issue 931 and sendgrid-nodejs issue 1032; the last one is error
+/// 60604.
+fn account_refused(problem: AccountProblem) -> Answer {
+    match problem {
+        AccountProblem::Limit => {
             let message = "You have exceeded your messaging limits";
             error(StatusCode::FORBIDDEN, message, None)
         }
-        Trouble::Pause => error(StatusCode::UNAUTHORIZED, "Maximum credits exceeded", None),
-        Trouble::Suspended => {
+        AccountProblem::Pause => error(StatusCode::UNAUTHORIZED, "Maximum credits exceeded", None),
+        AccountProblem::Suspended => {
             let message = "Authenticated user is not authorized to send mail";
             error(StatusCode::UNAUTHORIZED, message, None)
         }
     }
 }
 
-/// The key of a request that is who it says it is.
+/// The key of an authenticated request.
 fn authenticate(request: &Request) -> Result<&str, Answer> {
     let unauthorized = |message| Err(error(StatusCode::UNAUTHORIZED, message, None));
     let Some(key) = request
@@ -115,20 +116,26 @@ fn authenticate(request: &Request) -> Result<&str, Answer> {
     else {
         return unauthorized("authorization required");
     };
-    match Standing::of(key) {
-        Standing::Wall => Err(wall()),
-        Standing::Invalid => {
+    match CredentialKind::of(key) {
+        CredentialKind::Firewall => Err(firewall_page()),
+        CredentialKind::Invalid => {
             unauthorized("The provided authorization grant is invalid, expired, or revoked")
         }
-        Standing::Good | Standing::NoSendScope | Standing::SendOnly | Standing::NoCredit => Ok(key),
+        CredentialKind::Good
+        | CredentialKind::NoSendScope
+        | CredentialKind::SendOnly
+        | CredentialKind::NoCredit => Ok(key),
     }
 }
 
 fn scopes(key: &str) -> Answer {
-    let scopes: &[&str] = match Standing::of(key) {
-        Standing::NoSendScope => &["alerts.read", "stats.read", "whitelabel.read"],
-        Standing::SendOnly => &["mail.send"],
-        Standing::Good | Standing::NoCredit | Standing::Invalid | Standing::Wall => &[
+    let scopes: &[&str] = match CredentialKind::of(key) {
+        CredentialKind::NoSendScope => &["alerts.read", "stats.read", "whitelabel.read"],
+        CredentialKind::SendOnly => &["mail.send"],
+        CredentialKind::Good
+        | CredentialKind::NoCredit
+        | CredentialKind::Invalid
+        | CredentialKind::Firewall => &[
             "mail.send",
             "alerts.create",
             "alerts.read",
@@ -139,7 +146,7 @@ fn scopes(key: &str) -> Answer {
     reply::json(StatusCode::OK, json!({ "scopes": scopes }).to_string())
 }
 
-/// One problem of a request.
+/// A problem of a request.
 struct Problem {
     message: String,
     field: String,
@@ -167,7 +174,7 @@ fn problems(status: StatusCode, problems: &[Problem]) -> Answer {
     reply::json(status, json!({ "errors": errors }).to_string())
 }
 
-/// The rate headers that stand on every answer.
+/// Adds the rate limit headers, which every response has.
 fn limited(answer: Answer) -> Answer {
     if answer.has_header("x-ratelimit-reset") {
         return answer;

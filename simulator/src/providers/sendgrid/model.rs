@@ -1,4 +1,5 @@
-//! The body of `POST /v3/mail/send`, field by field of the published document. Others are refused.
+//! The body of `POST /v3/mail/send`, with the fields of the published document. Others
+//! are rejected.
 
 use std::collections::BTreeMap;
 
@@ -118,7 +119,7 @@ pub(super) struct TrackingSettings {
     _ganalytics: Option<IgnoredAny>,
 }
 
-/// A setting that can be switched on; its further texts do not matter here.
+/// A setting that can be enabled; its other fields have no effect here.
 #[derive(Deserialize)]
 pub(super) struct Switch {
     #[serde(default)]

@@ -1,6 +1,6 @@
-//! The Email Activity, for accounts that bought it: a list by a query, and the details of
-//! one entry. Of the query language only what names one argument or one recipient is
-//! understood; the rest is answered as SendGrid answers fields it does not know.
+//! The Email Activity, for accounts that have it: a list by a query, and the details of
+//! an entry. The query language is limited to one custom arg or one recipient; other
+//! queries get SendGrid's response to an unknown field.
 
 use chrono::SecondsFormat;
 use http::StatusCode;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::error;
 use super::events::message_id;
 use crate::address::Mailbox;
-use crate::credentials::{Standing, has_activity};
+use crate::credentials::{CredentialKind, has_activity};
 use crate::mail::Record;
 use crate::providers::Provider;
 use crate::reply::{self, Answer};
@@ -53,13 +53,13 @@ pub(super) fn find(state: &State, key: &str, id: &str) -> Answer {
     let Some(record) = found.first() else {
         return error(StatusCode::NOT_FOUND, "message not found", None);
     };
-    let arguments = record.copy.filled_metadata();
+    let arguments = record.recipient.filled_metadata();
     let arguments = serde_json::to_string(&arguments).unwrap_or_default();
     let body = json!({
         "from_email": from(record),
         "msg_id": id,
-        "subject": record.copy.fill(&record.copy.envelope.subject),
-        "to_email": record.copy.to,
+        "subject": record.recipient.fill(&record.recipient.envelope.subject),
+        "to_email": record.recipient.to,
         "status": "delivered",
         "template_id": "",
         "asm_group_id": 0,
@@ -67,8 +67,8 @@ pub(super) fn find(state: &State, key: &str, id: &str) -> Answer {
         "api_key_id": "simulated",
         "originating_ip": "192.0.2.1",
         "events": [{ "event_name": "processed", "processed": moment(record) }],
-        "categories": record.copy.envelope.tags,
-        // A text, as in the published example.
+        "categories": record.recipient.envelope.tags,
+        // A string, as in the published example.
         "unique_args": arguments,
         "outbound_ip": "192.0.2.25",
         "outbound_ip_type": "dedicated",
@@ -76,13 +76,13 @@ pub(super) fn find(state: &State, key: &str, id: &str) -> Answer {
     reply::json(StatusCode::OK, body.to_string())
 }
 
-/// The account has no activity, or the key may not read it.
+/// The response if the account has no activity, or the key may not read it.
 fn refusal(key: &str) -> Option<Answer> {
-    let may_read = has_activity(key) && Standing::of(key) != Standing::SendOnly;
+    let may_read = has_activity(key) && CredentialKind::of(key) != CredentialKind::SendOnly;
     (!may_read).then(|| error(StatusCode::FORBIDDEN, "access forbidden", None))
 }
 
-/// What a query asks for.
+/// The condition of a query.
 enum Condition {
     /// `unique_args['name']="value"`.
     Argument(String, String),
@@ -91,7 +91,7 @@ enum Condition {
 }
 
 impl Condition {
-    /// The name of a field that is not understood, otherwise.
+    /// `Err` is the name of an unknown field.
     fn parse(query: &str) -> Result<Self, String> {
         let bare = query
             .strip_prefix('(')
@@ -112,8 +112,8 @@ impl Condition {
 
     fn holds(&self, record: &Record) -> bool {
         match self {
-            Self::Argument(name, value) => record.copy.has_metadata(name, value),
-            Self::Recipient(address) => record.copy.to.eq_ignore_ascii_case(address),
+            Self::Argument(name, value) => record.recipient.has_metadata(name, value),
+            Self::Recipient(address) => record.recipient.to.eq_ignore_ascii_case(address),
         }
     }
 }
@@ -128,8 +128,8 @@ fn summary(record: &Record) -> Value {
     json!({
         "from_email": from(record),
         "msg_id": message_id(record),
-        "subject": record.copy.fill(&record.copy.envelope.subject),
-        "to_email": record.copy.to,
+        "subject": record.recipient.fill(&record.recipient.envelope.subject),
+        "to_email": record.recipient.to,
         "status": "delivered",
         "opens_count": 0,
         "clicks_count": 0,
@@ -138,7 +138,7 @@ fn summary(record: &Record) -> Value {
 }
 
 fn from(record: &Record) -> &str {
-    let from = &record.copy.envelope.from;
+    let from = &record.recipient.envelope.from;
     Mailbox::parse(from).map_or(from, |mailbox| mailbox.address)
 }
 

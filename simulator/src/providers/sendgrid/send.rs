@@ -1,4 +1,4 @@
-//! `POST /v3/mail/send`: refuses a mail, or turns it into copies.
+//! `POST /v3/mail/send`: rejects a message, or splits it into recipients.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use super::model::{Mail, Person, Personalization};
 use super::{Problem, account_refused, error, problems, server_error, throttled};
 use crate::address::{display, domain_of};
 use crate::capture::Accepted;
-use crate::credentials::Standing;
+use crate::credentials::CredentialKind;
 use crate::domains::is_verified;
-use crate::faults::Trouble;
-use crate::mail::{Body, CapturedAttachment, Envelope, MailCopy};
+use crate::faults::AccountProblem;
+use crate::mail::{Body, CapturedAttachment, Envelope, Recipient};
 use crate::providers::Provider;
-use crate::recipients::{Verdict, is_refused, judge};
+use crate::recipients::{Decision, decide, is_rejected};
 use crate::reply::{self, Answer, Outcome};
 use crate::request::Request;
 use crate::state::State;
@@ -35,16 +35,19 @@ pub(super) fn send(state: &State, request: &Request, key: &str) -> Outcome {
     }
 }
 
-/// Everything that can be refused before looking at what the recipients wish.
+/// All checks before the magic recipients are considered.
 fn prepare(request: &Request, key: &str) -> Result<Mail, Answer> {
-    match Standing::of(key) {
-        Standing::NoSendScope => {
+    match CredentialKind::of(key) {
+        CredentialKind::NoSendScope => {
             return Err(error(StatusCode::FORBIDDEN, "access forbidden", None));
         }
-        Standing::NoCredit => {
-            return Err(account_refused(Trouble::Pause));
+        CredentialKind::NoCredit => {
+            return Err(account_refused(AccountProblem::Pause));
         }
-        Standing::Good | Standing::SendOnly | Standing::Invalid | Standing::Wall => {}
+        CredentialKind::Good
+        | CredentialKind::SendOnly
+        | CredentialKind::Invalid
+        | CredentialKind::Firewall => {}
     }
     if request.too_large {
         return Err(error(
@@ -92,15 +95,15 @@ fn deliver(state: &State, mail: Mail, key: &str) -> Outcome {
         .personalizations
         .iter()
         .flat_map(Personalization::recipients);
-    let ending = match judge(
+    let accepted_reply = match decide(
         state,
         Provider::SendGrid,
         recipients.map(|one| one.email.as_str()),
     ) {
-        Verdict::Throttle { wait } => return throttled(wait).into(),
-        Verdict::Error => return server_error().into(),
-        Verdict::Refuse(trouble) => return account_refused(trouble).into(),
-        Verdict::Accept(ending) => ending,
+        Decision::Throttle { wait } => return throttled(wait).into(),
+        Decision::Error => return server_error().into(),
+        Decision::Reject(problem) => return account_refused(problem).into(),
+        Decision::Accept(accepted_reply) => accepted_reply,
     };
     if let Some(refusal) = refused(&mail) {
         return refusal.into();
@@ -118,9 +121,9 @@ fn deliver(state: &State, mail: Mail, key: &str) -> Outcome {
         provider: Provider::SendGrid,
         credential: key,
         provider_message_id: id,
-        copies: copies(mail, state.captures.keeps_bodies()),
+        recipients: split_recipients(mail, state.captures.keeps_bodies()),
     };
-    accept(state, accepted, ending, answer)
+    accept(state, accepted, accepted_reply, answer)
 }
 
 fn refused(mail: &Mail) -> Option<Answer> {
@@ -135,7 +138,7 @@ fn refused(mail: &Mail) -> Option<Answer> {
             for (index, _) in people
                 .iter()
                 .enumerate()
-                .filter(|(_, one)| is_refused(&one.email))
+                .filter(|(_, one)| is_rejected(&one.email))
             {
                 let field = format!("personalizations.{at}.{list}.{index}.email");
                 found.push(Problem::new(field, INVALID_ADDRESS));
@@ -145,7 +148,7 @@ fn refused(mail: &Mail) -> Option<Answer> {
     (!found.is_empty()).then(|| problems(StatusCode::BAD_REQUEST, &found))
 }
 
-fn copies(mail: Mail, keep_bodies: bool) -> Vec<MailCopy> {
+fn split_recipients(mail: Mail, keep_bodies: bool) -> Vec<Recipient> {
     let (mut text, mut html) = (None, None);
     if keep_bodies {
         for part in mail.content.into_iter().flatten() {
@@ -185,12 +188,18 @@ fn copies(mail: Mail, keep_bodies: bool) -> Vec<MailCopy> {
         scope: String::new(),
     });
     let custom_args = mail.custom_args.unwrap_or_default();
-    let mut copies = Vec::with_capacity(mail.personalizations.len());
+    let mut recipients = Vec::with_capacity(mail.personalizations.len());
     for personalization in mail.personalizations {
         let envelope = personal_envelope(&envelope, &personalization);
-        personal_copies(personalization, envelope, &body, &custom_args, &mut copies);
+        personal_recipients(
+            personalization,
+            envelope,
+            &body,
+            &custom_args,
+            &mut recipients,
+        );
     }
-    copies
+    recipients
 }
 
 fn personal_envelope(shared: &Arc<Envelope>, personalization: &Personalization) -> Arc<Envelope> {
@@ -217,12 +226,12 @@ fn personal_envelope(shared: &Arc<Envelope>, personalization: &Personalization) 
     Arc::new(own)
 }
 
-fn personal_copies(
+fn personal_recipients(
     personalization: Personalization,
     envelope: Arc<Envelope>,
     body: &Arc<Body>,
     custom_args: &BTreeMap<String, String>,
-    copies: &mut Vec<MailCopy>,
+    recipients: &mut Vec<Recipient>,
 ) {
     let mut metadata = custom_args.clone();
     metadata.extend(personalization.custom_args.into_iter().flatten());
@@ -232,15 +241,15 @@ fn personal_copies(
         .into_iter()
         .flatten()
         .collect();
-    let shown = personalization.to.iter().chain(&personalization.cc);
+    let to_json = personalization.to.iter().chain(&personalization.cc);
     let alone = personalization.to.len() == 1
         && personalization.cc.is_empty()
         && personalization.bcc.is_empty();
     let visible: Option<Arc<[String]>> =
-        (!alone).then(|| shown.map(|one| one.email.clone()).collect());
+        (!alone).then(|| to_json.map(|one| one.email.clone()).collect());
     let people = [personalization.to, personalization.cc, personalization.bcc];
     for person in people.into_iter().flatten() {
-        copies.push(MailCopy {
+        recipients.push(Recipient {
             to: person.email,
             visible: visible.clone(),
             envelope: Arc::clone(&envelope),

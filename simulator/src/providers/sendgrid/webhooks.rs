@@ -1,4 +1,4 @@
-//! `/v3/user/webhooks/event/settings`: who is told what, and the keys of signed webhooks.
+//! `/v3/user/webhooks/event/settings`: the event webhooks, and the keys of signed ones.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,19 +12,20 @@ use serde_json::{Map, Value, json};
 
 use super::error;
 use crate::callbacks::{
-    Kinds, Lane, ProviderEventKind, SendGridKey, Subscriber, Target, parse_url,
+    Endpoint, Kinds, ProviderEventKind, SendGridKey, Subscriber, Target, parse_url,
 };
 use crate::clock;
-use crate::credentials::Standing;
+use crate::credentials::CredentialKind;
 use crate::reply::{self, Answer};
 use crate::request::Request;
 use crate::state::State;
 
-/// What a plan permits.
+/// The limit of a plan.
 const WEBHOOKS_MAX: usize = 5;
-/// Keys beyond this number cannot register.
+/// Further keys cannot register.
 const CREDENTIALS_MAX: usize = 10_000;
-/// The kinds of events, as settings name them. Those without happenings never come to pass here.
+/// The kinds of events, by their names in settings. Kinds with an empty list never happen
+/// here.
 const EVENTS: [(&str, &[ProviderEventKind]); 11] = [
     ("group_resubscribe", &[]),
     ("delivered", &[ProviderEventKind::Delivered]),
@@ -48,7 +49,7 @@ const EVENTS: [(&str, &[ProviderEventKind]); 11] = [
     ("dropped", &[ProviderEventKind::Dropped]),
 ];
 
-/// The webhooks of every API key, oldest first.
+/// The webhooks of all API keys, oldest first.
 #[derive(Default)]
 pub(crate) struct Webhooks(RwLock<HashMap<String, Vec<Webhook>>>);
 
@@ -63,10 +64,10 @@ struct Webhook {
     key: Option<Arc<SendGridKey>>,
     created: String,
     updated: String,
-    lane: Arc<Lane>,
+    endpoint: Arc<Endpoint>,
 }
 
-/// The body of POST and PATCH; what is not one of these fields is let through, as there.
+/// The body of POST and PATCH; unknown fields are ignored, as in the real service.
 #[derive(Deserialize)]
 struct Settings {
     enabled: Option<bool>,
@@ -89,21 +90,19 @@ impl Webhooks {
         let own = all.get(key).into_iter().flatten();
         own.filter(|webhook| webhook.enabled)
             .map(|webhook| Subscriber {
-                lane: Arc::clone(&webhook.lane),
-                wants: webhook.wants(),
+                endpoint: Arc::clone(&webhook.endpoint),
+                subscribed_kinds: webhook.subscribed_kinds(),
             })
             .collect()
     }
 }
 
 impl Webhook {
-    fn wants(&self) -> Kinds {
+    fn subscribed_kinds(&self) -> Kinds {
         EVENTS
             .iter()
             .filter(|(name, _)| self.events[*name] == true)
-            .fold(Kinds::default(), |all, (_, happenings)| {
-                all.with(happenings)
-            })
+            .fold(Kinds::default(), |all, (_, kinds)| all.with(kinds))
     }
 
     fn apply(&mut self, settings: Settings) {
@@ -129,11 +128,11 @@ impl Webhook {
         self.changed();
     }
 
-    /// Follows a change of URL or key.
+    /// Applies a change of the URL or the key.
     fn changed(&mut self) {
         let key = self.key.clone();
-        if let Some(lane) = Lane::new(&self.url, Target::SendGrid { key }) {
-            self.lane = lane;
+        if let Some(endpoint) = Endpoint::new(&self.url, Target::SendGrid { key }) {
+            self.endpoint = endpoint;
         }
         self.updated = now();
     }
@@ -144,7 +143,7 @@ impl Webhook {
             .map_or_else(String::new, |key| key.public_key())
     }
 
-    fn shown(&self) -> Value {
+    fn to_json(&self) -> Value {
         let mut body = json!({
             "id": self.id,
             "enabled": self.enabled,
@@ -171,24 +170,28 @@ impl Webhook {
     }
 }
 
-/// Answers what is below `/v3/user/webhooks/event/settings`; `rest` are the parts behind it.
+/// Handles the paths below `/v3/user/webhooks/event/settings`; `rest` are the remaining
+/// segments.
 pub(super) fn handle(state: &State, request: &Request, key: &str, rest: &[&str]) -> Answer {
-    match Standing::of(key) {
-        Standing::NoSendScope | Standing::SendOnly => {
+    match CredentialKind::of(key) {
+        CredentialKind::NoSendScope | CredentialKind::SendOnly => {
             return error(StatusCode::FORBIDDEN, "access forbidden", None);
         }
-        Standing::Good | Standing::NoCredit | Standing::Invalid | Standing::Wall => {}
+        CredentialKind::Good
+        | CredentialKind::NoCredit
+        | CredentialKind::Invalid
+        | CredentialKind::Firewall => {}
     }
     let done = match (&request.method, rest) {
         (&Method::POST, []) => create(state, request, key),
         (&Method::GET, ["all"]) => Ok(list(state, key)),
-        (&Method::GET, []) => find(state, key, None, Webhook::shown),
+        (&Method::GET, []) => find(state, key, None, Webhook::to_json),
         (&Method::PATCH, []) => update(state, request, key, None),
         (&Method::GET, ["signed"]) => find(state, key, None, |one| signed("", one)),
         (&Method::PATCH, ["signed"]) => sign(state, request, key, None),
         (&Method::GET, ["signed", id]) => find(state, key, Some(id), |one| signed(id, one)),
         (&Method::PATCH, ["signed", id]) => sign(state, request, key, Some(id)),
-        (&Method::GET, [id]) => find(state, key, Some(id), Webhook::shown),
+        (&Method::GET, [id]) => find(state, key, Some(id), Webhook::to_json),
         (&Method::PATCH, [id]) => update(state, request, key, Some(id)),
         (&Method::DELETE, [id]) => delete(state, key, id),
         (_, [] | [_] | ["signed", _]) => Err(error(
@@ -207,7 +210,7 @@ fn create(state: &State, request: &Request, key: &str) -> Result<Answer, Answer>
         return Err(bad(json!({"message": "url is required"})));
     };
     let events = EVENTS.map(|(name, _)| (name.to_owned(), Value::Bool(false)));
-    let lane = lane(&url)?;
+    let endpoint = endpoint(&url)?;
     let mut all = state.sendgrid_webhooks.0.write();
     if all.len() >= CREDENTIALS_MAX && !all.contains_key(key) {
         return Err(bad(
@@ -233,10 +236,10 @@ fn create(state: &State, request: &Request, key: &str) -> Result<Answer, Answer>
         key: None,
         updated: created.clone(),
         created,
-        lane,
+        endpoint,
     };
     webhook.apply(settings);
-    let body = webhook.shown().to_string();
+    let body = webhook.to_json().to_string();
     own.push(webhook);
     Ok(reply::json(StatusCode::CREATED, body))
 }
@@ -244,7 +247,7 @@ fn create(state: &State, request: &Request, key: &str) -> Result<Answer, Answer>
 fn list(state: &State, key: &str) -> Answer {
     let all = state.sendgrid_webhooks.0.read();
     let own = all.get(key).into_iter().flatten();
-    let webhooks: Vec<Value> = own.map(Webhook::shown).collect();
+    let webhooks: Vec<Value> = own.map(Webhook::to_json).collect();
     let body = json!({"max_allowed": WEBHOOKS_MAX, "webhooks": webhooks});
     reply::json(StatusCode::OK, body.to_string())
 }
@@ -267,11 +270,11 @@ fn update(state: &State, request: &Request, key: &str, id: Option<&str>) -> Resu
     let own = all.get_mut(key).map(Vec::as_mut_slice).unwrap_or_default();
     let at = position(own, id)?;
     if let Some(url) = &settings.url {
-        lane(url)?;
+        endpoint(url)?;
         unique(own, url, Some(at))?;
     }
     own[at].apply(settings);
-    Ok(reply::json(StatusCode::OK, own[at].shown().to_string()))
+    Ok(reply::json(StatusCode::OK, own[at].to_json().to_string()))
 }
 
 fn sign(state: &State, request: &Request, key: &str, id: Option<&str>) -> Result<Answer, Answer> {
@@ -300,7 +303,7 @@ fn signed(id: &str, webhook: &Webhook) -> Value {
     json!({"id": id, "public_key": webhook.public_key()})
 }
 
-/// The oldest one when no id is given.
+/// The position of the webhook; of the oldest one if no id is given.
 fn position(own: &[Webhook], id: Option<&str>) -> Result<usize, Answer> {
     let found = match id {
         Some(id) => own.iter().position(|webhook| webhook.id == id),
@@ -323,9 +326,9 @@ fn unique(own: &[Webhook], url: &str, except: Option<usize>) -> Result<(), Answe
     }
 }
 
-fn lane(url: &str) -> Result<Arc<Lane>, Answer> {
-    let lane = parse_url(url).and_then(|_| Lane::new(url, Target::SendGrid { key: None }));
-    lane.ok_or_else(|| bad(json!({"message": format!("'{url}' is not a valid url")})))
+fn endpoint(url: &str) -> Result<Arc<Endpoint>, Answer> {
+    let endpoint = parse_url(url).and_then(|_| Endpoint::new(url, Target::SendGrid { key: None }));
+    endpoint.ok_or_else(|| bad(json!({"message": format!("'{url}' is not a valid url")})))
 }
 
 fn parse<T: DeserializeOwned>(request: &Request) -> Result<T, Answer> {

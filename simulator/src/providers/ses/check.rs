@@ -1,4 +1,4 @@
-//! What SES demands of SendEmail.
+//! SES' checks of SendEmail.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -15,7 +15,7 @@ const TAG_MAX: usize = 256;
 const TAGS_MAX: usize = 50;
 const FILE_NAME_MAX: usize = 255;
 
-/// The first problem ends the check; `Err` carries the text of the BadRequestException.
+/// Stops at the first problem; `Err` is the text of the BadRequestException.
 pub(super) fn check(email: &SendEmail) -> Result<(), String> {
     let Some(content) = &email.content else {
         return Err(
@@ -56,7 +56,8 @@ pub(super) fn check(email: &SendEmail) -> Result<(), String> {
     check_content(content)
 }
 
-/// Local part and display name ASCII, domain ASCII (Punycode where it was not).
+/// Checks that the local part and the display name are ASCII, and the domain too
+/// (Punycode if necessary).
 pub(super) fn check_address(text: &str) -> Result<(), String> {
     let Some(mailbox) = Mailbox::parse(text) else {
         let reason = if text.contains('@') {

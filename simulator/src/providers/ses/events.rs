@@ -1,4 +1,4 @@
-//! What SES publishes to a topic, and the envelope that SNS sends it in.
+//! The events that SES publishes to a topic, and the SNS messages that contain them.
 
 use bytes::Bytes;
 use chrono::{DateTime, SecondsFormat, Utc};
@@ -6,37 +6,37 @@ use serde_json::{Value, json};
 
 use super::sns;
 use crate::address::{Mailbox, domain_of};
-use crate::callbacks::{Dressed, Event, Lane, ProviderEventKind, Stamp, Target};
+use crate::callbacks::{Endpoint, Event, PreparedCall, ProviderEventKind, Stamp, Target};
 use crate::ids::{derived, uuid};
 use crate::mail::Record;
-use crate::providers::told::{
-    LISTED, MAILBOX_FULL, NO_SUCH_USER, READER_IP, REFUSED_AS_SPAM, SENDER_IP, TAKEN, TRY_LATER,
+use crate::providers::event_data::{
+    ACCEPTED, LISTED, MAILBOX_FULL, NO_SUCH_USER, READER_IP, REFUSED_AS_SPAM, SENDER_IP, TRY_LATER,
     USER_AGENT, link,
 };
 
 const ACCOUNT: &str = "123456789012";
 
-/// The signed message of SNS about an event. It stays the same when it is sent again.
-pub(in crate::providers) fn word(lane: &Lane, event: &Event, stamp: Stamp) -> String {
-    let published = published(lane, event).to_string();
+/// The signed SNS message about an event. A retry sends the same message.
+pub(in crate::providers) fn call_body(endpoint: &Endpoint, event: &Event, stamp: Stamp) -> String {
+    let published = published(endpoint, event).to_string();
     let parts = id_parts(event);
-    let id = uuid(derived(&[&parts.0, &parts.1, parts.2, topic(lane)]));
-    sns::notification(lane, &id, &published, stamp)
+    let id = uuid(derived(&[&parts.0, &parts.1, parts.2, topic(endpoint)]));
+    sns::notification(endpoint, &id, &published, stamp)
 }
 
-pub(in crate::providers) fn dress(lane: &Lane, text: &str) -> Dressed {
+pub(in crate::providers) fn prepare_call(endpoint: &Endpoint, text: &str) -> PreparedCall {
     let message: Value = serde_json::from_str(text).unwrap_or_default();
-    Dressed {
-        headers: sns::headers(lane, &message),
+    PreparedCall {
+        headers: sns::headers(endpoint, &message),
         body: Bytes::copy_from_slice(text.as_bytes()),
     }
 }
 
-fn published(lane: &Lane, event: &Event) -> Value {
+fn published(endpoint: &Endpoint, event: &Event) -> Value {
     let record = &*event.record;
-    let to = &record.copy.to;
+    let to = &record.recipient.to;
     let at = millis(event.at);
-    let (kind, key, own) = match event.happening {
+    let (kind, key, own) = match event.kind {
         ProviderEventKind::Sent => ("Send", "send", json!({})),
         ProviderEventKind::Delivered => {
             let took = event.at - record.accepted_at;
@@ -44,7 +44,7 @@ fn published(lane: &Lane, event: &Event) -> Value {
                 "timestamp": at,
                 "processingTimeMillis": took.num_milliseconds(),
                 "recipients": [to],
-                "smtpResponse": TAKEN,
+                "smtpResponse": ACCEPTED,
                 "reportingMTA": "a25-1.smtp-out.amazonses.com",
             });
             ("Delivery", "delivery", own)
@@ -74,7 +74,7 @@ fn published(lane: &Lane, event: &Event) -> Value {
             let kinds = ("Transient", "ContentRejected");
             ("Bounce", "bounce", bounce(event, kinds, REFUSED_AS_SPAM))
         }
-        // A 5xx is a permanent bounce to SES, whatever it is about.
+        // SES treats a 5xx as a permanent bounce, whatever its reason.
         ProviderEventKind::Listed => {
             let kinds = ("Permanent", "General");
             ("Bounce", "bounce", bounce(event, kinds, LISTED))
@@ -94,14 +94,14 @@ fn published(lane: &Lane, event: &Event) -> Value {
         ProviderEventKind::Complained => ("Complaint", "complaint", complaint(event, &at)),
         ProviderEventKind::Unsubscribed => ("Subscription", "subscription", unsubscription(&at)),
     };
-    let mut published = json!({"eventType": kind, "mail": mail(lane, record)});
+    let mut published = json!({"eventType": kind, "mail": mail(endpoint, record)});
     published[key] = own;
     published
 }
 
 fn complaint(event: &Event, at: &str) -> Value {
     json!({
-        "complainedRecipients": [{"emailAddress": &event.record.copy.to}],
+        "complainedRecipients": [{"emailAddress": &event.record.recipient.to}],
         "complaintSubType": null,
         "timestamp": at,
         "feedbackId": feedback_id(event),
@@ -111,15 +111,15 @@ fn complaint(event: &Event, at: &str) -> Value {
     })
 }
 
-fn mail(lane: &Lane, record: &Record) -> Value {
-    let copy = &record.copy;
-    let subject = copy.fill(&copy.envelope.subject);
-    let from = &copy.envelope.from;
+fn mail(endpoint: &Endpoint, record: &Record) -> Value {
+    let recipient = &record.recipient;
+    let subject = recipient.fill(&recipient.envelope.subject);
+    let from = &recipient.envelope.from;
     let address = Mailbox::parse(from).map_or(from.as_str(), |mailbox| mailbox.address);
     let domain = domain_of(address);
-    let region = topic(lane).split(':').nth(3).unwrap_or_default();
-    let all = copy.visible.as_deref();
-    let seen = all.unwrap_or(std::slice::from_ref(&copy.to));
+    let region = topic(endpoint).split(':').nth(3).unwrap_or_default();
+    let all = recipient.visible.as_deref();
+    let seen = all.unwrap_or(std::slice::from_ref(&recipient.to));
     let header = |name: &str, value: &str| json!({"name": name, "value": value});
     let mut headers = vec![
         header("From", from),
@@ -127,16 +127,16 @@ fn mail(lane: &Lane, record: &Record) -> Value {
         header("Subject", &subject),
         header("MIME-Version", "1.0"),
     ];
-    let own = copy.envelope.headers.iter();
-    headers.extend(own.map(|(name, value)| header(name, &copy.fill(value))));
+    let own = recipient.envelope.headers.iter();
+    headers.extend(own.map(|(name, value)| header(name, &recipient.fill(value))));
     let mut tags = json!({
         "ses:operation": ["SendEmail"],
-        "ses:configuration-set": [copy.envelope.scope],
+        "ses:configuration-set": [recipient.envelope.scope],
         "ses:source-ip": [SENDER_IP],
         "ses:from-domain": [domain],
         "ses:caller-identity": ["simulator"],
     });
-    for (name, value) in copy.filled_metadata() {
+    for (name, value) in recipient.filled_metadata() {
         tags[name] = json!([value]);
     }
     json!({
@@ -164,7 +164,7 @@ fn bounce(event: &Event, (kind, sub_kind): (&str, &str), text: &str) -> Value {
         "bounceType": kind,
         "bounceSubType": sub_kind,
         "bouncedRecipients": [{
-            "emailAddress": event.record.copy.to,
+            "emailAddress": event.record.recipient.to,
             "action": "failed",
             "status": status,
             "diagnosticCode": format!("smtp; {text}"),
@@ -201,12 +201,12 @@ fn id_parts(event: &Event) -> (String, String, &'static str) {
     (
         record.provider_message_id.to_string(),
         record.sequence.to_string(),
-        event.happening.name(),
+        event.kind.name(),
     )
 }
 
-fn topic(lane: &Lane) -> &str {
-    match &lane.target {
+fn topic(endpoint: &Endpoint) -> &str {
+    match &endpoint.target {
         Target::Sns { topic_arn, .. } => topic_arn,
         Target::SendGrid { .. } | Target::Postmark { .. } | Target::Mailgun { .. } => "",
     }

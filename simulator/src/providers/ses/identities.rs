@@ -1,10 +1,10 @@
-//! The account, and the addresses and domains it may send from.
+//! The account, and the addresses and domains from which it may send.
 
 use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::{Caller, access_denied, error};
-use crate::credentials::Standing;
+use crate::credentials::CredentialKind;
 use crate::domains::is_name;
 use crate::providers::Provider;
 use crate::reply::{self, Answer};
@@ -16,7 +16,7 @@ const PAGE_MAX: usize = 1_000;
 
 /// `GET /v2/email/account`.
 pub(super) fn account(state: &State, caller: &Caller<'_>) -> Answer {
-    if caller.standing == Standing::SendOnly {
+    if caller.credential_kind == CredentialKind::SendOnly {
         return access_denied(state, caller, "GetAccount");
     }
     let sent = state.captures.counts()[Provider::Ses as usize];
@@ -29,15 +29,15 @@ pub(super) fn account(state: &State, caller: &Caller<'_>) -> Answer {
             "MaxSendRate": 14.0,
             "SentLast24Hours": sent,
         },
-        "SendingEnabled": caller.standing != Standing::NoCredit,
+        "SendingEnabled": caller.credential_kind != CredentialKind::NoCredit,
         "SuppressionAttributes": {"SuppressedReasons": ["BOUNCE", "COMPLAINT"]},
     });
     reply::json(StatusCode::OK, body.to_string())
 }
 
-/// `GET /v2/email/identities`; the token of a page is its number of the first element.
+/// `GET /v2/email/identities`; a page's token is the number of its first element.
 pub(super) fn list(state: &State, request: &Request, caller: &Caller<'_>) -> Answer {
-    if caller.standing == Standing::SendOnly {
+    if caller.credential_kind == CredentialKind::SendOnly {
         return access_denied(state, caller, "ListEmailIdentities");
     }
     let size = match request.query_number("PageSize", PAGE_DEFAULT, PAGE_MAX) {
@@ -62,7 +62,7 @@ pub(super) fn list(state: &State, request: &Request, caller: &Caller<'_>) -> Ans
 
 /// `GET /v2/email/identities/{name}`.
 pub(super) fn find(state: &State, caller: &Caller<'_>, name: &str) -> Answer {
-    if caller.standing == Standing::SendOnly {
+    if caller.credential_kind == CredentialKind::SendOnly {
         return access_denied(state, caller, "GetEmailIdentity");
     }
     let names = state.domains.list(Provider::Ses, caller.access_key_id);
@@ -72,10 +72,10 @@ pub(super) fn find(state: &State, caller: &Caller<'_>, name: &str) -> Answer {
     }
     let verified = is_verified(state, caller, name);
     let status = status(verified);
-    // SES looks by itself, and the next who asks sees what it found.
+    // SES verifies by itself, and the next request sees the result.
     state
         .domains
-        .look(Provider::Ses, caller.access_key_id, name);
+        .verify(Provider::Ses, caller.access_key_id, name);
     let body = json!({
         "IdentityType": kind(name),
         "FeedbackForwardingStatus": true,
@@ -103,7 +103,7 @@ pub(super) fn find(state: &State, caller: &Caller<'_>, name: &str) -> Answer {
 
 /// `POST /v2/email/identities`.
 pub(super) fn create(state: &State, request: &Request, caller: &Caller<'_>) -> Answer {
-    if caller.standing == Standing::SendOnly {
+    if caller.credential_kind == CredentialKind::SendOnly {
         return access_denied(state, caller, "CreateEmailIdentity");
     }
     let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
@@ -132,7 +132,7 @@ pub(super) fn create(state: &State, request: &Request, caller: &Caller<'_>) -> A
 
 /// `DELETE /v2/email/identities/{name}`.
 pub(super) fn remove(state: &State, caller: &Caller<'_>, name: &str) -> Answer {
-    if caller.standing == Standing::SendOnly {
+    if caller.credential_kind == CredentialKind::SendOnly {
         return access_denied(state, caller, "DeleteEmailIdentity");
     }
     if !state
@@ -171,7 +171,7 @@ fn status(verified: bool) -> &'static str {
     if verified { "SUCCESS" } else { "PENDING" }
 }
 
-/// Three tokens that are the same each time they are asked for.
+/// Three tokens that are the same for each request.
 fn tokens(name: &str) -> [String; 3] {
     let label: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
     ["a", "b", "c"].map(|letter| format!("{label}{letter:0>8}"))

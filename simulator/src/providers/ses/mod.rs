@@ -1,5 +1,5 @@
-//! Amazon SES, API v2: sending, the account and its identities. Every call must be signed. SNS, which
-//! carries its events, is in `sns`.
+//! Amazon SES, API v2: sending, the account and its identities. Every call must be
+//! signed. `sns` implements SNS, which delivers the events.
 
 mod check;
 pub(super) mod events;
@@ -14,21 +14,21 @@ use http::{Method, StatusCode};
 use serde_json::json;
 
 use crate::clock;
-use crate::credentials::{Standing, wall};
-use crate::faults::Trouble;
+use crate::credentials::{CredentialKind, firewall_page};
+use crate::faults::AccountProblem;
 use crate::reply::{self, Answer, Outcome};
 use crate::request::{Request, decode};
 use crate::state::State;
 use sigv4::{Authorization, Failure};
 
-/// 40 MB after base64.
+/// 40 MB after base64 encoding.
 pub(super) const BODY_BYTES_MAX: usize = 40_000_000;
 
-/// Who calls, after the signature was verified.
+/// The authenticated caller.
 struct Caller<'a> {
     access_key_id: &'a str,
     region: &'a str,
-    standing: Standing,
+    credential_kind: CredentialKind,
 }
 
 pub(super) fn is_send(request: &Request) -> bool {
@@ -85,17 +85,17 @@ pub(super) fn server_error(state: &State) -> Answer {
     )
 }
 
-/// The developer guide for the quota, botocore's model for the suspension, and for the pause what
-/// SES was seen to answer (GoodServer issue 419).
-fn account_refused(state: &State, trouble: Trouble) -> Answer {
-    let (name, message) = match trouble {
-        Trouble::Limit => ("ThrottlingException", "Daily message quota exceeded."),
-        Trouble::Pause => (
+/// Sources: the developer guide for the quota, botocore's model for the suspension, and a
+/// response of SES for the pause (GoodServer issue 419).
+fn account_refused(state: &State, problem: AccountProblem) -> Answer {
+    let (name, message) = match problem {
+        AccountProblem::Limit => ("ThrottlingException", "Daily message quota exceeded."),
+        AccountProblem::Pause => (
             "MessageRejected",
             "Sending paused for this account. For more information, please check the inbox of the \
              email address associated with your AWS account.",
         ),
-        Trouble::Suspended => (
+        AccountProblem::Suspended => (
             "AccountSuspendedException",
             "The account's ability to send email has been permanently restricted.",
         ),
@@ -113,16 +113,19 @@ fn authenticate<'a>(state: &State, request: &'a Request) -> Result<Caller<'a>, A
         Ok(authorization) => authorization,
         Err(message) => return refuse("IncompleteSignatureException", message),
     };
-    let standing = Standing::of(authorization.access_key_id);
-    match standing {
-        Standing::Wall => return Err(wall()),
-        Standing::Invalid => {
+    let credential_kind = CredentialKind::of(authorization.access_key_id);
+    match credential_kind {
+        CredentialKind::Firewall => return Err(firewall_page()),
+        CredentialKind::Invalid => {
             let message = "The security token included in the request is invalid.";
             return refuse("UnrecognizedClientException", message);
         }
-        Standing::Good | Standing::NoSendScope | Standing::SendOnly | Standing::NoCredit => {}
+        CredentialKind::Good
+        | CredentialKind::NoSendScope
+        | CredentialKind::SendOnly
+        | CredentialKind::NoCredit => {}
     }
-    // A body beyond the limit was not kept, so its signature cannot be checked.
+    // A body beyond the limit was discarded, so its signature cannot be checked.
     let verified = match request.too_large {
         true => Ok(()),
         false => state
@@ -137,7 +140,7 @@ fn authenticate<'a>(state: &State, request: &'a Request) -> Result<Caller<'a>, A
                         clock::now(),
                     ),
                 ) {
-                    // Whoever tries things out has no secret that fits.
+                    // People who try things out have no secret that fits.
                     (None, Err(Failure::Mismatch(_))) => Ok(()),
                     (_, verified) => verified,
                 }
@@ -147,7 +150,7 @@ fn authenticate<'a>(state: &State, request: &'a Request) -> Result<Caller<'a>, A
         Ok(()) => Ok(Caller {
             access_key_id: authorization.access_key_id,
             region: authorization.region,
-            standing,
+            credential_kind,
         }),
         Err(Failure::Expired) => Err(error(
             state,

@@ -1,4 +1,4 @@
-//! The body of SendEmail. Members this simulator does not look at are let through.
+//! The body of SendEmail. Other members are accepted and ignored.
 
 use serde::Deserialize;
 

@@ -1,10 +1,11 @@
-//! Just enough of a raw MIME message to tell who it is from, who it is for and what it is called.
+//! Parses a raw MIME message as far as necessary to find its sender, recipients and
+//! subject.
 //!
-//! The MIME body is kept as one text; its parts are not taken apart.
+//! The MIME body is kept as one text; its parts are not parsed.
 
 use crate::address::{Mailbox, split_list};
 
-/// A raw message: its headers, unfolded, and what follows them.
+/// A raw message: its headers, unfolded, and the body.
 pub(super) struct RawMessage {
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: String,

@@ -13,16 +13,16 @@ use super::raw::RawMessage;
 use super::{Caller, account_refused, error, server_error, throttled};
 use crate::address::{Mailbox, domain_of};
 use crate::capture::Accepted;
-use crate::credentials::Standing;
+use crate::credentials::CredentialKind;
 use crate::domains::is_verified;
-use crate::mail::{Body, CapturedAttachment, Envelope, MailCopy};
+use crate::mail::{Body, CapturedAttachment, Envelope, Recipient};
 use crate::providers::{Provider, accept};
-use crate::recipients::{Verdict, is_refused, judge};
+use crate::recipients::{Decision, decide, is_rejected};
 use crate::reply::{self, Answer, Outcome};
 use crate::request::Request;
 use crate::state::State;
 
-/// A mail that is in order, whichever way its content came.
+/// A valid message, from simple or raw content.
 struct Mail {
     envelope: Envelope,
     body: Body,
@@ -58,13 +58,13 @@ fn prepare(state: &State, request: &Request, caller: &Caller<'_>) -> Result<Mail
             message,
         ));
     }
-    if caller.standing == Standing::NoSendScope {
+    if caller.credential_kind == CredentialKind::NoSendScope {
         return Err(super::access_denied(state, caller, "SendEmail"));
     }
     let email: SendEmail = serde_json::from_slice(&request.body)
         .map_err(|cause| bad("SerializationException", &cause.to_string()))?;
     check(&email).map_err(|message| bad("BadRequestException", &message))?;
-    if caller.standing == Standing::NoCredit {
+    if caller.credential_kind == CredentialKind::NoCredit {
         let message = "Email sending is disabled for your account.";
         return Err(bad("SendingPausedException", message));
     }
@@ -106,15 +106,15 @@ fn deliver(state: &State, mail: Mail, caller: &Caller<'_>) -> Outcome {
         let sender = sender.map_or("", |mailbox| mailbox.address).to_owned();
         return rejected(state, caller, &sender).into();
     }
-    let ending = match judge(state, Provider::Ses, mail.recipients()) {
-        Verdict::Throttle { .. } => return throttled(state).into(),
-        Verdict::Error => return server_error(state).into(),
-        Verdict::Refuse(trouble) => return account_refused(state, trouble).into(),
-        Verdict::Accept(ending) => ending,
+    let accepted_reply = match decide(state, Provider::Ses, mail.recipients()) {
+        Decision::Throttle { .. } => return throttled(state).into(),
+        Decision::Error => return server_error(state).into(),
+        Decision::Reject(problem) => return account_refused(state, problem).into(),
+        Decision::Accept(accepted_reply) => accepted_reply,
     };
     let refused: Vec<_> = mail
         .recipients()
-        .filter(|address| is_refused(address))
+        .filter(|address| is_rejected(address))
         .collect();
     if !refused.is_empty() {
         return rejected(state, caller, &refused.join(", ")).into();
@@ -126,9 +126,9 @@ fn deliver(state: &State, mail: Mail, caller: &Caller<'_>) -> Outcome {
         provider: Provider::Ses,
         credential: caller.access_key_id,
         provider_message_id: id,
-        copies: copies(mail, state.captures.keeps_bodies()),
+        recipients: split_recipients(mail, state.captures.keeps_bodies()),
     };
-    accept(state, accepted, ending, answer)
+    accept(state, accepted, accepted_reply, answer)
 }
 
 fn rejected(state: &State, caller: &Caller<'_>, identities: &str) -> Answer {
@@ -246,10 +246,13 @@ fn tags(tags: Vec<super::model::Tag>) -> Vec<(String, String)> {
     tags.into_iter().map(|tag| (tag.name, tag.value)).collect()
 }
 
-fn copies(mail: Mail, keep_bodies: bool) -> Vec<MailCopy> {
-    let shown = mail.to.iter().chain(&mail.cc).cloned();
-    let visible: Option<Arc<[String]>> =
-        mail.recipients().nth(1).is_some().then(|| shown.collect());
+fn split_recipients(mail: Mail, keep_bodies: bool) -> Vec<Recipient> {
+    let to_json = mail.to.iter().chain(&mail.cc).cloned();
+    let visible: Option<Arc<[String]>> = mail
+        .recipients()
+        .nth(1)
+        .is_some()
+        .then(|| to_json.collect());
     let mut body = mail.body;
     if !keep_bodies {
         (body.text, body.html) = (None, None);
@@ -257,7 +260,7 @@ fn copies(mail: Mail, keep_bodies: bool) -> Vec<MailCopy> {
     let (envelope, body) = (Arc::new(mail.envelope), Arc::new(body));
     let everybody = [mail.to, mail.cc, mail.bcc].into_iter().flatten();
     everybody
-        .map(|to| MailCopy {
+        .map(|to| Recipient {
             to,
             visible: visible.clone(),
             envelope: Arc::clone(&envelope),

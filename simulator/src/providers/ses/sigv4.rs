@@ -1,7 +1,7 @@
 //! AWS Signature Version 4, the verifying side, written from the published algorithm.
 //!
-//! Nothing here knows SES but [`verify`], which wants the service name `ses`. The path is encoded
-//! once more than it came, as every service but S3 does.
+//! Only [`verify`] depends on SES: it requires the service name `ses`. The path is
+//! encoded once more than in the request, as for every service but S3.
 
 use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 use hmac::{Hmac, KeyInit, Mac};
@@ -36,7 +36,7 @@ pub(super) struct Authorization<'a> {
     pub(super) signature: &'a str,
 }
 
-/// Why a signature does not hold.
+/// The reason why a signature is invalid.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Failure {
     Expired,
@@ -80,7 +80,7 @@ impl<'a> Authorization<'a> {
     }
 }
 
-/// Whether a request to SES carries the signature its secret gives.
+/// Verifies the signature of a request to SES.
 pub(super) fn verify(
     request: &Request,
     authorization: &Authorization<'_>,
@@ -221,13 +221,17 @@ fn canonical_query(query: &str) -> String {
     pairs.join("&")
 }
 
-/// Trims a header value and makes one space of many.
+/// Trims a header value and collapses spaces.
 fn push_collapsed(text: &mut String, value: &str) {
-    for (at, word) in value.split(' ').filter(|word| !word.is_empty()).enumerate() {
+    for (at, call_body) in value
+        .split(' ')
+        .filter(|call_body| !call_body.is_empty())
+        .enumerate()
+    {
         if at > 0 {
             text.push(' ');
         }
-        text.push_str(word);
+        text.push_str(call_body);
     }
 }
 

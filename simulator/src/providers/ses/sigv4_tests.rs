@@ -1,4 +1,5 @@
-//! The published test suite, read in place; where it is absent this says so and passes.
+//! The published test suite, read from its folder; the test prints a note and passes
+//! without it.
 
 use std::path::PathBuf;
 
@@ -39,7 +40,7 @@ struct Case {
     body: String,
 }
 
-/// The suite writes requests with plain line feeds, and paths not yet encoded.
+/// The suite has requests with plain line feeds, and paths that are not encoded yet.
 fn parse(signed_request: &str) -> Case {
     let (head, body) = signed_request
         .split_once("\n\n")

@@ -1,9 +1,10 @@
-//! Amazon SNS, as far as SES needs it: topics that configuration sets publish to, and who is
-//! subscribed to them.
+//! Amazon SNS, as far as SES needs it: topics to which configuration sets publish, and
+//! their subscriptions.
 //!
-//! What an operator does by hand in the console (a topic, its subscription, an event destination)
-//! is one call of the simulator's own: `POST /sns/subscriptions`. The rest is as there: a signed
-//! confirmation is posted, its URL visited, and only then does anything else come.
+//! The steps of an operator in the console (a topic, its subscription, an event
+//! destination) are one call of the simulator's own: `POST /sns/subscriptions`. The rest
+//! is as in the real service: a signed confirmation is posted, its URL is requested, and
+//! then notifications follow.
 
 use std::sync::Arc;
 
@@ -15,34 +16,34 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::callbacks::{
-    Kinds, Lane, SignatureFault, SnsVersion, Stamp, Subscriber, Target, sns_certificate,
+    Endpoint, Kinds, SignatureFault, SnsVersion, Stamp, Subscriber, Target, sns_certificate,
 };
 use crate::reply::{self, Answer};
 use crate::request::Request;
 use crate::state::State;
 
 const SUBSCRIPTIONS_MAX: usize = 10_000;
-/// The name of the certificate, as if it were the hash that the real ones have.
+/// The name of the certificate, in the form of the real ones, which contain a hash.
 const CERTIFICATE: &str = "SimpleNotificationService-00000000000000000000000000000001.pem";
-/// What SES publishes when an event destination is made. It is text, not JSON.
+/// SES publishes this text, which is no JSON, when an event destination is created.
 const VALIDATED: &str = "Successfully validated SNS topic for Amazon SES event publishing.";
 
-/// All subscriptions, whoever's topics they are for.
+/// The subscriptions of all topics.
 #[derive(Default)]
 pub(crate) struct Topics(RwLock<Vec<Subscription>>);
 
 struct Subscription {
     topic_arn: String,
-    /// The set whose mail is told of; `None` stands for every set.
+    /// The configuration set whose messages it reports; `None` is every set.
     configuration_set: Option<String>,
     arn: String,
     token: String,
     is_confirmed: bool,
-    lane: Arc<Lane>,
+    endpoint: Arc<Endpoint>,
 }
 
 impl Topics {
-    /// Who is told about mail that was sent with this configuration set.
+    /// The subscribers for a message that was sent with this configuration set.
     pub(crate) fn subscribers(&self, configuration_set: &str) -> Vec<Subscriber> {
         let all = self.0.read();
         all.iter()
@@ -52,8 +53,8 @@ impl Topics {
                 own.is_none_or(|own| own == configuration_set)
             })
             .map(|one| Subscriber {
-                lane: Arc::clone(&one.lane),
-                wants: Kinds::ALL,
+                endpoint: Arc::clone(&one.endpoint),
+                subscribed_kinds: Kinds::ALL,
             })
             .collect()
     }
@@ -63,13 +64,13 @@ impl Subscription {
     fn is_same(&self, other: &Self) -> bool {
         self.topic_arn == other.topic_arn
             && self.configuration_set == other.configuration_set
-            && self.lane.url == other.lane.url
+            && self.endpoint.url == other.endpoint.url
     }
 
-    fn shown(&self) -> Value {
+    fn to_json(&self) -> Value {
         json!({
             "topicArn": self.topic_arn,
-            "url": self.lane.url.as_str(),
+            "url": self.endpoint.url.as_str(),
             "configurationSet": self.configuration_set,
             "subscriptionArn": self.arn,
             "isConfirmed": self.is_confirmed,
@@ -86,7 +87,8 @@ struct SubscriptionBody {
     signature_version: Option<String>,
 }
 
-/// The calls of SNS and the simulator's own about it; `None` when the path is neither.
+/// The calls of SNS and the simulator's own call for subscriptions; `None` for other
+/// paths.
 pub(crate) fn handle(state: &State, request: &Request) -> Option<Answer> {
     let answer = match (&request.method, request.path()) {
         (&Method::POST, "/sns/subscriptions") => {
@@ -94,8 +96,11 @@ pub(crate) fn handle(state: &State, request: &Request) -> Option<Answer> {
         }
         (&Method::GET, "/sns/subscriptions") => {
             let all = state.sns_topics.0.read();
-            let shown: Vec<Value> = all.iter().map(Subscription::shown).collect();
-            reply::json(StatusCode::OK, json!({"subscriptions": shown}).to_string())
+            let to_json: Vec<Value> = all.iter().map(Subscription::to_json).collect();
+            reply::json(
+                StatusCode::OK,
+                json!({"subscriptions": to_json}).to_string(),
+            )
         }
         (&Method::DELETE, "/sns/subscriptions") => {
             state.sns_topics.0.write().clear();
@@ -135,33 +140,34 @@ fn subscribe(state: &State, request: &Request) -> Result<Answer, String> {
         subscription_arn: arn.clone(),
         version,
     };
-    let lane = Lane::new(&body.url, target).ok_or("url must be http or https")?;
+    let endpoint = Endpoint::new(&body.url, target).ok_or("url must be http or https")?;
     let subscription = Subscription {
         topic_arn: body.topic_arn,
         configuration_set: body.configuration_set,
         arn,
         token: state.ids.token(),
         is_confirmed: false,
-        lane,
+        endpoint,
     };
-    let shown = subscription.shown();
+    let to_json = subscription.to_json();
     let message = confirmation(state, &subscription);
-    let lane = Arc::clone(&subscription.lane);
+    let endpoint = Arc::clone(&subscription.endpoint);
     let mut all = state.sns_topics.0.write();
     if all.len() >= SUBSCRIPTIONS_MAX {
         return Err("no room for another subscription".to_owned());
     }
-    // As there, subscribing again asks for confirmation again, unless it was given.
+    // As in the real service, a second subscription asks for confirmation again, unless
+    // it is confirmed.
     if let Some(at) = all.iter().position(|one| one.is_same(&subscription)) {
         if all[at].is_confirmed {
-            return Ok(reply::json(StatusCode::OK, all[at].shown().to_string()));
+            return Ok(reply::json(StatusCode::OK, all[at].to_json().to_string()));
         }
         all.remove(at);
     }
     all.push(subscription);
     drop(all);
-    state.callbacks.post(lane, message);
-    Ok(reply::json(StatusCode::CREATED, shown.to_string()))
+    state.callbacks.post(endpoint, message);
+    Ok(reply::json(StatusCode::CREATED, to_json.to_string()))
 }
 
 fn confirm(state: &State, request: &Request) -> Answer {
@@ -174,12 +180,12 @@ fn confirm(state: &State, request: &Request) -> Answer {
         return failure("InvalidParameter", "Invalid parameter: Token");
     };
     let is_new = !std::mem::replace(&mut subscription.is_confirmed, true);
-    let (arn, lane) = (subscription.arn.clone(), Arc::clone(&subscription.lane));
+    let (arn, endpoint) = (subscription.arn.clone(), Arc::clone(&subscription.endpoint));
     drop(all);
     if is_new {
         let stamp = state.callbacks.settings().stamp();
-        let message = notification(&lane, &state.ids.uuid(), VALIDATED, stamp);
-        state.callbacks.post(lane, message);
+        let message = notification(&endpoint, &state.ids.uuid(), VALIDATED, stamp);
+        state.callbacks.post(endpoint, message);
     }
     let result = format!(
         "<ConfirmSubscriptionResult><SubscriptionArn>{arn}</SubscriptionArn>\
@@ -196,7 +202,7 @@ fn unsubscribe(state: &State, request: &Request) -> Answer {
     xml(state, "Unsubscribe", "")
 }
 
-/// The signed invitation to confirm.
+/// The signed request for confirmation.
 fn confirmation(state: &State, subscription: &Subscription) -> String {
     let topic = &subscription.topic_arn;
     let text = format!(
@@ -218,17 +224,22 @@ fn confirmation(state: &State, subscription: &Subscription) -> String {
         ("TopicArn", topic.clone()),
         ("Type", "SubscriptionConfirmation".to_owned()),
     ];
-    let signed = sign(&subscription.lane, &fields, stamp);
+    let signed = sign(&subscription.endpoint, &fields, stamp);
     Value::Object(signed).to_string()
 }
 
-/// A signed notification; `text` is what was published.
-pub(crate) fn notification(lane: &Lane, message_id: &str, text: &str, stamp: Stamp) -> String {
+/// A signed notification; `text` is the published message.
+pub(crate) fn notification(
+    endpoint: &Endpoint,
+    message_id: &str,
+    text: &str,
+    stamp: Stamp,
+) -> String {
     let Target::Sns {
         topic_arn,
         subscription_arn,
         ..
-    } = &lane.target
+    } = &endpoint.target
     else {
         return String::new();
     };
@@ -240,7 +251,7 @@ pub(crate) fn notification(lane: &Lane, message_id: &str, text: &str, stamp: Sta
         ("TopicArn", topic_arn.clone()),
         ("Type", "Notification".to_owned()),
     ];
-    let mut signed = sign(lane, &fields, stamp);
+    let mut signed = sign(endpoint, &fields, stamp);
     let arn = utf8_percent_encode(subscription_arn, NON_ALPHANUMERIC);
     let url = format!(
         "{}/?Action=Unsubscribe&SubscriptionArn={arn}",
@@ -250,8 +261,8 @@ pub(crate) fn notification(lane: &Lane, message_id: &str, text: &str, stamp: Sta
     Value::Object(signed).to_string()
 }
 
-/// The headers that stand on a message beside its body.
-pub(crate) fn headers(lane: &Lane, body: &Value) -> Vec<(&'static str, String)> {
+/// The HTTP headers that repeat parts of a message.
+pub(crate) fn headers(endpoint: &Endpoint, body: &Value) -> Vec<(&'static str, String)> {
     let text = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
     let mut headers = vec![
         ("x-amz-sns-message-type", text("Type")),
@@ -260,7 +271,7 @@ pub(crate) fn headers(lane: &Lane, body: &Value) -> Vec<(&'static str, String)> 
     ];
     if let Target::Sns {
         subscription_arn, ..
-    } = &lane.target
+    } = &endpoint.target
         && body["Type"] == "Notification"
     {
         headers.push(("x-amz-sns-subscription-arn", subscription_arn.clone()));
@@ -268,11 +279,11 @@ pub(crate) fn headers(lane: &Lane, body: &Value) -> Vec<(&'static str, String)> 
     headers
 }
 
-/// The fields come in the order in which they are signed.
-fn sign(lane: &Lane, fields: &[(&str, String)], stamp: Stamp) -> Map<String, Value> {
+/// The fields must be in the order in which they are signed.
+fn sign(endpoint: &Endpoint, fields: &[(&str, String)], stamp: Stamp) -> Map<String, Value> {
     let Target::Sns {
         topic_arn, version, ..
-    } = &lane.target
+    } = &endpoint.target
     else {
         return Map::new();
     };

@@ -1,4 +1,4 @@
-//! How callbacks go out, whoever's they are.
+//! The delivery of callbacks, which is the same for all providers.
 
 use std::collections::BTreeMap;
 
@@ -7,17 +7,17 @@ use waypost_simulator::{CallbackSettings, SignatureFault};
 
 use super::receiver::Post;
 use super::sendgrid::{send, subscribed};
-use super::{address, set, settled, texts, world};
+use super::{address, set, texts, wait_until_idle, world};
 use crate::support::{assert_cut, assert_silent, seen};
 
 #[tokio::test]
-async fn a_refused_call_is_repeated_until_it_is_taken() {
+async fn a_rejected_call_is_retried_until_it_is_accepted() {
     let (world, receiver) = world().await;
     set(&world, json!({"retryFactor": 0.0001, "flushMs": 200})).await;
     subscribed(&world, &receiver).await;
     receiver.answer(&[500, 302, 404, 204]);
     send(&world, &[address("ann")]).await;
-    settled(&world).await;
+    wait_until_idle(&world).await;
     let posts = receiver.posts();
     assert_eq!(posts.len(), 4);
     assert!(posts.iter().all(|post| post.body == posts[0].body));
@@ -43,7 +43,7 @@ async fn a_refused_call_is_repeated_until_it_is_taken() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_is_away_is_tried_again() {
+async fn a_receiver_that_is_offline_is_retried() {
     let (world, receiver) = world().await;
     set(&world, json!({"retryFactor": 0.0001})).await;
     subscribed(&world, &receiver).await;
@@ -53,7 +53,7 @@ async fn a_receiver_that_is_away_is_tried_again() {
     let answer = seen(world.post(path).bearer_auth("SG.good").json(&body)).await;
     assert_eq!(answer.status, 201, "{}", answer.text);
     send(&world, &[address("ann")]).await;
-    settled(&world).await;
+    wait_until_idle(&world).await;
     let counts = world.simulator.callbacks();
     assert_eq!(
         (counts.queued, counts.acknowledged, counts.given_up),
@@ -68,7 +68,7 @@ async fn a_share_of_calls_is_made_twice() {
     set(&world, json!({"duplicateRate": 1, "flushMs": 200})).await;
     subscribed(&world, &receiver).await;
     send(&world, &[address("ann")]).await;
-    settled(&world).await;
+    wait_until_idle(&world).await;
     let posts = receiver.posts();
     assert_eq!(posts.len(), 2);
     assert_eq!(posts[0].body, posts[1].body);
@@ -90,7 +90,7 @@ async fn events_are_shuffled_but_keep_their_times() {
         .map(|at| format!("click+{at}@example.org"))
         .collect();
     send(&world, &addresses).await;
-    settled(&world).await;
+    wait_until_idle(&world).await;
     let events = receiver.events();
     let order_of = |to: &String| {
         let own = events.iter().filter(|one| one["email"] == to.as_str());
@@ -103,7 +103,7 @@ async fn events_are_shuffled_but_keep_their_times() {
 }
 
 #[tokio::test]
-async fn what_was_accepted_without_an_answer_is_told() {
+async fn events_of_a_message_accepted_without_a_response_are_reported() {
     let (world, receiver) = world().await;
     subscribed(&world, &receiver).await;
     let mail = |to: &str| {
@@ -137,10 +137,10 @@ async fn the_clock_of_callbacks_can_be_ahead() {
     let (world, receiver) = world().await;
     subscribed(&world, &receiver).await;
     send(&world, &[address("ann")]).await;
-    settled(&world).await;
+    wait_until_idle(&world).await;
     set(&world, json!({"clockAheadMs": 86_400_000})).await;
     send(&world, &[address("ann")]).await;
-    settled(&world).await;
+    wait_until_idle(&world).await;
     let posts = receiver.posts();
     let (first, last) = (&posts[0], &posts[posts.len() - 1]);
     let signed_at = |post: &Post| {

@@ -3,7 +3,7 @@ use reqwest::multipart::Form;
 use serde_json::{Value, json};
 
 use super::proof::is_from_mailgun;
-use super::{STORIES, address, set, settled, texts, world};
+use super::{MAGIC_RECIPIENTS, address, set, texts, wait_until_idle, world};
 use crate::support::{World, seen};
 
 const KEY: &str = "mailgun-key";
@@ -29,7 +29,7 @@ async fn signing_key(world: &World) -> String {
     key.expect("there is a key")
 }
 
-/// Registers one URL for everything, as v4 does it.
+/// Registers one URL for all kinds of events, as v4 does it.
 async fn register(world: &World, url: &str) {
     let names = [
         "accepted",
@@ -69,7 +69,7 @@ async fn send(world: &World, to: &str) -> String {
 }
 
 #[tokio::test]
-async fn webhooks_are_made_changed_and_deleted_by_kind() {
+async fn webhooks_are_created_changed_and_deleted_by_kind() {
     let (world, receiver) = world().await;
     let (a, b) = (receiver.url("/a"), receiver.url("/b"));
     let wish = form(&[("id", "delivered"), ("url", &a), ("url", &b)]);
@@ -131,15 +131,15 @@ async fn one_url_is_associated_with_kinds() {
 }
 
 #[tokio::test]
-async fn every_story_is_told_beside_a_signature() {
+async fn all_events_are_reported_with_a_signature() {
     let (world, receiver) = world().await;
     let key = signing_key(&world).await;
     register(&world, &receiver.url("/events")).await;
     let mut ids = Vec::new();
-    for story in STORIES.into_iter().chain(["drop"]) {
+    for story in MAGIC_RECIPIENTS.into_iter().chain(["drop"]) {
         ids.push(send(&world, &address(story)).await);
     }
-    settled(&world).await;
+    wait_until_idle(&world).await;
     let posts: Vec<_> = receiver.posts().iter().map(|post| post.json()).collect();
     assert!(posts.iter().all(|post| is_from_mailgun(post, &key)));
     let mut tokens: Vec<_> = posts
@@ -198,7 +198,7 @@ async fn every_story_is_told_beside_a_signature() {
 }
 
 #[tokio::test]
-async fn a_repeated_call_has_a_new_token_and_406_ends_it() {
+async fn a_retried_call_has_a_new_token_and_406_ends_it() {
     let (world, receiver) = world().await;
     set(&world, json!({"retryFactor": 0.0001})).await;
     let key = signing_key(&world).await;
@@ -206,9 +206,9 @@ async fn a_repeated_call_has_a_new_token_and_406_ends_it() {
     seen(call(&world, "POST", WEBHOOKS).multipart(wish)).await;
     receiver.answer(&[500, 200, 406]);
     send(&world, &address("ann")).await;
-    settled(&world).await;
+    wait_until_idle(&world).await;
     send(&world, &address("ann")).await;
-    settled(&world).await;
+    wait_until_idle(&world).await;
     let posts: Vec<_> = receiver.posts().iter().map(|post| post.json()).collect();
     assert_eq!(posts.len(), 3);
     assert!(posts.iter().all(|post| is_from_mailgun(post, &key)));

@@ -1,4 +1,4 @@
-//! What is told after acceptance: who registered for it, how it is proved, when it is repeated.
+//! Callbacks: registration, proof of origin, retries.
 
 mod delivery;
 mod mailgun;
@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use crate::support::{World, seen};
 use receiver::Receiver;
 
-/// The magic recipients, one of each story.
-const STORIES: [&str; 9] = [
+/// The magic recipients, one for each sequence of events.
+const MAGIC_RECIPIENTS: [&str; 9] = [
     "ann",
     "hard-bounce",
     "soft-bounce",
@@ -26,7 +26,7 @@ const STORIES: [&str; 9] = [
     "defer",
 ];
 
-/// A simulator that does not dawdle, and somebody for it to call.
+/// A simulator without delays, and a receiver for its calls.
 async fn world() -> (World, Receiver) {
     let world = World::new();
     set(&world, json!({"delayMs": 10, "flushMs": 20})).await;
@@ -38,8 +38,8 @@ async fn set(world: &World, settings: Value) {
     assert_eq!(answer.status, 200, "{}", answer.text);
 }
 
-/// Waits until nobody waits for anything any more.
-async fn settled(world: &World) {
+/// Waits until no event is waiting.
+async fn wait_until_idle(world: &World) {
     receiver::until(|| world.simulator.callbacks().waiting == 0).await;
 }
 

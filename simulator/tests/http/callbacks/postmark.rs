@@ -3,7 +3,7 @@ use base64::engine::general_purpose::STANDARD;
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 
-use super::{STORIES, address, set, settled, texts, world};
+use super::{MAGIC_RECIPIENTS, address, set, texts, wait_until_idle, world};
 use crate::support::{World, seen};
 
 const TOKEN: &str = "server-token";
@@ -52,7 +52,7 @@ async fn send(world: &World, to: &str, stream: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_webhook_is_made_shown_changed_and_deleted() {
+async fn a_webhook_is_created_read_changed_and_deleted() {
     let (world, receiver) = world().await;
     let mut wish = webhook(&receiver.url("/a"));
     let made = seen(call(&world, "POST", "/webhooks", &wish)).await;
@@ -98,7 +98,7 @@ async fn a_webhook_is_made_shown_changed_and_deleted() {
 }
 
 #[tokio::test]
-async fn every_story_is_told_with_the_password() {
+async fn all_events_are_reported_with_the_password() {
     let (world, receiver) = world().await;
     let wish = webhook(&receiver.url("/events"));
     assert_eq!(
@@ -106,12 +106,12 @@ async fn every_story_is_told_with_the_password() {
         200
     );
     let mut ids = Vec::new();
-    for story in STORIES {
+    for story in MAGIC_RECIPIENTS {
         ids.push(send(&world, &address(story), "outbound").await);
     }
     send(&world, &address("drop"), "outbound").await;
     send(&world, &address("ann"), "broadcast").await;
-    settled(&world).await;
+    wait_until_idle(&world).await;
     let expected = format!("Basic {}", STANDARD.encode("waypost:pass:word"));
     for post in receiver.posts() {
         assert_eq!(post.header("authorization"), expected);
@@ -159,7 +159,7 @@ async fn every_story_is_told_with_the_password() {
 }
 
 #[tokio::test]
-async fn the_urls_user_info_is_the_password_too_and_faults_spoil_it() {
+async fn the_urls_user_info_is_a_password_too_and_faults_change_it() {
     let (world, receiver) = world().await;
     let url = receiver
         .url("/events")
@@ -172,7 +172,7 @@ async fn the_urls_user_info_is_the_password_too_and_faults_spoil_it() {
     for fault in ["off", "wrong", "none"] {
         set(&world, json!({"signatureFault": fault})).await;
         send(&world, &address("ann"), "outbound").await;
-        settled(&world).await;
+        wait_until_idle(&world).await;
     }
     let posts = receiver.posts();
     let given: Vec<_> = posts
@@ -184,7 +184,7 @@ async fn the_urls_user_info_is_the_password_too_and_faults_spoil_it() {
 }
 
 #[tokio::test]
-async fn only_200_is_taken_and_403_ends_it() {
+async fn only_200_accepts_a_call_and_403_ends_it() {
     let (world, receiver) = world().await;
     set(&world, json!({"retryFactor": 0.0001})).await;
     let body = json!({"Url": receiver.url("/"), "Triggers": {"Delivery": {"Enabled": true}}});
@@ -194,13 +194,13 @@ async fn only_200_is_taken_and_403_ends_it() {
     );
     receiver.answer(&[202, 500, 200]);
     send(&world, &address("ann"), "outbound").await;
-    settled(&world).await;
+    wait_until_idle(&world).await;
     let posts = receiver.posts();
     assert_eq!(posts.len(), 3);
     assert!(posts.iter().all(|post| post.body == posts[0].body));
     receiver.answer(&[403]);
     send(&world, &address("ann"), "outbound").await;
-    settled(&world).await;
+    wait_until_idle(&world).await;
     assert_eq!(receiver.posts().len(), 4);
     let counts = world.simulator.callbacks();
     assert_eq!((counts.acknowledged, counts.given_up), (1, 1));

@@ -1,5 +1,5 @@
-//! The verifying side of each signature, written from the vendors' texts. The published vectors
-//! are verified by it too, so that it cannot agree with the simulator alone.
+//! Verifies each signature, written from the vendors' documentation. The published test
+//! vectors are verified with it too, so that it cannot agree with the simulator alone.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ use super::receiver::Post;
 const SIGNATURE: &str = "X-Twilio-Email-Event-Webhook-Signature";
 const TIMESTAMP: &str = "X-Twilio-Email-Event-Webhook-Timestamp";
 
-/// Whether a post is signed with the key that belongs to this public one.
+/// Whether a post is signed with the key of this public key.
 pub(super) fn is_from_sendgrid(post: &Post, public_key: &str) -> bool {
     let (timestamp, signature) = (post.header(TIMESTAMP), post.header(SIGNATURE));
     sendgrid(public_key, timestamp, &post.body, signature)
@@ -34,7 +34,7 @@ fn sendgrid(public_key: &str, timestamp: &str, body: &[u8], signature: &str) -> 
         .is_ok()
 }
 
-/// Whether the signature beside an event is this key's.
+/// Whether the signature of an event was made with this key.
 pub(super) fn is_from_mailgun(body: &Value, signing_key: &str) -> bool {
     let part = |name: &str| body["signature"][name].as_str().unwrap_or_default();
     let mut mac = Hmac::<Sha256>::new_from_slice(signing_key.as_bytes()).expect("any length");
@@ -42,7 +42,7 @@ pub(super) fn is_from_mailgun(body: &Value, signing_key: &str) -> bool {
     hex::encode(mac.finalize().into_bytes()) == part("signature")
 }
 
-/// Whether a message of SNS is signed with the key of this certificate.
+/// Whether an SNS message was signed with the key of this certificate.
 pub(super) fn is_from_sns(message: &Value, certificate: &str) -> bool {
     let names: &[&str] = match message["Type"].as_str() {
         Some("Notification") => &[
@@ -88,13 +88,14 @@ fn rsa_key(certificate: &str) -> Vec<u8> {
     let der = der.expect("the certificate is PEM");
     let (certificate, _) = element(&der);
     let (mut rest, _) = element(certificate);
-    // Version, serial number, signature, issuer, validity and subject come before the key.
+    // Version, serial number, signature, issuer, validity and subject come before the
+    // key.
     for _ in 0..6 {
         rest = element(rest).1;
     }
     let (key_info, _) = element(rest);
     let (_algorithm, rest) = element(key_info);
-    // A bit string, whose first byte counts unused bits.
+    // A bit string; its first byte is the number of unused bits.
     element(rest).0[1..].to_vec()
 }
 
@@ -134,7 +135,7 @@ fn published_signatures_of_sendgrid_are_verified() {
     for vector in all["vectors"].as_array().expect("is a list") {
         let text = |name: &str| vector[name].as_str().unwrap_or_default();
         let body = fixture(&format!("sendgrid/{}", text("body_file")));
-        let body = body.expect("lies beside the vectors");
+        let body = body.expect("the body is beside the vectors");
         let is_valid = sendgrid(
             text("public_key"),
             text("timestamp"),
@@ -151,7 +152,7 @@ fn published_signatures_of_sns_are_verified() {
         eprintln!("skipped: no published vectors");
         return;
     };
-    let text = fixture("sns/signed-notifications.json").expect("lies beside it");
+    let text = fixture("sns/signed-notifications.json").expect("the file is beside the other");
     let all: Vec<Value> = serde_json::from_str(&text).expect("is a list");
     assert!(!all.is_empty());
     for mut message in all {

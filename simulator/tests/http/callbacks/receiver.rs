@@ -1,4 +1,4 @@
-//! Somebody who registered: keeps what is posted to it, and answers as it is told.
+//! A receiver of callbacks: stores the posts, and responds as configured.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -16,9 +16,9 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::net::TcpListener;
 
-/// How long anything may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(20);
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
+/// Time limit of every wait, long enough for a busy machine.
+const WAIT_MAX: Duration = Duration::from_secs(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 pub(super) struct Receiver {
     url: String,
@@ -28,7 +28,7 @@ pub(super) struct Receiver {
 #[derive(Default)]
 struct Shared {
     posts: Mutex<Vec<Post>>,
-    /// Statuses of the next answers; 200 when there is none left.
+    /// Statuses of the next responses; 200 after the last one.
     statuses: Mutex<VecDeque<u16>>,
 }
 
@@ -64,7 +64,7 @@ impl Receiver {
         format!("{}{path}", self.url)
     }
 
-    /// What to answer next, one after another, before everything is taken again.
+    /// Sets the statuses of the next responses, before every call is accepted again.
     pub(super) fn answer(&self, statuses: &[u16]) {
         self.shared.statuses.lock().extend(statuses);
     }
@@ -73,19 +73,19 @@ impl Receiver {
         self.shared.posts.lock().clone()
     }
 
-    /// Waits until so many came.
+    /// Waits for this many posts.
     pub(super) async fn wait_for(&self, count: usize) -> Vec<Post> {
         until(|| self.posts().len() >= count).await;
         self.posts()
     }
 
-    /// Waits until so many events came, in however many arrays.
+    /// Waits for this many events, in any number of arrays.
     pub(super) async fn wait_for_events(&self, count: usize) -> Vec<Value> {
         until(|| self.events().len() >= count).await;
         self.events()
     }
 
-    /// The elements of all arrays that were posted.
+    /// The elements of all posted arrays.
     pub(super) fn events(&self) -> Vec<Value> {
         let posts = self.posts();
         let all = posts.iter().map(|post| {
@@ -107,15 +107,15 @@ impl Post {
     }
 }
 
-/// Waits for a state.
+/// Waits until a condition is true.
 pub(super) async fn until(mut is_so: impl FnMut() -> bool) {
     let waiting = async {
         while !is_so() {
-            tokio::time::sleep(LOOK_AGAIN).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
-    let waited = tokio::time::timeout(PATIENCE, waiting).await;
-    waited.expect("it comes to pass");
+    let waited = tokio::time::timeout(WAIT_MAX, waiting).await;
+    waited.expect("the condition becomes true");
 }
 
 async fn keep(

@@ -2,7 +2,7 @@ use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 
 use super::proof::is_from_sendgrid;
-use super::{Receiver, STORIES, address, set, settled, texts, world};
+use super::{MAGIC_RECIPIENTS, Receiver, address, set, texts, wait_until_idle, world};
 use crate::support::{World, seen};
 
 const SETTINGS: &str = "/v3/user/webhooks/event/settings";
@@ -18,7 +18,7 @@ fn call(world: &World, method: &str, path: &str, body: &Value) -> RequestBuilder
         .json(body)
 }
 
-fn everything(url: &str) -> Value {
+fn all_events(url: &str) -> Value {
     json!({
         "enabled": true,
         "url": url,
@@ -37,9 +37,9 @@ fn everything(url: &str) -> Value {
     })
 }
 
-/// Registers for everything, signed, and returns the public key.
+/// Registers for all events, signed, and returns the public key.
 async fn register(world: &World, url: &str) -> String {
-    let answer = seen(call(world, "POST", "", &everything(url))).await;
+    let answer = seen(call(world, "POST", "", &all_events(url))).await;
     assert_eq!(answer.status, 201, "{}", answer.text);
     let id = answer.json()["id"].as_str().unwrap_or_default().to_owned();
     let body = json!({"enabled": true});
@@ -74,10 +74,10 @@ pub(super) async fn send(world: &World, addresses: &[String]) -> String {
 }
 
 #[tokio::test]
-async fn a_webhook_is_made_shown_changed_and_deleted() {
+async fn a_webhook_is_created_read_changed_and_deleted() {
     let (world, receiver) = world().await;
     let url = receiver.url("/a");
-    let made = seen(call(&world, "POST", "", &everything(&url)))
+    let made = seen(call(&world, "POST", "", &all_events(&url)))
         .await
         .json();
     assert_eq!(made["url"], url.as_str());
@@ -94,7 +94,7 @@ async fn a_webhook_is_made_shown_changed_and_deleted() {
     assert_eq!(before["public_key"], "");
     let key = seen(call(&world, "PATCH", &signed, &json!({"enabled": true}))).await;
     let key = key.json()["public_key"].clone();
-    // Switching on what is on keeps the key.
+    // Enabling again keeps the key.
     let again = seen(call(&world, "PATCH", &signed, &json!({"enabled": true}))).await;
     assert_eq!(again.json()["public_key"], key);
     let all = seen(call(&world, "GET", "/all", &Value::Null)).await.json();
@@ -124,9 +124,9 @@ async fn a_webhook_is_made_shown_changed_and_deleted() {
 }
 
 #[tokio::test]
-async fn registrations_are_refused_as_there() {
+async fn invalid_registrations_are_rejected() {
     let (world, receiver) = world().await;
-    let bad = seen(call(&world, "POST", "", &everything("nowhere"))).await;
+    let bad = seen(call(&world, "POST", "", &all_events("nowhere"))).await;
     assert_eq!(bad.status, 400);
     assert_eq!(
         bad.json()["errors"][0]["message"],
@@ -135,16 +135,16 @@ async fn registrations_are_refused_as_there() {
     for at in 0..5 {
         let url = receiver.url(&format!("/{at}"));
         assert_eq!(
-            seen(call(&world, "POST", "", &everything(&url)))
+            seen(call(&world, "POST", "", &all_events(&url)))
                 .await
                 .status,
             201
         );
     }
-    let taken = seen(call(&world, "POST", "", &everything(&receiver.url("/0")))).await;
+    let taken = seen(call(&world, "POST", "", &all_events(&receiver.url("/0")))).await;
     assert_eq!(taken.status, 400);
     assert_eq!(taken.json()["errors"][0]["url"], receiver.url("/0"));
-    let sixth = seen(call(&world, "POST", "", &everything(&receiver.url("/5")))).await;
+    let sixth = seen(call(&world, "POST", "", &all_events(&receiver.url("/5")))).await;
     assert_eq!(sixth.status, 400);
     let listing = world.get(&format!("{SETTINGS}/all"));
     let stranger = seen(listing.bearer_auth("SG.restricted")).await;
@@ -159,13 +159,13 @@ async fn registrations_are_refused_as_there() {
 }
 
 #[tokio::test]
-async fn every_story_is_told_in_signed_arrays() {
+async fn all_events_are_reported_in_signed_arrays() {
     let (world, receiver) = world().await;
     let key = register(&world, &receiver.url("/events")).await;
-    let mut addresses: Vec<_> = STORIES.map(address).into();
+    let mut addresses: Vec<_> = MAGIC_RECIPIENTS.map(address).into();
     addresses.push(address("drop"));
     let id = send(&world, &addresses).await;
-    settled(&world).await;
+    wait_until_idle(&world).await;
     let posts = receiver.posts();
     assert!(posts.len() < 15, "{} calls", posts.len());
     for post in &posts {
@@ -180,7 +180,10 @@ async fn every_story_is_told_in_signed_arrays() {
         own.sort_by_key(|one| one["timestamp"].as_i64());
         texts(own, "event")
     };
-    let told: Vec<_> = STORIES.iter().map(|story| names_of(story)).collect();
+    let told: Vec<_> = MAGIC_RECIPIENTS
+        .iter()
+        .map(|story| names_of(story))
+        .collect();
     let expected: [&[&str]; 9] = [
         &["processed", "delivered"],
         &["processed", "bounce"],
@@ -216,12 +219,12 @@ async fn every_story_is_told_in_signed_arrays() {
 }
 
 #[tokio::test]
-async fn only_what_was_asked_for_is_told() {
+async fn only_subscribed_events_are_reported() {
     let (world, receiver) = world().await;
     let body = json!({"url": receiver.url("/"), "bounce": true});
     assert_eq!(seen(call(&world, "POST", "", &body)).await.status, 201);
     send(&world, &[address("ann"), address("hard-bounce")]).await;
-    settled(&world).await;
+    wait_until_idle(&world).await;
     assert_eq!(texts(&receiver.events(), "event"), ["bounce"]);
     assert_eq!(
         receiver.posts()[0].header("x-twilio-email-event-webhook-signature"),
@@ -240,7 +243,7 @@ async fn calls_hold_as_many_events_as_they_may() {
     register(&world, &receiver.url("/")).await;
     let addresses: Vec<_> = (0..50).map(|at| format!("a{at}@example.org")).collect();
     send(&world, &addresses).await;
-    settled(&world).await;
+    wait_until_idle(&world).await;
     let sizes: Vec<_> = receiver
         .posts()
         .iter()
@@ -257,17 +260,17 @@ async fn a_signature_can_be_wrong_or_missing() {
     let key = register(&world, &receiver.url("/")).await;
     set(&world, json!({"signatureFault": "wrong", "flushMs": 200})).await;
     send(&world, &[address("ann")]).await;
-    settled(&world).await;
+    wait_until_idle(&world).await;
     let posts = receiver.posts();
     assert!(posts.iter().all(|post| !is_from_sendgrid(post, &key)));
     set(&world, json!({"signatureFault": "none"})).await;
     send(&world, &[address("ann")]).await;
-    settled(&world).await;
+    wait_until_idle(&world).await;
     let last = receiver.posts().pop().expect("something was posted");
     assert_eq!(last.header("x-twilio-email-event-webhook-signature"), "");
 }
 
-/// Somebody who registered for everything SendGrid tells.
+/// Subscribes the receiver to all events of SendGrid.
 pub(super) async fn subscribed(world: &World, receiver: &Receiver) {
     register(world, &receiver.url("/events")).await;
 }

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::proof::is_from_sns;
-use super::{Receiver, STORIES, address, set, settled, world};
+use super::{MAGIC_RECIPIENTS, Receiver, address, set, wait_until_idle, world};
 use crate::ses::{Signer, email};
 use crate::support::{World, seen};
 
@@ -17,7 +17,8 @@ async fn certificate(world: &World, message: &Value) -> String {
         .text
 }
 
-/// Subscribes and confirms, as an operator and Waypost do; takes the two messages about it.
+/// Subscribes and confirms, as an operator and Waypost do; removes the two messages about
+/// it.
 async fn subscribe(world: &World, receiver: &Receiver, more: Value) -> String {
     let mut body = json!({"topicArn": TOPIC, "url": receiver.url("/sns")});
     if let (Value::Object(body), Value::Object(more)) = (&mut body, more) {
@@ -66,7 +67,7 @@ async fn send(world: &World, to: &str, set: Option<&str>) -> String {
     id.expect("has an id")
 }
 
-/// What was published, after the messages about the subscription.
+/// The published messages after those about the subscription.
 fn published(receiver: &Receiver) -> Vec<Value> {
     let posts = receiver.posts().into_iter().map(|post| post.json());
     posts
@@ -75,16 +76,16 @@ fn published(receiver: &Receiver) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn every_story_is_published_once_the_subscription_is_confirmed() {
+async fn all_events_are_published_once_the_subscription_is_confirmed() {
     let (world, receiver) = world().await;
     send(&world, &address("ann"), Some("main")).await;
     let certificate = subscribe(&world, &receiver, json!({})).await;
     let mut ids = Vec::new();
-    for story in STORIES.into_iter().chain(["drop"]) {
+    for story in MAGIC_RECIPIENTS.into_iter().chain(["drop"]) {
         ids.push(send(&world, &address(story), Some("main")).await);
     }
     send(&world, &address("ann"), None).await;
-    settled(&world).await;
+    wait_until_idle(&world).await;
     for post in receiver.posts() {
         let message = post.json();
         assert_eq!(message["SignatureVersion"], "2");
@@ -140,7 +141,7 @@ async fn a_topic_can_be_for_one_configuration_set_and_sign_the_old_way() {
     let certificate = subscribe(&world, &receiver, wish).await;
     send(&world, &address("ann"), Some("other")).await;
     let id = send(&world, &address("ann"), Some("main")).await;
-    settled(&world).await;
+    wait_until_idle(&world).await;
     let events = published(&receiver);
     assert_eq!(events.len(), 2);
     assert!(
@@ -156,13 +157,13 @@ async fn a_topic_can_be_for_one_configuration_set_and_sign_the_old_way() {
 }
 
 #[tokio::test]
-async fn a_message_is_repeated_as_it_is_and_4xx_ends_it() {
+async fn a_message_is_retried_unchanged_and_4xx_ends_it() {
     let (world, receiver) = world().await;
     set(&world, json!({"retryFactor": 0.001})).await;
     let certificate = subscribe(&world, &receiver, json!({})).await;
     receiver.answer(&[503, 503, 503, 503]);
     send(&world, &address("ann"), Some("main")).await;
-    settled(&world).await;
+    wait_until_idle(&world).await;
     let posts = receiver.posts().split_off(2);
     let mut by_id: Vec<_> = posts
         .iter()
@@ -174,12 +175,12 @@ async fn a_message_is_repeated_as_it_is_and_4xx_ends_it() {
     receiver.answer(&[401, 401]);
     let before = receiver.posts().len();
     send(&world, &address("ann"), Some("main")).await;
-    settled(&world).await;
+    wait_until_idle(&world).await;
     assert_eq!(receiver.posts().len() - before, 2);
     assert_eq!(world.simulator.callbacks().given_up, 2);
     set(&world, json!({"signatureFault": "wrong"})).await;
     send(&world, &address("ann"), Some("main")).await;
-    settled(&world).await;
+    wait_until_idle(&world).await;
     let last = receiver.posts().pop().expect("something was posted");
     assert!(!is_from_sns(&last.json(), &certificate));
     let gone = seen(world.client.delete(world.url("/sns/subscriptions"))).await;
@@ -189,7 +190,7 @@ async fn a_message_is_repeated_as_it_is_and_4xx_ends_it() {
 }
 
 #[tokio::test]
-async fn who_is_subscribed_is_not_subscribed_twice() {
+async fn a_subscriber_is_not_subscribed_twice() {
     let (world, receiver) = world().await;
     let body = json!({"topicArn": TOPIC, "url": receiver.url("/sns")});
     let first = seen(world.post("/sns/subscriptions").json(&body)).await;
@@ -209,11 +210,11 @@ async fn who_is_subscribed_is_not_subscribed_twice() {
 }
 
 #[tokio::test]
-async fn an_unsubscribed_topic_tells_nothing_more() {
+async fn an_unsubscribed_topic_reports_nothing_more() {
     let (world, receiver) = world().await;
     subscribe(&world, &receiver, json!({})).await;
     send(&world, &address("ann"), Some("main")).await;
-    settled(&world).await;
+    wait_until_idle(&world).await;
     let last = receiver.posts().pop().expect("something was posted").json();
     let url = last["UnsubscribeURL"].as_str().unwrap_or_default();
     let path = url.strip_prefix("https://sns.eu-west-1.amazonaws.com");
@@ -221,6 +222,6 @@ async fn an_unsubscribed_topic_tells_nothing_more() {
     assert_eq!(answer.status, 200);
     let before = receiver.posts().len();
     send(&world, &address("ann"), Some("main")).await;
-    settled(&world).await;
+    wait_until_idle(&world).await;
     assert_eq!(receiver.posts().len(), before);
 }

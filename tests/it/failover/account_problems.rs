@@ -1,5 +1,5 @@
-//! Accounts that cannot send themselves, do not know a sender, or are throttled now and
-//! then.
+//! Accounts with problems: they cannot send, do not know a sender, or are sometimes
+//! throttled.
 
 use chrono::TimeDelta;
 use serde_json::{Value, json};
@@ -23,8 +23,8 @@ async fn actions(app: &TestApp, action: &str) -> usize {
     entries.len()
 }
 
-/// An account that cannot send, with mail that waits for it.
-async fn troubled(app: &TestApp, count: usize) -> (String, Vec<String>) {
+/// An account that cannot send, with messages that wait for it.
+async fn account_with_problem(app: &TestApp, count: usize) -> (String, Vec<String>) {
     let account = connect_forbidden(app).await;
     let mut ids = Vec::new();
     for nth in 0..count {
@@ -40,14 +40,14 @@ async fn troubled(app: &TestApp, count: usize) -> (String, Vec<String>) {
 }
 
 #[tokio::test]
-async fn mail_waits_for_an_account_that_cannot_send_and_goes_when_it_is_mended() {
+async fn messages_wait_for_an_account_that_cannot_send_and_are_sent_when_it_is_repaired() {
     let mends = [
         json!({ "credentials": credentials(ProviderType::Ses) }),
         json!({ "isActive": true }),
     ];
     for mend in mends {
         let app = TestApp::start().await;
-        let (path, ids) = troubled(&app, 20).await;
+        let (path, ids) = account_with_problem(&app, 20).await;
         let calls = "SELECT count(*) FROM send_attempts";
         let calls: usize = app.value(calls).await.unwrap().parse().unwrap();
         assert!(calls < 20, "most are spared: {calls}");
@@ -65,7 +65,7 @@ async fn mail_waits_for_an_account_that_cannot_send_and_goes_when_it_is_mended()
         assert_eq!(changed["sendingPausedReason"], Value::Null);
         assert_eq!(changed["sendingPausedSince"], Value::Null);
         if mend["isActive"] == true {
-            // Nothing was mended in truth, so it is found out again.
+            // Nothing was repaired, so the next call fails too.
             wait_until("it is tried again", async || {
                 !app.get(&path).await.data(200)["sendingPausedReason"].is_null()
             })
@@ -73,7 +73,7 @@ async fn mail_waits_for_an_account_that_cannot_send_and_goes_when_it_is_mended()
             app.leave_work();
             continue;
         }
-        // The clock stands still: nobody waits for a time.
+        // The clock stands still: no wait by the clock ends.
         wait_until("all are sent", async || app.outbox().await.is_empty()).await;
         for nth in 0..20 {
             app.captured_once(&address(nth));
@@ -82,7 +82,7 @@ async fn mail_waits_for_an_account_that_cannot_send_and_goes_when_it_is_mended()
 }
 
 #[tokio::test]
-async fn with_a_fallback_an_account_that_cannot_send_is_passed_over_at_once() {
+async fn with_a_fallback_an_account_that_cannot_send_is_skipped_at_once() {
     let app = TestApp::start().await;
     let forbidden = connect_forbidden(&app).await;
     let second = app.connect(ProviderType::Postmark).await;
@@ -97,7 +97,7 @@ async fn with_a_fallback_an_account_that_cannot_send_is_passed_over_at_once() {
 }
 
 #[tokio::test]
-async fn mending_a_fallback_wakes_the_mail_that_waits_for_all() {
+async fn repairing_a_fallback_wakes_the_messages_that_wait() {
     let app = TestApp::start().await;
     let first = connect_forbidden(&app).await;
     let second = connect_forbidden(&app).await;
@@ -111,15 +111,15 @@ async fn mending_a_fallback_wakes_the_mail_that_waits_for_all() {
     .await;
     let mend = json!({ "credentials": credentials(ProviderType::Ses) });
     app.patch(&path, &mend).await.data(200);
-    // The clock stands still: nobody waits for a time.
+    // The clock stands still: no wait by the clock ends.
     wait_until("it is sent", async || app.outbox().await.is_empty()).await;
     app.captured_once(&address(0));
 }
 
 #[tokio::test]
-async fn mail_for_an_account_that_stays_broken_fails_after_a_day() {
+async fn messages_for_an_account_that_stays_broken_fail_after_a_day() {
     let app = TestApp::start().await;
-    let (_, ids) = troubled(&app, 3).await;
+    let (_, ids) = account_with_problem(&app, 3).await;
     app.advance_and_drain(TimeDelta::hours(23)).await;
     for id in &ids {
         assert_eq!(app.status(id).await, "QUEUED");
@@ -131,18 +131,17 @@ async fn mail_for_an_account_that_stays_broken_fails_after_a_day() {
     }
 }
 
-/// A mail server that does not let this user send as this sender.
-async fn connect_stranger(app: &TestApp) -> String {
+/// An SMTP server that does not let this user send as this sender.
+async fn connect_without_the_sender(app: &TestApp) -> String {
     let mut stranger = credentials(ProviderType::Smtp);
     stranger["username"] = json!("noscope");
     app.connect_with(ProviderType::Smtp, &stranger).await
 }
 
 #[tokio::test]
-async fn a_sender_that_one_account_refuses_goes_through_the_next_and_the_first_is_not_asked_again()
-{
+async fn a_sender_rejected_by_one_account_goes_to_the_next_and_the_first_is_not_called_again() {
     let app = TestApp::start().await;
-    let stranger = connect_stranger(&app).await;
+    let stranger = connect_without_the_sender(&app).await;
     let second = app.connect(ProviderType::Postmark).await;
     rule(&app, &stranger, &[&second], &json!({})).await;
     app.simulator().set_fault(fault(SECOND, FaultKind::Error));
@@ -167,7 +166,7 @@ async fn a_sender_that_one_account_refuses_goes_through_the_next_and_the_first_i
 }
 
 #[tokio::test]
-async fn an_account_that_is_throttled_now_and_then_goes_on() {
+async fn an_account_that_is_sometimes_throttled_continues() {
     let app = TestApp::start().await;
     app.connect(ProviderType::Postmark).await;
     app.simulator().set_fault(Fault {

@@ -1,5 +1,5 @@
-//! What the tests of the queue live in: a queue with its Redis, its clock and its
-//! workers, and a count of what has run.
+//! The fixture of the queue's tests: a queue with its Redis, its clock and its workers,
+//! and a record of the jobs that have run.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -57,13 +57,13 @@ impl Running {
             .expect("a worker does not panic");
     }
 
-    /// As `kill -9` would: nothing is said, nothing is finished.
+    /// Like `kill -9`: it sends nothing and finishes nothing.
     pub(super) fn kill(self) {
         self.task.abort();
     }
 }
 
-/// Which jobs have started, in order.
+/// The jobs that have started, in order.
 #[derive(Clone, Default)]
 pub(super) struct Runs(Arc<Mutex<Vec<u32>>>);
 
@@ -96,7 +96,7 @@ impl Runs {
 
 const BOUND: Duration = Duration::from_secs(20);
 
-/// A job with a lane to itself.
+/// A job with a fairness key of its own.
 pub(super) fn job(number: u32) -> Count {
     Count {
         number,
@@ -108,7 +108,7 @@ pub(super) fn lane(number: u32) -> FairnessKey {
     FairnessKey(Uuid::from_u128(number.into()))
 }
 
-/// Short times, so that tests need not wait.
+/// Short times, so that tests do not wait.
 pub(super) fn fast() -> QueueSettings {
     QueueSettings {
         lease: Duration::from_millis(400),
@@ -214,7 +214,7 @@ impl House {
         self.queue.push(&jobs).await.unwrap();
     }
 
-    /// Pushes jobs of one lane.
+    /// Pushes jobs with one fairness key.
     pub(super) async fn push_in(&self, lane: u32, numbers: impl IntoIterator<Item = u32>) {
         let jobs = numbers.into_iter().map(|number| Count { number, lane });
         let jobs: Vec<_> = jobs.collect();
@@ -229,24 +229,24 @@ impl House {
         self.key("s")
     }
 
-    /// One of the queue's keys, by the end of its name.
+    /// A Redis key of the queue, by the end of its name.
     pub(super) fn key(&self, end: &str) -> String {
         format!("{}:{end}", self.tag)
     }
 
-    /// Asks Redis something.
+    /// Runs a Redis command.
     pub(super) async fn ask<T: redis::FromRedisValue>(&self, words: &[&str]) -> T {
         let mut command = redis::cmd(words[0]);
         command.arg(&words[1..]);
         command.query_async(&mut self.redis().await).await.unwrap()
     }
 
-    /// How many entries the stream holds.
+    /// The number of entries in the stream.
     pub(super) async fn in_stream(&self) -> u32 {
         self.ask(&["XLEN", &self.stream()]).await
     }
 
-    /// How many entries of each lane the stream holds, by the queue's own count.
+    /// The number of entries in the stream by fairness key, as the queue counts them.
     pub(super) async fn counts(&self) -> BTreeMap<String, u32> {
         self.ask(&["HGETALL", &self.key("n")]).await
     }

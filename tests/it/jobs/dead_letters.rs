@@ -1,4 +1,4 @@
-//! Which chunks are parked, and which are not.
+//! Which chunks become dead letters, and which do not.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
@@ -9,10 +9,10 @@ use waypost_core::provider::kind::ProviderType;
 use waypost_simulator::Fault;
 use waypost_tests::{TestApp, credentials, message_to, wait_until, wait_within};
 
-use super::{die_with, is_parked, losses, number, of_chunk};
+use super::{die_with, is_dead_letter, losses, number, of_chunk};
 
 #[tokio::test]
-async fn a_chunk_that_its_workers_die_of_is_parked_and_those_that_were_with_it_are_sent() {
+async fn a_chunk_that_kills_its_workers_becomes_a_dead_letter_and_the_others_are_sent() {
     let app = TestApp::builder().without_worker().start().await;
     app.connect(ProviderType::Sendgrid).await;
     let poison = app.send_to("poison@example.org").await;
@@ -22,7 +22,7 @@ async fn a_chunk_that_its_workers_die_of_is_parked_and_those_that_were_with_it_a
     }
     let ids: Vec<&str> = all.iter().map(String::as_str).collect();
     for death in 1..=5 {
-        assert!(!is_parked(&app, &poison).await, "before death {death}");
+        assert!(!is_dead_letter(&app, &poison).await, "before death {death}");
         die_with(&app, &ids, Some(&poison)).await;
         wait_until("all were taken back", async || {
             number(
@@ -34,7 +34,7 @@ async fn a_chunk_that_its_workers_die_of_is_parked_and_those_that_were_with_it_a
         })
         .await;
     }
-    assert!(is_parked(&app, &poison).await);
+    assert!(is_dead_letter(&app, &poison).await);
     let reason = of_chunk(&app, "parked_reason", &poison).await;
     assert_eq!(reason.as_deref(), Some("its worker was lost each time"));
     for id in &ids[1..] {
@@ -47,14 +47,14 @@ async fn a_chunk_that_its_workers_die_of_is_parked_and_those_that_were_with_it_a
     }
     assert!(app.captured("poison@example.org").is_empty());
     assert_eq!(app.status(&poison).await, "QUEUED");
-    // Neither a job that comes nor the relay brings it to a worker.
+    // Neither a pushed job nor the relay brings it to a worker.
     app.advance_and_drain(TimeDelta::hours(1)).await;
-    assert!(is_parked(&app, &poison).await);
+    assert!(is_dead_letter(&app, &poison).await);
     assert!(app.captured("poison@example.org").is_empty());
 }
 
 #[tokio::test]
-async fn workers_killed_from_outside_again_and_again_get_nothing_parked() {
+async fn workers_killed_from_outside_cause_no_dead_letters() {
     let app = TestApp::builder().without_worker().start().await;
     app.connect(ProviderType::Sendgrid).await;
     let mut all = Vec::new();
@@ -82,7 +82,7 @@ async fn workers_killed_from_outside_again_and_again_get_nothing_parked() {
 }
 
 #[tokio::test]
-async fn suspects_are_worked_on_one_at_a_time_beside_all_others() {
+async fn quarantined_chunks_run_one_at_a_time_beside_all_others() {
     let app = TestApp::builder().without_worker().start().await;
     app.connect(ProviderType::Sendgrid).await;
     for nth in 0..12 {
@@ -98,7 +98,7 @@ async fn suspects_are_worked_on_one_at_a_time_beside_all_others() {
     let beside = AtomicBool::new(false);
     let open = "SELECT count(*) FROM send_attempts a JOIN outbox o USING (message_id) WHERE a.outcome IS NULL";
     let all_sent = wait_within(Duration::from_secs(40), async || {
-        // The clock stands still, and what waits for its turn waits by the clock.
+        // The clock stands still, and isolated chunks wait by the clock.
         app.advance(TimeDelta::milliseconds(100));
         let suspects = number(&app, &format!("{open} AND o.losses >= 2")).await;
         let others = number(&app, &format!("{open} AND o.losses < 2")).await;
@@ -117,7 +117,7 @@ async fn suspects_are_worked_on_one_at_a_time_beside_all_others() {
 }
 
 #[tokio::test]
-async fn of_suspects_in_one_killed_worker_only_the_one_at_work_is_blamed() {
+async fn of_quarantined_chunks_in_a_killed_worker_only_the_running_one_gets_a_loss() {
     let app = TestApp::builder().processes().private_redis().start().await;
     let (_api, _scheduler) = (app.spawn_api().await, app.spawn_scheduler());
     app.connect(ProviderType::Sendgrid).await;
@@ -158,7 +158,7 @@ async fn of_suspects_in_one_killed_worker_only_the_one_at_work_is_blamed() {
 }
 
 #[tokio::test]
-async fn a_suspect_that_gets_somewhere_is_none_any_more() {
+async fn a_quarantined_chunk_that_makes_progress_is_released() {
     let app = TestApp::builder().without_worker().start().await;
     app.connect(ProviderType::Sendgrid).await;
     let both = json!({
@@ -179,10 +179,10 @@ async fn a_suspect_that_gets_somewhere_is_none_any_more() {
     assert_eq!(losses(&app, &id).await.as_deref(), Some("0"));
 }
 
-/// A clock beyond the year 9999 makes the signature of Amazon's requests panic: an
-/// honest panic, in the midst of a call.
+/// A clock beyond the year 9999 makes the signature of SES requests panic: a real panic
+/// during a call.
 #[tokio::test]
-async fn a_panic_costs_its_own_chunk_a_loss_and_nobody_else_anything() {
+async fn a_panic_costs_only_its_own_chunk_a_loss() {
     let app = TestApp::builder().without_worker().start().await;
     app.connect(ProviderType::Ses).await;
     let other = app.tenant("Others").await;
@@ -214,7 +214,7 @@ async fn a_panic_costs_its_own_chunk_a_loss_and_nobody_else_anything() {
         })
         .await;
     }
-    wait_until("parked", async || is_parked(&app, &poison).await).await;
+    wait_until("parked", async || is_dead_letter(&app, &poison).await).await;
     let reason = of_chunk(&app, "parked_reason", &poison).await.unwrap();
     assert!(reason.starts_with("its handler panicked"), "{reason}");
     let count =
@@ -232,7 +232,7 @@ async fn a_panic_costs_its_own_chunk_a_loss_and_nobody_else_anything() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_settled_is_parked_and_its_worker_goes_on() {
+async fn an_outcome_that_cannot_be_recorded_becomes_a_dead_letter_and_the_worker_continues() {
     let app = TestApp::builder()
         .setting("WAYPOST_PROVIDER_TIMEOUT", "1s")
         .setting("WAYPOST_WORKER_LEASE", "5s")
@@ -241,11 +241,11 @@ async fn what_cannot_be_settled_is_parked_and_its_worker_goes_on() {
         .await;
     app.connect(ProviderType::Sendgrid).await;
     let poison = app.send_to("poison@example.org").await;
-    // One attempt more, and the number does not fit.
+    // Another attempt overflows the column.
     app.execute("UPDATE recipients SET attempts = 2147483647")
         .await;
     app.start_worker();
-    wait_until("parked", async || is_parked(&app, &poison).await).await;
+    wait_until("parked", async || is_dead_letter(&app, &poison).await).await;
     let reason = of_chunk(&app, "parked_reason", &poison).await.unwrap();
     assert!(reason.starts_with("it cannot be settled: "), "{reason}");
     app.captured_once("poison@example.org");
@@ -255,7 +255,7 @@ async fn what_cannot_be_settled_is_parked_and_its_worker_goes_on() {
 }
 
 #[tokio::test]
-async fn a_chunk_whose_message_has_lost_its_bodies_is_parked_at_once() {
+async fn a_chunk_of_a_message_without_bodies_becomes_a_dead_letter_at_once() {
     let app = TestApp::builder().without_worker().start().await;
     app.connect(ProviderType::Sendgrid).await;
     let orphan = app.send_to("orphan@example.org").await;
@@ -264,14 +264,14 @@ async fn a_chunk_whose_message_has_lost_its_bodies_is_parked_at_once() {
     app.start_worker();
     app.drain().await;
     app.captured_once("innocent@example.org");
-    assert!(is_parked(&app, &orphan).await);
+    assert!(is_dead_letter(&app, &orphan).await);
     assert_eq!(app.status(&orphan).await, "QUEUED");
     assert_eq!(number(&app, "SELECT count(*) FROM workers").await, 1);
 }
 
-/// It is no poison: the key that is missing may be configured again.
+/// It is no poison job: the missing key may be configured again.
 #[tokio::test]
-async fn what_cannot_be_composed_is_tried_for_its_24_hours() {
+async fn a_message_that_cannot_be_composed_is_retried_for_24_hours() {
     let app = TestApp::builder().without_worker().start().await;
     app.connect(ProviderType::Sendgrid).await;
     let healed = app.send_to("healed@example.org").await;

@@ -1,4 +1,4 @@
-//! The floor of sending: the least that has to be done to post the same requests.
+//! The baseline of sending: the least work that posts the same requests.
 
 use std::time::Duration;
 
@@ -8,16 +8,16 @@ use tokio::time::Instant;
 use waypost_core::provider::mail::{TAG_ATTEMPT, TAG_MESSAGE, TAG_RECIPIENT};
 
 use crate::Failure;
-use crate::house::Builder;
+use crate::fixture::Builder;
 use crate::requests;
-use crate::sending::slow_down;
+use crate::sending::set_provider_latency;
 
 /// Requests of one run.
 const REQUESTS: u64 = 30_000;
 
-/// A loop of reqwest: so many calls under way, each with a body that was written before.
+/// Posts prepared bodies with reqwest, `calls` at a time. Returns the calls per second.
 pub(crate) async fn calls_per_second(builder: &Builder, calls: usize) -> Result<f64, Failure> {
-    slow_down(builder);
+    set_provider_latency(builder);
     let client = reqwest::Client::builder().no_proxy().build()?;
     let url = format!("{}/v3/mail/send", builder.simulator.url());
     let keys: Vec<&str> = builder
@@ -56,8 +56,8 @@ pub(crate) async fn calls_per_second(builder: &Builder, calls: usize) -> Result<
     Ok(per_second)
 }
 
-/// The median of so many calls made one after the other, each beginning so long after the
-/// one before has ended.
+/// The median of `calls` calls made one after the other, with a pause before each, in
+/// milliseconds.
 pub(crate) async fn call_ms(
     builder: &Builder,
     calls: u64,
@@ -86,7 +86,7 @@ pub(crate) async fn call_ms(
     Ok(median.as_secs_f64() * 1_000.0)
 }
 
-/// What Waypost posts to SendGrid for a message of the load.
+/// The body that Waypost posts to SendGrid for a message of the load.
 fn mail(number: u64) -> String {
     let id = "0194e2a0-0000-7000-8000-000000000000";
     let body: Value = json!({

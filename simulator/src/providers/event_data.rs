@@ -1,19 +1,19 @@
-//! What every provider's events are made of: the parts that come from mailboxes and their people,
-//! whom nobody here has, and which are the same for all.
+//! Constants and fields that the events of all providers share: the parts that come from
+//! mailboxes and their users, which the simulator does not have.
 
 use crate::mail::Record;
 
 /// The program that opens and clicks.
 pub(super) const USER_AGENT: &str = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, \
     like Gecko) Chrome/126.0.0.0 Safari/537.36";
-/// Where opens and clicks come from (RFC 5737).
+/// The address of opens and clicks (RFC 5737).
 pub(super) const READER_IP: &str = "203.0.113.7";
-/// Where mail goes out from.
+/// The address from which messages are sent.
 pub(super) const SENDER_IP: &str = "192.0.2.25";
-/// What is followed when a mail has no link.
+/// The clicked link of a message without links.
 const LINK: &str = "https://example.com/";
 
-pub(super) const TAKEN: &str = "250 2.0.0 OK: queued as 4F0A1B2C3D";
+pub(super) const ACCEPTED: &str = "250 2.0.0 OK: queued as 4F0A1B2C3D";
 pub(super) const NO_SUCH_USER: &str =
     "550 5.1.1 The email account that you tried to reach does not exist.";
 pub(super) const MAILBOX_FULL: &str =
@@ -26,19 +26,19 @@ pub(super) const NO_ANSWER: &str = "unable to get mx info: failed to get IPs fro
 pub(super) const TRY_LATER: &str =
     "421 4.7.0 Temporarily deferred due to unusual sending rate. Try again later.";
 
-/// The first link of a mail, as its recipient sees it.
+/// The first link of a message, as its recipient sees it.
 pub(super) fn link(record: &Record) -> String {
-    let html = record.copy.body.html.as_deref().unwrap_or_default();
+    let html = record.recipient.body.html.as_deref().unwrap_or_default();
     let links = html.split("href=\"").skip(1);
     let mut links = links.filter_map(|rest| rest.split('"').next());
     let found = links.find(|link| link.starts_with("http"));
     found.map_or_else(
         || LINK.to_owned(),
-        |link| record.copy.fill(link).replace("&amp;", "&"),
+        |link| record.recipient.fill(link).replace("&amp;", "&"),
     )
 }
 
 /// The domain of the recipient.
 pub(super) fn recipient_domain(record: &Record) -> &str {
-    crate::address::domain_of(&record.copy.to)
+    crate::address::domain_of(&record.recipient.to)
 }

@@ -1,5 +1,5 @@
-//! A Waypost that runs as it is delivered: release programs, each a process of its own,
-//! with a database copied from one that holds the organizations.
+//! A running Waypost as it is shipped: release programs, one process each, with a
+//! database copied from a template database that holds the organizations.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -26,31 +26,31 @@ use waypost_simulator::{Config, Simulator};
 use waypost_tests::{Process, Program};
 
 use crate::usage;
-use crate::{Failure, Options, say};
+use crate::{Failure, Options, progress};
 
 /// Organizations that send.
 pub(crate) const ORGANIZATIONS: usize = 100;
-/// Addresses that each organization does not send to. From 2,000 on there is a filter, as
-/// soon as it sends to many at once; half of the organizations have as many.
+/// Suppressions of each organization. From 2,000 on a send to many recipients uses a
+/// Bloom filter; half of the organizations have that many.
 const SUPPRESSED: [usize; 2] = [2_500, 100];
-/// Copies that the simulator remembers.
-const COPIES_KEPT: usize = 600_000;
-/// The first of the ports that are tried.
+/// Recipients that the simulator remembers.
+const RECIPIENTS_KEPT: usize = 600_000;
+/// The first port to try.
 const PORT_FIRST: u16 = 21_000;
 const READY_MAX: Duration = Duration::from_secs(60);
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// An organization that sends.
 #[derive(Debug, Clone)]
 pub(crate) struct Tenant {
     pub(crate) key: String,
-    /// Its account's key at the provider.
+    /// The provider account's API key.
     pub(crate) provider_key: String,
     /// A stored template of 4 KB.
     pub(crate) template_id: String,
 }
 
-/// What makes houses.
+/// Creates fixtures.
 pub(crate) struct Builder {
     pub(crate) postgres_binaries: PathBuf,
     pub(crate) simulator: Simulator,
@@ -63,7 +63,7 @@ pub(crate) struct Builder {
     template: String,
 }
 
-/// How many processes of each kind, and what is set beside the usual.
+/// The number of processes of each kind, and additional settings.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan<'a> {
     pub(crate) apis: usize,
@@ -73,7 +73,7 @@ pub(crate) struct Plan<'a> {
 }
 
 impl Plan<'static> {
-    /// Nobody sends.
+    /// No worker: messages are accepted and stay queued.
     pub(crate) const ACCEPTING: Self = Self {
         apis: 1,
         workers: 0,
@@ -87,7 +87,7 @@ impl Plan<'static> {
         schedulers: 1,
         settings: &[("WAYPOST_WORKER_CONCURRENCY", "256")],
     };
-    /// Nobody sends and nothing is folded, until somebody is started who does.
+    /// An API only; the section starts workers and schedulers later.
     pub(crate) const API_ALONE: Self = Self {
         workers: 0,
         schedulers: 0,
@@ -95,9 +95,9 @@ impl Plan<'static> {
     };
 }
 
-/// A Waypost that runs. Dropping it kills its processes; its database stays until
-/// [`House::remove`].
-pub(crate) struct House {
+/// A running Waypost. Dropping it kills its processes; its database stays until
+/// [`Fixture::remove`].
+pub(crate) struct Fixture {
     pub(crate) database_url: String,
     pub(crate) addresses: Vec<SocketAddr>,
     pub(crate) apis: Vec<Process>,
@@ -106,7 +106,7 @@ pub(crate) struct House {
     pub(crate) variables: HashMap<String, String>,
     postgres_pid: u32,
     redis_pid: u32,
-    /// Shared with no other house.
+    /// No other fixture uses this database.
     database: String,
 }
 
@@ -118,7 +118,7 @@ pub(crate) struct Cpu {
     pub(crate) scheduler: f64,
     pub(crate) postgres: f64,
     pub(crate) redis: f64,
-    /// Ours: the load and the simulated provider. In no sum.
+    /// This process: the load and the simulated provider. No sum contains it.
     pub(crate) bench: f64,
 }
 
@@ -138,7 +138,7 @@ impl Cpu {
         self.api + self.worker + self.scheduler + self.postgres + self.redis
     }
 
-    /// Microseconds a message, by process.
+    /// Microseconds per message, by process.
     pub(crate) fn per_message(self, messages: u64) -> Value {
         let micros = |seconds: f64| (seconds * 1e6 / messages as f64 * 10.0).round() / 10.0;
         json!({
@@ -151,11 +151,11 @@ impl Cpu {
 }
 
 impl Builder {
-    /// Makes the organizations, each with an account, rules, a template and addresses
-    /// that it does not send to, in a database that houses are copied from.
+    /// Creates the organizations, each with an account, rules, a template and
+    /// suppressions, in the database from which fixtures are copied.
     pub(crate) async fn prepare(options: &Options) -> Result<Self, Failure> {
         let simulator = Simulator::start(Config {
-            keep_copies_max: COPIES_KEPT,
+            keep_recipients_max: RECIPIENTS_KEPT,
             keep_bodies: false,
             ..Config::default()
         })?;
@@ -173,54 +173,54 @@ impl Builder {
         builder
             .execute(&format!("CREATE DATABASE {}", builder.template))
             .await?;
-        let keys = builder.found().await?;
+        let keys = builder.create_organizations().await?;
         let plan = Plan {
             schedulers: 0,
             ..Plan::ACCEPTING
         };
-        let house = builder.start(plan, builder.template.clone()).await?;
+        let fixture = builder.start(plan, builder.template.clone()).await?;
         let mut tenants = Vec::new();
         for (nth, key) in keys.into_iter().enumerate() {
-            tenants.push(builder.equip(&house, nth, key).await?);
+            tenants.push(builder.create_tenant(&fixture, nth, key).await?);
         }
         builder.tenants = Arc::new(tenants);
-        drop(house);
-        say(format!("{ORGANIZATIONS} organizations are ready"));
+        drop(fixture);
+        progress(format!("{ORGANIZATIONS} organizations are ready"));
         Ok(builder)
     }
 
-    /// A house with a database of its own and an empty Redis.
-    pub(crate) async fn house(&self, plan: Plan<'_>) -> Result<House, Failure> {
+    /// Starts a fixture with a database of its own and an empty Redis.
+    pub(crate) async fn fixture(&self, plan: Plan<'_>) -> Result<Fixture, Failure> {
         let database = self.database().await?;
         self.start(plan, database).await
     }
 
-    /// A copy of the database with the organizations, and nobody at work in it.
+    /// A copy of the template database that no process uses yet.
     pub(crate) async fn database(&self) -> Result<String, Failure> {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let database = format!("bench_{}", NEXT.fetch_add(1, Ordering::Relaxed));
         let end = Instant::now() + READY_MAX;
-        let copy = format!("CREATE DATABASE {database} TEMPLATE {}", self.template);
-        // Who used it a moment ago may not have left yet.
-        while let Err(failure) = self.execute(&copy).await {
+        let statement = format!("CREATE DATABASE {database} TEMPLATE {}", self.template);
+        // A connection that has just been closed may still be open on the server.
+        while let Err(failure) = self.execute(&statement).await {
             if Instant::now() > end {
                 return Err(failure);
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         Ok(database)
     }
 
-    /// A house in a database that was made by [`Builder::database`].
-    pub(crate) async fn start(&self, plan: Plan<'_>, database: String) -> Result<House, Failure> {
+    /// Starts a fixture in a database that [`Builder::database`] created.
+    pub(crate) async fn start(&self, plan: Plan<'_>, database: String) -> Result<Fixture, Failure> {
         let client = redis::Client::open(self.redis_url.as_str())?;
         let mut connection = client.get_multiplexed_async_connection().await?;
         redis::cmd("FLUSHALL")
             .query_async::<()>(&mut connection)
             .await?;
         self.simulator.clear_captured();
-        let database_url = self.url_of(&database)?;
-        let mut house = House {
+        let database_url = self.database_url(&database)?;
+        let mut fixture = Fixture {
             variables: self.variables(&database_url, plan.settings),
             database_url,
             addresses: Vec::new(),
@@ -232,17 +232,17 @@ impl Builder {
             database,
         };
         for _ in 0..plan.apis {
-            house.start_api();
+            fixture.start_api();
         }
-        for address in house.addresses.clone() {
+        for address in fixture.addresses.clone() {
             self.wait_until_ready(address).await?;
         }
-        house.start_workers(plan.workers);
-        house.start_schedulers(plan.schedulers);
-        Ok(house)
+        fixture.start_workers(plan.workers);
+        fixture.start_schedulers(plan.schedulers);
+        Ok(fixture)
     }
 
-    /// Runs a statement on the server itself.
+    /// Runs a statement in the server's maintenance database.
     pub(crate) async fn execute(&self, statement: &str) -> Result<(), Failure> {
         let mut connection = PgConnection::connect(&self.server_url).await?;
         let statement = sqlx::query(AssertSqlSafe(statement.to_owned()));
@@ -255,22 +255,22 @@ impl Builder {
         &self.redis_url
     }
 
-    pub(crate) fn url_of(&self, database: &str) -> Result<String, Failure> {
+    pub(crate) fn database_url(&self, database: &str) -> Result<String, Failure> {
         let mut url = Url::parse(&self.server_url)?;
         url.set_path(database);
         Ok(url.into())
     }
 
-    /// Calls an API, which has to say yes.
+    /// Calls an API and fails unless the response is a success.
     pub(crate) async fn call(
         &self,
-        house: &House,
+        fixture: &Fixture,
         key: &str,
         method: Method,
         path: &str,
         body: &Value,
     ) -> Result<Value, Failure> {
-        let url = format!("http://{}{path}", house.addresses[0]);
+        let url = format!("http://{}{path}", fixture.addresses[0]);
         let mut request = self.http.request(method, url).bearer_auth(key);
         if !body.is_null() {
             request = request.json(body);
@@ -293,7 +293,7 @@ impl Builder {
             ("REDIS_URL", &self.redis_url),
             ("WAYPOST_PUBLIC_URL", "http://bench.invalid"),
             ("WAYPOST_PROVIDER_BASE_URL", &simulator),
-            // Lifted, not switched off: every request is counted.
+            // High limits, not disabled ones: every request is still counted.
             ("WAYPOST_RATE_LIMIT_SEND_MAX", "1000000"),
             ("WAYPOST_RATE_LIMIT_OTHER_MAX", "1000000"),
             ("WAYPOST_RATE_LIMIT_ANONYMOUS_PER_MINUTE", "1000000"),
@@ -303,9 +303,9 @@ impl Builder {
             .collect()
     }
 
-    /// The tables, the organizations, and a key for each.
-    async fn found(&self) -> Result<Vec<String>, Failure> {
-        let url = Secret::from(self.url_of(&self.template)?);
+    /// Creates the tables, the organizations, and a key for each.
+    async fn create_organizations(&self) -> Result<Vec<String>, Failure> {
+        let url = Secret::from(self.database_url(&self.template)?);
         let pool = db::pool(&url, 1)?;
         db::migrate(&pool).await?;
         let clock = Clock::system();
@@ -338,14 +338,19 @@ impl Builder {
         Ok(keys)
     }
 
-    async fn equip(&self, house: &House, nth: usize, key: String) -> Result<Tenant, Failure> {
+    async fn create_tenant(
+        &self,
+        fixture: &Fixture,
+        nth: usize,
+        key: String,
+    ) -> Result<Tenant, Failure> {
         let provider_key = format!("SG.bench-{nth}");
         let account = json!({
             "providerType": "SENDGRID", "displayName": format!("Account {nth}"),
             "credentials": { "apiKey": provider_key },
         });
         let account = self
-            .call(house, &key, Method::POST, "/v1/providers", &account)
+            .call(fixture, &key, Method::POST, "/v1/providers", &account)
             .await?;
         let account_id = &account["data"]["id"];
         for (name, condition) in [
@@ -353,20 +358,20 @@ impl Builder {
             ("Digests", json!(["digest"])),
         ] {
             let rule = json!({ "name": name, "tags": condition, "providerAccountId": account_id });
-            self.call(house, &key, Method::POST, "/v1/routing-rules", &rule)
+            self.call(fixture, &key, Method::POST, "/v1/routing-rules", &rule)
                 .await?;
         }
         let emails = (0..SUPPRESSED[nth % 2]).map(|place| format!("gone{place}@example.org"));
         let emails = json!({ "emails": emails.collect::<Vec<_>>() });
         self.call(
-            house,
+            fixture,
             &key,
             Method::POST,
             "/v1/suppressions/import",
             &emails,
         )
         .await?;
-        let template_id = self.add_template(house, &key).await?;
+        let template_id = self.add_template(fixture, &key).await?;
         Ok(Tenant {
             key,
             provider_key,
@@ -374,7 +379,7 @@ impl Builder {
         })
     }
 
-    async fn add_template(&self, house: &House, key: &str) -> Result<String, Failure> {
+    async fn add_template(&self, fixture: &Fixture, key: &str) -> Result<String, Failure> {
         let html: String = (0..32)
             .map(|nth| {
                 format!(
@@ -385,7 +390,7 @@ impl Builder {
             .collect();
         let template = json!({ "name": "Receipt" });
         let template = self
-            .call(house, key, Method::POST, "/v1/templates", &template)
+            .call(fixture, key, Method::POST, "/v1/templates", &template)
             .await?;
         let id = template["data"]["id"]
             .as_str()
@@ -393,7 +398,8 @@ impl Builder {
             .to_owned();
         let path = format!("/v1/templates/{id}/versions");
         let version = json!({ "htmlContent": format!("<table>\n{html}</table>") });
-        self.call(house, key, Method::POST, &path, &version).await?;
+        self.call(fixture, key, Method::POST, &path, &version)
+            .await?;
         Ok(id)
     }
 
@@ -411,12 +417,12 @@ impl Builder {
             if Instant::now() > end {
                 return Err(format!("the API at {address} is not ready").into());
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 }
 
-impl House {
+impl Fixture {
     fn start_api(&mut self) {
         let address = free_address();
         let mut variables = self.variables.clone();
@@ -425,7 +431,7 @@ impl House {
         self.addresses.push(address);
     }
 
-    /// Starts so many workers more.
+    /// Starts this many more workers.
     pub(crate) fn start_workers(&mut self, count: usize) {
         for _ in 0..count {
             self.workers
@@ -433,7 +439,7 @@ impl House {
         }
     }
 
-    /// Starts so many schedulers more.
+    /// Starts this many more schedulers.
     pub(crate) fn start_schedulers(&mut self, count: usize) {
         for _ in 0..count {
             self.schedulers
@@ -441,7 +447,7 @@ impl House {
         }
     }
 
-    /// CPU seconds used so far, by all that is not the load.
+    /// CPU seconds used so far, by process kind.
     pub(crate) fn cpu(&self) -> Cpu {
         let of = |processes: &[Process]| {
             processes
@@ -459,12 +465,12 @@ impl House {
         }
     }
 
-    /// One connection to its database.
+    /// A connection to the fixture's database.
     pub(crate) async fn connect(&self) -> Result<PgConnection, Failure> {
         Ok(PgConnection::connect(&self.database_url).await?)
     }
 
-    /// One number that a statement gives.
+    /// The number that a query returns.
     pub(crate) async fn number(&self, statement: &str) -> Result<i64, Failure> {
         let mut connection = self.connect().await?;
         let statement = sqlx::query_scalar(AssertSqlSafe(statement.to_owned()));
@@ -473,7 +479,7 @@ impl House {
         Ok(number)
     }
 
-    /// Ends its processes and drops its database.
+    /// Stops the processes and drops the database.
     pub(crate) async fn remove(self, builder: &Builder) -> Result<(), Failure> {
         let database = self.database.clone();
         drop(self);
@@ -483,8 +489,8 @@ impl House {
     }
 }
 
-/// An address of the loopback interface that nobody listens on, below the ports that
-/// systems give to outgoing connections.
+/// A free address of the loopback interface, below the ports that operating systems use
+/// for outgoing connections.
 fn free_address() -> SocketAddr {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     loop {

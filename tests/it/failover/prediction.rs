@@ -1,5 +1,5 @@
-//! Claims that begin with the attempt: a worker foresees that an organization's next mail
-//! goes through the account that took its last.
+//! Leases with a prewritten attempt: a worker predicts that an organization's next
+//! message goes to the account that accepted its last one.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use waypost_tests::wait_within;
 
 use super::*;
 
-/// How long a provider takes for a call that others come in behind.
+/// The response time during which other messages arrive.
 const LATE: Fault = Fault {
     provider: Some(FIRST),
     kind: FaultKind::Latency,
@@ -18,7 +18,7 @@ const LATE: Fault = Fault {
     calls: FaultCalls::Send,
 };
 
-/// Two accounts, and a worker that does one thing at a time.
+/// Two accounts, and a worker with a concurrency of one.
 async fn start() -> Pair {
     let app = TestApp::builder()
         .setting("WAYPOST_WORKER_CONCURRENCY", "1")
@@ -27,7 +27,7 @@ async fn start() -> Pair {
     Pair::with(app, &json!({})).await
 }
 
-/// Sends a mail, and waits until its call is under way.
+/// Sends a message, and waits until its call is in progress.
 async fn send_slowly(app: &TestApp, to: &str) -> String {
     app.simulator().set_fault(LATE);
     let id = app.send_to(to).await;
@@ -48,8 +48,8 @@ async fn learn_and_be_busy(app: &TestApp) {
     send_slowly(app, "slow@example.org").await;
 }
 
-/// Whether the open attempt of a message was written by the transaction that claimed it.
-async fn began_with_its_claim(app: &TestApp, id: &str) -> bool {
+/// Whether the transaction of the lease wrote the message's open attempt.
+async fn was_written_by_its_lease(app: &TestApp, id: &str) -> bool {
     let query = format!(
         "SELECT (a.xmin = o.xmin)::text
          FROM send_attempts a
@@ -61,29 +61,29 @@ async fn began_with_its_claim(app: &TestApp, id: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_claim_begins_with_the_attempt_once_the_account_is_known() {
+async fn a_lease_writes_the_attempt_once_the_account_is_predicted() {
     let pair = start().await;
     let app = &pair.app;
     let first = send_slowly(app, "first@example.org").await;
-    assert!(!began_with_its_claim(app, &first).await);
+    assert!(!was_written_by_its_lease(app, &first).await);
     app.drain().await;
     let second = send_slowly(app, "second@example.org").await;
-    assert!(began_with_its_claim(app, &second).await);
+    assert!(was_written_by_its_lease(app, &second).await);
     app.drain().await;
     for id in [first, second] {
         assert_eq!(app.events(&id).await, ["QUEUED", "SENT"]);
         assert_eq!(app.outcomes(&id).await, ["ACCEPTED"]);
-        assert_eq!(pair.tried(&id).await, [1]);
+        assert_eq!(pair.accounts_called(&id).await, [1]);
         assert_eq!(app.recipient(&id).await["attempts"], 1);
     }
 }
 
 #[tokio::test]
-async fn an_attempt_that_was_foreseen_wrongly_is_withdrawn() {
+async fn a_wrongly_predicted_attempt_is_withdrawn() {
     let pair = start().await;
     let app = &pair.app;
     learn_and_be_busy(app).await;
-    // Accepted for the first account, and claimed when it may not be used any more.
+    // Accepted for the first account, and leased when that may not be used any more.
     let id = app.send_to("after@example.org").await;
     let path = format!("/v1/providers/{}", pair.first);
     let change = json!({ "isActive": false });
@@ -91,9 +91,9 @@ async fn an_attempt_that_was_foreseen_wrongly_is_withdrawn() {
     app.drain().await;
     assert_eq!(app.captured_once("after@example.org").provider, SECOND);
     assert_eq!(app.outcomes(&id).await, ["ACCEPTED"]);
-    assert_eq!(pair.tried(&id).await, [2]);
+    assert_eq!(pair.accounts_called(&id).await, [2]);
     assert_eq!(app.recipient(&id).await["attempts"], 1);
-    // Whatever else was written of them is still there.
+    // The other rows of the statement are still there.
     let withdrawn =
         "SELECT sum(n_tup_del)::text FROM pg_stat_user_tables WHERE relname LIKE 'send_attempts%'";
     wait_until("an attempt was withdrawn", async || {
@@ -103,7 +103,7 @@ async fn an_attempt_that_was_foreseen_wrongly_is_withdrawn() {
 }
 
 #[tokio::test]
-async fn no_attempt_is_foreseen_for_one_who_was_suppressed_after_acceptance() {
+async fn no_attempt_is_prewritten_for_a_recipient_suppressed_after_acceptance() {
     let pair = start().await;
     let app = &pair.app;
     learn_and_be_busy(app).await;
@@ -117,7 +117,7 @@ async fn no_attempt_is_foreseen_for_one_who_was_suppressed_after_acceptance() {
 }
 
 #[tokio::test]
-async fn an_attempt_whose_claim_was_not_heard_of_is_withdrawn() {
+async fn a_prewritten_attempt_of_a_lost_lease_is_withdrawn() {
     let app = TestApp::builder()
         .setting("WAYPOST_PROVIDER_TIMEOUT", "1s")
         .setting("WAYPOST_WORKER_LEASE", "6s")
@@ -126,8 +126,8 @@ async fn an_attempt_whose_claim_was_not_heard_of_is_withdrawn() {
     app.connect(ProviderType::Mailgun).await;
     app.send_to("before@example.org").await;
     app.drain().await;
-    // The claim stands still when it writes the attempt, longer than anybody waits for it.
-    let obstacle = app.obstruct_attempts().await;
+    // The lease blocks while it writes the attempt, longer than the worker waits for it.
+    let obstacle = app.block_attempts().await;
     let id = app.send_to("ada@example.org").await;
     let given_up = wait_within(Duration::from_secs(30), async || {
         let workers = app.value("SELECT count(*)::text FROM workers").await;
@@ -135,7 +135,7 @@ async fn an_attempt_whose_claim_was_not_heard_of_is_withdrawn() {
     })
     .await;
     assert!(given_up, "the worker gives its tenure up");
-    // It is committed after all, and nobody has it in hand.
+    // It is committed nevertheless, and no worker has it.
     obstacle.rollback().await.unwrap();
     app.drain_within(Duration::from_secs(30)).await;
     assert_eq!(app.outcomes(&id).await, ["ACCEPTED"]);

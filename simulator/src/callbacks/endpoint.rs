@@ -1,7 +1,7 @@
-//! Lanes: one for each URL that somebody registered, so that a slow receiver holds up nobody else.
+//! Endpoints: one for each registered URL, so that a slow receiver delays no other.
 //!
-//! A lane never changes. Whoever changes a registration gets a new one; what waits in the old lane
-//! still goes where it was bound for.
+//! An endpoint never changes. A changed registration gets a new endpoint; events that
+//! wait in the old one still go to its URL.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,44 +11,44 @@ use parking_lot::Mutex;
 use reqwest::Url;
 use tokio::sync::{Notify, Semaphore};
 
+use super::event_kinds::{Kinds, ProviderEventKind};
 use super::keys::{SendGridKey, SnsVersion};
-use super::story::{Kinds, ProviderEventKind};
 use crate::mail::Record;
 use crate::providers::Provider;
 
-/// Calls to one URL at the same time.
+/// Concurrent calls to one URL.
 const CALLS_MAX: usize = 16;
 
-/// One thing to tell one subscriber.
+/// An event for one subscriber.
 pub(crate) struct Event {
     pub(crate) record: Arc<Record>,
-    pub(crate) happening: ProviderEventKind,
-    /// When it happened, which is not always when it is told.
+    pub(crate) kind: ProviderEventKind,
+    /// When it happened; it may be reported later.
     pub(crate) at: DateTime<Utc>,
 }
 
-/// A lane with what its owner asked to be told.
+/// An endpoint with the event kinds that its owner subscribed to.
 #[derive(Clone)]
 pub(crate) struct Subscriber {
-    pub(crate) lane: Arc<Lane>,
-    pub(crate) wants: Kinds,
+    pub(crate) endpoint: Arc<Endpoint>,
+    pub(crate) subscribed_kinds: Kinds,
 }
 
-/// Where calls go, and what has to be on them.
-pub(crate) struct Lane {
+/// The URL of calls, and what they must contain.
+pub(crate) struct Endpoint {
     /// Without user name and password.
     pub(crate) url: Url,
     pub(crate) target: Target,
-    /// How many calls may be under way.
+    /// The number of calls that may run concurrently.
     pub(crate) calls: Arc<Semaphore>,
-    /// Told when a batch is full before its time.
+    /// Notified when a batch is full before its time.
     pub(crate) full: Notify,
     ready: Mutex<Ready>,
 }
 
-/// What a provider puts on its calls.
+/// The provider's part of a call.
 pub(crate) enum Target {
-    /// The key is there when the webhook is signed.
+    /// The key is present if the webhook is signed.
     SendGrid {
         key: Option<Arc<SendGridKey>>,
     },
@@ -74,8 +74,8 @@ struct Ready {
     worked: bool,
 }
 
-impl Lane {
-    /// `None` when the URL is none that can be called.
+impl Endpoint {
+    /// `None` if the URL cannot be called.
     pub(crate) fn new(url: &str, mut target: Target) -> Option<Arc<Self>> {
         let mut url = parse_url(url)?;
         if let Some(own) = user_info(&url) {
@@ -103,12 +103,13 @@ impl Lane {
         }
     }
 
-    /// Whether many events share one call.
+    /// Whether several events share a call.
     pub(crate) fn batches(&self) -> bool {
         self.provider() == Provider::SendGrid
     }
 
-    /// Adds an event. True when nobody empties the lane and the caller must see to it.
+    /// Adds an event. True if no task drains the endpoint yet and the caller must start
+    /// one.
     pub(crate) fn push(&self, event: Event, batch_max: usize) -> bool {
         let mut ready = self.ready.lock();
         ready.events.push_back(event);
@@ -121,7 +122,7 @@ impl Lane {
         is_first
     }
 
-    /// The next events. When there is none, whoever empties the lane is done with it.
+    /// The next events. If there are none, the task that drains the endpoint ends.
     pub(crate) fn take(&self, max: usize) -> Vec<Event> {
         let mut ready = self.ready.lock();
         let count = ready.events.len().min(max.max(1));
@@ -134,7 +135,7 @@ impl Lane {
     }
 }
 
-/// A URL that callbacks may be sent to.
+/// A URL to which callbacks may be sent.
 pub(crate) fn parse_url(text: &str) -> Option<Url> {
     let url = Url::parse(text).ok()?;
     (matches!(url.scheme(), "http" | "https") && url.has_host()).then_some(url)

@@ -1,5 +1,5 @@
-//! What Postgres says of the work: the truth that tests compare with what reached
-//! the simulator.
+//! The work that PostgreSQL records: outbox rows and attempts, which tests compare with
+//! the messages that reached the simulator.
 
 use std::fmt;
 
@@ -10,40 +10,40 @@ use waypost_core::message::CHUNK_RECIPIENTS;
 
 /// A row of the outbox.
 #[derive(Debug, Clone)]
-pub struct LeftOver {
+pub struct OutboxRow {
     pub message_id: Uuid,
-    /// Which chunk of its recipients.
+    /// The chunk of its recipients.
     pub chunk: i32,
-    /// Whether a worker holds it.
+    /// Whether a worker has leased it.
     pub is_leased: bool,
-    /// Whether a recipient of it is due.
+    /// Whether one of its recipients is due.
     pub is_due: bool,
-    /// When the relay would look at it.
+    /// When the relay looks at it.
     pub wake_at: Timestamp,
-    /// Its open recipients: position, status, attempts, error, when due.
+    /// Its open recipients: position, status, attempts, error, due time.
     pub recipients: Vec<String>,
 }
 
-/// A call to a provider as it was recorded.
+/// A recorded call to a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
     pub position: i32,
     pub account_id: Uuid,
-    /// What came of it; nothing where it is not known yet.
+    /// `None` while the outcome is not known.
     pub outcome: Option<String>,
-    /// The HTTP status, where one came.
+    /// The HTTP status, if there was a response.
     pub status_code: Option<i32>,
 }
 
-impl LeftOver {
-    /// Whether it would keep a test waiting.
+impl OutboxRow {
+    /// Whether [`TestApp::drain`](crate::TestApp::drain) waits for it.
     #[must_use]
     pub fn is_pending(&self) -> bool {
         self.is_leased || self.is_due
     }
 }
 
-impl fmt::Display for LeftOver {
+impl fmt::Display for OutboxRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let held = if self.is_leased { "leased" } else { "free" };
         let due = if self.is_due { "due" } else { "not due" };
@@ -56,8 +56,8 @@ impl fmt::Display for LeftOver {
     }
 }
 
-/// Every row of the outbox. What is due is measured at `now`.
-pub(crate) async fn outbox(connection: &mut PgConnection, now: Timestamp) -> Vec<LeftOver> {
+/// All rows of the outbox. `now` decides which of them are due.
+pub(crate) async fn outbox(connection: &mut PgConnection, now: Timestamp) -> Vec<OutboxRow> {
     let rows = sqlx::query(
         "SELECT o.message_id, o.chunk, o.leased_by IS NOT NULL AS leased, o.wake_at,
                 o.parked_at IS NULL AND coalesce(bool_or(r.next_attempt_at <= $1), false) AS due,
@@ -75,7 +75,7 @@ pub(crate) async fn outbox(connection: &mut PgConnection, now: Timestamp) -> Vec
     .fetch_all(connection)
     .await
     .expect("the outbox can be read");
-    let left = rows.iter().map(|row| LeftOver {
+    let left = rows.iter().map(|row| OutboxRow {
         message_id: row.get("message_id"),
         chunk: row.get("chunk"),
         is_leased: row.get("leased"),
@@ -86,8 +86,8 @@ pub(crate) async fn outbox(connection: &mut PgConnection, now: Timestamp) -> Vec
     left.collect()
 }
 
-/// How many rows the outbox has that are leased or due, and how many webhooks are:
-/// the cheap question.
+/// The number of outbox rows that are leased or due, and of due webhooks. Cheaper than
+/// [`outbox`].
 pub(crate) async fn pending_count(connection: &mut PgConnection, now: Timestamp) -> i64 {
     let row = sqlx::query(
         "SELECT (
@@ -114,7 +114,7 @@ pub(crate) async fn pending_count(connection: &mut PgConnection, now: Timestamp)
     row.get(0)
 }
 
-/// The calls made for a message, in the order in which they were made.
+/// The attempts of a message, in order.
 pub(crate) async fn attempts(connection: &mut PgConnection, message_id: Uuid) -> Vec<Attempt> {
     let rows = sqlx::query(
         "SELECT position, provider_account_id, outcome::text AS outcome, status_code

@@ -1,4 +1,4 @@
-//! A worker that is told to stop while its jobs cannot end.
+//! The shutdown of a worker whose jobs cannot end.
 
 use waypost_core::provider::kind::ProviderType;
 use waypost_tests::{TestApp, wait_until};
@@ -6,7 +6,7 @@ use waypost_tests::{TestApp, wait_until};
 use super::number;
 
 #[tokio::test]
-async fn what_jobs_have_not_ended_in_time_is_given_back_at_once_and_blames_nobody() {
+async fn unfinished_jobs_are_released_at_shutdown_without_a_loss() {
     let app = TestApp::builder()
         .processes()
         .private_redis()
@@ -20,8 +20,8 @@ async fn what_jobs_have_not_ended_in_time_is_given_back_at_once_and_blames_nobod
     for nth in 0..5 {
         app.send_to(&format!("r{nth}@example.org")).await;
     }
-    // Each job stands still before its call.
-    let obstacle = app.obstruct_attempts().await;
+    // Each job blocks before its call.
+    let obstacle = app.block_attempts().await;
     let mut leaving = app.spawn_worker();
     wait_until("all are leased", async || {
         number(
@@ -46,7 +46,7 @@ async fn what_jobs_have_not_ended_in_time_is_given_back_at_once_and_blames_nobod
     assert_eq!(number(&app, "SELECT max(losses) FROM outbox").await, 0);
     let queued = "SELECT count(*) FROM recipients WHERE status = 'QUEUED'";
     assert_eq!(number(&app, queued).await, 5);
-    // What it asked Postgres for last ends with it.
+    // Its last statement ends with the worker.
     app.execute(
         "SELECT pg_terminate_backend(pid)
          FROM pg_stat_activity

@@ -1,6 +1,6 @@
-//! An API is told to stop while clients use connections that they keep: who has sent a
-//! request is answered, and told by the last answer that the connection ends. Processes are
-//! real ones, and so is time.
+//! An API shuts down while clients use keep-alive connections: a client that has sent a
+//! request gets a response, and the last response announces the end of the connection.
+//! Processes and time are real.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,21 +14,21 @@ use waypost_tests::{Process, TestApp, wait_until};
 
 const STOPS: usize = 20;
 const CLIENTS: usize = 24;
-/// A second for connections on which nothing comes, and what a busy machine takes.
+/// A second for idle connections, and the time that a busy machine needs.
 const STOPPED_WITHIN: Duration = Duration::from_secs(4);
 
-/// How a client's connection ended.
+/// The end of a client's connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// The last answer said so.
+    /// Announced by the last response.
     Told,
-    /// Between requests, as an idle connection does.
+    /// Between requests, as an idle connection ends.
     Idle,
-    /// A request was written, and no whole answer came.
+    /// After a request, without a complete response.
     Cut,
 }
 
-/// Sends one request after the other over one connection until it ends.
+/// Sends requests one after the other on one connection until it ends.
 async fn use_connection(address: SocketAddr, request: String, answered: Arc<AtomicU64>) -> End {
     let Ok(mut stream) = TcpStream::connect(address).await else {
         return End::Idle;
@@ -47,7 +47,7 @@ async fn use_connection(address: SocketAddr, request: String, answered: Arc<Atom
     }
 }
 
-/// Whether the connection ends with the answer; nothing where none came.
+/// Whether the response announces the end of the connection; `None` without a response.
 async fn read_answer(stream: &mut TcpStream) -> Option<bool> {
     let mut said = Vec::new();
     loop {
@@ -67,7 +67,7 @@ async fn read_answer(stream: &mut TcpStream) -> Option<bool> {
     }
 }
 
-/// Stops a process under load, and says how the connections ended and how long it took.
+/// Stops a process under load, and returns the ends of the connections and the duration.
 async fn stop(app: &TestApp, mut api: Process, clients: usize) -> (Vec<End>, Duration) {
     let address: SocketAddr = app.variables["WAYPOST_LISTEN"].parse().unwrap();
     let answered = Arc::new(AtomicU64::new(0));
@@ -89,7 +89,7 @@ async fn stop(app: &TestApp, mut api: Process, clients: usize) -> (Vec<End>, Dur
 }
 
 #[tokio::test]
-async fn an_api_that_stops_under_load_cuts_nobody_off() {
+async fn an_api_that_stops_under_load_answers_every_request() {
     let app = TestApp::builder().processes().start().await;
     for nth in 0..STOPS {
         let api = app.spawn_api().await;
@@ -101,7 +101,7 @@ async fn an_api_that_stops_under_load_cuts_nobody_off() {
 }
 
 #[tokio::test]
-async fn an_api_that_is_to_wait_before_it_stops_serves_on_and_says_that_it_is_not_ready() {
+async fn an_api_with_a_shutdown_delay_keeps_serving_and_is_not_ready() {
     let builder = TestApp::builder().processes();
     let builder = builder.setting("WAYPOST_API_SHUTDOWN_DELAY", "2s");
     let app = builder.start().await;

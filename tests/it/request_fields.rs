@@ -1,6 +1,6 @@
-//! What a request may say: the fields and the query parameters of the document, and
-//! nothing else; what a null means in each of them; and how refusals name what they are
-//! about. The tests walk the document as it is served.
+//! The fields and query parameters of requests: those of the OpenAPI document, and no
+//! others; the meaning of null; and the paths that rejections name. The tests walk the
+//! served document.
 
 use http::Method;
 use serde_json::{Map, Value, json};
@@ -14,12 +14,12 @@ mod bodies;
 
 use crate::security::matrix::{Operation, belongings, operations, quiet, state};
 
-/// The document as it is served.
+/// The served document.
 async fn document(app: &TestApp) -> Value {
     app.caller().get("/openapi.json").await.expect(200)
 }
 
-/// A schema, whether it is there or referred to, or may be null instead.
+/// A schema, given inline or by reference, or nullable.
 fn resolved<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
     let schema = schema.pointer("/allOf/0").unwrap_or(schema);
     match schema["$ref"].as_str() {
@@ -38,8 +38,8 @@ fn body_schema<'a>(document: &'a Value, operation: &Operation) -> Option<&'a Val
     Some(resolved(document, schema))
 }
 
-/// The JSON pointers of all objects below a schema that take no further fields, and the
-/// names that each knows. Fails where an object is neither closed nor free.
+/// The JSON pointers of all objects below a schema that allow no other fields, with the
+/// names of their fields. Fails if an object is neither closed nor free.
 fn closed(document: &Value, schema: &Value, at: &str, found: &mut Vec<(String, Vec<String>)>) {
     let schema = resolved(document, schema);
     if let Some(items) = schema.get("items") {
@@ -55,7 +55,7 @@ fn closed(document: &Value, schema: &Value, at: &str, found: &mut Vec<(String, V
     }
 }
 
-/// Puts a field into the object at a place, which is made where it is not there.
+/// Sets a field in the object at a pointer, and creates the object if it is missing.
 fn put(body: &mut Value, at: &str, name: &str, value: Value) {
     let mut place = body;
     for step in at.split('/').skip(1) {
@@ -69,7 +69,7 @@ fn put(body: &mut Value, at: &str, name: &str, value: Value) {
     place[name] = value;
 }
 
-/// What an answer says is wrong, whether the request was refused or a message of it.
+/// The issues in a response, whether the request was rejected or one of its messages.
 fn findings(reply: &Reply) -> Vec<(String, String)> {
     let body = reply.json();
     let error = &body["error"];
@@ -91,7 +91,7 @@ async fn perform(app: &TestApp, operation: &Operation, path: &str, body: Option<
 }
 
 #[tokio::test]
-async fn an_unknown_field_is_refused_by_every_operation_at_every_depth() {
+async fn an_unknown_field_is_rejected_by_every_operation_at_every_depth() {
     let app = quiet().await;
     let document = document(&app).await;
     let ids = belongings(&app, app.caller()).await;
@@ -117,7 +117,7 @@ async fn an_unknown_field_is_refused_by_every_operation_at_every_depth() {
                 let place = format!("{at}/{name}")[1..].replace('/', ".");
                 let what = format!("{} {place}: {reply:?}", operation.name());
                 if let Some(place) = place.strip_prefix("messages.0.") {
-                    // A message of a batch is refused alone.
+                    // Only that message of a batch is rejected.
                     let results = &reply.expect(200)["results"];
                     let error = results[0]["error"].as_str().unwrap();
                     assert!(error.contains(&format!("{place} {message}")), "{what}");
@@ -137,7 +137,7 @@ async fn an_unknown_field_is_refused_by_every_operation_at_every_depth() {
 }
 
 #[tokio::test]
-async fn an_unknown_parameter_is_refused_by_every_operation() {
+async fn an_unknown_parameter_is_rejected_by_every_operation() {
     let app = quiet().await;
     let document = document(&app).await;
     let ids = belongings(&app, app.caller()).await;
@@ -168,7 +168,7 @@ async fn an_unknown_parameter_is_refused_by_every_operation() {
 }
 
 #[tokio::test]
-async fn all_that_is_wrong_with_body_and_query_is_told_at_once() {
+async fn all_mistakes_in_body_and_query_are_reported_at_once() {
     let app = quiet().await;
     app.connect(ProviderType::Mailgun).await;
     let tags: Vec<String> = (0..11).map(|_| "t".repeat(101)).collect();
@@ -201,7 +201,7 @@ async fn all_that_is_wrong_with_body_and_query_is_told_at_once() {
         "is not a known field; did you mean `opens`?"
     );
     assert_eq!(told["cc"], "is not a known field");
-    // Of a list as well.
+    // The same for lists.
     app.get("/v1/messages?page=0&limit=x&recipient=a&tag=b")
         .await
         .expect_issues(400, &["page", "limit", "recipient", "tag"]);
@@ -211,7 +211,7 @@ async fn all_that_is_wrong_with_body_and_query_is_told_at_once() {
 }
 
 #[tokio::test]
-async fn objects_of_the_senders_own_making_hold_whatever_they_like() {
+async fn free_objects_accept_any_fields() {
     let app = quiet().await;
     app.connect(ProviderType::Mailgun).await;
     let free = json!({ "reply_to": 1, "any": { "cc": [{ "bcc": null }] } });
@@ -237,7 +237,7 @@ async fn objects_of_the_senders_own_making_hold_whatever_they_like() {
 }
 
 #[tokio::test]
-async fn links_and_providers_posts_take_parameters_of_others() {
+async fn links_and_provider_webhooks_accept_foreign_parameters() {
     let app = quiet().await;
     let account = app.connect(ProviderType::Mailgun).await;
     let account = app.get(&format!("/v1/providers/{account}")).await.data(200);
@@ -262,7 +262,7 @@ async fn links_and_providers_posts_take_parameters_of_others() {
     }
 }
 
-/// The record that a change answers with, as its schema.
+/// The schema of the record with which a change responds.
 fn record<'a>(document: &'a Value, operation: &Operation) -> &'a Value {
     let answer = "/responses/200/content/application~1json/schema";
     let schema = operation_at(document, operation).pointer(answer).unwrap();
@@ -271,7 +271,7 @@ fn record<'a>(document: &'a Value, operation: &Operation) -> &'a Value {
 }
 
 #[tokio::test]
-async fn null_in_a_change_clears_what_can_be_null_and_is_refused_elsewhere() {
+async fn null_in_a_change_clears_nullable_fields_and_is_rejected_elsewhere() {
     let app = quiet().await;
     let document = document(&app).await;
     let ids = belongings(&app, app.caller()).await;
@@ -316,7 +316,7 @@ async fn null_in_a_change_clears_what_can_be_null_and_is_refused_elsewhere() {
 }
 
 #[tokio::test]
-async fn null_in_a_request_that_creates_is_as_if_it_were_not_there() {
+async fn null_in_a_creation_means_absent() {
     let app = quiet().await;
     let document = document(&app).await;
     let ids = belongings(&app, app.caller()).await;
@@ -349,7 +349,7 @@ async fn null_in_a_request_that_creates_is_as_if_it_were_not_there() {
 }
 
 #[tokio::test]
-async fn a_body_that_may_be_left_out_may_be_null_or_empty_too() {
+async fn an_optional_body_may_be_null_or_empty_too() {
     let app = quiet().await;
     let document = document(&app).await;
     let ids = belongings(&app, app.caller()).await;
@@ -380,7 +380,7 @@ async fn a_body_that_may_be_left_out_may_be_null_or_empty_too() {
 }
 
 #[tokio::test]
-async fn a_body_that_announces_too_much_is_refused_before_it_comes() {
+async fn a_body_announced_as_too_large_is_rejected_before_it_arrives() {
     let app = quiet().await;
     let key = app.key(app.organization_id(), &Permission::ALL).await;
     let account = app.connect(ProviderType::Mailgun).await;
@@ -396,7 +396,7 @@ async fn a_body_that_announces_too_much_is_refused_before_it_comes() {
             60 << 20
         );
         client.write_all(head.as_bytes()).await.unwrap();
-        // Not a byte of the body is sent.
+        // No byte of the body is sent.
         let mut said = vec![0; 12];
         client.read_exact(&mut said).await.unwrap();
         assert_eq!(said, b"HTTP/1.1 413", "{path}");
@@ -404,7 +404,7 @@ async fn a_body_that_announces_too_much_is_refused_before_it_comes() {
 }
 
 #[tokio::test]
-async fn a_refusal_names_the_field_that_it_is_about() {
+async fn a_rejection_names_its_field() {
     let app = quiet().await;
     app.connect(ProviderType::Mailgun).await;
     let nobody = uuid::Uuid::nil();
@@ -438,7 +438,7 @@ async fn a_refusal_names_the_field_that_it_is_about() {
 }
 
 #[tokio::test]
-async fn the_case_of_a_domain_makes_no_difference_to_mail_and_suppressions() {
+async fn the_case_of_a_domain_does_not_matter_for_messages_and_suppressions() {
     let app = quiet().await;
     app.connect(ProviderType::Mailgun).await;
     for domain in [
@@ -462,7 +462,7 @@ async fn the_case_of_a_domain_makes_no_difference_to_mail_and_suppressions() {
 }
 
 #[tokio::test]
-async fn answers_keep_the_order_of_the_contract() {
+async fn responses_keep_the_documented_order() {
     let app = quiet().await;
     let ids = belongings(&app, app.caller()).await;
     let order = |reply: &Reply, pointer: &str| -> Vec<String> {
@@ -509,7 +509,7 @@ async fn answers_keep_the_order_of_the_contract() {
 }
 
 #[tokio::test]
-async fn every_example_of_a_request_can_be_sent_as_it_is() {
+async fn every_example_of_a_request_is_valid() {
     let app = quiet().await;
     let document = document(&app).await;
     let ids = belongings(&app, app.caller()).await;
@@ -521,7 +521,7 @@ async fn every_example_of_a_request_can_be_sent_as_it_is() {
         };
         let mut example = body["content"]["application/json"]["example"].clone();
         assert!(example.is_object(), "{} has no example", operation.name());
-        // What only the reader can know.
+        // Values that only the reader can know.
         for (field, own) in [
             ("providerAccountId", ids["providers"].clone()),
             ("url", receiver.url()),
@@ -542,7 +542,7 @@ async fn every_example_of_a_request_can_be_sent_as_it_is() {
 }
 
 #[tokio::test]
-async fn every_example_of_an_error_is_one_of_its_own_status() {
+async fn every_example_of_an_error_has_its_status() {
     let app = quiet().await;
     let document = document(&app).await;
     let reasons = &document["components"]["schemas"]["ErrorReason"]["enum"];

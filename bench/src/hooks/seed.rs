@@ -1,5 +1,5 @@
-//! Organizations with webhook endpoints, and messages with events, written straight
-//! into Postgres: what is measured begins where an event is recorded.
+//! Inserts organizations with webhook endpoints, and messages with events, straight into
+//! PostgreSQL: the measurement starts when an event is inserted.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use waypost_core::ids::{Ids, OrganizationId, WebhookEndpointId};
 use waypost_core::organization::{self, Organization, UnverifiedDomains};
 use waypost_core::webhook::secret::SigningSecret;
 
-/// Rows in one statement.
+/// Rows per statement.
 const ROWS: usize = 5_000;
 
-/// Where customers are made.
-pub(crate) struct Town<'a> {
+/// Inserts customers' data.
+pub(crate) struct Seeder<'a> {
     pub(crate) pool: &'a PgPool,
     pub(crate) settings: &'a Settings,
     pub(crate) ids: Ids,
@@ -30,7 +30,7 @@ pub(crate) struct Customer {
     pub(crate) message_id: Uuid,
 }
 
-impl Town<'_> {
+impl Seeder<'_> {
     pub(crate) async fn organization(&self, name: &str) -> OrganizationId {
         let organization = Organization {
             id: self.ids.next(),
@@ -53,7 +53,7 @@ impl Town<'_> {
         }
     }
 
-    /// An active endpoint for DELIVERED events.
+    /// Adds an active endpoint for DELIVERED events.
     pub(crate) async fn subscribe(
         &self,
         organization_id: OrganizationId,
@@ -72,7 +72,7 @@ impl Town<'_> {
         id
     }
 
-    /// Messages to one recipient each; nothing is sent.
+    /// Inserts messages to one recipient each; none of them is sent.
     pub(crate) async fn messages(
         &self,
         organization_id: OrganizationId,
@@ -108,15 +108,15 @@ impl Town<'_> {
         ids
     }
 
-    /// A DELIVERED event for each of the messages, at once.
-    pub(crate) async fn deliver(&self, organization_id: OrganizationId, messages: &[Uuid]) {
+    /// Inserts a DELIVERED event for each of the messages.
+    pub(crate) async fn insert_events(&self, organization_id: OrganizationId, messages: &[Uuid]) {
         for messages in messages.chunks(ROWS) {
             let ids: Vec<Uuid> = messages.iter().map(|_| self.ids.next()).collect();
             self.record(organization_id, messages, &ids).await;
         }
     }
 
-    /// DELIVERED events with these ids.
+    /// Inserts DELIVERED events with these ids.
     pub(crate) async fn record(
         &self,
         organization_id: OrganizationId,
@@ -139,13 +139,13 @@ impl Town<'_> {
         query.execute(self.pool).await.expect("Postgres takes it");
     }
 
-    /// A number that Postgres tells.
+    /// The number that a query returns.
     pub(crate) async fn number(&self, query: &'static str, id: Uuid) -> i64 {
         let asked = sqlx::query_scalar(query).bind(id).fetch_one(self.pool);
         asked.await.expect("Postgres answers")
     }
 
-    /// Waits until `reached`, looking every so often.
+    /// Polls until `reached` returns true.
     pub(crate) async fn wait(what: &str, every: Duration, reached: impl AsyncFn() -> bool) {
         let end = tokio::time::Instant::now() + WAIT;
         while !reached().await {
@@ -155,5 +155,5 @@ impl Town<'_> {
     }
 }
 
-/// Longer than anything here takes.
+/// Longer than any wait of this section.
 const WAIT: Duration = Duration::from_secs(120);

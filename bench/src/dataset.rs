@@ -1,4 +1,4 @@
-//! A filled database with an API in front of it, and how its answers are timed.
+//! A filled database with an API in front of it, and the response times of that API.
 
 use std::time::{Duration, Instant};
 
@@ -7,29 +7,30 @@ use serde_json::Value;
 use uuid::Uuid;
 use waypost_core::clock::Timestamp;
 
-/// Where data of a certain size is.
+/// A database of a certain size, and the API that serves it.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct Dataset {
     pub(crate) database_url: String,
-    /// The API, without a final slash.
+    /// The API's URL, without a final slash.
     pub(crate) api: String,
     pub(crate) http: Client,
-    /// How many messages were filled in.
+    /// Number of messages in it.
     pub(crate) messages: u64,
-    /// When it was filled: what is measured does not depend on when that is done.
+    /// When it was filled. Queries use this time, so the time of the measurement makes no
+    /// difference.
     pub(crate) filled_at: Timestamp,
 }
 
-/// An organization, and a key of it that may do everything.
+/// An organization, and a key of it with all permissions.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
     pub(crate) organization: Uuid,
     pub(crate) key: String,
 }
 
-impl Place {
-    /// Asks the API, which has to say yes. The time is that until the last byte of the
-    /// answer.
+impl Dataset {
+    /// Calls the API, which must respond with success. The time runs until the last byte
+    /// of the response.
     pub(crate) async fn call(
         &self,
         caller: &Caller,
@@ -42,7 +43,7 @@ impl Place {
         if let Some(body) = body {
             request = request.json(body);
         }
-        let request = request.build().expect("the path is one");
+        let request = request.build().expect("the path is valid");
         let began = Instant::now();
         let answer = self.http.execute(request).await.expect("the API answers");
         let status = answer.status();
@@ -55,9 +56,14 @@ impl Place {
         )
     }
 
-    /// Asks so often, one request after the other, and answers the last answer too. Some
-    /// are asked before, so that everything is warm.
-    pub(crate) async fn ask(&self, caller: &Caller, path: &str, times: usize) -> (Timings, Value) {
+    /// Sends this many GET requests, one after the other, and returns the last response
+    /// too. A few untimed requests come first to warm up.
+    pub(crate) async fn get_repeatedly(
+        &self,
+        caller: &Caller,
+        path: &str,
+        times: usize,
+    ) -> (Timings, Value) {
         const WARM_UP: usize = 10;
         let mut timings = Timings::default();
         let mut last = Value::Null;
@@ -72,7 +78,7 @@ impl Place {
     }
 }
 
-/// How long something took, each time.
+/// Durations of repeated calls.
 #[derive(Debug, Default)]
 pub(crate) struct Timings(Vec<Duration>);
 
@@ -85,17 +91,17 @@ impl Timings {
         self.0.extend(others.0);
     }
 
-    /// Milliseconds within which half of them were done.
+    /// The median, in milliseconds.
     pub(crate) fn p50(&self) -> f64 {
         self.within(50)
     }
 
-    /// … and all but one in a hundred.
+    /// The 99th percentile, in milliseconds.
     pub(crate) fn p99(&self) -> f64 {
         self.within(99)
     }
 
-    /// Milliseconds of the fastest.
+    /// The shortest, in milliseconds.
     pub(crate) fn best(&self) -> f64 {
         let best = self.0.iter().min().copied().unwrap_or_default();
         best.as_secs_f64() * 1_000.0
@@ -105,7 +111,7 @@ impl Timings {
         let mut sorted = self.0.clone();
         sorted.sort_unstable();
         let place = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
-        let found = sorted.get(place).copied().unwrap_or_default();
-        found.as_secs_f64() * 1_000.0
+        let create_organizations = sorted.get(place).copied().unwrap_or_default();
+        create_organizations.as_secs_f64() * 1_000.0
     }
 }

@@ -1,4 +1,4 @@
-//! The measurement: needs a database that is migrated and empty, and an API that
+//! The measurement. It needs a database that is migrated and empty, and an API that
 //! serves it.
 
 use std::net::SocketAddr;
@@ -13,44 +13,44 @@ use waypost_core::clock::Clock;
 use waypost_core::crypto::seal::Sealer;
 use waypost_core::ids::Ids;
 
-use super::fill::{self, Story};
+use super::fill::{self, EventPosts};
 use super::posts::Post;
 use crate::usage::cpu_seconds;
 
-/// Connections that post at the same time, and those of the floor.
+/// Connections that post in parallel, and those of the baseline.
 pub(crate) const CONNECTIONS: usize = 8;
-/// The same for posts of one event: Mailgun makes a call for each.
+/// The same for posts of one event: Mailgun makes a call for each event.
 const SINGLE_CONNECTIONS: usize = 64;
-/// Copies that are told of in posts of a hundred.
-const BATCHED_COPIES: usize = 60_000;
-/// Copies that are told of one by one.
-const SINGLE_COPIES: usize = 30_000;
-/// Copies of a story that is told for the sake of something else.
-const SHORT_COPIES: usize = 12_000;
-/// A part of each that is posted before anything is timed.
+/// Recipients with events in posts of a hundred.
+const BATCHED_RECIPIENTS: usize = 60_000;
+/// Recipients with events in posts of one.
+const SINGLE_RECIPIENTS: usize = 30_000;
+/// Recipients of the measurement of the batchers.
+const BATCHER_RECIPIENTS: usize = 12_000;
+/// One part in this many is posted as a warm-up.
 const WARM_UP_PARTS: usize = 12;
 
-/// What is measured.
-pub(crate) struct Site {
+/// The API under test and its database.
+pub(crate) struct Target {
     pub(crate) pool: PgPool,
     pub(crate) address: SocketAddr,
     /// The process of the API.
     pub(crate) api: u32,
-    /// The first process of Postgres.
+    /// The postmaster process.
     pub(crate) postgres: u32,
-    /// What the API opens secrets with.
+    /// The sealer with the API's key.
     pub(crate) sealer: Sealer,
     pub(crate) ids: Ids,
     pub(crate) clock: Clock,
 }
 
-/// What came out.
+/// The results.
 pub(crate) struct Figures {
     pub(crate) batched: Rate,
     pub(crate) single: Rate,
 }
 
-/// How a story was taken in.
+/// The rate at which posts were recorded, and their cost.
 pub(crate) struct Rate {
     events: usize,
     took: Duration,
@@ -60,63 +60,65 @@ pub(crate) struct Rate {
     wal_bytes: f64,
 }
 
-/// Takes all figures.
-pub(crate) async fn measure(site: &Site) -> Figures {
-    // As in life, where mail is told of soon after it was sent: its pages were written
+/// Measures both kinds of post.
+pub(crate) async fn measure(target: &Target) -> Figures {
+    // Events usually arrive soon after the send, so the pages of the message were written
     // since the last checkpoint.
-    execute(&site.pool, "CHECKPOINT").await;
-    let batched = fill::batched(site, BATCHED_COPIES).await;
-    let single = fill::single(site, SINGLE_COPIES).await;
+    execute(&target.pool, "CHECKPOINT").await;
+    let batched = fill::batched(target, BATCHED_RECIPIENTS).await;
+    let single = fill::single(target, SINGLE_RECIPIENTS).await;
     execute(
-        &site.pool,
+        &target.pool,
         "VACUUM (ANALYZE) messages, recipients, send_attempts, events, provider_events",
     )
     .await;
-    let batched = told(site, batched, CONNECTIONS).await;
-    let single = told(site, single, SINGLE_CONNECTIONS).await;
+    let batched = reported(target, batched, CONNECTIONS).await;
+    let single = reported(target, single, SINGLE_CONNECTIONS).await;
     Figures { batched, single }
 }
 
-/// Tells a short story, in posts of a hundred.
-pub(crate) async fn tell(site: &Site) {
-    let story = fill::batched(site, SHORT_COPIES).await;
-    told(site, story, CONNECTIONS).await;
+/// Posts a few batched events, without measuring.
+pub(crate) async fn post_batched(target: &Target) {
+    let in_rotation = fill::batched(target, BATCHER_RECIPIENTS).await;
+    reported(target, in_rotation, CONNECTIONS).await;
 }
 
 async fn execute(pool: &PgPool, statement: &'static str) {
     let done = query(statement).execute(pool).await;
-    done.expect("Postgres does what it is told");
+    done.expect("Postgres executes the statement");
 }
 
-/// Tells a story over so many connections, and makes sure that all of it was recorded.
-async fn told(site: &Site, story: Story, connections: usize) -> Rate {
-    let mut before = totals(&site.pool).await;
-    let (warm_up, timed) = story.posts.split_at(story.posts.len() / WARM_UP_PARTS);
-    post_all(site.address, warm_up, connections).await;
+/// Posts over this many connections, and asserts that every event was recorded once.
+async fn reported(target: &Target, in_rotation: EventPosts, connections: usize) -> Rate {
+    let mut before = totals(&target.pool).await;
+    let (warm_up, timed) = in_rotation
+        .posts
+        .split_at(in_rotation.posts.len() / WARM_UP_PARTS);
+    post_all(target.address, warm_up, connections).await;
     let (api, server, wal) = (
-        cpu_seconds(site.api),
-        cpu_seconds(site.postgres),
-        wal(&site.pool).await,
+        cpu_seconds(target.api),
+        cpu_seconds(target.postgres),
+        wal(&target.pool).await,
     );
     let begun = Instant::now();
-    let slowest = post_all(site.address, timed, connections).await;
+    let slowest = post_all(target.address, timed, connections).await;
     let took = begun.elapsed();
     let rate = Rate {
         events: timed.iter().map(|post| post.events).sum(),
         took,
         slowest,
-        api_seconds: cpu_seconds(site.api) - api,
-        postgres_seconds: cpu_seconds(site.postgres) - server,
-        wal_bytes: wal_since(&site.pool, &wal).await,
+        api_seconds: cpu_seconds(target.api) - api,
+        postgres_seconds: cpu_seconds(target.postgres) - server,
+        wal_bytes: wal_since(&target.pool, &wal).await,
     };
-    for (event_type, count) in &story.events {
+    for (event_type, count) in &in_rotation.events {
         *before.entry((*event_type).to_owned()).or_default() += count;
     }
-    assert_eq!(totals(&site.pool).await, before, "each is recorded once");
+    assert_eq!(totals(&target.pool).await, before, "each is recorded once");
     rate
 }
 
-/// Events of each type.
+/// Events by type.
 async fn totals(pool: &PgPool) -> std::collections::BTreeMap<String, i64> {
     let rows: Vec<(String, i64)> = sqlx::query_as(
         "SELECT event_type::text, count(*)
@@ -141,8 +143,8 @@ async fn wal_since(pool: &PgPool, from: &str) -> f64 {
     bytes.await.expect("Postgres knows where its log ends")
 }
 
-/// Posts everything, each connection every so-many-th, and answers how long the
-/// slowest took.
+/// Posts everything, distributed over the connections, and returns the duration of the
+/// slowest post.
 async fn post_all(address: SocketAddr, posts: &[Post], connections: usize) -> Duration {
     let slowest = (0..connections).map(|nth| {
         let own = posts.iter().skip(nth).step_by(connections);
@@ -150,7 +152,9 @@ async fn post_all(address: SocketAddr, posts: &[Post], connections: usize) -> Du
         tokio::spawn(post_in_turn(address, own))
     });
     let slowest = join_all(slowest.collect::<Vec<_>>()).await;
-    let slowest = slowest.into_iter().map(|one| one.expect("all is taken"));
+    let slowest = slowest
+        .into_iter()
+        .map(|one| one.expect("all posts are accepted"));
     slowest.max().unwrap_or_default()
 }
 
@@ -158,14 +162,14 @@ async fn post_in_turn(address: SocketAddr, posts: Vec<bytes::Bytes>) -> Duration
     let mut slowest = Duration::ZERO;
     let stream = TcpStream::connect(address).await;
     let mut stream = stream.expect("the API listens");
-    stream.set_nodelay(true).expect("a stream can be hasty");
+    stream.set_nodelay(true).expect("TCP_NODELAY can be set");
     let mut answer = Vec::with_capacity(4_096);
     for post in posts {
         let begun = Instant::now();
         let written = stream.write_all(&post).await;
         written.expect("the API reads");
         answer.clear();
-        while !is_whole(&answer) {
+        while !is_complete(&answer) {
             let read = stream.read_buf(&mut answer).await;
             assert!(read.expect("the API answers") > 0, "the API hung up");
         }
@@ -176,8 +180,8 @@ async fn post_in_turn(address: SocketAddr, posts: Vec<bytes::Bytes>) -> Duration
     slowest
 }
 
-/// Whether an answer has come to its end.
-fn is_whole(answer: &[u8]) -> bool {
+/// Whether the response is complete.
+fn is_complete(answer: &[u8]) -> bool {
     let Some(end) = answer.windows(4).position(|window| window == b"\r\n\r\n") else {
         return false;
     };
@@ -186,7 +190,7 @@ fn is_whole(answer: &[u8]) -> bool {
         let line = after.split("\r\n").next()?;
         line.trim().parse::<usize>().ok()
     });
-    answer.len() - end - 4 >= length.expect("answers say how long they are")
+    answer.len() - end - 4 >= length.expect("responses have a content-length")
 }
 
 impl Rate {
@@ -194,8 +198,7 @@ impl Rate {
         self.events as f64 / self.took.as_secs_f64()
     }
 
-    /// CPU seconds of the API and of Postgres for 1,000 events, and bytes of the log for
-    /// one.
+    /// CPU seconds of the API and of Postgres for 1,000 events, and WAL bytes for one.
     pub(crate) fn costs(&self) -> (f64, f64, f64) {
         let events = self.events as f64;
         let thousands = events / 1_000.0;

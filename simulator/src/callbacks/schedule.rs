@@ -1,4 +1,4 @@
-//! What is to be told, by the time at which it is due.
+//! The scheduled events and retries, by the time at which they are due.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -9,31 +9,31 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::call::Call;
-use super::lane::{Event, Lane};
+use super::endpoint::{Endpoint, Event};
 
-/// Something to do at a time.
+/// Work that is due at a time.
 pub(super) struct Due {
     pub(super) at: Instant,
-    /// Decides between two of the same time; the smaller goes first.
+    /// Orders entries of the same time; the smaller one goes first.
     pub(super) tie: u64,
     pub(super) work: Work,
 }
 
 pub(super) enum Work {
-    /// An event is ripe for its lane.
-    Tell(Arc<Lane>, Event),
-    /// A call is to be tried again.
-    Repeat(Box<Call>),
+    /// An event that goes to its endpoint.
+    Report(Arc<Endpoint>, Event),
+    /// A call to retry.
+    Retry(Box<Call>),
 }
 
 #[derive(Default)]
-pub(super) struct Queue {
+pub(super) struct Schedule {
     heap: Mutex<BinaryHeap<Due>>,
-    /// Told when something is due earlier than everything before.
+    /// Notified when an entry is due earlier than all others.
     pub(super) sooner: Notify,
 }
 
-impl Queue {
+impl Schedule {
     pub(super) fn push(&self, all: Vec<Due>) {
         let Some(earliest) = all.iter().map(|due| due.at).min() else {
             return;
@@ -47,7 +47,7 @@ impl Queue {
         }
     }
 
-    /// Takes what is due, at most `max` of it, and tells when the next is.
+    /// Removes the due entries, at most `max`, and returns the time of the next one.
     pub(super) fn take_due(&self, now: Instant, max: usize) -> (Vec<Due>, Option<Instant>) {
         let mut heap = self.heap.lock();
         let mut taken = Vec::new();
@@ -57,7 +57,7 @@ impl Queue {
         (taken, heap.peek().map(|first| first.at))
     }
 
-    /// Forgets everything and tells how many events that were.
+    /// Removes all entries and returns the number of their events.
     pub(super) fn clear(&self) -> usize {
         let all = std::mem::take(&mut *self.heap.lock());
         all.iter().map(|due| due.work.events()).sum()
@@ -67,14 +67,14 @@ impl Queue {
 impl Work {
     fn events(&self) -> usize {
         match self {
-            Self::Tell(..) => 1,
-            Self::Repeat(call) => call.events(),
+            Self::Report(..) => 1,
+            Self::Retry(call) => call.events(),
         }
     }
 }
 
 impl Ord for Due {
-    /// The other way round, as the heap gives out the greatest first.
+    /// Reversed, as the heap pops the greatest first.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at, other.tie).cmp(&(self.at, self.tie))
     }

@@ -1,5 +1,5 @@
-//! Lanes: whatever waits or hangs in one, another's job runs; and what the queue
-//! counts for that is put right when Redis loses it.
+//! Fairness keys: jobs that wait or hang under one key do not block another key's job;
+//! and the queue repairs its counts after Redis loses them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use chrono::TimeDelta;
 use tokio::sync::Semaphore;
 use waypost_core::job_queue::{Depth, JobEnd, QueueSettings};
 
-use super::house::{Count, House, fast, lane, until};
+use super::fixture::{Count, House, fast, lane, until};
 
 const WINDOW: u32 = 10;
 
@@ -32,10 +32,10 @@ async fn nothing_is_left(house: &House) {
     assert!(keys.iter().all(|key| own.contains(key)), "{keys:?}");
 }
 
-// --- windows --------------------------------------------------------------------
+// --- quotas ---------------------------------------------------------------------
 
 #[tokio::test]
-async fn a_lane_has_a_window_in_the_stream_and_what_is_beyond_it_follows_in_order() {
+async fn a_key_has_a_quota_in_the_stream_and_its_backlog_follows_in_order() {
     let house = House::shared_with("window", narrow());
     house.push_in(1, 0..5).await;
     assert_eq!(house.in_stream().await, 5);
@@ -55,7 +55,7 @@ async fn a_lane_has_a_window_in_the_stream_and_what_is_beyond_it_follows_in_orde
 }
 
 #[tokio::test]
-async fn a_strangers_job_waits_behind_a_window_of_each_busy_lane() {
+async fn a_new_keys_job_waits_at_most_for_a_quota_of_each_busy_key() {
     let house = House::shared_with("stranger", narrow());
     for busy in 1..=3 {
         let from = busy * 10_000;
@@ -73,7 +73,7 @@ async fn a_strangers_job_waits_behind_a_window_of_each_busy_lane() {
 }
 
 #[tokio::test]
-async fn delayed_jobs_come_back_through_the_window() {
+async fn delayed_jobs_come_back_within_the_quota() {
     let house = House::shared_with("window-delayed", narrow());
     let now = house.clock.now();
     let jobs: Vec<_> = (0..100)
@@ -102,7 +102,7 @@ async fn delayed_jobs_come_back_through_the_window() {
 }
 
 #[tokio::test]
-async fn every_way_out_of_the_stream_is_counted() {
+async fn every_removal_from_the_stream_is_counted() {
     let house = House::shared_with("ways-out", narrow());
     let runs = house.runs.clone();
     let handler = move |job: Count| {
@@ -119,7 +119,7 @@ async fn every_way_out_of_the_stream_is_counted() {
         }
     };
     house.push_in(1, 0..200).await;
-    // Nobody can read it, and it is in the lane's count all the same.
+    // No worker can decode it, and it counts for its key all the same.
     let name = lane(2).to_string();
     let stream = house.stream();
     let add = ["XADD", &stream, "*", "j", "{}", "at", "1", "l", &name];
@@ -142,10 +142,10 @@ async fn every_way_out_of_the_stream_is_counted() {
     worker.stop().await;
 }
 
-// --- shares -----------------------------------------------------------------------
+// --- slots ------------------------------------------------------------------------
 
 #[tokio::test]
-async fn jobs_that_hang_leave_room_for_those_of_others() {
+async fn hanging_jobs_leave_slots_for_those_of_others() {
     let house = House::shared("hanging");
     let gate = Arc::new(Semaphore::new(0));
     let worker = {
@@ -160,7 +160,7 @@ async fn jobs_that_hang_leave_room_for_those_of_others() {
             }
         })
     };
-    // Far more than the desk has room for; they all hang.
+    // Far more than fit into the buffer; they all hang.
     house.push_in(1, 0..400).await;
     until("the first lane has its share", async || {
         house.runs.total() == 12
@@ -190,10 +190,10 @@ async fn jobs_that_hang_leave_room_for_those_of_others() {
     worker.stop().await;
 }
 
-// --- what the relay asks ------------------------------------------------------------
+// --- the relay's query ---------------------------------------------------------------
 
 #[tokio::test]
-async fn a_lane_that_overflows_answers_for_itself() {
+async fn a_key_with_a_backlog_reports_its_own_low_watermark() {
     let house = House::shared_with("floors", narrow());
     let first = house.clock.now();
     house.push_in(1, 0..30).await;
@@ -245,7 +245,7 @@ async fn a_lane_that_overflows_answers_for_itself() {
 }
 
 #[tokio::test]
-async fn a_lane_is_one_of_many_again_when_the_last_that_had_to_wait_has_left() {
+async fn a_key_is_ordinary_again_when_its_backlog_is_empty() {
     let house = House::shared_with("floors-end", narrow());
     house.push_in(1, 0..15).await;
     let gate = Arc::new(Semaphore::new(0));
@@ -277,9 +277,9 @@ async fn a_lane_is_one_of_many_again_when_the_last_that_had_to_wait_has_left() {
     worker.stop().await;
 }
 
-// --- what Redis loses -----------------------------------------------------------------
+// --- losses of Redis -------------------------------------------------------------------
 
-/// Loses something while a worker is busy with a lane that overflows; answers how many
+/// Loses something while a worker is busy with a key that has a backlog; returns how many
 /// of its jobs ran in the end.
 async fn after_losing(name: &str, lose: impl AsyncFn(&House)) -> usize {
     let house = House::private_with(name, narrow()).await;
@@ -317,7 +317,7 @@ async fn after_losing(name: &str, lose: impl AsyncFn(&House)) -> usize {
 }
 
 #[tokio::test]
-async fn lost_counts_are_counted_anew() {
+async fn lost_counts_are_recounted() {
     let ran = after_losing("lost-counts", async |house| {
         let _: u32 = house.ask(&["DEL", &house.key("n")]).await;
     });
@@ -325,7 +325,7 @@ async fn lost_counts_are_counted_anew() {
 }
 
 #[tokio::test]
-async fn counts_that_are_too_high_strand_nobody() {
+async fn counts_that_are_too_high_strand_no_job() {
     let ran = after_losing("high-counts", async |house| {
         let (counts, name) = (house.key("n"), lane(1).to_string());
         let _: u32 = house.ask(&["HINCRBY", &counts, &name, "1000"]).await;
@@ -334,7 +334,7 @@ async fn counts_that_are_too_high_strand_nobody() {
 }
 
 #[tokio::test]
-async fn lost_floors_are_found_again() {
+async fn lost_low_watermarks_are_restored() {
     let ran = after_losing("lost-floors", async |house| {
         let _: u32 = house.ask(&["DEL", &house.key("f")]).await;
     });
@@ -342,24 +342,24 @@ async fn lost_floors_are_found_again() {
 }
 
 #[tokio::test]
-async fn what_waits_for_a_stream_that_was_lost_comes_into_the_next() {
+async fn a_backlog_of_a_lost_stream_moves_to_the_next_one() {
     let ran = after_losing("lost-stream", async |house| {
         let _: u32 = house.ask(&["DEL", &house.stream()]).await;
     })
     .await;
-    // The window was lost, which is the relay's business.
+    // The stream's entries were lost; the relay pushes them again.
     assert!((500 - WINDOW as usize..=500).contains(&ran), "{ran} ran");
 }
 
 #[tokio::test]
-async fn after_everything_was_lost_a_lane_begins_anew() {
+async fn after_everything_was_lost_a_key_starts_again() {
     let ran = after_losing("lost-all", async |house| house.command("FLUSHALL").await).await;
-    // What runs for the lane then is what ran before: the rest is the relay's business.
+    // Only jobs that were fetched before still run; the relay pushes the rest again.
     assert!((48..500).contains(&ran), "{ran} ran");
 }
 
 #[tokio::test]
-async fn an_old_snapshot_does_no_harm() {
+async fn an_old_snapshot_is_harmless() {
     let ran = after_losing("snapshot", async |house| {
         let keys: Vec<String> = house.ask(&["KEYS", &house.key("*")]).await;
         let mut snapshot = Vec::new();
@@ -372,7 +372,7 @@ async fn an_old_snapshot_does_no_harm() {
                 .unwrap();
             snapshot.push((key, value));
         }
-        // A little goes on, which the snapshot does not know of.
+        // Some jobs run that the snapshot does not contain.
         house.push_in(1, 3_000..3_050).await;
         house.command("FLUSHALL").await;
         for (key, value) in snapshot {
@@ -386,7 +386,7 @@ async fn an_old_snapshot_does_no_harm() {
 }
 
 #[tokio::test]
-async fn entries_and_delayed_jobs_of_before_there_were_lanes_still_run() {
+async fn entries_and_delayed_jobs_without_a_fairness_key_still_run() {
     let house = House::shared_with("before-lanes", narrow());
     let (stream, delayed) = (house.stream(), house.key("z"));
     for number in 0..30 {

@@ -1,5 +1,5 @@
-//! Bodies that say more than their operation knows: where it takes none, a field twice,
-//! what belongs to another provider.
+//! Bodies with more than the operation accepts: a body where none is expected, a field
+//! twice, credentials of another provider.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use super::{body_schema, document, findings, perform};
 use crate::security::matrix::{belongings, operations, quiet, state};
 
 #[tokio::test]
-async fn an_operation_that_takes_no_body_refuses_one_that_says_something() {
+async fn an_operation_without_a_body_rejects_one() {
     let app = quiet().await;
     let ids = belongings(&app, app.caller()).await;
     let organization = app.organization_id().to_string();
@@ -51,7 +51,7 @@ async fn an_operation_that_takes_no_body_refuses_one_that_says_something() {
 }
 
 #[tokio::test]
-async fn a_field_that_is_there_twice_is_refused() {
+async fn a_duplicate_field_is_rejected() {
     let app = quiet().await;
     for body in [
         r#"{"name":"a","name":"b"}"#,
@@ -67,7 +67,7 @@ async fn a_field_that_is_there_twice_is_refused() {
 }
 
 #[tokio::test]
-async fn credentials_of_another_provider_are_refused() {
+async fn credentials_of_another_provider_are_rejected() {
     let app = quiet().await;
     for kind in ProviderType::ALL {
         for other in [

@@ -1,25 +1,26 @@
-//! What becomes of an accepted mail: the local part before `+` tells the story.
+//! The events after a message was accepted; the local part before `+` selects them.
 
-/// One thing that a provider tells about one recipient's copy.
+/// An event that a provider reports about a recipient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum ProviderEventKind {
-    /// The provider took it up (processed, accepted, Send). Postmark tells nothing of it.
+    /// The provider accepted it (processed, accepted, Send). Postmark reports no such
+    /// event.
     Sent,
     Delivered,
-    /// The receiving side put it off.
+    /// The receiving server deferred it.
     Deferred,
     /// The address does not exist.
     HardBounce,
     /// The mailbox was full until the provider gave up.
     SoftBounce,
-    /// The receiving side refused this mail or this sender.
+    /// The receiving server rejected this message or this sender.
     Block,
-    /// The receiving side refused it because a list of senders names ours.
+    /// The receiving server rejected it because the sender is on a block list.
     Listed,
-    /// No server of the receiving side took it until the provider gave up.
+    /// No server of the recipient's domain responded until the provider gave up.
     Expired,
-    /// The provider dropped it before it tried.
+    /// The provider dropped it before the first try.
     Dropped,
     Opened,
     Clicked,
@@ -45,7 +46,7 @@ impl ProviderEventKind {
         Self::Unsubscribed,
     ];
 
-    /// The word in the simulator's own log.
+    /// The name in the simulator's log.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Sent => "sent",
@@ -65,30 +66,30 @@ impl ProviderEventKind {
     }
 }
 
-/// A set of happenings.
+/// A set of event kinds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Kinds(u16);
 
 impl Kinds {
     pub(crate) const ALL: Self = Self((1 << ProviderEventKind::ALL.len()) - 1);
 
-    pub(crate) fn with(self, happenings: &[ProviderEventKind]) -> Self {
-        let bits = happenings.iter().map(|&happening| 1 << happening as u8);
+    pub(crate) fn with(self, kinds: &[ProviderEventKind]) -> Self {
+        let bits = kinds.iter().map(|&kind| 1 << kind as u8);
         Self(bits.fold(self.0, |all, bit: u16| all | bit))
     }
 
-    pub(crate) fn contains(self, happening: ProviderEventKind) -> bool {
-        self.0 & (1 << happening as u8) != 0
+    pub(crate) fn contains(self, kind: ProviderEventKind) -> bool {
+        self.0 & (1 << kind as u8) != 0
     }
 }
 
-/// What happens to a mail for this address, in order.
-pub(crate) fn story_of(address: &str) -> &'static [ProviderEventKind] {
+/// The events of a message to this address, in order.
+pub(crate) fn events_for(address: &str) -> &'static [ProviderEventKind] {
     use ProviderEventKind::{
         Block, Clicked, Complained, Deferred, Delivered, Dropped, Expired, HardBounce, Listed,
         Opened, Sent, SoftBounce, Unsubscribed,
     };
-    const STORIES: [(&str, &[ProviderEventKind]); 11] = [
+    const EVENTS: [(&str, &[ProviderEventKind]); 11] = [
         ("hard-bounce", &[Sent, HardBounce]),
         ("soft-bounce", &[Sent, SoftBounce]),
         ("block", &[Sent, Block]),
@@ -103,23 +104,23 @@ pub(crate) fn story_of(address: &str) -> &'static [ProviderEventKind] {
     ];
     let end = address.find(['+', '@']).unwrap_or(address.len());
     let name = &address[..end];
-    STORIES
+    EVENTS
         .iter()
         .find(|(known, _)| known.eq_ignore_ascii_case(name))
-        .map_or(&[Sent, Delivered], |(_, story)| *story)
+        .map_or(&[Sent, Delivered], |(_, kinds)| *kinds)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Kinds, ProviderEventKind, story_of};
+    use super::{Kinds, ProviderEventKind, events_for};
 
     #[test]
-    fn the_local_part_before_the_plus_tells_the_story() {
+    fn the_local_part_before_the_plus_selects_the_events() {
         let plain = [ProviderEventKind::Sent, ProviderEventKind::Delivered];
-        assert_eq!(story_of("ann@example.org"), plain);
-        assert_eq!(story_of("opener@example.org"), plain);
+        assert_eq!(events_for("ann@example.org"), plain);
+        assert_eq!(events_for("opener@example.org"), plain);
         let bounced = [ProviderEventKind::Sent, ProviderEventKind::HardBounce];
-        assert_eq!(story_of("Hard-Bounce+7@example.org"), bounced);
+        assert_eq!(events_for("Hard-Bounce+7@example.org"), bounced);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Connections that are kept warm: see `db::warm`.
+//! The LIFO pool of connections: see `db::lifo_pool`.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use waypost_core::secret::Secret;
 use waypost_tests::TestDatabase;
 
 const DOING: &str = "try it";
-/// Sooner than the pool gives up.
+/// Shorter than the pool's own timeout.
 const SOON: Duration = Duration::from_secs(1);
 
 async fn warm_pool(connections: u32) -> (TestDatabase, WarmPool) {
@@ -29,7 +29,7 @@ async fn acquire(pool: &WarmPool) -> Warm {
     soon(pool.acquire(DOING)).await
 }
 
-/// The process of Postgres behind a connection.
+/// The Postgres process of a connection.
 async fn pid(connection: &mut PgConnection) -> i32 {
     sqlx::query_scalar("SELECT pg_backend_pid()")
         .fetch_one(connection)
@@ -55,7 +55,7 @@ async fn the_connection_that_was_used_last_is_used_next() {
 }
 
 #[tokio::test]
-async fn who_waits_gets_the_connection_that_becomes_free() {
+async fn a_waiting_caller_gets_the_connection_that_becomes_free() {
     let (database, pool) = warm_pool(1).await;
     let only = acquire(&pool).await;
     let mut waiting = Box::pin(acquire(&pool));
@@ -66,10 +66,10 @@ async fn who_waits_gets_the_connection_that_becomes_free() {
     assert!(poll!(&mut beginning).is_pending());
     only.keep();
     drop(beginning.await);
-    // What is kept is there for a transaction too.
+    // A pooled connection can also start a transaction.
     acquire(&pool).await.keep();
     drop(soon(pool.begin(DOING)).await);
-    // Who has given up waiting is not waited for.
+    // A caller that gave up waiting does not block the next one.
     let mut only = acquire(&pool).await;
     let mut waiting = Box::pin(acquire(&pool));
     assert!(poll!(&mut waiting).is_pending());
