@@ -110,7 +110,7 @@ impl Context {
             pool: acceptance::pool(&settings.database_url, &liveness)?,
             reader: pool.clone(),
             templates: templates.clone(),
-            groups: group_cache.clone(),
+            groups: known_groups.clone(),
             checker: Checker::start(checks, filters.clone()),
             snapshots: snapshots.clone(),
             sealer: settings.sealer.clone(),
@@ -138,7 +138,7 @@ impl Context {
         let recorder = tracking_event::TrackingRecorder::start(pool.clone(), ids.clone());
         let groups = UnsubscribeGroups {
             pool: pool.clone(),
-            cache: group_cache,
+            cache: known_groups,
             clock: clock.clone(),
             ids: ids.clone(),
         };

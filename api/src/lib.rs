@@ -57,7 +57,7 @@ pub async fn serve(
     let liveness = context.liveness.clone();
     // If Postgres is away, the liveness task corrects the clock once Postgres answers; no
     // message is accepted before that.
-    if clock.is_machines()
+    if clock.is_system()
         && let Err(fault) = db::time::correct(&clock, &context.pool).await
     {
         warn!(
@@ -66,7 +66,7 @@ pub async fn serve(
         );
     }
     let (url, time) = (settings.database_url.clone(), clock.clone());
-    tokio::spawn(liveness.keep(url, time, served));
+    tokio::spawn(liveness.run(url, time, served));
     info!("Serving the API");
     let limits = server::ServerLimits {
         connections_max: settings.api.connections_max,

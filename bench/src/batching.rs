@@ -34,10 +34,10 @@ struct Line {
 /// A batch of the named batcher.
 #[derive(Debug, Deserialize)]
 struct Batch {
-    group: String,
-    entries: u64,
+    batcher: String,
+    items: u64,
     longest_wait_us: u64,
-    work_us: u64,
+    flush_us: u64,
 }
 
 /// Reports the batches of sends and deliveries, by batcher.
@@ -86,7 +86,7 @@ fn read(fixture: &Fixture) -> BTreeMap<String, Vec<Batch>> {
             .filter_map(|line| serde_json::from_str::<Line>(line).ok());
         for Line { fields } in lines {
             batches
-                .entry(fields.group.clone())
+                .entry(fields.batcher.clone())
                 .or_default()
                 .push(fields);
         }
@@ -102,9 +102,12 @@ fn report_batcher(report: &mut Report, connections: usize, group: &str, batches:
     };
     let at = |numbers: &[u64], percent: usize| numbers[(numbers.len() - 1) * percent / 100];
     let ms = |micros: u64| micros as f64 / 1_000.0;
-    let entries = sorted(|one| one.entries);
+    let entries = sorted(|one| one.items);
     let mean = entries.iter().sum::<u64>() as f64 / entries.len() as f64;
-    let (waits, work) = (sorted(|one| one.longest_wait_us), sorted(|one| one.work_us));
+    let (waits, work) = (
+        sorted(|one| one.longest_wait_us),
+        sorted(|one| one.flush_us),
+    );
     let (size_max, wait_max) = (at(&entries, 100), ms(at(&waits, 100)));
     progress(format!(
         "{group}, {connections} connections: {} batches of {mean:.1} items, {size_max} at most; the first item of each \

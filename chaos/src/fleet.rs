@@ -19,8 +19,8 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// How long after the end of a process its clients may still notice it.
 const STOP_NOTICED: Duration = Duration::from_millis(200);
 /// The scheduler's log messages when it becomes the leader and when it stops being it.
-const LOG_LEADING: &str = "Leading";
-const LOG_LEAD_LOST: &str = "Lost the lead";
+const LOG_LEADING: &str = "Became the leader";
+const LOG_LEAD_LOST: &str = "No longer the leader";
 
 /// The program of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -394,9 +394,9 @@ fn fleet(
 ) -> Fleet {
     let mut fleet = Fleet::new(options.binaries.clone());
     let mut add = |role, nth, mut own: HashMap<String, String>| {
-        let mut violations = WRONG_CLOCKS.iter();
-        let violations = violations.find(|(of, which, _)| (*of, *which) == (role, nth));
-        if let (Some(library), Some((_, _, by))) = (&options.faketime, violations) {
+        let mut wrong = WRONG_CLOCKS.iter();
+        let wrong = wrong.find(|(of, which, _)| (*of, *which) == (role, nth));
+        if let (Some(library), Some((_, _, by))) = (&options.faketime, wrong) {
             own.extend(wrong_clock(library, by));
         }
         fleet.add(role, own, logs);

@@ -75,14 +75,14 @@ pub(crate) async fn print_violations(
 ) {
     let mut shown: BTreeMap<String, usize> = BTreeMap::new();
     for one in &verification.violations {
-        let count = shown.entry(one.violations.to_string()).or_default();
+        let count = shown.entry(one.kind.to_string()).or_default();
         *count += 1;
         if *count <= SHOWN_MAX {
             print_violation(database_url, one, simulator, tenants).await;
         }
     }
-    for (violations, count) in shown {
-        progress(format!("{violations}: {count}"));
+    for (kind, count) in shown {
+        progress(format!("{kind}: {count}"));
     }
 }
 
@@ -94,7 +94,7 @@ async fn print_violation(
 ) {
     progress(format!(
         "{}: {} (organization {}, message {}, position {}, onUnknown: {})",
-        one.violations,
+        one.kind,
         one.address,
         one.organization,
         one.message_id,

@@ -49,7 +49,7 @@ pub(crate) enum ViolationKind {
 /// A violation, and its recipient.
 #[derive(Debug, Clone)]
 pub(crate) struct Violation {
-    pub(crate) violations: ViolationKind,
+    pub(crate) kind: ViolationKind,
     pub(crate) organization: usize,
     pub(crate) message_id: String,
     pub(crate) position: usize,
@@ -87,12 +87,12 @@ struct Check<'a> {
 
 impl Verification {
     pub(crate) fn lost(&self) -> usize {
-        self.count(|violations| usize::from(violations == ViolationKind::Lost))
+        self.count(|kind| usize::from(kind == ViolationKind::Lost))
     }
 
     /// Sends too many, including those to suppressed recipients.
     pub(crate) fn duplicated(&self) -> usize {
-        self.count(|violations| match violations {
+        self.count(|kind| match kind {
             ViolationKind::Duplicated(sends) => sends,
             ViolationKind::SentThoughSuppressed => 1,
             ViolationKind::Lost | ViolationKind::WebhookMissing(_) => 0,
@@ -100,14 +100,11 @@ impl Verification {
     }
 
     pub(crate) fn webhooks_missing(&self) -> usize {
-        self.count(|violations| usize::from(matches!(violations, ViolationKind::WebhookMissing(_))))
+        self.count(|kind| usize::from(matches!(kind, ViolationKind::WebhookMissing(_))))
     }
 
     fn count(&self, weight: impl Fn(ViolationKind) -> usize) -> usize {
-        self.violations
-            .iter()
-            .map(|one| weight(one.violations))
-            .sum()
+        self.violations.iter().map(|one| weight(one.kind)).sum()
     }
 }
 
@@ -146,8 +143,8 @@ impl Verifier<'_> {
         let explained = repeats.min(check.allowed_repeats());
         verification.explained += explained;
         if repeats > explained {
-            let violations = ViolationKind::Duplicated(repeats - explained);
-            verification.violations.push(check.violation(violations));
+            let kind = ViolationKind::Duplicated(repeats - explained);
+            verification.violations.push(check.violation(kind));
         }
         if !check.sends.is_empty() {
             verification.delivered += 1;
@@ -189,7 +186,7 @@ impl Verifier<'_> {
         let mut given_up = self.simulator.callbacks().given_up as usize;
         verification.violations.retain(|one| {
             let is_provider_event =
-                matches!(one.violations, ViolationKind::WebhookMissing(event) if !["QUEUED", "SENT", "DROPPED"].contains(&event));
+                matches!(one.kind, ViolationKind::WebhookMissing(event) if !["QUEUED", "SENT", "DROPPED"].contains(&event));
             let sends = self.simulator.captured_to(&one.address);
             let is_only_ses = sends.iter().all(|send| {
                 send.provider == Provider::Ses || send.provider == Provider::Smtp
@@ -203,9 +200,9 @@ impl Verifier<'_> {
 }
 
 impl Check<'_> {
-    fn violation(&self, violations: ViolationKind) -> Violation {
+    fn violation(&self, kind: ViolationKind) -> Violation {
         Violation {
-            violations,
+            kind,
             organization: self.accepted.organization,
             message_id: self.accepted.message_id.clone(),
             position: self.position,

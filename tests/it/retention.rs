@@ -1,8 +1,8 @@
 //! Retention: months that are dropped whole, messages that are deleted one by one, what
 //! is kept, and that sends are not delayed.
 
-mod concurrency;
-mod row_by_row;
+mod beside_others;
+mod one_by_one;
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use waypost_tests::{Caller, TestApp, message_to, wait_until};
 const TURN: Duration = Duration::from_secs(20);
 /// An old month, as SQL.
 const OLD: &str = "2020-01-01Z";
-const BODY_GONE: &str = "The message's content is no longer stored; send a new message";
+const BODY_GONE: &str = "The message's content is not kept any more; send it anew";
 
 async fn quiet() -> TestApp {
     let app = TestApp::builder()
@@ -203,7 +203,7 @@ async fn a_month_is_dropped_whole_with_its_totals_while_metrics_stay() {
     assert_eq!(keeper.delete_expired(TURN).await.unwrap(), 0);
     assert_eq!(total(app.caller()).await, 3);
     app.advance(TimeDelta::days(30));
-    assert_eq!(service.drop_months().await.unwrap(), 1);
+    assert_eq!(keeper.drop_months().await.unwrap(), 1);
     assert_eq!(partitions_of(&app, month).await, (0, 0));
     for id in old {
         for path in ["", "/recipients"] {
@@ -224,11 +224,11 @@ async fn a_month_is_dropped_whole_with_its_totals_while_metrics_stay() {
             .as_deref(),
         Some("0")
     );
-    assert_eq!(service.drop_months().await.unwrap(), 0);
+    assert_eq!(keeper.drop_months().await.unwrap(), 0);
 }
 
 #[tokio::test]
-async fn messages_of_an_organization_with_shorter_retention_are_deleted_row_by_row() {
+async fn an_organization_with_fewer_days_loses_its_messages_one_by_one() {
     let app = quiet().await;
     let other = with_account(&app).await;
     app.patch("/v1/settings", &json!({ "retentionDays": 30 }))
@@ -247,8 +247,8 @@ async fn messages_of_an_organization_with_shorter_retention_are_deleted_row_by_r
     app.advance(TimeDelta::days(29));
     next_month(&app).await;
     let young = sent(&app, app.caller(), "young@example.org").await;
-    let service = retention(&app, None, None);
-    assert_eq!(service.delete_expired(DELETE_MAX).await.unwrap(), 3);
+    let keeper = retention(&app, None, None);
+    assert_eq!(keeper.delete_expired(TURN).await.unwrap(), 3);
     for id in &old {
         app.get(&format!("/v1/messages/{id}"))
             .await
@@ -267,7 +267,7 @@ async fn messages_of_an_organization_with_shorter_retention_are_deleted_row_by_r
     assert_counted(&app).await;
     // The month stays, since an organization keeps it.
     next_month(&app).await;
-    service.drop_months().await.unwrap();
+    keeper.drop_months().await.unwrap();
     assert!(rows_of(&app, &kept).await > 0);
     assert!(partitions_of(&app, month).await.0 > 0);
     // It is dropped when no organization keeps it, even without an operator's setting.
@@ -275,7 +275,7 @@ async fn messages_of_an_organization_with_shorter_retention_are_deleted_row_by_r
         .patch("/v1/settings", &json!({ "retentionDays": 10 }))
         .await
         .expect(200);
-    assert!(service.drop_months().await.unwrap() > 0);
+    assert!(keeper.drop_months().await.unwrap() > 0);
     assert_eq!(total(&other).await, 0);
     assert_counted(&app).await;
 }
@@ -288,15 +288,15 @@ async fn unfinished_messages_stay_and_keep_their_month_while_the_rest_is_deleted
     let queued = app.send_to("queued@example.org").await;
     next_month(&app).await;
     app.advance(TimeDelta::days(31));
-    let service = retention(&app, Some(30), Some(10));
-    assert_eq!(service.drop_months().await.unwrap(), 0);
+    let keeper = retention(&app, Some(30), Some(10));
+    assert_eq!(keeper.drop_months().await.unwrap(), 0);
     assert!(partitions_of(&app, month).await.0 > 0);
-    assert_eq!(service.delete_expired(DELETE_MAX).await.unwrap(), 1);
+    assert_eq!(keeper.delete_expired(TURN).await.unwrap(), 1);
     assert_eq!(rows_of(&app, &done).await, 0);
     assert_eq!(app.status(&queued).await, "QUEUED");
     assert_eq!(total(app.caller()).await, 1);
     set_status(&app, &queued, "FAILED").await;
-    assert_eq!(service.drop_months().await.unwrap(), 1);
+    assert_eq!(keeper.drop_months().await.unwrap(), 1);
     assert_eq!(partitions_of(&app, month).await, (0, 0));
     assert_eq!(total(app.caller()).await, 0);
     assert_counted(&app).await;
@@ -339,13 +339,13 @@ async fn a_message_without_its_bodies_is_shown_and_not_retried() {
     set_status(&app, &id, "FAILED").await;
     next_month(&app).await;
     app.advance(TimeDelta::days(10));
-    let service = retention(&app, None, Some(10));
-    assert_eq!(service.drop_months().await.unwrap(), 1);
+    let keeper = retention(&app, None, Some(10));
+    assert_eq!(keeper.drop_months().await.unwrap(), 1);
     assert_eq!(app.status(&id).await, "FAILED");
     assert_eq!(total(app.caller()).await, 1);
     let error = app.retry(&id).await.expect_error(409, "CONFLICT");
     assert_eq!(error["message"], BODY_GONE);
-    assert_eq!(service.drop_months().await.unwrap(), 0);
+    assert_eq!(keeper.drop_months().await.unwrap(), 0);
     assert_counted(&app).await;
 }
 
@@ -412,7 +412,7 @@ async fn an_interrupted_drop_continues_and_counts_changes_in_between() {
             .as_deref(),
         Some("0")
     );
-    service.delete_expired(DELETE_MAX).await.unwrap();
+    keeper.delete_expired(TURN).await.unwrap();
     assert_eq!(
         app.value("SELECT count(*) FROM events_default")
             .await
@@ -532,7 +532,7 @@ async fn expired_soft_bounces_are_deleted() {
         .await;
     }
     retention(&app, None, None)
-        .delete_expired(DELETE_MAX)
+        .delete_expired(TURN)
         .await
         .unwrap();
     let left =

@@ -83,7 +83,9 @@ fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
 /// Product code without its unit tests.
 fn sources() -> Vec<(String, String)> {
     let crates = ["core/src", "api/src", "worker/src", "scheduler/src"];
-    let rust = crates.iter().flat_map(|name| files(&root().join(name), ".rs"));
+    let rust = crates
+        .iter()
+        .flat_map(|name| files(&root().join(name), ".rs"));
     let is_test = |path: &Path| {
         let path = path.to_string_lossy();
         path.ends_with("/tests.rs") || path.contains("/tests/")
@@ -115,7 +117,9 @@ fn without_prose(code: &str) -> String {
 /// The names in code, each with its words: those between underscores and capitals.
 fn names(code: &str) -> BTreeMap<&str, Vec<String>> {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
-    let names = code.split(|c: char| !is_part(c)).filter(|name| !name.is_empty());
+    let names = code
+        .split(|c: char| !is_part(c))
+        .filter(|name| !name.is_empty());
     let words = |name: &str| -> Vec<String> {
         let mut words = vec![String::new()];
         let mut before_is_lower = false;

@@ -407,7 +407,7 @@ impl TestApp {
     pub async fn fold_messages(&self) {
         let mut connection = self.pool.acquire().await.expect("Postgres answers");
         let mut fold =
-            async || list::store::fold(&mut connection, OrganizationShard::WHOLE, 5_000).await;
+            async || list::store::roll_up(&mut connection, OrganizationShard::WHOLE, 5_000).await;
         while fold().await.expect("deltas can be folded") > 0 {}
     }
 

@@ -75,7 +75,7 @@ pub(crate) async fn wrap<E: Endpoint>(
 /// How long to wait, if the client's address has made too many such requests.
 pub(crate) async fn count_anonymous(request: &Request) -> Result<(), Duration> {
     let limiter = &auth::context(request).limiter;
-    apply(request.data(), limiter.stranger(address(request)).await)
+    apply(request.data(), limiter.anonymous(address(request)).await)
 }
 
 /// A duration in seconds, rounded up.
@@ -102,7 +102,7 @@ async fn serve<E: Endpoint>(
     if let Some((context, address)) = anonymous
         && is_unhandled(&failure)
     {
-        apply(Some(last), context.limiter.stranger(address).await)?;
+        apply(Some(last), context.limiter.anonymous(address).await)?;
     }
     Ok(error::respond(failure))
 }
@@ -111,7 +111,7 @@ async fn admit(request: &mut Request) -> Result<(), Duration> {
     let context = Arc::clone(auth::context(request));
     let limiter = &context.limiter;
     if is_public(request.uri().path()) {
-        return apply(request.data(), limiter.open(address(request)).await);
+        return apply(request.data(), limiter.public(address(request)).await);
     }
     let identity = availability::identify(request).await;
     request.set_data(identity.clone());
@@ -127,7 +127,7 @@ async fn admit(request: &mut Request) -> Result<(), Duration> {
         Identity::Anonymous => count_anonymous(request).await,
         // The organization is unknown until Postgres is back. Until then the request counts
         // against the public limit: neither an organization's nor the anonymous one.
-        Identity::Unresolved(_) => apply(request.data(), limiter.open(address(request)).await),
+        Identity::Unresolved(_) => apply(request.data(), limiter.public(address(request)).await),
     }
 }
 
@@ -158,7 +158,7 @@ fn apply(last: Option<&LastDecision>, decision: LimitDecision) -> Result<(), Dur
     if let Some(last) = last {
         last.set(decision);
     }
-    match decision.refused_for {
+    match decision.retry_after {
         None => Ok(()),
         Some(wait) => Err(wait),
     }

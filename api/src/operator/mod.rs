@@ -219,7 +219,7 @@ async fn rotate_keys() -> Result<(), CommandError> {
     let pool = connect_to(&settings.database_url, SchemaRequirement::Current).await?;
     let mut unreadable = 0;
     for column in SecretColumn::ALL {
-        let found = reencrypt::reseal(&pool, &settings.sealer, column).await?;
+        let found = reencrypt::reencrypt(&pool, &settings.sealer, column).await?;
         eprintln!("{}: {} encrypted again", column.as_str(), found.done);
         unreadable += found.unreadable;
     }

@@ -169,7 +169,9 @@ impl ProviderEventsApi {
         };
         let origin = origin(request, Actor::System);
         let receiver = &self.context.event_receiver;
-        let received = receiver.take(token, request.headers(), &body, origin).await;
+        let received = receiver
+            .receive(token, request.headers(), &body, origin)
+            .await;
         let failure = match received {
             Ok(_) => return Ok(()),
             Err(ReceiveRefusal::Fault(fault)) => return Err(fault.into()),

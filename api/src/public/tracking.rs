@@ -63,7 +63,7 @@ impl TrackingApi {
         let now = self.context.clock.now();
         match self.context.tracking_tokens.read_open(&token, now) {
             Some(read) => {
-                let hit = self.hit(request, read.copy, None, now);
+                let hit = self.hit(request, read.recipient, None, now);
                 if !read.is_expired {
                     self.context.recorder.record(hit).await;
                 }
@@ -120,7 +120,7 @@ impl TrackingApi {
             Err(page) => return LinkResponse::Page(page),
         };
         if !read.is_expired {
-            let hit = self.hit(request, read.copy, Some(read.target), now);
+            let hit = self.hit(request, read.recipient, Some(read.target), now);
             self.context.recorder.record(hit).await;
         }
         LinkResponse::Redirect(location)
@@ -178,10 +178,10 @@ impl TrackingApi {
         let user_agent = request.header("user-agent");
         let window = delta(self.context.machine_window);
         let headers = request.headers();
-        let is_bot = robot::is_machine(headers, now - recipient.issued_at, window)
-            || (url.is_some() && robot::is_no_visit(headers));
+        let is_bot = robot::is_bot(headers, now - recipient.issued_at, window)
+            || (url.is_some() && robot::is_not_page_visit(headers));
         TrackingHit {
-            copy: recipient,
+            recipient,
             url,
             at: now,
             user_agent: user_agent.map(|text| text.chars().take(USER_AGENT_CHARS_MAX).collect()),

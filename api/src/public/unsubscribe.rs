@@ -64,7 +64,7 @@ impl UnsubscribeApi {
         /// The token in the link.
         token: Path<String>,
     ) -> HtmlPage {
-        if robot::is_no_visit(request.headers()) {
+        if robot::is_not_page_visit(request.headers()) {
             return self
                 .confirm(request, &token, "confirm_unsubscribe", &token)
                 .await;
@@ -150,7 +150,7 @@ impl UnsubscribeApi {
         let origin = origin(request, Actor::Recipient);
         let suppressions = &self.context.suppressions;
         match suppressions.undo_unsubscribe(&origin, &link).await {
-            Ok(Some(undone)) if undone.is_held => {
+            Ok(Some(undone)) if undone.is_still_suppressed => {
                 HtmlPage::new("still_suppressed", &UnsubscribePage::of(undone.to, None))
             }
             Ok(Some(undone)) => {

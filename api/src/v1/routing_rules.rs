@@ -493,7 +493,7 @@ impl RoutingRulesApi {
         let mut passed_over = Vec::new();
         let mut decided = None;
         for rule in &snapshot.rules {
-            match routing::ask(rule, &snapshot, route_request) {
+            match routing::evaluate(rule, &snapshot, route_request) {
                 Ok(account) => {
                     decided = Some((rule, account));
                     break;

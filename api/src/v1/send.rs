@@ -115,7 +115,7 @@ impl SendMessageRequest {
             body.is_some_and(|body| link_insertion::has_placeholder(&body.0))
         });
         if has_link_variable && is_not_rendered && matches!(unsubscribe_group_id, Some(None)) {
-            issues.push(link_insertion::without_group());
+            issues.push(link_insertion::group_required());
         }
         let draft = (|| {
             let (template_id, variables) = (template_id?, variables?);

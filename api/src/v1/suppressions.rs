@@ -199,7 +199,7 @@ impl SuppressionsApi {
                 let data = SuppressionView::from(suppression.clone());
                 created(&Data { data })
             });
-        let wanted = WantedSuppression {
+        let wanted = NewSuppression {
             address: &email,
             unsubscribe_group_id: group_id,
             source: source.unwrap_or(SuppressionSource::Manual),

@@ -146,7 +146,7 @@ impl UnsubscribeGroupsApi {
                 let data = UnsubscribeGroupView::from(group.clone());
                 created(&Data { data })
             });
-        let wanted = WantedGroup {
+        let wanted = NewGroup {
             name,
             description,
             is_default: is_default.unwrap_or(false),

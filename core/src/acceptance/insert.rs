@@ -18,7 +18,7 @@ use crate::db::OrFault;
 use crate::delivery::job::SendJob;
 use crate::fault::Fault;
 use crate::idempotency::store;
-use crate::idempotency::{KEPT, KeyClaim};
+use crate::idempotency::{KEY_LIFETIME, KeyClaim};
 use crate::ids::{
     EventId, MessageId, OrganizationId, ProviderAccountId, RoutingRuleId, UnsubscribeGroupId,
 };
@@ -125,7 +125,7 @@ pub(super) async fn insert<'a>(
         &message_rows as &[MessageRow<'_>],
         &recipient_rows as &[RecipientRow<'_>],
         &claim_rows as &[ClaimRow<'_>],
-        delta(KEPT) as _,
+        delta(KEY_LIFETIME) as _,
         suppression::REASON,
         delta(relay_grace) as _,
     )

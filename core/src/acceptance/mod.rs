@@ -171,7 +171,7 @@ pub struct AcceptorParts {
 /// # Errors
 /// A fault when the URL cannot be read.
 pub fn pool(url: &Secret, pulse: &Liveness) -> Result<WarmPool, Fault> {
-    let pool = db::impatient_pool(url, CONNECTIONS, LOCK_WAIT, pulse)?;
+    let pool = db::lock_timeout_pool(url, CONNECTIONS, LOCK_WAIT, pulse)?;
     Ok(WarmPool::watched(pool, pulse.clone()))
 }
 

@@ -283,7 +283,7 @@ impl Rules {
         let doing = "change a routing rule";
         let mut transaction = db::begin(&self.pool, doing).await?;
         // Removing an account locks the account and the rules in the other order.
-        organization::store::take_turns(&mut transaction, organization_id).await?;
+        organization::store::lock(&mut transaction, organization_id).await?;
         let mut rule = store::find_for_update(&mut transaction, organization_id, id)
             .await?
             .ok_or(RuleRefusal::NotFound)?;

@@ -223,7 +223,7 @@ impl SnapshotCache {
         let is_current = count_before.is_some() && count_before == self.change_count();
         let found = |ttl| CachedSnapshot { snapshot, ttl };
         Ok(if is_current {
-            RefreshAhead::for_memory(found(TTL), TTL)
+            RefreshAhead::with_ttl(found(TTL), TTL)
         } else {
             RefreshAhead::never(found(UNCONFIRMED_TTL))
         })

@@ -292,6 +292,7 @@ impl Templates {
             .map_err(TemplateRefusal::Unrenderable)
     }
 
+    /// The threads that render templates.
     pub(crate) fn render_pool(&self) -> &RenderPool {
         &self.render_pool
     }

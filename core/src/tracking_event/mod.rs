@@ -102,7 +102,7 @@ impl TrackingRecorder {
         }
     }
 
-    /// Records a hit. Returns when it is committed or after [`CALLER_WAIT_MAX`]; the
+    /// Records a hit. Returns when it is committed or after `CALLER_WAIT_MAX`; the
     /// recording then continues in the background.
     pub async fn record(&self, hit: TrackingHit) {
         if self.is_repeated(&hit).await {

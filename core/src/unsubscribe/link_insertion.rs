@@ -1,6 +1,6 @@
 //! Inserts the unsubscribe link into a body. The link replaces each `{{unsubscribeUrl}}` that
 //! the author wrote. If the reader of the HTML can click or read none of them (they are in
-//! a comment, a style, a hidden element: [`link_visibility`]), a paragraph with the link is
+//! a comment, a style, a hidden element: `link_visibility`), a paragraph with the link is
 //! added at the end of `<body>`. A text without the variable gets the link on a last line.
 //! The URL has no characters that HTML would have to escape, so both bodies use the same.
 

@@ -3,7 +3,7 @@
 //!
 //! These are invisible: comments (most mail programs treat conditional comments as
 //! comments), elements that contain raw text, data or choices, elements that an inline
-//! style hides ([`hidden_style`]), text of size zero, and images of one
+//! style hides (`hidden_style`), text of size zero, and images of one
 //! pixel. A URL that is the text of a link to another URL does not count. An unclosed
 //! comment, tag or invisible element swallows the text after it, so HTML is appended before
 //! it. The scan keeps no tree. If it cannot be sure, it takes an element for hidden: the

@@ -190,7 +190,7 @@ impl WebhookEndpoints {
         let sealed = secret.seal(&self.sealer, organization_id, endpoint.id);
         let mut transaction = idempotent.begin(&self.pool, doing).await?;
         // Concurrent creations must not exceed the limit together.
-        organization::store::take_turns(&mut transaction, organization_id).await?;
+        organization::store::lock(&mut transaction, organization_id).await?;
         if store::count(&mut transaction, organization_id).await? >= ENDPOINTS_MAX {
             return Err(EndpointRefusal::TooMany.into());
         }
@@ -339,7 +339,7 @@ impl WebhookEndpoints {
             secret_index: 0,
         };
         let headers = signature::headers(&secrets, signing, &body);
-        let _permit = self.limiter.take_soon(organization_id, CALL).await?;
+        let _permit = self.limiter.acquire_timeout(organization_id, CALL).await?;
         let (status, duration) = match self.client.post(url.url(), headers, body).await {
             Ok(reply) => (Some(reply.status), reply.duration),
             Err(failure) => (None, failure.duration),
@@ -376,7 +376,7 @@ impl WebhookEndpoints {
         if !url.is_plain() {
             return Ok(true);
         }
-        let _permit = self.limiter.take_soon(organization_id, CALL).await?;
+        let _permit = self.limiter.acquire_timeout(organization_id, CALL).await?;
         Ok(self.client.allows_plain(url.url()).await)
     }
 
@@ -399,7 +399,7 @@ impl WebhookEndpoints {
         organization_id: OrganizationId,
         url: &WebhookUrl,
     ) -> Result<(), EndpointRefusal> {
-        let _permit = self.limiter.take_soon(organization_id, CALL).await?;
+        let _permit = self.limiter.acquire_timeout(organization_id, CALL).await?;
         Ok(self.client.probe(url.url()).await?)
     }
 

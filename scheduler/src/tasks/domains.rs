@@ -36,7 +36,7 @@ pub(super) async fn start_due(tasks: &Tasks) -> Result<(), Fault> {
         if free == 0 {
             continue;
         }
-        for domain in accounts.take_due_domains(*kind, free).await? {
+        for domain in accounts.lease_due_domains(*kind, free).await? {
             // Only this task acquires permits, so one is free for each domain.
             let Ok(permit) = Arc::clone(permits).try_acquire_owned() else {
                 break;

@@ -31,26 +31,32 @@ impl Lookups {
     }
 }
 
-/// Begins what is due, as far as there are places.
-pub(super) async fn begin(tasks: &Tasks) -> Result<(), Fault> {
-    let Searches { look_ups, places } = &tasks.searches;
-    let forgotten = look_ups.delete_finished().await?;
-    if forgotten > 0 {
-        debug!(forgotten, "Nothing waits for unknown attempts any more");
+/// Starts the look-ups that are due, as far as there are permits.
+pub(super) async fn start_due(tasks: &Tasks) -> Result<(), Fault> {
+    let Lookups {
+        reconciler,
+        permits,
+    } = &tasks.lookups;
+    let deleted = reconciler.delete_finished().await?;
+    if deleted > 0 {
+        debug!(
+            deleted,
+            "Deleted the look-ups of attempts whose outcome is known"
+        );
     }
     for (kind, permits) in permits {
         let free = permits.available_permits();
         if free == 0 {
             continue;
         }
-        for due in look_ups.lease_due(*kind, free).await? {
-            // Nobody else takes places: as many are free as there are looks.
-            let Ok(place) = Arc::clone(places).try_acquire_owned() else {
+        for due in reconciler.lease_due(*kind, free).await? {
+            // Only this task acquires permits, so one is free for each look-up.
+            let Ok(permit) = Arc::clone(permits).try_acquire_owned() else {
                 break;
             };
             let reconciler = reconciler.clone();
             tokio::spawn(async move {
-                if let Err(fault) = look_ups.look_up(&due).await {
+                if let Err(fault) = reconciler.look_up(&due).await {
                     warn!(
                         cause = fault.chain(),
                         "Could not look up a message; it will be looked up again or sent again"

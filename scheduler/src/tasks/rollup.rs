@@ -48,13 +48,10 @@ pub(super) async fn roll_up(tasks: &Tasks) -> Result<(), Fault> {
         metrics::store::roll_up(&mut connection, shard, rows).await
     });
     let metrics = metrics.await;
-    let folding = &tasks.folding_of_messages;
-    let messages = folding.turn(pool, async |pool, share, rows| {
-        let mut connection = pool
-            .acquire()
-            .await
-            .or_fault("fold what became of messages")?;
-        list::store::roll_up(&mut connection, share, rows).await
+    let rollup = &tasks.messages_rollup;
+    let messages = rollup.run(pool, async |pool, shard, rows| {
+        let mut connection = pool.acquire().await.or_fault("roll up messages")?;
+        list::store::roll_up(&mut connection, shard, rows).await
     });
     messages.await.and(metrics)
 }

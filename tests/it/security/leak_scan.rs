@@ -9,12 +9,12 @@ const CHARS_MIN: usize = 8;
 
 /// A text that must not be logged, with its encodings.
 #[derive(Debug)]
-pub(super) struct LeakPattern {
+pub(super) struct Needle {
     what: String,
     forms: Vec<String>,
 }
 
-impl LeakPattern {
+impl Needle {
     pub(super) fn new(what: &str, text: &str) -> Self {
         assert!(text.len() >= CHARS_MIN, "{what} is too short to look for");
         let mut forms = vec![
@@ -67,7 +67,7 @@ fn in_base64(text: &str) -> Vec<String> {
 #[test]
 fn a_text_is_found_in_every_form() {
     let text = "käse+canary@example.org";
-    let needle = LeakPattern::new("a text", text);
+    let needle = Needle::new("a text", text);
     for shown in [
         text.to_owned(),
         text.to_uppercase(),

@@ -35,7 +35,7 @@ struct Story {
     app: TestApp,
     receiver: Receiver,
     echo: Echo,
-    patterns: Vec<LeakPattern>,
+    needles: Vec<Needle>,
 }
 
 impl Story {
@@ -50,7 +50,7 @@ impl Story {
             .setting("WAYPOST_ENCRYPTION_KEYS", &format!("7:{ENCRYPTION_KEY}"))
             .start()
             .await;
-        let patterns = [
+        let needles = [
             ("a recipient", RECIPIENT),
             ("a refused recipient", "canary-refused"),
             ("a suppressed address", SUPPRESSED),
@@ -72,17 +72,17 @@ impl Story {
             ("a webhook's token", HOOK_TOKEN),
             ("the encryption key", ENCRYPTION_KEY),
         ];
-        let patterns = patterns.map(|(what, text)| LeakPattern::new(what, text));
+        let needles = needles.map(|(what, text)| Needle::new(what, text));
         Self {
             app,
             receiver: Receiver::start().await,
             echo,
-            patterns: patterns.into(),
+            needles: needles.into(),
         }
     }
 
     fn hide(&mut self, what: &str, text: &str) {
-        self.patterns.push(LeakPattern::new(what, text));
+        self.needles.push(Needle::new(what, text));
     }
 
     /// Keys: valid, wrong, and in wrong places.
@@ -159,7 +159,7 @@ impl Story {
         accounts
     }
 
-    /// A routing rule for each account, so that each sends.
+    /// A rule for each account, so that each sends.
     async fn rules(&self, accounts: &[(ProviderType, String)]) {
         for (kind, id) in accounts {
             let rule = json!({ "name": format!("{kind}"), "providerAccountId": id, "tags": [kind.as_str()] });
@@ -339,9 +339,9 @@ async fn assert_logs_leak_nothing(format: &str) {
     assert!(logs.iter().all(|log| log.contains("Stopping")));
     assert!(logs[0].contains("Answering 500") && logs[0].contains("Answering 503"));
     let found: Vec<String> = story
-        .patterns
+        .needles
         .iter()
-        .flat_map(|pattern| logs.iter().flat_map(|log| pattern.found_in(log)))
+        .flat_map(|needle| logs.iter().flat_map(|log| needle.found_in(log)))
         .collect();
     let shown: Vec<String> = found
         .iter()

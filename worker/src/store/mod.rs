@@ -335,7 +335,7 @@ impl StoreWriter {
                 message: Arc::clone(message),
                 recipients: chunk.recipients,
                 losses: chunk.losses,
-                plan: Plan::default(),
+                plan: TrackingPlan::default(),
                 prewritten,
             };
             let held = HeldLease {

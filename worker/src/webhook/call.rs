@@ -85,7 +85,10 @@ pub(super) async fn call(
     delivery: DueDelivery,
     options: CallOptions,
 ) -> CompletedCall {
-    let _permit = engine.limiter.take(target.endpoint.organization_id).await;
+    let _permit = engine
+        .limiter
+        .acquire(target.endpoint.organization_id)
+        .await;
     let attempts = usize::try_from(delivery.attempts).unwrap_or_default();
     let started_at = engine.clock.now();
     let mut completed = CompletedCall {

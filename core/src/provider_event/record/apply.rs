@@ -238,7 +238,7 @@ fn reported<'a>(matched: &MatchedEvent<'a>, proven: &ProvenAttempts) -> Reported
     // may be out of date.
     let is_known = |id| !proven.attempts.contains(&id);
     ReportedEvent {
-        kind: matched.event.happening,
+        kind: matched.event.kind,
         occurred_at: in_micros(matched.event.occurred_at),
         started_at: matched.recipient.started_at,
         attempt_id: matched.recipient.attempt_id,

@@ -208,7 +208,7 @@ impl EventRecorder {
             if let Some(url) = event.details.get_mut("url")
                 && let Some(original) = url
                     .as_str()
-                    .and_then(|url| self.own_links.shown_as(url, now))
+                    .and_then(|url| self.own_links.resolve(url, now))
             {
                 *url = original.into();
             }

@@ -154,7 +154,7 @@ impl EventWriter {
             let candidates: Vec<_> = candidates
                 .map(|reported| (reported.organization_id, reported.address.email_hash))
                 .collect();
-            self.suppressions.expect_told(&candidates).await?;
+            self.suppressions.announce_feedback(&candidates).await?;
             let write = || self.transact(parts, &matched);
             db::retry_deadlocks(TRIES_MAX, write, db::is_deadlock).await
         };
@@ -175,7 +175,7 @@ impl EventWriter {
         let (mut named, mut named_at, mut match_keys) = (Vec::new(), Vec::new(), Vec::new());
         for (nth, (_, part, event)) in events.iter().enumerate() {
             let source = &part.request.source;
-            match (event.copy, &event.provider_message_id) {
+            match (event.ids, &event.provider_message_id) {
                 (Some(ids), _) => {
                     named.push((source.organization_id, ids));
                     named_at.push(nth);
@@ -208,7 +208,7 @@ impl EventWriter {
         let mut matched: Vec<MatchedEvent<'a>> = matched.collect();
         let candidates = matched
             .iter()
-            .filter(|matched| may_suppress(matched.event.happening));
+            .filter(|matched| may_suppress(matched.event.kind));
         let candidates: Vec<(RecipientKey, OrganizationId)> = candidates
             .map(|matched| (matched.recipient.key, matched.organization_id()))
             .collect();
@@ -259,12 +259,12 @@ impl EventWriter {
         let reported = reported_suppressions(new_events.iter().copied());
         let added = self
             .suppressions
-            .add_told(&mut transaction, &reported)
+            .add_feedback(&mut transaction, &reported)
             .await?;
         let counts = record_counts(parts, &is_genuine, &genuine, &new_events);
         count_unrecorded(&mut transaction, parts, &counts, now).await?;
         transaction.commit().await.or_fault(DOING)?;
-        self.suppressions.confirm_told(&added).await;
+        self.suppressions.confirm_feedback(&added).await;
         Ok(counts)
     }
 }
@@ -431,7 +431,7 @@ fn may_suppress(kind: ProviderEventKind) -> bool {
 
 /// Why the event suppresses the recipient's address, if it does.
 fn suppression_reason(event: &ProviderEvent, addressee: Addressee) -> Option<ReportedReason> {
-    match event.happening {
+    match event.kind {
         ProviderEventKind::Bounced(BounceType::Hard) => Some(ReportedReason::HardBounce),
         ProviderEventKind::Bounced(BounceType::Soft) => Some(ReportedReason::SoftBounce {
             at: event.occurred_at,

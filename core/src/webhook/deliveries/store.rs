@@ -43,7 +43,7 @@ pub(super) async fn list(
     .or_fault("count webhook deliveries")?;
     let total = u64::try_from(total).unwrap_or_default();
     // Postgres walks over all rows before a page; skip that for a page behind the end.
-    if page.is_behind(total) {
+    if page.is_past_end(total) {
         let rows = Vec::new();
         return Ok(Page { rows, total });
     }

@@ -5,8 +5,7 @@ use serde_json::json;
 use waypost_tests::TestApp;
 
 use super::{
-    DELETE_MAX, OLD, add_old, assert_counted, next_month, quiet, retention, sent, total,
-    with_account,
+    OLD, TURN, add_old, assert_counted, next_month, quiet, retention, sent, total, with_account,
 };
 
 /// As if no scheduler had created the month of these messages.
@@ -35,7 +34,7 @@ async fn an_undeletable_message_blocks_no_others() {
     app.advance(TimeDelta::days(11));
     // It comes after all organizations with their own days.
     add_stray(&app, 2).await;
-    let service = retention(&app, Some(30), Some(10));
+    let keeper = retention(&app, Some(30), Some(10));
     let left = "SELECT string_agg(id::text, ' ') FROM messages";
     let bodies = "SELECT count(*)::text FROM message_bodies_default";
     for refusal in ["RAISE ''not this one''", "PERFORM pg_sleep(60)"] {
@@ -46,13 +45,13 @@ async fn an_undeletable_message_blocks_no_others() {
              FOR EACH ROW WHEN (OLD.id = '{stuck}') EXECUTE FUNCTION refuse()"
         ))
         .await;
-        service.delete_expired(DELETE_MAX).await.unwrap_err();
+        keeper.delete_expired(TURN).await.unwrap_err();
         assert_eq!(app.value(left).await.as_ref(), Some(&stuck), "{refusal}");
         assert_eq!(app.value(bodies).await.as_deref(), Some("0"), "{refusal}");
         app.execute("DROP FUNCTION refuse() CASCADE").await;
         add_stray(&app, 2).await;
     }
-    assert_eq!(service.delete_expired(DELETE_MAX).await.unwrap(), 3);
+    assert_eq!(keeper.delete_expired(TURN).await.unwrap(), 3);
 }
 
 #[tokio::test]
@@ -62,14 +61,14 @@ async fn messages_without_a_month_are_deleted_too() {
     assert_eq!(total(app.caller()).await, 5);
     assert_eq!(
         retention(&app, None, None)
-            .delete_expired(DELETE_MAX)
+            .delete_expired(TURN)
             .await
             .unwrap(),
         0
     );
     assert_eq!(
         retention(&app, Some(30), None)
-            .delete_expired(DELETE_MAX)
+            .delete_expired(TURN)
             .await
             .unwrap(),
         5
@@ -93,9 +92,9 @@ async fn bodies_are_deleted_in_kept_months_and_without_a_month_too() {
     next_month(&app).await;
     let young = sent(&app, app.caller(), "young@example.org").await;
     app.advance(TimeDelta::days(10));
-    let service = retention(&app, None, Some(10));
-    assert_eq!(service.drop_months().await.unwrap(), 0);
-    assert_eq!(service.delete_expired(DELETE_MAX).await.unwrap(), 0);
+    let keeper = retention(&app, None, Some(10));
+    assert_eq!(keeper.drop_months().await.unwrap(), 0);
+    assert_eq!(keeper.delete_expired(TURN).await.unwrap(), 0);
     let left = "SELECT string_agg(message_id::text, ' ' ORDER BY message_id) FROM message_bodies";
     assert_eq!(app.value(left).await, Some(format!("{waits} {young}")));
     assert_eq!(total(app.caller()).await, 6);
@@ -124,8 +123,8 @@ async fn a_large_message_is_deleted_in_steps() {
         .await
         .expect(200);
     app.advance(TimeDelta::days(31));
-    let service = retention(&app, None, None);
-    assert_eq!(service.delete_expired(DELETE_MAX).await.unwrap(), 1);
+    let keeper = retention(&app, None, None);
+    assert_eq!(keeper.delete_expired(TURN).await.unwrap(), 1);
     for table in ["messages", "events", "webhook_deliveries"] {
         let left = format!("SELECT count(*)::text FROM {table}");
         assert_eq!(app.value(&left).await.as_deref(), Some("0"), "{table}");
