@@ -13,6 +13,7 @@ mod idempotency;
 mod insert;
 mod insert_batcher;
 mod render_draft;
+mod result;
 pub mod retry;
 mod writer;
 
@@ -36,10 +37,10 @@ use crate::fault::Fault;
 use crate::idempotency::{KeyClaim, KeyConflict, WAIT_MAX};
 use crate::ids::{Ids, MessageId, OrganizationId, UnsubscribeGroupId};
 use crate::routing::snapshot_cache::SnapshotCache;
-use crate::routing::{self, Route, RouteRefusal, RoutingRequest, RoutingSnapshot};
+use crate::routing::{self, Route, RoutingRequest, RoutingSnapshot};
 use crate::secret::Secret;
 use crate::suppression::check::{CheckedRecipient, Checker};
-use crate::template::{TemplateRefusal, Templates};
+use crate::template::Templates;
 use crate::text::Tag;
 use crate::unsubscribe::group_cache::GroupCache;
 use draft::Draft;
@@ -47,6 +48,7 @@ use idempotency::{InsertEntry, InsertOutcome};
 use insert::{NewMessage, NewRecipient};
 use insert_batcher::InsertBatcher;
 use render_draft::{RenderedDraft, render_draft};
+pub use result::{AcceptRefusal, Acceptance, Answered, Receipt};
 use writer::{InsertWriter, LOCK_WAIT};
 
 /// Connections to Postgres that acceptance uses.
@@ -64,71 +66,6 @@ const RENDERED_AT_ONCE: usize = 4;
 /// Rendered bytes of one request that are held, roughly: beyond it, the messages rendered so
 /// far are inserted first.
 const RENDERED_BYTES_MAX: usize = 64 << 20;
-
-/// The answer to an accepted message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Receipt {
-    pub message_id: MessageId,
-    /// The account that it goes through.
-    pub route: Route,
-    /// Recipients that it is sent to.
-    pub accepted_count: usize,
-    /// Recipients that get nothing, because they are suppressed.
-    pub suppressed_count: usize,
-}
-
-/// The result of an accepted draft.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Acceptance {
-    /// A message was inserted for the recipients that are not suppressed.
-    Queued(Receipt),
-    /// All of its recipients are suppressed: there is no message.
-    Suppressed { suppressed_count: usize },
-}
-
-/// The answer to a draft.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Answered {
-    pub acceptance: Acceptance,
-    /// Whether it is the answer to an earlier request with the same key.
-    pub is_repeat: bool,
-}
-
-/// Why a message was not accepted.
-#[derive(Debug, Clone)]
-pub enum AcceptRefusal {
-    Route(RouteRefusal),
-    /// The template gives no message.
-    Template(TemplateRefusal),
-    /// The organization has no such unsubscribe group.
-    UnknownGroup,
-    /// An earlier run of the batch refused it, with this error text.
-    Before(String),
-    /// Another request has the idempotency key.
-    Key(KeyConflict),
-    /// Waypost failed. The message may have been accepted all the same if Postgres went
-    /// away during the commit.
-    Fault(Fault),
-}
-
-impl From<TemplateRefusal> for AcceptRefusal {
-    fn from(refusal: TemplateRefusal) -> Self {
-        match refusal {
-            TemplateRefusal::Fault(fault) => Self::Fault(fault),
-            refusal @ (TemplateRefusal::NotFound
-            | TemplateRefusal::VersionNotFound
-            | TemplateRefusal::WithoutVersion
-            | TemplateRefusal::Invalid(_)
-            | TemplateRefusal::Unrenderable(_)) => Self::Template(refusal),
-        }
-    }
-}
-
-impl From<Fault> for AcceptRefusal {
-    fn from(fault: Fault) -> Self {
-        Self::Fault(fault)
-    }
-}
 
 /// Accepts messages. Cheap to clone.
 #[derive(Clone)]
@@ -165,8 +102,8 @@ pub struct AcceptorParts {
     pub relay_grace: Duration,
 }
 
-/// The [`CONNECTIONS`] of acceptance. Their statements wait for a lock at most
-/// [`LOCK_WAIT`].
+/// The [`CONNECTIONS`] of acceptance. Their statements wait for a lock at most half a
+/// second.
 ///
 /// # Errors
 /// A fault when the URL cannot be read.
@@ -560,15 +497,6 @@ struct RecipientCheck {
     hash: AddressHash,
     is_suppressed: bool,
     is_left_to_insert: bool,
-}
-
-impl Answered {
-    fn now(acceptance: Acceptance) -> Self {
-        Self {
-            acceptance,
-            is_repeat: false,
-        }
-    }
 }
 
 /// The result of the INSERT replaces what the draft came to before it.
