@@ -407,20 +407,25 @@ fn public_items_are_documented() {
             .next()
             .unwrap_or_default();
         let mut above = "";
+        let mut in_attribute = false;
         for (number, line) in text.lines().enumerate() {
             let line = line.trim_start();
+            in_attribute |= line.starts_with("#[");
             let is_public = line.strip_prefix("pub ").is_some_and(|rest| {
                 kinds
                     .iter()
                     .any(|kind| rest.starts_with(&format!("{kind} ")))
             });
-            if is_public && !above.starts_with("///") {
+            // A macro documents what it makes where it is used.
+            let is_made = line.contains("$name");
+            if is_public && !is_made && !above.starts_with("///") {
                 silent.push(format!("{}:{} {line}", display(&path), number + 1));
             }
             // Attributes may come between.
-            if !line.starts_with("#[") && !line.ends_with(")]") {
+            if !in_attribute {
                 above = line;
             }
+            in_attribute &= !line.ends_with(']');
         }
     }
     assert!(silent.is_empty(), "{}", silent.join("\n"));

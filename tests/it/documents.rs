@@ -95,7 +95,7 @@ fn documents() -> Vec<PathBuf> {
         "docs",
         "docs/decisions",
         "examples",
-        "tests/simulator",
+        "simulator",
         "migrations",
     ];
     let mut found = Vec::new();

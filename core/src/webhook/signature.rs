@@ -32,6 +32,7 @@ pub const SIGNATURE: HeaderName = HeaderName::from_static("x-waypost-signature")
 pub const SIGNATURE_OTHER: HeaderName = HeaderName::from_static("x-waypost-signature-other");
 /// When the call was signed, in Unix seconds.
 pub const TIMESTAMP: HeaderName = HeaderName::from_static("x-waypost-timestamp");
+/// The type of the event.
 pub const EVENT: HeaderName = HeaderName::from_static("x-waypost-event");
 /// Standard Webhooks: the id by which receivers recognize a repeated delivery.
 pub const STANDARD_ID: HeaderName = HeaderName::from_static("webhook-id");

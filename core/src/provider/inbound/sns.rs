@@ -146,7 +146,7 @@ async fn verify(
     }
     UnparsedPublicKey::new(algorithm, &certificate.public_key)
         .verify(&signed, &signature)
-        .map_err(|_| InboundRefusal::unverified("its signature is wrong"))?;
+        .map_err(|_| InboundRefusal::unverified("the signature is not that of SNS"))?;
     require_recent(parse_date(&envelope.timestamp), inbound.now, AGE_MAX)?;
     Ok(envelope)
 }
